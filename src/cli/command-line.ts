@@ -13,8 +13,9 @@ import { exportGuard, sessionGuard } from './secrets.js';
 import { directoryId, newestHere, notePlace, projectOf } from './session/find-session.js';
 import { openPolicy } from './session/open-policy.js';
 import { openRecord } from './session/open-record.js';
+import { answerFor, projectFiles } from './session/project-files.js';
 import { type Settings, readSettings, settingFlags, trustedBefore } from './settings.js';
-import { askForTrust, openToolFiles, openTrustFile, spelledOut, terminalQuestion } from './trust.js';
+import { askForFiles, askForTrust, openToolFiles, openTrustFile, spelledOut, terminalQuestion } from './trust.js';
 
 type ReadSettings = () => Promise<Settings>;
 
@@ -186,12 +187,25 @@ export function createGuards(read: ReadSettings): Guards {
   };
 }
 
+const nowhere = (): void => {
+  /* There is no draft that what was typed could go to. */
+};
+
 const trust: Trust = {
-  ask: async (project) => {
-    const nowhere = (): void => {
-      /* There is no draft that what was typed could go to. */
+  ask: async (project) => await askForTrust(project, terminalQuestion(process.stdin, nowhere)),
+  files: async (settings) => {
+    const files = await projectFiles(settings);
+    if (files === null) return null;
+    return {
+      directory: files.directory,
+      answer: answerFor(settings, files),
+      ask: async () => {
+        const answer = await askForFiles(files, terminalQuestion(process.stdin, nowhere));
+        const { files: answers } = openTrustFile(settings.config.files.trust);
+        if (answer !== 'unanswered') answers.record(files, answer === 'yes', Date.now());
+        return answer;
+      },
     };
-    return await askForTrust(project, terminalQuestion(process.stdin, nowhere));
   },
   answers: openTrustFile,
   spelled: spelledOut,

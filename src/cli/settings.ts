@@ -10,6 +10,7 @@ import type { EarlyFrame } from './early-frame.js';
 import { optionSettings, type RootOptions } from './options.js';
 import { printError } from './print.js';
 import { knownSecrets, openSecretKey, ownKeys, plainGuard, type Secret } from './secrets.js';
+import { answerFor, projectFiles } from './session/project-files.js';
 import { openTrustFile } from './trust.js';
 
 export interface Notice {
@@ -182,7 +183,7 @@ interface AskedSettings {
 /** Reads the configuration for a person at a terminal. Where a project asks for settings that need trust, the person is
  * asked before any of them counts, once for each content of the file. */
 export async function askForSettings(options: RootOptions, early: EarlyFrame | null): Promise<AskedSettings> {
-  const asked = await askForProject(options, early);
+  const asked = await askForFiles(await askForProject(options, early), early);
   const { settings } = asked;
   const isOn = settings.config.tools.toolsets.includes('custom') || /(?:^|[,+\s])custom\b/.test(String(options.tools));
   if (!isOn) return asked;
@@ -195,6 +196,24 @@ export async function askForSettings(options: RootOptions, early: EarlyFrame | n
   });
   await askForTools(files, port);
   return { settings, typed };
+}
+
+/** Asks about commands and skills of the project, once for each content of them. */
+async function askForFiles(given: AskedSettings, early: EarlyFrame | null): Promise<AskedSettings> {
+  const { settings } = given;
+  const files = await projectFiles(settings);
+  if (files === null || answerFor(settings, files) !== null) return given;
+  const typed = [...given.typed, ...(early?.withdraw().map(unsent) ?? [])];
+  const trust = await import('./trust.js');
+  const port = trust.terminalQuestion(process.stdin, (chunk) => {
+    typed.push(unsent(chunk));
+  });
+  const answer = await trust.askForFiles(files, port);
+  if (answer === 'unanswered') return { settings, typed };
+  const notices = remembered(() => {
+    openTrustFile(settings.config.files.trust).files.record(files, answer === 'yes', Date.now());
+  });
+  return { settings: { ...settings, notices: [...settings.notices, ...notices] }, typed };
 }
 
 async function askForProject(options: RootOptions, early: EarlyFrame | null): Promise<AskedSettings> {

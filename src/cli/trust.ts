@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { chmodSync, closeSync, fsyncSync, openSync, realpathSync, renameSync, rmSync, writeSync } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { CliError, exit, type ToolFileFacts, type ToolFiles } from '../commands/command.js';
 import type { Leaf } from '../config/layers.js';
 import { type LoadedConfig, type LoadedProject, type ProjectFile, upToRoot } from '../config/load.js';
@@ -12,11 +12,11 @@ import type { ToolFile } from '../toolsets/custom/tool-files.js';
 import { pauseMs } from '../ui/timers.js';
 import { print } from './print.js';
 
-/** The answer for one directory and one content of its `.agent/config.json`. */
+/** The answer for one directory and one content of its `.agent/config.json`, or of its files of instructions. */
 export interface TrustEntry {
   /** Absolute, links resolved. */
   readonly directory: string;
-  /** Of the file's text, hex. */
+  /** Of the file's text, or over the set of files, hex. */
   readonly sha256: string;
   readonly trusted: boolean;
   /** Unix ms. */
@@ -34,8 +34,8 @@ export interface AllowedTools {
 }
 
 /** The answers of the user, in `trust.json` beside the user's settings (0600):
- * `{"directories": [{"directory", "sha256", "trusted", "answered_at"}], "tools": [{"path", "sha256", "allowed_at"}]}`.
- * An answer holds for its directory alone, not for those below it. */
+ * `{"directories": [{"directory", "sha256", "trusted", "answered_at"}], "tools": [{"path", "sha256", "allowed_at"}],
+ * "files": [as directories]}`. An answer holds for its directory alone, not for those below it. */
 export interface TrustFile {
   readonly path: string;
   readonly tools: {
@@ -46,6 +46,8 @@ export interface TrustFile {
     /** Returns false where nothing was allowed at that path. Throws what the system reports. */
     remove(path: string): boolean;
   };
+  /** Answers for the files of instructions of a project, all together. */
+  readonly files: Answers;
   /** Returns the answer for this directory and content; null where there is none or the file cannot be read. */
   answerFor(project: ProjectFile): TrustEntry | null;
   list(): readonly TrustEntry[];
@@ -55,59 +57,92 @@ export interface TrustFile {
   revoke(directory: string): boolean;
 }
 
+/** A directory with exactly this content. */
+type Asked = Pick<TrustEntry, 'directory' | 'sha256'>;
+
+interface Answers {
+  answerFor(asked: Asked): TrustEntry | null;
+  list(): readonly TrustEntry[];
+  /** Replaces the earlier answer for that directory. Throws what the system reports. */
+  record(asked: Asked, trusted: boolean, answeredAt: number): void;
+  /** Removes the answer for a directory; returns false where there is none. Throws what the system reports. */
+  revoke(directory: string): boolean;
+}
+
+/** Everything that the file holds. */
+interface Held {
+  readonly directories: readonly TrustEntry[];
+  readonly tools: readonly AllowedTools[];
+  readonly files: readonly TrustEntry[];
+}
+
 export function openTrustFile(path: string): TrustFile {
-  const save = (directories: readonly TrustEntry[], tools: readonly AllowedTools[]): void => {
+  const save = (changed: Partial<Held>): void => {
+    const { directories, tools, files } = {
+      directories: read(path, 'directories'),
+      tools: readTools(path),
+      files: read(path, 'files'),
+      ...changed,
+    };
     const held = {
       directories: directories.map(stored),
       ...(tools.length === 0
         ? {}
         : { tools: tools.map(({ path: file, sha256, allowedAt }) => ({ path: file, sha256, allowed_at: allowedAt })) }),
+      ...(files.length === 0 ? {} : { files: files.map(stored) }),
     };
     replaceFile(path, `${JSON.stringify(held, null, 2)}\n`);
   };
-  const write = (entries: readonly TrustEntry[]): void => {
-    save(entries, readTools(path));
-  };
+  const settings = answersIn(path, 'directories', (directories) => {
+    save({ directories });
+  });
   return {
     path,
     tools: {
       list: () => readTools(path),
       isAllowed: (file) => readTools(path).some((known) => known.path === file.path && known.sha256 === file.sha256),
       allow: (file) => {
-        save(read(path), [...readTools(path).filter((known) => known.path !== file.path), file]);
+        save({ tools: [...readTools(path).filter((known) => known.path !== file.path), file] });
       },
       remove: (file) => {
         const known = readTools(path);
         const left = known.filter((other) => other.path !== file);
-        if (left.length < known.length) save(read(path), left);
+        if (left.length < known.length) save({ tools: left });
         return left.length < known.length;
       },
     },
-    list: () => read(path),
-    answerFor: (project) => {
-      if (project.content.kind !== 'text') return null;
-      const directory = realDirectory(project.directory);
-      return read(path).find((entry) => entry.directory === directory && entry.sha256 === project.sha256) ?? null;
+    files: answersIn(path, 'files', (files) => {
+      save({ files });
+    }),
+    ...settings,
+    answerFor: (project) => (project.content.kind === 'text' ? settings.answerFor(project) : null),
+  };
+}
+
+function answersIn(path: string, key: 'directories' | 'files', save: (left: readonly TrustEntry[]) => void): Answers {
+  return {
+    list: () => read(path, key),
+    answerFor: ({ directory: given, sha256 }) => {
+      const directory = realDirectory(given);
+      return read(path, key).find((entry) => entry.directory === directory && entry.sha256 === sha256) ?? null;
     },
     record: ({ directory: given, sha256 }, trusted, answeredAt) => {
       const directory = realDirectory(given);
-      write([
-        ...read(path).filter((entry) => entry.directory !== directory),
-        { directory, sha256, trusted, answeredAt },
-      ]);
+      const others = read(path, key).filter((entry) => entry.directory !== directory);
+      save([...others, { directory, sha256, trusted, answeredAt }]);
     },
     revoke: (given) => {
       const directory = realDirectory(given);
-      const entries = read(path);
+      const entries = read(path, key);
       const left = entries.filter((entry) => entry.directory !== directory);
-      if (left.length < entries.length) write(left);
+      if (left.length < entries.length) save(left);
       return left.length < entries.length;
     },
   };
 }
 
-function read(path: string): readonly TrustEntry[] {
-  return listIn(path, 'directories').flatMap(entryOf);
+function read(path: string, key: 'directories' | 'files'): readonly TrustEntry[] {
+  return listIn(path, key).flatMap(entryOf);
 }
 
 function readTools(path: string): readonly AllowedTools[] {
@@ -188,11 +223,63 @@ export async function askForTrust(
   port: QuestionPort,
 ): Promise<'yes' | 'no' | 'unanswered'> {
   const question = trustQuestion(project);
-  if (!question) return 'unanswered';
+  return question ? await asked(question, 'Trust this directory with exactly this file? [y/N] ', port) : 'unanswered';
+}
+
+interface TrustQuestion {
+  readonly text: string;
+  readonly askable: boolean;
+}
+
+/** Asks for trust in the files of a project that tell a model what to do, or start programs. */
+export async function askForFiles(files: ProjectFiles, port: QuestionPort): Promise<'yes' | 'no' | 'unanswered'> {
+  return await asked(filesQuestion(files), 'Trust this directory with exactly these files? [y/N] ', port);
+}
+
+/** Files of a project that count once the user trusts all of them as they are. */
+export interface ProjectFiles {
+  /** The root of the project, absolute. */
+  readonly directory: string;
+  /** Over all of them, hex. */
+  readonly sha256: string;
+  readonly files: readonly ProjectPart[];
+}
+
+/** One of them, with what a person has to know of it. */
+export interface ProjectPart {
+  readonly path: string;
+  readonly sha256: string;
+  readonly lines: readonly string[];
+}
+
+const maxFilesCharacters = 20_000;
+
+function filesQuestion({ directory, sha256, files }: ProjectFiles): TrustQuestion {
+  const about = files.flatMap((file) => [
+    `  ${spelledOut(relative(directory, file.path))} (sha256 ${file.sha256.slice(0, 16)})`,
+    ...file.lines.map((line) => `      ${spelledOut(line)}`),
+  ]);
+  const count = files.length === 1 ? '1 file' : `${files.length} files`;
+  const head = `${spelledOut(directory)}\n(sha256 ${sha256})\nholds ${count}`;
+  if (about.join('').length > maxFilesCharacters)
+    return {
+      askable: false,
+      text: `${head} of instructions, more than can be shown here. They are not trusted and not used; remove some.`,
+    };
+  const what =
+    'that need your trust. Without it they are ignored. With it these would count, here and until one changes:';
+  return { askable: true, text: [`${head} ${what}`, '', ...about, ''].join('\n') };
+}
+
+async function asked(
+  question: TrustQuestion,
+  prompt: string,
+  port: QuestionPort,
+): Promise<'yes' | 'no' | 'unanswered'> {
   port.write(`${question.text}\n`);
   if (!question.askable) return 'unanswered';
   await port.untilPause();
-  port.write('Trust this directory with exactly this file? [y/N] ');
+  port.write(prompt);
   const answer = await port.line();
   if (answer === null) port.write('\n');
   return answer === null ? 'unanswered' : /^\s*y(?:es)?\s*$/i.test(answer) ? 'yes' : 'no';
@@ -264,9 +351,7 @@ export function wantedLines(wanted: readonly Leaf[]): readonly string[] {
 }
 
 /** Returns the question about a project's settings, without its `[y/N]`; null where there is nothing to ask. */
-export function trustQuestion(
-  project: LoadedProject | null,
-): { readonly text: string; readonly askable: boolean } | null {
+export function trustQuestion(project: LoadedProject | null): TrustQuestion | null {
   if (!project || project.trusted || project.wanted.length === 0) return null;
   const path = spelledOut(project.file.path);
   const lines = wantedLines(project.wanted);

@@ -205,8 +205,19 @@ export interface Trust {
   /** Asks on the terminal. */
   ask(project: LoadedProject): Promise<'yes' | 'no' | 'unanswered'>;
   answers(path: string): TrustAnswers;
+  /** Commands and skills of this project; null where there are none. */
+  files(settings: Settings): Promise<TrustedFiles | null>;
   /** `text` on one line with whatever cannot be seen spelt out. */
   spelled(text: string): string;
+}
+
+/** Files of a project that count once the user trusts all of them as they are. */
+export interface TrustedFiles {
+  readonly directory: string;
+  /** What the user has said of exactly these files. */
+  readonly answer: boolean | null;
+  /** Asks on the terminal, and remembers the answer. */
+  ask(): Promise<'yes' | 'no' | 'unanswered'>;
 }
 
 export interface TrustAnswers {
@@ -219,6 +230,8 @@ export interface TrustAnswers {
   record(project: ProjectFile, trusted: boolean, answeredAt: number): void;
   /** False where nothing was remembered of the directory. */
   revoke(directory: string): boolean;
+  /** Of commands and skills. */
+  readonly files: Pick<TrustAnswers, 'list' | 'revoke'>;
 }
 
 /** Everything that a verb of the command line may use. */

@@ -190,3 +190,41 @@ test('one changed byte of a tool of the project asks again before anything else;
   expect(later.text()).not.toContain('[y/N]');
   await leave(later);
 });
+
+test('commands of a project are asked about once, all together; one changed byte asks again', async () => {
+  const at = place({
+    '.git/HEAD': 'ref: refs/heads/main\n',
+    '.claude/commands/deploy.md': '---\ndescription: ships it\n---\nShip $1. !`echo fast`\n',
+    '.agents/skills/pdf/SKILL.md': '---\nname: pdf\ndescription: Reads PDFs\n---\nUse pdftotext.\n',
+    'keep.txt': 'x',
+  });
+  const trusted = async (): Promise<unknown> =>
+    JSON.parse((await agent(at, ['config', 'trust', '--list', '--json'])).stdout);
+  const first = openScreen(at, [], wide);
+  const question = await first.until(/\[y\/N\]/);
+  expect(question).toContain('command /deploy: ships it\n      runs: echo fast\n');
+  expect(question).toContain('skill pdf: Reads PDFs (0 more files)');
+  first.type('\r');
+  await first.until(/2 commands and skills of this project are not trusted/);
+  first.type('/deploy now\r');
+  await first.until(/There is no command \/deploy/);
+  await leave(first);
+  expect(await trusted()).toMatchObject([{ directory: at.work, trusted: false }]);
+  const again = openScreen(at, ['config', 'trust'], wide);
+  await again.until(/\[y\/N\]/);
+  again.type('y\r');
+  expect(await again.exited).toBe(0);
+  const second = openScreen(at, ['-m', script(at, [{ text: 'Shipped.' }])], wide);
+  await second.until(/❯/);
+  second.type('/deploy now\r');
+  await second.until(/Shipped\./);
+  expect(second.text()).toContain('/deploy now');
+  await leave(second);
+  at.file('.claude/commands/deploy.md', '---\ndescription: ships it\n---\nShip $1, twice.\n');
+  const third = openScreen(at, [], wide);
+  await third.until(/\[y\/N\]/);
+  third.type('\r');
+  await third.until(/❯/);
+  await leave(third);
+  expect(await trusted()).toMatchObject([{ directory: at.work, trusted: false }]);
+});

@@ -1,9 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { projectFiles } from '../../src/cli/session/project-files.js';
+import { openTrustFile } from '../../src/cli/trust.js';
 import { table } from '../../src/commands/table.js';
+import { agentPaths } from '../../src/config/settings-file.js';
 import { readFrontMatter } from '../../src/extensions/skills/front-matter.js';
 import { agent, lines, place, repl, script } from './inside.js';
 
@@ -124,4 +127,52 @@ test('the commands of the program are described in the table as in their files',
     const { fields } = readFrontMatter(readFileSync(path, 'utf8'));
     expect(described).toContainEqual([`${name} ${fields.get('argument-hint')}`, fields.get('description')]);
   }
+});
+
+/** Trusts the files of the project as they are now, as a yes in a terminal does. */
+async function trust(at: At): Promise<void> {
+  const settings = { cwd: at.work, home: at.home, config: { files: agentPaths(at.env, at.home) } };
+  const files = await projectFiles(settings);
+  if (files === null) throw new Error('nothing to trust');
+  openTrustFile(settings.config.files.trust).files.record(files, true, 1);
+}
+
+test('commands of a project count once they are trusted, exactly as they are', async () => {
+  const at = place({ '.git/HEAD': 'ref: refs/heads/main\n' });
+  const file = join(at.work, '.claude/commands/deploy.md');
+  write(file, 'Ship $1. !`touch ran`\n');
+  const model = script(at, answer);
+  const said = async (): Promise<unknown> => {
+    await agent(at, ['-p', '-m', model, '/deploy now']);
+    const listed = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as [{ readonly id: string }];
+    return (await agent(at, ['sessions', 'export', listed[0].id, '--format', 'jsonl'])).stdout;
+  };
+  const before = await agent(at, ['-p', '-m', model, '/deploy now']);
+  expect(before.stderr).toContain('not trusted and not used; agent config trust asks about them');
+  expect(await said()).not.toContain('Ship');
+  expect(existsSync(join(at.work, 'ran'))).toBe(false);
+  await trust(at);
+  expect(await said()).toContain('Ship now.');
+  expect(existsSync(join(at.work, 'ran'))).toBe(true);
+  own(at, 'deploy.md', 'Mine: $1.\n');
+  expect(await said()).toContain('Ship now.');
+  write(file, 'Ship $1!\n');
+  expect(await said()).toContain('Mine: now.');
+});
+
+test('links out of a project are left out, and what lies in the home folder is the user’s own', async () => {
+  const at = place({ '.git/HEAD': 'ref: refs/heads/main\n' });
+  write(join(at.home, 'secret.md'), 'Secret.\n');
+  mkdirSync(join(at.work, '.claude/commands'), { recursive: true });
+  symlinkSync(join(at.home, 'secret.md'), join(at.work, '.claude/commands/steal.md'));
+  symlinkSync(at.home, join(at.work, '.agent'));
+  own(at, 'mine.md', 'Mine.\n');
+  write(join(at.home, '.git/HEAD'), '');
+  const settings = (cwd: string): Parameters<typeof projectFiles>[0] => ({
+    cwd,
+    home: at.home,
+    config: { files: agentPaths(at.env, at.home) },
+  });
+  expect(await projectFiles(settings(at.work))).toBeNull();
+  expect(await projectFiles(settings(at.home))).toBeNull();
 });

@@ -36,6 +36,7 @@ import { openCommands } from './open-commands.js';
 import { type OpenedModel, openModel, choiceOf } from './open-model.js';
 import { openPolicy, type SwitchablePolicy } from './open-policy.js';
 import { openSandbox, openToolbox, type Toolbox } from './open-tools.js';
+import { asideNotices } from './project-files.js';
 import { configuredModel, type ModelChoice } from './provider-settings.js';
 import { explainMissing, lostEvents, noteEnds, openCapture, openSessionStore } from './open-record.js';
 
@@ -158,6 +159,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     notices: [
       ...movedNotice(opened, settings.cwd),
       ...lost,
+      ...(await asideNotices(settings)),
       ...context.notices.map((notice): Notice => ({ ...notice, code: 'context_file' })),
       ...(await heard(session, () => bringUpToDate(session, opened, model, run))),
     ],

@@ -1,14 +1,12 @@
 import { statSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { slashNames } from '../../commands/registration.js';
 import { table } from '../../commands/table.js';
 import type { Expand } from '../../core/session-port.js';
 import type { CommandFile } from '../../extensions/skills/command-files.js';
 import type { Place } from '../../extensions/skills/found-files.js';
-import type { Settings } from '../settings.js';
-
-type Here = Pick<Settings, 'cwd' | 'home' | 'config'>;
+import { countingPlaces, type Here, isFolder } from './project-files.js';
 
 /** Commands in files: the user's own, and those that come with the program. */
 export interface OwnCommands {
@@ -22,12 +20,14 @@ export function openCommands(settings: Here): OwnCommands {
   const taken = new Set(slashNames(table));
   const find = async (): Promise<readonly CommandFile[]> => {
     const { commandsIn } = await import('../../extensions/skills/command-files.js');
-    const own = commandsIn(userPlaces(settings)).filter(({ name }) => !taken.has(name));
+    const own = commandsIn(await countingPlaces(settings, 'commands')).filter(({ name }) => !taken.has(name));
     return [...commandsIn([ofProgram()]), ...own];
   };
   return {
-    list: async () =>
-      userPlaces(settings).length === 0 ? [] : (await find()).filter(({ origin }) => origin !== 'program'),
+    list: async () => {
+      const places = await countingPlaces(settings, 'commands');
+      return places.length === 0 ? [] : (await find()).filter(({ origin }) => origin !== 'program');
+    },
     expand: async (message) => {
       const [, name, args = ''] = /^\/([A-Za-z][\w:-]*)(?:\s+([^]*))?$/.exec(message.trim()) ?? [];
       const command = name === undefined ? undefined : (await find()).find((other) => other.name === name);
@@ -42,21 +42,10 @@ export function openCommands(settings: Here): OwnCommands {
   };
 }
 
-/** The user's own folders, as far as there are any. */
-function userPlaces({ config, home }: Here): readonly Place[] {
-  return [join(dirname(config.files.config), 'commands'), join(home, '.claude', 'commands')]
-    .filter(isFolder)
-    .map((folder) => ({ folder, origin: 'user', root: null }));
-}
-
 /** The folder of the commands that come with the program. The sources and the bundle lie at different depths. */
 function ofProgram(): Place {
   const above = ['../../..', '../..', '..'].map((up) =>
     fileURLToPath(new URL(`${up}/config/prompts`, import.meta.url)),
   );
   return { folder: above.find(isFolder) ?? '', origin: 'program', root: null };
-}
-
-function isFolder(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }

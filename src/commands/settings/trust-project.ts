@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { findProjectFile } from '../../config/load.js';
+import { findProjectFile, upToRoot } from '../../config/load.js';
 import { agentPaths } from '../../config/settings-file.js';
 import { CliError, type CommandLine, exit, type Printer, type TrustAnswers, type Verb } from '../command.js';
 import { columns, printListing } from '../line-output.js';
@@ -25,25 +25,45 @@ export const trustProject: Verb = {
 };
 
 async function askAgain({ out, settings, trust }: CommandLine): Promise<number> {
-  const { loaded, config } = await settings();
-  const { project } = loaded;
-  if (project?.trusted)
-    return said(
-      out,
-      `${trust.spelled(project.file.path)} is trusted as it is. agent config trust --revoke takes that back.`,
-    );
-  if (!project || project.wanted.length === 0) return said(out, 'Nothing here asks for trust.');
+  const read = await settings();
+  const { project } = read.loaded;
+  const files = await trust.files(read);
+  if (project?.trusted) said(out, `${trust.spelled(project.file.path)} is trusted as it is. ${takenBack}`);
+  if (files?.answer === true) said(out, `The commands and skills here are trusted as they are. ${takenBack}`);
+  const questions: (() => Promise<Answer>)[] = [];
+  if (project && project.wanted.length > 0)
+    questions.push(async () => {
+      const answer = await trust.ask(project);
+      if (answer !== 'unanswered')
+        trust.answers(read.config.files.trust).record(project.file, answer === 'yes', Date.now());
+      return told(out, answer, 'the file changes');
+    });
+  if (files && files.answer !== true)
+    questions.push(async () => told(out, await files.ask(), 'one of the files changes'));
+  return await answersTo(questions, out, project?.trusted === true || files?.answer === true);
+}
+
+type Answer = 'yes' | 'no' | 'unanswered';
+
+async function answersTo(
+  questions: readonly (() => Promise<Answer>)[],
+  out: Printer,
+  isTrusted: boolean,
+): Promise<number> {
+  if (questions.length === 0) return isTrusted ? exit.done : said(out, 'Nothing here asks for trust.');
   if (!process.stdin.isTTY || !out.isTerminal)
     throw new CliError(exit.usage, 'trust is only asked about in a terminal', 'Run agent config trust in one.');
-  const answer = await trust.ask(project);
-  if (answer === 'unanswered') return exit.failed;
-  trust.answers(config.files.trust).record(project.file, answer === 'yes', Date.now());
-  return said(
-    out,
-    answer === 'yes'
-      ? 'Trusted until the file changes.'
-      : 'Not trusted; it is not asked about again until the file changes.',
-  );
+  const answers: Answer[] = [];
+  for (const ask of questions) answers.push(await ask());
+  return answers.includes('unanswered') ? exit.failed : exit.done;
+}
+
+const takenBack = 'agent config trust --revoke takes that back.';
+
+function told(out: Printer, answer: Answer, until: string): Answer {
+  if (answer === 'yes') said(out, `Trusted until ${until}.`);
+  if (answer === 'no') said(out, `Not trusted; it is not asked about again until ${until}.`);
+  return answer;
 }
 
 /** Works even where the settings are broken. */
@@ -53,7 +73,8 @@ async function earlierAnswers({ out, request, trust }: CommandLine, options: Opt
   if (options.list) return listAnswers(answers, options.json, { out, trust });
   const cwd = resolve(request.cwd);
   const directory = findProjectFile(cwd, files.config)?.directory ?? cwd;
-  const outcome = answers.revoke(directory) ? 'Nothing is remembered any more' : 'Nothing was remembered';
+  const forgotten = [answers.revoke(directory), answers.files.revoke(upToRoot(cwd).at(-1) ?? cwd)];
+  const outcome = forgotten.includes(true) ? 'Nothing is remembered any more' : 'Nothing was remembered';
   return said(out, `${outcome} of ${trust.spelled(directory)}.`);
 }
 
@@ -67,9 +88,12 @@ function listAnswers(
   json: boolean | undefined,
   { out, trust }: Pick<CommandLine, 'out' | 'trust'>,
 ): number {
-  const rows = answers
-    .list()
-    .map(({ directory, sha256, trusted, answeredAt }) => ({ directory, sha256, trusted, answered_at: answeredAt }));
+  const rows = [...answers.list(), ...answers.files.list()].map(({ directory, sha256, trusted, answeredAt }) => ({
+    directory,
+    sha256,
+    trusted,
+    answered_at: answeredAt,
+  }));
   printListing(out, json, rows, () =>
     columns(
       rows.map((row) => [

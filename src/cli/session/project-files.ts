@@ -1,0 +1,88 @@
+import { createHash } from 'node:crypto';
+import { existsSync, realpathSync, statSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { type LoadedConfig, upToRoot } from '../../config/load.js';
+import type { Place } from '../../extensions/skills/found-files.js';
+import { openTrustFile, type ProjectFiles, type ProjectPart } from '../trust.js';
+
+/** Where files are looked for. */
+export interface Here {
+  readonly cwd: string;
+  readonly home: string;
+  readonly config: Pick<LoadedConfig['config'], 'files'>;
+}
+
+/** What is kept in folders of Markdown files. */
+export type Kind = 'commands' | 'skills';
+
+const inProject = ['.agent', '.agents', '.claude'];
+
+/** The folders of the user that are there. Those for skills are shared with other agents. */
+export function userPlaces({ config, home }: Here, kind: Kind): readonly Place[] {
+  const folders = [
+    join(dirname(config.files.config), kind),
+    ...(kind === 'skills' ? [join(home, '.agents', kind)] : []),
+    join(home, '.claude', kind),
+  ];
+  return folders.filter(isFolder).map((folder) => ({ folder, origin: 'user', root: null }));
+}
+
+/** The folders of the project that are there, the nearest first. Where the home of the user is one, its folders are the
+ * user's own. */
+function projectPlaces(here: Here, kind: Kind): readonly Place[] {
+  const own = userPlaces(here, kind).map(({ folder }) => realpathSync(folder));
+  const directories = upToRoot(here.cwd);
+  const root = directories.at(-1) ?? here.cwd;
+  return directories
+    .flatMap((directory) => inProject.map((name) => join(directory, name, kind)))
+    .filter((folder) => isFolder(folder) && !own.includes(realpathSync(folder)))
+    .map((folder) => ({ folder, origin: 'project', root }));
+}
+
+export function isFolder(path: string): boolean {
+  return existsSync(path) && statSync(path).isDirectory();
+}
+
+/** Returns the folders that count: the project's, once the user trusts what is in them now, before the user's own. */
+export async function countingPlaces(here: Here, kind: Kind): Promise<readonly Place[]> {
+  const places = projectPlaces(here, kind);
+  const trusted = places.length > 0 && answerFor(here, await projectFiles(here)) === true;
+  return [...(trusted ? places : []), ...userPlaces(here, kind)];
+}
+
+/** Returns the files of this project that count once they are trusted; null where there are none. */
+export async function projectFiles(here: Here): Promise<ProjectFiles | null> {
+  const [commands, skills] = [projectPlaces(here, 'commands'), projectPlaces(here, 'skills')];
+  if (commands.length + skills.length === 0) return null;
+  const { partsOf } = await import('../../extensions/skills/project-parts.js');
+  return setOf(upToRoot(here.cwd).at(-1) ?? here.cwd, partsOf({ commands, skills }));
+}
+
+function setOf(directory: string, files: readonly ProjectPart[]): ProjectFiles | null {
+  if (files.length === 0) return null;
+  const hash = createHash('sha256');
+  for (const { path, sha256 } of files) hash.update(`${relative(directory, path)}\0${sha256}\n`);
+  return { directory, sha256: hash.digest('hex'), files };
+}
+
+/** Returns what the user has said of exactly these files; null for nothing. */
+export function answerFor({ config }: Here, files: ProjectFiles | null): boolean | null {
+  return files === null ? null : (openTrustFile(config.files.trust).files.answerFor(files)?.trusted ?? null);
+}
+
+interface AsideNotice {
+  readonly level: 'info' | 'warn';
+  readonly code: string;
+  readonly message: string;
+}
+
+/** Says that files of this project are left aside. */
+export async function asideNotices(here: Here): Promise<readonly AsideNotice[]> {
+  const files = await projectFiles(here);
+  const answer = answerFor(here, files);
+  if (files === null || answer === true) return [];
+  const message =
+    `${files.files.length} commands and skills of this project are not trusted and not used; ` +
+    'agent config trust asks about them.';
+  return [{ level: answer === null ? 'warn' : 'info', code: 'project_files', message }];
+}

@@ -1,0 +1,163 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { readBounded } from '../../disk/bounded-file.js';
+import { oneLine, visibleText } from './command-files.js';
+import { filesIn, type FoundFile, type Place } from './found-files.js';
+import { type FrontMatter, readFrontMatter } from './front-matter.js';
+
+/** Instructions for one kind of work: a folder with a `SKILL.md`. Source: agentskills.io, "Specification"
+ * (2026-08-09). */
+export interface Skill {
+  readonly name: string;
+  /** One line: what it does, and when to use it. */
+  readonly description: string;
+  /** Of the `SKILL.md`. */
+  readonly path: string;
+  readonly origin: Place['origin'];
+  /** As written. It grants nothing. */
+  readonly allowedTools: string | null;
+  readonly argumentHint: string | null;
+  /** Who may ask for it. */
+  readonly forModel: boolean;
+  readonly forUser: boolean;
+}
+
+export interface FoundSkills {
+  /** The first of each name. */
+  readonly skills: readonly Skill[];
+  /** Those behind another of the same name. */
+  readonly shadowed: readonly Skill[];
+  /** Sentences. */
+  readonly problems: readonly string[];
+}
+
+/** The fields stand within the first bytes of a file; the body is read when the skill is used. */
+const maxHeadBytes = 4096;
+const maxDescription = 1024;
+const maxSkillBytes = 1024 * 1024;
+
+/** Finds the skills of these places. Takes what is not quite as it should be, with a sentence about it; a skill without
+ * a description is left out, because nobody could tell when to use it. */
+export function skillsIn(places: readonly Place[]): FoundSkills {
+  const skills = new Map<string, Skill>();
+  const shadowed: Skill[] = [];
+  const problems: string[] = [];
+  for (const place of places)
+    for (const file of filesIn(place, skillFile)) {
+      const skill = readSkill(file, problems);
+      if (skill && skills.has(skill.name)) shadowed.push(skill);
+      else if (skill) skills.set(skill.name, skill);
+    }
+  return { skills: [...skills.values()], shadowed, problems };
+}
+
+function skillFile({ path, isFolder }: { readonly path: string; readonly isFolder: boolean }): string | null {
+  const file = join(path, 'SKILL.md');
+  return isFolder && statSync(file, { throwIfNoEntry: false })?.isFile() === true ? file : null;
+}
+
+function readSkill({ path, place }: FoundFile, problems: string[]): Skill | null {
+  const folder = basename(dirname(path));
+  const { fields } = headOf(path);
+  const description = fields.get('description') ?? '';
+  if (description.trim() === '') {
+    problems.push(`${path} has no description; the skill is left out.`);
+    return null;
+  }
+  const given = fields.get('name') ?? folder;
+  const name = /^[\w-]{1,64}$/.test(given) ? given : folder;
+  if (!/^[\w-]{1,64}$/.test(name)) {
+    problems.push(`${path}: neither the name nor the folder can be typed; the skill is left out.`);
+    return null;
+  }
+  if (given !== folder || !/^[a-z\d-]+$/.test(given))
+    problems.push(`${path}: the name ${oneLine(given, 64)} is not that of the folder in a-z, 0-9 and -.`);
+  return {
+    name,
+    description: oneLine([description, fields.get('when_to_use') ?? ''].join(' '), maxDescription),
+    path,
+    origin: place.origin,
+    allowedTools: shortField(fields, 'allowed-tools'),
+    argumentHint: shortField(fields, 'argument-hint'),
+    forModel: !isSet(fields, 'disable-model-invocation', 'true'),
+    forUser: !isSet(fields, 'user-invocable', 'false'),
+  };
+}
+
+function headOf(path: string): FrontMatter {
+  const read = (maxBytes: number): FrontMatter => {
+    const found = readBounded(path, { maxBytes, longer: 'start', links: 'follow' });
+    return readFrontMatter(found.kind === 'read' ? visibleText(found.bytes.toString('utf8')) : '');
+  };
+  const head = read(maxHeadBytes);
+  return head.fields.size > 0 ? head : read(16 * maxHeadBytes);
+}
+
+function shortField(fields: FrontMatter['fields'], key: string): string | null {
+  const value = fields.get(key)?.trim() ?? '';
+  return value === '' ? null : oneLine(value, 200);
+}
+
+function isSet(fields: FrontMatter['fields'], key: string, value: string): boolean {
+  return fields.get(key)?.trim().toLowerCase() === value;
+}
+
+/** The text of a skill, and what lies beside it. */
+export interface SkillText {
+  readonly body: string;
+  readonly folder: string;
+  /** At most 50, below the folder. */
+  readonly files: readonly string[];
+  /** Of the `SKILL.md`, hex. */
+  readonly sha256: string;
+}
+
+const maxListed = 50;
+
+/** Reads a skill for use; null where it is gone or over 1 MiB. */
+export function readSkillText({ path }: Pick<Skill, 'path'>): SkillText | null {
+  const found = readBounded(path, { maxBytes: maxSkillBytes, longer: 'refuse', links: 'follow' });
+  if (found.kind !== 'read') return null;
+  const folder = dirname(path);
+  return {
+    body: readFrontMatter(visibleText(found.bytes.toString('utf8'))).body.trim(),
+    folder,
+    files: namesBelow(folder)
+      .filter((name) => name !== 'SKILL.md')
+      .slice(0, maxListed),
+    sha256: createHash('sha256').update(found.bytes).digest('hex'),
+  };
+}
+
+const maxHashed = 200;
+
+/** Hashes all files of a skill (hex): the instructions name the others. Null where there are over 200, or one over 1
+ * MiB: nobody looks through them. */
+export function hashSkill({ path }: Pick<Skill, 'path'>): { readonly sha256: string; readonly files: number } | null {
+  const folder = dirname(path);
+  const names = namesBelow(folder);
+  if (names.length > maxHashed) return null;
+  const hash = createHash('sha256');
+  for (const name of names) {
+    const found = readBounded(join(folder, name), { maxBytes: maxSkillBytes, longer: 'refuse', links: 'follow' });
+    if (found.kind !== 'read') return null;
+    hash.update(`${name}\0${found.bytes.length}\n`).update(found.bytes);
+  }
+  return { sha256: hash.digest('hex'), files: names.length };
+}
+
+/** The files below a folder, by name, at most one more than are hashed; links are files. */
+function namesBelow(folder: string, above = ''): readonly string[] {
+  const names: string[] = [];
+  const entries = readdirSync(folder, { withFileTypes: true }).toSorted((one, other) =>
+    one.name < other.name ? -1 : 1,
+  );
+  for (const entry of entries) {
+    if (names.length > maxHashed) break;
+    const name = above === '' ? entry.name : `${above}/${entry.name}`;
+    if (entry.isDirectory() && name.split('/').length < 5) names.push(...namesBelow(join(folder, entry.name), name));
+    else if (!entry.isDirectory()) names.push(name);
+  }
+  return names;
+}
