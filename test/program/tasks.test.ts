@@ -66,6 +66,22 @@ test('nothing is due where there are no tasks, and nothing is made for them', as
   );
 });
 
+test('a reminder that was given is counted, and listed where all are wanted', async () => {
+  const at = place();
+  const once = { type: 'reminder', scheduleType: 'once', schedule: { delay: '5m' } } as const;
+  await scene(
+    at,
+    {},
+    task(at, 'ada', { ...once, description: 'Call Ada' }),
+    task(at, 'later', { nextRun: Date.now() + 60 * minute }),
+  );
+  expect((await agent(at, ['tasks', 'run-due'])).code).toBe(0);
+  const { stdout } = await agent(at, ['tasks', 'list']);
+  expect(stdout).toMatch(/^later .*\n1 reminder given; `tasks list --all` shows it\.\n$/);
+  expect((await agent(at, ['tasks', 'list', '--all'])).stdout).toMatch(/\nada +reminder +given +in 5m +Call Ada\n$/);
+  expect((await agent(at, ['tasks', 'runs'])).stdout).not.toMatch(/Call Ada.*Call Ada/);
+});
+
 test('a due task works in a session of its own that says whose run it is, and tells what came of it', async () => {
   const at = place({ 'a.md': '# A\n' });
   const model = script(at, [{ calls: [{ name: 'file_read', arguments: { path: 'a.md' } }] }, { text: 'It says A.' }]);
@@ -160,7 +176,7 @@ test('a reminder that comes due is said in the REPL, once, and what came before 
     [],
     [
       ['', /Since the last start:\n *done: Task before: Call Ada[^]*Reminder: Take the pizza out/],
-      ['/tasks', /oven +reminder +off/],
+      ['/tasks list --all', /oven +reminder +given/],
       ['/tasks runs', /Task oven[^]*Call Ada/],
       ['/tasks frobnicate', 'There is no /tasks frobnicate'],
     ],

@@ -1,4 +1,5 @@
 import type { FiredTasks } from '../../commands/command.js';
+import { summaryBeside } from '../../commands/tasks/found-tasks.js';
 import { loadOnce, type Schedule } from '../../core/runtime.js';
 import type { SessionPort } from '../../core/session-port.js';
 import type { TaskRun, Tasks } from '../../core/tasks.js';
@@ -124,7 +125,8 @@ class Live implements ReplTasks {
 
 function unseenLine({ id, status, summary }: TaskRun, name: string): string {
   const next = status === 'needs_approval' ? ` /tasks approve ${id}` : '';
-  return `${status}: ${firstLine(name, 60)}: ${firstLine(summary ?? '', 200)}${next}`;
+  const more = summaryBeside(name, firstLine(summary ?? '', 200));
+  return `${status}: ${firstLine(name, 60)}${more === '' ? '' : `: ${more}`}${next}`;
 }
 
 /** A yes or a model for this conversation is none for tasks; what holds calls back is for both. */

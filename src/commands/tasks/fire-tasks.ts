@@ -26,7 +26,7 @@ export const tasks: Verb = {
     const { tasks: found } = await repl.line.firing();
     switch (word) {
       case 'list':
-        repl.screen.print(await listed(found));
+        repl.screen.print(await listed(found, ids.includes('--all')));
         return;
       case 'show':
         repl.screen.print((await shown(found, id)).join('\n'));

@@ -30,18 +30,38 @@ function titled({ id, description }: Task): string {
   return `Task ${id} (${oneLine(description, 60)})`;
 }
 
-export async function listed(found: Tasks): Promise<string> {
-  const all = await found.list();
-  if (all.length === 0) return 'There are no tasks.';
-  return columns(
-    all.map((task) => [
-      task.id,
-      task.type,
-      task.enabled ? zonedTime(task.nextRun, task.tz) : 'off',
-      scheduleText(task),
-      oneLine(task.description),
-    ]),
-  ).join('\n');
+/** The next one first. Reminders that were given are only counted, unless `all` are wanted. */
+export async function listed(found: Tasks, all: boolean): Promise<string> {
+  const tasks = await found.list();
+  if (tasks.length === 0) return 'There are no tasks.';
+  const wanted = all ? tasks : tasks.filter((task) => !isOver(task));
+  const over = tasks.length - wanted.length;
+  const rows = wanted.map((task) => [
+    task.id,
+    task.type,
+    task.enabled ? zonedTime(task.nextRun, task.tz) : offText(task),
+    scheduleText(task),
+    oneLine(task.description),
+  ]);
+  return [
+    ...columns(rows),
+    ...(over === 0
+      ? []
+      : [`${over} reminder${over === 1 ? '' : 's'} given; \`tasks list --all\` shows ${over === 1 ? 'it' : 'them'}.`]),
+  ].join('\n');
+}
+
+function isOver({ type, enabled, scheduleType, lastRun }: Task): boolean {
+  return type === 'reminder' && scheduleType === 'once' && !enabled && lastRun !== null;
+}
+
+function offText(task: Task): string {
+  return isOver(task) ? 'given' : 'off';
+}
+
+/** What is told of a run beside the description of its task. A reminder says no more than that. */
+export function summaryBeside(description: string, summary: string): string {
+  return summary.startsWith(description) ? summary.slice(description.length).trim() : summary;
 }
 
 function scheduleText({ schedule }: Task): string {
@@ -52,7 +72,7 @@ export async function shown(found: Tasks, id: string): Promise<readonly string[]
   const task = await findTask(found, id);
   const { schedule, tz } = task;
   const facts: readonly (readonly [string, string | null])[] = [
-    ['task', `${task.id}, ${task.type}${task.enabled ? '' : ', off'}`],
+    ['task', `${task.id}, ${task.type}${task.enabled ? '' : `, ${offText(task)}`}`],
     ['what', oneLine(task.description, 500)],
     ['does', task.execution === null ? null : JSON.stringify(task.execution)],
     ['when', 'cron' in schedule ? `${schedule.source} (${schedule.cron}), ${tz}` : `${scheduleText(task)}, ${tz}`],
@@ -102,7 +122,7 @@ export async function ranLines(found: Tasks, runs: readonly TaskRun[], none: str
       `${age(Date.now() - run.firedAt)} ago`,
       run.costUsd === null || run.costUsd === 0 ? '' : `$${run.costUsd.toFixed(4)}`,
       oneLine(names.get(run.taskId) ?? run.taskId, 40),
-      oneLine(run.summary ?? ''),
+      oneLine(summaryBeside(names.get(run.taskId) ?? '', run.summary ?? '')),
     ]),
   ).join('\n');
 }

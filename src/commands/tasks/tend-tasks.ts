@@ -17,6 +17,7 @@ import {
 
 interface Options {
   readonly json?: boolean;
+  readonly all?: boolean;
   readonly limit?: string;
 }
 
@@ -27,11 +28,12 @@ const shownRuns = 50;
 export const listTasks: Verb = {
   line: {
     example: 'agent tasks list --json',
-    options: json,
-    run: (line, _args, { json: asJson }: Options) =>
+    options: (command) =>
+      command.option('--all', 'also reminders that were given').option('--json', 'all of them as JSON'),
+    run: (line, _args, { json: asJson, all }: Options) =>
       withTasks(line, async (found) => {
         if (asJson) printJson(line.out, (await found.list()).map(taskAsJson), 2);
-        else line.out.print(`${await listed(found)}\n`);
+        else line.out.print(`${await listed(found, all === true)}\n`);
       }),
   },
 };

@@ -142,6 +142,6 @@ test('what came of tasks meanwhile is said once, at the start', async () => {
   await at.tasks.finish(run?.id ?? '', { status: 'done', finishedAt: Date.now(), summary: 'Think of milk' });
   await at.next();
   await at.next();
-  expect(at.said).toEqual(['Since the last start:\ndone: Think of milk: Think of milk']);
+  expect(at.said).toEqual(['Since the last start:\ndone: Think of milk']);
   await at.repl.close();
 });
