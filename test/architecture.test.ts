@@ -30,7 +30,19 @@ const layers: Readonly<Record<string, { readonly folders: readonly string[]; rea
       packages: ['react', 'ink', 'marked', 'highlight.js', 'fuzzysort', 'wrap-ansi'],
     },
     commands: {
-      folders: ['core', 'agent', 'policy', 'providers', 'tools', 'toolsets', 'store', 'config', 'terminal', 'ui'],
+      folders: [
+        'core',
+        'agent',
+        'policy',
+        'providers',
+        'tools',
+        'toolsets',
+        'extensions',
+        'store',
+        'config',
+        'terminal',
+        'ui',
+      ],
       packages: ['node:', 'commander', 'marked', 'unbash'],
     },
     cli: {

@@ -1,4 +1,5 @@
 import type { ChangeCapture } from '../core/file-changes.js';
+import type { Hooks } from '../core/hooks.js';
 import type { Approver, Policy, Rule } from '../core/policy.js';
 import type { ModelRef } from '../core/projection.js';
 import type { Fault, Provider } from '../core/provider.js';
@@ -31,6 +32,8 @@ export interface ToolDeps {
   /** Returns the system prompt as its tools would have it now. Asked after a compaction, which ends the provider's
    * cache anyway. */
   readonly renewPrompt?: (prompt: string) => Promise<string>;
+  /** Absent: the user has no hooks. */
+  readonly hooks?: Hooks;
 }
 
 /** Facts about models, from the settings and the model table. */

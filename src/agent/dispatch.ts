@@ -1,10 +1,12 @@
 import { clampEnvelope, errorEnvelope, isError, parseEnvelope, type ErrorEnvelope } from '../core/envelope.js';
 import type { ApprovalData, EventDraft, ToolCallData } from '../core/event.js';
 import type { WatchReport } from '../core/file-changes.js';
+import type { HookAnswer } from '../core/hooks.js';
 import { isRecord } from '../core/json.js';
 import { type Answer, type Question, type Rule, ruleKey, type Verdict } from '../core/policy.js';
 import type { Binding, BoundCall, ToolContext, ToolOutcome } from '../core/tool.js';
 import { captureChanges, type CapturedChanges } from './file-history.js';
+import { afterCall, beforeCall, heeded } from './ask-hooks.js';
 import { askedAboutLoop } from './repeats.js';
 import type { DispatchDeps } from './dependencies.js';
 
@@ -14,6 +16,8 @@ export interface Dispatched {
   readonly denied: boolean;
   readonly durationMs: number;
   readonly captured?: CapturedChanges;
+  /** Why a hook wants the turn to end here. */
+  readonly halt?: string;
 }
 
 /** A read that takes longer is shown while it runs. */
@@ -35,14 +39,17 @@ export async function dispatch(
 ): Promise<Dispatched> {
   if (signal.aborted) return refused(cancelledBefore);
   if (!binding.ok) return refused(binding.error);
-  const filled = withSecrets(d, binding.bound);
+  const hooked = await beforeCall(d, call, binding.bound, signal);
+  if (hooked.error)
+    return { ...refused(hooked.error), ...(hooked.said.stop === null ? {} : { halt: hooked.said.stop }) };
+  const filled = withSecrets(d, hooked.bound);
   if (filled.error) return refused(filled.error);
   const { bound } = filled;
-  const permission = await permit(d, call, { bound, shown: binding.bound }, signal);
+  const permission = await permit(d, hooked.call, { bound, shown: hooked.bound, said: hooked.said }, signal);
   if (permission.error) return { ...refused(permission.error), denied: permission.unavailable };
-  return signal.aborted
-    ? refused(cancelledBefore)
-    : await runPermitted(d, call, { bound, verdict: permission.verdict }, signal);
+  if (signal.aborted) return refused(cancelledBefore);
+  const done = await runPermitted(d, hooked.call, { bound, verdict: permission.verdict }, signal);
+  return await afterCall(d, hooked, done, signal);
 }
 
 /** Runs a call that policy and the person allowed, and clamps its output. */
@@ -144,6 +151,8 @@ const whyNot = {
 interface Judged {
   readonly bound: BoundCall;
   readonly shown: BoundCall;
+  /** The word of its hooks. */
+  readonly said: HookAnswer | null;
 }
 
 type Permission =
@@ -153,12 +162,12 @@ type Permission =
 async function permit(
   d: DispatchDeps,
   call: ToolCallData,
-  { bound, shown }: Judged,
+  { bound, shown, said }: Judged,
   signal: AbortSignal,
 ): Promise<Permission> {
   const assessed = await unlessAborted(d.tools.policy.assess(bound, d.cwd, d.record), signal);
   if (assessed === null) return { error: cancelledBefore, unavailable: false };
-  const { repeated, ...verdict } = askedAboutLoop(d, call, assessed);
+  const { repeated, ...verdict } = askedAboutLoop(d, call, heeded(assessed, said));
   if (verdict.decision === 'allow') return { error: null, verdict };
   const reasons = verdict.reasons.join('; ');
   if (verdict.decision === 'deny')

@@ -7,6 +7,7 @@ import { placeOf, type SessionLog, type SessionRow } from '../core/store.js';
 import { firstLine } from '../core/text.js';
 import { compact, type Compacted, type CompactionPlan, planFor } from './compaction.js';
 import type { ApprovalDeps, TurnDeps } from './dependencies.js';
+import { askAboutPrompt } from './ask-hooks.js';
 import { recordMessage } from './message.js';
 import { runTurn } from './turn.js';
 import { createRecorder, type Recorder } from './recorder.js';
@@ -75,6 +76,7 @@ class LiveSession implements Session {
   #model: { readonly provider: Provider; readonly ref: ModelRef };
   #queue: readonly QueuedMessage[] = [];
   #turn: AbortController | null = null;
+  #begun = false;
 
   constructor(options: SessionOptions) {
     const { store, row, restored, opening, begin, notes = [] } = options.record;
@@ -147,6 +149,10 @@ class LiveSession implements Session {
     for (const note of this.#notes.splice(0))
       await this.record.append({ kind: 'user', content: note, data: { note: true } });
     const end = await this.#safely(async () => {
+      const isFirst = !this.#begun;
+      this.#begun = true;
+      const fault = await askAboutPrompt(this.#deps(), text, isFirst, signal);
+      if (fault) return { status: 'failed', text: '', turns: 0, toolCalls: 0, denied: 0, fault };
       const refused = await recordMessage(this.#deps(), { text, expand: this.#options.expand }, signal);
       return refused ?? (await runTurn(this.#deps(), signal));
     });

@@ -7,6 +7,7 @@ import type { Binding } from '../core/tool.js';
 import { allowanceOf, tokensOf } from './budget.js';
 import { compact, windowIsFull } from './compaction.js';
 import { dispatch, type Dispatched, type PreparedCall } from './dispatch.js';
+import { askAboutPrompt, mustGoOn, stopFault } from './ask-hooks.js';
 import { withRepeats } from './repeats.js';
 import { type Reply, request, requestSearch } from './request.js';
 import type { TurnDeps } from './dependencies.js';
@@ -22,6 +23,10 @@ interface Count extends Asking {
   denied: number;
   failedInRow: number;
   looped: boolean;
+  /** Why a hook wants the turn to end here. */
+  halt: string | null;
+  /** So often in a row a hook has kept the turn from ending. */
+  extended: number;
 }
 type Status = TurnEnd['status'];
 
@@ -34,22 +39,47 @@ export async function runTurn(d: TurnDeps, signal: AbortSignal): Promise<TurnEnd
     const reply = await ask(d, 'auto', count, signal);
     const status = ended(reply, signal);
     if (status) return end(status, reply.text, count, reply);
-    if (reply.calls.length === 0 && reply.stop !== 'pause') return end('completed', reply.text, count);
-    if (reply.calls.length > 0) await runCalls(d, reply, count, signal);
-    else count.turns += 1;
-    if (signal.aborted) return end('interrupted', reply.text, count);
+    if (reply.calls.length === 0 && reply.stop !== 'pause') {
+      if (!(await mustGoOn(d, reply.text, count.extended, signal))) return end('completed', reply.text, count);
+      count.extended += 1;
+      continue;
+    }
+    await takeStep(d, reply, count, signal);
+    const over = endedMeanwhile(count, signal);
+    if (over) return end(over.status, reply.text, count, over);
     // After a pause the provider sends the rest of the answer, so no message may come between.
-    if (reply.calls.length > 0)
-      for (const text of d.takeSteering()) await d.record.append({ kind: 'user', content: text, data: null });
+    if (reply.calls.length > 0) for (const text of d.takeSteering()) await steer(d, text, signal);
     if (isSpent(d, count)) return await lastAnswer(d, 'limit_reached', count, signal);
     if (count.failedInRow >= maxFailedResponses) return await lastAnswer(d, 'completed', count, signal);
   }
 }
 
+/** Records a message that came meanwhile, unless a hook holds it back. */
+async function steer(d: TurnDeps, text: string, signal: AbortSignal): Promise<void> {
+  const held = await askAboutPrompt(d, text, false, signal);
+  if (held) d.emit({ type: 'notice', level: 'warn', code: 'hook', message: held.message });
+  else await d.record.append({ kind: 'user', content: text, data: null });
+}
+
+/** Runs the calls of a response, or counts one without any that the provider wants to go on with. */
+async function takeStep(d: TurnDeps, reply: Reply, count: Count, signal: AbortSignal): Promise<void> {
+  if (reply.calls.length > 0) await runCalls(d, reply, count, signal);
+  else count.turns += 1;
+}
+
+/** How the turn ended while calls were run, or null. */
+function endedMeanwhile(
+  { halt }: Count,
+  signal: AbortSignal,
+): { readonly status: Status; readonly fault?: Fault } | null {
+  if (signal.aborted) return { status: 'interrupted' };
+  return halt === null ? null : { status: 'failed', fault: stopFault(halt) };
+}
+
 function countFor({ limits }: TurnDeps): Count {
   const none = { turns: 0, toolCalls: 0, denied: 0, failedInRow: 0 };
   const allowed = limits.turnCalls?.() ?? Number.POSITIVE_INFINITY;
-  return { ...none, allowed, looped: false, overflowed: false, autoFailed: false };
+  return { ...none, allowed, looped: false, halt: null, extended: 0, overflowed: false, autoFailed: false };
 }
 
 /** Whether the turn goes round in circles, or has made as many calls or responses with calls as it may. */
@@ -64,7 +94,7 @@ function ended(reply: Reply, signal: AbortSignal): Status | null {
   return null;
 }
 
-function end(status: Status, text: string, count: Count, reply: Pick<Reply, 'fault'> & Partial<Reply> = {}): TurnEnd {
+function end(status: Status, text: string, count: Count, reply: Partial<Reply> = {}): TurnEnd {
   const { turns, toolCalls, denied } = count;
   const fault = reply.fault ?? (status === 'failed' ? refusalFault(reply.stop) : undefined);
   const limit = status === 'limit_reached' && count.looped ? ({ limit: 'repeated_calls' } as const) : {};
@@ -113,6 +143,7 @@ async function runCalls(d: TurnDeps, reply: Reply, count: Count, signal: AbortSi
     const last = index === calls.length - 1 && isSpent(d, count);
     await answer(d, call, last ? withLimit(d, done, count) : done);
     if (done.denied) count.denied += 1;
+    count.halt ??= done.halt ?? null;
     if (isError(done.outcome.envelope)) failed += 1;
   }
   count.failedInRow = failed === calls.length ? count.failedInRow + 1 : 0;
@@ -133,6 +164,7 @@ async function runCall(
       ),
     );
   }
+  if (count.halt !== null) return fixed(errorEnvelope('cancelled', `Not run: ${stopFault(count.halt).message}`));
   if (index >= d.limits.maxToolCalls)
     return fixed(
       errorEnvelope('limit_reached', `Not run: a response may make at most ${d.limits.maxToolCalls} calls.`),

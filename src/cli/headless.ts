@@ -76,6 +76,7 @@ const whatToDo: Readonly<Record<Fault['code'], string>> = {
   protocol: 'Check that the base URL is that of the API and speaks the wire of this provider (`provider_api`).',
   stream_incomplete: 'Go on with `agent -c`; `http.max_retries` and `http.idle_timeout_ms` say how long it is tried.',
   max_cost: 'Raise --max-cost to go on.',
+  hook: '`agent hooks` lists your hooks; --no-hooks does without them.',
   internal: 'This is a bug in agent. Run again with --debug for a stack trace.',
 };
 

@@ -117,6 +117,7 @@ export const rootOptions = {
     about: 'unsafe tools answer with canned output, unless TEST_ALLOW=1',
     global: true,
   },
+  noHooks: { group: 'Tools and what they may do:', flags: '--no-hooks', about: 'run none of your hooks' },
   print: {
     group: 'Headless:',
     flags: '-p, --print',
@@ -154,12 +155,14 @@ type Value<Flags extends string> = Flags extends `${string} <${string}>`
   : Flags extends `${string} [${string}]`
     ? string | true
     : boolean;
-type Plain = Exclude<keyof Table, 'tools' | 'noTools' | 'outputFormat' | 'set'>;
+type Plain = Exclude<keyof Table, 'tools' | 'noTools' | 'noHooks' | 'outputFormat' | 'set'>;
 
 /** The options as commander gives them. Values are checked where they become configuration. */
 export type RootOptions = { readonly [Name in Plain]?: Value<Table[Name]['flags']> } & {
   /** false: `--no-tools`. */
   readonly tools?: string | boolean;
+  /** false: `--no-hooks`. */
+  readonly hooks?: boolean;
   readonly outputFormat: string;
   readonly set: readonly string[];
 };

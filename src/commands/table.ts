@@ -356,6 +356,11 @@ export const table: readonly Section[] = [
         load: async () => (await import('./settings/use-tools.js')).removeTools,
       },
       {
+        line: ['hooks', 'your own programs that are asked at points of a session'],
+        slash: ['hooks', 'your own programs that are asked at points of a session'],
+        load: async () => (await import('./settings/list-hooks.js')).hooks,
+      },
+      {
         line: ['config', "path, show, get, set and check the configuration, and trust in a project's"],
         slash: ['config', 'every setting and where it came from'],
         load: async () => (await import('./settings/configure.js')).config,

@@ -213,6 +213,25 @@ interface TaskData {
   readonly missed: number;
 }
 
+/** A program of the user that was run at a point of the session. */
+export interface HookData {
+  /** The point: `PreToolUse`. */
+  readonly event: string;
+  readonly command: string;
+  /** SHA-256 (hex) of the command and of the file that it names. */
+  readonly sha256: string;
+  /** Null where it was not started, or ended by a signal or in time. */
+  readonly exit: number | null;
+  readonly duration_ms: number;
+  readonly decision: 'none' | 'allow' | 'ask' | 'deny' | 'stop' | 'failed';
+  readonly reason?: string;
+  readonly tool_call_id?: string;
+  /** The arguments that the tool is given in the place of those of the call. */
+  readonly updated_input?: unknown;
+  /** The output that the hook has replaced. */
+  readonly original_output?: string;
+}
+
 /** An event before it is recorded, of one of the kinds that this program writes. */
 export type EventDraft =
   | { readonly kind: 'system'; readonly content: string; readonly data: null }
@@ -228,6 +247,7 @@ export type EventDraft =
   | { readonly kind: 'model'; readonly content: string; readonly data: ModelData }
   | { readonly kind: 'error'; readonly content: string; readonly data: ErrorData }
   | { readonly kind: 'task'; readonly content: string; readonly data: TaskData }
+  | { readonly kind: 'hook'; readonly content: string; readonly data: HookData }
   | { readonly kind: 'rewind'; readonly content: string; readonly data: RewindData }
   | { readonly kind: 'compaction'; readonly content: string; readonly data: CompactionData }
   /** Takes back the compaction of that `seq`. */
@@ -251,6 +271,7 @@ const required: { readonly [K in EventDraft['kind']]: readonly string[] } = {
   model: ['provider', 'model'],
   error: ['code', 'message'],
   task: ['task_id', 'run_id'],
+  hook: ['event', 'command'],
   rewind: ['to_seq'],
   compaction: ['from_seq', 'to_seq'],
   compaction_undone: ['compaction_seq'],

@@ -11,6 +11,8 @@ export interface Verdict {
   readonly sandbox: Sandbox;
   /** True where no approval mode allows the call unasked: secret files, protected paths. */
   readonly everyMode?: true;
+  /** True where a rule of the user wants the call asked. */
+  readonly ruled?: true;
   /** Absolute paths that the call would touch, as the kernel resolves them, for the question. */
   readonly targets?: readonly string[];
   /** Where the kernel found each path of a file tool when the call was judged. A call whose paths lead elsewhere was

@@ -178,6 +178,7 @@ class Fold implements Projection {
       case 'model':
       case 'error':
       case 'task':
+      case 'hook':
       case 'rewind':
       case 'compaction_undone':
         break;

@@ -13,6 +13,7 @@ export type FaultCode =
   | 'protocol'
   | 'stream_incomplete'
   | 'max_cost'
+  | 'hook'
   | 'internal';
 
 export interface Fault {

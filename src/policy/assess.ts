@@ -58,17 +58,24 @@ export function createPolicy(options: PolicyOptions): Policy {
         decision === 'ask' && judgement.reasons.length === 0 && judgement.ruling !== 'ask'
           ? ['every call is asked about']
           : [...ruleReason(judgement, decision), ...judgement.reasons];
-      const everyMode = decision === 'ask' && decide(judgement, 'never', sandbox) === 'ask';
       return {
         risk,
         decision,
         reasons,
         sandbox,
-        ...(everyMode ? { everyMode } : {}),
+        ...(decision === 'ask' ? whoseQuestion(judgement, sandbox) : {}),
         ...(targets.length > 0 ? { targets } : {}),
         ...(canLast(judgement, decision) ? { rules: judgement.rules } : {}),
       };
     },
+  };
+}
+
+/** Says what of a question is not up to the approval mode. */
+function whoseQuestion(judgement: Judgement, sandbox: Sandbox): Pick<Verdict, 'everyMode' | 'ruled'> {
+  return {
+    ...(decide(judgement, 'never', sandbox) === 'ask' ? { everyMode: true } : {}),
+    ...(judgement.ruling === 'ask' ? { ruled: true } : {}),
   };
 }
 

@@ -184,6 +184,7 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
     case 'model':
     case 'error':
     case 'task':
+    case 'hook':
     case 'rewind':
     case 'compaction':
     case 'compaction_undone':

@@ -46,7 +46,11 @@ test('an option that is added to the table is in the help, the completion, the s
 
 test('commander gives each option the name it has in the table', () => {
   const program = addOptions(new Command('agent'), rootOptions);
-  const attributes = program.options.map((option) => (option.negate ? 'noTools' : option.attributeName()));
+  const attributes = program.options.map((option) =>
+    option.negate
+      ? `no${option.attributeName().replace(/^./, (first) => first.toUpperCase())}`
+      : option.attributeName(),
+  );
   expect(attributes).toEqual(Object.keys(rootOptions));
 });
 

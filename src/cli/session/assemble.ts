@@ -34,6 +34,7 @@ import {
 } from './find-session.js';
 import { openCommands } from './open-commands.js';
 import { type OpenedModel, openModel, choiceOf } from './open-model.js';
+import { type OpenedHooks, openHooks, sourceOf } from './open-hooks.js';
 import { openPolicy, type SwitchablePolicy } from './open-policy.js';
 import { openSandbox, openToolbox, type Toolbox } from './open-tools.js';
 import { asideNotices } from './project-files.js';
@@ -50,7 +51,8 @@ export interface Run {
   readonly notes: () => Promise<Notes>;
   /** Null: no session outlives this process. */
   readonly ends: SessionEnds | null;
-  readonly toolbox: Toolbox;
+  /** With the hooks of the user; null: there are none. */
+  readonly toolbox: Toolbox & { readonly hooks: OpenedHooks | null };
   readonly policy: SwitchablePolicy;
   readonly spend: SpendLimit;
   /** The notices so far. */
@@ -71,6 +73,8 @@ export async function openRun(settings: Settings, options: RootOptions): Promise
     opening,
     openToolbox(settings, options.tools, { confine, ports: () => opening, notify }),
   ]);
+  const policy = openPolicy(settings);
+  const hooks = await openHooks(settings, options.hooks !== false, { processes: toolbox.processes, policy });
   return {
     settings,
     options,
@@ -78,11 +82,11 @@ export async function openRun(settings: Settings, options: RootOptions): Promise
     tasks,
     notes,
     ends,
-    toolbox,
-    policy: openPolicy(settings),
+    toolbox: { ...toolbox, hooks },
+    policy,
     spend: createSpendLimit(settings.config),
     get notices() {
-      return [...settings.notices, ...notices, ...said];
+      return [...settings.notices, ...notices, ...said, ...(hooks?.notices ?? [])];
     },
     close: async () => {
       await toolbox.close();
@@ -141,7 +145,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     model,
     models: modelFacts(run),
     connect: models.open,
-    tools: sessionTools(run),
+    tools: sessionTools(run, sourceOf(choice, isNew)),
     limits: { ...settings.config.limits, ...(run.turnCalls ? { turnCalls: run.turnCalls } : {}) },
     interactive,
     expand: openCommands(settings).expand,
@@ -191,8 +195,9 @@ async function offerRecorded({ options, toolbox }: Run, { restored }: OpenedSess
   if (last) await toolbox.offer(last.tools.map(({ name }) => name));
 }
 
-function sessionTools(run: Run): SessionOptions['tools'] {
+function sessionTools(run: Run, source: Parameters<OpenedHooks['of']>[0]): SessionOptions['tools'] {
   return {
+    ...(run.toolbox.hooks ? { hooks: run.toolbox.hooks.of(source) } : {}),
     registry: run.toolbox.registry,
     policy: run.policy,
     capture: openCapture(run.settings),

@@ -30,6 +30,8 @@ import {
 export interface Toolbox {
   readonly registry: Registry;
   readonly catalogue: Catalogue;
+  /** Starts them. */
+  readonly processes: ProcessRunner;
   /** Offers tools of these names, too, unless somebody has switched their set off. */
   readonly offer: (names: readonly string[]) => Promise<void>;
   /** Ends the processes that still run. */
@@ -76,6 +78,7 @@ export async function openToolbox(
   return {
     registry,
     catalogue,
+    processes,
     offer: async (names) => {
       const missing = names.filter((name) => !registry.get(name));
       await catalogue.find(missing);

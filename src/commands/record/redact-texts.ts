@@ -95,6 +95,10 @@ function emptied(event: Event): Pick<EventDraft, 'content' | 'data'> | null {
       return { content: placeholder, data: { code: known.data.code, message: placeholder } };
     case 'approval':
       return { content: placeholder, data: { ...known.data, reasons: [] } };
+    case 'hook': {
+      const { event, sha256, exit, duration_ms, decision } = known.data;
+      return { content: placeholder, data: { event, command: placeholder, sha256, exit, duration_ms, decision } };
+    }
     case 'compaction':
       return { content: placeholder, data: known.data };
     default:

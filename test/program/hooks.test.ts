@@ -1,0 +1,174 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { agent, lines, place, repl, script } from './inside.js';
+
+type At = ReturnType<typeof place>;
+
+/** A place whose user has these hooks. */
+function withHooks(hooks: unknown, files: Readonly<Record<string, string>> = {}): At {
+  const at = place(files);
+  mkdirSync(at.env.AGENT_HOME ?? '', { recursive: true });
+  writeFileSync(
+    join(at.env.AGENT_HOME ?? '', 'hooks.json'),
+    typeof hooks === 'string' ? hooks : JSON.stringify({ hooks }),
+  );
+  return at;
+}
+
+const one = (event: string, command: string, matcher = ''): unknown => ({
+  [event]: [{ matcher, hooks: [{ type: 'command', command }] }],
+});
+const call = (command: string): unknown => ({ calls: [{ name: 'bash', arguments: { command } }] });
+const go = (at: At, turns: readonly unknown[], ...more: readonly string[]): readonly string[] => [
+  '-p',
+  '-m',
+  script(at, turns),
+  '--output-format',
+  'stream-json',
+  ...more,
+  'go',
+];
+const specific = (fields: object): string =>
+  `printf '%s' '${JSON.stringify({ hookSpecificOutput: { hookEventName: 'PreToolUse', ...fields } })}'`;
+
+test('a hook denies a call, every run of it is on the record, and --no-hooks does without', async () => {
+  const at = withHooks(one('PreToolUse', 'echo "not here" >&2; exit 2', 'Bash'));
+  const turns = [call('touch made'), { text: 'done' }];
+  const denied = await agent(at, go(at, turns));
+  expect(denied).toMatchObject({ code: 0, stderr: '' });
+  expect(denied.stdout).toContain(
+    String.raw`{\"error\":\"Denied by a hook: not here\",\"code\":\"permission_denied\"}`,
+  );
+  expect(existsSync(join(at.work, 'made'))).toBe(false);
+  const id = String(lines(denied.stdout)[0]?.session_id);
+  const exported = await agent(at, ['sessions', 'export', id, '--format', 'jsonl']);
+  expect(exported.stdout).toMatch(/"kind": ?"hook"/);
+  expect(exported.stdout).toMatch(/"sha256": ?"[0-9a-f]{64}","exit": ?2/);
+  await agent(at, go(at, turns, '--no-hooks'));
+  expect(existsSync(join(at.work, 'made'))).toBe(true);
+});
+
+test('a call that a hook has changed is validated and judged again, whatever the hook allows', async () => {
+  const gone = '/agent-hooks-nothing-here';
+  for (const decision of [{}, { permissionDecision: 'allow' }]) {
+    const at = withHooks(
+      one('PreToolUse', specific({ ...decision, updatedInput: { command: `rm -rf ${gone}` } }), 'Bash'),
+    );
+    const judged = await agent(at, go(at, [call('ls'), { text: 'done' }]));
+    expect(judged).toMatchObject({ code: 6 });
+    expect(judged.stdout).toContain('Not run, because it needs a yes');
+    expect(judged.stdout).toContain(gone);
+  }
+  const at = withHooks(one('PreToolUse', specific({ updatedInput: { cmd: 'ls' } }), 'Bash'));
+  const invalid = await agent(at, go(at, [call('ls'), { text: 'done' }]));
+  expect(invalid.stdout).toContain('A hook changed this call to one that cannot be run: bash:');
+  const to = withHooks(one('PreToolUse', specific({ updatedInput: { command: 'echo changed' } }), 'Bash'));
+  expect((await agent(to, go(to, [call('echo first'), { text: 'done' }]))).stdout).toContain('changed\\\\n');
+});
+
+test('what a hook allows is not asked, but secrets and rules of the user are; what it wants asked is', async () => {
+  const allow = withHooks(one('PreToolUse', specific({ permissionDecision: 'allow' })));
+  const dangerous = 'rm -rf ../elsewhere/nothing';
+  expect(await agent(allow, go(allow, [call(dangerous), { text: 'done' }]))).toMatchObject({ code: 0 });
+  const secret = [{ calls: [{ name: 'file_read', arguments: { path: '.env' } }] }, { text: 'done' }];
+  allow.file('.env', 'A=1');
+  expect(await agent(allow, go(allow, secret))).toMatchObject({ code: 6 });
+  for (const list of ['ask', 'deny']) {
+    const ruled = await agent(
+      allow,
+      go(allow, [call('ls'), { text: 'done' }], '--set', `rules.${list}=[{"argv":["ls"]}]`),
+    );
+    expect(ruled.stdout).toContain(`rules.${list}`);
+    expect(ruled.stdout).toContain('permission_denied');
+  }
+  const asking = withHooks(one('PreToolUse', specific({ permissionDecision: 'ask', permissionDecisionReason: 'hm' })));
+  const asked = await agent(asking, go(asking, [call('ls'), { text: 'done' }], '--approval', 'never'));
+  expect(asked.stdout).toContain('a hook wants it asked: hm');
+});
+
+test('what a hook says after a call stands beside its result; a new output takes the place of the old', async () => {
+  const at = withHooks(one('PostToolUse', 'echo "run the linter" >&2; exit 2', 'Bash'));
+  const told = await agent(at, go(at, [call('echo a'), { text: 'done' }]));
+  expect(told.stdout).toContain(String.raw`\"hook_message\":\"run the linter\"`);
+  const clean = `printf '{"hookSpecificOutput":{"updatedToolOutput":"clean"}}'`;
+  const other = withHooks(one('PostToolUse', clean));
+  const replaced = await agent(other, go(other, [call('echo a'), { text: 'done' }]));
+  expect(replaced.stdout).toContain(String.raw`{\"output\":\"clean\"`);
+});
+
+test('a prompt that a hook holds back is not sent: the run fails and says why', async () => {
+  const at = withHooks(one('UserPromptSubmit', `printf '{"decision":"block","reason":"not on a Sunday"}'`));
+  const held = await agent(at, ['-p', '-m', script(at, [{ text: 'never' }]), 'go']);
+  expect(held).toMatchObject({ code: 1, stdout: '' });
+  expect(held.stderr).toContain('A hook did not let the message through: not on a Sunday');
+});
+
+test('what hooks say at the start and of a prompt is noted before it', async () => {
+  const hooks = { ...(one('SessionStart', 'cat >/dev/null; echo from the start', 'startup') as object) };
+  const at = withHooks({ ...hooks, ...(one('UserPromptSubmit', 'echo of the prompt') as object) });
+  const started = await agent(at, go(at, [{ text: 'hi' }]));
+  const id = String(lines(started.stdout)[0]?.session_id);
+  const told = async (): Promise<readonly unknown[]> =>
+    lines((await agent(at, ['sessions', 'export', id, '--format', 'jsonl'])).stdout)
+      .filter(({ kind }) => kind === 'user')
+      .map(({ content }) => content);
+  expect(await told()).toEqual(['from the start', 'of the prompt', 'go']);
+  await agent(at, go(at, [{ text: 'hi' }], '-r', id));
+  expect((await told()).slice(3)).toEqual(['of the prompt', 'go']);
+});
+
+test('a hook on Stop keeps the turn going and is told that it has', async () => {
+  const at = withHooks(one('Stop', './stop.sh'), {});
+  at.file(
+    'stop.sh',
+    `#!/bin/sh
+in=$(cat); echo "$in" >> seen
+case "$in" in *'"stop_hook_active":true'*) exit 0;; esac
+printf '{"decision":"block","reason":"and the tests?"}'
+`,
+  );
+  const { chmodSync } = await import('node:fs');
+  chmodSync(join(at.work, 'stop.sh'), 0o755);
+  const went = await agent(at, ['-p', '-m', script(at, [{ text: 'first' }, { text: 'second' }]), 'go']);
+  expect(went).toMatchObject({ code: 0, stdout: 'second\n' });
+  const seen = lines(readFileSync(join(at.work, 'seen'), 'utf8'));
+  expect(seen.map(({ stop_hook_active: again, last_assistant_message: text }) => [again, text])).toEqual([
+    [false, 'first'],
+    [true, 'second'],
+  ]);
+});
+
+test('a hook that never lets go is let go of after eight times; continue: false ends the turn', async () => {
+  const at = withHooks(one('Stop', `printf '{"decision":"block","reason":"more"}'`));
+  const turns = Array.from({ length: 12 }, (_, index) => ({ text: `answer ${index + 1}` }));
+  const ended = await agent(at, ['-p', '-m', script(at, turns), 'go']);
+  expect(ended).toMatchObject({ code: 0, stdout: 'answer 9\n' });
+  expect(ended.stderr).toContain('wanted the turn to go on 8 times');
+  const stop = withHooks(one('PreToolUse', `printf '{"continue":false,"stopReason":"build failed"}'`));
+  const stopped = await agent(stop, go(stop, [call('touch made'), { text: 'never' }]));
+  expect(stopped.code).toBe(1);
+  expect(stopped.stdout).toContain('A hook ended the turn: build failed');
+  expect(stopped.stdout).not.toContain('never');
+  expect(existsSync(join(stop.work, 'made'))).toBe(false);
+});
+
+test('a file that cannot be read stops the program; what does not count in one is said and listed', async () => {
+  const broken = withHooks('{"hooks": ');
+  const turns = [{ text: 'hi' }];
+  expect(await agent(broken, ['-p', '-m', script(broken, turns), 'go'])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('hooks.json cannot be used') as string,
+  });
+  expect(await agent(broken, ['-p', '--no-hooks', '-m', script(broken, turns), 'go'])).toMatchObject({ code: 0 });
+  const at = withHooks({ ...(one('PreToolUse', './gone.sh', 'Bash') as object), TeammateIdle: [] });
+  const listed = await agent(at, ['hooks']);
+  expect(listed.stdout).toMatch(/^PreToolUse {2}Bash {2}[0-9a-f]{12} {2}\.\/gone\.sh \(missing: \.\/gone\.sh\)$/m);
+  expect(listed.stderr).toContain('nothing happens here at TeammateIdle');
+  expect(JSON.parse((await agent(at, ['hooks', '--json'])).stdout)).toMatchObject([
+    { event: 'PreToolUse', timeout_s: 60 },
+  ]);
+  const shown = await repl(at, ['-m', script(at, turns)], [['/hooks', './gone.sh']]);
+  expect(shown.stdout).toContain('TeammateIdle');
+  expect((await agent(place(), ['hooks'])).stdout).toContain('No hooks');
+});
