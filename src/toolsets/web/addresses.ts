@@ -54,7 +54,7 @@ function blockList(subnets: readonly string[]): BlockList {
   const list = new BlockList();
   for (const subnet of subnets) {
     const [network = '', bits] = subnet.split('/');
-    list.addSubnet(network, Number(bits), isIP(network) === 4 ? 'ipv4' : 'ipv6');
+    list.addSubnet(network, Number(bits), network.includes(':') ? 'ipv6' : 'ipv4');
   }
   return list;
 }
