@@ -146,7 +146,8 @@ class LiveSession implements Session {
   }
 
   async #wholeTurn(text: string, signal: AbortSignal): Promise<TurnEnd> {
-    for (const note of this.#notes.splice(0))
+    const news = this.#options.tools.policy.news?.(this.events()) ?? [];
+    for (const note of [...this.#notes.splice(0), ...news])
       await this.record.append({ kind: 'user', content: note, data: { note: true } });
     const end = await this.#safely(async () => {
       const isFirst = !this.#begun;

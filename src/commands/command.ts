@@ -274,6 +274,9 @@ export interface Sessions {
 export interface Approval {
   mode(): ApprovalMode;
   switchTo(mode: ApprovalMode): void;
+  /** Plan mode: only calls that read are run, whatever the approval mode and the rules say. */
+  planning(): boolean;
+  plan(on: boolean): void;
   /** The rules that count now, wherever they come from. */
   rules(): Rules;
   /** Changes one list of the user's own rules, for this run and for good. Says where it is kept, or why not. */

@@ -94,6 +94,10 @@ export const table: readonly Section[] = [
         load: async () => (await import('./settings/switch-model.js')).approvalMode,
       },
       {
+        slash: ['plan [request or off]', 'plan mode: only calls that read are run; off carries the plan out'],
+        load: async () => (await import('./settings/plan-mode.js')).planMode,
+      },
+      {
         slash: [
           'permissions [add, edit or rm]',
           'which calls are allowed, asked about and denied by rules; change them',

@@ -1,6 +1,27 @@
+import type { Event } from './event.js';
 import type { BoundCall, Risk, Sandbox, SessionView } from './tool.js';
 
 export type ApprovalMode = 'never' | 'dangerous' | 'mutating' | 'always';
+
+/** What the model is told of plan mode. */
+export const planNotes = {
+  on:
+    '[Note: plan mode is on. Only calls that read are run, all others are denied. Find out what you need, then ' +
+    'answer with the plan: what you would change, where and how. The user decides whether it is carried out.]',
+  off: '[Note: plan mode is off. Calls that change something may run again.]',
+} as const;
+
+/** Returns what the model has not been told yet of plan mode, as a note before the next message. */
+export function planNews(isOn: boolean, events: readonly Event[]): readonly string[] {
+  const told = events.findLast(({ content }) => content === planNotes.on || content === planNotes.off);
+  return isOn === (told?.content === planNotes.on) ? [] : [isOn ? planNotes.on : planNotes.off];
+}
+
+/** Whether the model has answered since it was told that plan mode is on. */
+export function hasPlan(events: readonly Event[]): boolean {
+  const from = events.findLastIndex(({ kind, content }) => kind === 'user' && content === planNotes.on);
+  return from >= 0 && events.slice(from).some(({ kind, content }) => kind === 'assistant' && Boolean(content?.trim()));
+}
 
 /** The verdict of policy on a call, before anything runs. */
 export interface Verdict {
@@ -29,6 +50,8 @@ export interface Policy {
   /** Adds to the user's own allow rules, which count at once; says where they are kept, or why not. Absent: none can be
    * added. Never rejects. */
   allow?(rules: readonly Rule[]): Promise<Kept>;
+  /** What the model of this session has not been told yet; asked for before each message. */
+  news?(events: readonly Event[]): readonly string[];
 }
 
 /** What became of something to be kept, as a sentence. */

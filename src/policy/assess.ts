@@ -17,6 +17,8 @@ import { type Judgement, judgeShell, type ShellRules } from './shell/verdict.js'
 export interface PolicyOptions {
   /** `tools.confirm: false` is given as `never`. */
   readonly approval: ApprovalMode;
+  /** Plan mode: whatever does more than read is denied, and no rule lifts that. */
+  readonly planning?: boolean;
   readonly sandbox: Sandbox;
   readonly facts: PathFacts;
   /** Globs of secret files (`fs.deny`). */
@@ -43,14 +45,16 @@ export function createPolicy(options: PolicyOptions): Policy {
     deny: compileRules(rules.deny, facts.home, 'stop'),
   };
   /** A rule is offered only where it would be heeded. */
-  const canLast = (judgement: Judgement, decision: Verdict['decision']): boolean =>
-    decision === 'ask' &&
-    judgement.ruling === null &&
-    judgement.rules.length > 0 &&
-    decide({ ...judgement, ruling: 'allow' }, approval, sandbox) === 'allow';
+  const lasting = (judgement: Judgement, decision: Verdict['decision']): Pick<Verdict, 'rules'> => {
+    const { rules: offered, ruling } = judgement;
+    if (decision !== 'ask' || ruling !== null || offered.length === 0) return {};
+    return decide({ ...judgement, ruling: 'allow' }, approval, sandbox) === 'allow' ? { rules: offered } : {};
+  };
+  const isHeld = ({ risk }: Judgement): boolean => options.planning === true && risk !== 'read-only';
   return {
     async assess(call, cwd, session = noSession): Promise<Verdict> {
       const judgement = await judgeCall(call, { cwd, session }, shared);
+      if (isHeld(judgement)) return heldByPlan(judgement, sandbox);
       const decided = decide(judgement, approval, sandbox);
       const decision = decided === 'ask' && call.tool.inert === true && approval !== 'always' ? 'allow' : decided;
       const { risk, targets } = judgement;
@@ -65,7 +69,7 @@ export function createPolicy(options: PolicyOptions): Policy {
         sandbox,
         ...(decision === 'ask' ? whoseQuestion(judgement, sandbox) : {}),
         ...(targets.length > 0 ? { targets } : {}),
-        ...(canLast(judgement, decision) ? { rules: judgement.rules } : {}),
+        ...lasting(judgement, decision),
       };
     },
   };
@@ -180,6 +184,12 @@ function secretFilter(glob: unknown, tool: string, secrets: SecretPaths): readon
 function ruleReason({ ruling }: Judgement, decision: Verdict['decision']): readonly string[] {
   if (ruling === 'deny') return ['a rule in `rules.deny` refuses it'];
   return ruling === 'ask' && decision === 'ask' ? ['a rule in `rules.ask` wants it asked'] : [];
+}
+
+/** The verdict of plan mode on a call that does more than read. */
+function heldByPlan({ risk, reasons, targets }: Judgement, sandbox: Sandbox): Verdict {
+  const held = 'plan mode is on, so only calls that read are run; put this into the plan';
+  return { risk, decision: 'deny', reasons: [held, ...reasons], sandbox, ...(targets.length > 0 ? { targets } : {}) };
 }
 
 /** The one rule from risk to decision. Contracts 1 (approval modes) and 8 (secrets). */

@@ -68,6 +68,8 @@ export interface ReplInput {
   readonly keys?: 'emacs' | 'vim';
   /** Ctrl-G: edits a text in the user's editor while the terminal is given back; null where nothing is to change. */
   readonly editExternally?: (text: string) => Promise<string | null>;
+  /** Shift-Tab: the next approval mode; the status line shows it. */
+  readonly nextMode?: () => void;
 }
 
 /** What is printed of results, prose and reasoning. */

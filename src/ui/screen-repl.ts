@@ -350,6 +350,9 @@ class ScreenRepl implements ReplHandle {
       case 'edit':
         void this.#edit();
         break;
+      case 'mode':
+        this.#options.input.nextMode?.();
+        break;
       case 'take-back':
         if (!this.#takeBack()) this.#input.older();
         break;

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import type { SessionOptions } from '../../src/agent/session.js';
 import type { Event } from '../../src/core/event.js';
-import type { Policy, Rule } from '../../src/core/policy.js';
+import { planNews, planNotes, type Policy, type Rule } from '../../src/core/policy.js';
 import type { ModelChunk } from '../../src/core/provider.js';
-import { askAlways, calls, end, envelopes, kinds, noteTool, reader, rig, scripted, text } from './harness.js';
+import { allowAll, askAlways, calls, end, envelopes, kinds, noteTool, reader, rig, scripted, text } from './harness.js';
 import { openMemoryStore } from '../../src/store/memory-store.js';
 
 const never = calls(['note', '{"text":"again"}']);
@@ -599,6 +599,20 @@ test.each(['session', 'always'] as const)('an answer for the %s holds for calls 
   expect(approvals).toMatchObject([{ by: 'user', rules: [noteRule], lasts }, { by: 'session_grant' }]);
   const notices = seen.flatMap((event) => (event.type === 'notice' ? [event.message] : []));
   expect(notices).toEqual(lasts === 'always' ? ['Kept.'] : []);
+});
+
+test('the model is told once that plan mode is on, and once that it is off', async () => {
+  let isOn = true;
+  const { session } = rig({
+    provider: scripted([[text('ok'), end()]]),
+    policy: { ...allowAll, news: (events) => planNews(isOn, events) },
+  });
+  await session.submit('one');
+  await session.submit('two');
+  isOn = false;
+  await session.submit('three');
+  const sent = session.events().flatMap(({ kind, content }) => (kind === 'user' ? [content] : []));
+  expect(sent).toEqual([planNotes.on, 'one', 'two', planNotes.off, 'three']);
 });
 
 test('a rule that was taken back is asked about again, and the third yes says how to be asked no more', async () => {

@@ -4,7 +4,7 @@ import { slashCommands } from '../../src/commands/registration.js';
 import { keepSetting } from '../../src/commands/settings/keep-setting.js';
 import { table } from '../../src/commands/table.js';
 import type { Event } from '../../src/core/event.js';
-import { type ApprovalMode, type Rule, ruleKey, type Rules } from '../../src/core/policy.js';
+import { type ApprovalMode, planNotes, type Rule, ruleKey, type Rules } from '../../src/core/policy.js';
 import type { CommandContext } from '../../src/ui/slash-command.js';
 import { event, usage } from '../store/samples.js';
 
@@ -37,6 +37,9 @@ async function run(line: string, repl: Partial<Repl>, choice?: string): Promise<
       );
     },
     refresh: () => undefined,
+    send: (text) => {
+      said.lines.push(`sent: ${text}`);
+    },
     setDraft: (text) => {
       said.lines.push(`draft: ${text}`);
     },
@@ -50,7 +53,12 @@ async function run(line: string, repl: Partial<Repl>, choice?: string): Promise<
 function approval(rules: Rules = { allow: [], ask: [], deny: [] }): Approval {
   let mode: ApprovalMode = 'dangerous';
   const now = { ...rules };
+  let planning = false;
   return {
+    planning: () => planning,
+    plan: (on) => {
+      planning = on;
+    },
     rules: () => now,
     changeRules: (list, change) => {
       now[list] = change(now[list]);
@@ -104,6 +112,29 @@ function withRules(rules: Partial<Rules>, inSession: readonly Rule[] = []): Part
     tools: { registry: { get: (name: string) => (name === 'web_fetch' ? {} : undefined) } } as never,
   };
 }
+
+test('/plan holds everything that does more than read, until the user lets the plan be carried out', async () => {
+  const events: Event[] = [];
+  const repl = { approval: approval(), sessions: sessions(events) };
+  const on = 'info: Plan mode: only calls that read are run. /plan decides what becomes of the plan.';
+  expect((await run('/plan', repl)).lines).toEqual([on]);
+  expect((await run('/plan tidy the docs', repl)).lines).toEqual(['sent: tidy the docs']);
+  expect((await run('/plan', repl, 'Keep')).picked).toEqual([['Keep planning', 'Leave plan mode']]);
+  expect((await run('/plan off', repl)).lines).toEqual([
+    'info: Plan mode is off; nothing was sent. Approval: dangerous.',
+  ]);
+  await run('/plan', repl);
+  events.push(event(1, { content: planNotes.on }), event(2, { kind: 'assistant', content: '1. Move a.md.' }));
+  expect((await run('/plan', repl)).picked).toEqual([
+    ['Go ahead', 'Go ahead, and ask about every change', 'Keep planning', 'Leave plan mode'],
+  ]);
+  expect(repl.approval.planning()).toBe(true);
+  expect((await run('/plan', repl, 'Go ahead, and')).lines).toEqual([
+    'info: Plan mode is off. Approval: mutating.',
+    'sent: Go ahead with the plan.',
+  ]);
+  expect((await run('/plan off', repl)).lines).toEqual(['info: Plan mode is off already.']);
+});
 
 test('/permissions lists the rules of the session and of the settings, and removes or edits the chosen one', async () => {
   const repl = withRules({ allow: [commit], deny: [push] }, [{ tool: 'web_fetch' }]);

@@ -4,6 +4,18 @@ import type { Effect, Judged } from '../../src/core/tool.js';
 import { createPolicy } from '../../src/policy/assess.js';
 import type { PathFacts } from '../../src/policy/guarded-paths.js';
 import { toolCall } from './calls.js';
+import { disguisedCommands } from './disguised-commands.js';
+import { evaluatedCommands } from './evaluated-commands.js';
+import { furtherCommands } from './further-commands.js';
+import { harmCommands } from './harm-commands.js';
+import { hiddenCommands } from './hidden-commands.js';
+import { leakCommands } from './leak-commands.js';
+import { mixedCommands } from './mixed-commands.js';
+import { mutatingCommands } from './mutating-commands.js';
+import { optionCommands } from './option-commands.js';
+import { readerCommands } from './reader-commands.js';
+import { readerDailyCommands } from './reader-daily-commands.js';
+import { readerLineCommands } from './reader-line-commands.js';
 import { defaultDeny } from './judging.js';
 
 const facts: PathFacts = {
@@ -34,6 +46,40 @@ async function offeredFor(
   const tool = judged ? { ...call.tool, judge: () => judged } : call.tool;
   return (await policy('mutating').assess({ ...call, tool }, facts.workspace)).rules;
 }
+
+const harmful = [
+  harmCommands,
+  leakCommands,
+  hiddenCommands,
+  evaluatedCommands,
+  disguisedCommands,
+  mutatingCommands,
+  mixedCommands,
+  optionCommands,
+  furtherCommands,
+].flatMap((commands) => Object.values(commands).flat());
+
+test('plan mode runs none of the commands of the corpus that do more than read, whatever the mode and the rules', async () => {
+  const allow = ['git', 'npm', 'rm', 'curl'].map((program): Rule => ({ tool: 'bash', argv: [program] }));
+  const rules: Rules = { ...noRules, allow };
+  const options = { approval: 'never', sandbox: 'off', facts, fsDeny: defaultDeny, rules } as const;
+  const [plan, usual] = [createPolicy({ ...options, planning: true }), createPolicy(options)];
+  let denied = 0;
+  for (const command of harmful) {
+    const call = toolCall('bash', 'execute', { command });
+    const verdict = await plan.assess(call, facts.workspace);
+    const { risk } = await usual.assess(call, facts.workspace);
+    expect([command, verdict.decision === 'deny'], command).toEqual([command, risk !== 'read-only']);
+    if (verdict.decision === 'deny') denied++;
+  }
+  for (const command of [...readerCommands, ...readerDailyCommands, ...readerLineCommands])
+    expect((await plan.assess(toolCall('bash', 'execute', { command }), facts.workspace)).decision, command).toBe(
+      'allow',
+    );
+  expect(denied).toBeGreaterThan(1000);
+  const write = toolCall('file_write', 'write', { path: 'a.txt' });
+  expect((await plan.assess(write, facts.workspace)).reasons[0]).toMatch(/^plan mode is on/);
+});
 
 describe('rules that a question offers', () => {
   test.each([

@@ -130,7 +130,7 @@ export function createStatus(run: Run, sessions: ReplSessions): () => StatusFact
     windows.set(name, contextWindow);
     return {
       model: name,
-      approval: run.policy.mode(),
+      approval: run.policy.planning() ? 'plan' : run.policy.mode(),
       sandbox: settings.config.policy.sandbox,
       branch,
       contextWindow,

@@ -109,6 +109,9 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, { earl
         files: () => listFiles(settings),
         keys: settings.config.ui.keys,
         editExternally: (text) => editExternally(settings, text),
+        nextMode: () => {
+          run.policy.next();
+        },
       },
       printing: printingOf(settings),
       opening: openingOf(sessions.shown(), settings, prompt),

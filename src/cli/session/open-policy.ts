@@ -3,13 +3,20 @@ import { lstat } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
 import type { Approval } from '../../commands/command.js';
 import { type LoadedOnce, loadOnce } from '../../core/runtime.js';
-import { type ApprovalMode, type Policy, ruleKey, type Rules, type Verdict } from '../../core/policy.js';
+import { planNews, type Policy, ruleKey, type Verdict } from '../../core/policy.js';
 import { readBounded } from '../../disk/bounded-file.js';
+import type { PolicyOptions } from '../../policy/assess.js';
 import type { PathFacts } from '../../policy/guarded-paths.js';
 import type { Settings } from '../settings.js';
 
 /** A policy whose mode and rules the person may change while the program runs. */
-export interface SwitchablePolicy extends Policy, Approval {}
+export interface SwitchablePolicy extends Policy, Approval {
+  /** Shift-Tab: goes on to the next mode, plan mode among them. `never` is no stop on the way unless it is the user's
+   * setting: one key more would let everything run. */
+  next(): void;
+}
+
+const stops = ['dangerous', 'mutating', 'always', 'plan'] as const;
 
 type PolicySource = Pick<Settings, 'config' | 'cwd' | 'home' | 'loaded' | 'ephemeral'>;
 
@@ -17,7 +24,8 @@ type PolicySource = Pick<Settings, 'config' | 'cwd' | 'home' | 'loaded' | 'ephem
 export function openPolicy(settings: PolicySource): SwitchablePolicy {
   let mode = settings.config.policy.approval;
   let { rules } = settings.config.policy;
-  const loaded = (): LoadedOnce<Policy> => loadOnce(() => loadPolicy(settings, mode, rules));
+  let planning = false;
+  const loaded = (): LoadedOnce<Policy> => loadOnce(() => loadPolicy(settings, { approval: mode, rules, planning }));
   let policy = loaded();
   const changeRules: SwitchablePolicy['changeRules'] = async (list, change) => {
     const { keepRules } = await import('./own-rules.js');
@@ -27,11 +35,25 @@ export function openPolicy(settings: PolicySource): SwitchablePolicy {
     policy = loaded();
     return kept;
   };
+  const plan = (on: boolean): void => {
+    planning = on;
+    policy = loaded();
+  };
   return {
     mode: () => mode,
     switchTo: (next) => {
       mode = next;
       policy = loaded();
+    },
+    planning: () => planning,
+    news: (events) => planNews(planning, events),
+    plan,
+    next: () => {
+      const way = settings.config.policy.approval === 'never' ? ([...stops, 'never'] as const) : stops;
+      const now = way.findIndex((stop) => stop === (planning ? 'plan' : mode));
+      const stop = way[(now + 1) % way.length] ?? 'dangerous';
+      if (stop !== 'plan') mode = stop;
+      plan(stop === 'plan');
     },
     rules: () => rules,
     changeRules,
@@ -68,7 +90,10 @@ export function withLandings(facts: PathFacts, open: (facts: PathFacts) => Polic
   };
 }
 
-async function loadPolicy({ config, cwd, home }: PolicySource, approval: ApprovalMode, rules: Rules): Promise<Policy> {
+async function loadPolicy(
+  { config, cwd, home }: PolicySource,
+  chosen: Pick<PolicyOptions, 'approval' | 'planning' | 'rules'>,
+): Promise<Policy> {
   const { createPolicy } = await import('../../policy/assess.js');
   const { files } = config;
   const facts = createPathFacts({
@@ -78,9 +103,8 @@ async function loadPolicy({ config, cwd, home }: PolicySource, approval: Approva
   });
   return withLandings(facts, (noting) =>
     createPolicy({
-      approval,
+      ...chosen,
       sandbox: config.policy.sandbox,
-      rules,
       fsDeny: config.fs.deny,
       facts: noting,
     }),

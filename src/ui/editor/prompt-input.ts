@@ -19,11 +19,11 @@ import {
 export type InputAction =
   | { readonly type: 'none' }
   | { readonly type: 'submit'; readonly text: string; readonly when: 'steer' | 'after' }
-  | { readonly type: 'escape' | 'cancel' | 'end' | 'suspend' | 'page' | 'detail' | 'edit' | 'take-back' };
+  | { readonly type: 'escape' | 'cancel' | 'end' | 'suspend' | 'page' | 'detail' | 'edit' | 'mode' | 'take-back' };
 
 const none: InputAction = { type: 'none' };
 /** Keys that mean the same in all of vim's modes. */
-const ownKeys = new Set(['enter', 'alt-enter', 'ctrl-c', 'ctrl-z', 'ctrl-o', 'ctrl-x', 'ctrl-g']);
+const ownKeys = new Set(['enter', 'alt-enter', 'ctrl-c', 'ctrl-z', 'ctrl-o', 'ctrl-x', 'ctrl-g', 'shift-tab']);
 
 /** Returns whether vim takes `event`: all but pastes outside insert mode, and the key that leaves insert mode. */
 function isCommand(vim: Vim, event: InputEvent): boolean {
@@ -195,6 +195,8 @@ export class PromptInput {
         return { type: 'detail' };
       case 'ctrl-g':
         return { type: 'edit' };
+      case 'shift-tab':
+        return { type: 'mode' };
       case 'ctrl-r':
         this.#beginSearch();
         return none;

@@ -83,3 +83,30 @@ test('where nothing may be kept on disk the rule counts for this run', async () 
   expect(await decided(policy, 'git commit -m x')).toBe('allow');
   expect(readFileSync(join(home, 'config.json'), 'utf8')).toBe(own);
 });
+
+function shown(policy: SwitchablePolicy): string {
+  return policy.planning() ? 'plan' : policy.mode();
+}
+
+test('Shift-Tab goes round the modes and plan mode, and comes by never only where that is the setting', async () => {
+  const round = (policy: SwitchablePolicy): readonly string[] =>
+    Array.from({ length: 5 }, () => {
+      policy.next();
+      return shown(policy);
+    });
+  expect(round(await opened('{}'))).toEqual(['mutating', 'always', 'plan', 'dangerous', 'mutating']);
+  expect(round(await opened('{"approval": "never"}'))).toEqual(['dangerous', 'mutating', 'always', 'plan', 'never']);
+});
+
+test('in plan mode no rule and no approval mode lets through what does more than read', async () => {
+  const policy = await opened('{"approval": "never", "rules": {"allow": [{"tool": "bash", "argv": ["npm", "test"]}]}}');
+  policy.plan(true);
+  expect(await Promise.all(['ls', 'git status', 'npm test', 'rm x'].map((line) => decided(policy, line)))).toEqual([
+    'allow',
+    'allow',
+    'deny',
+    'deny',
+  ]);
+  policy.plan(false);
+  expect(await decided(policy, 'npm test')).toBe('allow');
+});
