@@ -1,7 +1,7 @@
 import { type Envelope, errorEnvelope, type ErrorEnvelope, isError } from '../core/envelope.js';
 import { type HookData, knownEvent, type ToolCallData } from '../core/event.js';
 import type { HookAnswer, HookedCall, Occasion } from '../core/hooks.js';
-import type { Verdict } from '../core/policy.js';
+import type { Answer, Question, Verdict } from '../core/policy.js';
 import type { Fault } from '../core/provider.js';
 import { firstLine } from '../core/text.js';
 import type { BoundCall, ToolOutcome } from '../core/tool.js';
@@ -173,4 +173,32 @@ export async function mustGoOn(d: TurnDeps, text: string, before: number, signal
   const content = answer.reason.trim() === '' ? 'A hook wants you to go on.' : answer.reason;
   await d.record.append({ kind: 'user', content, data: { note: true } });
   return true;
+}
+
+/** Asks hooks a question before the person. Null: none of them answers. A yes never covers what no mode allows unasked
+ * and what a rule of the user wants asked. */
+export async function answerOfHooks(d: DispatchDeps, question: Question, signal: AbortSignal): Promise<Answer | null> {
+  const { callId, call, verdict } = question;
+  const asked = { id: callId, tool: call.tool.name, args: call.args };
+  const answer = await askHooks(d, { event: 'PermissionRequest', call: asked }, signal);
+  if (answer?.decision === 'deny') return { answer: 'deny', message: answer.reason || 'a hook answered' };
+  return answer?.decision === 'allow' && isUpToMode(verdict) ? { answer: 'once' } : null;
+}
+
+/** Tells hooks that the person is waited for. */
+export async function tellWaiting(d: DispatchDeps, { title }: Question, signal: AbortSignal): Promise<void> {
+  const message = `agent needs your permission to use ${title}`;
+  await askHooks(d, { event: 'Notification', type: 'permission_prompt', message }, signal);
+}
+
+/** Asks whether the conversation may be compacted. Returns why not, or null. */
+export async function askAboutCompaction(
+  d: DispatchDeps,
+  { trigger, focus }: { readonly trigger: 'manual' | 'auto' | 'overflow'; readonly focus: string },
+  signal: AbortSignal,
+): Promise<string | null> {
+  const kind = trigger === 'manual' ? 'manual' : 'auto';
+  const answer = await askHooks(d, { event: 'PreCompact', trigger: kind, instructions: focus }, signal);
+  if (answer === null || (answer.decision !== 'deny' && answer.stop === null)) return null;
+  return `a hook does not want it${because(answer.stop ?? answer.reason).replace(/\.$/, '')}`;
 }

@@ -3,6 +3,7 @@ import { type CompactionData, type Event, knownEvent, type KnownEvent } from '..
 import { eventMarker, lineReader } from '../core/model-output.js';
 import { type AssistantMessage, type Conversation, type Message, project } from '../core/projection.js';
 import { utf8Bytes } from '../core/text.js';
+import { askAboutCompaction } from './ask-hooks.js';
 import { allowanceOf, contextTokens, leastSummaryTokens, tokensOf } from './budget.js';
 import { requestSummary } from './request.js';
 import type { TurnDeps } from './dependencies.js';
@@ -53,12 +54,22 @@ export function planFor(
 /** Asks for a summary and records one event that stands for the messages it covers; their events stay in the log. After
  * an overflow it goes on without a summary if none comes: the event then has the user's messages and the files. */
 export async function compact(d: TurnDeps, options: CompactionOptions, signal: AbortSignal): Promise<Compacted> {
-  const { trigger, focus } = options;
   const plan = planFor(d, options);
   if (plan === null) return { done: false, reason: 'there is too little to compact' };
   if (!isWorth(d, plan, plan.text(null))) return { done: false, reason: savesNothing };
   const allowance = allowanceOf(d, leastSummaryTokens);
   if (!allowance.allowed) return { done: false, reason: allowance.fault.message };
+  const held = await askAboutCompaction(d, options, signal);
+  return held === null ? await summarise(d, plan, options, signal) : { done: false, reason: held };
+}
+
+async function summarise(
+  d: TurnDeps,
+  plan: CompactionPlan,
+  options: CompactionOptions,
+  signal: AbortSignal,
+): Promise<Compacted> {
+  const { trigger, focus } = options;
   const { text, fault } = await requestSummary(d, summaryRequest(summarised(d, options), focus), signal);
   if (signal.aborted) return { done: false, reason: 'it was interrupted' };
   if (text === '' && trigger !== 'overflow')

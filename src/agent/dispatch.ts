@@ -6,7 +6,7 @@ import { isRecord } from '../core/json.js';
 import { type Answer, type Question, type Rule, ruleKey, type Verdict } from '../core/policy.js';
 import type { Binding, BoundCall, ToolContext, ToolOutcome } from '../core/tool.js';
 import { captureChanges, type CapturedChanges } from './file-history.js';
-import { afterCall, beforeCall, heeded } from './ask-hooks.js';
+import { afterCall, answerOfHooks, beforeCall, heeded } from './ask-hooks.js';
 import { askedAboutLoop } from './repeats.js';
 import type { DispatchDeps } from './dependencies.js';
 
@@ -175,7 +175,7 @@ async function permit(
   const hash = d.host.sha256(`${call.function.name}\0${call.function.arguments}`);
   const loops = repeated !== undefined;
   const asked = question(d, call, shown, verdict, !loops);
-  const { answer, granted } = await askedOnce(d, asked, loops ? `repeated ${hash}` : hash, signal);
+  const { answer, granted, hooked } = await askedOnce(d, asked, loops ? `repeated ${hash}` : hash, signal);
   const error = denial(answer, verdict, signal);
   await d.record.append({
     kind: 'approval',
@@ -183,7 +183,7 @@ async function permit(
     data: {
       tool_call_id: call.id,
       decision: error ? 'deny' : 'allow',
-      by: granted ? 'session_grant' : answer.answer === 'unavailable' ? 'headless' : 'user',
+      by: hooked ? 'hook' : granted ? 'session_grant' : answer.answer === 'unavailable' ? 'headless' : 'user',
       risk: verdict.risk,
       reasons: verdict.reasons,
       call_sha256: hash,
@@ -204,11 +204,13 @@ async function askedOnce(
   question: Question,
   grant: string,
   signal: AbortSignal,
-): Promise<{ readonly answer: Answer; readonly granted: boolean }> {
+): Promise<{ readonly answer: Answer; readonly granted: boolean; readonly hooked?: true }> {
   const { grants, rules: made } = d.approval;
   const rules = question.verdict.rules ?? [];
   const isRuled = rules.length > 0 && rules.every((rule) => made.has(ruleKey(rule)));
   if (grants.has(grant) || isRuled) return { answer: { answer: 'once' }, granted: true };
+  const said = await answerOfHooks(d, question, signal);
+  if (said) return { answer: said, granted: false, hooked: true };
   await d.record.settle();
   const answer = await d.approval.ask(question, signal);
   if (answer.answer === 'session') grants.add(grant);

@@ -7,7 +7,7 @@ import { placeOf, type SessionLog, type SessionRow } from '../core/store.js';
 import { firstLine } from '../core/text.js';
 import { compact, type Compacted, type CompactionPlan, planFor } from './compaction.js';
 import type { ApprovalDeps, TurnDeps } from './dependencies.js';
-import { askAboutPrompt } from './ask-hooks.js';
+import { askAboutPrompt, askHooks, tellWaiting } from './ask-hooks.js';
 import { recordMessage } from './message.js';
 import { runTurn } from './turn.js';
 import { createRecorder, type Recorder } from './recorder.js';
@@ -57,7 +57,12 @@ export interface Session extends SessionPort {
   compactionPlan(): CompactionPlan | null;
   /** Resolves when no turn runs. */
   settled(): Promise<void>;
+  /** Tells hooks that the session ends, where it has begun for them. */
+  ended(): Promise<void>;
 }
+
+/** Hooks on the end of a session have no longer, all together. */
+const longestEndMs = 1500;
 
 export function createSession(options: SessionOptions): Session {
   return new LiveSession(options);
@@ -200,6 +205,12 @@ class LiveSession implements Session {
     });
   }
 
+  async ended(): Promise<void> {
+    if (!this.#begun) return;
+    this.#begun = false;
+    await askHooks(this.#deps(), { event: 'SessionEnd', reason: 'other' }, AbortSignal.timeout(longestEndMs));
+  }
+
   async compact(focus: string): Promise<Compacted> {
     if (this.#turn) throw new Error('a turn is running: interrupt it first');
     const turn = new AbortController();
@@ -298,6 +309,7 @@ class LiveSession implements Session {
 
   async #ask(question: Question, signal: AbortSignal): Promise<Answer> {
     if (signal.aborted) return { answer: 'deny' };
+    void tellWaiting(this.#deps(), question, signal);
     const answer = await new Promise<Answer>((resolve) => {
       this.#questions.set(question.callId, resolve);
       signal.addEventListener(

@@ -172,8 +172,8 @@ interface RevertData {
 export interface ApprovalData {
   readonly tool_call_id: string;
   readonly decision: 'allow' | 'deny';
-  /** Who decided: the person, the policy, a grant of this session, or nobody who could be asked. */
-  readonly by: 'user' | 'policy' | 'session_grant' | 'headless';
+  /** Who decided: the person, the policy, a grant of this session, a hook, or nobody who could be asked. */
+  readonly by: 'user' | 'policy' | 'session_grant' | 'hook' | 'headless';
   readonly risk: string;
   readonly reasons: readonly string[];
   /** SHA-256 (hex) of `name`, a NUL and the arguments as received. */

@@ -153,6 +153,48 @@ test('a hook that never lets go is let go of after eight times; continue: false 
   expect(existsSync(join(stop.work, 'made'))).toBe(false);
 });
 
+test('hooks answer a question in the place of a person, but not where every mode asks; the record says so', async () => {
+  const answer = (decision: object): string => `printf '%s' '${JSON.stringify({ hookSpecificOutput: { decision } })}'`;
+  const yes = withHooks(one('PermissionRequest', answer({ behavior: 'allow' })));
+  const turns = [call('rm -rf ../elsewhere/nothing'), { text: 'done' }];
+  const allowed = await agent(yes, go(yes, turns));
+  expect(allowed).toMatchObject({ code: 0 });
+  const id = String(lines(allowed.stdout)[0]?.session_id);
+  expect((await agent(yes, ['sessions', 'export', id, '--format', 'jsonl'])).stdout).toMatch(/"by": ?"hook"/);
+  yes.file('.env', 'A=1');
+  const secret = [{ calls: [{ name: 'file_read', arguments: { path: '.env' } }] }, { text: 'done' }];
+  expect(await agent(yes, go(yes, secret))).toMatchObject({ code: 6 });
+  const no = withHooks(one('PermissionRequest', answer({ behavior: 'deny', message: 'never' })));
+  expect((await agent(no, go(no, turns))).stdout).toContain('denied_by_user');
+});
+
+test('hooks hear of the end of a session once, and of none that never began', async () => {
+  const at = withHooks(one('SessionEnd', 'cat >> ended'));
+  await agent(at, go(at, [{ text: 'hi' }]));
+  expect(lines(readFileSync(join(at.work, 'ended'), 'utf8'))).toMatchObject([
+    { hook_event_name: 'SessionEnd', reason: 'other' },
+  ]);
+  const quiet = withHooks(one('SessionEnd', 'cat >> ended'));
+  await repl(quiet, ['-m', script(quiet, [{ text: 'hi' }])], []);
+  expect(existsSync(join(quiet.work, 'ended'))).toBe(false);
+});
+
+test('a hook may hold a compaction back', async () => {
+  const at = withHooks(one('PreCompact', 'cat > asked; echo "not now" >&2; exit 2', 'manual'));
+  const long = { text: `${'word '.repeat(4000)}finished.` };
+  await repl(
+    at,
+    ['-m', script(at, [long, long, { text: 'short' }])],
+    [
+      ['go', /finished\.[^]*❯ /],
+      ['more', /finished\.[^]*❯ /],
+      ['/compact keep names', 'a hook does not want it: not now'],
+    ],
+  );
+  const asked: unknown = JSON.parse(readFileSync(join(at.work, 'asked'), 'utf8'));
+  expect(asked).toMatchObject({ trigger: 'manual', custom_instructions: 'keep names' });
+});
+
 test('a file that cannot be read stops the program; what does not count in one is said and listed', async () => {
   const broken = withHooks('{"hooks": ');
   const turns = [{ text: 'hi' }];

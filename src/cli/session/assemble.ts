@@ -272,7 +272,7 @@ async function firstModel(
 async function endSession(session: Session, store: SessionLog): Promise<void> {
   session.interrupt();
   await Promise.race([session.settled(), wait(longestEndingMs, undefined, { ref: false })]);
-  await lastFlush(session, store);
+  await session.ended().then(() => lastFlush(session, store));
 }
 
 /** The clock, timers and hashes of this machine, as a session uses them. */

@@ -40,7 +40,7 @@ export async function openHooks(
     env,
     protectedEnv: secretVariables(env, ownKeys(config)),
     projectDir: cwd,
-    mode: () => (policy.mode() === 'never' ? 'bypassPermissions' : 'default'),
+    mode: () => (policy.planning() ? 'plan' : policy.mode() === 'never' ? 'bypassPermissions' : 'default'),
     now: () => performance.now(),
   };
   return {
