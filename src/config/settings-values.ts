@@ -123,6 +123,8 @@ export interface RuleValues {
   readonly tool?: string;
   readonly argv?: readonly string[];
   readonly path?: string;
+  readonly risk?: 'mutating';
+  readonly exact?: boolean;
 }
 
 export interface ApiRuleValues {

@@ -89,6 +89,10 @@ export interface Rule {
   readonly tool?: string;
   readonly argv?: readonly string[];
   readonly path?: string;
+  /** Of an allow rule: it allows nothing that is dangerous. */
+  readonly risk?: 'mutating';
+  /** Of an allow rule: `argv` is the whole command. */
+  readonly exact?: boolean;
 }
 
 export interface Rules {
@@ -101,6 +105,6 @@ export interface Rules {
 export type RuleList = keyof Rules;
 
 /** Rules with the same key are the same rule. */
-export function ruleKey({ tool, argv, path }: Rule): string {
-  return JSON.stringify([tool ?? null, argv ?? null, path ?? null]);
+export function ruleKey({ tool, argv, path, risk, exact }: Rule): string {
+  return JSON.stringify([tool ?? null, argv ?? null, path ?? null, risk ?? null, exact ?? null]);
 }

@@ -104,7 +104,7 @@ async function judgeCall(call: BoundCall, place: CallPlace, rules: ShellRules): 
     targets: [],
     guarded: judged.everyMode === true,
     confined: false,
-    ruling: rulingOf({ tool: tool.name, paths: [] }, rules),
+    ruling: rulingOf({ tool: tool.name, paths: [], risk: judged.risk }, rules),
     rules: toolRules(call, judged),
   };
 }

@@ -36,18 +36,19 @@ export function actsOnAnything(argv: readonly string[], analyse: Analyse): boole
 export function commandRules(commands: readonly FoundCommand[], tool: string, analyse: Analyse): readonly Rule[] {
   const rules = new Map<string, Rule>();
   for (const command of commands) {
-    const argv = command.exact ? leadingWords(command) : null;
+    const isDangerous = command.findings.some(({ risk }) => risk === 'dangerous');
+    const argv = command.exact ? leadingWords(command.argv, isDangerous) : null;
     if (argv === null || refusedAllow({ tool, argv }) !== null || actsOnAnything(argv, analyse)) return [];
-    rules.set(argv.join(' '), { tool, argv });
+    rules.set(argv.join(' '), { tool, argv, ...(isDangerous ? { exact: true } : { risk: 'mutating' }) });
   }
   return shortEnough([...rules.values()]);
 }
 
-/** A command that only changes something is known by its program and subcommand. One that is dangerous is known by all
- * its words, and only where its program is one whose subcommand says what it does. */
-function leadingWords({ argv, findings }: FoundCommand): readonly string[] | null {
+/** A command that only changes something is known by its program and subcommand, as long as it is not dangerous. One
+ * that is dangerous is known by all its words and no others, where its program is one whose subcommand says what it
+ * does. */
+function leadingWords(argv: readonly string[], isDangerous: boolean): readonly string[] | null {
   const [program = ''] = argv;
-  const isDangerous = findings.some(({ risk }) => risk === 'dangerous');
   if (isDangerous && !needsSubcommand(program)) return null;
   const words = isDangerous ? argv : argv.slice(0, subcommandEnd(argv));
   return words.length > 0 && words.length <= mostWords && words.every((word) => plainWord.test(word)) ? words : null;
@@ -67,9 +68,9 @@ export function fileRules(tool: string, paths: readonly string[], workspace: str
 }
 
 /** Returns the rule for all calls of a tool, unless its arguments say what is run. */
-export function toolRules({ tool, args }: BoundCall, { singular }: Judged): readonly Rule[] {
+export function toolRules({ tool, args }: BoundCall, { singular, risk }: Judged): readonly Rule[] {
   const runsText = singular === true || (tool.effect === 'execute' && typeof args['command'] === 'string');
-  return runsText ? [] : [{ tool: tool.name }];
+  return runsText ? [] : [{ tool: tool.name, ...(risk === 'mutating' ? { risk } : {}) }];
 }
 
 /** A person reads them before they say yes. */

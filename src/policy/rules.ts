@@ -1,6 +1,7 @@
 import wordLists from '../../config/commands/words.json' with { type: 'json' };
 import { isRecord } from '../core/json.js';
 import type { Rule } from '../core/policy.js';
+import type { Risk } from '../core/tool.js';
 import { compileGlobs, lastName, shellGlob } from './guarded-paths.js';
 
 /** What a rule is held against. */
@@ -12,6 +13,8 @@ export interface Subject {
   readonly words?: readonly (readonly string[])[];
   /** Absolute paths, links resolved. */
   readonly paths: readonly string[];
+  /** What the command or call may do; absent where nobody asks. */
+  readonly risk?: Risk;
 }
 
 /** One list of rules as a test. */
@@ -28,6 +31,7 @@ export function compileRules(rules: readonly Rule[], home: string, purpose: 'sto
   return (subject) =>
     compiled.find(({ rule, matchesPath }) => {
       if (rule.tool !== undefined && rule.tool !== subject.tool) return false;
+      if (purpose === 'allow' && goesTooFar(rule, subject)) return false;
       if (rule.argv && !(purpose === 'stop' ? reaches(rule.argv, subject) : startsWith(rule.argv, subject)))
         return false;
       return (
@@ -37,6 +41,13 @@ export function compileRules(rules: readonly Rule[], home: string, purpose: 'sto
           : subject.paths.length > 0 && subject.paths.every(matchesPath))
       );
     })?.rule ?? null;
+}
+
+/** The call is dangerous, or longer, and the rule allows neither. */
+function goesTooFar({ risk, exact, argv = [] }: Rule, subject: Subject): boolean {
+  return (
+    (risk !== undefined && subject.risk === 'dangerous') || (exact === true && subject.argv?.length !== argv.length)
+  );
 }
 
 type Words = NonNullable<Subject['words']>;
@@ -128,18 +139,22 @@ function hasOption(option: string, texts: readonly string[]): boolean {
 
 /** Returns the rule that `value` is; null where it is none, or would fit every call. */
 export function readRule(value: unknown): Rule | null {
-  if (!isRecord(value) || Object.keys(value).length === 0) return null;
-  const { tool, argv, path, ...others } = value;
-  if (Object.keys(others).length > 0 || ![tool, path].every((part) => part === undefined || isText(part))) return null;
-  if (argv !== undefined && !(Array.isArray(argv) && argv.length > 0 && argv.every(isText))) return null;
-  return {
-    ...(isText(tool) ? { tool } : {}),
-    ...(Array.isArray(argv) ? { argv: argv.map(String) } : {}),
-    ...(isText(path) ? { path } : {}),
-  };
+  if (!isRecord(value)) return null;
+  const isRule = Object.entries(value).every(([key, part]) => isPart[key]?.(part) === true);
+  const { tool, argv, path } = value;
+  if (!isRule || (tool === undefined && argv === undefined && path === undefined)) return null;
+  return value;
 }
 
-function isText(value: unknown): value is string {
+const isPart: Readonly<Record<string, (part: unknown) => boolean>> = {
+  tool: isText,
+  argv: (part) => Array.isArray(part) && part.length > 0 && part.every(isText),
+  path: isText,
+  risk: (part) => part === 'mutating',
+  exact: (part) => typeof part === 'boolean',
+};
+
+function isText(value: unknown): boolean {
   return typeof value === 'string' && value !== '';
 }
 

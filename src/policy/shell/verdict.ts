@@ -177,7 +177,10 @@ function activeOf(analysis: ShellAnalysis): readonly FoundCommand[] {
 /** Those of them that no rule allows. */
 function unruled(analysis: ShellAnalysis, tool: string, { allow }: ShellRules): readonly FoundCommand[] {
   const paths = [...analysis.writes, ...analysis.reads, ...analysis.targets];
-  return activeOf(analysis).filter(({ exact, argv }) => !exact || allow({ tool, argv, paths })?.argv === undefined);
+  return activeOf(analysis).filter(({ exact, argv, findings }) => {
+    const risk = findings.some((finding) => finding.risk === 'dangerous') ? 'dangerous' : 'mutating';
+    return !exact || allow({ tool, argv, paths, risk })?.argv === undefined;
+  });
 }
 
 /** A longer command is not looked at. Bytes of UTF-8 are at most three times the characters counted here. Source:
