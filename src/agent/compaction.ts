@@ -1,5 +1,5 @@
-import { clampText } from '../core/envelope.js';
-import { type CompactionData, type Event, knownEvent, type KnownEvent } from '../core/event.js';
+import { clampText, isError, parseEnvelope } from '../core/envelope.js';
+import { type CompactionData, createTimeline, type Event, knownEvent, type KnownEvent } from '../core/event.js';
 import { eventMarker, lineReader } from '../core/model-output.js';
 import { type AssistantMessage, type Conversation, type Message, project } from '../core/projection.js';
 import { utf8Bytes } from '../core/text.js';
@@ -211,6 +211,7 @@ function compactionText(events: readonly Event[], range: Covered, summary: strin
     ['## What the user said, word for word', ...ownMessages(events, range)],
     ['## Files changed in this session (event of the last change)', ...listed(changed)],
     ['## Files read (event)', ...listed(read)],
+    ['## Instructions that stay in force, as they were given', ...keptOutputs(events, range)],
     ['## Summary', summary ?? 'The model could not be asked for a summary; read the events that matter.'],
   ];
   const whole = reader === null ? '' : ` The whole text of an event in it can be read with ${reader} path="event:N".`;
@@ -247,6 +248,31 @@ function said(
   return project(before)
     .messages.filter((item) => item.seq >= from_seq && item.seq <= to_seq)
     .flatMap((item) => said(before, item));
+}
+
+/** Most bytes of one result that is kept, and of all of them; less in a small window. */
+const maxKeptBytes = 20_000;
+const maxAllKeptBytes = 100_000;
+
+/** The latest of each result that says it is to be kept (`keep`), newest last. The oldest are left out first. */
+function keptOutputs(events: readonly Event[], { toSeq, windowTokens, reader }: Covered): readonly string[] {
+  const timeline = createTimeline();
+  for (const event of events) {
+    const known = event.seq <= toSeq ? knownEvent(event) : null;
+    if (known) timeline.add(known);
+  }
+  const latest = new Map<string, string>();
+  for (const event of timeline.events()) {
+    if (event.kind !== 'tool_result' || !event.data.success || !event.data.output.includes('"keep":')) continue;
+    const envelope = parseEnvelope(event.data.output);
+    if (isError(envelope) || typeof envelope.keep !== 'string') continue;
+    const longest = Math.min(maxKeptBytes, windowTokens);
+    latest.delete(envelope.keep);
+    latest.set(envelope.keep, clampText(envelope.output, longest, eventMarker(reader, event.seq)).text);
+  }
+  let room = Math.min(maxAllKeptBytes, windowTokens);
+  const outputs = [...latest.values()];
+  return outputs.slice(outputs.findLastIndex((text) => (room -= utf8Bytes(text)) < 0) + 1);
 }
 
 interface Files {

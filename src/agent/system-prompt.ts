@@ -11,6 +11,8 @@ export interface PromptFacts {
   readonly tools: readonly Pick<Tool, 'name' | 'guidance' | 'toolset'>[];
   /** Files of instructions (`AGENTS.md`), the most general first. */
   readonly contextFiles: readonly ContextFile[];
+  /** The skills that the model may ask for, or ''. */
+  readonly skills?: string;
   /** What earlier sessions noted, or ''. */
   readonly notes?: string;
   /** The user's own prompt (`system_prompt`), or ''. */
@@ -29,6 +31,7 @@ export function renderSystemPrompt(facts: PromptFacts): string {
     defaultPrompt(facts),
     ...facts.contextFiles.map((file) => `# Instructions from ${onOneLine(file.path)}\n\n${file.text.trim()}`),
   ];
+  if (facts.skills) parts.push(facts.skills);
   if (facts.notes) parts.push(facts.notes);
   if (facts.userPrompt.trim() !== '') parts.push(facts.userPrompt.trim());
   return parts.join('\n\n');

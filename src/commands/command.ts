@@ -16,6 +16,7 @@ import type { SessionPort } from '../core/session-port.js';
 import type { Records, SessionRow, Store } from '../core/store.js';
 import type { Tasks } from '../core/tasks.js';
 import type { Registry } from '../core/tool.js';
+import type { FoundSkills } from '../extensions/skills/read-skills.js';
 import type { ProviderChoice, Resolution } from '../providers/catalog.js';
 import type { CheckReport } from '../providers/discover.js';
 import type { WireName } from '../providers/wires/known-wires.js';
@@ -310,6 +311,8 @@ export interface ReplTools {
   change(choice: string): Promise<void>;
   /** The files of the user's own tools. */
   files(): Promise<ToolFiles>;
+  /** The skills that are found now. `aside`: what is said of files that are not used. */
+  skills(): Promise<FoundSkills & { readonly aside: readonly { readonly message: string }[] }>;
   /** Offers the user's own tools as they are on the disk now. Throws a `CliError` for a name that is taken. */
   reload(): Promise<void>;
 }

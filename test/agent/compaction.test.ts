@@ -336,3 +336,39 @@ test('a compaction is the one time at which the prompt is renewed, and it is rec
   ]);
   expect(session.events().filter(({ kind }) => kind === 'system')).toHaveLength(2);
 });
+
+test('the latest of each result that is to be kept stays, through two compactions', async () => {
+  const provider = scripted([say('Hello.'), say('Fine.'), say('Summary.'), say('On.'), say('Summary.'), say('End.')]);
+  const { session } = rig({ provider, tools: [noteTool()] });
+  const kept = (id: string, keep: string, output: string): readonly EventDraft[] =>
+    result(id, '/work/SKILL.md', false).map((draft) =>
+      draft.kind === 'tool_result'
+        ? { ...draft, data: { ...draft.data, output: JSON.stringify({ output, keep }) } }
+        : draft,
+    );
+  const bulk = (id: string): readonly EventDraft[] =>
+    result(id, '/work/a', false).map((draft) =>
+      draft.kind === 'tool_result'
+        ? { ...draft, data: { ...draft.data, output: JSON.stringify({ output: long.repeat(10) }) } }
+        : draft,
+    );
+  await session.submit(long);
+  for (const draft of [
+    ...kept('c1', 'skill pdf', 'Old instructions.'),
+    ...kept('c2', 'skill web', 'Of the web.'),
+    ...kept('c3', 'skill pdf', 'Never guess.'),
+    ...['c4', 'c5', 'c6', 'c7'].flatMap(bulk),
+  ])
+    await session.append(draft);
+  await session.submit(long);
+  const told = async (): Promise<string> => {
+    expect(await session.compact('')).toMatchObject({ done: true });
+    await session.submit('go on');
+    return texts(provider.requests.at(-1))[0] ?? '';
+  };
+  const part = '## Instructions that stay in force, as they were given\nOf the web.\nNever guess.\n\n## Summary';
+  expect(await told()).toContain(part);
+  for (const draft of ['c8', 'c9', 'c10', 'c11'].flatMap(bulk)) await session.append(draft);
+  await session.submit(long);
+  expect(await told()).toContain(part);
+});

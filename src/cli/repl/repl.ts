@@ -20,11 +20,11 @@ import { version } from '../version.js';
 import { onLostStream, print } from '../print.js';
 import { openRun, type Run } from '../session/assemble.js';
 import { toolsEvent } from '../session/context-files.js';
-import type { CommandFile } from '../../extensions/skills/command-files.js';
 import { eventNumber, projectOf } from '../session/find-session.js';
-import { openCommands } from '../session/open-commands.js';
+import { openCommands, type OwnCommand } from '../session/open-commands.js';
 import { choseOffline, resolveModel } from '../session/open-model.js';
 import type { Toolbox } from '../session/open-tools.js';
+import { asideNotices } from '../session/project-files.js';
 import { changeOf } from '../session/open-toolsets.js';
 import { askForSettings, type Settings } from '../settings.js';
 import { openToolFiles } from '../trust.js';
@@ -262,8 +262,8 @@ function replCommands(
   }));
 }
 
-/** A command in a file: the session makes the message of it. */
-function sentCommand({ name, description, argumentHint, origin }: CommandFile): Command {
+/** A command in a file, or a skill: the session makes the message of it. */
+function sentCommand({ name, description, argumentHint, origin }: OwnCommand): Command {
   return {
     name,
     description: `${description} (${origin})`,
@@ -277,7 +277,7 @@ function sentCommand({ name, description, argumentHint, origin }: CommandFile): 
 
 /** Lets the person switch tools on and off. The session records each change, because it changes its requests. */
 function replTools(
-  settings: Pick<Settings, 'config' | 'cwd'>,
+  settings: Pick<Settings, 'config' | 'cwd' | 'home'>,
   { registry, catalogue, offer }: Toolbox,
   sessions: ReplSessions,
 ): ReplTools {
@@ -287,6 +287,7 @@ function replTools(
   return {
     registry,
     files: () => openToolFiles(settings),
+    skills: async () => ({ ...(await openCommands(settings).skills()), aside: await asideNotices(settings) }),
     reload: async () => {
       const { before, now } = await catalogue.reload();
       for (const name of before) registry.unregister(name);

@@ -21,7 +21,7 @@ import type { RootOptions } from '../options.js';
 import { printError } from '../print.js';
 import { sessionGuard } from '../secrets.js';
 import type { Notice, Settings } from '../settings.js';
-import { changedTools, lastTools, openingEvents, readContext } from './context-files.js';
+import { changedTools, lastTools, sessionBeginning } from './context-files.js';
 import {
   addressNotices,
   directoryId,
@@ -32,12 +32,11 @@ import {
   resumedModel,
   type SessionChoice,
 } from './find-session.js';
-import { openCommands } from './open-commands.js';
+import { offerSkills, openCommands } from './open-commands.js';
 import { type OpenedModel, openModel, choiceOf } from './open-model.js';
 import { type OpenedHooks, openHooks, sourceOf } from './open-hooks.js';
 import { openPolicy, type SwitchablePolicy } from './open-policy.js';
 import { openSandbox, openToolbox, type Toolbox } from './open-tools.js';
-import { asideNotices } from './project-files.js';
 import { configuredModel, type ModelChoice } from './provider-settings.js';
 import { explainMissing, lostEvents, noteEnds, openCapture, openSessionStore } from './open-record.js';
 
@@ -75,6 +74,7 @@ export async function openRun(settings: Settings, options: RootOptions): Promise
   ]);
   const policy = openPolicy(settings);
   const hooks = await openHooks(settings, options.hooks !== false, { processes: toolbox.processes, policy });
+  await offerSkills(settings, options.tools, toolbox.registry);
   return {
     settings,
     options,
@@ -131,14 +131,15 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
   );
   // The prompt is sent in a moment: the connection is made meanwhile.
   if (!interactive) model.warm();
-  const context = isNew ? readContext(settings) : { files: [], notices: [] };
+  const window = (): number | null => modelFacts(run)?.contextWindow?.(model.ref) ?? null;
+  const beginning = await sessionBeginning(settings, registry, opened, { window, notes: () => remembered(run) });
   const row: SessionRow = { ...opened.row, cwd: settings.cwd, ...placeOf(model.ref) };
   const session = createSession({
     record: {
       store,
       row,
       restored: opened.restored,
-      opening: isNew ? openingEvents(settings, registry, { ...context, notes: await remembered(run) }) : [],
+      opening: beginning.opening,
       begin: opened.begin,
       notes: changesSince(opened, settings.cwd, Date.now()),
     },
@@ -163,8 +164,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     notices: [
       ...movedNotice(opened, settings.cwd),
       ...lost,
-      ...(await asideNotices(settings)),
-      ...context.notices.map((notice): Notice => ({ ...notice, code: 'context_file' })),
+      ...beginning.notices,
       ...(await heard(session, () => bringUpToDate(session, opened, model, run))),
     ],
     close: async () => {

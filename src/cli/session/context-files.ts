@@ -6,8 +6,9 @@ import { replaceUnseen } from '../../core/text.js';
 import type { Registry } from '../../core/tool.js';
 import { readBounded } from '../../disk/bounded-file.js';
 import { isKernelPath } from '../../tools/files/open-file.js';
-import type { Settings } from '../settings.js';
+import type { Notice, Settings } from '../settings.js';
 import { spelledOut } from '../trust.js';
+import { skillsFor } from './open-commands.js';
 import { toolSpecs } from './open-tools.js';
 
 const maxBytes = 64 * 1024;
@@ -106,16 +107,36 @@ export function repositoryRoot(cwd: string): string | null {
   }
 }
 
-export function readContext({ cwd, config }: Pick<Settings, 'cwd' | 'config'>): ContextFiles {
-  return readContextFiles(cwd, dirname(config.files.config));
+/** Returns the first events of a new session, and what the person is told of them; nothing for one that is resumed.
+ * `window`: the tokens of its model's context window. */
+export async function sessionBeginning(
+  settings: Pick<Settings, 'cwd' | 'home' | 'config'>,
+  registry: Registry,
+  { restored }: { readonly restored: readonly Event[] },
+  facts: { readonly window: () => number | null; readonly notes: () => Promise<string> },
+): Promise<{ readonly opening: readonly EventDraft[]; readonly notices: readonly Notice[] }> {
+  if (restored.length > 0) return { opening: [], notices: [] };
+  const { files, notices } = readContextFiles(settings.cwd, dirname(settings.config.files.config));
+  const skills = await skillsFor(settings, registry, facts.window());
+  return {
+    opening: openingEvents(settings, registry, { files, skills: skills.text, notes: await facts.notes() }),
+    notices: [...skills.notices, ...notices.map((notice): Notice => ({ ...notice, code: 'context_file' }))],
+  };
 }
 
-/** Returns the first two events of a session: the system prompt, and the tools with the settings that shape requests.
- * `notes`: what earlier sessions noted. */
-export function openingEvents(
+/** What a session is told besides its tools. `skills` and `notes` are parts of the prompt, or ''. */
+interface SessionContext {
+  readonly files: readonly ContextFile[];
+  readonly skills: string;
+  readonly notes: string;
+}
+
+/** Returns the first two events of a session: the system prompt, and the tools with the settings that shape
+ * requests. */
+function openingEvents(
   { cwd, config }: Pick<Settings, 'cwd' | 'config'>,
   registry: Registry,
-  { files: contextFiles, notes = '' }: { readonly files: readonly ContextFile[]; readonly notes?: string },
+  { files: contextFiles, skills, notes }: SessionContext,
 ): readonly EventDraft[] {
   const content = renderSystemPrompt({
     cwd,
@@ -124,6 +145,7 @@ export function openingEvents(
     isGitRepository: repositoryRoot(cwd) !== null,
     tools: registry.list(),
     contextFiles,
+    skills,
     notes,
     userPrompt: config.request.systemPrompt ?? '',
   });

@@ -6,12 +6,18 @@ import { table } from '../../commands/table.js';
 import type { Expand } from '../../core/session-port.js';
 import type { CommandFile } from '../../extensions/skills/command-files.js';
 import type { Place } from '../../extensions/skills/found-files.js';
-import { countingPlaces, type Here, isFolder } from './project-files.js';
+import type { FoundSkills } from '../../extensions/skills/read-skills.js';
+import type { Registry } from '../../core/tool.js';
+import { asideNotices, type AsideNotice, countingPlaces, type Here, isFolder } from './project-files.js';
 
-/** Commands in files: the user's own, and those that come with the program. */
+/** What the menu and `/help` show of a command. */
+export type OwnCommand = Pick<CommandFile, 'name' | 'description' | 'argumentHint' | 'origin'>;
+
+/** Commands in files, and skills: the user's own, those of a trusted project, and those that come with the program. */
 export interface OwnCommands {
-  /** Those that are no commands of the program, for the menu and `/help`. */
-  list(): Promise<readonly CommandFile[]>;
+  /** Those that are no commands of the program. */
+  list(): Promise<readonly OwnCommand[]>;
+  readonly skills: () => Promise<FoundSkills>;
   readonly expand: Expand;
 }
 
@@ -23,23 +29,81 @@ export function openCommands(settings: Here): OwnCommands {
     const own = commandsIn(await countingPlaces(settings, 'commands')).filter(({ name }) => !taken.has(name));
     return [...commandsIn([ofProgram()]), ...own];
   };
+  const skills = async (): Promise<FoundSkills> => {
+    const places = await countingPlaces(settings, 'skills');
+    if (places.length === 0) return { skills: [], shadowed: [], problems: [] };
+    return (await import('../../extensions/skills/read-skills.js')).skillsIn(places);
+  };
+  const isFile = (path: string): boolean =>
+    statSync(resolve(settings.cwd, path), { throwIfNoEntry: false })?.isFile() === true;
   return {
+    skills,
     list: async () => {
       const places = await countingPlaces(settings, 'commands');
-      return places.length === 0 ? [] : (await find()).filter(({ origin }) => origin !== 'program');
+      const own = places.length === 0 ? [] : (await find()).filter(({ origin }) => origin !== 'program');
+      const used = (await skills()).skills.filter(({ forUser }) => forUser);
+      return [...own, ...used.map((skill) => ({ ...skill, name: `skill:${skill.name}` }))];
     },
     expand: async (message) => {
-      const [, name, args = ''] = /^\/([A-Za-z][\w:-]*)(?:\s+([^]*))?$/.exec(message.trim()) ?? [];
-      const command = name === undefined ? undefined : (await find()).find((other) => other.name === name);
-      if (!command) return null;
+      const [, name, given = ''] = /^\/([A-Za-z][\w:-]*)(?:\s+([^]*))?$/.exec(message.trim()) ?? [];
+      if (name === undefined) return null;
+      const args = given.trim();
+      const command = (await find()).find((other) => other.name === name);
+      if (!command) return taken.has(name) ? null : await useSkill(await skills(), name, { args, isFile });
       const { expandTemplate } = await import('../../extensions/skills/expand-template.js');
-      const isFile = (path: string): boolean =>
-        statSync(resolve(settings.cwd, path), { throwIfNoEntry: false })?.isFile() === true;
-      const expanded = expandTemplate(command.body, { args: args.trim(), isFile });
-      if (typeof expanded === 'string') return `/${command.name} was not sent: ${expanded}`;
-      return { ...expanded, command: { name: command.name, args: args.trim(), sha256: command.sha256 } };
+      const expanded = expandTemplate(command.body, { args, isFile });
+      if (typeof expanded === 'string') return `/${name} was not sent: ${expanded}`;
+      return { ...expanded, command: { name, args, sha256: command.sha256 } };
     },
   };
+}
+
+/** A skill by hand: `/skill:name`, or `/name` where that is nothing else. */
+async function useSkill(
+  { skills }: FoundSkills,
+  name: string,
+  use: { readonly args: string; readonly isFile: (path: string) => boolean },
+): ReturnType<Expand> {
+  const skill = skills.find((other) => other.forUser && other.name === name.replace(/^skill:/, ''));
+  if (!skill) return null;
+  const [{ skillMessage }, { readSkillText }] = await Promise.all([
+    import('../../extensions/skills/use-skill.js'),
+    import('../../extensions/skills/read-skills.js'),
+  ]);
+  const written = skillMessage(skill, use);
+  if (written === null) return `/${name} was not sent: ${skill.path} cannot be read`;
+  if (typeof written === 'string') return `/${name} was not sent: ${written}`;
+  return { ...written, command: { name, args: use.args, sha256: readSkillText(skill)?.sha256 ?? '' } };
+}
+
+/** Offers the tool for skills where there are some for a model. `chosen`: `--tools`. */
+export async function offerSkills(
+  settings: Here,
+  chosen: string | boolean | undefined,
+  registry: Registry,
+): Promise<void> {
+  if (chosen === false || (typeof chosen === 'string' && !/^\s*[+-]/.test(chosen))) return;
+  const { skills } = openCommands(settings);
+  if (!(await skills()).skills.some(({ forModel }) => forModel)) return;
+  registry.register((await import('../../extensions/skills/use-skill.js')).skillTool(skills));
+}
+
+/** What a new session is told of skills, and what the person is told of them. */
+export async function skillsFor(
+  settings: Here,
+  registry: Registry,
+  windowTokens: number | null,
+): Promise<{ readonly text: string; readonly notices: readonly AsideNotice[] }> {
+  const aside = await asideNotices(settings);
+  if (!registry.get('skill')) return { text: '', notices: aside };
+  const found = await openCommands(settings).skills();
+  const { skillsBlock } = await import('../../extensions/skills/use-skill.js');
+  const { text, cut } = skillsBlock(found, windowTokens);
+  const said = [
+    ...found.problems,
+    ...(cut > 0 ? [`The descriptions of ${cut} skills do not fit; the model is told their names alone.`] : []),
+  ];
+  return { text, notices: [...aside, ...said.map((message) => ({ level: 'warn', code: 'skills', message }) as const)] };
 }
 
 /** The folder of the commands that come with the program. The sources and the bundle lie at different depths. */

@@ -54,7 +54,7 @@ export async function countingPlaces(here: Here, kind: Kind): Promise<readonly P
 export async function projectFiles(here: Here): Promise<ProjectFiles | null> {
   const [commands, skills] = [projectPlaces(here, 'commands'), projectPlaces(here, 'skills')];
   if (commands.length + skills.length === 0) return null;
-  const { partsOf } = await import('../../extensions/skills/project-parts.js');
+  const { partsOf } = await import('../../extensions/skills/read-skills.js');
   return setOf(upToRoot(here.cwd).at(-1) ?? here.cwd, partsOf({ commands, skills }));
 }
 
@@ -70,7 +70,7 @@ export function answerFor({ config }: Here, files: ProjectFiles | null): boolean
   return files === null ? null : (openTrustFile(config.files.trust).files.answerFor(files)?.trusted ?? null);
 }
 
-interface AsideNotice {
+export interface AsideNotice {
   readonly level: 'info' | 'warn';
   readonly code: string;
   readonly message: string;

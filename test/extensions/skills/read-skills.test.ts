@@ -1,0 +1,136 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { readFrontMatter } from '../../../src/extensions/skills/front-matter.js';
+import { type FoundSkills, hashSkill, readSkillText, skillsIn } from '../../../src/extensions/skills/read-skills.js';
+import { skillsBlock } from '../../../src/extensions/skills/use-skill.js';
+
+function folder(files: Readonly<Record<string, string>> = {}): string {
+  const root = mkdtempSync(join(tmpdir(), 'agent-skills-'));
+  onTestFinished(() => {
+    rmSync(root, { recursive: true, force: true });
+  });
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(root, name)), { recursive: true });
+    writeFileSync(join(root, name), text);
+  }
+  return root;
+}
+
+function found(root: string): FoundSkills {
+  return skillsIn([{ folder: root, origin: 'project', root }]);
+}
+
+test.each([
+  ['a colon', 'description: Use when: the user says: so', 'Use when: the user says: so'],
+  ['double quotes', String.raw`description: "a \"b\": c\td" # why`, 'a "b": c\td'],
+  ['single quotes', "description: 'it''s'", "it's"],
+  ['a lone quote', 'description: the user\'s "own', 'the user\'s "own'],
+  ['a folded text', 'description: >-\n  one\n  two\n\n  three', 'one two three'],
+  ['a literal text', 'description: |\n  one\n    two', 'one\n  two'],
+  ['lines that go on', 'description: one\n  two', 'one two'],
+  ['a list', 'description:\n  - a\n  - "b"', 'a, b'],
+  ['a list on a line', 'description: [a, "b"]', 'a, b'],
+  ['a list without an indent', 'description:\n- a\n- b', 'a, b'],
+  ['keys below it', 'description:\n  en: a', ''],
+  ['nothing', 'description:', ''],
+  ['the first of two', 'description: a\ndescription: b', 'a'],
+  ['other keys', 'metadata:\n  description: x\ndescription: a', 'a'],
+])('a field with %s', (_what, head, expected) => {
+  for (const ending of ['\n', '\r\n'])
+    for (const mark of ['', '\uFEFF']) {
+      const text = `${mark}---\n${head}\n---\n\nBody\n---\nmore\n`.replaceAll('\n', ending);
+      const { fields, body } = readFrontMatter(text);
+      expect([fields.get('description')?.replaceAll(/\n(?=three)/g, ' '), body]).toEqual([
+        expected,
+        'Body\n---\nmore\n',
+      ]);
+    }
+});
+
+test('a file without fields, or with fields that never end, is all body', () => {
+  expect(readFrontMatter('Body\n---\n')).toEqual({ fields: new Map(), body: 'Body\n---\n' });
+  expect(readFrontMatter('---\nname: a\n')).toEqual({ fields: new Map(), body: '---\nname: a\n' });
+});
+
+test('skills are found, also with faults, and what is wrong is said', () => {
+  const root = folder({
+    'pdf/SKILL.md':
+      '---\nname: pdf\ndescription: Reads PDFs: all\nwhen_to_use: always\nallowed-tools: Bash(*)\n---\nUse it.',
+    'pdf/scripts/read.py': 'print()',
+    'pdf/inner/SKILL.md': '---\ndescription: inside of another\n---\n',
+    'more/deep/er/SKILL.md': '---\nname: Other Name\ndescription: deep\n---\n',
+    'quiet/SKILL.md': '---\nname: quiet\ndescription: by hand\ndisable-model-invocation: true\n---\n',
+    'inner/SKILL.md': '---\nname: inner\ndescription: for the model\nuser-invocable: false\n---\n',
+    'none/SKILL.md': '---\nname: none\n---\nText',
+    'long/SKILL.md': `---\nlicense: ${'x'.repeat(5000)}\ndescription: behind a long field\n---\n`,
+    'zz/pdf/SKILL.md': '---\nname: pdf\ndescription: a second\n---\n',
+  });
+  const { skills, shadowed, problems } = found(root);
+  expect(skills.map(({ name, description, forModel, forUser }) => [name, description, forModel, forUser])).toEqual([
+    ['inner', 'for the model', true, false],
+    ['long', 'behind a long field', true, true],
+    ['pdf', 'Reads PDFs: all always', true, true],
+    ['quiet', 'by hand', false, true],
+    ['er', 'deep', true, true],
+  ]);
+  expect(skills[2]?.allowedTools).toBe('Bash(*)');
+  expect(shadowed.map(({ description }) => description)).toEqual(['a second']);
+  expect(problems).toEqual([
+    `${root}/none/SKILL.md has no description; the skill is left out.`,
+    `${root}/more/deep/er/SKILL.md: the name Other Name is not that of the folder in a-z, 0-9 and -.`,
+  ]);
+  expect(readSkillText({ path: join(root, 'pdf/SKILL.md') })).toMatchObject({
+    body: 'Use it.',
+    files: ['inner/SKILL.md', 'scripts/read.py'],
+  });
+});
+
+test('a link out of the project is no skill, one inside is; a file over 1 MiB cannot be used', () => {
+  const outside = folder({ 'x/SKILL.md': '---\ndescription: outside\n---\n' });
+  const root = folder({
+    'real/a/SKILL.md': '---\ndescription: inside\n---\n',
+    'big/SKILL.md': `---\ndescription: big\n---\n${'x'.repeat(1_100_000)}`,
+  });
+  symlinkSync(join(outside, 'x'), join(root, 'out'));
+  symlinkSync(join(root, 'real/a'), join(root, 'linked'));
+  symlinkSync(join(root, 'gone'), join(root, 'dangling'));
+  const { skills } = found(root);
+  expect(skills.map(({ name }) => name)).toEqual(['big', 'linked', 'a']);
+  expect(readSkillText({ path: join(root, 'big/SKILL.md') })).toBeNull();
+});
+
+test('one changed byte in any file of a skill changes its hash', () => {
+  const root = folder({ 'a/SKILL.md': '---\ndescription: a\n---\n', 'a/run.sh': 'echo 1\n' });
+  const skill = { path: join(root, 'a/SKILL.md') };
+  const before = hashSkill(skill);
+  expect(hashSkill(skill)).toEqual(before);
+  writeFileSync(join(root, 'a/run.sh'), 'echo 2\n');
+  expect(hashSkill(skill)?.sha256).not.toBe(before?.sha256);
+  expect(before?.files).toBe(2);
+});
+
+test('the catalogue has a limit, and names stand there in any case', () => {
+  const root = folder(
+    Object.fromEntries(
+      [...Array(60).keys()].map((n) => [`s${n}/SKILL.md`, `---\ndescription: ${'does things '.repeat(40)}\n---\n`]),
+    ),
+  );
+  const all = found(root);
+  const wide = skillsBlock(all, null);
+  expect(
+    Math.max(
+      ...wide.text
+        .split('\n')
+        .slice(4)
+        .map((line) => line.length),
+    ),
+  ).toBe(250);
+  expect(wide.text.length).toBeLessThan(8300);
+  expect(wide.cut).toBeGreaterThan(0);
+  const narrow = skillsBlock(all, 32_000);
+  expect(narrow.text.length).toBeLessThan(2560 + 300);
+  for (let n = 0; n < 60; n++) expect(narrow.text).toContain(`- s${n}`);
+  expect(skillsBlock({ skills: [], shadowed: [], problems: [] }, null)).toEqual({ text: '', cut: 0 });
+});
