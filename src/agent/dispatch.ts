@@ -175,7 +175,12 @@ async function permit(
   const hash = d.host.sha256(`${call.function.name}\0${call.function.arguments}`);
   const loops = repeated !== undefined;
   const asked = question(d, call, shown, verdict, !loops);
-  const { answer, granted, hooked } = await askedOnce(d, asked, loops ? `repeated ${hash}` : hash, signal);
+  const { answer, granted, hooked } = await askedOnce(
+    d,
+    asked,
+    grantOf(loops ? `repeated ${hash}` : hash, bound),
+    signal,
+  );
   const error = denial(answer, verdict, signal);
   await d.record.append({
     kind: 'approval',
@@ -196,6 +201,11 @@ async function permit(
 
 function rulesMade({ verdict: { rules = [] } }: Question, answer: Answer): Pick<ApprovalData, 'rules' | 'lasts'> {
   return answer.answer === 'rules' ? { rules, lasts: answer.lasts } : {};
+}
+
+/** A yes to a tool of a server is one to the tool as it was then. */
+function grantOf(call: string, { target }: BoundCall): string {
+  return target ? `${call} ${target.schema_sha256}` : call;
 }
 
 /** Returns the person's answer, or the one they gave for the rest of the session under this `grant` or as rules. */

@@ -193,7 +193,11 @@ async function recordCalls(d: TurnDeps, reply: Reply): Promise<readonly Prepared
     const content = binding.ok
       ? binding.bound.tool.describe(d.secrets?.deep(binding.bound.args) ?? binding.bound.args)
       : `${firstLine(received.name, 64)}(${firstLine(d.secrets?.json(received.arguments) ?? received.arguments, 160)})`;
-    const recorded = await d.record.note({ kind: 'tool_call', content, data: call });
+    const recorded = await d.record.note({
+      kind: 'tool_call',
+      content,
+      data: binding.ok && binding.bound.target ? { ...call, target: binding.bound.target } : call,
+    });
     prepared.push({ call: recorded.data as ToolCallData, binding });
   }
   return prepared;

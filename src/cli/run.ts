@@ -62,10 +62,13 @@ async function parse(argv: readonly string[], early: EarlyFrame | null): Promise
   return exitCode;
 }
 
-/** Splits at `--`: all words behind it are the prompt, and commander does not see them. */
+/** Splits at `--`: all words behind it are the prompt, and commander does not see them. Behind `mcp add` they are the
+ * command line of a server, which stays with the verb. */
 function splitPrompt(argv: readonly string[]): { readonly words: readonly string[]; readonly rest: readonly string[] } {
   const at = argv.indexOf('--');
-  return at < 0 ? { words: argv, rest: [] } : { words: argv.slice(0, at), rest: argv.slice(at + 1) };
+  const verb = argv.indexOf('mcp');
+  const isServer = verb >= 0 && verb < at && argv[verb + 1] === 'add';
+  return at < 0 || isServer ? { words: argv, rest: [] } : { words: argv.slice(0, at), rest: argv.slice(at + 1) };
 }
 
 /** The error for a group without a command, such as `agent tools`. */

@@ -16,6 +16,7 @@ import type { SessionPort } from '../core/session-port.js';
 import type { Records, SessionRow, Store } from '../core/store.js';
 import type { Tasks } from '../core/tasks.js';
 import type { Registry } from '../core/tool.js';
+import type { Servers } from '../extensions/mcp/servers.js';
 import type { FoundSkills } from '../extensions/skills/read-skills.js';
 import type { ProviderChoice, Resolution } from '../providers/catalog.js';
 import type { CheckReport } from '../providers/discover.js';
@@ -100,6 +101,8 @@ export interface ProjectNotes {
 
 export interface Toolbox {
   readonly registry: Registry;
+  /** The servers whose tools are offered; null where there are none. */
+  readonly servers: () => Promise<Servers | null>;
   readonly close: () => Promise<void>;
 }
 
@@ -309,6 +312,8 @@ export interface ReplTools {
   /** Switches sets and tools on and off in this session and the next ones: `+web,-bash`. Throws a `CliError` for what
    * is none. */
   change(choice: string): Promise<void>;
+  /** The servers whose tools are offered; null where there are none. */
+  servers(): Promise<Servers | null>;
   /** The files of the user's own tools. */
   files(): Promise<ToolFiles>;
   /** The skills that are found now. `aside`: what is said of files that are not used. */

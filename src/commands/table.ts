@@ -369,6 +369,31 @@ export const table: readonly Section[] = [
         load: async () => (await import('./settings/list-hooks.js')).hooks,
       },
       {
+        line: ['mcp', 'list, show, add, remove and try MCP servers'],
+        slash: ['mcp [name or reconnect name]', 'the MCP servers of this session, and what they offer'],
+        load: async () => (await import('./settings/use-servers.js')).mcp,
+      },
+      {
+        line: ['mcp list', 'the servers of mcp.json; starts none'],
+        load: async () => (await import('./settings/use-servers.js')).listServers,
+      },
+      {
+        line: ['mcp get <name>', 'its entry'],
+        load: async () => (await import('./settings/use-servers.js')).showServer,
+      },
+      {
+        line: ['mcp add <name> [command...]', 'a server by its command line behind --, or by --url'],
+        load: async () => (await import('./settings/use-servers.js')).addServer,
+      },
+      {
+        line: ['mcp remove <name>', 'take it out of mcp.json'],
+        load: async () => (await import('./settings/use-servers.js')).removeServer,
+      },
+      {
+        line: ['mcp test <name>', 'connect to it and list its tools'],
+        load: async () => (await import('./settings/use-servers.js')).testServer,
+      },
+      {
         line: ['config', "path, show, get, set and check the configuration, and trust in a project's"],
         slash: ['config', 'every setting and where it came from'],
         load: async () => (await import('./settings/configure.js')).config,

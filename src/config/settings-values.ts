@@ -43,6 +43,7 @@ export interface SettingsValues {
     readonly kv: boolean;
     readonly history: boolean;
     readonly custom: boolean;
+    readonly mcp: boolean;
     readonly confirm: boolean;
     readonly limits?: Readonly<
       Record<

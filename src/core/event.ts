@@ -65,6 +65,14 @@ export interface AssistantData {
   readonly reasoning?: readonly Json[];
 }
 
+/** The tool of a server that a call reaches through `tool_run`. */
+export interface CallTarget {
+  readonly name: string;
+  readonly server: string;
+  /** Of the tool as its server described it then. */
+  readonly schema_sha256: string;
+}
+
 export interface ToolCallData {
   readonly id: string;
   readonly type: 'function';
@@ -75,6 +83,7 @@ export interface ToolCallData {
   readonly received?: string;
   /** A command of the person made this call for the text of their message. It is no part of the conversation. */
   readonly by?: 'command';
+  readonly target?: CallTarget;
 }
 
 /** A file as the session knows it after a call: `sha256` of its bytes (hex), or null where it did not exist. */

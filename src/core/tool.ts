@@ -1,5 +1,5 @@
 import type { Envelope, ErrorEnvelope } from './envelope.js';
-import type { Event, FileState, ToolCallData, ToolSpec } from './event.js';
+import type { CallTarget, Event, FileState, ToolCallData, ToolSpec } from './event.js';
 import type { SearchAnswer, SearchRequest } from './provider.js';
 import type { StreamMask } from './secrets/guard.js';
 
@@ -24,6 +24,7 @@ export const toolsets = [
   { name: 'kv', on: false, about: 'Offer small values that the session keeps.' },
   { name: 'history', on: false, about: 'Offer a search in earlier sessions.' },
   { name: 'custom', on: false, about: 'Offer tools of your own.' },
+  { name: 'mcp', on: true, lazy: true, about: 'Offer the tools of MCP servers, where mcp.json names some.' },
 ] as const satisfies readonly Toolset[];
 
 export type ToolsetName = (typeof toolsets)[number]['name'];
@@ -36,6 +37,8 @@ export interface Toolset {
   readonly name: string;
   /** Whether it is switched on unless the settings say otherwise. */
   readonly on: boolean;
+  /** It is switched on, but its code is loaded only where there is something to offer. */
+  readonly lazy?: true;
   /** What the switch does, for a person. */
   readonly about: string;
   /** A sentence of the system prompt, for a session that has one of its tools. */
@@ -44,7 +47,13 @@ export interface Toolset {
 /** The limits that the operating system sets for a process. */
 export type Sandbox = 'off' | 'workspace' | 'read-only';
 
-export interface Tool extends ToolSpec {
+/** A tool whose calls are those of other tools. */
+interface Forwarding {
+  /** Says which tool this call is a call of. Whatever comes after `bind` sees that one. */
+  resolve?(args: ToolArgs): Promise<Resolved>;
+}
+
+export interface Tool extends ToolSpec, Forwarding {
   readonly effect: Effect;
   readonly toolset: Toolset;
   /** Its calls do nothing (`--test`), so they are asked about only where every call is. */
@@ -72,14 +81,21 @@ export interface Tool extends ToolSpec {
   run(args: ToolArgs, ctx: ToolContext): Promise<ToolOutcome>;
 }
 
-/** What a tool says of one of its calls. `everyMode`: no approval mode allows it unasked. */
+/** The tool that a call reaches through another one, and its arguments, which have been checked. */
+export type Resolved =
+  | { readonly ok: true; readonly tool: Tool; readonly args: ToolArgs; readonly target: CallTarget }
+  | { readonly ok: false; readonly error: ErrorEnvelope };
+
+/** What a tool says of one of its calls. `everyMode`: no approval mode allows it unasked. `allowed`: the user has
+ * allowed it, as a rule would. */
 export interface Judged {
   readonly risk: Risk;
   /** Sentences, most important first. */
   readonly reasons: readonly string[];
   readonly everyMode?: true;
-  /** Its arguments say what is run: no rule for all calls of the tool is offered. */
+  /** No rule for all calls of the tool is offered: its arguments say what is run, or it is not what it was. */
   readonly singular?: true;
+  readonly allowed?: true;
 }
 
 /** Where a call is made. `cwd` is absolute. */
@@ -168,6 +184,8 @@ export interface BoundCall {
   readonly args: ToolArgs;
   /** Limits of `tools.limits.<name>` applied. */
   readonly limits: ToolContext['limits'];
+  /** Of a call that reached its tool through another one. */
+  readonly target?: CallTarget;
 }
 
 export type Binding =

@@ -104,9 +104,14 @@ async function judgeCall(call: BoundCall, place: CallPlace, rules: ShellRules): 
     targets: [],
     guarded: judged.everyMode === true,
     confined: false,
-    ruling: rulingOf({ tool: tool.name, paths: [], risk: judged.risk }, rules),
+    ruling: toolRuling(tool.name, judged, rules),
     rules: toolRules(call, judged),
   };
+}
+
+/** A rule of the user goes before what the tool says that they have allowed. */
+function toolRuling(tool: string, { allowed, risk }: Judged, rules: ShellRules): Judgement['ruling'] {
+  return rulingOf({ tool, paths: [], risk }, rules) ?? (allowed === true ? 'allow' : null);
 }
 
 /** Where a command starts: the kernel follows the links on the way before the shell asks it where it stands. */

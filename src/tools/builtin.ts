@@ -31,7 +31,10 @@ export interface BuiltinOptions {
 
 /** The sets that are on by themselves. Their code is loaded with the program; `cli/session/open-toolsets.ts` loads the
  * others. */
-export type BuiltinName = Extract<(typeof toolsets)[number], { readonly on: true }>['name'];
+export type BuiltinName = Exclude<
+  Extract<(typeof toolsets)[number], { readonly on: true }>,
+  { readonly lazy: true }
+>['name'];
 
 const contentMemoryChars = 4 * 1024 * 1024;
 
@@ -52,7 +55,9 @@ const makers: Readonly<Record<BuiltinName, (options: BuiltinOptions) => readonly
 
 /** The tools of those sets, set by set. */
 export function builtinTools(options: BuiltinOptions): readonly Tool[] {
-  return toolsets.flatMap((toolset) => (toolset.on ? inToolset(toolset, makers[toolset.name](options)) : []));
+  return toolsets.flatMap((toolset) =>
+    toolset.on && toolset.name !== 'mcp' ? inToolset(toolset, makers[toolset.name](options)) : [],
+  );
 }
 
 /** Puts tools in a set. */
@@ -71,8 +76,15 @@ export function inTestMode(tools: readonly Tool[]): readonly Tool[] {
 function cannedTool(tool: Tool): Tool {
   const output = `[test mode] ${tool.name} not run`;
   return {
-    ...tool,
+    ...withoutTarget(tool),
     inert: true,
     run: () => Promise.resolve({ envelope: { output, test_mode: true }, summary: output }),
   };
+}
+
+/** Returns the tool itself, where it would reach another one. */
+function withoutTarget(tool: Tool): Tool {
+  const copy = { ...tool };
+  delete copy.resolve;
+  return copy;
 }

@@ -67,7 +67,7 @@ async function bindTo(
   options: RegistryOptions,
   compiler: LoadedOnce<CompileSchema>,
 ): Promise<Binding> {
-  const { tool, limits } = entry;
+  const { tool } = entry;
   const parsed = parseArguments(text);
   if (!parsed.ok) return { ok: false, error: invalidArguments(tool.name, parsed.problem) };
   try {
@@ -78,12 +78,18 @@ async function bindTo(
   } catch {
     return { ok: false, error: errorEnvelope('internal', `The schema of ${tool.name} cannot be used.`) };
   }
+  return await boundTo(entry, parsed.args, options);
+}
+
+/** Makes the bound call of arguments that fit, and finds the tool that they reach through this one. */
+async function boundTo({ tool, limits }: Entry, args: ToolArgs, options: RegistryOptions): Promise<Binding> {
+  const resolved = await tool.resolve?.(args);
+  if (resolved?.ok === false) return resolved;
   const maxOutputBytes = Math.min(limits.max_output_bytes ?? options.maxOutputBytes, options.maxOutputBytes);
   return {
     ok: true,
     bound: {
-      tool,
-      args: parsed.args,
+      ...(resolved ?? { tool, args }),
       limits: { timeoutMs: limits.timeout_ms ?? options.timeoutMs ?? null, maxOutputBytes },
     },
   };

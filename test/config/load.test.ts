@@ -24,7 +24,7 @@ test('without any file every default of the contract holds and nothing is writte
       toolTimeoutMs: null,
     },
     policy: { approval: 'dangerous', sandbox: 'off', rules: { allow: [], ask: [], deny: [] } },
-    tools: { toolsets: ['fs', 'exec'], limits: {} },
+    tools: { toolsets: ['fs', 'exec', 'mcp'], limits: {} },
     exec: { timeoutS: 120, maxTimeoutS: 600 },
     http: {
       firstByteTimeoutMs: 60_000,
@@ -149,7 +149,7 @@ test('every kind of key has its variable, typed', async () => {
   ]).toEqual([
     'openai/gpt-5.2',
     'openai-chat',
-    { toolsets: [], limits: { file_read: { rate_per_min: 7 }, bash: { timeout_ms: 5 } } },
+    { toolsets: ['mcp'], limits: { file_read: { rate_per_min: 7 }, bash: { timeout_ms: 5 } } },
     10,
     0.5,
     ['**/x'],
@@ -283,7 +283,7 @@ test('a problem in the user file is named with its place and the nearest key; th
     ['F:7:25: "fs.deny.1" must be a text that is not empty, not 5', 7, 25, 'fs.deny.1', undefined],
     ['F:8:3: unknown key "colour"', 8, 3, 'colour', undefined],
   ]);
-  expect([config.limits.maxToolCalls, config.tools.toolsets]).toEqual([9, ['fs', 'exec']]);
+  expect([config.limits.maxToolCalls, config.tools.toolsets]).toEqual([9, ['fs', 'exec', 'mcp']]);
 });
 
 test('a file that cannot be settings is one problem, never a crash or a wait', async () => {

@@ -100,13 +100,13 @@ test('a set says its sentence in the prompt of a session that has one of its too
 
 test('every set has its tools in one place, and each that is off by itself is loaded late', () => {
   const used = new Set(builtinTools(toolOptions()).map(({ toolset }) => toolset));
-  expect([...used]).toEqual(toolsets.filter(({ on }) => on));
-  expect(Object.keys(lazySets)).toEqual(toolsets.flatMap(({ name, on }) => (on ? [] : [name])));
+  expect([...used]).toEqual(toolsets.filter((set) => set.on && !('lazy' in set)));
+  expect(Object.keys(lazySets)).toEqual(toolsets.flatMap((set) => (set.on && !('lazy' in set) ? [] : [set.name])));
 });
 
 test('the README names every set that is off by itself, with its tools', () => {
   const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8');
-  for (const [set, { tools: names }] of Object.entries(lazySets))
+  for (const [set, { tools: names }] of Object.entries(lazySets).filter(([name]) => name !== 'mcp'))
     expect(readme).toContain(`\n| \`${set}\` | ${names?.map((name) => `\`${name}\``).join(', ') ?? 'yours'} |`);
 });
 
@@ -137,11 +137,11 @@ async function load(file: object, env: Readonly<Record<string, string>> = {}) {
 test('sets are switched on by the settings and by the environment, and off wins from another place', async () => {
   const on = async (file: object, env?: Readonly<Record<string, string>>) =>
     (await load(file, env)).config.tools.toolsets.join();
-  expect(await on({})).toBe('fs,exec');
-  expect(await on({ toolsets: ['math'] })).toBe('fs,exec,math');
-  expect(await on({}, { AGENT_TOOLSETS: 'time, math' })).toBe('fs,exec,time,math');
-  expect(await on({ tools: { math: true, fs: false } })).toBe('exec,math');
-  expect(await on({ toolsets: ['math'] }, { AGENT_TOOLS_MATH: 'false' })).toBe('fs,exec');
+  expect(await on({})).toBe('fs,exec,mcp');
+  expect(await on({ toolsets: ['math'] })).toBe('fs,exec,math,mcp');
+  expect(await on({}, { AGENT_TOOLSETS: 'time, math' })).toBe('fs,exec,time,math,mcp');
+  expect(await on({ tools: { math: true, fs: false } })).toBe('exec,math,mcp');
+  expect(await on({ toolsets: ['math'] }, { AGENT_TOOLS_MATH: 'false' })).toBe('fs,exec,mcp');
 });
 
 test('one place that switches a set on and off is told so', async () => {

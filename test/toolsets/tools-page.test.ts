@@ -2,6 +2,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { lazySets, type ToolsetHost } from '../../src/cli/session/open-toolsets.js';
+import { bridgeTools } from '../../src/extensions/mcp/bridge.js';
+import type { RememberedTools } from '../../src/extensions/mcp/remembered-tools.js';
+import type { Servers } from '../../src/extensions/mcp/servers.js';
 import { loadConfig } from '../../src/config/load.js';
 import { isRecord } from '../../src/core/json.js';
 import { type Tool, type Toolset, toolsets } from '../../src/core/tool.js';
@@ -9,13 +12,16 @@ import { builtinTools, inToolset } from '../../src/tools/builtin.js';
 import { processes, toolOptions, tree } from '../tools/workbench.js';
 
 const page = new URL('../../docs/tools.md', import.meta.url);
+/** The tools that reach servers are made without using them. */
+const none = {} as unknown as Servers & RememberedTools;
 const marker = '<!-- Written by npm run tools:page from here on. -->';
 
 /** What a set needs to be offered here: a service for searches that is not asked. */
 const env = { PATH: process.env.PATH, BRAVE_API_KEY: 'not-a-key' };
 
 async function toolsOf(toolset: Toolset): Promise<readonly Tool[]> {
-  if (toolset.on) return builtinTools(toolOptions()).filter((tool) => tool.toolset === toolset);
+  if (toolset.on && toolset.lazy !== true)
+    return builtinTools(toolOptions()).filter((tool) => tool.toolset === toolset);
   const home = tree();
   const loaded = await loadConfig({ env: { ...env, AGENT_HOME: join(home, 'a') }, cwd: home, home });
   // Sets are made without using any of the rest.
@@ -25,6 +31,7 @@ async function toolsOf(toolset: Toolset): Promise<readonly Tool[]> {
     confine: undefined,
     ports: () => Promise.reject(new Error('no record here')),
     notify: () => {},
+    mcp: () => Promise.resolve({ tools: bridgeTools({ servers: none, remembered: none, toolset }) }),
   } as unknown as ToolsetHost;
   const sets: Readonly<Record<string, (typeof lazySets)[keyof typeof lazySets]>> = lazySets;
   return inToolset(toolset, (await sets[toolset.name]?.load(host, new Map())) ?? []);
@@ -121,6 +128,7 @@ test('what a set adds to a request stays small', async () => {
     tasks: 1500,
     memory: 700,
     files: 600,
+    mcp: 900,
     custom: 0,
   };
   const sizes = await Promise.all(

@@ -278,7 +278,7 @@ function sentCommand({ name, description, argumentHint, origin }: OwnCommand): C
 /** Lets the person switch tools on and off. The session records each change, because it changes its requests. */
 function replTools(
   settings: Pick<Settings, 'config' | 'cwd' | 'home'>,
-  { registry, catalogue, offer }: Toolbox,
+  { registry, catalogue, offer, servers }: Toolbox,
   sessions: ReplSessions,
 ): ReplTools {
   const record = async (): Promise<void> => {
@@ -286,6 +286,7 @@ function replTools(
   };
   return {
     registry,
+    servers,
     files: () => openToolFiles(settings),
     skills: async () => ({ ...(await openCommands(settings).skills()), aside: await asideNotices(settings) }),
     reload: async () => {

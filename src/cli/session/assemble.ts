@@ -24,6 +24,7 @@ import type { Notice, Settings } from '../settings.js';
 import { changedTools, lastTools, sessionBeginning } from './context-files.js';
 import {
   addressNotices,
+  changesSince,
   directoryId,
   newSessionId,
   type OpenedSession,
@@ -33,6 +34,7 @@ import {
   type SessionChoice,
 } from './find-session.js';
 import { offerSkills, openCommands } from './open-commands.js';
+import { serverNotes } from './open-mcp.js';
 import { type OpenedModel, openModel, choiceOf } from './open-model.js';
 import { type OpenedHooks, openHooks, sourceOf } from './open-hooks.js';
 import { openPolicy, type SwitchablePolicy } from './open-policy.js';
@@ -141,7 +143,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
       restored: opened.restored,
       opening: beginning.opening,
       begin: opened.begin,
-      notes: changesSince(opened, settings.cwd, Date.now()),
+      notes: await notesBefore(run, opened),
     },
     model,
     models: modelFacts(run),
@@ -174,6 +176,12 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
       models.close();
     },
   };
+}
+
+/** Returns what the model is told before the next message. */
+async function notesBefore({ toolbox, settings }: Run, opened: OpenedSession): Promise<readonly string[]> {
+  const servers = await serverNotes(toolbox, opened.restored, lastTools(opened.restored));
+  return [...changesSince(opened, settings.cwd, Date.now()), ...servers];
 }
 
 /** What a turn asks of models. */
@@ -321,17 +329,6 @@ function movedNotice({ row, movedFrom }: OpenedSession, cwd: string): readonly N
           message: `This directory was ${movedFrom} before it was moved. Session ${row.id} goes on in ${cwd}.`,
         },
       ];
-}
-
-/** Returns what has changed since the system prompt was written: directory and day. */
-function changesSince(opened: OpenedSession, cwd: string, now: number): readonly string[] {
-  const last = opened.restored.at(-1);
-  if (!last) return [];
-  const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
-  return [
-    ...(opened.row.cwd === cwd ? [] : [`[Note: the working directory is now ${cwd}]`]),
-    ...(day(last.createdAt) === day(now) ? [] : [`[Note: today is ${day(now)}]`]),
-  ];
 }
 
 /** Returns the model of the session. An old one goes on with its own, a new one in a REPL with the model in use, any

@@ -350,3 +350,14 @@ export function directoryId(path: string): string | null {
 export function projectOf(cwd: string): string {
   return directoryId(cwd) ?? cwd;
 }
+
+/** Returns what has changed since the system prompt was written: directory and day. */
+export function changesSince(opened: OpenedSession, cwd: string, now: number): readonly string[] {
+  const last = opened.restored.at(-1);
+  if (!last) return [];
+  const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+  return [
+    ...(opened.row.cwd === cwd ? [] : [`[Note: the working directory is now ${cwd}]`]),
+    ...(day(last.createdAt) === day(now) ? [] : [`[Note: today is ${day(now)}]`]),
+  ];
+}

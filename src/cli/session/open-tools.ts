@@ -14,9 +14,12 @@ import { createSecretPaths } from '../../policy/guarded-paths.js';
 import { builtinTools, inTestMode } from '../../tools/builtin.js';
 import { type Confine, createProcessRunner, type ProcessRunner } from '../../tools/process/runner.js';
 import { createRegistry } from '../../tools/registry.js';
+import type { Servers } from '../../extensions/mcp/servers.js';
+import { loadOnce } from '../../core/runtime.js';
 import { openSandbox as openKernelSandbox, type SandboxRequest } from '../../tools/sandbox/open-sandbox.js';
 import { ownKeys, secretVariables } from '../secrets.js';
 import type { Settings } from '../settings.js';
+import { openMcp } from './open-mcp.js';
 import {
   type Catalogue,
   createCatalogue,
@@ -34,7 +37,9 @@ export interface Toolbox {
   readonly processes: ProcessRunner;
   /** Offers tools of these names, too, unless somebody has switched their set off. */
   readonly offer: (names: readonly string[]) => Promise<void>;
-  /** Ends the processes that still run. */
+  /** The servers whose tools are offered; null where there are none. */
+  readonly servers: () => Promise<Servers | null>;
+  /** Ends the processes that still run, and the connections to servers. */
   readonly close: () => Promise<void>;
 }
 
@@ -58,7 +63,13 @@ export async function openToolbox(
     processes.killNow();
   };
   process.once('exit', killNow);
-  const catalogue = createCatalogue(coreTools(settings, processes), { settings, processes, ...host });
+  const mcp = loadOnce(() => openMcp(settings, processes, host.notify));
+  const catalogue = createCatalogue(coreTools(settings, processes), {
+    settings,
+    processes,
+    ...host,
+    mcp: () => mcp.get(),
+  });
   await catalogue.find(Object.keys(config.tools.limits));
   const [problem] = await strayLimits(
     settings.loaded,
@@ -85,7 +96,9 @@ export async function openToolbox(
       const tools = await toolsNamed(catalogue, new Set(missing));
       register(tools.filter(({ toolset }) => !isSwitchedOff(toolset.name, settings.loaded)));
     },
+    servers: async () => (registry.get('tool_run') ? ((await mcp.get())?.servers ?? null) : null),
     close: async () => {
+      await (await mcp.started())?.servers.close();
       await processes.killBackground();
       process.off('exit', killNow);
     },

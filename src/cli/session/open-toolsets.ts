@@ -14,6 +14,7 @@ import { embeddingsKey, ownKeys, secretVariables } from '../secrets.js';
 import type { Settings } from '../settings.js';
 import { openTrustFile } from '../trust.js';
 import { projectOf } from './find-session.js';
+import type { OpenedServers } from './open-mcp.js';
 
 /** What the tools of a set may be made with. A maker uses nothing of it before a call needs it. */
 export interface ToolsetHost {
@@ -25,6 +26,8 @@ export interface ToolsetHost {
   readonly ports: () => Promise<Ports>;
   /** Tells the person why a tool is not offered. */
   readonly notify: (message: string) => void;
+  /** The servers of `mcp.json`; null where there are none. */
+  readonly mcp: () => Promise<OpenedServers | null>;
 }
 
 /** The parts of the record that tools use. */
@@ -110,6 +113,10 @@ export const lazySets: Readonly<Record<LazyName, SetOfTools>> = {
   custom: {
     tools: null,
     load: openCustom,
+  },
+  mcp: {
+    tools: ['tool_search', 'tool_run'],
+    load: async ({ mcp }) => (await mcp())?.tools ?? [],
   },
 };
 

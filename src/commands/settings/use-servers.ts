@@ -1,0 +1,279 @@
+import { dirname, join } from 'node:path';
+import { isRecord } from '../../core/json.js';
+import { didYouMean, spelledLine } from '../../core/text.js';
+import {
+  type ConfiguredServer,
+  configuredServer,
+  nameProblem,
+  readServerFile,
+} from '../../extensions/mcp/configured-servers.js';
+import { replaceFile } from '../../extensions/mcp/remembered-tools.js';
+import type { ServerFacts } from '../../extensions/mcp/servers.js';
+import { CliError, type CommandLine, exit, type Repl, type Settings, type Verb } from '../command.js';
+import { columns, oneLine, printJson, printListing } from '../line-output.js';
+
+interface Options {
+  readonly json?: boolean;
+  readonly url?: string;
+  readonly env?: readonly string[];
+  readonly header?: readonly string[];
+}
+
+/** `agent mcp` holds other verbs; `/mcp` shows the servers of the session, `/mcp name` one of them, and
+ * `/mcp reconnect name` connects it anew. */
+export const mcp: Verb = {
+  line: { example: 'agent mcp add files -- npx -y @modelcontextprotocol/server-filesystem .' },
+  slash: async (argument, repl) => {
+    const [word = '', name = ''] = argument.split(/\s+/);
+    if (word === 'reconnect' && name !== '') await reconnect(name, repl);
+    else await showServers(argument.trim(), repl);
+  },
+};
+
+const json: NonNullable<Verb['line']>['options'] = (command) => command.option('--json', 'as JSON');
+
+export const listServers: Verb = {
+  line: {
+    example: 'agent mcp list --json',
+    options: json,
+    run: async ({ out, settings }, _args, options: Options) => {
+      const { file, servers } = serversOf(await settings());
+      const rows = servers.map((server) => ({ name: server.name, state: stateOf(server), reached: reachedBy(server) }));
+      printListing(
+        out,
+        options.json,
+        rows.map((row) => ({ ...row, file })),
+        () =>
+          rows.length === 0
+            ? [`No servers yet; ${file} would name them. agent mcp add <name> -- <command…> adds one.`]
+            : columns(rows.map(({ name, state, reached }) => [name, state, reached])),
+      );
+      return exit.done;
+    },
+  },
+};
+
+export const showServer: Verb = {
+  line: {
+    example: 'agent mcp get files',
+    run: async ({ out, settings }, [name = '']) => {
+      const known = await settings();
+      const { entries } = serversOf(known);
+      printJson(out, JSON.parse(known.guard.json(JSON.stringify({ [name]: entryNamed(entries, name) }))), 2);
+      return exit.done;
+    },
+  },
+};
+
+export const addServer: Verb = {
+  line: {
+    example: 'agent mcp add issues --url https://example.com/mcp --header "Authorization: Bearer \\${TOKEN}"',
+    options: (command) =>
+      command
+        .option('--url <url>', 'a server that is reached over HTTP')
+        .option('--env <NAME=value...>', 'variables of its process; ${NAME} takes one of yours')
+        .option('--header <name:value...>', 'headers of its requests; ${NAME} takes a variable of yours'),
+    run: async ({ out, settings }, [name = '', ...command], options: Options) => {
+      const known = await settings();
+      const { file, entries } = serversOf(known);
+      const problem = nameProblem(name);
+      if (problem !== null)
+        throw new CliError(exit.usage, `\`${name}\`: ${problem}`, 'For example: agent mcp add files');
+      if (Object.hasOwn(entries, name))
+        throw new CliError(
+          exit.usage,
+          `there is a server \`${name}\` already`,
+          `agent mcp remove ${name} takes it out.`,
+        );
+      const entry = newEntry(command, options);
+      const { way } = configuredServer(name, entry, file, known);
+      if (way.kind === 'unusable' && !way.problem.includes('is not set'))
+        throw new CliError(exit.usage, `\`${name}\`: ${way.problem}`, 'Nothing was added.');
+      save(file, { ...entries, [name]: entry });
+      out.print(`Added to ${spelledLine(file)}. agent mcp test ${name} tries it out.\n`);
+      return exit.done;
+    },
+  },
+};
+
+export const removeServer: Verb = {
+  line: {
+    example: 'agent mcp remove files',
+    run: async ({ out, settings }, [name = '']) => {
+      const { file, entries } = serversOf(await settings());
+      entryNamed(entries, name);
+      save(file, Object.fromEntries(Object.entries(entries).filter(([other]) => other !== name)));
+      out.print(`Removed from ${spelledLine(file)}.\n`);
+      return exit.done;
+    },
+  },
+};
+
+export const testServer: Verb = {
+  line: {
+    example: 'agent mcp test files',
+    options: json,
+    run: async (line, [name = ''], options: Options) => {
+      entryNamed(serversOf(await line.settings()).entries, name);
+      const { servers, close } = await line.tools.open('tool_search,tool_run', true);
+      try {
+        return await tested(line, (await servers()) ?? null, name, options);
+      } finally {
+        await close();
+      }
+    },
+  },
+};
+
+async function tested(
+  { out }: CommandLine,
+  servers: Awaited<ReturnType<Repl['tools']['servers']>>,
+  name: string,
+  options: Options,
+): Promise<number> {
+  const begun = performance.now();
+  const problem =
+    servers === null ? 'it is switched off, or cannot be used as it is written' : await servers.reconnect(name);
+  const tookMs = Math.round(performance.now() - begun);
+  if (problem !== null)
+    throw new CliError(exit.failed, `\`${name}\`: ${problem}`, `agent mcp get ${name} shows its entry.`);
+  const facts = servers?.facts().find((server) => server.name === name);
+  const tools = facts?.tools ?? [];
+  if (options.json)
+    printJson(out, { name, protocol: facts?.protocol, connect_ms: tookMs, tools: tools.map((tool) => tool.name) }, 2);
+  else
+    out.print(
+      [
+        `${name}: connected in ${tookMs} ms, protocol ${facts?.protocol ?? ''}, ${tools.length} tools`,
+        ...columns(tools.map((tool) => [`  ${tool.name}`, oneLine(tool.description)])),
+        '',
+      ].join('\n'),
+    );
+  return exit.done;
+}
+
+interface ServerList {
+  readonly file: string;
+  readonly entries: Readonly<Record<string, unknown>>;
+  readonly servers: readonly ConfiguredServer[];
+}
+
+function serversOf({ config, env, cwd, home }: Settings): ServerList {
+  const file = join(dirname(config.files.config), 'mcp.json');
+  const found = readServerFile(file);
+  if (found.kind === 'broken')
+    throw new CliError(exit.usage, `${file}: ${found.problem}`, 'Correct it there first; nothing was changed.');
+  const entries = found.kind === 'read' ? found.entries : {};
+  const servers = Object.entries(entries).map(([name, entry]) =>
+    configuredServer(name, entry, file, { env, cwd, home }),
+  );
+  return { file, entries, servers };
+}
+
+function entryNamed(entries: Readonly<Record<string, unknown>>, name: string): unknown {
+  if (Object.hasOwn(entries, name)) return entries[name];
+  const names = Object.keys(entries);
+  throw new CliError(
+    exit.usage,
+    `there is no server \`${name}\``,
+    `${didYouMean(name, names)} Known: ${names.join(', ') || 'none'}`.trim(),
+  );
+}
+
+function newEntry(
+  command: readonly string[],
+  { url, env = [], header = [] }: Options,
+): Readonly<Record<string, unknown>> {
+  if ((url === undefined) === (command.length === 0))
+    throw new CliError(
+      exit.usage,
+      'a server has a command or a --url',
+      'agent mcp add files -- npx -y @modelcontextprotocol/server-filesystem .',
+    );
+  const variables = pairs(env, '=', '--env');
+  const headers = pairs(header, ':', '--header');
+  if (url !== undefined) return { type: 'http', url, ...(header.length > 0 ? { headers } : {}) };
+  const [program, ...args] = command;
+  return { command: program, args, ...(env.length > 0 ? { env: variables } : {}) };
+}
+
+function pairs(given: readonly string[], sign: string, option: string): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    given.map((text) => {
+      const at = text.indexOf(sign);
+      if (at < 1)
+        throw new CliError(exit.usage, `${option}: \`${text}\` has no ${sign}`, `For example NAME${sign}value.`);
+      return [text.slice(0, at).trim(), text.slice(at + 1).trim()];
+    }),
+  );
+}
+
+/** Keeps whatever else the file holds. */
+function save(file: string, entries: Readonly<Record<string, unknown>>): void {
+  const found = readServerFile(file);
+  const others = found.kind === 'read' ? found.others : {};
+  replaceFile(file, `${JSON.stringify({ ...others, mcpServers: entries }, null, 2)}\n`);
+}
+
+function stateOf({ enabled, way }: ConfiguredServer): string {
+  if (!enabled) return 'off';
+  return way.kind === 'unusable' ? `unusable: ${way.problem}` : way.kind;
+}
+
+/** As the file has it: values of variables are not shown. */
+function reachedBy({ entry }: ConfiguredServer): string {
+  if (!isRecord(entry)) return '';
+  const { url, command, args } = entry;
+  if (typeof url === 'string') return url;
+  return [command, ...(Array.isArray(args) ? args : [])].map(String).join(' ');
+}
+
+async function showServers(name: string, { tools, screen, settings }: Repl): Promise<void> {
+  const servers = await tools.servers();
+  const facts = servers?.facts() ?? [];
+  const one = facts.find((server) => server.name === name);
+  if (one) screen.print(detailsOf(one).join('\n'));
+  else if (name !== '')
+    screen.notice(
+      'error',
+      `There is no server ${name}. ${didYouMean(
+        name,
+        facts.map((it) => it.name),
+      )}`,
+    );
+  else if (facts.length === 0)
+    screen.print(
+      `No MCP servers. ${serversOf(settings).file} names them; agent mcp add <name> -- <command…> adds one.`,
+    );
+  else
+    screen.print(
+      [
+        ...columns(
+          facts.map(({ name: own, state, tools: offered, problem }) => [
+            own,
+            state,
+            offered === null ? 'tools not known yet' : `${offered.length} tools`,
+            oneLine(problem ?? ''),
+          ]),
+        ),
+        '/mcp <name> shows one, /mcp reconnect <name> connects it anew.',
+      ].join('\n'),
+    );
+}
+
+function detailsOf({ name, file, state, problem, protocol, tools, lastWords }: ServerFacts): readonly string[] {
+  const said = lastWords.trim().split('\n').slice(-20);
+  return [
+    `${name}: ${state}${protocol === null ? '' : `, protocol ${protocol}`}, from ${spelledLine(file)}`,
+    ...(problem === null ? [] : [`  ${oneLine(problem, 400)}`]),
+    ...columns((tools ?? []).map((tool) => [`  ${tool.name}`, oneLine(tool.description)])),
+    ...(said.join('') === '' ? [] : ['It said on standard error:', ...said.map((line) => `  ${spelledLine(line)}`)]),
+  ];
+}
+
+async function reconnect(name: string, { tools, screen }: Repl): Promise<void> {
+  const servers = await tools.servers();
+  const problem = servers === null ? 'No server is offered in this session.' : await servers.reconnect(name);
+  if (problem !== null) screen.notice('error', `${name}: ${problem}`);
+  else screen.notice('info', `${name} is connected.`);
+}

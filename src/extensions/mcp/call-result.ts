@@ -1,0 +1,70 @@
+import { isDeepStrictEqual } from 'node:util';
+import { isRecord } from '../../core/json.js';
+import { firstLine } from '../../core/text.js';
+import type { ToolOutcome } from '../../core/tool.js';
+import { failed, succeeded } from '../../tools/define-tool.js';
+import { visible } from './foreign-tools.js';
+
+/** Makes an outcome of what a server answered to `tools/call`. Pictures and sounds are named, not passed on. */
+export function outcomeOf(server: string, result: unknown): ToolOutcome {
+  const { content, structuredContent, isError } = isRecord(result) ? result : {};
+  const blocks: readonly unknown[] = Array.isArray(content) ? content : [];
+  const texts = blocks.map((block) => blockText(server, block));
+  const repeats = blocks.some(
+    (block) => isRecord(block) && block['type'] === 'text' && isJsonOf(block['text'], structuredContent),
+  );
+  const structure =
+    structuredContent === undefined || repeats ? [] : [visible(JSON.stringify(structuredContent) ?? '')];
+  const output = [...texts, ...structure].join('\n');
+  if (isError === true)
+    return failed('execution_failed', firstLine(output, 300) || `The server ${server} says that the call failed.`, {
+      output,
+      untrusted: true,
+    });
+  return succeeded(firstLine(output, 120), { output, untrusted: true });
+}
+
+function isJsonOf(text: unknown, value: unknown): boolean {
+  if (typeof text !== 'string' || value === undefined) return false;
+  try {
+    return isDeepStrictEqual(JSON.parse(text), value);
+  } catch {
+    return false;
+  }
+}
+
+function blockText(server: string, block: unknown): string {
+  if (!isRecord(block)) return '[content that is no object]';
+  switch (block['type']) {
+    case 'text':
+      return visible(textOf(block['text']));
+    case 'image':
+    case 'audio':
+      return named(block['type'], block['mimeType'], block['data']);
+    case 'resource_link':
+      return `[resource ${server} ${word(block['uri'])} ${word(block['mimeType'])}]`;
+    case 'resource': {
+      const resource = isRecord(block['resource']) ? block['resource'] : {};
+      const head = `[resource ${server} ${word(resource['uri'])} ${word(resource['mimeType'])}]`;
+      return typeof resource['text'] === 'string'
+        ? `${head}\n${visible(resource['text'])}`
+        : `${head} ${named('blob', resource['mimeType'], resource['blob'])}`;
+    }
+    default:
+      return `[content of the type ${word(block['type'])}]`;
+  }
+}
+
+function named(kind: string, mimeType: unknown, base64: unknown): string {
+  const bytes = Math.floor((textOf(base64).replace(/=+$/, '').length * 3) / 4);
+  return `[${kind} ${word(mimeType)}, ${bytes} bytes, not shown]`;
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+/** One line of a foreign text. */
+function word(value: unknown): string {
+  return typeof value === 'string' ? firstLine(visible(value), 2048) : '-';
+}

@@ -1,0 +1,144 @@
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { isRecord } from '../../core/json.js';
+import type { Log } from '../../core/runtime.js';
+import { readBoundedText } from '../../disk/bounded-file.js';
+import type { ConfiguredServer } from './configured-servers.js';
+import { type ForeignTool, type NamelessTool, readTool } from './foreign-tools.js';
+
+/** What servers offered when they were last asked, and what their tools looked like when the user first saw them. */
+export interface RememberedTools {
+  /** Null where the server, as it is configured now, was not asked in the last day. */
+  listed(server: ConfiguredServer): readonly NamelessTool[] | null;
+  /** Reads and keeps what a server lists. `onLeftOut` is told of each tool that cannot be used. */
+  keep(
+    server: ConfiguredServer,
+    tools: readonly unknown[],
+    onLeftOut: (problem: string) => void,
+  ): readonly NamelessTool[];
+  /** Returns what has changed in a tool since the user first saw it, or last said yes to it. */
+  change(tool: ForeignTool): string | null;
+  /** The user has seen the tool as it is. */
+  see(tool: ForeignTool): void;
+  /** Keeps those as they are that nobody has seen before. */
+  meet(tools: readonly ForeignTool[]): void;
+}
+
+interface Listed {
+  readonly sha256: string;
+  readonly at: number;
+  readonly tools: readonly unknown[];
+}
+
+interface Seen {
+  readonly sha256: string;
+  readonly description: string;
+}
+
+export interface MemoryFiles {
+  /** Can be made again at any time. */
+  readonly cache: string;
+  /** Beside the answers on trust. */
+  readonly seen: string;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+const keptMs = 24 * 60 * 60 * 1000;
+const maxFileBytes = 16 * 1024 * 1024;
+
+/** Opens both files; a file that cannot be read is taken for an empty one. */
+export function openRememberedTools({ cache, seen, now, log }: MemoryFiles): RememberedTools {
+  const lists = new Map(entriesOf<Listed>(cache, isListed));
+  const known = new Map(entriesOf<Seen>(seen, isSeen));
+  const save = (file: string, entries: ReadonlyMap<string, unknown>): void => {
+    try {
+      replaceFile(file, JSON.stringify(Object.fromEntries(entries)));
+    } catch (error) {
+      log({ at: 'mcp', message: 'a file could not be written', file, error: String(error) });
+    }
+  };
+  const see = (tool: ForeignTool): void => {
+    known.set(tool.name, { sha256: tool.sha256, description: tool.description });
+  };
+  return {
+    listed: ({ name, sha256 }) => {
+      const found = lists.get(name);
+      if (found?.sha256 !== sha256 || now() - found.at > keptMs || found.at > now()) return null;
+      return found.tools.map((tool) => readTool(name, tool)).filter((tool) => typeof tool !== 'string');
+    },
+    keep: ({ name, sha256 }, tools, onLeftOut) => {
+      const read = tools.map((tool) => readTool(name, tool));
+      for (const tool of read) if (typeof tool === 'string') onLeftOut(tool);
+      const usable = tools.filter((_tool, index) => typeof read[index] !== 'string');
+      lists.set(name, { sha256, at: now(), tools: usable.map(essential) });
+      save(cache, lists);
+      return read.filter((tool) => typeof tool !== 'string');
+    },
+    change: (tool) => {
+      const before = known.get(tool.name);
+      if (before === undefined || before.sha256 === tool.sha256) return null;
+      const what = before.description === tool.description ? 'arguments have' : 'description has';
+      const old = what === 'arguments have' ? '' : `, from ${JSON.stringify(before.description.slice(0, 200))}`;
+      return `its ${what} changed since you first saw it${old}`;
+    },
+    see: (tool) => {
+      if (known.get(tool.name)?.sha256 === tool.sha256) return;
+      see(tool);
+      save(seen, known);
+    },
+    meet: (tools) => {
+      const fresh = tools.filter(({ name }) => !known.has(name));
+      if (fresh.length === 0) return;
+      fresh.forEach(see);
+      save(seen, known);
+    },
+  };
+}
+
+/** The parts of a listed tool that are used. */
+function essential(tool: unknown): unknown {
+  if (!isRecord(tool)) return tool;
+  const { name, description, inputSchema, annotations } = tool;
+  return { name, description, inputSchema, annotations };
+}
+
+function isListed(value: unknown): value is Listed {
+  return (
+    isRecord(value) &&
+    typeof value['sha256'] === 'string' &&
+    typeof value['at'] === 'number' &&
+    Array.isArray(value['tools'])
+  );
+}
+
+function isSeen(value: unknown): value is Seen {
+  return isRecord(value) && typeof value['sha256'] === 'string' && typeof value['description'] === 'string';
+}
+
+function entriesOf<T>(file: string, isSound: (value: unknown) => value is T): readonly (readonly [string, T])[] {
+  try {
+    const text = readBoundedText(file, { maxBytes: maxFileBytes, longer: 'refuse', links: 'follow' });
+    const value: unknown = JSON.parse(text ?? '{}');
+    return isRecord(value)
+      ? Object.entries(value).flatMap(([name, entry]) => (isSound(entry) ? [[name, entry] as const] : []))
+      : [];
+  } catch {
+    return []; // What it held is found out again.
+  }
+}
+
+/** Replaces the file as a whole; only the user can read it. */
+export function replaceFile(file: string, text: string): void {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  const draft = join(dirname(file), `.mcp-${randomBytes(6).toString('hex')}.tmp`);
+  try {
+    writeFileSync(draft, text, { mode: 0o600, flag: 'wx' });
+    renameSync(draft, file);
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
+  }
+}

@@ -1,0 +1,296 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type * as sdkModule from '@modelcontextprotocol/client';
+import type {
+  Client,
+  JSONRPCMessage,
+  JsonSchemaValidator,
+  Transport,
+  VersionNegotiationMode,
+} from '@modelcontextprotocol/client';
+import { isRecord } from '../../core/json.js';
+import type { Log } from '../../core/runtime.js';
+import { firstLine } from '../../core/text.js';
+import { createLastingProcess, type LastingProcess, type OpenCommand } from '../../tools/process/lasting-process.js';
+import type { ConfiguredServer, Way } from './configured-servers.js';
+import { visible } from './foreign-tools.js';
+
+/** What a server is reached with. */
+export interface ConnectionHost {
+  readonly open: OpenCommand;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Our version, as servers are told it. */
+  readonly version: string;
+  /** Milliseconds from a clock that never goes back. */
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+/** What a call of a tool needs to know. */
+export interface CallOptions {
+  readonly signal: AbortSignal;
+  readonly onProgress: (text: string) => void;
+}
+
+/** An open connection. */
+export interface Connection {
+  /** The version of the protocol that both speak. */
+  readonly protocol: string;
+  /** What the server lists, as it sent it. */
+  readonly tools: readonly unknown[];
+  /** Sends `tools/call` once. Rejects where the server refuses it, does not answer in time or goes away. */
+  call(tool: string, args: Readonly<Record<string, unknown>>, options: CallOptions): Promise<unknown>;
+}
+
+/** One server, connected or not. A program is started again where it has ended, at most 3 times in 10 minutes. */
+export interface Link {
+  /** Rejects with a sentence for a person. */
+  connect(heard: Heard): Promise<Connection>;
+  /** The end of the standard error of a program; '' for others. */
+  lastWords(): string;
+  /** Ends the connection, the program and everything it has started. */
+  close(): Promise<void>;
+}
+
+/** Is told what happens to an open connection. */
+export interface Heard {
+  readonly onTools: (tools: readonly unknown[]) => void;
+  readonly onClosed: () => void;
+}
+
+type Sdk = typeof sdkModule;
+
+const passedVariables = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER', 'LANG', 'TMPDIR'];
+const maxLineBytes = 16 * 1024 * 1024;
+const probeMs = 5000;
+const retryDelaysMs = [1000, 2000];
+
+/** Makes the link to a server. Nothing is loaded or started before `connect`. */
+export function createLink(server: ConfiguredServer, way: Way, host: ConnectionHost): Link {
+  return way.kind === 'stdio' ? stdioLink(server, way, host) : httpLink(server, way, host);
+}
+
+function stdioLink(server: ConfiguredServer, way: Extract<Way, { kind: 'stdio' }>, host: ConnectionHost): Link {
+  let transport: LineTransport | null = null;
+  const process = createLastingProcess(host.open, {
+    command: {
+      file: way.command,
+      args: way.args,
+      cwd: way.cwd,
+      env: { ...passedOn(host.env), ...way.env },
+      // A person chose this program; the sandbox holds the commands of a model.
+      sandbox: 'off',
+    },
+    onOutput: (chunk) => {
+      transport?.take(chunk);
+    },
+    onEnd: () => transport?.onclose?.(),
+    maxRestarts: 3,
+    restartWindowMs: 600_000,
+    now: host.now,
+  });
+  const connectAs = async (sdk: Sdk, mode: VersionNegotiationMode, heard: Heard): Promise<Connection> => {
+    transport = new LineTransport(process, sdk, () => {
+      host.log({ at: 'mcp', message: 'a line that is no message', server: server.name });
+    });
+    return await opened(sdk, server, { transport, mode, version: host.version }, heard);
+  };
+  return {
+    connect: async (heard) => {
+      const sdk = await import('@modelcontextprotocol/client');
+      try {
+        return await connectAs(sdk, 'legacy', heard);
+      } catch (error) {
+        if (!(error instanceof sdk.ProtocolError)) throw explained(error, process.lastWords());
+      }
+      try {
+        return await connectAs(sdk, { pin: '2026-07-28' }, heard);
+      } catch (error) {
+        throw explained(error, process.lastWords());
+      }
+    },
+    lastWords: () => visible(process.lastWords()),
+    close: () => process.stop(),
+  };
+}
+
+function httpLink(server: ConfiguredServer, way: Extract<Way, { kind: 'http' }>, { version }: ConnectionHost): Link {
+  let transport: Transport | null = null;
+  const connectOnce = async (sdk: Sdk, heard: Heard): Promise<Connection> => {
+    transport = new sdk.StreamableHTTPClientTransport(new URL(way.url), { requestInit: { headers: way.headers } });
+    return await opened(sdk, server, { transport, mode: 'auto', version }, heard);
+  };
+  return {
+    connect: async (heard) => {
+      const sdk = await import('@modelcontextprotocol/client');
+      for (const delayMs of retryDelaysMs) {
+        try {
+          return await connectOnce(sdk, heard);
+        } catch (error) {
+          if (!mayPass(sdk, error)) throw explained(error, '');
+          await wait(delayMs);
+        }
+      }
+      try {
+        return await connectOnce(sdk, heard);
+      } catch (error) {
+        throw explained(error, '');
+      }
+    },
+    lastWords: () => '',
+    close: async () => {
+      await transport?.close();
+    },
+  };
+}
+
+/** Returns whether another try may help: not where the server understood and refused. */
+function mayPass(sdk: Sdk, error: unknown): boolean {
+  if (error instanceof sdk.UnauthorizedError || error instanceof sdk.ProtocolError) return false;
+  return !(error instanceof sdk.SdkHttpError && error.data.status >= 400 && error.data.status < 500);
+}
+
+interface Opening {
+  readonly transport: Transport;
+  readonly mode: VersionNegotiationMode;
+  readonly version: string;
+}
+
+async function opened(
+  sdk: Sdk,
+  server: ConfiguredServer,
+  { transport, mode, version }: Opening,
+  { onTools, onClosed }: Heard,
+): Promise<Connection> {
+  const client: Client = new sdk.Client(
+    { name: 'agent', version },
+    {
+      capabilities: {},
+      versionNegotiation: { mode, probe: { timeoutMs: Math.min(probeMs, server.startupTimeoutMs) } },
+      // What a server says of its own results is not checked: its schemas are a stranger's.
+      jsonSchemaValidator: {
+        getValidator:
+          <T>(): JsonSchemaValidator<T> =>
+          (data) => ({ valid: true, data: data as T, errorMessage: undefined }),
+      },
+      listChanged: {
+        tools: {
+          onChanged: (error, tools) => {
+            if (error === null && tools !== null) onTools(tools);
+          },
+        },
+      },
+    },
+  );
+  await client.connect(transport, { timeout: server.startupTimeoutMs });
+  Object.assign(client, { onclose: onClosed }); // it has no addEventListener
+  const tools =
+    client.getServerCapabilities()?.tools === undefined
+      ? []
+      : (await client.listTools(undefined, { timeout: server.startupTimeoutMs })).tools;
+  return {
+    protocol: client.getNegotiatedProtocolVersion() ?? '',
+    tools,
+    call: async (name, args, { signal, onProgress }) =>
+      await client.callTool(
+        { name, arguments: args },
+        {
+          signal,
+          timeout: server.timeoutMs,
+          maxTotalTimeout: server.maxTimeoutMs,
+          resetTimeoutOnProgress: true,
+          onprogress: ({ message, progress, total }) => {
+            onProgress(`${message ?? `${progress}${total === undefined ? '' : ` of ${total}`}`}\n`);
+          },
+        },
+      ),
+  };
+}
+
+/** Makes a sentence of what went wrong: the cause, and the last thing that the program said. */
+function explained(error: unknown, lastWords: string): Error {
+  const message = error instanceof Error ? error.message : String(error);
+  const said = visible(lastWords).trim().split('\n').slice(-3).join(' / ');
+  return new Error(`${firstLine(visible(message), 300)}${said === '' ? '' : `; it said: ${said.slice(-500)}`}`, {
+    cause: error,
+  });
+}
+
+function passedOn(env: ConnectionHost['env']): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    passedVariables.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const])),
+  );
+}
+
+/** Messages, one a line, over a process that stays. Lines that are none are told and dropped. */
+class LineTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: (message: JSONRPCMessage) => void;
+  readonly #process: LastingProcess;
+  readonly #sdk: Sdk;
+  readonly #onJunk: () => void;
+  #parts: Buffer[] = [];
+  #bytes = 0;
+  /** A line that was too long is dropped up to its end. */
+  #isDropping = false;
+
+  constructor(process: LastingProcess, sdk: Sdk, onJunk: () => void) {
+    this.#process = process;
+    this.#sdk = sdk;
+    this.#onJunk = onJunk;
+  }
+
+  async start(): Promise<void> {
+    const started = await this.#process.start();
+    if (!started.started)
+      throw new Error(started.error === 'ENOENT' ? 'the command was not found (ENOENT)' : started.error);
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    if (!(await this.#process.write(`${JSON.stringify(message)}\n`))) throw new Error('the server does not run');
+  }
+
+  async close(): Promise<void> {
+    await this.#process.stop();
+    this.onclose?.();
+  }
+
+  take(chunk: Buffer): void {
+    let from = 0;
+    for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, from)) {
+      this.#add(chunk.subarray(from, end));
+      this.#endLine();
+      from = end + 1;
+    }
+    this.#add(chunk.subarray(from));
+  }
+
+  #add(part: Buffer): void {
+    if (this.#isDropping || part.length === 0) return;
+    this.#bytes += part.length;
+    this.#parts.push(part);
+    if (this.#bytes <= maxLineBytes) return;
+    this.#isDropping = true;
+    this.#parts = [];
+  }
+
+  #endLine(): void {
+    const line = this.#isDropping ? null : Buffer.concat(this.#parts);
+    this.#parts = [];
+    this.#bytes = 0;
+    this.#isDropping = false;
+    const message = line === null ? null : this.#parsed(line);
+    if (message) this.onmessage?.(message);
+    else if (line === null || line.length > 0) this.#onJunk();
+  }
+
+  #parsed(line: Buffer): JSONRPCMessage | null {
+    if (line[0] !== 0x7b) return null;
+    try {
+      const value: unknown = JSON.parse(line.toString('utf8'));
+      return isRecord(value) ? this.#sdk.parseJSONRPCMessage(value) : null;
+    } catch {
+      return null;
+    }
+  }
+}

@@ -1,0 +1,53 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const program = `
+import { readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+const listed = () => JSON.parse(readFileSync(process.argv[2], 'utf8'));
+const send = (message) => console.log(JSON.stringify({ jsonrpc: '2.0', ...message }));
+const answers = {
+  initialize: ({ protocolVersion }) => ({ protocolVersion, capabilities: { tools: { listChanged: true } }, serverInfo: { name: 'tried', version: '1' } }),
+  'tools/list': () => ({ tools: listed() }),
+  'tools/call': ({ name, arguments: args }) => {
+    if (name === 'die') { console.error('the disk is full'); process.exit(3); }
+    if (name === 'wait') return null;
+    if (name === 'fail') return { isError: true, content: [{ type: 'text', text: 'no such issue' }] };
+    if (name === 'rename') send({ method: 'notifications/tools/list_changed' });
+    return { content: [{ type: 'text', text: JSON.stringify({ name, args, key: process.env.TRIED_KEY ?? null, own: process.env.OPENAI_API_KEY ?? null }) }] };
+  },
+};
+console.log('a banner, and then messages');
+createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, method, params } = JSON.parse(line);
+  if (id === undefined) return;
+  const answer = answers[method];
+  if (!answer) return send({ id, error: { code: -32601, message: 'unknown method' } });
+  const result = answer(params);
+  if (result) send({ id, result });
+});
+`;
+
+/** A tool as a server lists it. */
+export interface ListedTool {
+  readonly name: string;
+  readonly description?: string;
+  readonly inputSchema?: object;
+  readonly annotations?: object;
+}
+
+/** Writes a server over standard input to a folder. `list` says what it offers from then on. */
+export function triedServer(folder: string): {
+  readonly entry: { readonly command: string; readonly args: readonly string[] };
+  readonly list: (tools: readonly ListedTool[]) => void;
+} {
+  const script = join(folder, 'tried-server.mjs');
+  const tools = join(folder, 'tools.json');
+  writeFileSync(script, program);
+  return {
+    entry: { command: process.execPath, args: [script, tools] },
+    list: (listed) => {
+      writeFileSync(tools, JSON.stringify(listed.map((tool) => ({ inputSchema: { type: 'object' }, ...tool }))));
+    },
+  };
+}

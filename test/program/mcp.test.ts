@@ -1,0 +1,145 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, test } from 'vitest';
+import { triedServer } from '../extensions/mcp/tried-server.js';
+import { agent, place, repl, script } from './inside.js';
+
+type At = ReturnType<typeof place>;
+
+/** Where the program keeps the servers of this place. */
+async function serverFile(at: At): Promise<string> {
+  return join(dirname((await agent(at, ['config', 'path'])).stdout.split('\n')[0] ?? ''), 'mcp.json');
+}
+
+async function added(at: At): Promise<ReturnType<typeof triedServer>> {
+  const server = triedServer(at.work);
+  server.list([{ name: 'get_issue', description: 'One issue.' }]);
+  const { command, args } = server.entry;
+  expect(await agent(at, ['mcp', 'add', 'tried', '--', command, ...args])).toMatchObject({ code: 0, stderr: '' });
+  return server;
+}
+
+interface RecordedEvent {
+  readonly kind: string;
+  readonly content: string | null;
+  readonly data: unknown;
+}
+
+function sessionOf(stdout: string): string {
+  return /"session_id":"([^"]+)"/.exec(stdout)?.[1] ?? '';
+}
+
+/** The events of the session that was run last. */
+async function eventsOf(at: At, stdout: string): Promise<readonly RecordedEvent[]> {
+  const shown = await agent(at, ['sessions', 'show', sessionOf(stdout), '--json']);
+  return JSON.parse(shown.stdout) as readonly RecordedEvent[];
+}
+
+const turns = [
+  { calls: [{ name: 'tool_search', arguments: { query: 'issue' } }] },
+  { calls: [{ name: 'tool_run', arguments: { tool: 'mcp__tried__get_issue', arguments: { id: 7 } } }] },
+  { text: 'done' },
+];
+
+test('a server is added, listed, shown, tried and removed', async () => {
+  const at = place();
+  await added(at);
+  const file = await serverFile(at);
+  expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({
+    mcpServers: { tried: { command: process.execPath } },
+  });
+  expect((await agent(at, ['mcp', 'list'])).stdout).toMatch(/^tried +stdio +\S*node .*tried-server\.mjs/);
+  expect(existsSync(join(dirname(file), 'mcp-seen.json'))).toBe(false);
+  expect((await agent(at, ['mcp', 'get', 'tried'])).stdout).toContain('tried-server.mjs');
+  const tried = await agent(at, ['mcp', 'test', 'tried']);
+  expect(tried).toMatchObject({ code: 0, stderr: '' });
+  expect(tried.stdout).toMatch(
+    /^tried: connected in \d+ ms, protocol 20\d\d-\d\d-\d\d, 1 tools\n {2}mcp__tried__get_issue {2}One issue\./,
+  );
+  expect((await agent(at, ['mcp', 'add', 'tried', '--', 'x'])).stderr).toContain('there is a server `tried` already');
+  expect((await agent(at, ['mcp', 'test', 'tired'])).stderr).toContain('there is no server `tired`');
+  expect((await agent(at, ['mcp', 'remove', 'tried'])).code).toBe(0);
+  expect((await agent(at, ['mcp', 'list'])).stdout).toContain('No servers yet');
+});
+
+test('a server that does not start is told with the reason', async () => {
+  const at = place();
+  await agent(at, ['mcp', 'add', 'none', '--', 'agent-has-no-such-program']);
+  expect(await agent(at, ['mcp', 'test', 'none'])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('`none`: the command was not found (ENOENT)') as string,
+  });
+});
+
+test('nobody says yes headless; --approval never lets the call through, on the record with its tool', async () => {
+  const at = place();
+  await added(at);
+  const go = ['-p', '-m', script(at, turns), '--output-format', 'stream-json', 'go'];
+  const asked = await agent(at, go);
+  expect(asked.stdout).toContain(
+    'mcp__tried__get_issue is a tool of the server tried: what it does cannot be analysed',
+  );
+  expect(asked.stdout).toContain('permission_denied');
+  const allowed = await agent(at, [...go, '--approval', 'never']);
+  expect(allowed.code).toBe(0);
+  expect(allowed.stdout).toContain(String.raw`\"get_issue\"`);
+  const call = (await eventsOf(at, allowed.stdout)).findLast(({ kind }) => kind === 'tool_call');
+  expect(call).toMatchObject({
+    content: 'mcp__tried__get_issue(id=7)',
+    data: {
+      function: { name: 'tool_run' },
+      target: { name: 'mcp__tried__get_issue', server: 'tried', schema_sha256: expect.any(String) as string },
+    },
+  });
+});
+
+test('allow in the file of the user spares the question', async () => {
+  const at = place();
+  const { entry } = await added(at);
+  writeFileSync(await serverFile(at), JSON.stringify({ mcpServers: { tried: { ...entry, allow: ['get_*'] } } }));
+  const used = await agent(at, ['-p', '-m', script(at, turns), '--output-format', 'stream-json', 'go']);
+  expect(used).toMatchObject({ code: 0, stderr: '' });
+  expect(used.stdout).not.toContain('permission_denied');
+  expect(used.stdout).toContain(String.raw`\"get_issue\"`);
+});
+
+test('the tools of a request are the same before and after a server is known; the model is told once', async () => {
+  const at = place();
+  await added(at);
+  const model = script(at, turns);
+  const run = (...more: readonly string[]) =>
+    agent(at, ['-p', '-m', model, '--approval', 'never', '--output-format', 'stream-json', ...more]);
+  const first = await eventsOf(at, (await run('go')).stdout);
+  const { stdout } = await run('go');
+  const second = await eventsOf(at, stdout);
+  const ofKind = (events: readonly RecordedEvent[], kind: string) => events.filter((event) => event.kind === kind);
+  expect(ofKind(first, 'tools')).toHaveLength(1);
+  expect(ofKind(second, 'tools')[0]?.data).toEqual(ofKind(first, 'tools')[0]?.data);
+  expect(ofKind(first, 'user')[0]?.content).toContain('server tried: its tools are not known yet');
+  expect(ofKind(second, 'user')[0]?.content).toContain('server tried (1): get_issue');
+  const resumed = await eventsOf(at, (await run('--resume', sessionOf(stdout), 'again')).stdout);
+  expect(ofKind(resumed, 'user').map(({ content }) => content?.startsWith('[Note'))).toEqual([true, false, false]);
+});
+
+test('without servers a request has nothing of them', async () => {
+  const at = place();
+  const list = await agent(at, ['tools', 'list']);
+  expect(list.stdout).not.toContain('tool_run');
+  await added(at);
+  expect((await agent(at, ['tools', 'list'])).stdout).toContain('tool_run');
+  expect((await agent(at, ['tools', 'list', '--tools', '-mcp'])).stdout).not.toContain('tool_run');
+});
+
+test('/mcp shows the servers of the session, and connects one anew', async () => {
+  const at = place();
+  await added(at);
+  await repl(
+    at,
+    ['-m', script(at, turns)],
+    [
+      ['/mcp', /tried +not connected +tools not known yet/],
+      ['/mcp reconnect tried', 'tried is connected.'],
+      ['/mcp tried', /mcp__tried__get_issue +One issue\./],
+    ],
+  );
+});
