@@ -13,7 +13,7 @@ import { exportGuard, sessionGuard } from './secrets.js';
 import { directoryId, newestHere, notePlace, projectOf } from './session/find-session.js';
 import { openPolicy } from './session/open-policy.js';
 import { openRecord } from './session/open-record.js';
-import { answerFor, projectFiles } from './session/project-files.js';
+import { answerFor, projectFiles } from './project-files.js';
 import { type Settings, readSettings, settingFlags, trustedBefore } from './settings.js';
 import { askForFiles, askForTrust, openToolFiles, openTrustFile, spelledOut, terminalQuestion } from './trust.js';
 

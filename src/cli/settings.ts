@@ -10,7 +10,7 @@ import type { EarlyFrame } from './early-frame.js';
 import { optionSettings, type RootOptions } from './options.js';
 import { printError } from './print.js';
 import { knownSecrets, openSecretKey, ownKeys, plainGuard, type Secret } from './secrets.js';
-import { answerFor, projectFiles } from './session/project-files.js';
+import { answerFor, projectFiles } from './project-files.js';
 import { openTrustFile } from './trust.js';
 
 export interface Notice {

@@ -9,7 +9,7 @@ const root = fileURLToPath(new URL('../../src/cli', import.meta.url));
 const floors: readonly (readonly string[])[] = [
   ['version.ts', 'options.ts', 'print.ts'],
   ['early-frame.ts', 'ending.ts'],
-  ['secrets.ts', 'trust.ts', 'headless.ts'],
+  ['secrets.ts', 'trust.ts', 'headless.ts', 'project-files.ts'],
   ['settings.ts'],
   ['session'],
   ['tasks'],

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { projectFiles } from '../../src/cli/session/project-files.js';
+import { projectFiles } from '../../src/cli/project-files.js';
 import { openTrustFile } from '../../src/cli/trust.js';
 import { table } from '../../src/commands/table.js';
 import { agentPaths } from '../../src/config/settings-file.js';

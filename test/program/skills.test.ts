@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
-import { projectFiles } from '../../src/cli/session/project-files.js';
+import { projectFiles } from '../../src/cli/project-files.js';
 import { openTrustFile } from '../../src/cli/trust.js';
 import { agentPaths } from '../../src/config/settings-file.js';
 import { agent, lines, place, repl, script } from './inside.js';

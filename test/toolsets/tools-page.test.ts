@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { lazySets, type ToolsetHost } from '../../src/cli/session/open-toolsets.js';
+import { lazySets } from '../../src/cli/session/open-toolsets.js';
+import type { ToolsetHost } from '../../src/cli/session/set-makers.js';
 import { bridgeTools } from '../../src/extensions/mcp/bridge.js';
 import type { RememberedTools } from '../../src/extensions/mcp/remembered-tools.js';
 import type { Servers } from '../../src/extensions/mcp/servers.js';

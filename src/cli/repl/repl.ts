@@ -24,7 +24,7 @@ import { eventNumber, projectOf } from '../session/find-session.js';
 import { openCommands, type OwnCommand } from '../session/open-commands.js';
 import { choseOffline, resolveModel } from '../session/open-model.js';
 import type { Toolbox } from '../session/open-tools.js';
-import { asideNotices } from '../session/project-files.js';
+import { asideNotices } from '../project-files.js';
 import { changeOf } from '../session/open-toolsets.js';
 import { askForSettings, type Settings } from '../settings.js';
 import { openToolFiles } from '../trust.js';

@@ -8,7 +8,7 @@ import type { CommandFile } from '../../extensions/skills/command-files.js';
 import type { Place } from '../../extensions/skills/found-files.js';
 import type { FoundSkills } from '../../extensions/skills/read-skills.js';
 import type { Registry } from '../../core/tool.js';
-import { asideNotices, type AsideNotice, countingPlaces, type Here, isFolder } from './project-files.js';
+import { asideNotices, type AsideNotice, countingPlaces, type Here, isFolder } from '../project-files.js';
 
 /** What the menu and `/help` show of a command. */
 export type OwnCommand = Pick<CommandFile, 'name' | 'description' | 'argumentHint' | 'origin'>;

@@ -20,14 +20,8 @@ import { openSandbox as openKernelSandbox, type SandboxRequest } from '../../too
 import { ownKeys, secretVariables } from '../secrets.js';
 import type { Settings } from '../settings.js';
 import { openMcp } from './open-mcp.js';
-import {
-  type Catalogue,
-  createCatalogue,
-  lazySets,
-  offeredTools,
-  type ToolsetHost,
-  toolsNamed,
-} from './open-toolsets.js';
+import { type Catalogue, createCatalogue, lazySets, offeredTools, toolsNamed } from './open-toolsets.js';
+import type { ToolsetHost } from './set-makers.js';
 
 /** The tools of this run, and the processes that they have started. */
 export interface Toolbox {

@@ -1,196 +1,29 @@
-import { dirname, join } from 'node:path';
 import { CliError, exit } from '../../commands/command.js';
-import { upToRoot } from '../../config/load.js';
-import type { Notes } from '../../core/notes.js';
-import type { Store } from '../../core/store.js';
-import type { Tasks } from '../../core/tasks.js';
 import { didYouMean } from '../../core/text.js';
 import { type Tool, type Toolset, toolsets } from '../../core/tool.js';
-import { type BuiltinName, inToolset } from '../../tools/builtin.js';
-import type { DefinedTool } from '../../tools/define-tool.js';
-import type { Confine, ProcessRunner } from '../../tools/process/runner.js';
-import type { History } from '../../toolsets/memory/history.js';
-import { embeddingsKey, ownKeys, secretVariables } from '../secrets.js';
-import type { Settings } from '../settings.js';
-import { openTrustFile } from '../trust.js';
-import { projectOf } from './find-session.js';
-import type { OpenedServers } from './open-mcp.js';
-
-/** What the tools of a set may be made with. A maker uses nothing of it before a call needs it. */
-export interface ToolsetHost {
-  readonly settings: Pick<Settings, 'config' | 'cwd' | 'env' | 'home' | 'loaded' | 'testMode' | 'log' | 'guard'>;
-  readonly processes: ProcessRunner;
-  /** Of the sandbox, where one is configured. */
-  readonly confine: Confine | undefined;
-  /** Opens the record of this run. */
-  readonly ports: () => Promise<Ports>;
-  /** Tells the person why a tool is not offered. */
-  readonly notify: (message: string) => void;
-  /** The servers of `mcp.json`; null where there are none. */
-  readonly mcp: () => Promise<OpenedServers | null>;
-}
-
-/** The parts of the record that tools use. */
-export interface Ports {
-  readonly store: Store;
-  readonly tasks: () => Promise<Tasks>;
-  readonly notes: () => Promise<Notes>;
-}
-
-interface SetOfTools {
-  /** All that `load` may give, so that a name is found without loading anything. Null: only `load` knows. */
-  readonly tools: readonly string[] | null;
-  /** Loads the code of the set. A tool that cannot be offered here is left out, with a notice. `taken`: the names of
-   * all other tools, with their sets. */
-  readonly load: (host: ToolsetHost, taken: ReadonlyMap<string, string>) => Promise<readonly DefinedTool[]>;
-}
-
-type LazyName = Exclude<(typeof toolsets)[number]['name'], BuiltinName>;
+import { inToolset } from '../../tools/builtin.js';
+import type { LazyName, SetOfTools, ToolsetHost } from './set-makers.js';
 
 /** The sets that are loaded once they are switched on. */
 export const lazySets: Readonly<Record<LazyName, SetOfTools>> = {
-  web: {
-    tools: ['web_search', 'web_fetch', 'api_call'],
-    load: openWeb,
-  },
-  tasks: {
-    tools: ['add_reminder', 'add_recurring_task', 'list_tasks', 'cancel_task'],
-    load: async ({ ports, settings }) => {
-      const [{ scheduleTools }, { unpricedModel }] = await Promise.all([
-        import('../../toolsets/tasks/schedule-tools.js'),
-        import('./open-model.js'),
-      ]);
-      return scheduleTools({
-        tasks: async () => await (await ports()).tasks(),
-        now: Date.now,
-        zone: () => settings.config.tasks.timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone,
-        unpriced: () => unpricedModel(settings),
-        hide: (value) => settings.guard.deep(value),
-      });
-    },
-  },
-  time: {
-    tools: ['get_time'],
-    load: async () => (await import('../../toolsets/small/clock.js')).clockTools({ now: Date.now }),
-  },
-  math: {
-    tools: ['math_eval'],
-    load: async () => (await import('../../toolsets/small/math.js')).mathTools(),
-  },
-  files: {
-    tools: ['fs_list', 'fs_exists', 'fs_metadata'],
-    load: async () => (await import('../../toolsets/small/file-facts.js')).fileFactTools(),
-  },
-  docs: {
-    tools: ['doc_search'],
-    load: docsTools,
-  },
-  code: {
-    tools: ['execute_code'],
-    load: async ({ settings: { env, home, config }, notify }) => {
-      const tried = join(config.files.cache, 'sandbox-tried');
-      return await (await import('../../toolsets/code/execute-code.js')).codeTools({ env, home, notify, tried });
-    },
-  },
-  memory: {
-    tools: ['search_memory', 'save_note', 'forget_note'],
-    load: async (host) =>
-      (await import('../../toolsets/memory/remember.js')).memoryTools({
-        ...historyOf(host),
-        notes: async () => await (await host.ports()).notes(),
-        project: projectOf,
-        save: host.settings.config.memory.save,
-      }),
-  },
-  kv: {
-    tools: ['kv_set', 'kv_get'],
-    load: async () => (await import('../../toolsets/small/key-values.js')).keyValueTools(),
-  },
-  history: {
-    tools: ['history_search'],
-    load: async (host) => (await import('../../toolsets/memory/history.js')).historyTools(historyOf(host)),
-  },
-  custom: {
-    tools: null,
-    load: openCustom,
-  },
-  mcp: {
-    tools: ['tool_search', 'tool_run'],
-    load: async ({ mcp }) => (await mcp())?.tools ?? [],
-  },
+  web: { tools: ['web_search', 'web_fetch', 'api_call'], load: lateLoad('web') },
+  tasks: { tools: ['add_reminder', 'add_recurring_task', 'list_tasks', 'cancel_task'], load: lateLoad('tasks') },
+  time: { tools: ['get_time'], load: lateLoad('time') },
+  math: { tools: ['math_eval'], load: lateLoad('math') },
+  files: { tools: ['fs_list', 'fs_exists', 'fs_metadata'], load: lateLoad('files') },
+  docs: { tools: ['doc_search'], load: lateLoad('docs') },
+  code: { tools: ['execute_code'], load: lateLoad('code') },
+  memory: { tools: ['search_memory', 'save_note', 'forget_note'], load: lateLoad('memory') },
+  kv: { tools: ['kv_set', 'kv_get'], load: lateLoad('kv') },
+  history: { tools: ['history_search'], load: lateLoad('history') },
+  custom: { tools: null, load: lateLoad('custom') },
+  mcp: { tools: ['tool_search', 'tool_run'], load: async ({ mcp }) => (await mcp())?.tools ?? [] },
 };
 
-async function openWeb(host: ToolsetHost): Promise<readonly DefinedTool[]> {
-  const { config, env } = host.settings;
-  const [{ webTools }, { searchTools }] = await Promise.all([
-    import('../../toolsets/web/open-web.js'),
-    import('./open-search.js'),
-  ]);
-  const { modelOutputBytes } = config.limits;
-  return [...searchTools(host), ...webTools({ ...config.web, env, modelOutputBytes, now: Date.now })];
-}
-
-function historyOf({ ports, settings }: ToolsetHost): History {
-  return {
-    search: async (text, limit, cwd) => (await ports()).store.search(text, limit, cwd),
-    redact: (text) => settings.guard.text(text),
-  };
-}
-
-async function docsTools({ settings, notify }: ToolsetHost): Promise<readonly DefinedTool[]> {
-  const { env, home, config } = settings;
-  const { baseUrl, model } = config.docs.embeddings;
-  if ((baseUrl === null) !== (model === null))
-    notify('doc_search finds by words alone: docs.embeddings needs base_url and model.');
-  const { docsTools } = await import('../../toolsets/docs/search-documents.js');
-  return docsTools({
-    open: async () =>
-      await (await import('../../store/sets/doc-index.js')).openDocIndex(join(config.files.cache, 'docs.db')),
-    env,
-    now: () => performance.now(),
-    secretFiles: async () => {
-      const { createSecretPaths } = await import('../../policy/guarded-paths.js');
-      const secrets = createSecretPaths(config.fs.deny, home);
-      return (path) => secrets.matches(path);
-    },
-    ...(baseUrl !== null && model !== null ? { embeddings: { baseUrl, model, key: env[embeddingsKey], fetch } } : {}),
-  });
-}
-
-/** Loads the tools of the user and of this project, as far as the user has allowed them. Throws a `CliError` (2) for a
- * name that is taken. */
-async function openCustom(
-  { settings, processes, notify }: ToolsetHost,
-  taken: ReadonlyMap<string, string>,
-): Promise<readonly DefinedTool[]> {
-  const { config, env, cwd } = settings;
-  const [{ customTools }, { toolFilesIn }] = await Promise.all([
-    import('../../toolsets/custom/load-tools.js'),
-    import('../../toolsets/custom/tool-files.js'),
-  ]);
-  const trust = openTrustFile(config.files.trust).tools;
-  const allowed = trust.list().map(({ path }) => path);
-  const files = toolFilesIn({ settings: dirname(config.files.config), project: upToRoot(cwd), allowed });
-  const found = await customTools(files, {
-    processes,
-    env,
-    protectedEnv: secretVariables(env, ownKeys(config)),
-    timeoutMs: config.exec.timeoutS * 1000,
-    isAllowed: (file) => trust.isAllowed(file),
-    notify,
-  });
-  const owners = new Map([...taken].map(([name, set]) => [name, `the set ${set} of the program`]));
-  for (const { tool, file } of found) {
-    const owner = owners.get(tool.name);
-    if (owner !== undefined)
-      throw new CliError(
-        exit.usage,
-        `two tools are called \`${tool.name}\`: one of ${file} and one of ${owner}`,
-        `Give the first another name, or do without it: agent tools remove ${file}`,
-      );
-    owners.set(tool.name, file);
-  }
-  return found.map(({ tool }) => tool);
+/** Loads the code of all sets with the first that is switched on: one file, because each takes as long to find as its
+ * code to read. What a call alone needs is loaded with the call. */
+function lateLoad(name: Exclude<LazyName, 'mcp'>): SetOfTools['load'] {
+  return async (host, taken) => await (await import('./set-makers.js')).makers[name](host, taken);
 }
 
 /** The sets of a run with their tools; `load` loads the code of one. */

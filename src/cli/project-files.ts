@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { type LoadedConfig, upToRoot } from '../../config/load.js';
-import type { Place } from '../../extensions/skills/found-files.js';
-import { openTrustFile, type ProjectFiles, type ProjectPart } from '../trust.js';
+import { type LoadedConfig, upToRoot } from '../config/load.js';
+import type { Place } from '../extensions/skills/found-files.js';
+import { openTrustFile, type ProjectFiles, type ProjectPart } from './trust.js';
 
 /** Where files are looked for. */
 export interface Here {
@@ -54,7 +54,7 @@ export async function countingPlaces(here: Here, kind: Kind): Promise<readonly P
 export async function projectFiles(here: Here): Promise<ProjectFiles | null> {
   const [commands, skills] = [projectPlaces(here, 'commands'), projectPlaces(here, 'skills')];
   if (commands.length + skills.length === 0) return null;
-  const { partsOf } = await import('../../extensions/skills/read-skills.js');
+  const { partsOf } = await import('../extensions/skills/read-skills.js');
   return setOf(upToRoot(here.cwd).at(-1) ?? here.cwd, partsOf({ commands, skills }));
 }
 
