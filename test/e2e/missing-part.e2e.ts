@@ -48,7 +48,7 @@ function expectGivenBack(at: Place, screen: Screen): void {
 }
 
 test.each([
-  ['what every command needs', /^run-/],
+  ['what every command needs', /^run-\w+\.js$/],
   ['what a chat needs', /^offline-/],
 ] as const)('%s is missing: two lines, exit code 1', (_name, part) => {
   const at = place();
@@ -65,7 +65,7 @@ test.each([
 });
 
 test.each([
-  ['the start', /^run-/],
+  ['the start', /^run-\w+\.js$/],
   ['the REPL', /^repl-[A-Z0-9]{8}\.js$/],
 ] as const)('%s is missing once the prompt stands: the terminal is given back', async (_name, part) => {
   const at = place();
