@@ -1,4 +1,5 @@
 import type { ChangeCapture } from '../core/file-changes.js';
+import type { Form, FormAnswer } from '../core/form.js';
 import type { Hooks } from '../core/hooks.js';
 import type { Approver, Policy, Rule } from '../core/policy.js';
 import type { ModelRef } from '../core/projection.js';
@@ -6,7 +7,7 @@ import type { Fault, Provider } from '../core/provider.js';
 import type { Log, Schedule } from '../core/runtime.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
 import type { AgentEvent } from '../core/session-port.js';
-import type { Registry, ToolContext } from '../core/tool.js';
+import type { CallSession, Registry } from '../core/tool.js';
 import type { Budget } from './budget.js';
 import type { Recorder } from './recorder.js';
 
@@ -56,6 +57,8 @@ export interface HostDeps {
 
 /** How a person is asked about a call. */
 export interface ApprovalDeps extends Approver {
+  /** Puts a form to the person; an aborted signal cancels it. Never rejects. Absent: there is nobody. */
+  readonly putForm?: (form: Form, signal: AbortSignal) => Promise<FormAnswer>;
   /** Whether somebody is there to answer. */
   readonly canAsk: boolean;
   /** Calls the person allowed for the rest of the session, by `call_sha256`. */
@@ -81,7 +84,7 @@ export interface DispatchDeps {
   /** Absent: nothing is hidden. */
   readonly secrets?: SecretGuard;
   /** Has the model's provider search the web. Never rejects. */
-  readonly searchWeb?: ToolContext['searchWeb'];
+  readonly searchWeb?: CallSession['searchWeb'];
 }
 
 /** Everything one turn needs. */
@@ -91,4 +94,6 @@ export interface TurnDeps extends DispatchDeps {
   readonly models: ModelDeps;
   /** Messages the person sent meanwhile, for delivery now. */
   readonly takeSteering: () => readonly string[];
+  /** What the model is to be told meanwhile. */
+  readonly takeNotes: () => readonly string[];
 }

@@ -1,10 +1,11 @@
 import { clampEnvelope, errorEnvelope, isError, parseEnvelope, type ErrorEnvelope } from '../core/envelope.js';
 import type { ApprovalData, EventDraft, ToolCallData } from '../core/event.js';
 import type { WatchReport } from '../core/file-changes.js';
+import type { Form } from '../core/form.js';
 import type { HookAnswer } from '../core/hooks.js';
 import { isRecord } from '../core/json.js';
 import { type Answer, type Question, type Rule, ruleKey, type Verdict } from '../core/policy.js';
-import type { Binding, BoundCall, ToolContext, ToolOutcome } from '../core/tool.js';
+import type { Binding, BoundCall, CallSession, ToolContext, ToolOutcome } from '../core/tool.js';
 import { captureChanges, type CapturedChanges } from './file-history.js';
 import { afterCall, answerOfHooks, beforeCall, heeded } from './ask-hooks.js';
 import { askedAboutLoop } from './repeats.js';
@@ -344,7 +345,7 @@ async function run(
         }, timeoutMs);
   const ctx: ToolContext = {
     cwd: d.cwd,
-    session: d.record,
+    session: callSession(d, signal),
     sandbox: verdict.sandbox,
     readsOnly: verdict.risk === 'read-only',
     ...(verdict.landings ? { landings: verdict.landings } : {}),
@@ -355,7 +356,6 @@ async function run(
     progress: (chunk) => {
       d.emit({ type: 'tool_output', callId, chunk });
     },
-    searchWeb: d.searchWeb,
     ...(d.secrets ? { outputMask: d.secrets.stream() } : {}),
   };
   try {
@@ -376,6 +376,16 @@ async function run(
   } finally {
     cancelDeadline?.();
   }
+}
+
+/** The session of a call, and whom it may ask. A person has all the time they want. */
+function callSession({ record, searchWeb, approval: { putForm } }: DispatchDeps, signal: AbortSignal): CallSession {
+  return {
+    id: record.id,
+    events: () => record.events(),
+    ...(searchWeb ? { searchWeb } : {}),
+    ...(putForm ? { putForm: (form: Form) => putForm(form, signal) } : {}),
+  };
 }
 
 /** Makes a time-out of a call that its deadline cancelled. A tool that had finished all the same keeps its result. */

@@ -1,4 +1,5 @@
 import type { Event, EventDraft } from '../core/event.js';
+import { type Form, type FormAnswer, isFormAnswer } from '../core/form.js';
 import type { Answer, Question, Rule } from '../core/policy.js';
 import { interruptedBefore, interruptedRunning, type ModelRef } from '../core/projection.js';
 import type { Provider } from '../core/provider.js';
@@ -45,6 +46,8 @@ export interface Session extends SessionPort {
   /** What the person allowed for the rest of this session; an entry that is taken out is asked about again. */
   readonly sessionRules: Map<string, Rule>;
   append(draft: EventDraft): Promise<Event>;
+  /** Tells the model something before its next request that comes with a message or with results; starts no turn. */
+  tell(note: string): void;
   /** Contents that an event of this session refers to, or null. */
   blob(sha256: string): Promise<Uint8Array | null>;
   /** Answers calls that the program's end left open, in the log. Call once, before the first turn of a resumed
@@ -76,12 +79,14 @@ class LiveSession implements Session {
   readonly #options: SessionOptions;
   readonly #listeners = new Set<(event: AgentEvent) => void>();
   readonly #questions = new Map<string, (answer: Answer) => void>();
+  readonly #forms = new Map<string, (answer: FormAnswer) => void>();
   readonly #approval: ApprovalDeps;
   readonly #notes: string[];
   #model: { readonly provider: Provider; readonly ref: ModelRef };
   #queue: readonly QueuedMessage[] = [];
   #turn: AbortController | null = null;
   #begun = false;
+  #formsSoFar = 0;
 
   constructor(options: SessionOptions) {
     const { store, row, restored, opening, begin, notes = [] } = options.record;
@@ -94,6 +99,7 @@ class LiveSession implements Session {
     this.#approval = {
       ask: (question, signal) =>
         interactive ? this.#ask(question, signal) : Promise.resolve({ answer: 'unavailable' }),
+      ...(interactive ? { putForm: (form, signal) => this.#putForm(form, signal) } : {}),
       canAsk: interactive,
       grants: new Set(options.grants),
       rules: this.sessionRules,
@@ -244,8 +250,13 @@ class LiveSession implements Session {
     return queue;
   }
 
-  answer(callId: string, answer: Answer): void {
-    this.#questions.get(callId)?.(answer);
+  answer(id: string, answer: Answer | FormAnswer): void {
+    if (isFormAnswer(answer)) this.#forms.get(id)?.(answer);
+    else this.#questions.get(id)?.(answer);
+  }
+
+  tell(note: string): void {
+    this.#notes.push(note);
   }
 
   async switchModel(ref: ModelRef): Promise<void> {
@@ -304,25 +315,28 @@ class LiveSession implements Session {
       model: () => this.#model,
       approval: this.#approval,
       takeSteering: () => this.#takeSteering(),
+      takeNotes: () => this.#notes.splice(0),
     };
   }
 
   async #ask(question: Question, signal: AbortSignal): Promise<Answer> {
     if (signal.aborted) return { answer: 'deny' };
     void tellWaiting(this.#deps(), question, signal);
-    const answer = await new Promise<Answer>((resolve) => {
-      this.#questions.set(question.callId, resolve);
-      signal.addEventListener(
-        'abort',
-        () => {
-          resolve({ answer: 'deny' });
-        },
-        { once: true },
-      );
+    const answer = await answered<Answer>(this.#questions, question.callId, { answer: 'deny' }, signal, () => {
       this.#emit({ type: 'approval_requested', question });
     });
-    this.#questions.delete(question.callId);
     this.#emit({ type: 'approval_resolved', callId: question.callId, answer: answer.answer });
+    return answer;
+  }
+
+  async #putForm(form: Form, signal: AbortSignal): Promise<FormAnswer> {
+    if (signal.aborted) return { answer: 'cancelled' };
+    this.#formsSoFar += 1;
+    const id = `form_${this.#formsSoFar}`;
+    const answer = await answered<FormAnswer>(this.#forms, id, { answer: 'cancelled' }, signal, () => {
+      this.#emit({ type: 'form_opened', id, form });
+    });
+    this.#emit({ type: 'form_closed', id });
     return answer;
   }
 
@@ -350,4 +364,24 @@ class LiveSession implements Session {
       }
     }
   }
+}
+
+/** Opens a question under its id and waits for its answer, or for the end of the turn. */
+async function answered<T>(
+  open: Map<string, (answer: T) => void>,
+  id: string,
+  ifAborted: T,
+  signal: AbortSignal,
+  show: () => void,
+): Promise<T> {
+  const answer = await new Promise<T>((resolve) => {
+    open.set(id, resolve);
+    const onAbort = (): void => {
+      resolve(ifAborted);
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+    show();
+  });
+  open.delete(id);
+  return answer;
 }

@@ -48,10 +48,16 @@ export async function runTurn(d: TurnDeps, signal: AbortSignal): Promise<TurnEnd
     const over = endedMeanwhile(count, signal);
     if (over) return end(over.status, reply.text, count, over);
     // After a pause the provider sends the rest of the answer, so no message may come between.
-    if (reply.calls.length > 0) for (const text of d.takeSteering()) await steer(d, text, signal);
+    if (reply.calls.length > 0) await deliver(d, signal);
     if (isSpent(d, count)) return await lastAnswer(d, 'limit_reached', count, signal);
     if (count.failedInRow >= maxFailedResponses) return await lastAnswer(d, 'completed', count, signal);
   }
+}
+
+/** Records what came meanwhile: notes for the model, then messages of the person. */
+async function deliver(d: TurnDeps, signal: AbortSignal): Promise<void> {
+  for (const note of d.takeNotes()) await d.record.append({ kind: 'user', content: note, data: { note: true } });
+  for (const text of d.takeSteering()) await steer(d, text, signal);
 }
 
 /** Records a message that came meanwhile, unless a hook holds it back. */

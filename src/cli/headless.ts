@@ -157,6 +157,8 @@ export function streamLine(event: AgentEvent): JsonObject | null {
     case 'tool_output':
     case 'approval_requested':
     case 'approval_resolved':
+    case 'form_opened':
+    case 'form_closed':
     case 'queue_changed':
     case 'turn_started':
     case 'turn_ended':

@@ -1,4 +1,5 @@
 import type { CommandData, Event } from './event.js';
+import type { Form, FormAnswer } from './form.js';
 import type { Answer, Question } from './policy.js';
 import type { ModelRef } from './projection.js';
 import type { Fault } from './provider.js';
@@ -20,6 +21,8 @@ export type AgentEvent =
   | { readonly type: 'tool_output'; readonly callId: string; readonly chunk: string }
   | { readonly type: 'approval_requested'; readonly question: Question }
   | { readonly type: 'approval_resolved'; readonly callId: string; readonly answer: Answer['answer'] }
+  | { readonly type: 'form_opened'; readonly id: string; readonly form: Form }
+  | { readonly type: 'form_closed'; readonly id: string }
   | {
       readonly type: 'notice';
       readonly level: 'info' | 'warn' | 'error';
@@ -75,7 +78,8 @@ export interface SessionPort {
   enqueue(message: QueuedMessage): void;
   /** Takes every queued message back, oldest first. */
   takeQueue(): readonly QueuedMessage[];
-  answer(callId: string, answer: Answer): void;
+  /** Answers the question about a call, or the form, that was opened under this id. */
+  answer(id: string, answer: Answer | FormAnswer): void;
   /** The next request goes to this model. */
   switchModel(ref: ModelRef): Promise<void>;
   subscribe(listener: (event: AgentEvent) => void): () => void;

@@ -1,5 +1,6 @@
 import type { Envelope, ErrorEnvelope } from './envelope.js';
 import type { CallTarget, Event, FileState, ToolCallData, ToolSpec } from './event.js';
+import type { Form, FormAnswer } from './form.js';
 import type { SearchAnswer, SearchRequest } from './provider.js';
 import type { StreamMask } from './secrets/guard.js';
 
@@ -110,6 +111,15 @@ export interface SessionView {
   events(): readonly Event[];
 }
 
+/** The session of a call that runs: what it may ask of the model's provider and of the person. */
+export interface CallSession extends SessionView {
+  /** Has the provider of the session's model search the web; its usage is recorded. Never rejects. Absent outside of a
+   * session. */
+  readonly searchWeb?: ((request: SearchRequest) => Promise<SearchAnswer>) | undefined;
+  /** Puts questions to the person. Never rejects. Absent where nobody can be asked. */
+  readonly putForm?: ((form: Form) => Promise<FormAnswer>) | undefined;
+}
+
 /** For a call of no session. */
 export const noSession: SessionView = { id: '', events: () => [] };
 
@@ -155,7 +165,7 @@ export interface FileChange {
 export interface ToolContext {
   /** Absolute; relative paths start here. */
   readonly cwd: string;
-  readonly session: SessionView;
+  readonly session: CallSession;
   readonly signal: AbortSignal;
   readonly sandbox: Sandbox;
   /** Policy judged that the call changes nothing. */
@@ -169,9 +179,6 @@ export interface ToolContext {
   readonly knownFiles: ReadonlyMap<string, string | null>;
   /** The stored output of an event, for `event:SEQ`; null where there is none. */
   eventOutput(seq: number): string | null;
-  /** Has the provider of the session's model search the web; its usage is recorded. Never rejects. Absent outside of a
-   * session. */
-  readonly searchWeb?: ((request: SearchRequest) => Promise<SearchAnswer>) | undefined;
   /** Live output for the screen; a slow reader may lose chunks. */
   progress(chunk: string): void;
   /** Hides secrets in that output; absent where nothing is hidden. */

@@ -311,6 +311,7 @@ class OpenSession implements AgentSession {
     queue.push(lines.first());
     const stop = session.subscribe((event) => {
       lines.see(event).forEach(queue.push);
+      if (event.type === 'form_opened') session.answer(event.id, { answer: 'cancelled' });
       if (event.type === 'approval_requested')
         void this.#answer(event.question).then((answer) => {
           session.answer(event.question.callId, answer);

@@ -6,6 +6,7 @@ import {
   typedText,
   type UsageData,
 } from '../core/event.js';
+import type { Form } from '../core/form.js';
 import type { Question } from '../core/policy.js';
 import type { AgentEvent, QueuedMessage, TurnEnd } from '../core/session-port.js';
 import type { Clock, Schedule } from '../core/runtime.js';
@@ -54,6 +55,7 @@ export interface View {
   readonly reasoning: string;
   readonly calls: readonly OpenCall[];
   readonly questions: readonly Question[];
+  readonly forms: readonly { readonly id: string; readonly form: Form }[];
   readonly queue: readonly QueuedMessage[];
   readonly retry: {
     readonly attempt: number;
@@ -76,6 +78,7 @@ export const emptyView: View = {
   reasoning: '',
   calls: [],
   questions: [],
+  forms: [],
   queue: [],
   retry: null,
   totals: noTotals,
@@ -92,25 +95,7 @@ export function reduce(view: View, event: AgentEvent, nowMs: number): View {
     case 'reasoning_delta':
       return { ...view, waiting: false, retry: null, reasoning: (view.reasoning + event.text).slice(-mostOutput) };
     case 'retry_scheduled':
-      return {
-        ...view,
-        text: '',
-        reasoning: '',
-        waiting: true,
-        retry: {
-          attempt: event.attempt,
-          maxRetries: event.maxRetries,
-          atMs: nowMs + event.delayMs,
-          reason: event.reason,
-        },
-        items:
-          view.text === ''
-            ? view.items
-            : [
-                ...view.items,
-                { type: 'void', reason: event.reason, attempt: event.attempt, maxRetries: event.maxRetries },
-              ],
-      };
+      return retrying(view, event, nowMs);
     case 'request_started':
       return { ...view, waiting: true, retry: null };
     case 'tool_output':
@@ -124,6 +109,10 @@ export function reduce(view: View, event: AgentEvent, nowMs: number): View {
       return { ...view, questions: [...view.questions, event.question] };
     case 'approval_resolved':
       return { ...view, questions: view.questions.filter((question) => question.callId !== event.callId) };
+    case 'form_opened':
+      return { ...view, forms: [...view.forms, { id: event.id, form: event.form }] };
+    case 'form_closed':
+      return { ...view, forms: view.forms.filter(({ id }) => id !== event.id) };
     case 'notice':
       return withItem(view, { type: 'notice', level: event.level, message: event.message });
     case 'queue_changed':
@@ -132,12 +121,34 @@ export function reduce(view: View, event: AgentEvent, nowMs: number): View {
       return { ...view, busy: true };
     case 'turn_ended':
       return withItem(
-        { ...view, busy: false, waiting: false, text: '', reasoning: '', calls: [], questions: [], retry: null },
-        { type: 'ended', end: event.end },
+        { ...emptyView, queue: view.queue, totals: view.totals, items: view.items },
+        {
+          type: 'ended',
+          end: event.end,
+        },
       );
     default:
       return event satisfies never;
   }
+}
+
+function retrying(view: View, event: Extract<AgentEvent, { type: 'retry_scheduled' }>, nowMs: number): View {
+  return {
+    ...view,
+    text: '',
+    reasoning: '',
+    waiting: true,
+    retry: {
+      attempt: event.attempt,
+      maxRetries: event.maxRetries,
+      atMs: nowMs + event.delayMs,
+      reason: event.reason,
+    },
+    items:
+      view.text === ''
+        ? view.items
+        : [...view.items, { type: 'void', reason: event.reason, attempt: event.attempt, maxRetries: event.maxRetries }],
+  };
 }
 
 function withItem(view: View, ...items: readonly Item[]): View {

@@ -11,7 +11,7 @@ const paid: PaidSearch = {
 /** A tool that has the provider search, and says what came of it. */
 const searching = noteTool(async (_args, ctx) => {
   const request = { query: 'x', count: 1, allowedDomains: [], blockedDomains: [], recency: null, signal: ctx.signal };
-  const answer = await ctx.searchWeb?.(request);
+  const answer = await ctx.session.searchWeb?.(request);
   return { envelope: { output: JSON.stringify(answer) }, summary: '' };
 });
 

@@ -1,4 +1,5 @@
 import type { Event, EventDraft } from '../../src/core/event.js';
+import { type FormAnswer, isFormAnswer } from '../../src/core/form.js';
 import type { Answer, Question } from '../../src/core/policy.js';
 import type { AgentEvent, QueuedMessage, SessionPort, TurnEnd } from '../../src/core/session-port.js';
 import type { Tool } from '../../src/core/tool.js';
@@ -19,6 +20,7 @@ export interface FakeSession extends SessionPort {
   end(status?: TurnEnd['status'], fault?: TurnEnd['fault']): Promise<void>;
   readonly submitted: string[];
   readonly answers: [string, Answer][];
+  readonly forms: [string, FormAnswer][];
   readonly interrupts: () => number;
 }
 
@@ -27,6 +29,7 @@ export function createFakeSession(past: readonly Event[] = []): FakeSession {
   const listeners = new Set<(event: AgentEvent) => void>();
   const submitted: string[] = [];
   const answers: [string, Answer][] = [];
+  const forms: [string, FormAnswer][] = [];
   let queue: readonly QueuedMessage[] = [];
   let finish: ((end: TurnEnd) => void) | null = null;
   let interrupts = 0;
@@ -47,6 +50,7 @@ export function createFakeSession(past: readonly Event[] = []): FakeSession {
     cwd: '/work',
     submitted,
     answers,
+    forms,
     emit,
     append,
     ref: () => ({ provider: 'offline', api: 'offline', model: 'offline' }),
@@ -73,6 +77,11 @@ export function createFakeSession(past: readonly Event[] = []): FakeSession {
       return taken;
     },
     answer: (callId, answer) => {
+      if (isFormAnswer(answer)) {
+        forms.push([callId, answer]);
+        emit({ type: 'form_closed', id: callId });
+        return;
+      }
       answers.push([callId, answer]);
       emit({ type: 'approval_resolved', callId, answer: answer.answer });
     },

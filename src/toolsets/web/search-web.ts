@@ -114,7 +114,7 @@ async function search(
   ctx: ToolContext,
 ): Promise<SearchAnswer> {
   if (choice.service !== 'native') return await askService(request, choice, send, now);
-  if (ctx.searchWeb) return await ctx.searchWeb(request);
+  if (ctx.session.searchWeb) return await ctx.session.searchWeb(request);
   return {
     ok: false,
     reason: 'failed',

@@ -50,7 +50,7 @@ function native(preset: string) {
   const searchWeb = async (request: Parameters<typeof searchNatively>[1]) =>
     (await searchNatively({ ...endpoint, key, search }, request, ref, d)).answer;
   const tool = webSearchTool({ choice: { service: 'native' }, send: transport.send, now: Date.now });
-  return { ...tool, run: (args: never) => tool.run(args, { signal: signal(), searchWeb } as never) };
+  return { ...tool, run: (args: never) => tool.run(args, { signal: signal(), session: { searchWeb } } as never) };
 }
 
 const rows = [

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { allowance } from '../../../src/agent/budget.js';
 import { openSecretKey, plainGuard } from '../../../src/cli/secrets.js';
-import { createSpendLimit } from '../../../src/cli/session/assemble.js';
+import { createSpendLimit } from '../../../src/cli/session/spend-limit.js';
 import { resolveModel, resolveReady, unpricedModel } from '../../../src/cli/session/open-model.js';
 import { configuredModel } from '../../../src/cli/session/provider-settings.js';
 import type { Settings } from '../../../src/cli/settings.js';

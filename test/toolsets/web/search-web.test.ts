@@ -1,3 +1,4 @@
+import { noSession } from '../../../src/core/tool.js';
 import { afterAll, beforeEach, expect, test } from 'vitest';
 import schema from '../../../config/config.schema.json' with { type: 'json' };
 import searchServices from '../../../config/search-services.json' with { type: 'json' };
@@ -259,7 +260,12 @@ test("the model's provider is asked in a session, and its refusals have the same
       heard.push(request);
       return Promise.resolve(answer ?? { ok: true, pages: [] });
     };
-    return (await native.run({ query: 'bread' }, context('/', answer === null ? {} : { searchWeb }))).envelope;
+    return (
+      await native.run(
+        { query: 'bread' },
+        context('/', answer === null ? {} : { session: { ...noSession, searchWeb } }),
+      )
+    ).envelope;
   };
   expect(await ask({ ok: true, pages: [{ title: 'A', url, snippet: 'one' }] })).toEqual({
     output: `1. A\n   ${url}\n   one`,

@@ -1,0 +1,46 @@
+/** Questions that a tool or a server puts to the person: what `ask_user` asks, what an MCP server wants to know
+ * (elicitation), whether a plan is to be carried out. */
+export interface Form {
+  /** Who asks, for the person: `the model`, `the server github`. What comes from a server is not to be trusted. */
+  readonly from: string;
+  /** What it is about; may have several lines. */
+  readonly message: string;
+  readonly fields: readonly FormField[];
+}
+
+/** One question. Its answer has the type of its `kind`: a choice is answered with values of its options, or with a text
+ * of the person's own where `free` is set. */
+export interface FormField {
+  readonly name: string;
+  readonly question: string;
+  /** One or two words that stand for the question. */
+  readonly label?: string;
+  readonly kind: 'choice' | 'text' | 'number' | 'integer' | 'boolean';
+  readonly options?: readonly FormOption[];
+  /** Any number of options may be chosen. */
+  readonly several?: true;
+  readonly free?: true;
+  readonly required: boolean;
+  readonly preset?: FormValue;
+  /** What is wrong with an answer, as a sentence; null for nothing. Absent: its kind says all. */
+  readonly check?: (value: FormValue) => string | null;
+}
+
+export interface FormOption {
+  readonly value: string;
+  readonly label: string;
+  readonly about?: string;
+}
+
+export type FormValue = string | number | boolean | readonly string[];
+
+/** `declined`: the person does not want to answer. `cancelled`: they were not there, or the turn was ended. */
+export type FormAnswer =
+  | { readonly answer: 'filled'; readonly values: Readonly<Record<string, FormValue>> }
+  | { readonly answer: 'declined' | 'cancelled' };
+
+const formAnswers: readonly string[] = ['filled', 'declined', 'cancelled'] satisfies readonly FormAnswer['answer'][];
+
+export function isFormAnswer(answer: { readonly answer: string }): answer is FormAnswer {
+  return formAnswers.includes(answer.answer);
+}
