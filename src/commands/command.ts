@@ -121,6 +121,8 @@ export interface Tools {
   strayLimit(name: string): Promise<Issue | null>;
   /** Opens what fires the tasks of a store. */
   firing(tasks: Tasks, heard: Heard): Promise<Firing>;
+  /** Offers them to another program over standard input and output until it ends. Returns the exit code. */
+  serve(): Promise<number>;
 }
 
 /** Is told what becomes of tasks. Returns whether the person has read it. */

@@ -394,6 +394,10 @@ export const table: readonly Section[] = [
         load: async () => (await import('./settings/use-servers.js')).testServer,
       },
       {
+        line: ['mcp serve', 'offer our tools to another program, as an MCP server over standard input and output'],
+        load: async () => (await import('./settings/use-servers.js')).serveTools,
+      },
+      {
         line: ['config', "path, show, get, set and check the configuration, and trust in a project's"],
         slash: ['config', 'every setting and where it came from'],
         load: async () => (await import('./settings/configure.js')).config,

@@ -12,7 +12,7 @@ const floors: readonly (readonly string[])[] = [
   ['secrets.ts', 'trust.ts', 'headless.ts', 'project-files.ts'],
   ['settings.ts'],
   ['session'],
-  ['tasks'],
+  ['tasks', 'doors'],
   ['command-line.ts'],
   ['repl'],
   ['conversation.ts'],

@@ -1,8 +1,9 @@
-import type { ChildProcess } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { agent, place, script, type Place } from './program.js';
+import { agent, binary, place, script, type Place } from './program.js';
 import { openScreen } from './terminal.js';
 
 interface Process {
@@ -130,6 +131,34 @@ test('kill -9 of the program ends its command, the children of it, and what earl
       [signal, runs.length].join() === 'SIGKILL,1' ? await noneLeft(at, runs) : [`${signal}, ${runs.length} runs`],
     );
   }
+  expect(left.flat()).toEqual([]);
+}, 120_000);
+
+/** A program with the official MCP client that has our tools run a command, and waits for it. */
+const client = (command: string): string => `
+import { Client } from ${JSON.stringify(import.meta.resolve('@modelcontextprotocol/client'))};
+import { StdioClientTransport } from ${JSON.stringify(import.meta.resolve('@modelcontextprotocol/client/stdio'))};
+const server = { command: process.execPath, args: [${JSON.stringify(binary)}, '--approval', 'never', 'mcp', 'serve'] };
+const client = new Client({ name: 'killed', version: '1' });
+await client.connect(new StdioClientTransport({ ...server, env: { ...process.env } }));
+await client.callTool({ name: 'bash', arguments: { command: ${JSON.stringify(command)} } });
+`;
+
+test('kill -9 of an MCP client ends our server and the command that it asked for', async () => {
+  const left: (readonly string[])[] = [];
+  for (const command of commands) {
+    const at = place();
+    const begun = command.replace('echo begun', `touch ${join(at.work, 'begun')}`);
+    const file = at.file('client.mjs', client(begun));
+    let runs: readonly string[] = [];
+    const child = spawn(process.execPath, [file], { cwd: at.work, env: at.env, stdio: 'ignore' });
+    whenBegun(at, 'SIGKILL', () => {
+      runs = runsOf(at);
+    })(child);
+    await once(child, 'close');
+    left.push(runs.length === 1 ? await noneLeft(at, runs) : [`${runs.length} runs`]);
+  }
+  console.log(`killed clients: ${left.length}, processes left: ${left.flat().length}`);
   expect(left.flat()).toEqual([]);
 }, 120_000);
 

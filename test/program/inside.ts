@@ -6,7 +6,9 @@ export { lines, place, script } from '../e2e/program.js';
 
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
-  readonly stdin?: string;
+  readonly stdin?: string | Readable;
+  /** Given all of standard output so far. */
+  readonly onStdout?: (text: string) => void;
 }
 
 let before: Promise<unknown> = Promise.resolve();
@@ -14,8 +16,9 @@ let before: Promise<unknown> = Promise.resolve();
 /** Runs a command line in this process, as `agent` of the end-to-end tests does in one of its own: its environment,
  * directory and streams are those given. One runs at a time. */
 export function agent(at: Place, args: readonly string[], options: RunOptions = {}): Promise<Finished> {
-  const stdin = Readable.from(options.stdin ? [Buffer.from(options.stdin)] : []);
-  return next(() => runInside(at, args, { ...at.env, ...options.env }, stdin, collector()));
+  const given = options.stdin;
+  const stdin = given instanceof Readable ? given : Readable.from(given ? [Buffer.from(given)] : []);
+  return next(() => runInside(at, args, { ...at.env, ...options.env }, stdin, collector(options.onStdout)));
 }
 
 /** A line that is entered, and what stands on the screen when it is done. */

@@ -125,6 +125,14 @@ export const testServer: Verb = {
   },
 };
 
+/** The other way round: our tools for other programs. */
+export const serveTools: Verb = {
+  line: {
+    example: 'agent --tools fs mcp serve',
+    run: async ({ tools }) => await tools.serve(),
+  },
+};
+
 async function tested(
   { out }: CommandLine,
   servers: Awaited<ReturnType<Repl['tools']['servers']>>,
