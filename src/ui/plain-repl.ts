@@ -4,10 +4,11 @@ import { createSanitizer, decisionText, sanitize, type Sanitizer } from '../term
 import type { Sign } from '../terminal/streams.js';
 import type { Picking, PickItem } from './components/picker.js';
 import { lastExchange } from './event-text.js';
+import { fillByLine } from './filled-form.js';
 import { itemLines, type ItemStyle, noticeLines, questionRows, rulesText } from './item-lines.js';
 import { renderMarkdown } from './markdown/incremental.js';
 import { defaultDetail, type Greeting, type ReplHandle, type ReplOptions } from './repl-options.js';
-import { type Command, type CommandContext, runCommand } from './slash-command.js';
+import { type Command, type CommandContext, isCommandLine, runCommand } from './slash-command.js';
 import { createTheme } from './theme.js';
 import { createLeaving, createTimers, type Leaving, pauseMs, type Timers } from './timers.js';
 import { createOwnCommands, createTurns, shellEnd, shellLine, type Turns } from './turns.js';
@@ -24,8 +25,8 @@ interface Reader {
   readonly prompt: string;
   /** True if it opened by itself: its prompt waits for a pause, and a line begun before that is no answer. */
   readonly asks: boolean;
-  /** The call in question. */
-  readonly callId?: string;
+  /** The call in question, or the form. */
+  readonly id?: string;
   /** Takes a line. Returns false if it is no answer, so it was typed for something else. */
   take(line: string): boolean;
 }
@@ -86,7 +87,7 @@ class PlainRepl implements ReplHandle {
   attach(session: SessionPort): void {
     this.#turns.leave();
     this.#unsubscribe();
-    for (const { callId } of this.#readers) if (callId !== undefined) this.#withdraw(callId);
+    for (const { id } of this.#readers) if (id !== undefined) this.#withdraw(id);
     this.#session = session;
     this.#turns = this.#turnsOf();
     this.#unsubscribe = session.subscribe(this.#onEvent);
@@ -188,12 +189,15 @@ class PlainRepl implements ReplHandle {
       this.#stream(event.text);
       return;
     }
-    const before = this.#view.questions;
+    const before = this.#view;
     this.#view = reduce(this.#view, event, this.#options.time.clock());
     for (const item of this.#view.items) this.#item(item);
     this.#view = { ...this.#view, items: [] };
-    for (const question of this.#view.questions) if (!before.includes(question)) this.#ask(question);
-    for (const question of before) if (!this.#view.questions.includes(question)) this.#withdraw(question.callId);
+    const { questions, forms } = this.#view;
+    for (const question of questions) if (!before.questions.includes(question)) this.#ask(question);
+    for (const form of forms) if (!before.forms.includes(form)) this.#askForm(form);
+    for (const question of before.questions) if (!questions.includes(question)) this.#withdraw(question.callId);
+    for (const form of before.forms) if (!forms.includes(form)) this.#withdraw(form.id);
   };
 
   /** Reasoning between two parts of an answer would separate them. */
@@ -305,9 +309,9 @@ class PlainRepl implements ReplHandle {
     this.#offer();
   }
 
-  /** Removes the question about a call that needs no answer any more. */
-  #withdraw(callId: string): void {
-    for (const reader of this.#readers) if (reader.callId === callId) this.#done(reader);
+  /** Removes the question about a call, or the form, that needs no answer any more. */
+  #withdraw(id: string): void {
+    for (const reader of this.#readers) if (reader.id === id) this.#done(reader);
   }
 
   /** Shows the next prompt, at once or after a pause. */
@@ -356,13 +360,34 @@ class PlainRepl implements ReplHandle {
     this.#read({
       prompt: rules.length > 0 ? 'yes, session, these, always, or no (and why): ' : 'yes, session, or no (and why): ',
       asks: true,
-      callId,
+      id: callId,
       take: (line) => {
         const answer = lineAnswer(line, question.verdict);
         if (answer) this.#session.answer(callId, answer);
         return answer !== null;
       },
     });
+  }
+
+  /** Asks what a form asks, one question after the other. A command is run, and the question waits. */
+  #askForm({ id, form }: View['forms'][number]): void {
+    const filling = fillByLine(form);
+    const ask = (asks: boolean): void => {
+      this.#lines(filling.lines());
+      this.#read({
+        prompt: filling.prompt(),
+        asks,
+        id,
+        take: (line) => {
+          if (isCommandLine(line)) return false;
+          const answer = filling.take(line);
+          if (answer) this.#session.answer(id, answer);
+          else ask(false);
+          return true;
+        },
+      });
+    };
+    ask(true);
   }
 
   async #shell({ command, sendToModel }: { readonly command: string; readonly sendToModel: boolean }): Promise<void> {

@@ -98,8 +98,8 @@ class ScreenRepl implements ReplHandle {
     this.#dialogs = createDialogs({
       timers: this.#timers,
       rank,
-      onAnswer: (callId, answer) => {
-        this.#session.answer(callId, answer);
+      onAnswer: (id, answer) => {
+        this.#session.answer(id, answer);
       },
       onChange,
     });
@@ -293,7 +293,7 @@ class ScreenRepl implements ReplHandle {
 
   readonly #frame = (): void => {
     if (this.#closed || this.#paused) return;
-    this.#dialogs.sync(this.#store.view().questions);
+    this.#dialogs.sync(this.#store.view());
     this.#display.frame(this.#store.takeItems(), this.#state());
     this.#title.show(this.#session, this.#store.view(), this.#work.sinceMs() !== null);
     this.#work.wake(this.#store.view(), this.#frame);

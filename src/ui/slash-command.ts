@@ -64,13 +64,16 @@ function nearestCommand(commands: readonly Command[], name: string): string | nu
   );
 }
 
+const commandLine = /^\/([A-Za-z][\w-]*(?::[\w-]+)*)(?:\s+([\s\S]*))?$/;
+
+export function isCommandLine(text: string): boolean {
+  return commandLine.test(text.trim());
+}
+
 /** Runs what begins with a slash. False where `text` is no command and goes to the model. A path such as `/etc/hosts is
  * …` is none. */
 export function runCommand(text: string, commands: readonly Command[], context: CommandContext): boolean {
-  const match =
-    text.trim() === '?'
-      ? (['/help', 'help'] as const)
-      : /^\/([A-Za-z][\w-]*(?::[\w-]+)*)(?:\s+([\s\S]*))?$/.exec(text.trim());
+  const match = text.trim() === '?' ? (['/help', 'help'] as const) : commandLine.exec(text.trim());
   if (!match) return false;
   const name = match[1] ?? '';
   const command = findCommand(commands, name);

@@ -112,7 +112,7 @@ export function createWork({ clock, output, how, timers }: Parts): Work {
     heed: (event) => {
       if (event.type === 'turn_started') sinceMs ??= clock();
       if (event.type === 'turn_ended') ended();
-      if (event.type === 'approval_requested') notify(output, how);
+      if (event.type === 'approval_requested' || event.type === 'form_opened') notify(output, how);
     },
     remind: (said) => {
       notify(output, how, said);
@@ -157,7 +157,7 @@ export function createWorkTitle({ output, facts, title }: Pick<ReplTerminal, 'ou
     show: (session, view, busy) => {
       if (!title || (!busy && !hasTitle(output))) return;
       const words = title() ?? firstWords(session);
-      const sign = view.questions.length > 0 ? signs.asking : busy ? signs.working : '';
+      const sign = view.questions.length + view.forms.length > 0 ? signs.asking : busy ? signs.working : '';
       setTitle(
         output,
         `agent${words === '' ? '' : ': '}${fitWidth(sanitize(words).replace(/\s+/g, ' '), mostColumns)}${sign}`,

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { Form } from '../../src/core/form.js';
 import { assistant, question } from './fake-session.js';
 import { facts, openRepl, type Harness } from './repl-harness.js';
 
@@ -186,4 +187,67 @@ test('an interrupt names what was queued and does not send it; leaving sends not
   left.repl.exit();
   await left.settle();
   expect([left.session.submitted, left.exits()]).toEqual([['go'], 1]);
+});
+
+const survey: Form = {
+  from: 'the server notes',
+  message: 'About \x1b[31mthe page',
+  fields: [
+    {
+      name: 'colour',
+      question: 'Which colour?',
+      label: 'Colour',
+      kind: 'choice',
+      options: [
+        { value: 'red', label: 'Red', about: 'as before' },
+        { value: 'green', label: 'Green' },
+      ],
+      free: true,
+      required: true,
+    },
+    { name: 'size', question: 'How large?', kind: 'integer', required: false },
+  ],
+};
+
+async function surveyed(lines: readonly string[]): Promise<Harness> {
+  const harness = openPlain();
+  harness.type('go\n');
+  harness.session.emit({ type: 'form_opened', id: 'form_1', form: survey });
+  harness.tick(pauseMs);
+  for (const line of lines) {
+    harness.type(`${line}\n`);
+    harness.tick(pauseMs);
+  }
+  await harness.settle();
+  return harness;
+}
+
+test('a form is put question by question, in lines', async () => {
+  const harness = await surveyed(['2', 'big', '12']);
+  expect(harness.terminal.sent()).toBe(
+    [
+      '> The server notes asks (1 of 2: Colour)\n  About \\x1b[31mthe page\n  \n  Which colour?\n',
+      '1. Red  as before\n2. Green\nTo answer nothing at all, write: decline\n',
+      'number, or words of your own: ',
+      'The server notes asks (2 of 2)\n  How large?\nwhole number, or nothing to leave it out: ',
+      'It must be a number.\nwhole number, or nothing to leave it out: ',
+    ].join(''),
+  );
+  expect(harness.session.forms).toEqual([['form_1', { answer: 'filled', values: { colour: 'green', size: 12 } }]]);
+});
+
+test.each<[readonly string[], unknown]>([
+  [['decline'], { answer: 'declined' }],
+  [['', 'green', ''], { answer: 'filled', values: { colour: 'green' } }],
+  [['3 greens', '4'], { answer: 'filled', values: { colour: '3 greens', size: 4 } }],
+  [['/theme', '1', '4'], { answer: 'filled', values: { colour: 'red', size: 4 } }],
+])('the lines %j answer a form', async (lines, answer) => {
+  expect((await surveyed(lines)).session.forms).toEqual([['form_1', answer]]);
+});
+
+test('a form that ends by itself takes no line any more', async () => {
+  const harness = await surveyed(['1']);
+  harness.session.emit({ type: 'form_closed', id: 'form_1' });
+  harness.type('12\n');
+  expect([harness.session.forms, harness.session.takeQueue().map(({ text }) => text)]).toEqual([[], ['12']]);
 });

@@ -10,11 +10,63 @@ import { type QuestionRow, questionRows, rulesText } from '../item-lines.js';
 import { KeyHint, Row, useTheme } from './row.js';
 import type { Overlay } from './screen.js';
 
-/** The part of the call that is on the screen, and how many rows of it are not. */
-interface BodyPart {
+/** The part of a text that is on the screen, and how many rows of it are not. */
+export interface BodyPart {
   readonly rows: readonly QuestionRow[];
   readonly above: number;
   readonly below: number;
+}
+
+/** The text that a person decides by, in as many rows as there is room for. */
+export class ScrolledBody {
+  readonly #lines: readonly QuestionRow[];
+  #rows: readonly QuestionRow[] = [];
+  #top = 0;
+  #height = 1;
+  #seen = 0;
+
+  constructor(lines: readonly QuestionRow[]) {
+    this.#lines = lines;
+  }
+
+  /** Breaks the text into rows of `columns`, `prose` at words. Returns their number. */
+  wrap(columns: number, { prose }: { readonly prose: boolean }): number {
+    this.#rows = this.#lines.flatMap(({ text, tone }) =>
+      (prose ? wrapWords(text, columns) : [text])
+        .flatMap((line) => wrapLine(line, columns))
+        .map((row) => ({ text: row.text, tone })),
+    );
+    return this.#rows.length;
+  }
+
+  /** Returns the part that `height` rows show; it counts as seen. */
+  part(height: number): BodyPart {
+    this.#height = height;
+    this.#top = Math.max(0, Math.min(this.#top, this.#rows.length - height));
+    const end = Math.min(this.#rows.length, this.#top + height);
+    this.#seen = Math.max(this.#seen, end);
+    return { rows: this.#rows.slice(this.#top, end), above: this.#top, below: this.#rows.length - end };
+  }
+
+  page(by: 1 | -1): void {
+    this.#top += by * this.#height;
+  }
+
+  /** Something is below the part that is shown. */
+  get goesOn(): boolean {
+    return this.#top + this.#height < this.#rows.length;
+  }
+
+  /** Something of it was not on the screen yet. */
+  get isUnseen(): boolean {
+    return this.#seen < this.#rows.length;
+  }
+
+  /** Goes on to what was not seen. Returns what to tell the person. */
+  showMore(): string {
+    this.page(1);
+    return this.goesOn ? 'There is more to see: page down first.' : 'This is the rest of it. Choose again.';
+  }
 }
 
 /** One of the answers. */
@@ -82,7 +134,7 @@ function ApprovalQuestion(props: ApprovalProps): ReactNode {
   return (
     <Box flexDirection="column">
       <Row>{`${paint('warn', 'Allow this call?')} ${paint('bold', tool)} ${paint('dim', `(${risk})`)}`}</Row>
-      <Body body={body} />
+      <Body body={body} before="you can say yes" />
       {reasons.map((reason) => (
         <Row key={`r${reason}`}>{paint('warn', '! ') + reason}</Row>
       ))}
@@ -112,8 +164,10 @@ function ApprovalQuestion(props: ApprovalProps): ReactNode {
   );
 }
 
-function Body({ body: { rows, above, below } }: { readonly body: BodyPart }): ReactNode {
+/** `before`: what can be done once all of it was seen. */
+export function Body({ body, before }: { readonly body: BodyPart; readonly before: string }): ReactNode {
   const { glyphs } = useTheme();
+  const { rows, above, below } = body;
   return (
     <>
       {above > 0 ? <Row tone="dim">{`${glyphs.up} ${above} lines above`}</Row> : null}
@@ -125,7 +179,7 @@ function Body({ body: { rows, above, below } }: { readonly body: BodyPart }): Re
         ))}
       </Box>
       {below > 0 ? (
-        <Row tone="warn">{`${glyphs.ellipsis} ${below} more lines; page down to see them before you can say yes`}</Row>
+        <Row tone="warn">{`${glyphs.ellipsis} ${below} more lines; page down to see them before ${before}`}</Row>
       ) : null}
     </>
   );
@@ -156,13 +210,9 @@ class Approval implements Overlay {
   readonly #question: Question;
   readonly #onAnswer: (answer: Answer) => void;
   readonly #onChange: () => void;
-  readonly #lines: readonly QuestionRow[];
+  readonly #body: ScrolledBody;
   readonly #choices: readonly Choice[];
   #selected: number;
-  #top = 0;
-  #height = 1;
-  #bodyRows: readonly QuestionRow[] = [];
-  #seen = 0;
   #message: Editor | null = null;
   #hint = '';
 
@@ -170,7 +220,7 @@ class Approval implements Overlay {
     this.#question = question;
     this.#onAnswer = onAnswer;
     this.#onChange = onChange;
-    this.#lines = questionRows(question);
+    this.#body = new ScrolledBody(questionRows(question));
     this.#choices = choicesFor(question);
     this.#selected = this.#choices.indexOf(no);
   }
@@ -188,11 +238,12 @@ class Approval implements Overlay {
     const reasons = rowsOf(verdict.reasons, columns, Math.max(1, Math.floor(room / 2)));
     const mostTargets = Math.max(0, Math.min(6, Math.floor((room - reasons.length) / 3)));
     const targets = rowsOf(verdict.targets ?? [], columns, mostTargets);
+    this.#body.wrap(columns, { prose: false });
     return (
       <ApprovalQuestion
         tool={decisionText(this.#question.call.tool.name, { lines: false })}
         risk={verdict.risk}
-        body={this.#bodyPart(columns, Math.max(1, room - reasons.length - targets.length))}
+        body={this.#body.part(Math.max(1, room - reasons.length - targets.length))}
         reasons={reasons}
         targets={targets}
         choices={this.#choices}
@@ -203,17 +254,6 @@ class Approval implements Overlay {
         waits={waits}
       />
     );
-  }
-
-  #bodyPart(columns: number, height: number): BodyPart {
-    this.#bodyRows = this.#lines.flatMap(({ text, tone }) =>
-      wrapLine(text, columns).map((row) => ({ text: row.text, tone })),
-    );
-    this.#height = height;
-    this.#top = Math.max(0, Math.min(this.#top, this.#bodyRows.length - height));
-    const end = Math.min(this.#bodyRows.length, this.#top + height);
-    this.#seen = Math.max(this.#seen, end);
-    return { rows: this.#bodyRows.slice(this.#top, end), above: this.#top, below: this.#bodyRows.length - end };
   }
 
   take(event: InputEvent): InputEvent | null {
@@ -252,11 +292,11 @@ class Approval implements Overlay {
         break;
       case 'pagedown':
       case 'ctrl-v':
-        this.#top += this.#height;
+        this.#body.page(1);
         break;
       case 'pageup':
       case 'alt-v':
-        this.#top -= this.#height;
+        this.#body.page(-1);
         break;
       case 'escape':
       case 'ctrl-c':
@@ -275,7 +315,7 @@ class Approval implements Overlay {
   /** A dangerous call has no one-letter answer: the letter begins something else. */
   #takeLetter(letter: string): boolean {
     const index = this.#indexOf(letter.toLowerCase());
-    if (letter === ' ' && this.#top + this.#height < this.#bodyRows.length) this.#top += this.#height;
+    if (letter === ' ' && this.#body.goesOn) this.#body.page(1);
     else if (index < 0) return false;
     else if (this.#isDangerous()) {
       this.#hint = 'Dangerous: choose with the arrows and Enter.';
@@ -294,12 +334,8 @@ class Approval implements Overlay {
   #choose(index: number): void {
     const means = this.#choices[index]?.means ?? no.means;
     this.#selected = index;
-    if (index < this.#choices.indexOf(no) && this.#seen < this.#bodyRows.length) {
-      this.#top += this.#height;
-      this.#hint =
-        this.#top + this.#height < this.#bodyRows.length
-          ? 'There is more to see: page down first.'
-          : 'This is the rest of it. Choose again.';
+    if (index < this.#choices.indexOf(no) && this.#body.isUnseen) {
+      this.#hint = this.#body.showMore();
       return;
     }
     if (means === 'why') this.#message = emptyEditor;

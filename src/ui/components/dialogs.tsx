@@ -1,13 +1,16 @@
 import { Box } from 'ink';
 import type { ReactElement, ReactNode } from 'react';
-import type { Answer, Question } from '../../core/policy.js';
+import type { FormAnswer } from '../../core/form.js';
+import type { Answer } from '../../core/policy.js';
 import { type InputEvent, keyName } from '../../terminal/keyboard.js';
 import { wrapLine, wrapWords } from '../../terminal/rows.js';
 import { sanitize } from '../../terminal/sanitize.js';
 import type { ScreenSize } from '../../terminal/writer.js';
 import type { PageOptions } from '../slash-command.js';
 import { pauseMs, type Timers } from '../timers.js';
+import type { View } from '../view.js';
 import { createApproval } from './approval.js';
+import { createFormDialog } from './form-dialog.js';
 import { createPicker, type Picking, type Rank } from './picker.js';
 import { KeyHint, Row, useTheme } from './row.js';
 import type { Overlay } from './screen.js';
@@ -27,8 +30,8 @@ export interface Dialogs {
   drawn(overlay: Overlay): void;
   /** Returns the number of keys so far. */
   keys(): number;
-  /** Opens a dialog for each open question and closes those that were answered elsewhere. */
-  sync(questions: readonly Question[]): void;
+  /** Opens a dialog for each open question and form and closes those that were answered elsewhere. */
+  sync(view: Pick<View, 'questions' | 'forms'>): void;
   /** Opens a picker. `calledAt`: the value of `keys` when the person asked for it; if more keys came since, it opens by
    * itself. */
   pick<T>(options: Picking<T>, calledAt: number): Promise<T | null>;
@@ -39,7 +42,7 @@ export interface Dialogs {
 interface Parts {
   readonly timers: Timers;
   readonly rank: Rank;
-  readonly onAnswer: (callId: string, answer: Answer) => void;
+  readonly onAnswer: (id: string, answer: Answer | FormAnswer) => void;
   readonly onChange: () => void;
 }
 
@@ -62,27 +65,10 @@ export function createDialogs(d: Parts): Dialogs {
       d.onChange();
     });
   }
-  const ask = (question: Question): void => {
-    const onAnswer = (answer: Answer): void => {
-      close(overlay);
-      d.onAnswer(question.callId, answer);
-    };
-    const overlay = createApproval(question, onAnswer, d.onChange);
-    asked.set(question.callId, overlay);
-    stack.unshift(overlay);
-  };
-  const sync = (questions: readonly Question[]): void => {
-    for (const [callId, overlay] of asked) {
-      if (questions.some((question) => question.callId === callId)) continue;
-      asked.delete(callId);
-      close(overlay);
-    }
-    for (const question of questions) if (!asked.has(question.callId)) ask(question);
-  };
   return {
     top: () => stack.at(-1) ?? null,
     ...pause,
-    sync,
+    sync: createSync(d, asked, stack, close),
     pick: (options, calledAt) => {
       const asks = options.confirms === true || calledAt !== pause.keys();
       return open((done) => createPicker({ ...options, asks }, d.rank, done, d.onChange));
@@ -95,6 +81,47 @@ export function createDialogs(d: Parts): Dialogs {
       stack.length = 0;
       asked.clear();
     },
+  };
+}
+
+/** Keeps the dialogs of questions and forms as they are open. A new one waits below the others. */
+function createSync(
+  { onAnswer, onChange }: Parts,
+  asked: Map<string, Overlay>,
+  stack: Overlay[],
+  close: (overlay: Overlay) => void,
+): Dialogs['sync'] {
+  const ask = (key: string, create: (close: () => void) => Overlay): void => {
+    if (asked.has(key)) return;
+    const overlay = create(() => {
+      close(overlay);
+    });
+    asked.set(key, overlay);
+    stack.unshift(overlay);
+  };
+  return ({ questions, forms }) => {
+    const open = new Set([...questions.map(({ callId }) => `call ${callId}`), ...forms.map(({ id }) => `form ${id}`)]);
+    for (const [key, overlay] of asked) {
+      if (open.has(key)) continue;
+      asked.delete(key);
+      close(overlay);
+    }
+    for (const question of questions)
+      ask(`call ${question.callId}`, (closeIt) => {
+        const onDone = (answer: Answer): void => {
+          closeIt();
+          onAnswer(question.callId, answer);
+        };
+        return createApproval(question, onDone, onChange);
+      });
+    for (const { id, form } of forms)
+      ask(`form ${id}`, (closeIt) => {
+        const onDone = (answer: FormAnswer): void => {
+          closeIt();
+          onAnswer(id, answer);
+        };
+        return createFormDialog(form, onDone, onChange);
+      });
   };
 }
 

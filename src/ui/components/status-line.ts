@@ -66,7 +66,7 @@ function activity(
 
 function doing(view: View, elapsed: string, facts: StatusFacts | null): string {
   if (facts?.stopping) return `stopping ${elapsed}`;
-  if (view.questions.length > 0) return 'waiting for you';
+  if (view.questions.length + view.forms.length > 0) return 'waiting for you';
   const doing = view.reasoning !== '' && view.text === '' ? 'thinking' : 'working';
   return `${doing} ${elapsed}, ${interruptKey(facts)} interrupts`;
 }

@@ -1,0 +1,171 @@
+import type { Form, FormAnswer, FormField, FormOption, FormValue } from '../core/form.js';
+import { decisionText } from '../terminal/sanitize.js';
+
+/** What was said to one question. `value` is undefined where it is left out. */
+export type Said =
+  | { readonly ok: true; readonly value: FormValue | undefined }
+  | { readonly ok: false; readonly problem: string };
+
+/** What can be chosen. */
+export function optionsOf(field: FormField): readonly FormOption[] {
+  return field.kind === 'boolean' ? yesAndNo : (field.options ?? []);
+}
+
+const yesAndNo: readonly FormOption[] = [
+  { value: 'yes', label: 'Yes' },
+  { value: 'no', label: 'No' },
+];
+
+export function isChosen({ kind }: FormField): boolean {
+  return kind === 'choice' || kind === 'boolean';
+}
+
+/** Says what the options with these indexes mean, with a text of the person's own beside them. */
+export function saidByChoice(field: FormField, indexes: readonly number[], own = ''): Said {
+  const values = indexes.flatMap((index) => optionsOf(field)[index]?.value ?? []);
+  if (own !== '') values.push(own);
+  const [value] = values;
+  if (value === undefined) return saidNothing(field);
+  if (field.kind === 'boolean') return checked(field, value === 'yes');
+  return checked(field, field.several === true ? values : value);
+}
+
+/** Says what a text means that the person wrote. Empty: what is preset, or nothing. */
+export function saidByText(field: FormField, written: string): Said {
+  const text = written.trim();
+  if (text === '') return field.preset === undefined ? saidNothing(field) : checked(field, field.preset);
+  if (field.kind === 'text') return checked(field, text);
+  if (field.kind === 'choice') return checked(field, field.several === true ? [text] : text);
+  if (field.kind === 'boolean') return saidByWord(field, text);
+  const value = Number(text);
+  if (!Number.isFinite(value)) return { ok: false, problem: 'It must be a number.' };
+  if (field.kind === 'integer' && !Number.isSafeInteger(value))
+    return { ok: false, problem: 'It must be a whole number.' };
+  return checked(field, value);
+}
+
+function saidByWord(field: FormField, text: string): Said {
+  if (/^(?:y(?:es)?|true)$/i.test(text)) return checked(field, true);
+  if (/^(?:no?|false)$/i.test(text)) return checked(field, false);
+  return { ok: false, problem: 'Answer yes or no.' };
+}
+
+function saidNothing(field: FormField): Said {
+  return field.required ? { ok: false, problem: 'This needs an answer.' } : { ok: true, value: undefined };
+}
+
+function checked(field: FormField, value: FormValue): Said {
+  const problem = field.check?.(value) ?? null;
+  return problem === null ? { ok: true, value } : { ok: false, problem: decisionText(problem, { lines: false }) };
+}
+
+/** Says who asks: `The model asks`. */
+export function askerText({ from }: Form): string {
+  const name = decisionText(from, { lines: false });
+  return `${name.charAt(0).toUpperCase()}${name.slice(1)} asks`;
+}
+
+/** Names the place of a question among several: `2 of 3: Database`. */
+export function placeText({ fields }: Form, at: number): string {
+  const label = decisionText(fields[at]?.label ?? '', { lines: false });
+  const place = fields.length > 1 ? `${at + 1} of ${fields.length}` : '';
+  return place !== '' && label !== '' ? `${place}: ${label}` : place + label;
+}
+
+/** Returns what is read before the answer: what the form is about, with its first question, and the question. */
+export function bodyLines({ message, fields }: Form, at: number): readonly string[] {
+  const about = at === 0 && message !== '' ? decisionText(message, { lines: true }).split('\n') : [];
+  const asked = decisionText(fields[at]?.question ?? '', { lines: true });
+  return [...about, ...(about.length > 0 && asked !== '' ? [''] : []), ...(asked === '' ? [] : asked.split('\n'))];
+}
+
+/** Returns the answer without the fields that were left out. */
+export function filled(values: ReadonlyMap<string, FormValue>): FormAnswer {
+  return { answer: 'filled', values: Object.fromEntries(values) };
+}
+
+/** A form that is filled in line by line, where the terminal edits the line. */
+export interface FormByLine {
+  /** Returns what is printed before the prompt of the question. */
+  lines(): readonly string[];
+  prompt(): string;
+  /** Takes a line: null where there is more to answer. */
+  take(line: string): FormAnswer | null;
+}
+
+export function fillByLine(form: Form): FormByLine {
+  const values = new Map<string, FormValue>();
+  let at = 0;
+  let problem = '';
+  const field = (): FormField | undefined => form.fields[at];
+  return {
+    lines: () => {
+      const now = field();
+      if (!now || problem !== '') return [problem];
+      const place = placeText(form, at);
+      return [
+        `${askerText(form)}${place === '' ? '' : ` (${place})`}`,
+        ...bodyLines(form, at).map((line) => `  ${line}`),
+        ...optionsOf(now).map(optionLine),
+        ...(at === 0 ? ['To answer nothing at all, write: decline'] : []),
+      ];
+    },
+    prompt: () => {
+      const now = field();
+      return now ? `${howToAnswer(now)}: ` : '';
+    },
+    take: (line) => {
+      const now = field();
+      if (now && /^decline$/i.test(line.trim())) return { answer: 'declined' };
+      const said = now ? saidByLine(now, line) : null;
+      problem = said?.ok === false ? said.problem : '';
+      if (said?.ok === false) return null;
+      if (now && said?.value !== undefined) values.set(now.name, said.value);
+      at++;
+      return field() ? null : filled(values);
+    },
+  };
+}
+
+function optionLine({ label, about = '' }: FormOption, index: number): string {
+  return `${index + 1}. ${decisionText(`${label}  ${about}`.trimEnd(), { lines: false })}`;
+}
+
+function howToAnswer({ kind, several, free, required, preset }: FormField): string {
+  const ways: Readonly<Record<FormField['kind'], string>> = {
+    choice: several === true ? 'numbers, with commas' : 'number',
+    boolean: 'yes or no',
+    text: 'answer',
+    number: 'number',
+    integer: 'whole number',
+  };
+  const own = free === true ? ', or words of your own' : '';
+  const empty =
+    preset !== undefined
+      ? `, or nothing for ${decisionText(String(preset), { lines: false })}`
+      : required
+        ? ''
+        : ', or nothing to leave it out';
+  return ways[kind] + own + empty;
+}
+
+/** Reads numbers of options, an option in its own words, or a text of the person's. */
+function saidByLine(field: FormField, line: string): Said {
+  const text = line.trim();
+  if (field.kind !== 'choice' || text === '') return saidByText(field, text);
+  const options = optionsOf(field);
+  const named = options.findIndex(({ label }) => label.toLowerCase() === text.toLowerCase());
+  if (named >= 0) return saidByChoice(field, [named]);
+  const numbers = /^\d+(?:[\s,]+\d+)*$/.test(text) ? text.split(/[\s,]+/).map(Number) : [];
+  const fits = numbers.every((number) => number >= 1 && number <= options.length);
+  if (numbers.length > 0 && fits && (field.several === true || numbers.length === 1))
+    return saidByChoice(
+      field,
+      numbers.map((number) => number - 1),
+    );
+  if (field.free === true) return saidByText(field, text);
+  return {
+    ok: false,
+    problem: field.several === true ? 'Write the numbers of what you choose.' : 'Write the number of one of them.',
+  };
+}
