@@ -126,6 +126,10 @@ function createTools(options: RootOptions, read: ReadSettings): Tools {
     files: async () => {
       return await openToolFiles(await read());
     },
+    listedServers: async () => {
+      const { listedServers } = await import('./session/open-mcp.js');
+      return (await listedServers(await read())) ?? { servers: [], aside: [], problems: [] };
+    },
     strayLimits: async (loaded) => {
       const { strayLimits, toolNames } = await load();
       return await strayLimits(loaded, toolNames());

@@ -52,10 +52,29 @@ export async function countingPlaces(here: Here, kind: Kind): Promise<readonly P
 
 /** Returns the files of this project that count once they are trusted; null where there are none. */
 export async function projectFiles(here: Here): Promise<ProjectFiles | null> {
+  const directory = upToRoot(here.cwd).at(-1) ?? here.cwd;
+  return setOf(directory, [...(await textParts(here)), ...(await serverParts(here))]);
+}
+
+async function textParts(here: Here): Promise<readonly ProjectPart[]> {
   const [commands, skills] = [projectPlaces(here, 'commands'), projectPlaces(here, 'skills')];
-  if (commands.length + skills.length === 0) return null;
+  if (commands.length + skills.length === 0) return [];
   const { partsOf } = await import('../extensions/skills/read-skills.js');
-  return setOf(upToRoot(here.cwd).at(-1) ?? here.cwd, partsOf({ commands, skills }));
+  return partsOf({ commands, skills });
+}
+
+/** Where the servers of the user stand, and those that a project brings along. */
+export function serverFiles({ config, cwd }: Here): { readonly own: string; readonly ofProject: string } {
+  const root = upToRoot(cwd).at(-1) ?? cwd;
+  return { own: join(dirname(config.files.config), 'mcp.json'), ofProject: join(root, '.mcp.json') };
+}
+
+async function serverParts(here: Here): Promise<readonly ProjectPart[]> {
+  const { own, ofProject: file } = serverFiles(here);
+  if (!existsSync(file)) return [];
+  const { serverPart } = await import('../extensions/mcp/listed-servers.js');
+  const part = serverPart(file, own);
+  return part === null ? [] : [part];
 }
 
 function setOf(directory: string, files: readonly ProjectPart[]): ProjectFiles | null {
@@ -81,8 +100,8 @@ export async function asideNotices(here: Here): Promise<readonly AsideNotice[]> 
   const files = await projectFiles(here);
   const answer = answerFor(here, files);
   if (files === null || answer === true) return [];
-  const message =
-    `${files.files.length} commands and skills of this project are not trusted and not used; ` +
-    'agent config trust asks about them.';
+  const { length } = files.files;
+  const which = length === 1 ? '1 file of this project is' : `${length} files of this project are`;
+  const message = `${which} not trusted and not used; agent config trust asks about them.`;
   return [{ level: answer === null ? 'warn' : 'info', code: 'project_files', message }];
 }

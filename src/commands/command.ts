@@ -16,6 +16,7 @@ import type { SessionPort } from '../core/session-port.js';
 import type { Records, SessionRow, Store } from '../core/store.js';
 import type { Tasks } from '../core/tasks.js';
 import type { Registry } from '../core/tool.js';
+import type { ListedServers } from '../extensions/mcp/listed-servers.js';
 import type { Servers } from '../extensions/mcp/servers.js';
 import type { FoundSkills } from '../extensions/skills/read-skills.js';
 import type { ProviderChoice, Resolution } from '../providers/catalog.js';
@@ -117,6 +118,8 @@ export interface Tools {
   strayLimits(loaded: LoadedConfig): Promise<readonly ConfigProblem[]>;
   /** The files of the user's own tools. */
   files(): Promise<ToolFiles>;
+  /** The MCP servers of the user and of this project, as they are written. Starts none. */
+  listedServers(): Promise<ListedServers>;
   /** The issue of a limit for what is no tool; null for a tool. */
   strayLimit(name: string): Promise<Issue | null>;
   /** Opens what fires the tasks of a store. */
@@ -211,7 +214,7 @@ export interface Trust {
   /** Asks on the terminal. */
   ask(project: LoadedProject): Promise<'yes' | 'no' | 'unanswered'>;
   answers(path: string): TrustAnswers;
-  /** Commands and skills of this project; null where there are none. */
+  /** Commands, skills and servers of this project; null where there are none. */
   files(settings: Settings): Promise<TrustedFiles | null>;
   /** `text` on one line with whatever cannot be seen spelt out. */
   spelled(text: string): string;

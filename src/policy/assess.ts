@@ -17,7 +17,8 @@ import { type Judgement, judgeShell, type ShellRules } from './shell/verdict.js'
 export interface PolicyOptions {
   /** `tools.confirm: false` is given as `never`. */
   readonly approval: ApprovalMode;
-  /** Plan mode: whatever does more than read is denied, and no rule lifts that. */
+  /** Plan mode: whatever does more than read is denied, and no rule lifts that, but for a tool of a server: what it does
+   * is known to nobody but the user, who allows it by name. */
   readonly planning?: boolean;
   readonly sandbox: Sandbox;
   readonly facts: PathFacts;
@@ -50,11 +51,14 @@ export function createPolicy(options: PolicyOptions): Policy {
     if (decision !== 'ask' || ruling !== null || offered.length === 0) return {};
     return decide({ ...judgement, ruling: 'allow' }, approval, sandbox) === 'allow' ? { rules: offered } : {};
   };
-  const isHeld = ({ risk }: Judgement): boolean => options.planning === true && risk !== 'read-only';
+  const isHeld = ({ target }: BoundCall, { risk, ruling, guarded }: Judgement): boolean => {
+    const isAllowed = target !== undefined && ruling === 'allow' && !guarded;
+    return options.planning === true && risk !== 'read-only' && !isAllowed;
+  };
   return {
     async assess(call, cwd, session = noSession): Promise<Verdict> {
       const judgement = await judgeCall(call, { cwd, session }, shared);
-      if (isHeld(judgement)) return heldByPlan(judgement, sandbox);
+      if (isHeld(call, judgement)) return heldByPlan(judgement, sandbox);
       const decided = decide(judgement, approval, sandbox);
       const decision = decided === 'ask' && call.tool.inert === true && approval !== 'always' ? 'allow' : decided;
       const { risk, targets } = judgement;

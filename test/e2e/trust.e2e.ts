@@ -205,7 +205,7 @@ test('commands of a project are asked about once, all together; one changed byte
   expect(question).toContain('command /deploy: ships it\n      runs: echo fast\n');
   expect(question).toContain('skill pdf: Reads PDFs (0 more files)');
   first.type('\r');
-  await first.until(/2 commands and skills of this project are not trusted/);
+  await first.until(/2 files of this project are not trusted/);
   first.type('/deploy now\r');
   await first.until(/There is no command \/deploy/);
   await leave(first);

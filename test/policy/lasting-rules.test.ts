@@ -81,6 +81,22 @@ test('plan mode runs none of the commands of the corpus that do more than read, 
   expect((await plan.assess(write, facts.workspace)).reasons[0]).toMatch(/^plan mode is on/);
 });
 
+test('plan mode runs a tool of a server where the user allows it by name, and none that has changed', async () => {
+  const rules: Rules = { ...noRules, allow: [{ tool: 'mcp__a__read' }, { tool: 'deploy' }] };
+  const plan = createPolicy({ approval: 'never', sandbox: 'off', facts, fsDeny: [], rules, planning: true });
+  const decided = async (name: string, judged: Partial<Judged>, isServers = true) => {
+    const call = toolCall(name, 'network', {});
+    const judge = (): Judged => ({ risk: 'dangerous', reasons: [], ...judged });
+    const target = isServers ? { target: { name, server: 'a', schema_sha256: '' } } : {};
+    return (await plan.assess({ ...call, ...target, tool: { ...call.tool, judge } }, facts.workspace)).decision;
+  };
+  expect(await decided('mcp__a__other', {})).toBe('deny');
+  expect(await decided('mcp__a__other', { allowed: true })).toBe('allow');
+  expect(await decided('mcp__a__read', {})).toBe('allow');
+  expect(await decided('mcp__a__read', { everyMode: true })).toBe('deny');
+  expect(await decided('deploy', {}, false)).toBe('deny');
+});
+
 describe('rules that a question offers', () => {
   test.each([
     ['git commit -m x', ['git commit']],

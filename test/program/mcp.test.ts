@@ -1,6 +1,9 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
+import { projectFiles } from '../../src/cli/project-files.js';
+import { openTrustFile } from '../../src/cli/trust.js';
+import { agentPaths } from '../../src/config/settings-file.js';
 import { triedServer } from '../extensions/mcp/tried-server.js';
 import { agent, place, repl, script } from './inside.js';
 
@@ -142,4 +145,65 @@ test('/mcp shows the servers of the session, and connects one anew', async () =>
       ['/mcp tried', /mcp__tried__get_issue +One issue\./],
     ],
   );
+});
+
+/** Says yes or no to the files of the project at this place. */
+async function trust(at: At, isYes = true): Promise<void> {
+  const here = { cwd: at.work, home: at.home, config: { files: agentPaths(at.env, at.home) } };
+  const files = await projectFiles(here);
+  if (files === null) throw new Error('nothing to trust');
+  openTrustFile(here.config.files.trust).files.record(files, isYes, 1);
+}
+
+/** A project whose server leaves a file behind once it is started. */
+function projectWithServer() {
+  const at = place({ '.git/HEAD': 'ref: refs/heads/main\n' });
+  const server = triedServer(at.work);
+  server.list([{ name: 'get_issue', description: 'One issue.' }]);
+  const mark = join(at.work, 'started');
+  const { command, args } = server.entry;
+  const entry = { command: 'sh', args: ['-c', `: > ${mark}; exec "$0" "$@"`, command, ...args], allow: ['*'] };
+  const save = (text: string): void => {
+    writeFileSync(join(at.work, '.mcp.json'), text);
+  };
+  const text = JSON.stringify({ mcpServers: { tried: entry } });
+  save(text);
+  return { at, save, text, mark };
+}
+
+test('a .mcp.json that nobody trusts starts nothing, is told of, and puts nothing into a request', async () => {
+  const { at, mark } = projectWithServer();
+  const go = ['-p', '-m', script(at, turns), '--approval', 'never', '--output-format', 'stream-json', 'go'];
+  const used = await agent(at, go);
+  expect(used.stderr + used.stdout).toContain('1 file of this project is not trusted and not used');
+  expect(used.stdout).toContain('unknown_tool');
+  expect(JSON.stringify(await eventsOf(at, used.stdout))).not.toContain('get_issue: ');
+  expect((await eventsOf(at, used.stdout)).some(({ content }) => content?.includes('server tried'))).toBe(false);
+  const listed = await agent(at, ['mcp', 'list']);
+  expect(listed.stdout).toMatch(
+    /^tried +not trusted +sh -c .*\nagent config trust asks about those of this project\.\n$/s,
+  );
+  expect(await agent(at, ['mcp', 'test', 'tried'])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('is not trusted') as string,
+  });
+  expect((await agent(at, ['mcp', 'get', 'tried'])).stdout).toContain('"allow"');
+  await trust(at, false);
+  await repl(at, ['-m', script(at, turns)], [['/mcp', 'No MCP servers']]);
+  expect(existsSync(mark)).toBe(false);
+});
+
+test('a trusted .mcp.json is used, its allow is not, and one changed byte takes the trust away', async () => {
+  const { at, save, text, mark } = projectWithServer();
+  await trust(at);
+  const go = ['-p', '-m', script(at, turns), '--output-format', 'stream-json', 'go'];
+  expect((await agent(at, go)).stdout).toContain('permission_denied');
+  expect((await agent(at, [...go, '--approval', 'never'])).stdout).toContain(String.raw`\"get_issue\"`);
+  expect(existsSync(mark)).toBe(true);
+  expect((await agent(at, ['mcp', 'list'])).stdout).toMatch(/^tried +stdio /);
+  rmSync(mark);
+  save(`${text}\n`);
+  expect((await agent(at, go)).stdout).toContain('not trusted and not used');
+  expect((await agent(at, ['mcp', 'list'])).stdout).toMatch(/^tried +not trusted /);
+  expect(existsSync(mark)).toBe(false);
 });

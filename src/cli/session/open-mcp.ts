@@ -2,9 +2,12 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Event, ToolsData } from '../../core/event.js';
 import { toolsets } from '../../core/tool.js';
+import type { ListedServers } from '../../extensions/mcp/listed-servers.js';
 import type { Servers } from '../../extensions/mcp/servers.js';
 import type { DefinedTool } from '../../tools/define-tool.js';
 import type { ProcessRunner } from '../../tools/process/runner.js';
+import { answerFor, projectFiles, serverFiles } from '../project-files.js';
+import { ownKeys, secretVariables } from '../secrets.js';
 import type { Settings } from '../settings.js';
 import { version } from '../version.js';
 
@@ -16,22 +19,45 @@ export interface OpenedServers {
 
 type McpSource = Pick<Settings, 'config' | 'cwd' | 'env' | 'home' | 'log'>;
 
-/** Opens the servers of the user; null where there are none. Starts and loads nothing that no server needs. */
+/** Returns the servers of the user and of a trusted project; null where there are no such files. */
+export async function listedServers(source: Omit<McpSource, 'log'>): Promise<ListedServers | null> {
+  const { config, cwd, env, home } = source;
+  const { own, ofProject } = serverFiles(source);
+  const isProjects = existsSync(ofProject);
+  if (!isProjects && !existsSync(own)) return null;
+  const files = isProjects ? await projectFiles(source) : null;
+  const isTrusted = answerFor(source, files) === true;
+  const { listServers } = await import('../../extensions/mcp/listed-servers.js');
+  return listServers({
+    own,
+    env,
+    cwd,
+    home,
+    project: isProjects
+      ? {
+          file: ofProject,
+          folder: dirname(ofProject),
+          withheld: secretVariables(env, ownKeys(config)),
+          // The bytes may have changed since the answer was looked up.
+          isTrusted: (sha256) =>
+            isTrusted && files?.files.some((part) => part.path === ofProject && part.sha256 === sha256) === true,
+        }
+      : null,
+  });
+}
+
+/** Opens the servers; null where there are none. Starts and loads nothing that no server needs. */
 export async function openMcp(
-  { config, cwd, env, home, log }: McpSource,
+  source: McpSource,
   processes: ProcessRunner,
   notify: (message: string) => void,
 ): Promise<OpenedServers | null> {
-  const file = join(dirname(config.files.config), 'mcp.json');
-  if (!existsSync(file)) return null;
-  const { configuredServer, readServerFile } = await import('../../extensions/mcp/configured-servers.js');
-  const found = readServerFile(file);
-  if (found.kind === 'broken') notify(`${file} is left out: ${found.problem}.`);
-  if (found.kind !== 'read') return null;
-  const list = Object.entries(found.entries).map(([name, entry]) =>
-    configuredServer(name, entry, file, { env, cwd, home }),
-  );
-  for (const { name, way } of list)
+  const listed = await listedServers(source);
+  if (listed === null) return null;
+  const { config, env, log } = source;
+  listed.problems.forEach(notify);
+  const list = listed.servers;
+  for (const { name, file, way } of list)
     if (way.kind === 'unusable') notify(`The server ${name} of ${file} is left out: ${way.problem}.`);
   if (!list.some(({ enabled, way }) => enabled && way.kind !== 'unusable')) return null;
   const [{ createServers }, { openRememberedTools }, { bridgeTools }] = await Promise.all([

@@ -36,30 +36,38 @@ export const listServers: Verb = {
   line: {
     example: 'agent mcp list --json',
     options: json,
-    run: async ({ out, settings }, _args, options: Options) => {
-      const { file, servers } = serversOf(await settings());
-      const rows = servers.map((server) => ({ name: server.name, state: stateOf(server), reached: reachedBy(server) }));
-      printListing(
-        out,
-        options.json,
-        rows.map((row) => ({ ...row, file })),
-        () =>
-          rows.length === 0
-            ? [`No servers yet; ${file} would name them. agent mcp add <name> -- <command…> adds one.`]
-            : columns(rows.map(({ name, state, reached }) => [name, state, reached])),
+    run: async ({ out, settings, tools }, _args, options: Options) => {
+      const { servers, aside, problems } = await tools.listedServers();
+      for (const problem of problems) out.error(`agent: ${problem}\n`);
+      const rows = [...servers.map((server) => [server, stateOf(server)] as const), ...aside.map(notTrusted)].map(
+        ([server, state]) => ({ name: server.name, state, reached: reachedBy(server), file: server.file }),
+      );
+      const { file } = serversOf(await settings());
+      printListing(out, options.json, rows, () =>
+        rows.length === 0
+          ? [`No servers yet; ${file} would name them. agent mcp add <name> -- <command…> adds one.`]
+          : [
+              ...columns(rows.map(({ name, state, reached }) => [name, state, spelledLine(reached)])),
+              ...(aside.length === 0 ? [] : ['agent config trust asks about those of this project.']),
+            ],
       );
       return exit.done;
     },
   },
 };
 
+function notTrusted(server: ConfiguredServer): readonly [ConfiguredServer, string] {
+  return [server, 'not trusted'];
+}
+
 export const showServer: Verb = {
   line: {
     example: 'agent mcp get files',
-    run: async ({ out, settings }, [name = '']) => {
-      const known = await settings();
-      const { entries } = serversOf(known);
-      printJson(out, JSON.parse(known.guard.json(JSON.stringify({ [name]: entryNamed(entries, name) }))), 2);
+    run: async ({ out, settings, tools }, [name = '']) => {
+      const { servers, aside } = await tools.listedServers();
+      const { entry } = serverNamed([...servers, ...aside], name);
+      const { guard } = await settings();
+      printJson(out, JSON.parse(guard.json(JSON.stringify({ [name]: entry }))), 2);
       return exit.done;
     },
   },
@@ -86,7 +94,7 @@ export const addServer: Verb = {
           `agent mcp remove ${name} takes it out.`,
         );
       const entry = newEntry(command, options);
-      const { way } = configuredServer(name, entry, file, known);
+      const { way } = configuredServer(name, entry, file, { env: known.env, cwd: known.cwd, home: known.home });
       if (way.kind === 'unusable' && !way.problem.includes('is not set'))
         throw new CliError(exit.usage, `\`${name}\`: ${way.problem}`, 'Nothing was added.');
       save(file, { ...entries, [name]: entry });
@@ -101,7 +109,7 @@ export const removeServer: Verb = {
     example: 'agent mcp remove files',
     run: async ({ out, settings }, [name = '']) => {
       const { file, entries } = serversOf(await settings());
-      entryNamed(entries, name);
+      if (!Object.hasOwn(entries, name)) throw noServer(name, Object.keys(entries));
       save(file, Object.fromEntries(Object.entries(entries).filter(([other]) => other !== name)));
       out.print(`Removed from ${spelledLine(file)}.\n`);
       return exit.done;
@@ -114,7 +122,14 @@ export const testServer: Verb = {
     example: 'agent mcp test files',
     options: json,
     run: async (line, [name = ''], options: Options) => {
-      entryNamed(serversOf(await line.settings()).entries, name);
+      const { servers: counting, aside } = await line.tools.listedServers();
+      if (!counting.some((server) => server.name === name) && aside.some((server) => server.name === name))
+        throw new CliError(
+          exit.usage,
+          `\`${name}\` stands in the .mcp.json of this project, which is not trusted`,
+          'agent config trust asks about it.',
+        );
+      serverNamed(counting, name);
       const { servers, close } = await line.tools.open('tool_search,tool_run', true);
       try {
         return await tested(line, (await servers()) ?? null, name, options);
@@ -160,28 +175,31 @@ async function tested(
   return exit.done;
 }
 
-interface ServerList {
+/** Of the user's own file. */
+interface OwnServers {
   readonly file: string;
   readonly entries: Readonly<Record<string, unknown>>;
-  readonly servers: readonly ConfiguredServer[];
 }
 
-function serversOf({ config, env, cwd, home }: Settings): ServerList {
+function serversOf({ config }: Settings): OwnServers {
   const file = join(dirname(config.files.config), 'mcp.json');
   const found = readServerFile(file);
   if (found.kind === 'broken')
     throw new CliError(exit.usage, `${file}: ${found.problem}`, 'Correct it there first; nothing was changed.');
-  const entries = found.kind === 'read' ? found.entries : {};
-  const servers = Object.entries(entries).map(([name, entry]) =>
-    configuredServer(name, entry, file, { env, cwd, home }),
-  );
-  return { file, entries, servers };
+  return { file, entries: found.kind === 'read' ? found.entries : {} };
 }
 
-function entryNamed(entries: Readonly<Record<string, unknown>>, name: string): unknown {
-  if (Object.hasOwn(entries, name)) return entries[name];
-  const names = Object.keys(entries);
-  throw new CliError(
+function serverNamed(servers: readonly ConfiguredServer[], name: string): ConfiguredServer {
+  const found = servers.find((server) => server.name === name);
+  if (found) return found;
+  throw noServer(
+    name,
+    servers.map((server) => server.name),
+  );
+}
+
+function noServer(name: string, names: readonly string[]): CliError {
+  return new CliError(
     exit.usage,
     `there is no server \`${name}\``,
     `${didYouMean(name, names)} Known: ${names.join(', ') || 'none'}`.trim(),

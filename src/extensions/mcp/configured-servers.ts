@@ -20,9 +20,10 @@ export interface ConfiguredServer {
   readonly name: string;
   /** The file that names it. */
   readonly file: string;
+  readonly origin: 'user' | 'project';
   /** As it is written, variables not filled in. */
   readonly entry: unknown;
-  /** Of the entry. */
+  /** Of the entry, and of the file where that is a project's: the same words mean another program there. */
   readonly sha256: string;
   /** A sentence where it cannot be used as it is written. */
   readonly way: Way | { readonly kind: 'unusable'; readonly problem: string };
@@ -42,6 +43,8 @@ export interface Place {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   readonly home: string;
+  /** Given for the file of a project: variables that are not filled in there. */
+  readonly withheld?: readonly string[];
 }
 
 /** What a file of servers holds. Entries are as they are written. */
@@ -51,6 +54,8 @@ export type ServerFile =
       readonly entries: Readonly<Record<string, unknown>>;
       /** Whatever else it holds. */
       readonly others: Readonly<Record<string, unknown>>;
+      /** Of the bytes, hex. */
+      readonly sha256: string;
     }
   | { readonly kind: 'missing' }
   | { readonly kind: 'broken'; readonly problem: string };
@@ -76,7 +81,7 @@ export function readServerFile(file: string): ServerFile {
     const value: unknown = JSON.parse(text);
     const { mcpServers: entries, ...others } = isRecord(value) ? value : {};
     return isRecord(entries)
-      ? { kind: 'read', entries, others }
+      ? { kind: 'read', entries, others, sha256: createHash('sha256').update(text).digest('hex') }
       : { kind: 'broken', problem: 'it needs an object "mcpServers"' };
   } catch (error) {
     return { kind: 'broken', problem: error instanceof Error ? error.message : 'it is no JSON' };
@@ -86,13 +91,15 @@ export function readServerFile(file: string): ServerFile {
 /** Makes a server of its entry. Never throws: an entry that cannot be used says why. */
 export function configuredServer(name: string, entry: unknown, file: string, place: Place): ConfiguredServer {
   const given = isRecord(entry) ? entry : {};
+  const isOwn = place.withheld === undefined;
   const first = (...keys: readonly string[]): unknown => keys.map((key) => given[key]).find((it) => it !== undefined);
   return {
     name,
     file,
+    origin: isOwn ? 'user' : 'project',
     entry,
     sha256: createHash('sha256')
-      .update(JSON.stringify([name, entry]))
+      .update(JSON.stringify([name, entry, ...(isOwn ? [] : [file])]))
       .digest('hex'),
     way: wayOf(name, given, place),
     enabled: given['enabled'] !== false && given['disabled'] !== true,
@@ -101,7 +108,8 @@ export function configuredServer(name: string, entry: unknown, file: string, pla
     maxTimeoutMs: milliseconds(given['max_timeout_ms'], 600_000),
     include: texts(first('include_tools', 'enabled_tools', 'includeTools')),
     exclude: texts(first('exclude_tools', 'disabled_tools', 'excludeTools')) ?? [],
-    allow: texts(given['allow']) ?? [],
+    // Only the user says which calls need no question.
+    allow: isOwn ? (texts(given['allow']) ?? []) : [],
   };
 }
 
@@ -125,6 +133,8 @@ export function fitsGlob(globs: readonly string[], name: string): boolean {
 function wayOf(name: string, entry: Readonly<Record<string, unknown>>, place: Place): ConfiguredServer['way'] {
   const named = nameProblem(name);
   if (named !== null) return unusable(named);
+  const key = place.withheld?.find((withheld) => variablesIn(entry).includes(withheld));
+  if (key !== undefined) return unusable(`${key} is a key of yours, and the file of a project gets none`);
   const missing = new Set<string>();
   const fill = (text: string): string => filledIn(text, place.env, missing);
   const way = kindOf(entry) === 'http' ? httpWay(entry, fill) : stdioWay(entry, fill, place);
@@ -178,16 +188,22 @@ function httpWay(entry: Readonly<Record<string, unknown>>, fill: (text: string) 
   return { kind: 'http', url: address.href, headers: pairs };
 }
 
+const variable = /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g;
+
+/** Returns the names of all variables in the texts of an entry, each text read by itself as it is when it is filled
+ * in: the start of a variable in one text must not hide another one. */
+export function variablesIn(entry: unknown): readonly string[] {
+  if (typeof entry === 'string') return [...new Set(Array.from(entry.matchAll(variable), ([, name = '']) => name))];
+  return isRecord(entry) || Array.isArray(entry) ? [...new Set(Object.values(entry).flatMap(variablesIn))] : [];
+}
+
 /** Fills in `${NAME}` and `${NAME:-default}` once. Names that are not set are noted in `missing`. */
 function filledIn(text: string, env: Place['env'], missing: Set<string>): string {
-  return text.replaceAll(
-    /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g,
-    (_whole, name: string, usual: string | undefined) => {
-      const value = env[name] === '' && usual !== undefined ? usual : (env[name] ?? usual);
-      if (value === undefined) missing.add(name);
-      return value ?? '';
-    },
-  );
+  return text.replaceAll(variable, (_whole, name: string, usual: string | undefined) => {
+    const value = env[name] === '' && usual !== undefined ? usual : (env[name] ?? usual);
+    if (value === undefined) missing.add(name);
+    return value ?? '';
+  });
 }
 
 function texts(value: unknown): readonly string[] | null {

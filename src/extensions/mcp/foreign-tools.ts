@@ -7,6 +7,8 @@ export interface ForeignTool {
   /** `mcp__<server>__<tool>`: the name that a model gives. */
   readonly name: string;
   readonly server: string;
+  /** The file of the project that names the server; null for a server of the user. */
+  readonly project: string | null;
   /** The name that the server gives it. */
   readonly ownName: string;
   readonly description: string;
@@ -26,7 +28,7 @@ const maxSchemaBytes = 64 * 1024;
 const maxSchemaDepth = 32;
 
 /** Reads a tool as its server lists it. A text says why it is left out. */
-export function readTool(server: string, listed: unknown): NamelessTool | string {
+export function readTool(server: string, listed: unknown, project: string | null = null): NamelessTool | string {
   if (!isRecord(listed) || typeof listed['name'] !== 'string') return 'a tool without a name';
   const { name: ownName, description = '', inputSchema, annotations } = listed;
   const shown = JSON.stringify(visible(ownName).slice(0, 64));
@@ -38,6 +40,7 @@ export function readTool(server: string, listed: unknown): NamelessTool | string
   if (/"\$(?:ref|dynamicRef)":"(?!#)/.test(text)) return `${shown}: its input schema refers to another document`;
   return {
     server,
+    project,
     ownName,
     description: headBytes(visible(typeof description === 'string' ? description : ''), maxDescriptionBytes),
     schema: visibleDeep(JSON.parse(text)) as JsonSchema,

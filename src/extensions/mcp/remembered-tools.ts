@@ -26,7 +26,6 @@ export interface RememberedTools {
 }
 
 interface Listed {
-  readonly sha256: string;
   readonly at: number;
   readonly tools: readonly unknown[];
 }
@@ -60,42 +59,52 @@ export function openRememberedTools({ cache, seen, now, log }: MemoryFiles): Rem
       log({ at: 'mcp', message: 'a file could not be written', file, error: String(error) });
     }
   };
+  const isFresh = ({ at }: Listed): boolean => now() - at <= keptMs && at <= now();
   const see = (tool: ForeignTool): void => {
-    known.set(tool.name, { sha256: tool.sha256, description: tool.description });
+    known.set(seenName(tool), { sha256: tool.sha256, description: tool.description });
   };
   return {
-    listed: ({ name, sha256 }) => {
-      const found = lists.get(name);
-      if (found?.sha256 !== sha256 || now() - found.at > keptMs || found.at > now()) return null;
-      return found.tools.map((tool) => readTool(name, tool)).filter((tool) => typeof tool !== 'string');
+    listed: (server) => {
+      const found = lists.get(server.sha256);
+      return found && isFresh(found) ? readTools(server, found.tools).filter((tool) => typeof tool !== 'string') : null;
     },
-    keep: ({ name, sha256 }, tools, onLeftOut) => {
-      const read = tools.map((tool) => readTool(name, tool));
+    keep: (server, tools, onLeftOut) => {
+      const read = readTools(server, tools);
       for (const tool of read) if (typeof tool === 'string') onLeftOut(tool);
       const usable = tools.filter((_tool, index) => typeof read[index] !== 'string');
-      lists.set(name, { sha256, at: now(), tools: usable.map(essential) });
+      for (const [sha256, list] of lists) if (!isFresh(list)) lists.delete(sha256);
+      lists.set(server.sha256, { at: now(), tools: usable.map(essential) });
       save(cache, lists);
       return read.filter((tool) => typeof tool !== 'string');
     },
     change: (tool) => {
-      const before = known.get(tool.name);
+      const before = known.get(seenName(tool));
       if (before === undefined || before.sha256 === tool.sha256) return null;
       const what = before.description === tool.description ? 'arguments have' : 'description has';
       const old = what === 'arguments have' ? '' : `, from ${JSON.stringify(before.description.slice(0, 200))}`;
       return `its ${what} changed since you first saw it${old}`;
     },
     see: (tool) => {
-      if (known.get(tool.name)?.sha256 === tool.sha256) return;
+      if (known.get(seenName(tool))?.sha256 === tool.sha256) return;
       see(tool);
       save(seen, known);
     },
     meet: (tools) => {
-      const fresh = tools.filter(({ name }) => !known.has(name));
+      const fresh = tools.filter((tool) => !known.has(seenName(tool)));
       if (fresh.length === 0) return;
       fresh.forEach(see);
       save(seen, known);
     },
   };
+}
+
+function readTools({ name, origin, file }: ConfiguredServer, tools: readonly unknown[]): (NamelessTool | string)[] {
+  return tools.map((tool) => readTool(name, tool, origin === 'project' ? file : null));
+}
+
+/** Servers of two projects may have the same name. */
+function seenName({ name, project }: ForeignTool): string {
+  return project === null ? name : `${name} of ${project}`;
 }
 
 /** The parts of a listed tool that are used. */
@@ -106,12 +115,7 @@ function essential(tool: unknown): unknown {
 }
 
 function isListed(value: unknown): value is Listed {
-  return (
-    isRecord(value) &&
-    typeof value['sha256'] === 'string' &&
-    typeof value['at'] === 'number' &&
-    Array.isArray(value['tools'])
-  );
+  return isRecord(value) && typeof value['at'] === 'number' && Array.isArray(value['tools']);
 }
 
 function isSeen(value: unknown): value is Seen {

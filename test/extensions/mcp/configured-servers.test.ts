@@ -80,5 +80,5 @@ test('a file that is missing or broken says so', () => {
   expect(readServerFile(join(folder, 'none.json'))).toEqual({ kind: 'missing' });
   expect(readServerFile(join(folder, 'a.json'))).toMatchObject({ kind: 'broken' });
   expect(readServerFile(join(folder, 'b.json'))).toMatchObject({ kind: 'broken' });
-  expect(readServerFile(join(folder, 'c.json'))).toEqual({ kind: 'read', entries: { a: {} }, others: { x: 1 } });
+  expect(readServerFile(join(folder, 'c.json'))).toMatchObject({ kind: 'read', entries: { a: {} }, others: { x: 1 } });
 });

@@ -1,0 +1,98 @@
+import { isRecord } from '../../core/json.js';
+import {
+  type ConfiguredServer,
+  configuredServer,
+  type Place,
+  readServerFile,
+  type ServerFile,
+  variablesIn,
+} from './configured-servers.js';
+
+/** Where servers are named. */
+export interface ServerFiles extends Place {
+  /** `mcp.json` of the user. */
+  readonly own: string;
+  /** `.mcp.json` of the project, with the folder that its servers start in. Null: there is none. */
+  readonly project: {
+    readonly file: string;
+    readonly folder: string;
+    /** Variables that no project's file gets: keys of providers. */
+    readonly withheld: readonly string[];
+    /** Whether the user trusts the file with exactly these bytes. */
+    readonly isTrusted: (sha256: string) => boolean;
+  } | null;
+}
+
+export interface ListedServers {
+  /** Those that count. One of a trusted project takes the place of the user's own of the same name. */
+  readonly servers: readonly ConfiguredServer[];
+  /** Those of a project that is not trusted: none of them starts. */
+  readonly aside: readonly ConfiguredServer[];
+  /** Sentences about files that cannot be read. */
+  readonly problems: readonly string[];
+}
+
+/** Reads both files. Starts nothing. */
+export function listServers({ own, project, ...place }: ServerFiles): ListedServers {
+  const users = readServerFile(own);
+  const projects: ServerFile = project === null ? { kind: 'missing' } : readServerFile(project.file);
+  const there = { ...place, cwd: project?.folder ?? place.cwd, withheld: project?.withheld ?? [] };
+  const ofProject = serversIn(projects, project?.file ?? '', there);
+  const isTrusted = projects.kind === 'read' && project?.isTrusted(projects.sha256) === true;
+  const taken = new Set(isTrusted ? ofProject.map(({ name }) => name) : []);
+  return {
+    servers: [...serversIn(users, own, place).filter(({ name }) => !taken.has(name)), ...(isTrusted ? ofProject : [])],
+    aside: isTrusted ? [] : ofProject,
+    problems: [...problemsOf(users, own), ...problemsOf(projects, project?.file ?? '')],
+  };
+}
+
+function serversIn(found: ServerFile, file: string, place: Place): readonly ConfiguredServer[] {
+  if (found.kind !== 'read') return [];
+  return Object.entries(found.entries).map(([name, entry]) => configuredServer(name, entry, file, place));
+}
+
+function problemsOf(found: ServerFile, file: string): readonly string[] {
+  return found.kind === 'broken' ? [`${file} is left out: ${found.problem}.`] : [];
+}
+
+/** Says what a person has to know of a project's file before its servers may start. `own`: the file of the user. Null:
+ * the file names none. */
+export function serverPart(
+  file: string,
+  own: string,
+): { readonly path: string; readonly sha256: string; readonly lines: readonly string[] } | null {
+  const found = readServerFile(file);
+  if (found.kind !== 'read') return null;
+  const users = readServerFile(own);
+  const isOwn = (name: string): boolean => users.kind === 'read' && Object.hasOwn(users.entries, name);
+  const lines = Object.entries(found.entries).flatMap(([name, entry]) => [
+    `${isOwn(name) ? 'in place of your own server' : 'the server'} ${JSON.stringify(name)} ${wayLine(entry)}`,
+    ...detailLines(entry),
+  ]);
+  return lines.length === 0 ? null : { path: file, sha256: found.sha256, lines };
+}
+
+function wayLine(entry: unknown): string {
+  const { command, args, url } = isRecord(entry) ? entry : {};
+  const words = [command, ...(Array.isArray(args) ? (args as readonly unknown[]) : [])].map(quoted);
+  const starts = command === undefined ? [] : [`starts ${words.join(' ')}`];
+  const reaches = url === undefined ? [] : [`is reached at ${quoted(url)}`];
+  return [...starts, ...reaches].join(' and ') || 'has neither a command nor a url';
+}
+
+function detailLines(entry: unknown): readonly string[] {
+  if (!isRecord(entry)) return [];
+  const names = (value: unknown): string => (isRecord(value) ? Object.keys(value).join(', ') : '');
+  const shown: readonly (readonly [string, string])[] = [
+    ['in the folder', entry['cwd'] === undefined ? '' : quoted(entry['cwd'])],
+    ['sets the variables', names(entry['env'])],
+    ['sends the headers', names(entry['headers'])],
+    ['is given these variables of yours', variablesIn(entry).join(', ')],
+  ];
+  return shown.flatMap(([what, text]) => (text === '' ? [] : [`  ${what} ${text}`]));
+}
+
+function quoted(value: unknown): string {
+  return typeof value === 'string' && /^[\w./:=@+-]+$/.test(value) ? value : (JSON.stringify(value) ?? '');
+}
