@@ -17,8 +17,8 @@ import { type Judgement, judgeShell, type ShellRules } from './shell/verdict.js'
 export interface PolicyOptions {
   /** `tools.confirm: false` is given as `never`. */
   readonly approval: ApprovalMode;
-  /** Plan mode: whatever does more than read is denied, and no rule lifts that, but for a tool of a server: what it does
-   * is known to nobody but the user, who allows it by name. */
+  /** Plan mode: whatever does more than read is denied, and no rule lifts that, but for tools of servers: what those do
+   * is not known here, so the user says by name which of them only read. */
   readonly planning?: boolean;
   readonly sandbox: Sandbox;
   readonly facts: PathFacts;
