@@ -28,7 +28,7 @@ const maxSchemaBytes = 64 * 1024;
 const maxSchemaDepth = 32;
 
 /** Reads a tool as its server lists it. A text says why it is left out. */
-export function readTool(server: string, listed: unknown, project: string | null = null): NamelessTool | string {
+export function readTool(server: string, listed: unknown): Omit<NamelessTool, 'project'> | string {
   if (!isRecord(listed) || typeof listed['name'] !== 'string') return 'a tool without a name';
   const { name: ownName, description = '', inputSchema, annotations } = listed;
   const shown = JSON.stringify(visible(ownName).slice(0, 64));
@@ -40,7 +40,6 @@ export function readTool(server: string, listed: unknown, project: string | null
   if (/"\$(?:ref|dynamicRef)":"(?!#)/.test(text)) return `${shown}: its input schema refers to another document`;
   return {
     server,
-    project,
     ownName,
     description: headBytes(visible(typeof description === 'string' ? description : ''), maxDescriptionBytes),
     schema: visibleDeep(JSON.parse(text)) as JsonSchema,

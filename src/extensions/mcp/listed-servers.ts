@@ -35,16 +35,15 @@ export interface ListedServers {
 /** Reads both files. Starts nothing. */
 export function listServers({ own, project, ...place }: ServerFiles): ListedServers {
   const users = readServerFile(own);
-  const projects: ServerFile = project === null ? { kind: 'missing' } : readServerFile(project.file);
-  const there = { ...place, cwd: project?.folder ?? place.cwd, withheld: project?.withheld ?? [] };
-  const ofProject = serversIn(projects, project?.file ?? '', there);
-  const isTrusted = projects.kind === 'read' && project?.isTrusted(projects.sha256) === true;
-  const taken = new Set(isTrusted ? ofProject.map(({ name }) => name) : []);
-  return {
-    servers: [...serversIn(users, own, place).filter(({ name }) => !taken.has(name)), ...(isTrusted ? ofProject : [])],
-    aside: isTrusted ? [] : ofProject,
-    problems: [...problemsOf(users, own), ...problemsOf(projects, project?.file ?? '')],
-  };
+  const ofUser = serversIn(users, own, place);
+  if (project === null) return { servers: ofUser, aside: [], problems: problemsOf(users, own) };
+  const { file, folder, withheld } = project;
+  const found = readServerFile(file);
+  const ofProject = serversIn(found, file, { ...place, cwd: folder, withheld });
+  const problems = [...problemsOf(users, own), ...problemsOf(found, file)];
+  if (found.kind !== 'read' || !project.isTrusted(found.sha256)) return { servers: ofUser, aside: ofProject, problems };
+  const taken = new Set(ofProject.map(({ name }) => name));
+  return { servers: [...ofUser.filter(({ name }) => !taken.has(name)), ...ofProject], aside: [], problems };
 }
 
 function serversIn(found: ServerFile, file: string, place: Place): readonly ConfiguredServer[] {

@@ -99,7 +99,11 @@ export function openRememberedTools({ cache, seen, now, log }: MemoryFiles): Rem
 }
 
 function readTools({ name, origin, file }: ConfiguredServer, tools: readonly unknown[]): (NamelessTool | string)[] {
-  return tools.map((tool) => readTool(name, tool, origin === 'project' ? file : null));
+  const project = origin === 'project' ? file : null;
+  return tools.map((tool) => {
+    const read = readTool(name, tool);
+    return typeof read === 'string' ? read : { ...read, project };
+  });
 }
 
 /** Servers of two projects may have the same name. */

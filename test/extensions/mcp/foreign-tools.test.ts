@@ -5,7 +5,7 @@ import { checkedSchema, type NamelessTool, namedTools, readTool } from '../../..
 function tool(server: string, name: string): NamelessTool {
   const read = readTool(server, { name, inputSchema: { type: 'object' } });
   if (typeof read === 'string') throw new Error(read);
-  return read;
+  return { ...read, project: null };
 }
 
 test('names fit every provider, and twins are told apart whatever their order', () => {
