@@ -1,4 +1,5 @@
-import { type Event, knownEvent, type UsageData } from '../core/event.js';
+import { attachmentsOf, type Event, knownEvent, type UsageData } from '../core/event.js';
+import { pictureTokens } from '../core/pictures.js';
 import { type ModelRef, project } from '../core/projection.js';
 import type { Fault, Price, Rates } from '../core/provider.js';
 import { utf8Bytes } from '../core/text.js';
@@ -168,7 +169,11 @@ function reportedBy(raw: Event | undefined): UsageData | null {
 function addedBytes({ kind, content, data }: Event): number {
   return kind === 'tool_started' || kind === 'usage'
     ? 0
-    : utf8Bytes(content ?? '') + (data === null ? 0 : utf8Bytes(JSON.stringify(data)));
+    : utf8Bytes(content ?? '') + (data === null ? 0 : utf8Bytes(JSON.stringify(data))) + attachedBytes(data);
+}
+
+function attachedBytes(data: unknown): number {
+  return attachmentsOf(data).reduce((sum, file) => sum + pictureTokens(file) * bytesPerToken, 0);
 }
 
 /** A quarter of the bytes of `value` as JSON. */

@@ -1,6 +1,7 @@
 import type { ChangeCapture } from '../core/file-changes.js';
 import type { Form, FormAnswer } from '../core/form.js';
 import type { Hooks } from '../core/hooks.js';
+import type { Attachments } from '../core/pictures.js';
 import type { Approver, Policy, Rule } from '../core/policy.js';
 import type { ModelRef } from '../core/projection.js';
 import type { Fault, Provider } from '../core/provider.js';
@@ -83,6 +84,8 @@ export interface DispatchDeps {
   readonly host: HostDeps;
   /** Absent: nothing is hidden. */
   readonly secrets?: SecretGuard;
+  /** Absent: messages and results are texts. */
+  readonly attachments?: Attachments;
   /** Has the model's provider search the web. Never rejects. */
   readonly searchWeb?: CallSession['searchWeb'];
 }

@@ -1,6 +1,7 @@
 import { clampText, isError } from '../core/envelope.js';
 import type { ToolCallData } from '../core/event.js';
 import type { Expand, Expansion, TurnEnd } from '../core/session-port.js';
+import { recordUser } from './attached-files.js';
 import type { TurnDeps } from './dependencies.js';
 import { dispatch, type Dispatched } from './dispatch.js';
 import { answer, uniqueId } from './turn.js';
@@ -23,7 +24,7 @@ export async function recordMessage(
   const expansion = text.startsWith('/') ? ((await expand?.(text)) ?? null) : null;
   if (typeof expansion === 'string') return unsent(expansion);
   if (expansion === null) {
-    await d.record.append({ kind: 'user', content: text, data: null });
+    await recordUser(d, { content: text, typed: text });
     return null;
   }
   const outputs: string[] = [];
@@ -33,7 +34,8 @@ export async function recordMessage(
     if (!done.ok) return unsent(`/${expansion.command.name} was not sent: ${done.problem}`, done.denied ? 1 : 0);
     outputs.push(done.output);
   }
-  await d.record.append({ kind: 'user', content: expansion.text(outputs), data: { command: expansion.command } });
+  const data = { command: expansion.command };
+  await recordUser(d, { content: expansion.text(outputs), typed: text, data });
   return null;
 }
 

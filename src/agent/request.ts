@@ -2,6 +2,7 @@ import { type AssistantData, type Event, knownEvent, type Stop, type Usage, type
 import type { Json } from '../core/json.js';
 import { type Conversation, type Message, type ModelRef, project } from '../core/projection.js';
 import type { Fault, ModelChunk, ReceivedCall, SearchAnswer, SearchRequest } from '../core/provider.js';
+import { withdrawRefused, withFiles } from './attached-files.js';
 import { allowanceOf, budgetOf, cutFault, spendingWarning, spentUsd } from './budget.js';
 import type { TurnDeps } from './dependencies.js';
 
@@ -35,7 +36,7 @@ interface Draft {
 export async function request(d: TurnDeps, toolChoice: 'auto' | 'none', signal: AbortSignal): Promise<Reply> {
   const { ref } = d.model();
   const responseId = `r${(d.record.events().at(-1)?.seq ?? 0) + 1}`;
-  const draft = await listen(d, d.record.conversation(), toolChoice, signal);
+  const draft = await answerTo(d, toolChoice, signal);
   const stop: Stop = signal.aborted || draft.fault ? 'interrupted' : draft.stop;
   const calls = stop === 'interrupted' ? [] : draft.calls;
   await recordUsage(d, ref, responseId, draft);
@@ -45,6 +46,16 @@ export async function request(d: TurnDeps, toolChoice: 'auto' | 'none', signal: 
   const fault = draft.fault ?? (stop === 'length' && calls.length === 0 ? cutOff(d, draft) : null);
   warnOfManyCalls(d, calls);
   return { responseId, text: draft.text, calls, stop, ...(fault ? { fault } : {}) };
+}
+
+/** Asks again where the model refused a file, without it: first without those that are new, then without any. */
+async function answerTo(d: TurnDeps, toolChoice: 'auto' | 'none', signal: AbortSignal): Promise<Draft> {
+  let draft = await listen(d, d.record.conversation(), toolChoice, signal);
+  for (let again = 0; again < 2 && draft.fault && !signal.aborted; again++) {
+    if (!(await withdrawRefused(d, draft.fault))) break;
+    draft = await listen(d, d.record.conversation(), toolChoice, signal);
+  }
+  return draft;
 }
 
 function assistantData(
@@ -143,7 +154,7 @@ async function listen(
 ): Promise<Draft> {
   const { provider, ref } = d.model();
   const draft = newDraft();
-  const { sent, isShort } = withinBudget(d, conversation);
+  const { sent, isShort } = withinBudget(d, await withFiles(d, conversation));
   d.emit({ type: 'request_started' });
   for await (const chunk of provider.stream({
     conversation: sent,

@@ -27,7 +27,10 @@ export interface RecordOptions {
   readonly notes?: readonly string[];
 }
 
-export interface SessionOptions extends Pick<TurnDeps, 'tools' | 'models' | 'limits' | 'host' | 'secrets'> {
+export interface SessionOptions extends Pick<
+  TurnDeps,
+  'tools' | 'models' | 'limits' | 'host' | 'secrets' | 'attachments'
+> {
   readonly record: RecordOptions;
   readonly model: { readonly provider: Provider; readonly ref: ModelRef };
   /** Opens the provider of another model. */
@@ -300,13 +303,14 @@ class LiveSession implements Session {
   }
 
   #deps(): TurnDeps {
-    const { tools, models, limits, host, secrets } = this.#options;
+    const { tools, models, limits, host, secrets, attachments } = this.#options;
     return {
       tools,
       models,
       limits,
       host,
       ...(secrets ? { secrets } : {}),
+      ...(attachments ? { attachments } : {}),
       cwd: this.cwd,
       record: this.record,
       emit: (event) => {

@@ -1,9 +1,10 @@
 import { type Envelope, errorEnvelope, type ErrorEnvelope, isError } from '../core/envelope.js';
-import type { ToolCallData } from '../core/event.js';
+import type { ToolCallData, ToolResultData } from '../core/event.js';
 import type { Fault } from '../core/provider.js';
 import type { TurnEnd } from '../core/session-port.js';
 import { firstLine } from '../core/text.js';
 import type { Binding } from '../core/tool.js';
+import { keepAttached, recordUser } from './attached-files.js';
 import { allowanceOf, tokensOf } from './budget.js';
 import { compact, windowIsFull } from './compaction.js';
 import { dispatch, type Dispatched, type PreparedCall } from './dispatch.js';
@@ -64,7 +65,7 @@ async function deliver(d: TurnDeps, signal: AbortSignal): Promise<void> {
 async function steer(d: TurnDeps, text: string, signal: AbortSignal): Promise<void> {
   const held = await askAboutPrompt(d, text, false, signal);
   if (held) d.emit({ type: 'notice', level: 'warn', code: 'hook', message: held.message });
-  else await d.record.append({ kind: 'user', content: text, data: null });
+  else await recordUser(d, { content: text, typed: text });
 }
 
 /** Runs the calls of a response, or counts one without any that the provider wants to go on with. */
@@ -257,10 +258,9 @@ function withLimit(d: TurnDeps, done: Dispatched, count: Count): Dispatched {
 
 /** Records the result of a call. */
 export async function answer(d: TurnDeps, call: ToolCallData, done: Dispatched): Promise<void> {
-  const {
-    outcome: { envelope, summary: content, files, diff },
-    captured,
-  } = done;
+  const { captured } = done;
+  const { outcome, kept } = await keepAttached(d.attachments, done.outcome);
+  const { envelope, summary: content, files, diff } = outcome;
   d.host.log({
     at: 'call',
     message: 'a call ended',
@@ -281,12 +281,19 @@ export async function answer(d: TurnDeps, call: ToolCallData, done: Dispatched):
         duration_ms: done.durationMs,
         ...(files && files.length > 0 ? { files } : {}),
         ...(diff ? { diff } : {}),
-        ...(captured && captured.changes.length > 0 ? { changes: captured.changes } : {}),
-        ...(captured?.unwatched === undefined ? {} : { unwatched: captured.unwatched }),
+        ...captureData(captured),
+        ...(kept && kept.attachments.length > 0 ? { attachments: kept.attachments } : {}),
       },
     },
-    captured?.blobs,
+    [...(captured?.blobs ?? []), ...(kept?.blobs ?? [])],
   );
+}
+
+function captureData(captured: Dispatched['captured']): Pick<ToolResultData, 'changes' | 'unwatched'> {
+  return {
+    ...(captured && captured.changes.length > 0 ? { changes: captured.changes } : {}),
+    ...(captured?.unwatched === undefined ? {} : { unwatched: captured.unwatched }),
+  };
 }
 
 /** What one turn remembers of its requests. `overflowed`: the conversation was compacted after an overflow, which

@@ -6,6 +6,7 @@ import type { RootOptions } from './options.js';
 import { outputIsTerminal, printError } from './print.js';
 import { assemble, openRun } from './session/assemble.js';
 import { eventNumber, type SessionChoice } from './session/find-session.js';
+import { promptWithImages } from './session/open-pictures.js';
 import { readSettings } from './settings.js';
 
 const formats: readonly string[] = ['text', 'json', 'stream-json'] satisfies readonly OutputFormat[];
@@ -46,7 +47,7 @@ async function runOneTurn(words: readonly string[], options: RootOptions, format
     try {
       return await runHeadless({
         session: chat.session,
-        prompt,
+        prompt: await promptWithImages(run.toolbox.pictures, options.image ?? [], prompt),
         format,
         verbose: options.verbose === true,
         notices: [...run.notices, ...chat.notices],

@@ -118,6 +118,12 @@ export const rootOptions = {
     global: true,
   },
   noHooks: { group: 'Tools and what they may do:', flags: '--no-hooks', about: 'run none of your hooks' },
+  image: {
+    group: 'Session:',
+    flags: '--image <file>',
+    about: 'a picture or PDF for the first message; repeatable',
+    repeats: true,
+  },
   print: {
     group: 'Headless:',
     flags: '-p, --print',
@@ -155,7 +161,7 @@ type Value<Flags extends string> = Flags extends `${string} <${string}>`
   : Flags extends `${string} [${string}]`
     ? string | true
     : boolean;
-type Plain = Exclude<keyof Table, 'tools' | 'noTools' | 'noHooks' | 'outputFormat' | 'set'>;
+type Plain = Exclude<keyof Table, 'tools' | 'noTools' | 'noHooks' | 'outputFormat' | 'image' | 'set'>;
 
 /** The options as commander gives them. Values are checked where they become configuration. */
 export type RootOptions = { readonly [Name in Plain]?: Value<Table[Name]['flags']> } & {
@@ -164,6 +170,7 @@ export type RootOptions = { readonly [Name in Plain]?: Value<Table[Name]['flags'
   /** false: `--no-hooks`. */
   readonly hooks?: boolean;
   readonly outputFormat: string;
+  readonly image?: readonly string[];
   readonly set: readonly string[];
 };
 

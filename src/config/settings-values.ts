@@ -161,6 +161,7 @@ export interface ModelValues {
   readonly cache_write_usd?: number;
   readonly web_search_usd?: number;
   readonly efforts?: readonly string[];
+  readonly vision?: boolean;
   readonly long_prompt?: {
     readonly above_tokens: number;
     readonly input_usd: number;

@@ -31,10 +31,29 @@ export interface RequestSettings {
 }
 
 /** `note`: the person did not type this; the program tells the model what has changed around it. `command`: the person
- * typed a command, and this is the text that it stands for. */
+ * typed a command, and this is the text that it stands for. `withdrawn`: files that the model refused. */
 interface UserData {
   readonly note?: true;
   readonly command?: CommandData;
+  readonly attachments?: readonly AttachmentData[];
+  readonly withdrawn?: {
+    readonly provider: string;
+    readonly model: string;
+    readonly sha256: readonly string[];
+  };
+}
+
+/** A picture or document that came with a message or a result. Its bytes are in the store. */
+export interface AttachmentData {
+  readonly sha256: string;
+  /** By its bytes where it is a picture or a PDF. */
+  readonly media_type: string;
+  /** Pixels, upright. Absent where it is no picture. */
+  readonly width?: number;
+  readonly height?: number;
+  /** As stored. */
+  readonly bytes: number;
+  readonly name: string;
 }
 
 /** A command that the person typed, and the SHA-256 (hex) of the file that says what it stands for. */
@@ -129,6 +148,7 @@ export interface ToolResultData {
   readonly changes?: readonly ChangeData[];
   /** Why there may be changes that are not listed. */
   readonly unwatched?: string;
+  readonly attachments?: readonly AttachmentData[];
   /** True where the program ended before there was a result, and this one was added when the session was resumed. */
   readonly synthetic?: true;
 }
@@ -296,6 +316,21 @@ export function knownEvent(event: Event): KnownEvent | null {
   if (keys.length > 0 && !isRecord(event.data)) return null;
   const data = event.data as Readonly<Record<string, unknown>>;
   return keys.every((key) => data[key] !== undefined) ? (event as KnownEvent) : null;
+}
+
+/** The attachments of an event's data. */
+export function attachmentsOf(data: unknown): readonly AttachmentData[] {
+  const list = isRecord(data) ? data.attachments : null;
+  return Array.isArray(list) ? (list as readonly unknown[]).filter(isAttachment) : [];
+}
+
+function isAttachment(value: unknown): value is AttachmentData {
+  return (
+    isRecord(value) &&
+    typeof value.sha256 === 'string' &&
+    typeof value.media_type === 'string' &&
+    typeof value.name === 'string'
+  );
 }
 
 /** Returns what the person typed for a message; null for one that the program wrote. */

@@ -1,6 +1,8 @@
 import { errorEnvelope } from './envelope.js';
 import {
   type AssistantData,
+  type AttachmentData,
+  attachmentsOf,
   type CompactionData,
   createTimeline,
   type Event,
@@ -23,12 +25,22 @@ export interface Conversation {
   readonly messages: readonly Message[];
 }
 
+/** A file in a request. */
+export interface SentFile {
+  readonly mediaType: string;
+  readonly name: string;
+  readonly base64: string;
+}
+
 export type Message = UserMessage | AssistantMessage;
 
 export interface UserMessage {
   readonly role: 'user';
   readonly seq: number;
   readonly content: string;
+  readonly attachments?: readonly AttachmentData[];
+  /** The attachments that a request carries. */
+  readonly files?: readonly SentFile[];
 }
 
 /** One response of a model: its text, its calls in order, each with its result. */
@@ -51,6 +63,9 @@ export interface AnsweredCall {
     /** The envelope as JSON text, cut to `model_output_size`. */
     readonly output: string;
     readonly success: boolean;
+    readonly attachments?: readonly AttachmentData[];
+    /** The attachments that a request carries. */
+    readonly files?: readonly SentFile[];
   };
 }
 
@@ -155,7 +170,7 @@ class Fold implements Projection {
       case 'undo':
       case 'redo':
       case 'restore':
-        this.#items.push({ role: 'user', seq: event.seq, content: event.content });
+        this.#items.push({ role: 'user', seq: event.seq, content: event.content, ...attached(event.data) });
         break;
       case 'assistant':
         this.#assistant(event.seq, event.content, event.data);
@@ -310,8 +325,14 @@ function answered(slot: Slot, reader: string | null, maxBytes: number): Answered
       result: {
         output: modelOutput({ result: result.data, seq: result.seq, args, reader }, maxBytes),
         success: result.data.success,
+        ...attached(result.data),
       },
     };
   const envelope = started ? interruptedRunning : interruptedBefore;
   return { id: wireId, name, arguments: args, result: { output: JSON.stringify(envelope), success: false } };
+}
+
+function attached(data: unknown): { readonly attachments?: readonly AttachmentData[] } {
+  const attachments = attachmentsOf(data);
+  return attachments.length === 0 ? {} : { attachments };
 }

@@ -140,6 +140,15 @@ export interface ArgumentProblem {
 /** Arguments that have passed the tool's schema. `defineTool` gives them its type. */
 export type ToolArgs = Readonly<Record<string, unknown>>;
 
+/** A picture or document as it came: from a path, the clipboard, a tool, a server. */
+export interface FoundFile {
+  /** For the reader: `shot.png`. */
+  readonly name: string;
+  readonly bytes: Uint8Array;
+  /** What its source says it is. Pictures and PDFs are recognised by their bytes alone. */
+  readonly mediaType?: string;
+}
+
 export interface ToolOutcome {
   readonly envelope: Envelope;
   /** One line: `3 files found`; the content of the `tool_result` event. */
@@ -150,6 +159,8 @@ export interface ToolOutcome {
   readonly diff?: string;
   /** Bytes before and after, for undo; `before` is null for a file that is new. */
   readonly changes?: readonly FileChange[];
+  /** Pictures and documents that the model is to see, and others that are stored with the result. */
+  readonly attachments?: readonly FoundFile[];
 }
 
 /** Contents of a link are its target. `null`: there was no file. */

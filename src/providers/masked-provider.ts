@@ -7,11 +7,11 @@ import type { SecretGuard } from '../core/secrets/guard.js';
 export function maskProvider(provider: Provider, guard: SecretGuard): Provider {
   const sent = new WeakMap<Message, Message>();
   const hidden = (message: Message): Message => {
-    const known = sent.get(message) ?? guard.deep(message);
+    const known = sent.get(message) ?? masked(message, guard);
     sent.set(message, known);
     return known;
   };
-  const masked = ({ conversation, ...request }: ModelRequest): ModelRequest => ({
+  const hiddenIn = ({ conversation, ...request }: ModelRequest): ModelRequest => ({
     ...request,
     conversation: {
       ...conversation,
@@ -24,7 +24,7 @@ export function maskProvider(provider: Provider, guard: SecretGuard): Provider {
     async *stream(request) {
       const streams = { text: guard.stream(), reasoning: guard.stream() };
       let speaking: 'text' | 'reasoning' = 'text';
-      for await (const chunk of provider.stream(masked(request))) {
+      for await (const chunk of provider.stream(hiddenIn(request))) {
         if (chunk.type === 'retry') streams[speaking].skip();
         else if (chunk.type !== speaking) {
           const rest = streams[speaking].end();
@@ -42,6 +42,24 @@ export function maskProvider(provider: Provider, guard: SecretGuard): Provider {
         const { answer, ...spent } = await search({ ...request, query: guard.text(request.query) }, ref);
         return { answer: guard.deep(answer), ...spent };
       },
+    }),
+  };
+}
+
+/** Files go as they are: their bytes are no text. */
+function masked(message: Message, guard: SecretGuard): Message {
+  if (message.role === 'user') {
+    const { files, ...text } = message;
+    return files === undefined ? guard.deep(message) : { ...guard.deep(text), files };
+  }
+  if (message.calls.every(({ result }) => result.files === undefined)) return guard.deep(message);
+  const calls = message.calls.map(({ result: { files: _files, ...result }, ...call }) => ({ ...call, result }));
+  const text = guard.deep({ ...message, calls });
+  return {
+    ...text,
+    calls: text.calls.map((call, index) => {
+      const files = message.calls[index]?.result.files;
+      return files === undefined ? call : { ...call, result: { ...call.result, files } };
     }),
   };
 }

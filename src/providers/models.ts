@@ -13,6 +13,8 @@ export interface ModelFacts {
   /** USD of one web search that the provider makes. */
   readonly webSearchUsd: number | null;
   readonly efforts: readonly string[] | null;
+  /** It takes pictures. */
+  readonly vision: boolean | null;
   readonly retired: boolean;
 }
 
@@ -83,6 +85,7 @@ function factsOf(entry: ModelEntry): ModelFacts {
     price: priceOf(entry),
     webSearchUsd: entry.web_search_usd ?? null,
     efforts: entry.efforts ?? null,
+    vision: entry.vision ?? null,
     retired: entry.retired === true,
   };
 }

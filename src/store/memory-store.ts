@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { type Event, knownEvent, typedText } from '../core/event.js';
+import { attachmentsOf, type Event, knownEvent, typedText } from '../core/event.js';
 import type { QueuedMessage } from '../core/session-port.js';
 import { isRecord } from '../core/json.js';
 import type {
@@ -241,7 +241,12 @@ function summary({ row, events }: StoredSession): SessionSummary {
 /** Removes contents that no event refers to any more. */
 function dropUnreferred(contents: Map<string, Uint8Array>, sessions: Iterable<StoredSession>): void {
   const referred = new Set(
-    [...sessions].flatMap(({ events }) => events.flatMap((event) => listIn(event, 'changes').flatMap(hashesOf))),
+    [...sessions].flatMap(({ events }) =>
+      events.flatMap((event) => [
+        ...listIn(event, 'changes').flatMap(hashesOf),
+        ...attachmentsOf(event.data).map(({ sha256 }) => sha256),
+      ]),
+    ),
   );
   for (const sha256 of contents.keys()) if (!referred.has(sha256)) contents.delete(sha256);
 }

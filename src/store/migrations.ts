@@ -299,6 +299,24 @@ interface Migration {
   readonly after?: (db: Database) => void;
 }
 
+/** Adds which session's messages and results refer to which pictures and documents, as there is for changed files. A
+ * session with an older event of that kind has none: nothing wrote such events before. */
+const attachmentSchema = `
+CREATE TRIGGER attachment_refs_made AFTER INSERT ON events
+  WHEN new.kind IN ('user', 'tool_result') AND instr(new.data_json, '"attachments"') > 0
+      AND json_type(new.data_json, '$.attachments') = 'array' BEGIN
+  INSERT OR IGNORE INTO blob_refs SELECT new.session_id, json_extract(value, '$.sha256')
+      FROM json_each(new.data_json, '$.attachments') WHERE json_type(value, '$.sha256') = 'text';
+END;
+CREATE VIEW v_attachments AS
+SELECT e.session_id, e.seq, e.created_at, e.kind, json_extract(a.value, '$.name') AS name,
+  json_extract(a.value, '$.media_type') AS media_type, json_extract(a.value, '$.width') AS width,
+  json_extract(a.value, '$.height') AS height, json_extract(a.value, '$.bytes') AS bytes,
+  json_extract(a.value, '$.sha256') AS sha256
+FROM events e, json_each(e.data_json, '$.attachments') a
+WHERE e.kind IN ('user', 'tool_result') AND instr(e.data_json, '"attachments"') > 0
+  AND json_type(e.data_json, '$.attachments') = 'array';`;
+
 /** Numbered from 1 and append-only: the meaning of a released entry never changes. `PRAGMA user_version` is the number
  * of the last one applied. `sessions` and `events` are a public format (contracts 2). */
 const migrations: readonly Migration[] = [
@@ -327,6 +345,7 @@ const migrations: readonly Migration[] = [
   { sql: 'ALTER TABLE sessions ADD COLUMN api TEXT; ALTER TABLE sessions ADD COLUMN base_url TEXT;' },
   /** JSON `[{"from", "to", "last_seq"}]`: the moves of the session's directory; null when there are none. */
   { sql: 'ALTER TABLE sessions ADD COLUMN moves TEXT;' },
+  { sql: attachmentSchema },
 ];
 
 /** The schema this program writes. */

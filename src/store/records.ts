@@ -165,8 +165,9 @@ function replaceTexts(
     sql(
       `DELETE FROM blob_refs WHERE session_id = ? AND sha256 NOT IN (
          SELECT sha256 FROM v_files WHERE session_id = ? AND what <> 'seen' AND sha256 IS NOT NULL
-         UNION SELECT sha256_before FROM v_files WHERE session_id = ? AND sha256_before IS NOT NULL)`,
-    ).run(row.session_id, row.session_id, row.session_id);
+         UNION SELECT sha256_before FROM v_files WHERE session_id = ? AND sha256_before IS NOT NULL
+         UNION SELECT sha256 FROM v_attachments WHERE session_id = ? AND sha256 IS NOT NULL)`,
+    ).run(row.session_id, row.session_id, row.session_id, row.session_id);
   }
   return rows.length;
 }

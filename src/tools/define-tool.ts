@@ -129,7 +129,7 @@ export function outOfBounds(args: ToolArgs, bounds: Bounds): ArgumentProblem | n
 }
 
 /** What a call leaves besides its envelope. */
-export type Effects = Pick<ToolOutcome, 'files' | 'diff' | 'changes'>;
+export type Effects = Pick<ToolOutcome, 'files' | 'diff' | 'changes' | 'attachments'>;
 
 export function succeeded(summary: string, envelope: OutputEnvelope, effects: Effects = {}): ToolOutcome {
   return { envelope, summary, ...effects };

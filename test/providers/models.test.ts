@@ -25,6 +25,7 @@ test("the user's own table wins, field by field", () => {
     price: { input: 1, output: 14, cacheRead: 0.175 },
     webSearchUsd: 0.01,
     efforts: ['none', 'low', 'medium', 'high', 'xhigh'],
+    vision: true,
     retired: false,
   });
   expect(findModel('lmstudio', 'house', own)).toEqual({
@@ -33,6 +34,7 @@ test("the user's own table wins, field by field", () => {
     price: { input: 2, output: 3 },
     webSearchUsd: null,
     efforts: null,
+    vision: null,
     retired: false,
   });
 });

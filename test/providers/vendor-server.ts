@@ -30,6 +30,8 @@ export interface VendorHabits {
   /** Its template lets user and assistant take turns, results and calls aside (Mistral). */
   readonly alternates?: boolean;
   readonly refusedFields?: readonly string[];
+  /** Takes no picture. */
+  readonly refusesImages?: boolean;
   /** What it says instead of what is wrong. */
   readonly refusal?: string;
 }
@@ -108,6 +110,9 @@ function judge(body: Fields, habits: VendorHabits): readonly string[] {
     ...(schema === null ? [] : [schema]),
     ...(rules[habits.api]?.(body) ?? []),
     ...(habits.alternates === true ? mistralTurns(messages) : []),
+    ...(habits.refusesImages === true && /"image(?:_url)?"/.test(JSON.stringify(body))
+      ? ['messages.0.content.0.image.source.base64.data: Could not process image']
+      : []),
     ...(loneSurrogates(body) > 0 ? ['a lone surrogate'] : []),
     ...silent.map(() => 'reasoning_content is missing in an assistant message'),
     ...ids.filter((id) => !/:"[a-zA-Z0-9]{9}"$/.test(id)).map((id) => `${id} is not nine letters and digits`),

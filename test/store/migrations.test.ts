@@ -27,6 +27,8 @@ UPDATE search_state SET indexed_to = (SELECT max(id) FROM events);
 ALTER TABLE sessions DROP COLUMN api;
 ALTER TABLE sessions DROP COLUMN base_url;
 ALTER TABLE sessions DROP COLUMN moves;
+DROP TRIGGER attachment_refs_made;
+DROP VIEW v_attachments;
 PRAGMA user_version = 5;`;
 
 const usage = {

@@ -255,6 +255,33 @@ describe.each(stores)('the record of the %s store', (name, open) => {
     await store.close();
   });
 
+  test('a picture goes with the last message or result that has it: redacted, or removed with its session', async () => {
+    const { store, records } = await open();
+    const pictures = ['one', 'two'].map((text) => {
+      const bytes = Buffer.from(text);
+      return { bytes, sha256: createHash('sha256').update(bytes).digest('hex') };
+    });
+    const [one, two] = pictures.map(({ sha256, bytes }) => ({
+      attachments: [{ sha256, media_type: 'image/png', width: 1, height: 1, bytes: bytes.length, name: 'a.png' }],
+    }));
+    const left = async () => await Promise.all(pictures.map(async ({ sha256 }) => (await store.blob(sha256)) !== null));
+    const row = sessionRow();
+    await store.createSession(row);
+    await store.append(row.id, event(1, { kind: 'user', data: one }), pictures.slice(0, 1));
+    await store.append(row.id, event(2, { kind: 'tool_result', data: two }), pictures.slice(1));
+    await store.append(row.id, event(3, { kind: 'tool_result', data: one }));
+    await store.fork(row.id, sessionRow({ id: 'fork' }));
+    expect(await records.redact(row.id, 1, { content: '', data: null })).toBe(2);
+    expect(await left()).toEqual([true, true]);
+    expect(await records.redact(row.id, 3, { content: '', data: null })).toBe(2);
+    expect(await left()).toEqual([false, true]);
+    await store.remove(row.id);
+    expect(await left()).toEqual([false, true]);
+    await store.remove('fork');
+    expect(await left()).toEqual([false, false]);
+    await store.close();
+  });
+
   test('the last events come without those before them', async () => {
     const { store } = await open();
     const events = Array.from({ length: 9 }, (_, index) => event(index + 1, { data: { n: index } }));

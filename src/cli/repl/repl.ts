@@ -22,6 +22,7 @@ import { openRun, type Run } from '../session/assemble.js';
 import { toolsEvent } from '../session/context-files.js';
 import { eventNumber, projectOf } from '../session/find-session.js';
 import { openCommands, type OwnCommand } from '../session/open-commands.js';
+import { promptWithImages } from '../session/open-pictures.js';
 import { choseOffline, resolveModel } from '../session/open-model.js';
 import type { Toolbox } from '../session/open-tools.js';
 import { asideNotices } from '../project-files.js';
@@ -54,7 +55,8 @@ export async function runRepl(
       ...eventNumber(options.at),
     });
     try {
-      exitCode = await converse(run, sessions, words.join(' ').trim(), { early, typed });
+      const prompt = await promptWithImages(run.toolbox.pictures, options.image ?? [], words.join(' ').trim());
+      exitCode = await converse(run, sessions, prompt, { early, typed });
       left = run.ends !== null && sessions.current().session.events().length > 0 ? sessions.current().session.id : null;
     } finally {
       await sessions.close();

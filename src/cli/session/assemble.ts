@@ -33,6 +33,7 @@ import { offerSkills, openCommands } from './open-commands.js';
 import { serverNotes } from './open-mcp.js';
 import { type OpenedModel, openModel, choiceOf } from './open-model.js';
 import { type OpenedHooks, openHooks, sourceOf } from './open-hooks.js';
+import { openPictures, type Pictures } from './open-pictures.js';
 import { openPolicy, type SwitchablePolicy } from './open-policy.js';
 import { openSandbox, openToolbox, type Toolbox } from './open-tools.js';
 import { configuredModel, type ModelChoice } from './provider-settings.js';
@@ -49,8 +50,8 @@ export interface Run {
   readonly notes: () => Promise<Notes>;
   /** Null: no session outlives this process. */
   readonly ends: SessionEnds | null;
-  /** With the hooks of the user; null: there are none. */
-  readonly toolbox: Toolbox & { readonly hooks: OpenedHooks | null };
+  /** With the hooks of the user (null: there are none), and the pictures that messages and results bring. */
+  readonly toolbox: Toolbox & { readonly hooks: OpenedHooks | null; readonly pictures: Pictures };
   readonly policy: SwitchablePolicy;
   readonly spend: SpendLimit;
   /** The notices so far. */
@@ -81,7 +82,7 @@ export async function openRun(settings: Settings, options: RootOptions): Promise
     tasks,
     notes,
     ends,
-    toolbox: { ...toolbox, hooks },
+    toolbox: { ...toolbox, hooks, pictures: openPictures(settings) },
     policy,
     spend: createSpendLimit(settings.config),
     get notices() {
@@ -149,6 +150,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     limits: { ...settings.config.limits, ...(run.turnCalls ? { turnCalls: run.turnCalls } : {}) },
     interactive,
     expand: openCommands(settings).expand,
+    attachments: run.toolbox.pictures.attachments,
     grants: choice.mission?.grants ?? [],
     secrets,
     host: sessionHost(settings.log),

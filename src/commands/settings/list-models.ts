@@ -33,6 +33,7 @@ const unknownModel: ModelFacts = {
   price: null,
   webSearchUsd: null,
   efforts: null,
+  vision: null,
   retired: false,
 };
 

@@ -1,6 +1,6 @@
 import type { Stop, ToolSpec } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
-import type { AssistantMessage, Conversation, Message, UserMessage } from '../../core/projection.js';
+import type { AssistantMessage, Conversation, Message, SentFile, UserMessage } from '../../core/projection.js';
 import type { Fault, ModelChunk, ModelRequest, ReceivedCall } from '../../core/provider.js';
 import type { Endpoint } from '../catalog.js';
 import { type Quirks, usesText } from '../quirks.js';
@@ -193,6 +193,7 @@ export function createTextPrompt(): TextPrompt {
         .map(({ content }) => content)
         .filter((content) => content.trim() !== '')
         .join('\n\n'),
+      ...carried(parts.flatMap(({ files = [] }) => files)),
     };
     merged.set(first, { parts, message });
     return message;
@@ -265,8 +266,17 @@ function writeOut(message: AssistantMessage): readonly Message[] {
   );
   return [
     { ...withoutPlaces(message), text, calls: [] },
-    { role: 'user', seq: message.seq, content: results.join('\n\n') },
+    {
+      role: 'user',
+      seq: message.seq,
+      content: results.join('\n\n'),
+      ...carried(message.calls.flatMap(({ result }) => result.files ?? [])),
+    },
   ];
+}
+
+function carried(files: readonly SentFile[]): Pick<UserMessage, 'files'> {
+  return files.length === 0 ? {} : { files };
 }
 
 /** Returns the message without reasoning that belongs to places in its text, because the text changes here. */

@@ -1,5 +1,6 @@
 import type {
   ChatCompletionAssistantMessageParam,
+  ChatCompletionContentPartImage,
   ChatCompletionContentPartText,
   ChatCompletionCreateParamsStreaming,
   ChatCompletionFunctionTool,
@@ -10,7 +11,7 @@ import type {
 } from 'openai/resources/chat/completions';
 import type { ToolSpec } from '../../core/event.js';
 import { isRecord, type Json, type JsonObject } from '../../core/json.js';
-import type { AssistantMessage, Conversation, Message } from '../../core/projection.js';
+import type { AssistantMessage, Conversation, Message, SentFile } from '../../core/projection.js';
 import { wellFormed } from '../../core/text.js';
 import { type EffortLevel, planEffort, type Quirks } from '../quirks.js';
 import {
@@ -19,6 +20,7 @@ import {
   type Body,
   bodyParts,
   callId,
+  filesOfResults,
   type Fillers,
   type Item,
   item,
@@ -53,7 +55,8 @@ interface EffortFields {
 }
 
 type Content = string | (ChatCompletionContentPartText & CacheMark)[];
-type UserItem = ChatCompletionUserMessageParam & { content: Content };
+type UserContent = string | ((ChatCompletionContentPartText | ChatCompletionContentPartImage) & CacheMark)[];
+type UserItem = ChatCompletionUserMessageParam & { content: UserContent };
 type ToolItem = ChatCompletionToolMessageParam & { content: Content };
 type SystemItem = ChatCompletionSystemMessageParam & { content: Content };
 type AssistantItem = ChatCompletionAssistantMessageParam & ReasoningFields;
@@ -117,7 +120,7 @@ function fillers({ quirks, model }: WireOptions, inParts: boolean): Fillers<Assi
 }
 
 /** Joins two contents: parts stay parts, and a blank line separates two texts. */
-function joined(first: Content, second: Content): Content {
+function joined(first: UserContent, second: UserContent): UserContent {
   if (typeof first === 'string' && typeof second === 'string') return `${first}\n\n${second}`;
   return [first, second].flatMap((content) =>
     typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content,
@@ -143,10 +146,10 @@ function withSystem(system: string, items: readonly Item<ChatItem>[], inParts: b
 /** Returns the message with a mark on its last part. */
 function markLast(message: ChatItem): ChatItem {
   if (message.role === 'assistant' || typeof message.content === 'string') return message;
-  const content = message.content.map((part, index, all) =>
-    index === all.length - 1 ? { ...part, cache_control: { type: 'ephemeral' as const } } : part,
-  );
-  return { ...message, content };
+  const mark = { cache_control: { type: 'ephemeral' as const } };
+  const [last, ...before] = message.content.toReversed();
+  if (last === undefined) return message;
+  return { ...message, content: [...before.toReversed(), { ...last, ...mark }] } as ChatItem;
 }
 
 function effortFields(
@@ -182,9 +185,20 @@ function userItem(text: string, inParts: boolean): UserItem {
   return { role: 'user', content: content(text, inParts) } satisfies ChatCompletionUserMessageParam;
 }
 
+/** The pictures of results go into a message of the user after all of them: here a result takes text alone. */
+function withPictures(text: string, files: readonly SentFile[], inParts: boolean): UserItem {
+  const images = files.map(({ mediaType, base64 }) => ({
+    type: 'image_url' as const,
+    image_url: { url: `data:${mediaType};base64,${base64}`, detail: 'auto' as const },
+  }));
+  if (images.length === 0) return userItem(text, inParts);
+  return { role: 'user', content: [{ type: 'text', text: wellFormed(text) }, ...images] };
+}
+
 function serialise(message: Message, options: WireOptions, inParts: boolean): ChatPieces {
   if (message.role === 'user') {
-    const user = message.content.trim() === '' ? null : item(userItem(message.content, inParts));
+    const { content: text, files = [] } = message;
+    const user = text.trim() === '' && files.length === 0 ? null : item(withPictures(text, files, inParts));
     return { assistant: [], results: [], user };
   }
   if (message.text === '' && message.calls.length === 0) return { assistant: [], results: [], user: null };
@@ -196,7 +210,9 @@ function serialise(message: Message, options: WireOptions, inParts: boolean): Ch
       content: content(result.output, inParts),
     } satisfies ToolItem),
   );
-  return { assistant: [item(assistantItem(message, options, ids))], results, user: null };
+  const files = message.calls.flatMap(({ result }) => result.files ?? []);
+  const user = files.length === 0 ? null : item(withPictures(filesOfResults(files), files, inParts));
+  return { assistant: [item(assistantItem(message, options, ids))], results, user };
 }
 
 /** Returns an id in Anthropic's form for its models behind a gateway, in Mistral's form where the preset asks for it,

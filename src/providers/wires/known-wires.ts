@@ -12,6 +12,7 @@ const table = {
     client: 'openai',
     auth: bearer,
     outputTokens: null,
+    readsPdf: false,
     request: async () => (await import('./chat-request.js')).chatRequest(),
     answer: async () => (await import('./chat-stream.js')).chatAnswer,
   },
@@ -21,6 +22,7 @@ const table = {
     client: 'openai',
     auth: bearer,
     outputTokens: null,
+    readsPdf: true,
     request: async () => (await import('./responses.js')).responsesRequest(),
     answer: async () => (await import('./responses.js')).responsesAnswer,
   },
@@ -30,6 +32,7 @@ const table = {
     client: 'anthropic',
     auth: (key) => ({ 'x-api-key': key }),
     outputTokens: messagesOutputTokens,
+    readsPdf: true,
     request: async () => (await import('./messages-request.js')).messagesRequest(messagesOutputTokens),
     answer: async () => (await import('./messages-stream.js')).messagesAnswer,
   },
@@ -44,6 +47,8 @@ export interface WireEntry {
   readonly auth: (key: string) => Readonly<Record<string, string>>;
   /** The output tokens that a request asks for where no setting limits them; null: it asks for none. */
   readonly outputTokens: number | null;
+  /** It has a place for PDFs. */
+  readonly readsPdf: boolean;
   /** What writes requests. */
   readonly request: () => Promise<Wire['requestParts']>;
   /** What reads answers and their usage. */

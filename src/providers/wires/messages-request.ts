@@ -1,5 +1,8 @@
 import type {
+  Base64ImageSource,
   CacheControlEphemeral,
+  DocumentBlockParam,
+  ImageBlockParam,
   MessageCreateParamsStreaming,
   MessageParam,
   TextBlockParam,
@@ -10,7 +13,7 @@ import type {
 } from '@anthropic-ai/sdk/resources/messages';
 import type { ToolSpec } from '../../core/event.js';
 import { isRecord, type Json, type JsonObject } from '../../core/json.js';
-import type { AnsweredCall, AssistantMessage, Conversation, Message } from '../../core/projection.js';
+import type { AnsweredCall, AssistantMessage, Conversation, Message, SentFile } from '../../core/projection.js';
 import { wellFormed } from '../../core/text.js';
 import { type EffortLevel, outputLimit, planEffort } from '../quirks.js';
 import {
@@ -39,8 +42,10 @@ interface OwnBlock {
   readonly [field: string]: Json;
 }
 type AssistantBlock = TextBlockParam | ToolUseBlockParam | OwnBlock;
-type UserBlock = TextBlockParam | ToolResultBlockParam;
-type MessagesPieces = Pieces<AssistantBlock, ToolResultBlockParam, TextBlockParam>;
+type FileBlock = ImageBlockParam | DocumentBlockParam;
+type UserBlock = TextBlockParam | ToolResultBlockParam | FileBlock;
+/** The files of a message stand before its text, with the results. */
+type MessagesPieces = Pieces<AssistantBlock, ToolResultBlockParam | FileBlock, TextBlockParam>;
 
 /** A block and whose message it goes into. */
 type Placed =
@@ -212,7 +217,7 @@ function isPaused(message: Message): boolean {
 function serialise(message: Message, options: WireOptions, goesOn: boolean): MessagesPieces {
   if (message.role === 'user') {
     const user = isBlank(message.content) ? null : item(textBlock(message.content));
-    return { assistant: [], results: [], user };
+    return { assistant: [], results: (message.files ?? []).map((file) => item(fileBlock(file))), user };
   }
   const results = message.calls.map((call) => item(resultBlock(call)));
   return { assistant: assistantBlocks(message, options, goesOn), results, user: null };
@@ -282,9 +287,28 @@ function resultBlock({ id, result }: AnsweredCall): ToolResultBlockParam {
   return {
     type: 'tool_result',
     tool_use_id: blockId(id),
-    content: wellFormed(result.output),
+    content: result.files
+      ? [{ type: 'text', text: wellFormed(result.output) }, ...result.files.map(fileBlock)]
+      : wellFormed(result.output),
     ...(result.success ? {} : { is_error: true }),
   };
+}
+
+function fileBlock({ mediaType, name, base64: data }: SentFile): FileBlock {
+  if (mediaType === 'application/pdf')
+    return { type: 'document', source: { type: 'base64', media_type: mediaType, data }, title: name };
+  return { type: 'image', source: { type: 'base64', media_type: imageType(mediaType), data } };
+}
+
+function imageType(mediaType: string): Base64ImageSource['media_type'] {
+  switch (mediaType) {
+    case 'image/jpeg':
+    case 'image/gif':
+    case 'image/webp':
+      return mediaType;
+    default:
+      return 'image/png';
+  }
 }
 
 function blockId(id: string): string {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { isRecord, type Json, jsonDepth, type JsonObject } from '../../core/json.js';
-import type { AnsweredCall, AssistantMessage, Message } from '../../core/projection.js';
+import type { AnsweredCall, AssistantMessage, Message, SentFile } from '../../core/projection.js';
 import { wellFormed, wellFormedDeep } from '../../core/text.js';
 import type { WireOptions } from './wire.js';
 
@@ -86,6 +86,11 @@ export function alternating<A, R, U>(said: readonly Pieces<A, R, U>[], fillers: 
     if (user !== null) addUser(user);
   }
   return items.length > 0 ? items : [fillers.go];
+}
+
+/** What a message says that carries the files of the results before it. */
+export function filesOfResults(files: readonly SentFile[]): string {
+  return `From the results above: ${files.map(({ name }) => name).join(', ')}`;
 }
 
 /** Marks the last item of the last two turns that are not the model's, so that the next request still hits the cache up

@@ -3,11 +3,14 @@ import type {
   FunctionTool,
   ResponseCreateParamsStreaming,
   ResponseFunctionToolCall,
+  ResponseInputFile,
+  ResponseInputImage,
   ResponseInputItem,
+  ResponseInputText,
 } from 'openai/resources/responses/responses';
 import type { ToolSpec } from '../../core/event.js';
 import { isRecord, type Json, type JsonObject } from '../../core/json.js';
-import type { AssistantMessage, Conversation, Message } from '../../core/projection.js';
+import type { AssistantMessage, Conversation, Message, SentFile } from '../../core/projection.js';
 import type { ReceivedCall } from '../../core/provider.js';
 import { wellFormed } from '../../core/text.js';
 import { planEffort } from '../quirks.js';
@@ -37,7 +40,8 @@ import type { Fields, ServerEvent, StreamDecoder, Wire, WireChunk, WireOptions }
 
 /** An item of the vendor's own (reasoning, a call of a tool on its servers), returned as it came. */
 type OwnItem = JsonObject;
-type UserItem = EasyInputMessage & { content: string };
+type UserPart = ResponseInputText | ResponseInputImage | ResponseInputFile;
+type UserItem = EasyInputMessage & { content: string | UserPart[] };
 type AssistantItem = EasyInputMessage | ResponseFunctionToolCall | OwnItem;
 type ResponsesPieces = Pieces<AssistantItem, ResponseInputItem.FunctionCallOutput, UserItem>;
 type ResponsesBody = Body<Omit<ResponseCreateParamsStreaming, 'input'> & { input: (ResponseInputItem | OwnItem)[] }>;
@@ -94,8 +98,16 @@ function fillers({ quirks, model }: WireOptions): Fillers<AssistantItem, UserIte
     ...(needsAnswer
       ? { noted: item({ type: 'message', role: 'assistant', content: 'Noted.' } satisfies EasyInputMessage) }
       : {}),
-    join: (first, second) => userItem(`${first.content}\n\n${second.content}`),
+    join: (first, second) => ({ ...first, content: joined(first.content, second.content) }),
   };
+}
+
+/** Joins two contents: a blank line separates two texts, parts stay parts. */
+function joined(first: UserItem['content'], second: UserItem['content']): UserItem['content'] {
+  if (typeof first === 'string' && typeof second === 'string') return `${first}\n\n${second}`;
+  return [first, second].flatMap((content) =>
+    typeof content === 'string' ? [{ type: 'input_text' as const, text: content }] : content,
+  );
 }
 
 function toolField({ name, description, input_schema }: ToolSpec): FunctionTool {
@@ -103,20 +115,33 @@ function toolField({ name, description, input_schema }: ToolSpec): FunctionTool 
 }
 
 /** OpenAI accepts messages without a type; llama-server does not. */
-function userItem(text: string): UserItem {
-  return { type: 'message', role: 'user', content: wellFormed(text) } satisfies EasyInputMessage;
+function userItem(text: string, files: readonly SentFile[] = []): UserItem {
+  return { type: 'message', role: 'user', content: withFiles(text, files) } satisfies EasyInputMessage;
+}
+
+function withFiles(text: string, files: readonly SentFile[]): string | UserPart[] {
+  if (files.length === 0) return wellFormed(text);
+  const words: readonly UserPart[] = text.trim() === '' ? [] : [{ type: 'input_text', text: wellFormed(text) }];
+  return [...words, ...files.map(filePart)];
+}
+
+function filePart({ mediaType, name, base64 }: SentFile): UserPart {
+  const data = `data:${mediaType};base64,${base64}`;
+  if (mediaType === 'application/pdf') return { type: 'input_file', filename: name, file_data: data };
+  return { type: 'input_image', image_url: data, detail: 'auto' };
 }
 
 function serialise(message: Message, options: WireOptions): ResponsesPieces {
   if (message.role === 'user') {
-    const user = message.content.trim() === '' ? null : item(userItem(message.content));
+    const { content, files = [] } = message;
+    const user = content.trim() === '' && files.length === 0 ? null : item(userItem(content, files));
     return { assistant: [], results: [], user };
   }
   const results = message.calls.map(({ id, result }) =>
     item({
       type: 'function_call_output',
       call_id: itemId(id),
-      output: wellFormed(result.output),
+      output: withFiles(result.output, result.files ?? []),
     } satisfies ResponseInputItem.FunctionCallOutput),
   );
   return { assistant: assistantItems(message, options).map((value) => item(value)), results, user: null };

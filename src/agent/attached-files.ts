@@ -1,0 +1,93 @@
+import { type AttachmentData, type Event, knownEvent } from '../core/event.js';
+import type { Attachments, KeptFiles, Withdrawal } from '../core/pictures.js';
+import { attachedTo } from '../core/pictures.js';
+import { type Conversation, type ModelRef } from '../core/projection.js';
+import type { Fault } from '../core/provider.js';
+import type { ToolOutcome } from '../core/tool.js';
+import type { TurnDeps } from './dependencies.js';
+
+/** Records a message of the person with the files that it names. The model is told of a file that was not taken. */
+export async function recordUser(
+  d: TurnDeps,
+  message: { readonly content: string; readonly typed: string; readonly data?: object },
+): Promise<void> {
+  const named = (await d.attachments?.named(message.typed, d.cwd)) ?? null;
+  const { attachments = [], blobs = [], refused = [] } = named ?? {};
+  const data = attachments.length === 0 ? (message.data ?? null) : { ...message.data, attachments };
+  for (const why of refused) d.emit({ type: 'notice', level: 'warn', code: 'not_attached', message: why });
+  await d.record.append({ kind: 'user', content: message.content, data }, blobs);
+  for (const why of refused) await d.record.append({ kind: 'user', content: why, data: { note: true } });
+}
+
+/** Makes the files of a result ready for the record. The result says which were not taken. */
+export async function keepAttached(
+  attachments: Attachments | undefined,
+  outcome: ToolOutcome,
+): Promise<{ readonly outcome: ToolOutcome; readonly kept: KeptFiles | null }> {
+  const found = outcome.attachments ?? [];
+  if (found.length === 0 || attachments === undefined) return { outcome, kept: null };
+  const kept = await attachments.keep(found);
+  if (kept.refused.length === 0) return { outcome, kept };
+  return { outcome: { ...outcome, envelope: { ...outcome.envelope, not_attached: kept.refused.join(' ') } }, kept };
+}
+
+/** Returns the conversation with its files, as the model of the request is to get them. */
+export async function withFiles(d: TurnDeps, conversation: Conversation): Promise<Conversation> {
+  if (d.attachments === undefined || !conversation.messages.some((message) => attachedTo(message).length > 0))
+    return conversation;
+  return await d.attachments.sent(conversation, {
+    ref: d.model().ref,
+    withdrawn: withdrawals(d.record.events()),
+    blob: (sha256) => d.record.blob(sha256),
+  });
+}
+
+/** Which files a model refused, from the notes on record. */
+export function withdrawals(events: readonly Event[]): readonly Withdrawal[] {
+  return events.flatMap((raw) => {
+    const event = raw.kind === 'user' ? knownEvent(raw) : null;
+    const withdrawn = event?.kind === 'user' ? event.data?.withdrawn : undefined;
+    return withdrawn === undefined ? [] : [withdrawn];
+  });
+}
+
+/** How servers say that they do not take a file of a request. */
+const aboutFile = /image|picture|vision|multi-?modal|media[_ ]type|input_file|document|\bpdf\b|base64/i;
+
+/** Where a server refused a request because of a file in it, takes that file out for this model, and says so to the
+ * person and the model. Those that came since the last answer are taken out first, and all of them after that. Returns
+ * false where there is nothing to take out. */
+export async function withdrawRefused(d: TurnDeps, fault: Fault): Promise<boolean> {
+  const { ref } = d.model();
+  if (!mayBeAboutFile(fault)) return false;
+  const gone = new Set(
+    withdrawals(d.record.events())
+      .filter((item) => isSame(item, ref))
+      .flatMap(({ sha256 }) => sha256),
+  );
+  const { messages } = d.record.conversation();
+  const from = messages.findLastIndex((message) => message.role === 'assistant');
+  const isLeft = ({ sha256 }: AttachmentData): boolean => !gone.has(sha256);
+  const recent = messages.slice(Math.max(0, from)).flatMap(attachedTo).filter(isLeft);
+  const files = recent.length > 0 ? recent : messages.flatMap(attachedTo).filter(isLeft);
+  if (files.length === 0) return false;
+  const names = [...new Set(files.map(({ name }) => name))].join(', ');
+  const message = `${names} ${files.length === 1 ? 'is' : 'are'} not sent: ${ref.model} refused it (${fault.message})`;
+  d.emit({ type: 'notice', level: 'warn', code: 'file_refused', message });
+  const sha256 = [...new Set(files.map((file) => file.sha256))];
+  const { provider, model } = ref;
+  await d.record.append({
+    kind: 'user',
+    content: message,
+    data: { note: true, withdrawn: { provider, model, sha256 } },
+  });
+  return true;
+}
+
+function mayBeAboutFile({ code, message }: Fault): boolean {
+  return (code === 'bad_request' || code === 'network' || code === 'protocol') && aboutFile.test(message);
+}
+
+function isSame(item: Withdrawal, { provider, model }: ModelRef): boolean {
+  return item.provider === provider && item.model === model;
+}

@@ -1,0 +1,151 @@
+import { CliError, exit } from '../../commands/command.js';
+import type { AttachmentData } from '../../core/event.js';
+import type { Attachments, KeptFiles } from '../../core/pictures.js';
+import type { ModelRef } from '../../core/projection.js';
+import { loadOnce } from '../../core/runtime.js';
+import type { FoundFile } from '../../core/tool.js';
+import { findModel } from '../../providers/models.js';
+import { isWireName, knownWires } from '../../providers/wires/known-wires.js';
+import type { Settings } from '../settings.js';
+
+/** A picture that waits for the message whose text names it by this chip. */
+export type Taken = { readonly ok: true; readonly chip: string } | { readonly ok: false; readonly problem: string };
+
+/** The pictures of a run. Nothing is loaded before there is one. */
+export interface Pictures {
+  readonly attachments: Attachments;
+  /** Takes a file at a path that the person gave; it goes with the next message that holds its chip. */
+  take(path: string): Promise<Taken>;
+  takeBytes(file: FoundFile): Promise<Taken>;
+  /** What was taken under this chip goes with the next message, whatever its text is. */
+  attachNext(chip: string): void;
+}
+
+/** Takes the files of `--image`. Returns the prompt with their chips; an empty prompt stays empty, and they go with the
+ * first message. Throws a `CliError` for a file that cannot be attached. */
+export async function promptWithImages(pictures: Pictures, images: readonly string[], prompt: string): Promise<string> {
+  const chips: string[] = [];
+  for (const path of images) {
+    const taken = await pictures.take(path);
+    if (!taken.ok)
+      throw new CliError(exit.usage, `--image: ${taken.problem}`, 'It takes PNG, JPEG, GIF, WebP and PDF files.');
+    if (prompt === '') pictures.attachNext(taken.chip);
+    else chips.push(taken.chip);
+  }
+  return chips.length === 0 ? prompt : `${prompt}\n${chips.join(' ')}`;
+}
+
+type Source = Pick<Settings, 'cwd' | 'config'>;
+type Code = Awaited<ReturnType<typeof loadCode>>;
+
+export function openPictures(settings: Source): Pictures {
+  const code = loadOnce(loadCode);
+  const keep: Attachments['keep'] = async (files) =>
+    await (await code.get()).keepFiles(files, () => Promise.resolve(null));
+  const waiting = createWaiting();
+  const takeBytes = async (file: FoundFile): Promise<Taken> => {
+    const kept = await keep([file]);
+    const [attachment] = kept.attachments;
+    if (attachment === undefined) return { ok: false, problem: kept.refused.join(' ') };
+    const { labelOf } = await code.get();
+    return { ok: true, chip: waiting.add(kept, attachment, labelOf) };
+  };
+  return {
+    attachments: {
+      keep,
+      named: async (text, cwd) => {
+        const chips = waiting.named(text);
+        if (chips.length === 0 && !mayMention.test(text)) return null;
+        const { mentioned } = await code.get();
+        const read = mentioned(text, cwd);
+        const files = await keep(read.flatMap((one) => (one.ok ? [one.file] : [])));
+        const problems = read.flatMap((one) => (one.ok || one.problem === null ? [] : [one.problem]));
+        return joined([...chips, files, { attachments: [], blobs: [], refused: problems }]);
+      },
+      sent: async (conversation, sending) => {
+        const { send } = await code.get();
+        return await send(conversation, sending, eyesOf(settings, sending.ref));
+      },
+    },
+    takeBytes,
+    attachNext: (chip) => {
+      waiting.due(chip);
+    },
+    take: async (path) => {
+      const { readPicture } = await code.get();
+      const read = readPicture(path, settings.cwd);
+      if (read.ok) return await takeBytes(read.file);
+      return { ok: false, problem: read.problem ?? `There is no file ${path}.` };
+    },
+  };
+}
+
+async function loadCode() {
+  const [{ mentioned, readPicture }, { keepFiles }, { createSender }, { labelOf }] = await Promise.all([
+    import('../../extensions/pictures/named-files.js'),
+    import('../../extensions/pictures/keep-files.js'),
+    import('../../extensions/pictures/sent-files.js'),
+    import('../../core/pictures.js'),
+  ]);
+  return { mentioned, readPicture, keepFiles, labelOf, send: createSender() };
+}
+
+function eyesOf({ config }: Source, { provider, model, api }: ModelRef): Parameters<Code['send']>[2] {
+  return {
+    sees: findModel(provider, model, config.provider.models)?.vision ?? null,
+    readsPdf: isWireName(api) && knownWires[api].readsPdf,
+    pdfText: () => Promise.resolve(null),
+  };
+}
+
+/** Pictures that wait for the message that holds their chip. */
+interface Waiting {
+  /** Returns the chip, which no other picture has. */
+  add(kept: KeptFiles, attachment: AttachmentData, labelOf: Code['labelOf']): string;
+  /** The picture of this chip goes with the next message. */
+  due(chip: string): void;
+  named(text: string): readonly KeptFiles[];
+}
+
+function createWaiting(): Waiting {
+  const waiting = new Map<string, KeptFiles>();
+  const next: string[] = [];
+  return {
+    add(kept, attachment, labelOf) {
+      let chip = `[${labelOf(attachment)}]`;
+      const isOther = (taken: KeptFiles | undefined): boolean =>
+        taken !== undefined && taken.attachments[0]?.sha256 !== attachment.sha256;
+      for (let number = 2; isOther(waiting.get(chip)); number++)
+        chip = `[${labelOf({ ...attachment, name: `${attachment.name} (${number})` })}]`;
+      waiting.delete(chip);
+      waiting.set(chip, kept);
+      for (const oldest of [...waiting.keys()].slice(0, -mostWaiting)) waiting.delete(oldest);
+      return chip;
+    },
+    due(chip) {
+      next.push(chip);
+    },
+    named(text) {
+      const due = next.splice(0);
+      return [...waiting].flatMap(([chip, kept]) => (due.includes(chip) || text.includes(chip) ? [kept] : []));
+    },
+  };
+}
+
+/** A chip may stand in a message that is sent again; the bytes of so many are held. */
+const mostWaiting = 20;
+
+/** Most messages name no picture, so no code is loaded for them. */
+const mayMention = /@[^@\n]{1,1024}\.(?:png|jpe?g|gif|webp|pdf)\b/i;
+
+/** The same file is kept once. */
+function joined(all: readonly KeptFiles[]): KeptFiles {
+  const attachments = all.flatMap((kept) => kept.attachments);
+  return {
+    attachments: attachments.filter(
+      ({ sha256 }, index) => attachments.findIndex((other) => other.sha256 === sha256) === index,
+    ),
+    blobs: all.flatMap(({ blobs }) => blobs),
+    refused: all.flatMap(({ refused }) => refused),
+  };
+}

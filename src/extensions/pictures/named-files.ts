@@ -1,0 +1,37 @@
+import { homedir } from 'node:os';
+import { basename, resolve } from 'node:path';
+import { readBounded } from '../../disk/bounded-file.js';
+import type { FoundFile } from '../../core/tool.js';
+import { maxFileBytes } from './keep-files.js';
+import { isPdf, pictureFacts } from './image-header.js';
+
+/** `@shot.png`, `@"my shot.png"`, as the menu of files writes them. */
+const mention = /(?<=^|[\s(])@(?:"([^"\n]+)"|([^\s@"]+))/gu;
+
+export type ReadFile =
+  | { readonly ok: true; readonly file: FoundFile }
+  /** `problem`: a sentence; null where there is no picture or document at the path, and nobody said there was. */
+  | { readonly ok: false; readonly problem: string | null };
+
+/** Reads the pictures and PDFs that a text names by `@path`. Files of other kinds are left to the model's tools. */
+export function mentioned(text: string, cwd: string): readonly ReadFile[] {
+  const paths = [...text.matchAll(mention)].map(([, quoted, plain = '']) => quoted ?? plain.replace(/[),.;:!?]+$/, ''));
+  return [...new Set(paths)].filter(looksLikePicture).map((path) => readPicture(path, cwd));
+}
+
+/** Reads a picture or a PDF. Whoever calls knows that the person named it. */
+export function readPicture(path: string, cwd: string): ReadFile {
+  const absolute = resolve(cwd, path.replace(/^~(?=\/)/, homedir()));
+  const found = readBounded(absolute, { maxBytes: maxFileBytes, longer: 'refuse', links: 'follow' });
+  const name = basename(absolute);
+  if (found.kind === 'missing') return { ok: false, problem: null };
+  if (found.kind === 'refused') return { ok: false, problem: `${name} is not attached: ${found.reason}.` };
+  const { bytes } = found;
+  return pictureFacts(bytes) === null && !isPdf(bytes)
+    ? { ok: false, problem: `${name} is not attached: it is no PNG, JPEG, GIF, WebP or PDF.` }
+    : { ok: true, file: { name, bytes } };
+}
+
+function looksLikePicture(path: string): boolean {
+  return /\.(?:png|jpe?g|gif|webp|pdf)$/i.test(path);
+}

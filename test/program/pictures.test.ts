@@ -1,0 +1,135 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { png } from '../extensions/pictures/samples.js';
+import { startVendor, type VendorHabits, type VendorServer } from '../providers/vendor-server.js';
+import { agent, lines, place } from './inside.js';
+
+type At = ReturnType<typeof place>;
+
+async function vendor(habits: VendorHabits): Promise<VendorServer> {
+  const server = await startVendor(habits);
+  onTestFinished(() => server.close());
+  return server;
+}
+
+/** Runs one turn against the server. */
+async function run(at: At, server: VendorServer, api: VendorHabits['api'], args: readonly string[]) {
+  const name = api === 'anthropic-messages' ? 'anthropic' : 'openai';
+  const env = {
+    OPENAI_API_KEY: 'test-key-openai-1',
+    ANTHROPIC_API_KEY: 'test-key-anthropic-1',
+    [`${name.toUpperCase()}_BASE_URL`]: server.url,
+  };
+  return await agent(at, ['-p', '-m', `${name}/m`, '--set', `provider_api=${api}`, ...args], { env });
+}
+
+const apis = ['openai-chat', 'openai-responses', 'anthropic-messages'] as const;
+const shot = png(8, 4);
+const base64 = shot.toString('base64');
+const parts = {
+  'openai-chat': {
+    role: 'user',
+    content: [
+      { type: 'text', text: 'What is this?\n[shot.png 8x4]' },
+      { type: 'image_url', image_url: { url: `data:image/png;base64,${base64}`, detail: 'auto' } },
+    ],
+  },
+  'openai-responses': {
+    type: 'message',
+    role: 'user',
+    content: [
+      { type: 'input_text', text: 'What is this?\n[shot.png 8x4]' },
+      { type: 'input_image', image_url: `data:image/png;base64,${base64}`, detail: 'auto' },
+    ],
+  },
+  'anthropic-messages': {
+    role: 'user',
+    content: [
+      { type: 'image', source: { type: 'base64', media_type: 'image/png', data: base64 } },
+      { type: 'text', text: 'What is this?\n[shot.png 8x4]', cache_control: { type: 'ephemeral' } },
+    ],
+  },
+} as const;
+
+/** The messages of the newest request, without the system prompt. */
+function sent(server: VendorServer): readonly unknown[] {
+  const { messages, input } = (server.bodies.at(-1) ?? {}) as Record<string, readonly { role?: string }[] | undefined>;
+  return (messages ?? input ?? []).filter(({ role }) => role !== 'system');
+}
+
+test.each(apis)('a picture of the command line goes with the message on %s, and again on resume', async (api) => {
+  const at = place();
+  writeFileSync(join(at.work, 'shot.png'), shot);
+  const server = await vendor({ api });
+  const asked = await run(at, server, api, ['--image', 'shot.png', 'What is this?']);
+  expect(asked).toMatchObject({ code: 0, stderr: '' });
+  expect(sent(server)).toEqual([parts[api]]);
+  await run(at, server, api, ['-c', 'And now?']);
+  const [first] = sent(server);
+  expect(JSON.stringify(first).replace(',"cache_control":{"type":"ephemeral"}', '')).toBe(
+    JSON.stringify(parts[api]).replace(',"cache_control":{"type":"ephemeral"}', ''),
+  );
+  expect(server.refusals).toEqual([]);
+});
+
+test('a session with a picture goes on with another wire', async () => {
+  const at = place();
+  writeFileSync(join(at.work, 'shot.png'), shot);
+  const chat = await vendor({ api: 'openai-chat' });
+  await run(at, chat, 'openai-chat', ['What is in @shot.png?']);
+  expect(JSON.stringify(sent(chat))).toContain(`data:image/png;base64,${base64}`);
+  const messages = await vendor({ api: 'anthropic-messages' });
+  const gone = await run(at, messages, 'anthropic-messages', ['-c', 'And now?']);
+  expect(gone).toMatchObject({ code: 0 });
+  expect(messages.refusals).toEqual([]);
+  expect(JSON.stringify(sent(messages))).toContain(base64);
+});
+
+test('what is no picture, or is not there, is a usage error before anything is sent', async () => {
+  const at = place({ 'notes.png': 'no picture' });
+  const server = await vendor({ api: 'openai-chat' });
+  for (const [file, said] of [
+    ['notes.png', 'notes.png is not attached: it is no PNG, JPEG, GIF, WebP or PDF.'],
+    ['gone.png', 'There is no file gone.png.'],
+  ] as const) {
+    const refused = await run(at, server, 'openai-chat', ['--image', file, 'What is this?']);
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining(said) as string });
+  }
+  const mentioned = await run(at, server, 'openai-chat', ['Look at @notes.png and @gone.png']);
+  expect(mentioned).toMatchObject({ code: 0, stderr: expect.stringContaining('notes.png is not attached') as string });
+  expect(server.bodies).toHaveLength(1);
+});
+
+test('a model that takes no pictures is told of them in a line', async () => {
+  const at = place();
+  writeFileSync(join(at.work, 'shot.png'), shot);
+  const server = await vendor({ api: 'openai-chat' });
+  mkdirSync(join(at.home, '.agent'));
+  writeFileSync(join(at.home, '.agent/config.json'), '{"models":{"openai/m":{"vision":false}}}');
+  const told = await run(at, server, 'openai-chat', ['--image', 'shot.png', 'What is this?']);
+  expect(told).toMatchObject({ code: 0, stderr: '' });
+  expect(sent(server)).toEqual([
+    {
+      role: 'user',
+      content: 'What is this?\n[shot.png 8x4]\n\n[shot.png 8x4 is a picture, and this model takes none]',
+    },
+  ]);
+});
+
+test('a picture that the server refuses is taken out, the request is made once more, and the session goes on', async () => {
+  const at = place();
+  writeFileSync(join(at.work, 'shot.png'), shot);
+  const server = await vendor({ api: 'anthropic-messages', refusesImages: true });
+  const first = await run(at, server, 'anthropic-messages', ['--image', 'shot.png', 'What is this?']);
+  expect(first).toMatchObject({
+    code: 0,
+    stdout: 'End of script.\n',
+    stderr: expect.stringContaining('shot.png is not sent: m refused it (messages.0.content.0.image') as string,
+  });
+  expect(server.bodies).toHaveLength(2);
+  const next = await run(at, server, 'anthropic-messages', ['-c', '--output-format', 'stream-json', 'Go on.']);
+  expect(next).toMatchObject({ code: 0 });
+  expect(lines(next.stdout).at(-1)).toMatchObject({ type: 'result', status: 'completed' });
+  expect(server.bodies).toHaveLength(3);
+});
