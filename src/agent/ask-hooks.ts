@@ -52,6 +52,7 @@ export async function askAboutPrompt(
   signal: AbortSignal,
 ): Promise<Fault | null> {
   const { hooks } = d.tools;
+  if (hooks?.agent) return null;
   if (isFirst && hooks) {
     const begun = { event: 'SessionStart', source: hooks.source, model: d.model().ref.model } as const;
     await noteContext(d, await askHooks(d, begun, signal));
@@ -161,12 +162,13 @@ const maxExtensions = 8;
 
 /** Asks whether a turn may end with this answer. True: it goes on, and the model has been told why. */
 export async function mustGoOn(d: TurnDeps, text: string, before: number, signal: AbortSignal): Promise<boolean> {
-  if (!d.tools.hooks?.listens('Stop')) return false;
+  const event = d.tools.hooks?.agent ? 'SubagentStop' : 'Stop';
+  if (!d.tools.hooks?.listens(event)) return false;
   await d.record.settle();
-  const answer = await askHooks(d, { event: 'Stop', again: before > 0, text }, signal);
+  const answer = await askHooks(d, { event, again: before > 0, text }, signal);
   if (answer?.decision !== 'deny' || answer.stop !== null || signal.aborted) return false;
   if (before >= maxExtensions) {
-    const message = `A hook on Stop wanted the turn to go on ${maxExtensions} times in a row; it ends here.`;
+    const message = `A hook on ${event} wanted the turn to go on ${maxExtensions} times in a row; it ends here.`;
     d.emit({ type: 'notice', level: 'warn', code: 'hook', message });
     return false;
   }
@@ -189,6 +191,12 @@ export async function answerOfHooks(d: DispatchDeps, question: Question, signal:
 export async function tellWaiting(d: DispatchDeps, { title }: Question, signal: AbortSignal): Promise<void> {
   const message = `agent needs your permission to use ${title}`;
   await askHooks(d, { event: 'Notification', type: 'permission_prompt', message }, signal);
+}
+
+/** A compaction begins the conversation anew: what its hooks say is noted behind the summary. */
+export async function tellCompacted(d: TurnDeps, signal: AbortSignal): Promise<void> {
+  const begun = { event: 'SessionStart', source: 'compact', model: d.model().ref.model } as const;
+  await noteContext(d, await askHooks(d, begun, signal));
 }
 
 /** Asks whether the conversation may be compacted. Returns why not, or null. */

@@ -3,7 +3,7 @@ import { type CompactionData, createTimeline, type Event, knownEvent, type Known
 import { eventMarker, lineReader } from '../core/model-output.js';
 import { type AssistantMessage, type Conversation, type Message, project } from '../core/projection.js';
 import { utf8Bytes } from '../core/text.js';
-import { askAboutCompaction } from './ask-hooks.js';
+import { askAboutCompaction, tellCompacted } from './ask-hooks.js';
 import { allowanceOf, contextTokens, leastSummaryTokens, tokensOf } from './budget.js';
 import { requestSummary } from './request.js';
 import type { TurnDeps } from './dependencies.js';
@@ -75,7 +75,10 @@ async function summarise(
   if (text === '' && trigger !== 'overflow')
     return { done: false, reason: fault?.message ?? 'the model gave no summary' };
   const content = plan.text(text === '' ? null : text);
-  return isWorth(d, plan, content) ? await record(d, plan, trigger, content) : { done: false, reason: savesNothing };
+  if (!isWorth(d, plan, content)) return { done: false, reason: savesNothing };
+  const compacted = await record(d, plan, trigger, content);
+  await tellCompacted(d, signal);
+  return compacted;
 }
 
 const savesNothing = 'there is too little to compact: its summary would be as long';

@@ -217,6 +217,7 @@ class LiveSession implements Session {
   async ended(): Promise<void> {
     if (!this.#begun) return;
     this.#begun = false;
+    if (this.#options.tools.hooks?.agent) return;
     await askHooks(this.#deps(), { event: 'SessionEnd', reason: 'other' }, AbortSignal.timeout(longestEndMs));
   }
 

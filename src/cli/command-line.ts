@@ -212,6 +212,7 @@ const trust: Trust = {
       },
     };
   },
+  hooks: async (settings) => (await import('./session/open-hooks.js')).listHooks(settings),
   answers: openTrustFile,
   spelled: spelledOut,
 };

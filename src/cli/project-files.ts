@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto';
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { type LoadedConfig, upToRoot } from '../config/load.js';
+import { parseConfigText, readConfigFile } from '../config/settings-file.js';
+import type { HookFiles } from '../extensions/hooks/project-hooks.js';
 import type { Place } from '../extensions/skills/found-files.js';
 import { openTrustFile, type ProjectFiles, type ProjectPart } from './trust.js';
 
@@ -50,10 +52,11 @@ export async function countingPlaces(here: Here, kind: Kind): Promise<readonly P
   return [...(trusted ? places : []), ...userPlaces(here, kind)];
 }
 
-/** Returns the files of this project that count once they are trusted; null where there are none. */
-export async function projectFiles(here: Here): Promise<ProjectFiles | null> {
-  const directory = upToRoot(here.cwd).at(-1) ?? here.cwd;
-  return setOf(directory, [...(await textParts(here)), ...(await serverParts(here))]);
+/** Returns the files of this project that count once they are trusted; null where there are none. `hooks`: those that
+ * were read before, for an answer about exactly these. */
+export async function projectFiles(here: Here, hooks?: HookFiles | null): Promise<ProjectFiles | null> {
+  const parts = [textParts(here), serverParts(here), hookParts(here, hooks)];
+  return setOf(projectRoot(here), (await Promise.all(parts)).flat());
 }
 
 async function textParts(here: Here): Promise<readonly ProjectPart[]> {
@@ -65,8 +68,7 @@ async function textParts(here: Here): Promise<readonly ProjectPart[]> {
 
 /** Where the servers of the user stand, and those that a project brings along. */
 export function serverFiles({ config, cwd }: Here): { readonly own: string; readonly ofProject: string } {
-  const root = upToRoot(cwd).at(-1) ?? cwd;
-  return { own: join(dirname(config.files.config), 'mcp.json'), ofProject: join(root, '.mcp.json') };
+  return { own: join(dirname(config.files.config), 'mcp.json'), ofProject: join(projectRoot({ cwd }), '.mcp.json') };
 }
 
 async function serverParts(here: Here): Promise<readonly ProjectPart[]> {
@@ -75,6 +77,64 @@ async function serverParts(here: Here): Promise<readonly ProjectPart[]> {
   const { serverPart } = await import('../extensions/mcp/listed-servers.js');
   const part = serverPart(file, own);
   return part === null ? [] : [part];
+}
+
+async function hookParts(here: Here, hooks: HookFiles | null | undefined): Promise<readonly ProjectPart[]> {
+  const listed = hooks === undefined ? await hookFiles(here) : hooks;
+  if (listed === null) return [];
+  return (await import('../extensions/hooks/project-hooks.js')).partsOfHooks(listed, projectRoot(here));
+}
+
+/** The topmost folder of the project. */
+export function projectRoot({ cwd }: Pick<Here, 'cwd'>): string {
+  return upToRoot(cwd).at(-1) ?? cwd;
+}
+
+/** Hooks as they are on the disk, and why the user's own file cannot be used. */
+export interface ReadHookFiles extends HookFiles {
+  readonly unusable: { readonly path: string; readonly reason: string } | null;
+}
+
+/** Reads the hooks of the user and of the project; null where nobody has any. In the home folder of the user, the
+ * settings of other programs are no part of a project. */
+export async function hookFiles(here: Here): Promise<ReadHookFiles | null> {
+  const { cwd, home, config } = here;
+  const path = join(dirname(config.files.config), 'hooks.json');
+  const content = readConfigFile(path);
+  const folders = upToRoot(cwd).filter((folder) => realPath(folder) !== realPath(home));
+  const candidates = folders.flatMap((folder) =>
+    hooksOfProject.map((parts) => join(folder, ...parts)).filter((file) => existsSync(file) && file !== path),
+  );
+  if (content.kind === 'missing' && candidates.length === 0) return null;
+  const [{ readHookFile }, { insideOf, readProjectHooks }] = await Promise.all([
+    import('../extensions/hooks/listed-hooks.js'),
+    import('../extensions/hooks/project-hooks.js'),
+  ]);
+  const project = readProjectHooks(insideOf(candidates, projectRoot(here)), home);
+  const none = { own: [], project: project.hooks, problems: { own: [], project: project.problems } };
+  if (content.kind === 'missing') return { ...none, unusable: null };
+  if (content.kind === 'unreadable') return { ...none, unusable: { path, reason: content.reason } };
+  const parsed = await parseConfigText(content.text);
+  if (parsed.kind === 'broken') return { ...none, unusable: { path, reason: parsed.reason } };
+  const { hooks, problems } = readHookFile(parsed.value, { path, origin: 'user', directory: cwd, home });
+  const said = { own: problems.map((problem) => `${path}: ${problem}`), project: project.problems };
+  // What the user switches off stays off, whatever a project wants.
+  if (parsed.value['disableAllHooks'] === true) return { own: [], project: [], problems: said, unusable: null };
+  return { own: hooks, project: project.hooks, problems: said, unusable: null };
+}
+
+const hooksOfProject = [
+  ['.agent', 'hooks.json'],
+  ['.claude', 'settings.json'],
+] as const;
+
+function realPath(path: string): string {
+  return existsSync(path) ? realpathSync(path) : path;
+}
+
+/** Whether the user trusts the files of this project, with these hooks among them. */
+export async function isTrusted(here: Here, hooks: HookFiles): Promise<boolean> {
+  return answerFor(here, await projectFiles(here, hooks)) === true;
 }
 
 function setOf(directory: string, files: readonly ProjectPart[]): ProjectFiles | null {

@@ -198,7 +198,7 @@ export async function askForSettings(options: RootOptions, early: EarlyFrame | n
   return { settings, typed };
 }
 
-/** Asks about commands and skills of the project, once for each content of them. */
+/** Asks about commands, skills and hooks of the project, once for each content of them. */
 async function askForFiles(given: AskedSettings, early: EarlyFrame | null): Promise<AskedSettings> {
   const { settings } = given;
   const files = await projectFiles(settings);

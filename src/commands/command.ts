@@ -18,6 +18,7 @@ import type { Tasks } from '../core/tasks.js';
 import type { Registry } from '../core/tool.js';
 import type { ListedServers } from '../extensions/mcp/listed-servers.js';
 import type { Servers } from '../extensions/mcp/servers.js';
+import type { Hook } from '../extensions/hooks/listed-hooks.js';
 import type { FoundSkills } from '../extensions/skills/read-skills.js';
 import type { ProviderChoice, Resolution } from '../providers/catalog.js';
 import type { CheckReport } from '../providers/discover.js';
@@ -214,10 +215,19 @@ export interface Trust {
   /** Asks on the terminal. */
   ask(project: LoadedProject): Promise<'yes' | 'no' | 'unanswered'>;
   answers(path: string): TrustAnswers;
-  /** Commands, skills and servers of this project; null where there are none. */
+  /** Commands, skills, hooks and servers of this project; null where there are none. */
   files(settings: Settings): Promise<TrustedFiles | null>;
+  /** The hooks of the user and of this project. */
+  hooks(settings: Settings): Promise<ListedHooks>;
   /** `text` on one line with whatever cannot be seen spelt out. */
   spelled(text: string): string;
+}
+
+export interface ListedHooks {
+  /** `counts`: it is run. False: it is or starts a file of the project that is not trusted. */
+  readonly hooks: readonly (Hook & { readonly counts: boolean })[];
+  /** What in their files does not count, as sentences. */
+  readonly problems: readonly string[];
 }
 
 /** Files of a project that count once the user trusts all of them as they are. */
@@ -239,7 +249,7 @@ export interface TrustAnswers {
   record(project: ProjectFile, trusted: boolean, answeredAt: number): void;
   /** False where nothing was remembered of the directory. */
   revoke(directory: string): boolean;
-  /** Of commands and skills. */
+  /** Of commands, skills and hooks. */
   readonly files: Pick<TrustAnswers, 'list' | 'revoke'>;
 }
 
@@ -323,6 +333,8 @@ export interface ReplTools {
   files(): Promise<ToolFiles>;
   /** The skills that are found now. `aside`: what is said of files that are not used. */
   skills(): Promise<FoundSkills & { readonly aside: readonly { readonly message: string }[] }>;
+  /** The hooks that are found now. */
+  hooks(): Promise<ListedHooks>;
   /** Offers the user's own tools as they are on the disk now. Throws a `CliError` for a name that is taken. */
   reload(): Promise<void>;
 }

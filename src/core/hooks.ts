@@ -12,6 +12,7 @@ export const hookEvents = [
   'PostToolUseFailure',
   'Notification',
   'Stop',
+  'SubagentStop',
   'PreCompact',
   'SessionEnd',
 ] as const;
@@ -42,7 +43,7 @@ export type Occasion =
     }
   | { readonly event: 'Notification'; readonly type: string; readonly message: string }
   /** `again`: the turn goes on already because a hook wanted it to. */
-  | { readonly event: 'Stop'; readonly again: boolean; readonly text: string }
+  | { readonly event: 'Stop' | 'SubagentStop'; readonly again: boolean; readonly text: string }
   | { readonly event: 'PreCompact'; readonly trigger: 'manual' | 'auto'; readonly instructions: string }
   | { readonly event: 'SessionEnd'; readonly reason: string };
 
@@ -75,9 +76,21 @@ export interface HookAnswer {
   readonly messages: readonly { readonly level: 'info' | 'warn'; readonly message: string }[];
 }
 
+/** A sub-agent, in whose session something happens. */
+export interface HookedAgent {
+  /** Of its own session. */
+  readonly id: string;
+  /** Its name: `explore`. */
+  readonly type: string;
+  /** The session of the person, which is the one that hooks are told of. */
+  readonly within: { readonly session: string; readonly events: () => readonly Event[] };
+}
+
 /** The hooks of one session. */
 export interface Hooks {
   readonly source: SessionSource;
+  /** Absent: it is a session of the person. That of a sub-agent has no start, no end and no prompt of the person. */
+  readonly agent?: HookedAgent;
   /** False: `ask` would start nothing, so nothing need be made ready for it. */
   listens(event: HookEvent): boolean;
   /** Runs the hooks of an occasion side by side. Never rejects. */

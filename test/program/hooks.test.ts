@@ -1,6 +1,9 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { projectFiles } from '../../src/cli/project-files.js';
+import { openTrustFile } from '../../src/cli/trust.js';
+import { agentPaths } from '../../src/config/settings-file.js';
 import { agent, lines, place, repl, script } from './inside.js';
 
 type At = ReturnType<typeof place>;
@@ -14,6 +17,15 @@ function withHooks(hooks: unknown, files: Readonly<Record<string, string>> = {})
     typeof hooks === 'string' ? hooks : JSON.stringify({ hooks }),
   );
   return at;
+}
+
+/** Trusts the files of the project as they are now, as a yes in a terminal does. */
+async function trust(at: At): Promise<readonly string[]> {
+  const settings = { cwd: at.work, home: at.home, config: { files: agentPaths(at.env, at.home) } };
+  const files = await projectFiles(settings);
+  if (files === null) throw new Error('nothing to trust');
+  openTrustFile(settings.config.files.trust).files.record(files, true, 1);
+  return files.files.flatMap((file) => file.lines);
 }
 
 const one = (event: string, command: string, matcher = ''): unknown => ({
@@ -128,8 +140,8 @@ case "$in" in *'"stop_hook_active":true'*) exit 0;; esac
 printf '{"decision":"block","reason":"and the tests?"}'
 `,
   );
-  const { chmodSync } = await import('node:fs');
   chmodSync(join(at.work, 'stop.sh'), 0o755);
+  await trust(at);
   const went = await agent(at, ['-p', '-m', script(at, [{ text: 'first' }, { text: 'second' }]), 'go']);
   expect(went).toMatchObject({ code: 0, stdout: 'second\n' });
   const seen = lines(readFileSync(join(at.work, 'seen'), 'utf8'));
@@ -205,7 +217,9 @@ test('a file that cannot be read stops the program; what does not count in one i
   expect(await agent(broken, ['-p', '--no-hooks', '-m', script(broken, turns), 'go'])).toMatchObject({ code: 0 });
   const at = withHooks({ ...(one('PreToolUse', './gone.sh', 'Bash') as object), TeammateIdle: [] });
   const listed = await agent(at, ['hooks']);
-  expect(listed.stdout).toMatch(/^PreToolUse {2}Bash {2}[0-9a-f]{12} {2}\.\/gone\.sh \(missing: \.\/gone\.sh\)$/m);
+  expect(listed.stdout).toMatch(
+    /^PreToolUse {2}Bash {2}user {2}[0-9a-f]{12} {2}\.\/gone\.sh \(missing: \.\/gone\.sh\)$/m,
+  );
   expect(listed.stderr).toContain('nothing happens here at TeammateIdle');
   expect(JSON.parse((await agent(at, ['hooks', '--json'])).stdout)).toMatchObject([
     { event: 'PreToolUse', timeout_s: 60 },
@@ -213,4 +227,123 @@ test('a file that cannot be read stops the program; what does not count in one i
   const shown = await repl(at, ['-m', script(at, turns)], [['/hooks', './gone.sh']]);
   expect(shown.stdout).toContain('TeammateIdle');
   expect((await agent(place(), ['hooks'])).stdout).toContain('No hooks');
+});
+
+/** A repository with hooks for Claude Code, and the script they name. */
+function projectWithHooks(): At {
+  const at = place({ '.git/HEAD': 'ref: refs/heads/main\n' });
+  const command = '"$CLAUDE_PROJECT_DIR"/.claude/check.sh';
+  at.file('.claude/settings.json', JSON.stringify({ permissions: {}, hooks: one('PreToolUse', command, 'Bash') }));
+  at.file('.claude/check.sh', `#!/bin/sh\npwd >> "$CLAUDE_PROJECT_DIR/ran"; exit 0\n`);
+  chmodSync(join(at.work, '.claude/check.sh'), 0o755);
+  at.file('.agent/hooks.json', JSON.stringify({ hooks: one('UserPromptSubmit', 'echo prompt >> ran') }));
+  return at;
+}
+
+test('hooks of a project start nothing before they are trusted, exactly as they and their scripts are', async () => {
+  const at = projectWithHooks();
+  const ran = (): readonly string[] =>
+    existsSync(join(at.work, 'ran')) ? readFileSync(join(at.work, 'ran'), 'utf8').trim().split('\n') : [];
+  const run = async (): Promise<string> => {
+    const { stdout } = await agent(at, go(at, [call('ls'), { text: 'done' }]));
+    return lines(stdout).find(({ type }) => type === 'notice')?.message as string;
+  };
+  expect(await run()).toContain('not trusted and not used; agent config trust asks about them');
+  expect((await agent(at, ['hooks'])).stdout).toMatch(/check\.sh \(not trusted, not run/);
+  expect(ran()).toEqual([]);
+  const asked = await trust(at);
+  expect(asked).toEqual([
+    'hook UserPromptSubmit runs: echo prompt >> ran',
+    'hook PreToolUse (Bash) runs: "$CLAUDE_PROJECT_DIR"/.claude/check.sh',
+    expect.stringMatching(/^ {2}with .*check\.sh \(sha256 [0-9a-f]{64}\)$/) as string,
+  ]);
+  expect(await run()).toBeUndefined();
+  expect(ran()).toEqual(['prompt', at.work]);
+  expect(JSON.parse((await agent(at, ['hooks', '--json'])).stdout)).toMatchObject([
+    { origin: 'project', counts: true },
+    { origin: 'project', counts: true },
+  ]);
+  // What else stands in the settings of another program does not matter; one byte of a script does.
+  at.file(
+    '.claude/settings.json',
+    readFileSync(join(at.work, '.claude/settings.json'), 'utf8').replace('{}', '{"allow":[]}'),
+  );
+  expect(await run()).toBeUndefined();
+  at.file('.claude/check.sh', `#!/bin/sh\npwd >> "$CLAUDE_PROJECT_DIR/ran"; exit 0 \n`);
+  expect(await run()).toContain('not trusted');
+  expect(ran()).toHaveLength(4);
+});
+
+test('a hook of the user that starts a file of an untrusted project does not run; where it is required, it denies', async () => {
+  for (const size of [10, 5_000_000]) {
+    const at = withHooks(one('PreToolUse', './check.sh', 'Bash'), {
+      'check.sh': `#!/bin/sh\ntouch evil\n${'#'.repeat(size)}\n`,
+    });
+    chmodSync(join(at.work, 'check.sh'), 0o755);
+    const ran = await agent(at, go(at, [call('touch made'), { text: 'done' }]));
+    expect(ran.stdout).toContain('it starts a file of this project, which is not trusted');
+    expect(existsSync(join(at.work, 'evil'))).toBe(false);
+    expect(existsSync(join(at.work, 'made'))).toBe(true);
+    await trust(at);
+    await agent(at, go(at, [call('ls'), { text: 'done' }]));
+    expect(existsSync(join(at.work, 'evil'))).toBe(true);
+  }
+  const strict = { matcher: '', hooks: [{ type: 'command', command: './check.sh', required: true }] };
+  const at = withHooks({ PreToolUse: [strict] }, { 'check.sh': '' });
+  await agent(at, go(at, [call('touch made'), { text: 'done' }]));
+  expect(existsSync(join(at.work, 'made'))).toBe(false);
+});
+
+test('what the user switches off stays off in a project, and links out of it are none of its hooks', async () => {
+  const at = projectWithHooks();
+  await trust(at);
+  mkdirSync(at.env.AGENT_HOME ?? '', { recursive: true });
+  writeFileSync(join(at.env.AGENT_HOME ?? '', 'hooks.json'), '{"disableAllHooks": true}');
+  await agent(at, go(at, [call('ls'), { text: 'done' }]));
+  expect(existsSync(join(at.work, 'ran'))).toBe(false);
+  const linked = place({ '.git/HEAD': '' });
+  writeFileSync(join(linked.home, 'hooks.json'), JSON.stringify({ hooks: one('Stop', 'touch ran') }));
+  mkdirSync(join(linked.work, '.agent'));
+  symlinkSync(join(linked.home, 'hooks.json'), join(linked.work, '.agent/hooks.json'));
+  expect((await agent(linked, ['hooks'])).stdout).toContain('No hooks');
+});
+
+test('after a compaction hooks hear of a session that begins anew, and what they say is noted behind it', async () => {
+  const heard = '{"systemMessage":"it heard","hookSpecificOutput":{"additionalContext":"remember the tests"}}';
+  const at = withHooks(one('SessionStart', `jq -r .source >> starts; echo '${heard}'`, 'compact'));
+  const long = { text: `${'word '.repeat(4000)}finished.` };
+  await repl(
+    at,
+    ['-m', script(at, [long, long, { text: 'short' }])],
+    [
+      ['go', /finished\.[^]*❯ /],
+      ['more', /finished\.[^]*❯ /],
+      ['/compact', 'it heard'],
+    ],
+  );
+  expect(readFileSync(join(at.work, 'starts'), 'utf8')).toBe('compact\n');
+  const listed = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as [{ readonly id: string }];
+  const exported = await agent(at, ['sessions', 'export', listed[0].id, '--format', 'jsonl']);
+  const log = lines(exported.stdout);
+  const compacted = log.findIndex(({ kind }) => kind === 'compaction');
+  expect(log.slice(compacted).some(({ content }) => content === 'remember the tests')).toBe(true);
+});
+
+test('hooks hear that a person is waited for', async () => {
+  const at = withHooks(one('Notification', 'cat >> waits', 'permission_prompt'));
+  await repl(
+    at,
+    ['-m', script(at, [call('rm -rf ../elsewhere/nothing'), { text: 'done' }])],
+    [
+      ['go', /rm -rf[^]*(?:\[y\/|yes|1)/i],
+      ['n', /done/],
+    ],
+  );
+  expect(lines(readFileSync(join(at.work, 'waits'), 'utf8'))).toMatchObject([
+    {
+      hook_event_name: 'Notification',
+      notification_type: 'permission_prompt',
+      message: 'agent needs your permission to use bash',
+    },
+  ]);
 });

@@ -26,6 +26,7 @@ import { promptWithImages } from '../session/open-pictures.js';
 import { choseOffline, resolveModel } from '../session/open-model.js';
 import type { Toolbox } from '../session/open-tools.js';
 import { asideNotices } from '../project-files.js';
+import { listHooks } from '../session/open-hooks.js';
 import { changeOf } from '../session/open-toolsets.js';
 import { askForSettings, type Settings } from '../settings.js';
 import { openToolFiles } from '../trust.js';
@@ -291,6 +292,7 @@ function replTools(
     servers,
     files: () => openToolFiles(settings),
     skills: async () => ({ ...(await openCommands(settings).skills()), aside: await asideNotices(settings) }),
+    hooks: () => listHooks(settings),
     reload: async () => {
       const { before, now } = await catalogue.reload();
       for (const name of before) registry.unregister(name);

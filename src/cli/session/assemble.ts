@@ -90,6 +90,7 @@ export async function openRun(settings: Settings, options: RootOptions): Promise
     },
     close: async () => {
       await toolbox.close();
+      hooks?.close();
       await store.close();
     },
   };

@@ -1,8 +1,7 @@
-import { dirname, join } from 'node:path';
-import { CliError, exit } from '../../commands/command.js';
-import { parseConfigText, readConfigFile } from '../../config/settings-file.js';
-import type { Hooks, SessionSource } from '../../core/hooks.js';
+import { CliError, exit, type ListedHooks } from '../../commands/command.js';
+import type { HookedAgent, Hooks, SessionSource } from '../../core/hooks.js';
 import type { ProcessRunner } from '../../tools/process/runner.js';
+import { type Here, hookFiles, isTrusted, projectRoot } from '../project-files.js';
 import { ownKeys, secretVariables } from '../secrets.js';
 import type { Notice, Settings } from '../settings.js';
 import type { SessionChoice } from './find-session.js';
@@ -10,42 +9,71 @@ import type { SwitchablePolicy } from './open-policy.js';
 
 /** The hooks of a run. */
 export interface OpenedHooks {
-  /** Those of a session that began so. */
-  readonly of: (source: SessionSource) => Hooks;
+  /** Those of a session that began so; those of a sub-agent name it. */
+  readonly of: (source: SessionSource, agent?: HookedAgent) => Hooks;
   readonly notices: readonly Notice[];
+  /** Removes what was written for hooks. */
+  readonly close: () => void;
 }
 
-/** Reads the hooks of the user, `hooks.json` beside their settings; null where there are none, and under `--test`,
- * which runs nothing. Throws a `CliError` (2) for a file that cannot be read: what it holds back would not be held
- * back. */
+/** Opens the hooks of the user, `hooks.json` beside their settings, and those of the project where they are trusted;
+ * null where there are none, and under `--test`, which runs nothing. Throws a `CliError` (2) for a file of the user
+ * that cannot be read: what it holds back would not be held back. */
 export async function openHooks(
   settings: Settings,
   isWanted: boolean,
   { processes, policy }: { readonly processes: ProcessRunner; readonly policy: SwitchablePolicy },
 ): Promise<OpenedHooks | null> {
-  const { config, env, cwd, testMode } = settings;
-  const path = join(dirname(config.files.config), 'hooks.json');
-  const content = isWanted && !testMode ? readConfigFile(path) : ({ kind: 'missing' } as const);
-  if (content.kind === 'missing') return null;
-  if (content.kind === 'unreadable') throw unusable(path, content.reason);
-  const parsed = await parseConfigText(content.text);
-  if (parsed.kind === 'broken') throw unusable(path, parsed.reason);
-  const [{ readHookFile }, { createHooks }] = await Promise.all([
-    import('../../extensions/hooks/listed-hooks.js'),
+  const { config, env, testMode } = settings;
+  const found = isWanted && !testMode ? await hookFiles(settings) : null;
+  if (found === null) return null;
+  if (found.unusable) throw unusable(found.unusable.path, found.unusable.reason);
+  const [{ createHooks, allowedAsTheyAre }, { createTranscripts }, { reachesInto }] = await Promise.all([
     import('../../extensions/hooks/run-hooks.js'),
+    import('../../extensions/hooks/transcripts.js'),
+    import('../../extensions/hooks/project-hooks.js'),
   ]);
-  const { hooks, problems } = readHookFile(parsed.value);
+  const trusted = await isTrusted(settings, found);
+  const root = projectRoot(settings);
+  const hooks = [
+    ...allowedAsTheyAre(found.own, (hook) => trusted || !reachesInto(hook, root)),
+    ...(trusted ? allowedAsTheyAre(found.project, () => true) : []),
+  ];
+  const transcripts = createTranscripts(settings.cwd);
   const host = {
     processes,
     env,
     protectedEnv: secretVariables(env, ownKeys(config)),
-    projectDir: cwd,
+    transcripts,
     mode: () => (policy.planning() ? 'plan' : policy.mode() === 'never' ? 'bypassPermissions' : 'default'),
     now: () => performance.now(),
   };
   return {
-    of: (source) => createHooks(hooks, host, source),
-    notices: problems.map((problem) => ({ level: 'warn', code: 'hook', message: `${path}: ${problem}` })),
+    of: (source, agent) => createHooks(hooks, host, { source, agent }),
+    notices: [
+      ...found.problems.own.map((message) => ({ level: 'warn', code: 'hook', message }) as const),
+      ...(trusted ? found.problems.project : []).map((message) => ({ level: 'info', code: 'hook', message }) as const),
+    ],
+    close: () => {
+      transcripts.close();
+    },
+  };
+}
+
+/** Lists the hooks that there are, and whether they count here. */
+export async function listHooks(settings: Here): Promise<ListedHooks> {
+  const found = await hookFiles(settings);
+  if (found === null) return { hooks: [], problems: [] };
+  const { own, project, problems, unusable } = found;
+  const trusted = await isTrusted(settings, found);
+  const { reachesInto } = await import('../../extensions/hooks/project-hooks.js');
+  const root = projectRoot(settings);
+  return {
+    hooks: [
+      ...own.map((hook) => ({ ...hook, counts: trusted || !reachesInto(hook, root) })),
+      ...project.map((hook) => ({ ...hook, counts: trusted })),
+    ],
+    problems: [...(unusable ? [`${unusable.path}: ${unusable.reason}`] : []), ...problems.own, ...problems.project],
   };
 }
 

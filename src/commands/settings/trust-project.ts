@@ -29,7 +29,8 @@ async function askAgain({ out, settings, trust }: CommandLine): Promise<number> 
   const { project } = read.loaded;
   const files = await trust.files(read);
   if (project?.trusted) said(out, `${trust.spelled(project.file.path)} is trusted as it is. ${takenBack}`);
-  if (files?.answer === true) said(out, `The commands, skills and servers here are trusted as they are. ${takenBack}`);
+  if (files?.answer === true)
+    said(out, `The commands, skills, hooks and servers here are trusted as they are. ${takenBack}`);
   const questions: (() => Promise<Answer>)[] = [];
   if (project && project.wanted.length > 0)
     questions.push(async () => {

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { type Envelope, isError } from '../../core/envelope.js';
-import type { HookedCall, HookScene, Occasion } from '../../core/hooks.js';
+import type { Event } from '../../core/event.js';
+import type { HookedAgent, HookedCall, HookScene, Occasion } from '../../core/hooks.js';
 import type { ToolArgs } from '../../core/tool.js';
 
 /** How Claude Code calls a tool of ours, and its arguments: `ours: theirs`. The rest keep their names. */
@@ -24,7 +25,7 @@ const dialects: Readonly<Record<string, Dialect>> = {
 };
 
 /** The names by which a matcher may mean an occasion; none: it has nothing to match. */
-export function subjectsOf(occasion: Occasion): readonly string[] {
+export function subjectsOf(occasion: Occasion, agent?: HookedAgent): readonly string[] {
   switch (occasion.event) {
     case 'PreToolUse':
     case 'PermissionRequest':
@@ -39,6 +40,8 @@ export function subjectsOf(occasion: Occasion): readonly string[] {
       return [occasion.type];
     case 'SessionEnd':
       return [occasion.reason];
+    case 'SubagentStop':
+      return agent ? [agent.type] : [];
     case 'UserPromptSubmit':
     case 'Stop':
       return [];
@@ -51,20 +54,35 @@ function dialectOf(tool: string): Dialect | undefined {
   return Object.hasOwn(dialects, tool) ? dialects[tool] : undefined;
 }
 
-/** The object that a hook reads on its standard input. `mode`: as Claude Code names it. */
+/** What a hook is told besides what happens. */
+interface Surroundings {
+  /** As Claude Code names it. */
+  readonly mode: string;
+  readonly agent: HookedAgent | undefined;
+  /** Returns the path of a session's transcript. */
+  readonly transcript: (session: string, events: readonly Event[], agent?: HookedAgent) => string;
+}
+
+/** The object that a hook reads on its standard input. Inside a sub-agent it is told of the session of the person, and
+ * of the agent beside it. */
 export function hookInput(
   occasion: Occasion,
   scene: HookScene,
-  { mode, transcript }: { readonly mode: string; readonly transcript: string },
+  { mode, agent, transcript }: Surroundings,
 ): Readonly<Record<string, unknown>> {
+  const { session, events } = agent?.within ?? scene;
   return {
-    session_id: scene.session,
+    session_id: session,
     prompt_id: scene.prompt,
-    transcript_path: transcript,
+    transcript_path: transcript(session, events()),
     cwd: scene.cwd,
     permission_mode: mode,
     hook_event_name: occasion.event,
+    ...(agent ? { agent_id: agent.id, agent_type: agent.type } : {}),
     ...fieldsOf(occasion, scene.cwd),
+    ...(agent && occasion.event === 'SubagentStop'
+      ? { agent_transcript_path: transcript(agent.id, scene.events(), agent) }
+      : {}),
   };
 }
 
@@ -94,6 +112,7 @@ function fieldsOf(occasion: Occasion, cwd: string): Readonly<Record<string, unkn
     case 'Notification':
       return { message: occasion.message, notification_type: occasion.type };
     case 'Stop':
+    case 'SubagentStop':
       return { stop_hook_active: occasion.again, last_assistant_message: occasion.text };
     case 'PreCompact':
       return { trigger: occasion.trigger, custom_instructions: occasion.instructions };
@@ -106,15 +125,22 @@ function fieldsOf(occasion: Occasion, cwd: string): Readonly<Record<string, unkn
 
 function callFields(call: HookedCall, cwd: string): Readonly<Record<string, unknown>> {
   return {
-    tool_name: dialectOf(call.tool)?.names[0] ?? call.tool,
-    tool_input: theirInput(call, cwd),
+    ...theirCall(call, cwd),
     tool_use_id: call.id,
     agent_tool: { name: call.tool, input: call.args },
   };
 }
 
+/** A call as Claude Code would have made it. */
+export function theirCall(
+  call: Pick<HookedCall, 'tool' | 'args'>,
+  cwd: string,
+): { readonly tool_name: string; readonly tool_input: ToolArgs } {
+  return { tool_name: dialectOf(call.tool)?.names[0] ?? call.tool, tool_input: theirInput(call, cwd) };
+}
+
 /** Our arguments as Claude Code would have them: its names, absolute paths, milliseconds. */
-function theirInput({ tool, args }: HookedCall, cwd: string): ToolArgs {
+function theirInput({ tool, args }: Pick<HookedCall, 'tool' | 'args'>, cwd: string): ToolArgs {
   const dialect = dialectOf(tool);
   if (!dialect) return args;
   return Object.fromEntries(

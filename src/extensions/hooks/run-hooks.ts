@@ -1,6 +1,14 @@
 import { isError } from '../../core/envelope.js';
 import type { HookData } from '../../core/event.js';
-import type { HookAnswer, HookEvent, Hooks, HookScene, Occasion, SessionSource } from '../../core/hooks.js';
+import type {
+  HookAnswer,
+  HookedAgent,
+  HookEvent,
+  Hooks,
+  HookScene,
+  Occasion,
+  SessionSource,
+} from '../../core/hooks.js';
 import { isRecord } from '../../core/json.js';
 import { firstLine, spelledLine } from '../../core/text.js';
 import type { ToolArgs } from '../../core/tool.js';
@@ -8,6 +16,7 @@ import { shellEnvironment } from '../../tools/bash.js';
 import type { ProcessResult, ProcessRunner } from '../../tools/process/runner.js';
 import { hookInput, ourArguments, subjectsOf } from './claude-dialect.js';
 import { type Hook, matches, type NamedFiles, namedFiles, withProject } from './listed-hooks.js';
+import type { Transcripts } from './transcripts.js';
 
 export interface HookHost {
   readonly processes: Pick<ProcessRunner, 'run'>;
@@ -15,8 +24,7 @@ export interface HookHost {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Names of variables that no child process gets (provider keys). */
   readonly protectedEnv: readonly string[];
-  /** The folder of the project. */
-  readonly projectDir: string;
+  readonly transcripts: Pick<Transcripts, 'write'>;
   /** The approval mode, as Claude Code names it. */
   readonly mode: () => string;
   /** Milliseconds from a clock that never goes back. */
@@ -25,52 +33,114 @@ export interface HookHost {
 
 const maxOutputBytes = 4 * 1024 * 1024;
 
-/** Makes the hooks of a session from those of the user. Their processes are started when something happens. */
-export function createHooks(hooks: readonly Hook[], host: HookHost, source: SessionSource): Hooks {
+/** A hook that may run as long as it and the files that it names are what they were. */
+export interface AllowedHook extends Hook {
+  /** Of both, as they were when they were allowed (hex). Null: they need trust and have none. */
+  readonly allowed: string | null;
+}
+
+/** Takes these hooks as they are now; `mayRun` is false for one that needs trust and has none. */
+export function allowedAsTheyAre(hooks: readonly Hook[], mayRun: (hook: Hook) => boolean): readonly AllowedHook[] {
+  return hooks.map((hook) => ({ ...hook, allowed: mayRun(hook) ? namedFiles(hook).sha256 : null }));
+}
+
+/** How a session began, and the sub-agent whose session it is. */
+interface Beginning {
+  readonly source: SessionSource;
+  readonly agent?: HookedAgent | undefined;
+}
+
+/** Makes the hooks of a session. Their processes are started when something happens. */
+export function createHooks(
+  hooks: readonly AllowedHook[],
+  host: HookHost,
+  { source, agent }: Beginning = { source: 'startup' },
+): Hooks {
   const events = new Set(hooks.map(({ event }) => event));
+  const skippedOnce = new Set<string>();
   return {
     source,
+    ...(agent ? { agent } : {}),
     listens: (event) => events.has(event),
     ask: async (occasion, scene, signal) => {
-      const names = subjectsOf(occasion);
+      const names = subjectsOf(occasion, agent);
       const meant = hooks.filter(
         ({ event, matcher }) => event === occasion.event && (names.length === 0 || matches(matcher, names)),
       );
-      const asked = await Promise.all(distinct(meant).map((hook) => askOne(hook, host, { occasion, scene }, signal)));
+      const asked = await Promise.all(
+        distinct(meant).map((hook) => askOne(hook, host, { occasion, scene, agent }, signal)),
+      );
       return {
         ...together(asked.map(({ answer }) => answer)),
         runs: asked.map(({ run }) => run),
-        messages: toldOf(asked),
+        messages: toldOf(asked.filter((each) => !each.isSkipped || isFirst(skippedOnce, each.run.sha256))),
       };
     },
   };
 }
 
+function isFirst(seen: Set<string>, key: string): boolean {
+  const before = seen.size;
+  return seen.add(key).size > before;
+}
+
 /** A command that two matchers name runs once. */
-function distinct(hooks: readonly Hook[]): readonly Hook[] {
-  const keys = hooks.map(({ command, args }) => JSON.stringify([command, args]));
+function distinct(hooks: readonly AllowedHook[]): readonly AllowedHook[] {
+  const keys = hooks.map(({ command, args, from }) => JSON.stringify([command, args, from.directory]));
   return hooks.filter((_hook, index) => keys.indexOf(keys[index] ?? '') === index);
 }
 
 interface Happening {
   readonly occasion: Occasion;
   readonly scene: HookScene;
+  readonly agent: HookedAgent | undefined;
 }
 
 interface Asked {
   readonly hook: Hook;
+  /** It was not started. That is said once. */
+  readonly isSkipped: boolean;
   readonly answer: OneAnswer;
   readonly run: HookData;
 }
 
-async function askOne(hook: Hook, host: HookHost, { occasion, scene }: Happening, signal: AbortSignal): Promise<Asked> {
-  const files = namedFiles(hook, host.projectDir);
-  const input = hookInput(occasion, scene, { mode: host.mode(), transcript: '' });
+async function askOne(
+  hook: AllowedHook,
+  host: HookHost,
+  { occasion, scene, agent }: Happening,
+  signal: AbortSignal,
+): Promise<Asked> {
+  const files = namedFiles(hook);
+  const { transcripts } = host;
   const startedAt = host.now();
-  const result = await runOne(hook, host, { input: JSON.stringify(input), cwd: scene.cwd }, signal);
+  const input = (): string =>
+    JSON.stringify(
+      hookInput(occasion, scene, {
+        mode: host.mode(),
+        agent,
+        transcript: (...of) => transcripts.write(...of),
+      }),
+    );
+  const skip = skipped(hook, files);
+  const result = skip ?? (await runOne(hook, host, input(), signal));
   const durationMs = Math.max(0, Math.round(host.now() - startedAt));
   const answer = strict(hook, readAnswer(occasion, unlessMissing(result, files)));
-  return { hook, answer, run: runData(hook, { occasion, result, answer, durationMs, files }) };
+  return {
+    hook,
+    isSkipped: skip !== null,
+    answer,
+    run: runData(hook, { occasion, result, answer, durationMs, files }),
+  };
+}
+
+/** A program that is not what was allowed is not started. */
+function skipped({ allowed }: AllowedHook, { sha256 }: NamedFiles): HookResult | null {
+  if (allowed === sha256) return null;
+  const failure =
+    allowed === null
+      ? 'it starts a file of this project, which is not trusted (agent config trust asks about it)'
+      : 'a file that it names has changed since the session began';
+  return { exit: null, failure, stdout: '', stderr: '' };
 }
 
 /** Exit code 2 of an interpreter that does not find its script is no denial. Source: anthropics/claude-code#80697. */
@@ -130,23 +200,19 @@ function toldOf(asked: readonly Asked[]): HookAnswer['messages'] {
   ]);
 }
 
-interface HookRun {
-  readonly input: string;
-  readonly cwd: string;
-}
-
 /** Runs a hook with its input on standard input. Standard input of a command is empty, so it comes through descriptor
  * 3. */
-async function runOne(hook: Hook, host: HookHost, { input, cwd }: HookRun, signal: AbortSignal): Promise<HookResult> {
+async function runOne(hook: Hook, host: HookHost, input: string, signal: AbortSignal): Promise<HookResult> {
+  const { directory } = hook.from;
   const printed: { readonly stdout: Buffer[]; readonly stderr: Buffer[] } = { stdout: [], stderr: [] };
   const words = hook.args
-    ? [hook.command, ...hook.args].map((word) => withProject(word, host.projectDir))
+    ? [hook.command, ...hook.args].map((word) => withProject(word, directory))
     : ['sh', '-c', hook.command];
   const result = await host.processes.run({
     file: 'sh',
     args: ['-c', 'exec "$@" <&3 3<&-', 'sh', ...words],
-    cwd,
-    env: { ...shellEnvironment(host.env, host.protectedEnv), CLAUDE_PROJECT_DIR: host.projectDir },
+    cwd: directory,
+    env: { ...shellEnvironment(host.env, host.protectedEnv), CLAUDE_PROJECT_DIR: directory },
     sandbox: 'off',
     signal,
     timeoutMs: hook.timeoutMs,
@@ -216,6 +282,7 @@ const deniable: ReadonlySet<HookEvent> = new Set([
   'PostToolUse',
   'PostToolUseFailure',
   'Stop',
+  'SubagentStop',
   'PreCompact',
 ]);
 /** Plain output is for the model. */

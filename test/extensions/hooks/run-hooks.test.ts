@@ -1,17 +1,22 @@
-import { chmodSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, afterEach, expect, test } from 'vitest';
-import type { HookAnswer, Occasion } from '../../../src/core/hooks.js';
-import { matches, readHookFile } from '../../../src/extensions/hooks/listed-hooks.js';
-import { createHooks } from '../../../src/extensions/hooks/run-hooks.js';
+import type { Event } from '../../../src/core/event.js';
+import type { HookAnswer, HookedAgent, Hooks, HookScene, Occasion } from '../../../src/core/hooks.js';
+import { type HookSource, matches, namedFiles, readHookFile } from '../../../src/extensions/hooks/listed-hooks.js';
+import { allowedAsTheyAre, createHooks } from '../../../src/extensions/hooks/run-hooks.js';
+import { createTranscripts } from '../../../src/extensions/hooks/transcripts.js';
 import { createProcessRunner } from '../../../src/tools/process/runner.js';
 
 let dir = '';
+let transcripts = createTranscripts('/');
 beforeEach(() => {
   dir = realpathSync(mkdtempSync(join(tmpdir(), 'agent-hooks-')));
+  transcripts = createTranscripts(dir);
 });
 afterEach(() => {
+  transcripts.close();
   rmSync(dir, { recursive: true, force: true });
 });
 
@@ -30,19 +35,30 @@ const after = (tool: string, args: Readonly<Record<string, unknown>>, output = '
 });
 
 /** Runs the hooks of a file, as it stands in Claude Code's documentation, over one occasion. */
-async function ask(hooks: unknown, occasion: Occasion): Promise<HookAnswer> {
-  const file = readHookFile({ hooks });
+async function ask(hooks: unknown, occasion: Occasion, agent?: HookedAgent): Promise<HookAnswer> {
+  return await opened(hooks, agent).ask(occasion, scene(), new AbortController().signal);
+}
+
+const from = (): HookSource => ({ path: join(dir, 'hooks.json'), origin: 'user', directory: dir, home: dir });
+const scene = (): HookScene => ({ session: 's1', cwd: dir, prompt: 's1:3', events: () => [said(3, 'hello')] });
+const said = (seq: number, content: string): Event => ({ seq, kind: 'user', content, data: null, createdAt: 0 });
+
+function opened(hooks: unknown, agent?: HookedAgent): Hooks {
+  const file = readHookFile({ hooks }, from());
   expect(file.problems).toEqual([]);
   const host = {
     processes,
     env,
     protectedEnv: ['OPENAI_API_KEY'],
-    projectDir: dir,
+    transcripts,
     mode: () => 'default',
     now: () => 1,
   };
-  const scene = { session: 's1', cwd: dir, prompt: 's1:3', events: () => [] };
-  return await createHooks(file.hooks, host, 'startup').ask(occasion, scene, new AbortController().signal);
+  return createHooks(
+    allowedAsTheyAre(file.hooks, () => true),
+    host,
+    { source: 'startup', agent },
+  );
 }
 
 const one = (event: string, command: string, more: object = {}, matcher = ''): unknown => ({
@@ -76,12 +92,11 @@ test('a hook reads the names, paths and times of Claude Code, and the original b
     one('PreToolUse', command, {}, 'Edit'),
     before('file_edit', { path: 'a.ts', old_string: 'x', new_string: 'y' }),
   );
-  const { readFileSync } = await import('node:fs');
   const seen = (): unknown => JSON.parse(readFileSync(join(dir, 'seen.json'), 'utf8'));
   expect(seen()).toEqual({
     session_id: 's1',
     prompt_id: 's1:3',
-    transcript_path: '',
+    transcript_path: expect.stringMatching(/agent-transcripts-\w+\/s1\.jsonl$/) as string,
     cwd: dir,
     permission_mode: 'default',
     hook_event_name: 'PreToolUse',
@@ -155,6 +170,7 @@ test.each([
   ['PostToolUseFailure', 'deny'],
   ['UserPromptSubmit', 'deny'],
   ['Stop', 'deny'],
+  ['SubagentStop', 'deny'],
   ['PreCompact', 'deny'],
   ['PermissionRequest', 'none'],
   ['SessionStart', 'none'],
@@ -171,6 +187,7 @@ test.each([
     },
     { event: 'UserPromptSubmit', prompt: '' },
     { event: 'Stop', again: false, text: '' },
+    { event: 'SubagentStop', again: false, text: '' },
     { event: 'PreCompact', trigger: 'auto', instructions: '' },
     { event: 'SessionStart', source: 'startup', model: 'm' },
     { event: 'SessionEnd', reason: 'other' },
@@ -245,11 +262,67 @@ test('what a file holds that does not count is named, and disableAllHooks switch
     ],
     TeammateIdle: [],
   };
-  expect(readHookFile({ hooks }).problems).toEqual([
+  expect(readHookFile({ hooks }, from()).problems).toEqual([
     'the matcher "(" of PreToolUse is no name and no regular expression',
     'hooks of the type "prompt" are not run (PreToolUse)',
     'a hook of PreToolUse has no command',
     expect.stringContaining('nothing happens here at TeammateIdle'),
   ]);
-  expect(readHookFile({ hooks, disableAllHooks: true })).toEqual({ hooks: [], problems: [] });
+  expect(readHookFile({ hooks, disableAllHooks: true }, from())).toEqual({ hooks: [], problems: [] });
+});
+
+test.each([
+  ['./check.sh --fast', ['check.sh'], []],
+  ['"$CLAUDE_PROJECT_DIR"/run', ['run'], []],
+  ['~/check.sh', ['check.sh'], []],
+  ['python3 -u tool && sh < data', ['tool', 'data'], []],
+  ['jq -r .a >> data; tee -a data', [], []],
+  ['cat >./check.sh', [], []],
+  ['cd . && ./gone.sh', [], ['./gone.sh']],
+  ['run', ['run'], []],
+])('the command line %s names %j; %j is missing', (command, named, missing) => {
+  for (const name of ['check.sh', 'tool', 'data']) writeFileSync(join(dir, name), name);
+  scriptFile('run', '');
+  const found = namedFiles({ command, from: from() });
+  expect(found.files.map(({ path }) => path)).toEqual(named.map((name) => join(dir, name)));
+  expect(found.missing).toEqual(missing);
+  const inShell = namedFiles({ command: 'sh', args: ['-c', command], from: from() });
+  expect(inShell.files.map(({ path }) => path)).toEqual(found.files.map(({ path }) => path));
+});
+
+test('inside a sub-agent a hook is told of the session of the person, and of the agent beside it', async () => {
+  const agent = {
+    id: 'child',
+    type: 'explore',
+    within: { session: 's0', events: () => [said(1, 'of the person'), said(2, 'and more')] },
+  };
+  const stop: Occasion = { event: 'SubagentStop', again: false, text: 'found' };
+  const command = 'cat > seen.json; wc -l < "$(jq -r .transcript_path seen.json)" > lines';
+  expect((await ask(one('SubagentStop', command, {}, 'general'), stop, agent)).runs).toEqual([]);
+  await ask(one('SubagentStop', command, {}, 'explore'), stop, agent);
+  const seen = JSON.parse(readFileSync(join(dir, 'seen.json'), 'utf8')) as Readonly<Record<string, string>>;
+  expect(seen).toMatchObject({
+    session_id: 's0',
+    agent_id: 'child',
+    agent_type: 'explore',
+    stop_hook_active: false,
+    last_assistant_message: 'found',
+  });
+  expect(readFileSync(join(dir, 'lines'), 'utf8').trim()).toBe('2');
+  expect(readFileSync(seen['agent_transcript_path'] ?? '', 'utf8')).toContain('"isSidechain":true');
+});
+
+test('a script that changes after the session began is not started; that is said once, and a required one denies', async () => {
+  scriptFile('check.sh', '#!/bin/sh\necho ran >> ran\n');
+  const call = before('bash', { command: 'ls' });
+  const signal = new AbortController().signal;
+  const [hooks, strict] = [false, true].map((required) => opened(one('PreToolUse', './check.sh', { required })));
+  await hooks?.ask(call, scene(), signal);
+  scriptFile('check.sh', '#!/bin/sh\necho evil >> ran\n');
+  const changed = await hooks?.ask(call, scene(), signal);
+  expect(changed?.messages[0]?.message).toContain('a file that it names has changed');
+  expect(changed).toMatchObject({ decision: 'none', runs: [{ exit: null, decision: 'failed' }] });
+  expect((await hooks?.ask(call, scene(), signal))?.messages).toEqual([]);
+  expect((await strict?.ask(call, scene(), signal))?.decision).toBe('deny');
+  expect(readFileSync(join(dir, 'ran'), 'utf8')).toBe('ran\n');
 });
