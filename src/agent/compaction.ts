@@ -3,6 +3,7 @@ import { type CompactionData, createTimeline, type Event, knownEvent, type Known
 import { eventMarker, lineReader } from '../core/model-output.js';
 import { type AssistantMessage, type Conversation, type Message, project } from '../core/projection.js';
 import { utf8Bytes } from '../core/text.js';
+import { todoLines, todoOf } from '../core/todo.js';
 import { askAboutCompaction, tellCompacted } from './ask-hooks.js';
 import { allowanceOf, contextTokens, leastSummaryTokens, tokensOf } from './budget.js';
 import { requestSummary } from './request.js';
@@ -214,6 +215,7 @@ function compactionText(events: readonly Event[], range: Covered, summary: strin
     ['## What the user said, word for word', ...ownMessages(events, range)],
     ['## Files changed in this session (event of the last change)', ...listed(changed)],
     ['## Files read (event)', ...listed(read)],
+    ['## The list of what is done and left', ...todoLines(todoOf(events.filter(({ seq }) => seq <= toSeq)))],
     ['## Instructions that stay in force, as they were given', ...keptOutputs(events, range)],
     ['## Summary', summary ?? 'The model could not be asked for a summary; read the events that matter.'],
   ];

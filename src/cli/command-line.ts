@@ -101,14 +101,20 @@ async function withStore<T>(settings: Settings, use: (opened: OpenedStore) => Pr
 /** Loads the code of the tools when it is first used. */
 function createTools(options: RootOptions, read: ReadSettings): Tools {
   const load = () => import('./session/open-tools.js');
+  const loadPolicy = () => import('./session/open-policy.js');
   return {
     open: async (chosen, sandboxed) => {
-      const [settings, { openSandbox, openToolbox }] = await Promise.all([read(), load()]);
+      const [settings, { openSandbox, openToolbox }, { openPolicy }] = await Promise.all([
+        read(),
+        load(),
+        loadPolicy(),
+      ]);
       const notify = (message: string): void => {
         printError(`agent: ${message}\n`);
       };
       const record = loadOnce(() => openRecord(settings, notify));
       const toolbox = await openToolbox(settings, chosen, {
+        approval: openPolicy(settings),
         confine: sandboxed ? await openSandbox(settings) : undefined,
         ports: () => record.get(),
         notify,

@@ -43,6 +43,8 @@ export interface SettingsValues {
     readonly kv: boolean;
     readonly history: boolean;
     readonly custom: boolean;
+    readonly ask: boolean;
+    readonly todo: boolean;
     readonly mcp: boolean;
     readonly confirm: boolean;
     readonly limits?: Readonly<

@@ -1,4 +1,5 @@
 import type { Event } from './event.js';
+import { isRecord } from './json.js';
 import type { BoundCall, Risk, Sandbox, SessionView } from './tool.js';
 
 export type ApprovalMode = 'never' | 'dangerous' | 'mutating' | 'always';
@@ -17,10 +18,15 @@ export function planNews(isOn: boolean, events: readonly Event[]): readonly stri
   return isOn === (told?.content === planNotes.on) ? [] : [isOn ? planNotes.on : planNotes.off];
 }
 
-/** Whether the model has answered since it was told that plan mode is on. */
+/** Whether the model has answered, or proposed a plan, since it was told that plan mode is on. */
 export function hasPlan(events: readonly Event[]): boolean {
   const from = events.findLastIndex(({ kind, content }) => kind === 'user' && content === planNotes.on);
-  return from >= 0 && events.slice(from).some(({ kind, content }) => kind === 'assistant' && Boolean(content?.trim()));
+  return from >= 0 && events.slice(from).some(isPlan);
+}
+
+function isPlan({ kind, content, data }: Event): boolean {
+  if (kind === 'assistant') return Boolean(content?.trim());
+  return kind === 'tool_result' && isRecord(data) && data.name === 'propose_plan' && data.success === true;
 }
 
 /** The verdict of policy on a call, before anything runs. */

@@ -25,6 +25,8 @@ export const toolsets = [
   { name: 'kv', on: false, about: 'Offer small values that the session keeps.' },
   { name: 'history', on: false, about: 'Offer a search in earlier sessions.' },
   { name: 'custom', on: false, about: 'Offer tools of your own.' },
+  { name: 'ask', on: false, about: 'Offer questions to you, and plans for you to agree to.' },
+  { name: 'todo', on: false, about: 'Offer a list of the steps of a task.' },
   { name: 'mcp', on: true, lazy: true, about: 'Offer the tools of MCP servers, where mcp.json names some.' },
 ] as const satisfies readonly Toolset[];
 

@@ -1,4 +1,7 @@
 import type { Clock } from '../core/runtime.js';
+import { todoNow } from '../core/todo.js';
+import { fitWidth } from '../terminal/rows.js';
+import { sanitize } from '../terminal/sanitize.js';
 import type { ScreenSize } from '../terminal/writer.js';
 import { type LiveRows, mountScreen } from './components/mounted-screen.js';
 import { runningCalls, type RunningState } from './components/running.js';
@@ -48,6 +51,7 @@ export function createLive({ theme, clock, status }: Parts): Live {
     apart,
     running: state.overlay ? null : running(state.view, nowMs),
     queue: state.view.queue,
+    todo: todoRow(state.view, size.columns),
     status: statusLine(
       status(),
       state.view,
@@ -81,12 +85,16 @@ export function createLive({ theme, clock, status }: Parts): Live {
   };
 }
 
+function todoRow({ todo }: View, columns: number): string {
+  return fitWidth(sanitize(todoNow(todo)).replace(/\s+/g, ' '), columns - 1);
+}
+
 /** Lists what decides the rows, the text of the input first. */
 function keyOf({ state, overlay }: Arranged): readonly unknown[] {
-  const { size, theme, running, queue, status, prompt, menu, apart } = state;
+  const { size, theme, running, queue, todo, status, prompt, menu, apart } = state;
   return [
     prompt.editor,
-    ...[size.columns, size.rows, theme.paint, running, queue, status, apart],
+    ...[size.columns, size.rows, theme.paint, running, queue, todo, status, apart],
     ...[prompt.searching, JSON.stringify(menu), overlay?.type, JSON.stringify(overlay?.props)],
   ];
 }

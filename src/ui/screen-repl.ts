@@ -27,7 +27,7 @@ import {
   type Work,
   type WorkTitle,
 } from './turns.js';
-import { createViewStore, totalsOf, type ViewStore } from './view.js';
+import { createViewStore, type ViewStore } from './view.js';
 
 const frameMs = 34;
 /** Signals that were sent to the stopped process (a kill) come before the terminal is taken again. */
@@ -173,7 +173,7 @@ class ScreenRepl implements ReplHandle {
     this.#session = session;
     this.#turns = this.#turnsOf(session);
     this.#unsubscribe = session.subscribe(this.#onEvent);
-    if (shown) this.#store.reset(totalsOf(session.events()));
+    if (shown) this.#store.reset(session.events());
     else this.#replay(session);
     this.#frame();
     for (const { text, when } of waiting) this.#send(text, when);
@@ -272,7 +272,7 @@ class ScreenRepl implements ReplHandle {
   };
 
   #replay(session: SessionPort): void {
-    this.#store.reset(totalsOf(session.events()));
+    this.#store.reset(session.events());
     const { items, earlier } = lastExchange(session.events());
     const count = (session.events()[0]?.seq ?? 1) > 1 ? 'There are' : earlier;
     if (count !== 0) this.#display.notes.remark(`${count} earlier messages and calls; /show N shows an event`);

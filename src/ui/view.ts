@@ -6,6 +6,7 @@ import {
   typedText,
   type UsageData,
 } from '../core/event.js';
+import { type TodoItem, todoOf, todoOfCall } from '../core/todo.js';
 import type { Form } from '../core/form.js';
 import type { Question } from '../core/policy.js';
 import type { AgentEvent, QueuedMessage, TurnEnd } from '../core/session-port.js';
@@ -33,6 +34,8 @@ export interface OpenCall {
   readonly startedAtMs: number | null;
   /** The end of what it has printed. */
   readonly output: string;
+  /** The list that it gives, where it gives one. */
+  readonly todo: readonly TodoItem[] | null;
 }
 
 interface Totals {
@@ -64,6 +67,8 @@ export interface View {
     readonly reason: string;
   } | null;
   readonly totals: Totals;
+  /** What the model does and has left to do. */
+  readonly todo: readonly TodoItem[];
   /** Finished and not yet taken by the screen. */
   readonly items: readonly Item[];
 }
@@ -82,6 +87,7 @@ export const emptyView: View = {
   queue: [],
   retry: null,
   totals: noTotals,
+  todo: [],
   items: [],
 };
 
@@ -121,7 +127,7 @@ export function reduce(view: View, event: AgentEvent, nowMs: number): View {
       return { ...view, busy: true };
     case 'turn_ended':
       return withItem(
-        { ...emptyView, queue: view.queue, totals: view.totals, items: view.items },
+        { ...emptyView, queue: view.queue, totals: view.totals, todo: view.todo, items: view.items },
         {
           type: 'ended',
           end: event.end,
@@ -177,10 +183,7 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
         text: '',
         reasoning: '',
         waiting: false,
-        calls: [
-          ...view.calls,
-          { callId: event.data.id, seq: event.seq, title: event.content, startedAtMs: null, output: '' },
-        ],
+        calls: [...view.calls, openCall(event)],
       };
     case 'tool_started':
       return started(view, event.data.tool_call_id, nowMs);
@@ -196,10 +199,11 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
     case 'error':
     case 'task':
     case 'hook':
-    case 'rewind':
     case 'compaction':
     case 'compaction_undone':
       return view;
+    case 'rewind':
+      return { ...view, todo: [] };
     case 'undo':
     case 'redo':
     case 'restore':
@@ -207,6 +211,10 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
     default:
       return event satisfies never;
   }
+}
+
+function openCall({ seq, content, data }: Extract<KnownEvent, { readonly kind: 'tool_call' }>): OpenCall {
+  return { callId: data.id, seq, title: content, startedAtMs: null, output: '', todo: todoOfCall(data) };
 }
 
 /** Adds the title of a call when it starts, so that its result follows it directly. */
@@ -221,7 +229,11 @@ function resulted(view: View, event: Extract<KnownEvent, { readonly kind: 'tool_
   const call = view.calls.find((item) => item.callId === event.data.tool_call_id);
   const title: readonly Item[] =
     call && call.startedAtMs === null ? [{ type: 'call', seq: call.seq, title: call.title }] : [];
-  const next = { ...view, calls: view.calls.filter((item) => item !== call) };
+  const next = {
+    ...view,
+    calls: view.calls.filter((item) => item !== call),
+    ...(event.data.success && call?.todo ? { todo: call.todo } : {}),
+  };
   return withItem(next, ...title, { type: 'result', seq: event.seq, summary: event.content, result: event.data });
 }
 
@@ -258,8 +270,8 @@ export interface ViewStore {
   apply(event: AgentEvent): void;
   /** Returns the finished items since the last call. */
   takeItems(): readonly Item[];
-  /** Starts again for another session with the totals of its past. */
-  reset(totals: Totals): void;
+  /** Starts again for another session with the totals and the list of its past. */
+  reset(past: readonly Event[]): void;
   close(): void;
 }
 
@@ -325,10 +337,10 @@ export function createViewStore(d: Parts): ViewStore {
       if (items.length > 0) view = { ...view, items: [] };
       return items;
     },
-    reset: (totals) => {
+    reset: (past) => {
       deltas = [];
       thoughts.end();
-      view = { ...emptyView, totals };
+      view = { ...emptyView, totals: totalsOf(past), todo: todoOf(past) };
     },
     close: () => {
       cancel?.();

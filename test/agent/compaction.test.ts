@@ -372,3 +372,27 @@ test('the latest of each result that is to be kept stays, through two compaction
   await session.submit(long);
   expect(await told()).toContain(part);
 });
+
+test('the list that the model keeps of its steps survives a compaction', async () => {
+  const provider = scripted([say(long), [used(7), ...say('They want X.')], say('On.')]);
+  const { session } = rig({ provider, tools: [noteTool()] });
+  await session.submit('begin');
+  const items = [
+    { text: 'read', status: 'done' },
+    { text: 'write', status: 'active' },
+  ];
+  const args = JSON.stringify({ items });
+  await session.append({
+    kind: 'tool_call',
+    content: 'todo(2 items)',
+    data: { id: 'c1', type: 'function', function: { name: 'todo', arguments: args }, response_id: 'r_1' },
+  });
+  await session.append({
+    kind: 'tool_result',
+    content: '2 of 2',
+    data: { tool_call_id: 'c1', name: 'todo', output: '{"output":"kept"}', success: true, duration_ms: 1 },
+  });
+  expect(await session.compact('')).toMatchObject({ done: true });
+  await session.submit('go on');
+  expect(texts(provider.requests[2])[0]).toContain('done and left\n[x] read\n[>] write\n\n');
+});

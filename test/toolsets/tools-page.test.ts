@@ -30,6 +30,7 @@ async function toolsOf(toolset: Toolset): Promise<readonly Tool[]> {
     settings: { config: loaded.config, cwd: home, env, home, loaded, testMode: false, log: () => {}, guard: {} },
     processes,
     confine: undefined,
+    approval: {},
     ports: () => Promise.reject(new Error('no record here')),
     notify: () => {},
     mcp: () => Promise.resolve({ tools: bridgeTools({ servers: none, remembered: none, toolset }) }),
@@ -130,6 +131,7 @@ test('what a set adds to a request stays small', async () => {
     memory: 700,
     files: 600,
     mcp: 900,
+    ask: 1000,
     custom: 0,
   };
   const sizes = await Promise.all(

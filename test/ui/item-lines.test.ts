@@ -168,7 +168,7 @@ test('joined emoji in output are shown as their parts, joiners between letters s
   expect(shownLines(resultOf({ output: '👨\u200d👩\u200d👧 क्\u200dष 🏳\ufe0f\u200d🌈' }), 'full')).toEqual([
     '👨👩👧 क्\u200dष 🏳\ufe0f🌈',
   ]);
-  const call = { callId: 'c', seq: 1, title: 'bash', startedAtMs: 0, output: '👨\u200d👩\n' };
+  const call = { callId: 'c', seq: 1, title: 'bash', startedAtMs: 0, todo: null, output: '👨\u200d👩\n' };
   expect(runningCalls([call], 60_000, false)).toMatchObject({ calls: [{ tail: ['👨👩'] }] });
 });
 

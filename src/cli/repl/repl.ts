@@ -44,7 +44,7 @@ export async function runRepl(
   early: EarlyFrame | null,
 ): Promise<number> {
   const { settings, typed } = await askForSettings(options, early);
-  const run = await openRun(settings, options);
+  const run = await openRun(settings, options, { canAsk: true });
   let exitCode: number;
   let left: string | null = null;
   try {

@@ -61,7 +61,13 @@ export interface Run {
   close(): Promise<void>;
 }
 
-export async function openRun(settings: Settings, options: RootOptions): Promise<Run> {
+/** `canAsk`: a person is there for all of it. */
+export async function openRun(
+  settings: Settings,
+  options: RootOptions,
+  { canAsk }: { readonly canAsk: boolean } = { canAsk: false },
+): Promise<Run> {
+  const policy = openPolicy(settings);
   const confine = await openSandbox(settings);
   const opening = openSessionStore(settings, options.ephemeral === true);
   const said: Notice[] = [];
@@ -70,9 +76,8 @@ export async function openRun(settings: Settings, options: RootOptions): Promise
   };
   const [{ store, tasks, notes, ends, notices }, toolbox] = await Promise.all([
     opening,
-    openToolbox(settings, options.tools, { confine, ports: () => opening, notify }),
+    openToolbox(settings, options.tools, { approval: canAsk ? policy : null, confine, ports: () => opening, notify }),
   ]);
-  const policy = openPolicy(settings);
   const hooks = await openHooks(settings, options.hooks !== false, { processes: toolbox.processes, policy });
   await offerSkills(settings, options.tools, toolbox.registry);
   return {

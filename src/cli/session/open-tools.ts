@@ -44,7 +44,7 @@ type ToolSource = ToolsetHost['settings'];
 export async function openToolbox(
   settings: ToolSource,
   chosen: string | boolean | undefined,
-  host: Pick<ToolsetHost, 'confine' | 'ports' | 'notify'>,
+  host: Pick<ToolsetHost, 'approval' | 'confine' | 'ports' | 'notify'>,
 ): Promise<Toolbox> {
   const { confine } = host;
   const { config } = settings;

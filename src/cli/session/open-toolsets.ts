@@ -17,6 +17,8 @@ export const lazySets: Readonly<Record<LazyName, SetOfTools>> = {
   kv: { tools: ['kv_set', 'kv_get'], load: lateLoad('kv') },
   history: { tools: ['history_search'], load: lateLoad('history') },
   custom: { tools: null, load: lateLoad('custom') },
+  ask: { tools: ['ask_user', 'propose_plan'], load: lateLoad('ask') },
+  todo: { tools: ['todo'], load: lateLoad('todo') },
   mcp: { tools: ['tool_search', 'tool_run'], load: async ({ mcp }) => (await mcp())?.tools ?? [] },
 };
 

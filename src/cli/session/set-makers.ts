@@ -1,5 +1,5 @@
 import { dirname, join } from 'node:path';
-import { CliError, exit } from '../../commands/command.js';
+import { type Approval, CliError, exit } from '../../commands/command.js';
 import { upToRoot } from '../../config/load.js';
 import type { Notes } from '../../core/notes.js';
 import type { Store } from '../../core/store.js';
@@ -8,6 +8,7 @@ import type { toolsets } from '../../core/tool.js';
 import type { BuiltinName } from '../../tools/builtin.js';
 import type { DefinedTool } from '../../tools/define-tool.js';
 import type { Confine, ProcessRunner } from '../../tools/process/runner.js';
+import { askTool, type PlanMode, planTool } from '../../toolsets/ask/put-questions.js';
 import { codeTools } from '../../toolsets/code/execute-code.js';
 import { customTools } from '../../toolsets/custom/load-tools.js';
 import { toolFilesIn } from '../../toolsets/custom/tool-files.js';
@@ -19,6 +20,7 @@ import { fileFactTools } from '../../toolsets/small/file-facts.js';
 import { keyValueTools } from '../../toolsets/small/key-values.js';
 import { mathTools } from '../../toolsets/small/math.js';
 import { scheduleTools } from '../../toolsets/tasks/schedule-tools.js';
+import { todoTools } from '../../toolsets/small/step-list.js';
 import { webTools } from '../../toolsets/web/open-web.js';
 import { embeddingsKey, ownKeys, secretVariables } from '../secrets.js';
 import type { Settings } from '../settings.js';
@@ -38,6 +40,8 @@ export interface ToolsetHost {
   readonly ports: () => Promise<Ports>;
   /** Tells the person why a tool is not offered. */
   readonly notify: (message: string) => void;
+  /** What the person may switch; null where nobody can be asked. */
+  readonly approval: Pick<Approval, 'planning' | 'plan' | 'switchTo'> | null;
   /** The servers of `mcp.json`; null where there are none. */
   readonly mcp: () => Promise<OpenedServers | null>;
 }
@@ -90,7 +94,19 @@ export const makers: Readonly<
   kv: () => keyValueTools(),
   history: (host) => historyTools(historyOf(host)),
   custom: openCustom,
+  ask: ({ approval }) => (approval ? [askTool(), planTool(planMode(approval))] : []),
+  todo: () => todoTools(),
 };
+
+function planMode(approval: NonNullable<ToolsetHost['approval']>): PlanMode {
+  return {
+    planning: () => approval.planning(),
+    carryOut: (how) => {
+      approval.plan(false);
+      if (how === 'ask') approval.switchTo('mutating');
+    },
+  };
+}
 
 function openWeb(host: ToolsetHost): Made {
   const { config, env } = host.settings;

@@ -30,6 +30,8 @@ export interface LiveState {
   readonly theme: Theme;
   readonly running: RunningState | null;
   readonly queue: readonly QueuedMessage[];
+  /** What the model does now, of all that it has to do; '' where there is nothing. */
+  readonly todo: string;
   readonly status: string;
   readonly prompt: PromptState;
   readonly menu: MenuState | null;
@@ -46,6 +48,7 @@ interface Heights {
   readonly queue: number;
   readonly gap: boolean;
   readonly status: boolean;
+  readonly todo: boolean;
   readonly menu: number;
 }
 
@@ -59,6 +62,8 @@ export interface Arranged {
 
 /** A draft below a question has at most this many rows. */
 const mostDraftRows = 3;
+/** A terminal with fewer rows does without the line on what the model does. */
+const leastRowsForTodo = 8;
 /** A terminal lower than this shows no queue beside a question. */
 const leastRowsForQueue = 16;
 
@@ -71,14 +76,14 @@ export function roomFor({ rows }: ScreenSize): number {
  * when a resize wraps a row below it, so as little as possible is there. */
 export function arrange(state: LiveState): Arranged {
   const room = roomFor(state.size);
-  const edge = { gap: state.apart && room > 6, status: room >= 3 };
+  const edge = { gap: state.apart && room > 6, status: room >= 3, todo: state.todo !== '' && room > leastRowsForTodo };
   return state.overlay ? withOverlay(state, state.overlay, room, edge) : withPrompt(state, room, edge);
 }
 
-type Edge = Pick<Heights, 'gap' | 'status'>;
+type Edge = Pick<Heights, 'gap' | 'status' | 'todo'>;
 
 function withPrompt(state: LiveState, room: number, edge: Edge): Arranged {
-  const edgeHeight = Number(edge.gap) + Number(edge.status);
+  const edgeHeight = Number(edge.gap) + Number(edge.status) + Number(edge.todo);
   const menu = state.menu ? Math.min(menuHeight(state.menu), Math.max(0, room - 6)) : 0;
   const above = Math.max(0, room - edgeHeight - menu - 1);
   const running = state.running ? Math.min(runningHeight(state.running), Math.max(1, room - 4), above) : 0;
@@ -99,7 +104,7 @@ function withOverlay(state: LiveState, overlay: Overlay, room: number, edge: Edg
   const taken = queue + (draft?.lines.length ?? 0);
   return {
     state,
-    heights: { ...edge, running: 0, queue, menu: 0 },
+    heights: { ...edge, todo: false, running: 0, queue, menu: 0 },
     prompt: draft,
     overlay: overlay.element({ columns: size.columns, rows: size.rows - taken }, state.waits),
   };
@@ -113,6 +118,7 @@ export function Screen({ state, heights, prompt, overlay }: Arranged): ReactNode
       {state.running ? <Running running={state.running} height={heights.running} /> : null}
       <Queue queue={state.queue} columns={columns} height={heights.queue} />
       {heights.gap ? <Row>{''}</Row> : null}
+      {heights.todo ? <Row tone="dim">{state.todo}</Row> : null}
       {heights.status ? <Row>{state.status}</Row> : null}
       {overlay}
       {prompt ? <Prompt rows={prompt} /> : null}

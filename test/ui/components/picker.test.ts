@@ -34,6 +34,7 @@ function open(current?: number): {
           theme: createTheme({ unicode: true, colors: 0, theme: 'none' }),
           running: null,
           queue: [],
+          todo: '',
           status: '',
           prompt: { editor: emptyEditor, searching: null },
           menu: null,
