@@ -147,6 +147,7 @@ function createTools(options: RootOptions, read: ReadSettings): Tools {
     firing: async (tasks, heard) =>
       (await import('./tasks/open-firing.js')).openFiring(await read(), options, tasks, { heard, asks: false }),
     serve: async () => await (await import('./doors/serve-mcp.js')).serveMcp(options),
+    serveEditors: async () => await (await import('./doors/serve-editors.js')).serveEditors(options),
   };
 }
 

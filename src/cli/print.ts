@@ -1,3 +1,4 @@
+import { Writable } from 'node:stream';
 import { closeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { sanitize } from '../terminal/sanitize.js';
@@ -27,6 +28,12 @@ export function print(text: string, options: { readonly colors: boolean } = { co
 /** Prints text that programs read too, such as CSV: sanitised on a terminal, else byte for byte. */
 export function printData(text: string): void {
   process.stdout.write(outputIsTerminal() ? sanitize(text) : text);
+}
+
+/** Standard output for a protocol. Whatever a package prints by itself goes to standard error from now on. */
+export function outputForPrograms(): WritableStream<Uint8Array> {
+  globalThis.console = new console.Console(process.stderr);
+  return Writable.toWeb(process.stdout);
 }
 
 export function printError(text: string): void {

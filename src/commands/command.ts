@@ -127,6 +127,8 @@ export interface Tools {
   firing(tasks: Tasks, heard: Heard): Promise<Firing>;
   /** Offers them to another program over standard input and output until it ends. Returns the exit code. */
   serve(): Promise<number>;
+  /** Serves an editor in the same way (Agent Client Protocol), with whole sessions. */
+  serveEditors(): Promise<number>;
 }
 
 /** Is told what becomes of tasks. Returns whether the person has read it. */

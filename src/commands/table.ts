@@ -398,6 +398,10 @@ export const table: readonly Section[] = [
         load: async () => (await import('./settings/use-servers.js')).serveTools,
       },
       {
+        line: ['acp', 'serve an editor over standard input and output (Agent Client Protocol)'],
+        load: async () => (await import('./doors/serve-programs.js')).serveEditors,
+      },
+      {
         line: ['config', "path, show, get, set and check the configuration, and trust in a project's"],
         slash: ['config', 'every setting and where it came from'],
         load: async () => (await import('./settings/configure.js')).config,

@@ -129,5 +129,5 @@ try {
   process.exitCode = held ? 0 : 1;
 } finally {
   model.close();
-  if (!process.env['KEEP']) rmSync(folder, { recursive: true, force: true }); else console.log(folder);
+  rmSync(folder, { recursive: true, force: true });
 }

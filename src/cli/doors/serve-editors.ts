@@ -1,0 +1,455 @@
+import { isAbsolute } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import {
+  agent,
+  type AgentApp,
+  type AgentContext,
+  type ContentBlock,
+  type McpServer,
+  methods,
+  ndJsonStream,
+  type PromptResponse,
+  RequestError,
+  type RequestPermissionRequest,
+  type SessionConfigOption,
+  type SessionModeState,
+  type SessionUpdate,
+} from '@agentclientprotocol/sdk';
+import { CliError, exit } from '../../commands/command.js';
+import { type Event, knownEvent, type Stop } from '../../core/event.js';
+import type { ApprovalMode, Question } from '../../core/policy.js';
+import type { ModelRef } from '../../core/projection.js';
+import type { TurnEnd } from '../../core/session-port.js';
+import { builtInPresets, resolveProvider } from '../../providers/catalog.js';
+import { findModel, knownModels } from '../../providers/models.js';
+import { endingSignals, onEndingSignal } from '../ending.js';
+import type { RootOptions } from '../options.js';
+import { onLostStream, outputForPrograms } from '../print.js';
+import { assemble, type Assembly, openRun, type Run } from '../session/assemble.js';
+import type { SessionChoice } from '../session/find-session.js';
+import { openCommands } from '../session/open-commands.js';
+import { resolveModel } from '../session/open-model.js';
+import { readSettings } from '../settings.js';
+import { version } from '../version.js';
+import { answersTo, askedCall, thought, type Update, Updates } from './editor-updates.js';
+
+/** Serves an editor over standard input and output until it closes them. Standard output carries the protocol and
+ * nothing else. Returns the exit code. Source: Agent Client Protocol, version 1, read 2026-11-22. */
+export async function serveEditors(options: RootOptions): Promise<number> {
+  const open = new Map<string, EditorSession>();
+  const connection = createApp(options, open).connect(ndJsonStream(outputForPrograms(), bytesOf(process.stdin)));
+  const code = await new Promise<number>((resolve) => {
+    const gone = (): void => {
+      resolve(exit.done);
+    };
+    void connection.closed.then(gone);
+    onLostStream(gone);
+    onEndingSignal((signal) => {
+      resolve(endingSignals[signal]);
+    });
+  });
+  await Promise.all([...open.values()].map((session) => session.close()));
+  connection.close();
+  return code;
+}
+
+function bytesOf(input: NodeJS.ReadStream): ReadableStream<Uint8Array> {
+  const chunks = input[Symbol.asyncIterator]();
+  return new ReadableStream({
+    pull: async (controller) => {
+      const { done, value } = await chunks.next();
+      if (done) controller.close();
+      else controller.enqueue(Buffer.isBuffer(value) ? value : Buffer.from(value));
+    },
+  });
+}
+
+type OpenSessions = Map<string, EditorSession>;
+
+function createApp(options: RootOptions, open: OpenSessions): AgentApp {
+  const opened = async (client: AgentContext, place: Place, choice: SessionChoice): Promise<EditorSession> => {
+    const session = await refusing(() => openEditorSession(options, client, place, choice));
+    open.set(session.id, session);
+    return session;
+  };
+  const found = (id: string): EditorSession => {
+    const session = open.get(id);
+    if (!session) throw RequestError.sessionNotFound(id);
+    return session;
+  };
+  const again = async (client: AgentContext, place: Place, id: string): Promise<EditorSession> =>
+    open.get(id) ?? (await opened(client, place, { continueNewest: false, resume: id, fork: false }));
+  return agent({ name: 'agent' })
+    .onRequest(methods.agent.initialize, () => ({
+      protocolVersion: 1,
+      agentInfo: { name: 'agent', title: 'agent', version },
+      agentCapabilities: {
+        loadSession: true,
+        promptCapabilities: { embeddedContext: true },
+        sessionCapabilities: { list: {}, resume: {}, close: {} },
+      },
+      authMethods: [],
+    }))
+    .onRequest(methods.agent.session.new, async ({ client, params }) => {
+      const session = await opened(client, params, { continueNewest: false, resume: null, fork: false });
+      return { sessionId: session.id, ...session.state() };
+    })
+    .onRequest(methods.agent.session.load, async ({ client, params }) => {
+      const session = await again(client, params, params.sessionId);
+      await session.replay();
+      return session.state();
+    })
+    .onRequest(methods.agent.session.resume, async ({ client, params }) =>
+      (await again(client, params, params.sessionId)).state(),
+    )
+    .onRequest(methods.agent.session.prompt, ({ params }) => found(params.sessionId).prompt(params.prompt))
+    .onNotification(methods.agent.session.cancel, ({ params }) => {
+      open.get(params.sessionId)?.cancel();
+    })
+    .onRequest(methods.agent.session.setMode, ({ params }) => {
+      found(params.sessionId).setMode(params.modeId);
+      return {};
+    })
+    .onRequest(methods.agent.session.setConfigOption, async ({ params }) => ({
+      configOptions: await refusing(() => found(params.sessionId).setOption(params.configId, params.value)),
+    }))
+    .onRequest(methods.agent.session.list, async ({ params }) => await listed(options, params))
+    .onRequest(methods.agent.session.close, async ({ params }) => {
+      await open.get(params.sessionId)?.close();
+      open.delete(params.sessionId);
+      return {};
+    });
+}
+
+/** Where an editor opens a session. */
+interface Place {
+  readonly cwd: string;
+  readonly mcpServers?: readonly McpServer[];
+}
+
+/** Makes an error of the protocol of one that the person can act on. */
+async function refusing<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    const message = `${error.message}. ${error.hint}`.trim();
+    throw error.exitCode === exit.failed
+      ? RequestError.internalError({ message }, message)
+      : RequestError.invalidParams({ message }, message);
+  }
+}
+
+const pageSize = 50;
+
+/** The recorded sessions, newest first. The cursor is the number of those already listed. */
+async function listed(
+  options: RootOptions,
+  { cwd, cursor }: { readonly cwd?: string | null; readonly cursor?: string | null },
+) {
+  const from = Number(cursor ?? 0);
+  if (!Number.isInteger(from) || from < 0)
+    throw RequestError.invalidParams({ cursor }, `\`${cursor ?? ''}\` is no cursor of ours`);
+  const run = await refusing(async () => openRun(await readSettings({ ...options, ...(cwd ? { cwd } : {}) }), options));
+  try {
+    const rows = await run.store.list(from + pageSize + 1, cwd ?? undefined);
+    const more = rows.length > from + pageSize ? { nextCursor: String(from + pageSize) } : {};
+    return {
+      sessions: rows.slice(from, from + pageSize).map((row) => ({
+        sessionId: row.id,
+        cwd: row.cwd,
+        title: row.title ?? row.prompt,
+        updatedAt: new Date(row.updatedAt).toISOString(),
+      })),
+      ...more,
+    };
+  } finally {
+    await run.close();
+  }
+}
+
+async function openEditorSession(
+  options: RootOptions,
+  client: AgentContext,
+  { cwd }: Place,
+  choice: SessionChoice,
+): Promise<EditorSession> {
+  if (!isAbsolute(cwd)) throw RequestError.invalidParams({ cwd }, `cwd is no absolute path: ${cwd}`);
+  const given = { ...options, cwd };
+  const run = await openRun(await readSettings(given), given);
+  try {
+    return new EditorSession(client, run, await assemble(run, choice, true));
+  } catch (error) {
+    await run.close();
+    throw error;
+  }
+}
+
+const modeNames: Readonly<Record<ApprovalMode | 'plan', string>> = {
+  dangerous: 'Ask before dangerous calls',
+  mutating: 'Ask before calls that write or run',
+  always: 'Ask before every call',
+  never: 'Ask only about secret files and protected paths',
+  plan: 'Plan: only calls that read are run',
+};
+
+function isMode(id: string): id is keyof typeof modeNames {
+  return Object.hasOwn(modeNames, id);
+}
+
+/** One session of an editor, with the run that it lives in. */
+class EditorSession {
+  readonly id: string;
+  readonly #client: AgentContext;
+  readonly #run: Run;
+  readonly #chat: Assembly;
+  readonly #updates: Updates;
+  readonly #outbox: Outbox;
+  readonly #stop: () => void;
+  #greeted = false;
+
+  constructor(client: AgentContext, run: Run, chat: Assembly) {
+    const { session } = chat;
+    this.id = session.id;
+    this.#client = client;
+    this.#run = run;
+    this.#chat = chat;
+    this.#outbox = new Outbox((update) => client.notify(methods.client.session.update, { sessionId: this.id, update }));
+    this.#updates = new Updates({
+      cwd: session.cwd,
+      registry: run.toolbox.registry,
+      blob: (sha256) => session.blob(sha256),
+      window: () => windowOf(run, session.ref()),
+      now: () => performance.now(),
+    });
+    this.#stop = session.subscribe((event) => {
+      this.#outbox.add(this.#updates.see(event));
+      if (event.type === 'approval_requested') void this.#ask(event.question);
+      if (event.type === 'form_opened') session.answer(event.id, { answer: 'declined' });
+    });
+  }
+
+  state(): { modes: SessionModeState; configOptions: SessionConfigOption[] } {
+    const { policy } = this.#run;
+    return {
+      modes: {
+        currentModeId: policy.planning() ? 'plan' : policy.mode(),
+        availableModes: Object.entries(modeNames).map(([id, name]) => ({ id, name })),
+      },
+      configOptions: this.#options(),
+    };
+  }
+
+  async replay(): Promise<void> {
+    this.#outbox.add(this.#updates.past(this.#chat.session.events()));
+    await this.#outbox.taken();
+  }
+
+  async prompt(blocks: readonly ContentBlock[]): Promise<PromptResponse> {
+    const { session, notices } = this.#chat;
+    if (session.busy()) throw RequestError.invalidRequest({}, 'a turn is running in this session; cancel it first');
+    if (!this.#greeted) {
+      this.#greeted = true;
+      const said = [...this.#run.notices, ...notices].filter(({ level }) => level !== 'info');
+      this.#outbox.add([...said.map(({ message }) => thought(message)), await this.#commands()]);
+    }
+    const end = await session.submit(promptText(blocks));
+    await this.#outbox.taken();
+    return { stopReason: reasonOf(end, session.events()) };
+  }
+
+  cancel(): void {
+    this.#chat.session.interrupt();
+  }
+
+  setMode(id: string): void {
+    if (!isMode(id))
+      throw RequestError.invalidParams({ modeId: id }, `\`${id}\` is no mode: ${Object.keys(modeNames).join(', ')}`);
+    const { policy } = this.#run;
+    policy.plan(id === 'plan');
+    if (id !== 'plan') policy.switchTo(id);
+  }
+
+  async setOption(id: string, value: string | boolean): Promise<SessionConfigOption[]> {
+    const { session } = this.#chat;
+    const resolved =
+      id === 'model' && typeof value === 'string' ? resolveModel(this.#run.settings, value, session.ref()) : null;
+    if (resolved === null)
+      throw RequestError.invalidParams({ configId: id }, `there is no option \`${id}\` with the value \`${value}\``);
+    if (!resolved.ok)
+      throw RequestError.invalidParams({ value }, `${resolved.problem.message}: ${resolved.problem.hint}`);
+    await session.switchModel(resolved.ref);
+    return this.#options();
+  }
+
+  async close(): Promise<void> {
+    this.#chat.session.interrupt();
+    this.#stop();
+    await this.#chat.close();
+    await this.#run.close();
+  }
+
+  #options(): SessionConfigOption[] {
+    const { provider, model } = this.#chat.session.ref();
+    const current = `${provider}/${model}`;
+    const names = new Set([current, ...reachableModels(this.#run)]);
+    return [
+      {
+        type: 'select',
+        id: 'model',
+        name: 'Model',
+        category: 'model',
+        currentValue: current,
+        options: [...names].map((name) => ({ value: name, name })),
+      },
+    ];
+  }
+
+  /** The commands and skills of the person that a prompt may begin with. */
+  async #commands(): Promise<SessionUpdate> {
+    const own = await openCommands(this.#run.settings).list();
+    return {
+      sessionUpdate: 'available_commands_update',
+      availableCommands: own.map(({ name, description, argumentHint }) => ({
+        name,
+        description,
+        ...(argumentHint === null ? {} : { input: { hint: argumentHint } }),
+      })),
+    };
+  }
+
+  async #ask(question: Question): Promise<void> {
+    const { session } = this.#chat;
+    const { callId } = question;
+    await this.#outbox.taken();
+    try {
+      const request: RequestPermissionRequest = {
+        sessionId: this.id,
+        toolCall: {
+          toolCallId: callId,
+          status: 'pending',
+          rawInput: question.call.args,
+          ...askedCall(question, session.cwd),
+        },
+        options: answersTo(question),
+      };
+      const { outcome } = await this.#client.request(methods.client.session.requestPermission, request);
+      const chosen = outcome.outcome === 'selected' ? outcome.optionId : 'deny';
+      if (chosen === 'once' || chosen === 'session') session.answer(callId, { answer: chosen });
+      else session.answer(callId, chosen === 'rules' ? { answer: 'rules', lasts: 'session' } : { answer: 'deny' });
+    } catch (error) {
+      session.answer(callId, { answer: 'deny', message: 'the editor could not ask' });
+      this.#run.settings.log({ at: 'acp', message: 'the editor did not answer a question', error: String(error) });
+    }
+  }
+}
+
+/** Why a turn has ended, in words of the protocol. Throws its error for one that has failed. */
+function reasonOf({ status, fault }: TurnEnd, events: readonly Event[]): PromptResponse['stopReason'] {
+  if (status === 'interrupted') return 'cancelled';
+  if (status === 'limit_reached') return 'max_turn_requests';
+  const stop = lastStop(events);
+  if (status === 'completed') return stop === 'length' ? 'max_tokens' : 'end_turn';
+  if (stop === 'refusal' || stop === 'content_filter') return 'refusal';
+  const { code = 'internal', message = 'The turn failed.', hint = '' } = fault ?? {};
+  throw RequestError.internalError({ code, message, hint }, `${message} ${hint}`.trim());
+}
+
+function lastStop(events: readonly Event[]): Stop | null {
+  const last = events.findLast(({ kind }) => kind === 'assistant');
+  const answer = last ? knownEvent(last) : null;
+  return answer?.kind === 'assistant' ? answer.data.stop : null;
+}
+
+function windowOf({ settings }: Run, { provider, model }: ModelRef): number | null {
+  return findModel(provider, model, settings.config.provider.models)?.contextWindow ?? null;
+}
+
+/** The known models that can be used as things are. */
+function reachableModels({ settings: { env, config } }: Run): readonly string[] {
+  const { custom, models } = config.provider;
+  return Object.keys({ ...knownModels, ...models }).filter((name) => {
+    const slash = name.indexOf('/');
+    if (findModel(name.slice(0, slash), name.slice(slash + 1), models)?.retired) return false;
+    return resolveProvider({ model: name, env, presets: builtInPresets, userProviders: custom }).ok;
+  });
+}
+
+/** The text of a prompt. What the editor has put in of a file or a page stands in a fence that it cannot end. */
+function promptText(blocks: readonly ContentBlock[]): string {
+  return blocks
+    .map(blockText)
+    .filter((text) => text !== '')
+    .join('\n');
+}
+
+function blockText(block: ContentBlock): string {
+  switch (block.type) {
+    case 'text':
+      return block.text;
+    case 'resource_link':
+      return `@${pathOf(block.uri)}`;
+    case 'resource': {
+      const { resource } = block;
+      if (!('text' in resource)) throw unreadable(`the contents of ${resource.uri}`);
+      const longest = Math.max(2, ...[...resource.text.matchAll(/`+/g)].map(([ticks]) => ticks.length));
+      const fence = '`'.repeat(longest + 1);
+      return `${pathOf(resource.uri)}:\n${fence}\n${resource.text}\n${fence}`;
+    }
+    default:
+      throw unreadable(`a block of type ${block.type}`);
+  }
+}
+
+function unreadable(what: string): RequestError {
+  return RequestError.invalidParams({}, `${what} cannot be taken; send text, links and embedded text`);
+}
+
+function pathOf(uri: string): string {
+  try {
+    return uri.startsWith('file:') ? fileURLToPath(uri) : uri;
+  } catch {
+    return uri;
+  }
+}
+
+/** Sends updates one after the other. Pieces of text that wait are put together, so a slow editor holds up nothing. */
+class Outbox {
+  readonly #send: (update: SessionUpdate) => Promise<void>;
+  #waiting: Update[] = [];
+  #sent: Promise<void> = Promise.resolve();
+
+  constructor(send: (update: SessionUpdate) => Promise<void>) {
+    this.#send = send;
+  }
+
+  add(updates: readonly Update[]): void {
+    for (const update of updates) {
+      const together = merged(this.#waiting.at(-1), update);
+      if (together) this.#waiting[this.#waiting.length - 1] = together;
+      else this.#waiting.push(update);
+    }
+    this.#sent = this.#sent.then(() => this.#sendAll());
+  }
+
+  /** Resolves once all updates are with the editor. */
+  async taken(): Promise<void> {
+    await this.#sent;
+  }
+
+  async #sendAll(): Promise<void> {
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift())
+      await Promise.resolve(next)
+        .then(this.#send)
+        .catch(() => undefined);
+  }
+}
+
+function merged(last: Update | undefined, next: Update): SessionUpdate | null {
+  if (!last || last instanceof Promise || next instanceof Promise) return null;
+  if (last.sessionUpdate !== next.sessionUpdate) return null;
+  if (last.sessionUpdate !== 'agent_message_chunk' && last.sessionUpdate !== 'agent_thought_chunk') return null;
+  if (next.sessionUpdate !== last.sessionUpdate || last.content.type !== 'text' || next.content.type !== 'text')
+    return null;
+  return { ...last, content: { type: 'text', text: last.content.text + next.content.text } };
+}

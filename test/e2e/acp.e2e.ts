@@ -1,0 +1,242 @@
+import { spawn } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import {
+  client,
+  type ClientContext,
+  methods,
+  ndJsonStream,
+  type PromptRequest,
+  type PromptResponse,
+  type RequestPermissionRequest,
+  type SessionUpdate,
+} from '@agentclientprotocol/sdk';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { expect, onTestFinished, test } from 'vitest';
+import { binary, place, type Place } from './program.js';
+
+const schemaFile = fileURLToPath(
+  new URL('../../node_modules/@agentclientprotocol/sdk/schema/v1/schema.json', import.meta.url),
+);
+const ajv = new Ajv2020({ strict: false, validateFormats: false });
+ajv.addSchema(JSON.parse(readFileSync(schemaFile, 'utf8')) as object, 'acp');
+
+/** The definitions of what an agent may send, by the method that it answers or calls. */
+const definitions: Readonly<Record<string, string>> = {
+  initialize: 'InitializeResponse',
+  'session/new': 'NewSessionResponse',
+  'session/load': 'LoadSessionResponse',
+  'session/resume': 'ResumeSessionResponse',
+  'session/prompt': 'PromptResponse',
+  'session/list': 'ListSessionsResponse',
+  'session/set_mode': 'SetSessionModeResponse',
+  'session/set_config_option': 'SetSessionConfigOptionResponse',
+  'session/close': 'CloseSessionResponse',
+  'session/update': 'SessionNotification',
+  'session/request_permission': 'RequestPermissionRequest',
+};
+
+interface Editor {
+  readonly agent: ClientContext;
+  readonly updates: SessionUpdate[];
+  readonly questions: RequestPermissionRequest[];
+  /** Closes standard input, as an editor does that ends; resolves with the exit code. */
+  readonly leave: () => Promise<number | null>;
+}
+
+/** Starts `agent acp` as an editor does. Every line that comes out is checked against the schema of the protocol. */
+async function edit(at: Place, args: readonly string[], answer = 'once'): Promise<Editor> {
+  const child = spawn(process.execPath, [binary, ...args, 'acp'], {
+    cwd: at.home,
+    env: at.env,
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => {
+    child.kill('SIGKILL');
+  });
+  const ended = new Promise<number | null>((resolve) => {
+    child.on('close', resolve);
+  });
+  const asked = new Map<unknown, string>();
+  const wrong: string[] = [];
+  const updates: SessionUpdate[] = [];
+  const questions: RequestPermissionRequest[] = [];
+  const app = client({ name: 'test' })
+    .onNotification(methods.client.session.update, ({ params }) => {
+      updates.push(params.update);
+    })
+    .onRequest(methods.client.session.requestPermission, ({ params }) => {
+      questions.push(params);
+      return { outcome: { outcome: 'selected', optionId: answer } };
+    });
+  const input = new WritableStream<Uint8Array>({
+    write: (bytes) => {
+      for (const line of Buffer.from(bytes).toString().split('\n').filter(Boolean)) {
+        const { id, method } = JSON.parse(line) as { id?: unknown; method?: string };
+        if (method !== undefined) asked.set(id, method);
+      }
+      child.stdin.write(bytes);
+    },
+  });
+  let rest = '';
+  const output = new ReadableStream<Uint8Array>({
+    start: (controller) => {
+      child.stdout.on('data', (chunk: Buffer) => {
+        rest += chunk.toString();
+        const lines = rest.split('\n');
+        rest = lines.pop() ?? '';
+        wrong.push(...lines.filter((line) => !isValid(line, asked)));
+        controller.enqueue(chunk);
+      });
+      child.stdout.on('end', () => {
+        controller.close();
+      });
+    },
+  });
+  onTestFinished(() => {
+    expect(wrong).toEqual([]);
+  });
+  const { agent } = app.connect(ndJsonStream(input, output));
+  expect(await agent.request(methods.agent.initialize, { protocolVersion: 1 })).toMatchObject({ protocolVersion: 1 });
+  return {
+    agent,
+    updates,
+    questions,
+    leave: () => {
+      child.stdin.end();
+      return ended;
+    },
+  };
+}
+
+function isValid(line: string, asked: ReadonlyMap<unknown, string>): boolean {
+  const message = JSON.parse(line) as { id?: unknown; method?: string; params?: unknown; result?: unknown };
+  if ('error' in message) return true;
+  const name = definitions[message.method ?? asked.get(message.id) ?? ''];
+  return name !== undefined && ajv.validate(`acp#/$defs/${name}`, message.params ?? message.result);
+}
+
+const prompt = async ({ agent }: Editor, sessionId: string, value: string): Promise<PromptResponse> => {
+  const request: PromptRequest = { sessionId, prompt: [{ type: 'text', text: value }] };
+  return await agent.request(methods.agent.session.prompt, request);
+};
+const spoken = (updates: readonly SessionUpdate[]): string =>
+  updates
+    .map((update) =>
+      update.sessionUpdate === 'agent_message_chunk' && update.content.type === 'text' ? update.content.text : '',
+    )
+    .join('');
+const of = (updates: readonly SessionUpdate[], kind: SessionUpdate['sessionUpdate']) =>
+  updates.filter(({ sessionUpdate }) => sessionUpdate === kind);
+
+function writing(at: Place): string {
+  return at.file(
+    'writing.json',
+    JSON.stringify({
+      turns: [
+        { text: 'I write it.', calls: [{ name: 'file_write', arguments: { path: 'made.txt', content: 'hello\n' } }] },
+        { text: 'It is written.' },
+        { text: 'You are welcome.' },
+      ],
+    }),
+  );
+}
+
+test('an editor is asked about a write with its diff, and a later one is shown the session again', async () => {
+  const at = place();
+  const script = writing(at);
+  const editor = await edit(at, ['-m', `offline/${script}`, '--approval', 'mutating']);
+  const { agent, updates, leave } = editor;
+  const made = await agent.request(methods.agent.session.new, { cwd: at.work, mcpServers: [] });
+  expect(made.modes?.currentModeId).toBe('mutating');
+  const { sessionId } = made;
+  const done = await prompt(editor, sessionId, 'write made.txt');
+  expect(done.stopReason).toBe('end_turn');
+  const diff = { type: 'diff', path: join(at.work, 'made.txt'), oldText: null, newText: 'hello\n' };
+  expect(editor.questions).toMatchObject([
+    { toolCall: { kind: 'edit', title: expect.stringContaining('file_write') as string } },
+  ]);
+  expect(editor.questions[0]?.toolCall.content).toContainEqual(diff);
+  expect(of(updates, 'tool_call')).toMatchObject([{ kind: 'edit', status: 'pending' }]);
+  expect(of(updates, 'tool_call_update').at(-1)).toMatchObject({
+    status: 'completed',
+    content: expect.arrayContaining([diff]) as object,
+  });
+  expect(readFileSync(join(at.work, 'made.txt'), 'utf8')).toBe('hello\n');
+  expect(await agent.request(methods.agent.session.list, { cwd: at.work })).toMatchObject({
+    sessions: [{ sessionId, title: 'write made.txt' }],
+  });
+  expect(await leave()).toBe(0);
+
+  const later = await edit(at, ['-m', `offline/${script}`]);
+  await later.agent.request(methods.agent.session.load, { sessionId, cwd: at.work, mcpServers: [] });
+  expect(later.updates.map(({ sessionUpdate }) => sessionUpdate)).toEqual([
+    'user_message_chunk',
+    'agent_message_chunk',
+    'tool_call',
+    'tool_call_update',
+    'agent_message_chunk',
+  ]);
+  later.updates.length = 0;
+  await prompt(later, sessionId, 'thank you');
+  expect(spoken(later.updates)).toBe('You are welcome.');
+  expect(await later.leave()).toBe(0);
+});
+
+test('a refusal, a mode that only reads and a bad value change nothing', async () => {
+  const at = place();
+  const script = writing(at);
+  const editor = await edit(at, ['-m', `offline/${script}`, '--approval', 'mutating'], 'deny');
+  const { agent, updates, leave } = editor;
+  const begin = async (): Promise<string> =>
+    (await agent.request(methods.agent.session.new, { cwd: at.work, mcpServers: [] })).sessionId;
+  const first = await begin();
+  await prompt(editor, first, 'write');
+  expect(editor.questions).toHaveLength(1);
+  const second = await begin();
+  await agent.request(methods.agent.session.setMode, { sessionId: second, modeId: 'plan' });
+  await prompt(editor, second, 'write');
+  expect(editor.questions).toHaveLength(1);
+  expect(
+    of(updates, 'tool_call_update').filter((update) => 'status' in update && update.status === 'failed'),
+  ).toHaveLength(2);
+  expect(existsSync(join(at.work, 'made.txt'))).toBe(false);
+  const bad = agent.request(methods.agent.session.setConfigOption, {
+    sessionId: second,
+    configId: 'model',
+    value: 'nobody/knows',
+  });
+  await expect(bad).rejects.toThrow(/nobody/);
+  await expect(prompt(editor, 'none', 'x')).rejects.toThrow(/not found/);
+  await expect(agent.request(methods.agent.session.new, { cwd: 'relative', mcpServers: [] })).rejects.toThrow(
+    /absolute/,
+  );
+  expect(await leave()).toBe(0);
+});
+
+test('a cancelled turn ends at once with its command, and so does one whose editor has gone', async () => {
+  const at = place();
+  const command = 'echo started; sleep 313';
+  const script = at.file(
+    'sleeping.json',
+    JSON.stringify({ turns: [{ calls: [{ name: 'bash', arguments: { command } }] }] }),
+  );
+  const editor = await edit(at, ['-m', `offline/${script}`]);
+  const { agent, updates, leave } = editor;
+  const begin = async (): Promise<{ sessionId: string; turn: Promise<{ stopReason: string }> }> => {
+    const { sessionId } = await agent.request(methods.agent.session.new, { cwd: at.work, mcpServers: [] });
+    const turn = prompt(editor, sessionId, 'go');
+    updates.length = 0;
+    await expect.poll(() => JSON.stringify(updates), { timeout: 10_000 }).toContain('started\\n');
+    return { sessionId, turn };
+  };
+  const { sessionId, turn } = await begin();
+  await agent.notify(methods.agent.session.cancel, { sessionId });
+  expect(await turn).toMatchObject({ stopReason: 'cancelled' });
+  const gone = await begin();
+  gone.turn.catch(() => undefined);
+  expect(await leave()).toBe(0);
+  const left = spawn('pgrep', ['-f', 'sleep 313']);
+  expect(await new Promise((resolve) => left.on('close', resolve))).toBe(1);
+});
