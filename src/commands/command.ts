@@ -202,6 +202,7 @@ export interface BodyRequest {
   readonly wire: WireName;
   /** Added as a user turn. */
   readonly prompt: string | null;
+  readonly blob: (sha256: string) => Promise<Uint8Array | null>;
 }
 
 /** Guards that hide secrets in what is recorded elsewhere. */

@@ -3,6 +3,9 @@ import type { Conversation, Message, ModelRef } from './projection.js';
 import type { Blob } from './store.js';
 import type { FoundFile } from './tool.js';
 
+/** Larger files are not attached. */
+export const mostFileBytes = 20 * 1024 * 1024;
+
 /** Files made ready for the record. `refused`: a sentence for each that was not taken. */
 export interface KeptFiles {
   readonly attachments: readonly AttachmentData[];

@@ -130,8 +130,9 @@ export interface SessionCatalogue {
   remove(id: string): Promise<void>;
   /** A new session whose events are copies of the first `uptoSeq` (default: all) of `parentId`'s. */
   fork(parentId: string, row: SessionRow, uptoSeq?: number): Promise<void>;
-  /** Stores a session from elsewhere with all its events in one commit. Rejects when the id is taken. */
-  adopt(row: SessionRow, events: readonly Event[]): Promise<void>;
+  /** Stores a session from elsewhere with all its events, and the contents that these refer to, in one commit. Rejects
+   * when the id is taken. */
+  adopt(row: SessionRow, events: readonly Event[], blobs?: readonly Blob[]): Promise<void>;
 }
 
 export type Store = SessionLog & SessionCatalogue;

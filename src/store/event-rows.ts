@@ -17,7 +17,7 @@ interface BlobRow {
   readonly bytes: Buffer;
 }
 
-interface Contents {
+export interface Contents {
   readonly blobs: readonly Blob[];
   readonly seal: BlobSeal | null;
 }
@@ -40,13 +40,13 @@ export function insertEventWithBlobs(
     return;
   }
   connection.transact(() => {
-    insertBlobs(connection, blobs, seal);
+    insertBlobs(connection, { blobs, seal });
     insertEvent(connection, sessionId, event, synced);
   });
 }
 
 /** Does not write contents again that are stored already. */
-function insertBlobs({ sql }: Connection, blobs: readonly Blob[], seal: BlobSeal | null): void {
+export function insertBlobs({ sql }: Connection, { blobs, seal }: Contents): void {
   for (const { sha256, bytes } of blobs) {
     if (sql('SELECT 1 FROM blobs WHERE sha256 = ?').get(sha256) !== undefined) continue;
     if (seal?.holdsSecret(bytes)) {

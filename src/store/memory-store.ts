@@ -97,8 +97,9 @@ class MemoryStore implements Store {
     const copied = events.filter((event) => event.seq <= uptoSeq);
     this.#add({ ...row, parentId }, copied, new Map([...redacted].filter(([seq]) => seq <= uptoSeq)));
   };
-  adopt: Store['adopt'] = async (row, events) => {
+  adopt: Store['adopt'] = async (row, events, blobs = []) => {
     this.#add(row, events.map(cleanEvent));
+    for (const { sha256, bytes } of blobs) this.#contents.set(sha256, bytes);
   };
   acquire: Store['acquire'] = async (sessionId) => acquireIn(this.#leases, sessionId, this.#now());
   close: Store['close'] = async () => {

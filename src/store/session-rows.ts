@@ -18,7 +18,7 @@ import { firstLine, nearest, utf8Bytes, wellFormed } from '../core/text.js';
 import { readBoundedText } from '../disk/bounded-file.js';
 import type { Connection } from './connection.js';
 import { sqliteCode, StoreError } from './errors.js';
-import { insertEvent, noSession, rowLimit } from './event-rows.js';
+import { type Contents, insertBlobs, insertEvent, noSession, rowLimit } from './event-rows.js';
 import { isAlive } from './lease.js';
 
 interface StoredSession {
@@ -195,11 +195,17 @@ export function forkSession(connection: Connection, parentId: string, row: Sessi
 }
 
 /** Stores a session with all its events in one transaction. Throws a StoreError `exists` when the id is taken. */
-export function adoptSession(connection: Connection, row: SessionRow, events: readonly Event[]): void {
+export function adoptSession(
+  connection: Connection,
+  row: SessionRow,
+  events: readonly Event[],
+  contents: Contents,
+): void {
   connection.db
     .transaction(() => {
       if (readSession(connection, row.id) !== null) throw sessionExists(row.id);
       insertSession(connection, row);
+      insertBlobs(connection, contents);
       for (const event of events) insertEvent(connection, row.id, event, 'now');
       connection.sql('UPDATE sessions SET updated_at = ? WHERE id = ?').run(row.updatedAt, row.id);
     })

@@ -215,9 +215,9 @@ class SqliteStore implements Store {
       forkSession(connection, parentId, row, uptoSeq);
     });
 
-  adopt: Store['adopt'] = (row, events) =>
+  adopt: Store['adopt'] = (row, events, blobs = []) =>
     this.#write((connection) => {
-      adoptSession(connection, row, events);
+      adoptSession(connection, row, events, { blobs, seal: this.#seal });
     });
 
   search: Store['search'] = async (text, limit, cwd) => {

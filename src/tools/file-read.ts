@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
+import { basename } from 'node:path';
 import type { FileState } from '../core/event.js';
 import { createLineSplitter } from '../core/model-output.js';
+import { mostFileBytes } from '../core/pictures.js';
 import { utf8Bytes } from '../core/text.js';
 import type { ToolContext, ToolOutcome } from '../core/tool.js';
 import {
@@ -21,12 +23,14 @@ import {
   type OpenFile,
   openRegular,
   pathProblem,
+  readWhole,
   shownPath,
 } from './files/open-file.js';
 import {
   binaryKind,
   countOddities,
   encodingName,
+  isShowable,
   looksLatin,
   type Oddities,
   sniffEncoding,
@@ -105,10 +109,54 @@ async function read(
     const facts = { ...longLineFacts(window, wanted), ...(encoding === null ? {} : { encoding }) };
     return shown(args, window, [{ path: file.path, sha256 }], facts);
   } catch (error) {
-    return fileFailure(error, args.path, absolute);
+    if (!(error instanceof ShowableFile)) return fileFailure(error, args.path, absolute);
+    return await readShowable(() => openRegular(absolute, args.path, ctx.landings), error, args.path);
   } finally {
     file?.close();
   }
+}
+
+/** Thrown out of a read as text: the file is a picture or a PDF. */
+class ShowableFile extends Error {
+  readonly kind: string;
+
+  constructor(kind: string) {
+    super(kind);
+    this.kind = kind;
+  }
+}
+
+/** Reads a picture or a PDF whole: it goes to the model with the result. */
+async function readShowable(
+  open: () => Promise<OpenFile>,
+  { kind }: ShowableFile,
+  requested: string,
+): Promise<ToolOutcome> {
+  const file = await open();
+  try {
+    if (file.stats.size > mostFileBytes)
+      return failed(
+        'execution_failed',
+        `${shownPath(requested)} is a ${kind} of ${file.stats.size} bytes; over ${mostFileBytes} it is not shown.`,
+      );
+    const bytes = await readWhole(file);
+    const sha256 = createHash('sha256').update(bytes).digest('hex');
+    const said = `${kind}, ${bytes.length} bytes`;
+    return succeeded(
+      said,
+      { output: said },
+      {
+        files: [{ path: file.path, sha256 }],
+        attachments: [{ name: basename(requested), bytes, mediaType: mediaTypeOf(kind) }],
+      },
+    );
+  } finally {
+    file.close();
+  }
+}
+
+function mediaTypeOf(kind: string): string {
+  return kind === 'PDF document' ? 'application/pdf' : `image/${kind.split(' ')[0]?.toLowerCase() ?? ''}`;
 }
 
 function readEvent(seq: number, args: FileReadArgs, ctx: ToolContext, wanted: WindowRequest): ToolOutcome {
@@ -213,10 +261,11 @@ function utf8Check(): (chunk: Buffer | null) => boolean {
 
 function refuseBinary(start: Buffer, requested: string, sizeBytes: number): void {
   const kind = binaryKind(start);
+  if (kind !== null && isShowable(kind)) throw new ShowableFile(kind);
   if (kind !== null)
     throw new FileRefusal(
       'execution_failed',
-      `${shownPath(requested)} is binary: ${kind}, ${sizeBytes} bytes; file_read takes text only.`,
+      `${shownPath(requested)} is binary: ${kind}, ${sizeBytes} bytes; file_read takes text, pictures and PDFs.`,
     );
 }
 

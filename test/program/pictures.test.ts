@@ -133,3 +133,114 @@ test('a picture that the server refuses is taken out, the request is made once m
   expect(lines(next.stdout).at(-1)).toMatchObject({ type: 'result', status: 'completed' });
   expect(server.bodies).toHaveLength(3);
 });
+
+const reading = { calls: [{ name: 'file_read', arguments: '{"path":"shot.png"}' }] };
+
+test.each([
+  [
+    'openai-chat',
+    [
+      { role: 'tool', tool_call_id: 'C1', content: '{"output":"PNG image, 75 bytes"}' },
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'From the results above: shot.png' },
+          { type: 'image_url', image_url: { url: `data:image/png;base64,${base64}`, detail: 'auto' } },
+        ],
+      },
+    ],
+  ],
+  [
+    'openai-responses',
+    [
+      {
+        type: 'function_call_output',
+        call_id: 'C1',
+        output: [
+          { type: 'input_text', text: '{"output":"PNG image, 75 bytes"}' },
+          { type: 'input_image', image_url: `data:image/png;base64,${base64}`, detail: 'auto' },
+        ],
+      },
+    ],
+  ],
+  [
+    'anthropic-messages',
+    [
+      {
+        role: 'user',
+        content: [
+          {
+            type: 'tool_result',
+            tool_use_id: 'C1',
+            content: [
+              { type: 'text', text: '{"output":"PNG image, 75 bytes"}' },
+              { type: 'image', source: { type: 'base64', media_type: 'image/png', data: base64 } },
+            ],
+            cache_control: { type: 'ephemeral' },
+          },
+        ],
+      },
+    ],
+  ],
+] as const)('a picture that file_read reads goes to the model on %s, after all results', async (api, expected) => {
+  const at = place();
+  writeFileSync(join(at.work, 'shot.png'), shot);
+  const server = await vendor({ api });
+  server.script(reading, { text: 'A grey box.' });
+  expect(await run(at, server, api, ['Look at shot.png'])).toMatchObject({ code: 0, stdout: 'A grey box.\n' });
+  expect(server.refusals).toEqual([]);
+  const results = JSON.parse(
+    JSON.stringify(sent(server).slice(-expected.length)).replace(/("(?:tool_)?(?:call|use)_id":)"[^"]+"/g, '$1"C1"'),
+  ) as unknown;
+  expect(results).toEqual(expected);
+});
+
+test('with tools as text the picture goes in the message with the results', async () => {
+  const at = place();
+  writeFileSync(join(at.work, 'shot.png'), shot);
+  const server = await vendor({ api: 'openai-chat' });
+  server.script({ text: '```json\n{"tool": "file_read", "args": {"path": "shot.png"}}\n```' }, { text: 'Grey.' });
+  const done = await run(at, server, 'openai-chat', ['--set', 'tool_protocol=text', 'Look at shot.png']);
+  expect(done).toMatchObject({ code: 0, stdout: 'Grey.\n' });
+  expect(sent(server).at(-1)).toMatchObject({
+    role: 'user',
+    content: [{ type: 'text' }, parts['openai-chat'].content[1]],
+  });
+});
+
+test('an export carries the pictures: a page shows them, JSON Lines bring them along', async () => {
+  const at = place();
+  writeFileSync(join(at.work, 'shot.png'), shot);
+  const server = await vendor({ api: 'openai-chat' });
+  server.script(reading, { text: 'A grey box.' });
+  await run(at, server, 'openai-chat', ['--image', 'shot.png', 'Look.']);
+  const [session] = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as { id: string }[];
+  const id = session?.id ?? '';
+  const page = await agent(at, ['sessions', 'export', id, '--format', 'html']);
+  expect(page.stdout.split(`src="data:image/png;base64,${base64}"`)).toHaveLength(3);
+  const exported = await agent(at, ['sessions', 'export', id, '--format', 'jsonl']);
+  expect(lines(exported.stdout).at(-1)).toMatchObject({ type: 'blob', base64 });
+  const other = place();
+  writeFileSync(join(other.work, 'session.jsonl'), exported.stdout);
+  expect(await agent(other, ['sessions', 'import', 'session.jsonl'])).toMatchObject({ code: 0 });
+  expect(await run(other, server, 'openai-chat', ['-r', id, 'And now?'])).toMatchObject({ code: 0 });
+  expect(JSON.stringify(sent(server)).split(base64)).toHaveLength(3);
+  const body = await agent(other, ['sessions', 'show', id, '--as', 'openai-chat']);
+  expect(body.stdout.split(base64)).toHaveLength(3);
+});
+
+test('a redacted message takes its picture along', async () => {
+  const at = place();
+  writeFileSync(join(at.work, 'shot.png'), shot);
+  const server = await vendor({ api: 'openai-chat' });
+  await run(at, server, 'openai-chat', ['--image', 'shot.png', 'Look.']);
+  const count = async () =>
+    JSON.parse((await agent(at, ['sql', '--json', 'SELECT count(*) n FROM blobs'])).stdout) as unknown;
+  expect(await count()).toEqual([{ n: 1 }]);
+  const [{ session_id: id, seq } = { session_id: '', seq: 0 }] = JSON.parse(
+    (await agent(at, ['sql', '--json', 'SELECT session_id, seq FROM v_attachments'])).stdout,
+  ) as { session_id: string; seq: number }[];
+  expect(await agent(at, ['redact', id, String(seq)])).toMatchObject({ code: 0 });
+  expect(await count()).toEqual([{ n: 0 }]);
+  expect(await run(at, server, 'openai-chat', ['-c', 'And now?'])).toMatchObject({ code: 0 });
+});

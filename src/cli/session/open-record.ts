@@ -1,4 +1,5 @@
 import type { Session } from '../../agent/session.js';
+import { withdrawals } from '../../agent/attached-files.js';
 import { type BodyRequest, CliError } from '../../commands/command.js';
 import type { Event } from '../../core/event.js';
 import type { ChangeCapture, ChangeWatch } from '../../core/file-changes.js';
@@ -18,6 +19,7 @@ import { blobSeal, guardedNotes, guardedStore, type SecretSource } from '../secr
 import type { Notice, Settings } from '../settings.js';
 import type { OpenedSession, SessionChoice } from './find-session.js';
 import { endpointFor, factsOf, textModelsOf } from './open-model.js';
+import { openPictures } from './open-pictures.js';
 import { secretFiles } from './open-tools.js';
 
 export interface StoreOpening {
@@ -230,20 +232,27 @@ async function loadWatch(settings: WatchSource): Promise<ChangeWatch> {
 
 /** Returns the exact body of the session's next request on `wire`, as JSON text. Writes nothing and sends nothing.
  * Source: contracts 1, 8. */
-export async function requestBody(settings: Settings, { row, events, wire, prompt }: BodyRequest): Promise<string> {
+export async function requestBody(settings: Settings, request: BodyRequest): Promise<string> {
+  const { row, events, wire, prompt } = request;
   const last = events.at(-1)?.seq ?? 0;
   const turn: readonly Event[] =
     prompt === null ? [] : [{ seq: last + 1, kind: 'user', content: prompt, data: null, createdAt: 0 }];
   const endpoint = endpointFor(settings, row, wire);
-  const conversation = asSent(settings, project([...events, ...turn]), row.model ?? '', endpoint);
+  const { provider, model } = { provider: row.provider ?? '', model: row.model ?? '' };
+  const shown = await openPictures(settings).attachments.sent(project([...events, ...turn]), {
+    ref: { provider, model, api: wire },
+    withdrawn: withdrawals(events),
+    blob: request.blob,
+  });
+  const conversation = asSent(settings, shown, model, endpoint);
   const chosen = createTextProtocol().wire(await loadWire(wire), conversation, endpoint.quirks);
   return JSON.stringify(
     chosen.request(conversation, {
-      provider: row.provider ?? '',
-      model: row.model ?? '',
+      provider,
+      model,
       toolChoice: 'auto',
       quirks: endpoint.quirks,
-      facts: factsOf(settings, row.provider ?? '', row.model ?? ''),
+      facts: factsOf(settings, provider, model),
       ...(endpoint.extraBody ? { extraBody: endpoint.extraBody } : {}),
     }),
     null,

@@ -1,5 +1,5 @@
 import { isError, parseEnvelope } from '../../core/envelope.js';
-import { type Event, knownEvent } from '../../core/event.js';
+import { type AttachmentData, attachmentsOf, type Event, knownEvent } from '../../core/event.js';
 
 /** A session in the form people read: messages, and calls with their results. */
 export type Entry =
@@ -8,6 +8,7 @@ export type Entry =
       readonly seq: number;
       readonly at: number;
       readonly text: string;
+      readonly attachments?: readonly AttachmentData[];
     }
   | {
       readonly type: 'call';
@@ -34,6 +35,7 @@ export interface CallResult {
   readonly output: string;
   readonly durationMs: number;
   readonly diff: string | null;
+  readonly attachments?: readonly AttachmentData[];
 }
 
 /** Returns the entries in order, without requests, starts and the catalogue of tools. */
@@ -55,6 +57,7 @@ export function entriesOf(events: readonly Event[]): readonly Entry[] {
       output: shownOutput(data.output),
       durationMs: data.duration_ms,
       diff: data.diff ?? null,
+      ...attached(data),
     });
   }
   return events.flatMap((event) => entryOf(event, results, decisions) ?? []);
@@ -72,6 +75,11 @@ export function shownOutput(envelopeText: string): string {
   return `${envelope.code}: ${envelope.error}${soFar}`;
 }
 
+function attached(data: unknown): { readonly attachments?: readonly AttachmentData[] } {
+  const attachments = attachmentsOf(data);
+  return attachments.length === 0 ? {} : { attachments };
+}
+
 function entryOf(
   raw: Event,
   results: ReadonlyMap<string, CallResult>,
@@ -83,8 +91,10 @@ function entryOf(
   switch (event?.kind) {
     case 'system':
       return { type: 'system', seq, at, text: event.content };
-    case 'user':
-      return { type: event.data?.note === true ? 'note' : 'user', seq, at, text: event.content };
+    case 'user': {
+      const type = event.data?.note === true ? 'note' : 'user';
+      return { type, seq, at, text: event.content, ...attached(event.data) };
+    }
     case 'assistant':
       return event.content === '' ? null : { type: 'assistant', seq, at, text: event.content };
     case 'tool_call': {

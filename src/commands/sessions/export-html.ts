@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { Marked } from 'marked';
+import type { AttachmentData } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
+import type { Blob } from '../../core/store.js';
 import { replaceDeceptive } from '../../core/text.js';
 import { placesOf } from '../../ui/diff-lines.js';
 import { loadHtmlHighlight } from '../../ui/markdown/highlight.js';
@@ -65,6 +67,8 @@ summary code{flex:1;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
 .hljs-comment,.hljs-meta,.hljs-doctag{color:var(--dim);font-style:italic}.hljs-addition{background:var(--add)}
 .hljs-deletion{background:var(--del)}
 ::highlight(found){background:var(--found)}[hidden]{display:none}
+img{display:block;max-width:100%;max-height:32rem;margin:.5rem 0;border:1px solid var(--line);
+border-radius:.4rem}
 .number{position:absolute;left:-3.2rem;color:var(--dim);font-size:.75rem;text-decoration:none}
 @media(max-width:64rem){.number{display:none}}@media print{details>*{display:block}pre,.change{max-height:none}
 .tools{display:none}}`;
@@ -108,27 +112,32 @@ find.focus()}});`;
 
 const scriptHash = createHash('sha256').update(script).digest('base64');
 const policy = `default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-${scriptHash}'`;
+const picturePolicy = `${policy}; img-src data:`;
 
 /** Marks up a text: Markdown as HTML, code in colours. */
 interface Markup {
   readonly prose: (markdown: string) => string;
   readonly code: (text: string, language: string) => string;
+  /** The pictures and documents of an entry. */
+  readonly attached: (attachments: readonly AttachmentData[]) => string;
 }
 
-/** Writes a session as one self-contained page: no pictures, nothing from the network, no script but the one above (the
- * policy of the page forbids everything else). Recorded text is escaped. Calls and the system prompt can be folded. */
-export async function toHtml({ row, events }: ExportedSession): Promise<string> {
+/** Writes a session as one self-contained page: its pictures are in it, nothing comes from the network, and no script
+ * runs but the one above (the policy of the page forbids everything else). Recorded text is escaped. Calls and the
+ * system prompt can be folded. */
+export async function toHtml({ row, events, blobs = [] }: ExportedSession): Promise<string> {
   const entries = entriesOf(events);
   const calls = entries.filter((entry) => entry.type === 'call');
   const failed = calls.filter((entry) => entry.result?.success === false).length;
   const first = events.find((event) => event.kind === 'user')?.content;
   const title = escaped(oneLine(row.title ?? first ?? row.id, 100));
-  const markup = await markupFor(entries);
+  const markup = await markupFor(entries, blobs);
+  const allowed = blobs.length > 0 ? picturePolicy : policy;
   const model = `${row.provider ?? '?'}/${row.model ?? '?'}`;
   const facts = `${escaped(model)} · ${localTime(row.createdAt)} – ${localTime(row.updatedAt)}`;
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="${policy}"><title>${title}</title><style>${style}</style></head>
+<meta http-equiv="Content-Security-Policy" content="${allowed}"><title>${title}</title><style>${style}</style></head>
 <body><main><header><h1>${title}</h1>
 <p>${facts} · ${calls.length} tool call${calls.length === 1 ? '' : 's'}, ${failed} failed</p>
 <p><code>${escaped(row.cwd)}</code> · <code>${escaped(row.id)}</code></p></header>
@@ -141,7 +150,7 @@ ${entries.map((entry) => block(entry, markup)).join('\n')}
 `;
 }
 
-async function markupFor(entries: readonly Entry[]): Promise<Markup> {
+async function markupFor(entries: readonly Entry[], blobs: readonly Blob[]): Promise<Markup> {
   const texts = entries.flatMap((entry) => (entry.type === 'assistant' ? [entry.text] : []));
   const highlight = await loadHtmlHighlight(texts.join('\n'), ['bash', 'json']);
   const code = (text: string, language: string): string => highlight(visible(text), language) ?? escaped(text);
@@ -163,7 +172,25 @@ async function markupFor(entries: readonly Entry[]): Promise<Markup> {
       },
     },
   });
-  return { code, prose: (markdown) => `<div class="text">${marked.parse(visible(markdown), { async: false })}</div>` };
+  const stored = new Map(blobs.map(({ sha256, bytes }) => [sha256, bytes]));
+  const attached: Markup['attached'] = (attachments) =>
+    attachments.map((file) => figure(file, stored.get(file.sha256))).join('');
+  return {
+    attached,
+    code,
+    prose: (markdown) => `<div class="text">${marked.parse(visible(markdown), { async: false })}</div>`,
+  };
+}
+
+/** Shows a picture in the page, and names anything else. */
+function figure(
+  { name, media_type: type, bytes: size, sha256 }: AttachmentData,
+  bytes: Uint8Array | undefined,
+): string {
+  const about = escaped(`${name} (${type}, ${size} bytes)`);
+  if (bytes === undefined || !/^image\/(?:png|jpeg|gif|webp)$/.test(type))
+    return `<p class="note">${about} ${escaped(sha256)}</p>`;
+  return `<img alt="${about}" title="${about}" src="data:${type};base64,${Buffer.from(bytes).toString('base64')}">`;
 }
 
 function block(entry: Entry, markup: Markup): string {
@@ -176,7 +203,7 @@ function inner(entry: Entry, markup: Markup): string {
     case 'system':
       return `<details><summary>System prompt</summary>${pre(entry.text)}</details>`;
     case 'user':
-      return `<div class="user plain">${escaped(entry.text)}</div>`;
+      return `<div class="user plain">${escaped(entry.text)}${markup.attached(entry.attachments ?? [])}</div>`;
     case 'note':
       return `<div class="note plain">${escaped(entry.text)}</div>`;
     case 'assistant':
@@ -203,7 +230,9 @@ function callBlock(
   const change = diff === null ? '' : `${label('Change')}${changeBlock(diff)}`;
   const output = result === null || (diff !== null && result.success) ? '' : `${label('Result')}${pre(result.output)}`;
   const given = argumentBlock(args, diff !== null, markup);
-  return `<details><summary><code>${title}</code>${state}</summary>${note}${given}${change}${output}</details>`;
+  const shown = markup.attached(result?.attachments ?? []);
+  const parts = [note, given, change, output, shown].join('');
+  return `<details><summary><code>${title}</code>${state}</summary>${parts}</details>`;
 }
 
 function stateOf(result: CallResult | null): string {

@@ -9,7 +9,7 @@ import { counted } from '../../tools/define-tool.js';
 import { CliError, type CommandLine, exit, type Repl, type Verb } from '../command.js';
 import { localTime } from '../line-output.js';
 import { entriesOf, type Entry } from './export-entries.js';
-import { type ExportedSession, findSession, toJsonl } from './stored-session.js';
+import { attachedBlobs, type ExportedSession, findSession, toJsonl } from './stored-session.js';
 
 interface Options {
   readonly format?: string;
@@ -54,7 +54,8 @@ async function exportStored({ out, guards, withStore }: CommandLine, id: string,
     const row = await findSession(store, id);
     const events = await store.load(row.id);
     const guard = options.redact === false ? null : await guards.export();
-    const text = await format(guard === null ? { row, events } : redacted({ row, events }, guard));
+    const session = { row, events, ...(await attachedBlobs(events, store)) };
+    const text = await format(guard === null ? session : redacted(session, guard));
     if (options.output === undefined) out.data(name === 'jsonl' ? escapedJson(text) : text);
     else write(resolve(settings.cwd, options.output), text);
     const masked = guard?.count() ?? 0;
@@ -69,8 +70,9 @@ async function exportStored({ out, guards, withStore }: CommandLine, id: string,
 
 /** Masks values that look like secrets, also inside JSON. Texts that a provider sealed (`reasoning`) lose only known
  * values: another change would make them worthless. */
-function redacted({ row, events }: ExportedSession, guard: SecretGuard): ExportedSession {
+function redacted({ row, events, ...rest }: ExportedSession, guard: SecretGuard): ExportedSession {
   return {
+    ...rest,
     row: { ...row, title: row.title === null ? null : guard.text(row.title) },
     events: events.map((event) => guard.event(event)),
   };
@@ -103,7 +105,7 @@ async function exportShown(argument: string, { screen, sessions, settings, line 
   const name = argument === '' ? `session-${row.id.slice(0, 13)}.md` : argument;
   const guard = await line.guards.export();
   const format = /\.jsonl$/i.test(name) ? toJsonl : /\.html?$/i.test(name) ? toHtml : toMarkdown;
-  const text = await format(redacted({ row, events }, guard));
+  const text = await format(redacted({ row, events, ...(await attachedBlobs(events, session)) }, guard));
   try {
     writeFileSync(resolve(settings.cwd, name), text, { mode: 0o600, flag: 'wx' });
   } catch (error) {

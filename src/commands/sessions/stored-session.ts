@@ -1,6 +1,7 @@
-import type { Event } from '../../core/event.js';
+import { createHash } from 'node:crypto';
+import { attachmentsOf, type Event } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
-import { maxMatches, type SessionCatalogue, type SessionRow } from '../../core/store.js';
+import { type Blob, maxMatches, type SessionCatalogue, type SessionLog, type SessionRow } from '../../core/store.js';
 import { CliError, exit } from '../command.js';
 
 /** Finds a session by id, unique prefix or title. Throws a `CliError` with exit code 7 otherwise. */
@@ -35,10 +36,27 @@ export interface ExportedSession {
   readonly row: SessionRow;
   readonly events: readonly Event[];
   readonly writtenAddress?: string;
+  /** The pictures and documents of its messages and results, as far as they are stored. */
+  readonly blobs?: readonly Blob[];
 }
 
-/** Writes the canonical form: a line for the session, then one for each event, in order. `readJsonl` reads it. */
-export function toJsonl({ row, events }: ExportedSession): string {
+/** Reads the pictures and documents that the events refer to. */
+export async function attachedBlobs(
+  events: readonly Event[],
+  store: Pick<SessionLog, 'blob'>,
+): Promise<Pick<ExportedSession, 'blobs'>> {
+  const hashes = new Set(events.flatMap(({ data }) => attachmentsOf(data)).map(({ sha256 }) => sha256));
+  const blobs: Blob[] = [];
+  for (const sha256 of hashes) {
+    const bytes = await store.blob(sha256);
+    if (bytes !== null) blobs.push({ sha256, bytes });
+  }
+  return blobs.length === 0 ? {} : { blobs };
+}
+
+/** Writes the canonical form: a line for the session, then one for each event, in order, then its pictures and
+ * documents. `readJsonl` reads it. */
+export function toJsonl({ row, events, blobs = [] }: ExportedSession): string {
   const head = {
     type: 'session',
     format: 'agent-session',
@@ -64,6 +82,7 @@ export function toJsonl({ row, events }: ExportedSession): string {
       data: event.data ?? null,
       created_at: event.createdAt,
     })),
+    ...blobs.map(({ sha256, bytes }) => ({ type: 'blob', sha256, base64: Buffer.from(bytes).toString('base64') })),
   ]
     .map((line) => `${JSON.stringify(line)}\n`)
     .join('');
@@ -74,6 +93,7 @@ export function readJsonl(text: string): ExportedSession {
   let row: SessionRow | null = null;
   let address: unknown = null;
   const events: Event[] = [];
+  const blobs: Blob[] = [];
   for (const [index, line] of text.split('\n').entries()) {
     if (line.trim() === '') continue;
     const value = parseLine(line, index + 1);
@@ -81,9 +101,24 @@ export function readJsonl(text: string): ExportedSession {
       row = sessionOf(value, index + 1);
       address = value.base_url;
     } else if (value.type === 'event') events.push(eventOf(value, index + 1, events.at(-1)?.seq ?? 0));
+    else if (value.type === 'blob') blobs.push(blobOf(value, index + 1));
   }
   if (row === null) throw new Error('the file is empty');
-  return { row, events, ...(typeof address === 'string' ? { writtenAddress: address } : {}) };
+  const hashes = new Set(events.flatMap(({ data }) => attachmentsOf(data)).map(({ sha256 }) => sha256));
+  const known = blobs.filter(({ sha256 }) => hashes.has(sha256));
+  return {
+    row,
+    events,
+    ...(typeof address === 'string' ? { writtenAddress: address } : {}),
+    ...(known.length > 0 ? { blobs: known } : {}),
+  };
+}
+
+function blobOf({ sha256, base64 }: Line, number: number): Blob {
+  const bytes = Buffer.from(typeof base64 === 'string' ? base64 : '', 'base64');
+  if (createHash('sha256').update(bytes).digest('hex') !== sha256)
+    throw new Error(`line ${number}: \`base64\` is not what \`sha256\` says`);
+  return { sha256, bytes };
 }
 
 type Line = Readonly<Record<string, unknown>>;

@@ -177,7 +177,13 @@ async function show({ out, models, withStore }: CommandLine, id: string, options
     const row = await findSession(store, id);
     const events = await store.load(row.id);
     if (wire !== undefined) {
-      const body = await models.requestBody({ row, events, wire, prompt: options.prompt ?? null });
+      const body = await models.requestBody({
+        row,
+        events,
+        wire,
+        prompt: options.prompt ?? null,
+        blob: (sha256) => store.blob(sha256),
+      });
       out.data(`${out.isTerminal ? escapedJson(body) : body}\n`);
       return exit.done;
     }
@@ -375,6 +381,7 @@ async function importFile(
       await store.adopt(
         row,
         read.events.map((event) => guard.event(event)),
+        read.blobs,
       );
     } catch (error) {
       if (error instanceof StoreError && error.code === 'exists')

@@ -1,11 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isRecord } from '../../core/json.js';
 import { firstLine } from '../../core/text.js';
-import type { ToolOutcome } from '../../core/tool.js';
+import type { FoundFile, ToolOutcome } from '../../core/tool.js';
 import { failed, succeeded } from '../../tools/define-tool.js';
 import { visible } from './foreign-tools.js';
 
-/** Makes an outcome of what a server answered to `tools/call`. Pictures and sounds are named, not passed on. */
+/** Makes an outcome of what a server answered to `tools/call`. Pictures, sounds and other contents come with it: they
+ * are named and kept, and the model is shown what it can see. */
 export function outcomeOf(server: string, result: unknown): ToolOutcome {
   const { content, structuredContent, isError } = isRecord(result) ? result : {};
   const blocks: readonly unknown[] = Array.isArray(content) ? content : [];
@@ -16,12 +17,27 @@ export function outcomeOf(server: string, result: unknown): ToolOutcome {
   const structure =
     structuredContent === undefined || repeats ? [] : [visible(JSON.stringify(structuredContent) ?? '')];
   const output = [...texts, ...structure].join('\n');
+  const attachments = blocks.flatMap((block, index) => contentOf(server, block, index + 1));
   if (isError === true)
     return failed('execution_failed', firstLine(output, 300) || `The server ${server} says that the call failed.`, {
       output,
       untrusted: true,
     });
-  return succeeded(firstLine(output, 120), { output, untrusted: true });
+  return succeeded(firstLine(output, 120), { output, untrusted: true }, attachments.length > 0 ? { attachments } : {});
+}
+
+/** The bytes of a block, under a name of ours. */
+function contentOf(server: string, block: unknown, number: number): readonly FoundFile[] {
+  if (!isRecord(block)) return [];
+  const resource = isRecord(block['resource']) ? block['resource'] : {};
+  const [kind, base64, mimeType] =
+    block['type'] === 'image' || block['type'] === 'audio'
+      ? [block['type'], block['data'], block['mimeType']]
+      : ['blob', block['type'] === 'resource' ? resource['blob'] : undefined, resource['mimeType']];
+  const text = textOf(base64);
+  if (text === '') return [];
+  const mediaType = typeof mimeType === 'string' ? mimeType : '';
+  return [{ name: `${server} ${kind} ${number}`, bytes: Buffer.from(text, 'base64'), mediaType }];
 }
 
 function isJsonOf(text: unknown, value: unknown): boolean {
@@ -57,7 +73,7 @@ function blockText(server: string, block: unknown): string {
 
 function named(kind: string, mimeType: unknown, base64: unknown): string {
   const bytes = Math.floor((textOf(base64).replace(/=+$/, '').length * 3) / 4);
-  return `[${kind} ${word(mimeType)}, ${bytes} bytes, not shown]`;
+  return `[${kind} ${word(mimeType)}, ${bytes} bytes]`;
 }
 
 function textOf(value: unknown): string {

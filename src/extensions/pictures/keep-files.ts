@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { AttachmentData } from '../../core/event.js';
-import type { KeptFiles } from '../../core/pictures.js';
+import { type KeptFiles, mostFileBytes } from '../../core/pictures.js';
 import { firstLine } from '../../core/text.js';
 import type { FoundFile } from '../../core/tool.js';
 import { isPdf, pictureFacts, type PictureFacts } from './image-header.js';
@@ -10,7 +10,6 @@ import { isPdf, pictureFacts, type PictureFacts } from './image-header.js';
 export const limits = { side: 1568, bytes: 1_500_000 } as const;
 /** Larger pictures are not even decoded. */
 const maxPixels = 50_000_000;
-export const maxFileBytes = 20 * 1024 * 1024;
 const sizes = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
 
 /** Makes a picture upright and small. Returns null where nothing here can decode it. */
@@ -55,10 +54,10 @@ interface Kept {
 async function keepFile(file: FoundFile, scale: Scale): Promise<Kept | string> {
   const name = firstLine(file.name, 120) || 'file';
   const { bytes } = file;
-  if (bytes.length > maxFileBytes)
-    return `${name} is not attached: it has ${megabytes(bytes.length)}, over ${megabytes(maxFileBytes)}.`;
+  if (bytes.length > mostFileBytes)
+    return `${name} is not attached: it has ${megabytes(bytes.length)}, over ${megabytes(mostFileBytes)}.`;
   const facts = pictureFacts(bytes);
-  if (facts === null) return keptAs(name, bytes, isPdf(bytes) ? 'application/pdf' : plainType(file.mediaType));
+  if (facts === null) return keptOther(name, file);
   const problem = unfit(facts);
   if (problem !== null) return `${name} is not attached: ${problem}.`;
   if (passes(facts, bytes)) return keptAs(name, bytes, facts.mediaType, facts);
@@ -73,6 +72,13 @@ async function keepFile(file: FoundFile, scale: Scale): Promise<Kept | string> {
   if (!scaled || !now)
     return `${name} is not attached: it cannot be decoded${facts.whole ? '' : ', its end is missing'}.`;
   return keptAs(name, scaled.bytes, scaled.mediaType, now);
+}
+
+function keptOther(name: string, { bytes, mediaType = '' }: FoundFile): Kept | string {
+  if (isPdf(bytes)) return keptAs(name, bytes, 'application/pdf');
+  return mediaType.startsWith('image/')
+    ? `${name} is not attached: it is no PNG, JPEG, GIF or WebP.`
+    : keptAs(name, bytes, plainType(mediaType));
 }
 
 function unfit({ width, height }: PictureFacts): string | null {
@@ -101,8 +107,8 @@ function keptAs(name: string, bytes: Uint8Array, mediaType: string, size?: Pictu
 }
 
 /** A type that a source claims must not make a picture of what is none. */
-function plainType(claimed: string | undefined): string {
-  const type = claimed?.toLowerCase() ?? '';
+function plainType(claimed: string): string {
+  const type = claimed.toLowerCase();
   return /^(?:audio|video|text|application)\/[\w.+-]{1,80}$/.test(type) && type !== 'application/pdf'
     ? type
     : 'application/octet-stream';

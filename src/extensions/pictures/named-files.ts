@@ -2,7 +2,7 @@ import { homedir } from 'node:os';
 import { basename, resolve } from 'node:path';
 import { readBounded } from '../../disk/bounded-file.js';
 import type { FoundFile } from '../../core/tool.js';
-import { maxFileBytes } from './keep-files.js';
+import { mostFileBytes } from '../../core/pictures.js';
 import { isPdf, pictureFacts } from './image-header.js';
 
 /** `@shot.png`, `@"my shot.png"`, as the menu of files writes them. */
@@ -22,7 +22,7 @@ export function mentioned(text: string, cwd: string): readonly ReadFile[] {
 /** Reads a picture or a PDF. Whoever calls knows that the person named it. */
 export function readPicture(path: string, cwd: string): ReadFile {
   const absolute = resolve(cwd, path.replace(/^~(?=\/)/, homedir()));
-  const found = readBounded(absolute, { maxBytes: maxFileBytes, longer: 'refuse', links: 'follow' });
+  const found = readBounded(absolute, { maxBytes: mostFileBytes, longer: 'refuse', links: 'follow' });
   const name = basename(absolute);
   if (found.kind === 'missing') return { ok: false, problem: null };
   if (found.kind === 'refused') return { ok: false, problem: `${name} is not attached: ${found.reason}.` };

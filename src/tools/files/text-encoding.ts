@@ -162,11 +162,22 @@ const signatures: readonly (readonly [string, string])[] = [
  * reason. */
 const ambiguous = new Set(['BM', 'MZ', 'RIFF', 'BZh', 'ID3', 'OggS', 'GIF8', '!<arch>\n', 'wOFF', 'wOF2']);
 
+const webp = ['RIFF', 'WebP image'] as const;
+
+function isWebp(latin: string): boolean {
+  return latin.startsWith('RIFF') && latin.startsWith('WEBP', 8);
+}
+
+/** True for the kinds that a model can be shown as they are. */
+export function isShowable(kind: string): boolean {
+  return /^(?:PNG|JPEG|GIF|WebP) image$|^PDF document$/.test(kind);
+}
+
 /** Returns the kind of binary file that begins with `start` (8 KiB are enough), or null for text. */
 export function binaryKind(start: Buffer): string | null {
   if (sniffEncoding(start).encoding !== 'utf-8') return null;
   const latin = start.subarray(0, 32).toString('latin1');
-  const signature = signatures.find(([bytes]) => latin.startsWith(bytes));
+  const signature = isWebp(latin) ? webp : signatures.find(([bytes]) => latin.startsWith(bytes));
   if (signature && !ambiguous.has(signature[0])) return signature[1];
   if (start.includes(0)) return signature?.[1] ?? 'binary data';
   const sample = withoutCutEnd(start);

@@ -68,7 +68,7 @@ test('a result is text: links and pictures are named, structure is given once', 
   ];
   const lines = [
     '{"a": 1}',
-    '[image image/png, 3 bytes, not shown]',
+    '[image image/png, 3 bytes]',
     '[resource s file:///x text/plain]',
     '[resource s file:///y text/plain]\ninside',
   ];
@@ -76,6 +76,9 @@ test('a result is text: links and pictures are named, structure is given once', 
     output: lines.join('\n'),
     untrusted: true,
   });
+  expect(outcomeOf('s', { content }).attachments).toEqual([
+    { name: 's image 2', bytes: Buffer.from([0, 0, 0]), mediaType: 'image/png' },
+  ]);
   expect(outcomeOf('s', { content: [], structuredContent: [1] }).envelope).toEqual({ output: '[1]', untrusted: true });
   expect(outcomeOf('s', null).envelope).toEqual({ output: '', untrusted: true });
 });
