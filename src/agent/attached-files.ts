@@ -1,6 +1,6 @@
 import { type AttachmentData, type Event, knownEvent } from '../core/event.js';
-import type { Attachments, KeptFiles, Withdrawal } from '../core/pictures.js';
-import { attachedTo } from '../core/pictures.js';
+import type { Attachments, KeptFiles, Withdrawal } from '../core/files/pictures.js';
+import { attachedTo } from '../core/files/pictures.js';
 import { type Conversation, type ModelRef } from '../core/projection.js';
 import type { Fault } from '../core/provider.js';
 import type { ToolOutcome } from '../core/tool.js';

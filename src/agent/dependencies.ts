@@ -1,7 +1,7 @@
 import type { ChangeCapture } from '../core/file-changes.js';
 import type { Form, FormAnswer } from '../core/form.js';
 import type { Hooks } from '../core/hooks.js';
-import type { Attachments } from '../core/pictures.js';
+import type { Attachments } from '../core/files/pictures.js';
 import type { Approver, Policy, Rule } from '../core/policy.js';
 import type { ModelRef } from '../core/projection.js';
 import type { Fault, Provider } from '../core/provider.js';

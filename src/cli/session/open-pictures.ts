@@ -1,6 +1,6 @@
 import { CliError, exit } from '../../commands/command.js';
 import type { AttachmentData } from '../../core/event.js';
-import type { Attachments, KeptFiles } from '../../core/pictures.js';
+import type { Attachments, KeptFiles } from '../../core/files/pictures.js';
 import type { ModelRef } from '../../core/projection.js';
 import { loadOnce } from '../../core/runtime.js';
 import type { FoundFile } from '../../core/tool.js';
@@ -85,7 +85,7 @@ async function loadCode() {
     import('../../extensions/pictures/named-files.js'),
     import('../../extensions/pictures/keep-files.js'),
     import('../../extensions/pictures/sent-files.js'),
-    import('../../core/pictures.js'),
+    import('../../core/files/pictures.js'),
   ]);
   return { mentioned, readPicture, keepFiles, labelOf, send: createSender() };
 }

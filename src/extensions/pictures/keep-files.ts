@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { AttachmentData } from '../../core/event.js';
-import { type KeptFiles, mostFileBytes } from '../../core/pictures.js';
+import { type KeptFiles, mostFileBytes } from '../../core/files/pictures.js';
 import { firstLine } from '../../core/text.js';
 import type { FoundFile } from '../../core/tool.js';
 import { isPdf, pictureFacts, type PictureFacts } from './image-header.js';

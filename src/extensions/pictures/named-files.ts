@@ -2,7 +2,7 @@ import { homedir } from 'node:os';
 import { basename, resolve } from 'node:path';
 import { readBounded } from '../../disk/bounded-file.js';
 import type { FoundFile } from '../../core/tool.js';
-import { mostFileBytes } from '../../core/pictures.js';
+import { mostFileBytes } from '../../core/files/pictures.js';
 import { isPdf, pictureFacts } from './image-header.js';
 
 /** `@shot.png`, `@"my shot.png"`, as the menu of files writes them. */

@@ -1,6 +1,6 @@
 import { parseEnvelope } from '../../core/envelope.js';
 import type { AttachmentData } from '../../core/event.js';
-import { attachedTo, type Attachments, labelOf, type Sending } from '../../core/pictures.js';
+import { attachedTo, type Attachments, labelOf, type Sending } from '../../core/files/pictures.js';
 import type { Message, SentFile } from '../../core/projection.js';
 
 /** So many of the newest files go with a request. Older ones are left out so many at a time, so that the provider's

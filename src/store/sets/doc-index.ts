@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Statement } from 'better-sqlite3';
-import type { DocHit, DocIndex, DocPlace, FileStamp, IndexedDoc } from '../../core/documents.js';
+import type { DocHit, DocIndex, DocPlace, FileStamp, IndexedDoc } from '../../core/files/documents.js';
 import { makeFilesPrivate } from '../database-file.js';
 import { type Database, type Driver, loadDriver } from '../driver.js';
 import { isDamage, sqliteCode } from '../errors.js';

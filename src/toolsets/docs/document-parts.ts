@@ -1,4 +1,4 @@
-import type { DocPart } from '../../core/documents.js';
+import type { DocPart } from '../../core/files/documents.js';
 
 const splitChars = 2000;
 const maxPartChars = 8000;

@@ -1,4 +1,4 @@
-import type { DocHit, DocIndex, DocPlace } from '../../core/documents.js';
+import type { DocHit, DocIndex, DocPlace } from '../../core/files/documents.js';
 import { isRecord, type Json } from '../../core/json.js';
 
 export interface EmbeddingsOptions {

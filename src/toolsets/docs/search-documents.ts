@@ -1,7 +1,7 @@
 import { lstatSync, realpathSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import type { DocHit, DocIndex, DocPlace, IndexedDoc } from '../../core/documents.js';
+import type { DocHit, DocIndex, DocPlace, IndexedDoc } from '../../core/files/documents.js';
 import { type Clock, loadOnce } from '../../core/runtime.js';
 import type { ToolContext, ToolOutcome } from '../../core/tool.js';
 import { readBounded } from '../../disk/bounded-file.js';

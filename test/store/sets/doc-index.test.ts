@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import type { DocIndex, IndexedDoc } from '../../../src/core/documents.js';
+import type { DocIndex, IndexedDoc } from '../../../src/core/files/documents.js';
 import { openDocIndex } from '../../../src/store/sets/doc-index.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'agent-doc-index-'));

@@ -1,7 +1,7 @@
-import type { AttachmentData } from './event.js';
-import type { Conversation, Message, ModelRef } from './projection.js';
-import type { Blob } from './store.js';
-import type { FoundFile } from './tool.js';
+import type { AttachmentData } from '../event.js';
+import type { Conversation, Message, ModelRef } from '../projection.js';
+import type { Blob } from '../store.js';
+import type { FoundFile } from '../tool.js';
 
 /** Larger files are not attached. */
 export const mostFileBytes = 20 * 1024 * 1024;
