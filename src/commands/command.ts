@@ -80,6 +80,8 @@ export interface Settings {
   readonly log: Log;
   /** Hides values that look like secrets, outside of sessions. */
   readonly guard: SecretGuard;
+  /** Nothing may be written to the disk. */
+  readonly ephemeral: boolean;
 }
 
 /** The store, opened for one command. */

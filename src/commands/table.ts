@@ -370,7 +370,7 @@ export const table: readonly Section[] = [
       },
       {
         line: ['mcp', 'list, show, add, remove and try MCP servers'],
-        slash: ['mcp [name or reconnect name]', 'the MCP servers of this session, and what they offer'],
+        slash: ['mcp [name]', 'the MCP servers of this session; reconnect, enable, disable <name>'],
         load: async () => (await import('./settings/use-servers.js')).mcp,
       },
       {

@@ -39,6 +39,7 @@ export async function lineRig(answers: readonly string[] = []): Promise<LineRig>
     config: loaded.config,
     log: () => undefined,
     guard: plainGuard({}, []),
+    ephemeral: false,
   };
   const left = [...answers];
   const run = async (...argv: readonly string[]): Promise<Ran> => {

@@ -14,11 +14,12 @@ async function serverFile(at: At): Promise<string> {
   return join(dirname((await agent(at, ['config', 'path'])).stdout.split('\n')[0] ?? ''), 'mcp.json');
 }
 
-async function added(at: At): Promise<ReturnType<typeof triedServer>> {
+async function added(at: At, more: object = {}): Promise<ReturnType<typeof triedServer>> {
   const server = triedServer(at.work);
   server.list([{ name: 'get_issue', description: 'One issue.' }]);
   const { command, args } = server.entry;
   expect(await agent(at, ['mcp', 'add', 'tried', '--', command, ...args])).toMatchObject({ code: 0, stderr: '' });
+  writeFileSync(await serverFile(at), JSON.stringify({ mcpServers: { tried: { ...server.entry, ...more } } }));
   return server;
 }
 
@@ -108,7 +109,7 @@ test('allow in the file of the user spares the question', async () => {
 
 test('the tools of a request are the same before and after a server is known; the model is told once', async () => {
   const at = place();
-  await added(at);
+  await added(at, { expose: 'deferred' });
   const model = script(at, turns);
   const run = (...more: readonly string[]) =>
     agent(at, ['-p', '-m', model, '--approval', 'never', '--output-format', 'stream-json', ...more]);
@@ -122,6 +123,59 @@ test('the tools of a request are the same before and after a server is known; th
   expect(ofKind(second, 'user')[0]?.content).toContain('server tried (1): get_issue');
   const resumed = await eventsOf(at, (await run('--resume', sessionOf(stdout), 'again')).stdout);
   expect(ofKind(resumed, 'user').map(({ content }) => content?.startsWith('[Note'))).toEqual([true, false, false]);
+});
+
+test('tools that are known and few are in the request from the start, and stay there when the session is resumed', async () => {
+  const at = place();
+  const { list } = await added(at);
+  const inputSchema = {
+    type: 'object',
+    anyOf: [
+      { properties: { id: { type: 'integer' } }, required: ['id'] },
+      { properties: { name: { type: 'string' } } },
+    ],
+  };
+  list([{ name: 'get_issue', description: 'One issue.', inputSchema }]);
+  const calls = [{ name: 'mcp__tried__get_issue', arguments: { id: 7 } }];
+  const run = (...more: readonly string[]) =>
+    agent(at, [
+      '-p',
+      '-m',
+      script(at, [{ calls }, { text: 'done' }, { calls }, { text: 'done' }]),
+      '--output-format',
+      'stream-json',
+      ...more,
+    ]);
+  await run('go');
+  await agent(at, ['mcp', 'test', 'tried']);
+  expect((await run('go')).stdout).toContain('permission_denied');
+  const { stdout } = await run('--approval', 'never', 'go');
+  const log = await eventsOf(at, stdout);
+  const tools = log.filter(({ kind }) => kind === 'tools').map(({ data }) => data);
+  expect(tools).toEqual([
+    expect.objectContaining({
+      tools: expect.arrayContaining([
+        {
+          name: 'mcp__tried__get_issue',
+          description: 'One issue.',
+          input_schema: { type: 'object', properties: { id: { type: 'integer' }, name: { type: 'string' } } },
+        },
+      ]) as unknown,
+    }),
+  ]);
+  expect(log.some(({ content }) => content?.includes('server tried'))).toBe(false);
+  expect(log.findLast(({ kind }) => kind === 'tool_call')?.data).toMatchObject({
+    function: { name: 'mcp__tried__get_issue' },
+    target: { name: 'mcp__tried__get_issue', server: 'tried', schema_sha256: expect.any(String) as string },
+  });
+  list([{ name: 'get_issue', description: 'One issue.', inputSchema }, { name: 'other' }]);
+  writeFileSync(
+    await serverFile(at),
+    readFileSync(await serverFile(at), 'utf8').replace('{"command"', '{"expose":"deferred","command"'),
+  );
+  const resumed = await run('--approval', 'never', '--resume', sessionOf(stdout), 'again');
+  expect(resumed.stdout.match(/\\"name\\":\\"get_issue\\"/g)).toHaveLength(1);
+  expect((await eventsOf(at, stdout)).filter(({ kind }) => kind === 'tools').map(({ data }) => data)).toEqual(tools);
 });
 
 test('without servers a request has nothing of them', async () => {
@@ -140,9 +194,11 @@ test('/mcp shows the servers of the session, and connects one anew', async () =>
     at,
     ['-m', script(at, turns)],
     [
-      ['/mcp', /tried +not connected +tools not known yet/],
+      ['/mcp', /tried +(?:not connected|connecting) +tools not known yet/],
       ['/mcp reconnect tried', 'tried is connected.'],
       ['/mcp tried', /mcp__tried__get_issue +One issue\./],
+      ['/mcp disable tried', 'tried is switched off.'],
+      ['/mcp', /tried +off/],
     ],
   );
 });

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { lazySets } from '../../src/cli/session/open-toolsets.js';
 import type { ToolsetHost } from '../../src/cli/session/set-makers.js';
-import { bridgeTools } from '../../src/extensions/mcp/bridge.js';
+import { createBridge } from '../../src/extensions/mcp/bridge.js';
 import type { RememberedTools } from '../../src/extensions/mcp/remembered-tools.js';
 import type { Servers } from '../../src/extensions/mcp/servers.js';
 import { loadConfig } from '../../src/config/load.js';
@@ -33,7 +33,7 @@ async function toolsOf(toolset: Toolset): Promise<readonly Tool[]> {
     approval: {},
     ports: () => Promise.reject(new Error('no record here')),
     notify: () => {},
-    mcp: () => Promise.resolve({ tools: bridgeTools({ servers: none, remembered: none, toolset }) }),
+    mcp: () => Promise.resolve({ tools: createBridge({ servers: none, remembered: none, toolset }).fixed }),
   } as unknown as ToolsetHost;
   const sets: Readonly<Record<string, (typeof lazySets)[keyof typeof lazySets]>> = lazySets;
   return inToolset(toolset, (await sets[toolset.name]?.load(host, new Map())) ?? []);

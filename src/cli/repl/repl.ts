@@ -154,6 +154,10 @@ async function whenReady(run: Run, sessions: ReplSessions, tasks: ReplTasks, han
   if (run.options.resume === true) handle.submit('/sessions');
   model.warm();
   tasks.start(handle);
+  // Servers that nobody knows yet are asked what they offer; to load their code must not hold up the first keys.
+  machineClock.schedule(() => {
+    void run.toolbox.servers().then((servers) => servers?.discover(new AbortController().signal));
+  }, 500);
 }
 
 const nothingWaits = (): readonly string[] => [];

@@ -30,7 +30,7 @@ import {
   type SessionChoice,
 } from './find-session.js';
 import { offerSkills, openCommands } from './open-commands.js';
-import { serverNotes } from './open-mcp.js';
+import { followServers, serverNotes } from './open-mcp.js';
 import { type OpenedModel, openModel, choiceOf } from './open-model.js';
 import { type OpenedHooks, openHooks, sourceOf } from './open-hooks.js';
 import { openPictures, type Pictures } from './open-pictures.js';
@@ -123,7 +123,6 @@ export interface Assembly {
 /** Opens a new session or an old one. Throws a `CliError` with the exit code of what is wrong. */
 export async function assemble(run: Run, choice: SessionChoice, interactive: boolean): Promise<Assembly> {
   const { settings, store, ends } = run;
-  const { registry } = run.toolbox;
   const opened = await findOrExplain(run, choice);
   await offerRecorded(run, opened);
   const isNew = opened.restored.length === 0;
@@ -138,7 +137,10 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
   // The prompt is sent in a moment: the connection is made meanwhile.
   if (!interactive) model.warm();
   const window = (): number | null => modelFacts(run)?.contextWindow?.(model.ref) ?? null;
-  const beginning = await sessionBeginning(settings, registry, opened, { window, notes: () => remembered(run) });
+  const beginning = await sessionBeginning(settings, run.toolbox.registry, opened, {
+    window,
+    notes: () => remembered(run),
+  });
   const row: SessionRow = { ...opened.row, cwd: settings.cwd, ...placeOf(model.ref) };
   const session = createSession({
     record: {
@@ -162,6 +164,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     host: sessionHost(settings.log),
   });
   const note = ends && noteEnds(session, ends);
+  const unfollow = await followServers(run.toolbox, session);
   const lost = ends && !isNew ? await lostEvents(store, ends, choice, opened, settings.cwd) : [];
   return {
     session,
@@ -175,6 +178,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
       ...(await heard(session, () => bringUpToDate(session, opened, model, run))),
     ],
     close: async () => {
+      unfollow();
       await endSession(session, store);
       await note?.();
       await opened.release().catch(() => undefined);

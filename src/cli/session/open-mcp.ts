@@ -1,8 +1,10 @@
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Event, ToolsData } from '../../core/event.js';
-import { toolsets } from '../../core/tool.js';
+import { type Registry, toolsets } from '../../core/tool.js';
+import type { Mark } from '../../extensions/mcp/left-behind.js';
 import type { ListedServers } from '../../extensions/mcp/listed-servers.js';
+import type { ConnectionHost } from '../../extensions/mcp/server-link.js';
 import type { Servers } from '../../extensions/mcp/servers.js';
 import type { DefinedTool } from '../../tools/define-tool.js';
 import type { ProcessRunner } from '../../tools/process/runner.js';
@@ -14,13 +16,24 @@ import { version } from '../version.js';
 /** The servers of this run, and the tools through which a model reaches them. */
 export interface OpenedServers {
   readonly servers: Servers;
+  /** Those that a new session is offered. */
   readonly tools: readonly DefinedTool[];
+  /** Makes those of these names, for a session that was offered them. */
+  readonly named: (names: readonly string[]) => readonly DefinedTool[];
+  /** Ends what was started. */
+  readonly close: () => Promise<void>;
 }
 
-type McpSource = Pick<Settings, 'config' | 'cwd' | 'env' | 'home' | 'log'>;
+/** Starts the processes of this run. All of them have the mark in their environment. */
+interface Processes {
+  readonly runner: ProcessRunner;
+  readonly mark: Mark;
+}
+
+type McpSource = Pick<Settings, 'config' | 'cwd' | 'env' | 'home' | 'log' | 'guard'>;
 
 /** Returns the servers of the user and of a trusted project; null where there are no such files. */
-export async function listedServers(source: Omit<McpSource, 'log'>): Promise<ListedServers | null> {
+export async function listedServers(source: Omit<McpSource, 'log' | 'guard'>): Promise<ListedServers | null> {
   const { config, cwd, env, home } = source;
   const { own, ofProject } = serverFiles(source);
   const isProjects = existsSync(ofProject);
@@ -49,7 +62,7 @@ export async function listedServers(source: Omit<McpSource, 'log'>): Promise<Lis
 /** Opens the servers; null where there are none. Starts and loads nothing that no server needs. */
 export async function openMcp(
   source: McpSource,
-  processes: ProcessRunner,
+  processes: Processes,
   notify: (message: string) => void,
 ): Promise<OpenedServers | null> {
   const listed = await listedServers(source);
@@ -60,10 +73,12 @@ export async function openMcp(
   for (const { name, file, way } of list)
     if (way.kind === 'unusable') notify(`The server ${name} of ${file} is left out: ${way.problem}.`);
   if (!list.some(({ enabled, way }) => enabled && way.kind !== 'unusable')) return null;
-  const [{ createServers }, { openRememberedTools }, { bridgeTools }] = await Promise.all([
+  const [{ createServers }, { openRememberedTools }, { createBridge }, { directTools }, host] = await Promise.all([
     import('../../extensions/mcp/servers.js'),
     import('../../extensions/mcp/remembered-tools.js'),
     import('../../extensions/mcp/bridge.js'),
+    import('../../extensions/mcp/exposure.js'),
+    openHost(source, processes),
   ]);
   const remembered = openRememberedTools({
     cache: join(config.files.cache, 'mcp-cache.json'),
@@ -71,30 +86,68 @@ export async function openMcp(
     now: Date.now,
     log,
   });
-  const servers = createServers({
-    servers: list,
-    remembered,
-    notify,
-    open: processes.open,
-    env,
-    version,
-    now: () => performance.now(),
-    log,
-  });
+  const servers = createServers({ servers: list, remembered, notify, env, version, log, ...host.connecting });
   const toolset = toolsets.find(({ name }) => name === 'mcp') ?? toolsets[0];
-  return { servers, tools: bridgeTools({ servers, remembered, toolset }) };
+  const bridge = createBridge({ servers, remembered, toolset });
+  const known = new Map(servers.facts().map(({ name, tools }) => [name, tools]));
+  const direct = directTools(list, (name) => known.get(name) ?? null);
+  return {
+    servers,
+    tools: [...bridge.fixed, ...direct.map((tool) => bridge.direct(tool.name, tool))],
+    named: (names) => [
+      ...bridge.fixed.filter(({ name }) => names.includes(name)),
+      ...names
+        .filter((name) => name.startsWith('mcp__'))
+        .map((name) => bridge.direct(name, { description: '', schema: { type: 'object' } })),
+    ],
+    close: async () => {
+      await servers.close();
+      host.close();
+    },
+  };
+}
+
+/** What servers are reached with, and what is kept of them. Ends what a run that was killed has left behind. */
+async function openHost({ config, env, log, guard }: McpSource, { runner, mark }: Processes) {
+  const [{ createErrorLogs }, { noteRun, sweepRuns }] = await Promise.all([
+    import('../../extensions/mcp/error-logs.js'),
+    import('../../extensions/mcp/left-behind.js'),
+  ]);
+  const folder = join(dirname(config.files.log), 'mcp');
+  const runs = join(folder, 'runs');
+  const now = (): number => performance.now();
+  await sweepRuns(runs, { name: mark.name, inside: env[mark.name] }, log);
+  let forget: (() => void) | null = null;
+  const open: ConnectionHost['open'] = async (request) => {
+    forget ??= noteRun(runs, mark);
+    return await runner.open(request);
+  };
+  const keepErrors = createErrorLogs({ folder, mask: (text) => guard.text(text), now, log });
+  return { connecting: { open, keepErrors, now }, close: () => forget?.() };
 }
 
 /** Returns what the model is told of the servers, unless the session says the same already. `last`: the tools of a
  * resumed session. Connects to none. */
 export async function serverNotes(
-  { servers }: { readonly servers: () => Promise<Servers | null> },
+  { servers, registry }: { readonly servers: () => Promise<Servers | null>; readonly registry: Registry },
   restored: readonly Event[],
   last: ToolsData | null,
 ): Promise<readonly string[]> {
-  if (last?.tools.some(({ name }) => name === 'tool_run') === false) return [];
-  const note = (await servers())?.directory() ?? '';
+  const given = new Set((last?.tools ?? registry.list()).map(({ name }) => name));
+  if (!given.has('tool_run')) return [];
+  const note = (await servers())?.directory(given) ?? '';
   const start = note.split('\n', 1)[0] ?? '';
   const told = restored.findLast(({ kind, content }) => kind === 'user' && content?.startsWith(start));
   return note === '' || told?.content === note ? [] : [note];
+}
+
+/** Has the model told what changes in the middle of a session. Returns what ends that. */
+export async function followServers(
+  { servers }: { readonly servers: () => Promise<Servers | null> },
+  session: { tell(note: string): void },
+): Promise<() => void> {
+  const stop = (await servers())?.follow((note) => {
+    session.tell(note);
+  });
+  return stop ?? ((): void => undefined);
 }

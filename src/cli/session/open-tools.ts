@@ -9,9 +9,9 @@ import { type Issue, keyText } from '../../config/settings-schema.js';
 import type { ToolSpec } from '../../core/event.js';
 import { isRecord, type JsonSchema } from '../../core/json.js';
 import { nearestName } from '../../core/text.js';
-import type { Registry, Tool } from '../../core/tool.js';
+import { type Registry, type Tool, toolsets } from '../../core/tool.js';
 import { createSecretPaths } from '../../policy/guarded-paths.js';
-import { builtinTools, inTestMode } from '../../tools/builtin.js';
+import { builtinTools, inTestMode, inToolset } from '../../tools/builtin.js';
 import { type Confine, createProcessRunner, type ProcessRunner } from '../../tools/process/runner.js';
 import { createRegistry } from '../../tools/registry.js';
 import type { Servers } from '../../extensions/mcp/servers.js';
@@ -19,7 +19,7 @@ import { loadOnce } from '../../core/runtime.js';
 import { openSandbox as openKernelSandbox, type SandboxRequest } from '../../tools/sandbox/open-sandbox.js';
 import { ownKeys, secretVariables } from '../secrets.js';
 import type { Settings } from '../settings.js';
-import { openMcp } from './open-mcp.js';
+import { type OpenedServers, openMcp } from './open-mcp.js';
 import { type Catalogue, createCatalogue, lazySets, offeredTools, toolsNamed } from './open-toolsets.js';
 import type { ToolsetHost } from './set-makers.js';
 
@@ -48,16 +48,17 @@ export async function openToolbox(
 ): Promise<Toolbox> {
   const { confine } = host;
   const { config } = settings;
+  const mark = { name: '_AGENT_RUN', value: randomUUID() };
   const processes = createProcessRunner({
     watched: true,
-    marker: { name: '_AGENT_RUN', value: randomUUID() },
+    marker: mark,
     ...(confine ? { confine } : {}),
   });
   const killNow = (): void => {
     processes.killNow();
   };
   process.once('exit', killNow);
-  const mcp = loadOnce(() => openMcp(settings, processes, host.notify));
+  const mcp = loadOnce(() => openMcp(settings, { runner: processes, mark }, host.notify));
   const catalogue = createCatalogue(coreTools(settings, processes), {
     settings,
     processes,
@@ -89,14 +90,26 @@ export async function openToolbox(
       await catalogue.find(missing);
       const tools = await toolsNamed(catalogue, new Set(missing));
       register(tools.filter(({ toolset }) => !isSwitchedOff(toolset.name, settings.loaded)));
+      if (!isSwitchedOff('mcp', settings.loaded)) register(await toolsOfServers(missing, () => mcp.get()));
     },
-    servers: async () => (registry.get('tool_run') ? ((await mcp.get())?.servers ?? null) : null),
+    servers: async () =>
+      registry.list().some(({ toolset }) => toolset.name === 'mcp') ? ((await mcp.get())?.servers ?? null) : null,
     close: async () => {
-      await (await mcp.started())?.servers.close();
+      await (await mcp.started())?.close();
       await processes.killBackground();
       process.off('exit', killNow);
     },
   };
+}
+
+/** Returns tools of servers by their names: an old session may have been given others than a new one would be. */
+async function toolsOfServers(
+  names: readonly string[],
+  opened: () => Promise<OpenedServers | null>,
+): Promise<readonly Tool[]> {
+  const set = toolsets.find(({ name }) => name === 'mcp');
+  const isTheirs = names.some((name) => name.startsWith('mcp__') || lazySets.mcp.tools?.includes(name));
+  return set && isTheirs ? inToolset(set, (await opened())?.named(names) ?? []) : [];
 }
 
 function isSwitchedOff(toolset: string, { values, origins }: LoadedConfig): boolean {

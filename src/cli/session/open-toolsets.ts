@@ -19,7 +19,7 @@ export const lazySets: Readonly<Record<LazyName, SetOfTools>> = {
   custom: { tools: null, load: lateLoad('custom') },
   ask: { tools: ['ask_user', 'propose_plan'], load: lateLoad('ask') },
   todo: { tools: ['todo'], load: lateLoad('todo') },
-  mcp: { tools: ['tool_search', 'tool_run'], load: async ({ mcp }) => (await mcp())?.tools ?? [] },
+  mcp: { tools: ['tool_search', 'tool_run'], grows: true, load: async ({ mcp }) => (await mcp())?.tools ?? [] },
 };
 
 /** Loads the code of all sets with the first that is switched on: one file, because each takes as long to find as its
@@ -45,9 +45,10 @@ export function createCatalogue(builtin: readonly Tool[], host: ToolsetHost): Ca
   const loaded = new Map<string, Promise<readonly Tool[]>>();
   const found = new Map<string, readonly string[]>();
   const open = Object.keys(lazy).filter((name) => lazy[name]?.tools === null);
+  const growing = Object.keys(lazy).filter((name) => open.includes(name) || lazy[name]?.grows === true);
   const namesIn = (name: string): readonly string[] =>
     lazy[name]
-      ? (lazy[name].tools ?? found.get(name) ?? [])
+      ? [...new Set([...(lazy[name].tools ?? []), ...(found.get(name) ?? [])])]
       : builtin.flatMap((tool) => (tool.toolset.name === name ? [tool.name] : []));
   const load = async (toolset: Toolset): Promise<readonly Tool[]> => {
     const set = lazy[toolset.name];
@@ -74,9 +75,10 @@ export function createCatalogue(builtin: readonly Tool[], host: ToolsetHost): Ca
     },
     load: loadNamed,
     find: async (names) => {
-      const known = new Set(toolsets.flatMap(({ name }) => [...(open.includes(name) ? [] : [name]), ...namesIn(name)]));
+      for (const name of growing) if (names.includes(name)) await loadNamed(name);
+      const known = new Set(toolsets.flatMap(({ name }) => [name, ...namesIn(name)]));
       if (names.every((name) => known.has(name))) return;
-      for (const name of open) await loadNamed(name);
+      for (const name of growing) await loadNamed(name);
     },
     reload: async () => {
       const before = open.flatMap(namesIn);
@@ -97,8 +99,11 @@ export async function offeredTools(
   chosen: string | boolean | undefined,
 ): Promise<readonly Tool[]> {
   if (chosen === false) return [];
-  await catalogue.find(switchedOn);
-  const on = new Set(catalogue.sets.filter(({ name }) => switchedOn.includes(name)).flatMap(({ tools }) => tools));
+  const items = typeof chosen === 'string' ? itemsOf(chosen) : [];
+  const sets = switchedOn.filter((name) => !items.includes(`-${name}`));
+  // Where all that is offered is named, nothing else is looked at.
+  if (items.every((item) => /^[+-]/.test(item))) await catalogue.find(sets);
+  const on = new Set(catalogue.sets.filter(({ name }) => sets.includes(name)).flatMap(({ tools }) => tools));
   if (typeof chosen !== 'string') return await toolsNamed(catalogue, on);
   const { plus, minus } = await changeOf(catalogue, chosen);
   if (minus === null) return await toolsNamed(catalogue, new Set(plus));
@@ -114,12 +119,10 @@ export interface ToolChange {
 
 /** Reads `+web,-bash` or `web,glob`. */
 export async function changeOf(catalogue: Catalogue, chosen: string): Promise<ToolChange> {
-  const items = chosen
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== '');
+  const items = itemsOf(chosen);
   const signed = items.filter((item) => /^[+-]/.test(item));
-  await catalogue.find(items.map((item) => item.replace(/^[+-]/, '')));
+  const sets = catalogue.sets.map(({ name }) => `-${name}`);
+  await catalogue.find(items.filter((item) => !sets.includes(item)).map((item) => item.replace(/^[+-]/, '')));
   if (signed.length === 0) return { plus: items.flatMap((name) => namesOf(catalogue, name)), minus: null };
   if (signed.length < items.length)
     throw new CliError(
@@ -130,6 +133,13 @@ export async function changeOf(catalogue: Catalogue, chosen: string): Promise<To
   const withSign = (sign: string): readonly string[] =>
     signed.filter((item) => item.startsWith(sign)).flatMap((item) => namesOf(catalogue, item.slice(1)));
   return { plus: withSign('+'), minus: withSign('-') };
+}
+
+function itemsOf(chosen: string): readonly string[] {
+  return chosen
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
 }
 
 /** The tools of a set, or the tool of that name. */

@@ -56,6 +56,8 @@ export interface Ports {
 export interface SetOfTools {
   /** All that `load` may give, so that a name is found without loading anything. Null: only `load` knows. */
   readonly tools: readonly string[] | null;
+  /** `load` may give tools of other names, too. */
+  readonly grows?: true;
   /** Loads the code of the set. A tool that cannot be offered here is left out, with a notice. `taken`: the names of
    * all other tools, with their sets. */
   readonly load: (host: ToolsetHost, taken: ReadonlyMap<string, string>) => Promise<readonly DefinedTool[]>;

@@ -24,9 +24,10 @@ interface Options {
 export const mcp: Verb = {
   line: { example: 'agent mcp add files -- npx -y @modelcontextprotocol/server-filesystem .' },
   slash: async (argument, repl) => {
-    const [word = '', name = ''] = argument.split(/\s+/);
+    const [word = '', name = ''] = argument.trim().split(/\s+/);
     if (word === 'reconnect' && name !== '') await reconnect(name, repl);
-    else await showServers(argument.trim(), repl);
+    else if ((word === 'enable' || word === 'disable') && name !== '') await switchTo(name, word === 'enable', repl);
+    else await showServers(word, repl);
   },
 };
 
@@ -130,7 +131,7 @@ export const testServer: Verb = {
           'agent config trust asks about it.',
         );
       serverNamed(counting, name);
-      const { servers, close } = await line.tools.open('tool_search,tool_run', true);
+      const { servers, close } = await line.tools.open('mcp', true);
       try {
         return await tested(line, (await servers()) ?? null, name, options);
       } finally {
@@ -258,7 +259,8 @@ async function showServers(name: string, { tools, screen, settings }: Repl): Pro
   const servers = await tools.servers();
   const facts = servers?.facts() ?? [];
   const one = facts.find((server) => server.name === name);
-  if (one) screen.print(detailsOf(one).join('\n'));
+  const mask = (text: string): string => settings.guard.text(text);
+  if (one) screen.print(mask(detailsOf(one).join('\n')));
   else if (name !== '')
     screen.notice(
       'error',
@@ -275,26 +277,49 @@ async function showServers(name: string, { tools, screen, settings }: Repl): Pro
     screen.print(
       [
         ...columns(
-          facts.map(({ name: own, state, tools: offered, problem }) => [
+          facts.map(({ name: own, state, origin, tools: offered, problem }) => [
             own,
             state,
             offered === null ? 'tools not known yet' : `${offered.length} tools`,
-            oneLine(problem ?? ''),
+            origin === 'project' ? 'this project' : '',
+            oneLine(mask(problem ?? '')),
           ]),
         ),
-        '/mcp <name> shows one, /mcp reconnect <name> connects it anew.',
+        '/mcp <name> shows one, /mcp reconnect|enable|disable <name> changes it.',
       ].join('\n'),
     );
 }
 
-function detailsOf({ name, file, state, problem, protocol, tools, lastWords }: ServerFacts): readonly string[] {
+function detailsOf({ name, file, origin, state, problem, protocol, tools, lastWords }: ServerFacts): readonly string[] {
   const said = lastWords.trim().split('\n').slice(-20);
+  const whose = origin === 'project' ? 'this project' : 'you';
   return [
-    `${name}: ${state}${protocol === null ? '' : `, protocol ${protocol}`}, from ${spelledLine(file)}`,
+    `${name}: ${state}${protocol === null ? '' : `, protocol ${protocol}`}, from ${whose} (${spelledLine(file)})`,
     ...(problem === null ? [] : [`  ${oneLine(problem, 400)}`]),
     ...columns((tools ?? []).map((tool) => [`  ${tool.name}`, oneLine(tool.description)])),
     ...(said.join('') === '' ? [] : ['It said on standard error:', ...said.map((line) => `  ${spelledLine(line)}`)]),
   ];
+}
+
+/** Switches a server for this run, and one of the user also for later ones. */
+async function switchTo(name: string, on: boolean, { tools, screen, settings }: Repl): Promise<void> {
+  const servers = await tools.servers();
+  const problem = servers === null ? 'No server is offered in this session.' : await servers.switchTo(name, on);
+  if (problem !== null) {
+    screen.notice('error', `${name}: ${problem}`);
+    return;
+  }
+  const facts = servers?.facts().find((server) => server.name === name);
+  const { file, entries } = serversOf(settings);
+  const entry = entries[name];
+  const isKept = facts?.origin === 'user' && isRecord(entry) && !settings.ephemeral;
+  if (isKept) save(file, { ...entries, [name]: switched(entry, on) });
+  screen.notice('info', `${name} is switched ${on ? 'on' : 'off'}${isKept ? '.' : ' for this run.'}`);
+}
+
+function switched(entry: Readonly<Record<string, unknown>>, on: boolean): Readonly<Record<string, unknown>> {
+  const { enabled: _before, disabled: _other, ...rest } = entry;
+  return on ? rest : { ...rest, enabled: false };
 }
 
 async function reconnect(name: string, { tools, screen }: Repl): Promise<void> {

@@ -15,10 +15,32 @@ export interface BridgeOptions {
   readonly toolset: Toolset;
 }
 
-/** The two tools through which a model reaches those of all servers: they stay the same, whatever the servers do. */
-export function bridgeTools(options: BridgeOptions): readonly DefinedTool[] {
-  return [searchTool(options.servers), runTool(options)];
+/** Makes the tools through which a model reaches those of servers. */
+export interface Bridge {
+  /** The two that reach all of them: they stay the same, whatever the servers do. */
+  readonly fixed: readonly DefinedTool[];
+  /** One tool of a server under its own name. `schema`: as the model is shown it. */
+  direct(name: string, shown: Pick<ForeignTool, 'description' | 'schema'>): DefinedTool;
 }
+
+export function createBridge(options: BridgeOptions): Bridge {
+  const compiled: Compiled = new Map();
+  return {
+    fixed: [searchTool(options.servers), runTool(options, compiled)],
+    direct: (name, { description, schema }) => ({
+      name,
+      description,
+      input_schema: schema,
+      effect: 'network',
+      untrusted: true,
+      describe: (args) => describeCall(name, args),
+      run: () => Promise.resolve(failed('internal', `${name} was not found.`)),
+      resolve: async (args) => await resolved(options, compiled, name, args),
+    }),
+  };
+}
+
+type Compiled = Map<string, ReturnType<CompileSchema>>;
 
 function searchTool(servers: Servers): DefinedTool {
   return defineTool({
@@ -102,8 +124,7 @@ function wordsOf(text: string): readonly string[] {
   );
 }
 
-function runTool(options: BridgeOptions): DefinedTool {
-  const compiled = new Map<string, ReturnType<CompileSchema>>();
+function runTool(options: BridgeOptions, compiled: Compiled): DefinedTool {
   const tool = defineTool({
     name: 'tool_run',
     description: 'Calls a tool of an MCP server, by the name that tool_search gives.',
@@ -128,7 +149,7 @@ function runTool(options: BridgeOptions): DefinedTool {
 
 async function resolved(
   options: BridgeOptions,
-  compiled: Map<string, ReturnType<CompileSchema>>,
+  compiled: Compiled,
   name: string,
   args: Readonly<Record<string, unknown>>,
 ): Promise<Resolved> {
@@ -173,7 +194,7 @@ function unknownName(servers: Servers, name: string): ErrorEnvelope {
 async function argumentProblem(
   { name, sha256, schema }: ForeignTool,
   args: Readonly<Record<string, unknown>>,
-  compiled: Map<string, ReturnType<CompileSchema>>,
+  compiled: Compiled,
 ): Promise<ErrorEnvelope | null> {
   try {
     const check = compiled.get(sha256) ?? (await loadSchemaCompiler())(checkedSchema(schema));

@@ -28,6 +28,8 @@ export interface ConfiguredServer {
   /** A sentence where it cannot be used as it is written. */
   readonly way: Way | { readonly kind: 'unusable'; readonly problem: string };
   readonly enabled: boolean;
+  /** Whether a model is given its tools themselves, or finds them by a search. */
+  readonly expose: 'auto' | 'direct' | 'deferred';
   readonly startupTimeoutMs: number;
   readonly timeoutMs: number;
   readonly maxTimeoutMs: number;
@@ -103,6 +105,7 @@ export function configuredServer(name: string, entry: unknown, file: string, pla
       .digest('hex'),
     way: wayOf(name, given, place),
     enabled: given['enabled'] !== false && given['disabled'] !== true,
+    expose: exposeOf(given),
     startupTimeoutMs: milliseconds(given['startup_timeout_ms'], 30_000),
     timeoutMs: milliseconds(first('timeout_ms', 'timeout'), 60_000),
     maxTimeoutMs: milliseconds(given['max_timeout_ms'], 600_000),
@@ -111,6 +114,11 @@ export function configuredServer(name: string, entry: unknown, file: string, pla
     // Only the user says which calls need no question.
     allow: isOwn ? (texts(given['allow']) ?? []) : [],
   };
+}
+
+function exposeOf({ expose, alwaysLoad }: Readonly<Record<string, unknown>>): ConfiguredServer['expose'] {
+  if (expose === 'direct' || expose === 'deferred') return expose;
+  return expose === undefined && alwaysLoad === true ? 'direct' : 'auto';
 }
 
 /** Returns whether the name fits one of the globs. `*` stands for any characters. */

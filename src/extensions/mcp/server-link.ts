@@ -23,6 +23,8 @@ export interface ConnectionHost {
   /** Milliseconds from a clock that never goes back. */
   readonly now: () => number;
   readonly log: Log;
+  /** Takes the standard error of a server's program, in pieces; null at its end. */
+  readonly keepErrors: (server: string, chunk: Buffer | null) => void;
 }
 
 /** What a call of a tool needs to know. */
@@ -54,6 +56,7 @@ export interface Link {
 /** Is told what happens to an open connection. */
 export interface Heard {
   readonly onTools: (tools: readonly unknown[]) => void;
+  readonly onListFailed: (problem: string) => void;
   readonly onClosed: () => void;
 }
 
@@ -83,7 +86,13 @@ function stdioLink(server: ConfiguredServer, way: Extract<Way, { kind: 'stdio' }
     onOutput: (chunk) => {
       transport?.take(chunk);
     },
-    onEnd: () => transport?.onclose?.(),
+    onErrors: (chunk) => {
+      host.keepErrors(server.name, chunk);
+    },
+    onEnd: () => {
+      host.keepErrors(server.name, null);
+      transport?.onclose?.();
+    },
     maxRestarts: 3,
     restartWindowMs: 600_000,
     now: host.now,
@@ -109,25 +118,46 @@ function stdioLink(server: ConfiguredServer, way: Extract<Way, { kind: 'stdio' }
       }
     },
     lastWords: () => visible(process.lastWords()),
-    close: () => process.stop(),
+    close: async () => {
+      await process.stop();
+      host.keepErrors(server.name, null);
+      // Whoever waits for an answer hears that there is none.
+      transport?.onclose?.();
+    },
   };
 }
 
 function httpLink(server: ConfiguredServer, way: Extract<Way, { kind: 'http' }>, { version }: ConnectionHost): Link {
   let transport: Transport | null = null;
+  let closing = new AbortController();
   const connectOnce = async (sdk: Sdk, heard: Heard): Promise<Connection> => {
+    await transport?.close();
     transport = new sdk.StreamableHTTPClientTransport(new URL(way.url), { requestInit: { headers: way.headers } });
-    return await opened(sdk, server, { transport, mode: 'auto', version }, heard);
+    const connection = await opened(sdk, server, { transport, mode: 'auto', version }, heard);
+    return {
+      ...connection,
+      call: async (tool, args, options) => {
+        try {
+          return await connection.call(tool, args, options);
+        } catch (error) {
+          // Nothing tells that a service has ended or forgotten us: the next call makes a new connection.
+          if (!options.signal.aborted && !(error instanceof sdk.ProtocolError)) heard.onClosed();
+          throw error;
+        }
+      },
+    };
   };
   return {
     connect: async (heard) => {
       const sdk = await import('@modelcontextprotocol/client');
+      closing = new AbortController();
+      const { signal } = closing;
       for (const delayMs of retryDelaysMs) {
         try {
           return await connectOnce(sdk, heard);
         } catch (error) {
-          if (!mayPass(sdk, error)) throw explained(error, '');
-          await wait(delayMs);
+          if (signal.aborted || !mayPass(sdk, error)) throw explained(error, '');
+          await wait(delayMs, undefined, { signal });
         }
       }
       try {
@@ -138,6 +168,7 @@ function httpLink(server: ConfiguredServer, way: Extract<Way, { kind: 'http' }>,
     },
     lastWords: () => '',
     close: async () => {
+      closing.abort();
       await transport?.close();
     },
   };
@@ -159,7 +190,7 @@ async function opened(
   sdk: Sdk,
   server: ConfiguredServer,
   { transport, mode, version }: Opening,
-  { onTools, onClosed }: Heard,
+  { onTools, onListFailed, onClosed }: Heard,
 ): Promise<Connection> {
   const client: Client = new sdk.Client(
     { name: 'agent', version },
@@ -175,7 +206,8 @@ async function opened(
       listChanged: {
         tools: {
           onChanged: (error, tools) => {
-            if (error === null && tools !== null) onTools(tools);
+            if (error !== null) onListFailed(error.message);
+            else if (tools !== null) onTools(tools);
           },
         },
       },

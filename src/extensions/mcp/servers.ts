@@ -1,4 +1,5 @@
 import { firstLine, headBytes } from '../../core/text.js';
+import type { OpenCommand } from '../../tools/process/lasting-process.js';
 import { type ConfiguredServer, fitsGlob } from './configured-servers.js';
 import { type CallOptions, type Connection, type ConnectionHost, createLink, type Link } from './server-link.js';
 import { type ForeignTool, type NamelessTool, namedTools } from './foreign-tools.js';
@@ -8,6 +9,7 @@ import type { RememberedTools } from './remembered-tools.js';
 export interface ServerFacts {
   readonly name: string;
   readonly file: string;
+  readonly origin: ConfiguredServer['origin'];
   readonly state: 'off' | 'unusable' | 'not connected' | 'connecting' | 'connected' | 'failed';
   /** Why it failed or cannot be used. */
   readonly problem: string | null;
@@ -36,8 +38,13 @@ export interface Servers {
   call(tool: ForeignTool, args: Readonly<Record<string, unknown>>, options: CallOptions): Promise<Called>;
   /** Connects it anew, with all that it offers now. Returns what went wrong, or null. */
   reconnect(name: string): Promise<string | null>;
-  /** Says which servers and tools there are, for the model; '' where there is none. */
-  directory(): string;
+  /** Switches a server off or on again for this run; off, it ends. Returns what went wrong, or null. */
+  switchTo(name: string, on: boolean): Promise<string | null>;
+  /** Calls back with a note for the model whenever a server offers other tools than it did. Returns what ends that. */
+  follow(listener: (note: string) => void): () => void;
+  /** Says which servers and tools there are, for the model; '' where there is none. `given`: the names of the tools
+   * that it has anyway. */
+  directory(given: ReadonlySet<string>): string;
   close(): Promise<void>;
 }
 
@@ -50,15 +57,22 @@ export interface ServersOptions extends ConnectionHost {
 
 interface Entry {
   readonly server: ConfiguredServer;
-  /** Null for one that is off or cannot be used. */
+  /** Null for one that cannot be used. */
   readonly link: Link | null;
+  isOn: boolean;
   connection: Connection | null;
   connecting: Promise<Connection> | null;
   tools: readonly NamelessTool[] | null;
   problem: string | null;
+  /** When it last failed, on the clock of the host. */
+  failedAt: number;
 }
 
 const mostAtOnce = 4;
+/** One that has failed is asked again after this. */
+const failedForMs = 60_000;
+/** How often a model is told that the tools of one server have changed. */
+const mostNotes = 8;
 const maxServerBytes = 2048;
 const maxDirectoryBytes = 8192;
 
@@ -70,11 +84,16 @@ export function createServers(options: ServersOptions): Servers {
 class ServerPool implements Servers {
   readonly #options: ServersOptions;
   readonly #entries: readonly Entry[];
+  readonly #followers = new Set<(server: string) => void>();
+  readonly #queue = createQueue(mostAtOnce);
   #named: readonly ForeignTool[] | null = null;
+  #isClosed = false;
 
   constructor(options: ServersOptions) {
     this.#options = options;
-    this.#entries = options.servers.map((server) => entryOf(server, options));
+    const open: OpenCommand = async (request) =>
+      this.#isClosed ? { started: false, error: 'the program ends' } : await options.open(request);
+    this.#entries = options.servers.map((server) => entryOf(server, { ...options, open }));
   }
 
   facts(): readonly ServerFacts[] {
@@ -83,17 +102,22 @@ class ServerPool implements Servers {
 
   tools(): readonly ForeignTool[] {
     this.#named ??= namedTools(
-      this.#entries.flatMap(({ server, tools }) => tools?.filter((tool) => isWanted(server, tool)) ?? []),
+      this.#asked().flatMap(({ server, tools }) => tools?.filter((tool) => isWanted(server, tool)) ?? []),
     );
     return this.#named;
   }
 
   async discover(signal: AbortSignal): Promise<void> {
-    const missing = this.#asked().filter((entry) => entry.tools === null && entry.problem === null);
-    const connected = atOnce(missing, async (entry) => {
-      await this.#connect(entry).catch(() => null);
-    });
-    await untilAborted(connected, signal);
+    const now = this.#options.now();
+    const missing = this.#asked().filter(
+      ({ tools, problem, failedAt }) => tools === null && (problem === null || now - failedAt > failedForMs),
+    );
+    const connected = missing.map((entry) =>
+      this.#queue(async () => {
+        if (!signal.aborted) await this.#connect(entry).catch(() => null);
+      }),
+    );
+    await untilAborted(Promise.all(connected), signal);
   }
 
   allows({ server, ownName }: ForeignTool): boolean {
@@ -102,7 +126,7 @@ class ServerPool implements Servers {
 
   async call(tool: ForeignTool, args: Readonly<Record<string, unknown>>, options: CallOptions): Promise<Called> {
     const entry = this.#entry(tool.server);
-    if (!entry) return { kind: 'failed', problem: `there is no server ${tool.server}` };
+    if (!entry?.isOn) return { kind: 'failed', problem: `there is no server ${tool.server}` };
     try {
       const connection = await untilAborted(this.#connect(entry), options.signal);
       if (connection === null) return { kind: 'failed', problem: 'cancelled' };
@@ -116,22 +140,47 @@ class ServerPool implements Servers {
 
   async reconnect(name: string): Promise<string | null> {
     const entry = this.#entry(name);
-    if (!entry?.link) return entry ? (entry.problem ?? 'it is switched off') : `there is no server ${name}`;
-    await entry.connecting?.catch(() => null);
-    await entry.link.close();
-    entry.connection = null;
+    if (!entry?.link) return entry ? entry.problem : `there is no server ${name}`;
+    if (!entry.isOn) return 'it is switched off';
+    await this.#end(entry);
     return await this.#connect(entry).then(
       () => null,
       (error: unknown) => problemOf(entry, error),
     );
   }
 
-  directory(): string {
-    return directoryOf(this.#asked().map((entry) => ({ entry, known: this.#toolsOf(entry) })));
+  async switchTo(name: string, on: boolean): Promise<string | null> {
+    const entry = this.#entry(name);
+    if (!entry?.link) return entry ? entry.problem : `there is no server ${name}`;
+    if (entry.isOn === on) return null;
+    entry.isOn = on;
+    this.#changed(entry);
+    if (!on) await this.#end(entry);
+    return null;
+  }
+
+  follow(listener: (note: string) => void): () => void {
+    const told = new Map(this.#entries.map((entry) => [entry.server.name, { is: this.#shape(entry), times: 0 }]));
+    const follower = (name: string): void => {
+      const entry = this.#entry(name);
+      const before = told.get(name);
+      if (!entry || !before || before.is === this.#shape(entry) || before.times >= mostNotes) return;
+      told.set(name, { is: this.#shape(entry), times: before.times + 1 });
+      const often = before.times + 1 === mostNotes ? ' They change often; further changes are not told.' : '';
+      listener(`[Note: ${changeNote(entry, this.#toolsOf(entry))}${often}]`);
+    };
+    this.#followers.add(follower);
+    return () => this.#followers.delete(follower);
+  }
+
+  directory(given: ReadonlySet<string>): string {
+    const all = this.#asked().map((entry) => ({ entry, known: this.#toolsOf(entry) }));
+    return directoryOf(all.filter(({ known }) => known?.every(({ name }) => given.has(name)) !== true));
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#asked().map(async ({ link }) => await link?.close()));
+    this.#isClosed = true;
+    await Promise.all(this.#entries.map(async ({ link }) => await link?.close()));
   }
 
   #entry(name: string): Entry | undefined {
@@ -140,21 +189,60 @@ class ServerPool implements Servers {
 
   /** Those that are switched on and can be used. */
   #asked(): readonly Entry[] {
-    return this.#entries.filter(({ link }) => link !== null);
+    return this.#entries.filter(({ link, isOn }) => link !== null && isOn);
   }
 
   #toolsOf({ server, tools }: Entry): readonly ForeignTool[] | null {
     return tools === null ? null : this.tools().filter((tool) => tool.server === server.name);
   }
 
+  /** What a model knows of the tools of a server, to be compared. */
+  #shape(entry: Entry): string {
+    const known = entry.isOn ? this.#toolsOf(entry) : [];
+    return known === null ? 'unknown' : known.map(({ name, sha256 }) => `${name} ${sha256}`).join('\n');
+  }
+
+  async #end(entry: Entry): Promise<void> {
+    await entry.link?.close();
+    await entry.connecting?.catch(() => null);
+    await entry.link?.close();
+    entry.connection = null;
+  }
+
   #connect(entry: Entry): Promise<Connection> {
+    if (this.#isClosed) return Promise.reject(new Error('the program ends'));
     if (entry.connection) return Promise.resolve(entry.connection);
-    entry.connecting ??= opened(entry, (listed) => {
-      this.#take(entry, listed);
-    }).finally(() => {
+    entry.connecting ??= this.#opened(entry).finally(() => {
       entry.connecting = null;
     });
     return entry.connecting;
+  }
+
+  async #opened(entry: Entry): Promise<Connection> {
+    const { log, now } = this.#options;
+    try {
+      if (entry.link === null || !entry.isOn) throw new Error('it is switched off');
+      const connection: Connection = await entry.link.connect({
+        onTools: (listed) => {
+          this.#take(entry, listed);
+        },
+        // The list before stays.
+        onListFailed: (problem) => {
+          log({ at: 'mcp', message: 'a changed list could not be read', server: entry.server.name, problem });
+        },
+        onClosed: () => {
+          if (entry.connection === connection) entry.connection = null;
+        },
+      });
+      entry.connection = connection;
+      entry.problem = null;
+      this.#take(entry, connection.tools);
+      return connection;
+    } catch (error) {
+      entry.problem = error instanceof Error ? error.message : String(error);
+      entry.failedAt = now();
+      throw error;
+    }
   }
 
   #take(entry: Entry, listed: readonly unknown[]): void {
@@ -163,41 +251,29 @@ class ServerPool implements Servers {
     entry.tools = remembered.keep(server, listed, (problem) => {
       notify(`The server ${server.name} offers ${problem}; that tool is left out.`);
     });
-    this.#named = null;
+    this.#changed(entry);
     remembered.meet(this.#toolsOf(entry) ?? []);
+  }
+
+  #changed({ server }: Entry): void {
+    this.#named = null;
+    for (const follower of this.#followers) follower(server.name);
   }
 }
 
 function entryOf(server: ConfiguredServer, options: ServersOptions): Entry {
   const { way } = server;
-  const link = way.kind === 'unusable' || !server.enabled ? null : createLink(server, way, options);
+  const link = way.kind === 'unusable' ? null : createLink(server, way, options);
   return {
     server,
     link,
+    isOn: server.enabled,
     connection: null,
     connecting: null,
     tools: link === null ? null : options.remembered.listed(server),
     problem: way.kind === 'unusable' ? way.problem : null,
+    failedAt: 0,
   };
-}
-
-async function opened(entry: Entry, take: (listed: readonly unknown[]) => void): Promise<Connection> {
-  try {
-    if (entry.link === null) throw new Error('it is switched off');
-    const connection: Connection = await entry.link.connect({
-      onTools: take,
-      onClosed: () => {
-        if (entry.connection === connection) entry.connection = null;
-      },
-    });
-    entry.connection = connection;
-    entry.problem = null;
-    take(connection.tools);
-    return connection;
-  } catch (error) {
-    entry.problem = error instanceof Error ? error.message : String(error);
-    throw error;
-  }
 }
 
 function problemOf({ link, connection }: Entry, error: unknown): string {
@@ -215,6 +291,7 @@ function factsOf(entry: Entry, tools: readonly ForeignTool[] | null): ServerFact
   return {
     name: server.name,
     file: server.file,
+    origin: server.origin,
     state: stateOf(entry),
     problem,
     protocol: connection?.protocol ?? null,
@@ -223,8 +300,8 @@ function factsOf(entry: Entry, tools: readonly ForeignTool[] | null): ServerFact
   };
 }
 
-function stateOf({ server, connection, connecting, problem }: Entry): ServerFacts['state'] {
-  if (!server.enabled) return 'off';
+function stateOf({ server, isOn, connection, connecting, problem }: Entry): ServerFacts['state'] {
+  if (!isOn) return 'off';
   if (server.way.kind === 'unusable') return 'unusable';
   if (connection) return 'connected';
   if (connecting) return 'connecting';
@@ -235,12 +312,9 @@ function directoryOf(
   servers: readonly { readonly entry: Entry; readonly known: readonly ForeignTool[] | null }[],
 ): string {
   if (servers.length === 0) return '';
-  const lines = servers.map(({ entry: { server }, known }) => {
-    if (known === null) return `server ${server.name}: its tools are not known yet`;
-    const names = known.map(({ ownName }) => firstLine(ownName, 64)).join(', ');
-    const list = names.length > maxServerBytes ? `${headBytes(names, maxServerBytes)}…` : names;
-    return `server ${server.name} (${known.length}): ${list}`;
-  });
+  const lines = servers.map(({ entry: { server }, known }) =>
+    known === null ? `server ${server.name}: its tools are not known yet` : `server ${server.name} ${listOf(known)}`,
+  );
   let room = maxDirectoryBytes;
   const shown = lines.map((line) => {
     room -= Buffer.byteLength(line);
@@ -253,13 +327,31 @@ function directoryOf(
   ].join('\n');
 }
 
-/** Does the work for all items, a few at a time. */
-async function atOnce<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  const left = [...items];
-  const next = async (): Promise<void> => {
-    for (let item = left.shift(); item !== undefined; item = left.shift()) await work(item);
+/** `(2): echo, get_issue`. */
+function listOf(known: readonly ForeignTool[]): string {
+  const names = known.map(({ ownName }) => firstLine(ownName, 64)).join(', ');
+  return `(${known.length}): ${names.length > maxServerBytes ? `${headBytes(names, maxServerBytes)}…` : names}`;
+}
+
+function changeNote({ server, isOn }: Entry, known: readonly ForeignTool[] | null): string {
+  if (!isOn) return `the person has switched the MCP server ${server.name} off.`;
+  return known === null
+    ? `the person has switched the MCP server ${server.name} on; its tools are not known yet.`
+    : `the MCP server ${server.name} offers these tools now, data of the server ${listOf(known)}.`;
+}
+
+/** Does work in the order in which it is given, a few at a time. */
+function createQueue(most: number): (work: () => Promise<void>) => Promise<void> {
+  const running = new Set<Promise<void>>();
+  let last: Promise<unknown> = Promise.resolve();
+  return async (work) => {
+    const turn = last.then(async () => {
+      while (running.size >= most) await Promise.race(running);
+    });
+    const done = turn.then(work).finally(() => running.delete(done));
+    last = turn.then(() => running.add(done));
+    await done;
   };
-  await Promise.all(Array.from({ length: mostAtOnce }, next));
 }
 
 /** Waits for the work, or returns null once the signal is aborted. */

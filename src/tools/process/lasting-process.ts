@@ -33,6 +33,8 @@ export interface LastingProcessOptions {
   readonly command: Command & { readonly sandbox: Sandbox };
   /** Takes standard output in pieces that are cut anywhere. Nothing more is read until the promise settles. */
   onOutput(chunk: Buffer): void | Promise<void>;
+  /** Takes standard error as it comes. */
+  onErrors?(chunk: Buffer): void;
   /** It has ended by itself. Everything it has started is ended as well. */
   onEnd?(exit: Exit): void;
   /** How often it may end by itself within `restartWindowMs` and still be started again. */
@@ -140,6 +142,7 @@ class Lasting implements LastingProcess {
       readEach(opened.output, (chunk) => this.#options.onOutput(chunk)),
       readEach(opened.errors, (chunk) => {
         this.#errors = Buffer.concat([this.#errors, chunk]).subarray(-maxErrorBytes);
+        this.#options.onErrors?.(chunk);
       }),
     ]);
     void opened.exited.then((exit) => this.#ended(opened, exit, read));

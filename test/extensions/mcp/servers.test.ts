@@ -3,8 +3,9 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
+import type { Log } from '../../../src/core/runtime.js';
 import { noSession, type Registry, toolsets } from '../../../src/core/tool.js';
-import { bridgeTools } from '../../../src/extensions/mcp/bridge.js';
+import { createBridge } from '../../../src/extensions/mcp/bridge.js';
 import { configuredServer } from '../../../src/extensions/mcp/configured-servers.js';
 import { openRememberedTools } from '../../../src/extensions/mcp/remembered-tools.js';
 import { createServers, type Servers } from '../../../src/extensions/mcp/servers.js';
@@ -23,7 +24,14 @@ const set = toolsets.find(({ name }) => name === 'mcp') ?? toolsets[0];
 /** The servers of these entries, and the two tools that reach them. */
 function openAt(folder: string, entries: Readonly<Record<string, unknown>>) {
   const env = { PATH: process.env.PATH, OPENAI_API_KEY: 'sk-ours', TRIED: 'filled in' };
-  const log = (): void => {};
+  const waiting = new Map<string, () => void>();
+  const log: Log = ({ message }) => waiting.get(message)?.();
+  const logged = (message: string) => new Promise<void>((resolve) => waiting.set(message, resolve));
+  let heardStart = (): void => undefined;
+  const started = () =>
+    new Promise<void>((resolve) => {
+      heardStart = resolve;
+    });
   const said: string[] = [];
   const remembered = openRememberedTools({
     cache: join(folder, 'mcp-cache.json'),
@@ -37,16 +45,36 @@ function openAt(folder: string, entries: Readonly<Record<string, unknown>>) {
     ),
     remembered,
     notify: (message) => said.push(message),
-    open: processes.open,
+    open: async (request) => {
+      const opened = await processes.open(request);
+      heardStart();
+      return opened;
+    },
     env,
     version: '1',
     now: () => 0,
     log,
+    keepErrors: () => {},
   });
   opened.push(servers);
   const registry = createRegistry({ maxOutputBytes: 1_048_576, now: () => 0 });
-  for (const tool of inToolset(set, bridgeTools({ servers, remembered, toolset: set }))) registry.register(tool);
-  return { servers, registry, said };
+  for (const tool of inToolset(set, createBridge({ servers, remembered, toolset: set }).fixed)) registry.register(tool);
+  return { servers, registry, said, logged, started };
+}
+
+/** Collects the notes; `next` resolves with the one that comes next. */
+function follower(servers: Servers, notes: string[]) {
+  let heard = (): void => undefined;
+  servers.follow((note) => {
+    notes.push(note);
+    heard();
+  });
+  return {
+    next: () =>
+      new Promise<void>((resolve) => {
+        heard = resolve;
+      }),
+  };
 }
 
 async function bound(registry: Registry, name: string, args: object) {
@@ -91,7 +119,7 @@ test('nothing starts before something is asked, and nothing is left after the en
   const { entry, list } = triedServer(folder);
   list([{ name: 'echo' }]);
   const { servers, registry } = openAt(folder, { tried: entry });
-  servers.directory();
+  servers.directory(new Set());
   servers.facts();
   expect(running(folder)).toBe(0);
   expect(await outcome(registry, 'mcp__tried__echo')).toMatchObject({ untrusted: true });
@@ -202,23 +230,81 @@ test('a cancelled call is answered at once', async () => {
   expect(await answered).toMatchObject({ code: 'cancelled' });
 });
 
+test('a changed list is told once, and where it cannot be read the list before stays', async () => {
+  const folder = tree();
+  const { entry, list, breakList } = triedServer(folder);
+  list([{ name: 'rename' }, { name: 'echo' }]);
+  const { servers, registry, logged } = openAt(folder, { tried: entry });
+  const notes: string[] = [];
+  const said = follower(servers, notes);
+  await servers.discover(new AbortController().signal);
+  list([{ name: 'rename' }, { name: 'other' }]);
+  const second = said.next();
+  await outcome(registry, 'mcp__tried__rename');
+  await second;
+  expect(notes).toEqual([
+    '[Note: the MCP server tried offers these tools now, data of the server (2): rename, echo.]',
+    '[Note: the MCP server tried offers these tools now, data of the server (2): rename, other.]',
+  ]);
+  breakList();
+  const failed = logged('a changed list could not be read');
+  await outcome(registry, 'mcp__tried__rename');
+  await failed;
+  expect(servers.tools().map(({ ownName }) => ownName)).toEqual(['rename', 'other']);
+  expect(notes).toHaveLength(2);
+});
+
+test('a server that is switched off ends and offers nothing, until it is switched on again', async () => {
+  const folder = tree();
+  const { entry, list } = triedServer(folder);
+  list([{ name: 'echo' }]);
+  const { servers, registry } = openAt(folder, { tried: entry });
+  await servers.discover(new AbortController().signal);
+  const notes: string[] = [];
+  follower(servers, notes);
+  expect(await servers.switchTo('tried', false)).toBe(null);
+  expect([running(folder), servers.facts()[0]?.state, servers.tools()]).toEqual([0, 'off', []]);
+  expect(await servers.reconnect('tried')).toBe('it is switched off');
+  expect(
+    await registry.bind({ name: 'tool_run', arguments: '{"tool":"mcp__tried__echo","arguments":{}}' }),
+  ).toMatchObject({ ok: false, error: { code: 'unknown_tool' } });
+  await servers.switchTo('tried', true);
+  expect(await outcome(registry, 'mcp__tried__echo')).toMatchObject({ untrusted: true });
+  expect(notes).toEqual([
+    '[Note: the person has switched the MCP server tried off.]',
+    '[Note: the MCP server tried offers these tools now, data of the server (1): echo.]',
+  ]);
+});
+
+test('after the end nothing is started any more, and whoever waits for a server hears of it', async () => {
+  const folder = tree();
+  const entry = { command: process.execPath, args: ['-e', 'setInterval(() => {}, 1000)', folder] };
+  const { servers, started } = openAt(folder, { a: entry, b: entry, c: entry, d: entry, e: entry });
+  const asked = servers.discover(new AbortController().signal);
+  await started();
+  await servers.close();
+  await asked;
+  expect(running(folder)).toBe(0);
+  expect(servers.facts().map(({ state }) => state)).not.toContain('connecting');
+});
+
 test('what a server offered is remembered, so that the next session connects to nothing to name it', async () => {
   const folder = tree();
   const { entry, list } = triedServer(folder);
   list([{ name: 'echo' }, { name: 'get_issue', description: 'One issue.' }]);
   const first = openAt(folder, { tried: entry });
-  expect(first.servers.directory()).toContain('server tried: its tools are not known yet');
+  expect(first.servers.directory(new Set())).toContain('server tried: its tools are not known yet');
   await first.servers.discover(new AbortController().signal);
   await first.servers.close();
   const next = openAt(folder, { tried: entry });
-  expect(next.servers.directory()).toContain('server tried (2): echo, get_issue]');
+  expect(next.servers.directory(new Set())).toContain('server tried (2): echo, get_issue]');
   expect((await search(next.registry, { query: 'issue' })).tools.map(({ name }) => name)).toEqual([
     'mcp__tried__get_issue',
   ]);
   expect(running(folder)).toBe(0);
   const others = openAt(folder, { tried: { ...entry, exclude_tools: ['get_*'] } });
   await others.servers.discover(new AbortController().signal);
-  expect(others.servers.directory()).toContain('server tried (1): echo]');
+  expect(others.servers.directory(new Set())).toContain('server tried (1): echo]');
 });
 
 test('a search names exact matches first, and servers that failed with the reason', async () => {

@@ -8,11 +8,12 @@ const listed = () => JSON.parse(readFileSync(process.argv[2], 'utf8'));
 const send = (message) => console.log(JSON.stringify({ jsonrpc: '2.0', ...message }));
 const answers = {
   initialize: ({ protocolVersion }) => ({ protocolVersion, capabilities: { tools: { listChanged: true } }, serverInfo: { name: 'tried', version: '1' } }),
-  'tools/list': () => ({ tools: listed() }),
+  'tools/list': () => { const tools = listed(); if (tools === 'broken') throw new Error('broken'); return { tools }; },
   'tools/call': ({ name, arguments: args }) => {
     if (name === 'die') { console.error('the disk is full'); process.exit(3); }
     if (name === 'wait') return null;
     if (name === 'fail') return { isError: true, content: [{ type: 'text', text: 'no such issue' }] };
+    if (name === 'complain') console.error('no key sk-proj-' + 'a'.repeat(48) + ' is valid');
     if (name === 'rename') send({ method: 'notifications/tools/list_changed' });
     return { content: [{ type: 'text', text: JSON.stringify({ name, args, key: process.env.TRIED_KEY ?? null, own: process.env.OPENAI_API_KEY ?? null }) }] };
   },
@@ -23,8 +24,12 @@ createInterface({ input: process.stdin }).on('line', (line) => {
   if (id === undefined) return;
   const answer = answers[method];
   if (!answer) return send({ id, error: { code: -32601, message: 'unknown method' } });
-  const result = answer(params);
-  if (result) send({ id, result });
+  try {
+    const result = answer(params);
+    if (result) send({ id, result });
+  } catch (error) {
+    send({ id, error: { code: -32603, message: error.message } });
+  }
 });
 `;
 
@@ -40,12 +45,17 @@ export interface ListedTool {
 export function triedServer(folder: string): {
   readonly entry: { readonly command: string; readonly args: readonly string[] };
   readonly list: (tools: readonly ListedTool[]) => void;
+  /** It fails to list its tools from then on. */
+  readonly breakList: () => void;
 } {
   const script = join(folder, 'tried-server.mjs');
   const tools = join(folder, 'tools.json');
   writeFileSync(script, program);
   return {
     entry: { command: process.execPath, args: [script, tools] },
+    breakList: () => {
+      writeFileSync(tools, '"broken"');
+    },
     list: (listed) => {
       writeFileSync(tools, JSON.stringify(listed.map((tool) => ({ inputSchema: { type: 'object' }, ...tool }))));
     },
