@@ -123,6 +123,7 @@ export interface Assembly {
 /** Opens a new session or an old one. Throws a `CliError` with the exit code of what is wrong. */
 export async function assemble(run: Run, choice: SessionChoice, interactive: boolean): Promise<Assembly> {
   const { settings, store, ends } = run;
+  const { registry } = run.toolbox;
   const opened = await findOrExplain(run, choice);
   await offerRecorded(run, opened);
   const isNew = opened.restored.length === 0;
@@ -137,10 +138,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
   // The prompt is sent in a moment: the connection is made meanwhile.
   if (!interactive) model.warm();
   const window = (): number | null => modelFacts(run)?.contextWindow?.(model.ref) ?? null;
-  const beginning = await sessionBeginning(settings, run.toolbox.registry, opened, {
-    window,
-    notes: () => remembered(run),
-  });
+  const beginning = await sessionBeginning(settings, registry, opened, { window, notes: () => remembered(run) });
   const row: SessionRow = { ...opened.row, cwd: settings.cwd, ...placeOf(model.ref) };
   const session = createSession({
     record: {
@@ -163,8 +161,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     secrets,
     host: sessionHost(settings.log),
   });
-  const note = ends && noteEnds(session, ends);
-  const unfollow = await followServers(run.toolbox, session);
+  const detach = await attached(run, session);
   const lost = ends && !isNew ? await lostEvents(store, ends, choice, opened, settings.cwd) : [];
   return {
     session,
@@ -178,12 +175,21 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
       ...(await heard(session, () => bringUpToDate(session, opened, model, run))),
     ],
     close: async () => {
-      unfollow();
       await endSession(session, store);
-      await note?.();
+      await detach();
       await opened.release().catch(() => undefined);
       models.close();
     },
+  };
+}
+
+/** Notes what a session does to files, and tells it what changes about servers. Returns what ends both. */
+async function attached({ toolbox, ends }: Run, session: Session): Promise<() => Promise<void>> {
+  const note = ends && noteEnds(session, ends);
+  const unfollow = await followServers(toolbox, session);
+  return async () => {
+    unfollow();
+    await note?.();
   };
 }
 

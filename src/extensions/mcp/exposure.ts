@@ -101,7 +101,7 @@ const checks: Readonly<Record<string, Check>> = {
   type: (value) => [value].flat().every((type) => typeof type === 'string' && types.has(type)),
   $ref: (value, root) => typeof value === 'string' && targetOf(value, root) !== undefined,
   enum: (value) => Array.isArray(value) && value.length > 0,
-  required: (value) => Array.isArray(value) && value.every(isText),
+  required: (value) => Array.isArray(value) && value.every((name) => typeof name === 'string'),
   description: isText,
   ...Object.fromEntries(['properties', '$defs', 'definitions'].map((key) => [key, isMap])),
   ...Object.fromEntries(['anyOf', 'oneOf', 'allOf', 'prefixItems'].map((key) => [key, isList])),
