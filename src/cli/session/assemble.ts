@@ -183,7 +183,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
   };
 }
 
-/** Notes what a session does to files, and tells it what changes about servers. Returns what ends both. */
+/** Notes where each turn of a session ends, and tells it what changes about servers. Returns what ends both. */
 async function attached({ toolbox, ends }: Run, session: Session): Promise<() => Promise<void>> {
   const note = ends && noteEnds(session, ends);
   const unfollow = await followServers(toolbox, session);
