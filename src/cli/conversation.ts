@@ -1,15 +1,17 @@
 import { CliError, exit } from '../commands/command.js';
 import { didYouMean } from '../core/text.js';
+import type { FrontParts } from './doors/front-parts.js';
 import type { EarlyFrame } from './early-frame.js';
-import { type OutputFormat, runHeadless } from './headless.js';
+import { createTurnLines, type OutputFormat, runHeadless } from './headless.js';
 import type { RootOptions } from './options.js';
 import { outputIsTerminal, printError } from './print.js';
 import { assemble, openRun } from './session/assemble.js';
 import { eventNumber, type SessionChoice } from './session/find-session.js';
 import { promptWithImages } from './session/open-pictures.js';
-import { readSettings } from './settings.js';
+import { readSettings, type Settings } from './settings.js';
 
 const formats: readonly string[] = ['text', 'json', 'stream-json'] satisfies readonly OutputFormat[];
+const inputFormats: readonly string[] = ['text', 'stream-json'];
 
 /** Runs `agent` itself: the REPL on a terminal, one turn without one. Returns the exit code. */
 export async function runConversation(
@@ -17,7 +19,8 @@ export async function runConversation(
   options: RootOptions,
   early: EarlyFrame | null,
 ): Promise<number> {
-  const headless = options.print === true || !process.stdin.isTTY || !outputIsTerminal();
+  const byLines = readsLines(options);
+  const headless = options.print === true || byLines || !process.stdin.isTTY || !outputIsTerminal();
   const format = options.outputFormat;
   if (!formats.includes(format))
     throw new CliError(
@@ -25,8 +28,24 @@ export async function runConversation(
       `--output-format: \`${format}\` is not a format`,
       `${didYouMean(format, formats)} Known: ${formats.join(', ')}`.trim(),
     );
+  if (byLines)
+    return await (
+      await import('./doors/converse.js')
+    ).converse(words, options, await readSettings(options), chosenSession(options));
+  if (!headless && (options.jsonSchema ?? options.output) !== undefined)
+    throw new CliError(exit.usage, '--json-schema and --output are for one answer', 'Add -p and the prompt.');
   if (!headless) return await (await import('./repl/repl.js')).runRepl(words, options, early);
   return await runOneTurn(words, options, format as OutputFormat);
+}
+
+function readsLines({ inputFormat: format = 'text' }: RootOptions): boolean {
+  if (!inputFormats.includes(format))
+    throw new CliError(
+      exit.usage,
+      `--input-format: \`${format}\` is not a format`,
+      `${didYouMean(format, inputFormats)} Known: ${inputFormats.join(', ')}`.trim(),
+    );
+  return format === 'stream-json';
 }
 
 /** Opens the session, hands it to the front without a terminal and closes it. */
@@ -41,25 +60,37 @@ async function runOneTurn(words: readonly string[], options: RootOptions, format
       'there is no prompt',
       'Give one as words or on standard input: agent -p "explain this".',
     );
+  const parts = await frontParts(options, settings);
   const run = await openRun(settings, options);
   try {
     const chat = await assemble(run, choice, false);
+    const { session } = chat;
+    const toolNames = run.toolbox.registry.list().map((tool) => tool.name);
+    const scene = { session, toolNames, now: () => performance.now() };
     try {
-      return await runHeadless({
-        session: chat.session,
+      const code = await runHeadless({
+        session,
         prompt: await promptWithImages(run.toolbox.pictures, options.image ?? [], prompt),
+        ask: parts ? parts.ask(session) : (text) => session.submit(text),
         format,
+        lines: parts ? parts.lines(scene, run.policy) : createTurnLines(scene),
         verbose: options.verbose === true,
         notices: [...run.notices, ...chat.notices],
-        toolNames: run.toolbox.registry.list().map((tool) => tool.name),
-        now: () => performance.now(),
       });
+      parts?.keep();
+      return code;
     } finally {
       await chat.close();
     }
   } finally {
     await run.close();
   }
+}
+
+/** Loads what only some runs ask for. */
+async function frontParts(options: RootOptions, settings: Settings): Promise<FrontParts | null> {
+  if (options.dialect === undefined && options.jsonSchema === undefined && options.output === undefined) return null;
+  return await (await import('./doors/front-parts.js')).openFrontParts(options, settings);
 }
 
 function chosenSession(options: RootOptions): SessionChoice {

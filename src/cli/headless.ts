@@ -13,20 +13,28 @@ export type OutputFormat = 'text' | 'json' | 'stream-json';
 
 type NoticeEvent = Extract<AgentEvent, { type: 'notice' }>;
 
+/** How a turn ended, and the answer as JSON where a schema was asked for and it fits. */
+export interface Answered extends TurnEnd {
+  readonly structured?: Json;
+}
+
+/** Runs one user turn. */
+export type Ask = (prompt: string) => Promise<Answered>;
+
 export interface HeadlessOptions {
   readonly session: SessionPort;
   readonly prompt: string;
+  readonly ask: Ask;
   readonly format: OutputFormat;
+  readonly lines: TurnLines;
   readonly verbose: boolean;
-  readonly toolNames: readonly string[];
   /** Printed before the turn. */
   readonly notices: readonly Omit<NoticeEvent, 'type'>[];
-  readonly now: () => number;
 }
 
 /** Runs one user turn without a terminal and returns the exit code. Source: contracts 4. */
 export async function runHeadless(options: HeadlessOptions): Promise<number> {
-  const { session, format } = options;
+  const { session, format, lines } = options;
   let readerGone = false;
   const out = openOutput(() => {
     readerGone = true;
@@ -35,7 +43,6 @@ export async function runHeadless(options: HeadlessOptions): Promise<number> {
   const line = (value: unknown): void => {
     out.write(`${escapedJson(JSON.stringify(value))}\n`);
   };
-  const lines = createTurnLines(options);
   let signal: EndingSignal | null = null;
   onEndingSignal((name) => {
     signal ??= name;
@@ -52,8 +59,8 @@ export async function runHeadless(options: HeadlessOptions): Promise<number> {
   session.subscribe(see);
   for (const notice of options.notices) see({ type: 'notice', ...notice });
 
-  const end = await session.submit(options.prompt);
-  const answer = end.text.trim();
+  const end = await options.ask(options.prompt);
+  const answer = end.structured === undefined ? end.text.trim() : JSON.stringify(end.structured);
   if (format === 'text' && answer !== '') out.write(`${answer}\n`);
   if (format !== 'text') line(lines.last(end));
   if (end.fault) printError(describeFault(end.fault));
@@ -61,7 +68,7 @@ export async function runHeadless(options: HeadlessOptions): Promise<number> {
   return readerGone && !signal ? exit.done : turnExitCode(end, signal);
 }
 
-function describeFault({ code, message, hint }: Fault): string {
+export function describeFault({ code, message, hint }: Fault): string {
   return `agent: ${message}\n${hint ?? whatToDo[code]}\n`;
 }
 
@@ -76,13 +83,14 @@ const whatToDo: Readonly<Record<Fault['code'], string>> = {
   protocol: 'Check that the base URL is that of the API and speaks the wire of this provider (`provider_api`).',
   stream_incomplete: 'Go on with `agent -c`; `http.max_retries` and `http.idle_timeout_ms` say how long it is tried.',
   max_cost: 'Raise --max-cost to go on.',
+  schema: 'The session has what it said (agent -c); a larger model, or a simpler schema, may do.',
   hook: '`agent hooks` lists your hooks; --no-hooks does without them.',
   internal: 'This is a bug in agent. Run again with --debug for a stack trace.',
 };
 
 /** Prints to stderr: warnings and retries (in `stream-json` they are lines of the stream), and with `-v` one line per
  * tool call. */
-function createErrorPrinter(verbose: boolean, format: OutputFormat): (event: AgentEvent) => void {
+export function createErrorPrinter(verbose: boolean, format: OutputFormat): (event: AgentEvent) => void {
   const titles = new Map<string, string>();
   return (event) => {
     if (format !== 'stream-json') printTrouble(event);
@@ -115,15 +123,18 @@ export interface TurnLines {
   /** Returns the lines for an event. Every event has to pass here: the last line sums them up. */
   see(event: AgentEvent): readonly JsonObject[];
   /** The `result` object. */
-  last(end: TurnEnd): JsonObject;
+  last(end: Answered): JsonObject;
 }
 
-/** `now`: milliseconds from a clock that never goes back. */
-export function createTurnLines({
-  session,
-  toolNames,
-  now,
-}: Pick<HeadlessOptions, 'session' | 'toolNames' | 'now'>): TurnLines {
+/** What the lines of a turn tell of. */
+export interface TurnScene {
+  readonly session: SessionPort;
+  readonly toolNames: readonly string[];
+  /** Milliseconds from a clock that never goes back. */
+  readonly now: () => number;
+}
+
+export function createTurnLines({ session, toolNames, now }: TurnScene): TurnLines {
   const startedAt = now();
   const meter = createUsageMeter();
   return {
@@ -202,7 +213,7 @@ function eventLine(raw: Event): JsonObject | null {
 }
 
 /** Returns the `result` object of `json` and `stream-json`. */
-function resultObject(end: TurnEnd, sessionId: string, usage: UsageSum, durationMs: number): JsonObject {
+function resultObject(end: Answered, sessionId: string, usage: UsageSum, durationMs: number): JsonObject {
   const error: Json | undefined = end.fault ? { code: end.fault.code, message: end.fault.message } : undefined;
   return {
     type: 'result',
@@ -214,6 +225,7 @@ function resultObject(end: TurnEnd, sessionId: string, usage: UsageSum, duration
     tool_calls: end.toolCalls,
     usage: { ...usage },
     duration_ms: Math.round(durationMs),
+    ...(end.structured === undefined ? {} : { structured_output: end.structured }),
     ...(error ? { error } : {}),
   };
 }

@@ -117,6 +117,11 @@ export const rootOptions = {
     about: 'unsafe tools answer with canned output, unless TEST_ALLOW=1',
     global: true,
   },
+  allowedTools: {
+    group: 'Tools and what they may do:',
+    flags: '--allowedTools, --allowed-tools <patterns>',
+    about: 'calls that need no yes in this run, for example "bash(git log *), file_edit(src/**)"',
+  },
   noHooks: { group: 'Tools and what they may do:', flags: '--no-hooks', about: 'run none of your hooks' },
   image: {
     group: 'Session:',
@@ -135,6 +140,34 @@ export const rootOptions = {
     flags: '--output-format <text|json|stream-json>',
     about: 'headless output',
     default: 'text',
+    opensRepl: false,
+  },
+  inputFormat: {
+    group: 'Headless:',
+    flags: '--input-format <text|stream-json>',
+    about: 'stream-json: messages come as lines on standard input, each is a turn',
+    opensRepl: false,
+  },
+  permissionPromptTool: {
+    group: 'Headless:',
+    flags: '--permission-prompt-tool <stdio>',
+    about: 'with --input-format stream-json: the other program is asked about calls',
+  },
+  dialect: {
+    group: 'Headless:',
+    flags: '--dialect <agent|claude>',
+    about: "claude: json and stream-json are Claude Code's",
+  },
+  jsonSchema: {
+    group: 'Headless:',
+    flags: '--json-schema <file|json>',
+    about: 'the final answer has to be JSON that fits this schema',
+    opensRepl: false,
+  },
+  output: {
+    group: 'Headless:',
+    flags: '-o, --output <file>',
+    about: 'write the final answer to this file, too',
     opensRepl: false,
   },
   verbose: {

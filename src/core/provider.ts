@@ -14,6 +14,7 @@ export type FaultCode =
   | 'stream_incomplete'
   | 'max_cost'
   | 'hook'
+  | 'schema'
   | 'internal';
 
 export interface Fault {

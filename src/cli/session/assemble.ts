@@ -29,6 +29,7 @@ import {
   resumedModel,
   type SessionChoice,
 } from './find-session.js';
+import type { AllowedTools } from './allowed-tools.js';
 import { offerSkills, openCommands } from './open-commands.js';
 import { followServers, serverNotes } from './open-mcp.js';
 import { type OpenedModel, openModel, choiceOf } from './open-model.js';
@@ -67,7 +68,8 @@ export async function openRun(
   options: RootOptions,
   { canAsk }: { readonly canAsk: boolean } = { canAsk: false },
 ): Promise<Run> {
-  const policy = openPolicy(settings);
+  const allowed = await openAllowed(settings, options.allowedTools);
+  const policy = openPolicy(allowed.settings);
   const confine = await openSandbox(settings);
   const opening = openSessionStore(settings, options.ephemeral === true);
   const said: Notice[] = [];
@@ -91,7 +93,13 @@ export async function openRun(
     policy,
     spend: createSpendLimit(settings.config),
     get notices() {
-      return [...settings.notices, ...notices, ...said, ...(hooks?.notices ?? [])];
+      return [
+        ...settings.notices,
+        ...notices,
+        ...said,
+        ...allowed.notices(toolbox.registry),
+        ...(hooks?.notices ?? []),
+      ];
     },
     close: async () => {
       await toolbox.close();
@@ -99,6 +107,12 @@ export async function openRun(
       await store.close();
     },
   };
+}
+
+/** Adds the rules of `--allowed-tools`. */
+async function openAllowed(settings: Settings, patterns: string | undefined): Promise<AllowedTools> {
+  if (patterns === undefined) return { settings, notices: () => [] };
+  return (await import('./allowed-tools.js')).withAllowed(settings, patterns);
 }
 
 /** A tool that ignores TERM is killed after 2 s; a turn that runs longer than this is abandoned. */

@@ -45,7 +45,7 @@ export async function openHooks(
     env,
     protectedEnv: secretVariables(env, ownKeys(config)),
     transcripts,
-    mode: () => (policy.planning() ? 'plan' : policy.mode() === 'never' ? 'bypassPermissions' : 'default'),
+    mode: () => claudeMode(policy),
     now: () => performance.now(),
   };
   return {
@@ -75,6 +75,11 @@ export async function listHooks(settings: Here): Promise<ListedHooks> {
     ],
     problems: [...(unusable ? [`${unusable.path}: ${unusable.reason}`] : []), ...problems.own, ...problems.project],
   };
+}
+
+/** How Claude Code names the mode that calls are judged in. */
+export function claudeMode(policy: Pick<SwitchablePolicy, 'planning' | 'mode'>): string {
+  return policy.planning() ? 'plan' : policy.mode() === 'never' ? 'bypassPermissions' : 'default';
 }
 
 /** How a session of that choice begins. */

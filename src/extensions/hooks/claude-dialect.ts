@@ -139,6 +139,11 @@ export function theirCall(
   return { tool_name: dialectOf(call.tool)?.names[0] ?? call.tool, tool_input: theirInput(call, cwd) };
 }
 
+/** Our name of a tool of Claude Code; another name stays as it is. */
+export function ourName(theirs: string): string {
+  return Object.entries(dialects).find(([, { names }]) => names.includes(theirs))?.[0] ?? theirs;
+}
+
 /** Our arguments as Claude Code would have them: its names, absolute paths, milliseconds. */
 function theirInput({ tool, args }: Pick<HookedCall, 'tool' | 'args'>, cwd: string): ToolArgs {
   const dialect = dialectOf(tool);

@@ -1,0 +1,59 @@
+import { CliError, exit } from '../../commands/command.js';
+import type { Question } from '../../core/policy.js';
+import type { SessionPort } from '../../core/session-port.js';
+import { didYouMean } from '../../core/text.js';
+import { theirCall } from '../../extensions/hooks/claude-dialect.js';
+import { type Answered, type Ask, createTurnLines, type TurnLines, type TurnScene } from '../headless.js';
+import type { RootOptions } from '../options.js';
+import type { Run } from '../session/assemble.js';
+import { claudeMode } from '../session/open-hooks.js';
+import type { Settings } from '../settings.js';
+import { createClaudeLines } from './claude-lines.js';
+import { askForJson, openAnswerFile, readAnswerSchema } from './final-answer.js';
+
+const dialects = ['agent', 'claude'] as const;
+
+/** How a run without a terminal asks and tells, as its options say. */
+export interface FrontParts {
+  readonly dialect: (typeof dialects)[number];
+  ask(session: SessionPort & { tell(note: string): void }): Ask;
+  lines(scene: TurnScene, policy: Run['policy']): TurnLines;
+  /** A call by its name and arguments in the dialect. */
+  named(question: Question, cwd: string): { readonly name: string; readonly input: Readonly<Record<string, unknown>> };
+  /** Writes the last answer to the file that was asked for. Throws a `CliError` where it cannot be written. */
+  keep(): void;
+}
+
+/** Reads `--dialect`, `--json-schema` and `--output`. Throws a `CliError` (2) before anything is asked. */
+export async function openFrontParts(options: RootOptions, { cwd }: Pick<Settings, 'cwd'>): Promise<FrontParts> {
+  const dialect = dialects.find((known) => known === (options.dialect ?? 'agent'));
+  if (dialect === undefined)
+    throw new CliError(
+      exit.usage,
+      `--dialect: \`${options.dialect}\` is not known`,
+      `${didYouMean(options.dialect ?? '', dialects)} Known: ${dialects.join(', ')}`.trim(),
+    );
+  const schema = options.jsonSchema === undefined ? null : await readAnswerSchema(options.jsonSchema, cwd);
+  const file = options.output === undefined ? null : openAnswerFile(options.output, cwd);
+  let last: Answered | null = null;
+  return {
+    dialect,
+    ask: (session) => {
+      const ask: Ask = schema ? askForJson(session, schema) : (prompt) => session.submit(prompt);
+      return async (prompt) => {
+        last = await ask(prompt);
+        return last;
+      };
+    },
+    lines: (scene, policy) =>
+      dialect === 'claude' ? createClaudeLines(scene, () => claudeMode(policy)) : createTurnLines(scene),
+    named: ({ call: { tool, args } }, at) => {
+      if (dialect !== 'claude') return { name: tool.name, input: args };
+      const { tool_name: name, tool_input: input } = theirCall({ tool: tool.name, args }, at);
+      return { name, input };
+    },
+    keep: () => {
+      if (last) file?.write(last);
+    },
+  };
+}

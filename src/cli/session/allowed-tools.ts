@@ -1,0 +1,81 @@
+import { join } from 'node:path';
+import { CliError, exit } from '../../commands/command.js';
+import type { Rule } from '../../core/policy.js';
+import type { Registry } from '../../core/tool.js';
+import { ourName } from '../../extensions/hooks/claude-dialect.js';
+import { refusedAllow } from '../../policy/rules.js';
+import type { Notice, Settings } from '../settings.js';
+
+/** The settings of a run with the rules of its command line. */
+export interface AllowedTools {
+  readonly settings: Settings;
+  /** What of the command line allows nothing. */
+  readonly notices: (registry: Registry) => readonly Notice[];
+}
+
+/** Reads `--allowed-tools`: `bash(git log *), file_edit(src/**), Read`, with our names of tools or Claude Code's. Each
+ * is a rule in `rules.allow` for this run. What no rule may allow is left out with a notice, because other programs name
+ * it all the same. Throws a `CliError` (2) for what is no pattern. */
+export function withAllowed(settings: Settings, patterns: string): AllowedTools {
+  const { config, cwd } = settings;
+  const { policy } = config;
+  const read = splitPatterns(patterns).map((pattern) => ({ pattern, rule: ruleOf(pattern, cwd) }));
+  const rules = read.map(({ rule }) => rule).filter((rule) => refusedAllow(rule) === null);
+  const allow = [...policy.rules.allow, ...rules];
+  return {
+    settings: { ...settings, config: { ...config, policy: { ...policy, rules: { ...policy.rules, allow } } } },
+    notices: (registry) =>
+      read.flatMap(({ pattern, rule }) => {
+        const problem = refusedAllow(rule) ?? missing(rule, registry);
+        return problem === null ? [] : [notice(pattern, problem)];
+      }),
+  };
+}
+
+function notice(pattern: string, problem: string): Notice {
+  const message = `--allowed-tools: \`${pattern}\` allows nothing: ${problem}.`;
+  return { level: 'warn', code: 'allowed_tools', message };
+}
+
+/** Tools of MCP servers are not known before they are searched for. */
+function missing({ tool = '' }: Rule, registry: Registry): string | null {
+  return registry.get(tool) || tool.startsWith('mcp__') ? null : `there is no tool ${tool} here`;
+}
+
+/** Splits at commas and spaces that stand outside of brackets. */
+function splitPatterns(text: string): readonly string[] {
+  return text.match(/[^\s,(]+(?:\([^)]*\))?|\([^)]*\)/g) ?? [];
+}
+
+function ruleOf(pattern: string, cwd: string): Rule {
+  const [, name = '', inside] = /^([A-Za-z][\w-]*)(?:\((.*)\))?$/s.exec(pattern) ?? [];
+  if (name === '') throw refused(pattern, 'it is no pattern');
+  const tool = ourName(name);
+  if (inside === undefined) return { tool };
+  return tool === 'bash' ? commandRule(pattern, inside.trim()) : pathRule(pattern, inside.trim(), cwd, tool);
+}
+
+/** `git log *`, `git log:*` as Claude Code has it, or a whole command. A star alone is every command. */
+function commandRule(pattern: string, text: string): Rule {
+  if (text === '*' || text === ':*') return { tool: 'bash' };
+  const open = /^(.*?)(?:\s+\*|:\*)$/s.exec(text);
+  const argv = (open?.[1] ?? text).split(/\s+/).filter((word) => word !== '');
+  if (argv.length === 0 || argv.some((word) => word.includes('*')))
+    throw refused(pattern, 'a star stands for all further words, at the end behind a space');
+  return { tool: 'bash', argv, ...(open ? {} : { exact: true }) };
+}
+
+/** Relative paths start in the working directory; `//` begins an absolute one, as Claude Code has it. */
+function pathRule(pattern: string, path: string, cwd: string, tool: string): Rule {
+  if (path === '' || /^\w+:/.test(path)) throw refused(pattern, 'only paths stand in the brackets of such a tool');
+  if (path.startsWith('//')) return { tool, path: path.slice(1) };
+  return { tool, path: /^[/~]/.test(path) ? path : join(cwd, path) };
+}
+
+function refused(pattern: string, problem: string): CliError {
+  return new CliError(
+    exit.usage,
+    `--allowed-tools: \`${pattern}\`: ${problem}`,
+    'For example: --allowed-tools "bash(git log *), bash(npm test), file_edit(src/**)".',
+  );
+}

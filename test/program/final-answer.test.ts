@@ -1,0 +1,155 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { agent, lines, place, script } from './inside.js';
+
+const schema = {
+  $schema: 'http://json-schema.org/draft-07/schema#',
+  type: 'object',
+  properties: { name: { type: 'string', format: 'unknown' }, size: { type: 'integer' } },
+  required: ['name', 'size'],
+  additionalProperties: false,
+};
+const text = JSON.stringify(schema);
+const good = '{"name": "a", "size": 1}';
+const read = (path: string): string => readFileSync(path, 'utf8');
+
+test.each([
+  ['as it is', [{ text: good }], 1],
+  ['in a fence, with words around it', [{ text: `Here it is:\n\`\`\`json\n${good}\n\`\`\`\nThat is all.` }], 1],
+  ['after two that were not', [{ text: 'a, 1' }, { text: '{"name": "a", "extra": 1}' }, { text: good }], 3],
+  ['after calls', [{ calls: [{ name: 'glob', arguments: { pattern: '*' } }] }, { text: good }], 1],
+])('an answer that fits the schema is the result: %s', async (_name, turns, messages) => {
+  const at = place();
+  at.file('schema.json', text);
+  const go = [
+    '-p',
+    '-m',
+    script(at, turns),
+    '--json-schema',
+    'schema.json',
+    '--output-format',
+    'json',
+    '-o',
+    'out.json',
+    'go',
+  ];
+  const { code, stdout, stderr } = await agent(at, go);
+  expect([code, stderr]).toEqual([0, '']);
+  const result = JSON.parse(stdout) as { readonly session_id: string };
+  expect(result).toMatchObject({ status: 'completed', structured_output: { name: 'a', size: 1 } });
+  expect(read(join(at.work, 'out.json'))).toBe('{"name":"a","size":1}\n');
+  const shown = await agent(at, ['sessions', 'show', result.session_id, '--json']);
+  const events = JSON.parse(shown.stdout) as readonly {
+    readonly kind: string;
+    readonly data: { readonly note?: true } | null;
+  }[];
+  expect(events.filter(({ kind, data }) => kind === 'user' && data?.note !== true)).toHaveLength(messages);
+});
+
+test('an answer that does not fit is sent back twice with what is wrong; then the run has failed', async () => {
+  const at = place();
+  const turns = [{ text: '{"name": 1}' }, { text: '[]' }, { text: '{"size": 1.5}' }, { text: good }];
+  const { code, stdout, stderr } = await agent(at, [
+    ...['-p', '-m', script(at, turns), '--json-schema', text, '--output-format', 'stream-json', '-o', 'out.json', 'go'],
+  ]);
+  const said = lines(stdout);
+  expect(code).toBe(1);
+  expect(said.at(-1)).toMatchObject({ status: 'failed', text: '{"size": 1.5}', error: { code: 'schema' } });
+  expect(said.at(-1)).not.toHaveProperty('structured_output');
+  expect(stderr).toContain('also after it was sent back 2 times');
+  expect(read(join(at.work, 'out.json'))).toBe('{"size": 1.5}\n');
+  const shown = await agent(at, ['sessions', 'show', String(said[0]?.['session_id']), '--json']);
+  expect(shown.stdout).toContain("must have required property 'size'");
+  expect(shown.stdout).toContain('/name must be string');
+});
+
+test('as text the answer is printed as JSON, and the schema is not in the prompt', async () => {
+  const at = place();
+  const model = script(at, [{ text: `\`\`\`\n${good}\n\`\`\`` }]);
+  expect(await agent(at, ['-p', '-m', model, '--json-schema', text, 'go'])).toMatchObject({
+    code: 0,
+    stdout: '{"name":"a","size":1}\n',
+  });
+});
+
+test.each([
+  [['--json-schema', '{'], '--json-schema: '],
+  [['--json-schema', '{"type": 7}'], '--json-schema: '],
+  [['--json-schema', 'none.json'], 'there is no such file'],
+  [['-o', '.'], 'it is a directory'],
+  [['-o', 'none/out.txt'], 'its folder does not exist'],
+])('%j ends with 2 before anything is asked', async (more, message) => {
+  const at = place();
+  const { code, stderr } = await agent(at, ['-p', '-m', script(at, [{ text: 'x' }]), ...more, 'go']);
+  expect([code, existsSync(join(at.home, '.agent/agent.db'))]).toEqual([2, false]);
+  expect(stderr).toContain(message);
+});
+
+test('the answer is written whole, also that of a turn that failed; where it cannot be, nothing is left', async () => {
+  const at = place({ 'out.txt': 'before\n' });
+  const out = join(at.work, 'out.txt');
+  await agent(at, ['-p', '-m', script(at, [{ text: '  the answer\n' }]), '-o', 'out.txt', 'go']);
+  expect(read(out)).toBe('the answer\n');
+  const failing = script(at, [{ text: 'half an ', fault: { code: 'network', message: 'gone' } }]);
+  expect((await agent(at, ['-p', '-m', failing, '-o', 'out.txt', 'go'])).code).toBe(1);
+  mkdirSync(join(at.work, 'dir.txt'));
+  const blocked = script(at, [
+    { calls: [{ name: 'bash', arguments: { command: 'rm out.txt; mkdir out.txt' } }] },
+    { text: 'x' },
+  ]);
+  const { code, stdout, stderr } = await agent(at, ['-p', '-m', blocked, '-o', 'out.txt', 'go']);
+  expect([code, stdout]).toEqual([1, 'x\n']);
+  expect(stderr).toContain('--output: ');
+  expect(readdirSync(at.work).toSorted()).toEqual(['dir.txt', 'out.txt']);
+});
+
+const calls = (...commands: readonly string[]) => [
+  ...commands.map((command) => ({ calls: [{ name: 'bash', arguments: { command } }] })),
+  { text: 'done' },
+];
+
+test('--allowed-tools spares questions as rules do, and no more', async () => {
+  const at = place({ 'a.txt': '', 'b.txt': '' });
+  const model = script(at, calls('rm -rf a.txt', 'rm -rf b.txt'));
+  const go = ['-p', '-m', model, '--allowed-tools', 'Bash(rm -rf a.txt) mcp__x__y', 'go'];
+  expect((await agent(at, go)).code).toBe(6);
+  expect(readdirSync(at.work)).toEqual(['b.txt']);
+  const edit = script(at, [
+    { calls: [{ name: 'file_write', arguments: { path: 'src/c.txt', content: '' } }] },
+    { calls: [{ name: 'file_write', arguments: { path: 'd.txt', content: '' } }] },
+    { text: 'done' },
+  ]);
+  const write = ['-p', '-m', edit, '--approval', 'mutating', '--allowedTools', 'Write(src/**),Nothing', 'go'];
+  const { code, stderr } = await agent(at, write);
+  expect([code, stderr]).toEqual([
+    6,
+    'agent: --allowed-tools: `Nothing` allows nothing: there is no tool Nothing here.\n',
+  ]);
+  expect(readdirSync(at.work)).toEqual(['b.txt', 'src']);
+});
+
+test.each([
+  ['bash', 'needs the leading words of a command'],
+  ['Bash(*)', 'needs the leading words of a command'],
+  ['bash(git *)', 'git needs its subcommand'],
+  ['bash(python3 *)', 'runs whatever follows it'],
+])('%s allows nothing, as no rule may allow it', async (pattern, message) => {
+  const at = place({ 'a.txt': '' });
+  const model = script(at, calls('rm -rf a.txt', 'git reset --hard', 'python3 -c 1'));
+  const { code, stderr } = await agent(at, ['-p', '-m', model, '--allowed-tools', pattern, 'go']);
+  expect(code).toBe(6);
+  expect(stderr).toContain(message);
+  expect(readdirSync(at.work)).toEqual(['a.txt']);
+});
+
+test.each([
+  ['Bash(git lo*)', 'a star stands for all further words'],
+  ['WebFetch(domain:example.com)', 'only paths stand in the brackets'],
+  ['(x)', 'it is no pattern'],
+])('%s is no pattern', async (pattern, message) => {
+  const at = place();
+  const { code, stderr } = await agent(at, ['-p', '-m', script(at, [{ text: 'x' }]), '--allowed-tools', pattern, 'go']);
+  expect(code).toBe(2);
+  expect(stderr).toContain(message);
+});
