@@ -31,8 +31,9 @@ export interface Settings {
   readonly config: LoadedConfig['config'];
   readonly notices: readonly Notice[];
   readonly log: Log;
-  /** Keys of providers and other values that sign requests; they must never be written. */
-  readonly secrets: readonly Secret[];
+  /** Keys of providers and other values that sign requests; they must never be written. The list grows
+   * with what comes into being in this run. */
+  readonly secrets: Secret[];
   /** Hides these and everything that looks like a secret, outside of sessions. */
   readonly guard: SecretGuard;
   /** The key of this installation: for fingerprints of secrets, and for contents that hold some. */
@@ -60,7 +61,7 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
   });
   const [problem] = loaded.problems;
   if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
-  const secrets = knownSecrets(env, ownKeys(loaded.config));
+  const secrets = [...knownSecrets(env, ownKeys(loaded.config)), ...(await signInSecrets(loaded.config.files.signIns))];
   const guard = plainGuard(env, secrets, loaded.config.secrets);
   const log = createLogFile(
     options.ephemeral ? null : loaded.config.files.log,
@@ -86,6 +87,11 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
     secretKey: openSecretKey(options.ephemeral ? null : loaded.config.files.data),
     ephemeral: options.ephemeral === true,
   };
+}
+
+/** Returns what the user's sign-ins to MCP servers consist of. */
+async function signInSecrets(file: string): Promise<readonly Secret[]> {
+  return existsSync(file) ? (await import('../extensions/mcp/kept-sign-ins.js')).signInSecrets(file) : [];
 }
 
 /** Returns whether the user has trusted exactly these settings of that directory. */

@@ -82,6 +82,8 @@ export interface Settings {
   readonly guard: SecretGuard;
   /** Nothing may be written to the disk. */
   readonly ephemeral: boolean;
+  /** What must be masked; the list grows with what comes into being in this run. */
+  readonly secrets: { readonly name: string; readonly value: string }[];
 }
 
 /** The store, opened for one command. */

@@ -394,6 +394,14 @@ export const table: readonly Section[] = [
         load: async () => (await import('./settings/use-servers.js')).testServer,
       },
       {
+        line: ['mcp login <name>', 'sign in to a server that asks for it'],
+        load: async () => (await import('./mcp/sign-in-to-server.js')).signIn,
+      },
+      {
+        line: ['mcp logout <name>', 'delete what a sign-in gave'],
+        load: async () => (await import('./mcp/sign-in-to-server.js')).signOut,
+      },
+      {
         line: ['mcp serve', 'offer our tools to another program, as an MCP server over standard input and output'],
         load: async () => (await import('./settings/use-servers.js')).serveTools,
       },

@@ -21,6 +21,8 @@ export interface AgentPaths {
   readonly config: string;
   /** The trusted directories; beside `config`. */
   readonly trust: string;
+  /** What MCP servers gave when the user signed in. */
+  readonly signIns: string;
   readonly database: string;
   readonly log: string;
   readonly history: string;
@@ -66,6 +68,7 @@ function paths(config: string, data: string, state: string, cache: string): Agen
   return {
     config: join(config, 'config.json'),
     trust: join(config, 'trust.json'),
+    signIns: join(config, 'mcp-auth.json'),
     database: join(data, 'agent.db'),
     log: join(state, 'agent.log'),
     history: join(state, 'history'),

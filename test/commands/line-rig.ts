@@ -40,6 +40,7 @@ export async function lineRig(answers: readonly string[] = []): Promise<LineRig>
     log: () => undefined,
     guard: plainGuard({}, []),
     ephemeral: false,
+    secrets: [],
   };
   const left = [...answers];
   const run = async (...argv: readonly string[]): Promise<Ran> => {

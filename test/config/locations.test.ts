@@ -11,6 +11,7 @@ test('AGENT_HOME holds everything; else the XDG directories, of which relative o
   ]).toEqual([
     {
       config: '/a/config.json',
+      signIns: '/a/mcp-auth.json',
       trust: '/a/trust.json',
       database: '/a/agent.db',
       log: '/a/agent.log',
@@ -20,6 +21,7 @@ test('AGENT_HOME holds everything; else the XDG directories, of which relative o
     },
     {
       config: '/c/agent/config.json',
+      signIns: '/c/agent/mcp-auth.json',
       trust: '/c/agent/trust.json',
       database: '/h/.local/share/agent/agent.db',
       log: '/h/.local/state/agent/agent.log',

@@ -30,10 +30,12 @@ interface Processes {
   readonly mark: Mark;
 }
 
-type McpSource = Pick<Settings, 'config' | 'cwd' | 'env' | 'home' | 'log' | 'guard'>;
+type McpSource = Pick<Settings, 'config' | 'cwd' | 'env' | 'guard' | 'home' | 'log' | 'secrets'>;
 
 /** Returns the servers of the user and of a trusted project; null where there are no such files. */
-export async function listedServers(source: Omit<McpSource, 'log' | 'guard'>): Promise<ListedServers | null> {
+export async function listedServers(
+  source: Omit<McpSource, 'guard' | 'log' | 'secrets'>,
+): Promise<ListedServers | null> {
   const { config, cwd, env, home } = source;
   const { own, ofProject } = serverFiles(source);
   const isProjects = existsSync(ofProject);
@@ -108,10 +110,11 @@ export async function openMcp(
 }
 
 /** What servers are reached with, and what is kept of them. Ends what a run that was killed has left behind. */
-async function openHost({ config, env, log, guard }: McpSource, { runner, mark }: Processes) {
-  const [{ createErrorLogs }, { noteRun, sweepRuns }] = await Promise.all([
+async function openHost({ config, env, log, guard, secrets }: McpSource, { runner, mark }: Processes) {
+  const [{ createErrorLogs }, { noteRun, sweepRuns }, { openSignIns }] = await Promise.all([
     import('../../extensions/mcp/error-logs.js'),
     import('../../extensions/mcp/left-behind.js'),
+    import('../../extensions/mcp/kept-sign-ins.js'),
   ]);
   const folder = join(dirname(config.files.log), 'mcp');
   const runs = join(folder, 'runs');
@@ -123,7 +126,8 @@ async function openHost({ config, env, log, guard }: McpSource, { runner, mark }
     return await runner.open(request);
   };
   const keepErrors = createErrorLogs({ folder, mask: (text) => guard.text(text), now, log });
-  return { connecting: { open, keepErrors, now }, close: () => forget?.() };
+  const signIns = openSignIns(config.files.signIns, (secret) => secrets.push(secret));
+  return { connecting: { open, keepErrors, now, signIns }, close: () => forget?.() };
 }
 
 /** Returns what the model is told of the servers, unless the session says the same already. `last`: the tools of a

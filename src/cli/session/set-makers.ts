@@ -32,7 +32,10 @@ import type { OpenedServers } from './open-mcp.js';
 
 /** What the tools of a set may be made with. A maker uses nothing of it before a call needs it. */
 export interface ToolsetHost {
-  readonly settings: Pick<Settings, 'config' | 'cwd' | 'env' | 'home' | 'loaded' | 'testMode' | 'log' | 'guard'>;
+  readonly settings: Pick<
+    Settings,
+    'config' | 'cwd' | 'env' | 'guard' | 'home' | 'loaded' | 'log' | 'secrets' | 'testMode'
+  >;
   readonly processes: ProcessRunner;
   /** Of the sandbox, where one is configured. */
   readonly confine: Confine | undefined;

@@ -225,7 +225,11 @@ function foreignTool(found: ForeignTool, { servers, remembered, toolset }: Bridg
       const onProgress = (text: string): void => {
         ctx.progress(mask ? mask.add(text) : text);
       };
-      const called = await servers.call(found, args, { signal: ctx.signal, onProgress });
+      const called = await servers.call(found, args, {
+        signal: ctx.signal,
+        onProgress,
+        putForm: ctx.session.putForm ?? null,
+      });
       if (ctx.signal.aborted) return failed('cancelled', `${name} was cancelled before it finished.`);
       switch (called.kind) {
         case 'answered':

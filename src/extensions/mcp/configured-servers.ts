@@ -13,7 +13,22 @@ export type Way =
       /** Absolute. */
       readonly cwd: string;
     }
-  | { readonly kind: 'http'; readonly url: string; readonly headers: Readonly<Record<string, string>> };
+  | {
+      readonly kind: 'http';
+      readonly url: string;
+      readonly headers: Readonly<Record<string, string>>;
+      readonly signIn: SignInSettings;
+    };
+
+/** What `mcp.json` says of the sign-in to a server. */
+export interface SignInSettings {
+  /** What we are called there. An https address: a document that says who we are, for servers that read such. */
+  readonly clientId?: string;
+  readonly clientSecret?: string;
+  /** The port that the browser comes back to; any without it. */
+  readonly callbackPort?: number;
+  readonly scope?: string;
+}
 
 /** A server of `mcp.json`. */
 export interface ConfiguredServer {
@@ -193,7 +208,19 @@ function httpWay(entry: Readonly<Record<string, unknown>>, fill: (text: string) 
   const isLocal = address !== null && ['localhost', '127.0.0.1', '[::1]'].includes(address.hostname);
   if (address === null || (address.protocol !== 'https:' && !(address.protocol === 'http:' && isLocal)))
     return unusable('"url" needs https, or http on this machine');
-  return { kind: 'http', url: address.href, headers: pairs };
+  return { kind: 'http', url: address.href, headers: pairs, signIn: signInSettings(entry['oauth'], fill) };
+}
+
+/** `oauth` of an entry. What is none of its keys is left out. */
+function signInSettings(oauth: unknown, fill: (text: string) => string): SignInSettings {
+  if (!isRecord(oauth)) return {};
+  const { client_id: clientId, client_secret: clientSecret, callback_port: port, scope } = oauth;
+  return {
+    ...(typeof clientId === 'string' ? { clientId: fill(clientId) } : {}),
+    ...(typeof clientSecret === 'string' ? { clientSecret: fill(clientSecret) } : {}),
+    ...(typeof port === 'number' && Number.isInteger(port) && port > 0 && port < 65_536 ? { callbackPort: port } : {}),
+    ...(typeof scope === 'string' ? { scope: fill(scope) } : {}),
+  };
 }
 
 const variable = /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g;

@@ -1,18 +1,14 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type * as sdkModule from '@modelcontextprotocol/client';
-import type {
-  Client,
-  JSONRPCMessage,
-  JsonSchemaValidator,
-  Transport,
-  VersionNegotiationMode,
-} from '@modelcontextprotocol/client';
+import type { JSONRPCMessage, Transport, VersionNegotiationMode } from '@modelcontextprotocol/client';
 import { isRecord } from '../../core/json.js';
 import type { Log } from '../../core/runtime.js';
 import { firstLine } from '../../core/text.js';
 import { createLastingProcess, type LastingProcess, type OpenCommand } from '../../tools/process/lasting-process.js';
 import type { ConfiguredServer, Way } from './configured-servers.js';
+import { type Connection, type Heard, openConnection, type Sdk } from './open-connection.js';
 import { visible } from './foreign-tools.js';
+import type { SignIns } from './kept-sign-ins.js';
+import { KeptAccess, signInNeeded } from './sign-in.js';
 
 /** What a server is reached with. */
 export interface ConnectionHost {
@@ -25,22 +21,7 @@ export interface ConnectionHost {
   readonly log: Log;
   /** Takes the standard error of a server's program, in pieces; null at its end. */
   readonly keepErrors: (server: string, chunk: Buffer | null) => void;
-}
-
-/** What a call of a tool needs to know. */
-export interface CallOptions {
-  readonly signal: AbortSignal;
-  readonly onProgress: (text: string) => void;
-}
-
-/** An open connection. */
-export interface Connection {
-  /** The version of the protocol that both speak. */
-  readonly protocol: string;
-  /** What the server lists, as it sent it. */
-  readonly tools: readonly unknown[];
-  /** Sends `tools/call` once. Rejects where the server refuses it, does not answer in time or goes away. */
-  call(tool: string, args: Readonly<Record<string, unknown>>, options: CallOptions): Promise<unknown>;
+  readonly signIns: SignIns;
 }
 
 /** One server, connected or not. A program is started again where it has ended, at most 3 times in 10 minutes. */
@@ -53,18 +34,12 @@ export interface Link {
   close(): Promise<void>;
 }
 
-/** Is told what happens to an open connection. */
-export interface Heard {
-  readonly onTools: (tools: readonly unknown[]) => void;
-  readonly onListFailed: (problem: string) => void;
-  readonly onClosed: () => void;
-}
-
-type Sdk = typeof sdkModule;
+/** What a server is reached with over HTTP. */
+export type HttpHost = Pick<ConnectionHost, 'signIns' | 'version'>;
+export type HttpWay = Extract<Way, { kind: 'http' }>;
 
 const passedVariables = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER', 'LANG', 'TMPDIR'];
 const maxLineBytes = 16 * 1024 * 1024;
-const probeMs = 5000;
 const retryDelaysMs = [1000, 2000];
 
 /** Makes the link to a server. Nothing is loaded or started before `connect`. */
@@ -101,7 +76,7 @@ function stdioLink(server: ConfiguredServer, way: Extract<Way, { kind: 'stdio' }
     transport = new LineTransport(process, sdk, () => {
       host.log({ at: 'mcp', message: 'a line that is no message', server: server.name });
     });
-    return await opened(sdk, server, { transport, mode, version: host.version }, heard);
+    return await openConnection(sdk, server, { transport, mode, version: host.version }, heard);
   };
   return {
     connect: async (heard) => {
@@ -127,13 +102,26 @@ function stdioLink(server: ConfiguredServer, way: Extract<Way, { kind: 'stdio' }
   };
 }
 
-function httpLink(server: ConfiguredServer, way: Extract<Way, { kind: 'http' }>, { version }: ConnectionHost): Link {
+/** Makes the link to a server that is reached over HTTP. */
+export function httpLink(server: ConfiguredServer, way: HttpWay, host: HttpHost): Link {
+  const { url, headers, signIn } = way;
+  const { version, signIns } = host;
   let transport: Transport | null = null;
   let closing = new AbortController();
+  const told = (sdk: Sdk, error: unknown): Error => {
+    const needed = signInNeeded(sdk, error);
+    if (!needed) return explained(error, '');
+    // The next sign-in asks for what this one did not have.
+    if (signIns.current(url)?.tokens && needed.scope !== '') signIns.want(url, needed.scope);
+    return new Error(`it needs a sign-in: agent mcp login ${server.name}`, { cause: error });
+  };
   const connectOnce = async (sdk: Sdk, heard: Heard): Promise<Connection> => {
     await transport?.close();
-    transport = new sdk.StreamableHTTPClientTransport(new URL(way.url), { requestInit: { headers: way.headers } });
-    const connection = await opened(sdk, server, { transport, mode: 'auto', version }, heard);
+    transport = new sdk.StreamableHTTPClientTransport(new URL(url), {
+      requestInit: { headers },
+      authProvider: new KeptAccess(sdk, { url, settings: signIn, signIns }),
+    });
+    const connection = await openConnection(sdk, server, { transport, mode: 'auto', version }, heard);
     return {
       ...connection,
       call: async (tool, args, options) => {
@@ -142,7 +130,7 @@ function httpLink(server: ConfiguredServer, way: Extract<Way, { kind: 'http' }>,
         } catch (error) {
           // Nothing tells that a service has ended or forgotten us: the next call makes a new connection.
           if (!options.signal.aborted && !(error instanceof sdk.ProtocolError)) heard.onClosed();
-          throw error;
+          throw signInNeeded(sdk, error) ? told(sdk, error) : error;
         }
       },
     };
@@ -156,14 +144,14 @@ function httpLink(server: ConfiguredServer, way: Extract<Way, { kind: 'http' }>,
         try {
           return await connectOnce(sdk, heard);
         } catch (error) {
-          if (signal.aborted || !mayPass(sdk, error)) throw explained(error, '');
+          if (signal.aborted || !mayPass(sdk, error)) throw told(sdk, error);
           await wait(delayMs, undefined, { signal });
         }
       }
       try {
         return await connectOnce(sdk, heard);
       } catch (error) {
-        throw explained(error, '');
+        throw told(sdk, error);
       }
     },
     lastWords: () => '',
@@ -176,66 +164,8 @@ function httpLink(server: ConfiguredServer, way: Extract<Way, { kind: 'http' }>,
 
 /** Returns whether another try may help: not where the server understood and refused. */
 function mayPass(sdk: Sdk, error: unknown): boolean {
-  if (error instanceof sdk.UnauthorizedError || error instanceof sdk.ProtocolError) return false;
+  if (signInNeeded(sdk, error) || error instanceof sdk.ProtocolError) return false;
   return !(error instanceof sdk.SdkHttpError && error.data.status >= 400 && error.data.status < 500);
-}
-
-interface Opening {
-  readonly transport: Transport;
-  readonly mode: VersionNegotiationMode;
-  readonly version: string;
-}
-
-async function opened(
-  sdk: Sdk,
-  server: ConfiguredServer,
-  { transport, mode, version }: Opening,
-  { onTools, onListFailed, onClosed }: Heard,
-): Promise<Connection> {
-  const client: Client = new sdk.Client(
-    { name: 'agent', version },
-    {
-      capabilities: {},
-      versionNegotiation: { mode, probe: { timeoutMs: Math.min(probeMs, server.startupTimeoutMs) } },
-      // What a server says of its own results is not checked: its schemas are a stranger's.
-      jsonSchemaValidator: {
-        getValidator:
-          <T>(): JsonSchemaValidator<T> =>
-          (data) => ({ valid: true, data: data as T, errorMessage: undefined }),
-      },
-      listChanged: {
-        tools: {
-          onChanged: (error, tools) => {
-            if (error !== null) onListFailed(error.message);
-            else if (tools !== null) onTools(tools);
-          },
-        },
-      },
-    },
-  );
-  await client.connect(transport, { timeout: server.startupTimeoutMs });
-  Object.assign(client, { onclose: onClosed }); // it has no addEventListener
-  const tools =
-    client.getServerCapabilities()?.tools === undefined
-      ? []
-      : (await client.listTools(undefined, { timeout: server.startupTimeoutMs })).tools;
-  return {
-    protocol: client.getNegotiatedProtocolVersion() ?? '',
-    tools,
-    call: async (name, args, { signal, onProgress }) =>
-      await client.callTool(
-        { name, arguments: args },
-        {
-          signal,
-          timeout: server.timeoutMs,
-          maxTotalTimeout: server.maxTimeoutMs,
-          resetTimeoutOnProgress: true,
-          onprogress: ({ message, progress, total }) => {
-            onProgress(`${message ?? `${progress}${total === undefined ? '' : ` of ${total}`}`}\n`);
-          },
-        },
-      ),
-  };
 }
 
 /** Makes a sentence of what went wrong: the cause, and the last thing that the program said. */

@@ -1,7 +1,8 @@
 import { firstLine, headBytes } from '../../core/text.js';
 import type { OpenCommand } from '../../tools/process/lasting-process.js';
 import { type ConfiguredServer, fitsGlob } from './configured-servers.js';
-import { type CallOptions, type Connection, type ConnectionHost, createLink, type Link } from './server-link.js';
+import type { CallOptions, Connection } from './open-connection.js';
+import { type ConnectionHost, createLink, type Link } from './server-link.js';
 import { type ForeignTool, type NamelessTool, namedTools } from './foreign-tools.js';
 import type { RememberedTools } from './remembered-tools.js';
 

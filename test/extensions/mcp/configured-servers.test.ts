@@ -43,7 +43,13 @@ test('a server over HTTP is reached at its address, with its headers', () => {
     kind: 'http',
     url: 'http://127.0.0.1:1/mcp',
     headers: { Authorization: 'Bearer secret' },
+    signIn: {},
   });
+  const oauth = { client_id: 'us', client_secret: '${TOKEN}', callback_port: 8080, scope: 'read', others: 1 };
+  expect(wayOf({ url: 'https://x.example', oauth })).toMatchObject({
+    signIn: { clientId: 'us', clientSecret: 'secret', callbackPort: 8080, scope: 'read' },
+  });
+  expect(wayOf({ url: 'https://x.example', oauth: { callback_port: 99_999, scope: 1 } })).toMatchObject({ signIn: {} });
   expect(wayOf({ type: 'streamable-http', url: 'https://x.example' })).toMatchObject({ kind: 'http' });
 });
 

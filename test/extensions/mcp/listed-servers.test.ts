@@ -64,7 +64,7 @@ test('the file of a project is given variables that its question shows, and no k
   const { servers } = listServers(trusting({}, project));
   const problem = 'ANTHROPIC_API_KEY is a key of yours, and the file of a project gets none';
   expect(servers.map(({ way }) => way)).toEqual([
-    { kind: 'http', url: 'https://a.example/secret', headers: {} },
+    { kind: 'http', url: 'https://a.example/secret', headers: {}, signIn: {} },
     { kind: 'unusable', problem },
     { kind: 'unusable', problem },
   ]);

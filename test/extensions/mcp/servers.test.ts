@@ -7,6 +7,7 @@ import type { Log } from '../../../src/core/runtime.js';
 import { noSession, type Registry, toolsets } from '../../../src/core/tool.js';
 import { createBridge } from '../../../src/extensions/mcp/bridge.js';
 import { configuredServer } from '../../../src/extensions/mcp/configured-servers.js';
+import { openSignIns } from '../../../src/extensions/mcp/kept-sign-ins.js';
 import { openRememberedTools } from '../../../src/extensions/mcp/remembered-tools.js';
 import { createServers, type Servers } from '../../../src/extensions/mcp/servers.js';
 import { inTestMode, inToolset } from '../../../src/tools/builtin.js';
@@ -55,6 +56,7 @@ function openAt(folder: string, entries: Readonly<Record<string, unknown>>) {
     now: () => 0,
     log,
     keepErrors: () => {},
+    signIns: openSignIns(join(folder, 'mcp-auth.json'), () => undefined),
   });
   opened.push(servers);
   const registry = createRegistry({ maxOutputBytes: 1_048_576, now: () => 0 });

@@ -1,0 +1,65 @@
+/** Calls back after so many milliseconds; the function that it returns calls it off. */
+export type Schedule = (run: () => void, delayMs: number) => () => void;
+
+export interface CallTimes {
+  /** Without a sign of life. */
+  readonly timeoutMs: number;
+  /** In all. */
+  readonly maxMs: number;
+}
+
+/** The time that a server has for an answer. It stands still while the server waits for a person. */
+export interface CallClock {
+  /** The server is at work: what it has without a sign of life begins anew. */
+  restart(): void;
+  /** Waits for a person meanwhile. */
+  whileAsking<T>(asking: () => Promise<T>): Promise<T>;
+  stop(): void;
+}
+
+/** Starts the clock. `onEnd` is called once, with the time that was too long. */
+export function startCallClock(
+  { timeoutMs, maxMs }: CallTimes,
+  { schedule, now }: { readonly schedule: Schedule; readonly now: () => number },
+  onEnd: (ms: number) => void,
+): CallClock {
+  let leftMs = maxMs;
+  let startedAt = now();
+  let persons = 0;
+  let cancel: (() => void) | null = null;
+  const run = (): void => {
+    startedAt = now();
+    const ms = Math.min(timeoutMs, leftMs);
+    cancel = schedule(() => {
+      onEnd(leftMs < timeoutMs ? maxMs : timeoutMs);
+    }, ms);
+  };
+  const halt = (): void => {
+    cancel?.();
+    cancel = null;
+    leftMs -= now() - startedAt;
+    startedAt = now();
+  };
+  run();
+  return {
+    restart: () => {
+      if (cancel === null) return;
+      halt();
+      run();
+    },
+    whileAsking: async (asking) => {
+      if (persons++ === 0) halt();
+      try {
+        return await asking();
+      } finally {
+        if (--persons === 0) run();
+      }
+    },
+    stop: () => {
+      cancel?.();
+      cancel = null;
+      // Nothing starts it again, whoever is still asked.
+      persons = Number.POSITIVE_INFINITY;
+    },
+  };
+}
