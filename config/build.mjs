@@ -1,5 +1,5 @@
 // Bundles src/ into dist/: one entry, split at every dynamic import, so that a path loads only what it uses.
-import { rm } from 'node:fs/promises';
+import { copyFile, rm } from 'node:fs/promises';
 import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -88,7 +88,12 @@ function reached(inputs, roots) {
 
 const options = {
   absWorkingDir: root,
-  entryPoints: ['src/cli/main.ts', 'src/library.ts', 'src/toolsets/web/page-worker.ts'],
+  entryPoints: [
+    'src/cli/main.ts',
+    'src/library.ts',
+    'src/toolsets/web/page-worker.ts',
+    'src/extensions/pictures/scale-worker.ts',
+  ],
   outdir: 'dist',
   entryNames: '[name]',
   chunkNames: 'chunks/[name]-[hash]',
@@ -99,7 +104,9 @@ const options = {
   platform: 'node',
   target: 'node20.19',
   mainFields: ['module', 'main'],
-  external: ['better-sqlite3', '@vscode/ripgrep', 'react-devtools-core', 'ws'],
+  // It finds its WebAssembly beside itself, so it goes along as it is.
+  alias: { '@silvia-odwyer/photon-node': './photon_rs.cjs' },
+  external: ['better-sqlite3', '@vscode/ripgrep', 'react-devtools-core', 'ws', './photon_rs.cjs'],
   define: {
     'process.env.NODE_ENV': '"production"',
     'process.env.DEV': '"false"',
@@ -116,5 +123,8 @@ const options = {
 await rm(`${root}/dist`, { recursive: true, force: true });
 const plan = await build({ ...options, write: false, plugins: [withCompiledValidators] });
 const { metafile } = await build({ ...options, plugins: [withCompiledValidators, withOneStart(plan.metafile.inputs)] });
-await writeThirdPartyLicenses({ root, metafile, file: `${root}/dist/third-party-licenses.txt` });
+const photon = 'node_modules/@silvia-odwyer/photon-node';
+await copyFile(`${root}/${photon}/photon_rs.js`, `${root}/dist/photon_rs.cjs`);
+await copyFile(`${root}/${photon}/photon_rs_bg.wasm`, `${root}/dist/photon_rs_bg.wasm`);
+await writeThirdPartyLicenses({ root, metafile, copied: [photon], file: `${root}/dist/third-party-licenses.txt` });
 writeLibraryTypes(root);

@@ -3,8 +3,9 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 
 /** Writes the licence text of every package of which `metafile` (esbuild's, its paths relative to `root`) holds a file.
+ * `copied`: the folders of packages that go along unbundled.
  * Throws for one that names no licence. */
-export async function writeThirdPartyLicenses({ root, metafile, file }) {
+export async function writeThirdPartyLicenses({ root, metafile, copied, file }) {
   const packaged = /^((?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+)\//;
   const folders = new Set(
     Object.values(metafile.outputs)
@@ -13,7 +14,7 @@ export async function writeThirdPartyLicenses({ root, metafile, file }) {
       .map(([input]) => packaged.exec(input)?.[1])
       .filter((folder) => folder !== undefined),
   );
-  const texts = [...folders].map((folder) => noticeOf(`${root}${folder}`)).sort();
+  const texts = [...folders, ...copied].map((folder) => noticeOf(`${root}${folder}`)).sort();
   await writeFile(
     file,
     `agent contains the following software, each under its own licence.\n\n${[...new Set(texts)].join('\n\n')}`,

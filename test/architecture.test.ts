@@ -21,7 +21,10 @@ const layers: Readonly<Record<string, { readonly folders: readonly string[]; rea
       folders: ['core', 'disk', 'tools'],
       packages: ['node:', 'croner', 'htmlparser2', 'undici', 'unpdf'],
     },
-    extensions: { folders: ['core', 'disk', 'tools'], packages: ['node:', '@modelcontextprotocol/client'] },
+    extensions: {
+      folders: ['core', 'disk', 'tools'],
+      packages: ['node:', '@modelcontextprotocol/client', '@silvia-odwyer/photon-node'],
+    },
     store: { folders: ['core', 'disk'], packages: ['node:', 'better-sqlite3'] },
     config: { folders: ['core', 'disk'], packages: ['node:', 'ajv', 'jsonc-parser'] },
     terminal: { folders: ['core'], packages: ['string-width', 'wrap-ansi'] },

@@ -40,8 +40,7 @@ type Code = Awaited<ReturnType<typeof loadCode>>;
 
 export function openPictures(settings: Source): Pictures {
   const code = loadOnce(loadCode);
-  const keep: Attachments['keep'] = async (files) =>
-    await (await code.get()).keepFiles(files, () => Promise.resolve(null));
+  const keep: Attachments['keep'] = async (files) => await (await code.get()).keep(files);
   const waiting = createWaiting();
   const takeBytes = async (file: FoundFile): Promise<Taken> => {
     const kept = await keep([file]);
@@ -81,13 +80,16 @@ export function openPictures(settings: Source): Pictures {
 }
 
 async function loadCode() {
-  const [{ mentioned, readPicture }, { keepFiles }, { createSender }, { labelOf }] = await Promise.all([
-    import('../../extensions/pictures/named-files.js'),
-    import('../../extensions/pictures/keep-files.js'),
-    import('../../extensions/pictures/sent-files.js'),
-    import('../../core/files/pictures.js'),
-  ]);
-  return { mentioned, readPicture, keepFiles, labelOf, send: createSender() };
+  const [{ mentioned, readPicture }, { keepFiles }, { scalePicture }, { createSender }, { labelOf }] =
+    await Promise.all([
+      import('../../extensions/pictures/named-files.js'),
+      import('../../extensions/pictures/keep-files.js'),
+      import('../../extensions/pictures/scale-picture.js'),
+      import('../../extensions/pictures/sent-files.js'),
+      import('../../core/files/pictures.js'),
+    ]);
+  const keep: Attachments['keep'] = (files) => keepFiles(files, (picture) => scalePicture(picture));
+  return { mentioned, readPicture, keep, labelOf, send: createSender() };
 }
 
 function eyesOf({ config }: Source, { provider, model, api }: ModelRef): Parameters<Code['send']>[2] {

@@ -11,8 +11,8 @@ export function png(
   for (let row = 0; row < height; row++) rows[row * (1 + width * 3)] = 0;
   if (noise)
     for (let at = 0; at < rows.length; at++) {
-      seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648;
-      if (at % (1 + width * 3) !== 0) rows[at] = seed >> 16;
+      seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) | 0;
+      if (at % (1 + width * 3) !== 0) rows[at] = seed >>> 24;
     }
   const header = Buffer.alloc(13);
   header.writeUInt32BE(claims[0] ?? 0, 0);
@@ -49,7 +49,7 @@ export const webp = Buffer.from(
 export const gif = Buffer.from('47494638396108000400800000008000ffffff2c00000000080004000002068c8fa9cbed05003b', 'hex');
 
 /** The JPEG with an EXIF block that says how it is to be turned. */
-export function turnedJpeg(orientation: number, picture = jpeg): Buffer {
+export function turnedJpeg(orientation: number, picture: Uint8Array = jpeg): Buffer {
   const tiff = Buffer.from('49492a0008000000010012010300010000000000000000000000', 'hex');
   tiff.writeUInt16LE(orientation, 18);
   const body = Buffer.concat([Buffer.from('Exif\0\0', 'latin1'), tiff]);
