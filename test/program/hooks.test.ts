@@ -335,7 +335,7 @@ test('hooks hear that a person is waited for', async () => {
     at,
     ['-m', script(at, [call('rm -rf ../elsewhere/nothing'), { text: 'done' }])],
     [
-      ['go', /rm -rf[^]*(?:\[y\/|yes|1)/i],
+      ['go', /or no \(and why\): /],
       ['n', /done/],
     ],
   );

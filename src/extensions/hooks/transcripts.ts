@@ -73,6 +73,7 @@ interface Line {
 
 function linesOf(events: readonly Event[], { count, last }: Written, about: Conversation): readonly Line[] {
   const usage = usages(events);
+  const name = namesIn(about.session);
   let parentUuid = last;
   return events.slice(count).flatMap((raw) => {
     const event = knownEvent(raw);
@@ -86,7 +87,7 @@ function linesOf(events: readonly Event[], { count, last }: Written, about: Conv
       sessionId: about.agent?.within.session ?? about.session,
       ...(about.agent ? { agentId: about.agent.id } : {}),
       ...said,
-      uuid: uuidOf(about.session, raw.seq),
+      uuid: name(raw.seq),
       timestamp: new Date(raw.createdAt).toISOString(),
     };
     parentUuid = line.uuid;
@@ -189,7 +190,8 @@ function argumentsOf(text: string): Readonly<Record<string, unknown>> {
 }
 
 /** The same event has the same name in every file. */
-function uuidOf(session: string, seq: number): string {
-  const hex = createHash('sha256').update(`${session}:${seq}`).digest('hex');
-  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20, 32)].join('-');
+function namesIn(session: string): (seq: number) => string {
+  const hex = createHash('sha256').update(session).digest('hex');
+  const start = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20)].join('-');
+  return (seq) => `${start}-${seq.toString(16).padStart(12, '0')}`;
 }

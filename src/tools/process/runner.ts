@@ -164,12 +164,18 @@ class Runner implements ProcessRunner {
   }
 
   async #started(request: ProcessRequest, output: Output): Promise<StartedChild | NotStarted | null> {
-    const modules = await this.#modules();
+    const { pipes, startChild: start } = await this.#modules();
+    const { input, sandbox, signal } = request;
     const count = request.joined === true ? 1 : 2;
-    const pipes = (await modules.pipes?.prepare(count)) === true ? modules.pipes : undefined;
-    if (request.signal.aborted) return null;
-    const command = this.#confined(pipes || count > 1 ? request : joinedByShell(request), request.sandbox);
-    return modules.startChild({ command, input: request.input, pipes: pipes?.take(count), onOutput: output.add });
+    while ((await pipes?.prepare(count)) === true) {
+      if (signal.aborted) return null;
+      const command = this.#confined(request, sandbox);
+      const taken = pipes?.take(count);
+      if (taken) return start({ command, input, pipes: taken, onOutput: output.add });
+    }
+    if (signal.aborted) return null;
+    const command = this.#confined(count > 1 ? request : joinedByShell(request), sandbox);
+    return start({ command, input, pipes: undefined, onOutput: output.add });
   }
 
   /** `marks` are variables that pass through a sandbox. */

@@ -186,9 +186,9 @@ export interface PipeReader {
 export interface OutputPipes {
   /** Makes sure that `count` pipes can be taken now. Returns false if there are none here. */
   prepare(count: number): Promise<boolean>;
-  /** Takes `count` pipes. The caller reads each of them, even if the child could not be started: a pipe is free again
-   * when it is closed. */
-  take(count: number): readonly OutputPipe[];
+  /** Takes `count` pipes; null where another command has taken them meanwhile. The caller reads each of them, even if
+   * the child could not be started: a pipe is free again when it is closed. */
+  take(count: number): readonly OutputPipe[] | null;
 }
 
 /** A named pipe. Its name is gone once it is open here, and `path` leads to it through our own descriptor. */
@@ -205,21 +205,29 @@ const names = ['0', '1'] as const;
 export function createOutputPipes(makeNamed: (folder: string) => Promise<boolean>): OutputPipes {
   const free: NamedPipe[] = [];
   let none = process.platform !== 'linux';
+  /** One after the other: whoever makes them answers one question at a time. */
+  let making = Promise.resolve();
+  const makeUpTo = async (count: number): Promise<void> => {
+    while (!none && free.length < count) {
+      const made = await makePipes(makeNamed);
+      if (made) free.push(...made);
+      else none = true;
+    }
+  };
   return {
     async prepare(count) {
-      while (!none && free.length < count) {
-        const made = await makePipes(makeNamed);
-        if (made) free.push(...made);
-        else none = true;
-      }
+      making = making.then(() => makeUpTo(count));
+      await making;
       return !none;
     },
-    take: (count) =>
-      free.splice(0, count).map((pipe) =>
+    take: (count) => {
+      if (free.length < count) return null;
+      return free.splice(0, count).map((pipe) =>
         opened(pipe, () => {
           free.push(pipe);
         }),
-      ),
+      );
+    },
   };
 }
 

@@ -142,7 +142,7 @@ function firstLine(out: Readable): Promise<string | null> {
       settle(null);
     };
     const deadline = setTimeout(onClose, answerMs);
-    out.on('data', onData).on('close', onClose);
+    out.on('data', onData).on('close', onClose).resume();
   });
 }
 

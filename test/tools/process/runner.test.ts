@@ -110,3 +110,21 @@ test.each([true, false])('each piece of output comes with its stream (watched: %
   expect(streams).toEqual({ stdout: 'out\n', stderr: 'error\n' });
   await runner.killBackground();
 });
+
+test('commands that run at the same time each have pipes of their own, and all their output', async () => {
+  const watched = createProcessRunner({ marker, watched: true });
+  const run = async (name: string): Promise<string> => {
+    const printed: string[] = [];
+    const onOutput = (chunk: Buffer, stream: string): void => {
+      printed.push(`${stream} ${chunk.toString()}`);
+    };
+    await watched.run(request(`echo ${name}; echo ${name} >/dev/stderr`, { onOutput }));
+    return printed.toSorted().join('');
+  };
+  for (const names of [
+    ['a', 'b', 'c'],
+    ['d', 'e', 'f', 'g', 'h'],
+  ])
+    expect(await Promise.all(names.map(run))).toEqual(names.map((name) => `stderr ${name}\nstdout ${name}\n`));
+  await watched.killBackground();
+});
