@@ -4,11 +4,12 @@ import { resolve } from 'node:path';
 import type { CommandLine, Guards, Machine, Models, OpenedStore, Printer, Tools, Trust } from '../commands/command.js';
 import type { LoadOptions } from '../config/load.js';
 import { loadOnce } from '../core/runtime.js';
+import type { Endpoint } from '../providers/catalog.js';
 import { inspectStore } from '../store/inspect.js';
 import { screenStreams } from './early-frame.js';
 import { endingSignals, onEndingSignal } from './ending.js';
 import type { RootOptions } from './options.js';
-import { askLine, errorsAreTerminal, outputIsTerminal, print, printData, printError } from './print.js';
+import { askHidden, askLine, errorsAreTerminal, outputIsTerminal, print, printData, printError } from './print.js';
 import { exportGuard, sessionGuard } from './secrets.js';
 import { directoryId, newestHere, notePlace, projectOf } from './session/find-session.js';
 import { openPolicy } from './session/open-policy.js';
@@ -70,6 +71,7 @@ export function createPrinter(): Printer {
     data: printData,
     error: printError,
     ask: askLine,
+    askHidden,
     isTerminal: outputIsTerminal(),
     canAsk: process.stdin.isTTY && errorsAreTerminal(),
     screen: screenStreams().output,
@@ -158,10 +160,11 @@ export function createMachine(request: () => LoadOptions): Machine {
       return await (await import('./session/open-tools.js')).checkSandbox({ cwd, env, home, config });
     },
     store: (config) => inspectStore(config.files.database),
+    browse: async (url) => await (await import('../commands/connect/keyring.js')).openInBrowser(url, request().env),
   };
 }
 
-function createModels(options: RootOptions, read: ReadSettings): Models {
+export function createModels(options: RootOptions, read: ReadSettings): Models {
   const load = () => import('./session/open-model.js');
   return {
     choice: async (provider, model) => (await load()).providerChoice(await read(), { provider, model }),
@@ -183,10 +186,16 @@ function createModels(options: RootOptions, read: ReadSettings): Models {
         settings.config.http,
         httpDependencies(settings, endpoint),
       );
-      return { report, ref, baseUrl: endpoint.baseUrl, keyFrom: endpoint.key === null ? null : endpoint.keyEnv };
+      return { report, ref, baseUrl: endpoint.baseUrl, keyFrom: keySource(endpoint) };
     },
     requestBody: async (request) => await (await import('./session/open-record.js')).requestBody(await read(), request),
   };
+}
+
+/** Where the key of an endpoint comes from; null: there is none. */
+function keySource({ key, keyIsKept, keyEnv }: Endpoint): readonly string[] | null {
+  if (key === null) return null;
+  return keyIsKept ? ['keys.json'] : keyEnv;
 }
 
 export function createGuards(read: ReadSettings): Guards {

@@ -36,6 +36,12 @@ export const rootOptions = {
     setting: 'provider',
   },
   baseUrl: { group: 'Model:', flags: '--base-url <url>', about: "the provider's base URL", setting: 'base_url' },
+  fallbackModel: {
+    group: 'Model:',
+    flags: '--fallback-model <[provider/]model>',
+    about: 'a turn goes on with it where the model is overloaded or cannot be reached',
+    setting: 'fallback_model',
+  },
   effort: {
     group: 'Model:',
     flags: '--effort <level>',

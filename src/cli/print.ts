@@ -52,6 +52,44 @@ export async function askLine(question: string, signal?: AbortSignal): Promise<s
   }
 }
 
+/** Asks on standard error for what the terminal does not show; one line of standard input where that is no terminal.
+ * Resolves with null where nothing is answered. */
+export async function askHidden(question: string): Promise<string | null> {
+  const { stdin } = process;
+  if (!stdin.isTTY) return await nextLine(stdin);
+  const { createHiddenLine } = await import('../terminal/hidden-line.js');
+  return await new Promise((resolve) => {
+    const line = createHiddenLine({
+      raw: (on) => stdin.setRawMode(on),
+      write: (text) => process.stderr.write(sanitize(text)),
+      onDone: () => {
+        stdin.off('data', take).pause();
+      },
+    });
+    const take = (chunk: Buffer | string): void => {
+      line.take(chunk.toString());
+    };
+    stdin.on('data', take).resume();
+    void line.ask(question).then(resolve);
+  });
+}
+
+/** Returns the next line of an input that is no terminal; null at its end. */
+async function nextLine(input: NodeJS.ReadStream): Promise<string | null> {
+  if (input.readableEnded) return null;
+  const { createInterface } = await import('node:readline');
+  return await new Promise((resolve) => {
+    const lines = createInterface({ input });
+    lines.once('line', (line) => {
+      resolve(line.trim() || null);
+      lines.close();
+    });
+    lines.once('close', () => {
+      resolve(null);
+    });
+  });
+}
+
 /** Standard output whose reader may go away, as `head` does. */
 export interface Output {
   /** As `printData`. */

@@ -27,8 +27,9 @@ export async function run(argv: readonly string[], early: EarlyFrame | null): Pr
   } catch (error) {
     early?.withdraw();
     const failure = describeFailure(error, argv.includes('--debug'));
-    const { knownSecrets, plainGuard } = await import('./secrets.js');
-    printError(plainGuard(process.env, knownSecrets(process.env)).text(failure.text));
+    const { keptSecrets, knownSecrets, plainGuard } = await import('./secrets.js');
+    const secrets = [...knownSecrets(process.env), ...keptSecrets(process.env)];
+    printError(plainGuard(process.env, secrets).text(failure.text));
     exitCode = failure.exitCode;
   }
   const lost = await output.taken();

@@ -1,10 +1,12 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import searchServices from '../../config/search-services.json' with { type: 'json' };
+import { keysInFile } from '../commands/connect/stored-keys.js';
 import type { Config } from '../config/sections.js';
 import type { ProviderValues } from '../config/settings-values.js';
-import { ensurePrivateDirectory } from '../config/settings-file.js';
+import { agentPaths, ensurePrivateDirectory } from '../config/settings-file.js';
 import type { Event } from '../core/event.js';
 import { createSecretGuard, type SecretGuard } from '../core/secrets/guard.js';
 import { isSecretVariable, secretForms } from '../core/secrets/scanner.js';
@@ -92,6 +94,17 @@ export function knownSecrets(
     .toSorted((a, b) => b.value.length - a.value.length);
 }
 
+/** Returns a key that the program keeps as a secret; nothing for one that may be an ordinary word. */
+export function keptSecret(provider: string, key: string): readonly Secret[] {
+  return key.length < minLength ? [] : [{ name: `keys.json:${provider}`, value: key }];
+}
+
+/** Returns the keys in `keys.json`, for what is said where no settings could be read. */
+export function keptSecrets(env: Environment): readonly Secret[] {
+  const { keys } = agentPaths(env, env.HOME ?? homedir());
+  return Object.entries(keysInFile(keys)).flatMap(([provider, { key }]) => keptSecret(provider, key));
+}
+
 /** Returns the presets as they are and as the settings change them: both may name a key. */
 function catalogue(providers: OwnProviders, presets: Presets): readonly (readonly [string, Preset])[] {
   return [...Object.entries(presets), ...Object.entries(mergePresets(presets, providers))];
@@ -123,13 +136,18 @@ function environmentSecrets(env: Environment, keys: readonly Secret[]): readonly
 
 type Masking = Config['secrets'];
 
+/** The key of this installation: for fingerprints of secrets, and for contents that hold some. */
+export interface InstallationKey {
+  readonly ofInstallation: () => Buffer;
+}
+
 /** The parts that the guard of a session is made from. */
 export interface SecretSource {
   readonly env: Environment;
   readonly secrets: readonly Secret[];
   readonly guard: SecretGuard;
   readonly config: Pick<Config, 'secrets'>;
-  secretKey(): Buffer;
+  readonly keys: InstallationKey;
 }
 
 /** Makes the guard for text outside of sessions: the log file, the history, errors. */
@@ -157,7 +175,7 @@ function guarded(
 export function sessionGuard(source: SecretSource, events: readonly Event[] = []): SecretGuard {
   const guard = createSecretGuard({
     ...guarded(source.env, source.secrets, source.config.secrets),
-    fingerprint: (value) => createHmac('sha256', source.secretKey()).update(value).digest('hex').slice(0, 32),
+    fingerprint: (value) => createHmac('sha256', source.keys.ofInstallation()).update(value).digest('hex').slice(0, 32),
   });
   guard.recall(events);
   return guard;
@@ -202,7 +220,7 @@ export function guardedNotes(notes: Notes, { env, secrets }: Pick<SecretSource, 
 export function blobSeal(source: SecretSource): BlobSeal {
   const holds = (text: string): boolean => source.guard.text(text) !== text;
   return {
-    key: () => createHmac('sha256', source.secretKey()).update('contents kept for undo').digest(),
+    key: () => createHmac('sha256', source.keys.ofInstallation()).update('contents kept for undo').digest(),
     holdsSecret: (bytes) => {
       const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
       return holds(buffer.toString('utf8')) || (buffer.includes(0) && holds(buffer.toString('utf16le')));

@@ -2,6 +2,7 @@ import { appendFileSync, chmodSync, closeSync, existsSync, openSync, readSync, r
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { CliError, exit } from '../commands/command.js';
+import { openStoredKeys, type StoredKeys } from '../commands/connect/stored-keys.js';
 import { loadConfig, type LoadedConfig, type ProjectFile } from '../config/load.js';
 import { agentPaths, ensurePrivateDirectory, type Environment } from '../config/settings-file.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
@@ -9,7 +10,15 @@ import type { Log } from '../core/runtime.js';
 import type { EarlyFrame } from './early-frame.js';
 import { optionSettings, type RootOptions } from './options.js';
 import { printError } from './print.js';
-import { knownSecrets, openSecretKey, ownKeys, plainGuard, type Secret } from './secrets.js';
+import {
+  type InstallationKey,
+  keptSecret,
+  knownSecrets,
+  openSecretKey,
+  ownKeys,
+  plainGuard,
+  type Secret,
+} from './secrets.js';
 import { answerFor, projectFiles } from './project-files.js';
 import { openTrustFile } from './trust.js';
 
@@ -31,13 +40,13 @@ export interface Settings {
   readonly config: LoadedConfig['config'];
   readonly notices: readonly Notice[];
   readonly log: Log;
+  /** The keys that the program keeps. No process of a tool gets them: they are no variables. */
+  readonly keys: StoredKeys & InstallationKey;
   /** Keys of providers and other values that sign requests; they must never be written. The list grows
    * with what comes into being in this run. */
   readonly secrets: Secret[];
   /** Hides these and everything that looks like a secret, outside of sessions. */
   readonly guard: SecretGuard;
-  /** The key of this installation: for fingerprints of secrets, and for contents that hold some. */
-  secretKey(): Buffer;
   /** `--test` without `TEST_ALLOW=1`. */
   readonly testMode: boolean;
   /** Nothing may be written to the disk. */
@@ -62,6 +71,18 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
   const [problem] = loaded.problems;
   if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
   const secrets = [...knownSecrets(env, ownKeys(loaded.config)), ...(await signInSecrets(loaded.config.files.signIns))];
+  const notices = loaded.notices.map((notice): Notice => ({ level: 'warn', ...notice }));
+  const keys = await openStoredKeys({
+    file: loaded.config.files.keys,
+    ephemeral: options.ephemeral === true,
+    keyring: async () => (await import('../commands/connect/keyring.js')).openKeyring(env),
+    onKey: (provider, key) => {
+      secrets.push(...keptSecret(provider, key));
+    },
+    onProblem: (message) => {
+      notices.push({ level: 'warn', code: 'stored_keys', message });
+    },
+  });
   const guard = plainGuard(env, secrets, loaded.config.secrets);
   const log = createLogFile(
     options.ephemeral ? null : loaded.config.files.log,
@@ -72,7 +93,6 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
         }
       : null,
   );
-  const notices = loaded.notices.map((notice): Notice => ({ level: 'warn', ...notice }));
   return {
     cwd,
     env,
@@ -81,10 +101,10 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
     config: loaded.config,
     notices,
     log,
+    keys: { ...keys, ofInstallation: openSecretKey(options.ephemeral ? null : loaded.config.files.data) },
     secrets,
     guard,
     testMode: options.test === true && env.TEST_ALLOW !== '1',
-    secretKey: openSecretKey(options.ephemeral ? null : loaded.config.files.data),
     ephemeral: options.ephemeral === true,
   };
 }

@@ -28,6 +28,7 @@ import type { Announcement } from '../toolsets/tasks/announce.js';
 import type { Fired, Firing } from '../toolsets/tasks/firing.js';
 import type { CommandContext, Command as SlashCommand } from '../ui/slash-command.js';
 import type { ThemeChoice } from '../ui/theme.js';
+import type { StoredKeys } from './connect/stored-keys.js';
 
 /** A command: its form on the command line, its form behind a slash in the REPL, or both. */
 export interface Verb {
@@ -54,6 +55,8 @@ export interface Printer {
   readonly error: (text: string) => void;
   /** Asks on standard error and returns the line that was typed. Rejects where `signal` is aborted. */
   readonly ask: (question: string, signal?: AbortSignal) => Promise<string>;
+  /** The same for what is not shown, such as a key. Null where nothing is answered. */
+  readonly askHidden: (question: string) => Promise<string | null>;
   /** Standard output is a terminal. */
   readonly isTerminal: boolean;
   /** There is a person to ask: standard input and standard error are a terminal. */
@@ -84,6 +87,8 @@ export interface Settings {
   readonly ephemeral: boolean;
   /** What must be masked; the list grows with what comes into being in this run. */
   readonly secrets: { readonly name: string; readonly value: string }[];
+  /** The keys of providers that the program keeps. */
+  readonly keys: StoredKeys;
 }
 
 /** The store, opened for one command. */
@@ -170,6 +175,8 @@ export interface Machine {
   sandbox(config: LoadedConfig['config']): Promise<DoctorCheck>;
   /** The store, which is not opened. */
   store(config: LoadedConfig['config']): StoreInspection;
+  /** Opens a page in the browser. False where there is none. */
+  browse(url: string): Promise<boolean>;
 }
 
 /** One line of `agent doctor`. `fail`: the program cannot work as it is; `warn`: something is worse than it could
@@ -360,7 +367,7 @@ export interface Repl {
   /** Keeps a setting in the configuration of the user; says where, or why not. */
   readonly keep: (key: string, value: string) => Promise<string>;
   /** Parts that verbs of the command line use, too. */
-  readonly line: Pick<CommandLine, 'out' | 'request' | 'machine' | 'guards'> & {
+  readonly line: Pick<CommandLine, 'out' | 'request' | 'machine' | 'guards' | 'models'> & {
     readonly firing: () => Promise<FiredTasks>;
     readonly notes: () => Promise<ProjectNotes>;
   };

@@ -439,6 +439,19 @@ export const table: readonly Section[] = [
         load: async () => (await import('./settings/trust-project.js')).trustProject,
       },
       {
+        line: [
+          'login [provider]',
+          'connect a model: its key or a sign-in, checked and kept, and a model of the provider',
+        ],
+        slash: ['login [provider]', 'connect a model: a key or a sign-in, and a model of the provider'],
+        load: async () => (await import('./connect/log-in.js')).login,
+      },
+      {
+        line: ['logout [provider]', 'forget the key of a provider'],
+        slash: ['logout [provider]', 'forget the key of a provider'],
+        load: async () => (await import('./connect/log-in.js')).logout,
+      },
+      {
         line: ['providers', 'the providers known here and whether their keys are set; check one'],
         load: async () => (await import('./settings/list-models.js')).listProviders,
       },

@@ -271,6 +271,7 @@ const usersKeys = new Set([
   'docs.embeddings.base_url',
   'docs.embeddings.model',
   'http.allow_insecure',
+  'key_store',
   'tasks.notify_command',
   'web.api.allow',
   'web.search.provider',

@@ -34,6 +34,10 @@ export interface ProviderSection {
   /** The name of a wire. */
   readonly api: string | null;
   readonly toolProtocol: SettingsValues['tool_protocol'];
+  /** `[provider/]model` for a turn whose own model is not to be had. */
+  readonly fallbackModel: string | null;
+  /** Where keys are kept that are entered. */
+  readonly keyStore: SettingsValues['key_store'];
   readonly custom: Readonly<Record<string, ProviderValues>>;
   readonly models: Readonly<Record<string, ModelEntry>>;
 }
@@ -110,6 +114,8 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
       baseUrl: all.base_url ?? null,
       api: all.provider_api ?? null,
       toolProtocol: all.tool_protocol,
+      fallbackModel: all.fallback_model ?? null,
+      keyStore: all.key_store,
       custom: all.providers ?? {},
       models: all.models ?? {},
     },
@@ -138,7 +144,7 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
     tasks: { ...camelCase(all.tasks), timezone: all.tasks.timezone ?? null },
     docs: docsOf(all),
     memory: all.memory,
-    fs: { maxBytes: all.fs.max_size, deny: all.fs.deny },
+    fs: { maxBytes: all.fs.max_size, deny: [...all.fs.deny, files.keys] },
     web: {
       search: { provider: all.web.search.provider, baseUrl: all.web.search.base_url ?? null },
       allowDomains: all.web.allow_domains.map((domain) => domain.toLowerCase()),

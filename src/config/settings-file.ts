@@ -23,6 +23,8 @@ export interface AgentPaths {
   readonly trust: string;
   /** What MCP servers gave when the user signed in. */
   readonly signIns: string;
+  /** The keys of providers that the program keeps; beside `config`. */
+  readonly keys: string;
   readonly database: string;
   readonly log: string;
   readonly history: string;
@@ -69,6 +71,7 @@ function paths(config: string, data: string, state: string, cache: string): Agen
     config: join(config, 'config.json'),
     trust: join(config, 'trust.json'),
     signIns: join(config, 'mcp-auth.json'),
+    keys: join(config, 'keys.json'),
     database: join(data, 'agent.db'),
     log: join(state, 'agent.log'),
     history: join(state, 'history'),
@@ -270,7 +273,8 @@ async function problemOf(file: string, text: string, path?: readonly string[]): 
   return issue ? fileProblem(file, text, issue) : null;
 }
 
-function replaceFile(file: string, text: string): void {
+/** Writes a whole file (0600), or the target of a symbolic link. Throws the system's error. */
+export function replaceFile(file: string, text: string): void {
   ensurePrivateDirectory(dirname(file));
   const target = resolved(file);
   const temporary = join(dirname(target), `.config-${randomBytes(6).toString('hex')}.tmp`);

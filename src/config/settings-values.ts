@@ -8,6 +8,8 @@ export interface SettingsValues {
   readonly provider?: string;
   readonly base_url?: string;
   readonly provider_api?: WireValues;
+  readonly fallback_model?: string;
+  readonly key_store: 'file' | 'keyring';
   readonly tool_protocol: 'native' | 'text' | 'auto';
   readonly effort?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max';
   readonly max_output_tokens?: number;

@@ -28,6 +28,12 @@ export interface Preset {
   readonly default_model: string | null;
   /** Appended to the base URL for the list of models. Default `/models`. */
   readonly models_path?: string;
+  /** What only a right key may read, where everybody may read the list of models. */
+  readonly key_check?: string;
+  /** The page that gives out keys. */
+  readonly key_page?: string;
+  /** How a key is got in the browser (PKCE): the page that asks the person, and the address that gives out the key. */
+  readonly sign_in?: { readonly page: string; readonly keys: string };
   readonly headers?: Readonly<Record<string, string>>;
   readonly quirks?: Quirks;
   /** How it is asked to search the web, at its own host. Absent: it has no search. */
@@ -83,6 +89,15 @@ export function baseUrlNames(name: string, preset: Preset): readonly string[] {
   return preset.base_url_env ?? [`${name.toUpperCase().replaceAll(/[^A-Z0-9]/g, '_')}_BASE_URL`];
 }
 
+/** A key that the program keeps for a provider. `entered`: it was given in this run, and goes before the variables. */
+export interface KeptKey {
+  readonly key: string;
+  readonly entered?: true;
+}
+
+/** By provider: such a key goes to that provider alone, whatever variables others read. */
+export type KeptKeys = Readonly<Record<string, KeptKey>>;
+
 /** Where requests go and what they carry. `key` goes to the host of `baseUrl` and nowhere else. */
 export interface Endpoint {
   readonly provider: string;
@@ -93,8 +108,12 @@ export interface Endpoint {
   readonly headers: Readonly<Record<string, string>>;
   readonly keyEnv: readonly string[];
   readonly key: string | null;
+  /** The key is none of a variable. */
+  readonly keyIsKept?: true;
   readonly quirks: Quirks;
   readonly modelsPath: string;
+  /** See `key_check`. */
+  readonly keyPath?: string;
   readonly local: boolean;
   readonly search?: SearchFormatName;
   readonly extraBody?: JsonObject;
@@ -115,6 +134,7 @@ export interface ProviderChoice {
    * host it was not meant for. Absent: whichever provider is resolved gets it. */
   readonly owners?: { readonly baseUrl?: string; readonly api?: string; readonly extraBody?: string };
   readonly env: Readonly<Record<string, string | undefined>>;
+  readonly keys?: KeptKeys;
   readonly presets: Presets;
   readonly userProviders?: Readonly<Record<string, Partial<Preset>>>;
   /** Used where neither `name` nor `model` names a provider: see `chooseProvider`. */
@@ -186,14 +206,23 @@ function resolveNamed(name: string, model: string | null, choice: ProviderChoice
   };
 }
 
+/** Says how a provider gets its key. */
+export function keyHint({ provider, keyEnv }: Pick<Endpoint, 'provider' | 'keyEnv'>): string {
+  const login = `\`agent login ${provider}\``;
+  return keyEnv.length === 0 ? `enter one with ${login}` : `set ${keyEnv.join(' or ')}, or enter it with ${login}`;
+}
+
 function keyProblem(endpoint: Endpoint, preset: Preset): Resolution | null {
-  const names = endpoint.keyEnv.join(' or ');
   if (endpoint.key === null)
     return keyNeeded(preset, endpoint.baseUrl)
-      ? problem('key_missing', `no key for ${endpoint.label}`, `set ${names}`)
+      ? problem('key_missing', `no key for ${endpoint.label}`, keyHint(endpoint))
       : null;
   return /[^\u0021-\u007e]/.test(endpoint.key)
-    ? problem('key_missing', `the key for ${endpoint.label} holds a character that no key has`, `set ${names} again`)
+    ? problem(
+        'key_missing',
+        `the key for ${endpoint.label} holds a character that no key has`,
+        `${keyHint(endpoint)} again`,
+      )
     : null;
 }
 
@@ -227,20 +256,32 @@ function noProviderFor(model: string, presets: Presets): Resolution {
 /** Returns the provider where nothing names one: that of the base URL, else the first whose key is set. */
 function unnamed(choice: ProviderChoice, presets: Presets): NonNullable<ProviderChoice['fallback']> {
   if (choice.baseUrl !== undefined) return { provider: choice.owners?.baseUrl ?? 'openai', model: null };
-  return { provider: firstWithKey(presets, choice.env) ?? 'offline', model: null };
+  return { provider: firstWithKey(presets, choice) ?? 'offline', model: null };
 }
 
 /** Returns the first provider, in the order of the presets, whose key is set; null where none is. */
-export function firstWithKey(presets: Presets, env: ProviderChoice['env']): string | null {
-  return Object.entries(presets).find(([, preset]) => readKey(preset, env) !== null)?.[0] ?? null;
+export function firstWithKey(presets: Presets, sources: KeySources): string | null {
+  return Object.entries(presets).find(([name, preset]) => findKey(name, preset, sources) !== null)?.[0] ?? null;
 }
 
-function readKey(preset: Preset, env: ProviderChoice['env']): string | null {
+/** Where keys are looked for. */
+export type KeySources = Pick<ProviderChoice, 'env' | 'keys'>;
+
+/** A key, and the variable that it is from; null: it is a kept one. */
+interface FoundKey {
+  readonly key: string;
+  readonly variable: string | null;
+}
+
+/** Returns the key of a provider: one that was entered in this run, else one of the environment, else a kept one. */
+export function findKey(name: string, preset: Preset, { env, keys = {} }: KeySources): FoundKey | null {
+  const kept = Object.hasOwn(keys, name) ? keys[name] : undefined;
+  if (kept?.entered) return { key: kept.key, variable: null };
   for (const variable of keyNames(preset)) {
     const value = env[variable]?.trim();
-    if (value !== undefined && value !== '') return value;
+    if (value !== undefined && value !== '') return { key: value, variable };
   }
-  return null;
+  return kept ? { key: kept.key, variable: null } : null;
 }
 
 function keyNeeded(preset: Preset, baseUrl: string): boolean {
@@ -288,7 +329,7 @@ function buildEndpoint(provider: string, preset: Preset, url: string, choice: Pr
     baseUrl: url,
     headers: preset.headers ?? {},
     keyEnv: keyNames(preset),
-    key: readKey(preset, choice.env),
+    ...keyOf(provider, preset, choice),
     quirks: (otherHost ? preset.other_host_quirks : preset.quirks) ?? {},
     modelsPath: preset.models_path ?? '/models',
     local: preset.local === true,
@@ -296,13 +337,19 @@ function buildEndpoint(provider: string, preset: Preset, url: string, choice: Pr
   };
 }
 
+function keyOf(provider: string, preset: Preset, choice: ProviderChoice): Pick<Endpoint, 'key' | 'keyIsKept'> {
+  const found = findKey(provider, preset, choice);
+  return { key: found?.key ?? null, ...(found?.variable === null ? { keyIsKept: true } : {}) };
+}
+
 function extras(
-  { search, extra_body: body }: Preset,
+  { search, extra_body: body, key_check: keyPath }: Preset,
   { extraBody: configured }: ProviderChoice,
   own: boolean,
-): Pick<Endpoint, 'search' | 'extraBody'> {
+): Pick<Endpoint, 'search' | 'keyPath' | 'extraBody'> {
   return {
     ...(own && search !== undefined ? { search } : {}),
+    ...(own && keyPath !== undefined ? { keyPath } : {}),
     ...(body === undefined && configured === undefined ? {} : { extraBody: { ...body, ...configured } }),
   };
 }

@@ -6,7 +6,7 @@ import { readText } from './http/body.js';
 import { createHttpProvider, type HttpDependencies, type HttpLimits } from './http/endpoint-provider.js';
 import { HttpFailure } from './http/exchange.js';
 import { openTransport } from './http/transport.js';
-import { quoteServer } from './wires/fault.js';
+import { httpFault, quoteServer } from './wires/fault.js';
 import { knownWires } from './wires/known-wires.js';
 import type { Wire } from './wires/wire.js';
 
@@ -23,10 +23,10 @@ const maxListBytes = 16 * 1024 * 1024;
 /** Chooses the provider and model where nothing is configured: the first provider whose key is set, else a server on
  * this machine that has a model, else the embedded provider. Source: contracts 7. */
 export async function chooseProvider(
-  choice: Pick<ProviderChoice, 'env' | 'presets' | 'userProviders'>,
+  choice: Pick<ProviderChoice, 'env' | 'keys' | 'presets' | 'userProviders'>,
 ): Promise<{ readonly provider: string; readonly model: string | null }> {
   const presets = mergePresets(choice.presets, choice.userProviders ?? {});
-  const withKey = firstWithKey(presets, choice.env);
+  const withKey = firstWithKey(presets, choice);
   if (withKey !== null) return { provider: withKey, model: null };
   for (const server of await findLocalServers(choice)) {
     const first = server.models[0];
@@ -42,7 +42,7 @@ export interface LocalServer {
 
 /** Finds the servers on this machine that answer within 200 ms, in the order of the presets, with their models. */
 export async function findLocalServers(
-  choice: Pick<ProviderChoice, 'env' | 'presets' | 'userProviders'>,
+  choice: Pick<ProviderChoice, 'env' | 'keys' | 'presets' | 'userProviders'>,
 ): Promise<readonly LocalServer[]> {
   const presets = mergePresets(choice.presets, choice.userProviders ?? {});
   const local = Object.entries(presets)
@@ -84,6 +84,40 @@ export async function listModels(endpoint: Endpoint, env: Env, timeoutMs = 10_00
   }
 }
 
+/** What a provider says of a key. `unknown`: it was not reached, or says nothing of keys. */
+export interface KeyCheck {
+  readonly verdict: 'right' | 'wrong' | 'unknown';
+  /** One sentence, and what to do; '' for a right key. */
+  readonly message: string;
+  readonly hint: string;
+}
+
+/** Asks a provider about the key of `endpoint`, with one request that costs nothing. Never rejects. */
+export async function checkKey(endpoint: Endpoint, env: Env, timeoutMs = 10_000): Promise<KeyCheck> {
+  const url = joinUrl(endpoint.baseUrl, endpoint.keyPath ?? endpoint.modelsPath);
+  try {
+    const answer = await getJson(endpoint, url, env, timeoutMs);
+    if (answer.ok) return { verdict: 'right', message: '', hint: '' };
+    const { fault } = answer;
+    const said = quoteServer(fault.message, [endpoint.key], 200);
+    return refusesKey(fault)
+      ? { verdict: 'wrong', message: `${endpoint.label} does not take this key`, hint: said }
+      : { verdict: 'unknown', message: `${endpoint.label} says nothing of the key: ${said}`, hint: fault.hint ?? '' };
+  } catch (error) {
+    if (error instanceof HttpFailure)
+      return { verdict: 'unknown', message: notThere(endpoint, error), hint: error.fault.hint ?? '' };
+    const message = `${endpoint.label} did not answer within ${timeoutMs / 1000} s`;
+    return { verdict: 'unknown', message, hint: 'check the network; a proxy is named by HTTPS_PROXY' };
+  }
+}
+
+/** Whether a fault says that the key itself is wrong or has expired, rather than that it may not do this. Google says
+ * so with the status 400. */
+export function refusesKey({ code, status, message }: Fault): boolean {
+  if (code === 'auth') return status !== 403 || /api.?key/i.test(message);
+  return code === 'bad_request' && /api.?key (?:not valid|is invalid|expired|not found)/i.test(message);
+}
+
 /** Returns the context window that a local server uses for `model`; null where it does not say. Such a server cuts a
  * longer prompt silently. */
 export async function localContextWindow(
@@ -121,7 +155,9 @@ export async function takesTools(
   return Array.isArray(capabilities) ? capabilities.includes('tools') : null;
 }
 
-type JsonAnswer = { readonly ok: true; readonly body: unknown } | { readonly ok: false; readonly message: string };
+type JsonAnswer =
+  | { readonly ok: true; readonly body: unknown }
+  | { readonly ok: false; readonly message: string; readonly fault: Fault };
 
 async function getJson(
   endpoint: Endpoint,
@@ -150,6 +186,7 @@ async function getJson(
       return {
         ok: false,
         message: `${endpoint.label} answered ${answer.status}: ${quoteServer(text, [endpoint.key], 200)}`,
+        fault: httpFault(answer.status, text),
       };
     return { ok: true, body: parse(text) };
   } finally {

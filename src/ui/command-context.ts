@@ -20,18 +20,16 @@ export function commandContext(
 ): CommandContext {
   const calledAt = dialogs.keys();
   return {
-    print: (text) => {
-      display.notes.print(text);
-      onPrinted();
-    },
-    printMarkdown: (text) => {
-      display.notes.printMarkdown(text);
+    print: (text, as) => {
+      if (as === 'markdown') display.notes.printMarkdown(text);
+      else display.notes.print(text);
       onPrinted();
     },
     notice: (level, message) => {
       repl.notice(level, message);
     },
     pick: (options) => dialogs.pick(options, calledAt),
+    hidden: (question) => dialogs.hidden(question, calledAt),
     page: (title, text, options) => dialogs.page(title, text, calledAt, options),
     copy: (text) => {
       display.copy(text);

@@ -1,5 +1,6 @@
 import type { Answer, Question } from '../core/policy.js';
 import type { AgentEvent, SessionPort } from '../core/session-port.js';
+import { createHiddenLine, type HiddenLine } from '../terminal/hidden-line.js';
 import { createSanitizer, decisionText, sanitize, type Sanitizer } from '../terminal/sanitize.js';
 import type { Sign } from '../terminal/streams.js';
 import type { Picking, PickItem } from './components/picker.js';
@@ -53,6 +54,7 @@ class PlainRepl implements ReplHandle {
   /** The reader whose prompt is shown. */
   #open: Reader | null = null;
   readonly #own = createOwnCommands();
+  readonly #hidden: HiddenLine;
   #closed = false;
 
   constructor(options: ReplOptions) {
@@ -69,6 +71,15 @@ class PlainRepl implements ReplHandle {
       timers: this.#timers,
       onChange: () => {
         /* What was said stays. */
+      },
+    });
+    this.#hidden = createHiddenLine({
+      raw: (on) => options.terminal.input.setRawMode?.(on),
+      write: (text) => {
+        this.#write(sanitize(text));
+      },
+      onDone: () => {
+        this.#prompt();
       },
     });
     options.terminal.input.on('data', this.#take);
@@ -251,6 +262,7 @@ class PlainRepl implements ReplHandle {
 
   readonly #take = (chunk: Uint8Array | string): void => {
     const text = typeof chunk === 'string' ? chunk : this.#decoder.decode(chunk, { stream: true });
+    if (this.#hidden.take(text)) return;
     if (text.includes('\x03')) {
       this.#stop();
       return;
@@ -411,9 +423,8 @@ class PlainRepl implements ReplHandle {
       this.#lines(sanitize(text).split('\n'));
     };
     return {
-      print,
-      printMarkdown: (text) => {
-        print(this.#plainText(text));
+      print: (text, as) => {
+        print(as === 'markdown' ? this.#plainText(text) : text);
       },
       copy: () => false,
       setTheme: () => false,
@@ -421,6 +432,8 @@ class PlainRepl implements ReplHandle {
         this.notice(level, message);
       },
       pick: (options) => this.#pick(options),
+      hidden: ({ title, rows, signal }) =>
+        this.#hidden.ask(`${[...rows, title].join('\n')} (not shown; an empty line leaves): `, signal),
       page: async (title, text) => {
         print(`${title}\n${text}`);
       },

@@ -1,5 +1,6 @@
 import type { SessionPort } from '../core/session-port.js';
 import { nearestName } from '../core/text.js';
+import type { HiddenQuestion } from './components/hidden-input.js';
 import type { Picking } from './components/picker.js';
 import type { ThemeChoice } from './theme.js';
 
@@ -24,12 +25,13 @@ export interface PageOptions {
 
 /** What a command may do with the screen. All texts are sanitised on the way. */
 export interface CommandContext {
-  /** Text as it is, line by line. */
-  print(text: string): void;
-  printMarkdown(text: string): void;
+  /** Text as it is, line by line; or Markdown. */
+  print(text: string, as?: 'markdown'): void;
   notice(level: 'info' | 'warn' | 'error', message: string): void;
   /** The value of the chosen item, or null. The item of `current` is selected at first. */
   pick<T>(options: Picking<T>): Promise<T | null>;
+  /** What the person answers without showing it, such as a key; or null. */
+  hidden(question: HiddenQuestion): Promise<string | null>;
   /** A long text to scroll through; it does not go to the scrollback. `prose`: long lines break at words and go on
    * indented. */
   page(title: string, text: string, options?: PageOptions): Promise<void>;

@@ -119,7 +119,7 @@ test('a note that holds a secret is refused, also in tags, in a change and where
     secrets: keys,
     guard: plainGuard(env, keys, masking),
     config: { secrets: masking },
-    secretKey: () => Buffer.alloc(32),
+    keys: { ofInstallation: () => Buffer.alloc(32) },
   };
   const notes = guardedNotes(createMemoryNotes(tickingClock()), source);
   const draft = { project: 'here', tags: [], trust: 'model', approved: true } as const;

@@ -38,6 +38,7 @@ const facts: DoctorFacts = {
     { provider: 'openai', variable: 'OPENAI_API_KEY', set: true },
     { provider: 'groq', variable: 'GROQ_API_KEY', set: false },
   ],
+  kept: { file: '/c/keys.json', names: [], mode: null },
   servers: [{ name: 'ollama', host: '127.0.0.1', port: 11434 }],
   ripgrep: async () => ({ source: 'bundled', path: '/x/rg' }),
   config: async () => ({ file: '/c/config.json', problems: [] }),
@@ -139,7 +140,9 @@ test('each check tells fine, worse and broken apart', () => {
     checkTerminal({ ...terminal, columns: 30 }),
     checkTerminal({ ...terminal, unicode: false }),
     checkTerminal({ ...terminal, isTerminal: false, unicode: false }),
-    checkKeys([{ provider: 'a', variable: 'A', set: false }]),
+    checkKeys([{ provider: 'a', variable: 'A', set: false }], { file: 'k', names: [], mode: null }),
+    checkKeys([], { file: 'k', names: ['a'], mode: 0o600 }),
+    checkKeys([], { file: 'k', names: ['a'], mode: 0o644 }),
     checkConfig('f', [problem, problem]),
     checkStore(store),
     checkStore({ ...store, mode: null }),
@@ -159,6 +162,8 @@ test('each check tells fine, worse and broken apart', () => {
     'warn',
     'ok',
     'warn',
+    'ok',
+    'warn',
     'fail',
     'warn',
     'ok',
@@ -168,7 +173,7 @@ test('each check tells fine, worse and broken apart', () => {
     'ok',
   ]);
   expect(rows.filter((row) => row.status !== 'ok' && row.fix === null)).toEqual([]);
-  expect(rows[12]).toEqual({ name: 'config', status: 'fail', detail: 'c.json:1:2: bad, and 1 more', fix: 'mend it' });
+  expect(rows[14]).toEqual({ name: 'config', status: 'fail', detail: 'c.json:1:2: bad, and 1 more', fix: 'mend it' });
 });
 
 test('a port is found open or closed', async () => {

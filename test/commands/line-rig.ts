@@ -8,6 +8,7 @@ import type { Notes } from '../../src/core/notes.js';
 import type { Records, Store } from '../../src/core/store.js';
 import type { Tasks } from '../../src/core/tasks.js';
 import { openMemoryStore } from '../../src/store/memory-store.js';
+import { storedKeys } from './connect/stored.js';
 import { createMemoryNotes } from '../../src/store/sets/memory-notes.js';
 import { openMemoryTasks } from '../../src/store/sets/memory-tasks.js';
 
@@ -41,6 +42,7 @@ export async function lineRig(answers: readonly string[] = []): Promise<LineRig>
     guard: plainGuard({}, []),
     ephemeral: false,
     secrets: [],
+    keys: await storedKeys(),
   };
   const left = [...answers];
   const run = async (...argv: readonly string[]): Promise<Ran> => {
@@ -58,6 +60,7 @@ export async function lineRig(answers: readonly string[] = []): Promise<LineRig>
           said.err += text;
         },
         ask: () => Promise.resolve(left.shift() ?? ''),
+        askHidden: () => Promise.resolve(left.shift() ?? null),
         isTerminal: false,
         canAsk: answers.length > 0,
         screen: {},

@@ -28,9 +28,7 @@ function screen(choices: readonly string[] = []): Screen {
     print: (text) => {
       said.push(text);
     },
-    printMarkdown: (text) => {
-      said.push(text);
-    },
+    hidden: () => Promise.resolve(null),
     notice: (level, message) => {
       said.push(`${level}: ${message}`);
     },

@@ -23,9 +23,6 @@ async function run(line: string, repl: Partial<Repl>, choice?: string): Promise<
     print: (text) => {
       said.lines.push(text);
     },
-    printMarkdown: (text) => {
-      said.lines.push(text);
-    },
     page: (title, text) => {
       said.lines.push(`${title}\n${text}`);
       return Promise.resolve();

@@ -69,7 +69,7 @@ test('the same line is all it takes for the REPL, its menu and /help', async () 
   let help = '';
   await showHelp.slash?.('', {
     screen: {
-      printMarkdown: (text: string) => {
+      print: (text: string) => {
         help = text;
       },
     },

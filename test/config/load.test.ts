@@ -12,7 +12,17 @@ test('without any file every default of the contract holds and nothing is writte
     files: null,
     fs: { ...config.fs, deny: config.fs.deny.some((glob) => glob.includes('shadow')) },
   }).toEqual({
-    provider: { model: null, provider: null, baseUrl: null, api: null, toolProtocol: 'auto', custom: {}, models: {} },
+    provider: {
+      model: null,
+      provider: null,
+      baseUrl: null,
+      api: null,
+      toolProtocol: 'auto',
+      fallbackModel: null,
+      keyStore: 'file',
+      custom: {},
+      models: {},
+    },
     request: { systemPrompt: null, effort: null, maxOutputTokens: null, extraBody: {} },
     limits: {
       maxToolTurns: 50,
@@ -141,7 +151,7 @@ test('every kind of key has its variable, typed', async () => {
     config.tools,
     config.http.firstByteTimeoutMs,
     config.limits.maxCostUsd,
-    config.fs.deny,
+    config.fs.deny.slice(0, -1),
     config.request.extraBody,
     config.provider.custom,
     config.exec,

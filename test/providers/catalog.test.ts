@@ -105,7 +105,11 @@ test.each([
 test('a problem says what to do', () => {
   expect(resolve({ model: 'google/x', env: {} })).toEqual({
     ok: false,
-    problem: { kind: 'key_missing', message: 'no key for Google Gemini', hint: 'set GEMINI_API_KEY or GOOGLE_API_KEY' },
+    problem: {
+      kind: 'key_missing',
+      message: 'no key for Google Gemini',
+      hint: 'set GEMINI_API_KEY or GOOGLE_API_KEY, or enter it with `agent login google`',
+    },
   });
   const unknown = resolve({ name: 'olama' });
   expect(unknown.ok ? '' : unknown.problem.hint).toContain('ollama');

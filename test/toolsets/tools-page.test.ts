@@ -27,7 +27,17 @@ async function toolsOf(toolset: Toolset): Promise<readonly Tool[]> {
   const loaded = await loadConfig({ env: { ...env, AGENT_HOME: join(home, 'a') }, cwd: home, home });
   // Sets are made without using any of the rest.
   const host = {
-    settings: { config: loaded.config, cwd: home, env, home, loaded, testMode: false, log: () => {}, guard: {} },
+    settings: {
+      config: loaded.config,
+      cwd: home,
+      env,
+      home,
+      loaded,
+      testMode: false,
+      log: () => {},
+      guard: {},
+      keys: { all: () => ({}) },
+    },
     processes,
     confine: undefined,
     approval: {},

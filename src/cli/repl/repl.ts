@@ -12,7 +12,7 @@ import { walkFiles } from '../../tools/search/file-walk.js';
 import type { Greeting, ReplHandle, ReplOptions } from '../../ui/repl-options.js';
 import type { Command } from '../../ui/slash-command.js';
 import type { ColorDepth, TerminalFacts, ThemeChoice } from '../../ui/theme.js';
-import { createGuards, createMachine, createPrinter, settingsRequest } from '../command-line.js';
+import { createGuards, createMachine, createModels, createPrinter, settingsRequest } from '../command-line.js';
 import { type EarlyFrame, hasColors, hasUnicode, isPlainTerminal, screenStreams } from '../early-frame.js';
 import { endingSignals, giveTerminalBackOnCrash, onEndingSignal } from '../ending.js';
 import type { RootOptions } from '../options.js';
@@ -151,13 +151,34 @@ async function whenReady(run: Run, sessions: ReplSessions, tasks: ReplTasks, han
   const { session, notices, model } = sessions.current();
   if (shown !== session) handle.attach(session, 'shown');
   for (const notice of [...run.notices, ...notices]) handle.notice(notice.level, notice.message);
+  const { keys } = run.settings;
+  keys.refused.listen(() => {
+    handle.submit('/login');
+  });
   if (run.options.resume === true) handle.submit('/sessions');
+  else if (offersLogin(run, sessions)) handle.submit('/login --offer');
   model.warm();
   tasks.start(handle);
   // Servers that nobody knows yet are asked what they offer; to load their code must not hold up the first keys.
   machineClock.schedule(() => {
     void run.toolbox.servers().then((servers) => servers?.discover(new AbortController().signal));
   }, 500);
+}
+
+/** Whether this is the first start, with nothing that a person could talk to. A plain screen only says how. */
+function offersLogin({ settings, options }: Run, sessions: ReplSessions): boolean {
+  const { session } = sessions.current();
+  const { provider, model } = session.ref();
+  return (
+    provider === 'offline' &&
+    model === 'offline' &&
+    session.events().length === 0 &&
+    !session.busy() &&
+    !choseOffline(settings.config.provider) &&
+    !isPlainTerminal(settings.env) &&
+    options.ephemeral !== true &&
+    !settings.keys.wasOffered()
+  );
 }
 
 const nothingWaits = (): readonly string[] => [];
@@ -253,6 +274,7 @@ function replCommands(
       },
       machine: createMachine(() => settingsRequest(options)),
       guards: createGuards(() => Promise.resolve(settings)),
+      models: createModels(options, () => Promise.resolve(settings)),
       firing: tasks.open,
       notes: async () => ({ notes: await notes(), project: projectOf(settings.cwd) }),
     },
@@ -345,7 +367,7 @@ export function greeting(
     ...head,
     more: [
       'No model is connected. The embedded **offline** provider answers plain requests such as `list **/*.md`, ' +
-        '`run ls -la`. To connect one, set a key and start again:',
+        '`run ls -la`. `/login` connects one; or set a key and start again:',
       '',
       `    export ${key}=…  # agent -m ${name}/${suggested}`,
       '    ollama serve                 # a local model: agent -m ollama/<model>',

@@ -24,6 +24,7 @@ import type { HttpDependencies, HttpProvider } from '../../providers/http/endpoi
 import { realSchedule } from '../../providers/http/watch.js';
 import { maskProvider } from '../../providers/masked-provider.js';
 import { findModel } from '../../providers/models.js';
+import { type KeyedProvider, renewProvider } from '../../providers/renewed-provider.js';
 import type { TextModels } from '../../providers/text/protocol.js';
 import { loadWire } from '../../providers/wires/known-wires.js';
 import type { WireFacts } from '../../providers/wires/wire.js';
@@ -37,7 +38,7 @@ import {
 } from './provider-settings.js';
 
 /** The settings that name a provider and its key. */
-export type ProviderSource = Configured & Pick<Settings, 'env'>;
+export type ProviderSource = Configured & Pick<Settings, 'env' | 'keys'>;
 /** The settings that a connection to a model needs. */
 type ModelSource = ProviderSource & Pick<Settings, 'cwd' | 'home' | 'ephemeral'>;
 
@@ -59,8 +60,25 @@ export async function openModel(
   interactive: boolean,
 ): Promise<OpenedModel> {
   const { ref, endpoint } = await resolveReady(settings, chosen);
-  const opened = await connect(settings, ref, endpoint, interactive);
-  return { ...opened, provider: maskProvider(opened.provider, secrets) };
+  const keyed = async (found: Endpoint): Promise<OpenedModel & KeyedProvider> => ({
+    ...(await connect(settings, ref, found, interactive)),
+    key: found.key,
+  });
+  const { keys } = settings;
+  const opened = renewProvider(await keyed(endpoint), {
+    keyNow: () => {
+      const now = resolveProvider(providerChoice(settings, choiceOf(ref)));
+      return now.ok ? now.endpoint.key : null;
+    },
+    reopen: async () => {
+      const again = resolveProvider(providerChoice(settings, choiceOf(ref)));
+      if (again.ok) return await keyed(again.endpoint);
+      return { code: 'auth', message: again.problem.message, hint: again.problem.hint };
+    },
+    refusesKey: async (fault) => (await import('../../providers/discover.js')).refusesKey(fault),
+    askForKey: ({ message }, signal) => keys.refused.ask(ref.provider, message, signal),
+  });
+  return { ...opened, ref, provider: maskProvider(opened.provider, secrets) };
 }
 
 /** Returns the chosen model and its endpoint. Throws a `CliError`: exit code 2 for a wrong name, 4 for a missing key, 1
@@ -75,7 +93,12 @@ export async function resolveReady(
     ? undefined
     : await (
         await import('../../providers/discover.js')
-      ).chooseProvider({ env: settings.env, presets: builtInPresets, userProviders: settings.config.provider.custom });
+      ).chooseProvider({
+        env: settings.env,
+        keys: settings.keys.all(),
+        presets: builtInPresets,
+        userProviders: settings.config.provider.custom,
+      });
   const asked = { ...choice, ...(fallback ? { fallback } : {}) };
   const resolved = resolveProvider(asked);
   if (resolved.ok) return resolved;
@@ -117,6 +140,7 @@ async function firstServed(
 export function providerChoice(settings: ProviderSource, chosen: ModelChoice): ProviderChoice {
   const choice: ProviderChoice = {
     env: settings.env,
+    keys: settings.keys.all(),
     presets: builtInPresets,
     userProviders: settings.config.provider.custom,
     allowInsecure: settings.config.http.allowInsecure,

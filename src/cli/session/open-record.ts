@@ -212,12 +212,13 @@ const maxBlobBytes = 8 * 1024 * 1024;
  * a key are not stored. The code is loaded with the first call that may change a file. */
 export function openCapture(settings: WatchSource & Pick<Settings, 'secrets'>): ChangeCapture {
   const watch = loadOnce(() => loadWatch(settings));
-  const values = settings.secrets.map(({ value }) => Buffer.from(value));
   return {
     hash: sha256Of,
     maxBlobBytes,
     holdsSecret: (bytes) =>
-      values.some((value) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).includes(value)),
+      settings.secrets.some(({ value }) =>
+        Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).includes(value),
+      ),
     watch: { begin: async (look) => (await watch.get()).begin(look) },
   };
 }

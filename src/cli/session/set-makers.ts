@@ -34,7 +34,7 @@ import type { OpenedServers } from './open-mcp.js';
 export interface ToolsetHost {
   readonly settings: Pick<
     Settings,
-    'config' | 'cwd' | 'env' | 'guard' | 'home' | 'loaded' | 'log' | 'secrets' | 'testMode'
+    'config' | 'cwd' | 'env' | 'guard' | 'home' | 'keys' | 'loaded' | 'log' | 'secrets' | 'testMode'
   >;
   readonly processes: ProcessRunner;
   /** Of the sandbox, where one is configured. */

@@ -101,12 +101,13 @@ export const cost: Verb = {
     const requests = events.filter((event) => event.kind === 'usage').length;
     const spent = sum.cost_usd === null ? 'unknown' : `$${sum.cost_usd.toFixed(4)}`;
     const row = [requests, sum.input_tokens, sum.cache_read_tokens, sum.cache_write_tokens, sum.output_tokens, spent];
-    screen.printMarkdown(
+    screen.print(
       [
         `| requests | input | cache read | cache write | output | cost |`,
         '| ---: | ---: | ---: | ---: | ---: | ---: |',
         `| ${row.join(' | ')} |`,
       ].join('\n'),
+      'markdown',
     );
   },
 };
@@ -126,7 +127,7 @@ export const context: Verb = {
     const { provider, model } = session.ref();
     const window = findModel(provider, model, settings.config.provider.models)?.contextWindow ?? null;
     const share = (bytes: number): string => (window === null ? '' : `${((bytes / 4 / window) * 100).toFixed(1)} %`);
-    screen.printMarkdown(
+    screen.print(
       [
         `| part | tokens (bytes/4) | of the window |`,
         '| --- | ---: | ---: |',
@@ -136,6 +137,7 @@ export const context: Verb = {
         '',
         window === null ? `The context window of ${model} is not known.` : `${model} has a window of ${window} tokens.`,
       ].join('\n'),
+      'markdown',
     );
   },
 };

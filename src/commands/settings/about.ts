@@ -12,7 +12,7 @@ export const showHelp: Verb = {
     },
   },
   slash: async (_argument, { screen, commands }) => {
-    screen.printMarkdown(helpText(commands()));
+    screen.print(helpText(commands()), 'markdown');
   },
 };
 

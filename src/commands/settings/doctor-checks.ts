@@ -19,6 +19,13 @@ export interface KeyFact {
   readonly variable: string;
   readonly set: boolean;
 }
+/** The keys that the program keeps, and the mode of their file; null: there is none. */
+export interface KeptFacts {
+  readonly file: string;
+  readonly names: readonly string[];
+  readonly mode: number | null;
+}
+
 export interface RipgrepFact {
   readonly source: 'bundled' | 'system';
   readonly path: string;
@@ -59,15 +66,23 @@ export function checkTerminal(facts: TerminalFacts): DoctorCheck {
 }
 
 /** Never says what a key is, only whether there is one. */
-export function checkKeys(keys: readonly KeyFact[]): DoctorCheck {
+export function checkKeys(keys: readonly KeyFact[], kept: KeptFacts): DoctorCheck {
+  if (kept.mode !== null && (kept.mode & 0o077) !== 0)
+    return warn(
+      'keys',
+      `${kept.file}, mode ${kept.mode.toString(8).padStart(4, '0')}: others may read it`,
+      `Run: chmod 600 '${kept.file}'`,
+    );
   const set = keys.filter((key) => key.set);
   const missing = keys.filter((key) => !key.set).map((key) => key.variable);
   const found = set.map((key) => `${key.variable} (${key.provider})`).join(', ');
-  if (set.length > 0) return ok('keys', `set: ${found}; not set: ${missing.join(', ') || 'none'}`);
+  const stored = kept.names.length === 0 ? '' : `kept: ${kept.names.join(', ')}; `;
+  if (set.length > 0 || kept.names.length > 0)
+    return ok('keys', `${stored}set: ${found || 'none'}; not set: ${missing.join(', ') || 'none'}`);
   return warn(
     'keys',
     `no key is set (looked for ${missing.join(', ')})`,
-    'Set one of them, or start Ollama or LM Studio; until then the offline provider answers.',
+    'Run agent login, set one of them, or start Ollama or LM Studio; until then the offline provider answers.',
   );
 }
 

@@ -1,4 +1,4 @@
-import { constants } from 'node:fs';
+import { constants, statSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { delimiter, join } from 'node:path';
@@ -7,11 +7,13 @@ import type { ConfigProblem, Environment } from '../../config/settings-file.js';
 import { builtInPresets, keyNames } from '../../providers/catalog.js';
 import type { StoreInspection } from '../../store/inspect.js';
 import { type CommandLine, type DoctorCheck, exit, type Screen, type Verb } from '../command.js';
+import { keptNames } from '../connect/stored-keys.js';
 import { jsonText } from '../line-output.js';
 import {
   checkConfig,
   checkDisk,
   checkKeys,
+  type KeptFacts,
   checkNode,
   checkRipgrep,
   checkStore,
@@ -54,6 +56,7 @@ async function facts({
     nodeVersion: process.version,
     terminal: terminalFacts(out.screen, env),
     keys: keyFacts(env),
+    kept: keptFacts(loaded.config.files.keys),
     servers: localServers(),
     ripgrep: () => findRipgrep(env),
     config: () => Promise.resolve({ file: loaded.config.files.config, problems: loaded.problems }),
@@ -74,6 +77,19 @@ function keyFacts(env: Environment): readonly KeyFact[] {
     .flatMap(([provider, preset]) =>
       keyNames(preset).map((variable) => ({ provider, variable, set: (env[variable] ?? '').trim() !== '' })),
     );
+}
+
+/** The keys that are kept, and whether others may read them. */
+function keptFacts(file: string): KeptFacts {
+  return { file, names: keptNames(file), mode: modeOf(file) };
+}
+
+function modeOf(file: string): number | null {
+  try {
+    return statSync(file).mode & 0o777;
+  } catch {
+    return null;
+  }
 }
 
 function localServers(): readonly LocalServer[] {
@@ -97,6 +113,7 @@ export interface DoctorFacts {
   readonly nodeVersion: string;
   readonly terminal: TerminalFacts;
   readonly keys: readonly KeyFact[];
+  readonly kept: KeptFacts;
   readonly servers: readonly LocalServer[];
   ripgrep(): Promise<RipgrepFact | null>;
   config(): Promise<{ readonly file: string; readonly problems: readonly ConfigProblem[] }>;
@@ -120,7 +137,7 @@ export async function runDoctor(io: DoctorIo, facts: DoctorFacts): Promise<numbe
       one('sqlite', async () => ok('sqlite', await facts.store.version())),
       one('ripgrep', async () => checkRipgrep(await facts.ripgrep())),
       one('terminal', () => checkTerminal(facts.terminal)),
-      one('keys', () => checkKeys(facts.keys)),
+      one('keys', () => checkKeys(facts.keys, facts.kept)),
       ...facts.servers.map((server) => one(server.name, () => checkServer(server, facts))),
       one('config', async () => {
         const { file, problems } = await facts.config();

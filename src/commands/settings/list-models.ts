@@ -118,6 +118,7 @@ function tableRows(settings: Settings): readonly ModelRow[] {
 async function localRows(settings: Settings): Promise<readonly ModelRow[]> {
   const servers = await findLocalServers({
     env: settings.env,
+    keys: settings.keys.all(),
     presets: builtInPresets,
     userProviders: settings.config.provider.custom,
   });
@@ -172,7 +173,8 @@ export const checkProvider: Verb = {
 /** Lists the presets and the user's own providers: the address of each, the variable of its key, and whether that is
  * set. Never shows a key. */
 async function list({ out, settings, models }: CommandLine, { json }: ListProvidersOptions): Promise<number> {
-  const { config, env } = await settings();
+  const { config, env, keys } = await settings();
+  const kept = keys.all();
   const presets = Object.entries(mergePresets(builtInPresets, config.provider.custom));
   const rowOf = async ([name, preset]: (typeof presets)[number]) => {
     const resolved = resolveProvider(await models.choice(name, 'any'));
@@ -185,6 +187,7 @@ async function list({ out, settings, models }: CommandLine, { json }: ListProvid
       base_url: endpoint?.baseUrl ?? preset.base_url,
       key_env: variables,
       key_set: variables.some((variable) => (env[variable] ?? '').trim() !== ''),
+      key_kept: Object.hasOwn(kept, name),
       key_required: preset.key_required !== false,
       default_model: preset.default_model,
     };
@@ -207,8 +210,10 @@ async function list({ out, settings, models }: CommandLine, { json }: ListProvid
 function keyState(row: {
   readonly key_env: readonly string[];
   readonly key_set: boolean;
+  readonly key_kept: boolean;
   readonly key_required: boolean;
 }): string {
+  if (row.key_kept) return row.key_set ? `${row.key_env[0] ?? ''} is set, wins over the kept key` : 'its key is kept';
   if (!row.key_set && (row.key_env.length === 0 || !row.key_required)) return 'no key needed';
   return row.key_set ? `${row.key_env[0] ?? ''} is set` : `${row.key_env.join(' or ')} is not set`;
 }

@@ -61,6 +61,7 @@ function hasReasoning({ kind, data }: Event): boolean {
 async function pickModel({ settings, sessions, screen }: Repl): Promise<string | null> {
   const servers = await findLocalServers({
     env: settings.env,
+    keys: settings.keys.all(),
     presets: builtInPresets,
     userProviders: settings.config.provider.custom,
   });
@@ -72,7 +73,7 @@ async function pickModel({ settings, sessions, screen }: Repl): Promise<string |
   const current = `${provider}/${model}`;
   const listed = [...local, ...table, 'offline/offline'];
   const names = [...new Set(listed.includes(current) ? listed : [current, ...listed])];
-  if (firstWithKey(builtInPresets, settings.env) === null && local.length === 0)
+  if (firstWithKey(builtInPresets, { env: settings.env, keys: settings.keys.all() }) === null && local.length === 0)
     screen.notice('info', 'No key is set and no local server answers; only the offline provider is there.');
   return await screen.pick({ title: 'Model', items: names.map((name) => item(settings, name)), current });
 }
@@ -81,6 +82,7 @@ function reachable(settings: Settings, name: string): boolean {
   return resolveProvider({
     model: name,
     env: settings.env,
+    keys: settings.keys.all(),
     presets: builtInPresets,
     userProviders: settings.config.provider.custom,
   }).ok;

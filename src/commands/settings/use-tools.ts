@@ -33,7 +33,7 @@ export const tools: Verb = {
     const [word = '', ...rest] = argument.split(/\s+/);
     if (word === 'add' && rest.length > 0) await addInRepl(argument.slice(word.length).trim(), repl);
     else if (argument !== '') await change(argument, repl);
-    else repl.screen.printMarkdown(catalogueText(repl.tools));
+    else repl.screen.print(catalogueText(repl.tools), 'markdown');
   },
 };
 

@@ -62,16 +62,21 @@ export function createSecretGuard(options: SecretGuardOptions): SecretGuard {
 class Guard implements SecretGuard {
   readonly #keys: SecretGuardOptions['keys'];
   readonly #replacement: string | undefined;
-  readonly #scanner: SecretScanner;
+  readonly #allForms: SecretScanner;
   readonly #placeholders: Placeholders;
 
   constructor(options: SecretGuardOptions) {
     this.#keys = options.keys;
     this.#replacement = options.replacement;
-    this.#scanner = createSecretScanner(options.forms);
+    this.#allForms = createSecretScanner(options.forms);
     this.#placeholders = new Placeholders(options, (literal) => {
-      this.#scanner.add(literal);
+      this.#allForms.add(literal);
     });
+  }
+
+  get #scanner(): SecretScanner {
+    this.#placeholders.learnKeys();
+    return this.#allForms;
   }
 
   text(text: string): string {
@@ -268,7 +273,7 @@ class Guard implements SecretGuard {
   }
 
   stream(): StreamMask {
-    const scanner = this.#scanner;
+    const scannerNow = (): SecretScanner => this.#scanner;
     /** The end of the text that was given out, which tells where words begin. */
     let behind = '';
     let waiting = '';
@@ -276,7 +281,7 @@ class Guard implements SecretGuard {
       const text = behind + waiting + piece;
       const from = behind.length;
       if (text.length === from) return '';
-      const { found, openAt } = scanner.scan(text, from, isWhole);
+      const { found, openAt } = scannerNow().scan(text, from, isWhole);
       waiting = text.slice(openAt);
       behind = text.slice(Math.max(0, openAt - 32), openAt);
       return this.#replaced(text.slice(0, openAt), found).slice(from);
@@ -289,7 +294,7 @@ class Guard implements SecretGuard {
         behind = '';
       },
       get longest() {
-        return Math.min(maxLongest, Math.max(suspectChars, scanner.longest));
+        return Math.min(maxLongest, Math.max(suspectChars, scannerNow().longest));
       },
     };
   }

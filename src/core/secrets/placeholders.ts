@@ -4,7 +4,7 @@ import { environmentKind, type FoundSecret, type SecretForm, secretKinds } from 
 
 export interface SecretGuardOptions {
   readonly forms: readonly SecretForm[];
-  /** Keys of providers. They become `«redacted:NAME»` and are never restored. */
+  /** Keys of providers. They become `«redacted:NAME»` and are never restored. The list may grow later. */
   readonly keys: readonly { readonly name: string; readonly value: string }[];
   /** Values of other variables that hold secrets. */
   readonly environment: readonly string[];
@@ -44,6 +44,8 @@ export class Placeholders {
   /** Fingerprints that are in no event yet, by kind and number. */
   #unrecorded: Record<string, string> = {};
   #count = 0;
+  /** So many of the keys are known. */
+  #knownKeys = 0;
   #seen = { count: 0, placeholders: new Set<string>() };
   #isCounted = false;
 
@@ -51,8 +53,15 @@ export class Placeholders {
   constructor(options: SecretGuardOptions, addLiteral: (literal: string) => void) {
     this.#options = options;
     this.#addLiteral = addLiteral;
-    for (const { name, value } of options.keys) this.#know(value, { placeholder: keyPlaceholder(name) });
+    this.learnKeys();
     for (const value of options.environment) this.#know(value, { value });
+  }
+
+  /** Knows keys that were given after the beginning, too. */
+  learnKeys(): void {
+    const { keys } = this.#options;
+    for (const { name, value } of keys.slice(this.#knownKeys)) this.#know(value, { placeholder: keyPlaceholder(name) });
+    this.#knownKeys = keys.length;
   }
 
   /** Adds a text as it is and as it stands inside JSON. */

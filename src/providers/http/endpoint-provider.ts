@@ -283,6 +283,9 @@ function presentable(fault: Fault, endpoint: Endpoint, model: string): Fault {
       message,
       hint: 'This model takes no tool calls: add --set tool_protocol=text, and tools go as text.',
     };
-  if (fault.code !== 'auth' || endpoint.keyEnv.length === 0) return { ...fault, message };
-  return { ...fault, message, hint: `check ${endpoint.keyEnv.join(' or ')}` };
+  if (fault.code !== 'auth') return { ...fault, message };
+  if (endpoint.keyIsKept) return { ...fault, message, hint: `enter another key: agent login ${endpoint.provider}` };
+  return endpoint.keyEnv.length === 0
+    ? { ...fault, message }
+    : { ...fault, message, hint: `check ${endpoint.keyEnv.join(' or ')}` };
 }

@@ -11,6 +11,7 @@ import { pauseMs, type Timers } from '../timers.js';
 import type { View } from '../view.js';
 import { createApproval } from './approval.js';
 import { createFormDialog } from './form-dialog.js';
+import { createHiddenInput, type HiddenQuestion } from './hidden-input.js';
 import { createPicker, type Picking, type Rank } from './picker.js';
 import { KeyHint, Row, useTheme } from './row.js';
 import type { Overlay } from './screen.js';
@@ -35,6 +36,8 @@ export interface Dialogs {
   /** Opens a picker. `calledAt`: the value of `keys` when the person asked for it; if more keys came since, it opens by
    * itself. */
   pick<T>(options: Picking<T>, calledAt: number): Promise<T | null>;
+  /** Asks for what is not shown; see `pick` for `calledAt`. */
+  hidden(question: HiddenQuestion, calledAt: number): Promise<string | null>;
   page(title: string, text: string, calledAt: number, options?: PageOptions): Promise<void>;
   clear(): void;
 }
@@ -72,6 +75,10 @@ export function createDialogs(d: Parts): Dialogs {
     pick: (options, calledAt) => {
       const asks = options.confirms === true || calledAt !== pause.keys();
       return open((done) => createPicker({ ...options, asks }, d.rank, done, d.onChange));
+    },
+    hidden: (question, calledAt) => {
+      const asks = question.asks === true || calledAt !== pause.keys();
+      return open((done) => createHiddenInput({ ...question, asks }, done, d.onChange));
     },
     page: (title, text, calledAt, { prose = false } = {}) => {
       const how = { asks: calledAt !== pause.keys(), prose };

@@ -8,6 +8,7 @@ import { createSpendLimit } from '../../../src/cli/session/spend-limit.js';
 import { resolveModel, resolveReady, unpricedModel } from '../../../src/cli/session/open-model.js';
 import { configuredModel } from '../../../src/cli/session/provider-settings.js';
 import type { Settings } from '../../../src/cli/settings.js';
+import { storedKeys } from '../../commands/connect/stored.js';
 import { loadConfig } from '../../../src/config/load.js';
 import { builtInPresets, keyNames } from '../../../src/providers/catalog.js';
 
@@ -40,8 +41,8 @@ async function setupOf({ file = {}, env = {}, flags = {}, set = [] }: Given): Pr
     notices: [],
     log: () => undefined,
     secrets: [],
+    keys: { ...(await storedKeys(loaded.config.files.keys)), ofInstallation: openSecretKey(null) },
     guard: plainGuard(all, []),
-    secretKey: openSecretKey(null),
     testMode: false,
     ephemeral: false,
   };

@@ -1,0 +1,93 @@
+import { Box } from 'ink';
+import type { ReactElement, ReactNode } from 'react';
+import { type InputEvent, keyName } from '../../terminal/keyboard.js';
+import { fitWidth, textWidth } from '../../terminal/rows.js';
+import { sanitize } from '../../terminal/sanitize.js';
+import type { ScreenSize } from '../../terminal/writer.js';
+import { KeyHint, Row, useTheme } from './row.js';
+import type { Overlay } from './screen.js';
+
+/** A question whose answer is shown nowhere and kept nowhere: no history, no draft, no transcript has it. */
+export interface HiddenQuestion {
+  readonly title: string;
+  /** What helps to answer, a line each. */
+  readonly rows: readonly string[];
+  /** Takes the question back: it is answered with null. */
+  readonly signal?: AbortSignal;
+  /** Nobody has called for it just now: it takes keys after a pause. */
+  readonly asks?: boolean;
+}
+
+interface HiddenProps {
+  readonly title: string;
+  readonly rows: readonly string[];
+  /** The number of characters, never the characters. */
+  readonly length: number;
+  readonly columns: number;
+  readonly waits: boolean;
+}
+
+/** A longer answer shows its length alone. */
+const mostDots = 24;
+
+function Hidden({ title, rows, length, columns, waits }: HiddenProps): ReactNode {
+  const { paint, glyphs } = useTheme();
+  const dots = glyphs.dot.repeat(Math.min(length, mostDots));
+  return (
+    <Box flexDirection="column">
+      {rows.map((row, index) => (
+        <Row key={index} tone="dim">
+          {fitWidth(row, columns)}
+        </Row>
+      ))}
+      <KeyHint text="paste it, enter sends it, ctrl-u empties, esc leaves; it is not shown" waits={waits} />
+      <Row cursor={textWidth(`${title}: ${dots}`)}>
+        {`${paint('bold', `${title}:`)} ${dots}${length === 0 ? '' : `  (${length} characters)`}`}
+      </Row>
+    </Box>
+  );
+}
+
+/** Asks for a text and shows a dot for each character. Answers it without white space around it, or null. */
+export function createHiddenInput(
+  { title, rows, signal, asks = false }: HiddenQuestion,
+  onDone: (text: string | null) => void,
+  onChange: () => void,
+): Overlay {
+  let typed = '';
+  signal?.addEventListener(
+    'abort',
+    () => {
+      onDone(null);
+    },
+    { once: true },
+  );
+  const press = (name: string): void => {
+    if (name === 'backspace' || name === 'ctrl-h') typed = [...typed].slice(0, -1).join('');
+    else if (name === 'ctrl-u') typed = '';
+    else if (name === 'escape' || name === 'ctrl-c' || name === 'ctrl-d') onDone(null);
+    else if (name === 'enter' && typed.trim() !== '') onDone(typed.trim());
+  };
+  return {
+    asks,
+    element: (size: ScreenSize, waits: boolean): ReactElement => (
+      <Hidden
+        title={oneLine(title)}
+        rows={rows.map(oneLine).slice(0, Math.max(0, size.rows - 6))}
+        length={[...typed].length}
+        columns={size.columns - 1}
+        waits={waits}
+      />
+    ),
+    take: (event: InputEvent): InputEvent | null => {
+      if (event.type === 'key') press(keyName(event));
+      else typed += event.text.replace(/[\r\n]/g, '');
+      onChange();
+      return null;
+    },
+  };
+}
+
+function oneLine(text: string): string {
+  return sanitize(text).replace(/\s+/g, ' ').trim();
+}
