@@ -65,7 +65,7 @@ export async function listModels(endpoint: Endpoint, env: Env, timeoutMs = 10_00
   if (endpoint.api === 'offline') return { ok: true, models: [{ id: 'offline', contextWindow: null }] };
   try {
     const answer = await getJson(endpoint, joinUrl(endpoint.baseUrl, endpoint.modelsPath), env, timeoutMs);
-    if (!answer.ok) return answer;
+    if (!answer.ok) return { ok: false, message: answer.message };
     const models = readModelList(answer.body);
     return models === null
       ? {

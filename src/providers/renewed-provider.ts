@@ -44,8 +44,8 @@ export function renewProvider(first: KeyedProvider, d: Parts): Omit<KeyedProvide
         ? {
             search: async (request, ref) => {
               const provider = await renewed();
-              return (('stream' in provider ? await provider.search?.(request, ref) : null) ??
-                noSearch) satisfies PaidSearch;
+              const paid = 'stream' in provider ? await provider.search?.(request, ref) : null;
+              return paid ?? noSearch;
             },
           }
         : {}),

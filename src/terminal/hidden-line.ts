@@ -5,6 +5,8 @@ export interface HiddenLine {
   ask(question: string, signal?: AbortSignal): Promise<string | null>;
   /** Takes what was typed. False: nothing is asked. */
   take(text: string): boolean;
+  /** Something is asked. */
+  isOpen(): boolean;
 }
 
 interface Parts {
@@ -48,6 +50,7 @@ export function createHiddenLine({ raw, write, onDone }: Parts): HiddenLine {
         raw(true);
         write(question);
       }),
+    isOpen: () => done !== null,
     take: (text) => {
       if (done === null) return false;
       for (const char of text) if (done !== null) press(char);

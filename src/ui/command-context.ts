@@ -18,7 +18,13 @@ export function commandContext(
   repl: ReplHandle,
   { display, dialogs, input, colored, onPrinted }: Parts,
 ): CommandContext {
-  const calledAt = dialogs.keys();
+  let calledAt = dialogs.keys();
+  /** Who has answered a dialog waits for the next one. */
+  async function answered<T>(answer: Promise<T>): Promise<T> {
+    const given = await answer;
+    calledAt = dialogs.keys();
+    return given;
+  }
   return {
     print: (text, as) => {
       if (as === 'markdown') display.notes.printMarkdown(text);
@@ -28,8 +34,8 @@ export function commandContext(
     notice: (level, message) => {
       repl.notice(level, message);
     },
-    pick: (options) => dialogs.pick(options, calledAt),
-    hidden: (question) => dialogs.hidden(question, calledAt),
+    pick: (options) => answered(dialogs.pick(options, calledAt)),
+    hidden: (question) => answered(dialogs.hidden(question)),
     page: (title, text, options) => dialogs.page(title, text, calledAt, options),
     copy: (text) => {
       display.copy(text);

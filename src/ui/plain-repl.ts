@@ -257,7 +257,7 @@ class PlainRepl implements ReplHandle {
   }
 
   #prompt(): void {
-    if (!this.#closed) this.#write(this.#style.theme.glyphs.prompt);
+    if (!this.#closed && !this.#hidden.isOpen()) this.#write(this.#style.theme.glyphs.prompt);
   }
 
   readonly #take = (chunk: Uint8Array | string): void => {

@@ -251,3 +251,32 @@ test('a form that ends by itself takes no line any more', async () => {
   harness.type('12\n');
   expect([harness.session.forms, harness.session.takeQueue().map(({ text }) => text)]).toEqual([[], ['12']]);
 });
+
+test('what is asked for in secret is read without an echo and shown as stars', async () => {
+  const got: unknown[] = [];
+  const harness = openPlain({
+    commands: [
+      {
+        name: 'ask',
+        description: '',
+        run: async (_argument, context) => {
+          got.push(await context.hidden({ title: 'Key', rows: ['Keys are at https://example.com'] }));
+        },
+      },
+    ],
+  });
+  harness.type('/ask\n');
+  await harness.settle();
+  harness.type('sk-ab');
+  harness.type('x\x7fc\r');
+  await harness.settle();
+  harness.type('/ask\n');
+  await harness.settle();
+  harness.type('\x03');
+  await harness.settle();
+  expect(got).toEqual(['sk-abc', null]);
+  expect(harness.terminal.sent()).toContain(
+    'Keys are at https://example.com\nKey (not shown; an empty line leaves): *******\n',
+  );
+  expect(harness.terminal.sent()).not.toContain('sk-');
+});

@@ -67,19 +67,37 @@ interface ReplLogin {
 
 async function connect(repl: Repl, { provider, manual, isOffer }: ReplLogin): Promise<void> {
   const { settings, screen } = repl;
-  if (isOffer) settings.keys.noteOffer();
   refuseUnknown(settings, provider);
   const d = ofRepl(repl);
-  const asking: Asking = isOffer
-    ? { ...d.asking, pick: (picking) => screen.pick({ ...picking, confirms: true }) }
-    : d.asking;
+  const asking = isOffer ? offering(repl, d.asking) : d.asking;
   const title = isOffer ? 'Connect a model (esc: later, with /login)' : 'Connect a model';
   const connected = await connectModel({ ...d, asking }, { provider, manual, model: null, title });
   if (connected === null) {
-    if (isOffer) screen.notice('info', 'The offline provider answers. /login connects a model at any time.');
+    if (isOffer && !repl.sessions.current().session.busy())
+      screen.notice('info', 'The offline provider answers. /login connects a model at any time.');
     return;
   }
   await goOn(repl, connected);
+}
+
+/** The offer of the first start opens by itself, and goes away where the person writes a message instead. */
+function offering({ settings, screen, sessions }: Repl, asking: Asking): Asking {
+  settings.keys.noteOffer();
+  const over = new AbortController();
+  const stop = sessions.current().session.subscribe(({ type }) => {
+    if (type !== 'turn_started') return;
+    stop();
+    over.abort();
+  });
+  let isFirst = true;
+  return {
+    ...asking,
+    pick: (picking) => {
+      const confirms = isFirst;
+      isFirst = false;
+      return screen.pick({ ...picking, confirms, signal: over.signal });
+    },
+  };
 }
 
 /** Sends the next request to the model, and keeps it for the next sessions if that is wanted. */

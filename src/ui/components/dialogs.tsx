@@ -36,8 +36,9 @@ export interface Dialogs {
   /** Opens a picker. `calledAt`: the value of `keys` when the person asked for it; if more keys came since, it opens by
    * itself. */
   pick<T>(options: Picking<T>, calledAt: number): Promise<T | null>;
-  /** Asks for what is not shown; see `pick` for `calledAt`. */
-  hidden(question: HiddenQuestion, calledAt: number): Promise<string | null>;
+  /** Asks for what is not shown. It takes the keys at once, so that no part of the answer gets into the draft, unless
+   * it opens by itself. */
+  hidden(question: HiddenQuestion): Promise<string | null>;
   page(title: string, text: string, calledAt: number, options?: PageOptions): Promise<void>;
   clear(): void;
 }
@@ -54,35 +55,27 @@ export function createDialogs(d: Parts): Dialogs {
   const asked = new Map<string, Overlay>();
   const pause = createPause(d, () => stack.at(-1) ?? null);
   const close = (overlay: Overlay): void => {
-    const at = stack.indexOf(overlay);
-    if (at >= 0) stack.splice(at, 1);
+    closeOn(stack, overlay);
   };
-  function open<T>(create: (done: (value: T) => void) => Overlay): Promise<T> {
-    return new Promise((resolve) => {
-      const overlay: Overlay = create((value) => {
-        close(overlay);
-        resolve(value);
-        d.onChange();
-      });
-      stack.push(overlay);
-      d.onChange();
-    });
-  }
+  const open = <T,>(create: Create<T>, signal?: AbortSignal): Promise<T | null> =>
+    openOn(stack, create, d.onChange, signal);
   return {
     top: () => stack.at(-1) ?? null,
     ...pause,
     sync: createSync(d, asked, stack, close),
     pick: (options, calledAt) => {
       const asks = options.confirms === true || calledAt !== pause.keys();
-      return open((done) => createPicker({ ...options, asks }, d.rank, done, d.onChange));
+      return open((done) => createPicker({ ...options, asks }, d.rank, done, d.onChange), options.signal);
     },
-    hidden: (question, calledAt) => {
-      const asks = question.asks === true || calledAt !== pause.keys();
-      return open((done) => createHiddenInput({ ...question, asks }, done, d.onChange));
-    },
-    page: (title, text, calledAt, { prose = false } = {}) => {
+    hidden: (question) => open((done) => createHiddenInput(question, done, d.onChange), question.signal),
+    page: async (title, text, calledAt, { prose = false } = {}) => {
       const how = { asks: calledAt !== pause.keys(), prose };
-      return open<void>((done) => createPager(sanitize(title), sanitize(text).split('\n'), how, done, d.onChange));
+      await open<never>((done) => {
+        const leave = (): void => {
+          done(null);
+        };
+        return createPager(sanitize(title), sanitize(text).split('\n'), how, leave, d.onChange);
+      });
     },
     clear: () => {
       stack.length = 0;
@@ -130,6 +123,37 @@ function createSync(
         return createFormDialog(form, onDone, onChange);
       });
   };
+}
+
+type Create<T> = (done: (value: T | null) => void) => Overlay;
+
+/** Puts a dialog on top. It is answered with null once `signal` is aborted. */
+function openOn<T>(
+  stack: Overlay[],
+  create: Create<T>,
+  onChange: () => void,
+  signal: AbortSignal | undefined,
+): Promise<T | null> {
+  return new Promise((resolve) => {
+    const done = (value: T | null): void => {
+      closeOn(stack, overlay);
+      resolve(value);
+      onChange();
+    };
+    const overlay: Overlay = create(done);
+    const takeBack = (): void => {
+      done(null);
+    };
+    signal?.addEventListener('abort', takeBack, { once: true });
+    stack.push(overlay);
+    onChange();
+    if (signal?.aborted) takeBack();
+  });
+}
+
+function closeOn(stack: Overlay[], overlay: Overlay): void {
+  const at = stack.indexOf(overlay);
+  if (at >= 0) stack.splice(at, 1);
 }
 
 /** Decides whether a key belongs to a dialog that opened by itself. A program that was held up sees keys late, as if

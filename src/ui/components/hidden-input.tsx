@@ -50,18 +50,11 @@ function Hidden({ title, rows, length, columns, waits }: HiddenProps): ReactNode
 
 /** Asks for a text and shows a dot for each character. Answers it without white space around it, or null. */
 export function createHiddenInput(
-  { title, rows, signal, asks = false }: HiddenQuestion,
+  { title, rows, asks = false }: HiddenQuestion,
   onDone: (text: string | null) => void,
   onChange: () => void,
 ): Overlay {
   let typed = '';
-  signal?.addEventListener(
-    'abort',
-    () => {
-      onDone(null);
-    },
-    { once: true },
-  );
   const press = (name: string): void => {
     if (name === 'backspace' || name === 'ctrl-h') typed = [...typed].slice(0, -1).join('');
     else if (name === 'ctrl-u') typed = '';

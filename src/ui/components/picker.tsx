@@ -22,6 +22,7 @@ export interface Picking<T> {
   readonly current?: T;
   /** It asks for a yes to something that is done at once. */ readonly confirms?: boolean;
   /** Words that are marked in the labels. */ readonly marked?: readonly string[];
+  /** Takes the question back: it is answered with null. */ readonly signal?: AbortSignal;
 }
 
 /** Ranks the indexes of `texts` by how well they match `query`. */

@@ -523,3 +523,39 @@ test('what is typed behind the q that closes a pager goes to the draft, also whe
   await harness.settle();
   expect(shown(harness.terminal).at(-1)).toBe('❯ /help and more');
 });
+
+test('what is asked for in secret is shown as dots, and is in no output, draft or history', async () => {
+  const got: unknown[] = [];
+  const saved: string[] = [];
+  const ask: Command = {
+    name: 'ask',
+    description: '',
+    run: async (_argument, context) => {
+      got.push(await context.hidden({ title: 'Key', rows: ['Keys are at https://example.com'] }));
+    },
+  };
+  const history = {
+    load: () => Promise.resolve([]),
+    append: (text: string) => Promise.resolve(void saved.push(text)),
+    saveDraft: (text: string) => Promise.resolve(void saved.push(text)),
+  };
+  const harness = openRepl({ commands: [ask], history });
+  harness.type('/ask\r');
+  await harness.settle();
+  harness.type('abc\x7f');
+  harness.type('\x1b[200~sk-pasted\n\x1b[201~');
+  await harness.settle();
+  expect(harness.terminal.lines().join('\n')).toMatch(
+    /Keys are at https:\/\/example\.com\n.*not shown\nKey: ·{11} {2}\(11 characters\)/,
+  );
+  harness.type('\r');
+  await harness.settle();
+  harness.type('/ask\r');
+  await harness.settle();
+  harness.type('sk-secret\x1b');
+  await harness.settle();
+  harness.tick(5_000);
+  await harness.settle();
+  expect([got, saved.filter((text) => text.includes('sk-'))]).toEqual([['absk-pasted', null], []]);
+  expect(harness.terminal.sent()).not.toMatch(/sk-|pasted|secret/);
+});

@@ -1,0 +1,169 @@
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { agent, place, type Place } from './program.js';
+import { openScreen } from './terminal.js';
+
+const right = 'sk-or-v1-right-0123456789abcdef0123';
+const wrong = 'sk-or-v1-wrong-0123456789abcdef0123';
+
+interface KeyedServer {
+  readonly url: string;
+  /** The keys of the requests for an answer, in order. */
+  readonly asked: readonly string[];
+  /** From now on this key is right, and no other. */
+  rotate(key: string): void;
+}
+
+/** A model that answers whoever has the right key: a list of models, and a sentence. */
+async function keyedServer(): Promise<KeyedServer> {
+  const asked: string[] = [];
+  let key = right;
+  const server = createServer((request, response) => {
+    request.resume();
+    const given = request.headers.authorization?.replace('Bearer ', '') ?? '';
+    if (request.method === 'POST') asked.push(given);
+    const send = (status: number, body: unknown): void => {
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    };
+    if (given !== key) send(401, { error: { message: 'No auth credentials found', code: 401 } });
+    else if (request.method === 'GET')
+      send(200, { data: [{ id: 'tiny', context_length: 32_000 }, { id: 'anthropic/claude-sonnet-5' }] });
+    else {
+      const chunk = (delta: object, finish: string | null): string =>
+        `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`;
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.end(
+        `${chunk({ role: 'assistant', content: 'A real answer.' }, null)}${chunk({}, 'stop')}data: [DONE]\n\n`,
+      );
+    }
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    asked,
+    rotate: (next) => {
+      key = next;
+    },
+  };
+}
+
+/** The files below the home that hold `text`. */
+function filesWith(at: Place, text: string): readonly string[] {
+  return readdirSync(at.home, { recursive: true, encoding: 'utf8' }).filter((name) => {
+    const path = join(at.home, name);
+    return statSync(path).isFile() && readFileSync(path).includes(text);
+  });
+}
+
+const waiting = /Keys go to your draft/;
+
+test('from a fresh home to an answer without leaving the program; the key is in one file alone', async () => {
+  const at = place();
+  const server = await keyedServer();
+  const env = { OPENROUTER_BASE_URL: server.url };
+  const screen = openScreen(at, [], { env });
+  await screen.until(/type to filter[\s\S]*Connect a model \(esc: later/);
+  screen.type('\r');
+  await screen.until(/Key of OpenRouter:/);
+  screen.type(`\x1b[200~${wrong}\x1b[201~`);
+  await screen.until(/Key of OpenRouter: ·+ {2}\(35 characters\)/);
+  screen.type('\r');
+  await screen.until(/OpenRouter does not take this key[\s\S]*Key of OpenRouter: *$/);
+  screen.type(`\x1b[200~${right}\n\x1b[201~\r`);
+  await screen.until(/claude-sonnet-5 +1000k · \$\d+ in, \$\d+ out[\s\S]*Model of OpenRouter:/);
+  screen.type('\r');
+  await screen.until(/Start with it from now on:/);
+  screen.type('\r');
+  await screen.until(/The next request goes to openrouter\/anthropic\/claude-sonnet-5/);
+  screen.type('hello\r');
+  await screen.until(/A real answer\./);
+  screen.type('/exit\r');
+  expect(await screen.exited).toBe(0);
+  expect([screen.raw().includes(right), screen.raw().includes(wrong), server.asked]).toEqual([false, false, [right]]);
+  expect([filesWith(at, right), filesWith(at, wrong)]).toEqual([['.agent/keys.json'], []]);
+  expect(statSync(join(at.home, '.agent/keys.json')).mode & 0o777).toBe(0o600);
+
+  const later = await agent(at, ['-p', 'again'], { env });
+  expect([later.code, later.stdout]).toEqual([0, 'A real answer.\n']);
+  const child = await agent(
+    at,
+    ['tools', 'call', 'bash', '{"command":"env; cat ~/.agent/keys.json"}', '--approval', 'never'],
+    { env },
+  );
+  expect(child.stdout + child.stderr).not.toContain(right);
+});
+
+test('a key that is refused in a turn is asked for in place, and the turn goes on with the new one', async () => {
+  const at = place();
+  const server = await keyedServer();
+  const env = { OPENROUTER_BASE_URL: server.url, OPENROUTER_API_KEY: wrong };
+  const screen = openScreen(at, ['-m', 'openrouter/tiny', 'first message'], { env });
+  await screen.until(/No auth credentials found[\s\S]*Key of OpenRouter:/);
+  screen.type('my draft');
+  await screen.until(/my draft/);
+  await screen.until(/it is not shown/);
+  expect(screen.text()).not.toMatch(waiting);
+  screen.type(`${right}\r`);
+  await screen.until(/A real answer\.[\s\S]*❯ my draft/);
+  expect(screen.text()).toMatch(/OPENROUTER_API_KEY is set in the environment, too/);
+  expect([server.asked, screen.raw().includes(right)]).toEqual([[wrong, right], false]);
+  expect(screen.text().split('first message')).toHaveLength(2);
+  screen.type('\x15/exit\r');
+  expect(await screen.exited).toBe(0);
+});
+
+test('headless nobody is asked: a refused key ends the run', async () => {
+  const at = place();
+  const server = await keyedServer();
+  const env = { OPENROUTER_BASE_URL: server.url, OPENROUTER_API_KEY: wrong };
+  const ended = await agent(at, ['-p', '-m', 'openrouter/tiny', 'hello'], { env });
+  expect([ended.code, ended.stdout, server.asked]).toEqual([4, '', [wrong]]);
+  expect(existsSync(join(at.home, '.agent/keys.json'))).toBe(false);
+});
+
+test('on the command line: login takes a key on standard input and checks it, logout forgets it', async () => {
+  const at = place();
+  const server = await keyedServer();
+  const env = { OPENROUTER_BASE_URL: server.url };
+  const refused = await agent(at, ['login', 'openrouter'], { env, stdin: `${wrong}\n` });
+  expect([refused.code, refused.stderr]).toEqual([4, expect.stringContaining('does not take this key')]);
+  const given = await agent(at, ['login', 'openrouter', '--model', 'tiny'], { env, stdin: `${right}\n` });
+  expect([given.code, given.stdout]).toEqual([
+    0,
+    expect.stringMatching(/The key is right[\s\S]*model = "openrouter\/tiny"/),
+  ]);
+  const listed = await agent(at, ['providers'], { env });
+  expect(listed.stdout).toMatch(/openrouter .*its key is kept/);
+  expect((await agent(at, ['doctor'], { env })).stdout).toContain('kept: openrouter');
+  expect((await agent(at, ['-p', 'hello'], { env })).stdout).toBe('A real answer.\n');
+  expect((await agent(at, ['logout', 'openrouter'], { env })).stdout).toContain('The key of openrouter is forgotten.');
+  expect((await agent(at, ['-p', 'hello'], { env })).code).toBe(4);
+  expect(filesWith(at, right)).toEqual([]);
+});
+
+test('the offer of the first start is left with one key and does not come again', async () => {
+  const at = place();
+  const first = openScreen(at);
+  await first.until(/Connect a model \(esc: later/);
+  await first.until(/type to filter/);
+  first.type('\x1b');
+  await first.until(/\/login connects a model at any time/);
+  first.type('/exit\r');
+  expect(await first.exited).toBe(0);
+  const second = openScreen(at);
+  await second.until(/No model is connected[\s\S]*❯/);
+  second.type('run ls -a\r');
+  await second.until(/ls -a succeeded/);
+  expect(second.text()).not.toContain('Connect a model');
+  second.type('/exit\r');
+  expect(await second.exited).toBe(0);
+});
