@@ -369,7 +369,7 @@ export const table: readonly Section[] = [
         load: async () => (await import('./settings/list-hooks.js')).hooks,
       },
       {
-        line: ['mcp', 'list, show, add, remove and try MCP servers'],
+        line: ['mcp', 'list, show, add, import, remove and try MCP servers'],
         slash: ['mcp [name]', 'the MCP servers of this session; reconnect, enable, disable <name>'],
         load: async () => (await import('./settings/use-servers.js')).mcp,
       },
@@ -388,6 +388,10 @@ export const table: readonly Section[] = [
       {
         line: ['mcp remove <name>', 'take it out of mcp.json'],
         load: async () => (await import('./settings/use-servers.js')).removeServer,
+      },
+      {
+        line: ['mcp import <client>', 'copy the servers of claude-code, codex, cursor, vscode, gemini or opencode'],
+        load: async () => (await import('./mcp/import-servers.js')).importServers,
       },
       {
         line: ['mcp test <name>', 'connect to it and list its tools'],

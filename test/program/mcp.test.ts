@@ -263,3 +263,23 @@ test('a trusted .mcp.json is used, its allow is not, and one changed byte takes 
   expect((await agent(at, ['mcp', 'list'])).stdout).toMatch(/^tried +not trusted /);
   expect(existsSync(mark)).toBe(false);
 });
+
+test('servers of another program are shown and copied, and none of ours is replaced', async () => {
+  const at = place();
+  const mcpServers = { tried: { command: 'theirs' }, far: { url: 'https://a.example', headers: { K: '${TOKEN}' } } };
+  writeFileSync(join(at.home, '.claude.json'), JSON.stringify({ mcpServers }));
+  const asked = await agent(at, ['mcp', 'import', 'claude-code']);
+  expect(asked).toMatchObject({ code: 2, stderr: expect.stringContaining('--yes copies them') as string });
+  expect(existsSync(await serverFile(at))).toBe(false);
+  const { entry } = await added(at);
+  const copied = await agent(at, ['mcp', 'import', 'claude-code', '--yes']);
+  expect(copied).toMatchObject({ code: 0, stderr: '' });
+  expect(copied.stdout).toMatch(/^tried +left out +there is a server tried already /);
+  expect(copied.stdout).toContain('{"url":"https://a.example","headers":{"K":"${TOKEN}"}}');
+  expect(JSON.parse(readFileSync(await serverFile(at), 'utf8'))).toEqual({
+    mcpServers: { tried: entry, far: mcpServers.far },
+  });
+  expect((await agent(at, ['mcp', 'import', 'claude-code', '--yes'])).stdout).toContain('Nothing to copy.');
+  expect((await agent(at, ['mcp', 'import', 'claud-code'])).stderr).toContain('Known: claude-code, codex, cursor');
+  expect((await agent(at, ['mcp', 'import', 'codex'])).stderr).toContain('codex has no servers');
+});

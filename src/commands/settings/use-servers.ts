@@ -7,7 +7,7 @@ import {
   nameProblem,
   readServerFile,
 } from '../../extensions/mcp/configured-servers.js';
-import { replaceFile } from '../../extensions/mcp/remembered-tools.js';
+import { saveEntries } from '../../extensions/mcp/listed-servers.js';
 import type { ServerFacts } from '../../extensions/mcp/servers.js';
 import { CliError, type CommandLine, exit, type Repl, type Settings, type Verb } from '../command.js';
 import { columns, oneLine, printJson, printListing } from '../line-output.js';
@@ -98,7 +98,7 @@ export const addServer: Verb = {
       const { way } = configuredServer(name, entry, file, { env: known.env, cwd: known.cwd, home: known.home });
       if (way.kind === 'unusable' && !way.problem.includes('is not set'))
         throw new CliError(exit.usage, `\`${name}\`: ${way.problem}`, 'Nothing was added.');
-      save(file, { ...entries, [name]: entry });
+      saveEntries(file, { ...entries, [name]: entry });
       out.print(`Added to ${spelledLine(file)}. agent mcp test ${name} tries it out.\n`);
       return exit.done;
     },
@@ -111,7 +111,7 @@ export const removeServer: Verb = {
     run: async ({ out, settings }, [name = '']) => {
       const { file, entries } = serversOf(await settings());
       if (!Object.hasOwn(entries, name)) throw noServer(name, Object.keys(entries));
-      save(file, Object.fromEntries(Object.entries(entries).filter(([other]) => other !== name)));
+      saveEntries(file, Object.fromEntries(Object.entries(entries).filter(([other]) => other !== name)));
       out.print(`Removed from ${spelledLine(file)}.\n`);
       return exit.done;
     },
@@ -235,13 +235,6 @@ function pairs(given: readonly string[], sign: string, option: string): Readonly
   );
 }
 
-/** Keeps whatever else the file holds. */
-function save(file: string, entries: Readonly<Record<string, unknown>>): void {
-  const found = readServerFile(file);
-  const others = found.kind === 'read' ? found.others : {};
-  replaceFile(file, `${JSON.stringify({ ...others, mcpServers: entries }, null, 2)}\n`);
-}
-
 function stateOf({ enabled, way }: ConfiguredServer): string {
   if (!enabled) return 'off';
   return way.kind === 'unusable' ? `unusable: ${way.problem}` : way.kind;
@@ -313,7 +306,7 @@ async function switchTo(name: string, on: boolean, { tools, screen, settings }: 
   const { file, entries } = serversOf(settings);
   const entry = entries[name];
   const isKept = facts?.origin === 'user' && isRecord(entry) && !settings.ephemeral;
-  if (isKept) save(file, { ...entries, [name]: switched(entry, on) });
+  if (isKept) saveEntries(file, { ...entries, [name]: switched(entry, on) });
   screen.notice('info', `${name} is switched ${on ? 'on' : 'off'}${isKept ? '.' : ' for this run.'}`);
 }
 

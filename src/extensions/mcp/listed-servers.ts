@@ -7,6 +7,7 @@ import {
   type ServerFile,
   variablesIn,
 } from './configured-servers.js';
+import { replaceFile } from './remembered-tools.js';
 
 /** Where servers are named. */
 export interface ServerFiles extends Place {
@@ -53,6 +54,13 @@ function serversIn(found: ServerFile, file: string, place: Place): readonly Conf
 
 function problemsOf(found: ServerFile, file: string): readonly string[] {
   return found.kind === 'broken' ? [`${file} is left out: ${found.problem}.`] : [];
+}
+
+/** Saves the entries of the user. Keeps whatever else the file holds. */
+export function saveEntries(file: string, entries: Readonly<Record<string, unknown>>): void {
+  const found = readServerFile(file);
+  const others = found.kind === 'read' ? found.others : {};
+  replaceFile(file, `${JSON.stringify({ ...others, mcpServers: entries }, null, 2)}\n`);
 }
 
 /** Says what a person has to know of a project's file before its servers may start. `own`: the file of the user. Null:
