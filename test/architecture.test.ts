@@ -23,7 +23,7 @@ const layers: Readonly<Record<string, { readonly folders: readonly string[]; rea
     },
     extensions: {
       folders: ['core', 'disk', 'tools'],
-      packages: ['node:', '@modelcontextprotocol/client', '@silvia-odwyer/photon-node'],
+      packages: ['node:', '@modelcontextprotocol/client', '@silvia-odwyer/photon-node', 'jsonc-parser', 'smol-toml'],
     },
     store: { folders: ['core', 'disk'], packages: ['node:', 'better-sqlite3'] },
     config: { folders: ['core', 'disk'], packages: ['node:', 'ajv', 'jsonc-parser'] },
