@@ -1,4 +1,4 @@
-import { attachmentsOf, type Event, knownEvent, type UsageData } from '../core/event.js';
+import { attachmentsOf, type Event, knownEvent, spentBy, type UsageData } from '../core/event.js';
 import { pictureTokens } from '../core/files/pictures.js';
 import { type ModelRef, project } from '../core/projection.js';
 import type { Fault, Price, Rates } from '../core/provider.js';
@@ -128,12 +128,9 @@ export function spendingWarning(maxCostUsd: number, before: number, after: numbe
     : `${share * 100} % of the spend limit of ${money(maxCostUsd)} is used: ${money(after)}.`;
 }
 
-/** The cost of the session so far, as far as it is known. */
+/** The cost of the session so far, its agents included, as far as it is known. */
 export function spentUsd(events: readonly Event[]): number {
-  return events.reduce((spent, raw) => {
-    const event = raw.kind === 'usage' ? knownEvent(raw) : null;
-    return spent + (event?.kind === 'usage' ? (event.data.cost_usd ?? 0) : 0);
-  }, 0);
+  return events.reduce((spent, event) => spent + (spentBy(event)?.cost_usd ?? 0), 0);
 }
 
 /** An amount with enough digits to tell it from others of its size: `$5.00`, `$0.0109`, `$0.000042`. */
@@ -167,7 +164,7 @@ function reportedBy(raw: Event | undefined): UsageData | null {
 }
 
 function addedBytes({ kind, content, data }: Event): number {
-  return kind === 'tool_started' || kind === 'usage'
+  return kind === 'tool_started' || kind === 'usage' || kind === 'agent_usage'
     ? 0
     : utf8Bytes(content ?? '') + (data === null ? 0 : utf8Bytes(JSON.stringify(data))) + attachedBytes(data);
 }
@@ -199,9 +196,8 @@ export const noUsage: UsageSum = {
 };
 
 export function addUsage(sum: UsageSum, raw: Event): UsageSum {
-  const event = knownEvent(raw);
-  if (event?.kind !== 'usage') return sum;
-  const { data } = event;
+  const data = spentBy(raw);
+  if (data === null) return sum;
   return {
     input_tokens: sum.input_tokens + data.input_tokens,
     output_tokens: sum.output_tokens + data.output_tokens,

@@ -8,7 +8,7 @@ import type { Fault, Provider } from '../core/provider.js';
 import type { Log, Schedule } from '../core/runtime.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
 import type { AgentEvent } from '../core/session-port.js';
-import type { CallSession, Registry } from '../core/tool.js';
+import type { AgentOrder, BoundCall, CallSession, Registry, ToolOutcome } from '../core/tool.js';
 import type { Budget } from './budget.js';
 import type { Recorder } from './recorder.js';
 
@@ -23,6 +23,8 @@ export interface TurnLimits {
   readonly loopLimit: number;
   /** Most bytes of one stored output. */
   readonly maxOutputBytes: number;
+  /** Why the turn has to end with an answer now, as a sentence; null: it may go on. Absent: there is no such limit. */
+  readonly usedUp?: () => string | null;
 }
 
 /** The tools of a session and what decides about their calls. */
@@ -36,6 +38,22 @@ export interface ToolDeps {
   readonly renewPrompt?: (prompt: string) => Promise<string>;
   /** Absent: the user has no hooks. */
   readonly hooks?: Hooks;
+  /** Absent: this session starts no agents. */
+  readonly agents?: Agents;
+}
+
+/** The agents that work for a session, each in one of its own. */
+export interface Agents {
+  /** Never rejects. */
+  run(order: AgentOrder, parent: TurnDeps, call: AgentCall): Promise<ToolOutcome>;
+  /** Whether these calls of one response may run side by side: all of them ask for agents that only read. */
+  runTogether(calls: readonly (BoundCall | null)[]): Promise<boolean>;
+}
+
+/** The call that an agent works for. */
+export interface AgentCall {
+  readonly id: string;
+  readonly signal: AbortSignal;
 }
 
 /** Facts about models, from the settings and the model table. */
@@ -88,6 +106,8 @@ export interface DispatchDeps {
   readonly attachments?: Attachments;
   /** Has the model's provider search the web. Never rejects. */
   readonly searchWeb?: CallSession['searchWeb'];
+  /** Has an agent do a task for a call. Never rejects. */
+  readonly runAgent?: (order: AgentOrder, call: AgentCall) => Promise<ToolOutcome>;
 }
 
 /** Everything one turn needs. */

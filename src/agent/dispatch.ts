@@ -5,7 +5,7 @@ import type { Form } from '../core/form.js';
 import type { HookAnswer } from '../core/hooks.js';
 import { isRecord } from '../core/json.js';
 import { type Answer, type Question, type Rule, ruleKey, type Verdict } from '../core/policy.js';
-import type { Binding, BoundCall, CallSession, ToolContext, ToolOutcome } from '../core/tool.js';
+import type { AgentOrder, Binding, BoundCall, CallSession, ToolContext, ToolOutcome } from '../core/tool.js';
 import { captureChanges, type CapturedChanges } from './file-history.js';
 import { afterCall, answerOfHooks, beforeCall, heeded } from './ask-hooks.js';
 import { askedAboutLoop } from './repeats.js';
@@ -345,7 +345,7 @@ async function run(
         }, timeoutMs);
   const ctx: ToolContext = {
     cwd: d.cwd,
-    session: callSession(d, signal),
+    session: callSession(d, callId, signal),
     sandbox: verdict.sandbox,
     readsOnly: verdict.risk === 'read-only',
     ...(verdict.landings ? { landings: verdict.landings } : {}),
@@ -379,12 +379,15 @@ async function run(
 }
 
 /** The session of a call, and whom it may ask. A person has all the time they want. */
-function callSession({ record, searchWeb, approval: { putForm } }: DispatchDeps, signal: AbortSignal): CallSession {
+function callSession(d: DispatchDeps, id: string, signal: AbortSignal): CallSession {
+  const { record, searchWeb, runAgent, approval } = d;
+  const { putForm } = approval;
   return {
     id: record.id,
     events: () => record.events(),
     ...(searchWeb ? { searchWeb } : {}),
     ...(putForm ? { putForm: (form: Form) => putForm(form, signal) } : {}),
+    ...(runAgent ? { runAgent: (order: AgentOrder, stop: AbortSignal) => runAgent(order, { id, signal: stop }) } : {}),
   };
 }
 

@@ -1,4 +1,5 @@
-import type { Event, EventDraft } from '../core/event.js';
+import type { ErrorEnvelope } from '../core/envelope.js';
+import type { Event, EventDraft, ToolCallData } from '../core/event.js';
 import { type Form, type FormAnswer, isFormAnswer } from '../core/form.js';
 import type { Answer, Question, Rule } from '../core/policy.js';
 import { interruptedBefore, interruptedRunning, type ModelRef } from '../core/projection.js';
@@ -41,6 +42,8 @@ export interface SessionOptions extends Pick<
   readonly expand?: Expand;
   /** SHA-256 (hex) of calls that the person has allowed beforehand. */
   readonly grants?: readonly string[];
+  /** Who is asked instead of the front end of this session, and what they have allowed already. */
+  readonly approval?: ApprovalDeps;
 }
 
 /** A session with everything its owner needs besides the port of its front end. */
@@ -78,7 +81,7 @@ class LiveSession implements Session {
   readonly id: string;
   readonly cwd: string;
   readonly record: Recorder;
-  readonly sessionRules = new Map<string, Rule>();
+  readonly sessionRules: Map<string, Rule>;
   readonly #options: SessionOptions;
   readonly #listeners = new Set<(event: AgentEvent) => void>();
   readonly #questions = new Map<string, (answer: Answer) => void>();
@@ -99,7 +102,8 @@ class LiveSession implements Session {
     this.cwd = row.cwd;
     this.#model = options.model;
     this.#notes = [...notes];
-    this.#approval = {
+    this.sessionRules = options.approval?.rules ?? new Map<string, Rule>();
+    this.#approval = options.approval ?? {
       ask: (question, signal) =>
         interactive ? this.#ask(question, signal) : Promise.resolve({ answer: 'unavailable' }),
       ...(interactive ? { putForm: (form, signal) => this.#putForm(form, signal) } : {}),
@@ -286,19 +290,7 @@ class LiveSession implements Session {
   async repair(): Promise<number> {
     const open = this.record.projection.openCalls();
     for (const { call, started } of open) {
-      const envelope = started ? interruptedRunning : interruptedBefore;
-      await this.record.append({
-        kind: 'tool_result',
-        content: firstLine(envelope.error, 120),
-        data: {
-          tool_call_id: call.id,
-          name: call.function.name,
-          output: JSON.stringify(envelope),
-          success: false,
-          duration_ms: 0,
-          synthetic: true,
-        },
-      });
+      await this.record.append(interruptedResult(call, started ? interruptedRunning : interruptedBefore));
     }
     return open.length;
   }
@@ -369,6 +361,22 @@ class LiveSession implements Session {
       }
     }
   }
+}
+
+/** The result of a call that the program's end left open. */
+export function interruptedResult(call: ToolCallData, envelope: ErrorEnvelope): EventDraft {
+  return {
+    kind: 'tool_result',
+    content: firstLine(envelope.error, 120),
+    data: {
+      tool_call_id: call.id,
+      name: call.function.name,
+      output: JSON.stringify(envelope),
+      success: false,
+      duration_ms: 0,
+      synthetic: true,
+    },
+  };
 }
 
 /** Opens a question under its id and waits for its answer, or for the end of the turn. */

@@ -7,6 +7,9 @@ export interface PromptFacts {
   /** `2026-11-21`, the day the session began. */
   readonly date: string;
   readonly isGitRepository: boolean;
+  /** Who an agent is that works for another one, which reads nothing but its last message. Absent: the agent of the
+   * person. */
+  readonly role?: string;
   /** In the order in which a model is shown them. */
   readonly tools: readonly Pick<Tool, 'name' | 'guidance' | 'toolset'>[];
   /** Files of instructions (`AGENTS.md`), the most general first. */
@@ -43,16 +46,18 @@ function onOneLine(path: string): string {
 }
 
 function defaultPrompt(facts: PromptFacts): string {
-  const { tools } = facts;
+  const { tools, role } = facts;
   const lines = [
-    "You are agent, a program in the user's terminal that gets work done on their machine.",
+    role ?? "You are agent, a program in the user's terminal that gets work done on their machine.",
     tools.length > 0
       ? 'The user sees every tool call and every result.'
       : 'You have no tools in this session; answer from what you know and are told.',
     '',
     ...(tools.length > 0 ? guidance(tools) : []),
     '- Be brief. Say what you did and what you found; never claim what you have not seen.',
-    '- When something is unclear and a wrong guess would cost work, ask.',
+    role === undefined
+      ? '- When something is unclear and a wrong guess would cost work, ask.'
+      : '- Nobody answers questions here. Your last message alone is read: put everything that was asked for into it.',
     '',
     `Working directory: ${onOneLine(facts.cwd)}${facts.isGitRepository ? ' (git repository)' : ''}`,
     `Platform: ${facts.platform}`,

@@ -11,7 +11,7 @@ import { dispatch, type Dispatched, type PreparedCall } from './dispatch.js';
 import { askAboutPrompt, mustGoOn, stopFault } from './ask-hooks.js';
 import { withRepeats } from './repeats.js';
 import { type Reply, request, requestSearch } from './request.js';
-import type { TurnDeps } from './dependencies.js';
+import type { DispatchDeps, TurnDeps } from './dependencies.js';
 
 /** After so many responses in a row whose every call failed, the model is asked for an answer instead. */
 const maxFailedResponses = 3;
@@ -91,7 +91,8 @@ function countFor({ limits }: TurnDeps): Count {
 
 /** Whether the turn goes round in circles, or has made as many calls or responses with calls as it may. */
 function isSpent(d: TurnDeps, count: Count): boolean {
-  return count.looped || count.turns >= d.limits.maxToolTurns || count.toolCalls >= count.allowed;
+  const { maxToolTurns, usedUp } = d.limits;
+  return count.looped || count.turns >= maxToolTurns || count.toolCalls >= count.allowed || Boolean(usedUp?.());
 }
 
 /** The status of a turn that this reply ends, or null. */
@@ -131,6 +132,8 @@ async function lastAnswer(
 function limitMessage(d: TurnDeps, status: 'limit_reached' | 'completed', count: Count): string {
   if (count.looped) return 'The same call gave the same result again and again. Stopping tool loop.';
   if (count.allowed === 0) return 'Tools are not allowed here. Answer without tools.';
+  const used = d.limits.usedUp?.() ?? null;
+  if (used !== null) return used;
   return status === 'limit_reached'
     ? `Tool call limit reached (${Math.min(d.limits.maxToolTurns, count.allowed)}). Stopping tool loop.`
     : `Every call of the last ${maxFailedResponses} responses failed. Answer without tools.`;
@@ -141,11 +144,12 @@ async function runCalls(d: TurnDeps, reply: Reply, count: Count, signal: AbortSi
   const calls = await recordCalls(d, reply);
   count.turns += 1;
   let failed = 0;
+  const ahead = await runAhead(d, calls, { count, reply }, signal);
   for (const [index, prepared] of calls.entries()) {
     const { call } = prepared;
     const done = count.looped
       ? fixed(errorEnvelope('limit_reached', limitMessage(d, 'limit_reached', count)))
-      : repeated(d, call, count, await runCall(d, prepared, { index, count, reply }, signal));
+      : repeated(d, call, count, ahead[index] ?? (await runCall(d, prepared, { index, count, reply }, signal)));
     count.toolCalls += 1;
     const last = index === calls.length - 1 && isSpent(d, count);
     await answer(d, call, last ? withLimit(d, done, count) : done);
@@ -154,6 +158,32 @@ async function runCalls(d: TurnDeps, reply: Reply, count: Count, signal: AbortSi
     if (isError(done.outcome.envelope)) failed += 1;
   }
   count.failedInRow = failed === calls.length ? count.failedInRow + 1 : 0;
+}
+
+/** So many agents run at once. */
+const mostTogether = 4;
+
+/** Runs calls that may run side by side. Returns their outcomes in order; none where each has to wait for the one
+ * before. */
+async function runAhead(
+  d: TurnDeps,
+  calls: readonly PreparedCall[],
+  { count, reply }: { readonly count: Count; readonly reply: Reply },
+  signal: AbortSignal,
+): Promise<readonly Dispatched[]> {
+  const bound = calls.map(({ binding }) => (binding.ok ? binding.bound : null));
+  if (calls.length < 2 || !(await d.tools.agents?.runTogether(bound))) return [];
+  const done: Dispatched[] = [];
+  const waiting = [...calls.entries()];
+  const work = async (): Promise<void> => {
+    for (let next = waiting.shift(); next; next = waiting.shift()) {
+      const [index, prepared] = next;
+      const before = { ...count, toolCalls: count.toolCalls + index };
+      done[index] = await runCall(d, prepared, { index, count: before, reply }, signal);
+    }
+  };
+  await Promise.all(Array.from({ length: mostTogether }, work));
+  return done;
 }
 
 async function runCall(
@@ -178,7 +208,13 @@ async function runCall(
     );
   if (count.toolCalls >= count.allowed)
     return fixed(errorEnvelope('limit_reached', `Not run: a request may make at most ${count.allowed} calls here.`));
-  return await dispatch({ ...d, searchWeb: (search) => requestSearch(d, search) }, prepared, signal);
+  const { agents } = d.tools;
+  const forCalls: DispatchDeps = {
+    ...d,
+    searchWeb: (search) => requestSearch(d, search),
+    ...(agents ? { runAgent: (order, call) => agents.run(order, d, call) } : {}),
+  };
+  return await dispatch(forCalls, prepared, signal);
 }
 
 /** Gives each call an id that is unique within the session, binds it, and records it. */

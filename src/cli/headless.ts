@@ -201,9 +201,11 @@ function eventLine(raw: Event): JsonObject | null {
       const { tool_call_id, name, output, success, duration_ms } = event.data;
       return { type: 'tool_result', tool_call_id, name, output, success, duration_ms, content: event.content };
     }
-    case 'usage': {
+    case 'usage':
+    case 'agent_usage': {
       const { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd } = event.data;
-      return { type: 'usage', input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd };
+      const whose = event.kind === 'agent_usage' ? { agent_session_id: event.data.agent_session_id } : {};
+      return { type: 'usage', input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd, ...whose };
     }
     case 'error':
       return { type: 'error', code: event.data.code, message: event.data.message };

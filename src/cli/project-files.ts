@@ -3,8 +3,9 @@ import { existsSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { type LoadedConfig, upToRoot } from '../config/load.js';
 import { parseConfigText, readConfigFile } from '../config/settings-file.js';
+import type { FoundAgents } from '../extensions/agents/roles.js';
+import type { Place } from '../extensions/found-files.js';
 import type { HookFiles } from '../extensions/hooks/project-hooks.js';
-import type { Place } from '../extensions/skills/found-files.js';
 import { openTrustFile, type ProjectFiles, type ProjectPart } from './trust.js';
 
 /** Where files are looked for. */
@@ -15,7 +16,7 @@ export interface Here {
 }
 
 /** What is kept in folders of Markdown files. */
-export type Kind = 'commands' | 'skills';
+export type Kind = 'commands' | 'skills' | 'agents';
 
 const inProject = ['.agent', '.agents', '.claude'];
 
@@ -24,7 +25,7 @@ export function userPlaces({ config, home }: Here, kind: Kind): readonly Place[]
   const folders = [
     join(dirname(config.files.config), kind),
     ...(kind === 'skills' ? [join(home, '.agents', kind)] : []),
-    join(home, '.claude', kind),
+    ...(kind === 'agents' ? [] : [join(home, '.claude', kind)]),
   ];
   return folders.filter(isFolder).map((folder) => ({ folder, origin: 'user', root: null }));
 }
@@ -52,10 +53,16 @@ export async function countingPlaces(here: Here, kind: Kind): Promise<readonly P
   return [...(trusted ? places : []), ...userPlaces(here, kind)];
 }
 
+/** Finds the agents of the user, of a trusted project and of the program, as they are now. */
+export async function findAgents(here: Here): Promise<FoundAgents> {
+  const { agentsIn } = await import('../extensions/agents/roles.js');
+  return agentsIn(await countingPlaces(here, 'agents'));
+}
+
 /** Returns the files of this project that count once they are trusted; null where there are none. `hooks`: those that
  * were read before, for an answer about exactly these. */
 export async function projectFiles(here: Here, hooks?: HookFiles | null): Promise<ProjectFiles | null> {
-  const parts = [textParts(here), serverParts(here), hookParts(here, hooks)];
+  const parts = [textParts(here), agentParts(here), serverParts(here), hookParts(here, hooks)];
   return setOf(projectRoot(here), (await Promise.all(parts)).flat());
 }
 
@@ -64,6 +71,12 @@ async function textParts(here: Here): Promise<readonly ProjectPart[]> {
   if (commands.length + skills.length === 0) return [];
   const { partsOf } = await import('../extensions/skills/read-skills.js');
   return partsOf({ commands, skills });
+}
+
+async function agentParts(here: Here): Promise<readonly ProjectPart[]> {
+  const agents = projectPlaces(here, 'agents');
+  if (agents.length === 0) return [];
+  return (await import('../extensions/agents/roles.js')).partsOfAgents(agents);
 }
 
 /** Where the servers of the user stand, and those that a project brings along. */

@@ -16,6 +16,8 @@ export interface Config {
   readonly exec: { readonly timeoutS: number; readonly maxTimeoutS: number };
   readonly http: HttpSection;
   readonly tasks: TasksSection;
+  /** Limits of agents that work for a session. */
+  readonly agents: CamelCase<SettingsValues['agents']>;
   readonly docs: DocsSection;
   readonly memory: SettingsValues['memory'];
   readonly fs: { readonly maxBytes: number; readonly deny: readonly string[] };
@@ -142,6 +144,7 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
     exec: { timeoutS: Math.min(exec.timeout_s, exec.max_timeout_s), maxTimeoutS: exec.max_timeout_s },
     http: camelCase(all.http),
     tasks: { ...camelCase(all.tasks), timezone: all.tasks.timezone ?? null },
+    agents: camelCase(all.agents),
     docs: docsOf(all),
     memory: all.memory,
     fs: { maxBytes: all.fs.max_size, deny: [...all.fs.deny, files.keys] },

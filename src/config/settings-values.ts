@@ -47,6 +47,7 @@ export interface SettingsValues {
     readonly custom: boolean;
     readonly ask: boolean;
     readonly todo: boolean;
+    readonly agents: boolean;
     readonly mcp: boolean;
     readonly confirm: boolean;
     readonly limits?: Readonly<
@@ -63,6 +64,11 @@ export interface SettingsValues {
   readonly exec: {
     readonly timeout_s: number;
     readonly max_timeout_s: number;
+  };
+  readonly agents: {
+    readonly max_turns: number;
+    readonly timeout_s: number;
+    readonly max_tokens: number;
   };
   readonly tasks: {
     readonly timezone?: string;

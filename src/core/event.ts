@@ -175,6 +175,13 @@ export interface UsageData {
   readonly purpose?: 'compaction' | 'web_search';
 }
 
+/** What a request in the session of an agent used, in the log of the session that the agent works for. */
+export interface AgentUsageData extends UsageData {
+  readonly agent: string;
+  readonly agent_session_id: string;
+  readonly tool_call_id: string;
+}
+
 /** The conversation is again as it was right after event `to_seq`; later events stay in the log. */
 interface RewindData {
   readonly to_seq: number;
@@ -271,6 +278,7 @@ export type EventDraft =
   | { readonly kind: 'tool_started'; readonly content: null; readonly data: { readonly tool_call_id: string } }
   | { readonly kind: 'tool_result'; readonly content: string; readonly data: ToolResultData }
   | { readonly kind: 'usage'; readonly content: null; readonly data: UsageData }
+  | { readonly kind: 'agent_usage'; readonly content: null; readonly data: AgentUsageData }
   | { readonly kind: 'approval'; readonly content: string; readonly data: ApprovalData }
   | { readonly kind: 'shell'; readonly content: string; readonly data: ShellData }
   | { readonly kind: 'model'; readonly content: string; readonly data: ModelData }
@@ -295,6 +303,7 @@ const required: { readonly [K in EventDraft['kind']]: readonly string[] } = {
   tool_started: ['tool_call_id'],
   tool_result: ['tool_call_id', 'name', 'output'],
   usage: ['input_tokens', 'output_tokens'],
+  agent_usage: ['agent_session_id', 'input_tokens', 'output_tokens'],
   approval: ['tool_call_id', 'decision'],
   shell: ['command'],
   model: ['provider', 'model'],
@@ -331,6 +340,12 @@ function isAttachment(value: unknown): value is AttachmentData {
     typeof value.media_type === 'string' &&
     typeof value.name === 'string'
   );
+}
+
+/** Returns what a request used, of this session or of an agent that works for it; null for any other event. */
+export function spentBy(raw: Event): UsageData | null {
+  const event = raw.kind === 'usage' || raw.kind === 'agent_usage' ? knownEvent(raw) : null;
+  return event?.kind === 'usage' || event?.kind === 'agent_usage' ? event.data : null;
 }
 
 /** Returns what the person typed for a message; null for one that the program wrote. */

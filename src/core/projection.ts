@@ -188,6 +188,7 @@ class Fold implements Projection {
         this.#compact(event.seq, event.content, event.data);
         break;
       case 'usage':
+      case 'agent_usage':
       case 'approval':
       case 'shell':
       case 'model':

@@ -12,6 +12,8 @@ export interface DirectoryMove {
 export interface SessionRow {
   readonly id: string;
   readonly parentId: string | null;
+  /** Of the call in the parent's session that an agent works for; absent for a session of the person. */
+  readonly parentCallId?: string;
   /** Absolute. */
   readonly cwd: string;
   /** Identifies the directory, whatever its path is; absent when it is not known. */
@@ -114,19 +116,23 @@ export interface SessionCatalogue {
   session(id: string): Promise<SessionRow | null>;
   /** By id, unique id prefix, or title. An id wins over a prefix, a prefix over a title. */
   find(text: string): Promise<SessionMatch>;
-  /** The session of this directory that was written to last. */
+  /** The session of this directory that was written to last, except those of agents. */
   newest(cwd: string): Promise<SessionRow | null>;
   /** The same, by the id of a directory, which may have been moved. */
   newestOfDirectory(directoryId: string): Promise<SessionRow | null>;
   /** Gives the sessions of the directory `from` its new path, and adds the move to them. */
   relocate(directoryId: string, from: string, to: string): Promise<void>;
-  /** Newest first. */
-  list(limit: number, cwd?: string): Promise<readonly SessionSummary[]>;
-  /** The number of sessions; those of `cwd` when it is given. */
-  count(cwd?: string): Promise<number>;
+  /** Newest first. Sessions of agents are left out unless `agentsToo` is set; what they cost is part of what their
+   * parents cost. */
+  list(limit: number, cwd?: string, agentsToo?: boolean): Promise<readonly SessionSummary[]>;
+  /** The number of such sessions; those of `cwd` when it is given. */
+  count(cwd?: string, agentsToo?: boolean): Promise<number>;
+  /** The sessions of agents that worked for a session, oldest first. */
+  agentsOf(parentId: string): Promise<readonly SessionRow[]>;
   /** The newest events that hold all words of `text` (also "phrases" and beginnings*), in the sessions of `cwd` when it
    * is given. */
   search(text: string, limit: number, cwd?: string): Promise<readonly SearchHit[]>;
+  /** With the sessions of its agents. */
   remove(id: string): Promise<void>;
   /** A new session whose events are copies of the first `uptoSeq` (default: all) of `parentId`'s. */
   fork(parentId: string, row: SessionRow, uptoSeq?: number): Promise<void>;
@@ -141,7 +147,8 @@ export type Store = SessionLog & SessionCatalogue;
 export interface Records {
   /** Tool calls, oldest first. */
   calls(filter?: CallFilter): Promise<readonly RecordedCall[]>;
-  /** Prompts, tool calls and requests, in order of session and `seq`. */
+  /** Prompts, tool calls and requests, in order of session and `seq`. Requests of agents stand where their session was
+   * waiting for them. */
   spending(scope?: RecordScope): Promise<readonly SpendingRow[]>;
   /** Follows the hash chain of one session, or of all. */
   verify(sessionId: string | null): Promise<ChainReport>;

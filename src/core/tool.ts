@@ -27,6 +27,7 @@ export const toolsets = [
   { name: 'custom', on: false, about: 'Offer tools of your own.' },
   { name: 'ask', on: false, about: 'Offer questions to you, and plans for you to agree to.' },
   { name: 'todo', on: false, about: 'Offer a list of the steps of a task.' },
+  { name: 'agents', on: false, about: 'Offer other agents, each with a context of its own.' },
   { name: 'mcp', on: true, lazy: true, about: 'Offer the tools of MCP servers, where mcp.json names some.' },
 ] as const satisfies readonly Toolset[];
 
@@ -113,6 +114,17 @@ export interface SessionView {
   events(): readonly Event[];
 }
 
+/** A task for another agent. */
+export interface AgentOrder {
+  /** Its name. */
+  readonly agent: string;
+  readonly prompt: string;
+  /** The task in a few words. */
+  readonly description: string;
+  /** The session of an agent, which goes on. */
+  readonly resume?: string;
+}
+
 /** The session of a call that runs: what it may ask of the model's provider and of the person. */
 export interface CallSession extends SessionView {
   /** Has the provider of the session's model search the web; its usage is recorded. Never rejects. Absent outside of a
@@ -120,6 +132,8 @@ export interface CallSession extends SessionView {
   readonly searchWeb?: ((request: SearchRequest) => Promise<SearchAnswer>) | undefined;
   /** Puts questions to the person. Never rejects. Absent where nobody can be asked. */
   readonly putForm?: ((form: Form) => Promise<FormAnswer>) | undefined;
+  /** Has another agent do a task, in a session of its own. Never rejects. Absent in a session of an agent. */
+  readonly runAgent?: ((order: AgentOrder, signal: AbortSignal) => Promise<ToolOutcome>) | undefined;
 }
 
 /** For a call of no session. */

@@ -122,7 +122,8 @@ export type StreamEvent =
       readonly duration_ms: number;
       readonly content: string;
     }
-  | ({ readonly type: 'usage' } & Usage)
+  /** `agent_session_id`: an agent used it, in a session of its own. */
+  | ({ readonly type: 'usage'; readonly agent_session_id?: string } & Usage)
   | { readonly type: 'notice' | 'error'; readonly code: string; readonly message: string }
   | ResultEvent;
 

@@ -76,20 +76,26 @@ class MemoryStore implements Store {
 
   session: Store['session'] = async (id) => this.#sessions.get(id)?.row ?? null;
   find: Store['find'] = async (text) => findSession(sessionIndex(this.#newestFirst().map((item) => item.row)), text);
-  newest: Store['newest'] = async (cwd) => this.#newestFirst(cwd)[0]?.row ?? null;
+  newest: Store['newest'] = async (cwd) => this.#listed(cwd)[0]?.row ?? null;
   newestOfDirectory: Store['newestOfDirectory'] = async (directoryId) =>
-    this.#newestFirst().find((item) => item.row.directoryId === directoryId)?.row ?? null;
+    this.#listed().find((item) => item.row.directoryId === directoryId)?.row ?? null;
   relocate: Store['relocate'] = async (...move) => {
     relocate(this.#sessions.values(), ...move);
   };
-  list: Store['list'] = async (limit, cwd) => this.#newestFirst(cwd).slice(0, limit).map(summary);
-  count: Store['count'] = async (cwd) => this.#newestFirst(cwd).length;
+  list: Store['list'] = async (limit, ...scope) =>
+    this.#listed(...scope)
+      .slice(0, limit)
+      .map(summary);
+  count: Store['count'] = async (...scope) => this.#listed(...scope).length;
+  agentsOf: Store['agentsOf'] = async (parentId) =>
+    [...this.#sessions.values()].map(({ row }) => row).filter((row) => isAgentOf(row, parentId));
   search: Store['search'] = async (text, limit, cwd) => searchIn(this.#newestFirst(cwd), text).slice(0, limit);
   update: Store['update'] = async (id, change) => {
     changeRow(this.#stored(id), change);
   };
   remove: Store['remove'] = async (id) => {
-    for (const map of [this.#sessions, this.#queues]) map.delete(id);
+    const agents = (await this.agentsOf(id)).map((row) => row.id);
+    for (const gone of [id, ...agents]) for (const map of [this.#sessions, this.#queues]) map.delete(gone);
     dropUnreferred(this.#contents, this.#sessions.values());
   };
   fork: Store['fork'] = async (parentId, row, uptoSeq = Number.MAX_SAFE_INTEGER) => {
@@ -128,6 +134,10 @@ class MemoryStore implements Store {
     return found;
   }
 
+  #listed(cwd?: string, agentsToo = false): StoredSession[] {
+    return this.#newestFirst(cwd).filter(({ row }) => agentsToo || row.parentCallId === undefined);
+  }
+
   #newestFirst(cwd?: string): StoredSession[] {
     return [...this.#sessions.values()]
       .filter((item) => cwd === undefined || item.row.cwd === cwd)
@@ -144,6 +154,10 @@ class MemoryStore implements Store {
       lastWrite: events.length > 0 ? this.#writes : 0,
     });
   }
+}
+
+function isAgentOf({ parentId, parentCallId }: SessionRow, id: string): boolean {
+  return parentId === id && parentCallId !== undefined;
 }
 
 function changeRow(item: StoredSession, change: SessionChange): void {
@@ -228,7 +242,7 @@ function summary({ row, events }: StoredSession): SessionSummary {
   const first = events.map(knownEvent).find((event) => event?.kind === 'user');
   const prompt = first ? (typedText(first) ?? first.content) : null;
   const costs = events
-    .filter((event) => event.kind === 'usage')
+    .filter((event) => event.kind === 'usage' || event.kind === 'agent_usage')
     .map((event) => (event.data as { readonly cost_usd?: unknown } | null)?.cost_usd)
     .filter((cost) => typeof cost === 'number');
   return {
@@ -382,10 +396,12 @@ function decisionOf(
 function spendingOf(sessions: Iterable<StoredSession>, { since = 0, cwd }: RecordScope): readonly SpendingRow[] {
   return [...sessions]
     .filter(({ row }) => cwd === undefined || row.cwd === cwd)
-    .sort((a, b) => compare(a.row.id, b.row.id))
     .flatMap(({ row, events }) =>
-      events.filter((event) => event.createdAt >= since).flatMap((event) => spendingRow(row, event)),
-    );
+      events
+        .filter((event) => event.createdAt >= since && (event.kind === 'usage' || row.parentCallId === undefined))
+        .flatMap((event) => spendingRow(row, event)),
+    )
+    .sort((a, b) => compare(a.sessionId, b.sessionId));
 }
 
 function spendingRow(row: SessionRow, event: Event): readonly SpendingRow[] {
@@ -397,7 +413,7 @@ function spendingRow(row: SessionRow, event: Event): readonly SpendingRow[] {
   const count = (name: string): number => (typeof data[name] === 'number' ? data[name] : 0);
   return [
     {
-      sessionId: row.id,
+      sessionId: ownerOf(row),
       kind,
       responseId: textOf(data['response_id']) ?? (kind === 'usage' ? `r${event.seq}` : null),
       createdAt: event.createdAt,
@@ -409,6 +425,11 @@ function spendingRow(row: SessionRow, event: Event): readonly SpendingRow[] {
       costUsd: typeof data['cost_usd'] === 'number' ? data['cost_usd'] : null,
     },
   ];
+}
+
+/** The session in which the person paid for it. */
+function ownerOf({ id, parentId, parentCallId }: SessionRow): string {
+  return parentCallId === undefined ? id : (parentId ?? id);
 }
 
 function recordOf(value: unknown): Readonly<Record<string, unknown>> {

@@ -255,6 +255,16 @@ FROM (SELECT *, coalesce(json_extract(data_json, '$.response_id'), 'r' || seq) A
     WHERE kind = 'usage') e JOIN sessions s ON s.id = e.session_id;
 `;
 
+/** Marks the sessions of agents: `kind` is 'agent' and null for any other, `parent_call_id` is the call in the session
+ * `parent_id` that the agent works for. What agents cost is indexed where there are any. */
+const agentSchema = `
+ALTER TABLE sessions ADD COLUMN kind TEXT;
+ALTER TABLE sessions ADD COLUMN parent_call_id TEXT;
+CREATE INDEX sessions_agents ON sessions(parent_id) WHERE kind = 'agent';
+CREATE INDEX events_agent_cost ON events(session_id, json_extract(data_json, '$.cost_usd')) WHERE kind = 'agent_usage'
+    AND json_extract(data_json, '$.cost_usd') IS NOT NULL;
+`;
+
 /** The tables of the tasks. The first task makes them. `scheduled_tasks` and its index are seed 002's, word for word;
  * what they have no place for is in `task_settings`. */
 export const taskTables = `
@@ -346,6 +356,7 @@ const migrations: readonly Migration[] = [
   /** JSON `[{"from", "to", "last_seq"}]`: the moves of the session's directory; null when there are none. */
   { sql: 'ALTER TABLE sessions ADD COLUMN moves TEXT;' },
   { sql: attachmentSchema },
+  { sql: agentSchema },
 ];
 
 /** The schema this program writes. */

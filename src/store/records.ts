@@ -83,10 +83,11 @@ function callConditions(filter: CallFilter): readonly Condition[] {
   ];
 }
 
-/** Prompts, tool calls and requests, in order of session and `seq`. */
+/** Prompts, tool calls and requests, in order of session and `seq`. Events are numbered as they are written, so those
+ * of agents stand where they came. */
 export function readSpending({ sql }: Connection, { since = 0, cwd }: RecordScope): readonly SpendingRow[] {
   const rows = sql<SpentRow>(
-    `SELECT e.session_id, e.kind, e.created_at, s.cwd,
+    `SELECT iif(s.kind IS NULL, e.session_id, s.parent_id) AS session_id, e.kind, e.created_at, s.cwd,
        coalesce(json_extract(e.data_json, '$.response_id'), iif(e.kind = 'usage', 'r' || e.seq, NULL)) AS response_id,
        json_extract(e.data_json, '$.provider') AS provider, json_extract(e.data_json, '$.model') AS model,
        coalesce(json_extract(e.data_json, '$.input_tokens'), 0)
@@ -95,10 +96,11 @@ export function readSpending({ sql }: Connection, { since = 0, cwd }: RecordScop
        coalesce(json_extract(e.data_json, '$.output_tokens'), 0) AS output,
        json_extract(e.data_json, '$.cost_usd') AS cost
      FROM events e JOIN sessions s ON s.id = e.session_id
-     WHERE (e.kind = 'usage' OR (e.kind = 'tool_call' AND json_extract(e.data_json, '$.by') IS NULL)
-         OR (e.kind = 'user' AND (e.data_json IS NULL OR json_extract(e.data_json, '$.command') IS NOT NULL)))
+     WHERE (e.kind = 'usage' OR (s.kind IS NULL AND (
+           (e.kind = 'tool_call' AND json_extract(e.data_json, '$.by') IS NULL)
+           OR (e.kind = 'user' AND (e.data_json IS NULL OR json_extract(e.data_json, '$.command') IS NOT NULL)))))
        AND e.created_at >= ? AND (? IS NULL OR s.cwd = ?)
-     ORDER BY e.session_id, e.seq`,
+     ORDER BY 1, e.id`,
   ).all(since, cwd ?? null, cwd ?? null);
   return rows.map((row) => ({
     sessionId: row.session_id,

@@ -72,7 +72,8 @@ export function salvage(driver: Driver, damagedFile: string, copy: string, targe
 }
 
 function copySessions(source: Database, target: Database): void {
-  const columns = [...sessionColumns, ...laterColumns(source, 'sessions', ['dir_id', 'api', 'base_url', 'moves'])];
+  const later = ['dir_id', 'api', 'base_url', 'moves', 'kind', 'parent_call_id'];
+  const columns = [...sessionColumns, ...laterColumns(source, 'sessions', later)];
   const insert = target.prepare(
     `INSERT OR IGNORE INTO sessions (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`,
   );

@@ -34,6 +34,8 @@ interface StoredSession {
   readonly api: string | null;
   readonly base_url: string | null;
   readonly moves: string | null;
+  readonly kind: string | null;
+  readonly parent_call_id: string | null;
 }
 interface StoredSummary extends StoredSession {
   readonly prompt: string | null;
@@ -44,7 +46,11 @@ interface StoredSummary extends StoredSession {
 /** Longest `prompt` of a summary, in UTF-16 units. */
 const maxPrompt = 200;
 
-const columns = 'id, parent_id, cwd, title, provider, model, created_at, updated_at, dir_id, api, base_url, moves';
+const columns =
+  'id, parent_id, cwd, title, provider, model, created_at, updated_at, dir_id, api, base_url, moves, ' +
+  'kind, parent_call_id';
+/** Their parents stand for them. */
+const noAgents = 's.kind IS NULL';
 /** Event ids tell which session was written to last: the clock may have been set back. */
 const lastEvent = '(SELECT e.id FROM events e WHERE e.session_id = s.id ORDER BY e.seq DESC LIMIT 1)';
 const newestFirst = 'ORDER BY last_event DESC NULLS LAST, updated_at DESC, id DESC';
@@ -52,7 +58,7 @@ const newestFirst = 'ORDER BY last_event DESC NULLS LAST, updated_at DESC, id DE
 /** Throws a StoreError `exists` when a different session has the id. */
 export function insertSession({ sql }: Connection, row: SessionRow): void {
   try {
-    sql(`INSERT INTO sessions (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`).run(...sessionValues(row));
+    sql(`INSERT INTO sessions (${columns}) VALUES (${columns.replaceAll(/\w+/g, '?')})`).run(...sessionValues(row));
   } catch (error) {
     if (sqliteCode(error) !== 'SQLITE_CONSTRAINT_PRIMARYKEY') throw error;
     const same = sql(
@@ -114,7 +120,7 @@ export function newestSession({ sql }: Connection, by: 'cwd' | 'dir_id', directo
   const hasTasks = sql("SELECT 1 FROM sqlite_schema WHERE name = 'task_runs'").get() !== undefined;
   const row = sql<StoredSession>(
     `SELECT ${columns}, ${lastEvent} AS last_event FROM sessions s
-       WHERE s.${by} = ? ${hasTasks ? notTheRunOfATask : ''} ${newestFirst} LIMIT 1`,
+       WHERE s.${by} = ? AND ${noAgents} ${hasTasks ? notTheRunOfATask : ''} ${newestFirst} LIMIT 1`,
   ).get(directory);
   return row ? sessionOfRow(row) : null;
 }
@@ -130,16 +136,38 @@ export function relocateSessions({ sql }: Connection, directoryId: string, from:
       WHERE dir_id = ? AND cwd = ?`).run(now, before, now, directoryId, before);
 }
 
-export function countSessions({ sql }: Connection, cwd?: string): number {
+export function countSessions({ sql }: Connection, cwd?: string, agentsToo = false): number {
   const statement = sql<{ readonly count: number }>(
-    `SELECT count(*) AS count FROM sessions ${cwd === undefined ? '' : 'WHERE cwd = ?'}`,
+    `SELECT count(*) AS count FROM sessions s ${listed(cwd, agentsToo)}`,
   );
   return (cwd === undefined ? statement.get() : statement.get(cwd))?.count ?? 0;
 }
 
+function listed(cwd: string | undefined, agentsToo: boolean): string {
+  const conditions = [...(cwd === undefined ? [] : ['s.cwd = ?']), ...(agentsToo ? [] : [noAgents])];
+  return conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`;
+}
+
+export function sessionsOfAgents({ sql }: Connection, parentId: string): readonly SessionRow[] {
+  const statement = sql<StoredSession>(
+    `SELECT ${columns} FROM sessions WHERE parent_id = ? AND kind = 'agent' ORDER BY created_at, id`,
+  );
+  return statement.all(parentId).map(sessionOfRow);
+}
+
+/** Removes a session, its agents' among them. */
+export function removeSession({ sql }: Connection, id: string): void {
+  sql("DELETE FROM sessions WHERE id = ? OR (parent_id = ? AND kind = 'agent')").run(id, id);
+}
+
 /** Newest first. Each session costs two index look-ups; number of events and costs come from indexes alone. */
-export function listSessions({ sql }: Connection, limit: number, cwd?: string): readonly SessionSummary[] {
-  const where = cwd === undefined ? '' : 'WHERE s.cwd = ?';
+export function listSessions(
+  { sql }: Connection,
+  limit: number,
+  cwd?: string,
+  agentsToo = false,
+): readonly SessionSummary[] {
+  const where = listed(cwd, agentsToo);
   const statement = sql<StoredSummary>(
     `WITH recent AS MATERIALIZED (
        SELECT ${columns}, ${lastEvent} AS last_event FROM sessions s ${where} ${newestFirst} LIMIT ?)
@@ -149,8 +177,7 @@ export function listSessions({ sql }: Connection, limit: number, cwd?: string): 
            1, ${maxPrompt * 2})
          FROM events WHERE session_id = recent.id AND kind = 'user' ORDER BY seq LIMIT 1) AS prompt,
        (SELECT count(*) FROM events WHERE session_id = recent.id) AS events,
-       (SELECT sum(json_extract(data_json, '$.cost_usd')) FROM events WHERE session_id = recent.id AND kind = 'usage'
-         AND json_extract(data_json, '$.cost_usd') IS NOT NULL) AS cost_usd
+       (SELECT sum(cost) FROM (${costsIn('usage')} UNION ALL ${costsIn('agent_usage')})) AS cost_usd
      FROM recent ${newestFirst}`,
   );
   const rows = cwd === undefined ? statement.all(rowLimit(limit)) : statement.all(cwd, rowLimit(limit));
@@ -160,6 +187,11 @@ export function listSessions({ sql }: Connection, limit: number, cwd?: string): 
     events: row.events,
     costUsd: row.cost_usd,
   }));
+}
+
+function costsIn(kind: 'usage' | 'agent_usage'): string {
+  const cost = "json_extract(data_json, '$.cost_usd')";
+  return `SELECT ${cost} AS cost FROM events WHERE session_id = recent.id AND kind = '${kind}' AND ${cost} IS NOT NULL`;
 }
 
 /** The first line of a prompt, cut for a listing. */
@@ -217,7 +249,10 @@ export function sessionValues(row: SessionRow): readonly (string | number | null
   const texts = [row.id, row.parentId, row.cwd, row.title, row.provider, row.model].map((text) =>
     text === null ? null : wellFormed(text),
   );
-  const later = [row.directoryId, row.api, row.baseUrl, movesText(row.moves)].map((text) => text ?? null);
+  const kind = row.parentCallId === undefined ? undefined : 'agent';
+  const later = [row.directoryId, row.api, row.baseUrl, movesText(row.moves), kind, row.parentCallId].map(
+    (text) => text ?? null,
+  );
   return [...texts, row.createdAt, row.updatedAt, ...later];
 }
 
@@ -256,6 +291,7 @@ function sessionOfRow(row: StoredSession): SessionRow {
     ...(row.api === null ? {} : { api: row.api }),
     ...(row.base_url === null ? {} : { baseUrl: row.base_url }),
     ...(moves.length === 0 ? {} : { moves }),
+    ...(row.kind === 'agent' ? { parentCallId: row.parent_call_id ?? '' } : {}),
   };
 }
 

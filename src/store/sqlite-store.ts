@@ -34,9 +34,11 @@ import {
   readSession,
   recentSessions,
   relocateSessions,
+  removeSession,
   sessionEnds,
   sessionsByPrefix,
   sessionsByTitle,
+  sessionsOfAgents,
   touchSession,
   updateSession,
   writeQueue,
@@ -204,8 +206,9 @@ class SqliteStore implements Store {
     this.#write((connection) => {
       relocateSessions(connection, directoryId, from, to);
     });
-  count: Store['count'] = (cwd) => this.#read((connection) => countSessions(connection, cwd));
-  list: Store['list'] = (limit, cwd) => this.#read((connection) => listSessions(connection, limit, cwd));
+  count: Store['count'] = (...scope) => this.#read((connection) => countSessions(connection, ...scope));
+  list: Store['list'] = (...scope) => this.#read((connection) => listSessions(connection, ...scope));
+  agentsOf: Store['agentsOf'] = (parentId) => this.#read((connection) => sessionsOfAgents(connection, parentId));
   update: Store['update'] = (id, change) =>
     this.#write((connection) => {
       updateSession(connection, id, change);
@@ -287,7 +290,7 @@ class SqliteStore implements Store {
       .transaction(() => {
         const holder = leaseHolder(connection, id, this.#tokens.get(id), this.#me(), this.#open.now());
         if (holder) throw inUse(id, holder);
-        connection.sql('DELETE FROM sessions WHERE id = ?').run(id);
+        removeSession(connection, id);
       })
       .immediate();
   }

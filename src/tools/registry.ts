@@ -1,4 +1,5 @@
 import { errorEnvelope, type ErrorEnvelope } from '../core/envelope.js';
+import type { CallTarget } from '../core/event.js';
 import { isRecord, jsonDepth, type JsonSchema } from '../core/json.js';
 import { type LoadedOnce, loadOnce } from '../core/runtime.js';
 import { wellFormed } from '../core/text.js';
@@ -57,6 +58,31 @@ export function createRegistry(options: RegistryOptions): Registry {
       return errorEnvelope('rate_limited', `${name} has used its calls of this minute; wait ${seconds} s.`, {
         wait_ms: waitMs,
       });
+    },
+  };
+}
+
+/** Returns the part of a catalogue that `offers` names, with its limits. `reaches` says which tools may be called
+ * through another one. */
+export function narrowed(
+  whole: Registry,
+  part: { readonly offers: (name: string) => boolean; readonly reaches: (target: CallTarget) => boolean },
+): Registry {
+  const list = (): readonly Tool[] => whole.list().filter(({ name }) => part.offers(name));
+  return {
+    ...whole,
+    register: () => {
+      throw new Error('a part of a catalogue takes no more tools');
+    },
+    unregister: () => false,
+    list,
+    get: (name) => (part.offers(name) ? whole.get(name) : undefined),
+    async bind(call) {
+      if (!part.offers(call.name)) return { ok: false, error: unknownTool(call.name, list()) };
+      const binding = await whole.bind(call);
+      const target = binding.ok ? binding.bound.target : undefined;
+      if (!target || part.reaches(target)) return binding;
+      return { ok: false, error: errorEnvelope('permission_denied', `${target.name} is not offered here.`) };
     },
   };
 }

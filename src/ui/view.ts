@@ -1,11 +1,4 @@
-import {
-  type Event,
-  knownEvent,
-  type KnownEvent,
-  type ToolResultData,
-  typedText,
-  type UsageData,
-} from '../core/event.js';
+import { type Event, knownEvent, type KnownEvent, spentBy, type ToolResultData, typedText } from '../core/event.js';
 import { type TodoItem, todoOf, todoOfCall } from '../core/todo.js';
 import type { Form } from '../core/form.js';
 import type { Question } from '../core/policy.js';
@@ -190,7 +183,8 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
     case 'tool_result':
       return resulted(view, event);
     case 'usage':
-      return { ...view, totals: addUsage(view.totals, event.data) };
+    case 'agent_usage':
+      return { ...view, totals: addUsage(view.totals, event) };
     case 'system':
     case 'tools':
     case 'approval':
@@ -237,7 +231,9 @@ function resulted(view: View, event: Extract<KnownEvent, { readonly kind: 'tool_
   return withItem(next, ...title, { type: 'result', seq: event.seq, summary: event.content, result: event.data });
 }
 
-function addUsage(totals: Totals, usage: UsageData): Totals {
+function addUsage(totals: Totals, raw: Event): Totals {
+  const usage = spentBy(raw);
+  if (usage === null) return totals;
   return {
     input: totals.input + usage.input_tokens,
     output: totals.output + usage.output_tokens,
@@ -246,7 +242,7 @@ function addUsage(totals: Totals, usage: UsageData): Totals {
     costUsd: totals.costUsd + (usage.cost_usd ?? 0),
     costKnown: totals.costKnown && usage.cost_usd !== null,
     context:
-      usage.purpose === 'web_search'
+      raw.kind === 'agent_usage' || usage.purpose === 'web_search'
         ? totals.context
         : usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens + usage.output_tokens,
   };
@@ -254,10 +250,7 @@ function addUsage(totals: Totals, usage: UsageData): Totals {
 
 /** The totals that a session's past requests add up to. */
 export function totalsOf(events: readonly Event[]): Totals {
-  return events.reduce((totals, raw) => {
-    const event = raw.kind === 'usage' ? knownEvent(raw) : null;
-    return event?.kind === 'usage' ? addUsage(totals, event.data) : totals;
-  }, noTotals);
+  return events.reduce(addUsage, noTotals);
 }
 
 /** After a pause, this many frames follow each other at once (a message, its answer, the end of the turn); then one

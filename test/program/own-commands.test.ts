@@ -7,7 +7,7 @@ import { projectFiles } from '../../src/cli/project-files.js';
 import { openTrustFile } from '../../src/cli/trust.js';
 import { table } from '../../src/commands/table.js';
 import { agentPaths } from '../../src/config/settings-file.js';
-import { readFrontMatter } from '../../src/extensions/skills/front-matter.js';
+import { readFrontMatter } from '../../src/extensions/front-matter.js';
 import { agent, lines, place, repl, script } from './inside.js';
 
 type At = ReturnType<typeof place>;

@@ -163,6 +163,36 @@ describe.each(stores)('the %s store', (_name, open) => {
     expect(await store.list(Infinity)).toHaveLength(4);
   });
 
+  test('sessions of agents stand behind that of the person: found by id, listed when asked for, removed with it', async () => {
+    const store = await open();
+    const parent = sessionRow();
+    const [one, two] = [1, 2].map((n) =>
+      sessionRow({ parentId: parent.id, parentCallId: `call_${n}`, directoryId: '7:1' }),
+    );
+    const fork = sessionRow({ parentId: parent.id });
+    for (const row of [parent, fork, one, two]) await store.createSession(row!);
+    await store.append(parent.id, usage(1, 0.25));
+    await store.append(parent.id, { ...usage(2, 0.5), kind: 'agent_usage' });
+    await store.append(fork.id, event(1));
+    await store.append(one!.id, usage(1, 0.5));
+    await store.append(two!.id, event(1));
+    const ids = async (...scope: Parameters<Store['list']>): Promise<readonly string[]> =>
+      (await store.list(...scope)).map(({ id }) => id);
+    expect(await ids(9)).toEqual([fork.id, parent.id]);
+    expect(await ids(9, '/work/project', true)).toEqual([two!.id, one!.id, fork.id, parent.id]);
+    expect([await store.count(), await store.count('/work/project', true), await store.count('/other', true)]).toEqual([
+      2, 4, 0,
+    ]);
+    expect((await store.list(9, undefined, true)).map(({ costUsd }) => costUsd)).toEqual([null, 0.5, null, 0.75]);
+    expect([(await store.newest('/work/project'))?.id, await store.newestOfDirectory('7:1')]).toEqual([fork.id, null]);
+    expect(await store.agentsOf(parent.id)).toEqual(
+      [one, two].map((row) => ({ ...row, updatedAt: expect.any(Number) })),
+    );
+    expect(await store.find(one!.id)).toMatchObject({ found: 'one', session: { parentCallId: 'call_1' } });
+    await store.remove(parent.id);
+    expect(await ids(9, undefined, true)).toEqual([fork.id]);
+  });
+
   test('a moved directory has its sessions under its new name', async () => {
     const store = await open();
     const [old, late, same, unknown] = [

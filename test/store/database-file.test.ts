@@ -49,6 +49,8 @@ test('the tables, the journal and the modes are the published ones, whatever the
       ['api', 'TEXT', 0, 0],
       ['base_url', 'TEXT', 0, 0],
       ['moves', 'TEXT', 0, 0],
+      ['kind', 'TEXT', 0, 0],
+      ['parent_call_id', 'TEXT', 0, 0],
     ]);
     expect(columns('events')).toEqual([
       ['id', 'INTEGER', 0, 1],

@@ -29,6 +29,10 @@ ALTER TABLE sessions DROP COLUMN base_url;
 ALTER TABLE sessions DROP COLUMN moves;
 DROP TRIGGER attachment_refs_made;
 DROP VIEW v_attachments;
+DROP INDEX sessions_agents;
+DROP INDEX events_agent_cost;
+ALTER TABLE sessions DROP COLUMN kind;
+ALTER TABLE sessions DROP COLUMN parent_call_id;
 PRAGMA user_version = 5;`;
 
 const usage = {

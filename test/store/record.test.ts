@@ -38,7 +38,9 @@ async function firstVersion(file: string, events: readonly Event[]): Promise<str
     'DROP TABLE IF EXISTS queue',
   ])
     db.exec(sql);
-  for (const column of ['dir_id', 'api', 'base_url', 'moves']) db.exec(`ALTER TABLE sessions DROP COLUMN ${column}`);
+  db.exec('DROP INDEX sessions_agents; DROP INDEX events_agent_cost');
+  const added = ['dir_id', 'api', 'base_url', 'moves', 'kind', 'parent_call_id'];
+  for (const column of added) db.exec(`ALTER TABLE sessions DROP COLUMN ${column}`);
   for (const column of ['crc32', 'hash', 'redacted']) db.exec(`ALTER TABLE events DROP COLUMN ${column}`);
   for (const item of events) {
     db.prepare(

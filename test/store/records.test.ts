@@ -189,6 +189,32 @@ describe.each(stores)('the record of the %s store', (name, open) => {
     await store.close();
   });
 
+  test('what agents spend counts in the turn of the session that they work for', async () => {
+    const { store, records } = await open();
+    const parent = sessionRow({ id: 'b' });
+    const agent = sessionRow({ id: 'a', parentId: 'b', parentCallId: 'call_1' });
+    await store.createSession(parent);
+    await store.createSession(agent);
+    const spent = (seq: number, kind: string, cost: number): Event =>
+      event(seq, {
+        kind,
+        content: null,
+        data: { response_id: `r${seq}`, input_tokens: 1, output_tokens: 1, cost_usd: cost },
+      });
+    await store.append('b', event(1));
+    await store.append('b', spent(2, 'usage', 0.5));
+    await store.append('a', event(1));
+    await store.append('a', spent(2, 'usage', 0.25));
+    await store.append('a', call(3, 'x'));
+    await store.append('b', spent(3, 'agent_usage', 0.25));
+    expect((await records.spending()).map(({ sessionId, kind, costUsd }) => [sessionId, kind, costUsd])).toEqual([
+      ['b', 'user', null],
+      ['b', 'usage', 0.5],
+      ['b', 'usage', 0.25],
+    ]);
+    await store.close();
+  });
+
   test('follows the chain of one session or of all', async () => {
     const { store, records } = await open();
     const [one, other] = [sessionRow({ id: 'one' }), sessionRow({ id: 'other' })];

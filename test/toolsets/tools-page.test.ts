@@ -142,6 +142,7 @@ test('what a set adds to a request stays small', async () => {
     files: 600,
     mcp: 900,
     ask: 1000,
+    agents: 1300,
     custom: 0,
   };
   const sizes = await Promise.all(

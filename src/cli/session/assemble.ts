@@ -26,11 +26,13 @@ import {
   type OpenedSession,
   openSession,
   projectOf,
+  refuseAgent,
   resumedModel,
   type SessionChoice,
 } from './find-session.js';
 import type { AllowedTools } from './allowed-tools.js';
 import { offerSkills, openCommands } from './open-commands.js';
+import { lateAgents, offerAgents, settleAgents } from './open-agents.js';
 import { followServers, serverNotes } from './open-mcp.js';
 import { type OpenedModel, openModel, choiceOf } from './open-model.js';
 import { type OpenedHooks, openHooks, sourceOf } from './open-hooks.js';
@@ -82,6 +84,7 @@ export async function openRun(
   ]);
   const hooks = await openHooks(settings, options.hooks !== false, { processes: toolbox.processes, policy });
   await offerSkills(settings, options.tools, toolbox.registry);
+  await offerAgents(settings, options.tools, toolbox.offer);
   return {
     settings,
     options,
@@ -166,7 +169,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     model,
     models: modelFacts(run),
     connect: models.open,
-    tools: sessionTools(run, sourceOf(choice, isNew)),
+    tools: sessionTools(run, sourceOf(choice, isNew), open),
     limits: { ...settings.config.limits, ...(run.turnCalls ? { turnCalls: run.turnCalls } : {}) },
     interactive,
     expand: openCommands(settings).expand,
@@ -232,8 +235,13 @@ async function offerRecorded({ options, toolbox }: Run, { restored }: OpenedSess
   if (last) await toolbox.offer(last.tools.map(({ name }) => name));
 }
 
-function sessionTools(run: Run, source: Parameters<OpenedHooks['of']>[0]): SessionOptions['tools'] {
+function sessionTools(
+  run: Run,
+  source: Parameters<OpenedHooks['of']>[0],
+  openOther: (choice: ModelChoice) => Promise<OpenedModel>,
+): SessionOptions['tools'] {
   return {
+    agents: lateAgents({ ...run, ...run.toolbox, openModel: openOther }),
     ...(run.toolbox.hooks ? { hooks: run.toolbox.hooks.of(source) } : {}),
     registry: run.toolbox.registry,
     policy: run.policy,
@@ -281,11 +289,13 @@ async function findOrExplain(run: Run, choice: SessionChoice): Promise<OpenedSes
     updatedAt: createdAt,
     ...directoryOf(cwd),
   };
-  return await openSession(store, choice, fresh, (found) => onRecord(run, found, choice)).catch(
-    async (error: unknown) => {
-      throw ends ? await explainMissing(error, store, ends, choice, cwd) : error;
-    },
-  );
+  const refuse = (found: SessionRow): Promise<unknown> => {
+    refuseAgent(found, choice);
+    return onRecord(run, found, choice);
+  };
+  return await openSession(store, choice, fresh, refuse).catch(async (error: unknown) => {
+    throw ends ? await explainMissing(error, store, ends, choice, cwd) : error;
+  });
 }
 
 /** Opens the model that the session starts with. Gives the lease back where that fails. */
@@ -426,6 +436,7 @@ async function bringUpToDate(
   run: Run,
 ): Promise<readonly Notice[]> {
   if (opened.restored.length === 0) return [];
+  await settleAgents(session, run.store);
   await session.repair();
   const { row } = opened;
   const switched = row.provider !== model.ref.provider || row.model !== model.ref.model;

@@ -124,11 +124,31 @@ export async function sessionBeginning(
   };
 }
 
+/** Returns the first events of the session of an agent: who it is, what it knows, and its tools. `skills`: texts that
+ * it knows from the beginning. */
+export async function agentOpening(
+  settings: Pick<Settings, 'cwd' | 'home' | 'config'>,
+  registry: Registry,
+  {
+    role,
+    skills,
+    window,
+  }: { readonly role: string; readonly skills: readonly string[]; readonly window: number | null },
+): Promise<readonly EventDraft[]> {
+  const { files } = readContextFiles(settings.cwd, dirname(settings.config.files.config));
+  const listed = await skillsFor(settings, registry, window);
+  const known = [...skills, listed.text].filter((text) => text !== '').join('\n\n');
+  const { config } = settings;
+  const own = { ...config, request: { ...config.request, systemPrompt: null } };
+  return openingEvents({ ...settings, config: own }, registry, { files, skills: known, notes: '', role });
+}
+
 /** What a session is told besides its tools. `skills` and `notes` are parts of the prompt, or ''. */
 interface SessionContext {
   readonly files: readonly ContextFile[];
   readonly skills: string;
   readonly notes: string;
+  readonly role?: string;
 }
 
 /** Returns the first two events of a session: the system prompt, and the tools with the settings that shape
@@ -136,7 +156,7 @@ interface SessionContext {
 function openingEvents(
   { cwd, config }: Pick<Settings, 'cwd' | 'config'>,
   registry: Registry,
-  { files: contextFiles, skills, notes }: SessionContext,
+  { files: contextFiles, skills, notes, role }: SessionContext,
 ): readonly EventDraft[] {
   const content = renderSystemPrompt({
     cwd,
@@ -147,6 +167,7 @@ function openingEvents(
     contextFiles,
     skills,
     notes,
+    ...(role === undefined ? {} : { role }),
     userPrompt: config.request.systemPrompt ?? '',
   });
   return [{ kind: 'system', content, data: null }, toolsEvent(config, registry)];

@@ -72,7 +72,8 @@ export async function openSession(
   if (choice.fork) {
     const origin = { ...found, ...(await notePlace(store, found, fresh)), parentId: found.id };
     const { id, createdAt } = fresh;
-    const row: SessionRow = { ...origin, id, createdAt, updatedAt: createdAt, ...placeOf(fresh) };
+    const { parentCallId: _ofAgent, ...kept } = origin;
+    const row: SessionRow = { ...kept, id, createdAt, updatedAt: createdAt, ...placeOf(fresh) };
     if (choice.at !== undefined) refuseUnknownEvent(await store.load(found.id), choice.at, found.id);
     await store.fork(found.id, row, choice.at);
     return { row, restored: await store.load(row.id), movedFrom, ...(await leaseInTime(store, row.id)) };
@@ -360,4 +361,14 @@ export function changesSince(opened: OpenedSession, cwd: string, now: number): r
     ...(opened.row.cwd === cwd ? [] : [`[Note: the working directory is now ${cwd}]`]),
     ...(day(last.createdAt) === day(now) ? [] : [`[Note: today is ${day(now)}]`]),
   ];
+}
+
+/** Throws a `CliError` for the session of an agent: what is spent there would be missing in that of the person. */
+export function refuseAgent({ id, parentId, parentCallId }: SessionRow, { fork }: SessionChoice): void {
+  if (parentCallId === undefined || fork) return;
+  throw new CliError(
+    exit.session,
+    `session ${id} is that of an agent, which works for session ${parentId ?? ''}`,
+    `Go on with that one: agent -r ${parentId ?? ''}; or with a copy of this one: agent -r ${id} --fork.`,
+  );
 }

@@ -5,7 +5,7 @@ import { slashNames } from '../../commands/registration.js';
 import { table } from '../../commands/table.js';
 import type { Expand } from '../../core/session-port.js';
 import type { CommandFile } from '../../extensions/skills/command-files.js';
-import type { Place } from '../../extensions/skills/found-files.js';
+import type { Place } from '../../extensions/found-files.js';
 import type { FoundSkills } from '../../extensions/skills/read-skills.js';
 import type { Registry } from '../../core/tool.js';
 import { asideNotices, type AsideNotice, countingPlaces, type Here, isFolder } from '../project-files.js';
@@ -104,6 +104,17 @@ export async function skillsFor(
     ...(cut > 0 ? [`The descriptions of ${cut} skills do not fit; the model is told their names alone.`] : []),
   ];
   return { text, notices: [...aside, ...said.map((message) => ({ level: 'warn', code: 'skills', message }) as const)] };
+}
+
+/** The texts of these skills, for an agent that knows them from the beginning. Others are left out. */
+export async function skillTexts(settings: Here, names: readonly string[]): Promise<readonly string[]> {
+  if (names.length === 0) return [];
+  const { skills } = await openCommands(settings).skills();
+  const { plainMessage } = await import('../../extensions/skills/use-skill.js');
+  return names.flatMap((name) => {
+    const skill = skills.find((other) => other.name === name);
+    return (skill ? plainMessage(skill, '')?.text([]) : null) ?? [];
+  });
 }
 
 /** The folder of the commands that come with the program. The sources and the bundle lie at different depths. */

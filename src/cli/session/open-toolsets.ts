@@ -19,6 +19,7 @@ export const lazySets: Readonly<Record<LazyName, SetOfTools>> = {
   custom: { tools: null, load: lateLoad('custom') },
   ask: { tools: ['ask_user', 'propose_plan'], load: lateLoad('ask') },
   todo: { tools: ['todo'], load: lateLoad('todo') },
+  agents: { tools: ['agent'], load: lateLoad('agents') },
   mcp: { tools: ['tool_search', 'tool_run'], grows: true, load: async ({ mcp }) => (await mcp())?.tools ?? [] },
 };
 

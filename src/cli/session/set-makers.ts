@@ -9,6 +9,7 @@ import type { BuiltinName } from '../../tools/builtin.js';
 import type { DefinedTool } from '../../tools/define-tool.js';
 import type { Confine, ProcessRunner } from '../../tools/process/runner.js';
 import { askTool, type PlanMode, planTool } from '../../toolsets/ask/put-questions.js';
+import { agentTool } from '../../extensions/agents/start-agent.js';
 import { codeTools } from '../../toolsets/code/execute-code.js';
 import { customTools } from '../../toolsets/custom/load-tools.js';
 import { toolFilesIn } from '../../toolsets/custom/tool-files.js';
@@ -23,6 +24,7 @@ import { scheduleTools } from '../../toolsets/tasks/schedule-tools.js';
 import { todoTools } from '../../toolsets/small/step-list.js';
 import { webTools } from '../../toolsets/web/open-web.js';
 import { embeddingsKey, ownKeys, secretVariables } from '../secrets.js';
+import { findAgents } from '../project-files.js';
 import type { Settings } from '../settings.js';
 import { openTrustFile } from '../trust.js';
 import { projectOf } from './find-session.js';
@@ -101,6 +103,7 @@ export const makers: Readonly<
   custom: openCustom,
   ask: ({ approval }) => (approval ? [askTool(), planTool(planMode(approval))] : []),
   todo: () => todoTools(),
+  agents: openAgentTool,
 };
 
 function planMode(approval: NonNullable<ToolsetHost['approval']>): PlanMode {
@@ -111,6 +114,11 @@ function planMode(approval: NonNullable<ToolsetHost['approval']>): PlanMode {
       if (how === 'ask') approval.switchTo('mutating');
     },
   };
+}
+
+async function openAgentTool({ settings }: ToolsetHost): Promise<Made> {
+  const find = (): ReturnType<typeof findAgents> => findAgents(settings);
+  return [agentTool(find, await find(), { timeoutMs: settings.config.agents.timeoutS * 1000 })];
 }
 
 function openWeb(host: ToolsetHost): Made {

@@ -1,6 +1,6 @@
 import { type Token, walkTokens } from 'marked';
 import { addUsage, money, noUsage, spentUsd } from '../../agent/budget.js';
-import { type Event, knownEvent } from '../../core/event.js';
+import { type Event, knownEvent, spentBy } from '../../core/event.js';
 import { utf8Bytes } from '../../core/text.js';
 import { findModel } from '../../providers/models.js';
 import { reasoningText } from '../../providers/wires/pieces.js';
@@ -98,7 +98,7 @@ export const cost: Verb = {
   slash: async (_argument, { screen, sessions }) => {
     const events = sessions.current().session.events();
     const sum = events.reduce(addUsage, noUsage);
-    const requests = events.filter((event) => event.kind === 'usage').length;
+    const requests = events.filter((event) => spentBy(event) !== null).length;
     const spent = sum.cost_usd === null ? 'unknown' : `$${sum.cost_usd.toFixed(4)}`;
     const row = [requests, sum.input_tokens, sum.cache_read_tokens, sum.cache_write_tokens, sum.output_tokens, spent];
     screen.print(

@@ -63,6 +63,7 @@ export function toJsonl({ row, events, blobs = [] }: ExportedSession): string {
     version: 1,
     id: row.id,
     parent_id: row.parentId,
+    ...(row.parentCallId === undefined ? {} : { kind: 'agent', parent_call_id: row.parentCallId }),
     cwd: row.cwd,
     title: row.title,
     provider: row.provider,

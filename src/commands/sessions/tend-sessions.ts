@@ -14,6 +14,7 @@ import { type ExportedSession, findSession, readJsonl } from './stored-session.j
 interface ListOptions {
   readonly json?: boolean;
   readonly here?: boolean;
+  readonly all?: boolean;
   readonly limit?: string;
   readonly page?: string;
 }
@@ -32,6 +33,7 @@ export const listSessions: Verb = {
     options: (command) =>
       command
         .option('--here', 'only those of this directory')
+        .option('--all', 'those of agents, too')
         .option('--limit <n>', 'at most so many (default 50, with --json all)')
         .option('--page <n>', 'the second, third, … so many')
         .option('--json', 'one JSON array'),
@@ -48,13 +50,13 @@ async function list({ out, withStore }: CommandLine, options: ListOptions): Prom
   return await withStore(async ({ store, settings }) => {
     const cwd = options.here ? settings.cwd : undefined;
     const skipped = whole ? 0 : limit * (page - 1);
-    const rows = (await store.list(limit * page, cwd)).slice(skipped);
+    const rows = (await store.list(limit * page, cwd, options.all)).slice(skipped);
     printListing(out, options.json, rows.map(listedAsJson), () =>
       rows.length === 0 && skipped === 0
         ? [options.here ? `No sessions of ${settings.cwd}.` : 'No sessions yet.']
         : lines(rows, options.here === true),
     );
-    const total = whole ? rows.length : await store.count(cwd);
+    const total = whole ? rows.length : await store.count(cwd, options.all);
     const left = total - skipped - rows.length;
     if (left > 0)
       out.error(`${left} more of ${total} sessions: --page ${page + 1} goes on, --limit ${total} lists all.\n`);
@@ -68,6 +70,8 @@ function listedAsJson(row: SessionSummary): object {
   return {
     id: row.id,
     parent_id: row.parentId,
+    kind: row.parentCallId === undefined ? null : 'agent',
+    parent_call_id: row.parentCallId ?? null,
     cwd: row.cwd,
     title: row.title,
     provider: row.provider,

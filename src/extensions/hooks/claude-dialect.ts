@@ -50,6 +50,11 @@ export function subjectsOf(occasion: Occasion, agent?: HookedAgent): readonly st
   }
 }
 
+/** How Claude Code calls a tool of ours. */
+export function theirNames(tool: string): readonly string[] {
+  return dialectOf(tool)?.names ?? [];
+}
+
 function dialectOf(tool: string): Dialect | undefined {
   return Object.hasOwn(dialects, tool) ? dialects[tool] : undefined;
 }

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
 import { readBounded } from '../../disk/bounded-file.js';
-import { replaceUnseen } from '../../core/text.js';
-import { filesIn, type FoundFile, type Place } from './found-files.js';
-import { readFrontMatter } from './front-matter.js';
+import { filesIn, type FoundFile, type Place } from '../found-files.js';
+import { oneLine, readFrontMatter, visibleText } from '../front-matter.js';
 
 /** A command in a Markdown file: what the person types it for is in the file. */
 export interface CommandFile {
@@ -67,14 +66,4 @@ function firstText(body: string): string {
       .find((line) => line.trim() !== '')
       ?.replace(/^#+\s*/, '') ?? ''
   );
-}
-
-/** Without characters that nobody sees: they could say to a model what a person does not read. */
-export function visibleText(text: string): string {
-  return replaceUnseen(text.toWellFormed(), (character) => (/[\t\n\r]|\uFE0F/.test(character) ? character : ''));
-}
-
-export function oneLine(text: string, maxCharacters: number): string {
-  const line = text.replaceAll(/\s+/g, ' ').trim();
-  return line.length <= maxCharacters ? line : `${line.slice(0, maxCharacters - 1).toWellFormed()}…`;
 }

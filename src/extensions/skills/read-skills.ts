@@ -3,10 +3,10 @@ import { readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { isRecord } from '../../core/json.js';
 import { readBounded } from '../../disk/bounded-file.js';
-import { commandsIn, oneLine, visibleText } from './command-files.js';
+import { commandsIn } from './command-files.js';
 import { expandTemplate } from './expand-template.js';
-import { filesIn, type FoundFile, type Place } from './found-files.js';
-import { type FrontMatter, readFrontMatter } from './front-matter.js';
+import { filesIn, type FoundFile, type Place } from '../found-files.js';
+import { type FrontMatter, oneLine, readFrontMatter, visibleText } from '../front-matter.js';
 
 /** Instructions for one kind of work: a folder with a `SKILL.md`. Source: agentskills.io, "Specification"
  * (2026-08-09). */

@@ -1,7 +1,7 @@
 import { didYouMean } from '../../core/text.js';
 import type { Tool } from '../../core/tool.js';
 import { defineTool, failed, succeeded } from '../../tools/define-tool.js';
-import { oneLine } from './command-files.js';
+import { oneLine } from '../front-matter.js';
 import { expandTemplate, type ExpandedTemplate } from './expand-template.js';
 import { type FoundSkills, readSkillText, type Skill } from './read-skills.js';
 
@@ -54,7 +54,8 @@ export function skillMessage(skill: Skill, { args, isFile }: Use): ExpandedTempl
   return { calls: expanded.calls, text: (outputs) => `${headOf(skill, text)}\n\n${expanded.text(outputs)}` };
 }
 
-function plainMessage(skill: Skill, args: string): ExpandedTemplate | null {
+/** The text of a skill as it is written. Null where it is gone. */
+export function plainMessage(skill: Skill, args: string): ExpandedTemplate | null {
   const text = readSkillText(skill);
   if (text === null) return null;
   const added = args === '' ? '' : `\n\nARGUMENTS: ${args}`;

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { readFrontMatter } from '../../../src/extensions/skills/front-matter.js';
+import { readFrontMatter } from '../../../src/extensions/front-matter.js';
 import { type FoundSkills, hashSkill, readSkillText, skillsIn } from '../../../src/extensions/skills/read-skills.js';
 import { skillsBlock } from '../../../src/extensions/skills/use-skill.js';
 

@@ -1,3 +1,5 @@
+import { replaceUnseen } from '../core/text.js';
+
 /** The fields at the head of a Markdown file, and the text behind them. */
 export interface FrontMatter {
   /** By key, as text; a list is joined by commas. Keys below other keys are left out. */
@@ -75,3 +77,13 @@ function unquoted(value: string): string {
 }
 
 const escapes: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r' };
+
+/** Without characters that nobody sees: they could say to a model what a person does not read. */
+export function visibleText(text: string): string {
+  return replaceUnseen(text.toWellFormed(), (character) => (/[\t\n\r]|\uFE0F/.test(character) ? character : ''));
+}
+
+export function oneLine(text: string, maxCharacters: number): string {
+  const line = text.replaceAll(/\s+/g, ' ').trim();
+  return line.length <= maxCharacters ? line : `${line.slice(0, maxCharacters - 1).toWellFormed()}…`;
+}

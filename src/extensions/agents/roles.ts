@@ -1,0 +1,197 @@
+import { createHash } from 'node:crypto';
+import type { ApprovalMode } from '../../core/policy.js';
+import { readBounded } from '../../disk/bounded-file.js';
+import { filesIn, type FoundFile, type Place } from '../found-files.js';
+import { type FrontMatter, oneLine, readFrontMatter, visibleText } from '../front-matter.js';
+
+/** Another agent that a model may ask for: who it is and what it may use. */
+export interface AgentRole {
+  readonly name: string;
+  /** One line: what it is for. */
+  readonly description: string;
+  /** Names of tools, as written; null: those of the session. */
+  readonly tools: readonly string[] | null;
+  readonly withoutTools: readonly string[];
+  /** Null: that of the session. */
+  readonly model: string | null;
+  /** Null: as many as any agent. */
+  readonly maxTurns: number | null;
+  /** Skills that it knows from the beginning. */
+  readonly skills: readonly string[];
+  /** How much stricter it is than the session. */
+  readonly mode: StricterMode | null;
+  readonly prompt: string;
+  readonly origin: Place['origin'];
+  /** Null: it comes with the program. */
+  readonly path: string | null;
+}
+
+/** `plan`: what does more than read is denied. `dontAsk`: what would be asked about is denied. */
+export type StricterMode = 'plan' | 'dontAsk' | Exclude<ApprovalMode, 'never'>;
+
+export interface FoundAgents {
+  /** The first of each name. */
+  readonly agents: readonly AgentRole[];
+  /** Those behind another of the same name. */
+  readonly shadowed: readonly AgentRole[];
+  /** Sentences. */
+  readonly problems: readonly string[];
+}
+
+const maxBytes = 256 * 1024;
+const maxDescription = 250;
+
+/** Agents that come with the program. A file of the same name stands in for one. */
+const builtIn: readonly AgentRole[] = [
+  {
+    name: 'general',
+    description: 'Does a whole task that stands alone, with the tools of this session.',
+    tools: null,
+    prompt: 'You are an agent that does one task for another agent, which waits for it.',
+  },
+  {
+    name: 'explore',
+    description: 'Finds files, code and facts in this project and reports them; it only reads.',
+    tools: ['glob', 'grep', 'file_read'],
+    prompt:
+      'You are an agent that finds things in a project for another agent, which waits for it. Search widely first, ' +
+      'then read what matters. Report what you found with paths and line numbers, and what you looked for in vain.',
+  },
+].map((role) => ({
+  withoutTools: [],
+  model: null,
+  maxTurns: null,
+  skills: [],
+  mode: null,
+  origin: 'program',
+  path: null,
+  ...role,
+}));
+
+/** Finds the agents of these places, and those that come with the program. A file without a name or a description is
+ * left out, with a sentence about it. */
+export function agentsIn(places: readonly Place[]): FoundAgents {
+  const agents = new Map<string, AgentRole>();
+  const shadowed: AgentRole[] = [];
+  const problems: string[] = [];
+  const read = agentFiles(places).flatMap((file) => readRole(file, problems) ?? []);
+  for (const role of [...read, ...builtIn]) {
+    if (!agents.has(role.name)) agents.set(role.name, role);
+    else if (role.path !== null) shadowed.push(role);
+  }
+  return { agents: [...agents.values()], shadowed, problems };
+}
+
+function agentFiles(places: readonly Place[]): readonly FoundFile[] {
+  return places.flatMap((place) =>
+    filesIn(place, ({ path, name, isFolder }) => (!isFolder && name.endsWith('.md') ? path : null)),
+  );
+}
+
+/** Whether there is any file of an agent. */
+export function hasAgents(places: readonly Place[]): boolean {
+  return agentFiles(places).length > 0;
+}
+
+interface ReadFile extends FrontMatter {
+  /** Of the file, hex. */
+  readonly sha256: string;
+}
+
+function readFile({ path }: FoundFile): ReadFile | null {
+  const found = readBounded(path, { maxBytes, longer: 'refuse', links: 'follow' });
+  if (found.kind !== 'read') return null;
+  const sha256 = createHash('sha256').update(found.bytes).digest('hex');
+  return { ...readFrontMatter(visibleText(found.bytes.toString('utf8'))), sha256 };
+}
+
+function readRole(file: FoundFile, problems: string[]): AgentRole | null {
+  const { path, place } = file;
+  const read = readFile(file);
+  const leftOut = (why: string): null => {
+    problems.push(`${path} ${why}; the agent is left out.`);
+    return null;
+  };
+  if (read === null) return leftOut('cannot be read');
+  const { fields, body } = read;
+  const field = (key: string): string => fields.get(key)?.trim() ?? '';
+  const name = field('name');
+  const description = oneLine(field('description'), maxDescription);
+  if (!/^[A-Za-z][\w-]{0,63}$/.test(name)) return leftOut('has no name in letters, digits and -');
+  if (description === '') return leftOut('has no description');
+  if (body.trim() === '') return leftOut('has no prompt');
+  problems.push(...ignored(path, fields));
+  return {
+    name,
+    description,
+    tools: toolNames(fields.get('tools') ?? '*'),
+    withoutTools: toolNames(field('disallowedTools')) ?? [],
+    model: ['', 'inherit'].includes(field('model')) ? null : oneLine(field('model'), 100),
+    maxTurns: turnsOf(field('maxTurns')),
+    skills: listOf(field('skills')),
+    mode: modeOf(field('permissionMode')),
+    prompt: body.trim(),
+    origin: place.origin,
+    path,
+  };
+}
+
+/** `Read, Bash(git diff:*)`: what stands in brackets is left to the rules of the user. */
+function toolNames(text: string): readonly string[] | null {
+  const names = listOf(text.replaceAll(/\([^)]*\)/g, ''));
+  return names.includes('*') ? null : names;
+}
+
+function listOf(text: string): readonly string[] {
+  return text.split(/[\s,]+/).filter((item) => item !== '');
+}
+
+function turnsOf(text: string): number | null {
+  const turns = Number(text);
+  return Number.isInteger(turns) && turns > 0 ? turns : null;
+}
+
+const modes: readonly string[] = ['plan', 'dontAsk', 'always', 'mutating', 'dangerous'] satisfies StricterMode[];
+
+function modeOf(mode: string): StricterMode | null {
+  return modes.includes(mode) ? (mode as StricterMode) : null;
+}
+
+/** `color` is for the screen of another program. */
+const knownKeys: readonly string[] = [
+  ...['name', 'description', 'tools', 'disallowedTools', 'model', 'maxTurns', 'skills', 'permissionMode'],
+  'color',
+];
+
+function ignored(path: string, fields: FrontMatter['fields']): readonly string[] {
+  const mode = fields.get('permissionMode')?.trim() ?? 'default';
+  const others = [...fields.keys()].filter((key) => !knownKeys.includes(key)).map((key) => oneLine(key, 40));
+  return [
+    ...(others.length > 0 ? [`${path}: ${others.join(', ')} ${others.length === 1 ? 'is' : 'are'} ignored.`] : []),
+    ...(mode !== 'default' && modeOf(mode) === null
+      ? [`${path}: permissionMode ${oneLine(mode, 40)} is ignored; an agent may only be stricter than its session.`]
+      : []),
+  ];
+}
+
+/** A file that needs trust, and what a person has to know of it. */
+interface Part {
+  readonly path: string;
+  readonly sha256: string;
+  readonly lines: readonly string[];
+}
+
+/** Lists the files of agents of a project, also those that are left out. */
+export function partsOfAgents(places: readonly Place[]): readonly Part[] {
+  return agentFiles(places).map((file) => {
+    const role = readRole(file, []);
+    const tools = role?.tools?.join(', ') ?? 'those of the session';
+    const model = role?.model ?? 'that of the session';
+    return {
+      path: file.path,
+      // What cannot be read has a hash that no answer fits.
+      sha256: readFile(file)?.sha256 ?? `unknown ${Math.random()}`,
+      lines: role ? [`agent ${role.name}: ${role.description}`, `tools: ${tools}; model: ${model}`] : ['no agent'],
+    };
+  });
+}

@@ -1,0 +1,239 @@
+import { readFileSync, writeFileSync, mkdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, test } from 'vitest';
+import { isRecord } from '../../src/core/json.js';
+import { openSqliteStore } from '../../src/store/sqlite-store.js';
+import { agent, lines, place, script } from './inside.js';
+
+type At = ReturnType<typeof place>;
+
+const paid = (cost: number): unknown => ({ input_tokens: 100, output_tokens: 10, cost_usd: cost });
+const calls = (...made: readonly (readonly [name: string, args: object])[]): unknown => ({
+  calls: made.map(([name, args]) => ({ name, arguments: args })),
+  usage: paid(0.01),
+});
+const ask = (name: string, more: object = {}): readonly [string, object] => [
+  'agent',
+  { agent: name, prompt: 'find the word', description: 'find a word', ...more },
+];
+const done = { text: 'All done.', usage: paid(0.02) };
+
+/** A place whose user has an agent `finder`, which plays these turns. */
+function withAgent(turns: readonly unknown[], fields = 'tools: Read, Grep, Glob, Bash(ls *)'): At {
+  const at = place({ 'a.txt': 'the word\n' });
+  write(join(at.env.AGENT_HOME ?? '', 'finder.json'), JSON.stringify({ turns }));
+  define(at, 'finder', `${fields}\nmodel: offline/${join(at.env.AGENT_HOME ?? '', 'finder.json')}`);
+  return at;
+}
+
+function define(at: At, name: string, fields: string): void {
+  const text = `---\nname: ${name}\ndescription: Finds words.\n${fields}\n---\nYou find words.\n`;
+  write(join(at.env.AGENT_HOME ?? '', 'agents', `${name}.md`), text);
+}
+
+function write(path: string, text: string): void {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
+}
+
+const go = (at: At, turns: readonly unknown[], ...more: readonly string[]): readonly string[] => [
+  ...['-p', '-m', script(at, turns), '--output-format', 'stream-json'],
+  ...more,
+  'go',
+];
+
+/** The result of the nth call of an agent. */
+function resultOf(stdout: string, n = 0): Record<string, unknown> {
+  const result = lines(stdout).filter(({ type, name }) => type === 'tool_result' && name === 'agent')[n];
+  const envelope: unknown = JSON.parse(String(result?.output));
+  return isRecord(envelope) ? envelope : {};
+}
+
+function idOf(stdout: string): string {
+  return String(lines(stdout)[0]?.session_id);
+}
+
+async function opened(at: At) {
+  return await openSqliteStore({ file: join(at.env.AGENT_HOME ?? '', 'agent.db'), now: Date.now });
+}
+
+const found = [calls(['grep', { pattern: 'word' }]), { text: 'a.txt:1', usage: paid(0.005) }];
+
+test('an agent works in a session of its own; its last message is the result and its cost counts', async () => {
+  const at = withAgent(found);
+  const ran = await agent(at, go(at, [calls(ask('finder')), done]));
+  expect(ran).toMatchObject({ code: 0, stderr: '' });
+  const result = resultOf(ran.stdout);
+  expect(result).toEqual({
+    output: 'a.txt:1',
+    status: 'completed',
+    agent_session_id: expect.any(String),
+    turns: 1,
+    tool_calls: 1,
+    usage: { input_tokens: 200, output_tokens: 20, cache_read_tokens: 0, cache_write_tokens: 0 },
+    cost_usd: 0.015,
+  });
+  expect(lines(ran.stdout).at(-1)).toMatchObject({ usage: { input_tokens: 400, cost_usd: expect.closeTo(0.045, 9) } });
+  const listed = async (...more: readonly string[]): Promise<readonly unknown[]> =>
+    JSON.parse((await agent(at, ['sessions', 'list', '--json', ...more])).stdout) as readonly unknown[];
+  const parent = { id: idOf(ran.stdout), cost_usd: expect.closeTo(0.045, 9), kind: null };
+  const child = {
+    id: result.agent_session_id,
+    parent_id: parent.id,
+    parent_call_id: 'script_0_0',
+    kind: 'agent',
+    title: 'finder: find a word',
+    cost_usd: expect.closeTo(0.015, 9),
+  };
+  expect(await listed()).toEqual([expect.objectContaining(parent)]);
+  expect(await listed('--all')).toEqual([expect.objectContaining(parent), expect.objectContaining(child)]);
+  const stats = JSON.parse((await agent(at, ['stats', '--json'])).stdout) as readonly Record<string, unknown>[];
+  expect(stats.find(({ table }) => table === 'with_tools')).toMatchObject({
+    turns: 1,
+    requests: 4,
+    cost_usd: expect.closeTo(0.045, 9),
+  });
+  const { store } = await opened(at);
+  const kinds = (await store.load(parent.id)).map(({ kind }) => kind);
+  expect(kinds.filter((kind) => kind === 'agent_usage')).toHaveLength(2);
+  const own = await store.load(String(result.agent_session_id));
+  expect(own[0]?.content).toMatch(/^You find words\.\n/);
+  expect(own[1]?.content).toBe('glob file_read grep bash');
+  expect(own[2]).toMatchObject({ kind: 'user', content: 'find the word' });
+  await store.close();
+});
+
+test('the export, the search and the deletion of sessions know those of agents, and nobody goes on with one', async () => {
+  const at = withAgent(found);
+  const ran = await agent(at, go(at, [calls(ask('finder')), done]));
+  const id = String(resultOf(ran.stdout).agent_session_id);
+  const exported = await agent(at, ['sessions', 'export', id, '--format', 'jsonl']);
+  expect(lines(exported.stdout)[0]).toMatchObject({ id, kind: 'agent', parent_call_id: 'script_0_0' });
+  expect((await agent(at, ['search', 'find the word', '--json'])).stdout).toContain(id);
+  expect((await agent(at, ['audit', '--tool', 'grep'])).stdout).toContain(id.slice(0, 13));
+  const refused = await agent(at, go(at, [done], '-r', id));
+  expect(refused).toMatchObject({ code: 7 });
+  expect(refused.stderr).toContain(`works for session ${idOf(ran.stdout)}`);
+  expect(await agent(at, go(at, [done], '-r', id, '--fork'))).toMatchObject({ code: 0 });
+  await agent(at, ['sessions', 'rm', idOf(ran.stdout)]);
+  expect((await agent(at, ['sessions', 'list', '--all', '--json'])).stdout).not.toContain(`"id": "${id}"`);
+});
+
+test('without files of agents nothing is offered, and the first request is what it was', async () => {
+  const at = place();
+  const offered = async (...more: readonly string[]): Promise<unknown> =>
+    lines((await agent(at, go(at, [done], ...more))).stdout)[0]?.tools;
+  const usual = ['glob', 'file_read', 'grep', 'file_write', 'file_edit', 'bash'];
+  expect(await offered()).toEqual(usual);
+  expect(await offered('--tools', '+agents')).toEqual([...usual, 'agent']);
+  define(at, 'finder', '');
+  expect(await offered()).toEqual([...usual, 'agent']);
+  expect(await offered('--tools', '-agents')).toEqual(usual);
+  expect(await offered('--tools', 'glob')).toEqual(['glob']);
+  expect(await offered('--set', 'tools.agents=false')).toEqual(usual);
+});
+
+test('agents of a project count once they are trusted, and a changed byte asks again', async () => {
+  const at = place({
+    '.git/HEAD': '',
+    '.claude/agents/helper.md': '---\nname: helper\ndescription: Helps.\n---\nHelp.\n',
+  });
+  const offered = async (): Promise<boolean> => {
+    const { stdout } = await agent(at, ['-p', '-m', script(at, [done]), '--output-format', 'stream-json', 'go']);
+    return JSON.stringify(lines(stdout)[0]?.tools).includes('"agent"');
+  };
+  expect(await offered()).toBe(false);
+  const { openTrustFile } = await import('../../src/cli/trust.js');
+  const { projectFiles } = await import('../../src/cli/project-files.js');
+  const { agentPaths } = await import('../../src/config/settings-file.js');
+  const files = agentPaths(at.env, at.env.HOME ?? '');
+  const here = { cwd: at.work, home: at.env.HOME ?? '', config: { files } };
+  const set = await projectFiles(here);
+  expect(set?.files.flatMap((file) => file.lines)).toEqual([
+    'agent helper: Helps.',
+    'tools: those of the session; model: that of the session',
+  ]);
+  if (set) openTrustFile(files.trust).files.record(set, true, 1);
+  expect(await offered()).toBe(true);
+  at.file('.claude/agents/helper.md', '---\nname: helper\ndescription: Helps.\n---\nHelp!\n');
+  expect(await offered()).toBe(false);
+});
+
+test('the response after the last turn of an agent has no tools; an answer that is none is an error', async () => {
+  const often = Array.from({ length: 40 }, (_turn, n) => calls(['grep', { pattern: `word${n}` }]));
+  const at = withAgent(often);
+  const limited = resultOf((await agent(at, go(at, [calls(ask('finder')), done]))).stdout);
+  expect(limited).toMatchObject({ status: 'limit_reached', turns: 30, tool_calls: 30 });
+  const spoken = withAgent(
+    often.map((turn) => ({ ...(turn as object), text: 'so far' })),
+    'maxTurns: 2',
+  );
+  expect(resultOf((await agent(spoken, go(spoken, [calls(ask('finder')), done]))).stdout)).toMatchObject({
+    output: 'so far',
+    status: 'limit_reached',
+    turns: 2,
+    usage: { input_tokens: 300 },
+  });
+  const tokens = withAgent(often.map((turn) => ({ ...(turn as object), text: 'so far' })));
+  const few = go(tokens, [calls(ask('finder')), done], '--set', 'agents.max_tokens=300');
+  expect(resultOf((await agent(tokens, few)).stdout)).toMatchObject({ status: 'limit_reached', turns: 3 });
+  const silent = withAgent([{ text: ' ' }]);
+  expect(resultOf((await agent(silent, go(silent, [calls(ask('finder')), done]))).stdout)).toMatchObject({
+    code: 'execution_failed',
+    error: 'The agent finder ended without a word.',
+  });
+  const broken = withAgent([{ text: 'half', fault: { code: 'auth', message: 'no key' } }]);
+  expect(resultOf((await agent(broken, go(broken, [calls(ask('finder')), done]))).stdout)).toMatchObject({
+    code: 'execution_failed',
+    error: 'The agent finder failed: no key',
+    details: { output: 'half' },
+  });
+});
+
+test('an agent goes on with its own work, has no agents, and is found by its name', async () => {
+  const at = withAgent([...found, calls(ask('finder')), { text: 'still a.txt:1', usage: paid(0.005) }], 'tools: "*"');
+  const first = await agent(at, go(at, [calls(ask('finder')), done]));
+  const id = String(resultOf(first.stdout).agent_session_id);
+  const again = [
+    calls(ask('finder', { resume: id })),
+    calls(ask('fnider')),
+    calls(ask('finder', { resume: 'no' })),
+    done,
+  ];
+  const second = await agent(at, go(at, [calls(ask('finder')), done, ...again], '-r', idOf(first.stdout)));
+  expect(resultOf(second.stdout)).toMatchObject({ output: 'still a.txt:1', agent_session_id: id, turns: 1 });
+  expect(resultOf(second.stdout, 1)).toMatchObject({ code: 'not_found', error: expect.stringContaining('finder') });
+  expect(resultOf(second.stdout, 2)).toMatchObject({ code: 'not_found' });
+  const { store } = await opened(at);
+  const results = (await store.load(id)).filter(({ kind }) => kind === 'tool_result');
+  expect(results.at(-1)?.content).toContain('There is no tool called "agent"');
+  expect(readFileSync(join(at.work, 'a.txt'), 'utf8')).toBe('the word\n');
+  await store.close();
+});
+
+test('an agent is judged as its session is, and more strictly where its file says so', async () => {
+  const dangerous = calls(['bash', { command: 'rm -rf ../elsewhere/nothing' }]);
+  const change = calls(['bash', { command: 'touch made' }]);
+  const tried = async (fields: string, turn: unknown, ...more: readonly string[]): Promise<string> => {
+    const at = withAgent([turn, { text: 'tried' }], fields);
+    const ran = await agent(at, go(at, [calls(ask('finder')), done], ...more));
+    const { store } = await opened(at);
+    const events = await store.load(String(resultOf(ran.stdout).agent_session_id));
+    await store.close();
+    return String(events.find(({ kind }) => kind === 'tool_result')?.content);
+  };
+  expect(await tried('', dangerous)).toContain('nobody can be asked here');
+  expect(await tried('', dangerous, '--approval', 'never')).not.toContain('Not run');
+  expect(await tried('permissionMode: bypassPermissions', dangerous)).toContain('nobody can be asked');
+  expect(await tried('', change)).not.toContain('Not run');
+  expect(await tried('permissionMode: plan', change)).toContain('Denied by policy: the agent finder only reads');
+  expect(await tried('permissionMode: mutating', change)).toContain('calls of the agent finder are asked about');
+  expect(await tried('', change, '--set', 'rules.deny=[{"argv":["touch"]}]')).toContain('Denied by policy');
+});
+
+test('what is left of the spend limit is all an agent may spend', async () => {
+  const at = withAgent(found);
+  const ran = await agent(at, go(at, [calls(ask('finder')), done], '--max-cost', '0.015'));
+  expect(resultOf(ran.stdout)).toMatchObject({ code: 'limit_reached', details: { turns: 1, cost_usd: 0.01 } });
+  expect(ran).toMatchObject({ code: 5 });
+});
