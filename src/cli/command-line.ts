@@ -1,7 +1,17 @@
 import type { Command } from 'commander';
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
-import type { CommandLine, Guards, Machine, Models, OpenedStore, Printer, Tools, Trust } from '../commands/command.js';
+import type {
+  CommandLine,
+  Doors,
+  Guards,
+  Machine,
+  Models,
+  OpenedStore,
+  Printer,
+  Tools,
+  Trust,
+} from '../commands/command.js';
 import type { LoadOptions } from '../config/load.js';
 import { loadOnce } from '../core/runtime.js';
 import type { Endpoint } from '../providers/catalog.js';
@@ -30,13 +40,13 @@ export function createCommandLine(
   const read: ReadSettings = () => settings.get();
   return {
     out: createPrinter(),
-    program,
-    globalOptions,
+    program: { root: program, globalOptions },
     get request() {
       return settingsRequest(options);
     },
     tools: createTools(options, read),
     machine: createMachine(() => settingsRequest(options)),
+    doors: createDoors(options),
     models: createModels(options, read),
     guards: createGuards(read),
     trust,
@@ -148,8 +158,14 @@ function createTools(options: RootOptions, read: ReadSettings): Tools {
     },
     firing: async (tasks, heard) =>
       (await import('./tasks/open-firing.js')).openFiring(await read(), options, tasks, { heard, asks: false }),
-    serve: async () => await (await import('./doors/serve-mcp.js')).serveMcp(options),
-    serveEditors: async () => await (await import('./doors/serve-editors.js')).serveEditors(options),
+  };
+}
+
+function createDoors(options: RootOptions): Doors {
+  return {
+    tools: async () => await (await import('./doors/serve-mcp.js')).serveMcp(options),
+    editor: async () => await (await import('./doors/serve-editors.js')).serveEditors(options),
+    watch: async (request) => await (await import('./doors/watch-session.js')).watchSession(options, request),
   };
 }
 

@@ -134,10 +134,6 @@ export interface Tools {
   strayLimit(name: string): Promise<Issue | null>;
   /** Opens what fires the tasks of a store. */
   firing(tasks: Tasks, heard: Heard): Promise<Firing>;
-  /** Offers them to another program over standard input and output until it ends. Returns the exit code. */
-  serve(): Promise<number>;
-  /** Serves an editor in the same way (Agent Client Protocol), with whole sessions. */
-  serveEditors(): Promise<number>;
 }
 
 /** Is told what becomes of tasks. Returns whether the person has read it. */
@@ -167,6 +163,17 @@ export interface ToolFiles {
   allow(file: ToolFileFacts): void;
   /** `what`: a path, or the name of a tool. Returns the path, or null where nothing like that was allowed. */
   forget(what: string): string | null;
+}
+
+/** Other programs and screens, served until they end or a signal comes. Each returns the exit code. */
+export interface Doors {
+  /** Offers the tools over standard input and output (Model Context Protocol). */
+  tools(): Promise<number>;
+  /** Serves an editor with whole sessions over standard input and output (Agent Client Protocol). */
+  editor(): Promise<number>;
+  /** Shows a session that runs in another process. `session`: an id, a prefix or a title; null: the one of this
+   * directory that was written to last. `answers`: its questions may be answered from here. */
+  watch(request: { readonly session: string | null; readonly answers: boolean }): Promise<number>;
 }
 
 /** The parts of the machine that only the program can look at, for `doctor`. */
@@ -270,14 +277,14 @@ export interface TrustAnswers {
 /** Everything that a verb of the command line may use. */
 export interface CommandLine {
   readonly out: Printer;
-  /** The whole command line, every verb loaded. */
-  readonly program: Command;
-  /** Long names of the options that also stand behind a verb. */
-  readonly globalOptions: readonly string[];
+  /** The whole command line, every verb loaded. `globalOptions`: long names of the options that also stand behind a
+   * verb. */
+  readonly program: { readonly root: Command; readonly globalOptions: readonly string[] };
   /** The request for the settings, which are not read yet: for verbs that work with broken settings. */
   readonly request: LoadOptions;
   readonly tools: Tools;
   readonly machine: Machine;
+  readonly doors: Doors;
   readonly models: Models;
   readonly guards: Guards;
   readonly trust: Trust;

@@ -123,6 +123,10 @@ export const table: readonly Section[] = [
         load: async () => (await import('./sessions/tend-sessions.js')).listSessions,
       },
       {
+        line: ['watch [session]', 'follow a session that runs in another terminal'],
+        load: async () => (await import('./doors/serve-programs.js')).watchSession,
+      },
+      {
         line: ['sessions show <session>', 'its events, or the request its next turn would send'],
         load: async () => (await import('./sessions/tend-sessions.js')).showSession,
       },
@@ -411,7 +415,7 @@ export const table: readonly Section[] = [
       },
       {
         line: ['acp', 'serve an editor over standard input and output (Agent Client Protocol)'],
-        load: async () => (await import('./doors/serve-programs.js')).serveEditors,
+        load: async () => (await import('./doors/serve-programs.js')).serveEditor,
       },
       {
         line: ['config', "path, show, get, set and check the configuration, and trust in a project's"],

@@ -36,6 +36,7 @@ import { lateAgents, offerAgents, settleAgents } from './open-agents.js';
 import { followServers, serverNotes } from './open-mcp.js';
 import { type OpenedModel, openModel, choiceOf } from './open-model.js';
 import { type OpenedHooks, openHooks, sourceOf } from './open-hooks.js';
+import { openFollowers } from './open-followers.js';
 import { openPictures, type Pictures } from './open-pictures.js';
 import { openPolicy, type SwitchablePolicy } from './open-policy.js';
 import { openSandbox, openToolbox, type Toolbox } from './open-tools.js';
@@ -200,12 +201,15 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
   };
 }
 
-/** Notes where each turn of a session ends, and tells it what changes about servers. Returns what ends both. */
-async function attached({ toolbox, ends }: Run, session: Session): Promise<() => Promise<void>> {
+/** Notes where each turn of a session ends, tells it what changes about servers, and other screens what happens in it.
+ * Returns what ends all that. */
+async function attached({ toolbox, ends, settings }: Run, session: Session): Promise<() => Promise<void>> {
   const note = ends && noteEnds(session, ends);
   const unfollow = await followServers(toolbox, session);
+  const letGo = openFollowers(session, settings);
   return async () => {
     unfollow();
+    letGo();
     await note?.();
   };
 }

@@ -29,7 +29,7 @@ export const signIn: Verb = {
           ? { ...byHand(line.out, way, signal), close: () => undefined }
           : await listenForBrowser(portsOf(signIns, way), shownBy(line.out), signal);
       try {
-        const version = line.program.version() ?? '';
+        const version = line.program.root.version() ?? '';
         const count = await logIn(server, way, { signIns, version }, back);
         line.out.print(
           count === null

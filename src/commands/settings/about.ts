@@ -7,7 +7,7 @@ export const showHelp: Verb = {
   line: {
     example: 'agent help sessions list',
     run: async ({ program }, words) => {
-      commandOf(program, words).outputHelp();
+      commandOf(program.root, words).outputHelp();
       return exit.done;
     },
   },
@@ -20,7 +20,7 @@ export const showVersion: Verb = {
   line: {
     example: 'agent version',
     run: async ({ out, program }) => {
-      out.print(`${program.version() ?? ''}\n`);
+      out.print(`${program.root.version() ?? ''}\n`);
       return exit.done;
     },
   },

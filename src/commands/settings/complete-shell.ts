@@ -9,14 +9,14 @@ const shells: readonly string[] = ['bash', 'zsh', 'fish'];
 export const completeShell: Verb = {
   line: {
     example: 'agent completion bash >> ~/.bashrc',
-    run: async ({ out, program, globalOptions }, [shell = '']) => {
+    run: async ({ out, program: { root, globalOptions } }, [shell = '']) => {
       if (!isCompletionShell(shell))
         throw new CliError(
           exit.usage,
           `unknown shell \`${shell}\``,
           `${didYouMean(shell, shells)} Known: ${shells.join(', ')}`.trim(),
         );
-      out.data(completionScript(shell, commandSpec(program, globalOptions)));
+      out.data(completionScript(shell, commandSpec(root, globalOptions)));
       return exit.done;
     },
   },

@@ -145,7 +145,7 @@ export const testServer: Verb = {
 export const serveTools: Verb = {
   line: {
     example: 'agent --tools fs mcp serve',
-    run: async ({ tools }) => await tools.serve(),
+    run: async ({ doors }) => await doors.tools(),
   },
 };
 

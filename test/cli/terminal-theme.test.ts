@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { hasTitle, terminalFacts, terminalTheme } from '../../../src/cli/repl/repl.js';
+import { hasTitle, terminalFacts, terminalTheme } from '../../src/cli/terminal-theme.js';
 
 test.each([
   [{ TERM: 'xterm-256color' }, true],

@@ -1,0 +1,187 @@
+import { createInterface } from 'node:readline';
+import { CliError, exit } from '../../commands/command.js';
+import { findSession } from '../../commands/sessions/stored-session.js';
+import type { Event } from '../../core/event.js';
+import type { SessionRow, Store } from '../../core/store.js';
+import { decisionText, sanitize } from '../../terminal/sanitize.js';
+import { lastExchange } from '../../ui/event-text.js';
+import { itemLines, type ItemStyle, noticeLines } from '../../ui/item-lines.js';
+import { renderMarkdown } from '../../ui/markdown/incremental.js';
+import { defaultDetail } from '../../ui/repl-options.js';
+import { createTheme } from '../../ui/theme.js';
+import { emptyView, type Item, reduce } from '../../ui/view.js';
+import { endingSignals, onEndingSignal } from '../ending.js';
+import type { RootOptions } from '../options.js';
+import { onLostStream, outputColumns, outputIsTerminal, print } from '../print.js';
+import { configuredTheme, terminalFacts } from '../terminal-theme.js';
+import { directoryId, newestHere } from '../session/find-session.js';
+import { followersFolder, type ToldQuestion } from '../session/open-followers.js';
+import { openRecord } from '../session/open-record.js';
+import { readSettings, type Settings } from '../settings.js';
+import { type Following, followSession, type Seen } from './follow-session.js';
+
+/** Which session to follow, and whether its questions may be answered from here. */
+export interface WatchRequest {
+  /** An id, a prefix or a title; null: the session of this directory that was written to last. */
+  readonly session: string | null;
+  readonly answers: boolean;
+}
+
+/** Shows a session of another terminal as it goes on, until it is ended with Ctrl-C. Returns the exit code. */
+export async function watchSession(options: RootOptions, request: WatchRequest): Promise<number> {
+  const settings = await readSettings(options);
+  const { store } = await openRecord(settings, () => undefined);
+  try {
+    const row = await chosen(settings, store, request.session);
+    const screen = new WatchScreen(row, await styleOf(settings), request.answers);
+    const following = await followSession(store, followersFolder(settings.config.files), row.id, (seen) => {
+      screen.see(seen);
+    });
+    screen.attach(following);
+    const code = await new Promise<number>((resolve) => {
+      onLostStream(() => {
+        resolve(exit.done);
+      });
+      onEndingSignal((signal) => {
+        resolve(signal === 'SIGINT' ? exit.done : endingSignals[signal]);
+      });
+    });
+    screen.leave();
+    await following.close();
+    return code;
+  } finally {
+    await store.close();
+  }
+}
+
+async function chosen({ cwd }: Settings, store: Store, name: string | null): Promise<SessionRow> {
+  if (name !== null) return await findSession(store, name);
+  const newest = await newestHere(store, { cwd, directoryId: directoryId(cwd) ?? undefined });
+  if (newest) return newest;
+  throw new CliError(exit.session, `no session was recorded in ${cwd}`, 'Name one: agent sessions list shows them.');
+}
+
+async function styleOf(settings: Settings): Promise<ItemStyle> {
+  const facts = terminalFacts(settings.env, await configuredTheme(settings));
+  const colored = outputIsTerminal() ? facts : { ...facts, colors: 0 as const, theme: 'none' as const };
+  return { theme: createTheme(colored), columns: outputColumns() ?? 100, detail: defaultDetail };
+}
+
+/** Prints what is seen of a session, line after line. */
+class WatchScreen {
+  readonly #row: SessionRow;
+  readonly #style: ItemStyle;
+  readonly #answers: boolean;
+  readonly #questions = new Map<string, ToldQuestion>();
+  readonly #past: Event[] = [];
+  #following: Following | null = null;
+  #stopReading: () => void = () => undefined;
+  #view = emptyView;
+  #hasText = false;
+
+  constructor(row: SessionRow, style: ItemStyle, answers: boolean) {
+    this.#row = row;
+    this.#style = style;
+    this.#answers = answers;
+  }
+
+  /** Shows the end of what is on record, and from now on whatever comes. */
+  attach(following: Following): void {
+    this.#following = following;
+    const { items, earlier } = lastExchange(this.#past);
+    const { id, title, cwd } = this.#row;
+    this.#say('info', `Session ${id}${title === null ? '' : `, ${title}`}, in ${cwd}. Ctrl-C leaves it as it is.`);
+    if (earlier > 0) this.#say('info', `${earlier} earlier messages and calls: agent sessions show ${id}`);
+    for (const item of items) this.#item(item);
+    if (!this.#answers || !process.stdin.isTTY) return;
+    const lines = createInterface({ input: process.stdin, terminal: false });
+    lines.on('line', (line) => {
+      this.#take(line.trim());
+    });
+    this.#stopReading = () => {
+      lines.close();
+    };
+  }
+
+  leave(): void {
+    this.#stopReading();
+  }
+
+  see(seen: Seen): void {
+    switch (seen.type) {
+      case 'events':
+        if (this.#following) for (const event of seen.events) this.#event(event);
+        else this.#past.push(...seen.events);
+        return;
+      case 'text':
+        this.#hasText = true;
+        print(seen.text);
+        return;
+      case 'void':
+        this.#say('warn', 'The answer above broke off; it is void and asked for again.');
+        return;
+      case 'question':
+        this.#questions.set(seen.question.id, seen.question);
+        this.#ask(seen.question);
+        return;
+      case 'answered':
+        if (this.#questions.delete(seen.id)) this.#say('info', 'The question is answered.');
+        return;
+      case 'live':
+        if (!seen.live) this.#say('info', 'The session is not running any more; it is watched on.');
+        return;
+      case 'output':
+        return;
+      default:
+        return seen satisfies never;
+    }
+  }
+
+  #event(event: Event): void {
+    this.#view = reduce(this.#view, { type: 'event', event }, 0);
+    for (const item of this.#view.items) this.#item(item);
+    this.#view = { ...this.#view, items: [] };
+  }
+
+  #item(item: Item): void {
+    if (item.type !== 'assistant') {
+      this.#lines(itemLines(item, this.#style));
+      return;
+    }
+    const isPrinted = this.#hasText;
+    this.#hasText = false;
+    if (isPrinted) print('\n');
+    else this.#lines(renderMarkdown(sanitize(item.text), { ...this.#style, highlight: () => null }));
+  }
+
+  #ask({ tool, risk, rows, reasons, targets, rules }: ToldQuestion): void {
+    const how = this.#answers
+      ? `y allows it once, s ${decisionText(rules ?? 'this exact call', { lines: false })} in this session, n denies.`
+      : 'It waits for an answer where the session runs; agent watch --answer answers from here.';
+    this.#say('warn', `Allow ${tool} (${risk})?`);
+    this.#lines([
+      ...rows.map((row) => `  ${sanitize(row)}`),
+      ...reasons.map((reason) => `! ${decisionText(reason, { lines: false })}`),
+      ...targets.map((target) => `${this.#style.theme.glyphs.arrow} ${decisionText(target, { lines: false })}`),
+    ]);
+    this.#say('info', how);
+  }
+
+  #take(line: string): void {
+    const [id] = this.#questions.keys();
+    const answers = { y: 'once', yes: 'once', s: 'session', n: 'deny', no: 'deny' } as const;
+    const answer = Object.entries(answers).find(([word]) => word === line.toLowerCase())?.[1];
+    if (id === undefined || !answer) this.#say('info', id === undefined ? 'No question is open.' : 'Type y, s or n.');
+    else this.#following?.answer({ id, answer });
+  }
+
+  #say(level: 'info' | 'warn', message: string): void {
+    this.#lines(noticeLines(level, message, this.#style));
+  }
+
+  #lines(lines: readonly string[]): void {
+    const text = lines.map((line) => `${line}\n`).join('');
+    print(`${this.#hasText ? '\n' : ''}${text}`, { colors: true });
+    this.#hasText = false;
+  }
+}

@@ -1,0 +1,64 @@
+import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { createConnection } from 'node:net';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { agent, place } from './program.js';
+import { openScreen } from './terminal.js';
+
+const turns = [
+  { text: 'I make it.', calls: [{ name: 'bash', arguments: { command: 'rm -rf old && echo made > made.txt' } }] },
+  { text: 'It is **made**.' },
+  { text: 'Nothing more to do.' },
+];
+
+test('a second terminal shows a session as it goes on, and may answer its questions', async () => {
+  const at = place({ 'script.json': JSON.stringify({ turns }), 'old/file': 'x' });
+  const repl = openScreen(at, ['-m', `offline/${join(at.work, 'script.json')}`]);
+  await repl.until(/❯/);
+  repl.type('make it\r');
+  await repl.until(/Allow this call/);
+
+  const other = openScreen(at, ['watch', '--answer']);
+  await other.until(/Allow bash \(dangerous\)\?[^]*rm -rf old[^]*y allows it once/);
+  expect(existsSync(join(at.work, 'made.txt'))).toBe(false);
+  other.type('maybe\r');
+  await other.until(/Type y, s or n/);
+  other.type('y\r');
+  await repl.until(/It is made\./);
+  await other.until(/The question is answered[^]*made/);
+  expect(existsSync(join(at.work, 'made.txt'))).toBe(true);
+
+  const reader = openScreen(at, ['watch']);
+  await reader.until(/make it[^]*It is made\./);
+  repl.type('go on\r');
+  await reader.until(/go on[^]*Nothing more to do\./);
+  repl.type('\x04');
+  expect(await repl.exited).toBe(0);
+  await reader.until(/not running any more/);
+  for (const screen of [other, reader]) {
+    screen.type('\x03');
+    expect(await screen.exited).toBe(0);
+  }
+  expect(readdirSync(join(at.home, '.agent', 'live'))).toEqual([]);
+});
+
+test('what listens is for this user alone, and lines that are no answers change nothing', async () => {
+  const at = place({ 'script.json': JSON.stringify({ turns }), 'old/file': 'x' });
+  const made = await agent(at, ['-p', '-m', `offline/${join(at.work, 'script.json')}`, 'make it']);
+  expect(made.code).toBe(6);
+  const screen = openScreen(at, ['watch']);
+  await screen.until(/make it[^]*It is/);
+  const folder = join(at.home, '.agent', 'live');
+  const [name = ''] = readdirSync(folder);
+  expect(statSync(folder).mode & 0o777).toBe(0o700);
+  expect(statSync(join(folder, name)).mode & 0o777).toBe(0o600);
+  const socket = createConnection(join(folder, name));
+  socket.write('no JSON\n{"type":"state"}\n{"type":"nothing"}\n{"type":"text","text":"\\u001b]0;title\\u0007shown"}\n');
+  await screen.until(/shown/);
+  expect(screen.raw()).not.toContain('\x1b]0;title');
+  socket.destroy();
+  writeFileSync(join(folder, 'left.1.sock'), '');
+  screen.type('\x03');
+  expect(await screen.exited).toBe(0);
+  expect((await agent(at, ['watch', 'nobody'])).code).toBe(7);
+});
