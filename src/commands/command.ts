@@ -36,6 +36,23 @@ export interface Verb {
   slash?(argument: string, repl: Repl): Promise<void>;
 }
 
+/** An entry of the table. `line` is the form on the command line, `slash` the form in the REPL: usage and description.
+ * A slash form may have aliases (`clear|new`). */
+export interface Entry {
+  readonly line?: readonly [usage: string, about: string];
+  readonly slash?: readonly [usage: string, about: string];
+  /** It ends the program at once, so it has no verb to load, and is not suggested for a name that was mistyped. */
+  readonly leaves?: true;
+  load?(): Promise<Verb>;
+}
+
+/** Entries that stand together in `agent help`. */
+export interface Section {
+  /** Null: none of them has a form on the command line. */
+  readonly heading: string | null;
+  readonly entries: readonly Entry[];
+}
+
 export interface LineForm {
   /** Shown below the help of the verb. */
   readonly example: string;

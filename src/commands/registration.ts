@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import type { CommandContext, Command as SlashCommand } from '../ui/slash-command.js';
-import { type CommandLine, exit, type LineForm, type Repl } from './command.js';
-import type { Entry, Section } from './table.js';
+import { type CommandLine, type Entry, exit, type LineForm, type Repl, type Section } from './command.js';
 
 /** Each command declares its help anew: an inherited option would stand in the program's own group. */
 export const helpFlags = ['-h, --help', 'print this'] as const;

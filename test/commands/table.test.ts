@@ -4,7 +4,8 @@ import type { CommandLine, Repl, Verb } from '../../src/commands/command.js';
 import { addVerbs, slashCommands, verbNames } from '../../src/commands/registration.js';
 import { showHelp } from '../../src/commands/settings/about.js';
 import { commandSpec, completionScript } from '../../src/commands/settings/complete-shell.js';
-import { type Section, table } from '../../src/commands/table.js';
+import type { Section } from '../../src/commands/command.js';
+import { table } from '../../src/commands/table.js';
 import { openRepl } from '../ui/repl-harness.js';
 
 const ran: string[] = [];
