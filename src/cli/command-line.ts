@@ -22,7 +22,7 @@ import type { RootOptions } from './options.js';
 import { askHidden, askLine, errorsAreTerminal, outputIsTerminal, print, printData, printError } from './print.js';
 import { exportGuard, sessionGuard } from './secrets.js';
 import { directoryId, newestHere, notePlace, projectOf } from './session/find-session.js';
-import { openPolicy } from './session/open-policy.js';
+import { openPolicy } from './session/policy/open-policy.js';
 import { openRecord } from './session/open-record.js';
 import { answerFor, projectFiles } from './project-files.js';
 import { type Settings, readSettings, settingFlags, trustedBefore } from './settings.js';
@@ -113,7 +113,7 @@ async function withStore<T>(settings: Settings, use: (opened: OpenedStore) => Pr
 /** Loads the code of the tools when it is first used. */
 function createTools(options: RootOptions, read: ReadSettings): Tools {
   const load = () => import('./session/open-tools.js');
-  const loadPolicy = () => import('./session/open-policy.js');
+  const loadPolicy = () => import('./session/policy/open-policy.js');
   return {
     open: async (chosen, sandboxed) => {
       const [settings, { openSandbox, openToolbox }, { openPolicy }] = await Promise.all([

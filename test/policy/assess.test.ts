@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createPathFacts } from '../../src/cli/session/open-policy.js';
+import { createPathFacts } from '../../src/cli/session/policy/open-policy.js';
 import type { ApprovalMode, Verdict } from '../../src/core/policy.js';
 import type { Effect, Sandbox } from '../../src/core/tool.js';
 import { createPolicy, type PolicyOptions } from '../../src/policy/assess.js';

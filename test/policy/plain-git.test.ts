@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { parseSettings } from '../../src/core/obeyed-files.js';
-import { createPathFacts } from '../../src/cli/session/open-policy.js';
+import { createPathFacts } from '../../src/cli/session/policy/open-policy.js';
 import { createPolicy } from '../../src/policy/assess.js';
 import { linkedRepositories } from '../../src/policy/shell/plain-git.js';
 import { toolCall } from './calls.js';

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createPathFacts } from '../../src/cli/session/open-policy.js';
+import { createPathFacts } from '../../src/cli/session/policy/open-policy.js';
 import { createPolicy } from '../../src/policy/assess.js';
 import { toolCall } from './calls.js';
 import { defaultDeny } from './judging.js';

@@ -30,7 +30,7 @@ import {
   resumedModel,
   type SessionChoice,
 } from './find-session.js';
-import type { AllowedTools } from './allowed-tools.js';
+import type { AllowedTools } from './policy/allowed-tools.js';
 import { offerSkills, openCommands } from './open-commands.js';
 import { lateAgents, offerAgents, settleAgents } from './open-agents.js';
 import { followServers, serverNotes } from './open-mcp.js';
@@ -38,7 +38,7 @@ import { type OpenedModel, openModel, choiceOf } from './open-model.js';
 import { type OpenedHooks, openHooks, sourceOf } from './open-hooks.js';
 import { openFollowers } from './open-followers.js';
 import { openPictures, type Pictures } from './open-pictures.js';
-import { openPolicy, type SwitchablePolicy } from './open-policy.js';
+import { openPolicy, type SwitchablePolicy } from './policy/open-policy.js';
 import { openSandbox, openToolbox, type Toolbox } from './open-tools.js';
 import { configuredModel, type ModelChoice } from './provider-settings.js';
 import { createSpendLimit, requirePrice, type SpendLimit } from './spend-limit.js';
@@ -116,7 +116,7 @@ export async function openRun(
 /** Adds the rules of `--allowed-tools`. */
 async function openAllowed(settings: Settings, patterns: string | undefined): Promise<AllowedTools> {
   if (patterns === undefined) return { settings, notices: () => [] };
-  return (await import('./allowed-tools.js')).withAllowed(settings, patterns);
+  return (await import('./policy/allowed-tools.js')).withAllowed(settings, patterns);
 }
 
 /** A tool that ignores TERM is killed after 2 s; a turn that runs longer than this is abandoned. */

@@ -5,7 +5,7 @@ import { type Here, hookFiles, isTrusted, projectRoot } from '../project-files.j
 import { ownKeys, secretVariables } from '../secrets.js';
 import type { Notice, Settings } from '../settings.js';
 import type { SessionChoice } from './find-session.js';
-import type { SwitchablePolicy } from './open-policy.js';
+import type { SwitchablePolicy } from './policy/open-policy.js';
 
 /** The hooks of a run. */
 export interface OpenedHooks {

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { createPathFacts, withLandings } from '../../../src/cli/session/open-policy.js';
+import { createPathFacts, withLandings } from '../../../src/cli/session/policy/open-policy.js';
 import type { Policy } from '../../../src/core/policy.js';
 import { noSession, type Registry, type ToolContext } from '../../../src/core/tool.js';
 import { createPolicy } from '../../../src/policy/assess.js';

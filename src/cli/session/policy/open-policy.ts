@@ -1,13 +1,13 @@
 import { lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
-import type { Approval } from '../../commands/command.js';
-import { type LoadedOnce, loadOnce } from '../../core/runtime.js';
-import { planNews, type Policy, ruleKey, type Verdict } from '../../core/policy.js';
-import { readBounded } from '../../disk/bounded-file.js';
-import type { PolicyOptions } from '../../policy/assess.js';
-import type { PathFacts } from '../../policy/guarded-paths.js';
-import type { Settings } from '../settings.js';
+import type { Approval } from '../../../commands/command.js';
+import { type LoadedOnce, loadOnce } from '../../../core/runtime.js';
+import { planNews, type Policy, ruleKey, type Verdict } from '../../../core/policy.js';
+import { readBounded } from '../../../disk/bounded-file.js';
+import type { PolicyOptions } from '../../../policy/assess.js';
+import type { PathFacts } from '../../../policy/guarded-paths.js';
+import type { Settings } from '../../settings.js';
 
 /** A policy whose mode and rules the person may change while the program runs. */
 export interface SwitchablePolicy extends Policy, Approval {
@@ -94,7 +94,7 @@ async function loadPolicy(
   { config, cwd, home }: PolicySource,
   chosen: Pick<PolicyOptions, 'approval' | 'planning' | 'rules'>,
 ): Promise<Policy> {
-  const { createPolicy } = await import('../../policy/assess.js');
+  const { createPolicy } = await import('../../../policy/assess.js');
   const { files } = config;
   const facts = createPathFacts({
     home,

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
-import { CliError, exit } from '../../commands/command.js';
-import type { Rule } from '../../core/policy.js';
-import type { Registry } from '../../core/tool.js';
-import { ourName } from '../../extensions/hooks/claude-dialect.js';
-import { refusedAllow } from '../../policy/rules.js';
-import type { Notice, Settings } from '../settings.js';
+import { CliError, exit } from '../../../commands/command.js';
+import type { Rule } from '../../../core/policy.js';
+import type { Registry } from '../../../core/tool.js';
+import { ourName } from '../../../extensions/hooks/claude-dialect.js';
+import { refusedAllow } from '../../../policy/rules.js';
+import type { Notice, Settings } from '../../settings.js';
 
 /** The settings of a run with the rules of its command line. */
 export interface AllowedTools {

@@ -1,10 +1,10 @@
-import { keepSetting } from '../../commands/settings/keep-setting.js';
-import { parseConfigText, readConfigFile } from '../../config/settings-file.js';
-import { isRecord } from '../../core/json.js';
-import { type Kept, type Rule, ruleKey, type RuleList } from '../../core/policy.js';
-import { readRule } from '../../policy/rules.js';
-import { counted } from '../../tools/define-tool.js';
-import type { Settings } from '../settings.js';
+import { keepSetting } from '../../../commands/settings/keep-setting.js';
+import { parseConfigText, readConfigFile } from '../../../config/settings-file.js';
+import { isRecord } from '../../../core/json.js';
+import { type Kept, type Rule, ruleKey, type RuleList } from '../../../core/policy.js';
+import { readRule } from '../../../policy/rules.js';
+import { counted } from '../../../tools/define-tool.js';
+import type { Settings } from '../../settings.js';
 
 /** A list of the user's own rules before and after a change. */
 interface KeptRules {

@@ -2,10 +2,10 @@ import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { createPathFacts, openPolicy, type SwitchablePolicy } from '../../../src/cli/session/open-policy.js';
-import { loadConfig } from '../../../src/config/load.js';
-import type { Verdict } from '../../../src/core/policy.js';
-import { toolCall } from '../../policy/calls.js';
+import { createPathFacts, openPolicy, type SwitchablePolicy } from '../../../../src/cli/session/policy/open-policy.js';
+import { loadConfig } from '../../../../src/config/load.js';
+import type { Verdict } from '../../../../src/core/policy.js';
+import { toolCall } from '../../../policy/calls.js';
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'agent-facts-')));
 afterAll(() => {
