@@ -3,7 +3,7 @@ import { type CompactionData, createTimeline, type Event, knownEvent, type Known
 import { eventMarker, lineReader } from '../core/model-output.js';
 import { type AssistantMessage, type Conversation, type Message, project } from '../core/projection.js';
 import { utf8Bytes } from '../core/text.js';
-import { todoLines, todoOf } from '../core/todo.js';
+import { todoLines, todoOf } from '../core/projection.js';
 import { askAboutCompaction, tellCompacted } from './ask-hooks.js';
 import { allowanceOf, contextTokens, leastSummaryTokens, tokensOf } from './budget.js';
 import { requestSummary } from './request.js';

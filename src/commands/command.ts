@@ -24,6 +24,7 @@ import type { ProviderChoice, Resolution } from '../providers/catalog.js';
 import type { CheckReport } from '../providers/discover.js';
 import type { WireName } from '../providers/wires/known-wires.js';
 import type { StoreInspection } from '../store/inspect.js';
+import type { Jobs } from '../toolsets/jobs/background.js';
 import type { Announcement } from '../toolsets/tasks/announce.js';
 import type { Fired, Firing } from '../toolsets/tasks/firing.js';
 import type { CommandContext, Command as SlashCommand } from '../ui/slash-command.js';
@@ -367,6 +368,8 @@ export interface ReplTools {
   change(choice: string): Promise<void>;
   /** The servers whose tools are offered; null where there are none. */
   servers(): Promise<Servers | null>;
+  /** The commands in the background; null where there were none. */
+  jobs(): Jobs | null;
   /** The files of the user's own tools. */
   files(): Promise<ToolFiles>;
   /** The skills that are found now. `aside`: what is said of files that are not used. */

@@ -81,14 +81,15 @@ export const table: readonly Section[] = [
         load: async () => (await import('./settings/switch-model.js')).approvalMode,
       },
       {
+        slash: ['jobs [number, kill or background]', 'commands in the background: their output, and how one is ended'],
+        load: async () => (await import('./tasks/show-jobs.js')).showJobs,
+      },
+      {
         slash: ['plan [request or off]', 'plan mode: only calls that read are run; off carries the plan out'],
         load: async () => (await import('./settings/plan-mode.js')).planMode,
       },
       {
-        slash: [
-          'permissions [add, edit or rm]',
-          'which calls are allowed, asked about and denied by rules; change them',
-        ],
+        slash: ['permissions [add, edit or rm]', 'calls allowed, asked about and denied by rules; change them'],
         load: async () => (await import('./settings/tend-rules.js')).permissions,
       },
     ],

@@ -46,6 +46,7 @@ export interface SettingsValues {
     readonly history: boolean;
     readonly custom: boolean;
     readonly ask: boolean;
+    readonly jobs: boolean;
     readonly todo: boolean;
     readonly agents: boolean;
     readonly mcp: boolean;

@@ -26,6 +26,7 @@ export const toolsets = [
   { name: 'history', on: false, about: 'Offer a search in earlier sessions.' },
   { name: 'custom', on: false, about: 'Offer tools of your own.' },
   { name: 'ask', on: false, about: 'Offer questions to you, and plans for you to agree to.' },
+  { name: 'jobs', on: false, about: 'Offer commands that go on in the background.' },
   { name: 'todo', on: false, about: 'Offer a list of the steps of a task.' },
   { name: 'agents', on: false, about: 'Offer other agents, each with a context of its own.' },
   { name: 'mcp', on: true, lazy: true, about: 'Offer the tools of MCP servers, where mcp.json names some.' },

@@ -5,7 +5,7 @@ import { createAutoRunWatch } from './changes/auto-run-files.js';
 import { type DefinedTool, defineTool, failed, type FromSchema, succeeded } from './define-tool.js';
 import { absolutePath, fileFailure, FileRefusal, pathProblem, shownPath } from './files/open-file.js';
 import { type CollectedOutput, createOutputCollector, createProgressStream } from './process/output-collector.js';
-import type { ProcessResult, ProcessRunner } from './process/runner.js';
+import type { ProcessRequest, ProcessResult, ProcessRunner } from './process/runner.js';
 
 export interface BashOptions {
   readonly processes: ProcessRunner;
@@ -18,13 +18,36 @@ export interface BashOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Names of variables that are kept from every child process. */
   readonly protectedEnv: readonly string[];
+  /** Runs commands that may go on without their call. Absent: none does. */
+  readonly background?: Background;
+}
+
+/** Where commands can go on in the background. */
+export interface Background {
+  /** Runs a command until it has ended or goes on without its call. Never rejects. */
+  run(command: BackgroundCommand, ctx: ToolContext): Promise<ToolOutcome>;
+}
+
+export interface BackgroundCommand {
+  readonly line: string;
+  /** It goes on without its call from the beginning. */
+  readonly isBackground: boolean;
+  /** The limit of a call that waits for it. */
+  readonly timeoutMs: number;
+  /** The limit of what it prints while a call waits for it. */
+  readonly maxTotalBytes: number;
+  start(
+    how: Pick<ProcessRequest, 'signal' | 'timeoutMs' | 'maxTotalBytes' | 'onOutput' | 'onLeft'>,
+  ): Promise<ProcessResult>;
+  /** Says how a command ended that a call waited for. */
+  outcome(result: ProcessResult, collected: CollectedOutput): ToolOutcome;
 }
 
 const maxTotalBytes = 256 * 1024 * 1024;
 /** The kernel takes at most 128 KiB for one argument; longer commands go in through a descriptor. */
 const maxArgumentBytes = 120 * 1024;
 
-function schemaOf({ timeoutS, maxTimeoutS }: BashOptions) {
+function schemaOf({ timeoutS, maxTimeoutS, background }: BashOptions) {
   return {
     type: 'object',
     properties: {
@@ -36,6 +59,7 @@ function schemaOf({ timeoutS, maxTimeoutS }: BashOptions) {
         description: `default ${timeoutS}`,
       },
       workdir: { type: 'string' },
+      ...(background ? ({ background: { type: 'boolean', description: 'go on as a job' } } as const) : {}),
     },
     required: ['command'],
     additionalProperties: false,
@@ -97,6 +121,20 @@ async function runCommand(
     (args.timeout_seconds ?? options.timeoutS) * 1000,
     ctx.limits.timeoutMs ?? Number.POSITIVE_INFINITY,
   );
+  const { background } = options;
+  const command = { ...shellCommand(args.command, options.shell), cwd: workdir, env, sandbox: ctx.sandbox };
+  if (background)
+    return await background.run(
+      {
+        line: args.command,
+        isBackground: args.background === true,
+        timeoutMs,
+        maxTotalBytes,
+        start: (how) => options.processes.run({ ...command, ...how, joined: true }),
+        outcome: (result, collected) => processOutcome(result, collected, { timeoutMs, maxTotalBytes }, words),
+      },
+      ctx,
+    );
   const collector = createOutputCollector(ctx.limits.maxOutputBytes);
   const progress = createProgressStream(
     collector,
@@ -106,10 +144,7 @@ async function runCommand(
     ctx.outputMask,
   );
   const result = await options.processes.run({
-    ...shellCommand(args.command, options.shell),
-    cwd: workdir,
-    env,
-    sandbox: ctx.sandbox,
+    ...command,
     signal: ctx.signal,
     timeoutMs,
     maxTotalBytes,

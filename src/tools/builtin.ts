@@ -1,5 +1,5 @@
 import { type Effect, type Tool, type Toolset, toolsets } from '../core/tool.js';
-import { bashTool } from './bash.js';
+import { type Background, bashTool } from './bash.js';
 import type { DefinedTool } from './define-tool.js';
 import { fileReadTool } from './file-read.js';
 import { createContentMemory } from './files/atomic-write.js';
@@ -27,6 +27,8 @@ export interface BuiltinOptions {
   readonly secretFiles?: () => Promise<(path: string) => boolean>;
   /** Names of variables that no child process gets (provider keys). */
   readonly protectedEnv: readonly string[];
+  /** Where commands go on in the background; absent where none does. */
+  readonly background?: Background;
 }
 
 /** The sets that are on by themselves. Their code is loaded with the program; `cli/session/open-toolsets.ts` loads the

@@ -1,5 +1,5 @@
 import type { Clock } from '../core/runtime.js';
-import { todoNow } from '../core/todo.js';
+import { todoNow } from '../core/projection.js';
 import { fitWidth } from '../terminal/rows.js';
 import { sanitize } from '../terminal/sanitize.js';
 import type { ScreenSize } from '../terminal/writer.js';

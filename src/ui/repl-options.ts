@@ -70,6 +70,8 @@ export interface ReplInput {
   readonly editExternally?: (text: string) => Promise<string | null>;
   /** Shift-Tab: the next approval mode; the status line shows it. */
   readonly nextMode?: () => void;
+  /** Ctrl-B: the running command goes on in the background. False where none can: then the key moves the cursor. */
+  readonly toBackground?: () => boolean;
 }
 
 /** What is printed of results, prose and reasoning. */

@@ -1,6 +1,6 @@
 import type { AgentEvent, SessionPort } from '../core/session-port.js';
 import { withAnswers } from '../terminal/answers.js';
-import { type InputEvent, readKeys } from '../terminal/keyboard.js';
+import { type InputEvent, keyName, readKeys } from '../terminal/keyboard.js';
 import { enterTerminal, leaveTerminal, type Sign } from '../terminal/streams.js';
 import { commandContext } from './command-context.js';
 import { createDialogs, type Dialogs } from './components/dialogs.js';
@@ -312,6 +312,7 @@ class ScreenRepl implements ReplHandle {
   readonly #take = (events: readonly InputEvent[]): void => {
     for (const event of events) {
       if (this.#closed) return;
+      if (this.#movesOn(event)) continue;
       const left = this.#dialogs.take(event);
       if (left === null) this.#leaving.forget();
       else this.#act(this.#input.take(left));
@@ -319,6 +320,12 @@ class ScreenRepl implements ReplHandle {
     this.#echo();
     if (!this.#closed) this.#past.keepDraft();
   };
+
+  /** Ctrl-B is a key of the input, too. */
+  #movesOn(event: InputEvent): boolean {
+    const isKey = event.type === 'key' && keyName(event) === 'ctrl-b' && this.#dialogs.top() === null;
+    return isKey && this.#options.input.toBackground?.() === true;
+  }
 
   #act(action: InputAction): void {
     // Any other key means that the user stays.

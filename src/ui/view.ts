@@ -1,5 +1,5 @@
 import { type Event, knownEvent, type KnownEvent, spentBy, type ToolResultData, typedText } from '../core/event.js';
-import { type TodoItem, todoOf, todoOfCall } from '../core/todo.js';
+import { type TodoItem, todoOf, todoOfCall } from '../core/projection.js';
 import type { Form } from '../core/form.js';
 import type { Question } from '../core/policy.js';
 import type { AgentEvent, QueuedMessage, TurnEnd } from '../core/session-port.js';

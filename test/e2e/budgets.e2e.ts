@@ -107,7 +107,21 @@ test('the first request has at most 3,800 bytes, and each turn adds what it says
 });
 
 test('with every set switched on, the first request has at most 9 KB', async () => {
-  const sets = ['web', 'tasks', 'memory', 'kv', 'time', 'math', 'files', 'docs', 'code', 'history', 'custom', 'todo'];
+  const sets = [
+    'web',
+    'tasks',
+    'memory',
+    'kv',
+    'time',
+    'math',
+    'files',
+    'docs',
+    'code',
+    'history',
+    'custom',
+    'jobs',
+    'todo',
+  ];
   const server = await modelServer([]);
   const env = { ...key, OPENAI_BASE_URL: `${server.url}/v1`, BRAVE_API_KEY: 'of-a-test' };
   await agent(place(), ['-p', '--tools', sets.map((set) => `+${set}`).join(), 'hi'], { env });

@@ -41,6 +41,7 @@ async function toolsOf(toolset: Toolset): Promise<readonly Tool[]> {
     processes,
     confine: undefined,
     approval: {},
+    jobs: () => Promise.resolve({}),
     ports: () => Promise.reject(new Error('no record here')),
     notify: () => {},
     mcp: () => Promise.resolve({ tools: createBridge({ servers: none, remembered: none, toolset }).fixed }),

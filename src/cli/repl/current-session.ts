@@ -130,6 +130,10 @@ export function createStatus(run: Run, sessions: ReplSessions): () => StatusFact
     windows.set(name, contextWindow);
     return {
       model: name,
+      jobs: run.toolbox.jobs
+        .started()
+        ?.list()
+        .filter(({ end }) => end === null).length,
       approval: run.policy.planning() ? 'plan' : run.policy.mode(),
       sandbox: settings.config.policy.sandbox,
       branch,

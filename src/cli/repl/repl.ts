@@ -111,9 +111,8 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, { earl
         files: () => listFiles(settings),
         keys: settings.config.ui.keys,
         editExternally: (text) => editExternally(settings, text),
-        nextMode: () => {
-          run.policy.next();
-        },
+        nextMode: () => run.policy.next(),
+        toBackground: () => run.toolbox.jobs.started()?.toBackground(sessions.shown().id) === 'moved',
       },
       printing: printingOf(settings),
       opening: openingOf(sessions.shown(), settings, prompt),
@@ -306,7 +305,7 @@ function sentCommand({ name, description, argumentHint, origin }: OwnCommand): C
 /** Lets the person switch tools on and off. The session records each change, because it changes its requests. */
 function replTools(
   settings: Pick<Settings, 'config' | 'cwd' | 'home'>,
-  { registry, catalogue, offer, servers }: Toolbox,
+  { registry, catalogue, offer, servers, jobs }: Toolbox,
   sessions: ReplSessions,
 ): ReplTools {
   const record = async (): Promise<void> => {
@@ -315,6 +314,7 @@ function replTools(
   return {
     registry,
     servers,
+    jobs: () => jobs.started(),
     files: () => openToolFiles(settings),
     skills: async () => ({ ...(await openCommands(settings).skills()), aside: await asideNotices(settings) }),
     hooks: () => listHooks(settings),

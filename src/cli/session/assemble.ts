@@ -33,6 +33,7 @@ import {
 import type { AllowedTools } from './policy/allowed-tools.js';
 import { offerSkills, openCommands } from './open-commands.js';
 import { lateAgents, offerAgents, settleAgents } from './open-agents.js';
+import { jobNotes } from './open-jobs.js';
 import { followServers, serverNotes } from './open-mcp.js';
 import { type OpenedModel, openModel, choiceOf } from './open-model.js';
 import { type OpenedHooks, openHooks, sourceOf } from './open-hooks.js';
@@ -141,7 +142,6 @@ export interface Assembly {
 /** Opens a new session or an old one. Throws a `CliError` with the exit code of what is wrong. */
 export async function assemble(run: Run, choice: SessionChoice, interactive: boolean): Promise<Assembly> {
   const { settings, store, ends } = run;
-  const { registry } = run.toolbox;
   const opened = await findOrExplain(run, choice);
   await offerRecorded(run, opened);
   const isNew = opened.restored.length === 0;
@@ -156,7 +156,10 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
   // The prompt is sent in a moment: the connection is made meanwhile.
   if (!interactive) model.warm();
   const window = (): number | null => modelFacts(run)?.contextWindow?.(model.ref) ?? null;
-  const beginning = await sessionBeginning(settings, registry, opened, { window, notes: () => remembered(run) });
+  const beginning = await sessionBeginning(settings, run.toolbox.registry, opened, {
+    window,
+    notes: () => remembered(run),
+  });
   const row: SessionRow = { ...opened.row, cwd: settings.cwd, ...placeOf(model.ref) };
   const session = createSession({
     record: {
@@ -181,17 +184,13 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
   });
   const detach = await attached(run, session);
   const lost = ends && !isNew ? await lostEvents(store, ends, choice, opened, settings.cwd) : [];
+  const before = [...movedNotice(opened, settings.cwd), ...lost, ...beginning.notices];
   return {
     session,
     row,
     model,
     secrets,
-    notices: [
-      ...movedNotice(opened, settings.cwd),
-      ...lost,
-      ...beginning.notices,
-      ...(await heard(session, () => bringUpToDate(session, opened, model, run))),
-    ],
+    notices: [...before, ...(await heard(session, () => bringUpToDate(session, opened, model, run)))],
     close: async () => {
       await endSession(session, store);
       await detach();
@@ -201,13 +200,15 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
   };
 }
 
-/** Notes where each turn of a session ends, tells it what changes about servers, and other screens what happens in it.
+/** Notes where each turn of a session ends, tells it what changes about servers and jobs, and other screens what happens in it.
  * Returns what ends all that. */
 async function attached({ toolbox, ends, settings }: Run, session: Session): Promise<() => Promise<void>> {
   const note = ends && noteEnds(session, ends);
   const unfollow = await followServers(toolbox, session);
+  const leaveJobs = toolbox.jobs.attach(session);
   const letGo = openFollowers(session, settings);
   return async () => {
+    leaveJobs();
     unfollow();
     letGo();
     await note?.();
@@ -217,7 +218,8 @@ async function attached({ toolbox, ends, settings }: Run, session: Session): Pro
 /** Returns what the model is told before the next message. */
 async function notesBefore({ toolbox, settings }: Run, opened: OpenedSession): Promise<readonly string[]> {
   const servers = await serverNotes(toolbox, opened.restored, lastTools(opened.restored));
-  return [...changesSince(opened, settings.cwd, Date.now()), ...servers];
+  const jobs = await jobNotes(toolbox.jobs, opened.restored);
+  return [...changesSince(opened, settings.cwd, Date.now()), ...jobs, ...servers];
 }
 
 /** What a turn asks of models. */

@@ -11,6 +11,7 @@ import { isRecord, type JsonSchema } from '../../core/json.js';
 import { nearestName } from '../../core/text.js';
 import { type Registry, type Tool, toolsets } from '../../core/tool.js';
 import { createSecretPaths } from '../../policy/guarded-paths.js';
+import type { Background } from '../../tools/bash.js';
 import { builtinTools, inTestMode, inToolset } from '../../tools/builtin.js';
 import { type Confine, createProcessRunner, type ProcessRunner } from '../../tools/process/runner.js';
 import { createRegistry } from '../../tools/registry.js';
@@ -19,6 +20,7 @@ import { loadOnce } from '../../core/runtime.js';
 import { openSandbox as openKernelSandbox, type SandboxRequest } from '../../tools/sandbox/open-sandbox.js';
 import { ownKeys, secretVariables } from '../secrets.js';
 import type { Settings } from '../settings.js';
+import { type OpenedJobs, openJobs } from './open-jobs.js';
 import { type OpenedServers, openMcp } from './open-mcp.js';
 import { type Catalogue, createCatalogue, lazySets, offeredTools, toolsNamed } from './open-toolsets.js';
 import type { ToolsetHost } from './set-makers.js';
@@ -33,6 +35,7 @@ export interface Toolbox {
   readonly offer: (names: readonly string[]) => Promise<void>;
   /** The servers whose tools are offered; null where there are none. */
   readonly servers: () => Promise<Servers | null>;
+  readonly jobs: OpenedJobs;
   /** Ends the processes that still run, and the connections to servers. */
   readonly close: () => Promise<void>;
 }
@@ -49,35 +52,29 @@ export async function openToolbox(
   const { confine } = host;
   const { config } = settings;
   const mark = { name: '_AGENT_RUN', value: randomUUID() };
-  const processes = createProcessRunner({
-    watched: true,
-    marker: mark,
-    ...(confine ? { confine } : {}),
-  });
+  const processes = createProcessRunner({ watched: true, marker: mark, ...(confine ? { confine } : {}) });
   const killNow = (): void => {
     processes.killNow();
   };
   process.once('exit', killNow);
   const mcp = loadOnce(() => openMcp(settings, { runner: processes, mark }, host.notify));
+  const jobs = openJobs((background) => coreTools(settings, processes, background).find(isShell));
   const catalogue = createCatalogue(coreTools(settings, processes), {
     settings,
     processes,
     ...host,
     mcp: () => mcp.get(),
+    jobs: () => jobs.get(),
   });
-  await catalogue.find(Object.keys(config.tools.limits));
-  const [problem] = await strayLimits(
-    settings.loaded,
-    catalogue.sets.flatMap(({ tools }) => tools),
-  );
-  if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
+  await refuseStrayLimits(settings, catalogue);
   const registry = createRegistry({
     maxOutputBytes: config.limits.maxOutputBytes,
     timeoutMs: config.limits.toolTimeoutMs,
     now: () => performance.now(),
   });
   const register = (tools: readonly Tool[]): void => {
-    for (const tool of settings.testMode ? inTestMode(tools) : tools)
+    const joined = withJobs(tools, jobs, registry);
+    for (const tool of settings.testMode ? inTestMode(joined) : joined)
       if (!registry.get(tool.name)) registry.register(tool, config.tools.limits[tool.name]);
   };
   register(await offeredTools(catalogue, config.tools.toolsets, chosen));
@@ -94,7 +91,9 @@ export async function openToolbox(
     },
     servers: async () =>
       registry.list().some(({ toolset }) => toolset.name === 'mcp') ? ((await mcp.get())?.servers ?? null) : null,
+    jobs,
     close: async () => {
+      jobs.close();
       await (await mcp.started())?.close();
       await processes.killBackground();
       process.off('exit', killNow);
@@ -112,15 +111,37 @@ async function toolsOfServers(
   return set && isTheirs ? inToolset(set, (await opened())?.named(names) ?? []) : [];
 }
 
+function isShell({ toolset }: Tool): boolean {
+  return toolset.name === 'exec';
+}
+
+/** With the jobs comes another form of the tool that runs commands. */
+function withJobs(tools: readonly Tool[], jobs: OpenedJobs, registry: Registry): readonly Tool[] {
+  const shell = tools.some(({ name }) => name === 'jobs') ? registry.list().find(isShell) : undefined;
+  if (shell) registry.unregister(shell.name);
+  return jobs.joined(shell ? [shell, ...tools] : tools);
+}
+
+/** Throws a `CliError` for limits of a tool that does not exist. */
+async function refuseStrayLimits({ config, loaded }: ToolSource, catalogue: Catalogue): Promise<void> {
+  await catalogue.find(Object.keys(config.tools.limits));
+  const [problem] = await strayLimits(
+    loaded,
+    catalogue.sets.flatMap(({ tools }) => tools),
+  );
+  if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
+}
+
 function isSwitchedOff(toolset: string, { values, origins }: LoadedConfig): boolean {
   const { tools } = values;
   return isRecord(tools) && tools[toolset] === false && origins[`tools.${toolset}`]?.kind !== 'default';
 }
 
-function coreTools(settings: ToolSource, processes: ProcessRunner): readonly Tool[] {
+function coreTools(settings: ToolSource, processes: ProcessRunner, background?: Background): readonly Tool[] {
   const { config, env } = settings;
   return builtinTools({
     processes,
+    ...(background ? { background } : {}),
     env,
     protectedEnv: secretVariables(env, ownKeys(config)),
     shell: existsSync('/bin/bash') || existsSync('/usr/bin/bash') ? 'bash' : 'sh',

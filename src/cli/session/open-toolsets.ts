@@ -18,6 +18,7 @@ export const lazySets: Readonly<Record<LazyName, SetOfTools>> = {
   history: { tools: ['history_search'], load: lateLoad('history') },
   custom: { tools: null, load: lateLoad('custom') },
   ask: { tools: ['ask_user', 'propose_plan'], load: lateLoad('ask') },
+  jobs: { tools: ['jobs'], load: lateLoad('jobs') },
   todo: { tools: ['todo'], load: lateLoad('todo') },
   agents: { tools: ['agent'], load: lateLoad('agents') },
   mcp: { tools: ['tool_search', 'tool_run'], grows: true, load: async ({ mcp }) => (await mcp())?.tools ?? [] },

@@ -14,6 +14,8 @@ import { codeTools } from '../../toolsets/code/execute-code.js';
 import { customTools } from '../../toolsets/custom/load-tools.js';
 import { toolFilesIn } from '../../toolsets/custom/tool-files.js';
 import { docsTools } from '../../toolsets/docs/search-documents.js';
+import type { Jobs } from '../../toolsets/jobs/background.js';
+import { jobsTool } from '../../toolsets/jobs/look-after.js';
 import { type History, historyTools } from '../../toolsets/memory/history.js';
 import { memoryTools } from '../../toolsets/memory/remember.js';
 import { clockTools } from '../../toolsets/small/clock.js';
@@ -45,6 +47,8 @@ export interface ToolsetHost {
   readonly ports: () => Promise<Ports>;
   /** Tells the person why a tool is not offered. */
   readonly notify: (message: string) => void;
+  /** The commands in the background. */
+  readonly jobs: () => Promise<Jobs>;
   /** What the person may switch; null where nobody can be asked. */
   readonly approval: Pick<Approval, 'planning' | 'plan' | 'switchTo'> | null;
   /** The servers of `mcp.json`; null where there are none. */
@@ -102,6 +106,7 @@ export const makers: Readonly<
   history: (host) => historyTools(historyOf(host)),
   custom: openCustom,
   ask: ({ approval }) => (approval ? [askTool(), planTool(planMode(approval))] : []),
+  jobs: async ({ jobs }) => [jobsTool(await jobs())],
   todo: () => todoTools(),
   agents: openAgentTool,
 };

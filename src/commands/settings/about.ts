@@ -60,6 +60,7 @@ function helpText(commands: readonly SlashCommand[]): string {
     '- `!command` runs a command and shows it to the model, `!!command` only to you.',
     '- Ctrl-O shows the last result or reasoning in full, `/show N` any event. Ctrl-G opens your editor.',
     '- Shift-Tab goes on to the next approval mode, plan mode among them.',
+    '- Ctrl-B sends a running command to the background; /jobs shows what is there (--tools +jobs).',
     '- Ctrl-X prints results whole or only the rows that tell most, from then on.',
   ].join('\n');
 }

@@ -37,6 +37,17 @@ export interface ProcessRequest extends Command {
   readonly input?: Uint8Array;
   /** The chunk may be reused after the call. */
   onOutput(chunk: Buffer, stream: 'stdout' | 'stderr'): void;
+  /** Takes charge of the processes of its group that go on when it has ended. Their output goes on to `onOutput`;
+   * without this it is dropped. */
+  onLeft?(left: LeftProcesses): void;
+}
+
+/** What is left of a group whose leader has ended. */
+export interface LeftProcesses {
+  /** Returns how many are alive. */
+  size(): number;
+  /** Ends them: TERM, then KILL after 2 s. */
+  end(): Promise<void>;
 }
 
 export type ProcessResult =
@@ -281,11 +292,25 @@ async function supervised(
     await settledWithin(closed, drainMs);
   }
   clearTimeout(kill);
-  output.isOpen = false;
+  const background = reason === 'exit' ? groupSize(pid) : 0;
+  output.isOpen = background > 0 && request.onLeft !== undefined;
   // Background processes may hold the pipes; they do not keep our own process alive.
   for (const reader of child.outputs) reader.unref();
-  const background = reason === 'exit' ? groupSize(pid) : 0;
+  if (background > 0) request.onLeft?.(leftOf(pid));
   return { ended: reason, ...deathOf(exit, request.sandbox), background };
+}
+
+function leftOf(groupId: number): LeftProcesses {
+  const size = (): number => groupSize(groupId);
+  return {
+    size,
+    end: async () => {
+      if (size() > 0) signalGroup(groupId, 'SIGTERM');
+      for (let waitedMs = 0; waitedMs < killAfterMs && size() > 0; waitedMs += pollMs) await delay(pollMs);
+      if (size() > 0) signalGroup(groupId, 'SIGKILL');
+      for (let waitedMs = 0; waitedMs < drainMs && size() > 0; waitedMs += pollMs) await delay(pollMs);
+    },
+  };
 }
 
 /** Reads the exit of a process. Bubblewrap exits with 128 and the number of the signal that ended the command inside.

@@ -1,4 +1,4 @@
-import { todoName, todoNow, todoStates } from '../../core/todo.js';
+import { todoName, todoNow, todoStates } from '../../core/projection.js';
 import { type DefinedTool, defineTool, succeeded } from '../../tools/define-tool.js';
 
 const mostItems = 50;

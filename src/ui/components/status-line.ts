@@ -18,6 +18,8 @@ export interface StatusFacts {
   readonly mode?: string | null | undefined;
   /** A command of the user runs. */
   readonly ownCommand?: boolean | undefined;
+  /** Commands that run in the background. */
+  readonly jobs?: number | undefined;
   /** The turn was told to end. */
   readonly stopping?: boolean | undefined;
 }
@@ -83,10 +85,15 @@ function factParts(facts: StatusFacts, view: View): string[] {
     facts.model,
     facts.branch === undefined ? facts.directory : `${facts.directory} (${facts.branch})`,
     `approval ${facts.approval}`,
+    jobsText(facts),
     facts.sandbox === 'off' ? '' : `sandbox ${facts.sandbox}`,
     window > 0 && totals.context > 0 ? `context ${Math.round((totals.context / window) * 100)}%` : '',
     read + totals.output > 0 ? `${formatCount(read)} in ${formatCount(totals.output)} out` : '',
     totals.cacheRead > 0 ? `cache ${Math.round((totals.cacheRead / read) * 100)}%` : '',
     totals.costKnown && totals.costUsd > 0 ? formatCost(totals.costUsd) : '',
   ];
+}
+
+function jobsText({ jobs = 0 }: StatusFacts): string {
+  return jobs === 0 ? '' : `${jobs} job${jobs === 1 ? '' : 's'}`;
 }

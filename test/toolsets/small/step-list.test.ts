@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Event } from '../../../src/core/event.js';
-import { todoLines, todoNow, todoOf } from '../../../src/core/todo.js';
+import { todoLines, todoNow, todoOf } from '../../../src/core/projection.js';
 import { todoTools } from '../../../src/toolsets/small/step-list.js';
 import { context, envelopeOf } from '../../tools/workbench.js';
 import { registryOf } from '../registered.js';

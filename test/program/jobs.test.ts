@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest';
+import { agent, lines, place, repl, script } from './inside.js';
+
+const server = { calls: [{ name: 'bash', arguments: { command: 'echo listening; sleep 60', background: true } }] };
+const on = ['--tools', '+jobs', '--approval', 'never'];
+
+test('a job is shown, listed and ended in the REPL, and the model is told of its end', async () => {
+  const at = place();
+  const model = script(at, [server, { text: 'It runs.' }, { text: 'I see.' }]);
+  const { stdout } = await repl(
+    at,
+    ['-m', model, ...on],
+    [
+      ['/jobs', 'There are no jobs.'],
+      ['start it', 'It runs.'],
+      ['/jobs 1', /1: echo listening; sleep 60 \(running for \d+ s\)\nlistening\n/],
+      ['/jobs 2', 'There is no such job'],
+      ['/jobs background', 'No command runs that could go on'],
+      ['/jobs kill 1', /\[Note: job 1 has ended \(echo listening; sleep 60\): ended by request after \d+ s/],
+      ['and now?', 'I see.'],
+    ],
+  );
+  expect(stdout).toContain('job 1 goes on');
+});
+
+test('a session that goes on is told that its jobs have ended with the program', async () => {
+  const at = place();
+  const json = ['--output-format', 'stream-json'];
+  const first = await agent(at, ['-p', '-m', script(at, [server, { text: 'It runs.' }]), ...on, ...json, 'start it']);
+  const id = /"session_id":"([^"]+)"/.exec(first.stdout)?.[1] ?? '';
+  await agent(at, ['-r', id, '-p', 'and now?']);
+  await agent(at, ['-r', id, '-p', 'and then?']);
+  const { stdout } = await agent(at, ['sessions', 'show', id, '--json']);
+  const events = JSON.parse(stdout) as readonly { readonly kind: string; readonly content: string | null }[];
+  expect(events.flatMap(({ kind, content }) => (kind === 'user' ? [content] : []))).toEqual([
+    'start it',
+    '[Note: job 1 has ended, because the program was ended meanwhile.]',
+    'and now?',
+    'and then?',
+  ]);
+});
+
+test('without the set nothing goes on in the background', async () => {
+  const at = place();
+  const model = script(at, [server, { text: 'Not so.' }]);
+  const run = await agent(at, ['-p', '-m', model, '--approval', 'never', '--output-format', 'stream-json', 'start it']);
+  expect(lines(run.stdout).find(({ type }) => type === 'tool_result')).toMatchObject({ success: false });
+  expect(run.stdout).toContain('invalid_args');
+});
