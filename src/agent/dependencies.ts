@@ -1,3 +1,4 @@
+import type { Event } from '../core/event.js';
 import type { ChangeCapture } from '../core/file-changes.js';
 import type { Form, FormAnswer } from '../core/form.js';
 import type { Hooks } from '../core/hooks.js';
@@ -38,6 +39,8 @@ export interface ToolDeps {
   readonly renewPrompt?: (prompt: string) => Promise<string>;
   /** Absent: the user has no hooks. */
   readonly hooks?: Hooks;
+  /** What has become known and the model is to be told before a message, besides what policy says. */
+  readonly news?: (events: readonly Event[]) => Promise<readonly string[]>;
   /** Absent: this session starts no agents. */
   readonly agents?: Agents;
 }

@@ -21,7 +21,7 @@ export async function recordMessage(
   { text, expand }: Message,
   signal: AbortSignal,
 ): Promise<TurnEnd | null> {
-  const expansion = text.startsWith('/') ? ((await expand?.(text)) ?? null) : null;
+  const expansion = /^[/$]/.test(text) ? ((await expand?.(text)) ?? null) : null;
   if (typeof expansion === 'string') return unsent(expansion);
   if (expansion === null) {
     await recordUser(d, { content: text, typed: text });

@@ -164,8 +164,9 @@ class LiveSession implements Session {
   }
 
   async #wholeTurn(text: string, signal: AbortSignal): Promise<TurnEnd> {
-    const news = this.#options.tools.policy.news?.(this.events()) ?? [];
-    for (const note of [...this.#notes.splice(0), ...news])
+    const { policy, news } = this.#options.tools;
+    const told = [...(policy.news?.(this.events()) ?? []), ...((await news?.(this.events())) ?? [])];
+    for (const note of [...this.#notes.splice(0), ...told])
       await this.record.append({ kind: 'user', content: note, data: { note: true } });
     const end = await this.#safely(async () => {
       const isFirst = !this.#begun;

@@ -62,7 +62,8 @@ export interface Expansion {
   text(outputs: readonly string[]): string;
 }
 
-/** Returns what a message stands for: null where it stands for itself, a sentence where its command cannot be read. */
+/** Returns what a message stands for that begins with a slash or a dollar: null where it stands for itself, a sentence
+ * where its command cannot be read. */
 export type Expand = (message: string) => Promise<Expansion | string | null>;
 
 /** Everything a front end may do with a session: the REPL, headless mode, a test. */

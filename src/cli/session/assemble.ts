@@ -31,7 +31,7 @@ import {
   type SessionChoice,
 } from './find-session.js';
 import type { AllowedTools } from './policy/allowed-tools.js';
-import { offerSkills, openCommands } from './open-commands.js';
+import { offerSkills, openCommands, skillNews } from './open-commands.js';
 import { lateAgents, offerAgents, settleAgents } from './open-agents.js';
 import { jobNotes } from './open-jobs.js';
 import { followServers, serverNotes } from './open-mcp.js';
@@ -251,6 +251,7 @@ function sessionTools(
     ...(run.toolbox.hooks ? { hooks: run.toolbox.hooks.of(source) } : {}),
     registry: run.toolbox.registry,
     policy: run.policy,
+    ...(run.toolbox.registry.get('skill') ? { news: skillNews(run.settings) } : {}),
     capture: openCapture(run.settings),
     renewPrompt: (prompt) => renewed(run, prompt),
   };

@@ -3,10 +3,11 @@ import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { slashNames } from '../../commands/registration.js';
 import { table } from '../../commands/table.js';
+import type { Event } from '../../core/event.js';
 import type { Expand } from '../../core/session-port.js';
 import type { CommandFile } from '../../extensions/skills/command-files.js';
 import type { Place } from '../../extensions/found-files.js';
-import type { FoundSkills } from '../../extensions/skills/read-skills.js';
+import type { FoundSkills, HeadCache } from '../../extensions/skills/read-skills.js';
 import type { Registry } from '../../core/tool.js';
 import { asideNotices, type AsideNotice, countingPlaces, type Here, isFolder } from '../project-files.js';
 
@@ -24,6 +25,7 @@ export interface OwnCommands {
 /** Looks at the disk each time it is asked: a file that has changed counts at once. */
 export function openCommands(settings: Here): OwnCommands {
   const taken = new Set(slashNames(table));
+  const heads: HeadCache = new Map();
   const find = async (): Promise<readonly CommandFile[]> => {
     const { commandsIn } = await import('../../extensions/skills/command-files.js');
     const own = commandsIn(await countingPlaces(settings, 'commands')).filter(({ name }) => !taken.has(name));
@@ -32,7 +34,7 @@ export function openCommands(settings: Here): OwnCommands {
   const skills = async (): Promise<FoundSkills> => {
     const places = await countingPlaces(settings, 'skills');
     if (places.length === 0) return { skills: [], shadowed: [], problems: [] };
-    return (await import('../../extensions/skills/read-skills.js')).skillsIn(places);
+    return (await import('../../extensions/skills/read-skills.js')).skillsIn(places, heads);
   };
   const isFile = (path: string): boolean =>
     statSync(resolve(settings.cwd, path), { throwIfNoEntry: false })?.isFile() === true;
@@ -45,9 +47,11 @@ export function openCommands(settings: Here): OwnCommands {
       return [...own, ...used.map((skill) => ({ ...skill, name: `skill:${skill.name}` }))];
     },
     expand: async (message) => {
-      const [, name, given = ''] = /^\/([A-Za-z][\w:-]*)(?:\s+([^]*))?$/.exec(message.trim()) ?? [];
+      const [, sign, name, given = ''] = /^([/$])([A-Za-z][\w:-]*)(?:\s+([^]*))?$/.exec(message.trim()) ?? [];
       if (name === undefined) return null;
       const args = given.trim();
+      // `$name` is a skill or nothing: `$PATH is too long` is a message.
+      if (sign === '$') return await useSkill(await skills(), `skill:${name}`, { args, isFile });
       const command = (await find()).find((other) => other.name === name);
       if (!command) return taken.has(name) ? null : await useSkill(await skills(), name, { args, isFile });
       const { expandTemplate } = await import('../../extensions/skills/expand-template.js');
@@ -86,6 +90,18 @@ export async function offerSkills(
   const { skills } = openCommands(settings);
   if (!(await skills()).skills.some(({ forModel }) => forModel)) return;
   registry.register((await import('../../extensions/skills/use-skill.js')).skillTool(skills));
+}
+
+/** Tells a session of skills that have come since: it has not read of them in its prompt or in a note. */
+export function skillNews(settings: Here): (events: readonly Event[]) => Promise<readonly string[]> {
+  const { skills: find } = openCommands(settings);
+  return async (events) => {
+    if (events.length === 0) return []; // its prompt, which is sent now, lists them
+    const { skills } = await find();
+    const offered = skills.filter(({ forModel }) => forModel);
+    if (offered.length === 0) return [];
+    return (await import('../../extensions/skills/use-skill.js')).newSkills(offered, events);
+  };
 }
 
 /** What a new session is told of skills, and what the person is told of them. */

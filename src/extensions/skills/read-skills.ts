@@ -41,13 +41,13 @@ const maxSkillBytes = 1024 * 1024;
 
 /** Finds the skills of these places. Takes what is not quite as it should be, with a sentence about it; a skill without
  * a description is left out, because nobody could tell when to use it. */
-export function skillsIn(places: readonly Place[]): FoundSkills {
+export function skillsIn(places: readonly Place[], heads: HeadCache = new Map()): FoundSkills {
   const skills = new Map<string, Skill>();
   const shadowed: Skill[] = [];
   const problems: string[] = [];
   for (const place of places)
     for (const file of filesIn(place, skillFile)) {
-      const skill = readSkill(file, problems);
+      const skill = readSkill(file, problems, heads);
       if (skill && skills.has(skill.name)) shadowed.push(skill);
       else if (skill) skills.set(skill.name, skill);
     }
@@ -59,9 +59,9 @@ function skillFile({ path, isFolder }: { readonly path: string; readonly isFolde
   return isFolder && statSync(file, { throwIfNoEntry: false })?.isFile() === true ? file : null;
 }
 
-function readSkill({ path, place }: FoundFile, problems: string[]): Skill | null {
+function readSkill({ path, place }: FoundFile, problems: string[], heads: HeadCache): Skill | null {
   const folder = basename(dirname(path));
-  const { fields } = headOf(path);
+  const { fields } = headOf(path, heads);
   const description = fields.get('description') ?? '';
   if (description.trim() === '') {
     problems.push(`${path} has no description; the skill is left out.`);
@@ -87,7 +87,20 @@ function readSkill({ path, place }: FoundFile, problems: string[]): Skill | null
   };
 }
 
-function headOf(path: string): FrontMatter {
+/** The fields of files, by path, for as long as a file keeps its time and its size. */
+export type HeadCache = Map<string, { readonly version: string; readonly head: FrontMatter }>;
+
+function headOf(path: string, heads: HeadCache): FrontMatter {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  const version = `${stats?.mtimeMs} ${stats?.size}`;
+  const known = heads.get(path);
+  if (known?.version === version) return known.head;
+  const head = readHead(path);
+  heads.set(path, { version, head });
+  return head;
+}
+
+function readHead(path: string): FrontMatter {
   const read = (maxBytes: number): FrontMatter => {
     const found = readBounded(path, { maxBytes, longer: 'start', links: 'follow' });
     return readFrontMatter(found.kind === 'read' ? visibleText(found.bytes.toString('utf8')) : '');

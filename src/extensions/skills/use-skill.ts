@@ -1,5 +1,8 @@
+import { isError, parseEnvelope } from '../../core/envelope.js';
+import { createTimeline, type Event, knownEvent } from '../../core/event.js';
+import { isRecord } from '../../core/json.js';
 import { didYouMean } from '../../core/text.js';
-import type { Tool } from '../../core/tool.js';
+import type { Tool, ToolOutcome } from '../../core/tool.js';
 import { defineTool, failed, succeeded } from '../../tools/define-tool.js';
 import { oneLine } from '../front-matter.js';
 import { expandTemplate, type ExpandedTemplate } from './expand-template.js';
@@ -21,7 +24,7 @@ export function skillTool(find: () => Promise<FoundSkills>): Tool {
       additionalProperties: false,
     },
     judge: () => ({ risk: 'read-only', reasons: [] }),
-    async run({ name, arguments: args = '' }) {
+    async run({ name, arguments: args = '' }, { session }) {
       const skills = (await find()).skills.filter(({ forModel }) => forModel);
       const skill = skills.find((other) => other.name === name);
       const written = skill ? skillMessage(skill, { args, isFile: () => false }) : null;
@@ -31,10 +34,20 @@ export function skillTool(find: () => Promise<FoundSkills>): Tool {
       }
       // A model runs commands by calls of its own, which are seen and judged one by one.
       const literal = written.calls.length > 0 ? plainMessage(skill, args) : written;
-      return succeeded(`skill ${name}`, { output: literal?.text([]) ?? '', keep: `skill ${name}` });
+      return loaded(skill, literal?.text([]) ?? '', args, session.events());
     },
   });
   return { ...tool, toolset };
+}
+
+/** The result of loading a skill. A text that the conversation holds already is not given twice. */
+function loaded(skill: Skill, text: string, args: string, events: readonly Event[]): ToolOutcome {
+  const { name } = skill;
+  const isPlain = text === plainMessage(skill, args)?.text([]);
+  const whole = isPlain ? (plainMessage(skill, '')?.text([]) ?? text) : text;
+  if (!isLoaded(name, whole, events)) return succeeded(`skill ${name}`, { output: text, keep: `skill ${name}` });
+  const output = `Skill ${name} is already loaded, as it is now: it stands above.${added(args)}`;
+  return succeeded(`skill ${name}, already loaded`, { output });
 }
 
 interface Use {
@@ -58,9 +71,43 @@ export function skillMessage(skill: Skill, { args, isFile }: Use): ExpandedTempl
 export function plainMessage(skill: Skill, args: string): ExpandedTemplate | null {
   const text = readSkillText(skill);
   if (text === null) return null;
-  const added = args === '' ? '' : `\n\nARGUMENTS: ${args}`;
-  return { calls: [], text: () => `${headOf(skill, text)}\n\n${text.body}${added}` };
+  return { calls: [], text: () => `${headOf(skill, text)}\n\n${text.body}${added(args)}` };
 }
+
+function added(args: string): string {
+  return args === '' ? '' : `\n\nARGUMENTS: ${args}`;
+}
+
+/** Whether the conversation holds this text of a skill: a compaction may have dropped it, a rewind gone behind it. */
+function isLoaded(name: string, text: string, events: readonly Event[]): boolean {
+  const timeline = createTimeline();
+  for (const event of events.flatMap((raw) => knownEvent(raw) ?? [])) timeline.add(event);
+  const counting = timeline.events();
+  const compaction = counting.findLast(({ kind }) => kind === 'compaction');
+  if (compaction?.content?.includes(text) === true) return true;
+  const from = compaction?.kind === 'compaction' ? compaction.data.to_seq : 0;
+  return counting.some((event) => {
+    if (event.seq <= from) return false;
+    if (event.kind === 'user') return event.data?.command !== undefined && event.content.startsWith(text);
+    if (event.kind !== 'tool_result' || event.data.name !== 'skill') return false;
+    const envelope = parseEnvelope(event.data.output);
+    return !isError(envelope) && envelope.keep === `skill ${name}` && envelope.output.startsWith(text);
+  });
+}
+
+/** A note on skills that a session has not been told of; none where it knows all. */
+export function newSkills(skills: readonly Skill[], events: readonly Event[]): readonly string[] {
+  const told = events.flatMap(({ kind, content, data }) =>
+    kind === 'system' || (kind === 'user' && isRecord(data) && data.note === true) ? [content ?? ''] : [],
+  );
+  const fresh = skills.filter(({ name }) => !told.some((text) => new RegExp(`^- ${name}(?::|$)`, 'm').test(text)));
+  if (fresh.length === 0) return [];
+  const lines = fresh.slice(0, maxNews).map(({ name, description }) => oneLine(`- ${name}: ${description}`, maxLine));
+  return [['There are new skills. Load one with skill where it fits the request:', ...lines].join('\n')];
+}
+
+/** So many are told of at once; the others before the next message. */
+const maxNews = 20;
 
 function headOf(
   { name }: Skill,
