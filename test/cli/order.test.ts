@@ -11,6 +11,7 @@ const floors: readonly (readonly string[])[] = [
   ['early-frame.ts', 'ending.ts'],
   ['secrets.ts', 'trust.ts', 'headless.ts', 'project-files.ts'],
   ['settings.ts'],
+  ['mcp'],
   ['session', 'terminal-theme.ts'],
   ['tasks', 'doors'],
   ['command-line.ts'],

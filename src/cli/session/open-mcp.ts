@@ -1,36 +1,12 @@
 import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import type { Event, ToolsData } from '../../core/event.js';
-import { type Registry, toolsets } from '../../core/tool.js';
-import type { Mark } from '../../extensions/mcp/left-behind.js';
+import type { Registry } from '../../core/tool.js';
 import type { ListedServers } from '../../extensions/mcp/listed-servers.js';
-import type { ConnectionHost } from '../../extensions/mcp/server-link.js';
 import type { Servers } from '../../extensions/mcp/servers.js';
-import type { DefinedTool } from '../../tools/define-tool.js';
-import type { ProcessRunner } from '../../tools/process/runner.js';
+import type { McpSource, OpenedServers, Processes } from '../mcp/start-servers.js';
 import { answerFor, projectFiles, serverFiles } from '../project-files.js';
 import { ownKeys, secretVariables } from '../secrets.js';
-import type { Settings } from '../settings.js';
-import { version } from '../version.js';
-
-/** The servers of this run, and the tools through which a model reaches them. */
-export interface OpenedServers {
-  readonly servers: Servers;
-  /** Those that a new session is offered. */
-  readonly tools: readonly DefinedTool[];
-  /** Makes those of these names, for a session that was offered them. */
-  readonly named: (names: readonly string[]) => readonly DefinedTool[];
-  /** Ends what was started. */
-  readonly close: () => Promise<void>;
-}
-
-/** Starts the processes of this run. All of them have the mark in their environment. */
-interface Processes {
-  readonly runner: ProcessRunner;
-  readonly mark: Mark;
-}
-
-type McpSource = Pick<Settings, 'config' | 'cwd' | 'env' | 'guard' | 'home' | 'log' | 'secrets'>;
 
 /** Returns the servers of the user and of a trusted project; null where there are no such files. */
 export async function listedServers(
@@ -42,8 +18,7 @@ export async function listedServers(
   if (!isProjects && !existsSync(own)) return null;
   const files = isProjects ? await projectFiles(source) : null;
   const isTrusted = answerFor(source, files) === true;
-  const { listServers } = await import('../../extensions/mcp/listed-servers.js');
-  return listServers({
+  return (await startServers()).readServers({
     own,
     env,
     cwd,
@@ -69,65 +44,17 @@ export async function openMcp(
 ): Promise<OpenedServers | null> {
   const listed = await listedServers(source);
   if (listed === null) return null;
-  const { config, env, log } = source;
   listed.problems.forEach(notify);
   const list = listed.servers;
   for (const { name, file, way } of list)
     if (way.kind === 'unusable') notify(`The server ${name} of ${file} is left out: ${way.problem}.`);
   if (!list.some(({ enabled, way }) => enabled && way.kind !== 'unusable')) return null;
-  const [{ createServers }, { openRememberedTools }, { createBridge }, { directTools }, host] = await Promise.all([
-    import('../../extensions/mcp/servers.js'),
-    import('../../extensions/mcp/remembered-tools.js'),
-    import('../../extensions/mcp/bridge.js'),
-    import('../../extensions/mcp/exposure.js'),
-    openHost(source, processes),
-  ]);
-  const remembered = openRememberedTools({
-    cache: join(config.files.cache, 'mcp-cache.json'),
-    seen: join(dirname(config.files.trust), 'mcp-seen.json'),
-    now: Date.now,
-    log,
-  });
-  const servers = createServers({ servers: list, remembered, notify, env, version, log, ...host.connecting });
-  const toolset = toolsets.find(({ name }) => name === 'mcp') ?? toolsets[0];
-  const bridge = createBridge({ servers, remembered, toolset });
-  const known = new Map(servers.facts().map(({ name, tools }) => [name, tools]));
-  const direct = directTools(list, (name) => known.get(name) ?? null);
-  return {
-    servers,
-    tools: [...bridge.fixed, ...direct.map((tool) => bridge.direct(tool.name, tool))],
-    named: (names) => [
-      ...bridge.fixed.filter(({ name }) => names.includes(name)),
-      ...names
-        .filter((name) => name.startsWith('mcp__'))
-        .map((name) => bridge.direct(name, { description: '', schema: { type: 'object' } })),
-    ],
-    close: async () => {
-      await servers.close();
-      host.close();
-    },
-  };
+  return await (await startServers()).openServers(source, processes, { list, notify });
 }
 
-/** What servers are reached with, and what is kept of them. Ends what a run that was killed has left behind. */
-async function openHost({ config, env, log, guard, secrets }: McpSource, { runner, mark }: Processes) {
-  const [{ createErrorLogs }, { noteRun, sweepRuns }, { openSignIns }] = await Promise.all([
-    import('../../extensions/mcp/error-logs.js'),
-    import('../../extensions/mcp/left-behind.js'),
-    import('../../extensions/mcp/kept-sign-ins.js'),
-  ]);
-  const folder = join(dirname(config.files.log), 'mcp');
-  const runs = join(folder, 'runs');
-  const now = (): number => performance.now();
-  await sweepRuns(runs, { name: mark.name, inside: env[mark.name] }, log);
-  let forget: (() => void) | null = null;
-  const open: ConnectionHost['open'] = async (request) => {
-    forget ??= noteRun(runs, mark);
-    return await runner.open(request);
-  };
-  const keepErrors = createErrorLogs({ folder, mask: (text) => guard.text(text), now, log });
-  const signIns = openSignIns(config.files.signIns, (secret) => secrets.push(secret));
-  return { connecting: { open, keepErrors, now, signIns }, close: () => forget?.() };
+/** All of the code for servers that are there comes with one file: each takes as long to find as its code to read. */
+function startServers() {
+  return import('../mcp/start-servers.js');
 }
 
 /** Returns what the model is told of the servers, unless the session says the same already. `last`: the tools of a

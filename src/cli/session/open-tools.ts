@@ -20,8 +20,9 @@ import { loadOnce } from '../../core/runtime.js';
 import { openSandbox as openKernelSandbox, type SandboxRequest } from '../../tools/sandbox/open-sandbox.js';
 import { ownKeys, secretVariables } from '../secrets.js';
 import type { Settings } from '../settings.js';
+import type { OpenedServers } from '../mcp/start-servers.js';
 import { type OpenedJobs, openJobs } from './open-jobs.js';
-import { type OpenedServers, openMcp } from './open-mcp.js';
+import { openMcp } from './open-mcp.js';
 import { type Catalogue, createCatalogue, lazySets, offeredTools, toolsNamed } from './open-toolsets.js';
 import type { ToolsetHost } from './set-makers.js';
 

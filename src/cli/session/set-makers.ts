@@ -32,7 +32,7 @@ import { openTrustFile } from '../trust.js';
 import { projectOf } from './find-session.js';
 import { unpricedModel } from './open-model.js';
 import { searchTools } from './open-search.js';
-import type { OpenedServers } from './open-mcp.js';
+import type { OpenedServers } from '../mcp/start-servers.js';
 
 /** What the tools of a set may be made with. A maker uses nothing of it before a call needs it. */
 export interface ToolsetHost {

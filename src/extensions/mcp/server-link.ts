@@ -49,6 +49,7 @@ export function createLink(server: ConfiguredServer, way: Way, host: ConnectionH
 
 function stdioLink(server: ConfiguredServer, way: Extract<Way, { kind: 'stdio' }>, host: ConnectionHost): Link {
   let transport: LineTransport | null = null;
+  let junkLines = 0;
   const process = createLastingProcess(host.open, {
     command: {
       file: way.command,
@@ -74,7 +75,9 @@ function stdioLink(server: ConfiguredServer, way: Extract<Way, { kind: 'stdio' }
   });
   const connectAs = async (sdk: Sdk, mode: VersionNegotiationMode, heard: Heard): Promise<Connection> => {
     transport = new LineTransport(process, sdk, () => {
-      host.log({ at: 'mcp', message: 'a line that is no message', server: server.name });
+      // A server that says nothing else must not fill the log.
+      if (Number.isInteger(Math.log10(++junkLines)))
+        host.log({ at: 'mcp', message: 'lines that are no messages', server: server.name, count: junkLines });
     });
     return await openConnection(sdk, server, { transport, mode, version: host.version }, heard);
   };
