@@ -4,7 +4,9 @@ import { type Event, knownEvent } from '../core/event.js';
 import type { Json, JsonObject } from '../core/json.js';
 import type { Fault } from '../core/provider.js';
 import type { AgentEvent, SessionPort, TurnEnd } from '../core/session-port.js';
+import type { streamLines } from '../core/stream-lines.js';
 import { escapedJson, firstLine, spelledLine } from '../core/text.js';
+import type { FromSchema } from '../tools/define-tool.js';
 import { type EndingSignal, onEndingSignal, turnExitCode } from './ending.js';
 import { version } from './version.js';
 import { openOutput, printError } from './print.js';
@@ -116,6 +118,9 @@ function printCall(raw: Event, titles: Map<string, string>): void {
   printError(`${success ? '✔' : '✘'} ${title}: ${text} (${durationMs}ms)\n`);
 }
 
+/** A line of `stream-json`, as its schema has it. */
+export type PrintedLine = FromSchema<(typeof streamLines)[keyof typeof streamLines]> & JsonObject;
+
 /** The lines of `stream-json` for one user turn. Source: contracts 4. */
 export interface TurnLines {
   /** The line before all others. */
@@ -141,7 +146,7 @@ export function createTurnLines({ session, toolNames, now }: TurnScene): TurnLin
     first: () => {
       const { provider, model } = session.ref();
       const { id: session_id, cwd } = session;
-      return { type: 'session', session_id, provider, model, cwd, tools: toolNames, version };
+      return { type: 'session', session_id, provider, model, cwd, tools: toolNames, version } satisfies PrintedLine;
     },
     see: (event) => {
       const unreported = meter.see(event) ? [unreportedUsage] : [];
@@ -153,7 +158,7 @@ export function createTurnLines({ session, toolNames, now }: TurnScene): TurnLin
 }
 
 /** Returns the line of `stream-json` for an event; null where it has none. Source: contracts 4. */
-export function streamLine(event: AgentEvent): JsonObject | null {
+export function streamLine(event: AgentEvent): PrintedLine | null {
   switch (event.type) {
     case 'event':
       return eventLine(event.event);
@@ -184,7 +189,7 @@ function retryText(event: Extract<AgentEvent, { type: 'retry_scheduled' }>): str
   return `${reason}; attempt ${event.attempt} of ${event.maxRetries} in ${(event.delayMs / 1000).toFixed(1)} s`;
 }
 
-function eventLine(raw: Event): JsonObject | null {
+function eventLine(raw: Event): PrintedLine | null {
   const event = knownEvent(raw);
   switch (event?.kind) {
     case 'assistant':
@@ -215,8 +220,8 @@ function eventLine(raw: Event): JsonObject | null {
 }
 
 /** Returns the `result` object of `json` and `stream-json`. */
-function resultObject(end: Answered, sessionId: string, usage: UsageSum, durationMs: number): JsonObject {
-  const error: Json | undefined = end.fault ? { code: end.fault.code, message: end.fault.message } : undefined;
+function resultObject(end: Answered, sessionId: string, usage: UsageSum, durationMs: number): PrintedLine {
+  const error = end.fault ? { code: end.fault.code, message: end.fault.message } : undefined;
   return {
     type: 'result',
     status: end.fault?.code === 'max_cost' ? 'limit_reached' : end.status,
@@ -233,7 +238,7 @@ function resultObject(end: Answered, sessionId: string, usage: UsageSum, duratio
 }
 
 /** The line for a request whose server reported no usage: each request has one. */
-const unreportedUsage: JsonObject = {
+const unreportedUsage: PrintedLine = {
   type: 'usage',
   input_tokens: 0,
   output_tokens: 0,

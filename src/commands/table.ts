@@ -402,6 +402,10 @@ export const table: readonly Section[] = [
         load: async () => (await import('./doors/serve-programs.js')).serveEditor,
       },
       {
+        line: ['schema', 'the JSON Schema of every line that --output-format stream-json prints'],
+        load: async () => (await import('./doors/serve-programs.js')).showSchema,
+      },
+      {
         line: ['config', "path, show, get, set and check the configuration, and trust in a project's"],
         slash: ['config', 'every setting and where it came from'],
         load: async () => (await import('./settings/configure.js')).config,

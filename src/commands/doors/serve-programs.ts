@@ -1,4 +1,6 @@
-import type { Verb } from '../command.js';
+import { streamSchema } from '../../core/stream-lines.js';
+import { exit, type Verb } from '../command.js';
+import { printJson } from '../line-output.js';
 
 /** `agent acp`: an editor drives sessions over standard input and output. */
 export const serveEditor: Verb = {
@@ -14,5 +16,16 @@ export const watchSession: Verb = {
     example: 'agent watch --answer',
     options: (command) => command.option('--answer', 'answer its questions from here, too'),
     run: async ({ doors }, [session = null], { answer }) => await doors.watch({ session, answers: answer === true }),
+  },
+};
+
+/** `agent schema`: what a program has to read that starts `agent -p --output-format stream-json`. */
+export const showSchema: Verb = {
+  line: {
+    example: 'agent schema > lines.schema.json',
+    run: ({ out }) => {
+      printJson(out, streamSchema, 2);
+      return Promise.resolve(exit.done);
+    },
   },
 };
