@@ -57,6 +57,18 @@ export interface ReplTime {
   readonly schedule: Schedule;
 }
 
+/** A picture that goes with the message that holds its chip: `[shot.png 1280x720]`. */
+export type TakenPicture =
+  | { readonly ok: true; readonly chip: string }
+  | { readonly ok: false; readonly problem: string };
+
+/** Takes pictures. May not reject. */
+export interface PicturePort {
+  /** Takes the files that a pasted text names; null where it is no more than a text. */
+  pasted(text: string): Promise<TakenPicture | null>;
+  clipboard(): Promise<TakenPicture>;
+}
+
 /** What the input line knows beyond its own text. */
 export interface ReplInput {
   readonly history: HistoryPort;
@@ -68,6 +80,8 @@ export interface ReplInput {
   readonly keys?: 'emacs' | 'vim';
   /** Ctrl-G: edits a text in the user's editor while the terminal is given back; null where nothing is to change. */
   readonly editExternally?: (text: string) => Promise<string | null>;
+  /** Pictures for the message that is written. */
+  readonly pictures?: PicturePort;
   /** Shift-Tab: the next approval mode; the status line shows it. */
   readonly nextMode?: () => void;
   /** Ctrl-B: the running command goes on in the background. False where none can: then the key moves the cursor. */

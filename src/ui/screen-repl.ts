@@ -7,6 +7,7 @@ import { createDialogs, type Dialogs } from './components/dialogs.js';
 import type { StatusFacts } from './components/status-line.js';
 import { createDisplay, type Display, sizeOf } from './display.js';
 import { createPastInputs, type PastInputs } from './editor/past-inputs.js';
+import { createPastedPictures, type PastedPictures } from './editor/pasted-pictures.js';
 import { type InputAction, PromptInput } from './editor/prompt-input.js';
 import { createRank } from './editor/suggestions.js';
 import { eventText, eventTitle, isNote, lastExchange, newestWithMore } from './event-text.js';
@@ -61,6 +62,7 @@ class ScreenRepl implements ReplHandle {
   readonly #options: ReplOptions;
   readonly #commands: readonly Command[];
   readonly #input: PromptInput;
+  readonly #pictures: PastedPictures;
   readonly #display: Display;
   readonly #store: ViewStore;
   readonly #dialogs: Dialogs;
@@ -104,15 +106,12 @@ class ScreenRepl implements ReplHandle {
       onChange,
     });
     this.#input = new PromptInput({ commands: () => this.#commands, rank, wantFiles: () => void this.#loadFiles() });
-    this.#past = createPastInputs({
-      options: options.input,
-      input: this.#input,
-      timers: this.#timers,
-      notice: (level, message) => {
-        this.notice(level, message);
-      },
-      onChange,
-    });
+    const notice: ReplHandle['notice'] = (level, message) => {
+      this.notice(level, message);
+    };
+    const parts = { input: this.#input, notice, onChange };
+    this.#past = createPastInputs({ ...parts, options: options.input, timers: this.#timers });
+    this.#pictures = createPastedPictures({ ...parts, port: options.input.pictures });
     this.#title = createWorkTitle(terminal);
     this.#display = this.#createDisplay(options);
     this.#store = createViewStore({
@@ -359,6 +358,12 @@ class ScreenRepl implements ReplHandle {
         break;
       case 'mode':
         this.#options.input.nextMode?.();
+        break;
+      case 'pasted':
+        void this.#pictures.pasted(action.text);
+        break;
+      case 'clipboard':
+        void this.#pictures.clipboard();
         break;
       case 'take-back':
         if (!this.#takeBack()) this.#input.older();

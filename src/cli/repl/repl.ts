@@ -113,6 +113,7 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, { earl
         editExternally: (text) => editExternally(settings, text),
         nextMode: () => run.policy.next(),
         toBackground: () => run.toolbox.jobs.started()?.toBackground(sessions.shown().id) === 'moved',
+        pictures: run.toolbox.pictures,
       },
       printing: printingOf(settings),
       opening: openingOf(sessions.shown(), settings, prompt),

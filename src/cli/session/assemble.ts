@@ -94,7 +94,7 @@ export async function openRun(
     tasks,
     notes,
     ends,
-    toolbox: { ...toolbox, hooks, pictures: openPictures(settings) },
+    toolbox: { ...toolbox, hooks, pictures: openPictures(settings, toolbox.processes) },
     policy,
     spend: createSpendLimit(settings.config),
     get notices() {

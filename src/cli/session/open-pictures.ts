@@ -6,6 +6,7 @@ import { loadOnce } from '../../core/runtime.js';
 import type { FoundFile } from '../../core/tool.js';
 import { findModel } from '../../providers/models.js';
 import { isWireName, knownWires } from '../../providers/wires/known-wires.js';
+import type { ProcessRunner } from '../../tools/process/runner.js';
 import type { Settings } from '../settings.js';
 
 /** A picture that waits for the message whose text names it by this chip. */
@@ -17,6 +18,10 @@ export interface Pictures {
   /** Takes a file at a path that the person gave; it goes with the next message that holds its chip. */
   take(path: string): Promise<Taken>;
   takeBytes(file: FoundFile): Promise<Taken>;
+  /** Takes the files that a pasted text names; null where it is no more than a text. They also go with a message that
+   * holds the text itself. */
+  pasted(text: string): Promise<Taken | null>;
+  clipboard(): Promise<Taken>;
   /** What was taken under this chip goes with the next message, whatever its text is. */
   attachNext(chip: string): void;
 }
@@ -35,10 +40,11 @@ export async function promptWithImages(pictures: Pictures, images: readonly stri
   return chips.length === 0 ? prompt : `${prompt}\n${chips.join(' ')}`;
 }
 
-type Source = Pick<Settings, 'cwd' | 'config'>;
+type Source = Pick<Settings, 'cwd' | 'config' | 'env'>;
 type Code = Awaited<ReturnType<typeof loadCode>>;
 
-export function openPictures(settings: Source): Pictures {
+/** Without `processes` the clipboard is empty. */
+export function openPictures(settings: Source, processes: ProcessRunner | null): Pictures {
   const code = loadOnce(loadCode);
   const keep: Attachments['keep'] = async (files) => await (await code.get()).keep(files);
   const waiting = createWaiting();
@@ -49,11 +55,17 @@ export function openPictures(settings: Source): Pictures {
     const { labelOf } = await code.get();
     return { ok: true, chip: waiting.add(kept, attachment, labelOf) };
   };
+  const take = async (path: string): Promise<Taken> => {
+    const { readPicture } = await code.get();
+    const read = readPicture(path, settings.cwd);
+    if (read.ok) return await takeBytes(read.file);
+    return { ok: false, problem: read.problem ?? `There is no file ${path}.` };
+  };
   return {
     attachments: {
       keep,
       named: async (text, cwd) => {
-        const chips = waiting.named(text);
+        const chips = await waiting.named(text);
         if (chips.length === 0 && !mayMention.test(text)) return null;
         const { mentioned } = await code.get();
         const read = mentioned(text, cwd);
@@ -70,17 +82,38 @@ export function openPictures(settings: Source): Pictures {
     attachNext: (chip) => {
       waiting.due(chip);
     },
-    take: async (path) => {
-      const { readPicture } = await code.get();
-      const read = readPicture(path, settings.cwd);
-      if (read.ok) return await takeBytes(read.file);
-      return { ok: false, problem: read.problem ?? `There is no file ${path}.` };
+    take,
+    pasted: async (text) => {
+      if (!mayBePaths.test(text)) return null;
+      const taken = code.get().then(async ({ pastedPaths }) => await takeAll(pastedPaths(text) ?? [], take));
+      waiting.written(text, taken);
+      return await taken;
+    },
+    clipboard: async () => {
+      const { clipboardPicture } = await import('../../extensions/pictures/clipboard.js');
+      const { env, cwd } = settings;
+      const place = { env, cwd, platform: process.platform };
+      const file = processes && (await clipboardPicture({ ...place, processes }));
+      if (file) return await takeBytes(file);
+      const problem = 'There is no picture in the clipboard, or nothing here that reads it: wl-paste, xclip, pngpaste.';
+      return { ok: false, problem };
     },
   };
 }
 
+/** Null where nothing is named, or a file is not there: it is no more than a text then. */
+async function takeAll(paths: readonly string[], take: Pictures['take']): Promise<Taken | null> {
+  const chips: string[] = [];
+  for (const path of paths) {
+    const taken = await take(path);
+    if (!taken.ok) return taken.problem.startsWith('There is no file') ? null : taken;
+    chips.push(taken.chip);
+  }
+  return chips.length === 0 ? null : { ok: true, chip: chips.join(' ') };
+}
+
 async function loadCode() {
-  const [{ mentioned, readPicture }, { keepFiles }, { scalePicture }, { createSender }, { labelOf }] =
+  const [{ mentioned, pastedPaths, readPicture }, { keepFiles }, { scalePicture }, { createSender }, { labelOf }] =
     await Promise.all([
       import('../../extensions/pictures/named-files.js'),
       import('../../extensions/pictures/keep-files.js'),
@@ -89,7 +122,7 @@ async function loadCode() {
       import('../../core/files/pictures.js'),
     ]);
   const keep: Attachments['keep'] = (files) => keepFiles(files, (picture) => scalePicture(picture));
-  return { mentioned, readPicture, keep, labelOf, send: createSender() };
+  return { mentioned, pastedPaths, readPicture, keep, labelOf, send: createSender() };
 }
 
 function eyesOf({ config }: Source, { provider, model, api }: ModelRef): Parameters<Code['send']>[2] {
@@ -106,12 +139,15 @@ interface Waiting {
   add(kept: KeptFiles, attachment: AttachmentData, labelOf: Code['labelOf']): string;
   /** The picture of this chip goes with the next message. */
   due(chip: string): void;
-  named(text: string): readonly KeptFiles[];
+  /** A text that stands for what it names until its chip takes its place. */
+  written(text: string, taken: Promise<Taken | null>): void;
+  named(text: string): Promise<readonly KeptFiles[]>;
 }
 
 function createWaiting(): Waiting {
   const waiting = new Map<string, KeptFiles>();
   const next: string[] = [];
+  const pasted = new Map<string, Promise<Taken | null>>();
   return {
     add(kept, attachment, labelOf) {
       let chip = `[${labelOf(attachment)}]`;
@@ -127,15 +163,25 @@ function createWaiting(): Waiting {
     due(chip) {
       next.push(chip);
     },
-    named(text) {
+    written(text, taken) {
+      pasted.set(text, taken);
+      for (const oldest of [...pasted.keys()].slice(0, -mostWaiting)) pasted.delete(oldest);
+    },
+    async named(text) {
       const due = next.splice(0);
-      return [...waiting].flatMap(([chip, kept]) => (due.includes(chip) || text.includes(chip) ? [kept] : []));
+      const early = [...pasted].filter(([written]) => text.includes(written)).map(([, taken]) => taken);
+      for (const taken of await Promise.all(early)) if (taken?.ok) due.push(taken.chip);
+      const all = [text, ...due].join(' ');
+      return [...waiting].flatMap(([chip, kept]) => (all.includes(chip) ? [kept] : []));
     },
   };
 }
 
 /** A chip may stand in a message that is sent again; the bytes of so many are held. */
 const mostWaiting = 20;
+
+/** Most pastes are no paths. */
+const mayBePaths = /^[^\n]{1,8192}\.(?:png|jpe?g|gif|webp|pdf)['"]?\s*$/i;
 
 /** Most messages name no picture, so no code is loaded for them. */
 const mayMention = /@[^@\n]{1,1024}\.(?:png|jpe?g|gif|webp|pdf)\b/i;

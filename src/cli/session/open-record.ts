@@ -240,7 +240,7 @@ export async function requestBody(settings: Settings, request: BodyRequest): Pro
     prompt === null ? [] : [{ seq: last + 1, kind: 'user', content: prompt, data: null, createdAt: 0 }];
   const endpoint = endpointFor(settings, row, wire);
   const { provider, model } = { provider: row.provider ?? '', model: row.model ?? '' };
-  const shown = await openPictures(settings).attachments.sent(project([...events, ...turn]), {
+  const shown = await openPictures(settings, null).attachments.sent(project([...events, ...turn]), {
     ref: { provider, model, api: wire },
     withdrawn: withdrawals(events),
     blob: request.blob,

@@ -59,6 +59,7 @@ function helpText(commands: readonly SlashCommand[]): string {
     '- Esc or Ctrl-C interrupts; Ctrl-C twice, or Ctrl-D on an empty line, leaves.',
     '- `!command` runs a command and shows it to the model, `!!command` only to you.',
     '- Ctrl-O shows the last result or reasoning in full, `/show N` any event. Ctrl-G opens your editor.',
+    '- Ctrl-V takes the picture in the clipboard; so does the path of one that is pasted or dragged here.',
     '- Shift-Tab goes on to the next approval mode, plan mode among them.',
     '- Ctrl-B sends a running command to the background; /jobs shows what is there (--tools +jobs).',
     '- Ctrl-X prints results whole or only the rows that tell most, from then on.',

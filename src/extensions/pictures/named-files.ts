@@ -1,5 +1,6 @@
 import { homedir } from 'node:os';
 import { basename, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { readBounded } from '../../disk/bounded-file.js';
 import type { FoundFile } from '../../core/tool.js';
 import { mostFileBytes } from '../../core/files/pictures.js';
@@ -34,4 +35,30 @@ export function readPicture(path: string, cwd: string): ReadFile {
 
 function looksLikePicture(path: string): boolean {
   return /\.(?:png|jpe?g|gif|webp|pdf)$/i.test(path);
+}
+/** Returns the paths of a text that is nothing but paths of pictures, as terminals paste what is dragged onto them:
+ * in quotes, with escaped blanks, as `file://`, one or several. Null for any other text. */
+export function pastedPaths(text: string): readonly string[] | null {
+  const words = [...text.trim().matchAll(/'((?:[^'\n]|'\\'')+)'|"([^"\n]+)"|((?:[^\s\\'"]|\\[^\n])+)|(\S)/gu)];
+  const paths = words.map(([, single, double, bare]) => single?.replaceAll("'\\''", "'") ?? double ?? unescaped(bare));
+  const whole = text.trim();
+  if (paths.length > 1 && isPlainPath(whole)) return [whole];
+  return paths.length > 0 && paths.every((path) => path !== null && looksLikePicture(path))
+    ? paths.filter((path) => path !== null)
+    : null;
+}
+
+/** Some terminals paste a path with blanks as it is. */
+function isPlainPath(text: string): boolean {
+  return /^(?:~?\/|[A-Za-z]:\\)[^\n'"\\]*$/.test(text) && looksLikePicture(text) && !/\.\w+\s+[~/]/.test(text);
+}
+
+function unescaped(word: string | undefined): string | null {
+  if (word === undefined) return null;
+  if (!word.startsWith('file://')) return word.replace(/\\(.)/gu, '$1');
+  try {
+    return fileURLToPath(word);
+  } catch {
+    return null;
+  }
 }

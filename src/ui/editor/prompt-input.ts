@@ -19,7 +19,9 @@ import {
 export type InputAction =
   | { readonly type: 'none' }
   | { readonly type: 'submit'; readonly text: string; readonly when: 'steer' | 'after' }
-  | { readonly type: 'escape' | 'cancel' | 'end' | 'suspend' | 'page' | 'detail' | 'edit' | 'mode' | 'take-back' };
+  | { readonly type: 'escape' | 'cancel' | 'end' | 'suspend' | 'page' | 'detail' | 'edit' | 'mode' | 'take-back' }
+  | { readonly type: 'pasted'; readonly text: string }
+  | { readonly type: 'clipboard' };
 
 const none: InputAction = { type: 'none' };
 /** Keys that mean the same in all of vim's modes. */
@@ -73,6 +75,17 @@ export class PromptInput {
     this.#replace(text);
   }
 
+  /** Puts a text at the cursor. */
+  insert(text: string): void {
+    this.#set(type(this.#editor, text));
+  }
+
+  /** Puts `text` in the place of `before`, where that still stands. */
+  exchange(before: string, text: string): void {
+    const at = this.#editor.text.lastIndexOf(before);
+    if (at >= 0) this.#set(change(this.#editor, at, at + before.length, text));
+  }
+
   /** Sets the paths for `@`. */
   setFiles(paths: readonly string[]): void {
     this.#files = paths;
@@ -94,8 +107,9 @@ export class PromptInput {
     if (vim && isCommand(vim, event))
       return event.type === 'key' ? this.#takeCommandKey(vim, event) : this.#takeCommands(vim, sanitize(event.text));
     if (event.type !== 'key') {
+      const isPaste = event.type === 'paste' && !this.#search;
       this.#insert(event);
-      return none;
+      return isPaste ? { type: 'pasted', text: sanitize(event.text) } : none;
     }
     if (this.#search && this.#takeSearch(event)) return none;
     if (this.#completion && this.#takeCompletion(event)) return none;
@@ -195,6 +209,8 @@ export class PromptInput {
         return { type: 'detail' };
       case 'ctrl-g':
         return { type: 'edit' };
+      case 'ctrl-v':
+        return { type: 'clipboard' };
       case 'shift-tab':
         return { type: 'mode' };
       case 'ctrl-r':
