@@ -64,6 +64,8 @@ export interface ModelDeps {
   /** Tokens of its context window; null where that is not known. Absent: the conversation is compacted only once it has
    * overflowed. */
   readonly contextWindow?: (ref: ModelRef) => number | null;
+  /** The model that a turn goes on with where `ref` cannot answer; null where there is none. */
+  readonly fallback?: (ref: ModelRef) => ModelRef | null;
   /** What requests to it may cost; a fault where its price is not known, null where there is no limit. */
   readonly budget?: (ref: ModelRef) => Budget | Fault | null;
 }
@@ -118,6 +120,8 @@ export interface TurnDeps extends DispatchDeps {
   /** The model of the next request. */
   readonly model: () => { readonly provider: Provider; readonly ref: ModelRef };
   readonly models: ModelDeps;
+  /** Goes on with another model until the turn has ended. Resolves with why it cannot, or null. Never rejects. */
+  readonly stepIn: (ref: ModelRef) => Promise<string | null>;
   /** Messages the person sent meanwhile, for delivery now. */
   readonly takeSteering: () => readonly string[];
   /** What the model is to be told meanwhile. */

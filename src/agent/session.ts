@@ -92,6 +92,8 @@ class LiveSession implements Session {
   #queue: readonly QueuedMessage[] = [];
   #turn: AbortController | null = null;
   #begun = false;
+  /** The model that comes back after the turn, while another one has stepped in. */
+  #own: ModelRef | null = null;
   #formsSoFar = 0;
 
   constructor(options: SessionOptions) {
@@ -184,7 +186,28 @@ class LiveSession implements Session {
         content: end.fault.message,
         data: { code: end.fault.code, message: end.fault.message },
       });
+    if (this.#own) await this.#comeBack(this.#own);
     return end;
+  }
+
+  /** Goes on with another model until the turn has ended. Returns why it cannot, or null. */
+  async #stepIn(ref: ModelRef): Promise<string | null> {
+    const own = this.ref();
+    try {
+      await this.switchModel(ref);
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
+    }
+    this.#own = own;
+    return null;
+  }
+
+  async #comeBack(own: ModelRef): Promise<void> {
+    try {
+      await this.switchModel(own);
+    } catch (error) {
+      this.#options.host.log({ at: 'model', message: 'the model did not come back', error: String(error) });
+    }
   }
 
   /** An error in the program ends the turn and never the session. */
@@ -270,6 +293,7 @@ class LiveSession implements Session {
 
   async switchModel(ref: ModelRef): Promise<void> {
     this.#model = { provider: await this.#options.connect(ref), ref };
+    this.#own = null;
     if (this.events().length === 0) return;
     const { provider, model, api, baseUrl } = ref;
     await this.record.append({
@@ -314,6 +338,7 @@ class LiveSession implements Session {
       approval: this.#approval,
       takeSteering: () => this.#takeSteering(),
       takeNotes: () => this.#notes.splice(0),
+      stepIn: (other) => this.#stepIn(other),
     };
   }
 

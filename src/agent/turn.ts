@@ -86,7 +86,16 @@ function endedMeanwhile(
 function countFor({ limits }: TurnDeps): Count {
   const none = { turns: 0, toolCalls: 0, denied: 0, failedInRow: 0 };
   const allowed = limits.turnCalls?.() ?? Number.POSITIVE_INFINITY;
-  return { ...none, allowed, looped: false, halt: null, extended: 0, overflowed: false, autoFailed: false };
+  return {
+    ...none,
+    allowed,
+    looped: false,
+    halt: null,
+    extended: 0,
+    overflowed: false,
+    steppedIn: false,
+    autoFailed: false,
+  };
 }
 
 /** Whether the turn goes round in circles, or has made as many calls or responses with calls as it may. */
@@ -336,6 +345,8 @@ function captureData(captured: Dispatched['captured']): Pick<ToolResultData, 'ch
  * happens once in a turn. */
 interface Asking {
   overflowed: boolean;
+  /** The fallback model was tried. */
+  steppedIn: boolean;
   autoFailed: boolean;
 }
 
@@ -344,7 +355,7 @@ interface Asking {
  * reply has that fault. */
 async function ask(d: TurnDeps, toolChoice: 'auto' | 'none', asking: Asking, signal: AbortSignal): Promise<Reply> {
   if (!asking.autoFailed && windowIsFull(d)) await compactInTime(d, asking, signal);
-  const reply = await requestUnlessRefused(d, toolChoice, signal);
+  const reply = await requestOrStepIn(d, toolChoice, asking, signal);
   if (reply.fault?.code !== 'context_overflow' || signal.aborted) return reply;
   if (asking.overflowed) return { ...reply, fault: tooLong(d, reply.fault) };
   asking.overflowed = true;
@@ -358,6 +369,35 @@ async function ask(d: TurnDeps, toolChoice: 'auto' | 'none', asking: Asking, sig
   if (!compacted.done) return { ...reply, fault: tooLong(d, reply.fault) };
   const again = await requestUnlessRefused(d, toolChoice, signal);
   return again.fault?.code === 'context_overflow' ? { ...again, fault: tooLong(d, again.fault) } : again;
+}
+
+/** Asks the model, and once in a turn the fallback model where that cannot answer, all its retries included. */
+async function requestOrStepIn(
+  d: TurnDeps,
+  toolChoice: 'auto' | 'none',
+  asking: Asking,
+  signal: AbortSignal,
+): Promise<Reply> {
+  const reply = await requestUnlessRefused(d, toolChoice, signal);
+  const { fault } = reply;
+  if (fault === undefined || asking.steppedIn || signal.aborted || !isUnavailable(reply)) return reply;
+  const { ref } = d.model();
+  const other = d.models.fallback?.(ref) ?? null;
+  if (other === null) return reply;
+  asking.steppedIn = true;
+  const problem = await d.stepIn(other);
+  const names = `${other.provider}/${other.model}`;
+  const then = problem === null ? `${names} goes on with this turn.` : `${names} cannot step in: ${problem}`;
+  const message = `${ref.provider}/${ref.model} cannot answer: ${fault.message.replace(/[.\s]+$/, '')}. ${then}`;
+  d.emit({ type: 'notice', level: 'warn', code: 'fallback_model', message });
+  return problem === null ? await requestUnlessRefused(d, toolChoice, signal) : reply;
+}
+
+const unavailable: readonly Fault['code'][] = ['rate_limited', 'network', 'stream_incomplete'];
+
+/** The model is overloaded, cannot be reached or is not there any more, and nothing of its answer is on record. */
+function isUnavailable({ fault, text }: Reply): boolean {
+  return fault !== undefined && text === '' && (unavailable.includes(fault.code) || fault.status === 404);
 }
 
 /** A compaction that fails is reported once in a turn, and the turn goes on. */

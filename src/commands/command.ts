@@ -370,6 +370,10 @@ export interface ReplTools {
   servers(): Promise<Servers | null>;
   /** The commands in the background; null where there were none. */
   jobs(): Jobs | null;
+  /** The reasoning effort that requests ask for; null: none in particular. */
+  effort(): string | null;
+  /** Asks for another effort from the next request on. */
+  think(effort: string): Promise<void>;
   /** The files of the user's own tools. */
   files(): Promise<ToolFiles>;
   /** The skills that are found now. `aside`: what is said of files that are not used. */

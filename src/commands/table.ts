@@ -11,6 +11,10 @@ export const table: readonly Section[] = [
         load: async () => (await import('./settings/switch-model.js')).switchModel,
       },
       {
+        slash: ['effort [level]', 'how much the model thinks; --keep keeps it'],
+        load: async () => (await import('./connect/choose-effort.js')).chooseEffort,
+      },
+      {
         slash: ['clear|new', 'start a new session; this one is kept'],
         load: async () => (await import('./conversation/rewind.js')).clear,
       },

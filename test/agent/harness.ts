@@ -125,7 +125,7 @@ type RigOptions = Partial<
 };
 
 export function rig(options: RigOptions): Rig {
-  const { provider, capture, renewPrompt, secrets, limits, begin, notes, contextWindow, budget } = options;
+  const { provider, capture, renewPrompt, secrets, limits, begin, notes, contextWindow, budget, fallback } = options;
   const store = options.store ?? openMemoryStore({ now: () => 1 });
   const registry = options.registry ?? newRegistry();
   for (const tool of options.tools ?? []) registry.register(tool);
@@ -149,7 +149,11 @@ export function rig(options: RigOptions): Rig {
       ...(capture ? { capture } : {}),
       ...(renewPrompt ? { renewPrompt } : {}),
     },
-    models: { ...(contextWindow ? { contextWindow } : {}), ...(budget ? { budget } : {}) },
+    models: {
+      ...(contextWindow ? { contextWindow } : {}),
+      ...(budget ? { budget } : {}),
+      ...(fallback ? { fallback } : {}),
+    },
     model: { provider, ref },
     connect: options.connect ?? (() => Promise.resolve(provider)),
     interactive: options.interactive ?? false,

@@ -98,6 +98,28 @@ test('/approval changes what waits for a yes, for this run or for good, and know
   expect(changed.mode()).toBe('always');
 });
 
+test('/effort is for the next request on, in this run or for good, and knows its levels', async () => {
+  const asked: string[] = [];
+  const tools = {
+    effort: () => 'low',
+    think: (level: string) => Promise.resolve(void asked.push(level)),
+  } as never;
+  const settings = { config: { provider: { models: { 'p/m': { efforts: ['low', 'high'] } } } } } as never;
+  const repl = { tools, settings, sessions: sessions([]), keep };
+  expect((await run('/effort high', repl)).lines).toEqual([
+    'info: The next request asks for the effort high. ' +
+      'This counts until the program ends; /effort high --keep keeps it.',
+  ]);
+  expect((await run('/effort max --keep', repl)).lines).toEqual([
+    'info: The next request asks for the effort max. m has low, high: the nearest is sent. Kept: effort = max.',
+  ]);
+  expect((await run('/effort hgh', repl)).lines[0]).toMatch(
+    /^warn: There is no effort hgh\. Did you mean high or xhigh\?/,
+  );
+  expect((await run('/effort', repl, 'low')).picked).toEqual([['low', 'high']]);
+  expect(asked).toEqual(['high', 'max', 'low']);
+});
+
 const commit: Rule = { tool: 'bash', argv: ['git', 'commit'] };
 const push: Rule = { tool: 'bash', argv: ['git', 'push'] };
 

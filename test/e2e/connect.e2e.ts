@@ -150,6 +150,27 @@ test('on the command line: login takes a key on standard input and checks it, lo
   expect(filesWith(at, right)).toEqual([]);
 });
 
+test('another model steps in where the own one is down, and says so', async () => {
+  const at = place();
+  const server = await keyedServer();
+  const down = createServer((_request, response) => response.writeHead(503).end('{}'));
+  await new Promise<void>((resolve) => {
+    down.listen(0, '127.0.0.1', resolve);
+  });
+  onTestFinished(() => void down.close());
+  const env = {
+    OPENROUTER_BASE_URL: server.url,
+    OPENROUTER_API_KEY: right,
+    OPENAI_BASE_URL: `http://127.0.0.1:${(down.address() as AddressInfo).port}/v1`,
+    OPENAI_API_KEY: 'sk-openai-0123456789abcdef',
+  };
+  const args = ['-p', '-m', 'openai/big', '--set', 'http.max_retries=0'];
+  const ended = await agent(at, [...args, '--fallback-model', 'openrouter/tiny', 'hello'], { env });
+  expect([ended.code, ended.stdout]).toEqual([0, 'A real answer.\n']);
+  expect(ended.stderr).toMatch(/openai\/big cannot answer: .*openrouter\/tiny goes on with this turn/);
+  expect((await agent(at, [...args, 'hello'], { env })).code).toBe(1);
+});
+
 test('the offer of the first start is left with one key and does not come again', async () => {
   const at = place();
   const first = openScreen(at);

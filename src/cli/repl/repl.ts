@@ -2,6 +2,7 @@ import { CliError, exit, type ReplTools } from '../../commands/command.js';
 import { slashCommands } from '../../commands/registration.js';
 import { keepSetting } from '../../commands/settings/keep-setting.js';
 import { table } from '../../commands/table.js';
+import type { ToolsData } from '../../core/event.js';
 import type { Kept } from '../../core/policy.js';
 import type { ModelRef } from '../../core/projection.js';
 import type { SessionPort } from '../../core/session-port.js';
@@ -18,7 +19,7 @@ import { configuredTheme, createThemes, hasTitle, terminalFacts } from '../termi
 import { version } from '../version.js';
 import { onLostStream, print } from '../print.js';
 import { openRun, type Run } from '../session/assemble.js';
-import { toolsEvent } from '../session/context-files.js';
+import { lastTools, toolsEvent } from '../session/context-files.js';
 import { eventNumber, projectOf } from '../session/find-session.js';
 import { openCommands, type OwnCommand } from '../session/open-commands.js';
 import { promptWithImages } from '../session/open-pictures.js';
@@ -309,13 +310,18 @@ function replTools(
   { registry, catalogue, offer, servers, jobs }: Toolbox,
   sessions: ReplSessions,
 ): ReplTools {
-  const record = async (): Promise<void> => {
-    await sessions.current().session.append(toolsEvent(settings.config, registry));
+  const record = async (change: Partial<ToolsData['settings']> = {}): Promise<void> => {
+    const { session } = sessions.current();
+    await session.append(
+      toolsEvent(settings.config, registry, { ...lastTools(session.events())?.settings, ...change }),
+    );
   };
   return {
     registry,
     servers,
     jobs: () => jobs.started(),
+    effort: () => (lastTools(sessions.current().session.events())?.settings ?? settings.config.request).effort ?? null,
+    think: (effort) => record({ effort }),
     files: () => openToolFiles(settings),
     skills: async () => ({ ...(await openCommands(settings).skills()), aside: await asideNotices(settings) }),
     hooks: () => listHooks(settings),

@@ -35,7 +35,7 @@ import { offerSkills, openCommands, skillNews } from './open-commands.js';
 import { lateAgents, offerAgents, settleAgents } from './open-agents.js';
 import { jobNotes } from './open-jobs.js';
 import { followServers, serverNotes } from './open-mcp.js';
-import { type OpenedModel, openModel, choiceOf } from './open-model.js';
+import { choiceOf, fallbackModel, fallbackNotices, type OpenedModel, openModel } from './open-model.js';
 import { type OpenedHooks, openHooks, sourceOf } from './open-hooks.js';
 import { openFollowers } from './open-followers.js';
 import { openPictures, type Pictures } from './open-pictures.js';
@@ -184,7 +184,8 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
   });
   const detach = await attached(run, session);
   const lost = ends && !isNew ? await lostEvents(store, ends, choice, opened, settings.cwd) : [];
-  const before = [...movedNotice(opened, settings.cwd), ...lost, ...beginning.notices];
+  const first = [...movedNotice(opened, settings.cwd), ...fallbackNotices(settings, model.ref)];
+  const before = [...first, ...lost, ...beginning.notices];
   return {
     session,
     row,
@@ -227,6 +228,7 @@ function modelFacts({ spend, settings }: Run): SessionOptions['models'] {
   const { models } = settings.config.provider;
   return {
     budget: (ref) => spend.budget(ref),
+    fallback: (ref) => fallbackModel(settings, ref),
     contextWindow: (ref) => findModel(ref.provider, ref.model, models)?.contextWindow ?? null,
   };
 }

@@ -173,8 +173,13 @@ function openingEvents(
   return [{ kind: 'system', content, data: null }, toolsEvent(config, registry)];
 }
 
-/** Returns the event of the tools that are offered, with the settings that shape requests. */
-export function toolsEvent({ limits, request, provider }: Settings['config'], registry: Registry): EventDraft {
+/** Returns the event of the tools that are offered, with the settings that shape requests. `kept`: those that the
+ * session has, where it has some. */
+export function toolsEvent(
+  { limits, request, provider }: Settings['config'],
+  registry: Registry,
+  kept: Partial<RequestSettings> = {},
+): EventDraft {
   const data: ToolsData = {
     tools: toolSpecs(registry),
     settings: {
@@ -182,6 +187,7 @@ export function toolsEvent({ limits, request, provider }: Settings['config'], re
       ...(provider.toolProtocol === 'auto' ? {} : { tool_protocol: provider.toolProtocol }),
       ...(request.maxOutputTokens === null ? {} : { max_output_tokens: request.maxOutputTokens }),
       ...(request.effort === null ? {} : { effort: request.effort }),
+      ...kept,
     },
   };
   return { kind: 'tools', content: data.tools.map((tool) => tool.name).join(' '), data };

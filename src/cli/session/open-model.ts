@@ -28,7 +28,7 @@ import { type KeyedProvider, renewProvider } from '../../providers/renewed-provi
 import type { TextModels } from '../../providers/text/protocol.js';
 import { loadWire } from '../../providers/wires/known-wires.js';
 import type { WireFacts } from '../../providers/wires/wire.js';
-import type { Settings } from '../settings.js';
+import type { Notice, Settings } from '../settings.js';
 import {
   type Configured,
   configuredModel,
@@ -168,6 +168,23 @@ export function resolveModel(settings: ProviderSource, name: string, current: Mo
   if (named !== null && named !== current.provider)
     return resolveProvider(providerChoice(settings, { provider: named, model: id }));
   return resolveProvider(providerChoice(settings, choiceOf({ ...current, model: id ?? '' })));
+}
+
+/** Returns the model that steps in for `ref` (`fallback_model`); null where there is none, or where it is the same. */
+export function fallbackModel(settings: ProviderSource, ref: ModelRef): ModelRef | null {
+  const name = settings.config.provider.fallbackModel;
+  const found = name === null ? null : resolveModel(settings, name, ref);
+  if (!found?.ok) return null;
+  return found.ref.provider === ref.provider && found.ref.model === ref.model ? null : found.ref;
+}
+
+/** Says at the beginning what would be noticed only once the model is needed. */
+export function fallbackNotices(settings: ProviderSource, ref: ModelRef): readonly Notice[] {
+  const name = settings.config.provider.fallbackModel;
+  const found = name === null ? null : resolveModel(settings, name, ref);
+  if (found === null || found.ok) return [];
+  const { message, hint } = found.problem;
+  return [{ level: 'warn', code: 'fallback_model', message: `fallback_model: ${message}: ${hint}` }];
 }
 
 /** Returns the name of the configured model where its price is not known. Null where it is, where it costs nothing, and

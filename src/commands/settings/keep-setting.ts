@@ -12,7 +12,7 @@ export function parseKeep(argument: string): { readonly rest: string; readonly k
 /** Keeps a setting with `--keep`; else says how long it counts and how to keep it. */
 export async function keepOrSayHow(
   { keep }: Pick<Repl, 'keep'>,
-  command: 'approval' | 'model' | 'theme',
+  command: 'approval' | 'effort' | 'model' | 'theme',
   value: string,
   keeps: boolean,
 ): Promise<string> {

@@ -2,11 +2,12 @@ import type { Event } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import type { ApprovalMode } from '../../core/policy.js';
 import { didYouMean } from '../../core/text.js';
-import { builtInPresets, firstWithKey, resolveProvider } from '../../providers/catalog.js';
-import { findLocalServers } from '../../providers/discover.js';
+import { builtInPresets, firstWithKey, mergePresets, resolveProvider } from '../../providers/catalog.js';
+import { findLocalServers, type ListedModel, listModels } from '../../providers/discover.js';
 import { findModel, knownModels, type ModelFacts } from '../../providers/models.js';
 import type { PickItem } from '../../ui/components/picker.js';
 import { CliError, type Repl, type Settings, type Verb } from '../command.js';
+import { modelItem } from '../connect/add-model.js';
 import { keepOrSayHow, parseKeep } from './keep-setting.js';
 
 /** `/model`: another model for the next request, by name or from a list of what can be reached from here. */
@@ -58,24 +59,53 @@ function hasReasoning({ kind, data }: Event): boolean {
   return kind === 'assistant' && isRecord(data) && 'reasoning' in data;
 }
 
-async function pickModel({ settings, sessions, screen }: Repl): Promise<string | null> {
+/** A model as its provider lists it, with its whole name. */
+type Listed = ListedModel & { readonly name: string };
+
+async function pickModel(repl: Repl): Promise<string | null> {
+  const { settings, sessions, screen } = repl;
   const servers = await findLocalServers({
     env: settings.env,
     keys: settings.keys.all(),
     presets: builtInPresets,
     userProviders: settings.config.provider.custom,
   });
-  const local = servers.flatMap(({ endpoint, models }) => models.map((model) => `${endpoint.provider}/${model.id}`));
+  const local = servers.flatMap(({ endpoint, models }) =>
+    models.map((listed): Listed => ({ ...listed, name: `${endpoint.provider}/${listed.id}` })),
+  );
   const table = Object.keys({ ...knownModels, ...settings.config.provider.models }).filter(
     (name) => !isRetired(settings, name) && reachable(settings, name),
   );
   const { provider, model } = sessions.current().session.ref();
   const current = `${provider}/${model}`;
-  const listed = [...local, ...table, 'offline/offline'];
+  const live = [...local, ...(await liveModels(repl))];
+  const windows = new Map(live.map(({ name, contextWindow }) => [name, contextWindow]));
+  const listed = [...live.map(({ name }) => name), ...table, 'offline/offline'];
   const names = [...new Set(listed.includes(current) ? listed : [current, ...listed])];
   if (firstWithKey(builtInPresets, { env: settings.env, keys: settings.keys.all() }) === null && local.length === 0)
     screen.notice('info', 'No key is set and no local server answers; only the offline provider is there.');
-  return await screen.pick({ title: 'Model', items: names.map((name) => item(settings, name)), current });
+  return await screen.pick({
+    title: 'Model',
+    items: names.map((name) => item(settings, name, windows.get(name) ?? null)),
+    current,
+  });
+}
+
+/** A provider that takes longer to list its models is left out: what is known of it is there. */
+const longestListMs = 1_500;
+
+/** Returns the models that providers with a key list now, each where the settings say that it is. */
+async function liveModels({ settings, line }: Repl): Promise<readonly Listed[]> {
+  const names = Object.keys(mergePresets(builtInPresets, settings.config.provider.custom));
+  const lists = await Promise.all(
+    names.map(async (name) => {
+      const resolved = resolveProvider(await line.models.choice(name, 'any'));
+      if (!resolved.ok || resolved.endpoint.local || resolved.endpoint.key === null) return [];
+      const live = await listModels(resolved.endpoint, settings.env, longestListMs);
+      return live.ok ? live.models.map((listed) => ({ ...listed, name: `${name}/${listed.id}` })) : [];
+    }),
+  );
+  return lists.flat();
 }
 
 function reachable(settings: Settings, name: string): boolean {
@@ -97,11 +127,10 @@ function isRetired(settings: Settings, name: string): boolean {
   return factsOf(settings, name)?.retired === true;
 }
 
-function item(settings: Settings, name: string): PickItem<string> {
-  const facts = factsOf(settings, name);
-  const price = facts?.price ? `$${facts.price.input} in, $${facts.price.output} out` : '';
-  const window = facts?.contextWindow ? `${Math.round(facts.contextWindow / 1000)}k` : '';
-  return { label: name, detail: [window, price].filter((part) => part !== '').join(' · '), value: name };
+function item(settings: Settings, name: string, contextWindow: number | null): PickItem<string> {
+  const slash = name.indexOf('/');
+  const shown = { provider: name.slice(0, slash), id: name.slice(slash + 1), contextWindow };
+  return { ...modelItem(settings, shown), label: name, value: name };
 }
 
 const modes: Readonly<Record<ApprovalMode, string>> = {
