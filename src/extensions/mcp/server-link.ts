@@ -232,6 +232,9 @@ class LineTransport implements Transport {
 
   #add(part: Buffer): void {
     if (this.#isDropping || part.length === 0) return;
+    // What cannot become a message is not kept, however long it is.
+    this.#isDropping = this.#bytes === 0 && part[0] !== 0x7b;
+    if (this.#isDropping) return;
     this.#bytes += part.length;
     this.#parts.push(part);
     if (this.#bytes <= maxLineBytes) return;
@@ -250,7 +253,6 @@ class LineTransport implements Transport {
   }
 
   #parsed(line: Buffer): JSONRPCMessage | null {
-    if (line[0] !== 0x7b) return null;
     try {
       const value: unknown = JSON.parse(line.toString('utf8'));
       return isRecord(value) ? this.#sdk.parseJSONRPCMessage(value) : null;
