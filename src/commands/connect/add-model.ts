@@ -25,6 +25,8 @@ export interface Asking {
   pick<T>(picking: Picking<T>): Promise<T | null>;
   hidden(question: HiddenQuestion): Promise<string | null>;
   say(level: 'info' | 'warn' | 'error', text: string): void;
+  /** Text to copy: its lines are not broken. */
+  show(text: string): void;
 }
 
 /** What connecting a model works with. */
@@ -236,7 +238,8 @@ async function signIn(d: Connecting, name: string, manual: boolean): Promise<End
   const begun = await beginSignIn(places, settings.env);
   try {
     const isOpen = !manual && (await d.browse(begun.page));
-    asking.say('info', `${isOpen ? 'The browser shows' : 'Open this page in a browser:'} ${begun.page}`);
+    asking.say('info', isOpen ? 'The browser shows this page:' : 'Open this page in a browser:');
+    asking.show(begun.page);
     const code = await comingCode(begun, asking, manual);
     if (code === null) return null;
     const got = await begun.key(code);

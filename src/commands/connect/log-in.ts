@@ -54,6 +54,9 @@ function ofRepl({ screen, settings, line }: Repl, signal?: AbortSignal): Connect
       say: (level, text) => {
         screen.notice(level, text);
       },
+      show: (text) => {
+        screen.print(text);
+      },
     },
   };
 }
@@ -199,6 +202,9 @@ function lineAsking({ out }: Pick<CommandLine, 'out'>): Asking {
     say: (level, text) => {
       if (level === 'info') out.print(`${text}\n`);
       else out.error(`agent: ${text}\n`);
+    },
+    show: (text) => {
+      out.print(`${text}\n`);
     },
     hidden: ({ title, rows }) => out.askHidden([...rows, `${title} (not shown): `].join('\n')),
     pick: (picking) => (out.canAsk ? pickByNumber(out, picking) : Promise.resolve(null)),
