@@ -201,8 +201,8 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
   };
 }
 
-/** Notes where each turn of a session ends, tells it what changes about servers and jobs, and other screens what happens in it.
- * Returns what ends all that. */
+/** Notes where each turn of a session ends, tells it what changes about servers and jobs, and other screens what
+ * happens in it. Returns what ends all that. */
 async function attached({ toolbox, ends, settings }: Run, session: Session): Promise<() => Promise<void>> {
   const note = ends && noteEnds(session, ends);
   const unfollow = await followServers(toolbox, session);
