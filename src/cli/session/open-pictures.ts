@@ -129,8 +129,23 @@ function eyesOf({ config }: Source, { provider, model, api }: ModelRef): Paramet
   return {
     sees: findModel(provider, model, config.provider.models)?.vision ?? null,
     readsPdf: isWireName(api) && knownWires[api].readsPdf,
-    pdfText: () => Promise.resolve(null),
+    pdfText,
   };
+}
+
+/** So many characters of a PDF go to a model whose wire has no place for it. */
+const mostPdfChars = 100_000;
+
+/** Reads a PDF in a worker, as the tools for the web do. */
+async function pdfText(bytes: Uint8Array): Promise<string | null> {
+  const { builtWorker, convertPage } = await import('../../toolsets/web/convert-page.js');
+  const options = { worker: builtWorker, signal: new AbortController().signal };
+  const text = await convertPage({ kind: 'pdf', bytes }, options).then(
+    (page) => page.text.trim(),
+    () => '',
+  );
+  if (text.length <= mostPdfChars) return text === '' ? null : text;
+  return `${text.slice(0, mostPdfChars).toWellFormed()}\n[… ${text.length - mostPdfChars} characters more …]`;
 }
 
 /** Pictures that wait for the message that holds their chip. */

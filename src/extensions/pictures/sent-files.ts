@@ -126,8 +126,7 @@ async function loaded(
     const { file, as } = fate;
     const bytes = await blob(file.sha256);
     if (bytes === null) lines.push(`[${labelOf(file)} is no longer stored]`);
-    else if (as === 'text')
-      lines.push((await eyes.pdfText(bytes)) ?? `[${labelOf(file)} is a PDF without readable text]`);
+    else if (as === 'text') lines.push(pdfLine(labelOf(file), await eyes.pdfText(bytes)));
     else
       files.push({
         mediaType: file.media_type,
@@ -136,6 +135,10 @@ async function loaded(
       });
   }
   return { files, lines };
+}
+
+function pdfLine(name: string, text: string | null): string {
+  return text === null ? `[${name} is a PDF without readable text]` : `[The text of ${name}:]\n${text}`;
 }
 
 /** Puts lines below the output of an envelope. */

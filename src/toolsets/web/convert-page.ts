@@ -13,6 +13,9 @@ export interface WorkOptions {
   readonly signal: AbortSignal;
 }
 
+/** The program of the worker, beside the chunks of the built program. */
+export const builtWorker = new URL('../page-worker.js', import.meta.url);
+
 const inlineChars = 256 * 1024;
 const maxMs = { html: 5_000, pdf: 20_000 };
 

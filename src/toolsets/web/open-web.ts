@@ -1,6 +1,7 @@
 import type { DefinedTool } from '../../tools/define-tool.js';
 import { type ApiRule, apiCallTool } from './api-call.js';
 import { fetchTool } from './fetch-tool.js';
+import { builtWorker } from './convert-page.js';
 import { createRequester, environmentProxy, type RequesterOptions } from './guarded-request.js';
 
 export interface WebOptions extends Pick<RequesterOptions, 'resolve' | 'exchange'> {
@@ -19,8 +20,6 @@ export interface WebOptions extends Pick<RequesterOptions, 'resolve' | 'exchange
   /** Unix milliseconds. */
   readonly now: () => number;
 }
-
-const builtWorker = new URL('../page-worker.js', import.meta.url);
 
 /** Makes `web_fetch` and `api_call`. Both reach public addresses alone, unless somebody says yes to another. */
 export function webTools(options: WebOptions): readonly DefinedTool[] {
