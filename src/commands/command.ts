@@ -19,6 +19,7 @@ import type { Registry } from '../core/tool.js';
 import type { ListedServers } from '../extensions/mcp/listed-servers.js';
 import type { Servers } from '../extensions/mcp/servers.js';
 import type { Hook } from '../extensions/hooks/listed-hooks.js';
+import type { FoundAgents } from '../extensions/agents/roles.js';
 import type { FoundSkills } from '../extensions/skills/read-skills.js';
 import type { ProviderChoice, Resolution } from '../providers/catalog.js';
 import type { CheckReport } from '../providers/discover.js';
@@ -378,6 +379,8 @@ export interface ReplTools {
   files(): Promise<ToolFiles>;
   /** The skills that are found now. `aside`: what is said of files that are not used. */
   skills(): Promise<FoundSkills & { readonly aside: readonly { readonly message: string }[] }>;
+  /** The agents that are found now. */
+  agents(): Promise<FoundAgents>;
   /** The hooks that are found now. */
   hooks(): Promise<ListedHooks>;
   /** Offers the user's own tools as they are on the disk now. Throws a `CliError` for a name that is taken. */

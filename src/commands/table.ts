@@ -54,10 +54,7 @@ export const table: readonly Section[] = [
         load: async () => (await import('./conversation/written-prompts.js')).initProject,
       },
       {
-        slash: [
-          'review [commit, branch or range]',
-          'review the changes that are not committed, or those since a commit or branch',
-        ],
+        slash: ['review [commit, branch or range]', 'review changes: not committed, or since a commit or branch'],
         load: async () => (await import('./conversation/written-prompts.js')).reviewChanges,
       },
       {
@@ -71,6 +68,10 @@ export const table: readonly Section[] = [
       {
         slash: ['copy [block]', 'copy the last answer, or a code block of it'],
         load: async () => (await import('./conversation/show-parts.js')).copyAnswer,
+      },
+      {
+        slash: ['agents', 'the agents that the model may ask for, their tools and models'],
+        load: async () => (await import('./conversation/written-prompts.js')).listAgents,
       },
       {
         slash: ['skills', 'the skills that are found, and where; /skill:name uses one'],

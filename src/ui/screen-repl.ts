@@ -430,7 +430,13 @@ class ScreenRepl implements ReplHandle {
     else stop();
   }
 
+  /** Opens what runs now, as far as it has come; else what was said last and may not be whole on the screen. */
   #page(): void {
+    const running = this.#store.view().calls.find(({ startedAtMs, output }) => startedAtMs !== null && output !== '');
+    if (running) {
+      void this.#dialogs.page(running.title, running.output.trimEnd(), this.#dialogs.keys());
+      return;
+    }
     const events = this.#session.events();
     const event = newestWithMore(events, this.#options.printing.reasoningOf);
     if (event)

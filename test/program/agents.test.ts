@@ -1,9 +1,10 @@
 import { readFileSync, writeFileSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { isRecord } from '../../src/core/json.js';
 import { openSqliteStore } from '../../src/store/sqlite-store.js';
-import { agent, lines, place, script } from './inside.js';
+import { agent, lines, place, repl, script } from './inside.js';
 
 type At = ReturnType<typeof place>;
 
@@ -236,4 +237,111 @@ test('what is left of the spend limit is all an agent may spend', async () => {
   const ran = await agent(at, go(at, [calls(ask('finder')), done], '--max-cost', '0.015'));
   expect(resultOf(ran.stdout)).toMatchObject({ code: 'limit_reached', details: { turns: 1, cost_usd: 0.01 } });
   expect(ran).toMatchObject({ code: 5 });
+});
+
+test('/agents lists who there is, with tools and models', async () => {
+  const at = withAgent(found, 'tools: Read\npermissionMode: plan\nmemory: user');
+  define(at, 'nobody', 'description: ""');
+  write(join(at.env.AGENT_HOME ?? '', 'agents', 'empty.md'), '---\nname: empty\n---\nText\n');
+  const { stdout } = await repl(at, ['-m', script(at, [done])], [['/agents', /memory is ignored/]]);
+  expect(stdout).toContain('finder (user): Finds words.');
+  expect(stdout).toMatch(/tools: Read; model: offline\/.*finder\.json; permission mode: plan/);
+  expect(stdout).toContain('explore (program): Finds files');
+  expect(stdout).toContain('memory is ignored.');
+  expect(stdout).toContain('has no description; the agent is left out.');
+});
+
+test('agents that only read run side by side, others one after the other', async () => {
+  const slow = [{ text: 'found', delay_ms: 150, usage: paid(0.005) }];
+  const at = withAgent(slow, 'tools: Read');
+  const overlaps = async (): Promise<number> => {
+    const four = Array.from({ length: 5 }, () => ask('finder'));
+    const ran = await agent(at, go(at, [calls(...four), done]));
+    expect([0, 1, 2, 3, 4].map((n) => resultOf(ran.stdout, n).output)).toEqual(Array(5).fill('found'));
+    const { store } = await opened(at);
+    const events = await store.load(idOf(ran.stdout));
+    await store.close();
+    let open = 0;
+    let most = 0;
+    for (const { kind } of events) {
+      if (kind === 'tool_started') most = Math.max(most, ++open);
+      if (kind === 'agent_usage') open -= 1;
+    }
+    return most;
+  };
+  expect(await overlaps()).toBe(4);
+  define(at, 'finder', `tools: Read, Bash\nmodel: offline/${join(at.env.AGENT_HOME ?? '', 'finder.json')}`);
+  expect(await overlaps()).toBe(1);
+});
+
+test('hooks fire in an agent and are told who it is', async () => {
+  const at = withAgent(found);
+  const command = 'cat >>"$AGENT_HOME/seen"; echo >>"$AGENT_HOME/seen"';
+  const hook = [{ matcher: '', hooks: [{ type: 'command', command }] }];
+  const events = ['SessionStart', 'UserPromptSubmit', 'PreToolUse', 'Stop', 'SubagentStop', 'SessionEnd'];
+  write(
+    join(at.env.AGENT_HOME ?? '', 'hooks.json'),
+    JSON.stringify({ hooks: Object.fromEntries(events.map((event) => [event, hook])) }),
+  );
+  const ran = await agent(at, go(at, [calls(ask('finder')), done]));
+  const seen = lines(readFileSync(join(at.env.AGENT_HOME ?? '', 'seen'), 'utf8').replaceAll('\n\n', '\n'));
+  const child = resultOf(ran.stdout).agent_session_id;
+  expect(new Set(seen.map(({ session_id }) => session_id))).toEqual(new Set([idOf(ran.stdout)]));
+  expect(
+    seen.map(({ hook_event_name, tool_name, agent_id, agent_type }) => [
+      hook_event_name,
+      tool_name,
+      agent_id,
+      agent_type,
+    ]),
+  ).toEqual([
+    ['SessionStart', undefined, undefined, undefined],
+    ['UserPromptSubmit', undefined, undefined, undefined],
+    ['PreToolUse', 'Agent', undefined, undefined],
+    ['PreToolUse', 'Grep', child, 'finder'],
+    ['SubagentStop', undefined, child, 'finder'],
+    ['Stop', undefined, undefined, undefined],
+    ['SessionEnd', undefined, undefined, undefined],
+  ]);
+});
+
+test('a question of an agent goes to the person and names it; a yes counts', async () => {
+  const at = withAgent([calls(['bash', { command: 'rm -rf gone' }]), { text: 'it is gone' }], 'tools: Bash');
+  const { stdout } = await repl(
+    at,
+    ['-m', script(at, [calls(ask('finder')), done])],
+    [
+      ['go', 'or no (and why): '],
+      ['yes', 'All done.'],
+    ],
+  );
+  expect(stdout).toContain('asked by the agent finder');
+  expect(stdout).toContain('finder: 1 call in 1 turn');
+});
+
+test('a call of an agent that the program left open names its session, and what it spent is counted', async () => {
+  const at = withAgent([...found, { text: 'went on', usage: paid(0.005) }]);
+  const ran = await agent(at, go(at, [calls(ask('finder')), done]));
+  const [parent, child] = [idOf(ran.stdout), String(resultOf(ran.stdout).agent_session_id)];
+  // As a kill leaves it: the second usage of the agent is not recorded, nor is the result.
+  const db = new Database(join(at.env.AGENT_HOME ?? '', 'agent.db'));
+  db.prepare(
+    `DELETE FROM events WHERE session_id = @id AND seq >=
+      (SELECT max(seq) FROM events WHERE session_id = @id AND kind = 'agent_usage')`,
+  ).run({ id: parent });
+  db.close();
+  const turns = [calls(ask('finder')), calls(ask('finder', { resume: child })), done];
+  const again = await agent(at, go(at, turns, '-r', parent));
+  expect(resultOf(again.stdout)).toMatchObject({ output: 'went on', agent_session_id: child, status: 'completed' });
+  const { store, records } = await opened(at);
+  const results = (await store.load(parent)).filter(({ kind }) => kind === 'tool_result');
+  expect(results[0]?.data).toMatchObject({
+    success: false,
+    synthetic: true,
+    output: expect.stringContaining(`resume ${JSON.stringify(child).replaceAll('"', '\\"')} goes on`),
+  });
+  const [listed] = await store.list(1);
+  expect(listed?.costUsd).toBeCloseTo(0.01 + 0.01 + 0.005 + 0.01 + 0.005 + 0.02, 9);
+  expect((await records.verify(null)).breaks).toEqual([]);
+  await store.close();
 });

@@ -25,7 +25,7 @@ import { openCommands, type OwnCommand } from '../session/open-commands.js';
 import { promptWithImages } from '../session/open-pictures.js';
 import { choseOffline, resolveModel } from '../session/open-model.js';
 import type { Toolbox } from '../session/open-tools.js';
-import { asideNotices } from '../project-files.js';
+import { asideNotices, findAgents } from '../project-files.js';
 import { listHooks } from '../session/open-hooks.js';
 import { changeOf } from '../session/open-toolsets.js';
 import { askForSettings, type Settings } from '../settings.js';
@@ -324,6 +324,7 @@ function replTools(
     think: (effort) => record({ effort }),
     files: () => openToolFiles(settings),
     skills: async () => ({ ...(await openCommands(settings).skills()), aside: await asideNotices(settings) }),
+    agents: () => findAgents(settings),
     hooks: () => listHooks(settings),
     reload: async () => {
       const { before, now } = await catalogue.reload();

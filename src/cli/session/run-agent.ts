@@ -200,7 +200,7 @@ interface ChildParts extends Parts {
 async function createChild(host: AgentHost, { parent, call, share, ...parts }: ChildParts): Promise<Session> {
   const { role, opened, model, limits } = parts;
   const { settings, store } = host;
-  const { toolsOf, mayReach, stricter } = await import('../../extensions/agents/tightened.js');
+  const { toolsOf, mayReach, stricter } = await import('../../extensions/agents/roles.js');
   const names = new Set(toolsOf(role, host.registry.list(), theirNames).map(({ name }) => name));
   const registry = narrowed(host.registry, {
     offers: (name) => names.has(name),
@@ -389,7 +389,7 @@ export function createAgents(host: AgentHost): Agents {
     },
     runTogether: async (calls) => {
       if (!calls.every((call) => call?.tool.name === 'agent')) return false;
-      const { toolsOf } = await import('../../extensions/agents/tightened.js');
+      const { toolsOf } = await import('../../extensions/agents/roles.js');
       const { agents } = await find();
       const reads = calls.map((call) => {
         const role = agents.find(({ name }) => name === call?.args['agent']);

@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest';
+import type { Policy, Verdict } from '../../../src/core/policy.js';
+import { type AgentRole, agentsIn, mayReach, stricter, toolsOf } from '../../../src/extensions/agents/roles.js';
+import { builtinTools } from '../../../src/tools/builtin.js';
+import { processes, toolOptions } from '../../tools/workbench.js';
+
+const [general] = agentsIn([]).agents;
+
+function role(change: Partial<AgentRole>): AgentRole {
+  if (!general) throw new Error('no agent comes with the program');
+  return { ...general, ...change };
+}
+
+test('an agent has the tools it names, by our names and by those of another program', () => {
+  const offered = builtinTools({ ...toolOptions(), processes });
+  const theirs = (tool: string): readonly string[] => (tool === 'file_read' ? ['Read'] : []);
+  const names = (change: Partial<AgentRole>): string =>
+    toolsOf(role(change), offered, theirs)
+      .map(({ name }) => name)
+      .join();
+  expect(names({})).toBe('glob,file_read,grep,file_write,file_edit,bash');
+  expect(names({ tools: ['Read', 'glob', 'Nothing'] })).toBe('glob,file_read');
+  expect(names({ withoutTools: ['Read', 'bash'] })).toBe('glob,grep,file_write,file_edit');
+  expect(names({ tools: [] })).toBe('');
+});
+
+test('of the tools of servers an agent reaches those it names, or all of a server', () => {
+  const target = { name: 'mcp__github__get_issue', server: 'github', schema_sha256: '' };
+  const reaches = (tools: readonly string[] | null, withoutTools: readonly string[] = []): boolean =>
+    mayReach(role({ tools, withoutTools }), target);
+  expect([reaches(null), reaches(['mcp__github__get_issue']), reaches(['mcp__github']), reaches(['tool_run'])]).toEqual(
+    [true, true, true, true],
+  );
+  expect([reaches(['mcp__other']), reaches(['Read', 'mcp__github__list'])]).toEqual([false, false]);
+  expect([reaches(null, ['mcp__github']), reaches(null, ['mcp__github__get_issue'])]).toEqual([false, false]);
+});
+
+test('no mode of an agent allows what its session would not', async () => {
+  const verdicts: readonly Pick<Verdict, 'risk' | 'decision'>[] = [
+    { risk: 'read-only', decision: 'allow' },
+    { risk: 'mutating', decision: 'allow' },
+    { risk: 'dangerous', decision: 'ask' },
+    { risk: 'read-only', decision: 'deny' },
+  ];
+  const decisions = async (mode: AgentRole['mode']): Promise<string> => {
+    const decided = verdicts.map(async (verdict) => {
+      const policy: Policy = { assess: () => Promise.resolve({ ...verdict, reasons: [], sandbox: 'off' }) };
+      // The verdict is made up, so the call does not matter.
+      return (await stricter(policy, mode, 'x').assess({} as never, '/')).decision;
+    });
+    return (await Promise.all(decided)).join();
+  };
+  expect(await decisions(null)).toBe('allow,allow,ask,deny');
+  expect(await decisions('dangerous')).toBe('allow,allow,ask,deny');
+  expect(await decisions('dontAsk')).toBe('allow,allow,ask,deny');
+  expect(await decisions('mutating')).toBe('allow,ask,ask,deny');
+  expect(await decisions('always')).toBe('ask,ask,ask,deny');
+  expect(await decisions('plan')).toBe('allow,deny,deny,deny');
+});
