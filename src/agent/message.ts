@@ -21,20 +21,25 @@ export async function recordMessage(
   { text, expand }: Message,
   signal: AbortSignal,
 ): Promise<TurnEnd | null> {
-  const expansion = /^[/$]/.test(text) ? ((await expand?.(text)) ?? null) : null;
+  const expansion = /^[/$]|(?:^|\s)@[\w-]+:/.test(text) ? ((await expand?.(text)) ?? null) : null;
   if (typeof expansion === 'string') return unsent(expansion);
   if (expansion === null) {
     await recordUser(d, { content: text, typed: text });
     return null;
   }
   const outputs: string[] = [];
+  const { command } = expansion;
   for (const call of expansion.calls) {
     const done = await runCall(d, call, signal);
     if (signal.aborted) return { status: 'interrupted', text: '', turns: 0, toolCalls: outputs.length, denied: 0 };
-    if (!done.ok) return unsent(`/${expansion.command.name} was not sent: ${done.problem}`, done.denied ? 1 : 0);
+    if (!done.ok)
+      return unsent(
+        `${command ? `/${command.name}` : 'The message'} was not sent: ${done.problem}`,
+        done.denied ? 1 : 0,
+      );
     outputs.push(done.output);
   }
-  const data = { command: expansion.command };
+  const data = command ? { command } : { typed: text };
   await recordUser(d, { content: expansion.text(outputs), typed: text, data });
   return null;
 }

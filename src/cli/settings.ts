@@ -111,7 +111,7 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
 
 /** Returns what the user's sign-ins to MCP servers consist of. */
 async function signInSecrets(file: string): Promise<readonly Secret[]> {
-  return existsSync(file) ? (await import('../extensions/mcp/kept-sign-ins.js')).signInSecrets(file) : [];
+  return existsSync(file) ? (await import('../extensions/mcp/access/kept-sign-ins.js')).signInSecrets(file) : [];
 }
 
 /** Returns whether the user has trusted exactly these settings of that directory. */

@@ -31,10 +31,12 @@ export interface RequestSettings {
 }
 
 /** `note`: the person did not type this; the program tells the model what has changed around it. `command`: the person
- * typed a command, and this is the text that it stands for. `withdrawn`: files that the model refused. */
+ * typed a command, and this is the text that it stands for. `typed`: what the person typed, where the text has more.
+ * `withdrawn`: files that the model refused. */
 interface UserData {
   readonly note?: true;
   readonly command?: CommandData;
+  readonly typed?: string;
   readonly attachments?: readonly AttachmentData[];
   readonly withdrawn?: {
     readonly provider: string;
@@ -351,7 +353,8 @@ export function spentBy(raw: Event): UsageData | null {
 /** Returns what the person typed for a message; null for one that the program wrote. */
 export function typedText({ content, data }: Extract<EventDraft, { readonly kind: 'user' }>): string | null {
   if (data?.note === true) return null;
-  return data?.command ? `/${data.command.name} ${data.command.args}`.trimEnd() : content;
+  if (data?.command) return `/${data.command.name} ${data.command.args}`.trimEnd();
+  return data?.typed ?? content;
 }
 
 /** The conversation goes on from right after event `seq`. */

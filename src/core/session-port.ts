@@ -55,7 +55,8 @@ export interface TurnEnd {
 
 /** What a message stands for that is a command of the person. */
 export interface Expansion {
-  readonly command: CommandData;
+  /** Null: a message that names what is to be added to it. */
+  readonly command: CommandData | null;
   /** The calls whose outputs are part of the text, in order. */
   readonly calls: readonly { readonly name: string; readonly arguments: string }[];
   /** Returns what the model is told. `outputs`: one for each call. */

@@ -4,7 +4,7 @@ import { createBridge } from '../../extensions/mcp/bridge.js';
 import type { ConfiguredServer } from '../../extensions/mcp/configured-servers.js';
 import { createErrorLogs } from '../../extensions/mcp/error-logs.js';
 import { directTools } from '../../extensions/mcp/exposure.js';
-import { openSignIns } from '../../extensions/mcp/kept-sign-ins.js';
+import { openSignIns } from '../../extensions/mcp/access/kept-sign-ins.js';
 import { type Mark, noteRun, sweepRuns } from '../../extensions/mcp/left-behind.js';
 import { type ListedServers, listServers, type ServerFiles } from '../../extensions/mcp/listed-servers.js';
 import { openRememberedTools } from '../../extensions/mcp/remembered-tools.js';

@@ -22,6 +22,7 @@ import { openRun, type Run } from '../session/assemble.js';
 import { lastTools, toolsEvent } from '../session/context-files.js';
 import { eventNumber, projectOf } from '../session/find-session.js';
 import { openCommands, type OwnCommand } from '../session/open-commands.js';
+import { offeredTexts } from '../session/open-mcp.js';
 import { promptWithImages } from '../session/open-pictures.js';
 import { choseOffline, resolveModel } from '../session/open-model.js';
 import type { Toolbox } from '../session/open-tools.js';
@@ -88,7 +89,7 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, { earl
   const ownCommands = createOwnRuns();
   const tasks = createReplTasks(run, () => sessions.current().session, machineClock.schedule);
   const keep: Keep = (key, value) => keepSetting(settings, settings.ephemeral, key, value);
-  const own = (await openCommands(settings).list()).map(sentCommand);
+  const own = await writtenCommands(run);
   const facts = terminalFacts(settings.env, theme);
   const startRepl = await loadRepl(facts.plain);
   const firstFrame = early?.take() ?? null;
@@ -109,7 +110,7 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, { earl
       input: {
         history,
         queued: async () => await sessions.ready().then(() => queue.take(sessions.current().session), nothingWaits),
-        files: () => listFiles(settings),
+        files: () => listFiles(run),
         keys: settings.config.ui.keys,
         editExternally: (text) => editExternally(settings, text),
         nextMode: () => run.policy.next(),
@@ -291,8 +292,19 @@ function replCommands(
   }));
 }
 
+/** Commands in files, skills, and prompts of servers. */
+async function writtenCommands({ settings, toolbox }: Pick<Run, 'settings' | 'toolbox'>): Promise<readonly Command[]> {
+  const { commands } = await offeredTexts(toolbox.servers);
+  return [...(await openCommands(settings).list()), ...commands].map(sentCommand);
+}
+
 /** A command in a file, or a skill: the session makes the message of it. */
-function sentCommand({ name, description, argumentHint, origin }: OwnCommand): Command {
+function sentCommand({
+  name,
+  description,
+  argumentHint,
+  origin,
+}: Omit<OwnCommand, 'origin'> & { readonly origin: string }): Command {
   return {
     name,
     description: `${description} (${origin})`,
@@ -350,9 +362,12 @@ function replTools(
   };
 }
 
-/** Returns the files that `@` completes, as the search tools see them. */
-async function listFiles({ cwd, env }: Pick<Settings, 'cwd' | 'env'>): Promise<readonly string[]> {
-  const files: string[] = [];
+/** Returns what `@` completes: resources of servers, and files as the search tools see them. */
+async function listFiles({
+  settings: { cwd, env },
+  toolbox,
+}: Pick<Run, 'settings' | 'toolbox'>): Promise<readonly string[]> {
+  const files = [...(await offeredTexts(toolbox.servers)).resources];
   const stop = new AbortController();
   await walkFiles({ root: cwd, pattern: '**/*', includeIgnored: false, signal: stop.signal, env }, (path) => {
     files.push(path);

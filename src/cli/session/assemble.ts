@@ -34,7 +34,7 @@ import type { AllowedTools } from './policy/allowed-tools.js';
 import { offerSkills, openCommands, skillNews } from './open-commands.js';
 import { lateAgents, offerAgents, settleAgents } from './open-agents.js';
 import { jobNotes } from './open-jobs.js';
-import { followServers, serverNotes } from './open-mcp.js';
+import { followServers, serverNotes, withServers } from './open-mcp.js';
 import { choiceOf, fallbackModel, fallbackNotices, type OpenedModel, openModel } from './open-model.js';
 import { type OpenedHooks, openHooks, sourceOf } from './open-hooks.js';
 import { openFollowers } from './open-followers.js';
@@ -176,7 +176,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     tools: sessionTools(run, sourceOf(choice, isNew), open),
     limits: { ...settings.config.limits, ...(run.turnCalls ? { turnCalls: run.turnCalls } : {}) },
     interactive,
-    expand: openCommands(settings).expand,
+    expand: withServers(openCommands(settings).expand, run.toolbox.servers),
     attachments: run.toolbox.pictures.attachments,
     grants: choice.mission?.grants ?? [],
     secrets,

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Event, ToolsData } from '../../core/event.js';
+import type { Expand } from '../../core/session-port.js';
 import type { Registry } from '../../core/tool.js';
 import type { ListedServers } from '../../extensions/mcp/listed-servers.js';
 import type { Servers } from '../../extensions/mcp/servers.js';
@@ -55,6 +56,35 @@ export async function openMcp(
 /** All of the code for servers that are there comes with one file: each takes as long to find as its code to read. */
 function startServers() {
   return import('../mcp/start-servers.js');
+}
+
+/** Whether a message may name a prompt or a resource of a server: nothing is loaded for others. */
+const mayNameServers = /^\s*\/mcp__|^(?!\s*[/$])(?:[^]*\s)?@[A-Za-z0-9_-]{1,24}:\S/;
+
+/** Reads messages that name prompts and resources of servers, and leaves all others to `expand`. */
+export function withServers(expand: Expand, servers: () => Promise<Servers | null>): Expand {
+  return async (message) => {
+    const found = mayNameServers.test(message) ? await servers() : null;
+    if (found === null) return await expand(message);
+    const { expandMessage } = await import('../../extensions/mcp/expand-message.js');
+    return (await expandMessage(found, message)) ?? (await expand(message));
+  };
+}
+
+/** What the menus offer of servers: their prompts as commands, their resources behind an `@`. Connects to none. */
+export async function offeredTexts(servers: () => Promise<Servers | null>) {
+  const texts = (await servers())?.texts() ?? [];
+  return {
+    commands: texts.flatMap(({ server, prompts }) =>
+      prompts.map(({ command, about, parameters }) => ({
+        name: command,
+        description: about,
+        argumentHint: parameters.map(({ name, required }) => (required ? name : `[${name}]`)).join(' ') || null,
+        origin: `server ${server}`,
+      })),
+    ),
+    resources: texts.flatMap(({ server, resources }) => resources.map(({ uri }) => `${server}:${uri}`)),
+  };
 }
 
 /** Returns what the model is told of the servers, unless the session says the same already. `last`: the tools of a

@@ -1,10 +1,10 @@
 import { didYouMean } from '../../core/text.js';
-import { listenForBrowser, pastedAnswer } from '../../extensions/mcp/browser-return.js';
+import { listenForBrowser, pastedAnswer } from '../../extensions/mcp/access/browser-return.js';
 import type { ConfiguredServer } from '../../extensions/mcp/configured-servers.js';
-import { openSignIns, type SignIns } from '../../extensions/mcp/kept-sign-ins.js';
-import { logIn } from '../../extensions/mcp/login.js';
+import { openSignIns, type SignIns } from '../../extensions/mcp/access/kept-sign-ins.js';
+import { logIn } from '../../extensions/mcp/access/login.js';
 import type { HttpWay } from '../../extensions/mcp/server-link.js';
-import type { Callback } from '../../extensions/mcp/sign-in.js';
+import type { Callback } from '../../extensions/mcp/access/sign-in.js';
 import { CliError, type CommandLine, exit, type Printer, type Settings, type Verb } from '../command.js';
 
 const longestVisitMs = 10 * 60 * 1000;
@@ -26,7 +26,10 @@ export const signIn: Verb = {
       const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(longestVisitMs)]);
       const back =
         manual === true
-          ? { ...byHand(line.out, way, signal), close: () => undefined }
+          ? {
+              ...byHand(line.out, way, signal),
+              close: () => undefined,
+            }
           : await listenForBrowser(portsOf(signIns, way), shownBy(line.out), signal);
       try {
         const version = line.program.root.version() ?? '';

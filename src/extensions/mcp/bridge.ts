@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { errorEnvelope, type ErrorEnvelope } from '../../core/envelope.js';
 import { nearest } from '../../core/text.js';
 import type { Judged, Resolved, Tool, Toolset } from '../../core/tool.js';
@@ -6,6 +7,7 @@ import { type CompileSchema, invalidArguments, loadSchemaCompiler } from '../../
 import { outcomeOf } from './call-result.js';
 import { checkedSchema, type ForeignTool } from './foreign-tools.js';
 import type { RememberedTools } from './remembered-tools.js';
+import { resourceTools } from './resource-tools.js';
 import type { ServerFacts, Servers } from './servers.js';
 
 export interface BridgeOptions {
@@ -25,8 +27,11 @@ export interface Bridge {
 
 export function createBridge(options: BridgeOptions): Bridge {
   const compiled: Compiled = new Map();
+  const { servers } = options;
+  const own = (): readonly DefinedTool[] =>
+    servers.texts().some(({ resources }) => resources.length > 0) ? resourceTools(servers) : [];
   return {
-    fixed: [searchTool(options.servers), runTool(options, compiled)],
+    fixed: [searchTool(servers, own), runTool(options, compiled)],
     direct: (name, { description, schema }) => ({
       name,
       description,
@@ -42,7 +47,7 @@ export function createBridge(options: BridgeOptions): Bridge {
 
 type Compiled = Map<string, ReturnType<CompileSchema>>;
 
-function searchTool(servers: Servers): DefinedTool {
+function searchTool(servers: Servers, own: () => readonly DefinedTool[]): DefinedTool {
   return defineTool({
     name: 'tool_search',
     description: 'Finds tools of MCP servers by words or exact names, with their arguments. Without both, lists all.',
@@ -62,7 +67,7 @@ function searchTool(servers: Servers): DefinedTool {
     run: async ({ query = '', tools: names = [], limit = 5 }, { signal }) => {
       await servers.discover(signal);
       if (signal.aborted) return failed('cancelled', 'tool_search was cancelled before it finished.');
-      const all = servers.tools();
+      const all = [...servers.tools(), ...own().map(listedAs)];
       const exact = all.filter(({ name, ownName }) => names.includes(name) || names.includes(ownName));
       const isListing = query.trim() === '' && names.length === 0;
       const found = isListing ? [] : [...exact, ...ranked(all, query).filter((tool) => !exact.includes(tool))];
@@ -78,6 +83,20 @@ function searchTool(servers: Servers): DefinedTool {
       return succeeded(`${count} tool${count === 1 ? '' : 's'} found`, { output, untrusted: true });
     },
   });
+}
+
+/** A tool of ours for what servers offer besides tools, among theirs. */
+function listedAs({ name, description, input_schema: schema }: DefinedTool): ForeignTool {
+  return {
+    name,
+    ownName: name,
+    description,
+    schema,
+    server: '',
+    sha256: name,
+    destroys: false,
+    project: null,
+  };
 }
 
 function notReady({ name, state, problem }: ServerFacts): readonly object[] {
@@ -153,7 +172,9 @@ async function resolved(
   name: string,
   args: Readonly<Record<string, unknown>>,
 ): Promise<Resolved> {
-  const { servers } = options;
+  const { servers, toolset } = options;
+  const own = resourceTools(servers).find((tool) => tool.name === name);
+  if (own) return await ownCall({ ...own, toolset }, args, compiled);
   const named = (): ForeignTool | undefined => servers.tools().find((tool) => tool.name === name);
   let found = named();
   if (!found) {
@@ -169,7 +190,30 @@ async function resolved(
         args,
         target: { name: found.name, server: found.server, schema_sha256: found.sha256 },
       }
-    : { ok: false, error: problem };
+    : {
+        ok: false,
+        error: problem,
+      };
+}
+
+/** A call of a tool of ours that asks a server for something else than one of its tools. */
+async function ownCall(tool: Tool, args: Readonly<Record<string, unknown>>, compiled: Compiled): Promise<Resolved> {
+  const { name, input_schema: schema } = tool;
+  const sha256 = createHash('sha256').update(JSON.stringify(schema)).digest('hex');
+  const error = await argumentProblem({ name, sha256, schema }, args, compiled);
+  if (error !== null) return { ok: false, error };
+  const { server } = args;
+  const target = {
+    name,
+    server: typeof server === 'string' ? server : '',
+    schema_sha256: sha256,
+  };
+  return {
+    ok: true,
+    tool,
+    args,
+    target,
+  };
 }
 
 function unknownName(servers: Servers, name: string): ErrorEnvelope {
@@ -192,7 +236,7 @@ function unknownName(servers: Servers, name: string): ErrorEnvelope {
 
 /** Returns the error for arguments that do not fit, with the schema, so that a guess costs one round. */
 async function argumentProblem(
-  { name, sha256, schema }: ForeignTool,
+  { name, sha256, schema }: Pick<ForeignTool, 'name' | 'sha256' | 'schema'>,
   args: Readonly<Record<string, unknown>>,
   compiled: Compiled,
 ): Promise<ErrorEnvelope | null> {
@@ -248,7 +292,11 @@ function foreignTool(found: ForeignTool, { servers, remembered, toolset }: Bridg
 /** What a server says of its own tools lowers nothing: only the user's `allow` does, for the tool that they saw. */
 function judged({ name, server, destroys }: ForeignTool, isAllowed: boolean, change: string | null): Judged {
   if (isAllowed && change === null)
-    return { risk: 'mutating', reasons: [`${name} is a tool of the server ${server}`], allowed: true };
+    return {
+      risk: 'mutating',
+      reasons: [`${name} is a tool of the server ${server}`],
+      allowed: true,
+    };
   return {
     risk: 'dangerous',
     // A tool that has changed is another one: neither rules nor approval modes count for it until somebody says yes.

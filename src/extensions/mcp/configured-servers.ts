@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { isAbsolute, join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { isRecord } from '../../core/json.js';
 import { readBoundedText } from '../../disk/bounded-file.js';
 
@@ -53,6 +54,8 @@ export interface ConfiguredServer {
   readonly exclude: readonly string[];
   /** Tools whose calls need no question. */
   readonly allow: readonly string[];
+  /** The address of the directory that the server is told of (`roots`); null: it is told of none. */
+  readonly root: string | null;
 }
 
 /** The place that entries are read for. */
@@ -128,6 +131,7 @@ export function configuredServer(name: string, entry: unknown, file: string, pla
     exclude: texts(first('exclude_tools', 'disabled_tools', 'excludeTools')) ?? [],
     // Only the user says which calls need no question.
     allow: isOwn ? (texts(given['allow']) ?? []) : [],
+    root: given['roots'] === true ? pathToFileURL(place.cwd).href : null,
   };
 }
 

@@ -26,7 +26,10 @@ export async function elicited(server: string, params: unknown, putForm: PutForm
     case 'filled':
       if (isRecord(params) && params['mode'] === 'url')
         return { action: answer.values[visited] === 'yes' ? 'accept' : 'decline' };
-      return { action: 'accept', content: contentOf(answer.values) };
+      return {
+        action: 'accept',
+        content: contentOf(answer.values),
+      };
     default:
       return answer satisfies never;
   }
@@ -94,15 +97,32 @@ function fieldOf(name: string, property: unknown, required: boolean): FormField 
     case 'array': {
       const choices = isRecord(property['items']) ? optionsOf(property['items']) : null;
       if (choices === null || choices.length > maxOptions) return null;
-      return { ...common, kind: 'choice', options: choices, several: true, check: countCheck(property) };
+      return {
+        ...common,
+        kind: 'choice',
+        options: choices,
+        several: true,
+        check: countCheck(property),
+      };
     }
     case 'string':
-      return { ...common, kind: 'text', check: textCheck(property) };
+      return {
+        ...common,
+        kind: 'text',
+        check: textCheck(property),
+      };
     case 'number':
     case 'integer':
-      return { ...common, kind: type, check: numberCheck(property) };
+      return {
+        ...common,
+        kind: type,
+        check: numberCheck(property),
+      };
     case 'boolean':
-      return { ...common, kind: 'boolean' };
+      return {
+        ...common,
+        kind: 'boolean',
+      };
     default:
       return null;
   }
@@ -114,7 +134,12 @@ function optionsOf(schema: Readonly<Record<string, unknown>>): readonly FormOpti
   if (Array.isArray(titled))
     return titled.flatMap((option: unknown) => {
       if (!isRecord(option) || typeof option['const'] !== 'string') return [];
-      return [{ value: option['const'], label: shown(option['title'], 200) || shown(option['const'], 200) }];
+      return [
+        {
+          value: option['const'],
+          label: shown(option['title'], 200) || shown(option['const'], 200),
+        },
+      ];
     });
   const { enum: values, enumNames: names } = schema;
   if (!Array.isArray(values)) return null;

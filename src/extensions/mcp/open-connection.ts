@@ -20,8 +20,14 @@ export interface Connection {
   readonly protocol: string;
   /** What the server lists, as it sent it. */
   readonly tools: readonly unknown[];
+  readonly resources: readonly unknown[];
+  readonly prompts: readonly unknown[];
   /** Sends `tools/call` once. Rejects where the server refuses it, does not answer in time or goes away. */
   call(tool: string, args: Readonly<Record<string, unknown>>, options: CallOptions): Promise<unknown>;
+  /** Reads a resource. */
+  read(uri: string, signal: AbortSignal): Promise<unknown>;
+  /** Has the server write a message of its own (`prompts/get`). */
+  prompt(name: string, args: Readonly<Record<string, string>>): Promise<unknown>;
 }
 
 /** Is told what happens to an open connection. */
@@ -59,12 +65,61 @@ export async function openConnection(
   sdk: Sdk,
   server: ConfiguredServer,
   { transport, mode, version }: Opening,
-  { onTools, onListFailed, onClosed }: Heard,
+  heard: Heard,
 ): Promise<Connection> {
-  const client: Client = new sdk.Client(
+  const client = newClient(sdk, server, { mode, version }, heard);
+  const asked = openCalls();
+  client.setRequestHandler('elicitation/create', ({ params }) => asked.elicit(server.name, params));
+  const { root } = server;
+  if (root !== null) client.setRequestHandler('roots/list', () => ({ roots: [{ uri: root }] }));
+  await client.connect(transport, { timeout: server.startupTimeoutMs });
+  Object.assign(client, { onclose: heard.onClosed }); // it has no addEventListener
+  const limit = { timeout: server.startupTimeoutMs };
+  const { tools: hasTools, resources: hasResources, prompts: hasPrompts } = client.getServerCapabilities() ?? {};
+  const [tools, resources, prompts] = await Promise.all([
+    hasTools === undefined ? [] : client.listTools(undefined, limit).then((list) => list.tools),
+    // A server without these is of use all the same.
+    hasResources === undefined ? [] : client.listResources(undefined, limit).then((list) => list.resources, none),
+    hasPrompts === undefined ? [] : client.listPrompts(undefined, limit).then((list) => list.prompts, none),
+  ]);
+  return {
+    protocol: client.getNegotiatedProtocolVersion() ?? '',
+    tools,
+    resources,
+    prompts,
+    read: async (uri, signal) => await client.readResource({ uri }, { signal, timeout: server.timeoutMs }),
+    prompt: async (name, args) =>
+      await client.getPrompt({ name, arguments: { ...args } }, { timeout: server.timeoutMs }),
+    call: async (name, args, options) =>
+      await asked.during(server, options, async (signal, clock) =>
+        client.callTool(
+          { name, arguments: args },
+          {
+            signal,
+            timeout: longestDelayMs, // the clock is ours
+            onprogress: ({ message, progress, total }) => {
+              clock.restart();
+              options.onProgress(`${message ?? `${progress}${total === undefined ? '' : ` of ${total}`}`}\n`);
+            },
+          },
+        ),
+      ),
+  };
+}
+
+function newClient(
+  sdk: Sdk,
+  server: ConfiguredServer,
+  { mode, version }: Omit<Opening, 'transport'>,
+  { onTools, onListFailed }: Heard,
+): Client {
+  return new sdk.Client(
     { name: 'agent', version },
     {
-      capabilities: { elicitation: { form: { applyDefaults: true }, url: {} } },
+      capabilities: {
+        elicitation: { form: { applyDefaults: true }, url: {} },
+        ...(server.root === null ? {} : { roots: {} }),
+      },
       versionNegotiation: { mode, probe: { timeoutMs: Math.min(probeMs, server.startupTimeoutMs) } },
       // What a server says of its own results is not checked: its schemas are a stranger's.
       jsonSchemaValidator: {
@@ -82,32 +137,10 @@ export async function openConnection(
       },
     },
   );
-  const asked = openCalls();
-  client.setRequestHandler('elicitation/create', ({ params }) => asked.elicit(server.name, params));
-  await client.connect(transport, { timeout: server.startupTimeoutMs });
-  Object.assign(client, { onclose: onClosed }); // it has no addEventListener
-  const tools =
-    client.getServerCapabilities()?.tools === undefined
-      ? []
-      : (await client.listTools(undefined, { timeout: server.startupTimeoutMs })).tools;
-  return {
-    protocol: client.getNegotiatedProtocolVersion() ?? '',
-    tools,
-    call: async (name, args, options) =>
-      await asked.during(server, options, async (signal, clock) =>
-        client.callTool(
-          { name, arguments: args },
-          {
-            signal,
-            timeout: longestDelayMs, // the clock is ours
-            onprogress: ({ message, progress, total }) => {
-              clock.restart();
-              options.onProgress(`${message ?? `${progress}${total === undefined ? '' : ` of ${total}`}`}\n`);
-            },
-          },
-        ),
-      ),
-  };
+}
+
+function none(): readonly [] {
+  return [];
 }
 
 /** The calls that wait for an answer of one server, and whom it may ask meanwhile: a server says of no question which
@@ -127,7 +160,10 @@ function openCalls(): {
       const clock = startCallClock({ timeoutMs, maxMs: maxTimeoutMs }, realTime, (ms) => {
         late.abort(new Error(`no answer within ${ms} ms`));
       });
-      const call = { clock, putForm };
+      const call = {
+        clock,
+        putForm,
+      };
       calls.push(call);
       try {
         return await work(AbortSignal.any([signal, late.signal]), clock);

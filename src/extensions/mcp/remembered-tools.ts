@@ -5,6 +5,7 @@ import { isRecord } from '../../core/json.js';
 import type { Log } from '../../core/runtime.js';
 import { readBoundedText } from '../../disk/bounded-file.js';
 import type { ConfiguredServer } from './configured-servers.js';
+import { type OfferedTexts, readTexts } from './offered-texts.js';
 import { type ForeignTool, type NamelessTool, readTool } from './foreign-tools.js';
 
 /** What servers offered when they were last asked, and what their tools looked like when the user first saw them. */
@@ -17,6 +18,9 @@ export interface RememberedTools {
     tools: readonly unknown[],
     onLeftOut: (problem: string) => void,
   ): readonly NamelessTool[];
+  /** What the server offered besides tools, as it was last listed. */
+  texts(server: ConfiguredServer): OfferedTexts;
+  keepTexts(server: ConfiguredServer, resources: readonly unknown[], prompts: readonly unknown[]): OfferedTexts;
   /** Returns what has changed in a tool since the user first saw it, or last said yes to it. */
   change(tool: ForeignTool): string | null;
   /** The user has seen the tool as it is. */
@@ -28,6 +32,8 @@ export interface RememberedTools {
 interface Listed {
   readonly at: number;
   readonly tools: readonly unknown[];
+  readonly resources?: readonly unknown[];
+  readonly prompts?: readonly unknown[];
 }
 
 interface Seen {
@@ -73,9 +79,21 @@ export function openRememberedTools({ cache, seen, now, log }: MemoryFiles): Rem
       for (const tool of read) if (typeof tool === 'string') onLeftOut(tool);
       const usable = tools.filter((_tool, index) => typeof read[index] !== 'string');
       for (const [sha256, list] of lists) if (!isFresh(list)) lists.delete(sha256);
-      lists.set(server.sha256, { at: now(), tools: usable.map(essential) });
+      lists.set(server.sha256, { ...lists.get(server.sha256), at: now(), tools: usable.map(essential) });
       save(cache, lists);
       return read.filter((tool) => typeof tool !== 'string');
+    },
+    texts: (server) => {
+      const found = lists.get(server.sha256);
+      return readTexts(server.name, listIn(found?.resources), listIn(found?.prompts));
+    },
+    keepTexts: (server, resources, prompts) => {
+      const found = lists.get(server.sha256);
+      if (found && resources.length + prompts.length > 0) {
+        lists.set(server.sha256, { ...found, resources, prompts });
+        save(cache, lists);
+      }
+      return readTexts(server.name, resources, prompts);
     },
     change: (tool) => {
       const before = known.get(seenName(tool));
@@ -96,6 +114,10 @@ export function openRememberedTools({ cache, seen, now, log }: MemoryFiles): Rem
       save(seen, known);
     },
   };
+}
+
+function listIn(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
 }
 
 function readTools({ name, origin, file }: ConfiguredServer, tools: readonly unknown[]): (NamelessTool | string)[] {

@@ -7,8 +7,8 @@ import { createLastingProcess, type LastingProcess, type OpenCommand } from '../
 import type { ConfiguredServer, Way } from './configured-servers.js';
 import { type Connection, type Heard, openConnection, type Sdk } from './open-connection.js';
 import { visible } from './foreign-tools.js';
-import type { SignIns } from './kept-sign-ins.js';
-import { KeptAccess, signInNeeded } from './sign-in.js';
+import type { SignIns } from './access/kept-sign-ins.js';
+import { KeptAccess, signInNeeded } from './access/sign-in.js';
 
 /** What a server is reached with. */
 export interface ConnectionHost {

@@ -2,6 +2,7 @@ import { firstLine, headBytes } from '../../core/text.js';
 import type { OpenCommand } from '../../tools/process/lasting-process.js';
 import { type ConfiguredServer, fitsGlob } from './configured-servers.js';
 import type { CallOptions, Connection } from './open-connection.js';
+import type { OfferedTexts } from './offered-texts.js';
 import { type ConnectionHost, createLink, type Link } from './server-link.js';
 import { type ForeignTool, type NamelessTool, namedTools } from './foreign-tools.js';
 import type { RememberedTools } from './remembered-tools.js';
@@ -37,6 +38,10 @@ export interface Servers {
   allows(tool: ForeignTool): boolean;
   /** Connects the server where it is not connected. `tools/call` is sent at most once. Never rejects. */
   call(tool: ForeignTool, args: Readonly<Record<string, unknown>>, options: CallOptions): Promise<Called>;
+  /** What servers offer besides tools, as far as it is known. */
+  texts(): readonly (OfferedTexts & { readonly server: string })[];
+  /** Asks a server for something else than a call; connects it where it is not connected. Never rejects. */
+  ask(server: string, work: (connection: Connection) => Promise<unknown>, signal?: AbortSignal): Promise<Called>;
   /** Connects it anew, with all that it offers now. Returns what went wrong, or null. */
   reconnect(name: string): Promise<string | null>;
   /** Switches a server off or on again for this run; off, it ends. Returns what went wrong, or null. */
@@ -64,6 +69,7 @@ interface Entry {
   connection: Connection | null;
   connecting: Promise<Connection> | null;
   tools: readonly NamelessTool[] | null;
+  texts: OfferedTexts;
   problem: string | null;
   /** When it last failed, on the clock of the host. */
   failedAt: number;
@@ -134,6 +140,26 @@ class ServerPool implements Servers {
       const now = this.tools().find(({ name }) => name === tool.name);
       if (now?.sha256 !== tool.sha256) return { kind: 'changed' };
       return { kind: 'answered', result: await connection.call(tool.ownName, args, options) };
+    } catch (error) {
+      return { kind: 'failed', problem: problemOf(entry, error) };
+    }
+  }
+
+  texts(): readonly (OfferedTexts & { readonly server: string })[] {
+    return this.#asked().map(({ server, texts }) => ({ server: server.name, ...texts }));
+  }
+
+  async ask(
+    server: string,
+    work: (connection: Connection) => Promise<unknown>,
+    signal: AbortSignal = new AbortController().signal,
+  ): Promise<Called> {
+    const entry = this.#entry(server);
+    if (!entry?.isOn) return { kind: 'failed', problem: `there is no server ${server}` };
+    try {
+      const connection = await untilAborted(this.#connect(entry), signal);
+      if (connection === null) return { kind: 'failed', problem: 'cancelled' };
+      return { kind: 'answered', result: await work(connection) };
     } catch (error) {
       return { kind: 'failed', problem: problemOf(entry, error) };
     }
@@ -238,6 +264,7 @@ class ServerPool implements Servers {
       entry.connection = connection;
       entry.problem = null;
       this.#take(entry, connection.tools);
+      entry.texts = this.#options.remembered.keepTexts(entry.server, connection.resources, connection.prompts);
       return connection;
     } catch (error) {
       entry.problem = error instanceof Error ? error.message : String(error);
@@ -272,6 +299,7 @@ function entryOf(server: ConfiguredServer, options: ServersOptions): Entry {
     connection: null,
     connecting: null,
     tools: link === null ? null : options.remembered.listed(server),
+    texts: options.remembered.texts(server),
     problem: way.kind === 'unusable' ? way.problem : null,
     failedAt: 0,
   };

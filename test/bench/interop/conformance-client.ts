@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import type { FormAnswer } from '../../../src/core/form.js';
 import { isRecord } from '../../../src/core/json.js';
 import { configuredServer } from '../../../src/extensions/mcp/configured-servers.js';
-import { openSignIns } from '../../../src/extensions/mcp/kept-sign-ins.js';
+import { openSignIns } from '../../../src/extensions/mcp/access/kept-sign-ins.js';
 import { type Connection, unheard } from '../../../src/extensions/mcp/open-connection.js';
 import { httpLink } from '../../../src/extensions/mcp/server-link.js';
-import { type Callback, signIn, type SignInNeeded, withSignIn } from '../../../src/extensions/mcp/sign-in.js';
+import { type Callback, signIn, type SignInNeeded, withSignIn } from '../../../src/extensions/mcp/access/sign-in.js';
 
 const redirectUrl = 'http://127.0.0.1:33418/callback';
 

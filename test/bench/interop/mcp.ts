@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import * as pty from '@lydell/node-pty';
 import { configuredServer } from '../../../src/extensions/mcp/configured-servers.js';
-import { openSignIns } from '../../../src/extensions/mcp/kept-sign-ins.js';
+import { openSignIns } from '../../../src/extensions/mcp/access/kept-sign-ins.js';
 import { namedTools } from '../../../src/extensions/mcp/foreign-tools.js';
 import { openRememberedTools } from '../../../src/extensions/mcp/remembered-tools.js';
 import { createServers, type Servers } from '../../../src/extensions/mcp/servers.js';

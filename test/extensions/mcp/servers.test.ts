@@ -7,7 +7,7 @@ import type { Log } from '../../../src/core/runtime.js';
 import { noSession, type Registry, toolsets } from '../../../src/core/tool.js';
 import { createBridge } from '../../../src/extensions/mcp/bridge.js';
 import { configuredServer } from '../../../src/extensions/mcp/configured-servers.js';
-import { openSignIns } from '../../../src/extensions/mcp/kept-sign-ins.js';
+import { openSignIns } from '../../../src/extensions/mcp/access/kept-sign-ins.js';
 import { openRememberedTools } from '../../../src/extensions/mcp/remembered-tools.js';
 import { createServers, type Servers } from '../../../src/extensions/mcp/servers.js';
 import { inTestMode, inToolset } from '../../../src/tools/builtin.js';

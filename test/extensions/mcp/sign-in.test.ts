@@ -2,13 +2,13 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as sdk from '@modelcontextprotocol/client';
 import { expect, test } from 'vitest';
-import { listenForBrowser, pastedAnswer } from '../../../src/extensions/mcp/browser-return.js';
+import { listenForBrowser, pastedAnswer } from '../../../src/extensions/mcp/access/browser-return.js';
 import { configuredServer } from '../../../src/extensions/mcp/configured-servers.js';
-import { openSignIns, signInSecrets } from '../../../src/extensions/mcp/kept-sign-ins.js';
-import { logIn } from '../../../src/extensions/mcp/login.js';
+import { openSignIns, signInSecrets } from '../../../src/extensions/mcp/access/kept-sign-ins.js';
+import { logIn } from '../../../src/extensions/mcp/access/login.js';
 import { type Connection, unheard } from '../../../src/extensions/mcp/open-connection.js';
 import { httpLink } from '../../../src/extensions/mcp/server-link.js';
-import { SignInNeeded, withSignIn } from '../../../src/extensions/mcp/sign-in.js';
+import { SignInNeeded, withSignIn } from '../../../src/extensions/mcp/access/sign-in.js';
 import { tree } from '../../tools/workbench.js';
 import { signingServer } from './signing-server.js';
 

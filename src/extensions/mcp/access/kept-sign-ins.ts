@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs';
 import type { StoredOAuthClientInformation, StoredOAuthTokens } from '@modelcontextprotocol/client';
-import { isRecord } from '../../core/json.js';
-import { readBoundedText } from '../../disk/bounded-file.js';
-import { replaceFile } from './remembered-tools.js';
+import { isRecord } from '../../../core/json.js';
+import { readBoundedText } from '../../../disk/bounded-file.js';
+import { replaceFile } from '../remembered-tools.js';
 
 /** What one authorization server gave us for one server. */
 export interface KeptSignIn {

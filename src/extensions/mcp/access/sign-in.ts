@@ -8,8 +8,8 @@ import type {
   StoredOAuthClientInformation,
   StoredOAuthTokens,
 } from '@modelcontextprotocol/client';
-import type { SignInSettings } from './configured-servers.js';
-import type { Sdk } from './open-connection.js';
+import type { SignInSettings } from '../configured-servers.js';
+import type { Sdk } from '../open-connection.js';
 import type { SignIns } from './kept-sign-ins.js';
 
 /** The place that a browser comes back to. */
@@ -95,7 +95,10 @@ export async function withSignIn<T>(
 /** What `mcp.json` says that we are called; undefined where it does not. */
 function ownName({ clientId, clientSecret }: SignInSettings): StoredOAuthClientInformation | undefined {
   if (clientId === undefined) return undefined;
-  return { client_id: clientId, ...(clientSecret === undefined ? {} : { client_secret: clientSecret }) };
+  return {
+    client_id: clientId,
+    ...(clientSecret === undefined ? {} : { client_secret: clientSecret }),
+  };
 }
 
 /** Sends what the user's sign-in gave to the server, and has old tokens made new. Asks nobody anything. */
@@ -148,7 +151,10 @@ async function renewed(sdk: Sdk, { url, settings, signIns }: AccessOptions, need
   const fresh = await sdk.refreshAuthorization(place.address, asked).catch((cause: unknown) => {
     if (!isFinal(sdk, cause)) throw cause;
     signIns.drop(url, issuer, tokens);
-    throw new SignInNeeded({ ...needed, cause });
+    throw new SignInNeeded({
+      ...needed,
+      cause,
+    });
   });
   signIns.keep(url, issuer, { tokens: { ...tokens, ...fresh, issuer } });
 }
@@ -159,7 +165,11 @@ async function issuerOf(sdk: Sdk, url: string, { metadataUrl }: SignInNeeded) {
     url,
     { ...(metadataUrl ? { resourceMetadataUrl: metadataUrl } : {}), fetchFn: fetchWithinOrigin },
   );
-  return { address, issuer: metadata?.issuer ?? address, facts: metadata ? { metadata } : {} };
+  return {
+    address,
+    issuer: metadata?.issuer ?? address,
+    facts: metadata ? { metadata } : {},
+  };
 }
 
 /** Returns whether the issuer has said no to the tokens, and not merely failed. */

@@ -1,6 +1,6 @@
-import type { ConfiguredServer } from './configured-servers.js';
-import { type Connection, type Sdk, unheard } from './open-connection.js';
-import { type HttpHost, httpLink, type HttpWay } from './server-link.js';
+import type { ConfiguredServer } from '../configured-servers.js';
+import { type Connection, type Sdk, unheard } from '../open-connection.js';
+import { type HttpHost, httpLink, type HttpWay } from '../server-link.js';
 import { type Callback, signIn, SignInNeeded, withSignIn } from './sign-in.js';
 
 /** Has the person sign in to a server, also where an earlier sign-in still holds, and connects to it. Returns how many
