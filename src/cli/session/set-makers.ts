@@ -9,7 +9,7 @@ import type { BuiltinName } from '../../tools/builtin.js';
 import type { DefinedTool } from '../../tools/define-tool.js';
 import type { Confine, ProcessRunner } from '../../tools/process/runner.js';
 import { askTool, type PlanMode, planTool } from '../../toolsets/ask/put-questions.js';
-import { agentTool } from '../../extensions/agents/start-agent.js';
+import { agentTool } from '../../extensions/agents/roles.js';
 import { codeTools } from '../../toolsets/code/execute-code.js';
 import { customTools } from '../../toolsets/custom/load-tools.js';
 import { toolFilesIn } from '../../toolsets/custom/tool-files.js';
