@@ -165,6 +165,7 @@ function createDoors(options: RootOptions): Doors {
   return {
     tools: async () => await (await import('./doors/serve-mcp.js')).serveMcp(options),
     editor: async () => await (await import('./doors/serve-editors.js')).serveEditors(options),
+    pages: async (request) => await (await import('./doors/serve-page.js')).servePages(options, request),
     watch: async (request) => await (await import('./doors/watch-session.js')).watchSession(options, request),
   };
 }

@@ -193,6 +193,8 @@ export interface Doors {
   /** Shows a session that runs in another process. `session`: an id, a prefix or a title; null: the one of this
    * directory that was written to last. `answers`: its questions may be answered from here. */
   watch(request: { readonly session: string | null; readonly answers: boolean }): Promise<number>;
+  /** Opens all sessions as pages for a browser on this machine. `port` 0: any free one. */
+  pages(request: { readonly port: number }): Promise<number>;
 }
 
 /** The parts of the machine that only the program can look at, for `doctor`. */

@@ -116,6 +116,10 @@ export const table: readonly Section[] = [
         load: async () => (await import('./doors/serve-programs.js')).watchSession,
       },
       {
+        line: ['serve', 'all sessions as pages for a browser on this machine, also as they go on'],
+        load: async () => (await import('./doors/serve-programs.js')).servePages,
+      },
+      {
         line: ['sessions show <session>', 'its events, or the request its next turn would send'],
         load: async () => (await import('./sessions/tend-sessions.js')).showSession,
       },

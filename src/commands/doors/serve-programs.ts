@@ -1,6 +1,6 @@
 import { streamSchema } from '../../core/stream-lines.js';
 import { exit, type Verb } from '../command.js';
-import { printJson } from '../line-output.js';
+import { countOption, printJson } from '../line-output.js';
 
 /** `agent acp`: an editor drives sessions over standard input and output. */
 export const serveEditor: Verb = {
@@ -27,5 +27,15 @@ export const showSchema: Verb = {
       printJson(out, streamSchema, 2);
       return Promise.resolve(exit.done);
     },
+  },
+};
+
+/** `agent serve`: the same in a browser, with the whole record. */
+export const servePages: Verb = {
+  line: {
+    example: 'agent serve --port 7420',
+    options: (command) => command.option('--port <n>', 'on this port of 127.0.0.1; without it, on any free one'),
+    run: async ({ doors }, _words, { port }) =>
+      await doors.pages({ port: typeof port === 'string' ? countOption(port, '--port', 0) : 0 }),
   },
 };

@@ -10,7 +10,8 @@ import { localTime, oneLine } from '../line-output.js';
 import { type CallResult, entriesOf, type Entry } from './export-entries.js';
 import type { ExportedSession } from './stored-session.js';
 
-const style = `
+/** The colours and shapes of a page with a session on it. */
+export const pageStyle = `
 :root{color-scheme:light dark;--ink:#1c1e21;--dim:#6b7280;--page:#fbfbfa;--card:#fff;--line:#e4e4e0;--accent:#3b5bdb;
 --good:#2b8a3e;--bad:#c92a2a;
 --add:#e6f6ea;--del:#fdecec;--keyword:#8250df;--string:#0a6b3d;--number:#a04a00;--name:#0b5cad;--found:#ffe58f}
@@ -74,8 +75,7 @@ border-radius:.4rem}
 .tools{display:none}}`;
 
 /** Searches and folds entries. The policy of the page lets no other script run. */
-const script = `
-const entries=[...document.querySelectorAll('.entry')];
+export const findScript = `
 const find=document.querySelector('#find'),count=document.querySelector('#count');
 const fold=(open)=>{for(const part of document.querySelectorAll('details'))part.open=open};
 document.querySelector('#unfold').onclick=()=>fold(true);
@@ -96,6 +96,7 @@ const mark=(query)=>{
 const search=()=>{
   const query=find.value.trim().toLowerCase();
   let hits=0;
+  const entries=[...document.querySelectorAll('.entry')];
   for(const entry of entries){
     const hit=query===''||entry.textContent.toLowerCase().includes(query);
     entry.hidden=!hit;
@@ -110,12 +111,12 @@ find.addEventListener('input',search);
 addEventListener('keydown',(event)=>{if(event.key==='/'&&document.activeElement!==find){event.preventDefault();
 find.focus()}});`;
 
-const scriptHash = createHash('sha256').update(script).digest('base64');
+const scriptHash = createHash('sha256').update(findScript).digest('base64');
 const policy = `default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-${scriptHash}'`;
 const picturePolicy = `${policy}; img-src data:`;
 
 /** Marks up a text: Markdown as HTML, code in colours. */
-interface Markup {
+export interface Markup {
   readonly prose: (markdown: string) => string;
   readonly code: (text: string, language: string) => string;
   /** The pictures and documents of an entry. */
@@ -137,7 +138,7 @@ export async function toHtml({ row, events, blobs = [] }: ExportedSession): Prom
   const facts = `${escaped(model)} · ${localTime(row.createdAt)} – ${localTime(row.updatedAt)}`;
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="${allowed}"><title>${title}</title><style>${style}</style></head>
+<meta http-equiv="Content-Security-Policy" content="${allowed}"><title>${title}</title><style>${pageStyle}</style></head>
 <body><main><header><h1>${title}</h1>
 <p>${facts} · ${calls.length} tool call${calls.length === 1 ? '' : 's'}, ${failed} failed</p>
 <p><code>${escaped(row.cwd)}</code> · <code>${escaped(row.id)}</code></p></header>
@@ -145,12 +146,12 @@ export async function toHtml({ row, events, blobs = [] }: ExportedSession): Prom
 <output id="count"></output>
 <button id="unfold" type="button">Unfold all</button><button id="fold" type="button">Fold all</button></div>
 <div id="entries">
-${entries.map((entry) => block(entry, markup)).join('\n')}
-</div></main><script>${script}</script></body></html>
+${entries.map((entry) => entryBlock(entry, markup)).join('\n')}
+</div></main><script>${findScript}</script></body></html>
 `;
 }
 
-async function markupFor(entries: readonly Entry[], blobs: readonly Blob[]): Promise<Markup> {
+export async function markupFor(entries: readonly Entry[], blobs: readonly Blob[]): Promise<Markup> {
   const texts = entries.flatMap((entry) => (entry.type === 'assistant' ? [entry.text] : []));
   const highlight = await loadHtmlHighlight(texts.join('\n'), ['bash', 'json']);
   const code = (text: string, language: string): string => highlight(visible(text), language) ?? escaped(text);
@@ -193,7 +194,8 @@ function figure(
   return `<img alt="${about}" title="${about}" src="data:${type};base64,${Buffer.from(bytes).toString('base64')}">`;
 }
 
-function block(entry: Entry, markup: Markup): string {
+/** Returns an entry as a part of a page, with its number as its id: `e7`. */
+export function entryBlock(entry: Entry, markup: Markup): string {
   const number = `<a class="number" href="#e${entry.seq}">${entry.seq}</a>`;
   return `<section class="entry is-${entry.type}" id="e${entry.seq}">${number}${inner(entry, markup)}</section>`;
 }
@@ -286,7 +288,7 @@ function visible(text: string): string {
 }
 
 /** Escapes for text and for quoted attributes. */
-function escaped(text: string): string {
+export function escaped(text: string): string {
   const entities: Readonly<Record<string, string>> = {
     '&': '&amp;',
     '<': '&lt;',

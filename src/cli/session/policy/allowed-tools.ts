@@ -14,8 +14,8 @@ export interface AllowedTools {
 }
 
 /** Reads `--allowed-tools`: `bash(git log *), file_edit(src/**), Read`, with our names of tools or Claude Code's. Each
- * is a rule in `rules.allow` for this run. What no rule may allow is left out with a notice. Throws a `CliError` (2) for
- * what is no pattern. */
+ * is a rule in `rules.allow` for this run. What no rule may allow is left out with a notice. Throws a `CliError` (2)
+ * for what is no pattern. */
 export function withAllowed(settings: Settings, patterns: string): AllowedTools {
   const { config, cwd } = settings;
   const { policy } = config;
