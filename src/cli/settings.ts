@@ -51,6 +51,8 @@ export interface Settings {
   readonly testMode: boolean;
   /** Nothing may be written to the disk. */
   readonly ephemeral: boolean;
+  /** MCP servers that an editor has given, by name, as `mcp.json` has them. */
+  readonly givenServers?: Readonly<Record<string, unknown>>;
 }
 
 /** Reads the configuration. `trusted`: the hash of a project's settings that the user has just trusted. Throws a

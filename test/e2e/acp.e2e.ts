@@ -14,7 +14,8 @@ import {
 } from '@agentclientprotocol/sdk';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect, onTestFinished, test } from 'vitest';
-import { binary, place, type Place } from './program.js';
+import { triedServer } from '../extensions/mcp/tried-server.js';
+import { agent, binary, place, type Place } from './program.js';
 
 const schemaFile = fileURLToPath(
   new URL('../../node_modules/@agentclientprotocol/sdk/schema/v1/schema.json', import.meta.url),
@@ -239,4 +240,39 @@ test('a cancelled turn ends at once with its command, and so does one whose edit
   expect(await leave()).toBe(0);
   const left = spawn('pgrep', ['-f', 'sleep 313']);
   expect(await new Promise((resolve) => left.on('close', resolve))).toBe(1);
+});
+
+test("an editor's servers and pictures go with the session", async () => {
+  const at = place();
+  const { entry, list } = triedServer(at.home);
+  list([{ name: 'echo', description: 'Gives back what it gets.' }]);
+  const calls = [{ name: 'tool_run', arguments: { tool: 'mcp__my_tools__echo', arguments: { word: 'bread' } } }];
+  const script = at.file('script.json', JSON.stringify({ turns: [{ calls }, { text: 'Done.' }] }));
+  const editor = await edit(at, ['-m', `offline/${script}`]);
+  const { sessionId } = await editor.agent.request(methods.agent.session.new, {
+    cwd: at.work,
+    mcpServers: [
+      { name: 'my tools', command: entry.command, args: [...entry.args], env: [{ name: 'TRIED_KEY', value: 'given' }] },
+    ],
+  });
+  const picture = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+  const request: PromptRequest = {
+    sessionId,
+    prompt: [
+      { type: 'text', text: 'What is this?' },
+      { type: 'image', mimeType: 'image/png', data: picture },
+      { type: 'resource', resource: { uri: 'file:///notes.md', text: 'one ``` two' } },
+    ],
+  };
+  expect(await editor.agent.request(methods.agent.session.prompt, request)).toMatchObject({ stopReason: 'end_turn' });
+  expect(editor.questions).toMatchObject([
+    { toolCall: { title: expect.stringContaining('mcp__my_tools__echo') as string } },
+  ]);
+  expect(JSON.stringify(of(editor.updates, 'tool_call_update').at(-1))).toContain('given');
+  expect(await editor.leave()).toBe(0);
+  const { stdout } = await agent(at, ['sessions', 'export', sessionId, '--format', 'jsonl']);
+  const typed =
+    stdout.split('\n').find((line) => line.includes('"kind":"user"') && line.includes('What is this?')) ?? '';
+  expect(typed).toContain('"media_type":"image/png"');
+  expect(typed).toContain('/notes.md:\\n````\\none ``` two\\n````');
 });

@@ -12,6 +12,7 @@ import {
 } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import type { Question } from '../../core/policy.js';
+import { todoOfCall } from '../../core/projection.js';
 import type { AgentEvent } from '../../core/session-port.js';
 import { headBytes, tailBytes } from '../../core/text.js';
 import type { Registry, Tool } from '../../core/tool.js';
@@ -86,7 +87,7 @@ export class Updates {
       case 'assistant':
         return chunks('agent_message_chunk', event.content);
       case 'tool_call':
-        return event.data.by === 'command' ? [] : [callUpdate(this.#source, event)];
+        return event.data.by === 'command' ? [] : callUpdates(this.#source, event);
       case 'tool_result':
         return [resultUpdate(this.#source, event.data)];
       case 'usage':
@@ -106,7 +107,7 @@ export class Updates {
         return isTold ? [] : chunks('agent_message_chunk', event.content);
       }
       case 'tool_call':
-        return [callUpdate(this.#source, event)];
+        return callUpdates(this.#source, event);
       case 'tool_started':
         return [{ sessionUpdate: 'tool_call_update', toolCallId: event.data.tool_call_id, status: 'in_progress' }];
       case 'tool_result':
@@ -175,6 +176,21 @@ const kinds: Readonly<Record<Tool['effect'], ToolKind>> = {
 function kindOf(tool: Tool | undefined): ToolKind {
   if (!tool) return 'other';
   return searchers.includes(tool.name) ? 'search' : kinds[tool.effect];
+}
+
+/** A call, and the plan of a list of steps. */
+function callUpdates(
+  source: UpdateSource,
+  event: { readonly content: string; readonly data: ToolCallData },
+): readonly SessionUpdate[] {
+  const items = todoOfCall(event.data);
+  const states = { pending: 'pending', active: 'in_progress', done: 'completed' } as const;
+  const entries = items?.map(({ text, status }) => ({
+    content: text,
+    status: states[status],
+    priority: 'medium' as const,
+  }));
+  return [callUpdate(source, event), ...(entries ? [{ sessionUpdate: 'plan' as const, entries }] : [])];
 }
 
 function callUpdate(

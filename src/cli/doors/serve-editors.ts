@@ -85,7 +85,8 @@ function createApp(options: RootOptions, open: OpenSessions): AgentApp {
       agentInfo: { name: 'agent', title: 'agent', version },
       agentCapabilities: {
         loadSession: true,
-        promptCapabilities: { embeddedContext: true },
+        mcpCapabilities: { http: true },
+        promptCapabilities: { image: true, embeddedContext: true },
         sessionCapabilities: { list: {}, resume: {}, close: {} },
       },
       authMethods: [],
@@ -171,18 +172,29 @@ async function listed(
 async function openEditorSession(
   options: RootOptions,
   client: AgentContext,
-  { cwd }: Place,
+  { cwd, mcpServers = [] }: Place,
   choice: SessionChoice,
 ): Promise<EditorSession> {
   if (!isAbsolute(cwd)) throw RequestError.invalidParams({ cwd }, `cwd is no absolute path: ${cwd}`);
   const given = { ...options, cwd };
-  const run = await openRun(await readSettings(given), given);
+  const settings = await readSettings(given);
+  const givenServers = Object.fromEntries(mcpServers.map(serverEntry));
+  const run = await openRun(mcpServers.length === 0 ? settings : { ...settings, givenServers }, given);
   try {
     return new EditorSession(client, run, await assemble(run, choice, true));
   } catch (error) {
     await run.close();
     throw error;
   }
+}
+
+/** A server as `mcp.json` has it. Editors name theirs as they like. */
+function serverEntry(server: McpServer): readonly [name: string, entry: Readonly<Record<string, unknown>>] {
+  const name = server.name.replaceAll(/[^A-Za-z0-9-]+/g, '_').slice(0, 24);
+  const pairs = (list: readonly { readonly name: string; readonly value: string }[]): Record<string, string> =>
+    Object.fromEntries(list.map((each) => [each.name, each.value]));
+  if ('command' in server) return [name, { command: server.command, args: server.args, env: pairs(server.env) }];
+  return [name, { type: server.type, url: server.url, headers: pairs(server.headers) }];
 }
 
 const modeNames: Readonly<Record<ApprovalMode | 'plan', string>> = {
@@ -253,9 +265,23 @@ class EditorSession {
       const said = [...this.#run.notices, ...notices].filter(({ level }) => level !== 'info');
       this.#outbox.add([...said.map(({ message }) => thought(message)), await this.#commands()]);
     }
-    const end = await session.submit(promptText(blocks));
+    const end = await session.submit(await this.#promptText(blocks));
     await this.#outbox.taken();
     return { stopReason: reasonOf(end, session.events()) };
+  }
+
+  /** Returns the text of a prompt, with chips for its pictures. */
+  async #promptText(blocks: readonly ContentBlock[]): Promise<string> {
+    const parts: string[] = [];
+    for (const block of blocks) {
+      const file = bytesIn(block);
+      const taken =
+        file &&
+        (await this.#run.toolbox.pictures.takeBytes({ name: file.name, bytes: Buffer.from(file.data, 'base64') }));
+      if (taken && !taken.ok) throw unreadable(`${file?.name ?? 'a picture'} (${taken.problem})`);
+      parts.push(taken ? taken.chip : (blockText(block) ?? ''));
+    }
+    return parts.filter((text) => text !== '').join('\n');
   }
 
   cancel(): void {
@@ -375,15 +401,9 @@ function reachableModels({ settings: { env, config } }: Run): readonly string[] 
   });
 }
 
-/** The text of a prompt. What the editor has put in of a file or a page stands in a fence that it cannot end. */
-function promptText(blocks: readonly ContentBlock[]): string {
-  return blocks
-    .map(blockText)
-    .filter((text) => text !== '')
-    .join('\n');
-}
-
-function blockText(block: ContentBlock): string {
+/** What stands in a prompt for a part of it that is text. What the editor has put in of a file or a page stands in a
+ * fence that it cannot end. Null: its bytes are to be attached. */
+function blockText(block: ContentBlock): string | null {
   switch (block.type) {
     case 'text':
       return block.text;
@@ -391,18 +411,27 @@ function blockText(block: ContentBlock): string {
       return `@${pathOf(block.uri)}`;
     case 'resource': {
       const { resource } = block;
-      if (!('text' in resource)) throw unreadable(`the contents of ${resource.uri}`);
+      if (!('text' in resource)) return null;
       const longest = Math.max(2, ...[...resource.text.matchAll(/`+/g)].map(([ticks]) => ticks.length));
       const fence = '`'.repeat(longest + 1);
       return `${pathOf(resource.uri)}:\n${fence}\n${resource.text}\n${fence}`;
     }
+    case 'image':
+      return null;
     default:
       throw unreadable(`a block of type ${block.type}`);
   }
 }
 
+/** The bytes of a picture or a document, in base64. */
+function bytesIn(block: ContentBlock): { readonly name: string; readonly data: string } | null {
+  if (block.type === 'image') return { name: 'picture', data: block.data };
+  if (block.type !== 'resource' || !('blob' in block.resource)) return null;
+  return { name: pathOf(block.resource.uri).split('/').at(-1) ?? 'file', data: block.resource.blob };
+}
+
 function unreadable(what: string): RequestError {
-  return RequestError.invalidParams({}, `${what} cannot be taken; send text, links and embedded text`);
+  return RequestError.invalidParams({}, `${what} cannot be taken; send text, links, embedded text and pictures`);
 }
 
 function pathOf(uri: string): string {

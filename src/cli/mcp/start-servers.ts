@@ -32,7 +32,10 @@ export interface Processes {
   readonly mark: Mark;
 }
 
-export type McpSource = Pick<Settings, 'config' | 'cwd' | 'env' | 'guard' | 'home' | 'log' | 'secrets'>;
+export type McpSource = Pick<
+  Settings,
+  'config' | 'cwd' | 'env' | 'givenServers' | 'guard' | 'home' | 'log' | 'secrets'
+>;
 
 /** Reads the files that name servers. Starts nothing. */
 export function readServers(files: ServerFiles): ListedServers {

@@ -13,14 +13,15 @@ import { ownKeys, secretVariables } from '../secrets.js';
 export async function listedServers(
   source: Omit<McpSource, 'guard' | 'log' | 'secrets'>,
 ): Promise<ListedServers | null> {
-  const { config, cwd, env, home } = source;
+  const { config, cwd, env, home, givenServers: given } = source;
   const { own, ofProject } = serverFiles(source);
   const isProjects = existsSync(ofProject);
-  if (!isProjects && !existsSync(own)) return null;
+  if (!isProjects && !existsSync(own) && !given) return null;
   const files = isProjects ? await projectFiles(source) : null;
   const isTrusted = answerFor(source, files) === true;
   return (await startServers()).readServers({
     own,
+    given,
     env,
     cwd,
     home,

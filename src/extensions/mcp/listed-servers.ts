@@ -13,6 +13,8 @@ import { replaceFile } from './remembered-tools.js';
 export interface ServerFiles extends Place {
   /** `mcp.json` of the user. */
   readonly own: string;
+  /** Entries that the program got when it was started, from an editor. They count before all others. */
+  readonly given?: Readonly<Record<string, unknown>> | undefined;
   /** `.mcp.json` of the project, with the folder that its servers start in. Null: there is none. */
   readonly project: {
     readonly file: string;
@@ -34,17 +36,24 @@ export interface ListedServers {
 }
 
 /** Reads both files. Starts nothing. */
-export function listServers({ own, project, ...place }: ServerFiles): ListedServers {
+export function listServers({ own, project, given = {}, ...place }: ServerFiles): ListedServers {
   const users = readServerFile(own);
   const ofUser = serversIn(users, own, place);
-  if (project === null) return { servers: ofUser, aside: [], problems: problemsOf(users, own) };
+  const handed = Object.entries(given).map(([name, entry]) => configuredServer(name, entry, 'the editor', place));
+  if (project === null) return { servers: together(ofUser, handed), aside: [], problems: problemsOf(users, own) };
   const { file, folder, withheld } = project;
   const found = readServerFile(file);
   const ofProject = serversIn(found, file, { ...place, cwd: folder, withheld });
   const problems = [...problemsOf(users, own), ...problemsOf(found, file)];
-  if (found.kind !== 'read' || !project.isTrusted(found.sha256)) return { servers: ofUser, aside: ofProject, problems };
-  const taken = new Set(ofProject.map(({ name }) => name));
-  return { servers: [...ofUser.filter(({ name }) => !taken.has(name)), ...ofProject], aside: [], problems };
+  if (found.kind !== 'read' || !project.isTrusted(found.sha256))
+    return { servers: together(ofUser, handed), aside: ofProject, problems };
+  return { servers: together(together(ofUser, ofProject), handed), aside: [], problems };
+}
+
+/** All of both; of two with one name, the second. */
+function together(one: readonly ConfiguredServer[], other: readonly ConfiguredServer[]): readonly ConfiguredServer[] {
+  const taken = new Set(other.map(({ name }) => name));
+  return [...one.filter(({ name }) => !taken.has(name)), ...other];
 }
 
 function serversIn(found: ServerFile, file: string, place: Place): readonly ConfiguredServer[] {

@@ -1,9 +1,11 @@
 // npm run t:acpx      five scripts driven by acpx 0.19.1, a client of the Agent Client Protocol, which needs Node 22;
 // both are installed into a folder that is kept in node_modules/.bench
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable, Writable } from 'node:stream';
+import { client, methods, ndJsonStream } from '@agentclientprotocol/sdk';
 
 declare const AGENT_ROOT: string;
 
@@ -86,5 +88,39 @@ for (const { name, turns, answer, made, said } of scripts) {
   if (!isRight) console.log(run.stdout, run.stderr);
   rmSync(home, { recursive: true, force: true });
 }
+await loadLongSession();
 console.log(`${right} of ${scripts.length} scripts right`);
-process.exitCode = right === scripts.length ? 0 : 1;
+if (right !== scripts.length) process.exitCode = 1;
+
+/** A session of over 1,000 events is shown to an editor that loads it. */
+async function loadLongSession(): Promise<void> {
+  const home = mkdtempSync(join(tmpdir(), 'agent-acpx-'));
+  const script = join(home, 'script.json');
+  const turns = [...Array.from({ length: 260 }, () => call('bash', { command: 'echo a line' })), { text: 'Done.' }];
+  writeFileSync(script, JSON.stringify({ turns }));
+  const ours = [join(AGENT_ROOT, 'bin/agent.js'), '--set', 'max_tool_turns=1000', '-m', `offline/${script}`];
+  const env = { PATH: process.env['PATH'] ?? '', HOME: home };
+  execFileSync(process.execPath, [...ours, '--set', 'loop_limit=0', '-p', 'go'], { cwd: home, env, stdio: 'ignore' });
+  const listed = execFileSync(process.execPath, [...ours, 'sessions', 'list', '--json'], {
+    cwd: home,
+    env,
+    encoding: 'utf8',
+  });
+  const [{ id, events }] = JSON.parse(listed) as readonly [{ id: string; events: number }];
+  const child = spawn(process.execPath, [...ours, 'acp'], { cwd: home, env, stdio: ['pipe', 'pipe', 'inherit'] });
+  let updates = 0;
+  const app = client({ name: 'bench' }).onNotification(methods.client.session.update, () => {
+    updates += 1;
+  });
+  const connection = app.connect(
+    ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout) as ReadableStream<Uint8Array>),
+  );
+  await connection.agent.request(methods.agent.initialize, { protocolVersion: 1 });
+  const startedAt = performance.now();
+  await connection.agent.request(methods.agent.session.load, { sessionId: id, cwd: home, mcpServers: [] });
+  const tookMs = performance.now() - startedAt;
+  console.log(`a session of ${events} events loaded: ${updates} updates in ${tookMs.toFixed(0)} ms (at most 1000)`);
+  if (tookMs > 1000 || events < 1000) process.exitCode = 1;
+  child.kill();
+  rmSync(home, { recursive: true, force: true });
+}
