@@ -65,6 +65,7 @@ function linesOfAgent(role: AgentRole): readonly string[] {
   return [
     `${name} (${origin}): ${description}`,
     ...(path === null ? [] : [`  ${path}`]),
-    `  tools: ${tools?.join(', ') ?? 'those of the session'}${without}; model: ${model ?? 'that of the session'}${strict}`,
+    `  tools: ${tools?.join(', ') ?? 'those of the session'}${without};` +
+      ` model: ${model ?? 'that of the session'}${strict}`,
   ];
 }
