@@ -41,35 +41,59 @@ const startRoots = [
   'src/providers/wires/chat-stream.ts',
 ];
 
-/** Puts what every session loads into one file, because Node takes a quarter of a millisecond to find and link each.
- * esbuild makes one file of the modules that the same entries reach. So each `import()` that reaches some of them goes to
- * an entry that reaches all. `inputs`: the modules as a build before found them. */
-function withOneStart(inputs) {
-  const start = reached(inputs, startRoots);
+/** What a session loads besides where people bring something along: sets of tools, servers, skills, agents. */
+const broughtRoots = [
+  'src/cli/session/set-makers.ts',
+  'src/cli/mcp/start-servers.ts',
+  'src/core/notes.ts',
+  'src/extensions/agents/roles.ts',
+  'src/extensions/skills/read-skills.ts',
+  'src/extensions/skills/use-skill.ts',
+  'src/store/sets/note-rows.ts',
+  'src/toolsets/jobs/background.ts',
+  'src/toolsets/jobs/look-after.ts',
+];
+
+/** What is loaded where nothing is brought along. */
+const otherStarts = ['src/cli/repl/repl.ts', 'src/library/open-agent.ts'];
+
+/** Puts what is loaded together into one file, because Node takes half a millisecond to find and link each. esbuild
+ * makes one file of the modules that the same entries reach. So each `import()` that reaches some of them goes to an
+ * entry that reaches all, and all that name what is brought along go to the same entry. `inputs` and
+ * `outputs`: what a build before found. */
+function withFewFiles({ inputs, outputs }) {
+  const names = Object.values(outputs).flatMap((file) => (broughtRoots.includes(file.entryPoint) ? file.exports : []));
+  const twice = names.find((name, index) => names.indexOf(name) < index);
+  if (twice !== undefined) throw new Error(`two modules of broughtRoots export \`${twice}\`: one name would be lost`);
   const first = reached(inputs, ['src/cli/main.ts', 'src/cli/early-frame.ts']);
-  const entries = new Set();
+  const start = reached(inputs, startRoots);
+  const brought = reached(inputs, broughtRoots);
+  for (const path of reached(inputs, [...first, ...start, ...otherStarts])) brought.delete(path);
+  const entries = new Map();
   for (const { imports } of Object.values(inputs))
-    for (const { kind, path } of imports)
-      if (
-        kind === 'dynamic-import' &&
-        !first.has(path) &&
-        [...reached(inputs, [path])].some((found) => start.has(found))
-      )
-        entries.add(path);
-  const all = startRoots.map((path) => `import './${path}';`).join('\n');
+    for (const { kind, path } of imports) {
+      if (kind !== 'dynamic-import' || first.has(path)) continue;
+      const isSome = (group, roots) => [...reached(inputs, roots)].some((found) => group.has(found));
+      const along = isSome(brought, [path]) ? broughtRoots : [];
+      const all = isSome(start, [path, ...along]) ? [...startRoots, ...along] : along;
+      if (all.length > 0) entries.set(path, all);
+    }
   return {
-    name: 'one-start',
+    name: 'few-files',
     setup(plugin) {
       plugin.onResolve({ filter: /^\.\.?\// }, ({ kind, path, resolveDir, namespace }) => {
         const source = relative(root, join(resolveDir, path)).replace(/\.js$/, '.ts');
-        return kind === 'dynamic-import' && namespace === 'file' && entries.has(source)
-          ? { path: source, namespace: 'entry' }
-          : null;
+        if (kind !== 'dynamic-import' || namespace !== 'file' || !entries.has(source)) return null;
+        return { path: broughtRoots.includes(source) ? broughtRoots[0] : source, namespace: 'entry' };
       });
-      plugin.onLoad({ filter: /.*/, namespace: 'entry' }, ({ path }) => ({
-        contents: `${all}\nexport * from './${path}';`,
-        resolveDir: root,
-      }));
+      plugin.onLoad({ filter: /.*/, namespace: 'entry' }, ({ path }) => {
+        const exported = broughtRoots.includes(path) ? broughtRoots : [path];
+        const lines = [
+          ...entries.get(path).map((other) => `import './${other}';`),
+          ...exported.map((other) => `export * from './${other}';`),
+        ];
+        return { contents: lines.join('\n'), resolveDir: root };
+      });
     },
   };
 }
@@ -122,7 +146,7 @@ const options = {
 };
 await rm(`${root}/dist`, { recursive: true, force: true });
 const plan = await build({ ...options, write: false, plugins: [withCompiledValidators] });
-const { metafile } = await build({ ...options, plugins: [withCompiledValidators, withOneStart(plan.metafile.inputs)] });
+const { metafile } = await build({ ...options, plugins: [withCompiledValidators, withFewFiles(plan.metafile)] });
 const photon = 'node_modules/@silvia-odwyer/photon-node';
 await copyFile(`${root}/${photon}/photon_rs.js`, `${root}/dist/photon_rs.cjs`);
 await copyFile(`${root}/${photon}/photon_rs_bg.wasm`, `${root}/dist/photon_rs_bg.wasm`);
