@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { entryBlock, escaped, findScript, markupFor, pageStyle } from '../../commands/sessions/export-html.js';
+import { findScript, pageStyle } from '../../commands/doors/page-look.js';
+import { entryBlock, escaped, markupFor } from '../../commands/sessions/export-html.js';
 import { entriesOf, type Entry } from '../../commands/sessions/export-entries.js';
 import type { ExportedSession } from '../../commands/sessions/stored-session.js';
 import { localTime, oneLine } from '../../commands/line-output.js';
@@ -9,51 +10,131 @@ import { formatCost } from '../../ui/item-lines.js';
 import type { ToldQuestion } from '../session/open-followers.js';
 
 const style = `${pageStyle}
-.list{list-style:none;padding:0}.list li{border-bottom:1px solid var(--line);padding:.6rem 0}
-.list a{color:inherit;text-decoration:none;font-weight:500}.list a:hover{text-decoration:underline}
-.list p{margin:.1rem 0;color:var(--dim);font-size:.875rem;overflow-wrap:anywhere}
-mark{background:var(--found);color:inherit}
-.back{color:var(--dim);font-size:.875rem}
-#live{white-space:pre-wrap;overflow-wrap:anywhere}#live:empty,#output:empty,#asks:empty{display:none}
-#output{color:var(--dim);max-height:12rem}
-.ask{background:var(--card);border:1px solid var(--line);border-left:3px solid var(--bad);border-radius:.5rem;
-padding:.75rem 1rem;margin:1rem 0}
-.ask button{font:inherit;font-size:.875rem;padding:.35rem .8rem;margin:.25rem .5rem 0 0;color:inherit;
-background:var(--page);border:1px solid var(--line);border-radius:.4rem;cursor:pointer}
-#state{color:var(--dim);font-size:.8125rem}`;
+.list {
+  list-style: none;
+  padding: 0;
+}
+.list li {
+  border-bottom: 1px solid var(--line);
+  padding: 0.6rem 0;
+}
+.list a {
+  color: inherit;
+  text-decoration: none;
+  font-weight: 500;
+}
+.list a:hover {
+  text-decoration: underline;
+}
+.list p {
+  margin: 0.1rem 0;
+  color: var(--dim);
+  font-size: 0.875rem;
+  overflow-wrap: anywhere;
+}
+mark {
+  background: var(--found);
+  color: inherit;
+}
+.back {
+  color: var(--dim);
+  font-size: 0.875rem;
+}
+#live {
+  white-space: pre-wrap;
+  overflow-wrap: anywhere;
+}
+#live:empty,
+#output:empty,
+#asks:empty {
+  display: none;
+}
+#output {
+  color: var(--dim);
+  max-height: 12rem;
+}
+.ask {
+  background: var(--card);
+  border: 1px solid var(--line);
+  border-left: 3px solid var(--bad);
+  border-radius: 0.5rem;
+  padding: 0.75rem 1rem;
+  margin: 1rem 0;
+}
+.ask button {
+  font: inherit;
+  font-size: 0.875rem;
+  padding: 0.35rem 0.8rem;
+  margin: 0.25rem 0.5rem 0 0;
+  color: inherit;
+  background: var(--page);
+  border: 1px solid var(--line);
+  border-radius: 0.4rem;
+  cursor: pointer;
+}
+#state {
+  color: var(--dim);
+  font-size: 0.8125rem;
+}`;
 
 /** Puts what is told of a session into its page. What comes is made and escaped by the server; the policy of the page
  * runs nothing in it. */
 const liveScript = `
-const box=document.querySelector('#entries'),live=document.querySelector('#live'),output=document.querySelector('#output');
-const asks=document.querySelector('#asks'),state=document.querySelector('#state');
-const atEnd=()=>innerHeight+scrollY>=document.documentElement.scrollHeight-80;
-const keepEnd=(change)=>{const stay=atEnd();change();if(stay)scrollTo(0,document.documentElement.scrollHeight)};
-const source=new EventSource(location.pathname+'/events?after='+box.dataset.last);
-const on=(name,take)=>source.addEventListener(name,(event)=>keepEnd(()=>take(JSON.parse(event.data))));
-on('entries',(entries)=>{
-  for(const {seq,html} of entries){
-    const part=document.createElement('template');part.innerHTML=html;
-    const old=document.getElementById('e'+seq);
-    if(old){
-      const open=[...old.querySelectorAll('details')].map((each)=>each.open);
-      [...part.content.querySelectorAll('details')].forEach((each,index)=>{each.open=open[index]??each.open});
+const box = document.querySelector('#entries');
+const live = document.querySelector('#live');
+const output = document.querySelector('#output');
+const asks = document.querySelector('#asks');
+const state = document.querySelector('#state');
+const atEnd = () => innerHeight + scrollY >= document.documentElement.scrollHeight - 80;
+const keepEnd = (change) => {
+  const stay = atEnd();
+  change();
+  if (stay) scrollTo(0, document.documentElement.scrollHeight);
+};
+const source = new EventSource(location.pathname + '/events?after=' + box.dataset.last);
+const on = (name, take) => source.addEventListener(name, (event) => keepEnd(() => take(JSON.parse(event.data))));
+on('entries', (entries) => {
+  for (const { seq, html } of entries) {
+    const part = document.createElement('template');
+    part.innerHTML = html;
+    const old = document.getElementById('e' + seq);
+    if (old) {
+      const open = [...old.querySelectorAll('details')].map((each) => each.open);
+      [...part.content.querySelectorAll('details')].forEach((each, index) => {
+        each.open = open[index] ?? each.open;
+      });
       old.replaceWith(part.content);
-    }else box.append(part.content);
+    } else box.append(part.content);
   }
 });
-on('text',(text)=>{live.textContent=text});
-on('output',(text)=>{output.textContent=text});
-on('state',(text)=>{state.textContent=text});
-on('asks',(html)=>{asks.innerHTML=html});
-source.onerror=()=>{state.textContent='not connected'};
-asks.addEventListener('click',async(event)=>{
-  const {id,answer}=event.target.dataset;
-  if(!answer)return;
-  for(const button of asks.querySelectorAll('button'))button.disabled=true;
-  const reply=await fetch(location.pathname+'/answer',{method:'POST',headers:{'content-type':'application/json'},
-    body:JSON.stringify({id,answer})});
-  if(!reply.ok){state.textContent=await reply.text();for(const button of asks.querySelectorAll('button'))button.disabled=false}
+on('text', (text) => {
+  live.textContent = text;
+});
+on('output', (text) => {
+  output.textContent = text;
+});
+on('state', (text) => {
+  state.textContent = text;
+});
+on('asks', (html) => {
+  asks.innerHTML = html;
+});
+source.onerror = () => {
+  state.textContent = 'not connected';
+};
+asks.addEventListener('click', async (event) => {
+  const { id, answer } = event.target.dataset;
+  if (!answer) return;
+  for (const button of asks.querySelectorAll('button')) button.disabled = true;
+  const reply = await fetch(location.pathname + '/answer', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ id, answer }),
+  });
+  if (!reply.ok) {
+    state.textContent = await reply.text();
+    for (const button of asks.querySelectorAll('button')) button.disabled = false;
+  }
 });`;
 
 const scripts = [findScript, liveScript].map(
@@ -62,8 +143,8 @@ const scripts = [findScript, liveScript].map(
 
 /** What a browser may do on our pages: load nothing from elsewhere, run no script but ours, be framed by nobody. */
 export const pagePolicy =
-  `default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src ${scripts.join(' ')}; connect-src 'self'; ` +
-  "form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+  `default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src ${scripts.join(' ')}; ` +
+  "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 function page(title: string, body: string, after: readonly string[] = []): string {
   return `<!doctype html>
@@ -76,7 +157,8 @@ function page(title: string, body: string, after: readonly string[] = []): strin
 function searchForm(query: string): string {
   const value = query === '' ? '' : ` value="${escaped(query)}"`;
   return `<form class="tools" action="/" method="get">
-<input type="search" name="q"${value} placeholder="Search all sessions" aria-label="Search"><button>Search</button></form>`;
+<input type="search" name="q"${value} placeholder="Search all sessions" aria-label="Search">
+<button>Search</button></form>`;
 }
 
 /** The sessions, newest first. */
@@ -84,8 +166,9 @@ export function listPage(rows: readonly SessionSummary[], total: number): string
   const items = rows.map((row) => {
     const name = oneLine(row.title ?? row.prompt ?? row.id, 120);
     const cost = row.costUsd === null ? '' : ` · ${formatCost(row.costUsd)}`;
-    const facts = `${row.provider ?? '?'}/${row.model ?? '?'} · ${localTime(row.updatedAt)} · ${row.events} events${cost}`;
-    return `<li><a href="/s/${escaped(row.id)}">${escaped(name)}</a><p>${escaped(facts)}</p><p><code>${escaped(row.cwd)}</code></p></li>`;
+    const facts = `${modelOf(row)} · ${localTime(row.updatedAt)} · ${row.events} events${cost}`;
+    return `<li><a href="/s/${escaped(row.id)}">${escaped(name)}</a><p>${escaped(facts)}</p>
+<p><code>${escaped(row.cwd)}</code></p></li>`;
   });
   const shown =
     rows.length < total ? `<p class="note">The newest ${rows.length} of ${total}; search finds the others.</p>` : '';
@@ -125,6 +208,10 @@ function marked({ snippet, matches }: SearchHit): string {
 /** So many entries of a session are shown at once. */
 const mostEntries = 500;
 
+function modelOf({ provider, model }: Pick<SessionRow, 'provider' | 'model'>): string {
+  return `${provider ?? '?'}/${model ?? '?'}`;
+}
+
 function titleOf({ title, id }: SessionRow, events: readonly Event[]): string {
   return oneLine(title ?? events.find(({ kind }) => kind === 'user')?.content ?? id, 100);
 }
@@ -150,10 +237,11 @@ export async function sessionPage({ row, events, blobs = [] }: ExportedSession, 
   const before = start === 0 ? '' : `<p class="note"><a href="?from=${earlier}">${start} earlier entries</a></p>`;
   const isEnd = start + mostEntries >= all.length;
   const behind = isEnd ? '' : '<p class="note"><a href="?">The newest entries</a></p>';
-  const facts = `${row.provider ?? '?'}/${row.model ?? '?'} · begun ${localTime(row.createdAt)}`;
+  const facts = `${modelOf(row)} · begun ${localTime(row.createdAt)}`;
   return page(
     title,
-    `<header><a class="back" href="/">All sessions</a><h1>${escaped(title)}</h1><p>${escaped(facts)} · <span id="state"></span></p>
+    `<header><a class="back" href="/">All sessions</a><h1>${escaped(title)}</h1>
+<p>${escaped(facts)} · <span id="state"></span></p>
 <p><code>${escaped(row.cwd)}</code> · <code>${escaped(row.id)}</code></p></header>
 <div class="tools"><input id="find" type="search" placeholder="Find in this session ( / )" aria-label="Find">
 <output id="count"></output>
@@ -185,8 +273,9 @@ export function askBlocks(questions: readonly ToldQuestion[]): string {
 function askBlock({ id, tool, risk, rows, reasons, targets, rules }: ToldQuestion): string {
   const button = (answer: string, text: string): string =>
     `<button type="button" data-id="${escaped(id)}" data-answer="${answer}">${escaped(text)}</button>`;
+  const inSession = `Allow ${rules ?? 'this exact call'} in this session`;
   const why = [...reasons.map((reason) => `! ${reason}`), ...targets.map((target) => `→ ${target}`)];
   return `<section class="ask"><strong>Allow ${escaped(tool)}?</strong> <span class="state">${escaped(risk)}</span>
 <pre>${escaped(rows.join('\n'))}</pre>${why.map((line) => `<p class="note">${escaped(line)}</p>`).join('')}
-${button('once', 'Allow once')}${button('session', rules === null ? 'Allow this exact call in this session' : `Allow ${rules} in this session`)}${button('deny', 'Deny')}</section>`;
+${button('once', 'Allow once')}${button('session', inSession)}${button('deny', 'Deny')}</section>`;
 }
