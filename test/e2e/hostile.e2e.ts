@@ -295,6 +295,11 @@ test('the REPL opened, asked nothing, told no, used and left, leaves no effect',
     expect(asked.replace(/[\s\S]*would count/, '')).not.toContain(part);
   expect(effects(repository)).toEqual([]);
   screen.type('\r');
+  const askedOfFiles = await screen.until(/files that need your trust[\s\S]*\[y\/N\]/);
+  for (const part of ['.mcp.json', 'the server "x" starts', '.claude/settings.json', 'hook SessionStart runs'])
+    expect(askedOfFiles).toContain(part);
+  expect(effects(repository).filter((name) => name !== 'trust.json')).toEqual([]);
+  screen.type('\r');
   await screen.until(/❯/);
   screen.type('look around\r');
   await screen.until(/Seen\.[\s\S]*❯/);
@@ -303,6 +308,7 @@ test('the REPL opened, asked nothing, told no, used and left, leaves no effect',
   expect(effects(repository).filter((name) => name !== 'trust.json')).toEqual([]);
   expect(JSON.parse(readFileSync(join(at.home, '.agent/trust.json'), 'utf8'))).toMatchObject({
     directories: [{ directory: at.work, trusted: false }],
+    files: [{ directory: at.work, trusted: false }],
   });
   expect(screen.raw()).not.toMatch(/\x1b\]0;title|\x1b\[2J/);
 });
@@ -321,6 +327,8 @@ test('even trusted, a repository does not say where requests go', async () => {
   const screen = openScreen(at, ['config', 'trust']);
   expect((await screen.until(/\[y\/N\]/)).replace(/[\s\S]*would count/, '')).not.toContain('base_url');
   screen.type('y\r');
+  await screen.until(/files that need your trust[\s\S]*\[y\/N\]/);
+  screen.type('n\r');
   expect(await screen.exited).toBe(0);
   const { stdout, stderr } = await agent(at, ['config', 'show', '--json']);
   const rows = JSON.parse(stdout) as readonly { key: string; value: unknown }[];
