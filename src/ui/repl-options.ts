@@ -84,6 +84,8 @@ export interface ReplInput {
   readonly pictures?: PicturePort;
   /** Shift-Tab: the next approval mode; the status line shows it. */
   readonly nextMode?: () => void;
+  /** What Enter on the empty line submits; null: nothing. */
+  readonly onEmptyLine?: () => string | null;
   /** Ctrl-B: the running command goes on in the background. False where none can: then the key moves the cursor. */
   readonly toBackground?: () => boolean;
 }

@@ -105,10 +105,10 @@ class ScreenRepl implements ReplHandle {
       },
       onChange,
     });
-    this.#input = new PromptInput({ commands: () => this.#commands, rank, wantFiles: () => void this.#loadFiles() });
-    const notice: ReplHandle['notice'] = (level, message) => {
-      this.notice(level, message);
-    };
+    const { onEmptyLine } = options.input;
+    const wantFiles = (): void => void this.#loadFiles();
+    this.#input = new PromptInput({ commands: () => this.#commands, rank, wantFiles, onEmptyLine });
+    const notice = this.notice.bind(this);
     const parts = { input: this.#input, notice, onChange };
     this.#past = createPastInputs({ ...parts, options: options.input, timers: this.#timers });
     this.#pictures = createPastedPictures({ ...parts, port: options.input.pictures });

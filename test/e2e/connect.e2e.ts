@@ -71,7 +71,9 @@ test('from a fresh home to an answer without leaving the program; the key is in 
   const server = await keyedServer();
   const env = { OPENROUTER_BASE_URL: server.url };
   const screen = openScreen(at, [], { env });
-  await screen.until(/type to filter[\s\S]*Connect a model \(esc: later/);
+  await screen.until(/Enter on the empty line connects one[\s\S]*❯/);
+  screen.type('\r');
+  await screen.until(/type to filter[\s\S]*Connect a model:/);
   screen.type('\r');
   await screen.until(/Key of OpenRouter:/);
   screen.type(`\x1b[200~${wrong}\x1b[201~`);
@@ -171,20 +173,17 @@ test('another model steps in where the own one is down, and says so', async () =
   expect((await agent(at, [...args, 'hello'], { env })).code).toBe(1);
 });
 
-test('the offer of the first start is left with one key and does not come again', async () => {
+test('the offer of a first start takes no keys: who types has a prompt, and Enter alone accepts it', async () => {
   const at = place();
-  const first = openScreen(at);
-  await first.until(/Connect a model \(esc: later/);
-  await first.until(/type to filter/);
-  first.type('\x1b');
-  await first.until(/\/login connects a model at any time/);
-  first.type('/exit\r');
-  expect(await first.exited).toBe(0);
-  const second = openScreen(at);
-  await second.until(/No model is connected[\s\S]*❯/);
-  second.type('run ls -a\r');
-  await second.until(/ls -a succeeded/);
-  expect(second.text()).not.toContain('Connect a model');
-  second.type('/exit\r');
-  expect(await second.exited).toBe(0);
+  const screen = openScreen(at);
+  await screen.until(/Enter on the empty line connects one[\s\S]*❯/);
+  screen.type('\r');
+  await screen.until(/type to filter[\s\S]*Connect a model:/);
+  screen.type('\x1b');
+  await screen.until(/❯ *$/);
+  screen.type('run ls -a\r');
+  await screen.until(/ls -a succeeded/);
+  screen.type('\r\r/exit\r');
+  expect(await screen.exited).toBe(0);
+  expect(screen.text().match(/Connect a model/g) ?? []).toEqual([]);
 });

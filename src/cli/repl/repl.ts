@@ -12,7 +12,7 @@ import { walkFiles } from '../../tools/search/file-walk.js';
 import type { Greeting, ReplHandle, ReplOptions } from '../../ui/repl-options.js';
 import type { Command } from '../../ui/slash-command.js';
 import { createGuards, createMachine, createModels, createPrinter, settingsRequest } from '../command-line.js';
-import { type EarlyFrame, isPlainTerminal, screenStreams } from '../early-frame.js';
+import { type EarlyFrame, screenStreams } from '../early-frame.js';
 import { endingSignals, giveTerminalBackOnCrash, onEndingSignal } from '../ending.js';
 import type { RootOptions } from '../options.js';
 import { configuredTheme, createThemes, hasTitle, terminalFacts } from '../terminal-theme.js';
@@ -107,16 +107,7 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, { earl
         },
       },
       time: machineClock,
-      input: {
-        history,
-        queued: async () => await sessions.ready().then(() => queue.take(sessions.current().session), nothingWaits),
-        files: () => listFiles(run),
-        keys: settings.config.ui.keys,
-        editExternally: (text) => editExternally(settings, text),
-        nextMode: () => run.policy.next(),
-        toBackground: () => run.toolbox.jobs.started()?.toBackground(sessions.shown().id) === 'moved',
-        pictures: run.toolbox.pictures,
-      },
+      input: inputOf(run, sessions, { history, queue }),
       printing: printingOf(settings),
       opening: openingOf(sessions.shown(), settings, prompt),
       session: sessions.shown(),
@@ -139,6 +130,25 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, { earl
   return ending.exitCode();
 }
 
+/** What the line that is typed works with. */
+function inputOf(
+  run: Run,
+  sessions: ReplSessions,
+  { history, queue }: { readonly history: HistoryFile; readonly queue: ReturnType<typeof createSavedQueue> },
+): ReplOptions['input'] {
+  return {
+    history,
+    queued: async () => await sessions.ready().then(() => queue.take(sessions.current().session), nothingWaits),
+    files: () => listFiles(run),
+    keys: run.settings.config.ui.keys,
+    editExternally: (text) => editExternally(run.settings, text),
+    nextMode: () => run.policy.next(),
+    onEmptyLine: () => onEmptyLine(run, sessions.shown()),
+    toBackground: () => run.toolbox.jobs.started()?.toBackground(sessions.shown().id) === 'moved',
+    pictures: run.toolbox.pictures,
+  };
+}
+
 /** Attaches the whole session where its end was shown before. Ends the REPL where it cannot be opened. */
 async function whenReady(run: Run, sessions: ReplSessions, tasks: ReplTasks, handle: ReplHandle): Promise<void> {
   const shown = sessions.shown();
@@ -157,7 +167,6 @@ async function whenReady(run: Run, sessions: ReplSessions, tasks: ReplTasks, han
     handle.submit('/login');
   });
   if (run.options.resume === true) handle.submit('/sessions');
-  else if (offersLogin(run, sessions)) handle.submit('/login --offer');
   model.warm();
   tasks.start(handle);
   // Servers that nobody knows yet are asked what they offer; to load their code must not hold up the first keys.
@@ -166,20 +175,11 @@ async function whenReady(run: Run, sessions: ReplSessions, tasks: ReplTasks, han
   }, 500);
 }
 
-/** Whether this is the first start, with nothing that a person could talk to. A plain screen only says how. */
-function offersLogin({ settings, options }: Run, sessions: ReplSessions): boolean {
-  const { session } = sessions.current();
+/** What Enter on the empty line stands for where there is nothing yet that a person could talk to. */
+function onEmptyLine({ settings }: Run, session: SessionPort): string | null {
   const { provider, model } = session.ref();
-  return (
-    provider === 'offline' &&
-    model === 'offline' &&
-    session.events().length === 0 &&
-    !session.busy() &&
-    !choseOffline(settings.config.provider) &&
-    !isPlainTerminal(settings.env) &&
-    options.ephemeral !== true &&
-    !settings.keys.wasOffered()
-  );
+  const isUnconnected = provider === 'offline' && model === 'offline' && !choseOffline(settings.config.provider);
+  return isUnconnected && session.events().length === 0 && !session.busy() ? '/login' : null;
 }
 
 const nothingWaits = (): readonly string[] => [];
@@ -389,7 +389,7 @@ export function greeting(
     ...head,
     more: [
       'No model is connected. The embedded **offline** provider answers plain requests such as `list **/*.md`, ' +
-        '`run ls -la`. `/login` connects one; or set a key and start again:',
+        '`run ls -la`. Enter on the empty line connects one, as `/login` does; or set a key:',
       '',
       `    export ${key}=…  # agent -m ${name}/${suggested}`,
       '    ollama serve                 # a local model: agent -m ollama/<model>',

@@ -13,7 +13,7 @@ export const login: Verb = {
     const refusal = repl.settings.keys.refused.first();
     const provider = words.find((word) => !word.startsWith('--')) ?? null;
     if (refusal !== null && (provider === null || provider === refusal.provider)) await renew(repl, refusal);
-    else await connect(repl, { provider, manual: words.includes('--manual'), isOffer: words.includes('--offer') });
+    else await connect(repl, { provider, manual: words.includes('--manual') });
   },
   line: {
     example: 'agent login openrouter',
@@ -64,43 +64,13 @@ function ofRepl({ screen, settings, line }: Repl, signal?: AbortSignal): Connect
 interface ReplLogin {
   readonly provider: string | null;
   readonly manual: boolean;
-  /** The first start offers it by itself. */
-  readonly isOffer: boolean;
 }
 
-async function connect(repl: Repl, { provider, manual, isOffer }: ReplLogin): Promise<void> {
-  const { settings, screen } = repl;
-  refuseUnknown(settings, provider);
+async function connect(repl: Repl, { provider, manual }: ReplLogin): Promise<void> {
+  refuseUnknown(repl.settings, provider);
   const d = ofRepl(repl);
-  const asking = isOffer ? offering(repl, d.asking) : d.asking;
-  const title = isOffer ? 'Connect a model (esc: later, with /login)' : 'Connect a model';
-  const connected = await connectModel({ ...d, asking }, { provider, manual, model: null, title });
-  if (connected === null) {
-    if (isOffer && !repl.sessions.current().session.busy())
-      screen.notice('info', 'The offline provider answers. /login connects a model at any time.');
-    return;
-  }
-  await goOn(repl, connected);
-}
-
-/** The offer of the first start opens by itself, and goes away where the person writes a message instead. */
-function offering({ settings, screen, sessions }: Repl, asking: Asking): Asking {
-  settings.keys.noteOffer();
-  const over = new AbortController();
-  const stop = sessions.current().session.subscribe(({ type }) => {
-    if (type !== 'turn_started') return;
-    stop();
-    over.abort();
-  });
-  let isFirst = true;
-  return {
-    ...asking,
-    pick: (picking) => {
-      const confirms = isFirst;
-      isFirst = false;
-      return screen.pick({ ...picking, confirms, signal: over.signal });
-    },
-  };
+  const connected = await connectModel(d, { provider, manual, model: null, title: 'Connect a model' });
+  if (connected !== null) await goOn(repl, connected);
 }
 
 /** Sends the next request to the model, and keeps it for the next sessions if that is wanted. */

@@ -15,7 +15,7 @@ export interface Keyring {
 /** The keys of providers that the program keeps, in `keys.json` (0600) beside the user's settings or in the keyring of
  * the system:
  *
- *     { "keys": { "openai": { "key": "sk-…" }, "xai": { "keyring": true } }, "offered": true } */
+ *     { "keys": { "openai": { "key": "sk-…" }, "xai": { "keyring": true } } } */
 export interface StoredKeys {
   /** The keys as they are now. */
   all(): KeptKeys;
@@ -27,10 +27,6 @@ export interface StoredKeys {
   forget(provider: string): Promise<boolean>;
   /** Turns that wait, because the key they used was refused. */
   readonly refused: RefusedKeys;
-  /** Whether the first start has offered to connect a model. */
-  wasOffered(): boolean;
-  /** Notes that it has; where that cannot be kept, it offers again. */
-  noteOffer(): void;
 }
 
 type KeptAt = { readonly done: boolean; readonly said: string };
@@ -38,7 +34,6 @@ type KeptAt = { readonly done: boolean; readonly said: string };
 /** What the file holds. `problem`: it cannot be read, and is not written. */
 interface KeyFile {
   readonly keys: Readonly<Record<string, { readonly key: string } | { readonly keyring: true }>>;
-  readonly offered: boolean;
   readonly problem: string | null;
 }
 
@@ -84,14 +79,6 @@ export async function openStoredKeys(d: Parts): Promise<StoredKeys> {
       return had || stored !== undefined;
     },
     refused: createRefusedKeys(),
-    wasOffered: () => read.offered || read.problem !== null,
-    noteOffer: () => {
-      try {
-        if (!d.ephemeral) writeKeyFile(d.file, (kept) => kept, true);
-      } catch {
-        /* It offers again. */
-      }
-    },
   };
 }
 
@@ -119,11 +106,10 @@ async function keepKey(
 }
 
 /** Changes the file. Throws where it cannot be read or written: a file that nobody understands stays as it is. */
-function writeKeyFile(file: string, change: (before: KeyFile['keys']) => KeyFile['keys'], offered = false): void {
+function writeKeyFile(file: string, change: (before: KeyFile['keys']) => KeyFile['keys']): void {
   const before = readKeyFile(file);
   if (before.problem !== null) throw new Error(before.problem);
-  const after = { keys: change(before.keys), ...(before.offered || offered ? { offered: true } : {}) };
-  replaceFile(file, `${JSON.stringify(after, null, 2)}\n`);
+  replaceFile(file, `${JSON.stringify({ keys: change(before.keys) }, null, 2)}\n`);
 }
 
 /** Returns the keys that stand in the file itself, for messages that are made before anything is opened. */
@@ -141,7 +127,7 @@ function plainKeys({ keys }: KeyFile): KeptKeys {
 }
 
 function readKeyFile(file: string): KeyFile {
-  const none = { keys: {}, offered: false };
+  const none = { keys: {} };
   const found = readConfigFile(file);
   if (found.kind === 'missing') return { ...none, problem: null };
   if (found.kind === 'unreadable') return { ...none, problem: `${file}: ${found.reason}` };
@@ -153,7 +139,7 @@ function readKeyFile(file: string): KeyFile {
   }
   if (!isRecord(value)) return { ...none, problem: `${file} is no JSON object: its keys are not used.` };
   const entries = Object.entries(isRecord(value.keys) ? value.keys : {});
-  return { keys: Object.fromEntries(entries.flatMap(readEntry)), offered: value.offered === true, problem: null };
+  return { keys: Object.fromEntries(entries.flatMap(readEntry)), problem: null };
 }
 
 function readEntry([name, entry]: readonly [string, unknown]): readonly [string, KeyFile['keys'][string]][] {

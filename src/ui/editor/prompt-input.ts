@@ -36,9 +36,16 @@ function isEscape(key: Key): boolean {
   return !key.ctrl && (key.alt ? key.name.length === 1 : key.name === 'escape' && !key.shift);
 }
 
+interface Parts {
+  readonly commands: () => readonly Command[];
+  readonly rank: Rank;
+  readonly wantFiles: () => void;
+  readonly onEmptyLine?: (() => string | null) | undefined;
+}
+
 /** The input line: text, history, search, completion. It draws nothing and waits for nothing. */
 export class PromptInput {
-  readonly #d: { readonly commands: () => readonly Command[]; readonly rank: Rank; readonly wantFiles: () => void };
+  readonly #d: Parts;
   #editor: Editor = emptyEditor;
   #history: InputHistory = createHistory([]);
   #files: readonly string[] | null = null;
@@ -47,7 +54,7 @@ export class PromptInput {
   #vim: Vim | null = null;
   #search: { readonly query: string; readonly at: number; readonly before: Editor } | null = null;
 
-  constructor(d: { readonly commands: () => readonly Command[]; readonly rank: Rank; readonly wantFiles: () => void }) {
+  constructor(d: Parts) {
     this.#d = d;
   }
 
@@ -243,12 +250,17 @@ export class PromptInput {
       return none;
     }
     const whole = this.text();
-    if (whole.trim() === '') return none;
+    if (whole.trim() === '') return this.#onEmpty();
     this.#history = remember(this.#history, whole);
     this.#editor = { ...emptyEditor, killed: this.#editor.killed };
     this.#completion = null;
     this.#vim?.begin();
     return { type: 'submit', text: whole, when };
+  }
+
+  #onEmpty(): InputAction {
+    const text = this.#d.onEmptyLine?.() ?? null;
+    return text === null ? none : { type: 'submit', text, when: 'steer' };
   }
 
   #vertical(direction: -1 | 1, empty: boolean): InputAction {
