@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -71,6 +71,28 @@ test('a headless answer loads at most 36 files and 880 kB, no terminal and no po
   expect(code).toBe(0);
   expect(names.filter((name) => /chunks\/(?:repl|screen-repl|assess|start-child)-/.test(name))).toEqual([]);
   expect({ few: files <= 36, small: bytes <= 880_000 }, `${files} files, ${bytes} bytes`).toEqual({
+    few: true,
+    small: true,
+  });
+});
+
+test('what people bring along adds at most 8 files and 240 kB to that', async () => {
+  const server = await modelServer([{ text: 'Hello.' }]);
+  const at = place();
+  const settings = join(at.home, '.agent');
+  mkdirSync(join(settings, 'skills', 'tidy'), { recursive: true });
+  writeFileSync(join(settings, 'skills', 'tidy', 'SKILL.md'), '---\nname: tidy\ndescription: Tidies.\n---\n');
+  writeFileSync(join(settings, 'mcp.json'), JSON.stringify({ mcpServers: { one: { command: 'true' } } }));
+  const loaded = async (options: readonly string[]): Promise<Loaded> => {
+    const folder = coverageFolder();
+    const env = { ...key, OPENAI_BASE_URL: `${server.url}/v1`, NODE_V8_COVERAGE: folder };
+    await agent(at, ['-p', 'hi', ...options], { env });
+    return loadedFrom(folder);
+  };
+  const none = await loaded(['--tools', 'grep']);
+  const all = await loaded(['--tools', '+memory,+tasks,+web,+math,+jobs,+agents,+mcp']);
+  const more = all.names.filter((name) => !none.names.includes(name));
+  expect({ few: more.length <= 8, small: all.bytes - none.bytes <= 240_000 }, more.join(' ')).toEqual({
     few: true,
     small: true,
   });

@@ -54,10 +54,12 @@ export interface MemoryFiles {
 const keptMs = 24 * 60 * 60 * 1000;
 const maxFileBytes = 16 * 1024 * 1024;
 
-/** Opens both files; a file that cannot be read is taken for an empty one. */
+/** Opens both files; a file that cannot be read is taken for an empty one. That of what was seen is read once a tool is
+ * looked at: a start does without. */
 export function openRememberedTools({ cache, seen, now, log }: MemoryFiles): RememberedTools {
   const lists = new Map(entriesOf<Listed>(cache, isListed));
-  const known = new Map(entriesOf<Seen>(seen, isSeen));
+  let read: Map<string, Seen> | null = null;
+  const known = (): Map<string, Seen> => (read ??= new Map(entriesOf<Seen>(seen, isSeen)));
   const save = (file: string, entries: ReadonlyMap<string, unknown>): void => {
     try {
       replaceFile(file, JSON.stringify(Object.fromEntries(entries)));
@@ -67,7 +69,7 @@ export function openRememberedTools({ cache, seen, now, log }: MemoryFiles): Rem
   };
   const isFresh = ({ at }: Listed): boolean => now() - at <= keptMs && at <= now();
   const see = (tool: ForeignTool): void => {
-    known.set(seenName(tool), { sha256: tool.sha256, description: tool.description });
+    known().set(seenName(tool), { sha256: tool.sha256, description: tool.description });
   };
   return {
     listed: (server) => {
@@ -75,13 +77,13 @@ export function openRememberedTools({ cache, seen, now, log }: MemoryFiles): Rem
       return found && isFresh(found) ? readTools(server, found.tools).filter((tool) => typeof tool !== 'string') : null;
     },
     keep: (server, tools, onLeftOut) => {
-      const read = readTools(server, tools);
-      for (const tool of read) if (typeof tool === 'string') onLeftOut(tool);
-      const usable = tools.filter((_tool, index) => typeof read[index] !== 'string');
+      const found = readTools(server, tools);
+      for (const tool of found) if (typeof tool === 'string') onLeftOut(tool);
+      const usable = tools.filter((_tool, index) => typeof found[index] !== 'string');
       for (const [sha256, list] of lists) if (!isFresh(list)) lists.delete(sha256);
       lists.set(server.sha256, { ...lists.get(server.sha256), at: now(), tools: usable.map(essential) });
       save(cache, lists);
-      return read.filter((tool) => typeof tool !== 'string');
+      return found.filter((tool) => typeof tool !== 'string');
     },
     texts: (server) => {
       const found = lists.get(server.sha256);
@@ -95,25 +97,26 @@ export function openRememberedTools({ cache, seen, now, log }: MemoryFiles): Rem
       }
       return readTexts(server.name, resources, prompts);
     },
-    change: (tool) => {
-      const before = known.get(seenName(tool));
-      if (before === undefined || before.sha256 === tool.sha256) return null;
-      const what = before.description === tool.description ? 'arguments have' : 'description has';
-      const old = what === 'arguments have' ? '' : `, from ${JSON.stringify(before.description.slice(0, 200))}`;
-      return `its ${what} changed since you first saw it${old}`;
-    },
+    change: (tool) => changeSince(known().get(seenName(tool)), tool),
     see: (tool) => {
-      if (known.get(seenName(tool))?.sha256 === tool.sha256) return;
+      if (known().get(seenName(tool))?.sha256 === tool.sha256) return;
       see(tool);
-      save(seen, known);
+      save(seen, known());
     },
     meet: (tools) => {
-      const fresh = tools.filter((tool) => !known.has(seenName(tool)));
+      const fresh = tools.filter((tool) => !known().has(seenName(tool)));
       if (fresh.length === 0) return;
       fresh.forEach(see);
-      save(seen, known);
+      save(seen, known());
     },
   };
+}
+
+function changeSince(before: Seen | undefined, tool: ForeignTool): string | null {
+  if (before === undefined || before.sha256 === tool.sha256) return null;
+  const what = before.description === tool.description ? 'arguments have' : 'description has';
+  const old = what === 'arguments have' ? '' : `, from ${JSON.stringify(before.description.slice(0, 200))}`;
+  return `its ${what} changed since you first saw it${old}`;
 }
 
 function listIn(value: unknown): readonly unknown[] {

@@ -90,17 +90,17 @@ function isRoot(): boolean {
 }
 
 /** Searches /usr/bin first, because the profiles of AppArmor cover that path only. It never returns a program in the
- * workspace. */
+ * workspace; null: there is none. */
 export function findProgram(
   path: string,
-  workspace: string,
+  workspace: string | null,
   first: readonly string[] = ['/usr/bin', '/bin', '/usr/local/bin'],
 ): string | null {
   const folders = [...first, ...path.split(delimiter).filter((folder) => isAbsolute(folder))];
   return (
     folders
       .map((folder) => join(folder, 'bwrap'))
-      .find((file) => isProgram(file) && !isWithin(resolved(file), workspace)) ?? null
+      .find((file) => isProgram(file) && (workspace === null || !isWithin(resolved(file), workspace))) ?? null
   );
 }
 

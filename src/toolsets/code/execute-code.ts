@@ -2,10 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { accessSync, constants, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { release, tmpdir } from 'node:os';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
+import { loadOnce } from '../../core/runtime.js';
 import type { ToolContext, ToolOutcome } from '../../core/tool.js';
 import { readBoundedText } from '../../disk/bounded-file.js';
 import { processOutcome, type ProcessWords } from '../../tools/bash.js';
-import { type DefinedTool, defineTool, type FromSchema, outOfBounds } from '../../tools/define-tool.js';
+import { type DefinedTool, defineTool, failed, type FromSchema, outOfBounds } from '../../tools/define-tool.js';
 import { createOutputCollector, createProgressStream } from '../../tools/process/output-collector.js';
 import { createProcessRunner, type ProcessRunner } from '../../tools/process/runner.js';
 import { findProgram, openSandbox } from '../../tools/sandbox/open-sandbox.js';
@@ -57,34 +58,47 @@ const words: ProcessWords = {
 };
 
 /** `execute_code`: Python or JavaScript in a sandbox of its own, whatever sandbox the session has: an empty directory
- * in memory, no network, nothing left behind. Gives no tool where there is no sandbox. */
+ * in memory, no network, nothing left behind. Gives no tool where there is no sandbox. Where it is known to work here,
+ * it is opened with the first call. */
 export async function codeTools(options: CodeOptions): Promise<readonly DefinedTool[]> {
-  const programs = {
-    python: programOnPath('python3', options.env.PATH ?? ''),
-    node: process.execPath,
-  };
+  const path = options.env.PATH ?? '';
+  const bubblewrap = options.bubblewrap === undefined ? findProgram(path, null) : options.bubblewrap;
+  const machine = machineOf(bubblewrap, options);
+  const known = triedVersion(options.tried, machine);
+  const sandbox = loadOnce(() => openCodeSandbox(options, bubblewrap, known));
+  if (known === null) {
+    const opened = await sandbox.get();
+    if (!opened.ok) {
+      options.notify(`execute_code is not offered: ${opened.problem}. ${opened.fix}`);
+      return [];
+    }
+    remember(options.tried, `${opened.version}\n${machine}`);
+  }
+  const programs = { python: programOnPath('python3', path), node: process.execPath };
+  return [codeTool({ sandbox: () => sandbox.get(), programs, env: options.env })];
+}
+
+/** Opens the sandbox in a directory of its own, which goes with this process. */
+async function openCodeSandbox(
+  { home, env }: CodeOptions,
+  program: string | null,
+  known: string | null,
+): Promise<CodeSandbox> {
   const place = realpathSync(mkdtempSync(join(tmpdir(), 'agent-code-')));
   process.once('exit', () => {
     rmSync(place, { recursive: true, force: true });
   });
-  const bubblewrap = options.bubblewrap === undefined ? findProgram(options.env.PATH ?? '', place) : options.bubblewrap;
-  const machine = machineOf(bubblewrap, options);
-  const known = triedVersion(options.tried, machine);
   const opened = await openSandbox({
     sandbox: 'read-only',
     workspace: place,
-    home: options.home,
-    env: options.env,
+    home,
+    env,
     isSecret: () => false,
     limits,
-    program: bubblewrap,
+    program,
     ...(known === null ? {} : { triedVersion: known }),
   });
-  if (!opened.ok) {
-    options.notify(`execute_code is not offered: ${opened.problem}. ${opened.fix}`);
-    return [];
-  }
-  if (known === null) remember(options.tried, `${opened.version}\n${machine}`);
+  if (!opened.ok) return opened;
   const processes = createProcessRunner({
     confine: (command, sandbox) => {
       mkdirSync(place, { recursive: true }); // whatever tidies up temporary folders
@@ -95,8 +109,12 @@ export async function codeTools(options: CodeOptions): Promise<readonly DefinedT
   process.once('exit', () => {
     processes.killNow();
   });
-  return [codeTool({ processes, programs, env: options.env })];
+  return { ok: true, version: opened.version, processes };
 }
+
+type CodeSandbox =
+  | { readonly ok: true; readonly version: string; readonly processes: ProcessRunner }
+  | { readonly ok: false; readonly problem: string; readonly fix: string };
 
 /** What decides whether a sandbox works: the program, the kernel since it started, who we are and where tools lie. */
 function machineOf(program: string | null, { env, home }: CodeOptions): string {
@@ -132,7 +150,7 @@ function remember(file: string, text: string): void {
 
 /** What a call needs. */
 interface Workshop {
-  readonly processes: ProcessRunner;
+  readonly sandbox: () => Promise<CodeSandbox>;
   readonly programs: Readonly<Record<Language, string | null>>;
   readonly env: CodeOptions['env'];
 }
@@ -165,6 +183,8 @@ function codeTool(workshop: Workshop): DefinedTool {
 }
 
 async function execute(args: CodeArgs, ctx: ToolContext, language: Language, workshop: Workshop): Promise<ToolOutcome> {
+  const sandbox = await workshop.sandbox();
+  if (!sandbox.ok) return failed('execution_failed', `The code was not run: ${sandbox.problem}. ${sandbox.fix}`);
   const timeoutMs = Math.min(
     (args.timeout_seconds ?? defaultTimeoutS) * 1000,
     ctx.limits.timeoutMs ?? Number.POSITIVE_INFINITY,
@@ -179,7 +199,7 @@ async function execute(args: CodeArgs, ctx: ToolContext, language: Language, wor
   );
   const { arguments: given, file } = interpreters[language];
   const program = workshop.programs[language] ?? language;
-  const result = await workshop.processes.run({
+  const result = await sandbox.processes.run({
     file: '/bin/sh',
     args: ['-c', startScript, file, program, ...given, file],
     shows: [program],

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { createServer } from 'node:net';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import hostile from '../../../fixtures/tools/hostile-code.json' with { type: 'json' };
 import type { Registry } from '../../../src/core/tool.js';
 import { codeTools } from '../../../src/toolsets/code/execute-code.js';
@@ -67,6 +67,21 @@ describe.skipIf(!bubblewrapWorks)('in the sandbox', () => {
     expect(await started(tried)).toBe(2);
     writeFileSync(tried, 'no such text');
     expect(await started(tried)).toBe(2);
+  });
+
+  test('where it is known to work it is opened once, with the first call', async () => {
+    const temporary = tree();
+    vi.stubEnv('TMPDIR', temporary);
+    try {
+      const known = registryOf(await codeTools(options));
+      expect(readdirSync(temporary)).toEqual([]);
+      const run = () => envelopeOf('execute_code', { code: 'print(1)' }, context(place), known);
+      expect(await run()).toEqual({ output: '1\n', exit_code: 0 });
+      expect(await run()).toEqual({ output: '1\n', exit_code: 0 });
+      expect(readdirSync(temporary)).toHaveLength(1);
+    } finally {
+      vi.unstubAllEnvs();
+    }
   });
 
   test('code runs and prints, in both languages, with its exit code', async () => {
