@@ -367,7 +367,7 @@ export const table: readonly Section[] = [
       },
       {
         line: ['mcp', 'list, show, add, import, remove and try MCP servers'],
-        slash: ['mcp [name]', 'the MCP servers of this session; reconnect, enable, disable <name>'],
+        slash: ['mcp [name]', 'the MCP servers of this session; reconnect, login, enable, disable <name>'],
         load: async () => (await import('./settings/use-servers.js')).mcp,
       },
       {

@@ -26,11 +26,17 @@ export type Step = readonly [line: string, shows: string | RegExp];
 
 /** Runs the REPL line by line on a terminal of 100 columns. Each line is entered once what the one before it shows
  * stands there; the REPL is left behind the last. Rejects with the output where a line does not show its text. */
-export async function repl(at: Place, args: readonly string[], steps: readonly Step[]): Promise<Finished> {
+export async function repl(
+  at: Place,
+  args: readonly string[],
+  steps: readonly Step[],
+  { onStdout }: Pick<RunOptions, 'onStdout'> = {},
+): Promise<Finished> {
   const stdin = new PassThrough();
   const left: Step[] = [['', '❯ '], ...steps];
   let from = 0;
   const stdout = collector((text) => {
+    onStdout?.(text);
     if (!left[0]) return;
     const [, shows] = left[0];
     const since = text.slice(from);

@@ -2,7 +2,7 @@ import { didYouMean } from '../../core/text.js';
 import { listenForBrowser, pastedAnswer } from '../../extensions/mcp/access/browser-return.js';
 import type { ConfiguredServer } from '../../extensions/mcp/configured-servers.js';
 import { openSignIns, type SignIns } from '../../extensions/mcp/access/kept-sign-ins.js';
-import { logIn } from '../../extensions/mcp/access/login.js';
+import { logIn, portsOf } from '../../extensions/mcp/access/login.js';
 import type { HttpWay } from '../../extensions/mcp/server-link.js';
 import type { Callback } from '../../extensions/mcp/access/sign-in.js';
 import { CliError, type CommandLine, exit, type Printer, type Settings, type Verb } from '../command.js';
@@ -84,13 +84,6 @@ async function reachedOverHttp(
 
 function signInsOf({ config, secrets }: Settings): SignIns {
   return openSignIns(config.files.signIns, (secret) => secrets.push(secret));
-}
-
-/** The port that was registered before comes first: elsewhere the server would refuse to send the browser. */
-function portsOf(signIns: SignIns, { url, signIn: { callbackPort } }: HttpWay): readonly number[] {
-  if (callbackPort !== undefined) return [callbackPort];
-  const before = Number(URL.parse(signIns.current(url)?.redirect ?? '')?.port ?? 0);
-  return before === 0 ? [0] : [before, 0];
 }
 
 function shownBy(out: Printer): (address: URL) => void {

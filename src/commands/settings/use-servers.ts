@@ -7,6 +7,8 @@ import {
   nameProblem,
   readServerFile,
 } from '../../extensions/mcp/configured-servers.js';
+import { pastedAnswer } from '../../extensions/mcp/access/browser-return.js';
+import type { ShowPage } from '../../extensions/mcp/access/login.js';
 import { saveEntries } from '../../extensions/mcp/listed-servers.js';
 import type { ServerFacts } from '../../extensions/mcp/servers.js';
 import { CliError, type CommandLine, exit, type Repl, type Settings, type Verb } from '../command.js';
@@ -20,12 +22,13 @@ interface Options {
 }
 
 /** `agent mcp` holds other verbs; `/mcp` shows the servers of the session, `/mcp name` one of them, and
- * `/mcp reconnect name` connects it anew. */
+ * `/mcp reconnect name` connects it anew, `/mcp login name` after a sign-in. */
 export const mcp: Verb = {
   line: { example: 'agent mcp add files -- npx -y @modelcontextprotocol/server-filesystem .' },
   slash: async (argument, repl) => {
     const [word = '', name = ''] = argument.trim().split(/\s+/);
     if (word === 'reconnect' && name !== '') await reconnect(name, repl);
+    else if (word === 'login' && name !== '') await reconnect(name, repl, signInPage(repl));
     else if ((word === 'enable' || word === 'disable') && name !== '') await switchTo(name, word === 'enable', repl);
     else await showServers(word, repl);
   },
@@ -278,7 +281,7 @@ async function showServers(name: string, { tools, screen, settings }: Repl): Pro
             oneLine(mask(problem ?? '')),
           ]),
         ),
-        '/mcp <name> shows one, /mcp reconnect|enable|disable <name> changes it.',
+        '/mcp <name> shows one, /mcp reconnect|login|enable|disable <name> changes it.',
       ].join('\n'),
     );
 }
@@ -315,9 +318,19 @@ function switched(entry: Readonly<Record<string, unknown>>, on: boolean): Readon
   return on ? rest : { ...rest, enabled: false };
 }
 
-async function reconnect(name: string, { tools, screen }: Repl): Promise<void> {
+async function reconnect(name: string, { tools, screen }: Repl, show?: ShowPage): Promise<void> {
   const servers = await tools.servers();
-  const problem = servers === null ? 'No server is offered in this session.' : await servers.reconnect(name);
+  const problem = servers === null ? 'No server is offered in this session.' : await servers.reconnect(name, show);
   if (problem !== null) screen.notice('error', `${name}: ${problem}`);
   else screen.notice('info', `${name} is connected.`);
+}
+
+/** The address counts like a password while it is pasted: it holds the code. */
+function signInPage({ screen }: Repl): ShowPage {
+  return async (page, signal) => {
+    screen.print(`Open this page in a browser, and say yes there:\n\n${page.href}\n`);
+    const rows = ['Waiting for the browser. Or paste the address that it ends at.'];
+    const text = await screen.hidden({ title: 'Sign-in', rows, signal });
+    return text === null ? null : pastedAnswer(text);
+  };
 }

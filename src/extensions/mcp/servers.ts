@@ -5,6 +5,7 @@ import type { CallOptions, Connection } from './open-connection.js';
 import type { OfferedTexts } from './offered-texts.js';
 import { type ConnectionHost, createLink, type Link } from './server-link.js';
 import { type ForeignTool, type NamelessTool, namedTools } from './foreign-tools.js';
+import type { ShowPage } from './access/login.js';
 import type { RememberedTools } from './remembered-tools.js';
 
 /** What a person is shown of a server. */
@@ -42,8 +43,9 @@ export interface Servers {
   texts(): readonly (OfferedTexts & { readonly server: string })[];
   /** Asks a server for something else than a call; connects it where it is not connected. Never rejects. */
   ask(server: string, work: (connection: Connection) => Promise<unknown>, signal?: AbortSignal): Promise<Called>;
-  /** Connects it anew, with all that it offers now. Returns what went wrong, or null. */
-  reconnect(name: string): Promise<string | null>;
+  /** Connects it anew, with all that it offers now; with `show` after a person has signed in. Returns what went wrong,
+   * or null. */
+  reconnect(name: string, show?: ShowPage): Promise<string | null>;
   /** Switches a server off or on again for this run; off, it ends. Returns what went wrong, or null. */
   switchTo(name: string, on: boolean): Promise<string | null>;
   /** Calls back with a note for the model whenever a server offers other tools than it did. Returns what ends that. */
@@ -165,15 +167,25 @@ class ServerPool implements Servers {
     }
   }
 
-  async reconnect(name: string): Promise<string | null> {
+  async reconnect(name: string, show?: ShowPage): Promise<string | null> {
     const entry = this.#entry(name);
     if (!entry?.link) return entry ? entry.problem : `there is no server ${name}`;
     if (!entry.isOn) return 'it is switched off';
     await this.#end(entry);
-    return await this.#connect(entry).then(
-      () => null,
-      (error: unknown) => problemOf(entry, error),
-    );
+    const signedIn = show ? this.#logIn(entry.server, show) : Promise.resolve();
+    return await signedIn
+      .then(() => this.#connect(entry))
+      .then(
+        () => null,
+        (error: unknown) => problemOf(entry, error),
+      );
+  }
+
+  async #logIn(server: ConfiguredServer, show: ShowPage): Promise<void> {
+    if (server.way.kind !== 'http') throw new Error('it is a program of this machine, which takes no sign-in');
+    const { logInHere } = await import('./access/login.js');
+    if ((await logInHere(server, server.way, this.#options, show)) === null)
+      throw new Error('it does not ask for a sign-in; it is there without one');
   }
 
   async switchTo(name: string, on: boolean): Promise<string | null> {

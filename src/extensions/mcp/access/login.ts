@@ -1,7 +1,50 @@
 import type { ConfiguredServer } from '../configured-servers.js';
 import { type Connection, type Sdk, unheard } from '../open-connection.js';
 import { type HttpHost, httpLink, type HttpWay } from '../server-link.js';
+import { listenForBrowser } from './browser-return.js';
+import type { SignIns } from './kept-sign-ins.js';
 import { type Callback, signIn, SignInNeeded, withSignIn } from './sign-in.js';
+
+/** Shows a person the page to sign in at. Resolves with the address that the browser ended at where they paste it, with
+ * null where they give up. `signal`: it is no longer needed. */
+export type ShowPage = (page: URL, signal: AbortSignal) => Promise<URL | null>;
+
+const longestVisitMs = 10 * 60 * 1000;
+
+/** As `logIn`, with a browser on this machine that comes back to a port of ours, or an address that is pasted. */
+export async function logInHere(
+  server: ConfiguredServer,
+  way: HttpWay,
+  host: HttpHost,
+  show: ShowPage,
+): Promise<number | null> {
+  const tooLate = AbortSignal.timeout(longestVisitMs);
+  const listener = await listenForBrowser(portsOf(host.signIns, way), () => undefined, tooLate);
+  const visit = async (page: URL): Promise<URL> => {
+    const over = new AbortController();
+    const pasted = show(page, AbortSignal.any([over.signal, tooLate])).then((address) => {
+      if (address === null) throw new Error('nobody signed in');
+      return address;
+    });
+    try {
+      return await Promise.race([listener.visit(page), pasted]);
+    } finally {
+      over.abort();
+    }
+  };
+  try {
+    return await logIn(server, way, host, { redirectUrl: listener.redirectUrl, visit });
+  } finally {
+    listener.close();
+  }
+}
+
+/** The port that was registered before comes first: elsewhere the server would refuse to send the browser. */
+export function portsOf(signIns: SignIns, { url, signIn: { callbackPort } }: HttpWay): readonly number[] {
+  if (callbackPort !== undefined) return [callbackPort];
+  const before = Number(URL.parse(signIns.current(url)?.redirect ?? '')?.port ?? 0);
+  return before === 0 ? [0] : [before, 0];
+}
 
 /** Has the person sign in to a server, also where an earlier sign-in still holds, and connects to it. Returns how many
  * tools it offers; null where it asks nobody for a sign-in. Rejects with a sentence for a person. */
