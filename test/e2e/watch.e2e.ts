@@ -29,7 +29,7 @@ test('a second terminal shows a session as it goes on, and may answer its questi
   expect(existsSync(join(at.work, 'made.txt'))).toBe(true);
 
   const reader = openScreen(at, ['watch']);
-  await reader.until(/make it[^]*It is made\./);
+  await reader.until(/make it[^]*It is made\.[^]*The session is running\./);
   repl.type('go on\r');
   await reader.until(/go on[^]*Nothing more to do\./);
   repl.type('\x04');

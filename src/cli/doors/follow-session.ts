@@ -121,9 +121,11 @@ function createReader(store: Pick<SessionLog, 'load' | 'tail'>, sessionId: strin
     hand(await store.load(sessionId));
   };
   const readNew = async (): Promise<void> => {
-    const [newest] = await store.tail(sessionId, 1);
-    if (!newest || newest.seq <= seen) return;
-    hand(await store.tail(sessionId, newest.seq - seen));
+    let events = await store.tail(sessionId, 1);
+    // More may have come since the end was looked up: nothing is left out in between.
+    for (let first = events[0]; first && first.seq > seen + 1; [first] = events)
+      events = await store.tail(sessionId, (events.at(-1)?.seq ?? seen) - seen);
+    hand(events);
   };
   return {
     readAll: () => next(readAll),

@@ -78,6 +78,7 @@ class WatchScreen {
   #stopReading: () => void = () => undefined;
   #view = emptyView;
   #hasText = false;
+  #isLive = false;
 
   constructor(row: SessionRow, style: ItemStyle, answers: boolean) {
     this.#row = row;
@@ -128,7 +129,12 @@ class WatchScreen {
         if (this.#questions.delete(seen.id)) this.#say('info', 'The question is answered.');
         return;
       case 'live':
-        if (!seen.live) this.#say('info', 'The session is not running any more; it is watched on.');
+        if (seen.live !== this.#isLive)
+          this.#say(
+            'info',
+            seen.live ? 'The session is running.' : 'The session is not running any more; it is watched on.',
+          );
+        this.#isLive = seen.live;
         return;
       case 'output':
         return;

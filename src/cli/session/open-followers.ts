@@ -31,8 +31,9 @@ export type Told =
   | { readonly type: 'answered'; readonly id: string }
   | { readonly type: 'busy'; readonly busy: boolean };
 
-/** So often at most a session looks for new followers. */
+/** So often at most a session looks for new followers while something happens, and so often while nothing does. */
 const betweenLooksMs = 250;
+const betweenIdleLooksMs = 1000;
 /** A follower that does not read loses what is told meanwhile; the record has it. */
 const mostUnreadBytes = 4 * 1024 * 1024;
 
@@ -44,14 +45,13 @@ export function followersFolder({ data }: { readonly data: string }): string {
 type FollowSettings = Pick<Settings, 'config' | 'ephemeral' | 'log'>;
 
 /** Tells other processes of the same user what happens in a session, and takes their answers to its questions. Nothing
- * is done but a look for their sockets, while there is something to tell. Returns how to end it. */
+ * is done but a look for their sockets. Returns how to end it. */
 export function openFollowers(session: SessionPort, { config, ephemeral, log }: FollowSettings): () => void {
   if (ephemeral) return () => undefined;
   const folder = followersFolder(config.files);
   const sockets = new Map<string, Socket>();
   const questions = new Map<string, Question>();
   let lookedAt = -Infinity;
-  let timer: NodeJS.Timeout | null = null;
   const look = (): void => {
     lookedAt = performance.now();
     if (!existsSync(folder)) return;
@@ -77,18 +77,14 @@ export function openFollowers(session: SessionPort, { config, ephemeral, log }: 
       heed(session, questions, line, log);
     });
   };
-  /** While a question is open somebody may come to answer it. */
-  const wait = (isOpen: boolean): void => {
-    if (timer && !isOpen) clearInterval(timer);
-    timer = isOpen ? (timer ?? setInterval(look, betweenLooksMs).unref()) : null;
-  };
   const tellAll = (told: Told): void => {
     for (const socket of sockets.values()) tell(socket, told);
   };
+  // Somebody may come while nothing happens, or while a question waits.
+  const timer = setInterval(look, betweenIdleLooksMs).unref();
   const stop = session.subscribe((event) => {
     if (event.type === 'approval_requested') questions.set(event.question.callId, event.question);
     if (event.type === 'approval_resolved') questions.delete(event.callId);
-    wait(questions.size > 0);
     if (performance.now() - lookedAt >= betweenLooksMs) look();
     if (sockets.size === 0) return;
     const told = toldOf(event);
@@ -100,7 +96,7 @@ export function openFollowers(session: SessionPort, { config, ephemeral, log }: 
   });
   return () => {
     stop();
-    if (timer) clearInterval(timer);
+    clearInterval(timer);
     for (const socket of sockets.values()) socket.destroy();
   };
 }
