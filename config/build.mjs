@@ -1,5 +1,6 @@
 // Bundles src/ into dist/: one entry, split at every dynamic import, so that a path loads only what it uses.
-import { copyFile, rm } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { copyFile, rm, writeFile } from 'node:fs/promises';
 import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -24,11 +25,19 @@ const withCompiledValidators = {
   },
 };
 
+/** The checks carry their schema along, and the path in it with each error. Nobody reads the texts or the paths there:
+ * they are 29 kB that every start would load. */
 function validators() {
   const ajv = new Ajv({ allErrors: true, messages: false, inlineRefs: false, code: { source: true, esm: true } });
-  ajv.addSchema(readJson('config/config.schema.json'), 'settings');
-  ajv.addSchema(readJson('config/theme.schema.json'), 'theme');
-  return standalone(ajv, { settings: 'settings', theme: 'theme' });
+  ajv.addSchema(schemaWithoutTexts('config/config.schema.json'), 'settings');
+  ajv.addSchema(schemaWithoutTexts('config/theme.schema.json'), 'theme');
+  return standalone(ajv, { settings: 'settings', theme: 'theme' }).replaceAll(/schemaPath:"[^"]*",/g, '');
+}
+
+/** A setting may be named `description`, but then it is an object. */
+function schemaWithoutTexts(file) {
+  const isText = (key, value) => ['title', 'description'].includes(key) && typeof value === 'string';
+  return JSON.parse(readFileSync(`${root}/${file}`, 'utf8'), (key, value) => (isText(key, value) ? undefined : value));
 }
 
 /** What every session loads. */
@@ -130,7 +139,15 @@ const options = {
   mainFields: ['module', 'main'],
   // It finds its WebAssembly beside itself, so it goes along as it is.
   alias: { '@silvia-odwyer/photon-node': './photon_rs.cjs' },
-  external: ['better-sqlite3', '@vscode/ripgrep', 'react-devtools-core', 'ws', './photon_rs.cjs'],
+  external: [
+    'better-sqlite3',
+    '@vscode/ripgrep',
+    'react-devtools-core',
+    'ws',
+    'pg-native',
+    'pg-cloudflare',
+    './photon_rs.cjs',
+  ],
   define: {
     'process.env.NODE_ENV': '"production"',
     'process.env.DEV': '"false"',
@@ -152,3 +169,5 @@ await copyFile(`${root}/${photon}/photon_rs.js`, `${root}/dist/photon_rs.cjs`);
 await copyFile(`${root}/${photon}/photon_rs_bg.wasm`, `${root}/dist/photon_rs_bg.wasm`);
 await writeThirdPartyLicenses({ root, metafile, copied: [photon], file: `${root}/dist/third-party-licenses.txt` });
 writeLibraryTypes(root);
+// The manual page is made from the table of commands, by the program itself.
+await writeFile(`${root}/dist/agent.1`, execFileSync(process.execPath, [`${root}/bin/agent.js`, 'help', '--man']));

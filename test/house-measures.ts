@@ -24,7 +24,7 @@ export interface HouseMeasures {
 
 /** The rooms of the toolsets: their tools, their tables, the ports between the two, what fires tasks, and the library. */
 const ofToolsets =
-  /^(?:toolsets|extensions|doors|library|store\/sets|(?:cli|commands)\/(?:tasks|mcp|doors|connect))\/|^(?:library|core\/(?:tasks|notes|form|hooks|files\/\w+|stream-lines)|cli\/session\/(?:open-(?:followers|toolsets|search|commands|mcp|hooks|agents|jobs|pictures|login)|set-makers|policy\/allowed-tools|run-agent)|cli\/project-files|providers\/native-search)\.ts$/;
+  /^(?:toolsets|extensions|telemetry|library|store\/(?:sets|postgres)|(?:cli|commands)\/(?:tasks|mcp|doors|connect|team|comfort|histories))\/|^(?:library|core\/(?:tasks|notes|form|hooks|files\/\w+|stream-lines|telemetry|team)|cli\/session\/(?:open-(?:followers|team|telemetry|toolsets|search|commands|mcp|hooks|agents|jobs|pictures|login)|set-makers|policy\/allowed-tools|run-agent)|cli\/project-files|providers\/native-search)\.ts$/;
 const specifiers = /^(?:import|export)\b(?:[^;'"`]*?\bfrom\s*)?\s*'(\.[^'\n]+)'|\bimport\s*\(\s*'(\.[^'\n]+)'/gm;
 
 /** Measures the TypeScript sources below `root`. */

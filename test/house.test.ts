@@ -40,8 +40,8 @@ function patchers(root: string): string[] {
 test('the tree is one that a stranger can find the way in', () => {
   const { files, filesOfToolsets, largest, oneImporterPercent, smallPercent, bytesALine, ...lists } = measureHouse(src);
   // 230 when the tree was rebuilt. A tool, a command, a component each add one.
-  expect(files).toBeLessThanOrEqual(250);
-  expect(filesOfToolsets).toBeLessThanOrEqual(160);
+  expect(files).toBeLessThanOrEqual(262);
+  expect(filesOfToolsets).toBeLessThanOrEqual(230);
   expect(largest).toBeLessThanOrEqual(500);
   expect(oneImporterPercent).toBeLessThanOrEqual(25);
   expect(smallPercent).toBeLessThanOrEqual(8);

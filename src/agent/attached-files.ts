@@ -14,7 +14,7 @@ export async function recordUser(
   const named = (await d.attachments?.named(message.typed, d.cwd)) ?? null;
   const { attachments = [], blobs = [], refused = [] } = named ?? {};
   const data = attachments.length === 0 ? (message.data ?? null) : { ...message.data, attachments };
-  for (const why of refused) d.emit({ type: 'notice', level: 'warn', code: 'not_attached', message: why });
+  for (const message of refused) d.emit({ type: 'notice', level: 'warn', code: 'not_attached', message, noted: true });
   await d.record.append({ kind: 'user', content: message.content, data }, blobs);
   for (const why of refused) await d.record.append({ kind: 'user', content: why, data: { note: true } });
 }
@@ -73,7 +73,7 @@ export async function withdrawRefused(d: TurnDeps, fault: Fault): Promise<boolea
   if (files.length === 0) return false;
   const names = [...new Set(files.map(({ name }) => name))].join(', ');
   const message = `${names} ${files.length === 1 ? 'is' : 'are'} not sent: ${ref.model} refused it (${fault.message})`;
-  d.emit({ type: 'notice', level: 'warn', code: 'file_refused', message });
+  d.emit({ type: 'notice', level: 'warn', code: 'file_refused', message, noted: true });
   const sha256 = [...new Set(files.map((file) => file.sha256))];
   const { provider, model } = ref;
   await d.record.append({

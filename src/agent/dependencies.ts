@@ -1,3 +1,4 @@
+import type { CallClock } from '../core/call-clock.js';
 import type { Event } from '../core/event.js';
 import type { ChangeCapture } from '../core/file-changes.js';
 import type { Form, FormAnswer } from '../core/form.js';
@@ -57,6 +58,8 @@ export interface Agents {
 export interface AgentCall {
   readonly id: string;
   readonly signal: AbortSignal;
+  /** Waits for a person meanwhile: that is no time of the call. */
+  readonly whileAsking: CallClock['whileAsking'];
 }
 
 /** Facts about models, from the settings and the model table. */

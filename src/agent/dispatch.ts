@@ -1,3 +1,4 @@
+import { type CallClock, startCallClock } from '../core/call-clock.js';
 import { clampEnvelope, errorEnvelope, isError, parseEnvelope, type ErrorEnvelope } from '../core/envelope.js';
 import type { ApprovalData, EventDraft, ToolCallData } from '../core/event.js';
 import type { WatchReport } from '../core/file-changes.js';
@@ -74,7 +75,7 @@ async function runPermitted(
     d.secrets?.envelope(outcome.envelope) ?? outcome.envelope,
     bound.limits.maxOutputBytes,
   );
-  const captured = d.tools.capture ? captureChanges(d.tools.capture, outcome.changes ?? [], seen) : undefined;
+  const captured = d.tools.capture ? captureChanges(d.tools.capture, outcome, seen) : undefined;
   return { outcome: { ...outcome, envelope }, denied: false, durationMs, ...(captured ? { captured } : {}) };
 }
 
@@ -175,7 +176,7 @@ async function permit(
     return { error: errorEnvelope('permission_denied', `Denied by policy: ${reasons}`), unavailable: false };
   const hash = d.host.sha256(`${call.function.name}\0${call.function.arguments}`);
   const loops = repeated !== undefined;
-  const asked = question(d, call, shown, verdict, !loops);
+  const asked = { ...question(d, call, shown, verdict, !loops), ...(await linesOf(d, bound, verdict)) };
   const { answer, granted, hooked } = await askedOnce(
     d,
     asked,
@@ -298,6 +299,15 @@ function question(
   };
 }
 
+async function linesOf(
+  { cwd }: DispatchDeps,
+  { tool, args }: BoundCall,
+  { landings }: Verdict,
+): Promise<Pick<Question, 'lines'>> {
+  const lines = (await tool.linesOf?.(args, { cwd, ...(landings ? { landings } : {}) })) ?? [];
+  return lines.length > 0 ? { lines } : {};
+}
+
 /** Says what the person can do so that such a call runs. */
 function remedy(verdict: Verdict): string {
   return verdict.everyMode
@@ -337,21 +347,21 @@ async function run(
 ): Promise<ToolOutcome> {
   const deadline = new AbortController();
   const { timeoutMs } = bound.limits;
-  const cancelDeadline =
+  const clock =
     timeoutMs === null
       ? null
-      : d.host.schedule(() => {
+      : startCallClock({ timeoutMs, maxMs: timeoutMs }, d.host, () => {
           deadline.abort();
-        }, timeoutMs);
+        });
   const ctx: ToolContext = {
     cwd: d.cwd,
-    session: callSession(d, callId, signal),
+    session: callSession(d, callId, signal, clock),
     sandbox: verdict.sandbox,
     readsOnly: verdict.risk === 'read-only',
     ...(verdict.landings ? { landings: verdict.landings } : {}),
     limits: bound.limits,
     knownFiles: d.record.knownFiles,
-    signal: cancelDeadline === null ? signal : AbortSignal.any([signal, deadline.signal]),
+    signal: clock === null ? signal : AbortSignal.any([signal, deadline.signal]),
     eventOutput: (seq) => storedOutput(d, seq),
     progress: (chunk) => {
       d.emit({ type: 'tool_output', callId, chunk });
@@ -374,20 +384,23 @@ async function run(
     );
     return { envelope, summary: envelope.error };
   } finally {
-    cancelDeadline?.();
+    clock?.stop();
   }
 }
 
-/** The session of a call, and whom it may ask. A person has all the time they want. */
-function callSession(d: DispatchDeps, id: string, signal: AbortSignal): CallSession {
+/** The session of a call, and whom it may ask. While a person answers, its clock stands still. */
+function callSession(d: DispatchDeps, id: string, signal: AbortSignal, clock: CallClock | null): CallSession {
   const { record, searchWeb, runAgent, approval } = d;
   const { putForm } = approval;
+  const whileAsking: CallClock['whileAsking'] = (asking) => (clock ? clock.whileAsking(asking) : asking());
   return {
     id: record.id,
     events: () => record.events(),
     ...(searchWeb ? { searchWeb } : {}),
-    ...(putForm ? { putForm: (form: Form) => putForm(form, signal) } : {}),
-    ...(runAgent ? { runAgent: (order: AgentOrder, stop: AbortSignal) => runAgent(order, { id, signal: stop }) } : {}),
+    ...(putForm ? { putForm: (form: Form) => whileAsking(() => putForm(form, signal)) } : {}),
+    ...(runAgent
+      ? { runAgent: (order: AgentOrder, stop: AbortSignal) => runAgent(order, { id, signal: stop, whileAsking }) }
+      : {}),
   };
 }
 

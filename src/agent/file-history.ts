@@ -1,7 +1,7 @@
 import { type ChangeData, type Event, knownEvent, type KnownEvent } from '../core/event.js';
 import type { ChangeCapture, WatchedChange, WatchReport } from '../core/file-changes.js';
 import type { Blob, DirectoryMove } from '../core/store.js';
-import type { FileChange } from '../core/tool.js';
+import type { FileChange, RecordedChanges, ToolOutcome } from '../core/tool.js';
 
 /** The changes that one call made to files. */
 export interface ChangeSet {
@@ -140,14 +140,47 @@ export interface CapturedChanges {
   readonly unwatched?: string;
 }
 
+/** What a session did to files from the first of these events to the last, one change for each file. */
+export function netChanges(events: readonly Event[]): RecordedChanges {
+  const net = new Map<string, ChangeData>();
+  const sets = changeSets(events).filter(({ undoneBy }) => undoneBy === null);
+  for (const change of sets.flatMap(({ changes }) => changes)) {
+    const first = net.get(change.path);
+    net.set(change.path, first ? joined(first, change) : change);
+  }
+  const changes = [...net.values()].filter(
+    (change) => !change.captured || change.before !== change.after || change.before_mode !== change.after_mode,
+  );
+  const unwatched = sets.find((set) => set.unwatched !== null)?.unwatched;
+  return { changes, ...(unwatched ? { unwatched } : {}) };
+}
+
+function joined(first: ChangeData, last: ChangeData): ChangeData {
+  const { path, before, before_mode: beforeMode, made_folder: made } = first;
+  const { after, after_mode: afterMode, gone_folder: gone } = last;
+  const lost = [first, last].find(({ captured }) => !captured);
+  const isGone = last.what === 'deleted';
+  return {
+    path,
+    what: isGone ? 'deleted' : first.what === 'created' ? 'created' : 'changed',
+    before,
+    after,
+    captured: lost === undefined,
+    ...(lost?.reason === undefined ? {} : { reason: lost.reason }),
+    ...modes(beforeMode, afterMode),
+    ...(made === undefined ? {} : { made_folder: made }),
+    ...(gone === undefined ? {} : { gone_folder: gone }),
+  };
+}
+
 /** Joins the changes that a tool reported with those that were seen in the working tree, for the log. Where both name a
  * file, the report of the tool counts. */
 export function captureChanges(
   capture: ChangeCapture,
-  reported: readonly FileChange[],
+  { changes: reported = [], recorded = { changes: [] } }: Pick<ToolOutcome, 'changes' | 'recorded'>,
   seen: WatchReport,
 ): CapturedChanges {
-  const known = new Set(reported.map((change) => change.path));
+  const known = new Set([...reported, ...recorded.changes].map((change) => change.path));
   const all: readonly WatchedChange[] = [
     ...reported.map((change) => ({ captured: true, ...change }) as const),
     ...seen.changes.filter((change) => !known.has(change.path)),
@@ -157,10 +190,12 @@ export function captureChanges(
   const changes = listed.map((change) =>
     change.captured ? capturedChange(capture, change, blobs, seen) : detected(change),
   );
-  const left = all.length - listed.length;
-  const unwatched = left > 0 ? `${left} more files changed and are not listed` : seen.unwatched;
+  const stored = recorded.changes.slice(0, maxListed - listed.length);
+  const left = all.length + recorded.changes.length - listed.length - stored.length;
+  const why = seen.unwatched ?? recorded.unwatched;
+  const unwatched = left > 0 ? `${left} more files changed and are not listed` : why;
   return {
-    changes: changes.filter((change) => change !== null),
+    changes: [...changes.filter((change) => change !== null), ...stored],
     blobs: [...blobs.values()],
     ...(unwatched === undefined ? {} : { unwatched }),
   };

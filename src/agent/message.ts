@@ -9,6 +9,9 @@ import { answer, uniqueId } from './turn.js';
 /** Most bytes of one output in a message. */
 const maxOutputBytes = 32 * 1024;
 
+/** A command or a skill, what a server has, and a folder. */
+const mayExpand = /^[/$]|(?:^|\s)@(?:[\w-]+:|"[^"\n]*\/"|\S*\/(?:\s|$))/;
+
 interface Message {
   readonly text: string;
   readonly expand: Expand | undefined;
@@ -21,7 +24,7 @@ export async function recordMessage(
   { text, expand }: Message,
   signal: AbortSignal,
 ): Promise<TurnEnd | null> {
-  const expansion = /^[/$]|(?:^|\s)@[\w-]+:/.test(text) ? ((await expand?.(text)) ?? null) : null;
+  const expansion = mayExpand.test(text) ? ((await expand?.(text)) ?? null) : null;
   if (typeof expansion === 'string') return unsent(expansion);
   if (expansion === null) {
     await recordUser(d, { content: text, typed: text });

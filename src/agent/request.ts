@@ -2,6 +2,7 @@ import { type AssistantData, type Event, knownEvent, type Stop, type Usage, type
 import type { Json } from '../core/json.js';
 import { type Conversation, type Message, type ModelRef, project } from '../core/projection.js';
 import type { Fault, ModelChunk, ReceivedCall, SearchAnswer, SearchRequest } from '../core/provider.js';
+import { firstLine } from '../core/text.js';
 import { withdrawRefused, withFiles } from './attached-files.js';
 import { allowanceOf, budgetOf, cutFault, spendingWarning, spentUsd } from './budget.js';
 import type { TurnDeps } from './dependencies.js';
@@ -146,6 +147,50 @@ export async function requestSummary(
   return { text: fault ? '' : draft.text.trim(), fault };
 }
 
+const titleInstruction =
+  'You are shown the beginning of a conversation. Answer with a title for it: three to six words in the language of ' +
+  'the person, that tell it from others. No quotes, no full stop, nothing else.';
+/** Most characters of each message that a title is made from. */
+const titleSource = 2000;
+/** Models that think before they answer need more than the title itself. */
+const titleTokens = 2048;
+
+/** Asks for a title of the conversation, in a small request beside it. Only its usage is recorded, and nothing of it is
+ * shown. The text is '' where none came. */
+export async function requestTitle(
+  d: TurnDeps,
+  signal: AbortSignal,
+): Promise<{ readonly text: string; readonly fault: Fault | null }> {
+  const { ref } = d.model();
+  const allowance = allowanceOf(d);
+  if (!allowance.allowed) return { text: '', fault: allowance.fault };
+  const { messages, settings } = d.record.conversation();
+  const asked = messages.find((message) => message.role === 'user')?.content ?? '';
+  const answer = messages.find((message) => message.role === 'assistant' && message.text !== '');
+  const said = answer?.role === 'assistant' ? answer.text : '';
+  const content = `The person: ${asked.slice(0, titleSource)}\n\nThe assistant: ${said.slice(0, titleSource)}`;
+  const responseId = `r${(d.record.events().at(-1)?.seq ?? 0) + 1}t`;
+  const draft = await listen(
+    { ...d, emit: () => undefined },
+    {
+      system: titleInstruction,
+      tools: [],
+      settings: { model_output_size: settings.model_output_size, max_output_tokens: titleTokens },
+      messages: [{ role: 'user', seq: 1, content: content.toWellFormed() }],
+    },
+    'none',
+    signal,
+  );
+  await recordUsage(d, ref, responseId, draft, 'title');
+  return { text: draft.fault ? '' : titleOf(draft.text), fault: draft.fault };
+}
+
+/** Returns the first line without what models put around a title. */
+function titleOf(text: string): string {
+  const [line = ''] = text.trim().split('\n');
+  return firstLine(line.replace(/^(?:title:|[#*\s"'`“„«]+)+|[*\s"'`”“».]+$/gi, ''), 60);
+}
+
 async function listen(
   d: TurnDeps,
   conversation: Conversation,
@@ -271,7 +316,7 @@ const smallestCachedTokens = 4096;
  * no cached token for the last request. `events` are those of the request that `usage` is for. */
 export function cacheMiss(events: readonly Event[], ref: ModelRef, usage: Usage): string | null {
   if (usage.cacheRead > 0) return null;
-  const at = events.findLastIndex((event) => event.kind === 'usage' && usageOf(event)?.purpose !== 'web_search');
+  const at = events.findLastIndex((event) => event.kind === 'usage' && isAnswering(event));
   const last = usageOf(events[at]);
   if (last === null || !isSame(last, ref) || promptTokens(last) < smallestCachedTokens) return null;
   if (
@@ -281,6 +326,12 @@ export function cacheMiss(events: readonly Event[], ref: ModelRef, usage: Usage)
     return null;
   const tokens = usage.input + usage.cacheWrite;
   return `The provider's cache was missed: ${tokens} tokens were read anew. ${reason(events, at)}`;
+}
+
+/** False for a request beside the conversation, which has a prompt of its own. */
+function isAnswering(event: Event): boolean {
+  const purpose = usageOf(event)?.purpose;
+  return purpose === undefined || purpose === 'compaction';
 }
 
 function reason(events: readonly Event[], at: number): string {

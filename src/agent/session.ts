@@ -11,6 +11,7 @@ import { compact, type Compacted, type CompactionPlan, planFor } from './compact
 import type { ApprovalDeps, TurnDeps } from './dependencies.js';
 import { askAboutPrompt, askHooks, tellWaiting } from './ask-hooks.js';
 import { recordMessage } from './message.js';
+import { requestTitle } from './request.js';
 import { runTurn } from './turn.js';
 import { createRecorder, type Recorder } from './recorder.js';
 
@@ -54,6 +55,8 @@ export interface Session extends SessionPort {
   append(draft: EventDraft): Promise<Event>;
   /** Tells the model something before its next request that comes with a message or with results; starts no turn. */
   tell(note: string): void;
+  /** Says something to the person that is no event. */
+  notify(notice: Omit<Extract<AgentEvent, { type: 'notice' }>, 'type'>): void;
   /** Contents that an event of this session refers to, or null. */
   blob(sha256: string): Promise<Uint8Array | null>;
   /** Answers calls that the program's end left open, in the log. Call once, before the first turn of a resumed
@@ -64,6 +67,8 @@ export interface Session extends SessionPort {
   compact(focus: string): Promise<Compacted>;
   /** The plan of `compact`; null where there is too little to compact. */
   compactionPlan(): CompactionPlan | null;
+  /** Asks the model for a title of the conversation, beside whatever runs; '' where none came. May not reject. */
+  suggestTitle(signal: AbortSignal): Promise<string>;
   /** Resolves when no turn runs. */
   settled(): Promise<void>;
   /** Tells hooks that the session ends, where it has begun for them. */
@@ -168,8 +173,7 @@ class LiveSession implements Session {
   async #wholeTurn(text: string, signal: AbortSignal): Promise<TurnEnd> {
     const { policy, news } = this.#options.tools;
     const told = [...(policy.news?.(this.events()) ?? []), ...((await news?.(this.events())) ?? [])];
-    for (const note of [...this.#notes.splice(0), ...told])
-      await this.record.append({ kind: 'user', content: note, data: { note: true } });
+    await this.#recordNotes(told);
     const end = await this.#safely(async () => {
       const isFirst = !this.#begun;
       this.#begun = true;
@@ -179,6 +183,7 @@ class LiveSession implements Session {
       return refused ?? (await runTurn(this.#deps(), signal));
     });
     await this.repair();
+    await this.#recordNotes();
     await this.record.settle();
     if (end.fault)
       await this.record.append({
@@ -188,6 +193,12 @@ class LiveSession implements Session {
       });
     if (this.#own) await this.#comeBack(this.#own);
     return end;
+  }
+
+  /** What was told during the last answer is on the screen and on the record with its end. */
+  async #recordNotes(more: readonly string[] = []): Promise<void> {
+    for (const note of [...this.#notes.splice(0), ...more])
+      await this.record.append({ kind: 'user', content: note, data: { note: true } });
   }
 
   /** Goes on with another model until the turn has ended. Returns why it cannot, or null. */
@@ -257,10 +268,25 @@ class LiveSession implements Session {
     try {
       return await compact(this.#deps(), { trigger: 'manual', focus }, turn.signal);
     } finally {
+      await this.#recordNotes();
       await this.record.settle();
       this.#turn = null;
       const status = turn.signal.aborted ? 'interrupted' : 'completed';
       this.#emit({ type: 'turn_ended', end: { status, text: '', turns: 0, toolCalls: 0, denied: 0 } });
+    }
+  }
+
+  async suggestTitle(signal: AbortSignal): Promise<string> {
+    const log = (reason: string): void => {
+      this.#options.host.log({ at: 'title', message: 'no title came', reason });
+    };
+    try {
+      const { text, fault } = await requestTitle(this.#deps(), signal);
+      if (fault) log(fault.message);
+      return text;
+    } catch (error) {
+      log(String(error));
+      return '';
     }
   }
 
@@ -286,6 +312,10 @@ class LiveSession implements Session {
     if (isFormAnswer(answer)) this.#forms.get(id)?.(answer);
     else this.#questions.get(id)?.(answer);
   }
+
+  notify: Session['notify'] = (notice) => {
+    this.#emit({ type: 'notice', ...notice });
+  };
 
   tell(note: string): void {
     this.#notes.push(note);
@@ -390,7 +420,10 @@ class LiveSession implements Session {
 }
 
 /** The result of a call that the program's end left open. */
-export function interruptedResult(call: ToolCallData, envelope: ErrorEnvelope): EventDraft {
+export function interruptedResult(
+  call: ToolCallData,
+  envelope: ErrorEnvelope,
+): Extract<EventDraft, { readonly kind: 'tool_result' }> {
   return {
     kind: 'tool_result',
     content: firstLine(envelope.error, 120),

@@ -1,16 +1,20 @@
 import type { Command } from 'commander';
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
-import type {
-  CommandLine,
-  Doors,
-  Guards,
-  Machine,
-  Models,
-  OpenedStore,
-  Printer,
-  Tools,
-  Trust,
+import { setImmediate as turn } from 'node:timers/promises';
+import {
+  CliError,
+  type CommandLine,
+  type Doors,
+  exit,
+  type Guards,
+  type Machine,
+  type Models,
+  type OpenedStore,
+  type OpenedTeam,
+  type Printer,
+  type Tools,
+  type Trust,
 } from '../commands/command.js';
 import type { LoadOptions } from '../config/load.js';
 import { loadOnce } from '../core/runtime.js';
@@ -88,24 +92,39 @@ export function createPrinter(): Printer {
   };
 }
 
+/** Events of one statement to the server of a team, where nobody waits at a screen. */
+const exchangedEvents = 500;
+
 /** Opens the store for `use` and closes it again, also after a failure. Rejects where it cannot be opened. */
 async function withStore<T>(settings: Settings, use: (opened: OpenedStore) => Promise<T>): Promise<T> {
   const { cwd } = settings;
-  const { store, records, tasks, notes } = await openRecord(settings, (message) => {
+  const { store, records, tasks, notes, sync } = await openRecord(settings, (message) => {
     printError(`agent: ${message}\n`);
   });
   const here = { cwd, directoryId: directoryId(cwd) ?? undefined };
+  const team = loadOnce(async () => (await import('./session/open-team.js')).openTeam(settings));
+  let opened: OpenedTeam | null = null;
   try {
     return await use({
       store,
       records,
       tasks,
       notes: async () => ({ notes: await notes(), project: projectOf(cwd) }),
+      team: async () => (opened = await team.get()),
+      exchange: async () => {
+        if (sync === null)
+          throw new CliError(exit.usage, 'store.mode is remote: sessions are at the server already', 'agent db status');
+        opened = await team.get();
+        const pause = async (): Promise<boolean> => await turn().then(() => true);
+        const use = { rows: await sync(), team: opened.team, pause, batch: exchangedEvents };
+        return await (await import('./session/open-team.js')).openTeamExchange(settings, use);
+      },
       settings: settings,
       newestHere: () => newestHere(store, here),
       notePlace: (row) => notePlace(store, row, here),
     });
   } finally {
+    await (opened as OpenedTeam | null)?.team.close();
     await store.close();
   }
 }
@@ -144,6 +163,11 @@ function createTools(options: RootOptions, read: ReadSettings): Tools {
     files: async () => {
       return await openToolFiles(await read());
     },
+    opening: async (registry, cwd) => {
+      const { sessionBeginning } = await import('./session/context-files.js');
+      const facts = { window: () => null, notes: async () => '' };
+      return (await sessionBeginning({ ...(await read()), cwd }, registry, { restored: [] }, facts)).opening;
+    },
     listedServers: async () => {
       const { listedServers } = await import('./session/open-mcp.js');
       return (await listedServers(await read())) ?? { servers: [], aside: [], problems: [] };
@@ -177,6 +201,10 @@ export function createMachine(request: () => LoadOptions): Machine {
       return await (await import('./session/open-tools.js')).checkSandbox({ cwd, env, home, config });
     },
     store: (config) => inspectStore(config.files.database),
+    server: async (config) => {
+      if (config.store.url === null) return [];
+      return [await (await import('./session/open-team.js')).checkServer({ ...request(), config })];
+    },
     browse: async (url) => await (await import('../commands/connect/keyring.js')).openInBrowser(url, request().env),
   };
 }

@@ -8,17 +8,29 @@ import { outputIsTerminal, printError } from './print.js';
 import { assemble, openRun } from './session/assemble.js';
 import { eventNumber, type SessionChoice } from './session/find-session.js';
 import { promptWithImages } from './session/open-pictures.js';
-import { readSettings, type Settings } from './settings.js';
+import { readSettings, type Settings, workingDirectory } from './settings.js';
 
 const formats: readonly string[] = ['text', 'json', 'stream-json'] satisfies readonly OutputFormat[];
 const inputFormats: readonly string[] = ['text', 'stream-json'];
 
-/** Runs `agent` itself: the REPL on a terminal, one turn without one. Returns the exit code. */
+/** Runs `agent` itself, in a worktree where one is asked for. Returns the exit code. */
 export async function runConversation(
   words: readonly string[],
   options: RootOptions,
   early: EarlyFrame | null,
 ): Promise<number> {
+  if (options.worktree === undefined) return await runFront(words, options, early);
+  const { enterWorktree, worktreeFarewell } = await import('../commands/comfort/git-worktrees.js');
+  const at = { cwd: workingDirectory(options.cwd), env: process.env };
+  const name = options.worktree === true ? null : options.worktree;
+  const worktree = await enterWorktree(at, name, new Date());
+  const code = await runFront(words, { ...options, cwd: worktree.directory, worktree: worktree.name }, early);
+  printError(await worktreeFarewell(at, worktree));
+  return code;
+}
+
+/** The REPL on a terminal, one turn without one. */
+async function runFront(words: readonly string[], options: RootOptions, early: EarlyFrame | null): Promise<number> {
   const byLines = readsLines(options);
   const headless = options.print === true || byLines || !process.stdin.isTTY || !outputIsTerminal();
   const format = options.outputFormat;

@@ -83,6 +83,11 @@ export const rootOptions = {
       'with -c or -r: go on from right after this event; ' +
       'with --fork in the copy, without it by a rewind, which keeps what followed on record',
   },
+  worktree: {
+    group: 'Session:',
+    flags: '-w, --worktree [name]',
+    about: 'work in a git worktree of its own, beside the repository; made where there is none',
+  },
   ephemeral: { group: 'Session:', flags: '--ephemeral', about: 'keep nothing on disk' },
   tools: {
     group: 'Tools and what they may do:',

@@ -67,7 +67,10 @@ export async function askHidden(question: string): Promise<string | null> {
       },
     });
     const take = (chunk: Buffer | string): void => {
-      line.take(chunk.toString());
+      const text = chunk.toString();
+      line.take(text);
+      // No signal comes of it while the terminal does not echo.
+      if (text.includes('\x03')) process.kill(process.pid, 'SIGINT');
     };
     stdin.on('data', take).resume();
     void line.ask(question).then(resolve);

@@ -34,10 +34,12 @@ interface OwnKeys {
   readonly providers: OwnProviders;
   /** `web.api.allow`. */
   readonly api: Config['web']['api'];
+  /** `store.url`. */
+  readonly storeUrl?: string | null;
 }
 /** The keys that these settings name. */
-export function ownKeys({ provider, web }: Pick<Config, 'provider' | 'web'>): OwnKeys {
-  return { providers: provider.custom, api: web.api };
+export function ownKeys({ provider, web, store }: Pick<Config, 'provider' | 'store' | 'web'>): OwnKeys {
+  return { providers: provider.custom, api: web.api, storeUrl: store.url };
 }
 
 const noKeys: OwnKeys = { providers: {}, api: [] };
@@ -48,6 +50,9 @@ const keyHeader = /auth|key|token|secret|cookie|password/i;
 
 /** The key of the endpoint in `docs.embeddings`. */
 export const embeddingsKey = 'EMBEDDINGS_API_KEY';
+
+/** May hold a password. */
+const storeUrlVariable = 'AGENT_STORE_URL';
 
 /** Returns the names of the variables that hold the keys of providers, search services and interfaces (`web.api`), by
  * the presets and the settings. No process of a tool gets them. */
@@ -63,6 +68,7 @@ export function secretVariables(
       ...Object.values(preset.headers ?? {}).flatMap(variablesIn),
     ]),
     embeddingsKey,
+    storeUrlVariable,
     ...Object.values(searchServices).flatMap(({ key_env: keyEnv }) => keyEnv ?? []),
   ]);
   return Object.keys(env).filter((name) => named.has(name));
@@ -87,6 +93,7 @@ export function knownSecrets(
       ([name]) => addressNames.has(name) || /_BASE_URL$|^(?:https?|all)_proxy$/i.test(name),
     ),
     ...all.map(([name, { base_url: url }]) => [name, url] as const),
+    ['store.url', own.storeUrl ?? ''] as const,
   ];
   const passwords = addresses.flatMap(([name, url]) => passwordsOf(url).map((value) => ({ name, value })));
   return [...keys, ...headers, ...passwords]
@@ -202,9 +209,11 @@ export function guardedStore(store: Store, source: SecretSource): Store {
 /** Wraps notes: one that holds a secret is refused, whatever the settings say about masking, and so is one with the
  * placeholder of a secret, which says nothing in another session. */
 export function guardedNotes(notes: Notes, { env, secrets }: Pick<SecretSource, 'env' | 'secrets'>): Notes {
-  const guard = exportGuard(env, secrets, '');
-  const holdsSecret = (texts: readonly string[]): boolean =>
-    [...texts, texts.join(' ')].some((text) => /«secret:/.test(text) || guard.text(text) !== text);
+  let made: SecretGuard | null = null; // with the first note that is kept
+  const holdsSecret = (texts: readonly string[]): boolean => {
+    const guard = (made ??= exportGuard(env, secrets, ''));
+    return [...texts, texts.join(' ')].some((text) => /«secret:/.test(text) || guard.text(text) !== text);
+  };
   return {
     ...notes,
     save: async (draft) =>

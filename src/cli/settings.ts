@@ -121,7 +121,8 @@ export function trustedBefore(env: Environment, home: string): (project: Project
   return (project) => openTrustFile(agentPaths(env, home).trust).answerFor(project)?.trusted === true;
 }
 
-function workingDirectory(given: string | undefined): string {
+/** Returns the directory to work in, links resolved. Throws a `CliError` where there is none. */
+export function workingDirectory(given: string | undefined): string {
   const path = given !== undefined && isAbsolute(given) ? resolve(given) : resolve(startingDirectory(), given ?? '.');
   if (!existsSync(path)) throw new CliError(exit.usage, `there is no directory ${path}`, 'Give an existing one to -C.');
   if (!statSync(path).isDirectory())

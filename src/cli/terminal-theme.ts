@@ -1,5 +1,6 @@
 import { CliError, exit, type Themes } from '../commands/command.js';
 import { loadTheme, ownThemes, themeNames } from '../commands/settings/theme-files.js';
+import type { Notify } from '../terminal/streams.js';
 import type { ColorDepth, TerminalFacts, ThemeChoice } from '../ui/theme.js';
 import { hasColors, hasUnicode, isPlainTerminal, screenStreams } from './early-frame.js';
 import type { Settings } from './settings.js';
@@ -33,13 +34,26 @@ export function hasTitle(env: NodeJS.ProcessEnv): boolean {
   return env.TERM !== 'linux' && !isGnuScreen(env);
 }
 
+/** Returns the sign for the setting `ui.notify`. `auto`: a notification of the desktop where the terminal is one that
+ * shows it, else the bell. tmux and screen swallow the sequences of a terminal around them. */
+export function chosenSign(env: NodeJS.ProcessEnv, setting: Notify | 'auto'): Notify {
+  if (setting !== 'auto') return setting;
+  const { TERM: term = '', TERM_PROGRAM: program = '' } = env;
+  if (env.TMUX || env.STY) return 'bell';
+  if (/^(?:iTerm\.app|WezTerm)$/.test(program) || term === 'xterm-kitty') return 'osc9';
+  return /^ghostty$/.test(program) || /^(?:xterm-ghostty|foot|foot-extra|rxvt-unicode.*)$/.test(term)
+    ? 'osc777'
+    : 'bell';
+}
+
 /** tmux also calls itself screen. */
 function isGnuScreen(env: NodeJS.ProcessEnv): boolean {
   return (env.TERM ?? '').startsWith('screen') && (env.TMUX ?? '') === '';
 }
 
 function colorDepth(env: NodeJS.ProcessEnv): ColorDepth {
-  const bits = screenStreams().output.getColorDepth({ ...env });
+  const { output } = screenStreams();
+  const bits = output.isTTY ? output.getColorDepth({ ...env }) : 1;
   if (bits >= 24) return 16_777_216;
   if (bits >= 8) return 256;
   return bits >= 4 ? 16 : 0;

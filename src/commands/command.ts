@@ -5,7 +5,7 @@ import type { Session } from '../agent/session.js';
 import type { LoadedConfig, LoadedProject, LoadOptions, ProjectFile } from '../config/load.js';
 import type { ConfigProblem } from '../config/settings-file.js';
 import type { Issue } from '../config/settings-schema.js';
-import type { Event } from '../core/event.js';
+import type { Event, EventDraft } from '../core/event.js';
 import type { Notes } from '../core/notes.js';
 import type { ApprovalMode, Kept, Policy, Rule, RuleList, Rules } from '../core/policy.js';
 import type { ModelRef } from '../core/projection.js';
@@ -15,6 +15,7 @@ import type { SecretGuard } from '../core/secrets/guard.js';
 import type { SessionPort } from '../core/session-port.js';
 import type { Records, SessionRow, Store } from '../core/store.js';
 import type { Tasks } from '../core/tasks.js';
+import type { Exchange, Team } from '../core/team.js';
 import type { Registry } from '../core/tool.js';
 import type { ListedServers } from '../extensions/mcp/listed-servers.js';
 import type { Servers } from '../extensions/mcp/servers.js';
@@ -110,12 +111,23 @@ export interface Settings {
   readonly keys: StoredKeys;
 }
 
+/** The store that a team shares. */
+export interface OpenedTeam {
+  readonly team: Team;
+  /** Makes or updates its tables, as the owner of the database. */
+  init(): Promise<{ readonly from: number; readonly to: number }>;
+}
+
 /** The store, opened for one command. */
 export interface OpenedStore {
   readonly store: Store;
   readonly records: Records;
   readonly tasks: () => Promise<Tasks>;
   readonly notes: () => Promise<ProjectNotes>;
+  /** Throws a `CliError` where `store.url` is not set. */
+  readonly team: () => Promise<OpenedTeam>;
+  /** The exchange of sessions with it. Throws the same. */
+  readonly exchange: () => Promise<Exchange>;
   readonly settings: Settings;
   /** The session of this directory that was written to last, also where the directory was moved since. */
   readonly newestHere: () => Promise<SessionRow | null>;
@@ -147,6 +159,8 @@ export interface Tools {
   strayLimits(loaded: LoadedConfig): Promise<readonly ConfigProblem[]>;
   /** The files of the user's own tools. */
   files(): Promise<ToolFiles>;
+  /** The first events of a new session in `cwd`: the prompt and the tools. */
+  opening(registry: Registry, cwd: string): Promise<readonly EventDraft[]>;
   /** The MCP servers of the user and of this project, as they are written. Starts none. */
   listedServers(): Promise<ListedServers>;
   /** The issue of a limit for what is no tool; null for a tool. */
@@ -203,6 +217,8 @@ export interface Machine {
   sandbox(config: LoadedConfig['config']): Promise<DoctorCheck>;
   /** The store, which is not opened. */
   store(config: LoadedConfig['config']): StoreInspection;
+  /** The server of `store.url`; nothing where there is none. */
+  server(config: LoadedConfig['config']): Promise<readonly DoctorCheck[]>;
   /** Opens a page in the browser. False where there is none. */
   browse(url: string): Promise<boolean>;
 }
@@ -322,6 +338,8 @@ export interface SessionRequest {
   readonly continueNewest: boolean;
   readonly resume: string | null;
   readonly fork: boolean;
+  /** The event after which it goes on. */
+  readonly at?: number;
 }
 
 /** The session that is shown, and how another one takes its place. */
@@ -406,6 +424,8 @@ export interface Repl {
   readonly line: Pick<CommandLine, 'out' | 'request' | 'machine' | 'guards' | 'models'> & {
     readonly firing: () => Promise<FiredTasks>;
     readonly notes: () => Promise<ProjectNotes>;
+    /** Throws a `CliError` where `store.url` is not set. */
+    readonly team: () => Promise<OpenedTeam>;
   };
   /** All commands, for `/help`. */
   readonly commands: () => readonly SlashCommand[];

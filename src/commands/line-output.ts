@@ -65,6 +65,15 @@ export function printCsv(out: Printer, values: readonly (string | number | null)
   out.data(csvLine(safe));
 }
 
+/** The record of a team is meant, also where only one of its options is given. */
+export function asksTeam(options: {
+  readonly team?: boolean;
+  readonly person?: string;
+  readonly by?: string;
+}): boolean {
+  return options.team === true || options.person !== undefined || options.by !== undefined;
+}
+
 /** Says how long ago something was: `3m`, `5h`, `2d`. */
 export function age(ms: number): string {
   const minutes = Math.max(0, Math.floor(ms / 60_000));

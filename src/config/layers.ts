@@ -51,7 +51,9 @@ export function leavesOf(
     const child = childNode(node, key);
     if (!child || (key === '$schema' && path.length === 0)) return [];
     const here = [...path, key];
-    if (isSection(child) && isRecord(value)) return leavesOf(value, origin, child, here);
+    // An empty default is a value of its own; empty in a file, it says nothing.
+    const isEmptyDefault = origin.kind === 'default' && JSON.stringify(value) === '{}';
+    if (isSection(child) && isRecord(value) && !isEmptyDefault) return leavesOf(value, origin, child, here);
     return [{ path: here, value, origin }];
   });
 }

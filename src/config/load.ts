@@ -272,16 +272,21 @@ const usersKeys = new Set([
   'docs.embeddings.model',
   'http.allow_insecure',
   'key_store',
+  'store.mode',
+  'store.team',
+  'store.url',
+  'tasks.machine',
   'tasks.notify_command',
+  'ui.status_command',
   'web.api.allow',
   'web.search.provider',
   'web.search.base_url',
 ]);
 
-/** Only the user decides where requests and keys go, and which program hears of tasks, whatever directory is trusted: a
- * repository that names a host would get the key. Source: security 1.1, row 2. */
+/** Only the user decides where requests and keys go, and which program hears of tasks or writes the status line,
+ * whatever directory is trusted: a repository that names a host would get the key. Source: security 1.1, row 2. */
 function isUsersAlone(path: readonly string[]): boolean {
-  return path[0] === 'base_url' || path[0] === 'providers' || usersKeys.has(keyText(path));
+  return path[0] === 'base_url' || path[0] === 'providers' || path[0] === 'telemetry' || usersKeys.has(keyText(path));
 }
 
 const byKey: Readonly<Record<string, Rule>> = {
@@ -294,6 +299,7 @@ const byKey: Readonly<Record<string, Rule>> = {
   'tools.confirm': only(true),
   'rules.ask': added,
   'rules.deny': added,
+  'sync.exclude': added,
   'fs.deny': (value, current) =>
     added(
       (value as readonly string[]).filter((glob) => !glob.startsWith('!')),

@@ -20,10 +20,14 @@ export interface Config {
   readonly agents: CamelCase<SettingsValues['agents']>;
   readonly docs: DocsSection;
   readonly memory: SettingsValues['memory'];
+  /** The database of a team, and the role that may read. */
+  readonly store: StoreSection;
+  readonly sync: SettingsValues['sync'];
   readonly fs: { readonly maxBytes: number; readonly deny: readonly string[] };
   readonly web: WebSection;
   /** Masks all secrets that are recorded, sent or shown, except the kinds in `unmasked`. */
   readonly secrets: { readonly mask: boolean; readonly unmasked: readonly string[] };
+  readonly telemetry: TelemetrySection;
   readonly ui: UiSection;
   readonly files: AgentPaths;
 }
@@ -76,8 +80,18 @@ export interface ToolsSection {
   readonly limits: Readonly<Record<string, ToolLimits>>;
 }
 
-/** `timezone` is null for the zone of this machine. */
-export type TasksSection = CamelCase<Omit<SettingsValues['tasks'], 'timezone'>> & { readonly timezone: string | null };
+/** `timezone` is null for the zone of this machine, `machine` where tasks are not shared. */
+export type TasksSection = CamelCase<Omit<SettingsValues['tasks'], 'timezone' | 'machine'>> & {
+  readonly timezone: string | null;
+  readonly machine: string | null;
+};
+
+/** The database of a team, the role that may read, and where sessions are written. */
+export interface StoreSection {
+  readonly url: string | null;
+  readonly team: string | null;
+  readonly mode: SettingsValues['store']['mode'];
+}
 
 /** `embeddings`: who makes vectors for `doc_search`; both are null where nobody does. */
 export interface DocsSection {
@@ -95,6 +109,11 @@ export interface WebSection {
   readonly proxy: SettingsValues['web']['proxy'];
   readonly api: readonly ApiRuleValues[];
 }
+
+/** `otlpEndpoint`: null where nobody is told anything. */
+export type TelemetrySection = CamelCase<Omit<SettingsValues['telemetry'], 'otlp_endpoint'>> & {
+  readonly otlpEndpoint: string | null;
+};
 
 export type HttpSection = CamelCase<SettingsValues['http']>;
 export type UiSection = CamelCase<SettingsValues['ui']>;
@@ -143,10 +162,12 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
     },
     exec: { timeoutS: Math.min(exec.timeout_s, exec.max_timeout_s), maxTimeoutS: exec.max_timeout_s },
     http: camelCase(all.http),
-    tasks: { ...camelCase(all.tasks), timezone: all.tasks.timezone ?? null },
+    tasks: { ...camelCase(all.tasks), timezone: all.tasks.timezone ?? null, machine: all.tasks.machine ?? null },
     agents: camelCase(all.agents),
     docs: docsOf(all),
     memory: all.memory,
+    store: { url: all.store.url ?? null, team: all.store.team ?? null, mode: all.store.mode },
+    sync: all.sync,
     fs: { maxBytes: all.fs.max_size, deny: [...all.fs.deny, files.keys] },
     web: {
       search: { provider: all.web.search.provider, baseUrl: all.web.search.base_url ?? null },
@@ -156,6 +177,7 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
       api: all.web.api.allow,
     },
     secrets: all.secrets,
+    telemetry: { ...camelCase(all.telemetry), otlpEndpoint: all.telemetry.otlp_endpoint ?? null },
     ui: camelCase(all.ui),
     files,
   };

@@ -73,6 +73,7 @@ export interface SettingsValues {
   };
   readonly tasks: {
     readonly timezone?: string;
+    readonly machine?: string;
     readonly max_cost_usd: number;
     readonly max_cost_usd_per_day: number;
     readonly notify_command: readonly string[];
@@ -85,6 +86,14 @@ export interface SettingsValues {
   };
   readonly memory: {
     readonly save: 'ask' | 'auto' | 'off';
+  };
+  readonly store: {
+    readonly url?: string;
+    readonly mode: 'local' | 'remote';
+    readonly team?: string;
+  };
+  readonly sync: {
+    readonly exclude: readonly string[];
   };
   readonly http: {
     readonly first_byte_timeout_ms: number;
@@ -115,14 +124,22 @@ export interface SettingsValues {
     readonly max_size: number;
     readonly deny: readonly string[];
   };
+  readonly telemetry: {
+    readonly otlp_endpoint?: string;
+    readonly headers_env: string;
+    readonly contents: boolean;
+  };
   readonly ui: {
     readonly tool_output: 'full' | 'head' | 'line';
     readonly tool_output_rows: number;
     readonly theme: string;
     readonly wrap: 'terminal' | 'words';
-    readonly notify: 'bell' | 'osc9' | 'osc777' | 'off';
+    readonly notify: 'auto' | 'bell' | 'osc9' | 'osc777' | 'command' | 'off';
     readonly title: boolean;
+    readonly titles: 'off' | 'model';
     readonly keys: 'emacs' | 'vim';
+    readonly status_command: readonly string[];
+    readonly bindings: Readonly<Record<string, string>>;
     readonly reasoning: 'hide' | 'line' | 'full';
   };
   readonly providers?: Readonly<Record<string, ProviderValues>>;

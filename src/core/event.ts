@@ -173,8 +173,8 @@ export interface UsageData {
   readonly cache_write_tokens: number;
   /** Null where the price is not known. */
   readonly cost_usd: number | null;
-  /** The request was not part of the conversation: it asked for a summary of it, or for a search of the web. */
-  readonly purpose?: 'compaction' | 'web_search';
+  /** The request was not part of the conversation: it asked for a summary of it, a title, or a search of the web. */
+  readonly purpose?: 'compaction' | 'web_search' | 'title';
 }
 
 /** What a request in the session of an agent used, in the log of the session that the agent works for. */
@@ -270,6 +270,20 @@ export interface HookData {
   readonly original_output?: string;
 }
 
+/** The session was read from the files of another program. */
+export interface ImportData {
+  /** The program: `claude-code`. */
+  readonly tool: string;
+  /** Of the program, as its file says; null where it does not. */
+  readonly version: string | null;
+  /** The id of the conversation there. */
+  readonly session: string;
+  /** Of the file as it was read (hex). */
+  readonly file_sha256: string;
+  /** What was left out, and how often. */
+  readonly dropped: Readonly<Record<string, number>>;
+}
+
 /** An event before it is recorded, of one of the kinds that this program writes. */
 export type EventDraft =
   | { readonly kind: 'system'; readonly content: string; readonly data: null }
@@ -287,6 +301,7 @@ export type EventDraft =
   | { readonly kind: 'error'; readonly content: string; readonly data: ErrorData }
   | { readonly kind: 'task'; readonly content: string; readonly data: TaskData }
   | { readonly kind: 'hook'; readonly content: string; readonly data: HookData }
+  | { readonly kind: 'import'; readonly content: string; readonly data: ImportData }
   | { readonly kind: 'rewind'; readonly content: string; readonly data: RewindData }
   | { readonly kind: 'compaction'; readonly content: string; readonly data: CompactionData }
   /** Takes back the compaction of that `seq`. */
@@ -312,6 +327,7 @@ const required: { readonly [K in EventDraft['kind']]: readonly string[] } = {
   error: ['code', 'message'],
   task: ['task_id', 'run_id'],
   hook: ['event', 'command'],
+  import: ['tool', 'session'],
   rewind: ['to_seq'],
   compaction: ['from_seq', 'to_seq'],
   compaction_undone: ['compaction_seq'],

@@ -44,6 +44,8 @@ export type NoteSaved =
 
 /** The notes of all sessions. They are no part of the log. */
 export interface Notes {
+  /** True: they end with this process, and whoever keeps one is told so. */
+  readonly passing: boolean;
   /** Adds a note in one commit, on the disk when this resolves. */
   save(draft: NoteDraft): Promise<NoteSaved>;
   change(id: number, change: NoteChange): Promise<NoteSaved>;

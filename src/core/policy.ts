@@ -76,6 +76,8 @@ export interface Question {
   readonly title: string;
   readonly call: BoundCall;
   readonly argumentsText: string;
+  /** The lines at which it begins to change its file, where that is known. */
+  readonly lines?: readonly number[];
   readonly verdict: Verdict;
 }
 

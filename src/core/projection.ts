@@ -196,6 +196,7 @@ class Fold implements Projection {
       case 'error':
       case 'task':
       case 'hook':
+      case 'import':
       case 'rewind':
       case 'compaction_undone':
         break;

@@ -28,6 +28,8 @@ export type AgentEvent =
       readonly level: 'info' | 'warn' | 'error';
       readonly code: string;
       readonly message: string;
+      /** A note on record says the same: a screen that shows the record shows it once. */
+      readonly noted?: true;
     }
   | { readonly type: 'queue_changed'; readonly queue: readonly QueuedMessage[] }
   | { readonly type: 'turn_started' }

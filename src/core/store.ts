@@ -1,5 +1,6 @@
 import type { Event } from './event.js';
 import type { ModelRef } from './projection.js';
+import type { SearchFilters } from './files/search-filters.js';
 import type { QueuedMessage } from './session-port.js';
 
 /** A directory that was moved with its contents. A path below `from` in an event up to `lastSeq` is now below `to`. */
@@ -14,6 +15,8 @@ export interface SessionRow {
   readonly parentId: string | null;
   /** Of the call in the parent's session that an agent works for; absent for a session of the person. */
   readonly parentCallId?: string;
+  /** The session holds the calls of another program. */
+  readonly door?: 'mcp';
   /** Absolute. */
   readonly cwd: string;
   /** Identifies the directory, whatever its path is; absent when it is not known. */
@@ -116,7 +119,7 @@ export interface SessionCatalogue {
   session(id: string): Promise<SessionRow | null>;
   /** By id, unique id prefix, or title. An id wins over a prefix, a prefix over a title. */
   find(text: string): Promise<SessionMatch>;
-  /** The session of this directory that was written to last, except those of agents. */
+  /** The session of this directory that was written to last, except those of agents and of other programs. */
   newest(cwd: string): Promise<SessionRow | null>;
   /** The same, by the id of a directory, which may have been moved. */
   newestOfDirectory(directoryId: string): Promise<SessionRow | null>;
@@ -130,15 +133,16 @@ export interface SessionCatalogue {
   /** The sessions of agents that worked for a session, oldest first. */
   agentsOf(parentId: string): Promise<readonly SessionRow[]>;
   /** The newest events that hold all words of `text` (also "phrases" and beginnings*), in the sessions of `cwd` when it
-   * is given. */
-  search(text: string, limit: number, cwd?: string): Promise<readonly SearchHit[]>;
+   * is given, and that `filters` let through. Without a word, filters find every event that they let through. */
+  search(text: string, limit: number, cwd?: string, filters?: SearchFilters): Promise<readonly SearchHit[]>;
   /** With the sessions of its agents. */
   remove(id: string): Promise<void>;
   /** A new session whose events are copies of the first `uptoSeq` (default: all) of `parentId`'s. */
   fork(parentId: string, row: SessionRow, uptoSeq?: number): Promise<void>;
-  /** Stores a session from elsewhere with all its events, and the contents that these refer to, in one commit. Rejects
-   * when the id is taken. */
-  adopt(row: SessionRow, events: readonly Event[], blobs?: readonly Blob[]): Promise<void>;
+  /** Stores a session from elsewhere with all its events, and the contents that these refer to: it is there whole or
+   * not at all. Rejects when the id is taken. The events may be made while they are written, so that a long session is
+   * never whole in memory; where making one throws, nothing is stored. */
+  adopt(row: SessionRow, events: Iterable<Event>, blobs?: readonly Blob[]): Promise<void>;
 }
 
 export type Store = SessionLog & SessionCatalogue;
@@ -271,6 +275,8 @@ export interface SearchHit {
   /** Of the session. */
   readonly cwd: string;
   readonly title: string | null;
+  /** The person, where the session is somebody else's. */
+  readonly owner?: string;
   /** The text around the words, on one line. It is as stored, so not safe for a terminal. */
   readonly snippet: string;
   /** The places of the words in `snippet`: start and end, in UTF-16 units. */

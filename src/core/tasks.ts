@@ -4,12 +4,14 @@ export type TaskType = 'reminder' | 'agent_task' | 'api_call' | 'web_search';
 /** What becomes of runs that nobody was there for, more than a minute late. */
 export type MissedRule = 'run_once' | 'skip' | 'ask';
 
-/** `source` is the schedule in the words it was given in; `tz` the IANA zone that its hours are in. */
+/** `source` is the schedule in the words it was given in;
+ * `tz` the IANA zone that its hours are in. */
 export type TaskSchedule =
   | { readonly delay: string }
   | { readonly cron: string; readonly tz: string; readonly source: string };
 
-/** Something that is to happen at a time. Times are Unix ms; a store keeps whole seconds of them. */
+/** Something that is to happen at a time.
+ * Times are Unix ms; a store keeps whole seconds of them. */
 export interface Task {
   /** A few lower-case letters and digits. */
   readonly id: string;
@@ -17,7 +19,8 @@ export interface Task {
   readonly description: string;
   readonly scheduleType: 'once' | 'recurring';
   readonly schedule: TaskSchedule;
-  /** What its kind needs: `{prompt}`, `{url, method}`, `{query, limit, summarize}`; unknown keys are kept. */
+  /** What its kind needs: `{prompt}`, `{url, method}`,
+   * `{query, limit, summarize}`; unknown keys are kept. */
   readonly execution: JsonObject | null;
   /** False: paused, or a single one that has fired. */
   readonly enabled: boolean;
@@ -39,9 +42,19 @@ export interface Task {
   readonly failures: number;
   /** The session whose model made it; null: a person did. */
   readonly madeInSession: string | null;
+  /** Where the store is shared: the machine that runs it, or `anyMachine`. */
+  readonly machine?: string;
 }
 
-/** `interrupted`: its process ended in the middle. `limit`: it would have cost more than it may. */
+/** Machines of this name run any task that is for it. */
+export const anyMachine = 'any';
+
+/** Tasks that one look at a shared store gives.
+ * Others fire meanwhile, so that a longer list would be old. */
+export const mostDue = 100;
+
+/** `interrupted`: its process ended in the middle.
+ * `limit`: it would have cost more than it may. */
 export type RunStatus = 'running' | 'done' | 'failed' | 'needs_approval' | 'limit' | 'interrupted' | 'skipped';
 
 /** One firing of a task. Times are Unix ms. */
@@ -58,6 +71,13 @@ export interface TaskRun {
   readonly summary: string | null;
   /** The person has been told. */
   readonly seen: boolean;
+  /** The host it runs on, where the store is shared. */
+  readonly host?: string;
+}
+
+/** What is told of a run beside the description of its task. A reminder says no more than that. */
+export function summaryBeside(description: string, summary: string): string {
+  return summary.startsWith(description) ? summary.slice(description.length).trim() : summary;
 }
 
 export type TaskMatch =
@@ -75,7 +95,9 @@ export interface TaskClaim {
   readonly nextRun: number | null;
   /** A run that is skipped is over at once and does not count as the task's last. */
   readonly status: 'running' | 'skipped';
-  /** Most runs at once in all processes, reminders left aside; without it there is no such limit. */
+  /** Most runs at once in all processes, reminders left aside;
+   * without it there is no such limit. In a store that
+   * machines share each process counts its own. */
   readonly atOnce?: number;
 }
 
@@ -88,7 +110,9 @@ export interface RunFilter {
   readonly limit: number;
 }
 
-/** The tasks of one store and what became of them. All processes that open the store share them. */
+/** The tasks of one store and what became of them.
+ * All processes that open the store share them. Where it is shared
+ * between machines, `due` gives `mostDue` of those that are for this one and that it has room for. */
 export interface Tasks {
   /** Rejects with `exists` where the id is taken. */
   add(task: Task): Promise<void>;
@@ -98,13 +122,17 @@ export interface Tasks {
   find(text: string): Promise<TaskMatch>;
   /** False where there is no such task. */
   change(id: string, change: TaskChange): Promise<boolean>;
-  /** Removes a task. What its runs did and cost stays. False where there was none. */
+  /** Removes a task. What its runs did and cost stays.
+   * False where there was none. */
   remove(id: string): Promise<boolean>;
-  /** Enabled tasks whose time has come, the one that waits longest first. Opens nothing and writes nothing where there
+  /** Enabled tasks whose time has come, the one that waits longest first.
+   * Opens nothing and writes nothing where there
    * never was a task. */
   due(nowMs: number): Promise<readonly Task[]>;
-  /** Fires `task` once among all processes: moves its next run and writes the run in one transaction, before the work.
-   * Null: another was faster, it was changed or switched off meanwhile, its last run goes on, or `atOnce` are at
+  /** Fires `task` once among all processes:
+   * moves its next run and writes the run in one transaction, before the work.
+   * Null: another was faster, it was changed or switched off meanwhile,
+   * its last run goes on, or `atOnce` are at
    * work. */
   claim(task: Pick<Task, 'id' | 'nextRun'>, claim: TaskClaim): Promise<TaskRun | null>;
   /** Records what became of a run. A run whose `finishedAt` is set is over. */
@@ -114,7 +142,8 @@ export interface Tasks {
   markSeen(runIds: readonly string[]): Promise<void>;
   /** What runs fired since `sinceMs` cost, in USD. */
   spentSince(sinceMs: number): Promise<number>;
-  /** Ends runs whose process is gone as `interrupted` and returns them. A reminder among them is due again. */
+  /** Ends runs whose process is gone as `interrupted` and returns them.
+   * A reminder among them is due again. */
   interruptOld(nowMs: number): Promise<readonly TaskRun[]>;
 }
 
@@ -132,7 +161,8 @@ export const cronDays: Readonly<Record<string, string>> = {
   saturday: '6',
 };
 
-/** Reads a stored schedule, also seed 002's `{"pattern": "daily", "time": "09:00"}`. Null: it says nothing we know. */
+/** Reads a stored schedule, also seed 002's `{"pattern":
+ * "daily", "time": "09:00"}`. Null: it says nothing we know. */
 export function readSchedule(value: unknown, tz: string): TaskSchedule | null {
   if (!isRecord(value)) return null;
   if (typeof value.delay === 'string') return { delay: value.delay };

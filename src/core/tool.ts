@@ -1,5 +1,5 @@
 import type { Envelope, ErrorEnvelope } from './envelope.js';
-import type { CallTarget, Event, FileState, ToolCallData, ToolSpec } from './event.js';
+import type { CallTarget, ChangeData, Event, FileState, ToolCallData, ToolSpec } from './event.js';
 import type { Form, FormAnswer } from './form.js';
 import type { SearchAnswer, SearchRequest } from './provider.js';
 import type { StreamMask } from './secrets/guard.js';
@@ -58,7 +58,14 @@ interface Forwarding {
   resolve?(args: ToolArgs): Promise<Resolved>;
 }
 
-export interface Tool extends ToolSpec, Forwarding {
+/** A tool whose calls change lines of a file. */
+interface Placed {
+  /** Numbers the lines at which a call begins to change its file, for the question about it; none where it cannot tell.
+   * Never rejects. */
+  linesOf?(args: ToolArgs, place: Pick<ToolContext, 'cwd' | 'landings'>): Promise<readonly number[]>;
+}
+
+export interface Tool extends ToolSpec, Forwarding, Placed {
   readonly effect: Effect;
   readonly toolset: Toolset;
   /** Its calls do nothing (`--test`), so they are asked about only where every call is. */
@@ -176,8 +183,16 @@ export interface ToolOutcome {
   readonly diff?: string;
   /** Bytes before and after, for undo; `before` is null for a file that is new. */
   readonly changes?: readonly FileChange[];
+  /** Changes whose contents the store has from the session of an agent. */
+  readonly recorded?: RecordedChanges;
   /** Pictures and documents that the model is to see, and others that are stored with the result. */
   readonly attachments?: readonly FoundFile[];
+}
+
+/** `unwatched`: why there may be more changes than these. */
+export interface RecordedChanges {
+  readonly changes: readonly ChangeData[];
+  readonly unwatched?: string;
 }
 
 /** Contents of a link are its target. `null`: there was no file. */

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { closeSync, constants, fstatSync, openSync, readlinkSync, readSync, realpathSync } from 'node:fs';
 
 /** How a file is read. */
@@ -50,6 +51,77 @@ export function readBounded(path: string, { maxBytes, longer, links }: BoundedRe
 export function readBoundedText(path: string, options: BoundedRead): string | null {
   const found = readBounded(path, options);
   return found.kind === 'read' ? found.bytes.toString('utf8').replace(/^\uFEFF/, '') : null;
+}
+
+/** A line of a file without its end. `text` is null for one of more than the most bytes. */
+export interface FileLine {
+  readonly text: string | null;
+  /** The file ends in this line: perhaps somebody is still writing it. */
+  readonly torn: boolean;
+  /** Where it begins (bytes). */
+  readonly at: number;
+}
+
+const chunkBytes = 256 * 1024;
+
+/** Yields the lines of a regular file of any size behind the first `from` bytes, a piece of it in memory at a time;
+ * empty lines where `empty` says so. Throws an Error whose message is a clause where the file cannot be read. */
+export function* fileLines(
+  path: string,
+  maxLineBytes: number,
+  { from: start = 0, empty = false } = {},
+): Generator<FileLine> {
+  let parts: Buffer[] = [];
+  let length = 0;
+  let at = start;
+  const line = (torn: boolean): FileLine => {
+    const text = length > maxLineBytes ? null : Buffer.concat(parts).toString('utf8').replace(/\r$/, '');
+    const made = { text, torn, at };
+    at += length + 1;
+    parts = [];
+    length = 0;
+    return made;
+  };
+  const add = (part: Buffer): void => {
+    length += part.length;
+    if (length > maxLineBytes) parts = [];
+    else if (part.length > 0) parts.push(part);
+  };
+  for (const chunk of fileChunks(path, start)) {
+    let from = 0;
+    for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, from)) {
+      add(chunk.subarray(from, end));
+      if (length > 0 || empty) yield line(false);
+      else at += 1;
+      from = end + 1;
+    }
+    // The chunk is read into again; what goes on in the next one is kept as a copy.
+    if (from < chunk.length) add(Buffer.from(chunk.subarray(from)));
+  }
+  if (length > 0) yield line(true);
+}
+
+/** Returns the SHA-256 (hex) of a regular file of any size. Throws as `fileLines`. */
+export function fileSha256(path: string): string {
+  const hash = createHash('sha256');
+  for (const chunk of fileChunks(path)) hash.update(chunk);
+  return hash.digest('hex');
+}
+
+/** Yields the same memory again and again. */
+function* fileChunks(path: string, start = 0): Generator<Buffer> {
+  const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+  try {
+    if (!fstatSync(descriptor).isFile()) throw new Error('it is not a regular file');
+    const chunk = Buffer.allocUnsafe(chunkBytes);
+    let at = start;
+    for (let count = 1; count > 0; at += count) {
+      count = readSync(descriptor, chunk, 0, chunkBytes, at);
+      if (count > 0) yield chunk.subarray(0, count);
+    }
+  } finally {
+    closeSync(descriptor);
+  }
 }
 
 /** Reads without trusting the size: files of the kernel say 0, and a file may grow meanwhile. */

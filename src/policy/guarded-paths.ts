@@ -1,4 +1,4 @@
-import { type Obeyed, obeyedInProjects, obeyedInRepositories } from '../core/obeyed-files.js';
+import { type Obeyed, obeyedInProjects, obeyedInRepositories } from '../core/files/obeyed-files.js';
 
 /** What policy needs to know of the machine. It never touches a file itself; cli implements this with node:fs. */
 export interface PathFacts {

@@ -221,6 +221,8 @@ function parse(text: string): unknown {
 export interface ListedModel {
   readonly id: string;
   readonly contextWindow: number | null;
+  /** US dollars per million tokens, where the server says. */
+  readonly price?: { readonly input: number; readonly output: number };
 }
 
 const windowFields = [
@@ -244,9 +246,19 @@ export function readModelList(body: unknown): readonly ListedModel[] | null {
     .flatMap((entry) => {
       const id = [entry.id, entry.name, entry.model].find((value) => typeof value === 'string' && value !== '');
       return typeof id === 'string'
-        ? [{ id: id.replace(/^models\//, ''), contextWindow: firstNumber(entry, windowFields) }]
+        ? [{ id: id.replace(/^models\//, ''), contextWindow: firstNumber(entry, windowFields), ...listedPrice(entry) }]
         : [];
     });
+}
+
+/** OpenRouter lists dollars per token, as text; a negative price is one that is not known beforehand. Source:
+ * OpenRouter, "Models API" (read 2026-11). */
+function listedPrice({ pricing }: Readonly<Record<string, unknown>>): Pick<ListedModel, 'price'> {
+  if (!isRecord(pricing) || typeof pricing.prompt !== 'string' || typeof pricing.completion !== 'string') return {};
+  const [input, output] = [pricing.prompt, pricing.completion].map((text) =>
+    Number((Number(text) * 1e6).toPrecision(6)),
+  );
+  return input !== undefined && output !== undefined && input >= 0 && output >= 0 ? { price: { input, output } } : {};
 }
 
 /** Reads the context window that an Ollama server uses for a model: the one it was loaded with (`/api/ps`), else the

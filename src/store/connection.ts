@@ -7,14 +7,17 @@ import { checkSqliteVersion, type Database, type Driver } from './driver.js';
 import { asStoreError, isBusy, isDamage } from './errors.js';
 import { migrate, refuseNewer, schemaVersion, userVersion } from './migrations.js';
 
-/** SQLite blocks the thread this long for a lock. Longer waits happen outside SQLite and do not block. */
+/** SQLite blocks the thread this long for a lock. Longer waits happen outside
+ * SQLite and do not block. */
 const blockingWaitMs = 50;
 /** A small cache is enough: the kernel caches the pages too. */
 const cacheKiB = 512;
 const maxLogBytes = 4 * 1024 * 1024;
-/** After so many pages SQLite copies the log into the database and writes over it from its start. A commit that makes
- * the log longer is synced together with its new length, one that writes over what is there is not, which takes half
- * the time. Source: sqlite.org, "PRAGMA wal_autocheckpoint"; measured in docs/decisions/0004. */
+/** After so many pages SQLite copies the log into the database and writes over
+ * it from its start. A commit that makes the log longer is synced together
+ * with its new length, one that writes over what is there is not, which takes
+ * half the time. Source: sqlite.org, "PRAGMA wal_autocheckpoint"; measured in
+ * docs/decisions/0004. */
 const logPages = 100;
 
 /** An open database and its prepared statements. */
@@ -26,23 +29,26 @@ export interface Connection {
   readonly sql: <Row = unknown>(text: string) => Statement<unknown[], Row>;
   /** Runs `work` in a writing transaction, or as a part of the one around it. */
   readonly transact: (work: () => void) => void;
-  /** Says when later commits reach the disk: at once (the default), or with the next one that is synced. A power cut
-   * may take the latter, a kill does not. */
+  /** Says when later commits reach the disk: at once (the default), or with the
+   * next one that is synced. A power cut may take the latter, a kill does not. */
   readonly sync: (when: Synced) => void;
-  /** The event written last. The next event of its session takes its link from here; a session has one writer. */
+  /** The event written last. The next event of its session takes its link from
+   * here; a session has one writer. */
   readonly chainEnd: { sessionId: string; seq: number; link: Buffer | null };
 }
 
-/** Opens an existing database, migrates it, and reads enough of it to notice a truncated file or a lost page.
- * Throws a StoreError, SQLite's own error where the file is damaged (`isDamage`) or locked (`isBusy`). */
+/** Opens an existing database, migrates it, and reads enough of it to notice a
+ * truncated file or a lost page. Throws a StoreError, SQLite's own error where
+ * the file is damaged (`isDamage`) or locked (`isBusy`). */
 export function connect(driver: Driver, file: string): Connection {
   assertWritable(file);
   refuseNewerLog(driver, file);
   return prepared(open(driver, file), file);
 }
 
-/** The two bytes of the header that name the file format: 2 stands for a write-ahead log, which a database in memory
- * does not have. Source: sqlite.org/fileformat2.html, 1.3.3. */
+/** The two bytes of the header that name the file format: 2 stands for a write-
+ * ahead log, which a database in memory does not have. Source:
+ * sqlite.org/fileformat2.html, 1.3.3. */
 const versionBytes = [18, 19];
 
 /** Opens `bytes`, the database in `file`, in memory. */
@@ -108,8 +114,8 @@ function assertWritable(file: string): void {
   }
 }
 
-/** The schema of a newer program may be in the log only. A read-only connection leaves log and database as they are;
- * closing a writer would merge them. */
+/** The schema of a newer program may be in the log only. A read-only connection
+ * leaves log and database as they are; closing a writer would merge them. */
 function refuseNewerLog(driver: Driver, file: string): void {
   if ((statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
   const db = new driver(file, { readonly: true, timeout: blockingWaitMs });
@@ -120,7 +126,8 @@ function refuseNewerLog(driver: Driver, file: string): void {
   }
 }
 
-/** In WAL mode `NORMAL` only omits the sync of a commit. Source: sqlite.org, "PRAGMA synchronous". */
+/** In WAL mode `NORMAL` only omits the sync of a commit. Source: sqlite.org,
+ * "PRAGMA synchronous". */
 function syncSwitch(db: Database): Connection['sync'] {
   let now: Synced = 'now';
   return (when) => {

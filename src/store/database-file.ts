@@ -16,15 +16,17 @@ import type { Driver } from './driver.js';
 import { migrate } from './migrations.js';
 import { StoreError } from './errors.js';
 
-/** The condition of a file before SQLite opens it: SQLite would take an empty file for a new database. */
+/** The condition of a file before SQLite opens it: SQLite would take an empty
+ * file for a new database. */
 export type FileCondition =
   | { readonly is: 'missing' | 'present' }
   | { readonly is: 'damaged'; readonly reason: string };
 
 const ourFiles = /^(agent\.(db|log)|config\.json|trust|history)/;
 
-/** Looks at the file's entry only: to open and close a database beside SQLite would drop the locks of this process.
- * Throws a StoreError `unwritable` for something that is not a file. Source: sqlite.org/howtocorrupt.html, 2.2. */
+/** Looks at the file's entry only: to open and close a database beside SQLite
+ * would drop the locks of this process. Throws a StoreError `unwritable` for
+ * something that is not a file. Source: sqlite.org/howtocorrupt.html, 2.2. */
 export function inspectFile(file: string): FileCondition {
   const stats = statSync(file, { throwIfNoEntry: false });
   if (!stats) return { is: 'missing' };
@@ -41,8 +43,8 @@ export function unwritable(file: string, reason: string, cause?: unknown): Store
   );
 }
 
-/** Makes the folder and its parents (0700) when it is missing. An existing folder that holds only our files becomes
- * private too. */
+/** Makes the folder and its parents (0700) when it is missing. An existing
+ * folder that holds only our files becomes private too. */
 export function ensureFolder(folder: string): void {
   if (existsSync(folder)) {
     if (readdirSync(folder).every((name) => ourFiles.test(name))) makePrivate(folder, 0o700);
@@ -51,7 +53,8 @@ export function ensureFolder(folder: string): void {
   makeFolder(folder);
 }
 
-/** Makes one level at a time: Node's own recursion never ends where the kernel refuses with ENOENT, as under /proc. */
+/** Makes one level at a time: Node's own recursion never ends where the kernel
+ * refuses with ENOENT, as under /proc. */
 function makeFolder(folder: string): void {
   const parent = dirname(folder);
   if (!existsSync(parent)) makeFolder(parent);
@@ -65,8 +68,8 @@ function makeFolder(folder: string): void {
   syncFolder(parent);
 }
 
-/** Removes every right of group and others from a path of ours. A path that is missing or someone else's stays as it
- * is. */
+/** Removes every right of group and others from a path of ours. A path that is
+ * missing or someone else's stays as it is. */
 export function makePrivate(path: string, mode: number): void {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (!stats || (stats.mode & 0o077) === 0 || (process.getuid && stats.uid !== process.getuid())) return;
@@ -78,7 +81,8 @@ export function makeFilesPrivate(file: string): void {
   for (const suffix of ['', '-wal', '-shm']) makePrivate(file + suffix, 0o600);
 }
 
-/** Makes a new file's name durable. Does nothing when the platform cannot open a folder. */
+/** Makes a new file's name durable. Does nothing when the platform cannot open
+ * a folder. */
 export function syncFolder(folder: string): void {
   if (process.platform === 'win32') return;
   const descriptor = openSync(folder, 'r');
@@ -89,8 +93,9 @@ export function syncFolder(folder: string): void {
   }
 }
 
-/** Makes an empty database under its final name in one step, so that no other process sees an unfinished one. If
- * another process was first, its database stays. */
+/** Makes an empty database under its final name in one step, so that no other
+ * process sees an unfinished one. If another process was first, its database
+ * stays. */
 export function createDatabase(driver: Driver, file: string): void {
   ensureFolder(dirname(file));
   const draft = draftName(file);
@@ -108,8 +113,8 @@ export function draftName(file: string): string {
   return `${file}.new-${process.pid}-${process.hrtime.bigint().toString(36)}`;
 }
 
-/** Makes a database of the present schema in one file of mode 0600; `fill` may write into it. Throws when it cannot be
- * written. */
+/** Makes a database of the present schema in one file of mode 0600; `fill` may
+ * write into it. Throws when it cannot be written. */
 export function buildDraft(driver: Driver, draft: string, fill?: (db: InstanceType<Driver>) => void): void {
   closeSync(openSync(draft, 'wx', 0o600));
   chmodSync(draft, 0o600);
@@ -131,7 +136,8 @@ export function removeDatabase(draft: string): void {
   for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(draft + suffix, { force: true });
 }
 
-/** A link fails when the name is taken. Only file systems without links need a rename. */
+/** A link fails when the name is taken. Only file systems without links need a
+ * rename. */
 function publishNew(draft: string, file: string): void {
   try {
     linkSync(draft, file);

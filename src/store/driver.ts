@@ -7,16 +7,16 @@ import { isBusy, StoreError } from './errors.js';
 export type Driver = typeof DatabaseConstructor;
 export type Database = DatabaseConstructor.Database;
 
-/** The first SQLite whose write-ahead log cannot be corrupted by a reset race, and the two older lines the fix was
- * carried back to. */
+/** The first SQLite whose write-ahead log cannot be corrupted by a reset race,
+ * and the two older lines the fix was carried back to. */
 const safeVersions: readonly (readonly [number, number, number])[] = [
   [3, 44, 6],
   [3, 50, 7],
   [3, 51, 3],
 ];
 
-/** Loads better-sqlite3 when a store is needed. Throws a StoreError `driver` when its native part is missing or was
- * built for another Node. */
+/** Loads better-sqlite3 when a store is needed. Throws a StoreError `driver`
+ * when its native part is missing or was built for another Node. */
 export async function loadDriver(): Promise<Driver> {
   try {
     const { default: driver } = await import('better-sqlite3');
@@ -38,8 +38,9 @@ export async function sqliteVersion(): Promise<string> {
   }
 }
 
-/** Throws a StoreError `sqlite_version` for a SQLite that can corrupt a database in WAL mode.
- * Source: sqlite.org, "WAL-reset bug", fixed in 3.51.3, carried back to 3.44.6 and 3.50.7. */
+/** Throws a StoreError `sqlite_version` for a SQLite that can corrupt a
+ * database in WAL mode. Source: sqlite.org, "WAL-reset bug", fixed in 3.51.3,
+ * carried back to 3.44.6 and 3.50.7. */
 export function checkSqliteVersion(version: string): void {
   const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number);
   const newest = safeVersions.at(-1) ?? [0, 0, 0];
@@ -52,7 +53,8 @@ export function checkSqliteVersion(version: string): void {
   );
 }
 
-/** Explains an error that was thrown while better-sqlite3 was loaded, and says what to do. */
+/** Explains an error that was thrown while better-sqlite3 was loaded, and says
+ * what to do. */
 export function driverError(error: unknown): StoreError {
   const text = error instanceof Error ? error.message : String(error);
   const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
@@ -81,7 +83,8 @@ export function driverError(error: unknown): StoreError {
   );
 }
 
-/** The headers beside this Node. Without them the compiler would fetch them from the network. */
+/** The headers beside this Node. Without them the compiler would fetch them
+ * from the network. */
 function nodeHeaders(): string {
   const prefix = dirname(dirname(process.execPath));
   return existsSync(join(prefix, 'include/node/node.h')) ? `npm_config_nodedir=${prefix} ` : '';
@@ -90,8 +93,9 @@ function nodeHeaders(): string {
 const firstDelayMs = 5;
 const longestDelayMs = 200;
 
-/** Runs `work` until it does not meet another process's lock. Waits longer and longer between tries, without blocking
- * the thread. Throws SQLite's own busy error after `maxBusyMs`, and every other error at once. */
+/** Runs `work` until it does not meet another process's lock. Waits longer and
+ * longer between tries, without blocking the thread. Throws SQLite's own busy
+ * error after `maxBusyMs`, and every other error at once. */
 export async function retryWhileBusy<T>(work: () => T, maxBusyMs: number): Promise<T> {
   const deadline = performance.now() + maxBusyMs;
   for (let delayMs = firstDelayMs; ; delayMs = Math.min(delayMs * 2, longestDelayMs)) {

@@ -14,9 +14,17 @@ export type StoreErrorCode =
   | 'seq_taken'
   | 'in_use'
   | 'rejected'
-  | 'closed';
+  | 'closed'
+  | 'unreachable'
+  | 'refused'
+  | 'tls'
+  | 'uninitialised'
+  | 'older'
+  | 'forbidden'
+  | 'slow';
 
-/** An error for the user: `message` says what is wrong (one sentence, no full stop), `hint` what to do about it. */
+/** An error for the user: `message` says what is wrong (one sentence, no full
+ * stop), `hint` what to do about it. */
 export class StoreError extends Error {
   readonly code: StoreErrorCode;
   readonly hint: string;
@@ -29,15 +37,16 @@ export class StoreError extends Error {
   }
 }
 
-/** The result code of an error SQLite raised (`SQLITE_BUSY`, `SQLITE_IOERR_FSYNC`), or null for any other error. */
+/** The result code of an error SQLite raised (`SQLITE_BUSY`,
+ * `SQLITE_IOERR_FSYNC`), or null for any other error. */
 export function sqliteCode(error: unknown): string | null {
   if (!(error instanceof Error) || error.name !== 'SqliteError') return null;
   const code: unknown = Reflect.get(error, 'code');
   return typeof code === 'string' ? code : null;
 }
 
-/** True when the file is at fault and not the request. Damage of the search index alone (`SQLITE_CORRUPT_VTAB`) does
- * not count. */
+/** True when the file is at fault and not the request. Damage of the search
+ * index alone (`SQLITE_CORRUPT_VTAB`) does not count. */
 export function isDamage(error: unknown): boolean {
   if (error instanceof StoreError) return error.code === 'damaged';
   const code = sqliteCode(error);

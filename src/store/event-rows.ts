@@ -22,12 +22,14 @@ export interface Contents {
   readonly seal: BlobSeal | null;
 }
 
-/** Marks sealed contents. A nonce of 12 bytes, an authentication tag of 16 bytes and the encrypted contents follow. */
+/** Marks sealed contents. A nonce of 12 bytes, an authentication tag of 16
+ * bytes and the encrypted contents follow. */
 const sealMark = Buffer.from('agent-sealed-1\0');
 const nonceBytes = 12;
 const tagBytes = 16;
 
-/** Stores one event and the contents it refers to in one commit. Throws as `insertEvent` does. */
+/** Stores one event and the contents it refers to in one commit. Throws as
+ * `insertEvent` does. */
 export function insertEventWithBlobs(
   connection: Connection,
   sessionId: string,
@@ -84,7 +86,8 @@ function unsealed(bytes: Buffer, seal: BlobSeal): Buffer {
   return inflateRawSync(Buffer.concat([decipher.update(bytes.subarray(at + tagBytes)), decipher.final()]));
 }
 
-/** Returns null when there are no such contents, or when the stored bytes have changed. */
+/** Returns null when there are no such contents, or when the stored bytes have
+ * changed. */
 export function readBlob({ sql }: Connection, sha256: string, seal: BlobSeal | null): Uint8Array | null {
   const row = sql<BlobRow>('SELECT encoding, bytes FROM blobs WHERE sha256 = ?').get(sha256);
   if (!row) return null;
@@ -106,9 +109,10 @@ function contentsOf(
   }
 }
 
-/** Stores one event in one commit; a synced one also updates the session's time. An equal event that is stored already
- * counts as stored: a commit may succeed and its answer be lost. Throws a StoreError `seq_taken` when another event has
- * this `seq`, `no_session` when the session has no row. */
+/** Stores one event in one commit; a synced one also updates the session's
+ * time. An equal event that is stored already counts as stored: a commit may
+ * succeed and its answer be lost. Throws a StoreError `seq_taken` when another
+ * event has this `seq`, `no_session` when the session has no row. */
 export function insertEvent(
   { sql, transact, chainEnd }: Connection,
   sessionId: string,
@@ -206,7 +210,8 @@ interface ReadEvents {
   readonly checkedTo: number | null;
 }
 
-/** Events whose checksum is compared while they are read. `checkRest` compares those of a longer session later. */
+/** Events whose checksum is compared while they are read. `checkRest` compares
+ * those of a longer session later. */
 const checkedAtOnce = 4000;
 /** The session is on the screen by then. */
 const checkedAfterMs = 1000;
@@ -216,7 +221,8 @@ const maxPageBytes = 16 * 1024 * 1024;
 const selectRows = `SELECT seq, kind, content, data_json, created_at, crc32, redacted
   FROM events WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ?`;
 
-/** Returns all events of a session in order of `seq`. Throws a StoreError `damaged` for data that is not JSON. */
+/** Returns all events of a session in order of `seq`. Throws a StoreError
+ * `damaged` for data that is not JSON. */
 export function readEvents(connection: Connection, sessionId: string): ReadEvents {
   const rows = connection.sql<EventRow>(selectRows).all(sessionId, Number.MIN_SAFE_INTEGER, checkedAtOnce);
   const events = rows.map(eventOfRow);
@@ -234,7 +240,8 @@ export function readEvents(connection: Connection, sessionId: string): ReadEvent
   return { events, altered, checkedTo };
 }
 
-/** Returns the last `count` events of a session in order of `seq`. Throws as `readEvents` does. */
+/** Returns the last `count` events of a session in order of `seq`. Throws as
+ * `readEvents` does. */
 export function readTail({ sql }: Connection, sessionId: string, count: number): readonly Event[] {
   const newestFirst = sql<EventRow>(
     `SELECT seq, kind, content, data_json, created_at, crc32, redacted
@@ -248,8 +255,9 @@ export function rowLimit(limit: number): number {
   return Math.max(0, Math.min(Math.floor(limit), 0x7fffffff));
 }
 
-/** Compares the checksums of the events after `from` in small slices, so that it never blocks the thread for long. Ends
- * early when `connection()` returns null. Returns the `seq` of each event that has changed. */
+/** Compares the checksums of the events after `from` in small slices, so that
+ * it never blocks the thread for long. Ends early when `connection()` returns
+ * null. Returns the `seq` of each event that has changed. */
 export async function checkRest(
   connection: () => Connection | null,
   sessionId: string,
@@ -266,7 +274,8 @@ export async function checkRest(
   }
 }
 
-/** Reads many rows as one JSON text, which costs half: SQLite writes it and V8 parses it at once. */
+/** Reads many rows as one JSON text, which costs half: SQLite writes it and V8
+ * parses it at once. */
 function readPage({ sql }: Connection, sessionId: string, after: number): readonly Event[] {
   const rows = () => sql<EventRow>(selectRows).all(sessionId, after, pageRows).map(eventOfRow);
   const { bytes } =
@@ -288,7 +297,8 @@ function readPage({ sql }: Connection, sessionId: string, after: number): readon
   }
 }
 
-function eventOfRow(row: EventRow): Event {
+/** Throws a StoreError `damaged` for data that is not JSON. */
+export function eventOfRow(row: EventRow): Event {
   return whole({
     seq: row.seq,
     kind: row.kind,
@@ -302,8 +312,9 @@ function whole(event: Event): Event {
   return event.kind === 'usage' ? { ...event, data: fullUsage(event.seq, event.data) } : event;
 }
 
-/** A redacted event has no checksum of its own; an event from before there were checksums has none either. */
-function isAltered(row: EventRow): boolean {
+/** A redacted event has no checksum of its own; an event from before there were
+ * checksums has none either. */
+export function isAltered(row: EventRow): boolean {
   return row.crc32 !== null && row.redacted === null && row.crc32 !== eventChecksum(row);
 }
 
@@ -329,11 +340,13 @@ export function alteredNotice(sessionId: string, altered: readonly number[]): st
   return `${subject} ${verb} not as written: the checksum does not match. Run: agent audit verify`;
 }
 
-/** The counts that a stored `usage` event, the most frequent row of all, leaves out when they are 0. */
+/** The counts that a stored `usage` event, the most frequent row of all, leaves
+ * out when they are 0. */
 const counts = ['input_tokens', 'output_tokens', 'cache_read_tokens', 'cache_write_tokens'] as const;
 
-/** Packs the data of the `usage` event `seq`: without counts that are 0, an unknown cost, and a response that is named
- * after this very event. Data of another shape stays as it is. */
+/** Packs the data of the `usage` event `seq`: without counts that are 0, an
+ * unknown cost, and a response that is named after this very event. Data of
+ * another shape stays as it is. */
 function packedUsage(seq: number, data: unknown): unknown {
   if (
     !isUsage(data) ||

@@ -12,13 +12,15 @@ export interface HashedRow {
   readonly created_at: number;
 }
 
-/** SHA-256 (hex) of content and data; null when there is none. A redacted event keeps the digests of its old texts. */
+/** SHA-256 (hex) of content and data; null when there is none. A redacted event
+ * keeps the digests of its old texts. */
 interface EventDigests {
   readonly content: string | null;
   readonly data: string | null;
 }
 
-/** The CRC-32 (zlib's) of an event. It finds damage at almost no cost and is compared at every read. */
+/** The CRC-32 (zlib's) of an event. It finds damage at almost no cost and is
+ * compared at every read. */
 export function eventChecksum(row: HashedRow): number {
   let sum = crc32(`${row.seq} ${row.kind} ${row.created_at}`);
   if (row.content !== null) sum = crc32(row.content, crc32('\nc', sum));
@@ -29,18 +31,21 @@ export function eventDigests(row: Pick<HashedRow, 'content' | 'data_json'>): Eve
   return { content: digest(row.content), data: digest(row.data_json) };
 }
 
-/** Bytes of a link that are stored: 16 bytes of SHA-256 are enough against forgery. Earlier versions stored all 32. */
+/** Bytes of a link that are stored: 16 bytes of SHA-256 are enough against
+ * forgery. Earlier versions stored all 32. */
 const linkBytes = 16;
 const wholeLinkBytes = 32;
 
-/** The event's link in its session's chain: the first 16 bytes of a SHA-256 over the stored link before (none for the
- * first event) and one line for each of seq, kind, time and the two digests. It covers digests and not texts, so a
- * redacted text leaves the chain whole. */
+/** The event's link in its session's chain: the first 16 bytes of a SHA-256
+ * over the stored link before (none for the first event) and one line for each
+ * of seq, kind, time and the two digests. It covers digests and not texts, so
+ * a redacted text leaves the chain whole. */
 export function chainLink(previous: Uint8Array | null, row: HashedRow, digests: EventDigests): Buffer {
   return wholeLink(previous, row, digests).subarray(0, linkBytes);
 }
 
-/** True when `stored` is the link of this event, in the length of this version or of earlier ones. */
+/** True when `stored` is the link of this event, in the length of this version
+ * or of earlier ones. */
 function isChainLink(stored: Uint8Array, previous: Uint8Array | null, row: HashedRow, digests: EventDigests): boolean {
   if (stored.length !== linkBytes && stored.length !== wholeLinkBytes) return false;
   return wholeLink(previous, row, digests).subarray(0, stored.length).equals(stored);
@@ -64,8 +69,9 @@ export interface ChainRow extends HashedRow {
   readonly redacted: string | null;
 }
 
-/** Follows the chain of one session, or of all. It shows damage and tampering. It cannot stop someone who rewrites all
- * of it, and does not notice events that are missing at the end of a session. */
+/** Follows the chain of one session, or of all. It shows damage and tampering.
+ * It cannot stop someone who rewrites all of it, and does not notice events
+ * that are missing at the end of a session. */
 export function verifyChain(db: Database, sessionId: string | null): ChainReport {
   const ids =
     sessionId === null ? db.prepare<[], string>('SELECT id FROM sessions ORDER BY id').pluck().all() : [sessionId];
@@ -76,7 +82,8 @@ export function verifyChain(db: Database, sessionId: string | null): ChainReport
   return verifySessions(ids, (id) => select.iterate(id));
 }
 
-/** Follows the chain of rows from any source; `rowsOf` gives those of a session in order of `seq`. */
+/** Follows the chain of rows from any source; `rowsOf` gives those of a session
+ * in order of `seq`. */
 export function verifySessions(ids: readonly string[], rowsOf: (id: string) => Iterable<ChainRow>): ChainReport {
   const report = {
     sessions: 0,
@@ -91,7 +98,7 @@ export function verifySessions(ids: readonly string[], rowsOf: (id: string) => I
     for (const row of rowsOf(id)) {
       report.events++;
       if (row.redacted !== null) report.redacted++;
-      const kind = problem(last, row);
+      const kind = linkProblem(last, row);
       if (kind !== null) {
         report.breaks.push({ sessionId: id, seq: row.seq, kind, createdAt: row.created_at });
         last = null;
@@ -104,7 +111,8 @@ export function verifySessions(ids: readonly string[], rowsOf: (id: string) => I
   return report;
 }
 
-function problem(before: ChainRow | null, row: ChainRow): ChainBreak['kind'] | null {
+/** What is wrong with an event that follows `before`; null where it is as written. */
+export function linkProblem(before: Pick<ChainRow, 'seq' | 'hash'> | null, row: ChainRow): ChainBreak['kind'] | null {
   if (row.hash === null) return 'unhashed';
   if (isChainLink(row.hash, before?.hash ?? null, row, digestsOf(row))) return null;
   if (row.seq !== (before?.seq ?? 0) + 1) return 'missing';

@@ -28,7 +28,8 @@ export function inspectStore(url: string): StoreInspection {
   return { version: sqliteVersion, facts: () => storeFacts(file), freeBytes: () => freeBytes(dirname(file)) };
 }
 
-/** Whether the database, or the nearest directory above it that is there, may be written. */
+/** Whether the database, or the nearest directory above it that is there, may
+ * be written. */
 async function storeFacts(file: string): Promise<StoreFacts> {
   const found = await stat(file).catch(() => null);
   const target = found ? file : await nearestExisting(dirname(file));

@@ -19,8 +19,8 @@ export type Taken = { readonly token: string } | { readonly holder: LeaseHolder 
 /** A holder on another machine counts as alive this long after its last write. */
 const foreignLeaseMs = 60 * 60 * 1000;
 
-/** Makes `me` the only writer of a session, unless a living process is. Of two processes that ask at once one gets the
- * lease. */
+/** Makes `me` the only writer of a session, unless a living process is. Of two
+ * processes that ask at once one gets the lease. */
 export function takeLease({ db, sql }: Connection, sessionId: string, me: ProcessIdentity, nowMs: number): Taken {
   const take = db.transaction((): Taken => {
     const row = sql<LeaseRow>('SELECT * FROM leases WHERE session_id = ?').get(sessionId);
@@ -34,8 +34,8 @@ export function takeLease({ db, sql }: Connection, sessionId: string, me: Proces
   return take.immediate();
 }
 
-/** Enters a lease under its token, as after a repair, which drops all leases. A lease that another process has taken
- * meanwhile stays. */
+/** Enters a lease under its token, as after a repair, which drops all leases. A
+ * lease that another process has taken meanwhile stays. */
 export function enterLease(
   { sql }: Pick<Connection, 'sql'>,
   sessionId: string,
@@ -48,7 +48,8 @@ export function enterLease(
   ).run(sessionId, token, me.pid, me.host, me.machine, me.started, nowMs);
 }
 
-/** Releases a lease. A lease that was taken over meanwhile stays with its new holder. */
+/** Releases a lease. A lease that was taken over meanwhile stays with its new
+ * holder. */
 export function releaseLease({ sql }: Connection, sessionId: string, token: string): void {
   sql('DELETE FROM leases WHERE session_id = ? AND token = ?').run(sessionId, token);
 }
@@ -82,9 +83,11 @@ function lastSignMs({ sql }: Pick<Connection, 'sql'>, row: LeaseRow): number {
 export interface ProcessIdentity {
   readonly pid: number;
   readonly host: string;
-  /** On Linux the boot and the process namespace (`<boot id> <namespace>`); elsewhere null. */
+  /** On Linux the boot and the process namespace (`<boot id> <namespace>`);
+   * elsewhere null. */
   readonly machine: string | null;
-  /** On Linux the start time in clock ticks since boot, from /proc/<pid>/stat; elsewhere null. */
+  /** On Linux the start time in clock ticks since boot, from /proc/<pid>/stat;
+   * elsewhere null. */
   readonly started: string | null;
 }
 
@@ -92,7 +95,8 @@ export function ownIdentity(): ProcessIdentity {
   return { pid: process.pid, host: hostname(), machine: machineId(), started: startTime(process.pid) };
 }
 
-/** Says whether `other` still runs. `unknown`: it is on another machine or in another container. */
+/** Says whether `other` still runs. `unknown`: it is on another machine or in
+ * another container. */
 export function isRunning(other: ProcessIdentity, me: ProcessIdentity): 'yes' | 'no' | 'unknown' {
   if (other.machine !== me.machine) return rebooted(other, me) ? 'no' : 'unknown';
   if (other.host !== me.host && me.machine === null) return 'unknown';
@@ -125,8 +129,8 @@ function machineId(): string | null {
   }
 }
 
-/** Field 22 of /proc/<pid>/stat; the command in field 2 may hold spaces and brackets. Source: proc(5). A zombie counts
- * as gone. */
+/** Field 22 of /proc/<pid>/stat; the command in field 2 may hold spaces and
+ * brackets. Source: proc(5). A zombie counts as gone. */
 function startTime(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');

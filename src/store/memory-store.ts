@@ -2,6 +2,7 @@ import { hostname } from 'node:os';
 import { attachmentsOf, type Event, knownEvent, typedText } from '../core/event.js';
 import type { QueuedMessage } from '../core/session-port.js';
 import { isRecord } from '../core/json.js';
+import { type Filtered, letsThrough, noFilters, type SearchFilters } from '../core/files/search-filters.js';
 import type {
   CallFilter,
   Lease,
@@ -18,7 +19,7 @@ import type {
 import { wellFormed, wellFormedDeep } from '../core/text.js';
 import { dataJson, noSession, rowOfEvent, seqTaken } from './event-rows.js';
 import { chainLink, type ChainRow, digestsOf, eventChecksum, eventDigests, verifySessions } from './hash-chain.js';
-import { matchesSearch, parseSearch, type SearchQuery, snippetOf } from './search-index.js';
+import { matchesSearch, searchOf, type SearchQuery, snippetOf } from './search-index.js';
 import { findSession, promptLine, sessionExists, type SessionIndex } from './session-rows.js';
 
 interface StoredSession {
@@ -30,7 +31,8 @@ interface StoredSession {
   lastWrite: number;
 }
 
-/** Opens a store that ends with the process and behaves like the database. It speaks no SQL. */
+/** Opens a store that ends with the process and behaves like the database. It
+ * speaks no SQL. */
 export function openMemoryStore({ now }: { readonly now: () => number }): Store & { readonly records: Records } {
   return new MemoryStore(now);
 }
@@ -76,9 +78,9 @@ class MemoryStore implements Store {
 
   session: Store['session'] = async (id) => this.#sessions.get(id)?.row ?? null;
   find: Store['find'] = async (text) => findSession(sessionIndex(this.#newestFirst().map((item) => item.row)), text);
-  newest: Store['newest'] = async (cwd) => this.#listed(cwd)[0]?.row ?? null;
+  newest: Store['newest'] = async (cwd) => this.#listed(cwd).find(isPersons)?.row ?? null;
   newestOfDirectory: Store['newestOfDirectory'] = async (directoryId) =>
-    this.#listed().find((item) => item.row.directoryId === directoryId)?.row ?? null;
+    this.#listed().find((item) => item.row.directoryId === directoryId && isPersons(item))?.row ?? null;
   relocate: Store['relocate'] = async (...move) => {
     relocate(this.#sessions.values(), ...move);
   };
@@ -89,7 +91,8 @@ class MemoryStore implements Store {
   count: Store['count'] = async (...scope) => this.#listed(...scope).length;
   agentsOf: Store['agentsOf'] = async (parentId) =>
     [...this.#sessions.values()].map(({ row }) => row).filter((row) => isAgentOf(row, parentId));
-  search: Store['search'] = async (text, limit, cwd) => searchIn(this.#newestFirst(cwd), text).slice(0, limit);
+  search: Store['search'] = async (text, limit, cwd, filters = noFilters) =>
+    searchIn(this.#newestFirst(cwd), text, filters).slice(0, limit);
   update: Store['update'] = async (id, change) => {
     changeRow(this.#stored(id), change);
   };
@@ -104,7 +107,7 @@ class MemoryStore implements Store {
     this.#add({ ...row, parentId }, copied, new Map([...redacted].filter(([seq]) => seq <= uptoSeq)));
   };
   adopt: Store['adopt'] = async (row, events, blobs = []) => {
-    this.#add(row, events.map(cleanEvent));
+    this.#add(row, Array.from(events, cleanEvent));
     for (const { sha256, bytes } of blobs) this.#contents.set(sha256, bytes);
   };
   acquire: Store['acquire'] = async (sessionId) => acquireIn(this.#leases, sessionId, this.#now());
@@ -154,6 +157,10 @@ class MemoryStore implements Store {
       lastWrite: events.length > 0 ? this.#writes : 0,
     });
   }
+}
+
+function isPersons({ row }: StoredSession): boolean {
+  return row.door === undefined;
 }
 
 function isAgentOf({ parentId, parentCallId }: SessionRow, id: string): boolean {
@@ -210,20 +217,48 @@ function cleanEvent(event: Event): Event {
   };
 }
 
-function searchIn(sessions: readonly StoredSession[], text: string): readonly SearchHit[] {
-  const query = parseSearch(text);
-  return query === null ? [] : sessions.flatMap((item) => hitsIn(item, query));
+function searchIn(sessions: readonly StoredSession[], text: string, filters: SearchFilters): readonly SearchHit[] {
+  const query = searchOf(text, filters);
+  return query === null ? [] : sessions.flatMap((item) => hitsIn(item, query, filters));
+}
+
+/** What filters look at in an event. */
+function filteredOf({ row }: StoredSession, { kind, createdAt, data }: Event, from: string): Filtered {
+  const fields = isRecord(data) ? data : {};
+  const call = isRecord(fields['function']) ? fields['function'] : {};
+  const tool = kind === 'tool_call' ? call['name'] : kind === 'tool_result' ? fields['name'] : null;
+  const about = kind === 'tool_call' ? call['arguments'] : JSON.stringify(fields['changes'] ?? null);
+  const { id: sessionId, title, cwd } = row;
+  return {
+    ...{
+      sessionId,
+      title,
+      cwd,
+      kind,
+      createdAt,
+      from,
+    },
+    tool: typeof tool === 'string' ? tool : null,
+    about: typeof about === 'string' ? about : null,
+  };
+}
+
+function broughtFrom(events: readonly Event[]): string {
+  const data = events.find(({ kind }) => kind === 'import')?.data;
+  return isRecord(data) ? String(data['tool']) : 'agent';
 }
 
 /** Newest first. Calls and results are searched as JSON text. */
-function hitsIn({ row, events }: StoredSession, query: SearchQuery): readonly SearchHit[] {
+function hitsIn(item: StoredSession, query: SearchQuery, filters: SearchFilters): readonly SearchHit[] {
+  const { row, events } = item;
+  const from = broughtFrom(events);
   return events
     .filter((event) => ['user', 'assistant', 'tool_call', 'tool_result', 'shell'].includes(event.kind))
     .toReversed()
     .flatMap((event) => {
       const isMessage = event.kind === 'user' || event.kind === 'assistant';
       const text = `${event.content ?? ''} ${isMessage ? '' : (dataJson(event.data) ?? '')}`;
-      if (!matchesSearch(query, text)) return [];
+      if (!matchesSearch(query, text) || !letsThrough(filters, filteredOf(item, event, from))) return [];
       return [
         {
           sessionId: row.id,
@@ -239,8 +274,11 @@ function hitsIn({ row, events }: StoredSession, query: SearchQuery): readonly Se
 }
 
 function summary({ row, events }: StoredSession): SessionSummary {
-  const first = events.map(knownEvent).find((event) => event?.kind === 'user');
-  const prompt = first ? (typedText(first) ?? first.content) : null;
+  const typed = events.map((event) => {
+    const known = event.kind === 'user' ? knownEvent(event) : null;
+    return known?.kind === 'user' ? typedText(known) : null;
+  });
+  const prompt = typed.find((text) => text !== null) ?? null;
   const costs = events
     .filter((event) => event.kind === 'usage' || event.kind === 'agent_usage')
     .map((event) => (event.data as { readonly cost_usd?: unknown } | null)?.cost_usd)
@@ -323,7 +361,7 @@ function compare(one: string, other: string): number {
   return one === other ? 0 : one < other ? -1 : 1;
 }
 
-function fitsFilter(call: RecordedCall, filter: CallFilter): boolean {
+export function fitsFilter(call: RecordedCall, filter: CallFilter): boolean {
   const { sessionId, cwd, tool, decidedBy, since = 0, exceptOk = false } = filter;
   const equal = [
     [sessionId, call.sessionId],
@@ -345,7 +383,7 @@ function hasStatus({ status }: RecordedCall, wanted: string | undefined): boolea
 }
 
 /** A call with its outcome, from the events behind it. */
-function callOf(row: SessionRow, event: Event, later: readonly Event[]): RecordedCall {
+export function callOf(row: SessionRow, event: Event, later: readonly Event[]): RecordedCall {
   const call = recordOf(event.data);
   const named = recordOf(call['function']);
   const callId = textOf(call['id']);
@@ -404,7 +442,7 @@ function spendingOf(sessions: Iterable<StoredSession>, { since = 0, cwd }: Recor
     .sort((a, b) => compare(a.sessionId, b.sessionId));
 }
 
-function spendingRow(row: SessionRow, event: Event): readonly SpendingRow[] {
+export function spendingRow(row: SessionRow, event: Event): readonly SpendingRow[] {
   const { kind } = event;
   if (kind !== 'usage' && kind !== 'tool_call' && kind !== 'user') return [];
   const data = recordOf(event.data);

@@ -7,9 +7,26 @@ const maxIndexed = 16_384;
 const args = "json_extract(data_json, '$.function.arguments')";
 const output = "json_extract(data_json, '$.output')";
 
-/** Adds checksum and chain to every event, the full-text index, and the views of docs/record.md. Triggers do not touch
- * the index itself, which older SQLite libraries cannot write: they note the rows that the next run of the indexer has
- * to update. */
+/** `which`: the condition for the message that is the prompt of its session. */
+function sessionsView(which: string): string {
+  return `CREATE VIEW v_sessions AS
+SELECT s.id, s.parent_id, s.cwd, s.title, s.provider, s.model, s.created_at, s.updated_at,
+  (SELECT content FROM events p WHERE p.session_id = s.id AND p.kind = 'user'${which} ORDER BY p.seq LIMIT 1)
+    AS prompt,
+  count(e.id) AS events, count(CASE WHEN e.kind = 'user' AND e.data_json IS NULL THEN 1 END) AS prompts,
+  count(CASE WHEN e.kind = 'usage' THEN 1 END) AS requests,
+      count(CASE WHEN e.kind = 'tool_call' THEN 1 END) AS tool_calls,
+  count(CASE WHEN e.kind = 'tool_result' AND NOT json_extract(e.data_json, '$.success') THEN 1 END) AS failed_calls,
+  coalesce(sum(CASE WHEN e.kind = 'usage' THEN json_extract(e.data_json, '$.input_tokens') END), 0) AS input_tokens,
+  coalesce(sum(CASE WHEN e.kind = 'usage' THEN json_extract(e.data_json, '$.output_tokens') END), 0) AS output_tokens,
+  sum(CASE WHEN e.kind = 'usage' THEN json_extract(e.data_json, '$.cost_usd') END) AS cost_usd
+FROM sessions s LEFT JOIN events e ON e.session_id = s.id GROUP BY s.id;`;
+}
+
+/** Adds checksum and chain to every event, the full-text index, and the views
+ * of docs/record.md. Triggers do not touch the index itself, which older
+ * SQLite libraries cannot write: they note the rows that the next run of the
+ * indexer has to update. */
 const recordSchema = `
 ALTER TABLE events ADD COLUMN crc32 INTEGER;
 ALTER TABLE events ADD COLUMN hash BLOB;
@@ -93,17 +110,7 @@ SELECT e.session_id, e.seq, e.created_at, s.cwd, json_extract(e.data_json, '$.re
       ORDER BY n.seq LIMIT 1), 9e15)) AS tool_calls
 FROM events e JOIN sessions s ON s.id = e.session_id WHERE e.kind = 'usage';
 
-CREATE VIEW v_sessions AS
-SELECT s.id, s.parent_id, s.cwd, s.title, s.provider, s.model, s.created_at, s.updated_at,
-  (SELECT content FROM events p WHERE p.session_id = s.id AND p.kind = 'user' ORDER BY p.seq LIMIT 1) AS prompt,
-  count(e.id) AS events, count(CASE WHEN e.kind = 'user' AND e.data_json IS NULL THEN 1 END) AS prompts,
-  count(CASE WHEN e.kind = 'usage' THEN 1 END) AS requests,
-      count(CASE WHEN e.kind = 'tool_call' THEN 1 END) AS tool_calls,
-  count(CASE WHEN e.kind = 'tool_result' AND NOT json_extract(e.data_json, '$.success') THEN 1 END) AS failed_calls,
-  coalesce(sum(CASE WHEN e.kind = 'usage' THEN json_extract(e.data_json, '$.input_tokens') END), 0) AS input_tokens,
-  coalesce(sum(CASE WHEN e.kind = 'usage' THEN json_extract(e.data_json, '$.output_tokens') END), 0) AS output_tokens,
-  sum(CASE WHEN e.kind = 'usage' THEN json_extract(e.data_json, '$.cost_usd') END) AS cost_usd
-FROM sessions s LEFT JOIN events e ON e.session_id = s.id GROUP BY s.id;
+${sessionsView('')}
 
 CREATE VIEW v_files AS
 SELECT e.session_id, e.seq, e.created_at, json_extract(e.data_json, '$.tool_call_id') AS call_id,
@@ -141,8 +148,9 @@ function chainOldEvents(db: Database): void {
   }
 }
 
-/** Adds file contents by their hash, and which session's events refer to which. Triggers make the references from the
- * events themselves, so forks, imports and repairs have them too. Contents go with the last session that refers to
+/** Adds file contents by their hash, and which session's events refer to which.
+ * Triggers make the references from the events themselves, so forks, imports
+ * and repairs have them too. Contents go with the last session that refers to
  * them. */
 const blobSchema = `
 CREATE TABLE blobs(sha256 TEXT PRIMARY KEY, size INTEGER NOT NULL, encoding TEXT NOT NULL
@@ -163,14 +171,16 @@ CREATE TRIGGER blob_refs_gone AFTER DELETE ON blob_refs
   DELETE FROM blobs WHERE sha256 = old.sha256;
 END;`;
 
-/** Adds the messages that wait to be sent. They are no part of the record: each goes once it is sent or taken back. */
+/** Adds the messages that wait to be sent. They are no part of the record: each
+ * goes once it is sent or taken back. */
 const queueSchema = `
 CREATE TABLE queue(
   session_id TEXT NOT NULL REFERENCES sessions(id) ON DELETE CASCADE, position INTEGER NOT NULL,
   text TEXT NOT NULL, when_ TEXT NOT NULL CHECK (when_ IN ('steer', 'after')),
       PRIMARY KEY (session_id, position)) WITHOUT ROWID;`;
 
-/** Adds the id of a session's directory, which stays when it is moved; null for earlier sessions. */
+/** Adds the id of a session's directory, which stays when it is moved; null for
+ * earlier sessions. */
 const directorySchema = `
 ALTER TABLE sessions ADD COLUMN dir_id TEXT;
 CREATE INDEX sessions_dir_id ON sessions(dir_id) WHERE dir_id IS NOT NULL;`;
@@ -178,16 +188,19 @@ CREATE INDEX sessions_dir_id ON sessions(dir_id) WHERE dir_id IS NOT NULL;`;
 const resultOutput = "json_extract(data_json, '$.output')";
 /** The start of the data of a result that holds an output and not an error. */
 const outputStart = String.raw`"output":"{\"output\":\"`;
-/** Longer results are not parsed: the text of their start is unescaped well enough to find its words. */
+/** Longer results are not parsed: the text of their start is unescaped well
+ * enough to find its words. */
 const maxParsed = 131_072;
 const largeOutput = String.raw`replace(replace(replace(substr(data_json,
      instr(data_json, '${outputStart}') + ${outputStart.length}, 24576), '\\n', char(10)), '\\t', ' '), '\\\"', '"')`;
 
-/** Makes the record smaller. Costs are indexed only where there are any. Sessions are so few that titles and
- * directories need no index. A lease needs no number of its own. The full-text index knows in which events a word
- * occurs and no longer where, so phrases are looked for in their texts; it is rebuilt with the next search, half a page
- * at a time. A stored `usage` event leaves out defaults (`packedUsage`), which `v_requests` supplies. A result without
- * changes is not parsed. */
+/** Makes the record smaller. Costs are indexed only where there are any.
+ * Sessions are so few that titles and directories need no index. A lease needs
+ * no number of its own. The full-text index knows in which events a word
+ * occurs and no longer where, so phrases are looked for in their texts; it is
+ * rebuilt with the next search, half a page at a time. A stored `usage` event
+ * leaves out defaults (`packedUsage`), which `v_requests` supplies. A result
+ * without changes is not parsed. */
 const compactSchema = `
 DROP INDEX IF EXISTS sessions_title;
 DROP INDEX IF EXISTS sessions_dir_id;
@@ -255,8 +268,9 @@ FROM (SELECT *, coalesce(json_extract(data_json, '$.response_id'), 'r' || seq) A
     WHERE kind = 'usage') e JOIN sessions s ON s.id = e.session_id;
 `;
 
-/** Marks the sessions of agents: `kind` is 'agent' and null for any other, `parent_call_id` is the call in the session
- * `parent_id` that the agent works for. What agents cost is indexed where there are any. */
+/** Marks the sessions of agents: `kind` is 'agent' and null for any other,
+ * `parent_call_id` is the call in the session `parent_id` that the agent works
+ * for. What agents cost is indexed where there are any. */
 const agentSchema = `
 ALTER TABLE sessions ADD COLUMN kind TEXT;
 ALTER TABLE sessions ADD COLUMN parent_call_id TEXT;
@@ -265,8 +279,9 @@ CREATE INDEX events_agent_cost ON events(session_id, json_extract(data_json, '$.
     AND json_extract(data_json, '$.cost_usd') IS NOT NULL;
 `;
 
-/** The tables of the tasks. The first task makes them. `scheduled_tasks` and its index are seed 002's, word for word;
- * what they have no place for is in `task_settings`. */
+/** The tables of the tasks. The first task makes them. `scheduled_tasks` and
+ * its index are seed 002's, word for word; what they have no place for is in
+ * `task_settings`. */
 export const taskTables = `
 CREATE TABLE IF NOT EXISTS scheduled_tasks (
     id TEXT PRIMARY KEY,
@@ -293,7 +308,8 @@ CREATE INDEX IF NOT EXISTS task_runs_running ON task_runs(task_id) WHERE status 
 CREATE INDEX IF NOT EXISTS task_runs_cost ON task_runs(fired_at, cost_usd) WHERE cost_usd > 0;
 `;
 
-/** The tables of the notes. The first note makes them, so that a database without notes is opened as fast as before. */
+/** The tables of the notes. The first note makes them, so that a database
+ * without notes is opened as fast as before. */
 export const noteTables = `
 CREATE TABLE IF NOT EXISTS notes(
   id INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL CHECK (scope IN ('project', 'global')), directory_id TEXT,
@@ -303,14 +319,28 @@ CREATE TABLE IF NOT EXISTS notes(
 CREATE VIRTUAL TABLE IF NOT EXISTS notes_fts USING fts5(text, content='', contentless_delete=1,
     tokenize='porter unicode61 remove_diacritics 2');`;
 
+/** The tables of the exchange with a team's server; `store.url` makes them. A
+ * row without a session says that it was removed here. The server is asked
+ * again where they are lost, except for what was redacted meanwhile. */
+export const syncTables = `
+CREATE TABLE IF NOT EXISTS sync_state(
+  session_id TEXT PRIMARY KEY, pushed_seq INTEGER NOT NULL, remote_link BLOB, owner TEXT, token TEXT,
+  row_text TEXT);
+CREATE TABLE IF NOT EXISTS sync_redactions(
+  session_id TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (session_id, seq));
+CREATE TRIGGER IF NOT EXISTS sync_redacted AFTER UPDATE OF redacted ON events WHEN new.redacted IS NOT NULL BEGIN
+  INSERT OR IGNORE INTO sync_redactions VALUES (new.session_id, new.seq);
+END;`;
+
 /** `after` runs in the same transaction. */
 interface Migration {
   readonly sql: string;
   readonly after?: (db: Database) => void;
 }
 
-/** Adds which session's messages and results refer to which pictures and documents, as there is for changed files. A
- * session with an older event of that kind has none: nothing wrote such events before. */
+/** Adds which session's messages and results refer to which pictures and
+ * documents, as there is for changed files. A session with an older event of
+ * that kind has none: nothing wrote such events before. */
 const attachmentSchema = `
 CREATE TRIGGER attachment_refs_made AFTER INSERT ON events
   WHEN new.kind IN ('user', 'tool_result') AND instr(new.data_json, '"attachments"') > 0
@@ -327,8 +357,21 @@ FROM events e, json_each(e.data_json, '$.attachments') a
 WHERE e.kind IN ('user', 'tool_result') AND instr(e.data_json, '"attachments"') > 0
   AND json_type(e.data_json, '$.attachments') = 'array';`;
 
-/** Numbered from 1 and append-only: the meaning of a released entry never changes. `PRAGMA user_version` is the number
- * of the last one applied. `sessions` and `events` are a public format (contracts 2). */
+/** Lets a search with filters begin at the events that the rarest filter lets through. */
+const foundSchema = `
+CREATE INDEX events_kind ON events(kind, CASE kind WHEN 'tool_call' THEN json_extract(data_json, '$.function.name')
+    WHEN 'tool_result' THEN json_extract(data_json, '$.name') END);
+CREATE INDEX events_time ON events(created_at);
+CREATE INDEX events_changes ON events(kind) WHERE kind = 'tool_result' AND instr(data_json, '"changes"') > 0;`;
+
+/** A note of the program is no prompt. */
+const promptSchema = `
+DROP VIEW v_sessions;
+${sessionsView(" AND (p.data_json IS NULL OR json_extract(p.data_json, '$.note') IS NOT 1)")}`;
+
+/** Numbered from 1 and append-only: the meaning of a released entry never
+ * changes. `PRAGMA user_version` is the number of the last one applied.
+ * `sessions` and `events` are a public format (contracts 2). */
 const migrations: readonly Migration[] = [
   {
     sql: `CREATE TABLE sessions(
@@ -353,10 +396,13 @@ const migrations: readonly Migration[] = [
   { sql: compactSchema },
   /** The wire and the server of a session; null for earlier sessions. */
   { sql: 'ALTER TABLE sessions ADD COLUMN api TEXT; ALTER TABLE sessions ADD COLUMN base_url TEXT;' },
-  /** JSON `[{"from", "to", "last_seq"}]`: the moves of the session's directory; null when there are none. */
+  /** JSON `[{"from", "to", "last_seq"}]`: the moves of the session's directory;
+   * null when there are none. */
   { sql: 'ALTER TABLE sessions ADD COLUMN moves TEXT;' },
   { sql: attachmentSchema },
   { sql: agentSchema },
+  { sql: foundSchema },
+  { sql: promptSchema },
 ];
 
 /** The schema this program writes. */
@@ -368,8 +414,9 @@ export function userVersion(db: Database): number {
   return typeof version === 'number' ? version : 0;
 }
 
-/** Brings `db` to `schemaVersion`. Each step is a transaction, so a kill leaves a whole schema. Two processes may do
- * this at once. Throws a StoreError for a newer database and for one of another program. */
+/** Brings `db` to `schemaVersion`. Each step is a transaction, so a kill leaves
+ * a whole schema. Two processes may do this at once. Throws a StoreError for a
+ * newer database and for one of another program. */
 export function migrate(db: Database, file: string): void {
   const step = db.transaction(() => {
     const version = userVersion(db);
@@ -403,8 +450,9 @@ export function refuseNewer(version: number, file: string): void {
   );
 }
 
-/** Returns an empty database whose first page can replace a lost one. It holds the tables that come first in every
- * database, so that they start on the same pages, and no more than fits on one page. */
+/** Returns an empty database whose first page can replace a lost one. It holds
+ * the tables that come first in every database, so that they start on the same
+ * pages, and no more than fits on one page. */
 export function firstPageSource(driver: Driver): Buffer {
   const db = new driver(':memory:');
   try {

@@ -36,7 +36,8 @@ const pathReasons: Readonly<Record<string, string>> = {
   ELOOP: 'its path is a loop of links',
 };
 
-/** Opens the database in `file`; makes it when there is none, repairs it when it is damaged. Throws a StoreError. */
+/** Opens the database in `file`; makes it when there is none, repairs it when
+ * it is damaged. Throws a StoreError. */
 export async function openDatabase(options: OpenOptions): Promise<Connection> {
   const { driver, file, maxBusyMs } = options;
   try {
@@ -54,8 +55,8 @@ export async function openDatabase(options: OpenOptions): Promise<Connection> {
   }
 }
 
-/** Repairs the database whose file has `inode` (null: any file), unless another process has repaired it meanwhile, and
- * opens it. */
+/** Repairs the database whose file has `inode` (null: any file), unless another
+ * process has repaired it meanwhile, and opens it. */
 export async function reopenRepaired(options: OpenOptions, reason: string, inode: number | null): Promise<Connection> {
   const { driver, file, now, notify } = options;
   try {
@@ -95,12 +96,13 @@ async function clearStrayLog(options: OpenOptions): Promise<void> {
   });
 }
 
-/** A repair reads the whole database. A process that waits for another's repair finds a sound database afterwards, so
- * it waits longer than for a write. */
+/** A repair reads the whole database. A process that waits for another's repair
+ * finds a sound database afterwards, so it waits longer than for a write. */
 const repairPatienceMs = 60_000;
 
-/** Runs `work` in one process at a time. The lock is SQLite's own on an empty file beside the database, so it ends with
- * its holder. The file stays: removing it could let two processes hold two locks. */
+/** Runs `work` in one process at a time. The lock is SQLite's own on an empty
+ * file beside the database, so it ends with its holder. The file stays:
+ * removing it could let two processes hold two locks. */
 async function withRepairLock<T>({ driver, file }: OpenOptions, work: () => T): Promise<T> {
   const lockFile = `${file}.lock`;
   if (!existsSync(lockFile)) closeSync(openSync(lockFile, 'a', 0o600));
@@ -127,7 +129,8 @@ function openError(error: unknown, file: string): StoreError {
   return asStoreError(error, file);
 }
 
-/** Most damaged files that stay beside the database. With one more the user has to act. */
+/** Most damaged files that stay beside the database. With one more the user has
+ * to act. */
 const maxDamagedFiles = 3;
 
 interface Damage {
@@ -138,10 +141,11 @@ interface Damage {
   readonly nowMs: number;
 }
 
-/** Replaces a damaged database by a new one with all rows that can still be read. The damaged one stays as
- * `agent.db.corrupt-<time>` beside it. Returns a message for the user. The caller holds the repair lock and has closed
- * the file. Throws a StoreError `damaged` when three damaged files are there already, SQLite's error when the new one
- * cannot be written. */
+/** Replaces a damaged database by a new one with all rows that can still be
+ * read. The damaged one stays as `agent.db.corrupt-<time>` beside it. Returns
+ * a message for the user. The caller holds the repair lock and has closed the
+ * file. Throws a StoreError `damaged` when three damaged files are there
+ * already, SQLite's error when the new one cannot be written. */
 function repairDatabase({ driver, file, reason, nowMs }: Damage): string {
   refuseTooMany(file, reason);
   const aside = asideName(file, nowMs);
@@ -162,8 +166,8 @@ function repairDatabase({ driver, file, reason, nowMs }: Damage): string {
   }
 }
 
-/** Moves a log whose database is gone aside: SQLite would replay it into the next database. Returns a message for the
- * user. */
+/** Moves a log whose database is gone aside: SQLite would replay it into the
+ * next database. Returns a message for the user. */
 function moveStrayLogAside(file: string, nowMs: number): string {
   const aside = asideName(file, nowMs);
   renameSync(`${file}-wal`, `${aside}-wal`);
@@ -171,8 +175,8 @@ function moveStrayLogAside(file: string, nowMs: number): string {
   return `The session database ${file} is gone; what was left of it is kept as ${aside}-wal. A new one is started.`;
 }
 
-/** Moves the log first: beside the new database SQLite would replay it. There is a file of the name `file` at every
- * moment. */
+/** Moves the log first: beside the new database SQLite would replay it. There
+ * is a file of the name `file` at every moment. */
 function exchange(file: string, draft: string, aside: string): void {
   const logBytes = statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0;
   if (logBytes > 0) renameSync(`${file}-wal`, `${aside}-wal`);

@@ -83,8 +83,8 @@ function callConditions(filter: CallFilter): readonly Condition[] {
   ];
 }
 
-/** Prompts, tool calls and requests, in order of session and `seq`. Events are numbered as they are written, so those
- * of agents stand where they came. */
+/** Prompts, tool calls and requests, in order of session and `seq`. Events are
+ * numbered as they are written, so those of agents stand where they came. */
 export function readSpending({ sql }: Connection, { since = 0, cwd }: RecordScope): readonly SpendingRow[] {
   const rows = sql<SpentRow>(
     `SELECT iif(s.kind IS NULL, e.session_id, s.parent_id) AS session_id, e.kind, e.created_at, s.cwd,
@@ -122,32 +122,28 @@ interface StoredRow extends HashedRow {
   readonly redacted: string | null;
 }
 
-/** Replaces the texts of an event and of its copies in forks, and keeps the digests of the old texts, so that the chain
- * stays whole. Removes file contents that only this event referred to, its words from the index, and what is left of
- * all that in the file. Returns the number of events changed. */
-export function redactEvent(
-  connection: Connection,
-  sessionId: string,
-  seq: number,
-  replacement: Pick<Event, 'content' | 'data'>,
-): number {
+interface Redaction {
+  readonly sessionId: string;
+  readonly seq: number;
+  readonly replacement: Pick<Event, 'content' | 'data'>;
+}
+
+/** Replaces the texts of events and of their copies in forks, and keeps the
+ * digests of the old texts, so that the chain stays whole. Removes file
+ * contents that only these events referred to, their words from the index, and
+ * what is left of all that in the file. Returns the number of events changed. */
+export function redactEvents(connection: Connection, redactions: readonly Redaction[]): number {
   const { db, transact } = connection;
   let changed = 0;
   db.pragma('secure_delete = ON');
   transact(() => {
-    changed = replaceTexts(connection, sessionId, seq, replacement);
+    for (const redaction of redactions) changed += replaceTexts(connection, redaction);
   });
-  db.exec("INSERT INTO events_fts(events_fts) VALUES ('optimize')");
   compactDatabase(connection);
   return changed;
 }
 
-function replaceTexts(
-  { sql }: Connection,
-  sessionId: string,
-  seq: number,
-  replacement: Pick<Event, 'content' | 'data'>,
-): number {
+function replaceTexts({ sql }: Connection, { sessionId, seq, replacement }: Redaction): number {
   const content = replacement.content;
   const data = dataJson(replacement.data);
   const rows = sql<StoredRow>(
@@ -174,8 +170,9 @@ function replaceTexts(
   return rows.length;
 }
 
-/** Gives the room of what was deleted back to the disk and wipes it from the file. */
+/** Gives the room of what was deleted back to the disk and wipes it from the file, its words from the index, too. */
 export function compactDatabase({ db }: Connection): void {
+  db.exec("INSERT INTO events_fts(events_fts) VALUES ('optimize')");
   db.exec('VACUUM');
   db.pragma('wal_checkpoint(TRUNCATE)');
 }
@@ -183,7 +180,8 @@ export function compactDatabase({ db }: Connection): void {
 /** Longest wait for another process's lock. */
 const questionWaitMs = 5000;
 
-/** Opens a second, reading connection for questions in the user's own words; `sha256(text)` can be used in them. */
+/** Opens a second, reading connection for questions in the user's own words;
+ * `sha256(text)` can be used in them. */
 export function openReader(driver: Driver, file: string): Database {
   const db = new driver(file, { readonly: true, timeout: questionWaitMs });
   db.pragma('query_only = ON');
@@ -193,7 +191,8 @@ export function openReader(driver: Driver, file: string): Database {
   return db;
 }
 
-/** Throws an Error for what is not one reading statement, and for what SQLite does not understand. */
+/** Throws an Error for what is not one reading statement, and for what SQLite
+ * does not understand. */
 export function answer(db: Database, question: string, parameters: readonly unknown[]): Answer {
   if (!/^\s*(select|with|explain)\b/i.test(question)) throw new Error('only SELECT, WITH and EXPLAIN are answered');
   const statement = db.prepare<unknown[], unknown[]>(question);

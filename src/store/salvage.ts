@@ -12,7 +12,7 @@ import {
 import { removeDatabase } from './database-file.js';
 import type { Database, Driver } from './driver.js';
 import { eventChecksum, type HashedRow } from './hash-chain.js';
-import { firstPageSource, noteTables, taskTables } from './migrations.js';
+import { firstPageSource, noteTables, syncTables, taskTables } from './migrations.js';
 
 /** `altered`: events left out because they no longer match their checksum. */
 export interface Salvaged {
@@ -23,7 +23,8 @@ export interface Salvaged {
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** Ids without a row that are tried after the last one found. The highest id from a bad page may be any number. */
+/** Ids without a row that are tried after the last one found. The highest id
+ * from a bad page may be any number. */
 const maxGap = 50_000;
 const batch = 500;
 const sessionColumns = ['id', 'parent_id', 'cwd', 'title', 'provider', 'model', 'created_at', 'updated_at'];
@@ -45,10 +46,12 @@ const noteColumns = [
 ];
 const blobColumns = ['sha256', 'size', 'encoding', 'bytes'];
 
-/** Copies every session and event that can be read from `damagedFile` into `target` (empty, of the present schema),
- * with their ids. A range that cannot be read at once is read row by row, so that a bad page costs only its rows.
- * Events whose session is lost get a new session; events that do not match their checksum are left out. Works on a copy
- * named `copy`, which it removes; `damagedFile` stays as it is. */
+/** Copies every session and event that can be read from `damagedFile` into
+ * `target` (empty, of the present schema), with their ids. A range that cannot
+ * be read at once is read row by row, so that a bad page costs only its rows.
+ * Events whose session is lost get a new session; events that do not match
+ * their checksum are left out. Works on a copy named `copy`, which it removes;
+ * `damagedFile` stays as it is. */
 export function salvage(driver: Driver, damagedFile: string, copy: string, target: Database, nowMs: number): Salvaged {
   let altered = 0;
   try {
@@ -59,7 +62,8 @@ export function salvage(driver: Driver, damagedFile: string, copy: string, targe
         copySessions(source, target);
         copyBlobs(source, target);
         copyNotes(source, target);
-        copyTasks(source, target);
+        copyTables(source, target, taskTables, ['scheduled_tasks', 'task_settings', 'task_runs']);
+        copyTables(source, target, syncTables, ['sync_state', 'sync_redactions']);
         altered = copyEvents(source, target, nowMs);
       })();
     } finally {
@@ -118,13 +122,15 @@ function copyNotes(source: Database, target: Database): void {
   target.exec("INSERT INTO notes_fts (rowid, text) SELECT id, content || ' ' || tags FROM notes");
 }
 
-/** Copies tasks and their runs where there are any. */
-function copyTasks(source: Database, target: Database): void {
-  for (const table of ['scheduled_tasks', 'task_settings', 'task_runs'] as const) {
+type LaterTable = 'scheduled_tasks' | 'task_settings' | 'task_runs' | 'sync_state' | 'sync_redactions';
+
+/** Copies tables that not every database has, where they hold anything. */
+function copyTables(source: Database, target: Database, schema: string, tables: readonly LaterTable[]): void {
+  for (const table of tables) {
     const columns = columnsOf(source, table);
     const rows = columns.length === 0 ? [] : [...readableRows(source, table, columns)];
     if (rows.length === 0) continue;
-    target.exec(taskTables);
+    target.exec(schema);
     const insert = target.prepare(
       `INSERT OR IGNORE INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`,
     );
@@ -203,10 +209,11 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Yields rows in order of their rowid: in batches while that works, then one at a time. */
+/** Yields rows in order of their rowid: in batches while that works, then one
+ * at a time. */
 function* readableRows(
   source: Database,
-  table: 'sessions' | 'events' | 'blobs' | 'notes' | 'scheduled_tasks' | 'task_settings' | 'task_runs',
+  table: 'sessions' | 'events' | 'blobs' | 'notes' | LaterTable,
   columns: readonly string[],
 ): Generator<Row> {
   const select = `SELECT rowid AS row_number, ${columns.join(', ')} FROM ${table} WHERE rowid`;
@@ -217,7 +224,8 @@ function* readableRows(
   if (highest === null || last < highest) yield* rowsAlone(source, select, last, highest);
 }
 
-/** Ends at the first batch that cannot be read or is out of order. Returns the last rowid before it. */
+/** Ends at the first batch that cannot be read or is out of order. Returns the
+ * last rowid before it. */
 function* rowsInBatches(source: Database, select: string): Generator<Row, number> {
   const next = attempt(() => source.prepare<[number], Row>(`${select} > ? ORDER BY rowid LIMIT ${batch}`));
   for (let last = 0; ;) {
@@ -259,8 +267,9 @@ function countRows(db: Database, table: 'sessions' | 'events'): number {
   return db.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0;
 }
 
-/** Returns first pages that can replace a lost one: of a database that grew, and of one that was compacted, whose
- * tables start on other pages. Compacts `empty`, a database of the present schema without rows, to learn which. */
+/** Returns first pages that can replace a lost one: of a database that grew,
+ * and of one that was compacted, whose tables start on other pages. Compacts
+ * `empty`, a database of the present schema without rows, to learn which. */
 function firstPages(driver: Driver, empty: Database): readonly Buffer[] {
   const grown = firstPageSource(driver);
   empty.exec('VACUUM');
@@ -283,12 +292,14 @@ function firstPages(driver: Driver, empty: Database): readonly Buffer[] {
 
 const magic = 'SQLite format 3\0';
 const walMode = 2;
-/** Offsets in the header. Source: sqlite.org/fileformat2.html, 1.3 "The Database Header". */
+/** Offsets in the header. Source: sqlite.org/fileformat2.html, 1.3 "The
+ * Database Header". */
 const at = { pageSize: 16, writeVersion: 18, changeCounter: 24, pageCount: 28, versionValidFor: 92 } as const;
 
-/** Opens a copy of a damaged database with a first page that SQLite accepts: the page count is that of the file, which
- * may be cut, and a lost page is replaced by the first of `firstPages` that fits. Returns null when nothing helps. The
- * caller closes and removes the copy. */
+/** Opens a copy of a damaged database with a first page that SQLite accepts:
+ * the page count is that of the file, which may be cut, and a lost page is
+ * replaced by the first of `firstPages` that fits. Returns null when nothing
+ * helps. The caller closes and removes the copy. */
 function openReadableCopy(
   driver: Driver,
   damagedFile: string,
@@ -310,7 +321,8 @@ function openReadableCopy(
   return null;
 }
 
-/** False when another table starts on the page of the events. Without events there is nothing to save. */
+/** False when another table starts on the page of the events. Without events
+ * there is nothing to save. */
 function holdsEvents(db: Database): boolean {
   try {
     const row = db

@@ -1,3 +1,4 @@
+import { isFiltered, type SearchFilters } from '../core/files/search-filters.js';
 import type { SearchHit } from '../core/store.js';
 import type { Connection } from './connection.js';
 import { sqliteCode } from './errors.js';
@@ -10,6 +11,8 @@ interface HitRow {
   readonly cwd: string;
   readonly title: string | null;
   readonly text: string | null;
+  /** Of a session that was pulled from somebody else. */
+  readonly owner?: string | null;
 }
 
 /** Indexes at most `maxEvents` more events; returns true when more are left. Indexing is never part of an event's
@@ -24,16 +27,16 @@ export function indexPending(connection: Connection, maxEvents: number): boolean
   }
 }
 
-/** Finds the newest events that hold all terms, in the sessions of `cwd` when it is given. Returns null when the index
- * was damaged: it is empty then. */
+/** Finds the newest events that hold all terms and that the filters let through. Returns null when the index was
+ * damaged: it is empty then. */
 export function searchEvents(
   connection: Connection,
   query: SearchQuery,
   limit: number,
-  cwd?: string,
+  filters: SearchFilters,
 ): readonly SearchHit[] | null {
   try {
-    return findHits(connection, query, limit, cwd);
+    return findHits(connection, query, limit, filters);
   } catch (error) {
     if (sqliteCode(error) !== 'SQLITE_CORRUPT_VTAB') throw error;
     resetIndex(connection);
@@ -41,13 +44,22 @@ export function searchEvents(
   }
 }
 
-function findHits(connection: Connection, query: SearchQuery, limit: number, cwd?: string): readonly SearchHit[] {
+function findHits(
+  connection: Connection,
+  query: SearchQuery,
+  limit: number,
+  filters: SearchFilters,
+): readonly SearchHit[] {
+  const match = query.match === '' ? null : query.match;
+  const few = rarest(connection, filters);
+  if (few === 'none') return [];
+  const by = { filters, few };
   try {
-    const found = candidates(connection, { match: query.match, cwd, limit: query.phrases.length === 0 ? limit : null });
+    const found = candidates(connection, { ...by, match, limit: query.phrases.length === 0 ? limit : null });
     return firstHits(found, query, limit, (text) => holdsPhrases(query, text));
   } catch (error) {
     if (!isSplitWord(error)) throw error;
-    return firstHits(candidates(connection, { match: null, cwd, limit: null }), query, limit, (text) =>
+    return firstHits(candidates(connection, { ...by, match: null, limit: null }), query, limit, (text) =>
       matchesSearch(query, text),
     );
   }
@@ -71,6 +83,7 @@ function firstHits(
       createdAt: row.created_at,
       cwd: row.cwd,
       title: row.title,
+      ...(typeof row.owner === 'string' ? { owner: row.owner } : {}),
       ...snippetOf(query, text),
     });
   }
@@ -80,19 +93,104 @@ function firstHits(
 /** The rows to search, newest first. `match` null: all events. `limit` null: no limit. */
 interface Candidates {
   readonly match: string | null;
-  readonly cwd: string | undefined;
+  readonly filters: SearchFilters;
+  /** Gives the ids of the only events to look at; null: of all. */
+  readonly few: Condition | null;
   readonly limit: number | null;
 }
 
-function candidates({ sql }: Connection, { match, cwd, limit }: Candidates): Iterable<HitRow> {
-  const from = match === null ? 'events e' : 'events_fts f CROSS JOIN events e ON e.id = f.rowid';
-  const where = [...(match === null ? [] : ['events_fts MATCH ?']), ...(cwd === undefined ? [] : ['s.cwd = ?'])];
+function candidates({ sql }: Connection, { match, filters, few, limit }: Candidates): Iterable<HitRow> {
+  const among = few === null ? [] : [{ ...few, sql: `${match === null ? 'e.id' : '+f.rowid'} IN (${few.sql})` }];
+  const conditions = [...among, ...conditionsOf(filters)];
+  // The order is that of the ids: no other index helps here.
+  const events =
+    match === null ? 'events e NOT INDEXED' : 'events_fts f CROSS JOIN events e NOT INDEXED ON e.id = f.rowid';
+  const where = [...(match === null ? [] : ['events_fts MATCH ?']), ...conditions.map(({ sql: text }) => text)];
+  const isSynced = sql("SELECT 1 FROM sqlite_schema WHERE name = 'sync_state'").get() !== undefined;
+  const owner = isSynced ? ', (SELECT owner FROM sync_state WHERE session_id = s.id) AS owner' : '';
   return sql<HitRow>(
-    `SELECT e.session_id, e.seq, e.kind, e.created_at, s.cwd, s.title, t.text
-     FROM ${from} CROSS JOIN sessions s ON s.id = e.session_id CROSS JOIN search_text t ON t.id = e.id
+    `SELECT e.session_id, e.seq, e.kind, e.created_at, s.cwd, s.title, t.text${owner}
+     FROM ${events} CROSS JOIN sessions s ON s.id = e.session_id CROSS JOIN search_text t ON t.id = e.id
      ${where.length === 0 ? '' : `WHERE ${where.join(' AND ')}`}
      ORDER BY ${match === null ? 'e.id' : 'f.rowid'} DESC LIMIT ?`,
-  ).iterate(...(match === null ? [] : [match]), ...(cwd === undefined ? [] : [cwd]), limit ?? -1);
+  ).iterate(...(match === null ? [] : [match]), ...conditions.flatMap(({ values }) => values), limit ?? -1);
+}
+
+interface Condition {
+  readonly sql: string;
+  readonly values: readonly (string | number)[];
+}
+
+/** The expression of the index `events_kind`. */
+const toolName = `CASE e.kind WHEN 'tool_call' THEN json_extract(e.data_json, '$.function.name')
+  WHEN 'tool_result' THEN json_extract(e.data_json, '$.name') END`;
+/** A call is on a file that its arguments name, a result on one that it changed. */
+const callText = `CASE e.kind WHEN 'tool_call' THEN json_extract(e.data_json, '$.function.arguments')
+  WHEN 'tool_result' THEN iif(e.id IN (SELECT id FROM events WHERE kind = 'tool_result'
+    AND instr(data_json, '"changes"') > 0), json_extract(e.data_json, '$.changes'), NULL) END`;
+/** An event of a session says that it was brought in, and from where. */
+const broughtIn = "SELECT session_id FROM events WHERE kind = 'import'";
+
+function cameFrom(from: readonly string[]): Condition {
+  const others = from.filter((name) => name !== 'agent');
+  const ours = from.includes('agent') ? [`s.id NOT IN (${broughtIn})`] : [];
+  const named = others.map(() => `s.id IN (${broughtIn} AND json_extract(data_json, '$.tool') = ?)`);
+  return { sql: `(${[...ours, ...named].join(' OR ')})`, values: others };
+}
+
+/** Up to so many events are looked at one by one; among more, the newest hits come soon. */
+const fewEvents = 10_000;
+
+/** Finds the filter that lets the fewest events through, as a question for their ids, which an index answers. Null:
+ * each lets many through. Without it a search that finds little would read the whole record. */
+function rarest({ sql }: Connection, filters: SearchFilters): Condition | 'none' | null {
+  const { events, sessions } = conditionsBySource(filters);
+  const ofSessions = {
+    sql: `e.session_id IN (SELECT s.id FROM sessions s WHERE ${sessions.map((one) => one.sql).join(' AND ')})`,
+    values: sessions.flatMap(({ values }) => values),
+  };
+  let [few, fewest]: [Condition | null, number] = [null, fewEvents];
+  for (const one of sessions.length === 0 ? events : [ofSessions, ...events]) {
+    const ids = { sql: `SELECT e.id FROM events e WHERE ${one.sql}`, values: one.values };
+    const counted = sql<{ readonly count: number }>(`SELECT count(*) AS count FROM (${ids.sql} LIMIT ?)`);
+    const count = counted.get(...ids.values, fewest)?.count ?? 0;
+    if (count === 0) return 'none';
+    if (count < fewest) [few, fewest] = [ids, count];
+  }
+  return few;
+}
+
+const oneOf = (values: readonly string[], sql: string): readonly Condition[] =>
+  values.length === 0 ? [] : [{ sql: `(${values.map(() => sql).join(' OR ')})`, values }];
+
+/** The conditions that indexes know of, on the session of an event and on the event itself. */
+function conditionsBySource(filters: SearchFilters): Readonly<Record<'sessions' | 'events', readonly Condition[]>> {
+  const { tools, kinds, from, session, after, before, cwd } = filters;
+  const named = 'substr(s.id, 1, length(?)) = ? COLLATE NOCASE OR instr(lower(s.title), lower(?)) > 0';
+  const time = {
+    sql: 'e.created_at >= ? AND e.created_at < ?',
+    values: [after ?? 0, before ?? Number.MAX_SAFE_INTEGER],
+  };
+  return {
+    sessions: [
+      ...(cwd === null ? [] : [{ sql: 's.cwd = ?', values: [cwd] }]),
+      ...(session === null ? [] : [{ sql: `(${named})`, values: [session, session, session] }]),
+      ...(from.length === 0 ? [] : [cameFrom(from)]),
+    ],
+    events: [
+      ...(after === null && before === null ? [] : [time]),
+      ...oneOf(kinds, 'e.kind = ?'),
+      ...oneOf(tools, `e.kind IN ('tool_call', 'tool_result') AND ${toolName} GLOB ?`),
+    ],
+  };
+}
+
+/** The conditions that each event must meet, cheap ones first. */
+function conditionsOf(filters: SearchFilters): readonly Condition[] {
+  const { sessions, events } = conditionsBySource(filters);
+  // In JSON a path stands with its quotes and backslashes escaped.
+  const paths = filters.files.map((file) => JSON.stringify(file).slice(1, -1));
+  return [...sessions, ...events, ...oneOf(paths, `instr(${callText}, ?) > 0`)];
 }
 
 /** True for SQLite's error about a word that it splits: it takes some letters of few scripts for gaps, and the parts
@@ -134,6 +232,8 @@ function indexSome({ sql }: Connection, maxEvents: number): boolean {
 export interface SearchQuery {
   /** The words of all terms, for FTS5's MATCH. */
   readonly match: string;
+  /** The terms; `open`: the last word is a beginning. */
+  readonly terms: readonly { readonly words: readonly string[]; readonly open: boolean }[];
   /** Finds each of the terms in a folded text. */
   readonly patterns: readonly RegExp[];
   /** The patterns of several words, whose order the index does not know. */
@@ -144,21 +244,29 @@ const letters = '\\p{L}\\p{N}';
 /** Combining accents; the index ignores them. Source: SQLite, fts5_unicode2.c, `sqlite3Fts5UnicodeIsdiacritic`. */
 const accents = '\\u0300-\\u0331';
 const accent = new RegExp(`[${accents}]`, 'g');
+const anyWord = new RegExp(`[${letters}]+`, 'gu');
 const maxSnippet = 160;
 const leading = 50;
+
+/** The words of a search; with filters and no word it finds every event. Null where there is nothing to look for. */
+export function searchOf(text: string, filters: SearchFilters): SearchQuery | null {
+  const anything: SearchQuery = {
+    match: '',
+    terms: [],
+    patterns: [],
+    phrases: [],
+  };
+  return parseSearch(text) ?? (text.trim() === '' && isFiltered(filters) ? anything : null);
+}
 
 /** Returns null for a text of punctuation alone. Letter case and accents do not count. */
 export function parseSearch(text: string): SearchQuery | null {
   const terms = [...text.matchAll(/"([^"]*)"?|(\S+)/g)]
-    .map((found) => ({
-      words:
-        fold(found[1] ?? found[2] ?? '')
-          .replace(accent, '')
-          .match(new RegExp(`[${letters}]+`, 'gu')) ?? [],
-      open: found[2]?.endsWith('*') === true,
-    }))
+    .map((found) => ({ words: foldedWords(found[1] ?? found[2] ?? ''), open: found[2]?.endsWith('*') === true }))
     .filter((term) => term.words.length > 0)
     .map(({ words, open }) => ({
+      words,
+      open,
       match: words.map((word) => `"${word}"`).join(' ') + (open ? ' *' : ''),
       pattern: termPattern(words, open),
       isPhrase: words.length > 1,
@@ -166,9 +274,15 @@ export function parseSearch(text: string): SearchQuery | null {
   if (terms.length === 0) return null;
   return {
     match: terms.map(({ match }) => match).join(' '),
+    terms,
     patterns: terms.map(({ pattern }) => pattern),
     phrases: terms.filter(({ isPhrase }) => isPhrase).map(({ pattern }) => pattern),
   };
+}
+
+/** The words of a text as a search compares them: small letters without accents. */
+export function foldedWords(text: string): readonly string[] {
+  return fold(text).replace(accent, '').match(anyWord) ?? [];
 }
 
 function termPattern(words: readonly string[], open: boolean): RegExp {
@@ -185,7 +299,7 @@ export function matchesSearch({ patterns }: SearchQuery, text: string): boolean 
 }
 
 /** True when the text holds all phrases; it is known to hold their words. */
-function holdsPhrases({ phrases }: SearchQuery, text: string): boolean {
+export function holdsPhrases({ phrases }: SearchQuery, text: string): boolean {
   return phrases.length === 0 || areIn(phrases, text);
 }
 

@@ -1,11 +1,11 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import type { Event } from '../core/event.js';
 import { isRecord } from '../core/json.js';
 import type { QueuedMessage } from '../core/session-port.js';
 import {
   type DirectoryMove,
+  type LeaseHolder,
   maxMatches,
   type SessionChange,
   type SessionEnd,
@@ -18,10 +18,10 @@ import { firstLine, nearest, utf8Bytes, wellFormed } from '../core/text.js';
 import { readBoundedText } from '../disk/bounded-file.js';
 import type { Connection } from './connection.js';
 import { sqliteCode, StoreError } from './errors.js';
-import { type Contents, insertBlobs, insertEvent, noSession, rowLimit } from './event-rows.js';
+import { noSession, rowLimit } from './event-rows.js';
 import { isAlive } from './lease.js';
 
-interface StoredSession {
+export interface StoredSession {
   readonly id: string;
   readonly parent_id: string | null;
   readonly cwd: string;
@@ -50,10 +50,20 @@ const columns =
   'id, parent_id, cwd, title, provider, model, created_at, updated_at, dir_id, api, base_url, moves, ' +
   'kind, parent_call_id';
 /** Their parents stand for them. */
-const noAgents = 's.kind IS NULL';
+const noAgents = "s.kind IS NOT 'agent'";
 /** Event ids tell which session was written to last: the clock may have been set back. */
 const lastEvent = '(SELECT e.id FROM events e WHERE e.session_id = s.id ORDER BY e.seq DESC LIMIT 1)';
-const newestFirst = 'ORDER BY last_event DESC NULLS LAST, updated_at DESC, id DESC';
+const newestByNumber = 'ORDER BY last_event DESC NULLS LAST, updated_at DESC, id DESC';
+/** Sessions of other machines come late: what is pulled last need not be the newest. */
+const newestByClock = 'ORDER BY updated_at DESC, last_event DESC, id DESC';
+
+function hasTable({ sql }: Connection, name: 'task_runs' | 'sync_state'): boolean {
+  return sql('SELECT 1 FROM sqlite_schema WHERE name = ?').get(name) !== undefined;
+}
+
+function newestOrder(connection: Connection): string {
+  return hasTable(connection, 'sync_state') ? newestByClock : newestByNumber;
+}
 
 /** Throws a StoreError `exists` when a different session has the id. */
 export function insertSession({ sql }: Connection, row: SessionRow): void {
@@ -74,6 +84,14 @@ export function insertSession({ sql }: Connection, row: SessionRow): void {
 /** A commit that syncs everything before it. It has to change a page: without a change there is no sync. */
 export function touchSession({ sql }: Connection, id: string, nowMs: number): void {
   sql('UPDATE sessions SET updated_at = max(?, updated_at + 1) WHERE id = ?').run(nowMs, id);
+}
+
+export function inUse(id: string, holder: LeaseHolder): StoreError {
+  return new StoreError(
+    'in_use',
+    `Session ${id} is in use by process ${holder.pid} on ${holder.host}`,
+    'End that program first.',
+  );
 }
 
 export function sessionExists(id: string, cause?: unknown): StoreError {
@@ -107,26 +125,31 @@ export function sessionsByTitle({ sql }: Connection, title: string): readonly Se
 }
 
 /** The sessions written to last, newest first. */
-export function recentSessions({ sql }: Connection, limit: number): readonly SessionRow[] {
-  const rows = sql<StoredSession>(
-    `SELECT ${columns}, ${lastEvent} AS last_event FROM sessions s ${newestFirst} LIMIT ?`,
+export function recentSessions(connection: Connection, limit: number): readonly SessionRow[] {
+  const rows = connection.sql<StoredSession>(
+    `SELECT ${columns}, ${lastEvent} AS last_event FROM sessions s ${newestOrder(connection)} LIMIT ?`,
   );
   return rows.all(rowLimit(limit)).map(sessionOfRow);
 }
 
 /** The session written to last of those with this directory, by its path or by its id, whatever its path was. Nobody
- * goes on with the run of a task unless they have before. */
-export function newestSession({ sql }: Connection, by: 'cwd' | 'dir_id', directory: string): SessionRow | null {
-  const hasTasks = sql("SELECT 1 FROM sqlite_schema WHERE name = 'task_runs'").get() !== undefined;
-  const row = sql<StoredSession>(
-    `SELECT ${columns}, ${lastEvent} AS last_event FROM sessions s
-       WHERE s.${by} = ? AND ${noAgents} ${hasTasks ? notTheRunOfATask : ''} ${newestFirst} LIMIT 1`,
-  ).get(directory);
+ * goes on with the run of a task unless they have before, and with a colleague's session only by its name. */
+export function newestSession(connection: Connection, by: 'cwd' | 'dir_id', directory: string): SessionRow | null {
+  const notATask = hasTable(connection, 'task_runs') ? notTheRunOfATask : '';
+  const own = hasTable(connection, 'sync_state') ? oneOfTheirOwn : '';
+  const row = connection
+    .sql<StoredSession>(
+      `SELECT ${columns}, ${lastEvent} AS last_event FROM sessions s
+       WHERE s.${by} = ? AND s.kind IS NULL ${notATask} ${own} ${newestOrder(connection)} LIMIT 1`,
+    )
+    .get(directory);
   return row ? sessionOfRow(row) : null;
 }
 
 const notTheRunOfATask = `AND (s.id NOT IN (SELECT session_id FROM task_runs WHERE session_id IS NOT NULL)
   OR (SELECT count(*) FROM events WHERE session_id = s.id AND kind = 'user') > 1)`;
+
+const oneOfTheirOwn = 'AND s.id NOT IN (SELECT session_id FROM sync_state WHERE owner IS NOT NULL)';
 
 export function relocateSessions({ sql }: Connection, directoryId: string, from: string, to: string): void {
   const [before, now] = [wellFormed(from), wellFormed(to)];
@@ -162,20 +185,22 @@ export function removeSession({ sql }: Connection, id: string): void {
 
 /** Newest first. Each session costs two index look-ups; number of events and costs come from indexes alone. */
 export function listSessions(
-  { sql }: Connection,
+  connection: Connection,
   limit: number,
   cwd?: string,
   agentsToo = false,
 ): readonly SessionSummary[] {
   const where = listed(cwd, agentsToo);
-  const statement = sql<StoredSummary>(
+  const newestFirst = newestOrder(connection);
+  const statement = connection.sql<StoredSummary>(
     `WITH recent AS MATERIALIZED (
        SELECT ${columns}, ${lastEvent} AS last_event FROM sessions s ${where} ${newestFirst} LIMIT ?)
      SELECT recent.*,
        (SELECT substr(iif(json_extract(data_json, '$.command') IS NULL, content, '/' ||
            json_extract(data_json, '$.command.name') || ' ' || json_extract(data_json, '$.command.args')),
            1, ${maxPrompt * 2})
-         FROM events WHERE session_id = recent.id AND kind = 'user' ORDER BY seq LIMIT 1) AS prompt,
+         FROM events WHERE session_id = recent.id AND kind = 'user'
+           AND (data_json IS NULL OR json_extract(data_json, '$.note') IS NOT 1) ORDER BY seq LIMIT 1) AS prompt,
        (SELECT count(*) FROM events WHERE session_id = recent.id) AS events,
        (SELECT sum(cost) FROM (${costsIn('usage')} UNION ALL ${costsIn('agent_usage')})) AS cost_usd
      FROM recent ${newestFirst}`,
@@ -226,30 +251,12 @@ export function forkSession(connection: Connection, parentId: string, row: Sessi
   }).immediate();
 }
 
-/** Stores a session with all its events in one transaction. Throws a StoreError `exists` when the id is taken. */
-export function adoptSession(
-  connection: Connection,
-  row: SessionRow,
-  events: readonly Event[],
-  contents: Contents,
-): void {
-  connection.db
-    .transaction(() => {
-      if (readSession(connection, row.id) !== null) throw sessionExists(row.id);
-      insertSession(connection, row);
-      insertBlobs(connection, contents);
-      for (const event of events) insertEvent(connection, row.id, event, 'now');
-      connection.sql('UPDATE sessions SET updated_at = ? WHERE id = ?').run(row.updatedAt, row.id);
-    })
-    .immediate();
-}
-
 /** `row` in the order of the table's columns. */
 export function sessionValues(row: SessionRow): readonly (string | number | null)[] {
   const texts = [row.id, row.parentId, row.cwd, row.title, row.provider, row.model].map((text) =>
     text === null ? null : wellFormed(text),
   );
-  const kind = row.parentCallId === undefined ? undefined : 'agent';
+  const kind = row.parentCallId === undefined ? row.door : 'agent';
   const later = [row.directoryId, row.api, row.baseUrl, movesText(row.moves), kind, row.parentCallId].map(
     (text) => text ?? null,
   );
@@ -276,7 +283,7 @@ function moveOf(item: unknown): readonly DirectoryMove[] {
   return [{ from, to, lastSeq }];
 }
 
-function sessionOfRow(row: StoredSession): SessionRow {
+export function sessionOfRow(row: StoredSession): SessionRow {
   const moves = movesOf(row.moves);
   return {
     id: row.id,
@@ -292,6 +299,7 @@ function sessionOfRow(row: StoredSession): SessionRow {
     ...(row.base_url === null ? {} : { baseUrl: row.base_url }),
     ...(moves.length === 0 ? {} : { moves }),
     ...(row.kind === 'agent' ? { parentCallId: row.parent_call_id ?? '' } : {}),
+    ...(row.kind === 'mcp' ? { door: row.kind } : {}),
   };
 }
 

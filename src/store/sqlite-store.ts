@@ -2,9 +2,12 @@ import { existsSync, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Notes } from '../core/notes.js';
 import { loadOnce } from '../core/runtime.js';
-import type { BlobSeal, Lease, LeaseHolder, Records, SearchHit, SessionEnds, Store, Synced } from '../core/store.js';
+import { noFilters } from '../core/files/search-filters.js';
+import type { BlobSeal, Lease, Records, SearchHit, SessionEnds, Store, Synced } from '../core/store.js';
+import type { SyncRows } from '../core/team.js';
 import type { Tasks } from '../core/tasks.js';
 import { readBounded } from '../disk/bounded-file.js';
+import { adoptSession } from './adopt-session.js';
 import { connectImage, type Connection } from './connection.js';
 import { type Database, loadDriver, retryWhileBusy } from './driver.js';
 import { asStoreError, isBusy, isDamage, sqliteCode, StoreError } from './errors.js';
@@ -20,14 +23,14 @@ import {
 import { verifyChain } from './hash-chain.js';
 import { enterLease, leaseHolder, ownIdentity, type ProcessIdentity, releaseLease, takeLease } from './lease.js';
 import { damageReason, openDatabase, type OpenOptions, reopenRepaired } from './open-database.js';
-import { answer, compactDatabase, openReader, readCalls, readSpending, redactEvent } from './records.js';
-import { indexPending, parseSearch, searchEvents } from './search-index.js';
+import { answer, compactDatabase, openReader, readCalls, readSpending, redactEvents } from './records.js';
+import { indexPending, searchEvents, searchOf } from './search-index.js';
 import {
-  adoptSession,
   countSessions,
   findSession,
   forkSession,
   insertSession,
+  inUse,
   listSessions,
   newestSession,
   readQueue,
@@ -68,11 +71,17 @@ export interface OpenedStore {
   readonly tasks: () => Promise<Tasks>;
   /** The same. */
   readonly notes: () => Promise<Notes>;
+  /** What goes to the server of a team. Null: the store is that server, or nothing stays. */
+  readonly sync: (() => Promise<SyncRows>) | null;
   readonly ends: SessionEnds;
   /** Damage that was found and repaired at the opening, for the user. Usually empty. */
   readonly notices: readonly string[];
   /** Not null: the database is locked and not open yet (`whenBusy`). */
   readonly busy: StoreError | null;
+}
+
+export interface OpenedSqlite extends OpenedStore {
+  readonly sync: () => Promise<SyncRows>;
 }
 
 const defaultBusyMs = 5000;
@@ -86,7 +95,7 @@ const indexedBeforeSearch = 2000;
  * rows are saved into a new one. Throws a StoreError when there can be no store: the native module is missing
  * (`driver`), the place is not writable (`unwritable`), the schema is newer (`newer`). All methods of the store reject
  * with a StoreError. */
-export async function openSqliteStore(options: SqliteStoreOptions): Promise<OpenedStore> {
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<OpenedSqlite> {
   const notices: string[] = [];
   const driver = await loadDriver();
   let tell = (message: string): void => {
@@ -112,7 +121,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
   );
   tell = options.notify ?? tell;
   const { records } = store;
-  const sets = { tasks: () => store.tasks.get(), notes: () => store.notes.get() };
+  const sets = { tasks: () => store.tasks.get(), notes: () => store.notes.get(), sync: () => store.syncRows.get() };
   return { store, records, ...sets, ends: sessionEnds(file), notices, busy };
 }
 
@@ -219,18 +228,23 @@ class SqliteStore implements Store {
     });
 
   adopt: Store['adopt'] = (row, events, blobs = []) =>
-    this.#write((connection) => {
-      adoptSession(connection, row, events, { blobs, seal: this.#seal });
+    adoptSession({
+      row,
+      events,
+      contents: { blobs, seal: this.#seal },
+      write: (work, synced) => this.#write(work, synced),
+      lease: (connection) => takeLease(connection, row.id, this.#me(), this.#open.now()),
     });
 
-  search: Store['search'] = async (text, limit, cwd) => {
-    const query = parseSearch(text);
+  search: Store['search'] = async (text, limit, cwd, given = noFilters) => {
+    const filters = cwd === undefined ? given : { ...given, cwd };
+    const query = searchOf(text, given);
     if (query === null) return [];
     let hits: readonly SearchHit[] | null = null;
     while (hits === null) {
       for (let more = true; more;)
         more = await this.#write((connection) => indexPending(connection, indexedBeforeSearch));
-      hits = await this.#write((connection) => searchEvents(connection, query, rowLimit(limit), cwd));
+      hits = await this.#write((connection) => searchEvents(connection, query, rowLimit(limit), filters));
     }
     return hits;
   };
@@ -261,7 +275,7 @@ class SqliteStore implements Store {
     spending: (scope = {}) => this.#read((connection) => readSpending(connection, scope)),
     verify: (sessionId) => this.#read(({ db }) => verifyChain(db, sessionId)),
     redact: (sessionId, seq, replacement) =>
-      this.#write((connection) => redactEvent(connection, sessionId, seq, replacement)),
+      this.#write((connection) => redactEvents(connection, [{ sessionId, seq, replacement }])),
     compact: () => this.#write(compactDatabase),
     ask: async (sql, parameters = []) => {
       const reader = await this.#read(() => (this.#reader ??= openReader(this.#open.driver, this.#open.file)));
@@ -282,6 +296,16 @@ class SqliteStore implements Store {
       read: (work) => this.#read(work),
       write: (work) => this.#write(work),
       now: () => this.#open.now(),
+    }),
+  );
+
+  readonly syncRows = loadOnce(async (): Promise<SyncRows> =>
+    (await import('./sets/sync-rows.js')).syncRowsOf({
+      read: (work) => this.#read(work),
+      write: (work, synced) => this.#write(work, synced),
+      me: () => this.#me(),
+      now: () => this.#open.now(),
+      forgetEnd: (id) => sessionEnds(this.#open.file).forget(id),
     }),
   );
 
@@ -466,12 +490,4 @@ class SqliteStore implements Store {
 function indexLater(connection: Connection, maxEvents: number): void {
   connection.sync('later');
   indexPending(connection, maxEvents);
-}
-
-function inUse(id: string, holder: LeaseHolder): StoreError {
-  return new StoreError(
-    'in_use',
-    `Session ${id} is in use by process ${holder.pid} on ${holder.host}`,
-    'End that program first.',
-  );
 }

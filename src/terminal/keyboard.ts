@@ -91,7 +91,7 @@ function ss3Key(letter: string): readonly Key[] {
   return name ? [{ type: 'key', name, ...plain }] : [];
 }
 
-/** Returns the key of a CSI sequence without its introducer; nothing for replies, focus reports and key releases.
+/** Returns the key of a CSI sequence without its introducer; nothing for replies and key releases.
  * Source: xterm ctlseqs "PC-Style Function Keys", modifyOtherKeys; kitty keyboard protocol, "disambiguate escape
  * codes". */
 function csiKey(body: string): readonly KeyOrText[] {
@@ -181,14 +181,20 @@ const pasteStart = '\x1b[200~';
 const pasteEnd = '\x1b[201~';
 const longestSequence = 128;
 
-export function createKeyDecoder(): KeyDecoder {
-  return new Decoder();
+/** `onFocus`: told whether the window has the focus, where the terminal reports that (DECSET 1004). */
+export function createKeyDecoder(onFocus?: (has: boolean) => void): KeyDecoder {
+  return new Decoder(onFocus);
 }
 
 class Decoder implements KeyDecoder {
   readonly #utf8 = new TextDecoder('utf-8');
   #held = '';
   #paste: string[] | null = null;
+  readonly #onFocus: ((has: boolean) => void) | undefined;
+
+  constructor(onFocus?: (has: boolean) => void) {
+    this.#onFocus = onFocus;
+  }
 
   decode(chunk: Uint8Array | string): readonly InputEvent[] {
     const text = this.#held + (typeof chunk === 'string' ? chunk : this.#utf8.decode(chunk, { stream: true }));
@@ -257,7 +263,9 @@ class Decoder implements KeyDecoder {
         this.#held = text.slice(at);
         return '';
       }
-      events.push(...escapeEvents(text.slice(at, at + length)));
+      const sequence = text.slice(at, at + length);
+      if (sequence === '\x1b[I' || sequence === '\x1b[O') this.#onFocus?.(sequence === '\x1b[I');
+      else events.push(...escapeEvents(sequence));
       at += length;
     }
     return '';
@@ -328,26 +336,29 @@ function escapeEvents(sequence: string): readonly InputEvent[] {
 /** The time in which more may follow an escape. */
 const escapeDelayMs = 30;
 
-/** Listens to the terminal and calls back with whole keys. Returns a function that stops it. `early`: input that
- * arrived before. */
+/** Listens to the terminal and calls back with whole keys, and with whether its window has the focus where it reports
+ * that. Returns a function that stops it. `early`: input that arrived before. */
 export function readKeys(
   input: InputPort,
   schedule: Schedule,
-  onEvents: (events: readonly InputEvent[]) => void,
+  {
+    onKeys,
+    onFocus,
+  }: { readonly onKeys: (events: readonly InputEvent[]) => void; readonly onFocus?: (has: boolean) => void },
   early: readonly (Uint8Array | string)[] = [],
 ): () => void {
-  const decoder = createKeyDecoder();
+  const decoder = createKeyDecoder(onFocus);
   let cancel: (() => void) | null = null;
   const take = (chunk: Uint8Array | string): void => {
     cancel?.();
     cancel = null;
     const events = decoder.decode(chunk);
-    if (events.length > 0) onEvents(events);
+    if (events.length > 0) onKeys(events);
     if (decoder.waiting())
       cancel = schedule(() => {
         cancel = null;
         const late = decoder.flush();
-        if (late.length > 0) onEvents(late);
+        if (late.length > 0) onKeys(late);
       }, escapeDelayMs);
   };
   for (const chunk of early) take(chunk);

@@ -75,6 +75,17 @@ function restoreTitle(output: Output): void {
   if (shown.delete(output)) output.write('\x1b[23;0t');
 }
 
+/** The terminals that report whether their window has the focus. */
+const reporting = new WeakSet<Output>();
+
+/** Has the terminal report whether its window has the focus (DECSET 1004), or no more. `leaveTerminal` ends it too. */
+export function reportFocus(output: Output, on: boolean): void {
+  if (on === reporting.has(output)) return;
+  output.write(on ? '\x1b[?1004h' : '\x1b[?1004l');
+  if (on) reporting.add(output);
+  else reporting.delete(output);
+}
+
 /** Bracketed paste (DECSET 2004) and the kitty keyboard protocol's "disambiguate" flag, pushed on its stack. No mouse,
  * no alternate screen. */
 const enterSequence = '\x1b[?2004h\x1b[>1u';
@@ -97,6 +108,7 @@ export function enterTerminal(input: InputPort, output: Pick<OutputPort, 'write'
 /** Gives the terminal back as it was. It may be called twice, or without `enterTerminal`. */
 export function leaveTerminal(input: InputPort, output: Pick<OutputPort, 'write'>): void {
   restoreTitle(output);
+  reportFocus(output, false);
   output.write(leaveSequence);
   try {
     input.setRawMode?.(false);
@@ -106,7 +118,8 @@ export function leaveTerminal(input: InputPort, output: Pick<OutputPort, 'write'
   input.pause();
 }
 
-export type Notify = 'bell' | 'osc9' | 'osc777' | 'off';
+/** `command`: not the terminal but a program tells the person. */
+export type Notify = 'bell' | 'osc9' | 'osc777' | 'off' | 'command';
 
 /** What a terminal shows on the desktop, where it can. */
 export interface Sign {
@@ -114,12 +127,11 @@ export interface Sign {
   readonly text: string;
 }
 
-const waits: Sign = { title: 'agent', text: 'agent waits for you' };
 const maxSign = 200;
 
-/** Tells the user that the program waits for them, by the terminal's own sign: BEL, OSC 9 (iTerm2, kitty, Windows
- * Terminal) or OSC 777 (urxvt, foot, Ghostty, VTE). Without `said` it contains nothing of the conversation. */
-export function notify(output: Pick<OutputPort, 'write'>, how: Notify = 'off', said: Sign = waits): void {
+/** Tells the user something by the terminal's own sign: BEL, OSC 9 (iTerm2, kitty, WezTerm) or OSC 777 (urxvt, foot,
+ * Ghostty). */
+export function notify(output: Output, how: Notify, said: Sign): void {
   const [title, text] = [said.title, said.text].map((part) => spelledLine(firstLine(part, maxSign)));
   if (how === 'bell') output.write('\x07');
   else if (how === 'osc9') output.write(`\x1b]9;${text}\x07`);

@@ -59,6 +59,8 @@ export interface ToolDefinition<S extends JsonSchema> extends Pick<
   readonly check?: (args: FromSchema<S>) => ArgumentProblem | null;
   /** Says what a call may do, where the effect alone does not tell. */
   readonly judge?: (args: FromSchema<S>, place: CallPlace) => Judged | Promise<Judged>;
+  /** Numbers the lines that a call would change; none where it cannot tell. */
+  readonly linesOf?: (args: FromSchema<S>, place: Pick<ToolContext, 'cwd' | 'landings'>) => Promise<readonly number[]>;
   readonly run: (args: FromSchema<S>, ctx: ToolContext) => Promise<ToolOutcome>;
 }
 
@@ -67,7 +69,7 @@ export type DefinedTool = Omit<Tool, 'toolset'>;
 
 /** Makes a tool whose functions take arguments of the type its schema describes. */
 export function defineTool<const S extends JsonSchema>(definition: ToolDefinition<S>): DefinedTool {
-  const { schema, describe, check, judge, untrusted, run, ...facts } = definition;
+  const { schema, describe, check, judge, linesOf, untrusted, run, ...facts } = definition;
   // The registry has checked arguments against the schema before any of these is called.
   const typed = (args: ToolArgs): FromSchema<S> => args as FromSchema<S>;
   return {
@@ -77,6 +79,7 @@ export function defineTool<const S extends JsonSchema>(definition: ToolDefinitio
     describe: (args) => describe?.(typed(args)) ?? describeCall(definition.name, args),
     ...(check && { check: (args: ToolArgs) => check(typed(args)) }),
     ...(judge && { judge: (args: ToolArgs, place: CallPlace) => judge(typed(args), place) }),
+    ...(linesOf && { linesOf: (args, place) => linesOf(typed(args), place) }),
     run: (args, ctx) => run(typed(args), ctx),
   };
 }

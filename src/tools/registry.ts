@@ -268,6 +268,8 @@ export async function loadSchemaCompiler(): Promise<CompileSchema> {
     // To check a schema against the meta-schema takes longer than all the rest. The compiler refuses bad schemas too.
     meta: false,
     validateSchema: false,
+    // Takes longer than the checks of all calls of a session.
+    code: { optimize: false },
   });
   return (schema) => {
     const validate = ajv.compile(schema);

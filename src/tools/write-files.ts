@@ -127,8 +127,24 @@ export function fileEditTool(memory: ContentMemory): DefinedTool {
         return { argument: 'new_string', problem: 'the same as old_string', expected: 'a different text' };
       return pathProblem('path', args.path);
     },
+    linesOf: editedLines,
     run: (args, ctx) => edit(args, ctx, memory),
   });
+}
+
+/** Numbers the lines at which an edit begins; none where it would be refused. */
+async function editedLines(
+  args: FileEditArgs,
+  { cwd, landings }: Pick<ToolContext, 'cwd' | 'landings'>,
+): Promise<readonly number[]> {
+  try {
+    const { bytes } = await beforeWrite(absolutePath(cwd, args.path), args.path, landings);
+    const plain = withoutCarriageReturns((bytes === null ? null : decodeText(bytes).text) ?? '');
+    const found = occurrences(plain, withoutCarriageReturns(args.old_string));
+    return found.length > 1 && args.replace_all !== true ? [] : lineNumbers(plain, found);
+  } catch {
+    return []; // the call itself will say what is wrong with the file
+  }
 }
 
 async function edit(args: FileEditArgs, ctx: ToolContext, memory: ContentMemory): Promise<ToolOutcome> {

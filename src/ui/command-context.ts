@@ -1,6 +1,7 @@
 import type { CommandContext } from './slash-command.js';
 import type { Dialogs } from './components/dialogs.js';
 import type { Display } from './display.js';
+import type { KeyOf } from './editor/key-table.js';
 import type { PromptInput } from './editor/prompt-input.js';
 import type { ReplHandle } from './repl-options.js';
 
@@ -8,6 +9,7 @@ interface Parts {
   readonly display: Display;
   readonly dialogs: Dialogs;
   readonly input: PromptInput;
+  readonly keyOf: KeyOf;
   readonly colored: boolean;
   /** Called when something is printed that a frame must show. */
   readonly onPrinted: () => void;
@@ -16,7 +18,7 @@ interface Parts {
 /** What a command that was called just now may do with the screen. */
 export function commandContext(
   repl: ReplHandle,
-  { display, dialogs, input, colored, onPrinted }: Parts,
+  { display, dialogs, input, keyOf, colored, onPrinted }: Parts,
 ): CommandContext {
   let calledAt = dialogs.keys();
   /** Who has answered a dialog waits for the next one. */
@@ -26,8 +28,10 @@ export function commandContext(
     return given;
   }
   return {
+    keyOf,
     print: (text, as) => {
       if (as === 'markdown') display.notes.printMarkdown(text);
+      else if (as) display.notes.printChange(as);
       else display.notes.print(text);
       onPrinted();
     },

@@ -1,42 +1,133 @@
+import { expandTabs, textWidth, unjoined, wrapLine, wrapWords } from '../terminal/rows.js';
+import { sanitize } from '../terminal/sanitize.js';
 import type { Theme } from './theme.js';
-import { expandTabs } from '../terminal/rows.js';
 
 /** Colours the lines of a unified diff that a model wrote, and adds nothing. */
-export function paintDiff(lines: readonly string[], theme: Theme): string[] {
+export function paintDiff(lines: readonly string[], { paint }: Theme): string[] {
   return lines.map((line) => {
-    if (/^(?:\+\+\+|---|Index:|===)/.test(line)) return theme.paint('dim', line);
-    if (line.startsWith('@@')) return theme.paint('hunk', line);
-    if (line.startsWith('+')) return theme.paint('added', line);
-    if (line.startsWith('-')) return theme.paint('removed', line);
+    if (/^(?:\+\+\+|---|Index:|===)/.test(line)) return paint('dim', line);
+    if (line.startsWith('@@')) return paint('hunk', line);
+    if (line.startsWith('+')) return paint('added_line', line);
+    if (line.startsWith('-')) return paint('removed_line', line);
     return line;
   });
 }
 
-/** One line of a change and its number in the file: the old number for removed lines, the new one for all others. */
+/** One line of a change and its number in the file: the old number for removed lines, the new one for all others; null
+ * where it is not known. */
 export interface DiffLine {
   readonly sign: '+' | '-' | ' ';
-  readonly number: number;
+  readonly number: number | null;
   readonly text: string;
 }
 
-/** Returns a change of one file with line numbers, colours and marked words. `lines` is a unified diff of one file. The
- * file names are left out, because the call names the file; an ellipsis separates two places of it. */
-export function changeLines(lines: readonly string[], theme: Theme): string[] {
+/** A part of a text, in code units. */
+export interface TextPart {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** A change of one file as a unified diff, and the call that made it. */
+export interface Change {
+  readonly title: string;
+  readonly diff: string;
+}
+
+/** How a change is laid out: in rows of so many columns, under a look. */
+interface ChangeStyle {
+  readonly theme: Theme;
+  readonly columns: number;
+}
+
+/** Returns a change of a file below its title, in rows. */
+export function changeRows({ title, diff }: Change, style: ChangeStyle): string[] {
+  const { theme, columns } = style;
+  const head = wrapWords(theme.paint('bold', sanitize(title).replace(/\s+/g, ' ')), columns, 2);
+  return [...head, ...diffRows(diff, style)];
+}
+
+/** Returns a unified diff of one file, as it is on record, in rows. */
+export function diffRows(diff: string, style: ChangeStyle): string[] {
+  return changeLines(unjoined(sanitize(diff)).split('\n'), style).flat();
+}
+
+/** Returns the rows of each line of a change of one file, with line numbers, colours and marked words. `lines` is a
+ * unified diff of one file. The file names are left out, because the call names the file; an ellipsis separates two
+ * places of it. Without colours a line is one row, however long it is: then nothing else wraps it but the terminal. */
+export function changeLines(lines: readonly string[], style: ChangeStyle): string[][] {
+  const { theme } = style;
   const places = placesOf(lines);
-  if (places.length === 0) return paintDiff(lines, theme);
-  const last = Math.max(...places.flat().map((line) => line.number));
-  const width = String(last).length;
-  const shown = places.map((place) =>
-    markedTexts(place, theme).map((text, index) => {
-      const { sign, number } = place[index] ?? { sign: ' ', number: 0 };
-      const role = sign === '+' ? 'added' : sign === '-' ? 'removed' : null;
-      const rest = `${sign} ${text}`.trimEnd();
-      return `${theme.paint('dim', String(number).padStart(width))} ${role ? theme.paint(role, rest) : rest}`;
-    }),
-  );
+  if (places.length === 0) return paintDiff(lines, theme).map((line) => [expandTabs(line)]);
+  const room = theme.colors ? style.columns - 1 : Number.POSITIVE_INFINITY;
+  const shown = placeRows(places, theme, room);
   const cut = lines.findLast((line) => line !== '') === '…';
-  const between = theme.paint('dim', theme.glyphs.ellipsis.padStart(width));
+  const between = [theme.paint('dim', theme.glyphs.ellipsis.padStart(digitsOf(places)))];
   return [...shown.flatMap((place, index) => (index === 0 ? place : [between, ...place])), ...(cut ? [between] : [])];
+}
+
+/** Returns the rows of each line of some places of a file, in at most so many columns. */
+export function placeRows(places: readonly (readonly DiffLine[])[], theme: Theme, columns: number): string[][][] {
+  const digits = digitsOf(places);
+  const room = Math.max(8, columns - (digits === 0 ? 2 : digits + 3));
+  const changed = places.flat().filter(({ sign }) => sign !== ' ');
+  const fill = theme.grounds ? Math.min(room, Math.max(0, ...changed.map(({ text }) => textWidth(text)))) : 0;
+  return places.map((place) => {
+    const marks = changedParts(place);
+    return place.map((line, index) => lineRows(line, marks[index] ?? null, { theme, digits, room, fill }));
+  });
+}
+
+function digitsOf(places: readonly (readonly DiffLine[])[]): number {
+  return Math.max(0, ...places.flat().map(({ number }) => (number === null ? 0 : String(number).length)));
+}
+
+interface LineStyle {
+  readonly theme: Theme;
+  readonly digits: number;
+  /** The columns that a text may take in a row. */
+  readonly room: number;
+  /** The columns that the ground of a changed line takes. */
+  readonly fill: number;
+}
+
+/** Rows after the first are indented to the text. */
+function lineRows({ sign, number, text }: DiffLine, mark: TextPart | null, style: LineStyle): string[] {
+  const { theme, digits, room, fill } = style;
+  const rows = Number.isFinite(room) ? wrapLine(text, room) : [{ text, width: 0 }];
+  let at = 0;
+  return rows.map((row, index) => {
+    const shown = index === 0 ? String(number ?? '') : '';
+    const lead = digits === 0 ? '' : `${theme.paint('dim', shown.padStart(digits))} `;
+    const part = mark && {
+      from: mark.from - at,
+      to: mark.to - at,
+    };
+    at += row.text.length;
+    const painted = paintChanged(sign, row.text, part, theme, { before: index === 0 ? `${sign} ` : '  ' });
+    const blank = sign === ' ' || row.width >= fill ? '' : ' '.repeat(fill - row.width);
+    return `${lead}${painted}${blank === '' ? '' : theme.paint(lineRole(sign), blank)}`;
+  });
+}
+
+function lineRole(sign: DiffLine['sign']): 'added_line' | 'removed_line' {
+  return sign === '+' ? 'added_line' : 'removed_line';
+}
+
+/** Paints a part of a changed line, `before` with it. The words in `mark` differ from the other version of the line. */
+function paintChanged(
+  sign: DiffLine['sign'],
+  text: string,
+  mark: TextPart | null,
+  { paint, grounds }: Theme,
+  { before }: { readonly before: string },
+): string {
+  if (sign === ' ') return `${before}${text}`.trimEnd();
+  const role = lineRole(sign);
+  const from = Math.min(text.length, Math.max(0, mark?.from ?? text.length));
+  const to = Math.min(text.length, Math.max(from, mark?.to ?? from));
+  if (from === to) return paint(role, grounds ? before + text : `${before}${text}`.trimEnd());
+  const word = sign === '+' ? 'added_word' : 'removed_word';
+  return paint(role, before + text.slice(0, from)) + paint(word, text.slice(from, to)) + paint(role, text.slice(to));
 }
 
 /** Returns the lines below each hunk header of a unified diff. */
@@ -54,38 +145,43 @@ export function placesOf(lines: readonly string[]): DiffLine[][] {
     }
     const sign = line[0];
     if (sign !== '+' && sign !== '-' && sign !== ' ') continue;
-    places.at(-1)?.push({ sign, number: sign === '-' ? before : after, text: expandTabs(line.slice(1)) });
+    places.at(-1)?.push({
+      sign,
+      number: sign === '-' ? before : after,
+      text: expandTabs(line.slice(1)),
+    });
     if (sign !== '+') before++;
     if (sign !== '-') after++;
   }
   return places.filter((place) => place.length > 0);
 }
 
-/** Returns the texts of a place, with the words marked that differ between a removed line and its replacement. */
-function markedTexts(place: readonly DiffLine[], theme: Theme): string[] {
-  const texts = place.map((line) => line.text);
+/** Returns, for each line of a place, the words that differ between a removed line and its replacement; null for most
+ * lines. */
+export function changedParts(place: readonly Pick<DiffLine, 'sign' | 'text'>[]): (TextPart | null)[] {
+  const parts: (TextPart | null)[] = place.map(() => null);
   for (let at = 0; at < place.length; at++) {
     if (place[at]?.sign !== '-') continue;
     const removed = runLength(place, at, '-');
     const added = runLength(place, at + removed, '+');
-    for (let i = 0; removed === added && i < removed; i++) {
+    for (let i = 0; i < Math.min(removed, added); i++) {
       const old = at + i;
       const now = at + removed + i;
-      const marked = markWords(texts[old] ?? '', texts[now] ?? '', theme);
-      if (marked) [texts[old], texts[now]] = marked;
+      const differ = differingParts(place[old]?.text ?? '', place[now]?.text ?? '');
+      if (differ) [parts[old], parts[now]] = differ;
     }
     at += removed + added - 1;
   }
-  return texts;
+  return parts;
 }
 
-function runLength(place: readonly DiffLine[], from: number, sign: DiffLine['sign']): number {
+function runLength(place: readonly Pick<DiffLine, 'sign'>[], from: number, sign: DiffLine['sign']): number {
   const end = place.findIndex((line, index) => index >= from && line.sign !== sign);
   return (end < 0 ? place.length : end) - from;
 }
 
-/** Marks the differences between two versions of a line; null if too little is common for that to help. */
-export function markWords(before: string, after: string, theme: Theme): [string, string] | null {
+/** Returns where two versions of a line differ; null if too little is common for that to help. */
+function differingParts(before: string, after: string): [TextPart, TextPart] | null {
   const old = before.match(/\s+|\w+|[^\s\w]/gu) ?? [];
   const now = after.match(/\s+|\w+|[^\s\w]/gu) ?? [];
   const least = Math.min(old.length, now.length);
@@ -93,12 +189,19 @@ export function markWords(before: string, after: string, theme: Theme): [string,
   while (start < least && old[start] === now[start]) start++;
   let end = 0;
   while (end < least - start && old[old.length - 1 - end] === now[now.length - 1 - end]) end++;
-  const alike = [...old.slice(0, start), ...old.slice(old.length - end)].join('').replace(/\s/g, '').length;
+  const lead = old.slice(0, start).join('');
+  const tail = end === 0 ? '' : old.slice(-end).join('');
+  const alike = (lead + tail).replace(/\s/g, '').length;
   const longest = Math.max(before.replace(/\s/g, '').length, after.replace(/\s/g, '').length);
   if (alike * 3 < longest || alike === 0) return null;
-  const mark = (words: readonly string[]): string => {
-    const middle = words.slice(start, words.length - end).join('');
-    return words.slice(0, start).join('') + theme.paint('changed', middle) + words.slice(words.length - end).join('');
-  };
-  return [mark(old), mark(now)];
+  return [
+    {
+      from: lead.length,
+      to: before.length - tail.length,
+    },
+    {
+      from: lead.length,
+      to: after.length - tail.length,
+    },
+  ];
 }

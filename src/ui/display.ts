@@ -2,8 +2,10 @@ import { createLinks, expandTabs, type Links, splitStyledLines, wrapWords } from
 import { sanitize } from '../terminal/sanitize.js';
 import { type Answer, clipboardSequence } from '../terminal/streams.js';
 import { type Lost, type ScreenSize, Writer } from '../terminal/writer.js';
+import { type Change, changeRows } from './diff-lines.js';
 import type { LiveRows } from './components/mounted-screen.js';
 import type { Overlay } from './components/screen.js';
+import { createKeyMap, type KeyOf } from './editor/key-table.js';
 import { type ItemStyle, noticeLines, type ResultDetail } from './item-lines.js';
 import { createLive, type DisplayState, type Live } from './live.js';
 import { createHighlighter, type Highlight, type Highlighter } from './markdown/highlight.js';
@@ -60,6 +62,7 @@ export class Display {
   readonly #live: Live;
   readonly #highlighter: Highlighter;
   readonly #links: Links | undefined;
+  readonly #keyOf: KeyOf;
   readonly #onChange: () => void;
   /** Called with each overlay that is drawn. */
   readonly #onOverlay: (shown: Overlay) => void;
@@ -90,6 +93,7 @@ export class Display {
   ) {
     this.#options = options;
     this.#links = links;
+    this.#keyOf = createKeyMap(options.input.bindings).keyOf;
     this.#onChange = onChange;
     this.#onOverlay = onOverlay;
     this.theme = createSwitchableTheme(options.terminal.facts);
@@ -284,6 +288,7 @@ export class Display {
       detail: this.#options.printing.detail ?? defaultDetail,
       wrap: this.#options.printing.wrap,
       link: this.#links?.paint,
+      keyOf: this.#keyOf,
     };
   }
 
@@ -304,6 +309,7 @@ interface Notes {
   /** `attached`: right below what was printed before. */
   print(text: string, options?: { readonly attached: boolean }): void;
   printMarkdown(text: string): void;
+  printChange(change: Change): void;
   /** One dim row. */
   remark(text: string): void;
   notice(level: 'info' | 'warn' | 'error', message: string): void;
@@ -324,6 +330,9 @@ function createNotes({ transcript, highlight, style }: Parts): Notes {
   };
   return {
     printMarkdown,
+    printChange: (change) => {
+      transcript.print(changeRows(change, style()));
+    },
     print: (text, { attached } = { attached: false }) => {
       const clean = sanitize(text, { colors: style().theme.colors });
       transcript.print(

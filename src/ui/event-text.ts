@@ -1,6 +1,7 @@
 import { isError, parseEnvelope } from '../core/envelope.js';
 import { createTimeline, type Event, knownEvent, type ToolResultData } from '../core/event.js';
 import { isRecord, type Json } from '../core/json.js';
+import type { Change } from './diff-lines.js';
 import { emptyView, type Item, reduce } from './view.js';
 
 /** The readable part of a response's reasoning items. */
@@ -30,6 +31,13 @@ export function eventTitle(events: readonly Event[], raw: Event): string {
     return known?.kind === 'tool_call' && known.data.id === event.data.tool_call_id;
   });
   return call?.content ?? '';
+}
+
+/** Returns the change of a file that an event is the result of; its title is the summary. */
+export function eventChange(raw: Event): Change | null {
+  const event = raw.kind === 'tool_result' ? knownEvent(raw) : null;
+  if (event?.kind !== 'tool_result' || event.data.diff === undefined) return null;
+  return { title: event.content, diff: event.data.diff };
 }
 
 /** Returns a whole event as text for a reader. */

@@ -1,13 +1,14 @@
 import { type Envelope, isError, parseEnvelope } from '../core/envelope.js';
 import type { ToolResultData } from '../core/event.js';
 import { isRecord } from '../core/json.js';
-import type { Question, Rule } from '../core/policy.js';
+import type { Answer, Question, Rule } from '../core/policy.js';
 import type { TurnEnd } from '../core/session-port.js';
 import { expandTabs, splitStyledLines, unjoined, wrapLine, wrapWords } from '../terminal/rows.js';
 import { decisionText, sanitize } from '../terminal/sanitize.js';
-import { changeLines } from './diff-lines.js';
+import { changeLines, type DiffLine, placeRows } from './diff-lines.js';
+import type { KeyOf } from './editor/key-table.js';
 import type { MarkdownStyle, WrapMode } from './markdown/blocks.js';
-import type { Theme } from './theme.js';
+import { createTheme, type Theme } from './theme.js';
 import type { Item } from './view.js';
 
 export interface ItemStyle {
@@ -16,6 +17,8 @@ export interface ItemStyle {
   readonly detail: ResultDetail;
   readonly wrap?: WrapMode | undefined;
   readonly link?: MarkdownStyle['link'];
+  /** Missing where no keys are read. */
+  readonly keyOf?: KeyOf | undefined;
 }
 
 /** Returns a finished item as lines. An assistant's text is not among them, because it streams. */
@@ -149,7 +152,7 @@ export function resultLines(
   result: ToolResultData,
   seq: number,
   detail: ResultDetail,
-  style: { readonly theme: Theme; readonly columns: number },
+  style: Pick<ItemStyle, 'theme' | 'columns' | 'keyOf'>,
 ): string[] {
   const { theme } = style;
   const envelope = parseEnvelope(result.output);
@@ -163,8 +166,9 @@ export function resultLines(
   const body = result.diff === undefined ? outputOf(envelope, summary) : result.diff;
   if (body.trim() === '') return [head];
   const part = partOf(result, detail);
-  const paint = result.diff === undefined ? null : (lines: string[]): string[] => changeLines(lines, theme);
-  return [head, ...partRows(body, part, `Ctrl-O or /show ${seq}`, style, paint)];
+  const paint = result.diff === undefined ? null : (lines: string[]): string[][] => changeLines(lines, style);
+  const key = style.keyOf?.('show_last') ?? null;
+  return [head, ...partRows(body, part, `${key === null ? '' : `${key} or `}/show ${seq}`, style, paint)];
 }
 
 function partOf({ name, diff }: ToolResultData, { show, maxRows }: ResultDetail): Part {
@@ -202,27 +206,32 @@ function partRows(
   part: Part,
   where: string,
   style: { readonly theme: Theme; readonly columns: number },
-  paint: ((lines: string[]) => string[]) | null,
+  paint: ((lines: string[]) => string[][]) | null,
 ): string[] {
   const whole = text.replace(/\n+$/, '');
   const bounded = part.from === 'start' ? whole.slice(0, headChars) : whole.slice(-headChars);
   const clean = unjoined(sanitize(bounded, { colors: style.theme.colors && paint === null }));
-  const lines = (paint ? paint(clean.split('\n')) : splitStyledLines(clean)).map((line) => expandTabs(line));
+  const lines = paint ? paint(clean.split('\n')) : splitStyledLines(clean).map((line) => [expandTabs(line)]);
   const kept = takeRows(lines, part, style.columns);
-  if (kept.length === lines.length && bounded.length === whole.length) return kept;
+  const shown = kept.flat();
+  if (kept.length === lines.length && bounded.length === whole.length) return shown;
   const hidden = (bounded.length === whole.length ? lines.length : whole.split('\n').length) - kept.length;
   const { ellipsis } = style.theme.glyphs;
   const note = style.theme.paint('dim', `${ellipsis} +${hidden} ${hidden === 1 ? 'line' : 'lines'}, ${where}`);
-  return part.from === 'start' ? [...kept, note] : [note, ...kept];
+  return part.from === 'start' ? [...shown, note] : [note, ...shown];
 }
 
 /** Returns the whole lines that fit into the rows of `part`; a line that is much longer is left out. */
-function takeRows(lines: readonly string[], { rows: most, from }: Part, columns: number): string[] {
+function takeRows(
+  lines: readonly (readonly string[])[],
+  { rows: most, from }: Part,
+  columns: number,
+): (readonly string[])[] {
   const inOrder = from === 'start' ? lines : lines.toReversed();
-  const kept: string[] = [];
+  const kept: (readonly string[])[] = [];
   let rows = 0;
   for (const line of inOrder) {
-    const height = wrapLine(line, columns).length;
+    const height = line.reduce((sum, row) => sum + wrapLine(row, columns).length, 0);
     if (rows + height > most && (rows > 0 || height > most * 2)) break;
     rows += height;
     kept.push(line);
@@ -282,24 +291,40 @@ export function formatCost(usd: number): string {
   return usd > 0 && usd < 0.01 ? `$${usd.toFixed(4)}` : `$${usd.toFixed(2)}`;
 }
 
-/** A row of the call in question; added and removed lines have a colour. */
-export interface QuestionRow {
-  readonly text: string;
-  readonly tone: 'added' | 'removed' | null;
+/** What a person decides by: texts, and below them the lines of an edit. */
+export interface QuestionParts {
+  readonly texts: readonly string[];
+  readonly edit: readonly DiffLine[];
+}
+
+const plain = createTheme({ unicode: true, colors: 0, theme: 'none' });
+
+/** Returns the parts of a question as plain lines. */
+export function questionRows(question: Question): readonly string[] {
+  const { texts, edit } = questionParts(question);
+  return [...texts, ...placeRows([edit], plain, Number.POSITIVE_INFINITY).flat(2)];
 }
 
 /** Returns all that the call would do, escaped and complete: each argument under its name, an edit as removed and added
  * lines. */
-export function questionRows(question: Question): readonly QuestionRow[] {
-  const { args } = question.call;
+export function questionParts({ call: { args }, lines = [] }: Question): QuestionParts {
   const names = Object.keys(args);
   const single = names.length === 1 ? args[names[0] ?? ''] : undefined;
-  if (typeof single === 'string') return plainRows(decisionText(single, { lines: true }).split('\n'));
+  if (typeof single === 'string') return { texts: decisionText(single, { lines: true }).split('\n'), edit: [] };
   const { old_string: before, new_string: after, ...rest } = args;
   if (typeof before !== 'string' || typeof after !== 'string')
-    return plainRows(names.flatMap((name) => argumentLines(name, args[name])));
-  const others = Object.keys(rest).flatMap((name) => argumentLines(name, rest[name]));
-  return [...plainRows(others), ...editRows(before, after)];
+    return { texts: names.flatMap((name) => argumentLines(name, args[name])), edit: [] };
+  const places = lines.length > 1 ? [`lines: ${lines.slice(0, mostPlaces).join(', ')}${morePlaces(lines.length)}`] : [];
+  return {
+    texts: [...Object.keys(rest).flatMap((name) => argumentLines(name, rest[name])), ...places],
+    edit: editedLines(before, after, lines[0] ?? null),
+  };
+}
+
+const mostPlaces = 20;
+
+function morePlaces(count: number): string {
+  return count > mostPlaces ? ` and ${count - mostPlaces} more` : '';
 }
 
 /** Names the calls that rules allow: `git commit …`, `file_edit in ~/project/**`. */
@@ -314,8 +339,22 @@ export function rulesText(rules: readonly Rule[]): string {
   return texts.join(' and ');
 }
 
-function plainRows(lines: readonly string[]): QuestionRow[] {
-  return lines.map((text) => ({ text, tone: null }));
+/** Returns a question as lines that are read one after the other: the call, why it is asked, and what the words for
+ * lasting answers stand for. */
+export function questionLines(question: Question): readonly string[] {
+  const { reasons, rules = [] } = question.verdict;
+  const kept = rules.map((rule) => JSON.stringify(rule)).join(', ');
+  return [
+    `Allow ${decisionText(question.call.tool.name, { lines: false })}?`,
+    ...questionRows(question).map((row) => `  ${row}`),
+    ...reasons.map((reason) => `! ${decisionText(reason, { lines: false })}`),
+    ...(rules.length === 0
+      ? []
+      : [
+          `these: ${decisionText(rulesText(rules), { lines: false })} in this session`,
+          `always: keeps rules.allow ${decisionText(kept, { lines: false })}`,
+        ]),
+  ];
 }
 
 function argumentLines(name: string, value: unknown): string[] {
@@ -328,8 +367,9 @@ function argumentLines(name: string, value: unknown): string[] {
   return lines.length === 1 && !isRecord(value) ? [`${key}: ${text}`] : [`${key}:`, ...lines];
 }
 
-/** Returns the removed and the added lines; common lines at the beginning and the end are shown once. */
-function editRows(before: string, after: string): QuestionRow[] {
+/** Returns the removed and the added lines; common lines at the beginning and the end are shown once. `first`: the
+ * number of the first line. */
+function editedLines(before: string, after: string, first: number | null): DiffLine[] {
   const old = decisionText(before, { lines: true }).split('\n');
   const now = decisionText(after, { lines: true }).split('\n');
   const least = Math.min(old.length, now.length);
@@ -337,10 +377,26 @@ function editRows(before: string, after: string): QuestionRow[] {
   while (start < least && old[start] === now[start]) start++;
   let end = 0;
   while (end < least - start && old[old.length - 1 - end] === now[now.length - 1 - end]) end++;
+  const signed = (lines: readonly string[], sign: DiffLine['sign'], from: number, to: number): DiffLine[] =>
+    lines.slice(from, to).map((text, index) => ({ sign, number: first === null ? null : first + from + index, text }));
   return [
-    ...old.slice(0, start).map((line): QuestionRow => ({ text: `  ${line}`, tone: null })),
-    ...old.slice(start, old.length - end).map((line): QuestionRow => ({ text: `- ${line}`, tone: 'removed' })),
-    ...now.slice(start, now.length - end).map((line): QuestionRow => ({ text: `+ ${line}`, tone: 'added' })),
-    ...old.slice(old.length - end).map((line): QuestionRow => ({ text: `  ${line}`, tone: null })),
+    ...signed(old, ' ', 0, start),
+    ...signed(old, '-', start, old.length - end),
+    ...signed(now, '+', start, now.length - end),
+    ...signed(now, ' ', now.length - end, now.length),
   ];
+}
+
+/** Returns the answer that a line means; null if it is none. A dangerous call has no one-letter yes. */
+export function lineAnswer(line: string, { risk, rules = [] }: Question['verdict']): Answer | null {
+  const text = line.trim();
+  const isDangerous = risk === 'dangerous';
+  const lasting = rules.length > 0 ? /^(?:these|(always))$/i.exec(text) : null;
+  if (lasting) return { answer: 'rules', lasts: lasting[1] === undefined ? 'session' : 'always' };
+  if ((isDangerous ? /^yes$/i : /^y(es)?$/i).test(text)) return { answer: 'once' };
+  if ((isDangerous ? /^session$/i : /^s(ession)?$/i).test(text)) return { answer: 'session' };
+  if (text === '') return { answer: 'deny' };
+  const refusal = /^no?(?:$|[\s,.:;-]+([\s\S]*)$)/i.exec(text);
+  if (!refusal) return null;
+  return refusal[1] ? { answer: 'deny', message: refusal[1] } : { answer: 'deny' };
 }

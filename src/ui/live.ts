@@ -35,7 +35,7 @@ export interface Live {
 interface Parts {
   readonly theme: SwitchableTheme;
   readonly clock: Clock;
-  readonly status: () => StatusFacts;
+  readonly status: (view: View) => StatusFacts;
 }
 
 /** Output may come at every frame; running calls are laid out again after this time. */
@@ -53,7 +53,7 @@ export function createLive({ theme, clock, status }: Parts): Live {
     queue: state.view.queue,
     todo: todoRow(state.view, size.columns),
     status: statusLine(
-      status(),
+      status(state.view),
       state.view,
       { nowMs, busySinceMs: state.busySinceMs, hint: state.hint },
       theme,

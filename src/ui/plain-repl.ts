@@ -1,15 +1,17 @@
-import type { Answer, Question } from '../core/policy.js';
+import type { Question } from '../core/policy.js';
 import type { AgentEvent, SessionPort } from '../core/session-port.js';
 import { createHiddenLine, type HiddenLine } from '../terminal/hidden-line.js';
-import { createSanitizer, decisionText, sanitize, type Sanitizer } from '../terminal/sanitize.js';
+import { createSanitizer, sanitize, type Sanitizer } from '../terminal/sanitize.js';
 import type { Sign } from '../terminal/streams.js';
 import type { Picking, PickItem } from './components/picker.js';
+import { changeRows } from './diff-lines.js';
+import { createLineSender } from './editor/pasted-pictures.js';
 import { lastExchange } from './event-text.js';
 import { fillByLine } from './filled-form.js';
-import { itemLines, type ItemStyle, noticeLines, questionRows, rulesText } from './item-lines.js';
+import { itemLines, type ItemStyle, lineAnswer, noticeLines, questionLines } from './item-lines.js';
 import { renderMarkdown } from './markdown/incremental.js';
 import { defaultDetail, type Greeting, type ReplHandle, type ReplOptions } from './repl-options.js';
-import { type Command, type CommandContext, isCommandLine, runCommand } from './slash-command.js';
+import { type CommandContext, isCommandLine, runCommand } from './slash-command.js';
 import { createTheme } from './theme.js';
 import { createLeaving, createTimers, type Leaving, pauseMs, type Timers } from './timers.js';
 import { createOwnCommands, createTurns, shellEnd, shellLine, type Turns } from './turns.js';
@@ -32,12 +34,15 @@ interface Reader {
   take(line: string): boolean;
 }
 
+/** The terminal makes a signal of it. */
+const signalKey = 'Ctrl-C';
+
 /** The longest time that the terminal needs to pass on an unfinished line. */
 const handOutMs = 50;
 
 class PlainRepl implements ReplHandle {
   readonly #options: ReplOptions;
-  readonly #commands: readonly Command[];
+  readonly #commands: ReplOptions['commands'];
   readonly #style: ItemStyle;
   readonly #decoder = new TextDecoder();
   readonly #thoughts = createThoughts();
@@ -56,6 +61,7 @@ class PlainRepl implements ReplHandle {
   readonly #own = createOwnCommands();
   readonly #hidden: HiddenLine;
   #closed = false;
+  readonly #sendLine: (line: string) => void;
 
   constructor(options: ReplOptions) {
     this.#options = options;
@@ -72,6 +78,7 @@ class PlainRepl implements ReplHandle {
       onChange: () => {
         /* What was said stays. */
       },
+      key: signalKey,
     });
     this.#hidden = createHiddenLine({
       raw: (on) => options.terminal.input.setRawMode?.(on),
@@ -80,6 +87,13 @@ class PlainRepl implements ReplHandle {
       },
       onDone: () => {
         this.#prompt();
+      },
+    });
+    this.#sendLine = createLineSender({
+      port: options.input.pictures,
+      notice: this.notice.bind(this),
+      send: (text) => {
+        if (!this.#closed) this.submit(text);
       },
     });
     options.terminal.input.on('data', this.#take);
@@ -113,7 +127,7 @@ class PlainRepl implements ReplHandle {
     this.notice('info', `${title}: ${text}`);
   }
   submit(text: string): void {
-    if (!runCommand(text, this.#commands, this.#context())) this.#turns.send(text, 'steer');
+    if (!runCommand(text, this.#commands(), this.#context())) this.#turns.send(text, 'steer');
   }
   send(text: string): void {
     this.#turns.send(text, 'after');
@@ -300,13 +314,13 @@ class PlainRepl implements ReplHandle {
       return;
     }
     void this.#options.input.history.append(text);
-    if (runCommand(text, this.#commands, this.#context())) {
-      this.#prompt();
+    if (runCommand(text, this.#commands(), this.#context())) {
+      if (this.#readers.length === 0) this.#prompt();
       return;
     }
     const own = shellLine(text);
     if (own) void this.#shell(own);
-    else this.submit(text);
+    else this.#sendLine(text);
   }
 
   #read(reader: Reader): void {
@@ -360,13 +374,7 @@ class PlainRepl implements ReplHandle {
   }
 
   #ask(question: Question): void {
-    const reasons = question.verdict.reasons.map((reason) => `! ${decisionText(reason, { lines: false })}`);
-    this.#lines([
-      `Allow ${decisionText(question.call.tool.name, { lines: false })}?`,
-      ...questionRows(question).map(({ text }) => `  ${text}`),
-      ...reasons,
-      ...lastingLines(question),
-    ]);
+    this.#lines(questionLines(question));
     const { callId } = question;
     const rules = question.verdict.rules ?? [];
     this.#read({
@@ -423,8 +431,10 @@ class PlainRepl implements ReplHandle {
       this.#lines(sanitize(text).split('\n'));
     };
     return {
+      keyOf: (action) => (action === 'interrupt' || action === 'cancel' ? signalKey : null),
       print: (text, as) => {
-        print(as === 'markdown' ? this.#plainText(text) : text);
+        if (as === undefined || as === 'markdown') print(as ? this.#plainText(text) : text);
+        else this.#lines(changeRows(as, this.#style));
       },
       copy: () => false,
       setTheme: () => false,
@@ -434,8 +444,9 @@ class PlainRepl implements ReplHandle {
       pick: (options) => this.#pick(options),
       hidden: ({ title, rows, signal }) =>
         this.#hidden.ask(`${[...rows, title].join('\n')} (not shown; an empty line leaves): `, signal),
-      page: async (title, text) => {
-        print(`${title}\n${text}`);
+      page: async (title, text, options) => {
+        if (!options?.keys) print(`${title}\n${text}`);
+        return options?.keys ? 'enter' : null;
       },
       send: (text) => {
         this.send(text);
@@ -455,45 +466,30 @@ class PlainRepl implements ReplHandle {
     };
   }
 
-  #pick<T>({ title, items, current, confirms = false }: Picking<T>): Promise<T | null> {
+  #pick<T>({ title, items, current, more, confirms = false }: Picking<T>): Promise<T | null> {
     const row = ({ label, detail = '', value }: PickItem<T>, index: number): string =>
       `${index + 1}. ${sanitize(label)}${value === current ? ' (now)' : ''}  ${sanitize(detail)}`.trimEnd();
-    this.#lines([sanitize(title), ...items.map(row)]);
+    let all: typeof items | null = items;
+    this.#lines([sanitize(title), ...items.map(row), ...(more ? [sanitize(more.said)] : [])]);
+    void more?.found.then((later) => {
+      if (all === null) return;
+      all = [...items, ...later.items];
+      this.#lines([...all.map(row).slice(items.length), sanitize(later.said)]);
+    });
     return new Promise((resolve) => {
       this.#read({
         prompt: 'number: ',
         asks: confirms,
         take: (line) => {
           const answer = line.trim();
-          const isNumber = answer === '' || /^\d+$/.test(answer);
-          if (isNumber || !confirms) resolve(items[Number(answer) - 1]?.value ?? null);
-          return isNumber || !confirms;
+          if (confirms && answer !== '' && !/^\d+$/.test(answer)) return false;
+          const chosen = all?.[Number(answer) - 1]?.value ?? null;
+          resolve(chosen);
+          if (chosen === null) this.#prompt();
+          all = null;
+          return true;
         },
       });
     });
   }
-}
-
-/** Says what the words for lasting answers stand for. */
-function lastingLines({ verdict: { rules = [] } }: Question): readonly string[] {
-  if (rules.length === 0) return [];
-  const kept = rules.map((rule) => JSON.stringify(rule)).join(', ');
-  return [
-    `these: ${decisionText(rulesText(rules), { lines: false })} in this session`,
-    `always: keeps rules.allow ${decisionText(kept, { lines: false })}`,
-  ];
-}
-
-/** Returns the answer that a line means; null if it is none. A dangerous call has no one-letter yes. */
-function lineAnswer(line: string, { risk, rules = [] }: Question['verdict']): Answer | null {
-  const text = line.trim();
-  const isDangerous = risk === 'dangerous';
-  const lasting = rules.length > 0 ? /^(?:these|(always))$/i.exec(text) : null;
-  if (lasting) return { answer: 'rules', lasts: lasting[1] === undefined ? 'session' : 'always' };
-  if ((isDangerous ? /^yes$/i : /^y(es)?$/i).test(text)) return { answer: 'once' };
-  if ((isDangerous ? /^session$/i : /^s(ession)?$/i).test(text)) return { answer: 'session' };
-  if (text === '') return { answer: 'deny' };
-  const refusal = /^no?(?:$|[\s,.:;-]+([\s\S]*)$)/i.exec(text);
-  if (!refusal) return null;
-  return refusal[1] ? { answer: 'deny', message: refusal[1] } : { answer: 'deny' };
 }

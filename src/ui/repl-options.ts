@@ -3,11 +3,13 @@ import type { Clock, Schedule } from '../core/runtime.js';
 import type { SessionPort } from '../core/session-port.js';
 import type { FirstFrame, InputPort, Notify, OutputPort, Sign } from '../terminal/streams.js';
 import type { StatusFacts } from './components/status-line.js';
+import type { Bindings } from './editor/key-table.js';
 import type { ReasoningOf } from './event-text.js';
 import type { ResultDetail } from './item-lines.js';
 import type { WrapMode } from './markdown/blocks.js';
 import type { Command } from './slash-command.js';
 import type { TerminalFacts } from './theme.js';
+import type { View } from './view.js';
 
 /** Past inputs, over sessions, and the draft that survives a crash. Failures are the port's own to report: neither may
  * reject. */
@@ -46,6 +48,8 @@ export interface ReplTerminal {
   readonly typed?: readonly (Uint8Array | string)[];
   /** A sign for a long turn that ended or asks, while the window may be elsewhere. */
   readonly notify?: Notify;
+  /** Where `notify` is `command`: starts the program that tells the person. */
+  readonly tell?: (said: Sign) => void;
   /** The session's own title, null where it has none. Missing: the terminal's title is left alone. */
   readonly title?: () => string | null;
   /** Ctrl-Z: stops the process group. Returns once it goes on. */
@@ -78,6 +82,8 @@ export interface ReplInput {
   readonly files: () => Promise<readonly string[]>;
   /** Keys of the input: readline's (the default) or vim's. */
   readonly keys?: 'emacs' | 'vim';
+  /** Keys of the user's own, without problems (`bindingProblem`). */
+  readonly bindings?: Bindings;
   /** Ctrl-G: edits a text in the user's editor while the terminal is given back; null where nothing is to change. */
   readonly editExternally?: (text: string) => Promise<string | null>;
   /** Pictures for the message that is written. */
@@ -118,9 +124,10 @@ export interface ReplOptions {
   readonly printing: ReplPrinting;
   readonly opening: ReplOpening;
   readonly session: SessionPort;
-  readonly commands: readonly Command[];
+  /** Asked anew at each use: servers offer theirs once they are connected. */
+  readonly commands: () => readonly Command[];
   /** What the status line shows; asked anew at each frame, so it must be cheap. */
-  readonly status: () => StatusFacts;
+  readonly status: (view: View) => StatusFacts;
   /** `!command` (sent to the model) and `!!command` (not sent). What it prints is shown; resolves when it has ended,
    * soon after `signal`. */
   readonly runShell: RunShell;

@@ -1,38 +1,23 @@
 import type { AgentEvent, SessionPort } from '../core/session-port.js';
 import { withAnswers } from '../terminal/answers.js';
-import { type InputEvent, keyName, readKeys } from '../terminal/keyboard.js';
+import { type InputEvent, readKeys } from '../terminal/keyboard.js';
 import { enterTerminal, leaveTerminal, type Sign } from '../terminal/streams.js';
-import { commandContext } from './command-context.js';
 import { createDialogs, type Dialogs } from './components/dialogs.js';
 import type { StatusFacts } from './components/status-line.js';
 import { createDisplay, type Display, sizeOf } from './display.js';
 import { createPastInputs, type PastInputs } from './editor/past-inputs.js';
-import { createPastedPictures, type PastedPictures } from './editor/pasted-pictures.js';
-import { type InputAction, PromptInput } from './editor/prompt-input.js';
+import { createKeyMap, type KeyMap, shownKey } from './editor/key-table.js';
+import { PromptInput } from './editor/prompt-input.js';
 import { createRank } from './editor/suggestions.js';
-import { eventText, eventTitle, isNote, lastExchange, newestWithMore } from './event-text.js';
-import type { ResultDetail } from './item-lines.js';
+import { isNote, lastExchange } from './event-text.js';
+import { createKeyActs, type KeyActs } from './key-acts.js';
 import { warmMarkdown } from './markdown/incremental.js';
-import { defaultDetail, type ReplHandle, type ReplOptions } from './repl-options.js';
-import { type Command, type CommandContext, runCommand } from './slash-command.js';
-import { createLeaving, createTimers, type Leaving, type Timers } from './timers.js';
-import {
-  createOwnCommands,
-  createTurns,
-  createWork,
-  createWorkTitle,
-  runShellLine,
-  shellLine,
-  type ShellLine,
-  type Turns,
-  type Work,
-  type WorkTitle,
-} from './turns.js';
-import { createViewStore, type ViewStore } from './view.js';
+import type { ReplHandle, ReplOptions } from './repl-options.js';
+import { createTimers, type Timers } from './timers.js';
+import { createTurns, createWork, createWorkTitle, type Turns, type Work, type WorkTitle } from './turns.js';
+import { createViewStore, type View, type ViewStore } from './view.js';
 
 const frameMs = 34;
-/** Signals that were sent to the stopped process (a kill) come before the terminal is taken again. */
-const resumeDelayMs = 20;
 
 /** The REPL on a terminal that understands escape sequences. No other program may get the terminal while it owes an
  * answer: it would take that for keys. */
@@ -60,9 +45,9 @@ export function startScreenRepl(options: ReplOptions): ReplHandle {
 
 class ScreenRepl implements ReplHandle {
   readonly #options: ReplOptions;
-  readonly #commands: readonly Command[];
+  readonly #commands: ReplOptions['commands'];
+  readonly #keyMap: KeyMap;
   readonly #input: PromptInput;
-  readonly #pictures: PastedPictures;
   readonly #display: Display;
   readonly #store: ViewStore;
   readonly #dialogs: Dialogs;
@@ -72,11 +57,9 @@ class ScreenRepl implements ReplHandle {
   #stopKeys = (): void => {
     /* No keys are read yet. */
   };
-  readonly #own = createOwnCommands();
-  #detail: ResultDetail;
   readonly #timers: Timers;
   readonly #work: Work;
-  readonly #leaving: Leaving;
+  readonly #acts: KeyActs;
   readonly #title: WorkTitle;
   readonly #past: PastInputs;
   #closed = false;
@@ -86,20 +69,18 @@ class ScreenRepl implements ReplHandle {
     const { time, terminal } = options;
     const onChange = this.#echo;
     this.#options = options;
-    this.#detail = options.printing.detail ?? defaultDetail;
     this.#commands = options.commands;
     const rank = createRank();
     this.#timers = createTimers(time.schedule);
     this.#work = createWork({
       clock: time.clock,
-      output: terminal.output,
-      how: terminal.notify,
+      terminal,
       timers: this.#timers,
     });
-    this.#leaving = createLeaving({ clock: time.clock, timers: this.#timers, onChange });
     this.#dialogs = createDialogs({
       timers: this.#timers,
       rank,
+      theme: () => this.#display.theme,
       onAnswer: (id, answer) => {
         this.#session.answer(id, answer);
       },
@@ -107,11 +88,23 @@ class ScreenRepl implements ReplHandle {
     });
     const { onEmptyLine } = options.input;
     const wantFiles = (): void => void this.#loadFiles();
-    this.#input = new PromptInput({ commands: () => this.#commands, rank, wantFiles, onEmptyLine });
-    const notice = this.notice.bind(this);
-    const parts = { input: this.#input, notice, onChange };
-    this.#past = createPastInputs({ ...parts, options: options.input, timers: this.#timers });
-    this.#pictures = createPastedPictures({ ...parts, port: options.input.pictures });
+    const keyMap = createKeyMap(options.input.bindings);
+    this.#keyMap = keyMap;
+    this.#input = new PromptInput({
+      commands: this.#commands,
+      rank,
+      wantFiles,
+      onEmptyLine,
+      keyMap,
+    });
+    this.#past = createPastInputs({
+      input: this.#input,
+      notice: this.notice.bind(this),
+      onChange,
+      options: options.input,
+      keyOf: keyMap.keyOf,
+      timers: this.#timers,
+    });
     this.#title = createWorkTitle(terminal);
     this.#display = this.#createDisplay(options);
     this.#store = createViewStore({
@@ -122,15 +115,41 @@ class ScreenRepl implements ReplHandle {
     });
     this.#session = options.session;
     this.#turns = this.#turnsOf(options.session);
+    this.#acts = this.#createActs(options);
     this.#unsubscribe = options.session.subscribe(this.#onEvent);
     this.#begin();
   }
 
+  #createActs(options: ReplOptions): KeyActs {
+    return createKeyActs({
+      repl: this,
+      options,
+      session: () => this.#session,
+      turns: () => this.#turns,
+      view: () => this.#store.view(),
+      display: this.#display,
+      dialogs: this.#dialogs,
+      input: this.#input,
+      work: this.#work,
+      timers: this.#timers,
+      keyOf: this.#keyMap.keyOf,
+      frame: this.#frame,
+    });
+  }
+
+  /** In vim's insert mode Esc leaves that mode. */
+  #interruptKey(): string | null {
+    const { keyOf } = this.#keyMap;
+    const key = keyOf('interrupt');
+    return key === null || (this.#input.mode() === 'insert' && key === shownKey('escape')) ? keyOf('cancel') : key;
+  }
+
   #createDisplay(options: ReplOptions): Display {
-    const status = (): StatusFacts => ({
-      ...options.status(),
+    const status = (view: View): StatusFacts => ({
+      ...options.status(view),
       mode: this.#input.mode(),
-      ownCommand: this.#own.running(),
+      interruptKey: this.#interruptKey(),
+      ownCommand: this.#acts.running(),
       stopping: this.#work.stopping(),
     });
     return createDisplay({ ...options, status }, this.#echo, (shown) => {
@@ -152,7 +171,7 @@ class ScreenRepl implements ReplHandle {
     this.#stopKeys = () => {
       left = true;
     };
-    this.#stopKeys = readKeys(terminal.input, time.schedule, this.#take, early);
+    this.#stopKeys = readKeys(terminal.input, time.schedule, { onKeys: this.#take, onFocus: this.#work.focus }, early);
     if (left) {
       this.#stopKeys();
       return;
@@ -175,7 +194,7 @@ class ScreenRepl implements ReplHandle {
     if (shown) this.#store.reset(session.events());
     else this.#replay(session);
     this.#frame();
-    for (const { text, when } of waiting) this.#send(text, when);
+    for (const { text, when } of waiting) this.#acts.send(text, when);
     if (!shown) void this.#past.offer(session.id);
   }
 
@@ -190,10 +209,10 @@ class ScreenRepl implements ReplHandle {
   }
 
   submit(text: string): void {
-    if (!this.#closed && !runCommand(text, this.#commands, this.#context())) this.#send(text, 'steer');
+    if (!this.#closed) this.#acts.submit(text);
   }
   send(text: string): void {
-    if (!this.#closed) this.#send(text, 'after');
+    if (!this.#closed) this.#acts.send(text, 'after');
   }
   refresh(): void {
     this.#echo();
@@ -211,6 +230,7 @@ class ScreenRepl implements ReplHandle {
     if (!this.#paused || this.#closed) return;
     this.#paused = false;
     enterTerminal(this.#options.terminal.input, this.#options.terminal.output);
+    this.#work.watch();
     this.#display.restart();
     this.#frame();
   }
@@ -223,7 +243,7 @@ class ScreenRepl implements ReplHandle {
   exit(): void {
     if (this.#closed) return;
     this.#turns.leave();
-    this.#own.stop();
+    this.#acts.stop();
     this.#past.leave();
     this.#dialogs.clear();
     this.#frame();
@@ -240,18 +260,6 @@ class ScreenRepl implements ReplHandle {
     this.#options.onExit();
   }
 
-  #context(): CommandContext {
-    return commandContext(this, {
-      display: this.#display,
-      dialogs: this.#dialogs,
-      input: this.#input,
-      colored: this.#options.terminal.facts.colors > 0,
-      onPrinted: () => {
-        this.#frame();
-      },
-    });
-  }
-
   #turnsOf(session: SessionPort): Turns {
     return createTurns(session, {
       onFailure: (message) => {
@@ -266,7 +274,7 @@ class ScreenRepl implements ReplHandle {
   readonly #onEvent = (event: AgentEvent): void => {
     this.#work.heed(event);
     // The output of the user's own command is on the screen already.
-    if (this.#own.running() && event.type === 'event' && isNote(event.event)) return;
+    if (this.#acts.running() && event.type === 'event' && isNote(event.event)) return;
     this.#store.apply(event);
   };
 
@@ -286,7 +294,7 @@ class ScreenRepl implements ReplHandle {
       overlay,
       waits: overlay !== null && this.#dialogs.waits(overlay),
       busySinceMs: this.#work.sinceMs(),
-      hint: this.#leaving.hint(),
+      hint: this.#acts.hint(),
     };
   }
 
@@ -313,178 +321,17 @@ class ScreenRepl implements ReplHandle {
       if (this.#closed) return;
       if (this.#movesOn(event)) continue;
       const left = this.#dialogs.take(event);
-      if (left === null) this.#leaving.forget();
-      else this.#act(this.#input.take(left));
+      if (left === null) this.#acts.forget();
+      else this.#acts.act(this.#input.take(left));
     }
     this.#echo();
     if (!this.#closed) this.#past.keepDraft();
   };
 
-  /** Ctrl-B is a key of the input, too. */
+  /** Its key moves the cursor, too. */
   #movesOn(event: InputEvent): boolean {
-    const isKey = event.type === 'key' && keyName(event) === 'ctrl-b' && this.#dialogs.top() === null;
-    return isKey && this.#options.input.toBackground?.() === true;
-  }
-
-  #act(action: InputAction): void {
-    // Any other key means that the user stays.
-    if (action.type !== 'cancel') this.#leaving.forget();
-    switch (action.type) {
-      case 'none':
-        break;
-      case 'submit':
-        this.#submitted(action.text, action.when);
-        break;
-      case 'escape':
-        if (!this.#own.stop() && this.#turns.busy()) this.#interrupt();
-        break;
-      case 'cancel':
-        this.#cancel();
-        break;
-      case 'end':
-        this.exit();
-        break;
-      case 'suspend':
-        this.#suspend();
-        break;
-      case 'page':
-        this.#page();
-        break;
-      case 'detail':
-        void this.#switchDetail();
-        break;
-      case 'edit':
-        void this.#edit();
-        break;
-      case 'mode':
-        this.#options.input.nextMode?.();
-        break;
-      case 'pasted':
-        void this.#pictures.pasted(action.text);
-        break;
-      case 'clipboard':
-        void this.#pictures.clipboard();
-        break;
-      case 'take-back':
-        if (!this.#takeBack()) this.#input.older();
-        break;
-      default:
-        action satisfies never;
-    }
-  }
-
-  #submitted(text: string, when: 'steer' | 'after'): void {
-    void this.#options.input.history.append(text);
-    if (runCommand(text, this.#commands, this.#context())) return;
-    const line = shellLine(text);
-    if (line) void this.#shell(line);
-    else this.#send(text, when);
-  }
-
-  #send(text: string, when: 'steer' | 'after'): void {
-    this.#work.sent(
-      () => {
-        this.#turns.send(text, when);
-      },
-      () => this.#turns.busy(),
-    );
-  }
-
-  /** Handles Ctrl-C: it ends the user's own command, else the turn; when idle it clears the draft. Twice leaves. */
-  #cancel(): void {
-    if (this.#leaving.pressed()) {
-      this.exit();
-      return;
-    }
-    if (this.#own.stop()) return;
-    if (this.#turns.busy()) this.#interrupt();
-    else if (this.#input.text() !== '') this.#input.setText('');
-  }
-
-  /** Interrupts the turn. Its queue comes back into the input. */
-  #interrupt(): void {
-    this.#takeBack();
-    this.#work.stop();
-    this.#turns.interrupt();
-  }
-
-  #takeBack(): boolean {
-    const queued = this.#turns.takeBack();
-    if (queued === '') return false;
-    const draft = this.#turns.busy() && this.#input.text() !== '' ? `\n\n${this.#input.text()}` : '';
-    this.#input.setText(queued + draft);
-    return true;
-  }
-
-  #suspend(): void {
-    if (!this.#options.terminal.suspend) return;
-    this.pause();
-    const stop = (): void => {
-      this.#options.terminal.suspend?.();
-      this.#timers.set('resume', resumeDelayMs, () => {
-        this.resume();
-      });
-    };
-    // The shell would get an answer that is on its way.
-    if (this.#options.terminal.input.answers) this.#options.terminal.input.answers.whenQuiet(stop);
-    else stop();
-  }
-
-  /** Opens what runs now, as far as it has come; else what was said last and may not be whole on the screen. */
-  #page(): void {
-    const running = this.#store.view().calls.find(({ startedAtMs, output }) => startedAtMs !== null && output !== '');
-    if (running) {
-      void this.#dialogs.page(running.title, running.output.trimEnd(), this.#dialogs.keys());
-      return;
-    }
-    const events = this.#session.events();
-    const event = newestWithMore(events, this.#options.printing.reasoningOf);
-    if (event)
-      void this.#dialogs.page(
-        eventTitle(events, event),
-        eventText(event, this.#options.printing.reasoningOf),
-        this.#dialogs.keys(),
-      );
-  }
-
-  /** Switches between whole results and their most important rows; what is printed stays as it is. */
-  async #switchDetail(): Promise<void> {
-    const show = this.#detail.show === 'full' ? 'head' : 'full';
-    this.#detail = { ...this.#detail, show };
-    this.#display.setDetail(this.#detail);
-    const kept = await this.#options.keepSetting?.('ui.tool_output', show);
-    const what =
-      show === 'full'
-        ? 'Results are printed whole from here on'
-        : 'Of results only the rows that tell most are printed from here on';
-    this.notice(
-      kept?.done === false ? 'warn' : 'info',
-      `${what}; Ctrl-X changes it back. ${kept?.said ?? ''}`.trimEnd(),
-    );
-  }
-
-  async #edit(): Promise<void> {
-    if (!this.#options.input.editExternally) return;
-    this.pause();
-    const text = await this.#options.input.editExternally(this.#input.text());
-    this.resume();
-    if (text !== null) this.#input.setText(text.replace(/\n$/, ''));
-    this.#echo();
-  }
-
-  async #shell(line: ShellLine): Promise<void> {
-    const onPrinted = (): void => {
-      if (!this.#timers.has('shell'))
-        this.#timers.set('shell', frameMs, () => {
-          this.#frame();
-        });
-    };
-    const work = (signal: AbortSignal): Promise<void> =>
-      runShellLine(line, this.#options.runShell, this.#display, signal, onPrinted);
-    await this.#own.run(work).catch((error: unknown) => {
-      this.notice('error', error instanceof Error ? error.message : String(error));
-    });
-    this.#frame();
+    const moves = event.type === 'key' && this.#keyMap.actionsOf(event).includes('to_background');
+    return moves && this.#dialogs.top() === null && this.#options.input.toBackground?.() === true;
   }
 
   async #useVim(): Promise<void> {

@@ -2,6 +2,8 @@ import type { SessionPort } from '../core/session-port.js';
 import { nearestName } from '../core/text.js';
 import type { HiddenQuestion } from './components/hidden-input.js';
 import type { Picking } from './components/picker.js';
+import type { Change } from './diff-lines.js';
+import type { KeyOf } from './editor/key-table.js';
 import type { ThemeChoice } from './theme.js';
 
 /** A slash command. The table of them comes from outside. */
@@ -21,20 +23,41 @@ export interface Command {
 
 export interface PageOptions {
   readonly prose?: boolean;
+  /** The same text as changes of files, for a screen that lays them out. */
+  readonly changes?: readonly Change[];
+  /** The line that is in view at first. */
+  readonly at?: number;
+  /** Words that are marked. */
+  readonly marked?: readonly string[];
+  /** Keys that end it and are its answer, `enter` or letters, with what they do. Where keys cannot be pressed it is
+   * answered with `enter` at once. */
+  readonly keys?: Readonly<Record<string, string>>;
+}
+
+/** What the screen says of its keys. */
+interface KeyNames {
+  /** The first key of an action as people write it; null where it has none. */
+  readonly keyOf: KeyOf;
+}
+
+/** Says what to do first where a command cannot run beside a turn. */
+export function turnRuns(command: string, { keyOf }: KeyNames): string {
+  const key = keyOf('interrupt');
+  return `A turn is running: interrupt it${key === null ? '' : ` (${key})`} before ${command}.`;
 }
 
 /** What a command may do with the screen. All texts are sanitised on the way. */
-export interface CommandContext {
-  /** Text as it is, line by line; or Markdown. */
-  print(text: string, as?: 'markdown'): void;
+export interface CommandContext extends KeyNames {
+  /** Text as it is, line by line; or Markdown; or laid out as the change of a file that it tells. */
+  print(text: string, as?: 'markdown' | Change): void;
   notice(level: 'info' | 'warn' | 'error', message: string): void;
   /** The value of the chosen item, or null. The item of `current` is selected at first. */
   pick<T>(options: Picking<T>): Promise<T | null>;
   /** What the person answers without showing it, such as a key; or null. */
   hidden(question: HiddenQuestion): Promise<string | null>;
   /** A long text to scroll through; it does not go to the scrollback. `prose`: long lines break at words and go on
-   * indented. */
-  page(title: string, text: string, options?: PageOptions): Promise<void>;
+   * indented. Answers the key of `options.keys` that ended it, or null. */
+  page(title: string, text: string, options?: PageOptions): Promise<string | null>;
   setDraft(text: string): void;
   /** Sends a message, after a turn that runs. */
   send(text: string): void;

@@ -20,6 +20,11 @@ export const roles = [
   'added',
   'removed',
   'changed',
+  'added_line',
+  'removed_line',
+  'added_word',
+  'removed_word',
+  'block',
   'hunk',
   'keyword',
   'string',
@@ -242,6 +247,8 @@ export interface Theme {
   readonly paint: Paint;
   readonly glyphs: Glyphs;
   readonly colors: boolean;
+  /** Changed lines, code and what the person sent have a ground of their own. */
+  readonly grounds: boolean;
 }
 
 type Palette = Readonly<Record<Role, Codes>>;
@@ -269,6 +276,11 @@ const basic: Palette = {
   warn: ['33', '39'],
   added: ['32', '39'],
   removed: ['31', '39'],
+  added_line: ['32', '39'],
+  removed_line: ['31', '39'],
+  added_word: ['32;7', '39;27'],
+  removed_word: ['31;7', '39;27'],
+  block: ['', ''],
   hunk: ['36', '39'],
   keyword: ['35', '39'],
   string: ['32', '39'],
@@ -290,8 +302,44 @@ const basicLight: Palette = {
   type: ['34', '39'],
 };
 
+/** Sixteen colours have no quiet ones. A text on a ground has a colour of its own, too: where a light terminal is taken
+ * for a dark one, it can be read all the same. */
+const darkGrounds = {
+  user: ['1;37;48;5;237', '22;39;49'],
+  block: ['37;48;5;235', '39;49'],
+  added_line: ['37;48;5;22', '39;49'],
+  removed_line: ['37;48;5;52', '39;49'],
+  added_word: ['37;48;5;28', '39;49'],
+  removed_word: ['37;48;5;88', '39;49'],
+} as const;
+
+const lightGrounds = {
+  user: ['1;30;48;5;254', '22;39;49'],
+  block: ['30;48;5;255', '39;49'],
+  added_line: ['30;48;5;194', '39;49'],
+  removed_line: ['30;48;5;224', '39;49'],
+  added_word: ['30;48;5;157', '39;49'],
+  removed_word: ['30;48;5;217', '39;49'],
+} as const;
+
+/** Of all colours there are quieter ones for changes. */
+const darkChanges = {
+  added_line: ['37;48;2;18;48;30', '39;49'],
+  removed_line: ['37;48;2;62;24;28', '39;49'],
+  added_word: ['37;48;2;32;98;56', '39;49'],
+  removed_word: ['37;48;2;124;40;46', '39;49'],
+} as const;
+
+const lightChanges = {
+  added_line: ['30;48;2;230;255;236', '39;49'],
+  removed_line: ['30;48;2;255;235;233', '39;49'],
+  added_word: ['30;48;2;171;242;188', '39;49'],
+  removed_word: ['30;48;2;255;193;186', '39;49'],
+} as const;
+
 const dark: Palette = {
   ...basic,
+  ...darkGrounds,
   code: ['38;5;180', '39'],
   link: ['4;38;5;75', '24;39'],
   call: ['38;5;80', '39'],
@@ -310,6 +358,7 @@ const dark: Palette = {
 
 const light: Palette = {
   ...basic,
+  ...lightGrounds,
   code: ['38;5;94', '39'],
   link: ['4;38;5;26', '24;39'],
   call: ['38;5;30', '39'],
@@ -329,25 +378,48 @@ const light: Palette = {
 /** Creates the theme for a terminal. Without colours nothing is painted (`NO_COLOR`, theme `none`). */
 export function createTheme(facts: Pick<TerminalFacts, 'unicode' | 'colors' | 'theme'>): Theme {
   const glyphs = facts.unicode ? unicodeGlyphs : asciiGlyphs;
-  if (facts.colors === 0 || facts.theme === 'none') return { paint: (_role, text) => text, glyphs, colors: false };
+  if (facts.colors === 0 || facts.theme === 'none')
+    return { paint: (_role, text) => text, glyphs, colors: false, grounds: false };
   const palette = paletteOf(facts);
   const paint: Paint = (role, text) => {
     const [open, close] = palette[role];
-    return text === '' || open === '' ? text : `\x1b[${open}m${text}\x1b[${close}m`;
+    if (text === '' || open === '') return text;
+    // The end of a colour inside is no end of this one.
+    const ink = close.includes('39') ? /^(?:1;)?(3[0-7])(?=;|$)/.exec(open)?.[1] : undefined;
+    const inside = ink === undefined ? text : text.replaceAll('\x1b[39m', `\x1b[${ink}m`);
+    return `\x1b[${open}m${inside}\x1b[${close}m`;
   };
-  return { paint, glyphs, colors: true };
+  return { paint, glyphs, colors: true, grounds: facts.colors > 16 };
 }
 
 function paletteOf({ colors, theme }: Pick<TerminalFacts, 'colors' | 'theme'>): Palette {
   const custom: CustomTheme | null = typeof theme === 'string' ? null : theme;
   const ground = custom?.base ?? theme;
-  const base = colors === 16 ? (ground === 'light' ? basicLight : basic) : ground === 'light' ? light : dark;
+  const base = ground === 'light' ? lightOf(colors) : darkOf(colors);
   if (!custom) return base;
   const own = roles.flatMap((role) => {
     const style = custom.styles[role];
     return style ? [[role, styleCodes(style, colors)] as const] : [];
   });
-  return { ...base, ...Object.fromEntries(own) };
+  const given: Readonly<Record<string, Codes>> = Object.fromEntries(own);
+  return { ...base, ...lineRoles(given), ...given };
+}
+
+function darkOf(colors: ColorDepth): Palette {
+  return colors === 16 ? basic : colors === 256 ? dark : { ...dark, ...darkChanges };
+}
+
+function lightOf(colors: ColorDepth): Palette {
+  return colors === 16 ? basicLight : colors === 256 ? light : { ...light, ...lightChanges };
+}
+
+/** A theme that names only the colours of changes means them for whole lines and words, too. */
+function lineRoles({ added, removed, changed }: Readonly<Record<string, Codes>>): Readonly<Record<string, Codes>> {
+  return {
+    ...(added ? { added_line: added } : {}),
+    ...(removed ? { removed_line: removed } : {}),
+    ...(changed ? { added_word: changed, removed_word: changed } : {}),
+  };
 }
 
 /** A theme whose colours can be changed while it is in use. */
@@ -364,6 +436,9 @@ export function createSwitchableTheme(facts: Pick<TerminalFacts, 'unicode' | 'co
     glyphs: current.glyphs,
     get colors() {
       return current.colors;
+    },
+    get grounds() {
+      return current.grounds;
     },
     use: (theme) => {
       current = createTheme({ ...facts, theme });

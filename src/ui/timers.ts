@@ -37,7 +37,7 @@ export function createTimers(schedule: Schedule): Timers {
 
 const windowMs = 2_000;
 
-/** Leaving by Ctrl-C twice within two seconds; a hint says so in between. */
+/** Leaving by the key that cancels, twice within two seconds; a hint says so in between. */
 export interface Leaving {
   /** Notes a press. Returns true for the second one. */
   pressed(): boolean;
@@ -50,6 +50,8 @@ export function createLeaving(d: {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly onChange: () => void;
+  /** The key that is pressed. */
+  readonly key: string;
 }): Leaving {
   let hint: string | null = null;
   let untilMs = 0;
@@ -62,7 +64,7 @@ export function createLeaving(d: {
       const nowMs = d.clock();
       if (nowMs < untilMs) return true;
       untilMs = nowMs + windowMs;
-      hint = 'Ctrl-C again leaves';
+      hint = `${d.key} again leaves`;
       d.timers.set('hint', windowMs, () => {
         forget();
         d.onChange();

@@ -119,11 +119,13 @@ export class Transcript {
   }
 
   #hintBelow(item: Item, rows: number): readonly string[] {
-    const { detail, theme, columns } = this.#style;
-    if (!this.#tellsDetail || item.type !== 'result' || detail.show !== 'full' || rows <= longRows) return [];
+    const { detail, theme, columns, keyOf } = this.#style;
+    const key = keyOf?.('switch_detail') ?? null;
+    if (key === null || !this.#tellsDetail || item.type !== 'result' || detail.show !== 'full' || rows <= longRows)
+      return [];
     this.#tellsDetail = false;
     return wrapWords(
-      `Ctrl-X shows only the rows that tell most, of this kind of result and others, from then on.`,
+      `${key} shows only the rows that tell most, of this kind of result and others, from then on.`,
       columns,
     ).map((row) => theme.paint('dim', row));
   }

@@ -3,7 +3,7 @@ import type { Clock } from '../core/runtime.js';
 import type { AgentEvent, QueuedMessage, SessionPort } from '../core/session-port.js';
 import { fitWidth } from '../terminal/rows.js';
 import { createSanitizer, sanitize } from '../terminal/sanitize.js';
-import { hasTitle, notify, type Notify, type OutputPort, setTitle, type Sign } from '../terminal/streams.js';
+import { hasTitle, notify, reportFocus, setTitle, type Sign } from '../terminal/streams.js';
 import type { Display } from './display.js';
 import type { ReplTerminal, RunShell } from './repl-options.js';
 import { patienceMs, type Timers } from './timers.js';
@@ -66,7 +66,11 @@ export function createTurns(
   };
 }
 
-const longTurnMs = 15_000;
+/** Whoever waits longer than this has turned to something else. */
+const longTurnMs = 10_000;
+/** Both contain nothing of the conversation: others may see them. */
+const ended: Sign = { title: 'agent', text: 'agent has answered and waits for you' };
+const asked: Sign = { title: 'agent', text: 'agent asks you something' };
 
 /** Knows since when a session works, and signals to the user that it has ended or asks. */
 export interface Work {
@@ -77,6 +81,10 @@ export interface Work {
   heed(event: AgentEvent): void;
   /** Gives the sign of the terminal. */
   remind(said: Sign): void;
+  /** The window has the focus, or has it no more: who looks at it needs no sign. */
+  readonly focus: (has: boolean) => void;
+  /** Asks the terminal for the focus while something runs; when idle it is left alone. */
+  watch(): void;
   /** Notes that the turn was told to end; a command may need a moment. */
   stop(): void;
   stopping(): boolean;
@@ -88,43 +96,60 @@ export interface Work {
 
 interface Parts {
   readonly clock: Clock;
-  readonly output: Pick<OutputPort, 'write'>;
-  readonly how: Notify | undefined;
+  readonly terminal: Pick<ReplTerminal, 'output' | 'notify' | 'tell'>;
   readonly timers: Timers;
 }
 
-export function createWork({ clock, output, how, timers }: Parts): Work {
+export function createWork({ clock, terminal: { output, notify: how = 'off', tell }, timers }: Parts): Work {
   let sinceMs: number | null = null;
   let stopping = false;
-  const ended = (): void => {
-    const long = sinceMs !== null && clock() - sinceMs >= longTurnMs;
+  /** Null until the terminal reports it, which many never do. */
+  let hasFocus: boolean | null = null;
+  const watch = (): void => {
+    reportFocus(output, how !== 'off' && sinceMs !== null);
+  };
+  const begin = (): void => {
+    sinceMs ??= clock();
+    watch();
+  };
+  const end = (): void => {
     sinceMs = null;
     stopping = false;
-    if (long) notify(output, how);
+    watch();
+  };
+  const signal = (said: Sign): void => {
+    if (hasFocus === true) return;
+    if (how === 'command') tell?.(said);
+    else notify(output, how, said);
   };
   return {
     sinceMs: () => sinceMs,
     sent: (send, busy) => {
-      sinceMs ??= clock();
+      // Whoever sends something has the focus, and may have got it back while nothing was reported.
+      if (hasFocus !== null) hasFocus = true;
+      begin();
       send();
-      if (!busy()) sinceMs = null;
+      if (!busy()) end();
     },
     heed: (event) => {
-      if (event.type === 'turn_started') sinceMs ??= clock();
-      if (event.type === 'turn_ended') ended();
-      if (event.type === 'approval_requested' || event.type === 'form_opened') notify(output, how);
+      if (event.type === 'turn_started') begin();
+      if (event.type === 'approval_requested' || event.type === 'form_opened') signal(asked);
+      if (event.type !== 'turn_ended') return;
+      if (sinceMs !== null && clock() - sinceMs >= longTurnMs) signal(ended);
+      end();
     },
     remind: (said) => {
       notify(output, how, said);
     },
+    focus: (has) => {
+      hasFocus = has;
+    },
+    watch,
     stop: () => {
       stopping = sinceMs !== null;
     },
     stopping: () => stopping,
-    reset: () => {
-      sinceMs = null;
-      stopping = false;
-    },
+    reset: end,
     wake: (view, onWake) => {
       const nowMs = clock();
       const young = view.calls.some((call) => call.startedAtMs !== null && nowMs - call.startedAtMs < patienceMs);

@@ -113,7 +113,7 @@ export function reduce(view: View, event: AgentEvent, nowMs: number): View {
     case 'form_closed':
       return { ...view, forms: view.forms.filter(({ id }) => id !== event.id) };
     case 'notice':
-      return withItem(view, { type: 'notice', level: event.level, message: event.message });
+      return event.noted ? view : withItem(view, { type: 'notice', level: event.level, message: event.message });
     case 'queue_changed':
       return { ...view, queue: event.queue };
     case 'turn_started':
@@ -193,6 +193,7 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
     case 'error':
     case 'task':
     case 'hook':
+    case 'import':
     case 'compaction':
     case 'compaction_undone':
       return view;
@@ -242,7 +243,7 @@ function addUsage(totals: Totals, raw: Event): Totals {
     costUsd: totals.costUsd + (usage.cost_usd ?? 0),
     costKnown: totals.costKnown && usage.cost_usd !== null,
     context:
-      raw.kind === 'agent_usage' || usage.purpose === 'web_search'
+      raw.kind === 'agent_usage' || usage.purpose === 'web_search' || usage.purpose === 'title'
         ? totals.context
         : usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens + usage.output_tokens,
   };

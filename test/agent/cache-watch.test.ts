@@ -49,6 +49,11 @@ const cases: readonly (readonly [name: string, events: readonly Event[], expecte
     expect.stringMatching(/9000 tokens .* No event differs from the last request: the provider dropped it/),
   ],
   [
+    'a request for a title in between',
+    log(system, tools(1), user, usage({}), said, usage({ purpose: 'title', cache_write_tokens: 0 }), user),
+    expect.stringMatching(/9000 tokens .* No event differs from the last request: the provider dropped it/),
+  ],
+  [
     'nothing differs, an hour later',
     log(system, tools(1), user, usage({}), said, { ...user, at: 60 * minute }),
     expect.stringMatching(/No event differs .* 60 minutes ago: the cache has expired/),

@@ -20,7 +20,15 @@ await build({
   platform: 'node',
   target: 'node20',
   mainFields: ['module', 'main'],
-  external: ['better-sqlite3', '@vscode/ripgrep', 'esbuild', 'oxc-parser', '@lydell/node-pty'],
+  external: [
+    'better-sqlite3',
+    '@vscode/ripgrep',
+    'esbuild',
+    'oxc-parser',
+    '@lydell/node-pty',
+    'pg-native',
+    'pg-cloudflare',
+  ],
   define: { AGENT_VERSION: '"bench"', AGENT_ROOT: JSON.stringify(root) },
   logLevel: 'error',
   banner: {

@@ -13,7 +13,7 @@ const floors: readonly (readonly string[])[] = [
   ['settings.ts'],
   ['mcp'],
   ['session', 'terminal-theme.ts'],
-  ['tasks', 'doors'],
+  ['tasks', 'doors', 'comfort'],
   ['command-line.ts'],
   ['repl'],
   ['conversation.ts'],

@@ -1,3 +1,4 @@
+import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
 import { hasTitle, terminalFacts, terminalTheme } from '../../src/cli/terminal-theme.js';
 
@@ -24,4 +25,14 @@ test('the theme by its name, and none where there are no colours', () => {
   ]).toEqual(['dark', 'light', 'dark', 'light', 'none']);
   const own = { base: 'light', styles: {} } as const;
   expect(terminalFacts({ TERM: 'xterm', NO_COLOR: '1' }, own).theme).toBe('none');
+});
+
+test('an output that is no terminal has no colours', () => {
+  const output = Object.getOwnPropertyDescriptor(process, 'stdout');
+  Object.defineProperty(process, 'stdout', { configurable: true, value: new PassThrough() });
+  try {
+    expect(terminalFacts({ TERM: 'xterm-256color' }, 'dark')).toMatchObject({ colors: 0, theme: 'none' });
+  } finally {
+    if (output) Object.defineProperty(process, 'stdout', output);
+  }
 });

@@ -4,7 +4,8 @@ import { exportGuard } from '../../src/cli/secrets.js';
 import { csvLine } from '../../src/commands/line-output.js';
 import { foldTurns } from '../../src/commands/record/figures.js';
 import type { SpendingRow } from '../../src/core/store.js';
-import { toHtml } from '../../src/commands/sessions/export-html.js';
+import { entriesOf } from '../../src/commands/sessions/export-entries.js';
+import { entryBlock, markupFor, toHtml } from '../../src/commands/sessions/export-html.js';
 import { toMarkdown } from '../../src/commands/sessions/export-session.js';
 import { readJsonl, toJsonl } from '../../src/commands/sessions/stored-session.js';
 import type { Event } from '../../src/core/event.js';
@@ -255,4 +256,12 @@ test('statistics tell turns with tools from those without, and count depth, days
       { cwd: '/q', requests: 1, input_tokens: 10, output_tokens: 2, cost_usd: 0.25, unpriced: 0 },
     ],
   });
+});
+
+test('a call without a result failed where the session is over, and may still run where it goes on', async () => {
+  const [entry] = entriesOf(events.slice(3, 4));
+  if (entry === undefined) throw new Error('the call is no entry');
+  const markup = await markupFor([entry], []);
+  expect(entryBlock(entry, markup)).toContain('<span class="state failed">no result</span>');
+  expect(entryBlock(entry, markup, true)).toContain('<span class="state">no result yet</span>');
 });

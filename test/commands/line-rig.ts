@@ -30,7 +30,7 @@ export interface LineRig {
 export async function lineRig(answers: readonly string[] = []): Promise<LineRig> {
   const store = openMemoryStore({ now: Date.now });
   const tasks = openMemoryTasks();
-  const notes = guardedNotes(createMemoryNotes(Date.now), { env: {}, secrets: [] });
+  const notes = guardedNotes({ ...createMemoryNotes(Date.now), passing: false }, { env: {}, secrets: [] });
   const loaded = await loadConfig({ env: { AGENT_HOME: '/nowhere' }, cwd: '/nowhere', home: '/nowhere' });
   const settings: Settings = {
     cwd: '/work/project',
@@ -76,6 +76,8 @@ export async function lineRig(answers: readonly string[] = []): Promise<LineRig>
           records: store.records,
           tasks: () => Promise.resolve(tasks),
           notes: () => Promise.resolve({ notes, project: settings.cwd }),
+          team: () => Promise.reject(new CliError(2, 'there is no team', 'Set store.url.')),
+          exchange: () => Promise.reject(new CliError(2, 'there is no team', 'Set store.url.')),
           settings,
           newestHere: () => store.newest(settings.cwd),
           notePlace: () => Promise.resolve({}),

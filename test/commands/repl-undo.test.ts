@@ -25,6 +25,7 @@ function screen(choices: readonly string[] = []): Screen {
   const context: CommandContext = {
     copy: () => false,
     setTheme: () => false,
+    keyOf: () => 'Esc',
     print: (text) => {
       said.push(text);
     },
@@ -39,7 +40,7 @@ function screen(choices: readonly string[] = []): Screen {
         items.find((item) => choice !== undefined && item.label.startsWith(choice))?.value ?? null,
       );
     },
-    page: () => Promise.resolve(),
+    page: () => Promise.resolve(null),
     send: () => undefined,
     setDraft: (text) => {
       drafts.push(text);

@@ -25,7 +25,7 @@ async function run(line: string, repl: Partial<Repl>, choice?: string): Promise<
     },
     page: (title, text) => {
       said.lines.push(`${title}\n${text}`);
-      return Promise.resolve();
+      return Promise.resolve(null);
     },
     pick: ({ items }) => {
       said.picked.push(items.map(({ label }) => label));
@@ -113,6 +113,7 @@ test('/effort is for the next request on, in this run or for good, and knows its
   expect((await run('/effort max --keep', repl)).lines).toEqual([
     'info: The next request asks for the effort max. m has low, high: the nearest is sent. Kept: effort = max.',
   ]);
+  expect((await run('/effort turbo', repl)).lines[0]).toMatch(/^warn: There is no effort turbo\. Known: none, /);
   expect((await run('/effort hgh', repl)).lines[0]).toMatch(
     /^warn: There is no effort hgh\. Did you mean high or xhigh\?/,
   );
@@ -180,15 +181,26 @@ test('/permissions add takes words, the name of a tool or JSON, and nothing that
   const repl = withRules({});
   const add = async (text: string): Promise<readonly string[]> => (await run(`/permissions add ${text}`, repl)).lines;
   expect(await add('allow git push')).toEqual(['info: Kept: allow = [{"tool":"bash","argv":["git","push"]}].']);
+  expect(await add('deny Bash(git push:*)')).toEqual(['info: Kept: deny = [{"tool":"bash","argv":["git","push"]}].']);
   expect(await add('ask web_fetch')).toEqual(['info: Kept: ask = [{"tool":"web_fetch"}].']);
-  expect(await add('deny {"path":"~/notes/**"}')).toEqual(['info: Kept: deny = [{"path":"~/notes/**"}].']);
+  expect(await add('deny {"path":"~/notes/**"}')).toEqual([
+    'info: Kept: deny = [{"tool":"bash","argv":["git","push"]},{"path":"~/notes/**"}].',
+  ]);
   expect(await add('allow sudo make')).toEqual([
     'warn: No such rule: sudo runs whatever follows it, so it cannot be allowed by its leading words.',
   ]);
   expect(await add('allow {"tool":"bash"}')).toEqual([
     'warn: No such rule: an allow rule for bash needs the leading words of a command.',
   ]);
-  for (const wrong of ['allow', 'maybe git', 'deny {}', 'deny {"tol":"bash"}', 'deny {"argv":[]}'])
+  for (const wrong of [
+    'allow',
+    'maybe git',
+    'deny {}',
+    'deny {"tol":"bash"}',
+    'deny {"argv":[]}',
+    'allow bash(git push)',
+    'allow Edit(*.ts)',
+  ])
     expect((await add(wrong))[0], wrong).toMatch(/^warn: That is no rule/);
 });
 
@@ -263,7 +275,9 @@ test('/clear says how to come back to a session that is kept, /rename asks for a
     ['A new session. The one before is kept: /sessions s1.'],
     [{ continueNewest: false, resume: null, fork: false }],
   ]);
-  expect((await run('/rename', repl([]))).lines).toEqual(['warn: Give a title: /rename parser rewrite']);
+  expect((await run('/rename', repl([]))).lines).toEqual([
+    'warn: The model gave no title. Give one: /rename parser rewrite',
+  ]);
   expect((await run('/rename  a b ', repl([]))).lines).toEqual(['info: This session is now called a b.']);
 });
 

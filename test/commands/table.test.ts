@@ -75,7 +75,8 @@ test('the same line is all it takes for the REPL, its menu and /help', async () 
       },
     },
     commands: () => commands,
-  } as Partial<Repl> as Repl);
+    settings: { config: { ui: { bindings: {} } } },
+  } as unknown as Repl);
   expect(help).toContain('| /planted <seed> | puts a seed into this session |');
   const harness = openRepl({ commands });
   harness.type('/plan');

@@ -15,7 +15,7 @@ import {
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect, onTestFinished, test } from 'vitest';
 import { triedServer } from '../extensions/mcp/tried-server.js';
-import { agent, binary, place, type Place } from './program.js';
+import { agent, binary, place, type Place, script } from './program.js';
 
 const schemaFile = fileURLToPath(
   new URL('../../node_modules/@agentclientprotocol/sdk/schema/v1/schema.json', import.meta.url),
@@ -36,6 +36,7 @@ const definitions: Readonly<Record<string, string>> = {
   'session/close': 'CloseSessionResponse',
   'session/update': 'SessionNotification',
   'session/request_permission': 'RequestPermissionRequest',
+  'elicitation/create': 'CreateElicitationRequest',
 };
 
 interface Editor {
@@ -47,7 +48,12 @@ interface Editor {
 }
 
 /** Starts `agent acp` as an editor does. Every line that comes out is checked against the schema of the protocol. */
-async function edit(at: Place, args: readonly string[], answer = 'once'): Promise<Editor> {
+async function edit(
+  at: Place,
+  args: readonly string[],
+  answer = 'once',
+  fill: Readonly<Record<string, string>> | null = null,
+): Promise<Editor> {
   const child = spawn(process.execPath, [binary, ...args, 'acp'], {
     cwd: at.home,
     env: at.env,
@@ -70,7 +76,8 @@ async function edit(at: Place, args: readonly string[], answer = 'once'): Promis
     .onRequest(methods.client.session.requestPermission, ({ params }) => {
       questions.push(params);
       return { outcome: { outcome: 'selected', optionId: answer } };
-    });
+    })
+    .onRequest(methods.client.elicitation.create, () => ({ action: 'accept', content: fill ?? {} }));
   const input = new WritableStream<Uint8Array>({
     write: (bytes) => {
       for (const line of Buffer.from(bytes).toString().split('\n').filter(Boolean)) {
@@ -99,7 +106,9 @@ async function edit(at: Place, args: readonly string[], answer = 'once'): Promis
     expect(wrong).toEqual([]);
   });
   const { agent } = app.connect(ndJsonStream(input, output));
-  expect(await agent.request(methods.agent.initialize, { protocolVersion: 1 })).toMatchObject({ protocolVersion: 1 });
+  const clientCapabilities = fill ? { elicitation: { form: {} } } : {};
+  const hello = { protocolVersion: 1, clientCapabilities };
+  expect(await agent.request(methods.agent.initialize, hello)).toMatchObject({ protocolVersion: 1 });
   return {
     agent,
     updates,
@@ -275,4 +284,21 @@ test("an editor's servers and pictures go with the session", async () => {
     stdout.split('\n').find((line) => line.includes('"kind":"user"') && line.includes('What is this?')) ?? '';
   expect(typed).toContain('"media_type":"image/png"');
   expect(typed).toContain('/notes.md:\\n````\\none ``` two\\n````');
+});
+
+test.each([
+  ['in a form', { q0: 'Blue' }, 'once'],
+  ['as a choice', null, 'option_1'],
+] as const)('a question of the model is put to the person by their editor %s', async (_, fill, answer) => {
+  const at = place();
+  const options = [{ label: 'Red' }, { label: 'Blue' }];
+  const questions = [{ question: 'Which colour?', header: 'Colour', options }];
+  const asks = script(at, [{ calls: [{ name: 'ask_user', arguments: { questions } }] }, { text: 'Thanks.' }]);
+  const editor = await edit(at, ['-m', asks, '--tools', '+ask'], answer, fill);
+  const { sessionId } = await editor.agent.request(methods.agent.session.new, { cwd: at.work, mcpServers: [] });
+  await prompt(editor, sessionId, 'go');
+  expect(spoken(editor.updates)).toBe('Thanks.');
+  const rows = await agent(at, ['sessions', 'show', sessionId, '--json']);
+  expect(rows.stdout).toMatch(/Which colour\?\\+n- Blue/);
+  expect(await editor.leave()).toBe(0);
 });

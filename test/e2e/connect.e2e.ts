@@ -1,10 +1,10 @@
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { agent, place, type Place } from './program.js';
-import { openScreen } from './terminal.js';
+import { agent, binary, place, type Place } from './program.js';
+import { openProgram, openScreen } from './terminal.js';
 
 const right = 'sk-or-v1-right-0123456789abcdef0123';
 const wrong = 'sk-or-v1-wrong-0123456789abcdef0123';
@@ -75,7 +75,7 @@ test('from a fresh home to an answer without leaving the program; the key is in 
   screen.type('\r');
   await screen.until(/type to filter[\s\S]*Connect a model:/);
   screen.type('\r');
-  await screen.until(/Key of OpenRouter:/);
+  await screen.until(/Or set OPENROUTER_API_KEY instead\n[\s\S]*Key of OpenRouter:/);
   screen.type(`\x1b[200~${wrong}\x1b[201~`);
   await screen.until(/Key of OpenRouter: ·+ {2}\(35 characters\)/);
   screen.type('\r');
@@ -119,8 +119,27 @@ test('a key that is refused in a turn is asked for in place, and the turn goes o
   expect(screen.text()).toMatch(/OPENROUTER_API_KEY is set in the environment, too/);
   expect([server.asked, screen.raw().includes(right)]).toEqual([[wrong, right], false]);
   expect(screen.text().split('first message')).toHaveLength(2);
-  screen.type('\x15/exit\r');
+  screen.type('\x15/login openrouter\r');
+  await screen.until(/Use the key that is there/);
+  screen.type('\r');
+  await screen.until(/❯ tiny +32k[\s\S]*Model of OpenRouter:/);
+  screen.type('\x1b');
+  await screen.until(/❯ *$/);
+  screen.type('/exit\r');
   expect(await screen.exited).toBe(0);
+});
+
+test('where the provider is not reached the whole reason is said, and the key may be kept unchecked', async () => {
+  const at = place();
+  const screen = openScreen(at, [], { columns: 60, env: { OPENROUTER_BASE_URL: 'http://127.0.0.1:9/v1' } });
+  await screen.until(/❯ *$/);
+  screen.type('/login openrouter\r');
+  await screen.until(/Key of OpenRouter:/);
+  screen.type(`${right}\r`);
+  await screen.until(/refused the connection[\s\S]*base URL[\s\S]*Keep the key unchecked[\s\S]*could not be checked:/);
+  screen.type('\x1b[B\r');
+  await screen.until(/Kept in [\s\S]*list is what[\s\S]*new sessions start with/);
+  expect(filesWith(at, right)).toEqual(['.agent/keys.json']);
 });
 
 test('headless nobody is asked: a refused key ends the run', async () => {
@@ -132,6 +151,14 @@ test('headless nobody is asked: a refused key ends the run', async () => {
   expect(existsSync(join(at.home, '.agent/keys.json'))).toBe(false);
 });
 
+test('ctrl-c at the question for a key ends the login as an interrupt does', async () => {
+  const line = ['-c', '"$@"; echo ended with $?; read line', 'sh', process.execPath, binary, 'login', 'openrouter'];
+  const screen = openProgram(place(), 'sh', line);
+  await screen.until(/not shown/);
+  screen.type('\x03');
+  await screen.until(/ended with 130/);
+});
+
 test('on the command line: login takes a key on standard input and checks it, logout forgets it', async () => {
   const at = place();
   const server = await keyedServer();
@@ -141,7 +168,7 @@ test('on the command line: login takes a key on standard input and checks it, lo
   const given = await agent(at, ['login', 'openrouter', '--model', 'tiny'], { env, stdin: `${right}\n` });
   expect([given.code, given.stdout]).toEqual([
     0,
-    expect.stringMatching(/The key is right[\s\S]*model = "openrouter\/tiny"/),
+    expect.stringMatching(/The key is right[\s\S]*model = "openrouter\/tiny"\.\n$/),
   ]);
   const listed = await agent(at, ['providers'], { env });
   expect(listed.stdout).toMatch(/openrouter .*its key is kept/);
@@ -150,6 +177,21 @@ test('on the command line: login takes a key on standard input and checks it, lo
   expect((await agent(at, ['logout', 'openrouter'], { env })).stdout).toContain('The key of openrouter is forgotten.');
   expect((await agent(at, ['-p', 'hello'], { env })).code).toBe(4);
   expect(filesWith(at, right)).toEqual([]);
+});
+
+test('a key that the keyring does not take ends the login with a failure, and no model is kept', async () => {
+  const at = place();
+  const server = await keyedServer();
+  mkdirSync(join(at.home, '.agent'));
+  writeFileSync(join(at.home, '.agent/config.json'), '{"key_store":"keyring"}');
+  const env = { OPENROUTER_BASE_URL: server.url, PATH: at.work };
+  const lost = await agent(at, ['login', 'openrouter', '--model', 'tiny'], { env, stdin: `${right}\n` });
+  expect([lost.code, lost.stdout, lost.stderr]).toEqual([
+    1,
+    '',
+    'agent: It is not kept: there is no secret-tool here\n`agent config set key_store file` keeps it in a file.\n',
+  ]);
+  expect(readFileSync(join(at.home, '.agent/config.json'), 'utf8')).toBe('{"key_store":"keyring"}');
 });
 
 test('another model steps in where the own one is down, and says so', async () => {

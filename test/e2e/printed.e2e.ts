@@ -1,8 +1,8 @@
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { agent, place, script, type Place } from './program.js';
-import { openScreen } from './terminal.js';
+import { agent, binary, place, script, type Place } from './program.js';
+import { openProgram } from './terminal.js';
 
 /** What would rename the window, set the clipboard, turn text around or hide it; in strings of JSON and CSV as well. */
 const evil = 'evil\u001b[31m\u001b]0;pwned\u0007\u009b2J\u009d52;c;cm0=\u0007\u007f\u202e\u{e0041}\ufff9\u3164,end';
@@ -86,12 +86,16 @@ test('no listing lets what is on record steer a terminal, not even through a pag
     expect(JSON.stringify(JSON.parse((await agent(at, args)).stdout))).toMatch(/evil|\[\]|"tool"/);
 }, 180_000);
 
+/** A terminal whose program has ended is closed after 200 ms, whether all was read or not. */
+const staying = 'node "$@"; echo that is all; read line';
+
 test('on a terminal CSV, request bodies and exports are safe too, and byte for byte in a file', async () => {
   const { at, id } = await hostileRecord();
   const data = csvAndJson(id);
   for (const args of [...data, ...people(id).slice(0, 2), ...json(id).slice(0, 2)]) {
-    const screen = openScreen(at, args, { columns: 200 });
-    await screen.exited;
+    const screen = openProgram(at, 'sh', ['-c', staying, 'sh', binary, ...args], { columns: 200 });
+    await screen.until(/that is all/);
+    screen.pty.kill('SIGKILL');
     expect([args.join(' '), hidden.exec(screen.raw())?.[0]]).toEqual([args.join(' '), undefined]);
     if (data.includes(args) || args.includes('show')) expect(screen.raw()).toContain('evil');
   }

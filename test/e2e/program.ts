@@ -7,6 +7,9 @@ import { onTestFinished } from 'vitest';
 
 export const binary = fileURLToPath(new URL('../../bin/agent.js', import.meta.url));
 
+/** Where nothing listens. */
+const nobody = '127.0.0.1:9';
+
 /** A fresh home and a fresh workspace; removed when the test ends. */
 export interface Place {
   readonly home: string;
@@ -40,6 +43,9 @@ export function place(files: Readonly<Record<string, string>> = {}): Place {
       AGENT_HOME: join(home, '.agent'),
       LANG: 'C.UTF-8',
       TERM: 'xterm-256color',
+      // What listens at the usual ports of this machine is not asked.
+      OLLAMA_HOST: nobody,
+      LMSTUDIO_BASE_URL: `http://${nobody}/v1`,
     },
   };
 }

@@ -15,7 +15,7 @@ const turns = [
   { text: `# ${hostile}`, calls: [{ name: 'file_write', arguments: { path: 'made.txt', content: hostile } }] },
   { text: 'It stands.' },
   { calls: [{ name: 'bash', arguments: { command: 'rm -rf old; echo "<b>gone</b>"' } }] },
-  { text: 'It is gone.' },
+  { text: 'It is gone.', usage: { input_tokens: 9, output_tokens: 2, cost_usd: 0.25 } },
 ];
 
 /** Starts `agent serve` and returns the address that it prints. */
@@ -98,10 +98,12 @@ test.skipIf(chromium === undefined)('a browser shows a hostile session as text, 
   await page.click('.ask button[data-answer=once]');
   await says(page, '#entries', 'It is gone.');
   await says(page, '#entries', '<b>gone</b>');
+  await says(page, '#state', 'waiting for you · $0.25');
   await repl.until(/It is gone\./);
   expect(existsSync(join(at.work, 'old'))).toBe(false);
   await page.goto(`${address.origin}/?q=remove`);
   expect(await page.$eval('mark', (part) => part.textContent)).toBe('remove');
+  expect(await page.$eval('.list a', (part) => part.textContent)).toMatch(/^make it <script>/);
   expect(problems).toEqual([]);
 });
 

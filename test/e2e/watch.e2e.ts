@@ -25,7 +25,7 @@ test('a second terminal shows a session as it goes on, and may answer its questi
   await other.until(/Type y, s or n/);
   other.type('y\r');
   await repl.until(/It is made\./);
-  await other.until(/The question is answered[^]*made/);
+  await other.until(/The question is answered[^]*↪ bash\(command="rm -rf old[^]*✔[^]*made/);
   expect(existsSync(join(at.work, 'made.txt'))).toBe(true);
 
   const reader = openScreen(at, ['watch']);

@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { parseSettings } from '../../src/core/obeyed-files.js';
+import { parseSettings } from '../../src/core/files/obeyed-files.js';
 import { createPathFacts } from '../../src/cli/session/policy/open-policy.js';
 import { createPolicy } from '../../src/policy/assess.js';
 import { linkedRepositories } from '../../src/policy/shell/plain-git.js';

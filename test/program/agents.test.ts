@@ -345,3 +345,46 @@ test('a call of an agent that the program left open names its session, and what 
   expect((await records.verify(null)).breaks).toEqual([]);
   await store.close();
 });
+
+test('undo and redo take back and do again what an agent did to files, in the session that it worked for', async () => {
+  const turns = [
+    calls(['file_write', { path: 'made/new.txt', content: 'one' }]),
+    calls(['file_read', { path: 'a.txt' }], ['file_edit', { path: 'a.txt', old_string: 'the', new_string: 'a' }]),
+    calls(['file_edit', { path: 'made/new.txt', old_string: 'one', new_string: 'two' }]),
+    { text: 'written' },
+  ];
+  const at = withAgent(turns, 'tools: Read, Write, Edit');
+  const { stdout } = await agent(at, go(at, [calls(ask('finder')), done]));
+  const read = (name: string): string | null => {
+    try {
+      return readFileSync(join(at.work, name), 'utf8');
+    } catch {
+      return null;
+    }
+  };
+  expect([read('a.txt'), read('made/new.txt')]).toEqual(['a word\n', 'two']);
+  expect(await agent(at, ['undo', '--yes', '-r', idOf(stdout)])).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/Undo event \d+, agent\(finder.*\n.*remove {2}made\/new.txt\n.*a.txt\nDone: 2 files/),
+  });
+  expect([read('a.txt'), read('made')]).toEqual(['the word\n', null]);
+  await agent(at, ['redo', '--yes', '-r', idOf(stdout)]);
+  expect([read('a.txt'), read('made/new.txt')]).toEqual(['a word\n', 'two']);
+});
+
+test('what an agent did to files before the program ended can be undone, too', async () => {
+  const turns = [calls(['file_write', { path: 'new.txt', content: 'one' }]), { text: 'written' }];
+  const at = withAgent(turns, 'tools: Write');
+  const parent = idOf((await agent(at, go(at, [calls(ask('finder')), done]))).stdout);
+  const db = new Database(join(at.env.AGENT_HOME ?? '', 'agent.db'));
+  db.prepare(
+    `DELETE FROM events WHERE session_id = @id AND seq >=
+      (SELECT max(seq) FROM events WHERE session_id = @id AND kind = 'tool_result')`,
+  ).run({ id: parent });
+  db.close();
+  await agent(at, go(at, [calls(ask('finder')), done], '-r', parent));
+  expect(await agent(at, ['undo', '--yes', '-r', parent])).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('remove  new.txt'),
+  });
+});

@@ -38,6 +38,10 @@ test.each([
   expect([code, stderr]).toEqual([0, '']);
   const result = JSON.parse(stdout) as { readonly session_id: string };
   expect(result).toMatchObject({ status: 'completed', structured_output: { name: 'a', size: 1 } });
+  const listed = (await agent(at, ['sessions', 'list', '--json'])).stdout;
+  expect(JSON.parse(listed)).toMatchObject([{ prompt: 'go' }]);
+  const asked = (await agent(at, ['sql', '--json', 'SELECT prompt FROM v_sessions'])).stdout;
+  expect(JSON.parse(asked)).toEqual([{ prompt: 'go' }]);
   expect(read(join(at.work, 'out.json'))).toBe('{"name":"a","size":1}\n');
   const shown = await agent(at, ['sessions', 'show', result.session_id, '--json']);
   const events = JSON.parse(shown.stdout) as readonly {
@@ -132,7 +136,8 @@ test('--allowed-tools spares questions as rules do, and no more', async () => {
 test.each([
   ['bash', 'needs the leading words of a command'],
   ['Bash(*)', 'needs the leading words of a command'],
-  ['bash(git *)', 'git needs its subcommand'],
+  ['bash(uv *)', 'uv needs its subcommand'],
+  ['bash(git)', 'git needs its subcommand'],
   ['bash(python3 *)', 'runs whatever follows it'],
 ])('%s allows nothing, as no rule may allow it', async (pattern, message) => {
   const at = place({ 'a.txt': '' });
@@ -141,6 +146,34 @@ test.each([
   expect(code).toBe(6);
   expect(stderr).toContain(message);
   expect(readdirSync(at.work)).toEqual(['a.txt']);
+});
+
+test.each([
+  ['git add a.txt', 0],
+  ['git add a.txt && git status', 0],
+  ['git add a.txt; rm a.txt', 6],
+  ['git add "$(rm a.txt)"', 6],
+  ['git config core.pager ./a.txt', 6],
+  ['git -c alias.x=!./a.txt x', 6],
+  ['git submodule foreach ./a.txt', 6],
+  ['git push --force', 6],
+  ['git frobnicate', 6],
+  ['gitk', 6],
+  ['npm run nothing', 0],
+  ['npm run nothing; rm a.txt', 6],
+  ['npm publish --dry-run', 6],
+  ['npm exec ./a.txt', 6],
+  ['npm frobnicate', 6],
+  ['cargo install x', 6],
+  ['go run ./a.txt', 6],
+])('its program with a star spares the question about `%s`: exit %i', async (command, expected) => {
+  const at = place({ 'a.txt': '' });
+  const program = /^(?:git|\w+)/.exec(command)?.[0] ?? '';
+  const model = script(at, calls(command));
+  const go = ['-p', '-m', model, '--approval', 'mutating', '--allowed-tools', `bash(${program} *)`, 'go'];
+  const { code, stderr } = await agent(at, go);
+  expect([code, readdirSync(at.work)]).toEqual([expected, ['a.txt']]);
+  expect(stderr).not.toContain('allows nothing');
 });
 
 test.each([

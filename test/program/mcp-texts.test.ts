@@ -78,6 +78,23 @@ test('a prompt of a server is a command with arguments in the declared order', a
   expect(unknown.stderr).toContain('no server offers it');
 });
 
+test('the menu has the prompts of a server once it is connected, in the same session', async () => {
+  const at = place();
+  const { entry, list } = triedServer(at.work, 'texts');
+  list([{ name: 'ask' }]);
+  at.file('../home/.agent/mcp.json', JSON.stringify({ mcpServers: { tried: entry } }));
+  const { stdout } = await repl(
+    at,
+    ['-m', script(at, [{ text: 'done' }])],
+    [
+      ['/help', '/mcp '],
+      ['/mcp reconnect tried', /tried .*connected/],
+      ['/help', /mcp__tried__greet <?who/],
+    ],
+  );
+  expect(stdout.indexOf('mcp__tried__greet')).toBeGreaterThan(stdout.indexOf('connected'));
+});
+
 test('the model finds resources through the bridge, and reads those that are listed unasked', async () => {
   const at = place();
   await added(at, { expose: 'deferred' });

@@ -240,3 +240,13 @@ test('a poisoned page gets nothing into the notes by itself', async () => {
     server.close();
   }
 });
+
+test('a note of a run that keeps nothing is said to end with it', async () => {
+  const at = place({});
+  const said = await repl(
+    at,
+    ['-m', script(at, [{ text: 'Hello.' }]), '--ephemeral'],
+    [['/memory add The harbour opens at nine.', 'is kept until the program ends: notes are not kept at a server']],
+  );
+  expect(said.code).toBe(0);
+});

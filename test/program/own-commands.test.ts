@@ -34,6 +34,18 @@ async function events(
     .map((line) => line as never);
 }
 
+test('a folder that a message names goes with the list of its files; what is no folder stays as it is', async () => {
+  const at = place();
+  write(join(at.work, 'src/deep/a.txt'), '');
+  write(join(at.work, 'src/b.txt'), '');
+  write(join(at.work, 'my dir/c.txt'), '');
+  const text = 'Look at @src/ and @"my dir/", not @none/';
+  expect(await agent(at, ['-p', '-m', script(at, answer), text])).toMatchObject({ code: 0, stdout: 'Done.\n' });
+  const [sent] = (await events(at)).filter(({ kind }) => kind === 'user');
+  expect(sent?.content).toBe(`${text}\n\nFiles in src/:\nsrc/b.txt\nsrc/deep/a.txt\n\nFiles in my dir/:\nmy dir/c.txt`);
+  expect(sent?.data).toEqual({ typed: text });
+});
+
 test('a command stands for its text; its calls are on the record, and are no part of the conversation', async () => {
   const at = place();
   write(join(at.work, 'a.txt'), 'hello\n');

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { png } from '../extensions/pictures/samples.js';
 import { startVendor, type VendorHabits, type VendorServer } from '../providers/vendor-server.js';
-import { agent, lines, place } from './inside.js';
+import { agent, lines, place, repl, script } from './inside.js';
 
 type At = ReturnType<typeof place>;
 
@@ -99,6 +99,25 @@ test('what is no picture, or is not there, is a usage error before anything is s
   const mentioned = await run(at, server, 'openai-chat', ['Look at @notes.png and @gone.png']);
   expect(mentioned).toMatchObject({ code: 0, stderr: expect.stringContaining('notes.png is not attached') as string });
   expect(server.bodies).toHaveLength(1);
+});
+
+test('in a conversation a file that is not attached is said once', async () => {
+  const at = place();
+  writeFileSync(join(at.work, 'cut.png'), shot.subarray(0, 60));
+  const { stdout } = await repl(
+    at,
+    ['-m', script(at, [{ text: 'I see none.' }])],
+    [['Look at @cut.png', 'I see none.']],
+  );
+  expect(stdout.match(/cut\.png is not attached/g)).toHaveLength(1);
+});
+
+test('a message written in an earlier run says that its picture does not go with it', async () => {
+  const at = place();
+  const server = await vendor({ api: 'openai-chat' });
+  const { code, stderr } = await run(at, server, 'openai-chat', ['What is [my shot.png 8x4] in [a 2x2]?']);
+  expect(code).toBe(0);
+  expect(stderr.match(/No picture goes with .+?:/g)).toEqual(['No picture goes with [my shot.png 8x4] any more:']);
 });
 
 test('a model that takes no pictures is told of them in a line', async () => {

@@ -152,6 +152,22 @@ describe.each(Object.entries(dialects))('over %s', (_version, dialectFor) => {
   });
 });
 
+test('the question about an edit says which lines it would change', async () => {
+  const at = place();
+  at.file('kept.txt', 'one\ntwo\nthree\n');
+  at.env['AGENT_APPROVAL'] = 'always';
+  const asked: unknown[] = [];
+  const edit = calling(1, 'file_edit', { path: 'kept.txt', old_string: 'two', new_string: '2' });
+  const dialect = dialects['2025-11-25']?.({ elicitation: {} });
+  if (!dialect) throw new Error('no such dialect');
+  await served(at, dialect, [edit], (message) => {
+    if (message['method'] !== 'elicitation/create') return null;
+    asked.push(message['params']);
+    return { id: message['id'], result: { action: 'decline' } };
+  });
+  expect(asked).toMatchObject([{ message: expect.stringContaining('path: kept.txt\n  2 - two\n  2 + 2\n') as string }]);
+});
+
 test('a call that is taken back ends, tells no more, and those behind it run', async () => {
   const at = place();
   const dialect = dialects['2025-11-25']?.({});

@@ -33,6 +33,7 @@ test('commands show and change what they are for', async () => {
       ['/approval mutating', 'From now on calls that write or run wait for a yes'],
       ['/approval never', /❯ /],
       ['/approval perhaps', 'perhaps'],
+      ['/rename', 'This session is now called The script asks for tools here'],
       ['/rename thing', 'This session is now called thing'],
       ['/theme', /1\. dark[^]*3\. none[^]*number: /],
       ['2', 'This terminal is shown no colours'],

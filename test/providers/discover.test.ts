@@ -110,6 +110,22 @@ test('local servers are found with what they offer', async () => {
   ]);
 });
 
+test('a price that the server lists is read per million tokens; one that is not known beforehand is none', async () => {
+  const priced = (prompt: string, completion: string) => ({ id: prompt, pricing: { prompt, completion, image: '0' } });
+  const server = await serve({
+    '/models': { data: [priced('0.0000014', '0.00000585'), priced('-1', '-1'), priced('x', '0'), priced('0', '0')] },
+  });
+  expect(await listModels(testEndpoint('openai-chat', server.url), {})).toEqual({
+    ok: true,
+    models: [
+      { id: '0.0000014', contextWindow: null, price: { input: 1.4, output: 5.85 } },
+      { id: '-1', contextWindow: null },
+      { id: 'x', contextWindow: null },
+      { id: '0', contextWindow: null, price: { input: 0, output: 0 } },
+    ],
+  });
+});
+
 test('a list of models is asked for with the key in the form of its protocol', async () => {
   const server = await serve({
     '/models': { data: [{ id: 'models/gemini-2.5-pro' }, { id: 'a', context_length: 9 }] },

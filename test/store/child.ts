@@ -10,7 +10,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** A program that holds a store and does what single lines of JSON tell it: a method and its arguments. `flood` appends
  * until it is killed and prints each sequence number once it is acknowledged; `lock` holds the database's write lock
- * until the next line. `tasks.claim` and the like are methods of its tasks. */
+ * until the next line; `adopt_until` stores a session from elsewhere and kills itself at an event. `tasks.claim` and the like are methods of its tasks. */
 const program = `
 import { createInterface } from 'node:readline';
 import Database from 'better-sqlite3';
@@ -31,6 +31,13 @@ for await (const line of createInterface({ input: process.stdin })) {
         await store.append(session, event);
         say(seq);
       }
+    }
+    else if (method === 'adopt_until') {
+      const [row, last, content] = args;
+      await store.adopt(row, (function* () {
+        for (let seq = 1; seq < last; seq++) yield { seq, kind: 'user', content, data: null, createdAt: 1 };
+        process.kill(process.pid, 'SIGKILL');
+      })());
     }
     else if (method === 'lock') { raw.exec('BEGIN IMMEDIATE'); say('locked'); }
     else if (method === 'unlock') { raw.exec('COMMIT'); say('unlocked'); }

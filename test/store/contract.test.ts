@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Store } from '../../src/core/store.js';
 import { openMemoryStore } from '../../src/store/memory-store.js';
 import { openSqliteStore } from '../../src/store/sqlite-store.js';
+import { remoteStores } from './postgres/remote.js';
 import { clock, event, sessionRow, temporaryFolder, usage } from './samples.js';
 
 const folder = temporaryFolder();
@@ -10,6 +11,7 @@ let files = 0;
 const stores: readonly (readonly [string, () => Promise<Store>])[] = [
   ['memory', async () => openMemoryStore({ now: clock })],
   ['SQLite', async () => (await openSqliteStore({ file: join(folder, `${++files}.db`), now: clock })).store],
+  ...remoteStores(15, ({ store }) => store),
 ];
 
 describe.each(stores)('the %s store', (_name, open) => {
@@ -140,7 +142,8 @@ describe.each(stores)('the %s store', (_name, open) => {
     for (const row of [old, late, other, empty]) await store.createSession(row);
     await store.append(late.id, event(1, { kind: 'system', content: 'prompt', createdAt: clock() + 86_400_000 }));
     await store.append(late.id, event(2, { content: 'First line\nsecond line' }));
-    await store.append(other.id, event(1, { content: 'elsewhere' }));
+    await store.append(other.id, event(1, { content: '[Note: by the program]', data: { note: true } }));
+    await store.append(other.id, event(2, { content: 'elsewhere' }));
     await store.append(old.id, event(1, { createdAt: clock() - 86_400_000, content: `a${'b'.repeat(500)}` }));
     await store.append(old.id, usage(2, 0.25));
     await store.append(old.id, usage(3, null));
@@ -155,7 +158,7 @@ describe.each(stores)('the %s store', (_name, open) => {
     ).toEqual([
       { id: old.id, events: 5, costUsd: 0.75, prompt: 'abbbbbbbbbbbbbbbbbbb' },
       { id: late.id, events: 3, costUsd: null, prompt: 'First line…' },
-      { id: other.id, events: 1, costUsd: null, prompt: 'elsewhere' },
+      { id: other.id, events: 2, costUsd: null, prompt: 'elsewhere' },
       { id: empty.id, events: 0, costUsd: null, prompt: null },
     ]);
     expect(listed[0]?.prompt).toHaveLength(200);
@@ -191,6 +194,22 @@ describe.each(stores)('the %s store', (_name, open) => {
     expect(await store.find(one!.id)).toMatchObject({ found: 'one', session: { parentCallId: 'call_1' } });
     await store.remove(parent.id);
     expect(await ids(9, undefined, true)).toEqual([fork.id]);
+  });
+
+  test('a session of another program is listed, and is not the newest of its directory', async () => {
+    const store = await open();
+    const own = sessionRow({ directoryId: '7:1' });
+    const served = sessionRow({ directoryId: '7:1', door: 'mcp' });
+    for (const row of [own, served]) {
+      await store.createSession(row);
+      await store.append(row.id, event(1));
+    }
+    expect((await store.list(9)).map(({ id }) => id)).toEqual([served.id, own.id]);
+    expect((await store.newest('/work/project'))?.id).toBe(own.id);
+    expect((await store.newestOfDirectory('7:1'))?.id).toBe(own.id);
+    expect(await store.session(served.id)).toMatchObject({ door: 'mcp' });
+    await store.remove(own.id);
+    expect(await store.newest('/work/project')).toBeNull();
   });
 
   test('a moved directory has its sessions under its new name', async () => {

@@ -282,9 +282,11 @@ test('notes are among what a repair saves, and are found afterwards', async () =
   await store.close();
 });
 
-test('tasks and their runs are among what a repair saves', async () => {
+test('tasks, their runs, and what is known of the server of a team are among what a repair saves', async () => {
   const file = await filledDatabase('tasks');
   const before = await openSqliteStore({ file, now: clock });
+  const state = { pushed: { seq: 3, link: Buffer.alloc(16, 7) }, owner: 'alice', token: null };
+  await (await before.sync()).note(row.id, state);
   const tasks = await before.tasks();
   await tasks.add(task('oven1', { nextRun: clock(), grants: ['ab'] }));
   await tasks.claim((await tasks.list())[0] ?? task('none'), { firedAt: clock(), nextRun: null, status: 'skipped' });
@@ -296,5 +298,6 @@ test('tasks and their runs are among what a repair saves', async () => {
   expect(kept(file)).toHaveLength(1);
   const saved = await after.tasks();
   expect([await saved.list(), await saved.runs({ limit: 9 })]).toEqual(stored);
+  expect(await (await after.sync()).session(row.id)).toMatchObject({ state });
   await after.store.close();
 });

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import type { Event } from '../../src/core/event.js';
+import { parseSearchLine } from '../../src/core/files/search-filters.js';
 import type { Store } from '../../src/core/store.js';
 import { openMemoryStore } from '../../src/store/memory-store.js';
 import { openSqliteStore } from '../../src/store/sqlite-store.js';
@@ -39,6 +40,7 @@ async function firstVersion(file: string, events: readonly Event[]): Promise<str
   ])
     db.exec(sql);
   db.exec('DROP INDEX sessions_agents; DROP INDEX events_agent_cost');
+  db.exec('DROP INDEX events_kind; DROP INDEX events_time; DROP INDEX events_changes');
   const added = ['dir_id', 'api', 'base_url', 'moves', 'kind', 'parent_call_id'];
   for (const column of added) db.exec(`ALTER TABLE sessions DROP COLUMN ${column}`);
   for (const column of ['crc32', 'hash', 'redacted']) db.exec(`ALTER TABLE events DROP COLUMN ${column}`);
@@ -150,6 +152,80 @@ const stores: readonly (readonly [string, () => Promise<Store>])[] = [
   ['memory', () => Promise.resolve(openMemoryStore({ now: clock }))],
   ['SQLite', async () => (await openSqliteStore({ file: newFile(), now: clock })).store],
 ];
+
+test.each(stores)('search in the %s store lets through what its filters say', async (_name, open) => {
+  const store = await open();
+  const [one, two] = [sessionRow({ title: 'Birds of "prey"' }), sessionRow({ cwd: '/elsewhere' })];
+  for (const row of [one, two]) await store.createSession(row);
+  const edit = { id: 'e', type: 'function', function: { name: 'file_edit', arguments: '{"path":"src/a \\"b\\".ts"}' } };
+  const changed = { path: '/work/project/src/c.ts', before: null, after: null };
+  for (const item of [
+    event(2, { content: 'a heron' }),
+    call(3, { command: 'heron' }),
+    result(4, 'heron'),
+    event(5, { kind: 'tool_call', content: 'heron', data: { ...edit, response_id: 'r' } }),
+    event(6, {
+      kind: 'tool_result',
+      content: 'heron',
+      data: { tool_call_id: 'e', name: 'file_edit', output: '{"output":"x"}', success: true, changes: [changed] },
+    }),
+  ])
+    await store.append(one.id, item);
+  await store.append(two.id, event(2, { content: 'a heron', createdAt: 1_000 }));
+  await store.append(two.id, event(3, { kind: 'import', content: 'Imported.', data: { tool: 'codex' } }));
+  const found = async (text: string): Promise<unknown> => {
+    const line = parseSearchLine(text, '/elsewhere');
+    if (!line.ok) throw new Error(line.problem);
+    const hits = await store.search(line.words, 10, undefined, line.filters);
+    return hits.map((hit) => `${hit.sessionId === one.id ? 'one' : 'two'}:${hit.seq}`).toSorted();
+  };
+  expect(await found('src tool:file_edit kind:call')).toEqual(['one:5']);
+  expect(await found('tool:file_edit')).toEqual(['one:5', 'one:6']);
+  expect(await found('tool:file* kind:result')).toEqual(['one:6']);
+  expect(await found('file:src/c.ts')).toEqual(['one:6']);
+  expect(await found(`file:'src/a`)).toEqual([]);
+  expect(await found('file:"src/a "')).toEqual(['one:5']);
+  expect(await found('heron kind:user')).toEqual(['one:2', 'two:2']);
+  expect(await found('heron kind:user before:1971-01-01')).toEqual(['two:2']);
+  expect(await found('heron kind:user after:1971-01-01')).toEqual(['one:2']);
+  expect(await found('heron kind:user from:codex')).toEqual(['two:2']);
+  expect(await found('heron kind:user from:agent')).toEqual(['one:2']);
+  expect(await found('heron kind:user from:agent from:codex')).toEqual(['one:2', 'two:2']);
+  expect(await found('heron project:here')).toEqual(['two:2']);
+  expect(await found(`heron kind:user session:${two.id.toLowerCase()}`)).toEqual(['two:2']);
+  expect(await found('heron kind:user session:"birds of"')).toEqual(['one:2']);
+  expect(await found('src kind:call session:"birds of" tool:file_edit after:1971-01-01')).toEqual(['one:5']);
+  const nothing = [
+    'heron from:aider',
+    'tool:nosuch',
+    'heron kind:shell',
+    'kind:user tool:bash',
+    'after:2999-01-01',
+    '',
+  ];
+  for (const text of [...nothing, 'after:1970-01-02 before:1970-01-03'])
+    expect([text, await found(text)]).toEqual([text, []]);
+  await store.close();
+});
+
+test.each(stores)(
+  'search in the %s store finds the newest of very many that a filter lets through',
+  async (_n, open) => {
+    const store = await open();
+    const prompts = Array.from({ length: 10_500 }, (_, at) =>
+      event(at + 1, { content: at % 100 === 7 ? 'owl' : 'jay' }),
+    );
+    await store.adopt(sessionRow(), prompts);
+    const found = async (text: string): Promise<readonly number[]> => {
+      const line = parseSearchLine(text, '/elsewhere');
+      return line.ok ? (await store.search(line.words, 2, undefined, line.filters)).map(({ seq }) => seq) : [];
+    };
+    expect(await found('owl kind:user')).toEqual([10_408, 10_308]);
+    expect(await found('kind:user after:1971-01-01')).toEqual([10_500, 10_499]);
+    expect(await found('crow kind:user')).toEqual([]);
+    await store.close();
+  },
+);
 
 test.each(stores)(
   'search in the %s store finds words in prompts, answers, arguments and outputs, newest first',

@@ -5,6 +5,7 @@ import type { Event } from '../../src/core/event.js';
 import type { Records, Store } from '../../src/core/store.js';
 import { openMemoryStore } from '../../src/store/memory-store.js';
 import { openSqliteStore } from '../../src/store/sqlite-store.js';
+import { remoteStores } from './postgres/remote.js';
 import { answered, clock, event, sessionRow, temporaryFolder } from './samples.js';
 
 interface Opened {
@@ -23,6 +24,7 @@ const stores: readonly (readonly [string, () => Promise<Opened>])[] = [
     },
   ],
   ['SQLite', () => openSqliteStore({ file: join(folder, `${++files}.db`), now: clock })],
+  ...remoteStores(10, (opened) => opened),
 ];
 
 function call(seq: number, id: string, more: { readonly tool?: string; readonly createdAt?: number } = {}): Event {
@@ -325,7 +327,7 @@ describe.each(stores)('the record of the %s store', (name, open) => {
     await stored(store, calls);
     const rows = await answered(
       records,
-      'SELECT tool, count(*) AS n FROM v_tool_calls WHERE seq > ? GROUP BY tool',
+      'SELECT tool, count(*) AS n FROM v_tool_calls WHERE seq > ? GROUP BY tool ORDER BY tool',
       [2],
     );
     expect(rows).toEqual(

@@ -4,7 +4,7 @@ import type { Reflow } from '../../src/terminal/reflow.js';
 /** A terminal that keeps every byte it was sent. */
 export interface Emulator {
   readonly write: (text: string) => void;
-  /** Waits until everything written has been parsed. */
+  /** Waits until everything written has been parsed, also what the program writes because of an answer. */
   settle(): Promise<void>;
   resize(columns: number, rows: number): Promise<void>;
   /** Every line of scrollback and screen, wrapped rows joined, trailing blanks cut. */
@@ -29,10 +29,14 @@ export function createEmulator(columns: number, rows: number, reflow: Reflow = '
     windowsMode: reflow === 'none',
   });
   let sent = '';
-  const settle = (): Promise<void> =>
-    new Promise((done) => {
-      terminal.write('', done);
-    });
+  const settle = async (): Promise<void> => {
+    for (let parsed = -1; parsed !== sent.length;) {
+      parsed = sent.length;
+      await new Promise<void>((done) => {
+        terminal.write('', done);
+      });
+    }
+  };
   return {
     write: (text) => {
       sent += text;

@@ -20,6 +20,18 @@ const write = (cwd: string, path: string, content: string) => envelopeOf('file_w
 const known = (files: readonly FileState[] | undefined): Map<string, string | null> =>
   new Map(files?.map(({ path, sha256 }) => [path, sha256]));
 
+test('an edit knows the lines that it would change, before it is made', async () => {
+  const cwd = tree({ 'a.txt': 'one\r\ntwo\r\none\r\n', 'b.bin': Uint8Array.of(0, 255), 'folder/': '' });
+  const linesOf = async (path: string, old_string: string, more: Readonly<Record<string, boolean>> = {}) =>
+    await registry()
+      .get('file_edit')
+      ?.linesOf?.({ path, old_string, new_string: 'x', ...more }, { cwd });
+  expect(await linesOf('a.txt', 'two\none')).toEqual([2]);
+  expect(await linesOf('a.txt', 'one', { replace_all: true })).toEqual([1, 3]);
+  expect(await linesOf('a.txt', 'one')).toEqual([]);
+  for (const path of ['b.bin', 'folder', 'missing']) expect(await linesOf(path, 'one')).toEqual([]);
+});
+
 test('a new file is made with its folders, and the outcome carries hash, bytes and diff', async () => {
   const cwd = tree();
   const outcome = await call('file_write', { path: 'a/b/c.txt', content: 'é\n' }, context(cwd));

@@ -90,7 +90,7 @@ function shownLines(result: ToolResultData, show: ResultDetail['show'], maxRows 
 
 test('rows are counted as the terminal wraps them; full has a bound, line is only the summary', () => {
   const result = resultOf({ output: `${'x'.repeat(150)}\nb\nc\nd` });
-  expect(shownLines(result, 'full', 3)).toEqual(['x'.repeat(150), 'b', '… +2 lines, Ctrl-O or /show 7']);
+  expect(shownLines(result, 'full', 3)).toEqual(['x'.repeat(150), 'b', '… +2 lines, /show 7']);
   expect(shownLines(result, 'full')).toHaveLength(4);
   expect(shownLines(result, 'line')).toEqual([]);
 });
@@ -103,7 +103,7 @@ test.each([
   ['another', 12, 'start'],
 ] as const)('of %s, head shows %i rows from the %s', (name, rows, from) => {
   const all = Array.from({ length: 200 }, (_, index) => `line ${index + 1}`);
-  const note = `… +${200 - rows} lines, Ctrl-O or /show 7`;
+  const note = `… +${200 - rows} lines, /show 7`;
   const expected = from === 'start' ? [...all.slice(0, rows), note] : [note, ...all.slice(-rows)];
   expect(shownLines(resultOf({ output: all.join('\n') }, { name }), 'head')).toEqual(expected);
   expect(shownLines(resultOf({ output: all.slice(0, rows).join('\n') }, { name }), 'head')).toEqual(all.slice(0, rows));
@@ -115,11 +115,11 @@ test('of a new file head shows 20 rows, of a change 40', () => {
   const changed = { diff: ['--- a/a', '+++ b/a', '@@ -1,0 +1,60 @@', ...added, ''].join('\n') };
   expect(shownLines(resultOf({ output: 'x' }, created), 'head').slice(19)).toEqual([
     '20 + line 20',
-    '… +40 lines, Ctrl-O or /show 7',
+    '… +40 lines, /show 7',
   ]);
   expect(shownLines(resultOf({ output: 'x' }, changed), 'head').slice(39)).toEqual([
     '40 + line 40',
-    '… +20 lines, Ctrl-O or /show 7',
+    '… +20 lines, /show 7',
   ]);
 });
 
@@ -150,7 +150,24 @@ test('a change has line numbers, the words that differ are marked, and an ellips
     '100   d',
   ]);
   expect(shownLines(result, 'full', 200, colored)[2]).toBe(
-    '\x1b[2m  9\x1b[22m \x1b[32m+ const limit = \x1b[7m200\x1b[27m;\x1b[39m',
+    '\x1b[2m  9\x1b[22m \x1b[32m+ const limit = \x1b[39m\x1b[32;7m200\x1b[39;27m\x1b[32m;\x1b[39m',
+  );
+});
+
+test('where a terminal has quiet grounds, the lines of a change fill a rectangle and are broken below their text', () => {
+  const many = createTheme({ unicode: true, colors: 256, theme: 'dark' });
+  const diff = ['@@ -8,2 +8,2 @@', '-one two old', '+one two four five six', ' end', ''].join('\n');
+  const item = { type: 'result' as const, seq: 7, summary: 'done', result: resultOf({ output: 'x' }, { diff }) };
+  const rows = itemLines(item, { theme: many, columns: 24, detail: { show: 'full', maxRows: 9 } }).slice(1);
+  expect(rows.map((row) => row.replace(/\x1b\[[0-9;]*m/g, ''))).toEqual([
+    `8 - one two old${' '.repeat(8)}`,
+    '8 + one two four five s',
+    `    ix${' '.repeat(17)}`,
+    '9   end',
+  ]);
+  expect(rows[0]).toBe(
+    '\x1b[2m8\x1b[22m \x1b[37;48;5;52m- one two \x1b[39;49m\x1b[37;48;5;88mold\x1b[39;49m' +
+      `\x1b[37;48;5;52m${' '.repeat(8)}\x1b[39;49m`,
   );
 });
 

@@ -17,6 +17,8 @@ async function streamLong(
   tokens: readonly string[],
   between: (step: number) => Promise<void>,
 ): Promise<void> {
+  // A terminal has said what it is before anybody has typed a word.
+  await drawn(harness);
   harness.type('go\r');
   for (const [index, token] of tokens.entries()) {
     harness.session.emit({ type: 'text_delta', text: token });

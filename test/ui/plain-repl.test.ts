@@ -116,6 +116,10 @@ test('a list is chosen from by number', async () => {
   await harness.settle();
   expect(chosen).toEqual(['B']);
   expect(harness.terminal.sent()).toContain('1. a\n2. b  second\nnumber: ');
+  harness.type('/pick\n');
+  await harness.settle();
+  harness.type('\n');
+  expect(harness.terminal.sent()).toMatch(/number: > $/);
 });
 
 test('ctrl-c interrupts a turn and leaves when idle', async () => {

@@ -23,7 +23,9 @@ export type HarnessOptions = Partial<
     ReplInput &
     ReplPrinting &
     ReplOpening &
-    Pick<ReplOptions, 'session' | 'commands' | 'status' | 'runShell' | 'keepSetting' | 'onExit'>
+    Pick<ReplOptions, 'session' | 'status' | 'runShell' | 'keepSetting' | 'onExit'> & {
+      readonly commands: readonly Command[];
+    }
 >;
 
 /** A REPL on an emulated terminal, with a clock and a schedule turned by hand. */
@@ -63,12 +65,14 @@ function screenCommands(
   commands: () => readonly Command[],
   session: FakeSession,
   themes: Themes = { current: () => 'dark', names: () => [], load: async () => null, chosen: () => undefined },
+  bindings: ReplInput['bindings'] = {},
 ): readonly Command[] {
   const context: Partial<Repl> = {
     sessions: { current: () => ({ session }), rename: async () => undefined, open: async () => session } as never,
     commands,
     themes,
     keep: async () => '',
+    settings: { config: { ui: { bindings } } } as never,
   };
   return slashCommands([{ heading: null, entries }], context as Repl);
 }
@@ -113,7 +117,7 @@ export function openRepl(
   };
   const session = (options.session as FakeSession | undefined) ?? createFakeSession();
   const commands: Command[] = [...(options.commands ?? [])];
-  commands.push(...screenCommands(() => commands, session, options.themes));
+  commands.push(...screenCommands(() => commands, session, options.themes, options.bindings));
   const { onExit, ...rest } = options;
   const sections = { history: inputHistory(history), files: async () => completedFiles, ...rest };
   const replOptions: ReplOptions = {
@@ -151,7 +155,7 @@ export function openRepl(
     printing: rest,
     opening: rest,
     session,
-    commands,
+    commands: () => commands,
     status: () => ({
       model: 'offline',
       approval: 'dangerous',

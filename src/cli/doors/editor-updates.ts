@@ -274,7 +274,7 @@ export function askedCall(
 ): { title: string; content: ToolCallContent[]; kind: ToolKind } {
   const { call, verdict } = question;
   const lines = [
-    ...questionRows(question).map(({ text }) => text),
+    ...questionRows(question),
     ...verdict.reasons.map((reason) => `! ${reason}`),
     ...(verdict.targets ?? []).map((target) => `→ ${target}`),
   ];
@@ -298,4 +298,45 @@ export function answersTo({
       : { optionId: 'session', name: 'Allow this exact call in this session', kind: 'allow_always' },
     { optionId: 'deny', name: 'Deny', kind: 'reject_once' },
   ];
+}
+
+/** Sends updates one after the other. Pieces of text that wait are put together, so a slow editor holds up nothing. */
+export class Outbox {
+  readonly #send: (update: SessionUpdate) => Promise<void>;
+  #waiting: Update[] = [];
+  #sent: Promise<void> = Promise.resolve();
+
+  constructor(send: (update: SessionUpdate) => Promise<void>) {
+    this.#send = send;
+  }
+
+  add(updates: readonly Update[]): void {
+    for (const update of updates) {
+      const together = merged(this.#waiting.at(-1), update);
+      if (together) this.#waiting[this.#waiting.length - 1] = together;
+      else this.#waiting.push(update);
+    }
+    this.#sent = this.#sent.then(() => this.#sendAll());
+  }
+
+  /** Resolves once all updates are with the editor. */
+  async taken(): Promise<void> {
+    await this.#sent;
+  }
+
+  async #sendAll(): Promise<void> {
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift())
+      await Promise.resolve(next)
+        .then(this.#send)
+        .catch(() => undefined);
+  }
+}
+
+function merged(last: Update | undefined, next: Update): SessionUpdate | null {
+  if (!last || last instanceof Promise || next instanceof Promise) return null;
+  if (last.sessionUpdate !== next.sessionUpdate) return null;
+  if (last.sessionUpdate !== 'agent_message_chunk' && last.sessionUpdate !== 'agent_thought_chunk') return null;
+  if (next.sessionUpdate !== last.sessionUpdate || last.content.type !== 'text' || next.content.type !== 'text')
+    return null;
+  return { ...last, content: { type: 'text', text: last.content.text + next.content.text } };
 }

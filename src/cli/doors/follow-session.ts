@@ -31,6 +31,12 @@ export interface Following {
 
 /** The record is read anew so often: an event that nobody told of shows up after this time. */
 const betweenReadsMs = 500;
+/** How a record on a server is followed: read so often, and at once where `listen` calls. */
+export interface Bell {
+  readonly everyMs: number;
+  listen(ring: () => void): Promise<(() => Promise<void>) | null>;
+}
+
 /** A socket's address takes no longer path. Source: unix(7), `sun_path`, of which macOS has 104 bytes. */
 const longestPath = 103;
 
@@ -41,6 +47,7 @@ export async function followSession(
   folder: string,
   sessionId: string,
   see: (seen: Seen) => void,
+  bell?: Bell,
 ): Promise<Following> {
   ensurePrivateDirectory(folder);
   const path = join(folder, `${sessionId}.${process.pid}.sock`);
@@ -60,7 +67,8 @@ export async function followSession(
   });
   await listening(server, path);
   const ended = new AbortController();
-  const polling = poll(record, ended.signal);
+  const polling = poll(record, ended.signal, bell?.everyMs ?? betweenReadsMs);
+  const silence = await bell?.listen(() => void record.readNew()).catch(() => null);
   return {
     answer: (said) => {
       for (const socket of sockets) socket.write(`${JSON.stringify(said)}\n`);
@@ -71,6 +79,7 @@ export async function followSession(
       for (const socket of sockets) socket.destroy();
       server.close();
       rmSync(path, { force: true });
+      await silence?.();
       await polling;
     },
   };
@@ -89,10 +98,10 @@ async function listening(server: Server, path: string): Promise<void> {
   chmodSync(path, 0o600);
 }
 
-async function poll(record: Reader, signal: AbortSignal): Promise<void> {
+async function poll(record: Reader, signal: AbortSignal, everyMs: number): Promise<void> {
   while (!signal.aborted) {
     await record.readNew();
-    await wait(betweenReadsMs, undefined, { signal }).catch(() => undefined);
+    await wait(everyMs, undefined, { signal }).catch(() => undefined);
   }
 }
 

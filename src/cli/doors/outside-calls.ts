@@ -4,6 +4,7 @@ import type { Answer, Question } from '../../core/policy.js';
 import type { ModelChunk, Provider } from '../../core/provider.js';
 import { type LoadedOnce, loadOnce } from '../../core/runtime.js';
 import type { AgentEvent, SessionPort } from '../../core/session-port.js';
+import type { SessionChoice } from '../session/find-session.js';
 import { assemble, type Assembly, type Run } from '../session/assemble.js';
 
 /** What another program asks for. `by` names that program, for the record. */
@@ -39,11 +40,11 @@ export interface OutsideCalls {
 /** The session begins with the first call. */
 export function createOutsideCalls(run: Run): OutsideCalls {
   const relay = createRelay();
-  const choice = {
+  const choice: SessionChoice = {
     continueNewest: false,
     resume: null,
     fork: false,
-    mission: { grants: [], answers: () => relay.provider },
+    mission: { grants: [], door: 'mcp', answers: () => relay.provider },
   };
   const chat = loadOnce(() => assemble(unlooped(run), choice, true));
   let last: Promise<unknown> = Promise.resolve();

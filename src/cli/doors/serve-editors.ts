@@ -5,6 +5,7 @@ import {
   type AgentApp,
   type AgentContext,
   type ContentBlock,
+  type InitializeResponse,
   type McpServer,
   methods,
   ndJsonStream,
@@ -17,6 +18,7 @@ import {
 } from '@agentclientprotocol/sdk';
 import { CliError, exit } from '../../commands/command.js';
 import { type Event, knownEvent, type Stop } from '../../core/event.js';
+import type { Form } from '../../core/form.js';
 import type { ApprovalMode, Question } from '../../core/policy.js';
 import type { ModelRef } from '../../core/projection.js';
 import type { TurnEnd } from '../../core/session-port.js';
@@ -31,7 +33,8 @@ import { openCommands } from '../session/open-commands.js';
 import { resolveModel } from '../session/open-model.js';
 import { readSettings } from '../settings.js';
 import { version } from '../version.js';
-import { answersTo, askedCall, thought, type Update, Updates } from './editor-updates.js';
+import { putToEditor } from './editor-forms.js';
+import { answersTo, askedCall, Outbox, thought, Updates } from './editor-updates.js';
 
 /** Serves an editor over standard input and output until it closes them. Standard output carries the protocol and
  * nothing else. Returns the exit code. Source: Agent Client Protocol, version 1, read 2026-11-22. */
@@ -66,9 +69,28 @@ function bytesOf(input: NodeJS.ReadStream): ReadableStream<Uint8Array> {
 
 type OpenSessions = Map<string, EditorSession>;
 
+const introduction: InitializeResponse = {
+  protocolVersion: 1,
+  agentInfo: { name: 'agent', title: 'agent', version },
+  agentCapabilities: {
+    loadSession: true,
+    mcpCapabilities: { http: true },
+    promptCapabilities: { image: true, embeddedContext: true },
+    sessionCapabilities: { list: {}, resume: {}, close: {} },
+  },
+  authMethods: [],
+};
+
+/** The other end of the connection. */
+interface Editor {
+  readonly client: AgentContext;
+  readonly showsForms: boolean;
+}
+
 function createApp(options: RootOptions, open: OpenSessions): AgentApp {
+  let showsForms = false;
   const opened = async (client: AgentContext, place: Place, choice: SessionChoice): Promise<EditorSession> => {
-    const session = await refusing(() => openEditorSession(options, client, place, choice));
+    const session = await refusing(() => openEditorSession(options, { client, showsForms }, place, choice));
     open.set(session.id, session);
     return session;
   };
@@ -80,17 +102,10 @@ function createApp(options: RootOptions, open: OpenSessions): AgentApp {
   const again = async (client: AgentContext, place: Place, id: string): Promise<EditorSession> =>
     open.get(id) ?? (await opened(client, place, { continueNewest: false, resume: id, fork: false }));
   return agent({ name: 'agent' })
-    .onRequest(methods.agent.initialize, () => ({
-      protocolVersion: 1,
-      agentInfo: { name: 'agent', title: 'agent', version },
-      agentCapabilities: {
-        loadSession: true,
-        mcpCapabilities: { http: true },
-        promptCapabilities: { image: true, embeddedContext: true },
-        sessionCapabilities: { list: {}, resume: {}, close: {} },
-      },
-      authMethods: [],
-    }))
+    .onRequest(methods.agent.initialize, ({ params }) => {
+      showsForms = Boolean(params.clientCapabilities?.elicitation?.form);
+      return introduction;
+    })
     .onRequest(methods.agent.session.new, async ({ client, params }) => {
       const session = await opened(client, params, { continueNewest: false, resume: null, fork: false });
       return { sessionId: session.id, ...session.state() };
@@ -171,7 +186,7 @@ async function listed(
 
 async function openEditorSession(
   options: RootOptions,
-  client: AgentContext,
+  editor: Editor,
   { cwd, mcpServers = [] }: Place,
   choice: SessionChoice,
 ): Promise<EditorSession> {
@@ -179,9 +194,10 @@ async function openEditorSession(
   const given = { ...options, cwd };
   const settings = await readSettings(given);
   const givenServers = Object.fromEntries(mcpServers.map(serverEntry));
-  const run = await openRun(mcpServers.length === 0 ? settings : { ...settings, givenServers }, given);
+  const withServers = mcpServers.length === 0 ? settings : { ...settings, givenServers };
+  const run = await openRun(withServers, given, { canAsk: true });
   try {
-    return new EditorSession(client, run, await assemble(run, choice, true));
+    return new EditorSession(editor, run, await assemble(run, choice, true));
   } catch (error) {
     await run.close();
     throw error;
@@ -213,6 +229,7 @@ function isMode(id: string): id is keyof typeof modeNames {
 class EditorSession {
   readonly id: string;
   readonly #client: AgentContext;
+  readonly #showsForms: boolean;
   readonly #run: Run;
   readonly #chat: Assembly;
   readonly #updates: Updates;
@@ -220,10 +237,11 @@ class EditorSession {
   readonly #stop: () => void;
   #greeted = false;
 
-  constructor(client: AgentContext, run: Run, chat: Assembly) {
+  constructor({ client, showsForms }: Editor, run: Run, chat: Assembly) {
     const { session } = chat;
     this.id = session.id;
     this.#client = client;
+    this.#showsForms = showsForms;
     this.#run = run;
     this.#chat = chat;
     this.#outbox = new Outbox((update) => client.notify(methods.client.session.update, { sessionId: this.id, update }));
@@ -237,7 +255,7 @@ class EditorSession {
     this.#stop = session.subscribe((event) => {
       this.#outbox.add(this.#updates.see(event));
       if (event.type === 'approval_requested') void this.#ask(event.question);
-      if (event.type === 'form_opened') session.answer(event.id, { answer: 'declined' });
+      if (event.type === 'form_opened') void this.#putForm(event.id, event.form);
     });
   }
 
@@ -344,6 +362,21 @@ class EditorSession {
     };
   }
 
+  async #putForm(id: string, form: Form): Promise<void> {
+    const { session } = this.#chat;
+    const started = session.events().findLast(({ kind }) => kind === 'tool_started');
+    const asking = started ? knownEvent(started) : null;
+    const toolCallId = asking?.kind === 'tool_started' ? asking.data.tool_call_id : id;
+    await this.#outbox.taken();
+    const place = { client: this.#client, sessionId: this.id, toolCallId, showsForms: this.#showsForms };
+    try {
+      session.answer(id, await putToEditor(place, form));
+    } catch (error) {
+      session.answer(id, { answer: 'declined' });
+      this.#run.settings.log({ at: 'acp', message: 'the editor did not put a form', error: String(error) });
+    }
+  }
+
   async #ask(question: Question): Promise<void> {
     const { session } = this.#chat;
     const { callId } = question;
@@ -440,45 +473,4 @@ function pathOf(uri: string): string {
   } catch {
     return uri;
   }
-}
-
-/** Sends updates one after the other. Pieces of text that wait are put together, so a slow editor holds up nothing. */
-class Outbox {
-  readonly #send: (update: SessionUpdate) => Promise<void>;
-  #waiting: Update[] = [];
-  #sent: Promise<void> = Promise.resolve();
-
-  constructor(send: (update: SessionUpdate) => Promise<void>) {
-    this.#send = send;
-  }
-
-  add(updates: readonly Update[]): void {
-    for (const update of updates) {
-      const together = merged(this.#waiting.at(-1), update);
-      if (together) this.#waiting[this.#waiting.length - 1] = together;
-      else this.#waiting.push(update);
-    }
-    this.#sent = this.#sent.then(() => this.#sendAll());
-  }
-
-  /** Resolves once all updates are with the editor. */
-  async taken(): Promise<void> {
-    await this.#sent;
-  }
-
-  async #sendAll(): Promise<void> {
-    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift())
-      await Promise.resolve(next)
-        .then(this.#send)
-        .catch(() => undefined);
-  }
-}
-
-function merged(last: Update | undefined, next: Update): SessionUpdate | null {
-  if (!last || last instanceof Promise || next instanceof Promise) return null;
-  if (last.sessionUpdate !== next.sessionUpdate) return null;
-  if (last.sessionUpdate !== 'agent_message_chunk' && last.sessionUpdate !== 'agent_thought_chunk') return null;
-  if (next.sessionUpdate !== last.sessionUpdate || last.content.type !== 'text' || next.content.type !== 'text')
-    return null;
-  return { ...last, content: { type: 'text', text: last.content.text + next.content.text } };
 }

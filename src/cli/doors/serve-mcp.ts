@@ -214,7 +214,7 @@ function rulesWord({ verdict: { rules = [] } }: Question): readonly string[] {
 /** What is kept for good is no answer here: the other program might give it by itself. */
 function formOf(question: Question): ElicitRequestFormParams {
   const { verdict, call } = question;
-  const rows = questionRows(question).map(({ text }) => `  ${text}`);
+  const rows = questionRows(question).map((row) => `  ${row}`);
   const these = rulesWord(question).map(() => `All of these: ${rulesText(verdict.rules ?? [])}`);
   const reasons = verdict.reasons.map((reason) => `! ${sanitize(reason)}`);
   return {

@@ -6,6 +6,8 @@ import { type Event, knownEvent } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import type { Store } from '../../core/store.js';
 import { tailBytes } from '../../core/text.js';
+import { formatCost } from '../../ui/item-lines.js';
+import { totalsOf } from '../../ui/view.js';
 import { endingSignals, onEndingSignal } from '../ending.js';
 import type { RootOptions } from '../options.js';
 import { onLostStream, print } from '../print.js';
@@ -151,8 +153,11 @@ class Pages {
   }
 
   async #list(query: string, response: ServerResponse): Promise<void> {
-    if (/[\p{L}\p{N}]/u.test(query)) html(response, foundPage(query, await this.#store.search(query, mostHits)));
-    else html(response, listPage(await this.#store.list(mostRows), await this.#store.count()));
+    const rows = await this.#store.list(mostRows);
+    const page = /[\p{L}\p{N}]/u.test(query)
+      ? foundPage(query, await this.#store.search(query, mostHits), rows)
+      : listPage(rows, await this.#store.count());
+    html(response, page);
   }
 
   async #follow(id: string, after: number, request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -198,6 +203,8 @@ class Room {
   #text = '';
   #output = '';
   #state = 'not running';
+  /** What the session has cost, as far as prices are known. */
+  #costUsd = 0;
   /** Pages get what is new in the order in which it came. */
   #sent: Promise<void> = Promise.resolve();
 
@@ -281,16 +288,19 @@ class Room {
       const known = knownEvent(event);
       if (known?.kind === 'tool_call') this.#calls.set(known.data.id, event.seq);
     }
+    this.#costUsd += totalsOf(events).costUsd;
     if (this.#clients.size === 0) return;
     if (events.some(({ kind }) => kind === 'assistant' || kind === 'tool_call')) this.#text = '';
     if (events.some(({ kind }) => kind === 'tool_result')) this.#output = '';
     const [text, output] = [this.#text, this.#output];
+    const state = this.#stateNow();
     this.#sent = this.#sent.then(async () => {
       const parts = await this.#parts(events);
       for (const client of this.#clients) {
         send(client, 'entries', parts);
         send(client, 'text', text);
         send(client, 'output', output);
+        send(client, 'state', state);
       }
     });
   }
@@ -318,7 +328,8 @@ class Room {
 
   /** A session that has asked something does not work. */
   #stateNow(): string {
-    return this.#questions.size > 0 ? 'waiting for an answer' : this.#state;
+    const state = this.#questions.size > 0 ? 'waiting for an answer' : this.#state;
+    return this.#costUsd > 0 ? `${state} · ${formatCost(this.#costUsd)}` : state;
   }
 
   #tellQuestions(): void {

@@ -161,10 +161,14 @@ function searchForm(query: string): string {
 <button>Search</button></form>`;
 }
 
+function nameOf({ title, prompt, id }: SessionSummary): string {
+  return oneLine(title ?? prompt ?? id, 120);
+}
+
 /** The sessions, newest first. */
 export function listPage(rows: readonly SessionSummary[], total: number): string {
   const items = rows.map((row) => {
-    const name = oneLine(row.title ?? row.prompt ?? row.id, 120);
+    const name = nameOf(row);
     const cost = row.costUsd === null ? '' : ` · ${formatCost(row.costUsd)}`;
     const facts = `${modelOf(row)} · ${localTime(row.updatedAt)} · ${row.events} events${cost}`;
     return `<li><a href="/s/${escaped(row.id)}">${escaped(name)}</a><p>${escaped(facts)}</p>
@@ -177,10 +181,11 @@ export function listPage(rows: readonly SessionSummary[], total: number): string
   return page('Sessions', `<header><h1>Sessions</h1></header>${searchForm('')}${list}${shown}`);
 }
 
-/** Where the record holds the words of a search. */
-export function foundPage(query: string, hits: readonly SearchHit[]): string {
+/** Where the record holds the words of a search. `rows`: sessions whose first words are known. */
+export function foundPage(query: string, hits: readonly SearchHit[], rows: readonly SessionSummary[]): string {
+  const names = new Map(rows.map((row) => [row.id, nameOf(row)]));
   const items = hits.map((hit) => {
-    const name = oneLine(hit.title ?? hit.sessionId, 120);
+    const name = names.get(hit.sessionId) ?? oneLine(hit.title ?? hit.sessionId, 120);
     const facts = `${hit.kind}, event ${hit.seq} · ${localTime(hit.createdAt)} · ${hit.cwd}`;
     return `<li><a href="/s/${escaped(hit.sessionId)}?from=${hit.seq}#e${hit.seq}">${escaped(name)}</a>
 <p>${marked(hit)}</p><p>${escaped(facts)}</p></li>`;
@@ -247,7 +252,7 @@ export async function sessionPage({ row, events, blobs = [] }: ExportedSession, 
 <output id="count"></output>
 <button id="unfold" type="button">Unfold all</button><button id="fold" type="button">Fold all</button></div>
 ${before}<div id="entries" data-last="${events.at(-1)?.seq ?? 0}">
-${entries.map((entry) => entryBlock(entry, markup)).join('\n')}
+${entries.map((entry) => entryBlock(entry, markup, isEnd)).join('\n')}
 </div>${behind}<pre id="output"></pre><div id="live"></div><div id="asks"></div>`,
     isEnd ? [findScript, liveScript] : [findScript],
   );
@@ -262,7 +267,7 @@ export async function entryParts(
 ): Promise<readonly { readonly seq: number; readonly html: string }[]> {
   const entries = entriesOf(events).filter(({ seq }) => changed.has(seq));
   const markup = await markupFor(entries, blobs);
-  return entries.map((entry) => ({ seq: entry.seq, html: entryBlock(entry, markup) }));
+  return entries.map((entry) => ({ seq: entry.seq, html: entryBlock(entry, markup, true) }));
 }
 
 /** The open questions, with a button for each answer. */

@@ -18,7 +18,7 @@ import { directoryId, newestHere } from '../session/find-session.js';
 import { followersFolder, type ToldQuestion } from '../session/open-followers.js';
 import { openRecord } from '../session/open-record.js';
 import { readSettings, type Settings } from '../settings.js';
-import { type Following, followSession, type Seen } from './follow-session.js';
+import { type Bell, type Following, followSession, type Seen } from './follow-session.js';
 
 /** Which session to follow, and whether its questions may be answered from here. */
 export interface WatchRequest {
@@ -30,13 +30,15 @@ export interface WatchRequest {
 /** Shows a session of another terminal as it goes on, until it is ended with Ctrl-C. Returns the exit code. */
 export async function watchSession(options: RootOptions, request: WatchRequest): Promise<number> {
   const settings = await readSettings(options);
-  const { store } = await openRecord(settings, () => undefined);
+  const record = await openRecord(settings, () => undefined);
+  const { store } = record;
   try {
-    const row = await chosen(settings, store, request.session);
+    const { row, log, bell } = await watched(settings, record, request.session);
     const screen = new WatchScreen(row, await styleOf(settings), request.answers);
-    const following = await followSession(store, followersFolder(settings.config.files), row.id, (seen) => {
+    const see = (seen: Seen): void => {
       screen.see(seen);
-    });
+    };
+    const following = await followSession(log, followersFolder(settings.config.files), row.id, see, bell);
     screen.attach(following);
     const code = await new Promise<number>((resolve) => {
       onLostStream(() => {
@@ -52,6 +54,48 @@ export async function watchSession(options: RootOptions, request: WatchRequest):
   } finally {
     await store.close();
   }
+}
+
+type Recorded = Pick<Awaited<ReturnType<typeof openRecord>>, 'store' | 'sync'>;
+
+interface Watched {
+  readonly row: SessionRow;
+  readonly log: Pick<Store, 'load' | 'tail'>;
+  readonly bell?: Bell;
+}
+
+/** The server is asked so often where it does not tell what is new. */
+const betweenQuestionsMs = 2000;
+
+/** The session of this machine, or of the team's server: where none here has the name, and where the one here is a copy
+ * of somebody else's, which does not go on here. */
+async function watched(settings: Settings, record: Recorded, name: string | null): Promise<Watched> {
+  const { store } = record;
+  const found = await chosen(settings, store, name).catch((error: unknown) => error);
+  const here = found instanceof Error ? null : { row: found as SessionRow, log: store };
+  const hasServer = settings.config.store.url !== null;
+  if (here && !(hasServer && (await isOthers(record, here.row.id)))) return here;
+  if (here) return (await onServer(settings, here.row.id)) ?? here;
+  const elsewhere = name !== null && hasServer ? await onServer(settings, name.trim()) : null;
+  if (elsewhere === null) throw found;
+  return elsewhere;
+}
+
+/** `name`: an id or its start. Null: it is not there. */
+async function onServer(settings: Settings, name: string): Promise<Watched | null> {
+  const { team } = await (await import('../session/open-team.js')).openTeam(settings);
+  const { idOnServer } = await import('../../commands/team/shared-record.js');
+  const id = await idOnServer(team.log, name);
+  const row = id === null ? null : await team.log.session(id);
+  if (row === null) return null;
+  const { watch } = team;
+  const bell = { everyMs: betweenQuestionsMs, listen: async (ring: () => void) => await watch.listen(row.id, ring) };
+  return { row, log: watch, bell };
+}
+
+async function isOthers({ sync }: Recorded, id: string): Promise<boolean> {
+  const local = sync === null ? null : await (await sync()).session(id);
+  return local !== null && local !== 'removed' && (local.state?.owner ?? null) !== null;
 }
 
 async function chosen({ cwd }: Settings, store: Store, name: string | null): Promise<SessionRow> {
@@ -94,6 +138,9 @@ class WatchScreen {
     this.#say('info', `Session ${id}${title === null ? '' : `, ${title}`}, in ${cwd}. Ctrl-C leaves it as it is.`);
     if (earlier > 0) this.#say('info', `${earlier} earlier messages and calls: agent sessions show ${id}`);
     for (const item of items) this.#item(item);
+    // A call that is open now is known when it starts and ends.
+    const before = this.#past.reduce((view, event) => reduce(view, { type: 'event', event }, 0), emptyView);
+    this.#view = { ...before, items: [] };
     if (!this.#answers || !process.stdin.isTTY) return;
     const lines = createInterface({ input: process.stdin, terminal: false });
     lines.on('line', (line) => {
@@ -161,8 +208,9 @@ class WatchScreen {
   }
 
   #ask({ tool, risk, rows, reasons, targets, rules }: ToldQuestion): void {
+    const inSession = decisionText(rules ?? 'this exact call', { lines: false });
     const how = this.#answers
-      ? `y allows it once, s ${decisionText(rules ?? 'this exact call', { lines: false })} in this session, n denies.`
+      ? `y allows it once, s ${inSession} in this session, n denies; Enter sends it.`
       : 'It waits for an answer where the session runs; agent watch --answer answers from here.';
     this.#say('warn', `Allow ${tool} (${risk})?`);
     this.#lines([

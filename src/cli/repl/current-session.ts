@@ -3,11 +3,15 @@ import { join, resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Event } from '../../core/event.js';
 import type { ModelRef } from '../../core/projection.js';
+import type { Schedule } from '../../core/runtime.js';
 import type { AgentEvent, QueuedMessage, SessionPort } from '../../core/session-port.js';
 import type { SessionRow, Store } from '../../core/store.js';
 import { readBoundedText } from '../../disk/bounded-file.js';
 import { findModel } from '../../providers/models.js';
 import type { StatusFacts } from '../../ui/components/status-line.js';
+import type { ReplHandle } from '../../ui/repl-options.js';
+import type { View } from '../../ui/view.js';
+import type { OwnStatus, StatusReport } from '../comfort/status-command.js';
 import { isPlainTerminal } from '../early-frame.js';
 import { assemble, type Assembly, type Run } from '../session/assemble.js';
 import { repositoryRoot } from '../session/context-files.js';
@@ -40,17 +44,58 @@ function afterFirstEvent(session: SessionPort, callback: () => void): void {
   });
 }
 
+interface Naming extends Pick<ReplSessions, 'title' | 'rename'> {
+  /** Another session is on the screen now. */
+  begin(opened: Assembly): Promise<void>;
+  end(): void;
+}
+
+/** Knows what the current session is called, and has one without a title named by its model where that is wanted. */
+function createNaming({ settings, store }: Run, current: () => Assembly, before: string | null): Naming {
+  let title = before;
+  let stop = (): void => {
+    /* Nothing is to be named. */
+  };
+  const rename = async (given: string): Promise<void> => {
+    const { session, secrets } = current();
+    const next = secrets.text(given);
+    const save = (): Promise<void> => store.update(session.id, { title: next });
+    if (session.events().length > 0) await save();
+    else
+      afterFirstEvent(session, () => {
+        if (title === next) void save().catch(() => null);
+      });
+    title = next;
+  };
+  return {
+    title: () => title,
+    rename,
+    begin: async ({ row, session }) => {
+      stop();
+      ({ title } = row);
+      const { provider, model } = session.ref();
+      const isConnected = provider !== 'offline' || model !== 'offline';
+      if (settings.config.ui.titles !== 'model' || title !== null || !isConnected) return;
+      const { titleByModel } = await import('../comfort/model-titles.js');
+      stop = titleByModel(session, () => title, rename);
+    },
+    end: () => {
+      stop();
+    },
+  };
+}
+
 /** The time for the screen to paint the end of a long session: reading the rest holds it up. */
 const paintMs = 100;
 
 export async function openReplSessions(run: Run, choice: SessionChoice): Promise<ReplSessions> {
   const end = isPlainTerminal(run.settings.env) ? null : await endOfSession(run.store, choice, run.settings.cwd);
   let opened: Assembly | null = null;
-  let title = end?.title ?? null;
   const current = (): Assembly => {
     if (opened === null) throw new Error('The session is still being read.');
     return opened;
   };
+  const naming = createNaming(run, current, end?.title ?? null);
   let readRest = (): void => {
     /* Nothing waits for it. */
   };
@@ -63,7 +108,7 @@ export async function openReplSessions(run: Run, choice: SessionChoice): Promise
       await wait(paintMs);
     }
     opened = await assemble(run, choice, true);
-    ({ title } = opened.row);
+    await naming.begin(opened);
   })();
   if (end) ready.catch(() => undefined);
   else await ready;
@@ -75,23 +120,13 @@ export async function openReplSessions(run: Run, choice: SessionChoice): Promise
       readRest();
     },
     current,
-    title: () => title,
-    rename: async (given) => {
-      const { session, secrets } = current();
-      const next = secrets.text(given);
-      const save = (): Promise<void> => run.store.update(session.id, { title: next });
-      if (session.events().length > 0) await save();
-      else
-        afterFirstEvent(session, () => {
-          if (title === next) void save().catch(() => null);
-        });
-      title = next;
-    },
+    title: naming.title,
+    rename: naming.rename,
     open: async (next) => {
       const old = current();
       const other = await assemble(run, { ...next, after: old.session.ref() }, true);
       opened = other;
-      ({ title } = other.row);
+      await naming.begin(other);
       old.session.interrupt();
       await old.close();
       return other.session;
@@ -99,6 +134,7 @@ export async function openReplSessions(run: Run, choice: SessionChoice): Promise
     close: async () => {
       if (!isRead) return;
       await ready.catch(() => undefined);
+      naming.end();
       await opened?.close();
     },
   };
@@ -106,9 +142,69 @@ export async function openReplSessions(run: Run, choice: SessionChoice): Promise
 
 const branchMs = 2000;
 
-/** Returns the facts of the status line, for each frame anew. Only the branch is read from the disk, at most every two
- * seconds. */
-export function createStatus(run: Run, sessions: ReplSessions): () => StatusFacts {
+/** The status line. */
+interface Status {
+  /** Returns its facts, for each frame anew. Only the branch is read from the disk, at most every two seconds. */
+  readonly facts: (view: View) => StatusFacts;
+  /** Has the user's own program write it, where there is one. */
+  begin(screen: Pick<ReplHandle, 'notice' | 'refresh'>, schedule: Schedule): Promise<void>;
+  close(): void;
+}
+
+export function createStatus(run: Run, sessions: ReplSessions): Status {
+  let own: OwnStatus | null = null;
+  const factsOf = createFacts(run, sessions);
+  return {
+    facts: (view) => {
+      const facts = factsOf();
+      if (own === null) return facts;
+      const session = sessions.shown();
+      return { ...facts, own: own.line(reportOf(run, session.id, facts, view), session.events().length) };
+    },
+    begin: async (screen, schedule) => {
+      if (run.settings.config.ui.statusCommand.length === 0) return;
+      const { createOwnStatus } = await import('../comfort/status-command.js');
+      own = createOwnStatus({
+        settings: run.settings,
+        processes: run.toolbox.processes,
+        schedule,
+        onChange: screen.refresh.bind(screen),
+        onProblem: (problem) => {
+          screen.notice('warn', problem);
+        },
+      });
+      screen.refresh();
+    },
+    close: () => own?.close(),
+  };
+}
+
+function reportOf({ settings }: Run, id: string, facts: StatusFacts, { busy, totals }: View): StatusReport {
+  const window = facts.contextWindow ?? null;
+  return {
+    session_id: id,
+    model: facts.model,
+    cwd: settings.cwd,
+    branch: facts.branch ?? null,
+    approval: facts.approval,
+    sandbox: facts.sandbox,
+    busy,
+    cost_usd: totals.costKnown ? totals.costUsd : null,
+    tokens: {
+      input: totals.input,
+      output: totals.output,
+      cache_read: totals.cacheRead,
+      cache_write: totals.cacheWrite,
+    },
+    context: {
+      used: totals.context,
+      window,
+      percent: window === null ? null : Math.round((totals.context / window) * 100),
+    },
+  };
+}
+
+function createFacts(run: Run, sessions: ReplSessions): () => StatusFacts {
   const { settings } = run;
   const root = repositoryRoot(settings.cwd);
   let branch: string | undefined;

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { CliError, exit, type ReplTools } from '../../commands/command.js';
 import { slashCommands } from '../../commands/registration.js';
 import { keepSetting } from '../../commands/settings/keep-setting.js';
@@ -5,17 +7,19 @@ import { table } from '../../commands/table.js';
 import type { ToolsData } from '../../core/event.js';
 import type { Kept } from '../../core/policy.js';
 import type { ModelRef } from '../../core/projection.js';
+import { loadOnce } from '../../core/runtime.js';
 import type { SessionPort } from '../../core/session-port.js';
 import { suggestedProvider } from '../../providers/catalog.js';
 import { reasoningText } from '../../providers/wires/pieces.js';
 import { walkFiles } from '../../tools/search/file-walk.js';
+import type { Sign } from '../../terminal/streams.js';
 import type { Greeting, ReplHandle, ReplOptions } from '../../ui/repl-options.js';
 import type { Command } from '../../ui/slash-command.js';
 import { createGuards, createMachine, createModels, createPrinter, settingsRequest } from '../command-line.js';
 import { type EarlyFrame, screenStreams } from '../early-frame.js';
 import { endingSignals, giveTerminalBackOnCrash, onEndingSignal } from '../ending.js';
 import type { RootOptions } from '../options.js';
-import { configuredTheme, createThemes, hasTitle, terminalFacts } from '../terminal-theme.js';
+import { chosenSign, configuredTheme, createThemes, hasTitle, terminalFacts } from '../terminal-theme.js';
 import { version } from '../version.js';
 import { onLostStream, print } from '../print.js';
 import { openRun, type Run } from '../session/assemble.js';
@@ -37,6 +41,8 @@ import { createHistoryFile, createSavedQueue, type HistoryFile, unwritten } from
 import { createOwnRuns, editExternally, runUserShell } from './user-shell.js';
 
 const maxCompletionFiles = 200_000;
+/** To count the conversations of other programs. */
+const maxCountMs = 30;
 
 /** Runs the REPL and returns the exit code. */
 export async function runRepl(
@@ -45,6 +51,8 @@ export async function runRepl(
   early: EarlyFrame | null,
 ): Promise<number> {
   const { settings, typed } = await askForSettings(options, early);
+  const { files, store } = settings.config;
+  const isFirst = !settings.ephemeral && store.mode !== 'remote' && !existsSync(files.database);
   const run = await openRun(settings, options, { canAsk: true });
   let exitCode: number;
   let left: string | null = null;
@@ -58,15 +66,17 @@ export async function runRepl(
     });
     try {
       const prompt = await promptWithImages(run.toolbox.pictures, options.image ?? [], words.join(' ').trim());
-      exitCode = await converse(run, sessions, prompt, { early, typed });
-      left = run.ends !== null && sessions.current().session.events().length > 0 ? sessions.current().session.id : null;
+      exitCode = await converse(run, sessions, prompt, { early, typed, isFirst });
+      left =
+        run.lasting !== null && sessions.current().session.events().length > 0 ? sessions.current().session.id : null;
     } finally {
       await sessions.close();
     }
   } finally {
     await run.close();
   }
-  if (left !== null && exitCode === exit.done) print(`To go on: agent -r ${left.slice(0, 13)}\n`);
+  const place = typeof options.worktree === 'string' ? `-w ${options.worktree} ` : '';
+  if (left !== null && exitCode === exit.done) print(`To go on: agent ${place}-r ${left.slice(0, 13)}\n`);
   return exitCode;
 }
 
@@ -74,15 +84,19 @@ export async function runRepl(
 interface Before {
   readonly early: EarlyFrame | null;
   readonly typed: readonly (Uint8Array | string)[];
+  /** Nothing was ever recorded on this machine. */
+  readonly isFirst: boolean;
 }
 
 /** Shows the screen and waits for its end. */
-async function converse(run: Run, sessions: ReplSessions, prompt: string, { early, typed }: Before): Promise<number> {
+async function converse(run: Run, sessions: ReplSessions, prompt: string, before: Before): Promise<number> {
+  const { early, typed } = before;
   const { settings, options } = run;
   // This comes before the early frame removes its handlers: a signal in between would leave the terminal raw.
   const ending = endOnSignals();
   giveTerminalBackOnCrash(settings.log, options.debug === true);
   const theme = await configuredTheme(settings);
+  await checkBindings(settings.config);
   const mask = (text: string): string => settings.guard.text(text);
   const queue = createSavedQueue(run.store, settings.log, mask, machineClock.schedule);
   const history = openHistory(settings, mask);
@@ -93,6 +107,7 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, { earl
   const facts = terminalFacts(settings.env, theme);
   const startRepl = await loadRepl(facts.plain);
   const firstFrame = early?.take() ?? null;
+  const status = createStatus(run, sessions);
   await new Promise<void>((resolve) => {
     const handle = startRepl({
       terminal: {
@@ -100,7 +115,8 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, { earl
         facts,
         typed,
         ...(firstFrame ? { firstFrame } : {}),
-        notify: settings.config.ui.notify,
+        notify: chosenSign(settings.env, settings.config.ui.notify),
+        tell: (said) => void tellPerson(settings, said),
         ...(settings.config.ui.title && hasTitle(settings.env) ? { title: () => sessions.title() } : {}),
         suspend: () => {
           process.kill(0, 'SIGSTOP');
@@ -112,15 +128,18 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, { earl
       opening: openingOf(sessions.shown(), settings, prompt),
       session: sessions.shown(),
       commands: replCommands(run, sessions, { tasks, keep, own }),
-      status: createStatus(run, sessions),
+      status: status.facts,
       runShell: (command, shellOptions) =>
         ownCommands.follow(sessions.ready().then(() => runUserShell(run, sessions, command, shellOptions))),
       keepSetting: keep,
       onExit: resolve,
     });
     ending.attach(handle);
-    void whenReady(run, sessions, tasks, handle);
+    void status.begin(handle, machineClock.schedule);
+    const ready = whenReady(run, sessions, tasks, handle);
+    if (before.isFirst) void ready.then(() => offerHistories(settings, handle));
   });
+  status.close();
   await sessions.ready();
   sessions.current().session.interrupt();
   await ownCommands.ended();
@@ -128,6 +147,36 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, { earl
   await queue.close();
   await history.settled();
   return ending.exitCode();
+}
+
+/** Says what other programs keep on this machine. No code is loaded for that where there are no such programs. */
+async function offerHistories(settings: Settings, handle: ReplHandle): Promise<void> {
+  const { env, home, cwd } = settings;
+  const folders = ['.claude', '.codex', '.pi', '.gemini', '.qwen'].map((name) => join(home, name));
+  const files = [home, cwd].map((folder) => join(folder, '.aider.chat.history.md'));
+  const others = [
+    ...files,
+    env.AIDER_CHAT_HISTORY_FILE ?? '',
+    join(env.XDG_DATA_HOME ?? `${home}/.local/share`, 'opencode'),
+  ];
+  if (![...folders, ...others].some(existsSync)) return;
+  const { offeredHistories } = await import('../../commands/histories/offered-histories.js');
+  const offer = await offeredHistories(settings, maxCountMs);
+  if (offer) handle.notice('info', `${offer.counts}: search them here? ${offer.command}`);
+}
+
+/** Throws a `CliError` where keys of the user's own are wrong. */
+async function checkBindings({ ui, files }: Settings['config']): Promise<void> {
+  if (Object.keys(ui.bindings).length === 0) return;
+  const { wrongBinding } = await import('../../commands/settings/configure.js');
+  const problem = wrongBinding(ui.bindings, files.config);
+  if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
+}
+
+/** Tells the person as tasks do: by their own program, else by the desktop. */
+async function tellPerson(settings: Settings, said: Sign): Promise<void> {
+  const problem = await (await import('../tasks/open-firing.js')).desktop(settings)(said);
+  if (problem !== null) settings.log({ at: 'ui', message: 'nobody was told', problem });
 }
 
 /** What the line that is typed works with. */
@@ -141,6 +190,7 @@ function inputOf(
     queued: async () => await sessions.ready().then(() => queue.take(sessions.current().session), nothingWaits),
     files: () => listFiles(run),
     keys: run.settings.config.ui.keys,
+    bindings: run.settings.config.ui.bindings,
     editExternally: (text) => editExternally(run.settings, text),
     nextMode: () => run.policy.next(),
     onEmptyLine: () => onEmptyLine(run, sessions.shown()),
@@ -257,8 +307,9 @@ function endOnSignals(): { attach(handle: ReplHandle): void; exitCode(): number 
 function replCommands(
   { settings, options, store, notes, toolbox, policy, spend }: Run,
   sessions: ReplSessions,
-  { tasks, keep, own }: { readonly tasks: ReplTasks; readonly keep: Keep; readonly own: readonly Command[] },
-): readonly Command[] {
+  { tasks, keep, own }: { readonly tasks: ReplTasks; readonly keep: Keep; readonly own: () => readonly Command[] },
+): () => readonly Command[] {
+  const team = loadOnce(async () => (await import('../session/open-team.js')).openTeam(settings));
   const ofProgram = slashCommands(table, {
     sessions,
     store,
@@ -278,24 +329,30 @@ function replCommands(
       models: createModels(options, () => Promise.resolve(settings)),
       firing: tasks.open,
       notes: async () => ({ notes: await notes(), project: projectOf(settings.cwd) }),
+      team: () => team.get(),
     },
-    commands: () => commands,
+    commands: () => commands(),
     themes: createThemes(settings),
   });
-  const commands = [...ofProgram, ...own];
-  return commands.map((command) => ({
+  const onceReady = (command: Command): Command => ({
     ...command,
     run: async (argument, context) => {
       await sessions.ready();
       await command.run(argument, context);
     },
-  }));
+  });
+  const fixed = ofProgram.map(onceReady);
+  const commands = (): readonly Command[] => [...fixed, ...own().map(onceReady)];
+  return commands;
 }
 
-/** Commands in files, skills, and prompts of servers. */
-async function writtenCommands({ settings, toolbox }: Pick<Run, 'settings' | 'toolbox'>): Promise<readonly Command[]> {
-  const { commands } = await offeredTexts(toolbox.servers);
-  return [...(await openCommands(settings).list()), ...commands].map(sentCommand);
+/** Returns commands in files, skills, and the prompts of servers that are known by then. */
+async function writtenCommands({
+  settings,
+  toolbox,
+}: Pick<Run, 'settings' | 'toolbox'>): Promise<() => readonly Command[]> {
+  const [servers, own] = await Promise.all([toolbox.servers(), openCommands(settings).list()]);
+  return () => [...own, ...offeredTexts(servers).commands].map(sentCommand);
 }
 
 /** A command in a file, or a skill: the session makes the message of it. */
@@ -367,7 +424,7 @@ async function listFiles({
   settings: { cwd, env },
   toolbox,
 }: Pick<Run, 'settings' | 'toolbox'>): Promise<readonly string[]> {
-  const files = [...(await offeredTexts(toolbox.servers)).resources];
+  const files = [...offeredTexts(await toolbox.servers()).resources];
   const stop = new AbortController();
   await walkFiles({ root: cwd, pattern: '**/*', includeIgnored: false, signal: stop.signal, env }, (path) => {
     files.push(path);

@@ -13,10 +13,12 @@ import { placeOf, type SessionEnds, type SessionLog, type SessionRow, type Store
 import type { Tasks } from '../../core/tasks.js';
 import { findModel } from '../../providers/models.js';
 import { StoreError } from '../../store/errors.js';
+import { openTelemetry } from '../../telemetry/open-telemetry.js';
 import type { RootOptions } from '../options.js';
 import { printError } from '../print.js';
 import { sessionGuard } from '../secrets.js';
 import type { Notice, Settings } from '../settings.js';
+import { version } from '../version.js';
 import { changedTools, lastTools, sessionBeginning } from './context-files.js';
 import {
   addressNotices,
@@ -39,9 +41,11 @@ import { choiceOf, fallbackModel, fallbackNotices, type OpenedModel, openModel }
 import { type OpenedHooks, openHooks, sourceOf } from './open-hooks.js';
 import { openFollowers } from './open-followers.js';
 import { openPictures, type Pictures } from './open-pictures.js';
+import type { RunSync } from './open-team.js';
 import { openPolicy, type SwitchablePolicy } from './policy/open-policy.js';
 import { openSandbox, openToolbox, type Toolbox } from './open-tools.js';
 import { configuredModel, type ModelChoice } from './provider-settings.js';
+import type { AgentHost } from './run-agent.js';
 import { createSpendLimit, requirePrice, type SpendLimit } from './spend-limit.js';
 import { explainMissing, lostEvents, noteEnds, openCapture, openSessionStore } from './open-record.js';
 
@@ -53,10 +57,10 @@ export interface Run {
   readonly tasks: () => Promise<Tasks>;
   /** Loads the code for notes. */
   readonly notes: () => Promise<Notes>;
-  /** Null: no session outlives this process. */
-  readonly ends: SessionEnds | null;
-  /** With the hooks of the user (null: there are none), and the pictures that messages and results bring. */
-  readonly toolbox: Toolbox & { readonly hooks: OpenedHooks | null; readonly pictures: Pictures };
+  /** Null: no session outlives this process. `sync` sends sessions to the server of a team; null: there is none. */
+  readonly lasting: { readonly ends: SessionEnds; readonly sync: RunSync | null } | null;
+  /** With the hooks and the collector of the user, and the pictures that messages and results bring. */
+  readonly toolbox: Toolbox & Pick<AgentHost, 'hooks' | 'telemetry'> & { readonly pictures: Pictures };
   readonly policy: SwitchablePolicy;
   readonly spend: SpendLimit;
   /** The notices so far. */
@@ -77,24 +81,26 @@ export async function openRun(
   const confine = await openSandbox(settings);
   const opening = openSessionStore(settings, options.ephemeral === true);
   const said: Notice[] = [];
-  const notify = (message: string): void => {
-    said.push({ level: 'warn', code: 'tool_missing', message });
+  const notify = (message: string, code = 'tool_missing'): void => {
+    said.push({ level: 'warn', code, message });
   };
-  const [{ store, tasks, notes, ends, notices }, toolbox] = await Promise.all([
+  const following = openTelemetry({ ...settings, ...settings.config, version }, notify);
+  const [{ store, tasks, notes, ends, sync, notices }, toolbox] = await Promise.all([
     opening,
     openToolbox(settings, options.tools, { approval: canAsk ? policy : null, confine, ports: () => opening, notify }),
   ]);
   const hooks = await openHooks(settings, options.hooks !== false, { processes: toolbox.processes, policy });
   await offerSkills(settings, options.tools, toolbox.registry);
   await offerAgents(settings, options.tools, toolbox.offer);
+  const telemetry = await following;
   return {
     settings,
     options,
     store,
     tasks,
     notes,
-    ends,
-    toolbox: { ...toolbox, hooks, pictures: openPictures(settings, toolbox.processes) },
+    lasting: ends && { ends, sync },
+    toolbox: { ...toolbox, hooks, telemetry, pictures: openPictures(settings, toolbox.processes) },
     policy,
     spend: createSpendLimit(settings.config),
     get notices() {
@@ -107,8 +113,9 @@ export async function openRun(
       ];
     },
     close: async () => {
-      await toolbox.close();
+      await Promise.all([toolbox.close(), telemetry?.close()]);
       hooks?.close();
+      await sync?.end();
       await store.close();
     },
   };
@@ -141,7 +148,7 @@ export interface Assembly {
 
 /** Opens a new session or an old one. Throws a `CliError` with the exit code of what is wrong. */
 export async function assemble(run: Run, choice: SessionChoice, interactive: boolean): Promise<Assembly> {
-  const { settings, store, ends } = run;
+  const { settings, store, lasting } = run;
   const opened = await findOrExplain(run, choice);
   await offerRecorded(run, opened);
   const isNew = opened.restored.length === 0;
@@ -182,10 +189,10 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     secrets,
     host: sessionHost(settings.log),
   });
-  const detach = await attached(run, session);
-  const lost = ends && !isNew ? await lostEvents(store, ends, choice, opened, settings.cwd) : [];
+  const detach = await attached(run, session, secrets);
+  const lost = lasting && !isNew ? await lostEvents(store, lasting.ends, choice, opened, settings.cwd) : [];
   const first = [...movedNotice(opened, settings.cwd), ...fallbackNotices(settings, model.ref)];
-  const before = [...first, ...lost, ...beginning.notices];
+  const before = [...(lasting?.sync?.notices() ?? []), ...first, ...lost, ...beginning.notices];
   return {
     session,
     row,
@@ -201,17 +208,24 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
   };
 }
 
-/** Notes where each turn of a session ends, tells it what changes about servers and jobs, and other screens what
- * happens in it. Returns what ends all that. */
-async function attached({ toolbox, ends, settings }: Run, session: Session): Promise<() => Promise<void>> {
-  const note = ends && noteEnds(session, ends);
+/** Notes where turns end, tells of servers and jobs, and other screens what happens. Returns what ends all that. */
+async function attached(
+  { toolbox, lasting, settings }: Run,
+  session: Session,
+  secrets: SecretGuard,
+): Promise<() => Promise<void>> {
+  const note = lasting && noteEnds(session, lasting.ends);
   const unfollow = await followServers(toolbox, session);
   const leaveJobs = toolbox.jobs.attach(session);
   const letGo = openFollowers(session, settings);
+  const unfollowed = toolbox.telemetry?.follow({ session, mask: (text) => secrets.text(text) });
+  const leave = lasting?.sync?.follow(session);
   return async () => {
+    leave?.();
     leaveJobs();
     unfollow();
     letGo();
+    unfollowed?.();
     await note?.();
   };
 }
@@ -283,8 +297,9 @@ async function remembered(run: Run): Promise<string> {
 }
 
 /** Finds the session and takes its lease. Where it is not found, the error says what is known of it. */
-async function findOrExplain(run: Run, choice: SessionChoice): Promise<OpenedSession> {
-  const { store, ends } = run;
+async function findOrExplain(run: Run, asked: SessionChoice): Promise<OpenedSession> {
+  const { store, lasting } = run;
+  const choice = (await lasting?.sync?.fetched(asked, store)) ?? asked;
   const { cwd } = run.settings;
   const createdAt = Date.now();
   const fresh: SessionRow = {
@@ -297,13 +312,14 @@ async function findOrExplain(run: Run, choice: SessionChoice): Promise<OpenedSes
     createdAt,
     updatedAt: createdAt,
     ...directoryOf(cwd),
+    ...(choice.mission?.door ? { door: choice.mission.door } : {}),
   };
   const refuse = (found: SessionRow): Promise<unknown> => {
     refuseAgent(found, choice);
     return onRecord(run, found, choice);
   };
   return await openSession(store, choice, fresh, refuse).catch(async (error: unknown) => {
-    throw ends ? await explainMissing(error, store, ends, choice, cwd) : error;
+    throw lasting ? await explainMissing(error, store, lasting.ends, choice, cwd) : error;
   });
 }
 

@@ -96,7 +96,8 @@ function projectFolders(cwd: string): { readonly root: string; readonly folders:
   const root = repositoryRoot(cwd);
   const folders = [cwd];
   for (let at = cwd; root !== null && at !== root; at = dirname(at)) folders.unshift(dirname(at));
-  return { root: realpathSync(root ?? cwd), folders };
+  // A session that is imported may be of a directory that is gone.
+  return { root: existsSync(cwd) ? realpathSync(root ?? cwd) : cwd, folders };
 }
 
 /** Returns the nearest folder at or above `cwd` that holds `.git`, or null. */

@@ -18,6 +18,8 @@ import { type Configured, configuredModel, isSaid, type ModelChoice, splitName }
 export interface Mission {
   /** SHA-256 (hex) of calls that the person has allowed beforehand. */
   readonly grants: readonly string[];
+  /** The calls are those of another program. */
+  readonly door?: 'mcp';
   /** Puts answers of its own before those of the model. */
   readonly answers?: (model: Provider) => Provider;
 }
@@ -72,7 +74,7 @@ export async function openSession(
   if (choice.fork) {
     const origin = { ...found, ...(await notePlace(store, found, fresh)), parentId: found.id };
     const { id, createdAt } = fresh;
-    const { parentCallId: _ofAgent, ...kept } = origin;
+    const { parentCallId: _ofAgent, door: _served, ...kept } = origin;
     const row: SessionRow = { ...kept, id, createdAt, updatedAt: createdAt, ...placeOf(fresh) };
     if (choice.at !== undefined) refuseUnknownEvent(await store.load(found.id), choice.at, found.id);
     await store.fork(found.id, row, choice.at);

@@ -22,10 +22,12 @@ export interface OwnCommands {
   readonly expand: Expand;
 }
 
+/** The skills are looked for several times at a start. */
+const heads: HeadCache = new Map();
+
 /** Looks at the disk each time it is asked: a file that has changed counts at once. */
 export function openCommands(settings: Here): OwnCommands {
   const taken = new Set(slashNames(table));
-  const heads: HeadCache = new Map();
   const find = async (): Promise<readonly CommandFile[]> => {
     const { commandsIn } = await import('../../extensions/skills/command-files.js');
     const own = commandsIn(await countingPlaces(settings, 'commands')).filter(({ name }) => !taken.has(name));
@@ -47,6 +49,7 @@ export function openCommands(settings: Here): OwnCommands {
       return [...own, ...used.map((skill) => ({ ...skill, name: `skill:${skill.name}` }))];
     },
     expand: async (message) => {
+      if (!/^[/$]/.test(message.trim())) return namedFolders(message, settings.cwd);
       const [, sign, name, given = ''] = /^([/$])([A-Za-z][\w:-]*)(?:\s+([^]*))?$/.exec(message.trim()) ?? [];
       if (name === undefined) return null;
       const args = given.trim();
@@ -59,6 +62,19 @@ export function openCommands(settings: Here): OwnCommands {
       if (typeof expanded === 'string') return `/${name} was not sent: ${expanded}`;
       return { ...expanded, command: { name, args, sha256: command.sha256 } };
     },
+  };
+}
+
+/** Adds what lies below the folders that a message names as `@src/`, in the words of the tool that lists files. */
+function namedFolders(message: string, cwd: string): Awaited<ReturnType<Expand>> {
+  const named = [...message.matchAll(/(?<=^|\s)@(?:"([^"\n]*\/)"|(\S*\/)(?=\s|$))/g)];
+  const paths = [...new Set(named.map(([, quoted, plain = '']) => quoted ?? plain))];
+  const folders = paths.filter((path) => statSync(resolve(cwd, path), { throwIfNoEntry: false })?.isDirectory());
+  if (folders.length === 0) return null;
+  return {
+    command: null,
+    calls: folders.map((path) => ({ name: 'glob', arguments: JSON.stringify({ pattern: '**/*', path }) })),
+    text: (outputs) => [message, ...outputs.map((output, at) => `Files in ${folders[at]}:\n${output}`)].join('\n\n'),
   };
 }
 

@@ -172,7 +172,7 @@ async function toldQuestions(questions: readonly Question[]): Promise<readonly T
       id,
       tool: call.tool.name,
       risk,
-      rows: questionRows(question).map(({ text }) => text),
+      rows: questionRows(question),
       reasons,
       targets,
       rules: rules.length > 0 ? rulesText(rules) : null,

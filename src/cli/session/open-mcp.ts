@@ -73,8 +73,8 @@ export function withServers(expand: Expand, servers: () => Promise<Servers | nul
 }
 
 /** What the menus offer of servers: their prompts as commands, their resources behind an `@`. Connects to none. */
-export async function offeredTexts(servers: () => Promise<Servers | null>) {
-  const texts = (await servers())?.texts() ?? [];
+export function offeredTexts(servers: Servers | null) {
+  const texts = servers?.texts() ?? [];
   return {
     commands: texts.flatMap(({ server, prompts }) =>
       prompts.map(({ command, about, parameters }) => ({

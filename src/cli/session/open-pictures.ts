@@ -66,12 +66,13 @@ export function openPictures(settings: Source, processes: ProcessRunner | null):
       keep,
       named: async (text, cwd) => {
         const chips = await waiting.named(text);
-        if (chips.length === 0 && !mayMention.test(text)) return null;
+        const lost = waiting.lost(text).map((chip) => `No picture goes with ${chip} any more: attach it again.`);
+        if (chips.length === 0 && lost.length === 0 && !mayMention.test(text)) return null;
         const { mentioned } = await code.get();
         const read = mentioned(text, cwd);
         const files = await keep(read.flatMap((one) => (one.ok ? [one.file] : [])));
         const problems = read.flatMap((one) => (one.ok || one.problem === null ? [] : [one.problem]));
-        return joined([...chips, files, { attachments: [], blobs: [], refused: problems }]);
+        return joined([...chips, files, { attachments: [], blobs: [], refused: [...lost, ...problems] }]);
       },
       sent: async (conversation, sending) => {
         const { send } = await code.get();
@@ -157,6 +158,8 @@ interface Waiting {
   /** A text that stands for what it names until its chip takes its place. */
   written(text: string, taken: Promise<Taken | null>): void;
   named(text: string): Promise<readonly KeptFiles[]>;
+  /** The chips in a text whose pictures are not here: it was written in an earlier run. */
+  lost(text: string): readonly string[];
 }
 
 function createWaiting(): Waiting {
@@ -189,11 +192,15 @@ function createWaiting(): Waiting {
       const all = [text, ...due].join(' ');
       return [...waiting].flatMap(([chip, kept]) => (all.includes(chip) ? [kept] : []));
     },
+    lost: (text) => (text.match(chipForm) ?? []).filter((chip) => !waiting.has(chip)),
   };
 }
 
 /** A chip may stand in a message that is sent again; the bytes of so many are held. */
 const mostWaiting = 20;
+
+/** A chip as `labelOf` writes it. */
+const chipForm = /\[[^[\]\n]{1,200}\.(?:png|jpe?g|gif|webp)(?: \(\d+\))? \d{1,5}x\d{1,5}\]/gi;
 
 /** Most pastes are no paths. */
 const mayBePaths = /^[^\n]{1,8192}\.(?:png|jpe?g|gif|webp|pdf)['"]?\s*$/i;

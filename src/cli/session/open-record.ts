@@ -1,6 +1,6 @@
 import type { Session } from '../../agent/session.js';
 import { withdrawals } from '../../agent/attached-files.js';
-import { type BodyRequest, CliError } from '../../commands/command.js';
+import { type BodyRequest, CliError, exit } from '../../commands/command.js';
 import type { Event } from '../../core/event.js';
 import type { ChangeCapture, ChangeWatch } from '../../core/file-changes.js';
 import { type Conversation, project } from '../../core/projection.js';
@@ -12,7 +12,7 @@ import { asText, createTextProtocol, isOpen } from '../../providers/text/protoco
 import { loadWire } from '../../providers/wires/known-wires.js';
 import { StoreError } from '../../store/errors.js';
 import { openMemoryStore } from '../../store/memory-store.js';
-import { openCopy, openStore } from '../../store/open-store.js';
+import { openCopy, openStore, openTasksOnServer } from '../../store/open-store.js';
 import type { OpenedStore } from '../../store/sqlite-store.js';
 import { sha256Of } from '../../tools/files/atomic-write.js';
 import { blobSeal, guardedNotes, guardedStore, type SecretSource } from '../secrets.js';
@@ -20,6 +20,7 @@ import type { Notice, Settings } from '../settings.js';
 import type { OpenedSession, SessionChoice } from './find-session.js';
 import { endpointFor, factsOf, textModelsOf } from './open-model.js';
 import { openPictures } from './open-pictures.js';
+import type { RunSync } from './open-team.js';
 import { secretFiles } from './open-tools.js';
 
 export interface StoreOpening {
@@ -30,15 +31,25 @@ export interface StoreOpening {
   readonly notes: () => Promise<Notes>;
   /** Null: nothing outlives this process. */
   readonly ends: SessionEnds | null;
+  /** Sends sessions to the server of a team; null: there is none. */
+  readonly sync: RunSync | null;
   /** Grows while the store is used: damage may be found at a later read. */
   readonly notices: readonly Notice[];
 }
 
-type StoreSource = SecretSource & Pick<Settings, 'config' | 'log'>;
+type StoreSource = SecretSource & Pick<Settings, 'config' | 'env' | 'home' | 'log'>;
 type WatchSource = Pick<Settings, 'config' | 'env' | 'home'>;
 
 /** After this time a session goes on in memory until the database is free. */
 const longestWaitMs = 2000;
+
+async function openSync(settings: StoreSource, rows: OpenedStore['sync']): Promise<RunSync | null> {
+  if (settings.config.store.url === null || rows === null) return null;
+  return (await import('./open-team.js')).openRunSync(settings, rows);
+}
+
+/** Nothing stays. */
+const passing = { ends: null, sync: null } as const;
 
 /** Opens the session store. It is one in memory with `--ephemeral`, and, with a warning, where no file can be used. */
 export async function openSessionStore(settings: StoreSource, ephemeral: boolean): Promise<StoreOpening> {
@@ -48,14 +59,16 @@ export async function openSessionStore(settings: StoreSource, ephemeral: boolean
   const notesInMemory = loadOnce(async () => (await import('../../store/sets/memory-notes.js')).createMemoryNotes(now));
   const memoryNotes = async (): Promise<Notes> => guardedNotes(await notesInMemory.get(), settings);
   if (ephemeral)
-    return { store: openMemoryStore({ now }), tasks: memoryTasks, notes: memoryNotes, ends: null, notices: [] };
+    return { store: openMemoryStore({ now }), tasks: memoryTasks, notes: memoryNotes, ...passing, notices: [] };
+  const place = storePlace(settings);
   const said: Notice[] = [];
   const notify = (message: string): void => {
     said.push({ level: 'warn', code: 'store_repaired', message });
     settings.log({ at: 'store', message });
   };
   try {
-    const { store, tasks, notes, ends, notices, busy } = await openStore(settings.config.files.database, {
+    const { store, tasks, notes, sync, ends, notices, busy } = await openStore(place, {
+      server: serverOptions(settings),
       now,
       notify,
       maxBusyMs: longestWaitMs,
@@ -69,11 +82,13 @@ export async function openSessionStore(settings: StoreSource, ephemeral: boolean
         code: 'store_busy',
         message: `${busy.message}. This session goes on in memory; it is saved once the database is free.`,
       });
+    const shared = sharedTasks(settings, tasks);
     return {
-      store: guardedStore(store, settings),
-      tasks,
+      store: guardedStore(shared.closing(store), settings),
+      tasks: shared.tasks,
       notes: async () => guardedNotes(await notes(), settings),
       ends,
+      sync: await openSync(settings, sync),
       notices: said,
     };
   } catch (error) {
@@ -81,12 +96,12 @@ export async function openSessionStore(settings: StoreSource, ephemeral: boolean
     const hint = error instanceof StoreError && error.hint !== '' ? `${error.hint} ` : '';
     settings.log({ at: 'store', message: 'no store', reason });
     const message = `Sessions cannot be saved: ${reason}. ${hint}This one is kept in memory and ends with the program.`;
-    const copy = await openCopy(settings.config.files.database, now).catch(() => null);
+    const copy = await openCopy(place, now).catch(() => null);
     return {
       store: guardedStore(copy ?? openMemoryStore({ now }), settings),
       tasks: memoryTasks,
       notes: memoryNotes,
-      ends: null,
+      ...passing,
       notices: [{ level: 'warn', code: 'store_unavailable', message }],
     };
   }
@@ -97,16 +112,59 @@ export async function openSessionStore(settings: StoreSource, ephemeral: boolean
 export async function openRecord(
   settings: StoreSource,
   notify: (message: string) => void,
-): Promise<Pick<OpenedStore, 'store' | 'records' | 'tasks' | 'notes'>> {
-  const opened = await openStore(settings.config.files.database, {
+): Promise<Pick<OpenedStore, 'store' | 'records' | 'tasks' | 'notes' | 'sync'>> {
+  const opened = await openStore(storePlace(settings), {
+    server: serverOptions(settings),
     now: Date.now,
     notify,
     seal: blobSeal(settings),
   });
   opened.notices.forEach(notify);
-  const { records, tasks } = opened;
+  const { records, sync } = opened;
   const notes = async (): Promise<Notes> => guardedNotes(await opened.notes(), settings);
-  return { store: guardedStore(opened.store, settings), records, tasks, notes };
+  const { tasks, closing } = sharedTasks(settings, opened.tasks);
+  return { store: guardedStore(closing(opened.store), settings), records, tasks, notes, sync };
+}
+
+/** Where sessions are written: a file, or the address of a server. Throws a `CliError` for a server that is not
+ * named. */
+export function storePlace({ config: { store, files } }: Pick<Settings, 'config'>): string {
+  if (store.mode === 'local') return files.database;
+  if (store.url !== null) return store.url;
+  throw new CliError(
+    exit.usage,
+    'store.mode is remote, and store.url is not set',
+    'Name the server: agent config set store.url postgresql://you@host/agent',
+  );
+}
+
+function serverOptions({ config: { store, tasks }, env, home }: Pick<Settings, 'config' | 'env' | 'home'>) {
+  return { env, home, team: store.team, machine: tasks.machine };
+}
+
+interface SharedTasks {
+  readonly tasks: () => Promise<Tasks>;
+  /** The store, which closes the connection of the tasks too. */
+  readonly closing: (store: Store) => Store;
+}
+
+/** Tasks are those of the server where the settings name this machine, those of the store otherwise. */
+function sharedTasks(settings: Pick<Settings, 'config' | 'env' | 'home'>, own: () => Promise<Tasks>): SharedTasks {
+  const { store: at, tasks: tasksAt } = settings.config;
+  const { url } = at;
+  if (url === null || at.mode === 'remote' || tasksAt.machine === null)
+    return { tasks: own, closing: (store) => store };
+  const onServer = loadOnce(() => openTasksOnServer(url, serverOptions(settings)));
+  return {
+    tasks: async () => (await onServer.get()).tasks,
+    closing: (store) => ({
+      ...store,
+      close: async () => {
+        await store.close();
+        await (await onServer.started())?.close();
+      },
+    }),
+  };
 }
 
 const cause = 'the database or its log was cut, deleted or replaced from outside';

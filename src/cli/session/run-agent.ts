@@ -1,6 +1,8 @@
+import { netChanges } from '../../agent/file-history.js';
 import { addUsage, noUsage, spentUsd } from '../../agent/budget.js';
 import type { AgentCall, Agents, ApprovalDeps, TurnDeps } from '../../agent/dependencies.js';
 import { createSession, interruptedResult, type Session, type SessionOptions } from '../../agent/session.js';
+import { type CallClock, startCallClock } from '../../core/call-clock.js';
 import { type Event, type EventDraft, knownEvent, type ToolCallData, type UsageData } from '../../core/event.js';
 import { type ErrorCode, errorEnvelope } from '../../core/envelope.js';
 import { isRecord, type JsonObject } from '../../core/json.js';
@@ -12,6 +14,7 @@ import type { AgentOrder, Registry, ToolOutcome } from '../../core/tool.js';
 import type { AgentRole, FoundAgents } from '../../extensions/agents/roles.js';
 import { theirNames } from '../../extensions/hooks/claude-dialect.js';
 import { findModel } from '../../providers/models.js';
+import type { Telemetry } from '../../telemetry/collector.js';
 import { counted, failed, succeeded } from '../../tools/define-tool.js';
 import { narrowed } from '../../tools/registry.js';
 import { CliError } from '../../commands/command.js';
@@ -32,6 +35,7 @@ export interface AgentHost {
   readonly registry: Registry;
   /** Null: there are none. */
   readonly hooks: OpenedHooks | null;
+  readonly telemetry: Telemetry | null;
   readonly openModel: (choice: ModelChoice) => Promise<OpenedModel>;
 }
 
@@ -69,29 +73,42 @@ async function runAgent(host: AgentHost, work: Work, client: Client): Promise<To
 
 async function inSession(host: AgentHost, { role, order }: Work, parts: Parts): Promise<ToolOutcome> {
   const { parent, call, opened } = parts;
-  const limits = createLimits(host.settings.config.agents, role, parent.host.now);
+  const ofAgent = createLimits(host.settings.config.agents, role, parent.host.now);
+  const longestMs = ofAgent.timeoutMs + graceMs;
+  const clock = startCallClock({ timeoutMs: longestMs, maxMs: longestMs }, parent.host, () => {
+    ofAgent.timeIsUp();
+    child.interrupt();
+  });
+  const limits: Limits = {
+    ...ofAgent,
+    whileAsking: (asking) => call.whileAsking(() => clock.whileAsking(() => ofAgent.whileAsking(asking))),
+  };
   const child = await createChild(host, { ...parts, role, limits });
   if (opened.restored.length > 0) await child.repair();
   const before = child.events().length;
   const stop = child.subscribe(createReporter(child, { ...parts, role, limits }));
+  const unfollow = host.telemetry?.follow({
+    session: child,
+    mask: (text) => parent.secrets?.text(text) ?? text,
+    within: { session: parent.record.id, call: call.id, agent: role.name },
+  });
   const interrupt = (): void => {
     child.interrupt();
   };
-  const cancel = parent.host.schedule(() => {
-    limits.timeIsUp();
-    interrupt();
-  }, limits.timeoutMs + graceMs);
   call.signal.addEventListener('abort', interrupt);
   try {
     const working = child.submit(order.prompt);
     if (call.signal.aborted) interrupt();
     const end = await working;
     await child.record.flush();
-    return outcomeOf(end, { child, role, limits, events: child.events().slice(before), signal: call.signal });
+    const events = child.events().slice(before);
+    const outcome = outcomeOf(end, { child, role, limits, events, signal: call.signal });
+    return { ...outcome, recorded: netChanges(events) };
   } finally {
-    cancel();
+    clock.stop();
     call.signal.removeEventListener('abort', interrupt);
     stop();
+    unfollow?.();
   }
 }
 
@@ -158,6 +175,8 @@ interface Limits {
   usedUp(): string | null;
   spent(usage: UsageData): void;
   timeIsUp(): void;
+  /** What a person takes to answer is no time of the agent. */
+  whileAsking: CallClock['whileAsking'];
   tokens(): number;
 }
 
@@ -170,11 +189,13 @@ function createLimits(
   const timeoutMs = timeoutS * 1000;
   let tokens = 0;
   let late = false;
+  let askedMs = 0;
   return {
     maxTurns: Math.min(maxTurns, role.maxTurns ?? maxTurns),
     timeoutMs,
     usedUp: () => {
-      if (late || now() - startedAt >= timeoutMs) return `An agent has ${timeoutS} s, and they are over. Answer now.`;
+      if (late || now() - startedAt - askedMs >= timeoutMs)
+        return `An agent has ${timeoutS} s, and they are over. Answer now.`;
       return tokens >= maxTokens ? `An agent has ${maxTokens} tokens, and they are used up. Answer now.` : null;
     },
     spent: (usage) => {
@@ -182,6 +203,14 @@ function createLimits(
     },
     timeIsUp: () => {
       late = true;
+    },
+    whileAsking: async (asking) => {
+      const askedAt = now();
+      try {
+        return await asking();
+      } finally {
+        askedMs += now() - askedAt;
+      }
     },
     tokens: () => tokens,
   };
@@ -238,7 +267,7 @@ async function createChild(host: AgentHost, { parent, call, share, ...parts }: C
     },
     limits: { ...parent.limits, maxToolTurns: limits.maxTurns, usedUp: () => limits.usedUp() },
     interactive: parent.approval.canAsk,
-    approval: approvalOf(parent.approval, role, call.id),
+    approval: approvalOf(parent.approval, role, call.id, limits),
     host: parent.host,
     ...(parent.secrets ? { secrets: parent.secrets } : {}),
     ...(parent.attachments ? { attachments: parent.attachments } : {}),
@@ -260,20 +289,27 @@ function budgetOf(
 }
 
 /** Asks whom the session asks, and says which agent it is. */
-function approvalOf(approval: ApprovalDeps, { name, mode }: AgentRole, callId: string): ApprovalDeps {
+function approvalOf(
+  approval: ApprovalDeps,
+  { name, mode }: AgentRole,
+  callId: string,
+  { whileAsking }: Limits,
+): ApprovalDeps {
   const { putForm: _ofSession, ...shared } = approval;
   if (mode === 'dontAsk') return { ...shared, canAsk: false, ask: () => Promise.resolve({ answer: 'unavailable' }) };
   return {
     ...shared,
     ask: ({ verdict, ...question }, signal) =>
-      approval.ask(
-        {
-          ...question,
-          callId: `${callId} ${question.callId}`,
-          title: `${question.title} (agent ${name})`,
-          verdict: { ...verdict, reasons: [`asked by the agent ${name}`, ...verdict.reasons] },
-        },
-        signal,
+      whileAsking(() =>
+        approval.ask(
+          {
+            ...question,
+            callId: `${callId} ${question.callId}`,
+            title: `${question.title} (agent ${name})`,
+            verdict: { ...verdict, reasons: [`asked by the agent ${name}`, ...verdict.reasons] },
+          },
+          signal,
+        ),
       ),
   };
 }
@@ -416,14 +452,30 @@ export async function answerOpen(
     const child = agents.find(({ id, parentCallId }) => parentCallId === call.id || id === resume);
     if (!child) continue;
     const known = session.events().flatMap((event) => responseOf(event, child.id) ?? []);
-    for (const raw of await store.load(child.id)) {
+    const events = await store.load(child.id);
+    for (const raw of events) {
       const event = raw.kind === 'usage' ? knownEvent(raw) : null;
       if (event?.kind !== 'usage' || known.includes(event.data.response_id)) continue;
       await session.append(agentUsage(event.data, { agent, sessionId: child.id, callId: call.id }));
     }
     const said = `${interruptedRunning.error} Its work so far is kept: resume "${child.id}" goes on with it.`;
-    await session.append(interruptedResult(call, errorEnvelope('interrupted', said, { agent_session_id: child.id })));
+    const result = interruptedResult(call, errorEnvelope('interrupted', said, { agent_session_id: child.id }));
+    const { changes, unwatched } = netChanges(sinceLastPrompt(events));
+    await session.append({
+      ...result,
+      data: {
+        ...result.data,
+        ...(changes.length > 0 ? { changes } : {}),
+        ...(unwatched === undefined ? {} : { unwatched }),
+      },
+    });
   }
+}
+
+/** The events of the order that an agent was given last. */
+function sinceLastPrompt(events: readonly Event[]): readonly Event[] {
+  const prompt = events.findLastIndex(({ kind, data }) => kind === 'user' && !(isRecord(data) && data.note === true));
+  return events.slice(Math.max(0, prompt));
 }
 
 function orderOf({ function: { arguments: text } }: ToolCallData): {

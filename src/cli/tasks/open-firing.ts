@@ -40,7 +40,12 @@ export function openFiring(settings: Source, options: RootOptions, tasks: Tasks,
   });
 }
 
-function desktop({ config, env, home }: Source): (said: Announcement) => Promise<string | null> {
+/** Returns what tells the person by `tasks.notify_command`, else by the desktop: why it could not, or null. */
+export function desktop({
+  config,
+  env,
+  home,
+}: Pick<Source, 'config' | 'env' | 'home'>): (said: Announcement) => Promise<string | null> {
   const secret = new Set(secretVariables(env, ownKeys(config)));
   const processes = createProcessRunner({ marker: { name: '_AGENT_RUN', value: randomUUID() } });
   const options = {

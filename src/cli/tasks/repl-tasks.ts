@@ -1,8 +1,7 @@
 import type { FiredTasks } from '../../commands/command.js';
-import { summaryBeside } from '../../commands/tasks/found-tasks.js';
 import { loadOnce, type Schedule } from '../../core/runtime.js';
 import type { SessionPort } from '../../core/session-port.js';
-import type { TaskRun, Tasks } from '../../core/tasks.js';
+import { summaryBeside, type TaskRun, type Tasks } from '../../core/tasks.js';
 import { firstLine } from '../../core/text.js';
 import type { Sign } from '../../terminal/streams.js';
 import type { ReplHandle } from '../../ui/repl-options.js';

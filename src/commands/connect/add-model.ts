@@ -1,6 +1,7 @@
 import {
   builtInPresets,
   findKey,
+  keyNames,
   mergePresets,
   type Endpoint,
   type Preset,
@@ -17,7 +18,7 @@ import {
 import { findModel, knownModels } from '../../providers/models.js';
 import type { HiddenQuestion } from '../../ui/components/hidden-input.js';
 import type { Picking, PickItem } from '../../ui/components/picker.js';
-import type { Settings } from '../command.js';
+import { CliError, exit, type Settings } from '../command.js';
 import { beginSignIn, codeIn } from './browser-sign-in.js';
 
 /** How the person is asked, on the screen or line by line. */
@@ -37,6 +38,8 @@ export interface Connecting {
   choice(provider: string, model: string): Promise<ProviderChoice>;
   /** Opens a page in the browser; false where there is none. */
   browse(url: string): Promise<boolean>;
+  /** Nothing goes on with the key when this is done: one that cannot be kept is a failure. */
+  readonly ends: boolean;
 }
 
 /** What was asked for. `manual`: the browser is somewhere else, so its code is pasted. */
@@ -45,6 +48,8 @@ export interface Wanted {
   readonly manual: boolean;
   /** Null: it is picked from the list. */
   readonly model: string | null;
+  /** The model that is used now; it is selected in the list of its provider. */
+  readonly current?: ConnectedModel;
   /** The heading of the list of providers. */
   readonly title: string;
 }
@@ -68,7 +73,7 @@ export async function connectModel(d: Connecting, wanted: Wanted): Promise<Conne
   const server = way.by === 'server' ? way.server : null;
   const endpoint = server?.endpoint ?? (await reach(d, way, wanted.manual));
   if (endpoint === null) return null;
-  return { provider: endpoint.provider, model: wanted.model ?? (await pickModel(d, endpoint, server?.models)) };
+  return { provider: endpoint.provider, model: wanted.model ?? (await pickModel(d, endpoint, wanted, server?.models)) };
 }
 
 async function reach(d: Connecting, way: Way, manual: boolean): Promise<Endpoint | null> {
@@ -166,8 +171,14 @@ async function isThere({ asking, settings }: Connecting, endpoint: Endpoint): Pr
 /** Asks for a key until one is right, or until the person keeps one that cannot be checked. The key is kept then.
  * `why`: nobody has called for it, and this is the reason. */
 async function typedKey(d: Connecting, name: string, why: string): Promise<Endpoint | null> {
-  const { label = name, key_page: page } = presetsOf(d)[name] ?? {};
-  let rows = [why, page === undefined ? '' : `Keys are at ${page}`].filter((row) => row !== '');
+  const preset = presetsOf(d)[name];
+  const { label = name, key_page: page } = preset ?? {};
+  const variables = preset && why === '' ? keyNames(preset).join(' or ') : '';
+  let rows = [
+    why,
+    page === undefined ? '' : `Keys are at ${page}`,
+    variables === '' ? '' : `Or set ${variables} instead`,
+  ].filter((row) => row !== '');
   for (;;) {
     const key = await d.asking.hidden({ title: `Key of ${label}`, rows, asks: why !== '' });
     if (key === null) return null;
@@ -198,8 +209,9 @@ async function tryKey(d: Connecting, name: string, key: string): Promise<TriedKe
     if (verdict === 'right') return { endpoint, isRight: true };
     const problem = [message, hint].filter((part) => part !== '').join('; ');
     if (verdict === 'wrong') return { endpoint: null, problem };
+    d.asking.say('warn', `${problem}.`);
     const next = await d.asking.pick({
-      title: problem,
+      title: 'The key could not be checked',
       items: [
         { label: 'Try again', value: 'again' },
         { label: 'Keep the key unchecked', value: 'keep' },
@@ -211,13 +223,20 @@ async function tryKey(d: Connecting, name: string, key: string): Promise<TriedKe
 }
 
 async function keepKey(
-  { settings, asking }: Connecting,
+  { settings, asking, ends }: Connecting,
   name: string,
   { key, isRight }: { readonly key: string; readonly isRight: boolean },
 ): Promise<void> {
   const { keys, env, config } = settings;
   keys.enter(name, key);
   const { done, said } = await keys.keep(name, key, config.provider.keyStore);
+  if (!done && ends) {
+    const other =
+      config.provider.keyStore === 'keyring'
+        ? '`agent config set key_store file` keeps it in a file.'
+        : 'A variable can hold it: `agent providers` names them.';
+    throw new CliError(exit.failed, said.replace(/\.$/, ''), other);
+  }
   asking.say(done ? 'info' : 'warn', `${isRight ? 'The key is right. ' : ''}${said}`);
   const preset = mergePresets(builtInPresets, config.provider.custom)[name];
   const variable = preset === undefined ? null : findKey(name, preset, { env })?.variable;
@@ -264,6 +283,7 @@ async function comingCode(
 ): Promise<string | null> {
   const over = new AbortController();
   const timer = setTimeout(() => {
+    asking.say('warn', `Nobody signed in within ${signInMs / 60_000} minutes; /login begins anew.`);
     over.abort();
   }, signInMs);
   const question = {
@@ -282,19 +302,20 @@ async function comingCode(
   return code === '' ? null : code;
 }
 
-/** Lets the person choose a model of an endpoint; its default model is selected. */
+/** Lets the person choose a model of an endpoint; the one that is used now is selected, or its default model. */
 async function pickModel(
   { asking, settings }: Connecting,
   endpoint: Endpoint,
+  { current: now }: Wanted,
   given?: readonly ListedModel[],
 ): Promise<string | null> {
   const { provider, label } = endpoint;
   const listed = given ?? (await liveModels(endpoint, settings, asking));
   const preset = mergePresets(builtInPresets, settings.config.provider.custom)[provider];
-  const items = listed.map(({ id, contextWindow }) => modelItem(settings, { provider, id, contextWindow }));
+  const items = listed.map((model) => modelItem(settings, { ...model, provider }));
   if (items.length === 0) return preset?.default_model ?? null;
-  const current = preset?.default_model ?? undefined;
-  return await asking.pick({ title: `Model of ${label}`, items, ...(current === undefined ? {} : { current }) });
+  const current = (now?.provider === provider ? now.model : null) ?? preset?.default_model;
+  return await asking.pick({ title: `Model of ${label}`, items, ...(current ? { current } : {}) });
 }
 
 async function liveModels(endpoint: Endpoint, settings: Settings, asking: Asking): Promise<readonly ListedModel[]> {
@@ -310,11 +331,14 @@ async function liveModels(endpoint: Endpoint, settings: Settings, asking: Asking
 /** A model with its window and its price, as a list shows it. */
 export function modelItem(
   { config }: Pick<Settings, 'config'>,
-  { provider, id, contextWindow }: ListedModel & { readonly provider: string },
+  { provider, id, contextWindow, price: listed }: ListedModel & { readonly provider: string },
 ): PickItem<string> {
   const facts = findModel(provider, id, config.provider.models);
   const window = facts?.contextWindow ?? contextWindow;
-  const price = facts?.price ? `$${facts.price.input} in, $${facts.price.output} out` : '';
-  const parts = [window === null ? '' : `${Math.round(window / 1000)}k`, price];
+  const price = facts?.price ?? listed;
+  const parts = [
+    window === null ? '' : `${Math.round(window / 1000)}k`,
+    price ? `$${price.input} in, $${price.output} out` : '',
+  ];
   return { label: id, detail: parts.filter((part) => part !== '').join(' · '), value: id };
 }

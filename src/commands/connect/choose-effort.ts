@@ -26,7 +26,8 @@ async function choose(argument: string, repl: Repl): Promise<void> {
   const level = rest === '' ? await pickLevel(repl, own) : rest;
   if (level === null) return;
   if (!known.includes(level)) {
-    screen.notice('warn', `There is no effort ${level}. ${didYouMean(level, known)} Known: ${known.join(', ')}.`);
+    const said = ['There is no effort', `${level}.`, didYouMean(level, known), `Known: ${known.join(', ')}.`];
+    screen.notice('warn', said.filter((part) => part !== '').join(' '));
     return;
   }
   await tools.think(level);

@@ -48,6 +48,7 @@ function ofRepl({ screen, settings, line }: Repl, signal?: AbortSignal): Connect
     settings,
     choice: (name, model) => line.models.choice(name, model),
     browse: (url) => line.machine.browse(url),
+    ends: false,
     asking: {
       pick: (picking) => screen.pick(picking),
       hidden: (question) => screen.hidden({ ...question, ...(signal ? { signal } : {}) }),
@@ -69,7 +70,8 @@ interface ReplLogin {
 async function connect(repl: Repl, { provider, manual }: ReplLogin): Promise<void> {
   refuseUnknown(repl.settings, provider);
   const d = ofRepl(repl);
-  const connected = await connectModel(d, { provider, manual, model: null, title: 'Connect a model' });
+  const current = repl.sessions.current().session.ref();
+  const connected = await connectModel(d, { provider, manual, model: null, current, title: 'Connect a model' });
   if (connected !== null) await goOn(repl, connected);
 }
 
@@ -135,6 +137,7 @@ async function logInOnLine(
       settings,
       choice: (name, model) => line.models.choice(name, model),
       browse: (url) => line.machine.browse(url),
+      ends: true,
       asking: lineAsking(line),
     },
     {

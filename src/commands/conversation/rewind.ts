@@ -4,7 +4,7 @@ import { project } from '../../core/projection.js';
 import { firstLine } from '../../core/text.js';
 import { counted } from '../../tools/define-tool.js';
 import type { PickItem } from '../../ui/components/picker.js';
-import type { CommandContext } from '../../ui/slash-command.js';
+import { type CommandContext, turnRuns } from '../../ui/slash-command.js';
 import type { Repl, Verb } from '../command.js';
 
 /** A rewind goes to right after `toSeq`. `draft` is the message that is taken back with it, to be edited and sent
@@ -21,7 +21,7 @@ export const rewind: Verb = { slash: goBack };
 async function goBack(argument: string, { screen, sessions }: Repl): Promise<void> {
   const { session } = sessions.current();
   if (session.busy()) {
-    screen.notice('warn', 'A turn is running: interrupt it (Esc) before /rewind.');
+    screen.notice('warn', turnRuns('/rewind', screen));
     return;
   }
   const target =
@@ -148,7 +148,7 @@ function dryRun({ sessions, screen }: Repl): void {
 async function compactNow(focus: string, { sessions, screen }: Repl): Promise<void> {
   const { session } = sessions.current();
   if (session.busy()) {
-    screen.notice('warn', 'A turn is running: interrupt it (Esc) before /compact.');
+    screen.notice('warn', turnRuns('/compact', screen));
     return;
   }
   const compacted = await session.compact(focus);
@@ -159,7 +159,7 @@ async function compactNow(focus: string, { sessions, screen }: Repl): Promise<vo
 async function takeBack({ sessions, screen }: Repl): Promise<void> {
   const { session } = sessions.current();
   if (session.busy()) {
-    screen.notice('warn', 'A turn is running: interrupt it (Esc) before /uncompact.');
+    screen.notice('warn', turnRuns('/uncompact', screen));
     return;
   }
   const seq = lastCompaction(session.events());

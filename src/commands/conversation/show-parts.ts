@@ -1,11 +1,12 @@
-import { type Token, walkTokens } from 'marked';
+import { type Token, type Tokens, walkTokens } from 'marked';
 import { addUsage, money, noUsage, spentUsd } from '../../agent/budget.js';
 import { type Event, knownEvent, spentBy } from '../../core/event.js';
 import { utf8Bytes } from '../../core/text.js';
 import { findModel } from '../../providers/models.js';
 import { reasoningText } from '../../providers/wires/pieces.js';
 import { counted } from '../../tools/define-tool.js';
-import { eventText, pickEvent } from '../../ui/event-text.js';
+import { eventChange, eventText, pickEvent } from '../../ui/event-text.js';
+import { languageOf } from '../../ui/markdown/blocks.js';
 import { lexMarkdown } from '../../ui/markdown/incremental.js';
 import type { Repl, Verb } from '../command.js';
 
@@ -13,7 +14,7 @@ import type { Repl, Verb } from '../command.js';
 export const showEvent: Verb = {
   slash: async (argument, { screen, sessions }) => {
     const event = pickEvent(sessions.current().session.events(), argument);
-    if (event) screen.print(eventText(event, reasoningText));
+    if (event) screen.print(eventText(event, reasoningText), eventChange(event) ?? undefined);
     else
       screen.notice(
         'error',
@@ -25,16 +26,17 @@ export const showEvent: Verb = {
 /** `/diff`: what the calls of this session changed in files. */
 export const showChanges: Verb = {
   slash: async (_argument, { screen, sessions }) => {
-    const diffs = sessions
+    const changes = sessions
       .current()
       .session.events()
       .flatMap((raw) => {
         const event = knownEvent(raw);
         return event?.kind === 'tool_result' && event.data.diff
-          ? [`[${event.seq}] ${event.content}\n${event.data.diff}`]
+          ? [{ title: `[${event.seq}] ${event.content}`, diff: event.data.diff }]
           : [];
       });
-    if (diffs.length > 0) await screen.page('Changes', diffs.join('\n'));
+    const text = changes.map(({ title, diff }) => `${title}\n${diff}`).join('\n');
+    if (changes.length > 0) await screen.page('Changes', text, { changes });
     else screen.notice('info', 'No file was written or edited in this session.');
   },
 };
@@ -42,7 +44,7 @@ export const showChanges: Verb = {
 /** Some terminals silently refuse more bytes than this. */
 const mostBytes = 74_994;
 
-/** `/copy`: the last answer as it was written, or one code block of it. */
+/** `/copy`: the last answer as it was written, or one code block of it; where there are several, it asks which. */
 export const copyAnswer: Verb = { slash: copy };
 
 async function copy(argument: string, { screen, sessions }: Repl): Promise<void> {
@@ -52,28 +54,56 @@ async function copy(argument: string, { screen, sessions }: Repl): Promise<void>
     return;
   }
   const blocks = codeBlocks(answer);
-  const text = argument === '' ? answer : blocks[Number(argument) - 1];
+  const asked = argument === '' ? await whichPart(screen, answer, blocks) : argument;
+  if (asked === null) return;
+  const text = asked === '' ? answer : blocks[Number(asked) - 1]?.text;
   if (text === undefined) {
-    const range = blocks.length > 1 ? `/copy 1 to /copy ${blocks.length}` : '/copy 1';
-    screen.notice(
-      'warn',
-      blocks.length === 0
-        ? 'The last answer has no code block.'
-        : `The last answer has ${counted(blocks.length, 'code block')}: ${range}.`,
-    );
+    screen.notice('warn', blocksSaid(blocks.length));
     return;
   }
   if (!screen.copy(text)) {
     screen.notice('warn', 'This terminal has no clipboard that a program could reach.');
     return;
   }
-  const what = argument === '' ? 'The last answer' : `Code block ${argument}`;
+  const what = asked === '' ? 'The last answer' : `Code block ${asked}`;
   const large = Buffer.byteLength(text) > mostBytes ? ' It is large: some terminals take no more than 75 kB.' : '';
   screen.notice(
     'info',
     `${what} (${counted(text.split('\n').length, 'line')}) went to the clipboard of the terminal, ` +
       `if it lets programs write there (OSC 52).${large}`,
   );
+}
+
+function blocksSaid(count: number): string {
+  if (count === 0) return 'The last answer has no code block.';
+  const range = count > 1 ? `/copy 1 to /copy ${count}` : '/copy 1';
+  return `The last answer has ${counted(count, 'code block')}: ${range}.`;
+}
+
+interface CodeBlock {
+  readonly text: string;
+  readonly language: string;
+}
+
+/** Returns the number of the block that the person wants as they would type it; empty: the whole answer; null: none. */
+async function whichPart(screen: Repl['screen'], answer: string, blocks: readonly CodeBlock[]): Promise<string | null> {
+  if (blocks.length < 2) return '';
+  const lines = (text: string): string => counted(text.split('\n').length, 'line');
+  return await screen.pick({
+    title: 'Copy',
+    items: [
+      {
+        label: 'the whole answer',
+        detail: lines(answer),
+        value: '',
+      },
+      ...blocks.map(({ text, language }, index) => ({
+        label: `${index + 1}: ${text.trim().split('\n')[0] ?? ''}`,
+        detail: `${language} ${lines(text)}`.trim(),
+        value: String(index + 1),
+      })),
+    ],
+  });
 }
 
 function lastAnswer(events: readonly Event[]): string | null {
@@ -85,10 +115,11 @@ function lastAnswer(events: readonly Event[]): string | null {
 }
 
 /** The code blocks of a Markdown text, in order, wherever they stand. */
-function codeBlocks(text: string): readonly string[] {
-  const found: string[] = [];
+function codeBlocks(text: string): readonly CodeBlock[] {
+  const found: CodeBlock[] = [];
   void walkTokens(lexMarkdown(text), (token: Token) => {
-    if (token.type === 'code' && typeof token.text === 'string') found.push(token.text);
+    if (token.type === 'code' && typeof token.text === 'string')
+      found.push({ text: token.text, language: languageOf(token as Tokens.Code) });
   });
   return found;
 }

@@ -14,6 +14,7 @@ import {
   type Repl,
   type Verb,
 } from '../command.js';
+import { turnRuns } from '../../ui/slash-command.js';
 import { findSession } from '../sessions/stored-session.js';
 import {
   act,
@@ -203,7 +204,7 @@ function revertSession(store: Store, row: SessionRow, cwd: string, events: Event
 async function revertShown(kind: 'undo' | 'redo', argument: string, { screen, sessions }: Repl): Promise<void> {
   const { session, row } = sessions.current();
   if (session.busy()) {
-    screen.notice('warn', `A turn is running: interrupt it (Esc) before /${kind}.`);
+    screen.notice('warn', turnRuns(`/${kind}`, screen));
     return;
   }
   const files = atPresent(session, row.moves);

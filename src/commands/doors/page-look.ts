@@ -12,6 +12,8 @@ export const pageStyle = `
   --bad: #c92a2a;
   --add: #e6f6ea;
   --del: #fdecec;
+  --add-word: #abf2bc;
+  --del-word: #ffc1ba;
   --keyword: #8250df;
   --string: #0a6b3d;
   --number: #a04a00;
@@ -30,6 +32,8 @@ export const pageStyle = `
     --bad: #ff8787;
     --add: #17331f;
     --del: #3c1d1f;
+    --add-word: #20623a;
+    --del-word: #7c282e;
     --keyword: #d2a8ff;
     --string: #8ddb8c;
     --number: #f0a868;
@@ -80,7 +84,7 @@ header p {
   background: var(--page);
 }
 .tools input {
-  flex: 1 1 12rem;
+  flex: 1 1 8rem;
   min-width: 0;
 }
 .tools input,
@@ -274,6 +278,15 @@ summary code {
 .change .removed {
   background: var(--del);
 }
+.change b {
+  font-weight: inherit;
+}
+.change .added b {
+  background: var(--add-word);
+}
+.change .removed b {
+  background: var(--del-word);
+}
 .change .gap {
   color: var(--dim);
 }
@@ -336,6 +349,18 @@ img {
 @media (max-width: 64rem) {
   .number {
     display: none;
+  }
+}
+@media (max-width: 36rem) {
+  summary {
+    flex-wrap: wrap;
+    row-gap: 0;
+  }
+  summary code {
+    flex-basis: 80%;
+  }
+  summary code + .state {
+    margin-left: 1.3rem;
   }
 }
 @media print {

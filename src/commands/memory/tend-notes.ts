@@ -27,7 +27,10 @@ export const memory: Verb = {
 /** What `/memory <word> <rest>` does; a sentence about it. */
 async function done(place: ProjectNotes, word: string, rest: string): Promise<string> {
   const [id = '', text = ''] = rest.split(/\s+(.*)/s);
-  if (word === 'add') return `${named(await add(place, rest, {}))} is kept.`;
+  if (word === 'add') {
+    const until = place.notes.passing ? ` until the program ends: ${whyPassing}` : '';
+    return `${named(await add(place, rest, {}))} is kept${until}.`;
+  }
   if (word === 'edit') return `${named(await edit(place, id, text))} is changed.`;
   const change = changes.find((each) => each.word === word);
   if (!change)
@@ -131,9 +134,19 @@ function changing(word: string, example: string): Verb {
   };
 }
 
+const whyPassing = 'notes are not kept at a server (store.mode is remote), nor with --ephemeral';
+
+/** Throws a `CliError` where notes end with a process: those of this one would begin and end here. */
 async function withNotes({ withStore }: CommandLine, use: (place: ProjectNotes) => Promise<void>): Promise<number> {
   return await withStore(async ({ notes }) => {
-    await use(await notes());
+    const place = await notes();
+    if (place.notes.passing)
+      throw new CliError(
+        exit.usage,
+        'there are no notes here: they are not kept at a server (store.mode is remote)',
+        'Keep the fact in a file that is read at the start, such as AGENTS.md, or use AGENT_STORE_MODE=local.',
+      );
+    await use(place);
     return exit.done;
   });
 }

@@ -10,6 +10,7 @@ import type { ShellAnalysis } from '../../policy/shell/verdict.js';
 import { counted } from '../../tools/define-tool.js';
 import { CliError, type CommandLine, exit, type Settings, type Verb } from '../command.js';
 import {
+  asksTeam,
   columns,
   countOption,
   localTime,
@@ -30,6 +31,8 @@ interface Options {
   readonly limit?: string;
   readonly json?: boolean;
   readonly csv?: boolean;
+  readonly team?: boolean;
+  readonly person?: string;
 }
 
 const fields = [
@@ -58,15 +61,21 @@ export const auditCalls: Verb = {
         .option('--status <status>', 'ok, failed, open or an error code')
         .option('--errors', 'only what did not end well')
         .option('--limit <n>', 'the newest so many')
+        .option('--team', 'of everybody that you may read, in the database of `store.url`')
+        .option('--person <role>', 'the same, of this person')
         .option('--json', 'one JSON array')
         .option('--csv', 'comma-separated values'),
-    run: (line, _args, options: Options) => audit(line, options),
+    run: async (line, _args, options: Options) => {
+      if (options.json && options.csv) throw new CliError(exit.usage, '--json and --csv cannot both be', 'Choose one.');
+      return asksTeam(options)
+        ? await (await import('../team/shared-record.js')).auditTeam(line, options)
+        : await audit(line, options);
+    },
   },
 };
 
 /** One line per tool call, oldest first. */
 async function audit({ out, withStore }: CommandLine, options: Options): Promise<number> {
-  if (options.json && options.csv) throw new CliError(exit.usage, '--json and --csv cannot both be', 'Choose one.');
   return await withStore(async ({ records, store }) => {
     const rows = (await records.calls(await filterOf(options, store))).map(rowOf);
     if (options.csv)

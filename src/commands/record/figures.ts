@@ -1,11 +1,14 @@
-import type { Answer, RecordedCall, SpendingRow } from '../../core/store.js';
-import { CliError, type CommandLine, exit, type Printer, type Verb } from '../command.js';
-import { columns, localDay, oneLine, pointInTime, printCsv, printJson } from '../line-output.js';
+import type { Answer, RecordedCall, Records, SpendingRow } from '../../core/store.js';
+import { CliError, type CommandLine, exit, type OpenedStore, type Printer, type Verb } from '../command.js';
+import { asksTeam, columns, localDay, oneLine, pointInTime, printCsv, printJson } from '../line-output.js';
 
 interface Options {
   readonly json?: boolean;
   readonly since?: string;
   readonly here?: boolean;
+  readonly team?: boolean;
+  readonly person?: string;
+  readonly by?: string;
 }
 
 interface ToolStats {
@@ -29,8 +32,14 @@ export const statistics: Verb = {
       command
         .option('--since <time>', 'from then on: 2h, 3d, 2w or a date')
         .option('--here', 'of this directory only')
+        .option('--team', 'what everybody spent whose sessions you may read, in the database of `store.url`')
+        .option('--person <role>', 'the same, of this person')
+        .option('--by <what>', 'the same by person (as it is), project, model or day')
         .option('--json', 'one JSON array: a row each, with the name of its table'),
-    run: (line, _args, options: Options) => show(line, options),
+    run: async (line, _args, options: Options) =>
+      asksTeam(options)
+        ? await (await import('../team/shared-record.js')).teamStatistics(line, options)
+        : await show(line, options),
   },
 };
 
@@ -254,6 +263,7 @@ function sum(turns: readonly Turn[]): Spending & { readonly turns: number } {
 }
 
 interface SqlOptions {
+  readonly team?: boolean;
   readonly json?: boolean;
   readonly csv?: boolean;
 }
@@ -262,13 +272,18 @@ interface SqlOptions {
 export const askSql: Verb = {
   line: {
     example: 'agent sql "SELECT tool, count(*) FROM v_tool_calls GROUP BY tool"',
-    options: (command) => command.option('--json', 'one JSON array').option('--csv', 'comma-separated values'),
+    options: (command) =>
+      command
+        .option('--team', 'to the database of `store.url`, as far as you may read it')
+        .option('--json', 'one JSON array')
+        .option('--csv', 'comma-separated values'),
     run: async ({ out, withStore }, [question = ''], options: SqlOptions) =>
-      await withStore(async ({ records }) => {
-        if (!records.ask)
+      await withStore(async ({ records, team }) => {
+        const ask = options.team ? await teamAsk(team) : records.ask;
+        if (!ask)
           throw new CliError(exit.failed, 'this store does not speak SQL', 'agent audit, stats and search read it.');
         try {
-          await printAnswer(out, await records.ask(question), options);
+          await printAnswer(out, await ask(question), options);
           return exit.done;
         } catch (error) {
           throw new CliError(
@@ -281,6 +296,11 @@ export const askSql: Verb = {
       }),
   },
 };
+
+async function teamAsk(team: OpenedStore['team']): Promise<NonNullable<Records['ask']>> {
+  const { record } = (await team()).team;
+  return async (question) => await record.ask(question);
+}
 
 /** Rows of CSV are printed as they come; a table and JSON need all of them. */
 async function printAnswer(out: Printer, { columns: names, rows }: Answer, options: SqlOptions): Promise<void> {

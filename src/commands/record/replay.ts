@@ -18,7 +18,10 @@ import { isRecord, type Json } from '../../core/json.js';
 import type { SecretGuard } from '../../core/secrets/guard.js';
 import type { SessionRow, Store } from '../../core/store.js';
 import { type BoundCall, noSession, type Registry, type ToolContext } from '../../core/tool.js';
-import { CliError, type CommandLine, exit, type Printer, type Verb } from '../command.js';
+import { sanitize } from '../../terminal/sanitize.js';
+import { diffRows } from '../../ui/diff-lines.js';
+import { createTheme, type Theme } from '../../ui/theme.js';
+import { CliError, type CommandLine, exit, type Printer, type Settings, type Verb } from '../command.js';
 import { columns, oneLine, printListing } from '../line-output.js';
 import { entriesOf, type Entry, shownOutput } from '../sessions/export-entries.js';
 import { findSession } from '../sessions/stored-session.js';
@@ -66,19 +69,45 @@ async function replaySession(line: CommandLine, id: string, options: Options): P
     if (options.verify) {
       return await verifyReplay(line, { row, events, blob: (sha256) => store.blob(sha256) }, options.json === true);
     }
-    return await show(out, events, options.instant === true || !out.isTerminal ? Infinity : speed);
+    const look = lookOf(out, await line.settings());
+    return await show(out, events, options.instant === true || !out.isTerminal ? Infinity : speed, look);
   });
 }
 
-async function show(out: Printer, events: readonly Event[], speed: number): Promise<number> {
+async function show(out: Printer, events: readonly Event[], speed: number, look: Look | null): Promise<number> {
   let before: number | null = null;
   for (const entry of entriesOf(events)) {
     const at = finishedAt(entry);
     if (speed !== Infinity && before !== null) await wait(Math.min(longestWaitMs, Math.max(0, at - before) / speed));
     before = at;
-    out.print(`${lines(entry).trimEnd()}\n\n`);
+    const text = look === null ? lines(entry) : paintedLines(entry, look);
+    out.print(`${text.trimEnd()}\n\n`, { colors: look !== null });
   }
   return exit.done;
+}
+
+interface Look {
+  readonly theme: Theme;
+  readonly columns: number;
+}
+
+/** Changes are coloured on a terminal that has colours; what a pipe gets is the same everywhere. */
+function lookOf({ isTerminal, screen }: Printer, { env, config }: Settings): Look | null {
+  const bits = isTerminal ? (screen.getColorDepth?.({ ...env }) ?? 1) : 1;
+  const { theme: name } = config.ui;
+  if (bits < 4 || name === 'none') return null;
+  const theme = name === 'light' ? 'light' : 'dark';
+  const colors = bits >= 24 ? 16_777_216 : bits >= 8 ? 256 : 16;
+  return { theme: createTheme({ unicode: true, colors, theme }), columns: screen.columns ?? 80 };
+}
+
+/** Returns the lines of an entry with its change laid out. Everything is clean. */
+function paintedLines(entry: Entry, { theme, columns }: Look): string {
+  const diff = entry.type === 'call' ? entry.result?.diff : null;
+  if (entry.type !== 'call' || !entry.result || !diff) return sanitize(lines(entry));
+  const head = lines({ ...entry, result: { ...entry.result, output: '', diff: null } });
+  const rows = diffRows(diff, { theme, columns: columns - 4 });
+  return `${sanitize(head).trimEnd()}\n${indented(rows.join('\n'))}`;
 }
 
 /** A call is shown with its result, so at the time of the result. */

@@ -4,7 +4,7 @@ import type { AttachmentData } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import type { Blob } from '../../core/store.js';
 import { replaceDeceptive } from '../../core/text.js';
-import { placesOf } from '../../ui/diff-lines.js';
+import { changedParts, placesOf, type TextPart } from '../../ui/diff-lines.js';
 import { loadHtmlHighlight } from '../../ui/markdown/highlight.js';
 import { localTime, oneLine } from '../line-output.js';
 import { findScript, pageStyle } from '../doors/page-look.js';
@@ -29,7 +29,7 @@ export async function toHtml({ row, events, blobs = [] }: ExportedSession): Prom
   const entries = entriesOf(events);
   const calls = entries.filter((entry) => entry.type === 'call');
   const failed = calls.filter((entry) => entry.result?.success === false).length;
-  const first = events.find((event) => event.kind === 'user')?.content;
+  const [first] = entries.flatMap((entry) => (entry.type === 'user' ? entry.text : []));
   const title = escaped(oneLine(row.title ?? first ?? row.id, 100));
   const markup = await markupFor(entries, blobs);
   const allowed = blobs.length > 0 ? picturePolicy : policy;
@@ -94,13 +94,15 @@ function figure(
   return `<img alt="${about}" title="${about}" src="data:${type};base64,${Buffer.from(bytes).toString('base64')}">`;
 }
 
-/** Returns an entry as a part of a page, with its number as its id: `e7`. */
-export function entryBlock(entry: Entry, markup: Markup): string {
+/** Returns an entry as a part of a page, with its number as its id: `e7`. `isLive`: a call without a result may still
+ * be running. */
+export function entryBlock(entry: Entry, markup: Markup, isLive = false): string {
   const number = `<a class="number" href="#e${entry.seq}">${entry.seq}</a>`;
-  return `<section class="entry is-${entry.type}" id="e${entry.seq}">${number}${inner(entry, markup)}</section>`;
+  const inside = inner(entry, markup, isLive);
+  return `<section class="entry is-${entry.type}" id="e${entry.seq}">${number}${inside}</section>`;
 }
 
-function inner(entry: Entry, markup: Markup): string {
+function inner(entry: Entry, markup: Markup, isLive: boolean): string {
   switch (entry.type) {
     case 'system':
       return `<details><summary>System prompt</summary>${pre(entry.text)}</details>`;
@@ -111,7 +113,7 @@ function inner(entry: Entry, markup: Markup): string {
     case 'assistant':
       return markup.prose(entry.text);
     case 'call':
-      return callBlock(entry, markup);
+      return callBlock(entry, markup, isLive);
     case 'shell':
       return `<details open><summary><code>!! ${escaped(entry.command)}</code></summary>${pre(entry.output)}</details>`;
     case 'event':
@@ -124,8 +126,9 @@ function inner(entry: Entry, markup: Markup): string {
 function callBlock(
   { summary, arguments: args, result, decision, tool }: Extract<Entry, { type: 'call' }>,
   markup: Markup,
+  isLive: boolean,
 ): string {
-  const state = stateOf(result);
+  const state = stateOf(result, isLive);
   const title = escaped(summary === '' ? tool : oneLine(summary, 200));
   const note = decision === null ? '' : `<p class="note">${escaped(decision)}</p>`;
   const diff = result?.diff ?? null;
@@ -137,7 +140,8 @@ function callBlock(
   return `<details><summary><code>${title}</code>${state}</summary>${parts}</details>`;
 }
 
-function stateOf(result: CallResult | null): string {
+function stateOf(result: CallResult | null, isLive: boolean): string {
+  if (result === null && isLive) return '<span class="state">no result yet</span>';
   if (result === null) return '<span class="state failed">no result</span>';
   const [kind, sign] = result.success ? ['ok', '✔'] : ['failed', '✘'];
   const summary = escaped(oneLine(result.summary, 60));
@@ -168,10 +172,20 @@ function changeBlock(diff: string): string {
   const places = placesOf(diff.split('\n'));
   if (places.length === 0) return pre(diff);
   const kinds = { '+': ' class="added"', '-': ' class="removed"', ' ': '' } as const;
-  const shown = places.map((place) =>
-    place.map(({ sign, number, text }) => `<div${kinds[sign]}><i>${number}</i>${sign} ${escaped(text)}</div>`).join(''),
-  );
+  const shown = places.map((place) => {
+    const marks = changedParts(place);
+    return place
+      .map(({ sign, number, text }, index) => {
+        const words = marks[index] ? marked(text, marks[index]) : escaped(text);
+        return `<div${kinds[sign]}><i>${number}</i>${sign} ${words}</div>`;
+      })
+      .join('');
+  });
   return `<div class="change">${shown.join('<div class="gap">…</div>')}</div>`;
+}
+
+function marked(text: string, { from, to }: TextPart): string {
+  return `${escaped(text.slice(0, from))}<b>${escaped(text.slice(from, to))}</b>${escaped(text.slice(to))}`;
 }
 
 function label(text: string): string {

@@ -6,6 +6,7 @@ import type { SecretGuard } from '../../core/secrets/guard.js';
 import { didYouMean, escapedJson } from '../../core/text.js';
 import { sanitize } from '../../terminal/sanitize.js';
 import { counted } from '../../tools/define-tool.js';
+import type { WrittenSession } from '../../extensions/histories/for-other-programs.js';
 import { CliError, type CommandLine, exit, type Repl, type Verb } from '../command.js';
 import { localTime } from '../line-output.js';
 import { entriesOf, type Entry } from './export-entries.js';
@@ -19,11 +20,19 @@ interface Options {
 
 const toHtml = async (session: ExportedSession): Promise<string> => (await import('./export-html.js')).toHtml(session);
 
-const formats: Readonly<Record<string, (session: ExportedSession) => string | Promise<string>>> = {
-  md: toMarkdown,
-  jsonl: toJsonl,
-  html: toHtml,
-  script: (session) => toScript(session.events),
+/** What is written, and what is said of it. */
+type Written = Pick<WrittenSession, 'text'> & Partial<WrittenSession>;
+type Format = (session: ExportedSession) => Promise<Written>;
+
+const load = () => import('../../extensions/histories/for-other-programs.js');
+
+const formats: Readonly<Record<string, Format>> = {
+  md: async (session) => ({ text: toMarkdown(session) }),
+  jsonl: async (session) => ({ text: toJsonl(session) }),
+  html: async (session) => ({ text: await toHtml(session) }),
+  script: async ({ events }) => ({ text: toScript(events) }),
+  'claude-code': async (session) => (await load()).forClaudeCode(session),
+  codex: async (session) => (await load()).forCodex(session),
 };
 
 /** `agent sessions export`, and `/export` for the session on the screen. */
@@ -32,7 +41,7 @@ export const exportSession: Verb = {
     example: 'agent sessions export 0198 --format html -o session.html',
     options: (command) =>
       command
-        .option('--format <md|jsonl|html|script>', 'default: what the name of the file says, else md')
+        .option('--format <format>', `${Object.keys(formats).join(', ')}; default: what the file's name says, else md`)
         .option('-o, --output <file>', 'into this file (mode 0600)')
         .option('--no-redact', 'leave keys as they are'),
     run: (line, [id = ''], options: Options) => exportStored(line, id, options),
@@ -55,9 +64,10 @@ async function exportStored({ out, guards, withStore }: CommandLine, id: string,
     const events = await store.load(row.id);
     const guard = options.redact === false ? null : await guards.export();
     const session = { row, events, ...(await attachedBlobs(events, store)) };
-    const text = await format(guard === null ? session : redacted(session, guard));
-    if (options.output === undefined) out.data(name === 'jsonl' ? escapedJson(text) : text);
+    const { text, file, command } = await format(guard === null ? session : redacted(session, guard));
+    if (options.output === undefined) out.data(isLines(name) ? escapedJson(text) : text);
     else write(resolve(settings.cwd, options.output), text);
+    if (file !== undefined) out.error(`It is looked for as ~/${file}; there \`${command}\` goes on with it.\n`);
     const masked = guard?.count() ?? 0;
     if (masked > 0)
       out.error(
@@ -66,6 +76,10 @@ async function exportStored({ out, guards, withStore }: CommandLine, id: string,
       );
     return exit.done;
   });
+}
+
+function isLines(format: string): boolean {
+  return ['jsonl', 'claude-code', 'codex'].includes(format);
 }
 
 /** Masks values that look like secrets, also inside JSON. Texts that a provider sealed (`reasoning`) lose only known

@@ -1,14 +1,29 @@
-import type { SearchHit } from '../../core/store.js';
+import type { Event } from '../../core/event.js';
+import { filterList, isFiltered, parseSearchLine, type SearchLine } from '../../core/files/search-filters.js';
+import type { SearchHit, Store } from '../../core/store.js';
 import { spelledLine } from '../../core/text.js';
 import { sanitize } from '../../terminal/sanitize.js';
-import type { PickItem } from '../../ui/components/picker.js';
-import { CliError, type CommandLine, exit, type LineForm, type Repl, type Verb } from '../command.js';
-import { age, countOption, printListing } from '../line-output.js';
+import type { Later, PickItem, Picking } from '../../ui/components/picker.js';
+import { eventText } from '../../ui/event-text.js';
+import {
+  CliError,
+  type CommandLine,
+  exit,
+  type LineForm,
+  type OpenedStore,
+  type Repl,
+  type Settings,
+  type Verb,
+} from '../command.js';
+import { age, asksTeam, countOption, printListing } from '../line-output.js';
 
 interface Options {
   readonly json?: boolean;
   readonly limit?: string;
   readonly here?: boolean;
+  readonly team?: boolean;
+  readonly person?: string;
+  readonly since?: string;
 }
 
 const maxHits = 100;
@@ -21,6 +36,9 @@ const form: LineForm = {
     command
       .option('--limit <n>', 'at most so many', '20')
       .option('--here', 'sessions of this directory only')
+      .option('--team', 'in the database of `store.url`: sessions of everybody that you may read')
+      .option('--person <role>', 'the same, of this person')
+      .option('--since <time>', 'with --team: in sessions that began since then; 90d unless you say')
       .option('--json', 'one JSON array'),
   run: (line, words, options: Options) => search(line, words.join(' '), options),
 };
@@ -41,8 +59,13 @@ async function search({ out, withStore }: CommandLine, text: string, options: Op
       'there is no word to look for',
       'For example agent search migration error, "exact phrase" or begin*.',
     );
-  return await withStore(async ({ store, settings }) => {
-    const found = await store.search(text, limit + 1, options.here ? settings.cwd : undefined);
+  if (options.since !== undefined && !asksTeam(options))
+    throw new CliError(exit.usage, '--since is for --team', 'Add --team, or leave it out.');
+  return await withStore(async (opened) => {
+    const { store, settings } = opened;
+    const asked = parsed(options.here ? `project:here ${text}` : text, settings.cwd);
+    const find = asksTeam(options) ? teamHits(opened, options) : ownHits(store);
+    const found = await find(asked, limit + 1);
     const hits = found.slice(0, limit);
     const colors = out.isTerminal && (settings.env.NO_COLOR ?? '') === '';
     const lines = (): readonly string[] =>
@@ -56,8 +79,38 @@ async function search({ out, withStore }: CommandLine, text: string, options: Op
   });
 }
 
+/** Sessions that are older are looked at when that is asked for: a team has many. */
+const teamSince = '90d';
+
+type Asked = Extract<SearchLine, { readonly ok: true }>;
+
+/** A place to search: it gives the newest hits first. */
+type HitSource = (asked: Asked, limit: number) => Promise<readonly SearchHit[]>;
+
+function ownHits(store: Pick<Store, 'search'>): HitSource {
+  return ({ words, filters }, limit) => store.search(words, limit, undefined, filters);
+}
+
+function teamHits(opened: OpenedStore, options: Options): HitSource {
+  return async ({ words, filters }, limit) => {
+    if (isFiltered({ ...filters, cwd: null }))
+      throw new CliError(exit.usage, 'with --team there are no filters', 'There are --person, --since and --here.');
+    const { scopeOf } = await import('../team/shared-record.js');
+    const scope = scopeOf({ ...options, since: options.since ?? teamSince }, opened);
+    return await (await opened.team()).team.record.search(words, limit, scope);
+  };
+}
+
+/** Throws a `CliError` for a filter that there is not. */
+function parsed(text: string, cwd: string): Asked {
+  const line = parseSearchLine(text, cwd);
+  if (!line.ok) throw new CliError(exit.usage, line.problem, 'docs/record.md has examples.');
+  return line;
+}
+
 function asJson(hit: SearchHit): object {
   return {
+    ...(hit.owner === undefined ? {} : { owner: hit.owner }),
     session_id: hit.sessionId,
     seq: hit.seq,
     kind: hit.kind,
@@ -72,8 +125,9 @@ function asJson(hit: SearchHit): object {
 function hitLines(hit: SearchHit, colors: boolean): readonly string[] {
   const title = hit.title === null ? '' : `  ${spelledLine(hit.title)}`;
   const ago = `${age(Date.now() - hit.createdAt)} ago`;
+  const owner = hit.owner === undefined ? '' : `${spelledLine(hit.owner)}  `;
   return [
-    `${hit.sessionId}  #${hit.seq}  ${hit.kind}  ${ago}  ${spelledLine(hit.cwd)}${title}`,
+    `${hit.sessionId}  #${hit.seq}  ${hit.kind}  ${ago}  ${owner}${spelledLine(hit.cwd)}${title}`,
     `    ${emphasized(hit, colors)}`,
   ];
 }
@@ -93,30 +147,126 @@ function emphasized({ snippet, matches }: SearchHit, colors: boolean): string {
 
 async function searchAndGo(argument: string, repl: Repl): Promise<void> {
   const { screen, store, settings } = repl;
-  if (!/[\p{L}\p{N}]/u.test(argument)) {
-    screen.notice('warn', 'Give a word to look for: /search migration error');
-    return;
-  }
-  const hits = await store.search(argument, maxHits);
-  if (hits.length === 0) {
+  const asked = askedFor(argument, repl);
+  if (asked === null) return;
+  const own = await ownHits(store)(asked, maxHits);
+  let team = settings.config.store.url === null ? null : laterHits(asked, own, repl);
+  if (own.length === 0 && team === null) {
     screen.notice('info', `Nothing holds ${argument.trim()}.`);
     return;
   }
-  const items = hits.map((found) => item(found, settings.cwd));
-  const hit = await screen.pick({ title: `Found ${argument.trim()}`, items, marked: foundWords(hits) });
-  if (hit !== null) await goTo(hit, repl);
-}
-
-async function goTo(hit: SearchHit, { sessions, screen }: Repl): Promise<void> {
-  if (hit.sessionId === sessions.current().session.id) {
-    screen.notice('info', `That is this session, event ${hit.seq}: ${hit.snippet}`);
-    return;
+  let items = own.map((found) => item(found, settings));
+  void team?.found.then((later) => {
+    [items, team] = [[...items, ...later.items], null];
+  });
+  let current: SearchHit | undefined;
+  for (;;) {
+    const marked = foundWords(items.map(({ value }) => value));
+    const title = `Found ${argument.trim()}`;
+    const hit = await screen.pick({
+      title,
+      items,
+      marked,
+      ...(team ? { more: team } : {}),
+      ...(current ? { current } : {}),
+    });
+    if (hit === null || (await lookAt(hit, foundWords([hit]), repl))) return;
+    current = hit;
   }
-  screen.attach(await sessions.open({ continueNewest: false, resume: hit.sessionId, fork: false }));
 }
 
-function item(hit: SearchHit, cwd: string): PickItem<SearchHit> {
+/** Null: it is said how to ask. */
+function askedFor(argument: string, { screen, settings }: Repl): Asked | null {
+  const asked = parseSearchLine(argument, settings.cwd);
+  if (asked.ok && /[\p{L}\p{N}]/u.test(argument)) return asked;
+  const how = `Give words to look for, with or without filters: /search migration error tool:bash\n${filterList}`;
+  screen.notice('warn', asked.ok ? how : asked.problem);
+  return null;
+}
+
+/** The hits in the sessions of the team, for which nothing waits. Never rejects. */
+function laterHits(asked: Asked, own: readonly SearchHit[], repl: Repl): NonNullable<Picking<SearchHit>['more']> {
+  const known = new Set(own.map(placeOf));
+  const { words, filters } = asked;
+  const find = async (): Promise<Later<SearchHit>> => {
+    if (words === '' || isFiltered({ ...filters, cwd: null }))
+      return nothing('The sessions of the team are searched for words alone, and with project:here');
+    const { scopeOf } = await import('../team/shared-record.js');
+    const { team } = await repl.line.team();
+    const scope = scopeOf({ since: teamSince, here: filters.cwd !== null }, repl);
+    const hits = (await team.record.search(words, maxHits, scope)).filter((hit) => !known.has(placeOf(hit)));
+    const count = hits.length === 0 ? 'Nothing more' : `${hits.length} more`;
+    const items = hits.map((hit) => item(hit, repl.settings));
+    return { items, marked: foundWords(hits), said: `${count} from the team, of the last 90 days.` };
+  };
+  const nothing = (why: string): Later<SearchHit> => ({ items: [], marked: [], said: `${why}.` });
+  const failed = (error: unknown): Later<SearchHit> =>
+    nothing(`The team was not asked: ${error instanceof Error ? error.message : String(error)}`);
+  return { said: 'The team is asked …', found: find().catch(failed) };
+}
+
+function placeOf({ sessionId, seq }: SearchHit): string {
+  return `${sessionId} ${seq}`;
+}
+
+/** Shows what stands around a hit, and goes on there. False: the person goes back to the list. */
+async function lookAt(hit: SearchHit, marked: readonly string[], repl: Repl): Promise<boolean> {
+  const { screen, sessions } = repl;
+  const { lines, at } = around(await eventsOf(hit, repl), hit.seq);
+  const name = `${hit.sessionId.slice(0, 13)} ${hit.title ?? ''}`.trimEnd();
+  const isOpen = hit.sessionId === sessions.current().session.id;
+  const keys = {
+    enter: isOpen ? 'leaves' : 'resumes',
+    f: 'forks here',
+  };
+  const key = await screen.page(`${name}, event ${hit.seq}`, lines.join('\n'), {
+    at,
+    marked,
+    keys,
+    prose: true,
+  });
+  if (key === null) return false;
+  if (key === 'enter' && isOpen) {
+    screen.notice('info', `That is this session, event ${hit.seq}: ${hit.snippet}`);
+    return true;
+  }
+  const fork = key === 'f';
+  const request = { continueNewest: false, resume: hit.sessionId, fork };
+  screen.attach(await sessions.open(fork ? { ...request, at: hit.seq } : request));
+  const whose = hit.owner === undefined ? 'is written elsewhere' : `is one of ${hit.owner}`;
+  if (!fork && sessions.current().session.id !== hit.sessionId)
+    screen.notice('info', `Session ${hit.sessionId} ${whose}; this one goes on from a copy of it.`);
+  return true;
+}
+
+/** From the server where the event is not here. */
+async function eventsOf(hit: SearchHit, { store, line }: Repl): Promise<readonly Event[]> {
+  const here = await store.load(hit.sessionId);
+  if (hit.owner === undefined || here.some(({ seq }) => seq === hit.seq)) return here;
+  return await (await line.team()).team.watch.load(hit.sessionId);
+}
+
+/** So many events before and behind a hit are shown. */
+const mostAround = 100;
+const shownKinds: ReadonlySet<string> = new Set(['user', 'assistant', 'tool_call', 'tool_result', 'shell']);
+
+/** The events around one as lines, and at which of them it begins. */
+function around(events: readonly Event[], seq: number): { readonly lines: readonly string[]; readonly at: number } {
+  const index = events.findIndex((event) => event.seq === seq);
+  const lines: string[] = [];
+  let at = 0;
+  for (const event of events.slice(Math.max(0, index - mostAround), index + mostAround)) {
+    if (!shownKinds.has(event.kind)) continue;
+    if (event.seq === seq) at = lines.length;
+    lines.push(`${event.seq === seq ? '▸ ' : ''}#${event.seq} ${event.kind}`, ...eventText(event).split('\n'), '');
+  }
+  return { lines, at };
+}
+
+/** With whose it is, where there is a team. */
+function item(hit: SearchHit, { cwd, config }: Settings): PickItem<SearchHit> {
   const detail = [
+    hit.owner ?? (config.store.url === null ? '' : 'yours'),
     `${age(Date.now() - hit.createdAt)} ago`,
     hit.kind,
     `${hit.sessionId.slice(0, 13)} #${hit.seq}`,

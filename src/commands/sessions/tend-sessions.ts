@@ -1,15 +1,21 @@
-import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import type { Session } from '../../agent/session.js';
 import type { Event } from '../../core/event.js';
 import { project } from '../../core/projection.js';
-import { isSessionId, type SessionSummary, ulid } from '../../core/store.js';
+import type { SessionSummary } from '../../core/store.js';
 import { didYouMean, escapedJson } from '../../core/text.js';
 import { defaultWire, isWireName, wireNames } from '../../providers/wires/known-wires.js';
-import { StoreError } from '../../store/errors.js';
-import { CliError, type CommandLine, exit, type OpenedStore, type Repl, type Verb } from '../command.js';
-import { age, columns, countOption, distinctTitles, oneLine, pointInTime, printListing } from '../line-output.js';
-import { type ExportedSession, findSession, readJsonl } from './stored-session.js';
+import { CliError, type CommandLine, exit, type OpenedStore, type Repl, type Settings, type Verb } from '../command.js';
+import {
+  age,
+  asksTeam,
+  columns,
+  countOption,
+  distinctTitles,
+  oneLine,
+  pointInTime,
+  printListing,
+} from '../line-output.js';
+import { findSession } from './stored-session.js';
 
 interface ListOptions {
   readonly json?: boolean;
@@ -17,6 +23,8 @@ interface ListOptions {
   readonly all?: boolean;
   readonly limit?: string;
   readonly page?: string;
+  readonly team?: boolean;
+  readonly person?: string;
 }
 
 const defaultLimit = 50;
@@ -32,12 +40,17 @@ export const listSessions: Verb = {
     example: 'agent sessions list --here --json',
     options: (command) =>
       command
-        .option('--here', 'only those of this directory')
+        .option('--here', 'only those of this directory and its worktrees')
         .option('--all', 'those of agents, too')
         .option('--limit <n>', 'at most so many (default 50, with --json all)')
+        .option('--team', 'of everybody that you may read, in the database of `store.url`')
+        .option('--person <role>', 'the same, of this person')
         .option('--page <n>', 'the second, third, … so many')
         .option('--json', 'one JSON array'),
-    run: (line, _args, options: ListOptions) => list(line, options),
+    run: async (line, _args, options: ListOptions) =>
+      asksTeam(options)
+        ? await (await import('../team/shared-record.js')).listTeamSessions(line, options)
+        : await list(line, options),
   },
 };
 
@@ -48,15 +61,18 @@ async function list({ out, withStore }: CommandLine, options: ListOptions): Prom
   const limit = whole ? Infinity : countOption(options.limit, '--limit', defaultLimit);
   const page = countOption(options.page, '--page', 1);
   return await withStore(async ({ store, settings }) => {
-    const cwd = options.here ? settings.cwd : undefined;
+    const places = options.here ? await placesOf(settings) : [undefined];
     const skipped = whole ? 0 : limit * (page - 1);
-    const rows = (await store.list(limit * page, cwd, options.all)).slice(skipped);
+    const found = await Promise.all(places.map((cwd) => store.list(limit * page, cwd, options.all)));
+    const newest = found.flat().toSorted((a, b) => b.updatedAt - a.updatedAt);
+    const rows = newest.slice(skipped, limit * page);
     printListing(out, options.json, rows.map(listedAsJson), () =>
       rows.length === 0 && skipped === 0
         ? [options.here ? `No sessions of ${settings.cwd}.` : 'No sessions yet.']
-        : lines(rows, options.here === true),
+        : lines(rows, places.length === 1 && options.here === true),
     );
-    const total = whole ? rows.length : await store.count(cwd, options.all);
+    const counts = whole ? [] : await Promise.all(places.map((cwd) => store.count(cwd, options.all)));
+    const total = whole ? rows.length : counts.reduce((sum, count) => sum + count, 0);
     const left = total - skipped - rows.length;
     if (left > 0)
       out.error(`${left} more of ${total} sessions: --page ${page + 1} goes on, --limit ${total} lists all.\n`);
@@ -66,11 +82,17 @@ async function list({ out, withStore }: CommandLine, options: ListOptions): Prom
   });
 }
 
+/** This directory, and the worktrees of a repository whose main checkout it is. */
+async function placesOf({ cwd, env }: Settings): Promise<readonly string[]> {
+  const { worktreeFolders } = await import('../comfort/git-worktrees.js');
+  return [cwd, ...(await worktreeFolders({ cwd, env }))];
+}
+
 function listedAsJson(row: SessionSummary): object {
   return {
     id: row.id,
     parent_id: row.parentId,
-    kind: row.parentCallId === undefined ? null : 'agent',
+    kind: row.parentCallId === undefined ? (row.door ?? null) : 'agent',
     parent_call_id: row.parentCallId ?? null,
     cwd: row.cwd,
     title: row.title,
@@ -232,15 +254,28 @@ export const renameSession: Verb = {
     },
   },
   slash: async (argument, { screen, sessions }) => {
-    const title = argument.trim();
+    const title = argument.trim() || (await askedTitle(sessions.current().session));
     if (title === '') {
-      screen.notice('warn', 'Give a title: /rename parser rewrite');
+      screen.notice('warn', 'The model gave no title. Give one: /rename parser rewrite');
       return;
     }
     await sessions.rename(title);
     screen.notice('info', `This session is now called ${title}.`);
   },
 };
+
+const longestTitleMs = 30_000;
+
+/** Asks the model for a title; '' where there is nothing to name yet, or no model. */
+async function askedTitle(session: Session): Promise<string> {
+  const isUnconnected = session.ref().provider === 'offline' && session.ref().model === 'offline';
+  if (isUnconnected || session.events().length === 0) return '';
+  return await session.suggestTitle(AbortSignal.timeout(longestTitleMs));
+}
+
+interface RemoveOptions {
+  readonly remote?: boolean;
+}
 
 interface PruneOptions {
   readonly olderThan?: string;
@@ -253,8 +288,9 @@ const maxListed = 1_000_000;
 export const removeSessions: Verb = {
   line: {
     example: 'agent sessions rm 0198',
-    run: async ({ out, withStore }, ids) => {
-      return await withStore(async ({ store, records }) => {
+    options: (command) => command.option('--remote', "from the team's database, too"),
+    run: async ({ out, withStore }, ids, { remote }: RemoveOptions) => {
+      return await withStore(async ({ store, records, team }) => {
         const rows = [];
         for (const id of ids) rows.push(await findSession(store, id));
         for (const row of rows) {
@@ -266,6 +302,7 @@ export const removeSessions: Verb = {
               'End that one first.',
             );
           const messages = project(await store.load(row.id)).messages.length;
+          if (remote) await (await team()).team.log.remove(row.id);
           await store.remove(row.id);
           out.print(`Removed ${row.id} (${messages} messages).\n`);
         }
@@ -350,77 +387,4 @@ function summary(found: number, removed: number | null): string {
   return removed === null
     ? `${sessions(found)}. Nothing was deleted; --yes deletes them with all their events.\n`
     : `Removed ${sessions(removed)}.\n`;
-}
-
-interface ImportOptions {
-  readonly asNew?: boolean;
-}
-
-export const importSession: Verb = {
-  line: {
-    example: 'agent sessions import session.jsonl',
-    options: (command) => command.option('--as-new', 'under an id of its own'),
-    run: (line, [file = ''], options: ImportOptions) => importFile(line, file, options),
-  },
-};
-
-/** Imports a whole session from JSON Lines or nothing. The session keeps its id unless `--as-new` is given. */
-async function importFile(
-  { out, guards, withStore }: CommandLine,
-  file: string,
-  options: ImportOptions,
-): Promise<number> {
-  return await withStore(async ({ store, settings }) => {
-    const read = readSession(resolve(settings.cwd, file), file);
-    if (!options.asNew && !isSessionId(read.row.id)) {
-      throw new CliError(
-        exit.usage,
-        `${file}: \`${oneLine(read.row.id)}\` is no session id: it is neither a ULID nor a UUID of version 7`,
-        '--as-new imports it under an id of its own.',
-      );
-    }
-    const row = options.asNew ? { ...read.row, id: ulid(Date.now(), randomBytes(16)) } : read.row;
-    try {
-      const guard = await guards.session(read.events);
-      await store.adopt(
-        row,
-        read.events.map((event) => guard.event(event)),
-        read.blobs,
-      );
-    } catch (error) {
-      if (error instanceof StoreError && error.code === 'exists')
-        throw new CliError(
-          exit.session,
-          `session ${row.id} is in the store already`,
-          '--as-new imports it under an id of its own.',
-        );
-      throw error;
-    }
-    out.print(`${row.id}\n`);
-    if (row.provider !== null && row.provider !== 'offline')
-      out.error(`agent: ${untrusted(row.provider, read.writtenAddress)}\n`);
-    return exit.done;
-  });
-}
-
-/** A file may name any server: the texts of a session go only where the user's own settings or command line say. */
-function untrusted(provider: string, address: string | undefined): string {
-  const named =
-    address === undefined
-      ? 'An imported session has no address'
-      : `The address in the file, ${oneLine(address)}, is not trusted`;
-  return `${named}: the session goes on where \`${oneLine(provider)}\` is configured to be, or where --base-url says.`;
-}
-
-function readSession(path: string, shown: string): ExportedSession {
-  try {
-    return readJsonl(path === '/dev/stdin' ? readFileSync(0, 'utf8') : readFileSync(path, 'utf8'));
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new CliError(
-      exit.usage,
-      `${shown}: ${reason}`,
-      'agent sessions export <session> --format jsonl writes what can be imported.',
-    );
-  }
 }

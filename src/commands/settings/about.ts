@@ -1,18 +1,27 @@
 import type { Command } from 'commander';
 import { didYouMean } from '../../core/text.js';
+import { createKeyMap, type KeyMap, keyRows } from '../../ui/editor/key-table.js';
 import type { Command as SlashCommand } from '../../ui/slash-command.js';
 import { CliError, exit, type Verb } from '../command.js';
 
 export const showHelp: Verb = {
   line: {
     example: 'agent help sessions list',
-    run: async ({ program }, words) => {
+    options: (command) => command.option('--man', 'print the manual page'),
+    run: async ({ out, program }, words, { man }: { man?: boolean }) => {
+      if (man) {
+        out.data((await import('../comfort/man-page.js')).manPage(program.root));
+        return exit.done;
+      }
       commandOf(program.root, words).outputHelp();
       return exit.done;
     },
   },
-  slash: async (_argument, { screen, commands }) => {
-    screen.print(helpText(commands()), 'markdown');
+  slash: async (argument, { screen, commands, settings }) => {
+    const keys = createKeyMap(settings.config.ui.bindings);
+    if (argument !== '' && argument !== 'keys')
+      screen.notice('error', `There is no help on ${argument}. There is /help, and /help keys for all keys.`);
+    else screen.print(argument === 'keys' ? allKeys(keys) : helpText(commands(), keys), 'markdown');
   },
 };
 
@@ -40,8 +49,19 @@ function commandOf(program: Command, words: readonly string[]): Command {
   }, program);
 }
 
-function helpText(commands: readonly SlashCommand[]): string {
-  const cell = (text: string): string => text.replaceAll('|', '\\|');
+function cell(text: string): string {
+  return text.replaceAll('|', '\\|');
+}
+
+/** Every action of the input with its keys, and the name that `ui.bindings` has for it. */
+function allKeys(keys: KeyMap): string {
+  const rows = keyRows(keys, { edits: true }).map(
+    ({ action, keys: shown, about }) => `| ${cell(shown === '' ? '-' : shown)} | ${cell(about)} | ${action} |`,
+  );
+  return ['| Key | | Action |', '| --- | --- | --- |', ...rows].join('\n');
+}
+
+function helpText(commands: readonly SlashCommand[], map: KeyMap): string {
   const rows = commands.map(
     ({ name, argument, description }) =>
       `| ${cell(`/${name}${argument === undefined ? '' : ` ${argument}`}`)} | ${cell(description)} |`,
@@ -53,15 +73,8 @@ function helpText(commands: readonly SlashCommand[]): string {
     '',
     '## Keys',
     '',
-    '- Enter sends; while a turn runs it goes to the model with the next results. ' +
-      'Alt-Enter waits for the end of the turn. Up on an empty line takes the queue back.',
-    '- Shift-Enter, Ctrl-J or `\\` Enter: a new line. Ctrl-R searches what was typed before. `@` completes paths.',
-    '- Esc or Ctrl-C interrupts; Ctrl-C twice, or Ctrl-D on an empty line, leaves.',
-    '- `!command` runs a command and shows it to the model, `!!command` only to you.',
-    '- Ctrl-O shows the last result or reasoning in full, `/show N` any event. Ctrl-G opens your editor.',
-    '- Ctrl-V takes the picture in the clipboard; so does the path of one that is pasted or dragged here.',
-    '- Shift-Tab goes on to the next approval mode, plan mode among them.',
-    '- Ctrl-B sends a running command to the background; /jobs shows what is there (--tools +jobs).',
-    '- Ctrl-X prints results whole or only the rows that tell most, from then on.',
+    ...keyRows(map, { edits: false }).flatMap(({ keys, about }) => (keys === '' ? [] : [`- ${keys}: ${about}.`])),
+    '- `\\` Enter: a new line. `@` completes paths, `?` on the empty line shows the keys, /help keys all of them.',
+    '- `!command` runs a command and shows it to the model, `!!command` only to you. `/show N` shows any event.',
   ].join('\n');
 }

@@ -19,6 +19,7 @@ import {
 } from '../../config/settings-schema.js';
 import type { Json } from '../../core/json.js';
 import { type CommandLine, exit, type LineForm, type Repl, type Tools, type Verb } from '../command.js';
+import { type Bindings, bindingProblem } from '../../ui/editor/key-table.js';
 import { jsonText } from '../line-output.js';
 import { loadTheme, ownThemes } from './theme-files.js';
 
@@ -196,7 +197,8 @@ async function check(io: ConfigCommandIo): Promise<number> {
   const loaded = await load(io);
   const { ui, files } = loaded.config;
   const theme = await themeProblem(ui.theme, files);
-  const problems = [...loaded.problems, ...(theme ? [theme] : []), ...(await io.tools.strayLimits(loaded))];
+  const own = [theme ?? [], wrongBinding(ui.bindings, files.config) ?? []].flat();
+  const problems = [...loaded.problems, ...own, ...(await io.tools.strayLimits(loaded))];
   if (io.json) {
     print(
       io,
@@ -222,6 +224,13 @@ async function check(io: ConfigCommandIo): Promise<number> {
     );
   }
   return report({ ...loaded, problems }, io);
+}
+
+/** Returns what is wrong with the user's own keys, or null. */
+export function wrongBinding(bindings: Bindings, where: string): ConfigProblem | null {
+  const problem = bindingProblem(bindings);
+  const hint = '/help keys lists all actions and their keys.';
+  return problem && { message: `${problem.key}: ${problem.message}`, hint, key: problem.key, where };
 }
 
 /** Returns the problem of a theme of the user, or null. */

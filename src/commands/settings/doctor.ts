@@ -62,8 +62,23 @@ async function facts({
     config: () => Promise.resolve({ file: loaded.config.files.config, problems: loaded.problems }),
     store: machine.store(loaded.config),
     reaches: (server) => reachesServer(server),
-    more: async () => [await machine.sandbox(loaded.config), ...checkWeb(loaded.config, env)],
+    more: async () => [
+      await machine.sandbox(loaded.config),
+      ...checkWeb(loaded.config, env),
+      ...(await machine.server(loaded.config)),
+      ...(await checkHistories(request)),
+    ],
   };
+}
+
+const maxCountMs = 200;
+
+/** Says how many conversations of other programs could be taken over. */
+async function checkHistories(request: LoadOptions): Promise<readonly DoctorCheck[]> {
+  const { offeredHistories } = await import('../histories/offered-histories.js');
+  const offer = await offeredHistories(request, maxCountMs);
+  if (offer === null) return [];
+  return [{ ...ok('histories', offer.counts), fix: `${offer.command} makes them searchable here.` }];
 }
 
 /** Returns the options that say what tools may do; the others are for a conversation. */

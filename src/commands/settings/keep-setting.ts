@@ -37,9 +37,9 @@ export async function keepSetting(
     return { done: false, said: `It is not kept: ${error instanceof Error ? error.message : String(error)}` };
   }
   const origin = loaded.origins[key]?.kind ?? 'default';
-  const overruled =
-    origin === 'default' || origin === 'user'
-      ? ''
-      : ` The next start overrules it by the ${origin === 'flag' ? 'option' : origin}, as this one did.`;
+  // An option counts for the start that has it: the next one goes by what is kept.
+  const overruled = ['default', 'user', 'flag'].includes(origin)
+    ? ''
+    : ` The next start overrules it by the ${origin}, as this one did.`;
   return { done: true, said: `Kept in ${file}: ${key} = ${JSON.stringify(value)}.${overruled}` };
 }

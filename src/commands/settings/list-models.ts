@@ -1,6 +1,11 @@
 import { didYouMean } from '../../core/text.js';
 import { builtInPresets, keyNames, mergePresets, resolveProvider } from '../../providers/catalog.js';
-import { listModels as askForModels, type CheckReport, findLocalServers } from '../../providers/discover.js';
+import {
+  listModels as askForModels,
+  type CheckReport,
+  findLocalServers,
+  type ListedModel,
+} from '../../providers/discover.js';
 import { findModel, knownModels, type ModelFacts, modelSources } from '../../providers/models.js';
 import { CliError, type CommandLine, exit, type Settings, type Verb } from '../command.js';
 import { columns, printListing } from '../line-output.js';
@@ -83,7 +88,7 @@ function row(
   provider: string,
   model: string,
   source: ModelRow['source'],
-  listedWindow: number | null = null,
+  listed: Partial<ListedModel> = {},
 ): ModelRow {
   const {
     contextWindow,
@@ -92,13 +97,13 @@ function row(
     efforts,
     retired,
   } = findModel(provider, model, settings.config.provider.models) ?? unknownModel;
-  const { input = null, output = null } = paid ?? {};
+  const { input = null, output = null } = paid ?? listed.price ?? {};
   const factsDate = findModel(provider, model) === null ? undefined : modelSources[0]?.date;
   return {
     provider,
     model,
     source,
-    context_window: contextWindow ?? listedWindow,
+    context_window: contextWindow ?? listed.contextWindow ?? null,
     max_output_tokens: maxOutputTokens,
     input_usd: input,
     output_usd: output,
@@ -123,7 +128,7 @@ async function localRows(settings: Settings): Promise<readonly ModelRow[]> {
     userProviders: settings.config.provider.custom,
   });
   return servers.flatMap(({ endpoint, models }) =>
-    models.map((listed) => row(settings, endpoint.provider, listed.id, 'server', listed.contextWindow)),
+    models.map((listed) => row(settings, endpoint.provider, listed.id, 'server', listed)),
   );
 }
 
@@ -144,7 +149,7 @@ async function providerRows({ out, models, ...line }: CommandLine, name: string)
     return known;
   }
   const listed = await askForModels(resolved.endpoint, settings.env);
-  if (listed.ok) return listed.models.map((item) => row(settings, name, item.id, 'server', item.contextWindow));
+  if (listed.ok) return listed.models.map((item) => row(settings, name, item.id, 'server', item));
   out.error(`agent: ${listed.message}; the list is what is known here.\n`);
   return known;
 }

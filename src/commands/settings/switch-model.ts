@@ -79,14 +79,14 @@ async function pickModel(repl: Repl): Promise<string | null> {
   const { provider, model } = sessions.current().session.ref();
   const current = `${provider}/${model}`;
   const live = [...local, ...(await liveModels(repl))];
-  const windows = new Map(live.map(({ name, contextWindow }) => [name, contextWindow]));
+  const listing = new Map(live.map((model) => [model.name, model]));
   const listed = [...live.map(({ name }) => name), ...table, 'offline/offline'];
   const names = [...new Set(listed.includes(current) ? listed : [current, ...listed])];
   if (firstWithKey(builtInPresets, { env: settings.env, keys: settings.keys.all() }) === null && local.length === 0)
     screen.notice('info', 'No key is set and no local server answers; only the offline provider is there.');
   return await screen.pick({
     title: 'Model',
-    items: names.map((name) => item(settings, name, windows.get(name) ?? null)),
+    items: names.map((name) => item(settings, name, listing.get(name))),
     current,
   });
 }
@@ -127,10 +127,10 @@ function isRetired(settings: Settings, name: string): boolean {
   return factsOf(settings, name)?.retired === true;
 }
 
-function item(settings: Settings, name: string, contextWindow: number | null): PickItem<string> {
+function item(settings: Settings, name: string, live: Listed | undefined): PickItem<string> {
   const slash = name.indexOf('/');
-  const shown = { provider: name.slice(0, slash), id: name.slice(slash + 1), contextWindow };
-  return { ...modelItem(settings, shown), label: name, value: name };
+  const named = { contextWindow: null, ...live, provider: name.slice(0, slash), id: name.slice(slash + 1) };
+  return { ...modelItem(settings, named), label: name, value: name };
 }
 
 const modes: Readonly<Record<ApprovalMode, string>> = {

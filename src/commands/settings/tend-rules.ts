@@ -126,8 +126,11 @@ function isList(text: string): text is RuleList {
   return Object.hasOwn(lists, text);
 }
 
-/** A rule as JSON, the name of a tool, or the leading words of a command. */
-function ruleOf(text: string, { tools }: Repl): Rule | null {
+/** A rule as JSON, the name of a tool, or the leading words of a command, also as `bash(git log *)`. */
+function ruleOf(given: string, { tools }: Repl): Rule | null {
+  const [, text = given] = /^bash\(([^*]*[^*\s:])(?:\s+|:)\*\)$/i.exec(given.trim()) ?? [];
+  // Another pattern would be read as words of a command.
+  if (/^\w+\(/.test(text)) return null;
   if (text.startsWith('{')) {
     try {
       return readRule(JSON.parse(text));

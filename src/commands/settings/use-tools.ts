@@ -17,6 +17,7 @@ import {
   type ToolFileFacts,
   type Verb,
 } from '../command.js';
+import { turnRuns } from '../../ui/slash-command.js';
 import { columns, printJson, printListing } from '../line-output.js';
 
 interface Options {
@@ -69,7 +70,7 @@ async function change(choice: string, repl: Repl): Promise<void> {
 /** Changes the tools of the session, and says what they are then. */
 async function changed({ tools, sessions, screen }: Repl, work: () => Promise<void>): Promise<void> {
   if (sessions.current().session.busy()) {
-    screen.notice('error', 'The tools cannot change while an answer is written. Press Esc to end it, or wait.');
+    screen.notice('error', turnRuns('the tools change', screen));
     return;
   }
   try {

@@ -105,22 +105,47 @@ export const taskDaemon: Verb = {
     example: 'agent tasks daemon',
     run: (line) =>
       withFiring(line, async ({ firing, store, stopped }) => {
-        const lease = await store.acquire(daemonLease);
-        if (!lease.held)
-          throw new CliError(
-            exit.failed,
-            `process ${lease.holder.pid} on ${lease.holder.host} fires the tasks of this store already`,
-            'One daemon is enough; end that one first.',
-          );
+        const { config } = await line.settings();
+        // On a server each daemon is one worker of many.
+        const release = config.store.mode === 'remote' ? null : await onlyDaemon(store);
         line.out.error('agent: fires tasks until it is ended (Ctrl-C).\n');
-        await firing.check();
-        await look(firing, stopped);
+        await keepLooking(firing, stopped, line.out);
         await firing.stop();
-        await lease.release();
+        await release?.();
         return exit.done;
       }),
   },
 };
+
+async function onlyDaemon(store: Opened['store']): Promise<() => Promise<void>> {
+  const lease = await store.acquire(daemonLease);
+  if (lease.held) return () => lease.release();
+  throw new CliError(
+    exit.failed,
+    `process ${lease.holder.pid} on ${lease.holder.host} fires the tasks of this store already`,
+    'One daemon is enough; end that one first.',
+  );
+}
+
+const retryMs = 15_000;
+
+/** Fires what comes due until `signal`. A store that fails is said once and asked again. */
+async function keepLooking(firing: Firing, signal: AbortSignal, out: CommandLine['out']): Promise<void> {
+  let said = '';
+  for (let restMs = 0; !signal.aborted;) {
+    try {
+      await firing.check();
+      restMs = await firing.restMs();
+      said = '';
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      if (message !== said) out.error(`agent: ${message}. The tasks are looked for again every 15 s.\n`);
+      said = message;
+      restMs = retryMs;
+    }
+    await wait(restMs, undefined, { signal }).catch(() => undefined);
+  }
+}
 
 export const printTimer: Verb = {
   line: {

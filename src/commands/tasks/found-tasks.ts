@@ -1,4 +1,4 @@
-import type { RunStatus, Task, TaskRun, Tasks } from '../../core/tasks.js';
+import { type RunStatus, summaryBeside, type Task, type TaskRun, type Tasks } from '../../core/tasks.js';
 import { localTime as zonedTime, runTimes } from '../../toolsets/tasks/when.js';
 import { CliError, exit } from '../command.js';
 import { age, columns, localTime, oneLine } from '../line-output.js';
@@ -36,11 +36,13 @@ export async function listed(found: Tasks, all: boolean): Promise<string> {
   if (tasks.length === 0) return 'There are no tasks.';
   const wanted = all ? tasks : tasks.filter((task) => !isOver(task));
   const over = tasks.length - wanted.length;
+  const places = await placesOf(found, wanted);
   const rows = wanted.map((task) => [
     task.id,
     task.type,
     task.enabled ? zonedTime(task.nextRun, task.tz) : offText(task),
     scheduleText(task),
+    ...places(task),
     oneLine(task.description),
   ]);
   return [
@@ -51,17 +53,23 @@ export async function listed(found: Tasks, all: boolean): Promise<string> {
   ].join('\n');
 }
 
+/** Runs among which those that go on are looked for. */
+const recentRuns = 200;
+
+/** Where machines share the tasks: for which one a task is, and where it is at work. */
+async function placesOf(found: Tasks, tasks: readonly Task[]): Promise<(task: Task) => readonly string[]> {
+  if (tasks.every(({ machine }) => machine === undefined)) return () => [];
+  const running = (await found.runs({ limit: recentRuns })).filter(({ status }) => status === 'running');
+  const hosts = new Map(running.map(({ taskId, host = '' }) => [taskId, host]));
+  return ({ id, machine = '' }) => [machine, hosts.has(id) ? `on ${hosts.get(id) ?? ''}` : ''];
+}
+
 function isOver({ type, enabled, scheduleType, lastRun }: Task): boolean {
   return type === 'reminder' && scheduleType === 'once' && !enabled && lastRun !== null;
 }
 
 function offText(task: Task): string {
   return isOver(task) ? 'given' : 'off';
-}
-
-/** What is told of a run beside the description of its task. A reminder says no more than that. */
-export function summaryBeside(description: string, summary: string): string {
-  return summary.startsWith(description) ? summary.slice(description.length).trim() : summary;
 }
 
 function scheduleText({ schedule }: Task): string {
@@ -78,6 +86,7 @@ export async function shown(found: Tasks, id: string): Promise<readonly string[]
     ['when', 'cron' in schedule ? `${schedule.source} (${schedule.cron}), ${tz}` : `${scheduleText(task)}, ${tz}`],
     ['next', nextTimes(task).join(', ') || null],
     ['where', task.cwd],
+    ['machine', task.machine ?? null],
     ['missed', task.missed],
     ['may cost', task.maxCostUsd === null ? null : `$${task.maxCostUsd.toFixed(2)} a run`],
     ['allowed', task.grants.length === 0 ? null : `${task.grants.length} calls that you allowed`],
@@ -118,7 +127,7 @@ export async function ranLines(found: Tasks, runs: readonly TaskRun[], none: str
   return columns(
     runs.map((run) => [
       `${signs[run.status]} ${run.id}`,
-      run.status,
+      run.host === undefined ? run.status : `${run.status} on ${run.host}`,
       `${age(Date.now() - run.firedAt)} ago`,
       run.costUsd === null || run.costUsd === 0 ? '' : `$${run.costUsd.toFixed(4)}`,
       oneLine(names.get(run.taskId) ?? run.taskId, 40),
@@ -162,6 +171,7 @@ export function taskAsJson(task: Task): object {
     expires_at: task.expiresAt,
     failures: task.failures,
     made_in_session: task.madeInSession,
+    ...(task.machine === undefined ? {} : { machine: task.machine }),
   };
 }
 
@@ -177,6 +187,7 @@ export function runAsJson(run: TaskRun): object {
     cost_usd: run.costUsd,
     summary: run.summary,
     seen: run.seen,
+    ...(run.host === undefined ? {} : { host: run.host }),
   };
 }
 

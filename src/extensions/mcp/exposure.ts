@@ -4,6 +4,8 @@ import type { ConfiguredServer } from './configured-servers.js';
 import { checkedSchema, type ForeignTool } from './foreign-tools.js';
 
 const maxAutoBytes = 8000;
+/** What stands around the texts of a tool. */
+const frame = JSON.stringify({ name: '', description: '', input_schema: {} });
 
 /** Returns the tools that a new session is given themselves, with the schemas that a model is shown; all others are
  * found by a search. Decides by what is known without connecting to anything. `toolsOf`: null for a server that nobody
@@ -13,22 +15,27 @@ export function directTools(
   toolsOf: (server: string) => readonly ForeignTool[] | null,
 ): readonly ForeignTool[] {
   const used = servers.filter(({ enabled, way }) => enabled && way.kind !== 'unusable');
-  const given = used.map(({ name, expose }) => ({ expose, tools: toolsOf(name)?.map(shown) ?? null }));
+  const given = used.map(({ name, expose }) => ({ expose, tools: toolsOf(name) }));
   const isSmall = fitsWholly(given.filter(({ expose }) => expose === 'auto').map(({ tools }) => tools));
   return given
     .filter(({ expose }) => expose === 'direct' || (expose === 'auto' && isSmall))
-    .flatMap(({ tools }) => tools?.filter(({ schema }) => isPlain(schema, schema)) ?? []);
+    .flatMap(({ tools }) => tools?.map(shown).filter(({ schema }) => isPlain(schema, schema)) ?? []);
 }
 
-/** All of them or none: a tool more on one server must not change what is given of the others in part. */
+/** All of them or none: a tool more on one server must not change what is given of the others in part. Looks at no
+ * more schemas than fit. */
 function fitsWholly(servers: readonly (readonly ForeignTool[] | null)[]): boolean {
+  const least = servers.flatMap((tools) => tools ?? []).map(({ name, description }) => name + description + frame);
+  if (least.join('').length > maxAutoBytes) return false;
   let left = maxAutoBytes;
-  for (const tools of servers) {
-    if (tools === null || tools.some(({ schema }) => !isPlain(schema, schema))) return false;
-    for (const { name, description, schema } of tools)
-      left -= utf8Bytes(JSON.stringify({ name, description, input_schema: schema }));
-  }
-  return left >= 0;
+  return servers.every(
+    (tools) =>
+      tools?.every((tool) => {
+        const { name, description, schema } = shown(tool);
+        left -= utf8Bytes(JSON.stringify({ name, description, input_schema: schema }));
+        return left >= 0 && isPlain(schema, schema);
+      }) === true,
+  );
 }
 
 function shown(tool: ForeignTool): ForeignTool {

@@ -1,6 +1,7 @@
 import type * as sdkModule from '@modelcontextprotocol/client';
 import type { Client, JsonSchemaValidator, Transport, VersionNegotiationMode } from '@modelcontextprotocol/client';
-import { type CallClock, type Schedule, startCallClock } from './call-clock.js';
+import { type CallClock, startCallClock } from '../../core/call-clock.js';
+import type { Schedule } from '../../core/runtime.js';
 import type { ConfiguredServer } from './configured-servers.js';
 import { elicited, type PutForm } from './elicitation.js';
 

@@ -29,9 +29,12 @@ export interface RememberedTools {
   meet(tools: readonly ForeignTool[]): void;
 }
 
+/** The tools of a server as they were read from its list: a start shows them as they are. */
+type ReadTool = Exclude<ReturnType<typeof readTool>, string>;
+
 interface Listed {
   readonly at: number;
-  readonly tools: readonly unknown[];
+  readonly read: readonly ReadTool[];
   readonly resources?: readonly unknown[];
   readonly prompts?: readonly unknown[];
 }
@@ -74,16 +77,16 @@ export function openRememberedTools({ cache, seen, now, log }: MemoryFiles): Rem
   return {
     listed: (server) => {
       const found = lists.get(server.sha256);
-      return found && isFresh(found) ? readTools(server, found.tools).filter((tool) => typeof tool !== 'string') : null;
+      return found && isFresh(found) ? found.read.map((tool) => ofServer(server, tool)) : null;
     },
     keep: (server, tools, onLeftOut) => {
-      const found = readTools(server, tools);
+      const found = tools.map((tool) => readTool(server.name, tool));
       for (const tool of found) if (typeof tool === 'string') onLeftOut(tool);
-      const usable = tools.filter((_tool, index) => typeof found[index] !== 'string');
+      const read = found.filter((tool) => typeof tool !== 'string');
       for (const [sha256, list] of lists) if (!isFresh(list)) lists.delete(sha256);
-      lists.set(server.sha256, { ...lists.get(server.sha256), at: now(), tools: usable.map(essential) });
+      lists.set(server.sha256, { ...lists.get(server.sha256), at: now(), read });
       save(cache, lists);
-      return found.filter((tool) => typeof tool !== 'string');
+      return read.map((tool) => ofServer(server, tool));
     },
     texts: (server) => {
       const found = lists.get(server.sha256);
@@ -123,12 +126,8 @@ function listIn(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-function readTools({ name, origin, file }: ConfiguredServer, tools: readonly unknown[]): (NamelessTool | string)[] {
-  const project = origin === 'project' ? file : null;
-  return tools.map((tool) => {
-    const read = readTool(name, tool);
-    return typeof read === 'string' ? read : { ...read, project };
-  });
+function ofServer({ name, origin, file }: ConfiguredServer, tool: ReadTool): NamelessTool {
+  return { ...tool, server: name, project: origin === 'project' ? file : null };
 }
 
 /** Servers of two projects may have the same name. */
@@ -136,15 +135,19 @@ function seenName({ name, project }: ForeignTool): string {
   return project === null ? name : `${name} of ${project}`;
 }
 
-/** The parts of a listed tool that are used. */
-function essential(tool: unknown): unknown {
-  if (!isRecord(tool)) return tool;
-  const { name, description, inputSchema, annotations } = tool;
-  return { name, description, inputSchema, annotations };
+function isListed(value: unknown): value is Listed {
+  return (
+    isRecord(value) && typeof value['at'] === 'number' && Array.isArray(value['read']) && value['read'].every(isRead)
+  );
 }
 
-function isListed(value: unknown): value is Listed {
-  return isRecord(value) && typeof value['at'] === 'number' && Array.isArray(value['tools']);
+function isRead(value: unknown): value is ReadTool {
+  return (
+    isRecord(value) &&
+    ['ownName', 'description', 'sha256'].every((name) => typeof value[name] === 'string') &&
+    isRecord(value['schema']) &&
+    typeof value['destroys'] === 'boolean'
+  );
 }
 
 function isSeen(value: unknown): value is Seen {

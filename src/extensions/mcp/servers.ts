@@ -1,9 +1,9 @@
 import { firstLine, headBytes } from '../../core/text.js';
 import type { OpenCommand } from '../../tools/process/lasting-process.js';
-import { type ConfiguredServer, fitsGlob } from './configured-servers.js';
+import { type ConfiguredServer, fitsGlob, type Way } from './configured-servers.js';
 import type { CallOptions, Connection } from './open-connection.js';
 import type { OfferedTexts } from './offered-texts.js';
-import { type ConnectionHost, createLink, type Link } from './server-link.js';
+import type { ConnectionHost, Link } from './server-link.js';
 import { type ForeignTool, type NamelessTool, namedTools } from './foreign-tools.js';
 import type { ShowPage } from './access/login.js';
 import type { RememberedTools } from './remembered-tools.js';
@@ -303,7 +303,7 @@ class ServerPool implements Servers {
 
 function entryOf(server: ConfiguredServer, options: ServersOptions): Entry {
   const { way } = server;
-  const link = way.kind === 'unusable' ? null : createLink(server, way, options);
+  const link = way.kind === 'unusable' ? null : lateLink(server, way, options);
   return {
     server,
     link,
@@ -314,6 +314,22 @@ function entryOf(server: ConfiguredServer, options: ServersOptions): Entry {
     texts: options.remembered.texts(server),
     problem: way.kind === 'unusable' ? way.problem : null,
     failedAt: 0,
+  };
+}
+
+/** Loads what connects with the first connection: a start names the tools of servers and reaches none. */
+function lateLink(server: ConfiguredServer, way: Way, host: ConnectionHost): Link {
+  let link: Link | null = null;
+  return {
+    connect: async (heard) => {
+      const { createLink } = await import('./server-link.js');
+      link ??= createLink(server, way, host);
+      return await link.connect(heard);
+    },
+    lastWords: () => link?.lastWords() ?? '',
+    close: async () => {
+      await link?.close();
+    },
   };
 }
 

@@ -1,5 +1,5 @@
 import { harmlessSettings } from './git.js';
-import { parseSettings, type Setting } from '../../core/obeyed-files.js';
+import { parseSettings, type Setting } from '../../core/files/obeyed-files.js';
 import type { PathFacts } from '../guarded-paths.js';
 
 const maxConfigBytes = 1_048_576;

@@ -284,8 +284,13 @@ function presentable(fault: Fault, endpoint: Endpoint, model: string): Fault {
       hint: 'This model takes no tool calls: add --set tool_protocol=text, and tools go as text.',
     };
   if (fault.code !== 'auth') return { ...fault, message };
-  if (endpoint.keyIsKept) return { ...fault, message, hint: `enter another key: agent login ${endpoint.provider}` };
+  const login = `agent login ${endpoint.provider}, or /login in a conversation`;
+  if (endpoint.keyIsKept) return { ...fault, message, hint: `enter another key: ${login}` };
   return endpoint.keyEnv.length === 0
     ? { ...fault, message }
-    : { ...fault, message, hint: `check ${endpoint.keyEnv.join(' or ')}` };
+    : {
+        ...fault,
+        message,
+        hint: `check ${endpoint.keyEnv.join(' or ')}, or connect it: ${login}`,
+      };
 }

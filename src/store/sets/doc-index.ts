@@ -12,7 +12,8 @@ const busyMs = 1000;
 const maxWords = 32;
 const snippetWords = 40;
 
-/** `words` holds the text; `parts` says where it stands. Vectors are little-endian 32-bit floats of length 1. */
+/** `words` holds the text; `parts` says where it stands. Vectors are little-
+ * endian 32-bit floats of length 1. */
 const schema = `
 CREATE TABLE docs(id INTEGER PRIMARY KEY, root TEXT NOT NULL, path TEXT NOT NULL, size INTEGER NOT NULL,
   modified_ms REAL NOT NULL, UNIQUE(root, path)) STRICT;
@@ -25,12 +26,14 @@ CREATE TABLE vectors(part_id INTEGER NOT NULL, model TEXT NOT NULL, vector BLOB 
 PRAGMA user_version = ${version};
 `;
 
-/** Opens the index in `file`, absolute; makes it where there is none, it is damaged, or another version made it. Where
- * the disk gives it no place, it is kept in memory. */
+/** Opens the index in `file`, absolute; makes it where there is none, it is
+ * damaged, or another version made it. Where the disk gives it no place, it is
+ * kept in memory. */
 export async function openDocIndex(file: string): Promise<DocIndex> {
   const driver = await loadDriver();
   let index = indexOf(openFile(driver, file));
-  /** Damage is found by whoever meets it; what is gone is indexed again by the next search. */
+  /** Damage is found by whoever meets it; what is gone is indexed again by the
+   * next search. */
   const whole = <T>(work: (index: DocIndex) => T): T => {
     try {
       return work(index);
@@ -110,7 +113,8 @@ interface HitRow {
   readonly snippet: string;
 }
 
-/** Paths that begin with a prefix: `prefix || char(0x10FFFF)` sorts behind all of them. */
+/** Paths that begin with a prefix: `prefix || char(0x10FFFF)` sorts behind all
+ * of them. */
 const inPlace = 'd.root = ? AND d.path >= ? AND d.path < ? || char(1114111)';
 
 type Sql = <Row = unknown>(text: string) => Statement<unknown[], Row>;
@@ -165,7 +169,8 @@ function hitOf({ id, path, heading, from_line, to_line, snippet }: HitRow): DocH
   return { id, path, heading, fromLine: from_line, toLine: to_line, snippet: snippet.replace(/\s+/g, ' ').trim() };
 }
 
-/** The words of a question, quoted for MATCH; one of several parts (`file_read`) is a phrase. */
+/** The words of a question, quoted for MATCH; one of several parts
+ * (`file_read`) is a phrase. */
 function wordsOf(query: string): readonly string[] {
   const words = query.match(/[\p{L}\p{N}_.-]*[\p{L}\p{N}]/gu) ?? [];
   return [...new Set(words)].slice(0, maxWords).map((word) => `"${word}"`);
@@ -246,7 +251,8 @@ function bytesOf(vector: Float32Array): Buffer {
   return Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength);
 }
 
-/** The cosine of the angle between two vectors of length 1; -1 where they are not of one model. */
+/** The cosine of the angle between two vectors of length 1; -1 where they are
+ * not of one model. */
 function likeness(wanted: Float32Array, bytes: Buffer): number {
   if (bytes.length !== wanted.byteLength) return -1;
   const aligned = new Float32Array(wanted.length);

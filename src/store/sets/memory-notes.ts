@@ -18,6 +18,7 @@ export function createMemoryNotes(now: () => number): Notes {
     for (const { id } of old.slice(maxNotes)) notes.delete(id);
   };
   return {
+    passing: true,
     save: async (draft) => {
       const replaced = draft.replaces === undefined ? null : (notes.get(draft.replaces) ?? null);
       if (draft.replaces !== undefined && (replaced === null || replaced.archived))
@@ -77,8 +78,8 @@ function matching({ content, tags }: Note, words: readonly string[]): number {
   return words.filter((word) => held.has(word)).length;
 }
 
-/** Takes accents and the usual English endings away: less than the tokenizer of the database does, and enough for notes
- * that end with the process. */
+/** Takes accents and the usual English endings away: less than the tokenizer of
+ * the database does, and enough for notes that end with the process. */
 function stem(word: string): string {
   const plain = word.normalize('NFD').replace(/\p{M}/gu, '');
   return plain.length < 4 ? plain : plain.replace(/(?:(?<=ss)es|ing|ed|(?<!s)s)$/, '').replace(/e$/, '');

@@ -49,6 +49,7 @@ export function createNoteRows({ read, write, now }: NoteAccess): Notes {
         .immediate(),
     );
   return {
+    passing: false,
     save: (draft) => change((connection) => saveNote(connection, draft, now())),
     change: (id, wanted) => change((connection) => changeNote(connection, id, wanted, now())),
     remove: (id) => change((connection) => removeNote(connection, id)),

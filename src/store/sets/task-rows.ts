@@ -118,7 +118,8 @@ function timeOrNull(ms: number | null): string | null {
   return ms === null ? null : timeText(ms);
 }
 
-/** Not a number for what is no time: another program or a bad page may hold anything. */
+/** Not a number for what is no time: another program or a bad page may hold
+ * anything. */
 function msOf(text: unknown): number {
   return typeof text === 'string' ? Date.parse(`${text.replace(' ', 'T')}Z`) : Number.NaN;
 }

@@ -1,7 +1,7 @@
 import { type Dirent, lstatSync, readdirSync, type Stats, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
-import { obeyedInProjects, obeyedInRepositories, parseSettings } from '../../core/obeyed-files.js';
+import { obeyedInProjects, obeyedInRepositories, parseSettings } from '../../core/files/obeyed-files.js';
 import { readBoundedText } from '../../disk/bounded-file.js';
 
 const maxEntries = 1000;

@@ -123,9 +123,10 @@ function openFile(pipe: OutputPipe | undefined): OpenFile | undefined {
   return pipe?.writeEnd as OpenFile | undefined;
 }
 
-/** Descriptor 3 gets `input`, descriptor 4 the filter of the command. */
+/** Descriptor 3 gets `input`, descriptor 4 the filter of the command; they are closed where there is none. */
 function launch(command: ConfinedCommand, descriptors: Descriptors, input?: Uint8Array): Child {
   const { file, args, cwd, env, filter } = command;
+  const more: readonly ('ignore' | Uint8Array)[] = filter ? [input ?? 'ignore', filter] : input ? [input] : [];
   const options: Options = {
     cwd,
     env,
@@ -134,7 +135,7 @@ function launch(command: ConfinedCommand, descriptors: Descriptors, input?: Uint
     cleanup: false,
     buffer: false,
     reject: false,
-    stdio: [...descriptors, input ?? 'ignore', filter ?? 'ignore'],
+    stdio: [...descriptors, ...more],
   };
   return execa(file, args, options);
 }

@@ -114,7 +114,7 @@ function saveTool(options: MemoryOptions): DefinedTool {
         ...lastEvent(ctx.session),
         ...(replaces === undefined ? {} : { replaces }),
       });
-      return savedOutcome(done, replaces);
+      return savedOutcome(done, replaces, notes.passing);
     },
   });
 }
@@ -146,11 +146,18 @@ function lastEvent(session: SessionView): { readonly sessionId?: string; readonl
   return last === undefined ? {} : { sessionId: session.id, seq: last.seq };
 }
 
-function savedOutcome(done: NoteSaved, replaces: number | undefined): ToolOutcome {
+function savedOutcome(done: NoteSaved, replaces: number | undefined, passing: boolean): ToolOutcome {
   if (done.saved) {
     const { id, content, trust } = done.note;
     const waits = trust === 'tool' ? ' It waits for approval (/memory approve): this turn read untrusted text.' : '';
-    return succeeded(`note ${id} saved: ${firstLine(content, 80)}`, { output: `Saved as note ${id}.${waits}`, id });
+    const ends = passing
+      ? ' It ends with this run: no later session has it. Keep it in a file, or tell the person.'
+      : '';
+    const until = passing ? ' until this run ends' : '';
+    return succeeded(`note ${id} saved${until}: ${firstLine(content, 80)}`, {
+      output: `Saved as note ${id}.${waits}${ends}`,
+      id,
+    });
   }
   switch (done.why) {
     case 'secret':

@@ -53,7 +53,8 @@ export function desktopCommand(
   { env, platform }: Pick<AnnounceOptions, 'env' | 'platform'>,
   said: Announcement,
 ): readonly string[] | null {
-  const title = spelledLine(firstLine(`agent: ${said.title}`, maxCharacters));
+  const named = said.title === 'agent' ? said.title : `agent: ${said.title}`;
+  const title = spelledLine(firstLine(named, maxCharacters));
   const text = spelledLine(firstLine(said.text, maxCharacters));
   if (platform === 'darwin') {
     const script = ['on run argv', 'display notification (item 2 of argv) with title (item 1 of argv)', 'end run'];

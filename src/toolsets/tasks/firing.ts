@@ -1,16 +1,18 @@
 import type { Log } from '../../core/runtime.js';
-import type { RunStatus, Task, TaskRun, Tasks } from '../../core/tasks.js';
+import { mostDue, type RunStatus, type Task, type TaskRun, type Tasks } from '../../core/tasks.js';
 import type { Announcement } from './announce.js';
 
 /** One firing of a task that does more than remind. */
 export interface Errand {
   readonly task: Task;
   readonly run: TaskRun;
-  /** Runs that nobody was there for since `run.scheduledFor`, this one among them; 0 where it is in time. */
+  /** Runs that nobody was there for since `run.scheduledFor`,
+   * this one among them; 0 where it is in time. */
   readonly missed: number;
   readonly maxCostUsd: number;
   readonly signal: AbortSignal;
-  /** Notes the session of the run before its work begins, and what it has cost so far, which counts for the day also
+  /** Notes the session of the run before its work begins,
+   * and what it has cost so far, which counts for the day also
    * where the process is killed. */
   readonly note: (known: { readonly sessionId: string } | { readonly costUsd: number }) => Promise<void>;
 }
@@ -23,7 +25,8 @@ export interface Outcome {
   readonly costUsd: number | null;
 }
 
-/** A run that was begun or skipped, or a task that waits for a word of the person: then `run` is null. */
+/** A run that was begun or skipped,
+ * or a task that waits for a word of the person: then `run` is null. */
 export interface Fired {
   readonly task: Task;
   readonly run: TaskRun | null;
@@ -40,7 +43,8 @@ export interface FiringDeps {
   readonly work: (errand: Errand) => Promise<Outcome>;
   /** Tells the person; true where they have read it. May not reject. */
   readonly tell: (said: Announcement, fired: Fired) => Promise<boolean>;
-  /** Somebody is there who is asked about missed runs, where their task says so; else those wait in silence. */
+  /** Somebody is there who is asked about missed runs,
+   * where their task says so; else those wait in silence. */
   readonly asks: boolean;
   readonly limits: { readonly maxCostUsd: number; readonly maxCostUsdPerDay: number };
   readonly log: Log;
@@ -48,12 +52,15 @@ export interface FiringDeps {
 
 /** Fires tasks as long as a process lives. */
 export interface Firing {
-  /** Fires what is due. Resolves once all of it is begun, with what was; a run that ends begins what waits for it. */
+  /** Fires what is due. Resolves once all of it is begun,
+   * with what was; a run that ends begins what waits for it. */
   check(): Promise<readonly Fired[]>;
-  /** Milliseconds until the next look: less than a minute, since a clock may jump, a machine may sleep, and another
+  /** Milliseconds until the next look: less than a minute,
+   * since a clock may jump, a machine may sleep, and another
    * process may add a task. */
   restMs(): Promise<number>;
-  /** Does a task now, whatever its schedule says. Null: another process has just begun it, or too many runs go on. */
+  /** Does a task now, whatever its schedule says. Null:
+   * another process has just begun it, or too many runs go on. */
   runNow(task: Task): Promise<TaskRun | null>;
   /** Resolves when no run goes on and nothing waits for one that did. */
   settled(): Promise<void>;
@@ -93,10 +100,16 @@ class Live implements Firing {
     this.#looks = true;
     await this.#reportInterrupted();
     const fired: Fired[] = [];
-    for (const task of await tasks.due(now())) {
-      if (this.#stop.signal.aborted) break;
-      const one = await this.#fire(task);
-      if (one) fired.push(one);
+    for (let mayBeMore = true; mayBeMore;) {
+      const due = await tasks.due(now());
+      const begun: Fired[] = [];
+      for (const task of due) {
+        if (this.#stop.signal.aborted) break;
+        const one = await this.#fire(task);
+        if (one) begun.push(one);
+      }
+      fired.push(...begun);
+      mayBeMore = due.length >= mostDue && begun.some(({ run }) => run !== null);
     }
     return fired;
   }
@@ -202,7 +215,8 @@ class Live implements Firing {
     this.#running.add(work);
   }
 
-  /** A store that fails in the middle is for the log: the run counts as interrupted once this process has ended. */
+  /** A store that fails in the middle is for the log:
+   * the run counts as interrupted once this process has ended. */
   async #whole(fired: Fired & { readonly run: TaskRun }): Promise<void> {
     try {
       await this.#complete(fired);
@@ -250,7 +264,8 @@ class Live implements Firing {
     }
   }
 
-  /** Counts failures in a row. Returns what is said of the task that they pause. */
+  /** Counts failures in a row.
+   * Returns what is said of the task that they pause. */
   async #countFailure(task: Task, status: RunStatus): Promise<Announcement | null> {
     const { tasks } = this.#d;
     if (status === 'done' && task.failures > 0) await tasks.change(task.id, { failures: 0 });
@@ -265,7 +280,8 @@ class Live implements Firing {
     return { title: 'A task is paused', text };
   }
 
-  /** Says of runs whose process was ended in the middle that they were. A reminder among them is due again. */
+  /** Says of runs whose process was ended in the middle that they were.
+   * A reminder among them is due again. */
   async #reportInterrupted(): Promise<void> {
     const { tasks, now, tell } = this.#d;
     for (const run of await tasks.interruptOld(now())) {

@@ -3,7 +3,7 @@ import { isRecord, type JsonObject } from '../../core/json.js';
 import type { Task, Tasks, TaskType } from '../../core/tasks.js';
 import type { ToolContext, ToolOutcome } from '../../core/tool.js';
 import { counted, type DefinedTool, defineTool, failed, outOfBounds, succeeded } from '../../tools/define-tool.js';
-import { localTime, parseDelay, parseSchedule, runTimes, zoneProblem } from './when.js';
+import type { Here } from './when.js';
 
 export interface ScheduleOptions {
   readonly tasks: () => Promise<Tasks>;
@@ -24,6 +24,9 @@ const maxTasks = 500;
 const maxExecutionBytes = 32_768;
 /** A task of a model that asks a model ends after this time, unless a person keeps it. */
 const modelsOwnMs = 30 * 24 * 60 * 60 * 1000;
+/** Reads and writes times, with a calendar of 33 KB: it is loaded with the first call. */
+const loadTimes = () => import('./when.js');
+type Times = Awaited<ReturnType<typeof loadTimes>>;
 /** The session of a call that a person makes with `agent tools call`. */
 const ofPerson = 'call';
 
@@ -50,8 +53,9 @@ function addReminder(d: ScheduleOptions): DefinedTool {
     check: (args) => outOfBounds(args, { delay: [1, 100], message: [1, 2000] }),
     judge: () => ({ risk: 'mutating', reasons: ['it sets a reminder'] }),
     run: async ({ delay, message }, ctx) => {
+      const times = await loadTimes();
       const here = { now: d.now(), tz: d.zone() };
-      const at = parseDelay(delay, here);
+      const at = times.parseDelay(delay, here);
       if (typeof at !== 'number') return failed('invalid_args', at.problem, { argument: 'delay' });
       const task = await added(d, ctx, {
         type: 'reminder',
@@ -63,12 +67,12 @@ function addReminder(d: ScheduleOptions): DefinedTool {
         tz: here.tz,
       });
       if ('envelope' in task) return task;
-      const when = shortTime(at, here);
+      const when = shortTime(at, here, times);
       return succeeded(`reminder for ${when}`, {
         output: `Reminder set for ${when}.`,
         success: true,
         reminder_id: task.id,
-        trigger_at: localTime(at, here.tz),
+        trigger_at: times.localTime(at, here.tz),
         timezone: here.tz,
       });
     },
@@ -76,7 +80,7 @@ function addReminder(d: ScheduleOptions): DefinedTool {
 }
 
 /** `14:35`, with the day where it is another, with seconds where it is soon. */
-function shortTime(at: number, { now, tz }: { readonly now: number; readonly tz: string }): string {
+function shortTime(at: number, { now, tz }: Here, { localTime }: Times): string {
   const [day = '', time = ''] = localTime(at, tz).split('T');
   const shown = at - now < 120_000 ? time : time.slice(0, 5);
   return localTime(now, tz).startsWith(day) ? shown : `${day} ${shown}`;
@@ -118,6 +122,7 @@ function addRecurringTask(d: ScheduleOptions): DefinedTool {
         ? { risk: 'mutating', reasons: ['it sets a reminder that comes again'] }
         : { risk: 'dangerous', reasons: ['it runs again and again, also when nobody is there'] },
     run: async (args, ctx) => {
+      const { localTime, parseSchedule, runTimes, zoneProblem } = await loadTimes();
       const tz = args.timezone ?? d.zone();
       const zone = zoneProblem(tz);
       if (zone !== null) return failed('invalid_args', zone, { argument: 'timezone' });
@@ -269,8 +274,12 @@ function listTasks(d: ScheduleOptions): DefinedTool {
     judge: () => ({ risk: 'read-only', reasons: [] }),
     run: async () => {
       const active = (await (await d.tasks()).list()).filter((task) => task.enabled);
+      const times = await loadTimes();
       return succeeded(counted(active.length, 'task'), {
-        output: active.length === 0 ? 'There are no scheduled tasks.' : active.map(taskLine).join('\n'),
+        output:
+          active.length === 0
+            ? 'There are no scheduled tasks.'
+            : active.map((task) => taskLine(task, times)).join('\n'),
         count: active.length,
       });
     },
@@ -278,8 +287,8 @@ function listTasks(d: ScheduleOptions): DefinedTool {
 }
 
 /** `abc123 reminder, once at 2026-01-27 14:35 (Europe/Berlin): check the oven`. */
-function taskLine(task: Task): string {
-  const next = localTime(task.nextRun, task.tz).replace('T', ' ').slice(0, 16);
+function taskLine(task: Task, times: Times): string {
+  const next = times.localTime(task.nextRun, task.tz).replace('T', ' ').slice(0, 16);
   const when = 'cron' in task.schedule ? `${task.schedule.source}, next` : 'once at';
   return `${task.id} ${task.type}, ${when} ${next} (${task.tz}): ${task.description.replaceAll(/\s+/g, ' ')}`;
 }

@@ -46,9 +46,8 @@ const metadata = [
   'fd20:ce::254/128',
 ];
 
-const specialBlocks = blockList([...special4, ...special6]);
-const metadataBlocks = blockList(metadata);
-const internet6 = blockList(['2000::/3']);
+/** Made for the first address: a start looks at none. */
+let blocks: { readonly special: BlockList; readonly metadata: BlockList; readonly internet6: BlockList } | null = null;
 
 function blockList(subnets: readonly string[]): BlockList {
   const list = new BlockList();
@@ -76,9 +75,14 @@ export function addressKind(address: string): AddressKind {
 }
 
 function kindIn(address: string, family: 'ipv4' | 'ipv6'): AddressKind {
-  if (metadataBlocks.check(address, family)) return 'metadata';
-  if (specialBlocks.check(address, family)) return 'special';
-  return family === 'ipv6' && !internet6.check(address, family) ? 'special' : 'public';
+  blocks ??= {
+    special: blockList([...special4, ...special6]),
+    metadata: blockList(metadata),
+    internet6: blockList(['2000::/3']),
+  };
+  if (blocks.metadata.check(address, family)) return 'metadata';
+  if (blocks.special.check(address, family)) return 'special';
+  return family === 'ipv6' && !blocks.internet6.check(address, family) ? 'special' : 'public';
 }
 
 /** Returns the eight groups of a valid IPv6 address. */

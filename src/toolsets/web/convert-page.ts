@@ -1,4 +1,3 @@
-import { Worker } from 'node:worker_threads';
 import { WebRefusal } from './guarded-request.js';
 import type { PageText, TextFormat } from './page-text.js';
 
@@ -29,8 +28,9 @@ export async function convertPage(work: PageWork, options: WorkOptions): Promise
   return await inWorker(work, options);
 }
 
-function inWorker(work: PageWork, { worker: program, signal }: WorkOptions): Promise<PageText> {
-  return new Promise((resolve, reject) => {
+async function inWorker(work: PageWork, { worker: program, signal }: WorkOptions): Promise<PageText> {
+  const { Worker } = await import('node:worker_threads');
+  return await new Promise((resolve, reject) => {
     const worker = new Worker(program, {
       workerData: work,
       env: {},

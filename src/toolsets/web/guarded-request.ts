@@ -1,4 +1,3 @@
-import { lookup as systemLookup } from 'node:dns/promises';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Readable } from 'node:stream';
 import { constants, createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
@@ -95,7 +94,8 @@ export function createRequester({
 }
 
 async function systemAddresses(host: string): Promise<readonly string[]> {
-  return (await systemLookup(host, { all: true, verbatim: true })).map(({ address }) => address);
+  const { lookup } = await import('node:dns/promises');
+  return (await lookup(host, { all: true, verbatim: true })).map(({ address }) => address);
 }
 
 async function checkBeforeProxy(host: string, resolve: Resolve): Promise<void> {

@@ -6,36 +6,40 @@ import { textWidth, wrapLine, wrapWords } from '../../terminal/rows.js';
 import { decisionText } from '../../terminal/sanitize.js';
 import type { ScreenSize } from '../../terminal/writer.js';
 import { editKey, type Editor, editorText, emptyEditor, paste, type } from '../editor/editor.js';
-import { type QuestionRow, questionRows, rulesText } from '../item-lines.js';
+import { dialogKeys } from '../editor/key-table.js';
+import { placeRows } from '../diff-lines.js';
+import { questionParts, rulesText } from '../item-lines.js';
+import type { Theme } from '../theme.js';
 import { KeyHint, Row, useTheme } from './row.js';
 import type { Overlay } from './screen.js';
 
 /** The part of a text that is on the screen, and how many rows of it are not. */
 export interface BodyPart {
-  readonly rows: readonly QuestionRow[];
+  readonly rows: readonly string[];
   readonly above: number;
   readonly below: number;
 }
 
 /** The text that a person decides by, in as many rows as there is room for. */
 export class ScrolledBody {
-  readonly #lines: readonly QuestionRow[];
-  #rows: readonly QuestionRow[] = [];
+  readonly #lines: readonly string[];
+  readonly #edit: ((columns: number) => readonly string[]) | null;
+  #rows: readonly string[] = [];
   #top = 0;
   #height = 1;
   #seen = 0;
 
-  constructor(lines: readonly QuestionRow[]) {
+  /** `edit`: rows below the lines, which break themselves. */
+  constructor(lines: readonly string[], edit: ((columns: number) => readonly string[]) | null = null) {
     this.#lines = lines;
+    this.#edit = edit;
   }
 
   /** Breaks the text into rows of `columns`, `prose` at words. Returns their number. */
   wrap(columns: number, { prose }: { readonly prose: boolean }): number {
-    this.#rows = this.#lines.flatMap(({ text, tone }) =>
-      (prose ? wrapWords(text, columns) : [text])
-        .flatMap((line) => wrapLine(line, columns))
-        .map((row) => ({ text: row.text, tone })),
-    );
+    const lines = prose ? this.#lines.flatMap((line) => wrapWords(line, columns)) : this.#lines;
+    const rows = lines.flatMap((line) => wrapLine(line, columns).map(({ text }) => text));
+    this.#rows = [...rows, ...(this.#edit?.(columns) ?? [])];
     return this.#rows.length;
   }
 
@@ -172,10 +176,8 @@ export function Body({ body, before }: { readonly body: BodyPart; readonly befor
     <>
       {above > 0 ? <Row tone="dim">{`${glyphs.up} ${above} lines above`}</Row> : null}
       <Box flexDirection="column" paddingLeft={2}>
-        {rows.map(({ text, tone }, index) => (
-          <Row key={index} tone={tone}>
-            {text}
-          </Row>
+        {rows.map((row, index) => (
+          <Row key={index}>{row}</Row>
         ))}
       </Box>
       {below > 0 ? (
@@ -202,8 +204,15 @@ function ChoiceRow({ text, selected, waits, isLast }: ChoiceProps): ReactNode {
 
 /** The question about a call. Its default is no; what was not on the screen cannot be agreed to, and no single letter
  * agrees to a dangerous call. */
-export function createApproval(question: Question, onAnswer: (answer: Answer) => void, onChange: () => void): Overlay {
-  return new Approval(question, onAnswer, onChange);
+export function createApproval(
+  question: Question,
+  theme: Theme,
+  onAnswer: (answer: Answer) => void,
+  onChange: () => void,
+): Overlay {
+  const { texts, edit } = questionParts(question);
+  const body = new ScrolledBody(texts, (columns) => placeRows([edit], theme, columns).flat(2));
+  return new Approval(question, body, onAnswer, onChange);
 }
 
 class Approval implements Overlay {
@@ -216,11 +225,11 @@ class Approval implements Overlay {
   #message: Editor | null = null;
   #hint = '';
 
-  constructor(question: Question, onAnswer: (answer: Answer) => void, onChange: () => void) {
+  constructor(question: Question, body: ScrolledBody, onAnswer: (answer: Answer) => void, onChange: () => void) {
     this.#question = question;
     this.#onAnswer = onAnswer;
     this.#onChange = onChange;
-    this.#body = new ScrolledBody(questionRows(question));
+    this.#body = body;
     this.#choices = choicesFor(question);
     this.#selected = this.#choices.indexOf(no);
   }
@@ -278,7 +287,7 @@ class Approval implements Overlay {
 
   #keys(): string {
     const letters = this.#choices.flatMap(({ letter = [] }) => letter).join(' ');
-    return `Arrows and Enter choose${this.#isDangerous() ? '' : `, or ${letters}`}; Esc says no`;
+    return `Arrows and Enter choose${this.#isDangerous() ? '' : `, or ${letters}`}; ${dialogKeys.leave} says no`;
   }
 
   #takeKey(name: string): boolean {

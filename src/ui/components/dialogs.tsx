@@ -6,12 +6,15 @@ import { type InputEvent, keyName } from '../../terminal/keyboard.js';
 import { wrapLine, wrapWords } from '../../terminal/rows.js';
 import { sanitize } from '../../terminal/sanitize.js';
 import type { ScreenSize } from '../../terminal/writer.js';
+import { type Change, changeRows } from '../diff-lines.js';
 import type { PageOptions } from '../slash-command.js';
+import type { Theme } from '../theme.js';
 import { pauseMs, type Timers } from '../timers.js';
 import type { View } from '../view.js';
 import { createApproval } from './approval.js';
 import { createFormDialog } from './form-dialog.js';
 import { createHiddenInput, type HiddenQuestion } from './hidden-input.js';
+import { markWords } from './menu.js';
 import { createPicker, type Picking, type Rank } from './picker.js';
 import { KeyHint, Row, useTheme } from './row.js';
 import type { Overlay } from './screen.js';
@@ -39,13 +42,14 @@ export interface Dialogs {
   /** Asks for what is not shown. It takes the keys at once, so that no part of the answer gets into the draft, unless
    * it opens by itself. */
   hidden(question: HiddenQuestion): Promise<string | null>;
-  page(title: string, text: string, calledAt: number, options?: PageOptions): Promise<void>;
+  page(title: string, text: string, calledAt: number, options?: PageOptions): Promise<string | null>;
   clear(): void;
 }
 
 interface Parts {
   readonly timers: Timers;
   readonly rank: Rank;
+  readonly theme: () => Theme;
   readonly onAnswer: (id: string, answer: Answer | FormAnswer) => void;
   readonly onChange: () => void;
 }
@@ -68,14 +72,23 @@ export function createDialogs(d: Parts): Dialogs {
       return open((done) => createPicker({ ...options, asks }, d.rank, done, d.onChange), options.signal);
     },
     hidden: (question) => open((done) => createHiddenInput(question, done, d.onChange), question.signal),
-    page: async (title, text, calledAt, { prose = false } = {}) => {
-      const how = { asks: calledAt !== pause.keys(), prose };
-      await open<never>((done) => {
-        const leave = (): void => {
-          done(null);
-        };
-        return createPager(sanitize(title), sanitize(text).split('\n'), how, leave, d.onChange);
-      });
+    page: (title, text, calledAt, options = {}) => {
+      const { changes, keys = {} } = options;
+      const asks = calledAt !== pause.keys();
+      const lines = sanitize(text).split('\n');
+      const rows = changes ? pagedChanges(changes, d.theme()) : textRows(lines, options, d.theme());
+      return open<string>((done) =>
+        createPager(
+          {
+            title: sanitize(title),
+            rows,
+            asks,
+            keys,
+          },
+          done,
+          d.onChange,
+        ),
+      );
     },
     clear: () => {
       stack.length = 0;
@@ -86,7 +99,7 @@ export function createDialogs(d: Parts): Dialogs {
 
 /** Keeps the dialogs of questions and forms as they are open. A new one waits below the others. */
 function createSync(
-  { onAnswer, onChange }: Parts,
+  { onAnswer, onChange, theme }: Parts,
   asked: Map<string, Overlay>,
   stack: Overlay[],
   close: (overlay: Overlay) => void,
@@ -112,7 +125,7 @@ function createSync(
           closeIt();
           onAnswer(question.callId, answer);
         };
-        return createApproval(question, onDone, onChange);
+        return createApproval(question, theme(), onDone, onChange);
       });
     for (const { id, form } of forms)
       ask(`form ${id}`, (closeIt) => {
@@ -214,10 +227,12 @@ interface PagerProps {
   readonly title: string;
   readonly rows: readonly string[];
   readonly position: string;
+  /** What keys do besides leaving. */
+  readonly does: string;
   readonly waits: boolean;
 }
 
-function Pager({ title, rows, position, waits }: PagerProps): ReactNode {
+function Pager({ title, rows, position, does, waits }: PagerProps): ReactNode {
   const { glyphs } = useTheme();
   return (
     <Box flexDirection="column">
@@ -225,32 +240,59 @@ function Pager({ title, rows, position, waits }: PagerProps): ReactNode {
       {rows.map((row, index) => (
         <Row key={index}>{row}</Row>
       ))}
-      <KeyHint text={`${position} ${glyphs.dot} arrows and page keys scroll, q leaves`} waits={waits} />
+      <KeyHint text={`${position} ${glyphs.dot} ${does} q leaves`} waits={waits} />
     </Box>
   );
 }
 
 const leavingKeys = new Set(['escape', 'ctrl-c', 'ctrl-o', 'ctrl-d']);
 
+/** Lays a text out in rows of so many columns. `at`: the row that is in view at first. */
+type RowsOf = (columns: number) => { readonly rows: readonly string[]; readonly at: number };
+
+function textRows(lines: readonly string[], options: PageOptions, theme: Theme): RowsOf {
+  const { prose = false, at = 0, marked = [] } = options;
+  return (columns) => {
+    const layOut = (part: readonly string[]): readonly string[] =>
+      part
+        .flatMap((line) => (prose ? wrapWords(line, columns, 4) : [line]))
+        .flatMap((line) => wrapLine(line, columns).map((row) => markWords(row.text, marked, theme)));
+    const above = layOut(lines.slice(0, at));
+    return { rows: [...above, ...layOut(lines.slice(at))], at: above.length };
+  };
+}
+
+function pagedChanges(changes: readonly Change[], theme: Theme): RowsOf {
+  return (columns) => {
+    const lines = changes.flatMap((change, index) => [
+      ...(index === 0 ? [] : ['']),
+      ...changeRows(change, { theme, columns }),
+    ]);
+    return { rows: lines.flatMap((line) => wrapLine(line, columns).map((row) => row.text)), at: 0 };
+  };
+}
+
 /** The rows of a text at one width, and which of them are on the screen. */
 class Pages {
-  readonly #lines: readonly string[];
-  readonly #prose: boolean;
+  readonly #rowsOf: RowsOf;
   #columns = 0;
   rows: readonly string[] = [];
   top = 0;
   height = 1;
 
-  /** `prose`: long lines break at words and go on indented. */
-  constructor(lines: readonly string[], prose: boolean) {
-    this.#lines = lines;
-    this.#prose = prose;
+  constructor(rowsOf: RowsOf) {
+    this.#rowsOf = rowsOf;
   }
 
   fit({ columns, rows }: ScreenSize): void {
-    if (this.#columns !== columns) this.rows = this.#lines.flatMap((line) => this.#wrap(line, columns - 1));
-    this.#columns = columns;
     this.height = Math.max(1, rows - 6);
+    if (this.#columns !== columns) {
+      const laidOut = this.#rowsOf(columns - 1);
+      // Above what is looked for stands a part of what led to it.
+      if (this.#columns === 0) this.top = laidOut.at - Math.floor(this.height / 4);
+      this.rows = laidOut.rows;
+    }
+    this.#columns = columns;
     this.scroll(0);
   }
 
@@ -279,33 +321,40 @@ class Pages {
     };
     return distances[name] ?? null;
   }
+}
 
-  #wrap(line: string, columns: number): string[] {
-    const parts = this.#prose ? wrapWords(line, columns, 4) : [line];
-    return parts.flatMap((part) => wrapLine(part, columns).map((row) => row.text));
-  }
+interface PagerParts {
+  readonly title: string;
+  readonly rows: RowsOf;
+  readonly asks: boolean;
+  readonly keys: Readonly<Record<string, string>>;
 }
 
 /** A long text to look through in the live region; the scrollback does not get it. Lines are clean already. */
 function createPager(
-  title: string,
-  lines: readonly string[],
-  { asks, prose }: { readonly asks: boolean; readonly prose: boolean },
-  onDone: () => void,
+  { title, rows: rowsOf, asks, keys }: PagerParts,
+  onDone: (key: string | null) => void,
   onChange: () => void,
 ): Overlay {
-  const pages = new Pages(lines, prose);
+  const pages = new Pages(rowsOf);
+  const own = Object.entries(keys).map(([key, text]) => `${key} ${text},`);
+  const does = own.length === 0 ? 'arrows and page keys scroll,' : own.join(' ');
   const scroll = (name: string): void => {
     const by = pages.distance(name);
     if (by !== null) pages.scroll(by);
   };
-  /** Letters scroll up to the first `q`, which leaves; what follows it is the draft's. */
+  /** Letters scroll up to the first that ends it; what follows is the draft's. */
   const read = (text: string): InputEvent | null => {
-    const end = text.indexOf('q');
+    const end = text.split('').findIndex((letter) => letter === 'q' || keys[letter] !== undefined);
     for (const letter of end < 0 ? text : text.slice(0, end)) scroll(letter);
     if (end < 0) return null;
-    onDone();
+    onDone(text[end] === 'q' ? null : (text[end] ?? null));
     return end + 1 < text.length ? { type: 'text', text: text.slice(end + 1) } : null;
+  };
+  const press = (name: string): void => {
+    if (leavingKeys.has(name)) onDone(null);
+    else if (keys[name] !== undefined) onDone(name);
+    else if (name.length > 1) scroll(name);
   };
   return {
     asks,
@@ -317,6 +366,7 @@ function createPager(
         <Pager
           title={title}
           rows={rows.slice(top, end)}
+          does={does}
           position={`lines ${top + 1}-${end} of ${rows.length}`}
           waits={waits}
         />
@@ -325,8 +375,7 @@ function createPager(
     take: (event: InputEvent): InputEvent | null => {
       let left: InputEvent | null = null;
       if (event.type === 'text') left = read(event.text);
-      else if (event.type === 'key' && leavingKeys.has(keyName(event))) onDone();
-      else if (event.type === 'key' && keyName(event).length > 1) scroll(keyName(event));
+      else if (event.type === 'key') press(keyName(event));
       onChange();
       return left;
     },

@@ -17,6 +17,7 @@ import {
   saidByChoice,
   saidByText,
 } from '../filled-form.js';
+import { dialogKeys } from '../editor/key-table.js';
 import { Body, type BodyPart, ScrolledBody } from './approval.js';
 import { layoutEditor } from './prompt.js';
 import { KeyHint, Row, useTheme } from './row.js';
@@ -192,7 +193,7 @@ class FormStep {
     const given = (Array.isArray(preset) ? preset : preset === undefined ? [] : [preset]).map(wordOf);
     const indexes = given.map((value) => options.findIndex((option) => option.value === value));
     this.field = field;
-    this.#body = new ScrolledBody(body.map((text) => ({ text, tone: null })));
+    this.#body = new ScrolledBody(body);
     this.#entries = entriesOf(field);
     this.#marked = new Set(field.several === true ? indexes.filter((index) => index >= 0) : []);
     this.#own = given.find((_, at) => indexes[at] === -1) ?? '';
@@ -245,13 +246,16 @@ class FormStep {
   }
 
   #hint(): string {
-    if (this.#text) return isChosen(this.field) ? 'Enter answers; Esc goes back' : `Enter answers; ${this.#leaving()}`;
+    if (this.#text)
+      return isChosen(this.field)
+        ? `Enter answers; ${dialogKeys.leave} goes back`
+        : `Enter answers; ${this.#leaving()}`;
     if (this.field.several === true) return `Space marks, Enter answers; ${this.#leaving()}`;
     return `Enter or a number; ${this.#leaving()}`;
   }
 
   #leaving(): string {
-    return 'Esc declines';
+    return `${dialogKeys.leave} declines`;
   }
 
   take(event: InputEvent, name: string): Outcome {

@@ -1,9 +1,10 @@
 import { Box } from 'ink';
 import type { ReactElement, ReactNode } from 'react';
 import { type InputEvent, keyName } from '../../terminal/keyboard.js';
-import { fitWidth, textWidth } from '../../terminal/rows.js';
+import { textWidth, wrapWords } from '../../terminal/rows.js';
 import { sanitize } from '../../terminal/sanitize.js';
 import type { ScreenSize } from '../../terminal/writer.js';
+import { dialogKeys } from '../editor/key-table.js';
 import { KeyHint, Row, useTheme } from './row.js';
 import type { Overlay } from './screen.js';
 
@@ -23,24 +24,24 @@ interface HiddenProps {
   readonly rows: readonly string[];
   /** The number of characters, never the characters. */
   readonly length: number;
-  readonly columns: number;
   readonly waits: boolean;
 }
 
 /** A longer answer shows its length alone. */
 const mostDots = 24;
 
-function Hidden({ title, rows, length, columns, waits }: HiddenProps): ReactNode {
+function Hidden({ title, rows, length, waits }: HiddenProps): ReactNode {
   const { paint, glyphs } = useTheme();
+  const keys = `${dialogKeys.empty} empties, ${dialogKeys.leave} leaves`.toLowerCase();
   const dots = glyphs.dot.repeat(Math.min(length, mostDots));
   return (
     <Box flexDirection="column">
       {rows.map((row, index) => (
         <Row key={index} tone="dim">
-          {fitWidth(row, columns)}
+          {row}
         </Row>
       ))}
-      <KeyHint text="paste it, enter sends it, ctrl-u empties, esc leaves; it is not shown" waits={waits} />
+      <KeyHint text={`paste it, enter sends it, ${keys}; it is not shown`} waits={waits} />
       <Row cursor={textWidth(`${title}: ${dots}`)}>
         {`${paint('bold', `${title}:`)} ${dots}${length === 0 ? '' : `  (${length} characters)`}`}
       </Row>
@@ -66,9 +67,8 @@ export function createHiddenInput(
     element: (size: ScreenSize, waits: boolean): ReactElement => (
       <Hidden
         title={oneLine(title)}
-        rows={rows.map(oneLine).slice(0, Math.max(0, size.rows - 6))}
+        rows={rows.flatMap((row) => wrapWords(oneLine(row), size.columns - 1)).slice(0, Math.max(0, size.rows - 6))}
         length={[...typed].length}
-        columns={size.columns - 1}
         waits={waits}
       />
     ),

@@ -25,8 +25,11 @@ interface ChoicesProps {
   readonly marked?: readonly string[];
 }
 
+/** Below so many columns the labels get nearly the whole row: names that cannot be told apart are no choice. */
+const narrowColumns = 60;
+
 /** Things to choose from, one a row. The labels get the room that the details leave, and a good half of the row where
- * both are long. */
+ * both are long. Of a path or the name of a model the end is kept. */
 export function Choices({ choices, selected, columns, marked = [] }: ChoicesProps): ReactNode {
   const theme = useTheme();
   const widest = (textOf: (choice: Choice) => string): number =>
@@ -34,7 +37,7 @@ export function Choices({ choices, selected, columns, marked = [] }: ChoicesProp
   const room = Math.max(12, columns - 4);
   const labelWidth = Math.min(
     widest(({ label }) => label),
-    Math.max(room - widest(({ detail }) => detail), Math.floor(room * 0.6)),
+    Math.max(room - widest(({ detail }) => detail), columns < narrowColumns ? room - 8 : Math.floor(room * 0.6)),
   );
   return choices.map(({ label, detail }, index) => (
     <Box key={`${index} ${label}`}>
@@ -42,7 +45,9 @@ export function Choices({ choices, selected, columns, marked = [] }: ChoicesProp
         <Text>{index === selected ? theme.paint('prompt', theme.glyphs.prompt) : '  '}</Text>
       </Box>
       <Box flexShrink={0} width={labelWidth} marginRight={2}>
-        <Row tone={index === selected ? 'bold' : null}>{markWords(label, marked, theme)}</Row>
+        <Row tone={index === selected ? 'bold' : null} keepsEnd={/^\S+\/\S+$/.test(label)}>
+          {markWords(label, marked, theme)}
+        </Row>
       </Box>
       <Box flexShrink={1}>
         <Row tone="dim">{detail}</Row>
@@ -52,7 +57,7 @@ export function Choices({ choices, selected, columns, marked = [] }: ChoicesProp
 }
 
 /** Marks each place where one of `words` stands, whatever its capitals. */
-function markWords(text: string, words: readonly string[], theme: Theme): string {
+export function markWords(text: string, words: readonly string[], theme: Theme): string {
   const wanted = words.filter((word) => word !== '').map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
   return wanted.length === 0
     ? text

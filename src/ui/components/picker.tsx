@@ -4,6 +4,7 @@ import { type InputEvent, keyName } from '../../terminal/keyboard.js';
 import { sanitize } from '../../terminal/sanitize.js';
 import { textWidth } from '../../terminal/rows.js';
 import type { ScreenSize } from '../../terminal/writer.js';
+import { dialogKeys } from '../editor/key-table.js';
 import { type Choice, Choices } from './menu.js';
 import { KeyHint, Row, useTheme } from './row.js';
 import type { Overlay } from './screen.js';
@@ -15,6 +16,13 @@ export interface PickItem<T> {
   readonly value: T;
 }
 
+/** What is found later, and a line about it. */
+export interface Later<T> {
+  readonly items: readonly PickItem<T>[];
+  readonly marked: readonly string[];
+  readonly said: string;
+}
+
 /** The things to choose from. `current` is the present value, which is selected while nothing is typed. */
 export interface Picking<T> {
   readonly title: string;
@@ -23,6 +31,8 @@ export interface Picking<T> {
   /** It asks for a yes to something that is done at once. */ readonly confirms?: boolean;
   /** Words that are marked in the labels. */ readonly marked?: readonly string[];
   /** Takes the question back: it is answered with null. */ readonly signal?: AbortSignal;
+  /** More, which comes behind the items once it is there, and a line until then. Must not reject. */
+  readonly more?: { readonly said: string; readonly found: Promise<Later<T>> };
 }
 
 /** Ranks the indexes of `texts` by how well they match `query`. */
@@ -35,18 +45,23 @@ interface PickerProps {
   readonly choices: readonly Choice[];
   readonly selected: number;
   readonly position: string;
+  readonly said: string;
   readonly marked: readonly string[];
   readonly columns: number;
   readonly waits: boolean;
 }
 
 function Picker(props: PickerProps): ReactNode {
-  const { title, query, choices, selected, position, marked, columns, waits } = props;
+  const { title, query, choices, selected, position, said, marked, columns, waits } = props;
   const { paint, glyphs } = useTheme();
   return (
     <Box flexDirection="column">
       <Choices choices={choices} selected={selected} columns={columns} marked={marked} />
-      <KeyHint text={`${position} ${glyphs.dot} type to filter, enter chooses, esc leaves`} waits={waits} />
+      {said === '' ? null : <Row>{said}</Row>}
+      <KeyHint
+        text={`${position} ${glyphs.dot} type to filter, enter chooses, ${dialogKeys.leave.toLowerCase()} leaves`}
+        waits={waits}
+      />
       <Row cursor={textWidth(`${title}: ${query}`)}>{`${paint('bold', `${title}:`)} ${query}`}</Row>
     </Box>
   );
@@ -54,7 +69,7 @@ function Picker(props: PickerProps): ReactNode {
 
 /** The part of a list that `query` leaves, and which of it is selected. */
 class Selection {
-  readonly #texts: readonly string[];
+  #texts: readonly string[];
   readonly #rank: Rank;
   readonly #first: number;
   query = '';
@@ -74,6 +89,14 @@ class Selection {
     this.query = query;
     this.matches = query === '' ? [...this.#texts.keys()] : this.#rank(query, this.#texts);
     this.selected = query === '' ? this.#first : 0;
+  }
+
+  /** More stands behind the rest. What is selected stays selected. */
+  add(texts: readonly string[]): void {
+    const index = this.matches[this.selected];
+    this.#texts = [...this.#texts, ...texts];
+    this.filter(this.query);
+    this.selected = index === undefined ? 0 : Math.max(0, this.matches.indexOf(index));
   }
 
   move(by: number): void {
@@ -103,14 +126,19 @@ export function createPicker<T>(
   onDone: (value: T | null) => void,
   onChange: () => void,
 ): Overlay {
-  const { title, items, current, asks = false, marked = [] } = picking;
-  const choices: readonly Choice[] = items.map(({ label, detail = '' }) => ({
-    label: oneLine(label),
-    detail: oneLine(detail),
-  }));
+  const { title, current, more, asks = false } = picking;
+  let { items, marked = [] } = picking;
+  let choices = items.map(choiceOf);
+  let said = more?.said ?? '';
   const first = items.findIndex((item) => item.value === current);
-  const texts = choices.map((choice) => `${choice.label} ${choice.detail}`);
-  const selection = new Selection(texts, rank, Math.max(0, first));
+  const selection = new Selection(choices.map(searched), rank, Math.max(0, first));
+  void more?.found.then((later) => {
+    const added = later.items.map(choiceOf);
+    [items, choices, said] = [[...items, ...later.items], [...choices, ...added], later.said];
+    marked = [...marked, ...later.marked];
+    selection.add(added.map(searched));
+    onChange();
+  });
   let page = 1;
   const press = (name: string): void => {
     const by = moves(page, selection.matches.length)[name];
@@ -127,7 +155,7 @@ export function createPicker<T>(
     asks,
     element: (size: ScreenSize, waits: boolean): ReactElement => {
       const { query, matches, selected } = selection;
-      page = Math.max(1, Math.min(12, size.rows - 6));
+      page = Math.max(1, Math.min(12, size.rows - (said === '' ? 6 : 7)));
       const top = Math.max(0, Math.min(selected - Math.floor(page / 2), matches.length - page));
       return (
         <Picker
@@ -136,6 +164,7 @@ export function createPicker<T>(
           choices={matches.slice(top, top + page).map((index) => choices[index] ?? { label: '', detail: '' })}
           selected={selected - top}
           position={matches.length === 0 ? 'nothing matches' : `${selected + 1} of ${matches.length}`}
+          said={oneLine(said)}
           marked={query === '' ? marked : [...marked, query]}
           columns={size.columns - 1}
           waits={waits}
@@ -149,6 +178,14 @@ export function createPicker<T>(
       return null;
     },
   };
+}
+
+function choiceOf({ label, detail = '' }: PickItem<unknown>): Choice {
+  return { label: oneLine(label), detail: oneLine(detail) };
+}
+
+function searched({ label, detail }: Choice): string {
+  return `${label} ${detail}`;
 }
 
 function oneLine(text: string): string {

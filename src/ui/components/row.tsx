@@ -26,13 +26,15 @@ export function useTheme(): Theme {
 }
 
 /** One row of the terminal: cut at the edge, never wrapped, so that a screen has as many rows as there are `Row`s.
- * `cursor`: the column in which the cursor stands. The last row with one counts. */
+ * `cursor`: the column in which the cursor stands. The last row with one counts. `keepsEnd`: the cut is in the middle.
+ */
 export function Row(props: {
   readonly children: string;
   readonly tone?: Role | null;
   readonly cursor?: number | undefined;
+  readonly keepsEnd?: boolean;
 }): ReactNode {
-  const { children, tone = null, cursor } = props;
+  const { children, tone = null, cursor, keepsEnd = false } = props;
   const { paint } = useTheme();
   const placeCursor = useContext(CursorContext);
   const box = useRef<DOMElement>(null);
@@ -42,7 +44,7 @@ export function Row(props: {
   const text = tone === null ? children : paint(tone, children);
   return (
     <Box ref={box}>
-      <Text wrap="truncate-end">{text === '' ? ' ' : text}</Text>
+      <Text wrap={keepsEnd ? 'truncate-middle' : 'truncate-end'}>{text === '' ? ' ' : text}</Text>
     </Box>
   );
 }

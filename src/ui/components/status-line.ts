@@ -14,12 +14,16 @@ export interface StatusFacts {
   readonly branch?: string | undefined;
   /** Tokens; null where nobody knows. */
   readonly contextWindow?: number | null | undefined;
+  /** The key that interrupts, as people write it. */
+  readonly interruptKey?: string | null | undefined;
   /** The mode of the input's keys, if they have modes. */
   readonly mode?: string | null | undefined;
   /** A command of the user runs. */
   readonly ownCommand?: boolean | undefined;
   /** Commands that run in the background. */
   readonly jobs?: number | undefined;
+  /** The line of the user's own program, in the place of ours. */
+  readonly own?: string | null | undefined;
   /** The turn was told to end. */
   readonly stopping?: boolean | undefined;
 }
@@ -35,11 +39,7 @@ export function statusLine(
   const room = Math.max(0, columns - 1);
   if (state.hint !== null) return theme.paint('warn', fitWidth(state.hint, room));
   const separator = ` ${theme.glyphs.dot} `;
-  const parts = [
-    (facts?.mode ?? '').toUpperCase(),
-    activity(view, state, facts),
-    ...(facts ? factParts(facts, view) : []),
-  ]
+  const parts = [(facts?.mode ?? '').toUpperCase(), activity(view, state, facts), ...factParts(facts, view)]
     .filter((part) => part !== '')
     .map((part) => sanitize(part));
   const kept: string[] = [];
@@ -50,7 +50,14 @@ export function statusLine(
     kept.push(part);
     width += added;
   }
+  kept.push(...ownPart(facts, room - width - (kept.length > 0 ? separator.length : 0)));
   return theme.paint('dim', kept.length > 0 ? kept.join(separator) : fitWidth(parts[0] ?? '', room));
+}
+
+/** The line of the user's own program is cut, and not left out. */
+function ownPart(facts: StatusFacts | null, columns: number): readonly string[] {
+  const own = fitWidth(sanitize(facts?.own ?? ''), columns);
+  return own === '' ? [] : [own];
 }
 
 function activity(
@@ -58,7 +65,7 @@ function activity(
   { nowMs, busySinceMs }: { readonly nowMs: number; readonly busySinceMs: number | null },
   facts: StatusFacts | null,
 ): string {
-  if (facts?.ownCommand) return `your command runs, ${interruptKey(facts)} stops it`;
+  if (facts?.ownCommand) return `your command runs${byKey(facts, 'stops it')}`;
   if (view.retry && !facts?.stopping) {
     const seconds = Math.max(0, Math.ceil((view.retry.atMs - nowMs) / 1_000));
     return `retry ${view.retry.attempt}/${view.retry.maxRetries} in ${seconds}s: ${view.retry.reason}`;
@@ -70,14 +77,16 @@ function doing(view: View, elapsed: string, facts: StatusFacts | null): string {
   if (facts?.stopping) return `stopping ${elapsed}`;
   if (view.questions.length + view.forms.length > 0) return 'waiting for you';
   const doing = view.reasoning !== '' && view.text === '' ? 'thinking' : 'working';
-  return `${doing} ${elapsed}, ${interruptKey(facts)} interrupts`;
+  return `${doing} ${elapsed}${byKey(facts, 'interrupts')}`;
 }
 
-function interruptKey(facts: StatusFacts | null): string {
-  return facts?.mode === 'insert' ? 'ctrl-c' : 'esc';
+function byKey(facts: StatusFacts | null, what: string): string {
+  const key = facts?.interruptKey ?? null;
+  return key === null ? '' : `, ${key.toLowerCase()} ${what}`;
 }
 
-function factParts(facts: StatusFacts, view: View): string[] {
+function factParts(facts: StatusFacts | null, view: View): string[] {
+  if (facts === null || facts.own != null) return [];
   const { totals } = view;
   const window = facts.contextWindow ?? 0;
   const read = totals.input + totals.cacheRead + totals.cacheWrite;

@@ -194,52 +194,125 @@ function transpose(editor: Editor): Editor {
   return change(editor, start, end, text.slice(middle, end) + text.slice(start, middle));
 }
 
-/** Readline's keys, as GNU readline's emacs mode has them. */
-const bindings: Readonly<Record<string, Edit>> = {
-  left: left,
-  'ctrl-b': left,
-  right: right,
-  'ctrl-f': right,
-  'ctrl-left': wordLeft,
-  'alt-left': wordLeft,
-  'alt-b': wordLeft,
-  'ctrl-right': wordRight,
-  'alt-right': wordRight,
-  'alt-f': wordRight,
-  home: toLineStart,
-  'ctrl-a': toLineStart,
-  end: toLineEnd,
-  'ctrl-e': toLineEnd,
-  'ctrl-home': (editor) => moveTo(editor, 0),
-  'ctrl-end': (editor) => moveTo(editor, editor.text.length),
-  backspace: deleteBefore,
-  'ctrl-h': deleteBefore,
-  'shift-backspace': deleteBefore,
-  delete: deleteAfter,
-  'ctrl-d': deleteAfter,
-  'ctrl-w': (editor) => kill(editor, wordBefore(editor.text, editor.cursor, true), editor.cursor, 'backward'),
-  'alt-backspace': killWordBefore,
-  'ctrl-backspace': killWordBefore,
-  'alt-d': killWordAfter,
-  'ctrl-delete': killWordAfter,
-  'ctrl-u': (editor) => kill(editor, lineStart(editor.text, editor.cursor), editor.cursor, 'backward'),
-  'ctrl-k': killToLineEnd,
-  'ctrl-y': (editor) => change(editor, editor.cursor, editor.cursor, editor.killed),
-  'ctrl-t': transpose,
-  'ctrl-_': undo,
-  'alt-z': undo,
-  'ctrl-/': undo,
-  'alt-shift-z': redo,
-  'alt-_': redo,
-  'ctrl-j': newline,
-  'shift-enter': newline,
-  'ctrl-enter': newline,
-};
+interface Binding {
+  readonly keys: readonly string[];
+  readonly about: string;
+  readonly edit: Edit;
+}
+
+/** What keys edit, with readline's keys, as GNU readline's emacs mode has them. */
+export const edits = {
+  new_line: {
+    keys: ['shift-enter', 'ctrl-j', 'ctrl-enter'],
+    about: 'a new line',
+    edit: newline,
+  },
+  left: {
+    keys: ['left', 'ctrl-b'],
+    about: 'left',
+    edit: left,
+  },
+  right: {
+    keys: ['right', 'ctrl-f'],
+    about: 'right',
+    edit: right,
+  },
+  word_left: {
+    keys: ['ctrl-left', 'alt-left', 'alt-b'],
+    about: 'to the beginning of the word',
+    edit: wordLeft,
+  },
+  word_right: {
+    keys: ['ctrl-right', 'alt-right', 'alt-f'],
+    about: 'to the end of the word',
+    edit: wordRight,
+  },
+  line_start: {
+    keys: ['home', 'ctrl-a'],
+    about: 'to the beginning of the line',
+    edit: toLineStart,
+  },
+  line_end: {
+    keys: ['end', 'ctrl-e'],
+    about: 'to the end of the line',
+    edit: toLineEnd,
+  },
+  text_start: {
+    keys: ['ctrl-home'],
+    about: 'to the beginning of the text',
+    edit: (editor) => moveTo(editor, 0),
+  },
+  text_end: {
+    keys: ['ctrl-end'],
+    about: 'to its end',
+    edit: (editor) => moveTo(editor, editor.text.length),
+  },
+  delete_left: {
+    keys: ['backspace', 'ctrl-h', 'shift-backspace'],
+    about: 'deletes to the left',
+    edit: deleteBefore,
+  },
+  delete_right: {
+    keys: ['delete', 'ctrl-d'],
+    about: 'deletes to the right',
+    edit: deleteAfter,
+  },
+  cut_to_blank: {
+    keys: ['ctrl-w'],
+    about: 'cuts back to the blank before',
+    edit: (editor) => kill(editor, wordBefore(editor.text, editor.cursor, true), editor.cursor, 'backward'),
+  },
+  cut_word_left: {
+    keys: ['alt-backspace', 'ctrl-backspace'],
+    about: 'cuts the word before',
+    edit: killWordBefore,
+  },
+  cut_word_right: {
+    keys: ['alt-d', 'ctrl-delete'],
+    about: 'cuts the word behind',
+    edit: killWordAfter,
+  },
+  cut_line_left: {
+    keys: ['ctrl-u'],
+    about: 'cuts the line up to here',
+    edit: (editor) => kill(editor, lineStart(editor.text, editor.cursor), editor.cursor, 'backward'),
+  },
+  cut_line_right: {
+    keys: ['ctrl-k'],
+    about: 'cuts the rest of the line',
+    edit: killToLineEnd,
+  },
+  put_back: {
+    keys: ['ctrl-y'],
+    about: 'puts in what was cut',
+    edit: (editor) => change(editor, editor.cursor, editor.cursor, editor.killed),
+  },
+  swap: {
+    keys: ['ctrl-t'],
+    about: 'swaps two characters',
+    edit: transpose,
+  },
+  undo: {
+    keys: ['ctrl-_', 'alt-z', 'ctrl-/'],
+    about: 'takes an edit back',
+    edit: undo,
+  },
+  redo: {
+    keys: ['alt-shift-z', 'alt-_'],
+    about: 'does it again',
+    edit: redo,
+  },
+} satisfies Readonly<Record<string, Binding>>;
+
+export type EditAction = keyof typeof edits;
+
+const ofKey: ReadonlyMap<string, Edit> = new Map(
+  Object.values(edits).flatMap(({ keys, edit }) => keys.map((key) => [key, edit] as const)),
+);
 
 /** The editor after `key`, or null where the key edits nothing. */
 export function editKey(editor: Editor, key: Key): Editor | null {
-  const edit = bindings[keyName(key)];
-  return edit ? edit(editor) : null;
+  return ofKey.get(keyName(key))?.(editor) ?? null;
 }
 
 /** One line up or down at the same column; null at the first or last line. */

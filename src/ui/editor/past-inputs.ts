@@ -1,5 +1,6 @@
 import type { Draft, ReplInput } from '../repl-options.js';
 import type { Timers } from '../timers.js';
+import type { KeyOf } from './key-table.js';
 import type { PromptInput } from './prompt-input.js';
 
 const draftDelayMs = 400;
@@ -19,11 +20,12 @@ interface Parts {
   readonly options: Pick<ReplInput, 'history' | 'queued'>;
   readonly input: PromptInput;
   readonly timers: Timers;
+  readonly keyOf: KeyOf;
   readonly notice: (level: 'info', message: string) => void;
   readonly onChange: () => void;
 }
 
-export function createPastInputs({ options, input, timers, notice, onChange }: Parts): PastInputs {
+export function createPastInputs({ options, input, timers, keyOf, notice, onChange }: Parts): PastInputs {
   const { history } = options;
   /** False until the saved draft is loaded. */
   let loaded = false;
@@ -45,8 +47,9 @@ export function createPastInputs({ options, input, timers, notice, onChange }: P
   /** The saved draft comes before what was typed since. */
   const bringBack = ({ text, savedAt }: Draft): void => {
     if (input.text() === '') input.setText(text);
+    const key = (text.includes('\n') ? null : keyOf('cut_line_left')) ?? keyOf('cancel');
     if (input.text().startsWith(text))
-      notice('info', `Draft of ${shortTime(savedAt)}; ${text.includes('\n') ? 'Ctrl-C' : 'Ctrl-U'} clears it.`);
+      notice('info', `Draft of ${shortTime(savedAt)}${key === null ? '' : `; ${key} clears it`}.`);
   };
   return {
     load: async (sessionId) => {

@@ -37,3 +37,44 @@ export function createPastedPictures({ port, input, notice, onChange }: Parts): 
     },
   };
 }
+
+/** A path as terminals write a file that is dragged onto them: in quotes, with escaped blanks, as `file://`. */
+const draggedPath = /(?<!\S)(?:(['"])(?:~?\/|file:)[^\n]*?\1|(?:~?\/|file:)(?:\\.|[^\s\\'"])+)(?!\S)/g;
+const pictureName = /\.(?:png|jpe?g|gif|webp|pdf)\b/i;
+
+interface LineParts {
+  readonly port: PicturePort | undefined;
+  readonly notice: (level: 'info' | 'warn', message: string) => void;
+  readonly send: (text: string) => void;
+}
+
+/** Sends lines that a terminal has edited, with chips in the place of the pictures they name: it does not tell what was
+ * pasted or dragged into them. A line goes after those before it, whose pictures may be on their way. */
+export function createLineSender({ port, notice, send }: LineParts): (line: string) => void {
+  let sending: Promise<void> | null = null;
+  return (line) => {
+    const made = port && pictureName.test(line) ? exchanged(line, port, notice) : null;
+    if (made === null && sending === null) {
+      send(line);
+      return;
+    }
+    const now = Promise.all([made, sending]).then(([text]) => {
+      if (sending === now) sending = null;
+      if (text !== null && text !== line) notice('info', `Sent as: ${text}`);
+      send(text ?? line);
+    });
+    sending = now;
+  };
+}
+
+async function exchanged(line: string, port: PicturePort, notice: LineParts['notice']): Promise<string> {
+  let text = line;
+  const whole = await port.pasted(line);
+  const parts = whole ? [] : [...line.matchAll(draggedPath)].map(([path]) => path);
+  for (const path of whole ? [line] : parts) {
+    const taken = whole ?? (await port.pasted(path));
+    if (taken?.ok) text = text.replace(path, () => taken.chip);
+    else if (taken) notice('warn', taken.problem);
+  }
+  return text;
+}

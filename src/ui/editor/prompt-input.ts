@@ -5,7 +5,8 @@ import type { MenuState } from '../components/menu.js';
 import type { Rank } from '../components/picker.js';
 import type { Command } from '../slash-command.js';
 import type { Vim } from '../vim/vim.js';
-import { change, editKey, type Editor, editorText, editorWith, emptyEditor, moveLine, paste, type } from './editor.js';
+import { change, type Editor, editorText, editorWith, edits, emptyEditor, moveLine, paste, type } from './editor.js';
+import { type Act, type Action, createKeyMap, isEdit, type KeyMap, keyRows } from './key-table.js';
 import {
   applyCandidate,
   completeCommand,
@@ -13,6 +14,7 @@ import {
   type Completion,
   completionMenu,
   fileQuery,
+  withFolders,
 } from './suggestions.js';
 
 /** The meaning of a key beyond the input itself. */
@@ -24,8 +26,23 @@ export type InputAction =
   | { readonly type: 'clipboard' };
 
 const none: InputAction = { type: 'none' };
-/** Keys that mean the same in all of vim's modes. */
-const ownKeys = new Set(['enter', 'alt-enter', 'ctrl-c', 'ctrl-z', 'ctrl-o', 'ctrl-x', 'ctrl-g', 'shift-tab']);
+
+/** Actions that only others carry out. */
+const plainActs = {
+  interrupt: 'escape',
+  cancel: 'cancel',
+  suspend: 'suspend',
+  show_last: 'page',
+  switch_detail: 'detail',
+  edit_outside: 'edit',
+  take_picture: 'clipboard',
+  next_mode: 'mode',
+} as const;
+
+/** Actions whose keys mean the same in all of vim's modes. */
+const ownActs = new Set<Action>([
+  ...(['send', 'send_later', 'cancel', 'suspend', 'show_last', 'switch_detail', 'edit_outside', 'next_mode'] as const),
+]);
 
 /** Returns whether vim takes `event`: all but pastes outside insert mode, and the key that leaves insert mode. */
 function isCommand(vim: Vim, event: InputEvent): boolean {
@@ -41,6 +58,7 @@ interface Parts {
   readonly rank: Rank;
   readonly wantFiles: () => void;
   readonly onEmptyLine?: (() => string | null) | undefined;
+  readonly keyMap?: KeyMap | undefined;
 }
 
 /** The input line: text, history, search, completion. It draws nothing and waits for nothing. */
@@ -50,12 +68,16 @@ export class PromptInput {
   #history: InputHistory = createHistory([]);
   #files: readonly string[] | null = null;
   #completion: Completion | null = null;
+  readonly #keyMap: KeyMap;
+  /** The keys are shown below the empty line. */
+  #showsKeys = false;
   #selected = 0;
   #vim: Vim | null = null;
   #search: { readonly query: string; readonly at: number; readonly before: Editor } | null = null;
 
   constructor(d: Parts) {
     this.#d = d;
+    this.#keyMap = d.keyMap ?? createKeyMap();
   }
 
   editor(): Editor {
@@ -93,14 +115,15 @@ export class PromptInput {
     if (at >= 0) this.#set(change(this.#editor, at, at + before.length, text));
   }
 
-  /** Sets the paths for `@`. */
+  /** Sets the paths of files for `@`, which offers their folders, too. */
   setFiles(paths: readonly string[]): void {
-    this.#files = paths;
+    this.#files = withFolders(paths);
     this.#complete();
   }
 
-  /** Returns the completions of the text; null if there are none. */
+  /** Returns the completions of the text, or the keys; null if there is nothing to show. */
   menu(): MenuState | null {
+    if (this.#showsKeys) return keyMenu(this.#keyMap);
     return this.#completion ? completionMenu(this.#completion, this.#selected) : null;
   }
 
@@ -110,17 +133,32 @@ export class PromptInput {
   }
 
   take(event: InputEvent): InputAction {
+    if (this.#showsKeys) return this.#leaveKeys(event);
     const vim = this.#search ? null : this.#vim;
     if (vim && isCommand(vim, event))
       return event.type === 'key' ? this.#takeCommandKey(vim, event) : this.#takeCommands(vim, sanitize(event.text));
-    if (event.type !== 'key') {
-      const isPaste = event.type === 'paste' && !this.#search;
-      this.#insert(event);
-      return isPaste ? { type: 'pasted', text: sanitize(event.text) } : none;
-    }
+    if (event.type !== 'key') return this.#takeText(event);
     if (this.#search && this.#takeSearch(event)) return none;
     if (this.#completion && this.#takeCompletion(event)) return none;
     return this.#takeKey(event);
+  }
+
+  #takeText(event: Exclude<InputEvent, Key>): InputAction {
+    const isPaste = event.type === 'paste' && !this.#search;
+    this.#showsKeys = !isPaste && event.text === '?' && this.#editor.text === '' && !this.#search;
+    if (this.#showsKeys) return none;
+    this.#insert(event);
+    return isPaste ? { type: 'pasted', text: sanitize(event.text) } : none;
+  }
+
+  /** Any key closes the keys, and does what it always does. Enter, or another `?`, means the `?` that opened them. */
+  #leaveKeys(event: InputEvent): InputAction {
+    this.#showsKeys = false;
+    const name = event.type === 'key' ? keyName(event) : '';
+    if (name === 'escape' || name === 'backspace') return none;
+    const again = event.type === 'text' && event.text === '?';
+    if (again || name === 'enter') this.#insert({ type: 'text', text: '?' });
+    return again ? none : this.take(event);
   }
 
   #insert(event: Exclude<InputEvent, Key>): void {
@@ -177,7 +215,10 @@ export class PromptInput {
   #takeCommandKey(vim: Vim, key: Key): InputAction {
     const name = keyName(key);
     if (isEscape(key) && (key.alt || vim.mode() === 'insert')) return this.#takeEscape(vim, key);
-    if (ownKeys.has(name) || (name === 'ctrl-d' && this.#editor.text === '')) return this.#takeKey(key);
+    const acts = this.#keyMap.actionsOf(key);
+    const leaves = acts.includes('leave') && this.#editor.text === '';
+    if (leaves || acts.some((act) => ownActs.has(act) || (act === 'interrupt' && !isEscape(key))))
+      return this.#takeKey(key);
     return this.#press(vim, name);
   }
 
@@ -198,49 +239,41 @@ export class PromptInput {
   }
 
   #takeKey(key: Key): InputAction {
-    const empty = this.#editor.text === '';
-    switch (keyName(key)) {
-      case 'enter':
+    for (const action of this.#keyMap.actionsOf(key)) {
+      if (isEdit(action)) {
+        this.#set(edits[action].edit(this.#editor));
+        return none;
+      }
+      const done = this.#act(action, this.#editor.text === '');
+      if (done) return done;
+    }
+    return none;
+  }
+
+  /** Returns null where the key means something else now. */
+  #act(act: Act, empty: boolean): InputAction | null {
+    switch (act) {
+      case 'send':
         return this.#enter('steer');
-      case 'alt-enter':
+      case 'send_later':
         return this.#enter('after');
-      case 'escape':
-        return { type: 'escape' };
-      case 'ctrl-c':
-        return { type: 'cancel' };
-      case 'ctrl-z':
-        return { type: 'suspend' };
-      case 'ctrl-o':
-        return { type: 'page' };
-      case 'ctrl-x':
-        return { type: 'detail' };
-      case 'ctrl-g':
-        return { type: 'edit' };
-      case 'ctrl-v':
-        return { type: 'clipboard' };
-      case 'shift-tab':
-        return { type: 'mode' };
-      case 'ctrl-r':
+      case 'leave':
+        return empty ? { type: 'end' } : null;
+      case 'search_history':
         this.#beginSearch();
         return none;
-      case 'ctrl-d':
-        if (empty) return { type: 'end' };
-        break;
-      case 'tab':
+      case 'complete':
         this.#complete();
         return none;
-      case 'up':
-      case 'ctrl-p':
+      case 'older':
         return this.#vertical(-1, empty);
-      case 'down':
-      case 'ctrl-n':
+      case 'newer':
         return this.#vertical(1, false);
+      case 'to_background':
+        return null;
       default:
-        break;
+        return { type: plainActs[act] };
     }
-    const edited = editKey(this.#editor, key);
-    if (edited) this.#set(edited);
-    return none;
   }
 
   #enter(when: 'steer' | 'after'): InputAction {
@@ -289,8 +322,8 @@ export class PromptInput {
   #takeSearch(key: Key): boolean {
     const search = this.#search;
     if (!search) return false;
-    switch (keyName(key)) {
-      case 'ctrl-r':
+    const again = this.#keyMap.actionsOf(key).includes('search_history');
+    switch (again ? 'up' : keyName(key)) {
       case 'up':
         this.#find(search.query, search.at);
         return true;
@@ -347,7 +380,8 @@ export class PromptInput {
     }
   }
 
-  /** Enter completes a path; a command it completes and, where no argument is wanted, sends. */
+  /** Enter completes a path, unless it is there already; a command it completes and, where no argument is wanted,
+   * sends. */
   #acceptOnEnter(completion: Completion): boolean {
     const candidate = completion.candidates[this.#selected];
     const typed = this.#editor.text.slice(completion.from, completion.to);
@@ -359,7 +393,7 @@ export class PromptInput {
       return candidate !== undefined && !exact && candidate.insert.endsWith(' ');
     }
     this.#accept(completion);
-    return true;
+    return candidate?.insert.trimEnd() !== typed.trimEnd();
   }
 
   #accept(completion: Completion): void {
@@ -430,4 +464,14 @@ export function findEntry(history: InputHistory, query: string, from: number): n
     if ((exact ? entry : entry.toLowerCase()).includes(query)) return i;
   }
   return -1;
+}
+
+/** The first key of each action, in rows below the input; none of them is chosen. */
+function keyMenu(map: KeyMap): MenuState {
+  const rows = keyRows(map, { edits: false }).filter(({ keys }) => keys !== '');
+  return {
+    rows: rows.map(({ keys, about }) => ({ label: keys.split(', ')[0] ?? '', detail: about })),
+    selected: -1,
+    more: 0,
+  };
 }

@@ -56,6 +56,21 @@ export function fileQuery(
   return { from: start, to: editor.cursor, query: editor.text.slice(start + 1, editor.cursor) };
 }
 
+/** Adds the folders of `paths`, with a slash at the end, before them. Addresses of servers are in no folder. */
+export function withFolders(paths: readonly string[]): readonly string[] {
+  const folders = new Set<string>();
+  for (const path of paths) {
+    if (/^[\w-]+:/.test(path)) continue;
+    for (let end = path.lastIndexOf('/'); end > 0; end = path.lastIndexOf('/', end - 1)) {
+      const folder = path.slice(0, end + 1);
+      if (folders.has(folder)) break;
+      folders.add(folder);
+    }
+  }
+  return [...[...folders].toSorted(), ...paths];
+}
+
+/** Behind a folder the path may go on, so no blank follows it. */
 export function completeFile(
   place: { readonly from: number; readonly to: number },
   paths: readonly string[],
@@ -63,7 +78,7 @@ export function completeFile(
   const candidates = paths.map((path) => ({
     label: path,
     detail: '',
-    insert: /\s/.test(path) ? `@"${path}" ` : `@${path} `,
+    insert: /\s/.test(path) ? `@"${path}" ` : path.endsWith('/') ? `@${path}` : `@${path} `,
     exact: [],
   }));
   return candidates.length > 0 ? { ...place, kind: 'file', candidates } : null;

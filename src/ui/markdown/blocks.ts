@@ -74,13 +74,15 @@ export function languageOf(token: Tokens.Code): string {
   return (token.lang ?? '').split(/[\s{,:]/)[0] ?? '';
 }
 
-/** Renders code as it is. Without colours the fences stay, because nothing else sets it apart. */
+/** Renders code as it is, on a ground of its own, so that it is copied as it is. Without
+ * colours the fences stay, because nothing else sets it apart. */
 function code(token: Tokens.Code, { theme, highlight }: MarkdownStyle): string[] {
   const source = token.text.split('\n').map((line) => expandTabs(line));
   const language = languageOf(token);
   if (!theme.colors) return token.codeBlockStyle === 'indented' ? source : [`\`\`\`${language}`, ...source, '```'];
-  if (language === 'diff' || language === 'patch') return paintDiff(source, theme);
-  return [...(highlight(source.join('\n'), language) ?? source)];
+  const isDiff = language === 'diff' || language === 'patch';
+  const lines = isDiff ? paintDiff(source, theme) : (highlight(source.join('\n'), language) ?? source);
+  return theme.grounds ? lines.map((line) => theme.paint('block', line)) : [...lines];
 }
 
 function list(token: Tokens.List, style: MarkdownStyle): string[] {

@@ -6,7 +6,7 @@ declare const AGENT_ROOT: string;
 
 const measures = measureHouse(join(process.argv[2] ?? AGENT_ROOT, 'src'));
 const rows: readonly (readonly [string, string, string])[] = [
-  ['files', String(measures.files), '<= 250'],
+  ['files', String(measures.files), '<= 262'],
   ['median of lines', String(measures.medianLines), '~130'],
   ['largest file, lines', String(measures.largest), '<= 500'],
   ['one importer', `${measures.oneImporterPercent.toFixed(1)} %`, '<= 25 %'],

@@ -13,6 +13,8 @@ interface Sizes {
   readonly events: number;
   readonly perSession: number;
   readonly longest: number;
+  /** Of a result; 40 unless given. */
+  readonly resultWords?: number;
 }
 
 /** A repeatable sequence of numbers from 0 to 1 (mulberry32). */
@@ -29,7 +31,8 @@ export function randomNumbers(seed: number): () => number {
 /** A store of `events` events in sessions of `perSession`, one of them of `longest`. Words have the frequencies of a
  * language; `words` are those of which none occurs in more than about 1 % of the events. Rows are written as the
  * program writes them, checksums and chain included. */
-export async function generateStore({ file, events, perSession, longest }: Sizes): Promise<Generated> {
+export async function generateStore(sizes: Sizes): Promise<Generated> {
+  const { file, events, perSession, longest, resultWords = 40 } = sizes;
   const { store } = await openSqliteStore({ file, now: Date.now });
   await store.close();
   const db = new Database(file);
@@ -55,7 +58,7 @@ export async function generateStore({ file, events, perSession, longest }: Sizes
       session.run(id, `/work/project-${Math.floor(written / perSession) % 40}`, 'offline', 'offline', time, time);
       let previous: Buffer | null = null;
       for (let seq = 1; seq <= size; seq++) {
-        const row = { seq, created_at: (time += 50), ...eventAt(seq, sentence) };
+        const row = { seq, created_at: (time += 50), ...eventAt(seq, sentence, resultWords) };
         previous = chainLink(previous, row, eventDigests(row));
         insert.run(id, seq, row.kind, row.content, row.data_json, row.created_at, eventChecksum(row), previous);
       }
@@ -73,7 +76,7 @@ interface Made {
 }
 
 /** A turn is eight rows: prompt, usage, text, call, start, result, usage, answer. */
-function eventAt(seq: number, sentence: (words: number) => string): Made {
+function eventAt(seq: number, sentence: (words: number) => string, resultWords: number): Made {
   const id = `c${seq - (seq % 8)}`;
   const response = `r${seq - (seq % 8)}`;
   const data = (value: unknown): string => JSON.stringify(value);
@@ -104,7 +107,7 @@ function eventAt(seq: number, sentence: (words: number) => string): Made {
       data_json: data({
         tool_call_id: id,
         name: 'bash',
-        output: data({ output: sentence(40), exit_code: 0 }),
+        output: data({ output: sentence(resultWords), exit_code: 0 }),
         success: true,
         duration_ms: seq % 900,
       }),

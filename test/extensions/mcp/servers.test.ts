@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -307,6 +307,23 @@ test('what a server offered is remembered, so that the next session connects to 
   const others = openAt(folder, { tried: { ...entry, exclude_tools: ['get_*'] } });
   await others.servers.discover(new AbortController().signal);
   expect(others.servers.directory(new Set())).toContain('server tried (1): echo]');
+});
+
+test('what is remembered in another form is asked for again', async () => {
+  const folder = tree();
+  const { entry, list } = triedServer(folder);
+  list([{ name: 'echo' }]);
+  const first = openAt(folder, { tried: entry });
+  await first.servers.discover(new AbortController().signal);
+  await first.servers.close();
+  const cache = join(folder, 'mcp-cache.json');
+  const kept = readFileSync(cache, 'utf8');
+  writeFileSync(cache, kept.replace('"ownName"', '"name"'));
+  const next = openAt(folder, { tried: entry });
+  expect(next.servers.directory(new Set())).toContain('server tried: its tools are not known yet');
+  await next.servers.discover(new AbortController().signal);
+  expect(next.servers.tools().map(({ name }) => name)).toEqual(['mcp__tried__echo']);
+  await next.servers.close();
 });
 
 test('a search names exact matches first, and servers that failed with the reason', async () => {

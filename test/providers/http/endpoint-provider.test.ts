@@ -572,7 +572,13 @@ test('a key that a server echoes is masked, and the hint names its variable', as
     body: JSON.stringify({ error: { message: `Incorrect key ${testKey} \u001b[31m` } }),
   });
   const { fault } = await listen(testProvider(testEndpoint('openai-chat', `${server.url}/v1`)), hello, 'openai-chat');
-  expect(fault).toMatchObject({ code: 'auth', status: 401, hint: 'check TEST_API_KEY' });
+  expect(fault).toMatchObject({
+    code: 'auth',
+    status: 401,
+    hint: expect.stringMatching(
+      /^check TEST_API_KEY, or connect it: agent login .*\/login in a conversation$/,
+    ) as string,
+  });
   expect(fault?.message).not.toMatch(new RegExp(`${testKey}|\u001b`));
 });
 

@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
-import { type Obeyed, obeyedInProjects, obeyedInRepositories } from '../../../src/core/obeyed-files.js';
+import { type Obeyed, obeyedInProjects, obeyedInRepositories } from '../../../src/core/files/obeyed-files.js';
 import { createProtectedPaths } from '../../../src/policy/guarded-paths.js';
 import { createAutoRunWatch } from '../../../src/tools/changes/auto-run-files.js';
 import { createGuardScan } from '../../../src/tools/sandbox/guards.js';

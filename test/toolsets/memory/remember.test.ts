@@ -43,7 +43,12 @@ interface Rig {
   readonly searched?: string[];
 }
 
-function rig({ notes = createMemoryNotes(tickingClock()), save = 'auto', view = session(user), ...more }: Rig) {
+function rig({
+  notes = { ...createMemoryNotes(tickingClock()), passing: false },
+  save = 'auto',
+  view = session(user),
+  ...more
+}: Rig) {
   const history = {
     search: (text: string, limit: number) => {
       more.searched?.push(text);

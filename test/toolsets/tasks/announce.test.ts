@@ -41,6 +41,12 @@ test.each([
     { title: 'Reminder', text: '-x <b>1 & 2</b>\nsecond line' },
     ['notify-send', '--app-name=agent', '--', 'agent: Reminder', '-x &lt;b&gt;1 &amp; 2&lt;/b&gt;…'],
   ],
+  [
+    'linux',
+    display,
+    { title: 'agent', text: 'agent asks you something' },
+    ['notify-send', '--app-name=agent', '--', 'agent', 'agent asks you something'],
+  ],
   ['linux', { DBUS_SESSION_BUS_ADDRESS: 'unix:x' }, oven, expect.arrayContaining([oven.text]) as unknown],
   [
     'darwin',

@@ -173,6 +173,64 @@ test('what goes and what comes have their colours, and lines that stay are shown
   expect(harness.terminal.sent()).toContain('\x1b[32m+   two\x1b[39m');
 });
 
+test('the words of an edit that differ are marked, and a long line goes on below its text', async () => {
+  const harness = openRepl({ columns: 30, facts: { ...facts, colors: 256 } });
+  const long = 'const limit = 200; // as much as one wants';
+  await ask(harness, { path: 'a.ts', old_string: 'const limit = 10;', new_string: long }, [], 'file_edit');
+  expect(shown(harness.terminal).slice(5, 8)).toEqual([
+    '  - const limit = 10;',
+    '  + const limit = 200; // as',
+    '     much as one wants',
+  ]);
+  expect(harness.terminal.sent()).toContain('- const limit = \x1b[48;5;88m10;');
+});
+
+test('the question numbers the lines of an edit as the transcript does, and names its other places', async () => {
+  const harness = openRepl({ columns: 60, facts: { ...facts, colors: 256 } });
+  harness.type('go\r');
+  const args = { path: 'a.ts', old_string: 'keep\nlet a = 1;\nend', new_string: 'keep\nlet a = 2;\nlet b;\nend' };
+  const asked = { ...question('c1', 'file_edit', args), lines: [98, 120] };
+  harness.session.emit({ type: 'approval_requested', question: asked });
+  harness.tick(40);
+  await harness.settle();
+  const rows = ['   98   keep', '   99 - let a = 1;', '   99 + let a = 2;', '  100 + let b;', '  101   end'];
+  expect(shown(harness.terminal).slice(4, 11)).toEqual(['  path: a.ts', '  lines: 98, 120', ...rows]);
+  const marked = harness.terminal.sent();
+  expect(marked).toContain('- let a = \x1b[48;5;88m1');
+  const diff = '@@ -98,3 +98,4 @@\n keep\n-let a = 1;\n+let a = 2;\n+let b;\n end\n';
+  const result = {
+    tool_call_id: 'c1',
+    name: 'file_edit',
+    output: '{"output":"x"}',
+    success: true,
+    duration_ms: 1,
+    diff,
+  };
+  harness.session.append({ kind: 'tool_result', content: 'done', data: result });
+  harness.session.answer('c1', { answer: 'once' });
+  harness.tick(40);
+  await harness.settle();
+  const printed = shown(harness.terminal).join('\n');
+  expect(printed).toContain(rows.map((row) => row.slice(2)).join('\n'));
+});
+
+test('/show and the pager lay a change out with numbers and colours', async () => {
+  const diff = '--- a/a.ts\n+++ b/a.ts\n@@ -7,2 +7,2 @@\n-let a = 1;\n+let a = 2;\n end\n';
+  const data = { tool_call_id: 'c1', name: 'file_edit', output: '{"output":"x"}', success: true, duration_ms: 1, diff };
+  const session = createFakeSession([
+    { id: 1, session_id: 's', seq: 1, kind: 'tool_result', content: 'Replaced 1', data, created_at: 1 } as never,
+  ]);
+  const harness = openRepl({ session, facts: { ...facts, colors: 256 } });
+  for (const keys of ['/show\r', '\x0f']) {
+    const before = harness.terminal.sent().length;
+    harness.type(keys);
+    await harness.settle();
+    const rows = shown(harness.terminal).join('\n');
+    expect(rows).toContain(['Replaced 1', '7 - let a = 1;', '7 + let a = 2;', '8   end'].join('\n'));
+    expect(harness.terminal.sent().slice(before)).toMatch(/- let a = (?:\x1b\[[\d;]*m)*\x1b\[(?:37;)?48;5;88m1/);
+  }
+});
+
 const ran: string[] = [];
 const commands: readonly Command[] = [
   {
@@ -255,11 +313,21 @@ test('/copy sends the last answer or one of its code blocks to the clipboard, an
         .matchAll(/\x1b\]52;c;([A-Za-z0-9+/=]*)\x07/g),
     ].map((match) => Buffer.from(match[1] ?? '', 'base64').toString());
   };
-  expect([await copied('/copy'), await copied('/copy 1'), await copied('/copy 2'), await copied('/copy 3')]).toEqual([
-    [answer],
+  expect([await copied('/copy 1'), await copied('/copy 2'), await copied('/copy 3')]).toEqual([
     ['make'],
     ['const a = "é";\na;'],
     [],
+  ]);
+  expect(await copied('/copy')).toEqual([]);
+  expect(shown(harness.terminal).slice(-5, -2)).toEqual([
+    '❯ the whole answer   13 lines',
+    '  1: make            sh 1 line',
+    '  2: const a = "é";  ts 2 lines',
+  ]);
+  expect([await copied(''), await copied('/copy'), await copied('\x1b[B\x1b[B')]).toEqual([
+    [answer],
+    [],
+    ['const a = "é";\na;'],
   ]);
   expect(harness.terminal.lines().join('\n')).toContain('! The last answer has 2 code blocks: /copy 1 to /copy 2.');
 });
@@ -348,7 +416,7 @@ test('a command that leaves is no suggestion; a question mark alone is a request
   await harness.settle();
   const said = harness.terminal.lines().join('\n');
   expect(said.match(/There is no command .*/g)).toEqual(['There is no command /init.']);
-  expect(said).toContain('Ctrl-X prints results whole');
+  expect(said).toContain('Ctrl-X: prints results whole');
   expect([harness.exits(), harness.session.submitted]).toEqual([0, []]);
 });
 
@@ -413,12 +481,54 @@ test('ctrl-x prints the head of results from then on and keeps that; the first l
   );
 });
 
+test('a page opens where what is looked for stands, marks it, and answers the key that ends it', async () => {
+  const answers: (string | null)[] = [];
+  const text = Array.from({ length: 60 }, (_, line) => `row ${line}`).join('\n');
+  const keys = { enter: 'resumes', f: 'forks here' };
+  const page: Command = {
+    name: 'page',
+    description: '',
+    run: async (_argument, { page: open }) => {
+      answers.push(await open('Found', text, { at: 40, marked: ['ROW 40'], keys }));
+    },
+  };
+  const harness = openRepl({ rows: 14, commands: [page], facts: { ...facts, colors: 16 } });
+  for (const [key, answer] of [
+    ['f', 'f'],
+    ['\r', 'enter'],
+    ['q', null],
+  ] as const) {
+    harness.type('/page\r');
+    await harness.settle();
+    const rows = shown(harness.terminal);
+    expect(rows.slice(rows.indexOf('Found') + 1, rows.indexOf('Found') + 4)).toEqual(['row 38', 'row 39', 'row 40']);
+    expect(rows.at(-1)).toBe('lines 39-46 of 60 · enter resumes, f forks here, q leaves');
+    expect(harness.terminal.sent()).toContain('\x1b[33mrow 40');
+    harness.type(key);
+    await harness.settle();
+    expect(answers.at(-1)).toBe(answer);
+  }
+  expect(shown(harness.terminal).at(-1)).toBe('❯');
+});
+
 test('@ completes paths', async () => {
   const harness = openRepl();
   harness.type('read @');
   await harness.settle();
-  expect(shown(harness.terminal).slice(2, 5)).toEqual(['❯ src/a.ts', '  src/b.ts', '  docs/my file.md']);
-  harness.type('my');
+  expect(shown(harness.terminal).slice(2, 7)).toEqual([
+    '❯ docs/',
+    '  src/',
+    '  src/a.ts',
+    '  src/b.ts',
+    '  docs/my file.md',
+  ]);
+  harness.type('\x1b[B\t');
+  await harness.settle();
+  expect(shown(harness.terminal)[1]).toBe('❯ read @src/');
+  harness.type('b');
+  await harness.settle();
+  expect(shown(harness.terminal).slice(1, 3)).toEqual(['❯ read @src/b', '❯ src/b.ts']);
+  harness.type('\x15read @my');
   await harness.settle();
   harness.type('\r');
   await harness.settle();
@@ -505,6 +615,22 @@ test("what the model is told of the user's own command is not shown twice, and i
     'offline · ~/thing (main) · approval dangerous',
     '❯',
   ]);
+});
+
+test('what is said of a key to enter is whole on a narrow terminal', async () => {
+  const rows = ['Keys are at https://example.com/settings/keys', 'Or set ONE_API_KEY or ANOTHER_API_KEY instead'];
+  const command: Command = {
+    name: 'key',
+    description: 'asks',
+    run: async (_argument, context) => {
+      await context.hidden({ title: 'Key', rows });
+    },
+  };
+  const harness = openRepl({ columns: 40, commands: [command] });
+  harness.type('/key\r');
+  await harness.settle();
+  const text = shown(harness.terminal).join(' ').replaceAll(/ +/g, ' ');
+  for (const row of rows) expect(text).toContain(row);
 });
 
 test('what is typed behind the q that closes a pager goes to the draft, also where it comes in one piece', async () => {

@@ -4,20 +4,26 @@ import { mountScreen } from '../../../src/ui/components/mounted-screen.js';
 import { arrange, type Overlay } from '../../../src/ui/components/screen.js';
 import { emptyEditor } from '../../../src/ui/editor/editor.js';
 import { createTheme } from '../../../src/ui/theme.js';
-import { createPicker } from '../../../src/ui/components/picker.js';
+import { createPicker, type Later, type PickItem, type Picking } from '../../../src/ui/components/picker.js';
 
 const screen = mountScreen();
 const items = ['alpha', 'beta', 'gamma', 'delta'].map((label, index) => ({ label, value: index }));
 
 /** A picker, what it chose, and the row that is selected. */
-function open(current?: number): {
+function open(
+  current?: number,
+  given: readonly PickItem<number>[] = items,
+  columns = 80,
+  more?: Picking<number>['more'],
+): {
   readonly chosen: () => number | null | undefined;
+  readonly lines: () => readonly string[];
   readonly selected: () => string | undefined;
   readonly press: (keys: string) => void;
 } {
   let chosen: number | null | undefined;
   const picker: Overlay = createPicker(
-    { title: 'Which', items, ...(current === undefined ? {} : { current }) },
+    { title: 'Which', items: given, ...(current === undefined ? {} : { current }), ...(more ? { more } : {}) },
     (query, texts) => texts.flatMap((text, index) => (text.includes(query) ? [index] : [])),
     (value) => {
       chosen = value;
@@ -25,26 +31,29 @@ function open(current?: number): {
     () => undefined,
   );
   const decoder = createKeyDecoder();
+  const lines = (): readonly string[] =>
+    screen.layOut(
+      arrange({
+        size: { columns, rows: 10 },
+        theme: createTheme({ unicode: true, colors: 0, theme: 'none' }),
+        running: null,
+        queue: [],
+        todo: '',
+        status: '',
+        prompt: { editor: emptyEditor, searching: null },
+        menu: null,
+        overlay: picker,
+        waits: false,
+        apart: false,
+      }),
+    ).lines;
   return {
     chosen: () => chosen,
-    selected: () => {
-      const { lines } = screen.layOut(
-        arrange({
-          size: { columns: 80, rows: 10 },
-          theme: createTheme({ unicode: true, colors: 0, theme: 'none' }),
-          running: null,
-          queue: [],
-          todo: '',
-          status: '',
-          prompt: { editor: emptyEditor, searching: null },
-          menu: null,
-          overlay: picker,
-          waits: false,
-          apart: false,
-        }),
-      );
-      return lines.find((line) => line.startsWith('❯'))?.slice(2);
-    },
+    lines,
+    selected: () =>
+      lines()
+        .find((line) => line.startsWith('❯'))
+        ?.slice(2),
     press: (keys) => {
       for (const event of decoder.decode(keys)) picker.take(event);
     },
@@ -68,4 +77,31 @@ test('a filter begins at its best match; without one what counts now is selected
 
 test('without a present value, or one that is not in the list, the first is selected', () => {
   expect([open().selected(), open(9).selected()]).toEqual(['alpha', 'alpha']);
+});
+
+test('on a narrow terminal the names of models and paths can still be told apart', () => {
+  const models = ['anthropic/claude-sonnet-5', 'openrouter/anthropic/claude-sonnet-5', 'a session about a/b, long ago'];
+  const long = models.map((label, value) => ({ label, detail: '1000k · $2 in, $10 out', value }));
+  expect(models.map((_, at) => open(at, long, 40).selected())).toEqual([
+    'anthropic/claude-sonnet-5    1000k ·…',
+    'openrouter/an…aude-sonnet-5  1000k ·…',
+    'a session about a/b, long …  1000k ·…',
+  ]);
+});
+
+test('what is found later comes behind the rest; what is selected and what was typed stay', async () => {
+  let find = (_later: Later<number>): void => undefined;
+  const found = new Promise<Later<number>>((resolve) => {
+    find = resolve;
+  });
+  const picker = open(undefined, items, 80, { said: 'The team is asked', found });
+  picker.press('\u001b[B\u001b[B');
+  expect([picker.selected(), picker.lines().join().includes('The team is asked')]).toEqual(['gamma', true]);
+  find({ items: [{ label: 'a delta of theirs', value: 9 }], marked: [], said: '1 more' });
+  await found;
+  expect([picker.selected(), picker.lines().join().includes('1 more')]).toEqual(['gamma', true]);
+  picker.press('delta');
+  expect(picker.selected()).toBe('delta');
+  picker.press('\u001b[B\r');
+  expect(picker.chosen()).toBe(9);
 });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { PicturePort, TakenPicture } from '../../../src/ui/repl-options.js';
-import { openRepl } from '../repl-harness.js';
+import { facts, openRepl } from '../repl-harness.js';
 
 const chip: TakenPicture = { ok: true, chip: '[shot.png 8x4]' };
 const port = (more: Partial<PicturePort> = {}): PicturePort => ({
@@ -48,4 +48,41 @@ test('a picture that is refused, and a clipboard without one, are told in a line
     await repl.settle();
   }
   expect(repl.terminal.lines().join('\n').split(problem)).toHaveLength(3);
+});
+
+test.each([
+  ['a path alone', '/tmp/shot.png', '[shot.png 8x4]'],
+  ['in quotes, among words', "what is in '/tmp/my shot.png' here?", 'what is in [shot.png 8x4] here?'],
+  ['with escaped blanks', 'see /tmp/my\\ shot.png', 'see [shot.png 8x4]'],
+  ['as an address', 'see file:///tmp/shot.png', 'see [shot.png 8x4]'],
+  ['two of them', '/tmp/a.png and ~/b.png', '[shot.png 8x4] and [shot.png 8x4]'],
+  ['a word that is no path', 'rename shot.png to x.png, please', 'rename shot.png to x.png, please'],
+])('line by line, a picture that is dragged into a line goes with it: %s', async (_name, line, sent) => {
+  const taken = port({
+    pasted: (text) => Promise.resolve(/^['"]?(?:~?\/|file:)\S*( shot)?\S*$/.test(text) ? chip : null),
+  });
+  const repl = openRepl({ pictures: taken, facts: { ...facts, plain: true } });
+  repl.type(`${line}\nnext\n`);
+  await repl.settle();
+  expect(repl.session.submitted).toEqual([sent]);
+  await repl.session.end();
+  await repl.settle();
+  expect(repl.session.submitted).toEqual([sent, 'next']);
+  const said = repl.terminal.sent().includes(`Sent as: ${sent}`);
+  expect(said).toBe(line !== sent);
+});
+
+test('a queued message that is taken back and edited keeps its picture', async () => {
+  const repl = openRepl({ pictures: port() });
+  await repl.settle();
+  repl.type('first\r');
+  repl.type(pasted('/tmp/shot.png'));
+  await repl.settle();
+  repl.type('is late\r');
+  repl.type('\x1b[A');
+  await repl.settle();
+  repl.type(', or not\r');
+  await repl.session.end();
+  await repl.settle();
+  expect(repl.session.submitted).toEqual(['first', '[shot.png 8x4] is late, or not']);
 });

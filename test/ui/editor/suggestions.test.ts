@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import { createKeyDecoder } from '../../../src/terminal/keyboard.js';
+import { type InputAction, PromptInput } from '../../../src/ui/editor/prompt-input.js';
 import { createRank } from '../../../src/ui/editor/suggestions.js';
 
 const settled = async (): Promise<void> => {
@@ -33,4 +35,23 @@ test('of 100,000 paths each is found, and no more are scored than a key has time
   await settled();
   expect(texts[rank('file-98765.', texts)[0] ?? -1]).toBe('packages/module-19/src/feature-504/file-98765.ts');
   expect(rank('f', texts)).toHaveLength(200);
+});
+
+test('Enter completes a path and sends one that is there already', async () => {
+  const rank = createRank();
+  rank('s', ['s']);
+  await settled();
+  const pressed = (keys: string): readonly InputAction[] => {
+    const input = new PromptInput({ commands: () => [], rank, wantFiles: () => undefined });
+    input.setFiles(['shot.png', 'src/a.ts', 'shot.png.txt']);
+    return createKeyDecoder()
+      .decode(keys)
+      .map((event) => input.take(event))
+      .filter(({ type }) => type !== 'none');
+  };
+  const sends = (text: string): unknown => [{ type: 'submit', text, when: 'steer' }];
+  expect(pressed('see @shot.png\r')).toEqual(sends('see @shot.png '));
+  expect(pressed('see @src/\r')).toEqual(sends('see @src/'));
+  expect(pressed('see @sho\r')).toEqual([]);
+  expect(pressed('see @sho\r\r')).toEqual(sends('see @shot.png '));
 });

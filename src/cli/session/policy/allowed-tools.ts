@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import gitTables from '../../../../config/commands/git.json' with { type: 'json' };
 import { CliError, exit } from '../../../commands/command.js';
 import type { Rule } from '../../../core/policy.js';
 import type { Registry } from '../../../core/tool.js';
@@ -19,7 +20,9 @@ export interface AllowedTools {
 export function withAllowed(settings: Settings, patterns: string): AllowedTools {
   const { config, cwd } = settings;
   const { policy } = config;
-  const read = splitPatterns(patterns).map((pattern) => ({ pattern, rule: ruleOf(pattern, cwd) }));
+  const read = splitPatterns(patterns).flatMap((pattern) =>
+    everyVerb(ruleOf(pattern, cwd)).map((rule) => ({ pattern, rule })),
+  );
   const rules = read.map(({ rule }) => rule).filter((rule) => refusedAllow(rule) === null);
   const allow = [...policy.rules.allow, ...rules];
   return {
@@ -63,6 +66,32 @@ function commandRule(pattern: string, text: string): Rule {
   if (argv.length === 0 || argv.some((word) => word.includes('*')))
     throw refused(pattern, 'a star stands for all further words, at the end behind a space');
   return { tool: 'bash', argv, ...(open ? {} : { exact: true }) };
+}
+
+const scripts = ['add', 'build', 'ci', 'i', 'install', 'remove', 'run', 'start', 'stop', 'test', 'update'];
+
+/** Subcommands that change no more than the project. Of git those that policy has no entry for: its table has the
+ * others. */
+const plainVerbs: Readonly<Record<string, readonly string[]>> = {
+  git: ['add', 'cherry-pick', 'commit', 'merge', 'mv', 'revert'],
+  npm: [...scripts, 'ls', 'outdated', 'rebuild', 'restart', 'run-script', 't', 'view', 'why'],
+  pnpm: [...scripts, 'ls', 'outdated', 'rebuild', 'why'],
+  yarn: [...scripts, 'list', 'outdated', 'why'],
+  bun: scripts,
+  cargo: ['add', 'bench', 'build', 'check', 'clean', 'clippy', 'doc', 'fmt', 'remove', 'test', 'tree', 'update'],
+  go: ['build', 'clean', 'doc', 'fmt', 'get', 'list', 'mod', 'test', 'version', 'vet'],
+};
+
+/** `git *` and `npm *` stand for the subcommands that are known, as far as a rule may allow them and they are not
+ * dangerous: such programs run whatever a setting, an alias or a package names. */
+function everyVerb(rule: Rule): readonly Rule[] {
+  const { argv: [program = '', ...rest] = [], exact } = rule;
+  const plain = Object.hasOwn(plainVerbs, program) ? plainVerbs[program] : undefined;
+  if (plain === undefined || rest.length > 0 || exact) return [rule];
+  const names = program === 'git' ? gitTables.programs.flatMap((entry) => entry.names) : [];
+  const verbs = new Set([...plain, ...names.flatMap((name) => name.match(/^git (\S+)/)?.[1] ?? [])]);
+  const rules = [...verbs].map((verb): Rule => ({ tool: 'bash', argv: [program, verb], risk: 'mutating' }));
+  return rules.filter((each) => refusedAllow(each) === null);
 }
 
 /** Relative paths start in the working directory; `//` begins an absolute one, as Claude Code has it. */

@@ -1,5 +1,4 @@
-/** Calls back after so many milliseconds; the function that it returns calls it off. */
-export type Schedule = (run: () => void, delayMs: number) => () => void;
+import type { Schedule } from './runtime.js';
 
 export interface CallTimes {
   /** Without a sign of life. */
@@ -8,16 +7,16 @@ export interface CallTimes {
   readonly maxMs: number;
 }
 
-/** The time that a server has for an answer. It stands still while the server waits for a person. */
+/** The time that a call has. It stands still while the call waits for a person. */
 export interface CallClock {
-  /** The server is at work: what it has without a sign of life begins anew. */
+  /** Whoever answers is at work: what it has without a sign of life begins anew. */
   restart(): void;
   /** Waits for a person meanwhile. */
   whileAsking<T>(asking: () => Promise<T>): Promise<T>;
   stop(): void;
 }
 
-/** Starts the clock. `onEnd` is called once, with the time that was too long. */
+/** Starts the clock; `now` is in milliseconds. `onEnd` is called once, with the time that was too long. */
 export function startCallClock(
   { timeoutMs, maxMs }: CallTimes,
   { schedule, now }: { readonly schedule: Schedule; readonly now: () => number },

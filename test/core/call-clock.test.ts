@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { startCallClock } from '../../../src/extensions/mcp/call-clock.js';
+import { startCallClock } from '../../src/core/call-clock.js';
 
 /** A clock that is turned by hand, and the call that it measures: 100 ms for a sign of life, 250 ms in all. */
 function measured() {

@@ -1,0 +1,101 @@
+import type { Section } from './command.js';
+
+/** Commands of the conversation that is open. */
+export const conversation: readonly Section[] = [
+  {
+    heading: null,
+    entries: [
+      {
+        slash: ['model [provider/model]', 'show or change the model; --keep keeps it'],
+        load: async () => (await import('./settings/switch-model.js')).switchModel,
+      },
+      {
+        slash: ['effort [level]', 'how much the model thinks; --keep keeps it'],
+        load: async () => (await import('./connect/choose-effort.js')).chooseEffort,
+      },
+      {
+        slash: ['clear|new', 'start a new session; this one is kept'],
+        load: async () => (await import('./conversation/rewind.js')).clear,
+      },
+      {
+        slash: ['fork', 'go on in a copy of this session'],
+        load: async () => (await import('./conversation/rewind.js')).fork,
+      },
+      {
+        slash: ['rewind [event]', 'go back to before an earlier message, or to right after an event'],
+        load: async () => (await import('./conversation/rewind.js')).rewind,
+      },
+      {
+        slash: [
+          'compact [--dry-run] [what to keep]',
+          'put a summary in the place of the conversation so far; the originals stay',
+        ],
+        load: async () => (await import('./conversation/rewind.js')).compact,
+      },
+      {
+        slash: ['uncompact', 'take the last compaction back'],
+        load: async () => (await import('./conversation/rewind.js')).uncompact,
+      },
+      {
+        slash: ['context', 'what the next request is made of'],
+        load: async () => (await import('./conversation/show-parts.js')).context,
+      },
+      {
+        slash: ['cost', 'tokens and cost of this session'],
+        load: async () => (await import('./conversation/show-parts.js')).cost,
+      },
+      {
+        slash: ['budget [+usd, usd or off]', 'what this session may cost'],
+        load: async () => (await import('./conversation/show-parts.js')).budget,
+      },
+      {
+        slash: ['init [what matters]', 'write AGENTS.md, instructions for agents, from this repository'],
+        load: async () => (await import('./conversation/written-prompts.js')).initProject,
+      },
+      {
+        slash: ['review [commit, branch or range]', 'review changes: not committed, or since a commit or branch'],
+        load: async () => (await import('./conversation/written-prompts.js')).reviewChanges,
+      },
+      {
+        slash: ['diff', 'what the calls of this session changed in files'],
+        load: async () => (await import('./conversation/show-parts.js')).showChanges,
+      },
+      {
+        slash: ['show [number]', 'an event in full; the last result without a number'],
+        load: async () => (await import('./conversation/show-parts.js')).showEvent,
+      },
+      {
+        slash: ['copy [block]', 'copy the last answer, or a code block of it'],
+        load: async () => (await import('./conversation/show-parts.js')).copyAnswer,
+      },
+      {
+        slash: ['agents', 'the agents that the model may ask for, their tools and models'],
+        load: async () => (await import('./conversation/written-prompts.js')).listAgents,
+      },
+      {
+        slash: ['skills', 'the skills that are found, and where; /skill:name uses one'],
+        load: async () => (await import('./conversation/written-prompts.js')).listSkills,
+      },
+      {
+        slash: ['theme [name]', 'other colours: dark, light, none or your own; --keep keeps them'],
+        load: async () => (await import('./settings/switch-model.js')).chooseTheme,
+      },
+      {
+        slash: ['approval [always|mutating|dangerous|never]', 'which calls wait for a yes; --keep keeps it'],
+        load: async () => (await import('./settings/switch-model.js')).approvalMode,
+      },
+      {
+        slash: ['jobs [number, kill or background]', 'commands in the background: their output, and how one is ended'],
+        load: async () => (await import('./tasks/show-jobs.js')).showJobs,
+      },
+      {
+        slash: ['plan [request or off]', 'plan mode: only calls that read are run; off carries the plan out'],
+        load: async () => (await import('./settings/plan-mode.js')).planMode,
+      },
+      {
+        slash: ['permissions [add, edit or rm]', 'calls allowed, asked about and denied by rules; change them'],
+        load: async () => (await import('./settings/tend-rules.js')).permissions,
+      },
+    ],
+  },
+];

@@ -1,0 +1,253 @@
+/** The role that everybody who uses the store belongs to. */
+export const groupRole = 'agent_app';
+/** Who logged in. `SET ROLE` does not change it. */
+export const mine = 'session_user::text';
+/** Asked once a statement: a subquery without references is. */
+export const myTeams = 'ANY ((SELECT agent.my_teams())::text[])';
+
+/** A search looks through so many of the newest events first. */
+const newestEvents = 2000;
+/** A search of a directory or a person names their sessions up to this
+ * number. */
+const fewSessions = 500;
+
+/** Contents are handed out by the sessions that refer to them. Only who has
+ * the bytes, or may read them already, can refer to them. */
+const blobFunctions = `
+CREATE FUNCTION agent.is_mine(id text) RETURNS boolean
+  LANGUAGE sql STABLE SECURITY DEFINER
+  SET search_path = agent, pg_temp AS $$
+  SELECT EXISTS (SELECT FROM agent.sessions s WHERE s.id = is_mine.id
+    AND s.owner = ${mine}) $$;
+
+CREATE FUNCTION agent.may_read(id text) RETURNS boolean
+  LANGUAGE sql STABLE SECURITY DEFINER
+  SET search_path = agent, pg_temp AS $$
+  SELECT EXISTS (SELECT FROM agent.sessions s WHERE s.id = may_read.id
+    AND (s.owner = ${mine} OR s.team = ${myTeams})) $$;
+
+CREATE FUNCTION agent.blobs_missing(session text, wanted text[])
+  RETURNS SETOF text LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = agent, pg_temp AS $$
+BEGIN
+  IF NOT agent.is_mine(session)
+    THEN RAISE insufficient_privilege; END IF;
+  INSERT INTO agent.blob_refs SELECT session, hash
+    FROM unnest(wanted) hash
+    WHERE EXISTS (SELECT FROM agent.blob_refs r WHERE r.sha256 = hash
+      AND agent.may_read(r.session_id))
+    ON CONFLICT DO NOTHING;
+  RETURN QUERY SELECT hash FROM unnest(wanted) hash
+    WHERE NOT EXISTS (SELECT FROM agent.blob_refs r
+      WHERE r.session_id = session AND r.sha256 = hash);
+END $$;
+
+CREATE FUNCTION agent.blob_put(session text, hash text, contents bytea)
+  RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = agent, pg_temp AS $$
+BEGIN
+  IF NOT agent.is_mine(session)
+    THEN RAISE insufficient_privilege; END IF;
+  IF encode(sha256(contents), 'hex') <> hash THEN RAISE data_exception
+    USING MESSAGE = 'these are not the contents'; END IF;
+  INSERT INTO agent.blobs VALUES (hash, contents)
+    ON CONFLICT DO NOTHING;
+  INSERT INTO agent.blob_refs VALUES (session, hash)
+    ON CONFLICT DO NOTHING;
+END $$;
+
+CREATE FUNCTION agent.blob_get(hash text) RETURNS bytea
+  LANGUAGE sql STABLE SECURITY DEFINER
+  SET search_path = agent, pg_temp AS $$
+  SELECT b.bytes FROM agent.blobs b WHERE b.sha256 = hash
+    AND EXISTS (SELECT FROM agent.blob_refs r WHERE r.sha256 = hash
+      AND agent.may_read(r.session_id)) $$;
+
+CREATE FUNCTION agent.blobs_of(session text) RETURNS SETOF text
+  LANGUAGE sql STABLE SECURITY DEFINER
+  SET search_path = agent, pg_temp AS $$
+  SELECT sha256 FROM agent.blob_refs WHERE session_id = session AND agent.may_read(session) ORDER BY 1 $$;`;
+
+const leaseFunctions = `
+CREATE FUNCTION agent.lease_take(session text, my_token text,
+  my_pid bigint, my_host text, stale_ms bigint)
+  RETURNS TABLE(token text, pid bigint, host text, since bigint)
+  LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = agent, pg_temp AS $$
+BEGIN
+  IF EXISTS (SELECT FROM agent.sessions s WHERE s.id = session
+    AND s.owner <> ${mine}) THEN
+    RAISE unique_violation; END IF;
+  INSERT INTO agent.leases AS l(session_id, token, pid, host)
+    VALUES (session, my_token, my_pid, my_host)
+    ON CONFLICT (session_id) DO UPDATE
+      SET owner = ${mine}, token = my_token, pid = my_pid,
+      host = my_host,
+      since = clock_timestamp(), beat = clock_timestamp()
+    WHERE l.beat < clock_timestamp() - make_interval(secs => greatest(stale_ms, 1000) / 1000.0);
+  RETURN QUERY SELECT CASE WHEN l.token = my_token
+    THEN l.token END, l.pid, l.host,
+    (extract(epoch FROM l.since) * 1000)::bigint FROM agent.leases l
+      WHERE l.session_id = session;
+END $$;
+
+CREATE FUNCTION agent.lease_beat(session text, my_token text)
+  RETURNS boolean
+  LANGUAGE sql SECURITY DEFINER SET search_path = agent, pg_temp AS $$
+  WITH beaten AS (UPDATE agent.leases SET beat = clock_timestamp()
+    WHERE session_id = session AND token = my_token AND owner = ${mine}
+      RETURNING 1)
+  SELECT EXISTS (SELECT FROM beaten) $$;
+
+CREATE FUNCTION agent.lease_release(session text, my_token text)
+  RETURNS void
+  LANGUAGE sql SECURITY DEFINER SET search_path = agent, pg_temp AS $$
+  DELETE FROM agent.leases WHERE session_id = session AND token = my_token AND owner = ${mine} $$;`;
+
+/** Full text is searched past row-level security, which would read every row:
+ * the match is not leakproof. A frequent word is met among the newest events,
+ * which are looked through first; the index of words would hand out all that
+ * hold it. The order by a sum keeps any other question off the way back through
+ * all events. Where only some sessions are asked for, they are named, so the
+ * key and the index of words are combined before any event is read. UUIDs of
+ * version 7, ids of other programs, are in no month: they begin with 018 or 019
+ * until the year 2036. */
+const searchFunction = `
+CREATE FUNCTION agent.search(query text, since_id text, since bigint,
+  in_cwd text, of_owner text, most bigint, skipped bigint)
+  RETURNS TABLE(session_id text, seq bigint, kind text,
+    created_at bigint, cwd text, title text, owner text,
+    content text, content_json boolean, data_json text)
+  LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path = agent, pg_temp AS $$
+DECLARE
+  places text := 'agent.events e';
+  newest text := '(SELECT * FROM agent.events n WHERE n.words IS NOT NULL
+    ORDER BY n.created_at DESC, n.session_id DESC, n.seq DESC
+    LIMIT ${newestEvents}) e';
+  wanted text := '(s.owner = session_user::text OR s.team = ANY ($2))'
+    || CASE WHEN since_id IS NULL THEN '' ELSE '
+      AND s.created_at >= $8' END
+    || CASE WHEN in_cwd IS NULL THEN '' ELSE ' AND s.cwd = $4' END
+    || CASE WHEN of_owner IS NULL THEN '' ELSE ' AND s.owner = $5' END;
+  condition text := ' JOIN agent.sessions s ON s.id = e.session_id
+    WHERE e.words @@ $1::tsquery AND ' || wanted
+    || CASE WHEN since_id IS NULL THEN '' ELSE '
+      AND (e.session_id >= $3 OR e.session_id BETWEEN ''018'' AND ''01A'')'
+    END;
+  teams text[] := agent.my_teams();
+  ids text[];
+  found bigint;
+BEGIN
+  IF in_cwd IS NOT NULL OR of_owner IS NOT NULL THEN
+    EXECUTE 'SELECT coalesce(array_agg(f.id), ''{}'') FROM (
+      SELECT s.id FROM agent.sessions s WHERE ' || wanted || '
+      LIMIT ${fewSessions + 1}) f' INTO ids
+      USING query, teams, since_id, in_cwd, of_owner, most, skipped, since;
+  END IF;
+  IF cardinality(ids) = 0 THEN RETURN; END IF;
+  IF cardinality(ids) <= ${fewSessions} THEN
+    condition := condition || ' AND e.session_id = ANY ($9)';
+  ELSIF most + skipped <= ${newestEvents} THEN
+    EXECUTE 'SELECT count(*) FROM ' || newest || condition INTO found
+      USING query, teams, since_id, in_cwd, of_owner, most, skipped, since;
+    IF found >= most + skipped THEN places := newest; END IF;
+  END IF;
+  RETURN QUERY EXECUTE '
+    SELECT e.session_id, e.seq, e.kind, e.created_at, s.cwd, s.title,
+      s.owner, e.content, e.content_json, e.data_json
+    FROM ' || places || condition || '
+    ORDER BY e.created_at + 0 DESC, e.session_id DESC, e.seq DESC
+    LIMIT $6 OFFSET $7'
+    USING query, teams, since_id, in_cwd, of_owner, most, skipped, since,
+      ids;
+END $$;`;
+
+/** The first message that is no note of the program is the prompt of its session. */
+export const redactFunction = `
+CREATE OR REPLACE FUNCTION agent.redact(session text, event bigint, link bytea,
+  old text, new_content text, is_json boolean,
+  new_data text, new_crc bigint, new_words text) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = agent, pg_temp AS $$
+DECLARE
+  found text;
+  changed bigint := 0;
+BEGIN
+  IF NOT agent.is_mine(session) THEN RETURN 0; END IF;
+  IF NOT EXISTS (SELECT FROM agent.events WHERE session_id = session
+    AND seq = event AND hash = link) THEN
+    RETURN 0; END IF;
+  FOR found IN
+    WITH RECURSIVE family AS (
+      SELECT session COLLATE "C" AS id UNION SELECT s.id FROM agent.sessions s
+        JOIN family f ON s.parent_id = f.id)
+    SELECT s.id FROM agent.sessions s
+      JOIN agent.events e ON e.session_id = s.id AND e.seq = event
+    WHERE e.hash = link AND (s.owner = ${mine} OR s.id IN (SELECT id
+      FROM family))
+  LOOP
+    UPDATE agent.events e
+      SET content = new_content, content_json = is_json,
+      data_json = new_data, crc32 = new_crc,
+      words = new_words::tsvector, redacted = coalesce(e.redacted, old)
+      WHERE e.session_id = found AND e.seq = event;
+    UPDATE agent.sessions s
+      SET prompt = left(split_part(new_content, E'\\n', 1), 200)
+      WHERE s.id = found
+      AND event = (SELECT min(seq) FROM agent.events
+        WHERE session_id = found AND kind = 'user'
+          AND strpos(coalesce(data_json, ''), '"note":true') = 0);
+    PERFORM agent.drop_unreferred(found);
+    changed := changed + 1;
+  END LOOP;
+  RETURN changed;
+END $$;`;
+
+const changeFunctions = `
+CREATE FUNCTION agent.drop_unreferred(session text) RETURNS void
+  LANGUAGE sql SET search_path = agent, pg_temp AS $$
+  WITH gone AS (DELETE FROM agent.blob_refs r
+    WHERE r.session_id = session AND NOT EXISTS (
+    SELECT FROM agent.events e WHERE e.session_id = session
+      AND strpos(e.data_json, r.sha256) > 0) RETURNING r.sha256)
+  DELETE FROM agent.blobs b USING gone WHERE b.sha256 = gone.sha256
+    AND NOT EXISTS (
+    SELECT FROM agent.blob_refs r WHERE r.sha256 = b.sha256
+      AND r.session_id <> session) $$;
+
+${redactFunction}
+
+CREATE FUNCTION agent.remove(session text) RETURNS boolean
+  LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = agent, pg_temp AS $$
+DECLARE
+  gone text;
+BEGIN
+  IF NOT agent.is_mine(session) THEN RETURN false; END IF;
+  FOR gone IN SELECT id FROM agent.sessions
+    WHERE owner = ${mine} AND (id = session OR (parent_id = session
+      AND kind = 'agent'))
+  LOOP
+    DELETE FROM agent.events WHERE session_id = gone;
+    PERFORM agent.drop_unreferred(gone);
+    DELETE FROM agent.queue WHERE session_id = gone;
+    DELETE FROM agent.leases WHERE session_id = gone;
+    DELETE FROM agent.sessions WHERE id = gone;
+  END LOOP;
+  RETURN true;
+END $$;
+
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA agent FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION agent.my_teams(), agent.make_partitions(),
+  agent.blobs_missing(text, text[]),
+  agent.blob_put(text, text, bytea), agent.blob_get(text),
+    agent.blobs_of(text),
+  agent.lease_take(text, text, bigint, text, bigint),
+    agent.lease_beat(text, text), agent.lease_release(text, text),
+  agent.search(text, text, bigint, text, text, bigint, bigint),
+  agent.redact(text, bigint, bytea, text, text, boolean, text, bigint, text), agent.remove(text) TO ${groupRole};`;
+
+/** They see past row-level security and therefore test who logged in; nobody
+ * else's objects can stand in the way of theirs. */
+export const functions = [blobFunctions, leaseFunctions, searchFunction, changeFunctions].join('\n');

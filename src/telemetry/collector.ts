@@ -1,0 +1,123 @@
+import { JsonMetricsSerializer, JsonTraceSerializer } from '@opentelemetry/otlp-transformer';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import { MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
+import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
+import type { Log } from '../core/runtime.js';
+import { createFollower, type Followed } from './followed-session.js';
+
+/** Where spans and figures go. */
+export interface CollectorOptions {
+  /** The base of OTLP over HTTP: `http://localhost:4318`. */
+  readonly endpoint: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly contents: boolean;
+  readonly version: string;
+  /** Is told once that nothing reaches the collector. */
+  readonly log: Log;
+}
+
+/** Spans and figures of the sessions of a run, on their way to a collector. */
+export interface Telemetry {
+  /** Follows a session until the function that it returns is called. */
+  follow(followed: Followed): () => void;
+  /** Sends what is left, for a second at most. Never rejects. */
+  close(): Promise<void>;
+}
+
+const longestExportMs = 10_000;
+const betweenSpansMs = 5000;
+const betweenFiguresMs = 60_000;
+const longestCloseMs = 1000;
+
+/** Opens the way to a collector. Connects with the first spans; nothing waits for them to arrive, and what does not is
+ * given up. Source: OTLP 1.7.0, "OTLP/HTTP", in JSON. */
+export function openCollector(options: CollectorOptions): Telemetry {
+  const resource = resourceFromAttributes({ 'service.name': 'agent', 'service.version': options.version });
+  const send = createSender(options);
+  const exporting = { exportTimeoutMillis: longestExportMs };
+  const tracing = new TracerProvider({
+    resource,
+    spanProcessors: [
+      new BatchSpanProcessor({
+        exporter: exporterOf((spans) => send('/v1/traces', JsonTraceSerializer.serializeRequest(spans))),
+        scheduledDelayMillis: betweenSpansMs,
+        ...exporting,
+      }),
+    ],
+  });
+  const metering = new MeterProvider({
+    resource,
+    readers: [
+      new PeriodicExportingMetricReader({
+        exporter: exporterOf((metrics) => send('/v1/metrics', JsonMetricsSerializer.serializeRequest(metrics))),
+        exportIntervalMillis: betweenFiguresMs,
+        ...exporting,
+      }),
+    ],
+  });
+  const { contents, version } = options;
+  const follow = createFollower({
+    tracer: tracing.getTracer('agent', version),
+    meter: metering.getMeter('agent', version),
+    now: () => performance.now(),
+    contents,
+  });
+  return {
+    follow,
+    close: async () => {
+      let timer: NodeJS.Timeout | undefined;
+      const late = new Promise((resolve) => {
+        timer = setTimeout(resolve, longestCloseMs);
+      });
+      await Promise.race([Promise.allSettled([tracing.shutdown(), metering.shutdown()]), late]);
+      clearTimeout(timer);
+    },
+  };
+}
+
+type Send = (path: string, body: Uint8Array | undefined) => Promise<Error | null>;
+
+/** Posts what it is given. A collector that is gone is written down once. */
+function createSender({ endpoint, headers, log }: CollectorOptions): Send {
+  const base = endpoint.replace(/\/+$/, '');
+  let isSaid = false;
+  const failed = (message: string): Error => {
+    if (!isSaid) log({ at: 'telemetry', message: 'the collector took nothing', endpoint: base, error: message });
+    isSaid = true;
+    return new Error(message);
+  };
+  return async (path, body) => {
+    try {
+      const status = await post(base + path, { ...headers, 'content-type': 'application/json' }, body);
+      return status < 300 ? null : failed(`it answered ${status}`);
+    } catch (error) {
+      return failed(error instanceof Error ? error.message : String(error));
+    }
+  };
+}
+
+/** Returns the status of the answer. Rejects with the system's error. `fetch` would take four times as long to load. */
+async function post(url: string, headers: Readonly<Record<string, string>>, body?: Uint8Array): Promise<number> {
+  const { request } = await (url.startsWith('https:') ? import('node:https') : import('node:http'));
+  return await new Promise((resolve, reject) => {
+    const signal = AbortSignal.timeout(longestExportMs);
+    const sent = request(url, { method: 'POST', headers, signal }, (response) => {
+      response.on('error', reject).resume();
+      resolve(response.statusCode ?? 0);
+    });
+    sent.on('error', reject).end(body);
+  });
+}
+
+/** The port through which the packages send. 0 stands for done, 1 for failed. */
+function exporterOf<Items>(send: (items: Items) => Promise<Error | null>) {
+  return {
+    export: (items: Items, done: (result: { code: 0 | 1; error?: Error }) => void) => {
+      void send(items).then((error) => {
+        done(error ? { code: 1, error } : { code: 0 });
+      });
+    },
+    forceFlush: () => Promise.resolve(),
+    shutdown: () => Promise.resolve(),
+  };
+}

@@ -1,0 +1,202 @@
+import { nearestName } from '../../core/text.js';
+import { type Key, keyName } from '../../terminal/keyboard.js';
+import { type EditAction, edits } from './editor.js';
+
+/** An action of the input line: its keys, and what it does, for a reader. */
+interface KeyEntry {
+  readonly keys: readonly string[];
+  readonly about: string;
+}
+
+/** What keys do beyond editing. The first that fits the moment counts where two share a key. */
+const acts = {
+  send: {
+    keys: ['enter'],
+    about: 'sends; while a turn runs it goes to the model with the next results',
+  },
+  send_later: {
+    keys: ['alt-enter'],
+    about: 'sends after the turn that runs',
+  },
+  interrupt: {
+    keys: ['escape'],
+    about: 'interrupts the turn',
+  },
+  cancel: {
+    keys: ['ctrl-c'],
+    about: 'interrupts, else clears the line; twice leaves',
+  },
+  leave: {
+    keys: ['ctrl-d'],
+    about: 'leaves, on an empty line',
+  },
+  older: {
+    keys: ['up', 'ctrl-p'],
+    about: 'line above, or what was typed before; on an empty line takes the queue back',
+  },
+  newer: {
+    keys: ['down', 'ctrl-n'],
+    about: 'line below, or what was typed after',
+  },
+  search_history: {
+    keys: ['ctrl-r'],
+    about: 'searches what was typed before',
+  },
+  complete: {
+    keys: ['tab'],
+    about: 'completes a command, or a path behind @',
+  },
+  show_last: {
+    keys: ['ctrl-o'],
+    about: 'shows the last result or reasoning in full',
+  },
+  switch_detail: {
+    keys: ['ctrl-x'],
+    about: 'prints results whole, or only the rows that tell most, from then on',
+  },
+  edit_outside: {
+    keys: ['ctrl-g'],
+    about: 'opens your editor',
+  },
+  take_picture: {
+    keys: ['ctrl-v'],
+    about: 'takes the picture in the clipboard',
+  },
+  next_mode: {
+    keys: ['shift-tab'],
+    about: 'goes on to the next approval mode, plan mode among them',
+  },
+  to_background: {
+    keys: ['ctrl-b'],
+    about: 'sends a running command to the background; /jobs shows it (--tools +jobs)',
+  },
+  suspend: {
+    keys: ['ctrl-z'],
+    about: 'goes back to the shell; fg returns',
+  },
+} satisfies Readonly<Record<string, KeyEntry>>;
+
+export type Act = keyof typeof acts;
+export type Action = Act | EditAction;
+
+/** The one table of the input's keys: help, the screen behind `?`, settings and manual are derived from it. */
+export const keyTable: Readonly<Record<Action, KeyEntry>> = { ...acts, ...edits };
+
+const actions = Object.keys(keyTable) as readonly Action[];
+
+export function isEdit(action: Action): action is EditAction {
+  return Object.hasOwn(edits, action);
+}
+
+/** Keys of the user's own: the keys of an action, apart by blanks, in the place of ours. None: it has no key. */
+export type Bindings = Readonly<Record<string, string>>;
+
+/** The first key of an action as people write it; null where it has none. */
+export type KeyOf = (action: Action) => string | null;
+
+/** Which keys do what. */
+export interface KeyMap {
+  readonly keyOf: KeyOf;
+  actionsOf(key: Key): readonly Action[];
+  keysOf(action: Action): readonly string[];
+}
+
+/** Bindings have no problems (`bindingProblem`). A key of the user's own does nothing else. */
+export function createKeyMap(own: Bindings = {}): KeyMap {
+  const taken = new Set(Object.values(own).flatMap(keysIn));
+  const keysOf = (action: Action): readonly string[] => {
+    const given = own[action];
+    return given === undefined ? keyTable[action].keys.filter((key) => !taken.has(key)) : keysIn(given);
+  };
+  const byKey = new Map<string, Action[]>();
+  for (const action of actions) for (const key of keysOf(action)) byKey.set(key, [...(byKey.get(key) ?? []), action]);
+  return {
+    keyOf: (action) => keysOf(action).map(shownKey)[0] ?? null,
+    actionsOf: (key) => byKey.get(keyName(key)) ?? [],
+    keysOf,
+  };
+}
+
+function keysIn(text: string): readonly string[] {
+  return text.split(/\s+/).flatMap((key) => (key === '' ? [] : [plainName(key)]));
+}
+
+/** Modifiers in our order: `Shift-Ctrl-x` is `ctrl-shift-x`. */
+function plainName(key: string): string {
+  const [, held = '', name = ''] = /^((?:(?:ctrl|alt|shift)-)*)([^]+)$/.exec(key.toLowerCase()) ?? [];
+  return ['ctrl-', 'alt-', 'shift-'].filter((modifier) => held.includes(modifier)).join('') + name;
+}
+
+const words =
+  /^(?:enter|escape|tab|backspace|delete|insert|up|down|left|right|home|end|pageup|pagedown|space|f(?:[1-9]|1[0-2]))$/;
+/** Keys that a terminal sends as others. */
+const sameKeys: Readonly<Record<string, string>> = { 'ctrl-m': 'enter', 'ctrl-i': 'tab', 'ctrl-[': 'escape' };
+
+/** Says what is wrong with the bindings, and what to do; null if nothing is. `key`: the setting that is wrong. */
+export function bindingProblem(own: Bindings): { readonly key: string; readonly message: string } | null {
+  const owners = new Map<string, string>();
+  for (const [action, text] of Object.entries(own)) {
+    const wrong = (what: string): { key: string; message: string } => ({ key: `ui.bindings.${action}`, message: what });
+    if (!Object.hasOwn(keyTable, action)) {
+      const nearest = nearestName(action, actions);
+      const meant = nearest === null ? '' : `; the nearest is ${nearest}`;
+      return wrong(`there is no action \`${action}\`${meant}. There are: ${actions.join(', ')}`);
+    }
+    for (const key of keysIn(text)) {
+      const problem = keyProblem(key) ?? doubled(key, owners.get(key));
+      if (problem !== null) return wrong(problem);
+      owners.set(key, action);
+    }
+  }
+  return null;
+}
+
+function doubled(key: string, owner: string | undefined): string | null {
+  return owner === undefined ? null : `${shownKey(key)} is given to ${owner} already: a key does one thing`;
+}
+
+function keyProblem(key: string): string | null {
+  const [, held = '', name = ''] = /^((?:ctrl-|alt-|shift-)*)([^]+)$/.exec(key) ?? [];
+  if (sameKeys[key] !== undefined) return `${shownKey(key)} is the same as ${shownKey(sameKeys[key])} to a terminal`;
+  if (words.test(name)) return name === 'space' && held === '' ? typed(key) : null;
+  if ([...name].length !== 1)
+    return `there is no key \`${key}\`: write for example ctrl-s, alt-enter, shift-tab, pageup or f2`;
+  return held === '' || held === 'shift-' ? typed(key) : null;
+}
+
+function typed(key: string): string {
+  return `\`${key}\` is typed text: hold ctrl or alt with it`;
+}
+
+/** `Ctrl-R`, `Esc`, `Alt-Enter`, as people write them. */
+export function shownKey(key: string): string {
+  const parts = /^((?:ctrl-|alt-|shift-)*)([^]+)$/.exec(key);
+  const name = parts?.[2] ?? key;
+  const shown = { escape: 'Esc', pageup: 'PageUp', pagedown: 'PageDown' }[name] ?? capital(name);
+  return (parts?.[1] ?? '').replace(/\w+/g, capital) + shown;
+}
+
+/** Keys that mean the same in every dialog, as people write them. */
+export const dialogKeys = { leave: shownKey('escape'), empty: shownKey('ctrl-u') } as const;
+
+function capital(word: string): string {
+  return word.slice(0, 1).toUpperCase() + word.slice(1);
+}
+
+/** One row of the table for a reader. `keys` is empty for an action without one. */
+export interface KeyRow {
+  readonly action: Action;
+  readonly keys: string;
+  readonly about: string;
+}
+
+/** `edits`: with the keys that edit. */
+export function keyRows(map: KeyMap, { edits: all }: { readonly edits: boolean }): readonly KeyRow[] {
+  return actions
+    .filter((action) => all || !isEdit(action) || action === 'new_line')
+    .map((action) => ({
+      action,
+      keys: map.keysOf(action).map(shownKey).join(', '),
+      about: keyTable[action].about,
+    }));
+}

@@ -1,0 +1,108 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { Place } from '../e2e/program.js';
+import { agent, place, repl, script } from './inside.js';
+
+const inGit = ['-c', 'user.email=a@example.org', '-c', 'user.name=a', '-c', 'init.defaultBranch=main'];
+const git = (cwd: string, ...args: readonly string[]): string =>
+  execFileSync('git', [...inGit, ...args], { cwd, encoding: 'utf8' });
+
+/** A repository with one commit, and a hook that must not run. */
+function repository(): Place {
+  const at = place({ 'a.md': 'one\n', 'docs/b.md': 'two\n' });
+  git(at.work, 'init', '-q');
+  git(at.work, 'add', '.');
+  git(at.work, 'commit', '-q', '-m', 'one');
+  writeFileSync(join(at.work, '.git/hooks/post-checkout'), '#!/bin/sh\ntouch "$HOME/hook-ran"\n', { mode: 0o755 });
+  return at;
+}
+
+const writes = [
+  { calls: [{ name: 'file_write', arguments: { path: 'new.txt', content: 'made\n' } }] },
+  { text: 'Written.' },
+];
+
+test('a session with -w works in a checkout of its own, which is listed, kept with its changes, and removed by force', async () => {
+  const at = repository();
+  const tree = `${at.work}-parser`;
+  const wrote = await agent(at, ['-w', 'parser', '-m', script(at, writes), '-p', 'go']);
+  expect(wrote).toMatchObject({ code: 0, stdout: 'Written.\n' });
+  expect(wrote.stderr).toContain(`Worktree parser (${tree}, branch worktree-parser): 1 file not committed.`);
+  expect(wrote.stderr).toContain('agent worktrees rm parser');
+  expect(readFileSync(join(tree, 'new.txt'), 'utf8')).toBe('made\n');
+  expect(existsSync(join(at.work, 'new.txt'))).toBe(false);
+  expect(existsSync(join(at.home, 'hook-ran'))).toBe(false);
+
+  const listed = await agent(at, ['worktrees', 'list', '--json']);
+  const row = { name: 'parser', path: tree, branch: 'worktree-parser', changed: 1, ahead: 0 };
+  expect(JSON.parse(listed.stdout)).toEqual([row]);
+  const refused = await agent(at, ['worktrees', 'rm', 'parser']);
+  expect(refused).toMatchObject({ code: 1, stdout: '' });
+  expect(refused.stderr).toContain('worktree parser has 1 file not committed\n');
+  expect(existsSync(join(tree, 'new.txt'))).toBe(true);
+  expect((await agent(at, ['worktrees', 'rm', 'parser', '--force'])).stdout).toBe(
+    `Removed ${tree} and its branch worktree-parser, which had no commit of its own.\n`,
+  );
+  expect(existsSync(tree)).toBe(false);
+  expect(git(at.work, 'branch', '--format=%(refname:short)')).toBe('main\n');
+});
+
+test('commits of a worktree outlive it on their branch, and -w goes on where that branch is', async () => {
+  const at = repository();
+  const tree = `${at.work}-parser`;
+  await agent(at, ['-w', 'parser', '-p', 'list *']);
+  writeFileSync(join(tree, 'new.txt'), 'made\n');
+  git(tree, 'add', '.');
+  git(tree, 'commit', '-q', '-m', 'two');
+  const again = await agent(at, ['-w', 'parser', '-p', 'list *.txt']);
+  expect(again.stdout).toContain('new.txt');
+  expect(again.stderr).toContain('1 commit more than the main checkout.\nTo merge it: git merge worktree-parser\n');
+  expect((await agent(at, ['worktrees', 'rm', 'parser'])).stdout).toBe(
+    `Removed ${tree}. The branch worktree-parser stays: it has 1 commit of its own.\n`,
+  );
+  expect((await agent(at, ['-w', 'parser', '-p', 'list *.txt'])).stdout).toContain('new.txt');
+});
+
+test('the sessions of a worktree are found from the same folder of the main checkout, and go on there', async () => {
+  const at = repository();
+  const docs = { ...at, work: join(at.work, 'docs') };
+  const { stdout } = await repl(docs, ['-w', 'parser'], [['list *.md', 'b.md']]);
+  expect(stdout).toContain('To go on: agent -w parser -r ');
+  const listed = JSON.parse((await agent(docs, ['sessions', 'list', '--here', '--json'])).stdout) as { cwd: string }[];
+  expect(listed.map(({ cwd }) => cwd)).toEqual([join(`${at.work}-parser`, 'docs')]);
+  expect((await agent(at, ['sessions', 'list', '--here'])).stdout).toBe(`No sessions of ${at.work}.\n`);
+  const gone = await agent(docs, ['-w', 'parser', '-c', '-p', 'read b.md']);
+  expect(gone.stdout).toContain('two');
+});
+
+test.each([
+  ['a name with a slash', ['-w', '../x'], 'is no name for a worktree'],
+  ['a folder that is no worktree', ['-w', 'taken'], 'is there already and is no worktree'],
+] as const)('%s is refused', async (_, options, said) => {
+  const at = repository();
+  at.file('../work-taken/file', '');
+  const { code, stderr } = await agent(at, [...options, '-p', 'list *']);
+  expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(said) as string });
+});
+
+test('outside a repository, and before its first commit, it says what is missing', async () => {
+  const at = place();
+  const outside = await agent(at, ['-w', 'x', '-p', 'list *']);
+  expect(outside).toMatchObject({ code: 2, stderr: expect.stringContaining('is in no git repository') as string });
+  git(at.work, 'init', '-q');
+  const empty = await agent(at, ['-w', 'x', '-p', 'list *']);
+  expect(empty).toMatchObject({ code: 1, stderr: expect.stringContaining('needs a first commit') as string });
+});
+
+test('a worktree whose folder is gone can be removed, and one without a name is called by the time', async () => {
+  const at = repository();
+  await agent(at, ['-w', 'parser', '-p', 'list *']);
+  rmSync(`${at.work}-parser`, { recursive: true });
+  const gone = await agent(at, ['-w', 'parser', '-p', 'list *']);
+  expect(gone).toMatchObject({ code: 2, stderr: expect.stringContaining('agent worktrees rm parser') as string });
+  expect((await agent(at, ['worktrees', 'rm', 'parser'])).code).toBe(0);
+  const { stderr } = await agent(at, ['-w', '-p', 'list *']);
+  expect(stderr).toMatch(/^Worktree \d{8} \(/m);
+});
