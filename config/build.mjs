@@ -68,12 +68,14 @@ const otherStarts = ['src/cli/repl/repl.ts', 'src/library/open-agent.ts'];
 
 /** Puts what is loaded together into one file, because Node takes half a millisecond to find and link each. esbuild
  * makes one file of the modules that the same entries reach. So each `import()` that reaches some of them goes to an
- * entry that reaches all, and all that name what is brought along go to the same entry. `inputs` and
- * `outputs`: what a build before found. */
+ * entry that reaches all, and all that name roots of one list go to the same entry. `inputs` and `outputs`: what a
+ * build before found. */
 function withFewFiles({ inputs, outputs }) {
-  const names = Object.values(outputs).flatMap((file) => (broughtRoots.includes(file.entryPoint) ? file.exports : []));
-  const twice = names.find((name, index) => names.indexOf(name) < index);
-  if (twice !== undefined) throw new Error(`two modules of broughtRoots export \`${twice}\`: one name would be lost`);
+  for (const roots of [startRoots, broughtRoots]) {
+    const names = Object.values(outputs).flatMap((file) => (roots.includes(file.entryPoint) ? file.exports : []));
+    const twice = names.find((name, index) => names.indexOf(name) < index);
+    if (twice !== undefined) throw new Error(`two modules of ${roots[0]} and on export \`${twice}\`: one name is lost`);
+  }
   const first = reached(inputs, ['src/cli/main.ts', 'src/cli/early-frame.ts']);
   const start = reached(inputs, startRoots);
   const brought = reached(inputs, broughtRoots);
@@ -93,19 +95,21 @@ function withFewFiles({ inputs, outputs }) {
       plugin.onResolve({ filter: /^\.\.?\// }, ({ kind, path, resolveDir, namespace }) => {
         const source = relative(root, join(resolveDir, path)).replace(/\.js$/, '.ts');
         if (kind !== 'dynamic-import' || namespace !== 'file' || !entries.has(source)) return null;
-        return { path: broughtRoots.includes(source) ? broughtRoots[0] : source, namespace: 'entry' };
+        return { path: groupOf(source)[0], namespace: 'entry' };
       });
       plugin.onLoad({ filter: /.*/, namespace: 'entry' }, ({ path }) => {
-        const exported = broughtRoots.includes(path) ? broughtRoots : [path];
         const lines = [
           ...entries.get(path).map((other) => `import './${other}';`),
-          ...exported.map((other) => `export * from './${other}';`),
+          ...groupOf(path).map((other) => `export * from './${other}';`),
         ];
         return { contents: lines.join('\n'), resolveDir: root };
       });
     },
   };
 }
+
+/** Returns the modules that have one entry with `path`. */
+const groupOf = (path) => [startRoots, broughtRoots].find((roots) => roots.includes(path)) ?? [path];
 
 /** Returns the modules that are loaded with `roots`. */
 function reached(inputs, roots) {
