@@ -448,9 +448,9 @@ export function greeting(
       'No model is connected. The embedded **offline** provider answers plain requests such as `list **/*.md`, ' +
         '`run ls -la`. Enter on the empty line connects one, as `/login` does; or set a key:',
       '',
-      `    export ${key}=…  # agent -m ${name}/${suggested}`,
-      '    ollama serve                 # a local model: agent -m ollama/<model>',
-      '    agent providers              # the others, and the names of their keys',
+      `- \`export ${key}=…\`, then \`agent -m ${name}/${suggested}\``,
+      '- a local model: `ollama serve`, then `agent -m ollama/<model>`',
+      '- `agent providers` lists the others, and the names of their keys',
     ].join('\n'),
   };
 }
