@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { secondTry } from './second-try.js';
 
 export default defineConfig({
   root: new URL('..', import.meta.url).pathname,
@@ -12,5 +13,6 @@ export default defineConfig({
     hookTimeout: 60_000,
     pool: 'forks',
     maxWorkers: 2,
+    ...secondTry,
   },
 });

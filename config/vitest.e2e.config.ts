@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { secondTry } from './second-try.js';
 
 /** Drives the built program; `npm run build` comes first (`npm ci` does it). */
 export default defineConfig({
@@ -9,6 +10,7 @@ export default defineConfig({
     hookTimeout: 60_000,
     pool: 'forks',
     maxWorkers: 1,
+    ...secondTry,
     globalSetup: ['test/e2e/build.ts'],
   },
 });
