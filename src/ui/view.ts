@@ -258,7 +258,8 @@ export function totalsOf(events: readonly Event[]): Totals {
  * each `frameMs`. */
 const burstFrames = 3;
 
-/** Folds events and calls `onFrame` at most once a frame, except for the first few events after a pause. */
+/** Folds events and calls `onFrame` at most once a frame, except for the first few events after a pause and for the
+ * first words of an answer: a short one is recorded within the same turn of the event loop, which holds up timers. */
 export interface ViewStore {
   view(): View;
   apply(event: AgentEvent): void;
@@ -287,6 +288,7 @@ export function createViewStore(d: Parts): ViewStore {
   /** The time at which all frames so far would be due at one each `frameMs`. Source: GCRA, ITU-T I.371. */
   let dueMs = Number.NEGATIVE_INFINITY;
   const fire = (): void => {
+    cancel?.();
     cancel = null;
     dueMs = Math.max(dueMs, d.clock()) + d.frameMs;
     d.onFrame();
@@ -311,19 +313,17 @@ export function createViewStore(d: Parts): ViewStore {
         // A request that is sent again makes earlier reasoning void.
         if (event.type !== 'retry_scheduled') think(rest);
       }
+      const isFirstText = event.type === 'text_delta' && deltas.length === 0 && view.text === '';
       if (event.type === 'text_delta') deltas.push(event.text);
       else {
         settle();
-        view = reduce(
-          view,
-          event.type === 'reasoning_delta' && d.reasoning === 'hide' ? { ...event, text: '' } : event,
-          d.clock(),
-        );
+        view = reduce(view, shown(event, d.reasoning), d.clock());
       }
       // Reasoning between two parts of an answer would separate them.
       if (event.type === 'reasoning_delta' && d.reasoning === 'full' && view.text === '')
         think(thoughts.take(event.text));
-      cancel ??= d.schedule(fire, Math.max(0, dueMs - (burstFrames - 1) * d.frameMs - d.clock()));
+      if (isFirstText) fire();
+      else cancel ??= d.schedule(fire, Math.max(0, dueMs - (burstFrames - 1) * d.frameMs - d.clock()));
     },
     takeItems: () => {
       settle();
@@ -341,6 +341,11 @@ export function createViewStore(d: Parts): ViewStore {
       cancel = null;
     },
   };
+}
+
+/** Hidden reasoning has no text. */
+function shown(event: AgentEvent, reasoning: Parts['reasoning']): AgentEvent {
+  return event.type === 'reasoning_delta' && reasoning === 'hide' ? { ...event, text: '' } : event;
 }
 
 /** A model's reasoning as it streams, cut into paragraphs. */

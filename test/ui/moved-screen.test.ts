@@ -168,6 +168,8 @@ test('a pager that a smaller window pushes off the top does not count as text th
   harness.type('q');
   await harness.session.end();
   await settle();
+  harness.tick(300);
+  await settle();
   expect(words(slow.terminal.lines().join('\n'))).toEqual(words(text));
 });
 

@@ -108,6 +108,28 @@ test('the store tells of three changes after a pause at once, then once a frame,
   expect(store.takeItems()).toEqual([]);
 });
 
+test('the first words of an answer are shown before any timer runs, those that follow are not', () => {
+  const shown: string[] = [];
+  const store = createViewStore({
+    clock: () => 0,
+    schedule: () => () => undefined,
+    frameMs: 34,
+    onFrame: () => {
+      shown.push(store.view().text);
+    },
+  });
+  const say = (text: string): void => {
+    store.apply({ type: 'text_delta', text });
+  };
+  store.apply({ type: 'request_started' });
+  for (const text of ['one', ' two']) say(text);
+  expect(shown).toEqual(['one']);
+  store.apply({ type: 'event', event: { seq: 1, createdAt: 0, ...assistant('one two') } });
+  for (const text of ['three', ' four']) say(text);
+  expect(shown).toEqual(['one', 'three']);
+  expect(store.view().text).toBe('three four');
+});
+
 test('of a long exchange only the request and the end are shown, and the rest is counted', () => {
   const session = createFakeSession();
   session.append({ kind: 'user', content: 'before', data: null });
