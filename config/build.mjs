@@ -4,41 +4,14 @@ import { copyFile, rm, writeFile } from 'node:fs/promises';
 import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Ajv } from 'ajv';
-import standaloneCode from 'ajv/dist/standalone/index.js';
 import { build } from 'esbuild';
+import { withCompiledChecks } from './compiled-checks.mjs';
 import { writeLibraryTypes } from './library-types.mjs';
 import { writeThirdPartyLicenses } from './third-party.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const readJson = (file) => JSON.parse(readFileSync(`${root}/${file}`, 'utf8'));
 const versionIn = (file) => readJson(file).version;
-const standalone = standaloneCode.default ?? standaloneCode;
-
-/** The checks of the settings and of themes, compiled now in the place of `src/config/validators.ts`, so that a start
- * loads no schema compiler. Source: ajv, "Standalone validation code". */
-const withCompiledValidators = {
-  name: 'compiled-validators',
-  setup(plugin) {
-    plugin.onResolve({ filter: /\/validators\.js$/ }, () => ({ path: 'validators', namespace: 'compiled' }));
-    plugin.onLoad({ filter: /.*/, namespace: 'compiled' }, () => ({ contents: validators(), resolveDir: root }));
-  },
-};
-
-/** The checks carry their schema along, and the path in it with each error. Nobody reads the texts or the paths there:
- * they are 29 kB that every start would load. */
-function validators() {
-  const ajv = new Ajv({ allErrors: true, messages: false, inlineRefs: false, code: { source: true, esm: true } });
-  ajv.addSchema(schemaWithoutTexts('config/config.schema.json'), 'settings');
-  ajv.addSchema(schemaWithoutTexts('config/theme.schema.json'), 'theme');
-  return standalone(ajv, { settings: 'settings', theme: 'theme' }).replaceAll(/schemaPath:"[^"]*",/g, '');
-}
-
-/** A setting may be named `description`, but then it is an object. */
-function schemaWithoutTexts(file) {
-  const isText = (key, value) => ['title', 'description'].includes(key) && typeof value === 'string';
-  return JSON.parse(readFileSync(`${root}/${file}`, 'utf8'), (key, value) => (isText(key, value) ? undefined : value));
-}
 
 /** What every session loads. */
 const startRoots = [
@@ -166,8 +139,8 @@ const options = {
   logLevel: 'warning',
 };
 await rm(`${root}/dist`, { recursive: true, force: true });
-const plan = await build({ ...options, write: false, plugins: [withCompiledValidators] });
-const { metafile } = await build({ ...options, plugins: [withCompiledValidators, withFewFiles(plan.metafile)] });
+const plan = await build({ ...options, write: false, plugins: [withCompiledChecks] });
+const { metafile } = await build({ ...options, plugins: [withCompiledChecks, withFewFiles(plan.metafile)] });
 const photon = 'node_modules/@silvia-odwyer/photon-node';
 await copyFile(`${root}/${photon}/photon_rs.js`, `${root}/dist/photon_rs.cjs`);
 await copyFile(`${root}/${photon}/photon_rs_bg.wasm`, `${root}/dist/photon_rs_bg.wasm`);

@@ -4,6 +4,7 @@ import { isRecord, jsonDepth, type JsonSchema } from '../core/json.js';
 import { type LoadedOnce, loadOnce } from '../core/runtime.js';
 import { wellFormed } from '../core/text.js';
 import type { ArgumentProblem, Binding, Registry, Tool, ToolArgs, ToolLimits } from '../core/tool.js';
+import type { CompiledCheck, SchemaError } from './argument-checks.js';
 
 export interface RegistryOptions {
   /** The most bytes of one result's `output`; `max_output_bytes` of a tool can only lower it. */
@@ -97,7 +98,7 @@ async function bindTo(
   const parsed = parseArguments(text);
   if (!parsed.ok) return { ok: false, error: invalidArguments(tool.name, parsed.problem) };
   try {
-    const validate = entry.validate ?? (await compiler.get())(tool.input_schema);
+    const validate = entry.validate ?? (await checkFor(tool.input_schema, compiler));
     entry.validate = validate;
     const problem = validate(parsed.args) ?? tool.check?.(parsed.args) ?? null;
     if (problem) return { ok: false, error: invalidArguments(tool.name, problem) };
@@ -245,12 +246,18 @@ type Validate = (value: unknown) => ArgumentProblem | null;
 /** Throws on a schema that is not valid. */
 export type CompileSchema = (schema: JsonSchema) => Validate;
 
-interface SchemaError {
-  readonly keyword: string;
-  readonly instancePath: string;
-  readonly params: Readonly<Record<string, unknown>>;
-  readonly message?: string | undefined;
-  readonly parentSchema?: unknown;
+/** Returns the check that the build has compiled for a schema, or compiles one. */
+async function checkFor(schema: JsonSchema, compiler: LoadedOnce<CompileSchema>): Promise<Validate> {
+  const { argumentChecks } = await import('./argument-checks.js');
+  const check = argumentChecks.get(checkedText(schema));
+  return check ? explaining(check) : (await compiler.get())(schema);
+}
+
+/** Returns what a schema checks, as text: without its descriptions. */
+export function checkedText(schema: JsonSchema): string {
+  return JSON.stringify(schema, (key, value: unknown) =>
+    key === 'description' && typeof value === 'string' ? undefined : value,
+  );
 }
 
 /** Loads ajv, which takes about 20 ms, and returns a compiler for draft 2020-12 without coercion and defaults. */
@@ -271,10 +278,12 @@ export async function loadSchemaCompiler(): Promise<CompileSchema> {
     // Takes longer than the checks of all calls of a session.
     code: { optimize: false },
   });
-  return (schema) => {
-    const validate = ajv.compile(schema);
-    return (value) => (validate(value) ? null : explained(validate.errors?.[0]));
-  };
+  return (schema) => explaining(ajv.compile(schema));
+}
+
+/** Makes a check that says what is wrong, of what ajv has compiled. */
+export function explaining(check: CompiledCheck): Validate {
+  return (value) => (check(value) ? null : explained(check.errors?.[0]));
 }
 
 /** Returns the argument, what is wrong with it and what is expected, from the first error of ajv. */

@@ -76,6 +76,26 @@ test('a headless answer loads at most 31 files and 880 kB, no terminal and no po
   });
 });
 
+test('a first command adds at most 11 files and 600 kB to that, no schema compiler', async () => {
+  const loaded = async (turns: Parameters<typeof modelServer>[0]): Promise<Loaded> => {
+    const server = await modelServer(turns);
+    const folder = coverageFolder();
+    const env = { ...key, OPENAI_BASE_URL: `${server.url}/v1`, NODE_V8_COVERAGE: folder };
+    const { stdout } = await agent(place(), ['-p', 'hi'], { env });
+    expect(stdout).toContain('Hello.');
+    return loadedFrom(folder);
+  };
+  const none = await loaded([{ text: 'Hello.' }]);
+  const one = await loaded([{ calls: [{ name: 'bash', arguments: { command: 'echo one' } }] }, { text: 'Hello.' }]);
+  const more = one.names.filter((name) => !none.names.includes(name));
+  expect(more.filter((name) => /chunks\/2020-/.test(name))).toEqual([]);
+  const bytes = one.bytes - none.bytes;
+  expect({ few: more.length <= 11, small: bytes <= 600_000 }, `${more.join(' ')}, ${bytes} bytes`).toEqual({
+    few: true,
+    small: true,
+  });
+});
+
 test('what people bring along adds at most 8 files and 240 kB to that', async () => {
   const server = await modelServer([{ text: 'Hello.' }]);
   const at = place();

@@ -9,10 +9,13 @@ import type { Servers } from '../../src/extensions/mcp/servers.js';
 import { loadConfig } from '../../src/config/load.js';
 import { isRecord } from '../../src/core/json.js';
 import { type Tool, type Toolset, toolsets } from '../../src/core/tool.js';
+import type { Background } from '../../src/tools/bash.js';
 import { builtinTools, inToolset } from '../../src/tools/builtin.js';
+import { checkedText } from '../../src/tools/registry.js';
 import { processes, toolOptions, tree } from '../tools/workbench.js';
 
 const page = new URL('../../docs/tools.md', import.meta.url);
+const schemas = new URL('../../config/tool-schemas.json', import.meta.url);
 /** The tools that reach servers are made without using them. */
 const none = {} as unknown as Servers & RememberedTools;
 const marker = '<!-- Written by npm run tools:page from here on. -->';
@@ -132,6 +135,27 @@ test('docs/tools.md lists every tool as it is; npm run tools:page writes it', as
     }),
   );
   await expect(`${intro}${marker}\n\n${sections.join('\n\n')}\n`).toMatchFileSnapshot(page.pathname);
+});
+
+function schemaRow(tool: string, schema: string): string {
+  return `  { "tool": "${tool}", "schema": ${schema} }`;
+}
+
+function isRowOf(tool: string, row: string): boolean {
+  return row.startsWith(schemaRow(tool, '').slice(0, -2));
+}
+
+test('config/tool-schemas.json holds the schema of every tool; npm run tools:page writes it', async () => {
+  const sets = await Promise.all(toolsets.map(toolsOf));
+  const beside = builtinTools(toolOptions({ background: {} as Background })).filter(({ name }) => name === 'bash');
+  const made = [...sets.flat(), ...beside].map(({ name, input_schema }) => schemaRow(name, checkedText(input_schema)));
+  // That of a tool that cannot be offered on this machine stays as it is.
+  const kept = readFileSync(schemas, 'utf8').split(/,?\n/);
+  const rows = Object.values<{ readonly tools: readonly string[] | null }>(lazySets)
+    .flatMap(({ tools }) => tools ?? [])
+    .flatMap((name) => (made.some((row) => isRowOf(name, row)) ? [] : kept.filter((row) => isRowOf(name, row))));
+  const all = [...made, ...rows].toSorted();
+  await expect(`[\n${all.join(',\n')}\n]\n`).toMatchFileSnapshot(schemas.pathname);
 });
 
 test('what a set adds to a request stays small', async () => {

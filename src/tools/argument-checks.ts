@@ -1,0 +1,18 @@
+/** What ajv compiles a schema to. */
+export interface CompiledCheck {
+  (value: unknown): boolean;
+  errors?: readonly SchemaError[] | null;
+}
+
+/** An error of ajv, of what is told of it. */
+export interface SchemaError {
+  readonly keyword: string;
+  readonly instancePath: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly message?: string | undefined;
+  readonly parentSchema?: unknown;
+}
+
+/** The checks of the arguments of our own tools, by the text of their schemas. The build compiles them from
+ * `config/tool-schemas.json`, so that a call loads no schema compiler. Here, before it has, there are none. */
+export const argumentChecks: ReadonlyMap<string, CompiledCheck> = new Map();
