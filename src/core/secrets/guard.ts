@@ -54,6 +54,8 @@ const sealedNames = new Set(['signature', 'encrypted_content', 'thought_signatur
 const suspectChars = 512;
 const maxLongest = 4096;
 const minCutChars = 12;
+const maxClean = 500;
+const maxCleanChars = 32_768;
 
 export function createSecretGuard(options: SecretGuardOptions): SecretGuard {
   return new Guard(options);
@@ -64,6 +66,9 @@ class Guard implements SecretGuard {
   readonly #replacement: string | undefined;
   readonly #allForms: SecretScanner;
   readonly #placeholders: Placeholders;
+  /** Texts with nothing to hide, as long as no other secret is known: prompts and names of fields come again and again.
+   * To scan them again has V8 optimise the scanner at a start, which takes longer than all of its scans. */
+  readonly #clean = new Set<string>();
 
   constructor(options: SecretGuardOptions) {
     this.#keys = options.keys;
@@ -71,6 +76,7 @@ class Guard implements SecretGuard {
     this.#allForms = createSecretScanner(options.forms);
     this.#placeholders = new Placeholders(options, (literal) => {
       this.#allForms.add(literal);
+      this.#clean.clear();
     });
   }
 
@@ -80,9 +86,13 @@ class Guard implements SecretGuard {
   }
 
   text(text: string): string {
-    const { found } = this.#scanner.scan(text);
+    const scanner = this.#scanner;
+    if (this.#clean.has(text)) return text;
+    const { found } = scanner.scan(text);
     const plain = found.length === 0 ? text : this.#replaced(text, found);
-    return plain.includes('\\u00') && /\\u00[2-7][0-9a-f]/i.test(plain) ? this.#unescaped(plain) : plain;
+    const masked = plain.includes('\\u00') && /\\u00[2-7][0-9a-f]/i.test(plain) ? this.#unescaped(plain) : plain;
+    if (masked === text && text.length <= maxCleanChars && this.#clean.size < maxClean) this.#clean.add(text);
+    return masked;
   }
 
   #replaced(text: string, found: readonly FoundSecret[]): string {

@@ -141,6 +141,21 @@ test('the same secret has the same number, another one the next, and masked text
   expect(one.text(`password is ${password}`)).toBe(`password is ${one.text(`;Password=${password}`).slice(10)}`);
 });
 
+test('a text that had nothing to hide is masked again once what stands in it is known to be secret', () => {
+  const keys = [{ name: 'FIRST', value: 'key-of-a-provider' }];
+  const one = createSecretGuard({ forms: secretForms(), keys, environment: [], fingerprint: (value) => value });
+  const { secret: bare = '', text: assigned = '' } = forms.find(({ kind }) => kind === 'assigned_secret') ?? {};
+  const texts = [`the door opens with ${bare}`, 'a late-given key'];
+  expect([texts, texts].map((same) => same.map((text) => one.text(text)))).toEqual([texts, texts]);
+  one.text(assigned);
+  keys.push({ name: 'LATER', value: 'late-given' });
+  expect(texts.map((text) => one.text(text))).toEqual([
+    `the door opens with ${one.text(bare)}`,
+    'a «redacted:LATER» key',
+  ]);
+  expect(one.text(bare)).toMatch(/^«secret:\w+#1»$/);
+});
+
 test('events keep their shape: envelopes and arguments stay JSON, each number is recorded once', () => {
   const one = guard();
   const args = `{ "path" : "a.txt",\n  "content":"x\\n${token}\\u0041","n": 1.0 }`;
