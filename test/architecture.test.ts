@@ -47,7 +47,7 @@ const layers: Readonly<Record<string, { readonly folders: readonly string[]; rea
         'terminal',
         'ui',
       ],
-      packages: ['node:', 'commander', 'marked', 'unbash'],
+      packages: ['node:', 'commander', 'marked'],
     },
     cli: {
       folders: [

@@ -1,4 +1,5 @@
 import type { ApprovalMode, Policy, Rules, Verdict } from '../core/policy.js';
+import { loadOnce } from '../core/runtime.js';
 import { type BoundCall, type CallPlace, type Judged, noSession, type Sandbox } from '../core/tool.js';
 import {
   createProtectedPaths,
@@ -12,7 +13,7 @@ import {
 } from './guarded-paths.js';
 import { fileRules, toolRules } from './lasting-rules.js';
 import { compileRules, refusedAllow, type Subject } from './rules.js';
-import { type Judgement, judgeShell, type ShellRules } from './shell/verdict.js';
+import type { Judgement, ShellRules } from './shell/verdict.js';
 
 export interface PolicyOptions {
   /** `tools.confirm: false` is given as `never`. */
@@ -27,6 +28,9 @@ export interface PolicyOptions {
   /** Allow rules for interpreters, wrappers and the like are left out; `refusedAllow` says which and why. */
   readonly rules?: Rules;
 }
+
+/** What judges command lines, loaded with the first of them. */
+const shell = loadOnce(() => import('./shell/verdict.js'));
 
 /** Makes the policy of a session. `assess` never rejects; its `cwd` is absolute. */
 export function createPolicy(options: PolicyOptions): Policy {
@@ -93,6 +97,7 @@ async function judgeCall(call: BoundCall, place: CallPlace, rules: ShellRules): 
   const { tool, args } = call;
   const { cwd } = place;
   if (tool.effect === 'execute' && typeof args['command'] === 'string') {
+    const { judgeShell } = await shell.get();
     const inShell = await judgeShell(args['command'], await startFolder(args['workdir'], cwd, rules), tool.name, rules);
     if (tool.judge === undefined || inShell.risk === 'dangerous') return inShell;
   }

@@ -1,4 +1,3 @@
-import { parse } from 'unbash';
 import { expect, test } from 'vitest';
 import { type AskedCall, type Suggestions, suggestRules } from '../../src/commands/record/audit.js';
 import { classifyShell } from '../../src/policy/shell/verdict.js';
@@ -21,7 +20,7 @@ function asked(lines: Readonly<Record<string, number>>, allowed = true): readonl
 }
 
 function suggest(...calls: readonly (readonly AskedCall[])[]): Suggestions {
-  return suggestRules(calls.flat(), (command, cwd) => classifyShell(command, { ...context, cwd }, parse), 3);
+  return suggestRules(calls.flat(), (command, cwd) => classifyShell(command, { ...context, cwd }), 3);
 }
 
 function argvs(suggestions: Suggestions): readonly string[] {

@@ -76,21 +76,34 @@ test('a headless answer loads at most 31 files and 880 kB, no terminal and no po
   });
 });
 
-test('a first command adds at most 11 files and 600 kB to that, no schema compiler', async () => {
+/** What a session loads for one call, beyond what it loads for an answer. */
+async function loadedByCall(name: string, args: Readonly<Record<string, string>>): Promise<Loaded> {
   const loaded = async (turns: Parameters<typeof modelServer>[0]): Promise<Loaded> => {
-    const server = await modelServer(turns);
+    const server = await modelServer([...turns, { text: 'Hello.' }]);
     const folder = coverageFolder();
     const env = { ...key, OPENAI_BASE_URL: `${server.url}/v1`, NODE_V8_COVERAGE: folder };
-    const { stdout } = await agent(place(), ['-p', 'hi'], { env });
+    const { stdout } = await agent(place({ 'a.txt': 'one\n' }), ['-p', 'hi'], { env });
     expect(stdout).toContain('Hello.');
     return loadedFrom(folder);
   };
-  const none = await loaded([{ text: 'Hello.' }]);
-  const one = await loaded([{ calls: [{ name: 'bash', arguments: { command: 'echo one' } }] }, { text: 'Hello.' }]);
-  const more = one.names.filter((name) => !none.names.includes(name));
-  expect(more.filter((name) => /chunks\/2020-/.test(name))).toEqual([]);
-  const bytes = one.bytes - none.bytes;
-  expect({ few: more.length <= 11, small: bytes <= 600_000 }, `${more.join(' ')}, ${bytes} bytes`).toEqual({
+  const [none, one] = [await loaded([]), await loaded([{ calls: [{ name, arguments: args }] }])];
+  const names = one.names.filter((path) => !none.names.includes(path));
+  return { files: names.length, bytes: one.bytes - none.bytes, names };
+}
+
+test('a first command adds at most 8 files and 600 kB to that, no schema compiler', async () => {
+  const { files, bytes, names } = await loadedByCall('bash', { command: 'echo one' });
+  expect(names.filter((name) => /chunks\/2020-/.test(name))).toEqual([]);
+  expect({ few: files <= 8, small: bytes <= 600_000 }, `${names.join(' ')}, ${bytes} bytes`).toEqual({
+    few: true,
+    small: true,
+  });
+});
+
+test('a first reading of a file adds at most 5 files and 120 kB, nothing that judges or starts commands', async () => {
+  const { files, bytes, names } = await loadedByCall('file_read', { path: 'a.txt' });
+  expect(names.filter((name) => /chunks\/(?:2020|verdict|start-child)-/.test(name))).toEqual([]);
+  expect({ few: files <= 5, small: bytes <= 120_000 }, `${names.join(' ')}, ${bytes} bytes`).toEqual({
     few: true,
     small: true,
   });

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { parse } from 'unbash';
 import settings from '../../config/config.schema.json' with { type: 'json' };
 import { createProtectedPaths, createSecretPaths } from '../../src/policy/guarded-paths.js';
 import { classifyShell, type ShellAnalysis } from '../../src/policy/shell/verdict.js';
@@ -29,7 +28,7 @@ export const context: ShellContext = {
 export type Risk = ShellAnalysis['risk'];
 
 export function riskOf(command: string): Risk {
-  return classifyShell(command, context, parse).risk;
+  return classifyShell(command, context).risk;
 }
 
 /** How many of `commands` are called what, and those not called `wanted`, for the message of a failed test. */

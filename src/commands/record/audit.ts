@@ -287,24 +287,20 @@ function commandOf(text: string | null): string | null {
 }
 
 async function createAnalysis({ config, home }: Settings): Promise<Analyse> {
-  const [{ parse }, { classifyShell }] = await Promise.all([import('unbash'), import('../../policy/shell/verdict.js')]);
+  const { classifyShell } = await import('../../policy/shell/verdict.js');
   const { files } = config;
   const secrets = createSecretPaths(config.fs.deny, home);
   const ownPaths = [...new Set([dirname(files.config), files.data, dirname(files.log)])];
   return (command, cwd) =>
-    classifyShell(
-      command,
-      {
-        home,
-        cwd,
-        workspace: cwd,
-        plainGit: true,
-        steered: new Set(),
-        secrets,
-        isProtected: createProtectedPaths({ home, workspace: cwd, ownPaths }),
-      },
-      parse,
-    );
+    classifyShell(command, {
+      home,
+      cwd,
+      workspace: cwd,
+      plainGit: true,
+      steered: new Set(),
+      secrets,
+      isProtected: createProtectedPaths({ home, workspace: cwd, ownPaths }),
+    });
 }
 
 /** A command line that a person was asked about. */

@@ -1,6 +1,5 @@
-import type { ParsedScript } from 'unbash';
+import { parse as parseShell, type ParsedScript } from 'unbash';
 import type { Risk } from '../../core/tool.js';
-import { loadOnce } from '../../core/runtime.js';
 import type { Rule } from '../../core/policy.js';
 import { hasUnseen } from '../../core/text.js';
 import type { Sandbox } from '../../core/tool.js';
@@ -49,22 +48,18 @@ export interface ShellRules {
 }
 
 const maxResolved = 64;
-/** The parser, loaded with the first command. */
-const parser = loadOnce(async (): Promise<Parse> => (await import('unbash')).parse);
 
 /** Judges a command line for the tool `tool`, started in `cwd` (absolute). */
 export async function judgeShell(command: string, cwd: string, tool: string, rules: ShellRules): Promise<Judgement> {
   const { facts, secrets, isProtected } = rules;
-  const parse = await parser.get();
   const places = { home: facts.home, cwd, workspace: facts.workspace };
   const start = { ...places, secrets, isProtected, plainGit: true, steered: new Set<string>() };
-  const { context, analysis: first } = await followed(command, start, parse, facts);
-  const wanders = first.wanders && classifyShell(command.replace(topLevel, '.'), context, parse).wanders;
+  const { context, analysis: first } = await followed(command, start, facts);
+  const wanders = first.wanders && classifyShell(command.replace(topLevel, '.'), context).wanders;
   const plainGit =
     !first.relies.has('git') || (!wanders && (await isPlainEverywhere(hasPlainGit, first.folders, facts)));
   const steered = wanders ? first.relies : await steeredFamilies(first.relies, first.folders, facts);
-  const analysis =
-    plainGit && steered.size === 0 ? first : classifyShell(command, { ...context, plainGit, steered }, parse);
+  const analysis = plainGit && steered.size === 0 ? first : classifyShell(command, { ...context, plainGit, steered });
   const linked = await linkedFindings(analysis, rules);
   const findings = [...linked, ...analysis.findings];
   const risk = linked.length > 0 ? 'dangerous' : analysis.risk;
@@ -78,7 +73,7 @@ export async function judgeShell(command: string, cwd: string, tool: string, rul
     confined: rules.sandbox !== 'off',
     ruling: ruling(analysis, linked, tool, inside, rules),
     rules: canBeAllowed(analysis, linked, inside)
-      ? commandRules(unruled(analysis, tool, rules), tool, (line) => classifyShell(line, context, parse))
+      ? commandRules(unruled(analysis, tool, rules), tool, (line) => classifyShell(line, context))
       : [],
   };
 }
@@ -91,13 +86,12 @@ const maxRounds = 8;
 async function followed(
   command: string,
   context: ShellContext,
-  parse: Parse,
   facts: PathFacts,
 ): Promise<{ readonly context: ShellContext; readonly analysis: ShellAnalysis }> {
   const landings = new Map<string, string>();
   for (let round = 0; ; round++) {
     const judged = { ...context, landings: new Map(landings) };
-    const analysis = classifyShell(command, judged, parse);
+    const analysis = classifyShell(command, judged);
     const unknown = analysis.folders.filter((folder) => !landings.has(folder) && !folder.includes('\0'));
     for (const folder of unknown) landings.set(folder, (await facts.landing(folder)) ?? folder);
     const isSettled = unknown.every((folder) => landings.get(folder) === folder);
@@ -209,14 +203,13 @@ export interface ShellAnalysis {
   readonly targets: readonly string[];
 }
 
-/** Parses shell text. `unbash` gives it; it is passed in so that it is loaded only when a command is judged. */
 type Parse = (source: string) => ParsedScript;
 
 /** Judges a command line as `bash -c` would take it. What cannot be understood is dangerous; throws nothing. */
 export function classifyShell(
   command: string,
   context: ShellContext,
-  parse: Parse,
+  parse: Parse = parseShell,
   programs: KnownPrograms = commandTables,
 ): ShellAnalysis {
   const scan = newScan(context, parse, programs);

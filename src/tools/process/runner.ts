@@ -15,6 +15,7 @@ import type {
 } from './start-child.js';
 import {
   createStartedGroups,
+  createWatchdog,
   goneWithin,
   groupSize,
   killAll,
@@ -205,11 +206,7 @@ class Runner implements ProcessRunner {
 
 /** `watchedBy` is the marker by which a watchdog finds our processes; null for no watchdog. */
 async function loadModules(watchedBy: string | null): Promise<LoadedModules> {
-  const [{ openChild, startChild, startHelper }, { createOutputPipes }, { createWatchdog }] = await Promise.all([
-    import('./start-child.js'),
-    import('./start-child.js'),
-    import('./watchdog.js'),
-  ]);
+  const { createOutputPipes, openChild, startChild, startHelper } = await import('./start-child.js');
   if (watchedBy === null) return { startChild, openChild, watchdog: null, pipes: null };
   const watchdog = createWatchdog(startHelper, watchedBy);
   return { startChild, openChild, watchdog, pipes: createOutputPipes((folder) => watchdog.makePipes(folder)) };

@@ -1,4 +1,3 @@
-import { parse } from 'unbash';
 import { classifyShell } from '../../../src/policy/shell/verdict.js';
 import { context, type Risk } from '../../policy/judging.js';
 import { tracePrograms } from './traced.js';
@@ -18,7 +17,7 @@ export interface TracedLine {
 export function traceLines(commands: readonly string[]): readonly TracedLine[] {
   return tracePrograms(commands).map((ran, index) => {
     const command = commands[index] ?? '';
-    const { risk, commands: found } = classifyShell(command, context, parse);
+    const { risk, commands: found } = classifyShell(command, context);
     const listed = new Set(found.map(({ argv }) => (argv[0] ?? '').replace(/^.*\//, '')));
     return {
       command,
