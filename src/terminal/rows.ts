@@ -296,7 +296,9 @@ function wrapStyled(line: string, columns: number): Row[] {
   const state: SgrState = new Map();
   let text = '';
   let width = 0;
-  const certain = isCertain(withoutSgr(line));
+  const plain = withoutSgr(line);
+  const certain = isCertain(plain);
+  if (certain && textWidth(plain) <= columns) return [fittingRow(line, textWidth(plain))];
   const close = (): void => {
     rows.push({ text: state.size > 0 ? text + sgrReset : text, width, soft: rows.length > 0, certain });
     text = openSgr(state);
@@ -316,6 +318,14 @@ function wrapStyled(line: string, columns: number): Row[] {
   }
   close();
   return rows;
+}
+
+/** Returns the only row of a line whose characters are certain. */
+function fittingRow(line: string, width: number): Row {
+  const state: SgrState = new Map();
+  for (const match of line.matchAll(/\x1b\[([0-9;:]*)m/g)) applySgr(state, match[1] ?? '');
+  const text = state.size > 0 ? line + sgrReset : line;
+  return { text, width, soft: false, certain: true };
 }
 
 /** Matches where a text without blanks may break: behind a character of two columns, but not before closing

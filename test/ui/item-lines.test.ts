@@ -211,6 +211,8 @@ test('a title cannot forge a second line', () => {
 
 test('rows carry their attributes over the wrap, and columns are dropped with theirs kept', () => {
   expect(wrapLine('\x1b[1mabcdef\x1b[m', 4).map((row) => row.text)).toEqual(['\x1b[1mabcd\x1b[m', '\x1b[1mef\x1b[m']);
+  const open = { text: '\x1b[1mab日\x1b[m', width: 4, soft: false, certain: true };
+  expect(wrapLine('\x1b[1mab日', 4)).toEqual([open]);
   expect(wrapLine('日本語', 5).map((row) => [row.text, row.width, row.soft])).toEqual([
     ['日本', 4, false],
     ['語', 2, true],
