@@ -205,7 +205,7 @@ export function createSecretScanner(forms: readonly SecretForm[], literals: read
   let longest = 0;
 
   const put = (start: string, form: SecretForm | null): void => {
-    const three = [0, 1, 2].reduce((hash, at) => joined(hash, start.charCodeAt(at)), 0);
+    const three = threeAt(start, 0);
     if (threes[three] === 0) threes[three] = lists.push([]) - 1;
     const list = lists[threes[three] ?? 0] ?? [];
     list.push({ start, form, fourth: start.length > 3 ? start.charCodeAt(3) | 0x20 : -1 });
@@ -225,26 +225,37 @@ export function createSecretScanner(forms: readonly SecretForm[], literals: read
     },
     scan: (text, from = 0, isWhole = true) => {
       const pass = new Pass(text, isWhole);
-      let three = 0;
       let at = from;
-      for (let last = from; last < text.length; last++) {
-        three = joined(three, text.charCodeAt(last));
-        const list = threes[three] ?? 0;
-        if (list === 0 || last - 2 < at) continue;
-        const next = pass.look(lists[list] ?? [], last - 2);
-        if (next < 0) return { found: pass.found, openAt: last - 2 };
-        if (next === last - 2) continue;
-        at = next;
-        last = next - 1;
+      for (let place = nextPlace(text, from, threes); place >= 0;) {
+        const next = pass.look(lists[threes[threeAt(text, place)] ?? 0] ?? [], place);
+        if (next < 0) return { found: pass.found, openAt: place };
+        if (next > place) at = next;
+        place = nextPlace(text, Math.max(next, place + 1), threes);
       }
       return { found: pass.found, openAt: isWhole ? text.length : pass.beginning(lists, at) };
     },
   };
 }
 
-/** The last three characters in fifteen bits; upper and lower case are the same. */
+/** Three characters in fifteen bits; upper and lower case are the same. */
+function threeAt(text: string, at: number): number {
+  return joined(joined(joined(0, text.charCodeAt(at)), text.charCodeAt(at + 1)), text.charCodeAt(at + 2));
+}
+
 function joined(hash: number, code: number): number {
   return ((hash << 5) | (code & 31)) & 0x7fff;
+}
+
+/** Returns the next place, from `from` on, with three characters that a secret may begin with; -1 for none. What runs
+ * for each character stands by itself: V8 optimises it during a start already, with all that it calls. */
+function nextPlace(text: string, from: number, threes: Uint16Array): number {
+  const { length } = text;
+  let three = 0;
+  for (let last = from; last < length; last++) {
+    three = joined(three, text.charCodeAt(last));
+    if (threes[three] !== 0 && last - 2 >= from) return last - 2;
+  }
+  return -1;
 }
 
 /** The lines of a private key behind its first: breaks, the margin of a quotation or diff, and Base64 or a header. */
