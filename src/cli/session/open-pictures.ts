@@ -139,9 +139,8 @@ const mostPdfChars = 100_000;
 
 /** Reads a PDF in a worker, as the tools for the web do. */
 async function pdfText(bytes: Uint8Array): Promise<string | null> {
-  const { builtWorker, convertPage } = await import('../../toolsets/web/convert-page.js');
-  const options = { worker: builtWorker, signal: new AbortController().signal };
-  const text = await convertPage({ kind: 'pdf', bytes }, options).then(
+  const { convertPage } = await import('../../toolsets/web/convert-page.js');
+  const text = await convertPage({ kind: 'pdf', bytes }, { signal: new AbortController().signal }).then(
     (page) => page.text.trim(),
     () => '',
   );

@@ -10,7 +10,6 @@ import {
   succeeded,
 } from '../../tools/define-tool.js';
 import { maxUrlChars, siteOf, targetOf } from './addresses.js';
-import { clean, decoded } from './fetch-page.js';
 import { addressProblem, defaultTimeoutMs, inTime, refused } from './fetch-tool.js';
 import type { Requester, WebAnswer, WebRequest } from './guarded-request.js';
 
@@ -96,9 +95,9 @@ async function call(args: ApiArgs, ctx: ToolContext, options: ApiCallOptions): P
     const request = { ...requestOf(args), maxBytes: maxAnswerBytes, allowsLocal };
     const headers = { ...request.headers, ...signature };
     const answer = await inTime(ctx, url, (signal) => options.request(url, { ...request, headers, signal }));
-    return shown(`${method} ${url.host}: ${answer.status}`, answer, ctx, options);
+    return await shown(`${method} ${url.host}: ${answer.status}`, answer, ctx, options);
   } catch (error) {
-    return refused(error, ctx, url);
+    return await refused(error, ctx, url);
   }
 }
 
@@ -115,12 +114,13 @@ function requestOf({ method = 'GET', headers = {}, body }: ApiArgs): Pick<WebReq
 }
 
 /** An answer of any status is a result, as exit codes are. */
-function shown(
+async function shown(
   summary: string,
   { status, headers, body, cut }: WebAnswer,
   ctx: ToolContext,
   { modelOutputBytes }: ApiCallOptions,
-): ToolOutcome {
+): Promise<ToolOutcome> {
+  const { clean, decoded } = await import('./fetch-page.js');
   const type = clean(headers['content-type'] ?? '').slice(0, 100);
   const { location } = headers;
   const text = clean(decoded(body, type, 'text'));

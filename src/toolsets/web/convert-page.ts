@@ -7,13 +7,13 @@ export type PageWork =
   | { readonly kind: 'pdf'; readonly bytes: Uint8Array };
 
 export interface WorkOptions {
-  /** The program of the worker that converts large pages and PDFs. */
-  readonly worker: URL;
+  /** The program of the worker that converts large pages and PDFs: the built one unless given. */
+  readonly worker?: URL;
   readonly signal: AbortSignal;
 }
 
 /** The program of the worker, beside the chunks of the built program. */
-export const builtWorker = new URL('../page-worker.js', import.meta.url);
+const builtWorker = new URL('../page-worker.js', import.meta.url);
 
 const inlineChars = 256 * 1024;
 const maxMs = { html: 5_000, pdf: 20_000 };
@@ -28,7 +28,7 @@ export async function convertPage(work: PageWork, options: WorkOptions): Promise
   return await inWorker(work, options);
 }
 
-async function inWorker(work: PageWork, { worker: program, signal }: WorkOptions): Promise<PageText> {
+async function inWorker(work: PageWork, { worker: program = builtWorker, signal }: WorkOptions): Promise<PageText> {
   const { Worker } = await import('node:worker_threads');
   return await new Promise((resolve, reject) => {
     const worker = new Worker(program, {

@@ -10,16 +10,16 @@ import {
   withStop,
 } from '../../tools/define-tool.js';
 import { hostOf, maxUrlChars, targetOf, urlProblem } from './addresses.js';
-import { fetchPage, type Page, type PageFormat } from './fetch-page.js';
-import { type Requester, WebRefusal } from './guarded-request.js';
+import type { Page, PageFormat } from './fetch-page.js';
+import type { Requester } from './guarded-request.js';
 import { judgeReading, type JudgeOptions } from './known-hosts.js';
 
 export interface FetchToolOptions extends JudgeOptions {
   readonly request: Requester;
   /** `model_output_size`: the most bytes of one result that a model is sent. */
   readonly modelOutputBytes: number;
-  /** The program that converts large pages and PDFs. */
-  readonly worker: URL;
+  /** The program that converts large pages and PDFs: the built one unless given. */
+  readonly worker?: URL;
   /** Unix milliseconds. */
   readonly now: () => number;
 }
@@ -67,11 +67,12 @@ export function fetchTool(options: FetchToolOptions): DefinedTool {
           return failed('rate_limited', `${url.host} was asked ${turnsPerMinute} times within a minute; wait.`, {
             wait_ms: wait,
           });
+        const { fetchPage } = await import('./fetch-page.js');
         const page = await inTime(ctx, url, (signal) => fetchPage(url, format, { ...options, signal }));
         cache.put(format, url, page);
         return shown(page, args, ctx, options, false);
       } catch (error) {
-        return refused(error, ctx, url);
+        return await refused(error, ctx, url);
       }
     },
   });
@@ -92,14 +93,16 @@ export async function inTime<T>(ctx: ToolContext, url: URL, work: (signal: Abort
     try {
       return await work(signal);
     } catch (error) {
-      if (signal.aborted) throw new WebRefusal('timeout', `${url.host} took too long to answer and was left.`);
-      throw error;
+      if (!signal.aborted) throw error;
+      const { WebRefusal } = await import('./guarded-request.js');
+      throw new WebRefusal('timeout', `${url.host} took too long to answer and was left.`);
     }
   });
 }
 
 /** Turns what a request threw into an outcome; anything unforeseen is thrown on. */
-export function refused(error: unknown, ctx: ToolContext, url: URL): ToolOutcome {
+export async function refused(error: unknown, ctx: ToolContext, url: URL): Promise<ToolOutcome> {
+  const { WebRefusal } = await import('./guarded-request.js');
   if (ctx.signal.aborted) return failed('cancelled', `The request to ${url.host} was cancelled.`);
   if (!(error instanceof WebRefusal)) throw error;
   const details = error.details;

@@ -1,8 +1,8 @@
+import { loadOnce } from '../../core/runtime.js';
 import type { DefinedTool } from '../../tools/define-tool.js';
 import { type ApiRule, apiCallTool } from './api-call.js';
 import { fetchTool } from './fetch-tool.js';
-import { builtWorker } from './convert-page.js';
-import { createRequester, environmentProxy, type RequesterOptions } from './guarded-request.js';
+import type { Requester, RequesterOptions } from './guarded-request.js';
 
 export interface WebOptions extends Pick<RequesterOptions, 'resolve' | 'exchange'> {
   /** `web.allow_domains` and `web.allow_local`. */
@@ -15,7 +15,7 @@ export interface WebOptions extends Pick<RequesterOptions, 'resolve' | 'exchange
   readonly env: Readonly<Record<string, string | undefined>>;
   /** `model_output_size`. */
   readonly modelOutputBytes: number;
-  /** The program that converts large pages and PDFs: the built one, beside the chunks, unless given. */
+  /** The program that converts large pages and PDFs: the built one unless given. */
   readonly worker?: URL;
   /** Unix milliseconds. */
   readonly now: () => number;
@@ -23,8 +23,12 @@ export interface WebOptions extends Pick<RequesterOptions, 'resolve' | 'exchange
 
 /** Makes `web_fetch` and `api_call`. Both reach public addresses alone, unless somebody says yes to another. */
 export function webTools(options: WebOptions): readonly DefinedTool[] {
-  const { proxy, env, api, worker = builtWorker } = options;
+  const { proxy, env, api } = options;
   const direct = (): null => null;
-  const request = createRequester({ ...options, proxyFor: proxy === 'env' ? environmentProxy(env) : direct });
-  return [fetchTool({ ...options, worker, request }), apiCallTool({ ...options, request, rules: api })];
+  const requester = loadOnce(async () => {
+    const { createRequester, environmentProxy } = await import('./guarded-request.js');
+    return createRequester({ ...options, proxyFor: proxy === 'env' ? environmentProxy(env) : direct });
+  });
+  const request: Requester = async (url, asked) => await (await requester.get())(url, asked);
+  return [fetchTool({ ...options, request }), apiCallTool({ ...options, request, rules: api })];
 }
