@@ -109,6 +109,16 @@ test('a first reading of a file adds at most 5 files and 120 kB, nothing that ju
   });
 });
 
+test('while a model takes its time, what a first call needs is loaded', async () => {
+  const server = await modelServer([{ text: 'Hello.', delayMs: 2_000 }]);
+  const folder = coverageFolder();
+  const env = { ...key, OPENAI_BASE_URL: `${server.url}/v1`, NODE_V8_COVERAGE: folder };
+  await agent(place(), ['-p', 'hi'], { env });
+  const { names } = loadedFrom(folder);
+  const parts = ['argument-checks', 'assess', 'verdict', 'start-child'];
+  expect(parts.filter((part) => names.some((name) => name.includes(`chunks/${part}-`)))).toEqual(parts);
+});
+
 test('what people bring along adds at most 8 files and 240 kB to that', async () => {
   const server = await modelServer([{ text: 'Hello.' }]);
   const at = place();

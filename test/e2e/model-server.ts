@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 
 /** One answer of the scripted model. `pieces`: how many characters of arguments go into one chunk. */
@@ -8,6 +9,7 @@ export interface Turn {
   readonly text?: string;
   readonly calls?: readonly { readonly name: string; readonly arguments: unknown }[];
   /** Why a chat answer ends. */ readonly finish?: string;
+  /** The answer begins so much later. */ readonly delayMs?: number;
 }
 export type Kind = 'chat' | 'messages' | 'responses';
 export interface Received {
@@ -32,15 +34,20 @@ const pieces = (text: string): readonly string[] => text.match(/[\s\S]{1,7}/g) ?
 export async function modelServer(turns: readonly Turn[]): Promise<ModelServer> {
   const requests: Received[] = [];
   const server = createServer((request, response) => {
-    void readBody(request).then((body) => {
+    void readBody(request).then(async (body) => {
       const kind: Kind = request.url?.endsWith('/messages')
         ? 'messages'
         : request.url?.endsWith('/responses')
           ? 'responses'
           : 'chat';
       if (request.method === 'POST') requests.push({ kind, body, headers: request.headers });
-      if (request.method !== 'POST') response.writeHead(404).end();
-      else play(kind, turns[requests.length - 1] ?? { text: 'End of script.' }, requests.length, response);
+      if (request.method !== 'POST') {
+        response.writeHead(404).end();
+        return;
+      }
+      const turn = turns[requests.length - 1] ?? { text: 'End of script.' };
+      if (turn.delayMs !== undefined) await wait(turn.delayMs);
+      play(kind, turn, requests.length, response);
     });
   });
   const sockets: Socket[] = [];

@@ -205,6 +205,21 @@ const sleep = async (delayMs: number, signal: AbortSignal): Promise<void> => {
   await wait(delayMs, undefined, { signal }).catch(() => undefined);
 };
 
+/** A model that takes longer for its answer leaves the time to load what its first call will need. */
+const thinkingMs = 500;
+
+function loadForCalls(): void {
+  const parts = [
+    import('../../policy/assess.js'),
+    import('../../policy/shell/verdict.js'),
+    import('../../tools/argument-checks.js'),
+    import('../../tools/process/start-child.js'),
+  ];
+  Promise.all(parts).catch(() => {
+    /* The call says it. */
+  });
+}
+
 /** Connects to a model. The client is loaded with the first request, or by `warm`. */
 async function connect(
   settings: ModelSource,
@@ -212,21 +227,7 @@ async function connect(
   endpoint: Endpoint,
   interactive: boolean,
 ): Promise<OpenedModel> {
-  if (endpoint.api === 'offline') {
-    await checkScript(settings.cwd, ref.model);
-    const { createOfflineProvider } = await import('../../providers/offline/offline.js');
-    return {
-      ref,
-      provider: createOfflineProvider({
-        cwd: settings.cwd,
-        sleep,
-        isInstalled: (program) => isOnPath(settings.env, program),
-        standsIn: !interactive && !choseOffline(settings.config.provider),
-      }),
-      warm: () => undefined,
-      close: () => undefined,
-    };
-  }
+  if (endpoint.api === 'offline') return await connectOffline(settings, ref, interactive);
   const { api } = endpoint;
   const http = loadOnce(async (): Promise<HttpProvider> => {
     const [{ createHttpProvider }, wire] = await Promise.all([
@@ -237,7 +238,15 @@ async function connect(
   });
   const provider: Provider = {
     async *stream(request) {
-      yield* (await http.get()).stream(request);
+      const opened = await http.get();
+      const cancel = realSchedule(() => {
+        if (request.conversation.tools.length > 0) loadForCalls();
+      }, thinkingMs);
+      try {
+        yield* opened.stream(request);
+      } finally {
+        cancel();
+      }
     },
     ...searchOf(settings, endpoint),
   };
@@ -262,6 +271,22 @@ async function connect(
         () => undefined,
       );
     },
+  };
+}
+
+async function connectOffline(settings: ModelSource, ref: ModelRef, interactive: boolean): Promise<OpenedModel> {
+  await checkScript(settings.cwd, ref.model);
+  const { createOfflineProvider } = await import('../../providers/offline/offline.js');
+  return {
+    ref,
+    provider: createOfflineProvider({
+      cwd: settings.cwd,
+      sleep,
+      isInstalled: (program) => isOnPath(settings.env, program),
+      standsIn: !interactive && !choseOffline(settings.config.provider),
+    }),
+    warm: () => undefined,
+    close: () => undefined,
   };
 }
 
