@@ -96,6 +96,16 @@ function reached(inputs, roots) {
   return found;
 }
 
+/** Node reads a table sooner as JSON in a text than as code. */
+const withJsonAsText = {
+  name: 'json-as-text',
+  setup(plugin) {
+    plugin.onLoad({ filter: /\/config\/.*\.json$/ }, ({ path }) => ({
+      contents: `export default JSON.parse(${JSON.stringify(JSON.stringify(readJson(relative(root, path))))});`,
+    }));
+  },
+};
+
 const options = {
   absWorkingDir: root,
   entryPoints: [
@@ -139,8 +149,9 @@ const options = {
   logLevel: 'warning',
 };
 await rm(`${root}/dist`, { recursive: true, force: true });
-const plan = await build({ ...options, write: false, plugins: [withCompiledChecks] });
-const { metafile } = await build({ ...options, plugins: [withCompiledChecks, withFewFiles(plan.metafile)] });
+const plugins = [withCompiledChecks, withJsonAsText];
+const plan = await build({ ...options, write: false, plugins });
+const { metafile } = await build({ ...options, plugins: [...plugins, withFewFiles(plan.metafile)] });
 const photon = 'node_modules/@silvia-odwyer/photon-node';
 await copyFile(`${root}/${photon}/photon_rs.js`, `${root}/dist/photon_rs.cjs`);
 await copyFile(`${root}/${photon}/photon_rs_bg.wasm`, `${root}/dist/photon_rs_bg.wasm`);
