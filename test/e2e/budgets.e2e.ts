@@ -119,7 +119,7 @@ test('while a model takes its time, what a first call needs is loaded', async ()
   expect(parts.filter((part) => names.some((name) => name.includes(`chunks/${part}-`)))).toEqual(parts);
 });
 
-test('what people bring along adds at most 8 files and 240 kB to that', async () => {
+test('what people bring along adds at most 3 files and 140 kB to that', async () => {
   const server = await modelServer([{ text: 'Hello.' }]);
   const at = place();
   const settings = join(at.home, '.agent');
@@ -135,7 +135,8 @@ test('what people bring along adds at most 8 files and 240 kB to that', async ()
   const none = await loaded(['--tools', 'grep']);
   const all = await loaded(['--tools', '+memory,+tasks,+web,+math,+jobs,+agents,+mcp']);
   const more = all.names.filter((name) => !none.names.includes(name));
-  expect({ few: more.length <= 8, small: all.bytes - none.bytes <= 240_000 }, more.join(' ')).toEqual({
+  const bytes = all.bytes - none.bytes;
+  expect({ few: more.length <= 3, small: bytes <= 140_000 }, `${bytes} ${more.join(' ')}`).toEqual({
     few: true,
     small: true,
   });

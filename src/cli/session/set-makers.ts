@@ -11,8 +11,7 @@ import type { Confine, ProcessRunner } from '../../tools/process/runner.js';
 import { askTool, type PlanMode, planTool } from '../../toolsets/ask/put-questions.js';
 import { agentTool } from '../../extensions/agents/roles.js';
 import { codeTools } from '../../toolsets/code/execute-code.js';
-import { customTools } from '../../toolsets/custom/load-tools.js';
-import { toolFilesIn } from '../../toolsets/custom/tool-files.js';
+import { toolFilesIn } from '../../toolsets/custom/tool-places.js';
 import { docsTools } from '../../toolsets/docs/search-documents.js';
 import type { Jobs } from '../../toolsets/jobs/background.js';
 import { jobsTool } from '../../toolsets/jobs/look-after.js';
@@ -168,6 +167,8 @@ async function openCustom(
   const trust = openTrustFile(config.files.trust).tools;
   const allowed = trust.list().map(({ path }) => path);
   const files = toolFilesIn({ settings: dirname(config.files.config), project: upToRoot(cwd), allowed });
+  if (files.length === 0) return [];
+  const { customTools } = await import('../../toolsets/custom/load-tools.js');
   const found = await customTools(files, {
     processes,
     env,

@@ -24,7 +24,6 @@ export async function customTools(
   files: readonly string[],
   options: CustomToolsOptions,
 ): Promise<readonly FoundTool[]> {
-  if (files.length === 0) return [];
   const compile = await loadSchemaCompiler();
   const found: FoundTool[] = [];
   for (const path of new Set(files)) {

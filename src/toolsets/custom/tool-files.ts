@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
-import { readdirSync, realpathSync, statSync } from 'node:fs';
+import { realpathSync } from 'node:fs';
 import { dirname, isAbsolute, join, normalize } from 'node:path';
 import { isRecord, type JsonSchema } from '../../core/json.js';
 import { nearestName } from '../../core/text.js';
 import type { Effect, ToolLimits } from '../../core/tool.js';
 import { readBounded } from '../../disk/bounded-file.js';
 import { problemIn, type Returns } from './authored-tool.js';
+import { descriptorName, isFile } from './tool-places.js';
 
 /** A tool that is a program of its own, as its `tool.json` describes it. */
 export interface Descriptor {
@@ -27,48 +28,8 @@ export type ToolFile =
   /** `problem` is a sentence. */
   | { readonly kind: 'broken'; readonly path: string; readonly problem: string };
 
-const descriptorName = 'tool.json';
 const maxDescriptorBytes = 64 * 1024;
 const maxProgramBytes = 64 * 1024 * 1024;
-
-const inProject = join('.agent', 'tools');
-
-/** Where tool files are looked for. */
-export interface ToolPlaces {
-  /** The folder of the user's settings. */
-  readonly settings: string;
-  /** The directories of the project, the nearest first. */
-  readonly project: readonly string[];
-  /** Files that the user has allowed, wherever they are. Those of another project do not count here. */
-  readonly allowed: readonly string[];
-}
-
-/** Returns the tool files of the user and of this project. */
-export function toolFilesIn({ settings, project, allowed }: ToolPlaces): readonly string[] {
-  const folders = [join(settings, 'tools'), ...project.map((directory) => join(directory, inProject))];
-  return [...folders.flatMap(listToolFiles), ...allowed.filter((path) => !path.includes(`/${inProject}/`))];
-}
-
-/** Returns the tool files of a `tools` folder: `<name>/tool.json` and `*.mjs`, by name. */
-export function listToolFiles(folder: string): readonly string[] {
-  return entriesOf(folder).flatMap((name) => {
-    const path = join(folder, name);
-    if (name.endsWith('.mjs')) return [path];
-    return isFile(join(path, descriptorName)) ? [join(path, descriptorName)] : [];
-  });
-}
-
-function entriesOf(folder: string): readonly string[] {
-  try {
-    return readdirSync(folder).toSorted();
-  } catch {
-    return [];
-  }
-}
-
-function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
-}
 
 /** Reads a tool file; `path` may also be the folder of a `tool.json`. Runs nothing. */
 export function readToolFile(path: string): ToolFile {

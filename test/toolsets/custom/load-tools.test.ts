@@ -6,7 +6,8 @@ import { type Envelope, isError } from '../../../src/core/envelope.js';
 import type { ToolContext } from '../../../src/core/tool.js';
 import { createRegistry } from '../../../src/tools/registry.js';
 import { customTools } from '../../../src/toolsets/custom/load-tools.js';
-import { listToolFiles, readToolFile } from '../../../src/toolsets/custom/tool-files.js';
+import { readToolFile } from '../../../src/toolsets/custom/tool-files.js';
+import { listToolFiles } from '../../../src/toolsets/custom/tool-places.js';
 import { context, processes, tree } from '../../tools/workbench.js';
 
 const custom = { name: 'custom', on: false, about: '' };
