@@ -5,6 +5,8 @@ import { opensRepl } from './options.js';
  * it. */
 export interface EarlyFrame {
   take(): FirstFrame | null;
+  /** Puts rows above the prompt. */
+  show(above: readonly string[]): void;
   /** Clears the frame, restores the terminal and returns the keys that were typed. Does nothing after `take`. */
   withdraw(): readonly (Uint8Array | string)[];
 }
@@ -43,6 +45,9 @@ export function paintEarly(argv: readonly string[], env: NodeJS.ProcessEnv): Ear
       frame = null;
       released();
       return taken;
+    },
+    show: (above) => {
+      frame?.show(above);
     },
     withdraw: () => {
       if (!frame) return [];

@@ -138,16 +138,17 @@ export function notify(output: Output, how: Notify, said: Sign): void {
   else if (how === 'osc777') output.write(`\x1b]777;notify;${title?.replaceAll(';', ',')};${text}\x07`);
 }
 
-/** Lines, and the place of the cursor among the rows that the terminal makes of them. */
+/** Lines, and the column of the cursor in the last of them. */
 export interface Painted {
   readonly lines: readonly string[];
-  readonly row: number;
   readonly column: number;
 }
 
 /** The screen before the rest of the program is loaded, and the keys typed since. */
 export interface FirstFrame {
   readonly painted: Painted;
+  /** Puts rows above the prompt, none of them wider than the terminal. */
+  show(above: readonly string[]): void;
   /** Stops collecting keys and returns those typed so far, in order. */
   takeKeys(): readonly (Uint8Array | string)[];
   /** Erases the frame. */
@@ -168,18 +169,27 @@ export function paintFirstFrame(
   const collect = (chunk: Uint8Array | string): void => {
     keys.push(chunk);
   };
-  const painted: Painted = { lines: ['', `${open}${unicode ? '❯' : '>'} ${close}`], row: 1, column: 2 };
+  const prompt = `${open}${unicode ? '❯' : '>'} ${close}`;
+  let lines: readonly string[] = ['', prompt];
+  const top = (): string => `\r\x1b[${lines.length - 1}A`;
   input.on('data', collect);
   enterTerminal(input, output);
-  output.write(painted.lines.join('\r\n'));
+  output.write(lines.join('\r\n'));
   return {
-    painted,
+    get painted() {
+      return { lines, column: 2 };
+    },
+    show: (above) => {
+      const move = top();
+      lines = [...above, prompt];
+      output.write(move + lines.map((line) => `\x1b[K${line}`).join('\r\n'));
+    },
     takeKeys: () => {
       input.off('data', collect);
       return keys;
     },
     erase: () => {
-      output.write(`\r\x1b[${painted.row}A\x1b[J`);
+      output.write(`${top()}\x1b[J`);
     },
   };
 }

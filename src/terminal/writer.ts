@@ -87,8 +87,10 @@ export class Writer {
     this.#options = options;
     this.#size = options.size;
     this.#painter = new RowPainter(options.size.columns);
-    if (options.painted)
-      this.#painter.assume(this.#wrapAll(options.painted.lines, false), options.painted.row, options.painted.column);
+    if (options.painted) {
+      const rows = this.#wrapAll(options.painted.lines, false);
+      this.#painter.assume(rows, rows.length - 1, options.painted.column);
+    }
     this.#sent = createSentOutput(this.#standing(), options.reflow);
   }
 

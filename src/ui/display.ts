@@ -1,4 +1,4 @@
-import { createLinks, expandTabs, type Links, splitStyledLines, wrapWords } from '../terminal/rows.js';
+import { createLinks, expandTabs, type Links, splitStyledLines } from '../terminal/rows.js';
 import { sanitize } from '../terminal/sanitize.js';
 import { type Answer, clipboardSequence } from '../terminal/streams.js';
 import { type Lost, type ScreenSize, Writer } from '../terminal/writer.js';
@@ -6,11 +6,11 @@ import { type Change, changeRows } from './diff-lines.js';
 import type { LiveRows } from './components/mounted-screen.js';
 import type { Overlay } from './components/screen.js';
 import { createKeyMap, type KeyOf } from './editor/key-table.js';
-import { type ItemStyle, noticeLines, type ResultDetail } from './item-lines.js';
+import { type Greeting, greetingLines, type ItemStyle, noticeLines, type ResultDetail } from './item-lines.js';
 import { createLive, type DisplayState, type Live } from './live.js';
 import { createHighlighter, type Highlight, type Highlighter } from './markdown/highlight.js';
 import { renderMarkdown } from './markdown/incremental.js';
-import { defaultDetail, type Greeting, type ReplOptions, type ReplTerminal } from './repl-options.js';
+import { defaultDetail, type ReplOptions, type ReplTerminal } from './repl-options.js';
 import { createSwitchableTheme, type SwitchableTheme, type ThemeChoice } from './theme.js';
 import { Transcript } from './transcript.js';
 import type { Item } from './view.js';
@@ -346,10 +346,9 @@ function createNotes({ transcript, highlight, style }: Parts): Notes {
     notice: (level, message) => {
       transcript.print(noticeLines(level, message, style()));
     },
-    greet: ({ name, line, more }) => {
-      const { theme, columns } = style();
-      transcript.print(wrapWords(theme.paint('bold', sanitize(name)) + sanitize(line), columns));
-      if (more !== undefined) printMarkdown(more);
+    greet: (greeting) => {
+      transcript.print(greetingLines(greeting, style()));
+      if (greeting.more !== undefined) printMarkdown(greeting.more);
     },
   };
 }

@@ -70,6 +70,23 @@ function voidLines(item: Extract<Item, { readonly type: 'void' }>, { theme, colu
   return wrapWords(text, columns, 2).map((line) => theme.paint('warn', line));
 }
 
+/** What stands above the first prompt. The line is no Markdown: that takes longer to load than all else of the
+ * screen. */
+export interface Greeting {
+  readonly name: string;
+  readonly line: string;
+  /** Markdown, where there is more to say. */
+  readonly more?: string;
+}
+
+/** Returns a greeting as lines, without what is Markdown. */
+export function greetingLines(
+  { name, line }: Greeting,
+  { theme, columns }: Pick<ItemStyle, 'theme' | 'columns'>,
+): string[] {
+  return wrapWords(theme.paint('bold', sanitize(name)) + sanitize(line), columns);
+}
+
 /** A notice is always broken at words: nobody copies it. */
 export function noticeLines(
   level: 'info' | 'warn' | 'error',

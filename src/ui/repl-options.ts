@@ -5,7 +5,7 @@ import type { FirstFrame, InputPort, Notify, OutputPort, Sign } from '../termina
 import type { StatusFacts } from './components/status-line.js';
 import type { Bindings } from './editor/key-table.js';
 import type { ReasoningOf } from './event-text.js';
-import type { ResultDetail } from './item-lines.js';
+import type { Greeting, ResultDetail } from './item-lines.js';
 import type { WrapMode } from './markdown/blocks.js';
 import type { Command } from './slash-command.js';
 import type { TerminalFacts } from './theme.js';
@@ -27,15 +27,6 @@ export interface HistoryPort {
 export interface Draft {
   readonly text: string;
   readonly savedAt: Date;
-}
-
-/** What stands above the first prompt. The line is no Markdown: that takes longer to load than all else of the
- * screen. */
-export interface Greeting {
-  readonly name: string;
-  readonly line: string;
-  /** Markdown, where there is more to say. */
-  readonly more?: string;
 }
 
 /** The terminal: its streams, what is known of it, and what stands on it already. */

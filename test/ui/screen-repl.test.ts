@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { type InputPort, paintFirstFrame } from '../../src/terminal/streams.js';
+import { openingRows } from '../../src/ui/components/status-line.js';
 import { createEmulator } from '../terminal/terminal-emulator.js';
 import { assistant, createFakeSession } from './fake-session.js';
 import { facts, openRepl, shown } from './repl-harness.js';
@@ -17,8 +18,9 @@ test('the prompt stands at once, the status above it, and idle writes nothing', 
   expect(harness.scheduled()).toBe(0);
 });
 
-test('the screen takes a first frame over without writing it again, and keeps the keys', async () => {
-  const terminal = createEmulator(80, 24);
+/** A first frame on a terminal, and a way to type before there is a screen. */
+function openEarly(columns = 80) {
+  const terminal = createEmulator(columns, 24);
   let early: ((chunk: string) => void) | null = null;
   const input: InputPort = {
     on: (_event, listener) => {
@@ -31,13 +33,47 @@ test('the screen takes a first frame over without writing it again, and keeps th
     pause: () => undefined,
   };
   const firstFrame = paintFirstFrame(input, { write: terminal.write }, { unicode: true });
+  return { terminal, firstFrame, type: (text: string) => early?.(text) };
+}
+
+const factsShown = { model: 'offline', approval: 'dangerous', sandbox: 'off', directory: '~/thing', branch: 'main' };
+
+test('the screen takes a first frame over without writing it again, and keeps the keys', async () => {
+  const { terminal, firstFrame, type } = openEarly();
   const before = terminal.sent();
-  const typed = early as ((chunk: string) => void) | null;
-  typed?.('early');
+  type('early');
   const harness = openRepl({ terminal, firstFrame });
   await harness.settle();
   expect(terminal.sent().slice(before.length)).not.toContain('❯');
   expect(shown(terminal)).toEqual([status, '❯ early']);
+});
+
+test.each([80, 30])('what an empty session begins with is not written again, at %i columns', async (columns) => {
+  const { terminal, firstFrame } = openEarly(columns);
+  const greeting = { name: 'agent', line: ' · offline/offline · /help' };
+  firstFrame.show(openingRows(greeting, factsShown, facts, { columns, rows: 24 }) ?? []);
+  await terminal.settle();
+  const early = [terminal.sent(), shown(terminal), terminal.cursor()];
+  const harness = openRepl({ terminal, firstFrame, greeting, columns });
+  await harness.settle();
+  expect([terminal.sent(), shown(terminal), terminal.cursor()]).toEqual(early);
+  expect(shown(terminal).join('\n')).toMatch(/^agent · offline\/offline(?: ·\n| · )\/help\n\noffline · .*\n❯$/s);
+  harness.type('typed');
+  await harness.settle();
+  expect(shown(terminal).at(-1)).toBe('❯ typed');
+});
+
+test('rows above an early prompt go with it, and those that may look otherwise later are not shown', async () => {
+  const { terminal, firstFrame } = openEarly();
+  firstFrame.show(['one', 'two', 'three']);
+  firstFrame.erase();
+  await terminal.settle();
+  expect(shown(terminal)).toEqual([]);
+  const at = { columns: 80, rows: 24 };
+  const line = { name: 'agent', line: '' };
+  expect(openingRows({ ...line, more: '**more**' }, factsShown, facts, at)).toBeNull();
+  expect(openingRows(line, factsShown, facts, { columns: 80, rows: 8 })).toBeNull();
+  expect(openingRows({ name: 'a'.repeat(81), line: '' }, factsShown, facts, at)).toBeNull();
 });
 
 test('typing echoes at one byte a key', () => {

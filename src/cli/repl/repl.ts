@@ -13,7 +13,11 @@ import { suggestedProvider } from '../../providers/catalog.js';
 import { reasoningText } from '../../providers/wires/pieces.js';
 import { walkFiles } from '../../tools/search/file-walk.js';
 import type { Sign } from '../../terminal/streams.js';
-import type { Greeting, ReplHandle, ReplOptions } from '../../ui/repl-options.js';
+import { openingRows, type StatusFacts } from '../../ui/components/status-line.js';
+import type { TerminalFacts } from '../../ui/theme.js';
+import { emptyView } from '../../ui/view.js';
+import type { Greeting } from '../../ui/item-lines.js';
+import type { ReplHandle, ReplOptions } from '../../ui/repl-options.js';
 import type { Command } from '../../ui/slash-command.js';
 import { createGuards, createMachine, createModels, createPrinter, settingsRequest } from '../command-line.js';
 import { type EarlyFrame, screenStreams } from '../early-frame.js';
@@ -105,9 +109,11 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, before
   const keep: Keep = (key, value) => keepSetting(settings, settings.ephemeral, key, value);
   const own = await writtenCommands(run);
   const facts = terminalFacts(settings.env, theme);
+  const status = createStatus(run, sessions);
+  const opening = openingOf(sessions.shown(), settings, prompt);
+  if (early && opening.greeting) showOpening(early, opening.greeting, status.facts(emptyView), facts);
   const startRepl = await loadRepl(facts.plain);
   const firstFrame = early?.take() ?? null;
-  const status = createStatus(run, sessions);
   await new Promise<void>((resolve) => {
     const handle = startRepl({
       terminal: {
@@ -125,7 +131,7 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, before
       time: machineClock,
       input: inputOf(run, sessions, { history, queue }),
       printing: printingOf(settings),
-      opening: openingOf(sessions.shown(), settings, prompt),
+      opening,
       session: sessions.shown(),
       commands: replCommands(run, sessions, { tasks, keep, own }),
       status: status.facts,
@@ -147,6 +153,12 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, before
   await queue.close();
   await history.settled();
   return ending.exitCode();
+}
+
+/** Shows what an empty session begins with before the screen is loaded, which takes longer than all else of a start. */
+function showOpening(early: EarlyFrame, greeting: Greeting, status: StatusFacts, facts: TerminalFacts): void {
+  const above = openingRows(greeting, status, facts, screenStreams().output);
+  if (above) early.show(above);
 }
 
 /** Says what other programs keep on this machine. No code is loaded for that where there are no such programs. */

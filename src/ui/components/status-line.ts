@@ -1,8 +1,9 @@
 import { sanitize } from '../../terminal/sanitize.js';
 import { fitWidth, textWidth } from '../../terminal/rows.js';
-import { formatCost, formatCount, formatElapsed } from '../item-lines.js';
-import type { Theme } from '../theme.js';
-import type { View } from '../view.js';
+import type { ScreenSize } from '../../terminal/writer.js';
+import { formatCost, formatCount, formatElapsed, type Greeting, greetingLines } from '../item-lines.js';
+import { createTheme, type TerminalFacts, type Theme } from '../theme.js';
+import { emptyView, type View } from '../view.js';
 
 /** The facts of the status line that the view does not know. */
 export interface StatusFacts {
@@ -52,6 +53,24 @@ export function statusLine(
   }
   kept.push(...ownPart(facts, room - width - (kept.length > 0 ? separator.length : 0)));
   return theme.paint('dim', kept.length > 0 ? kept.join(separator) : fitWidth(parts[0] ?? '', room));
+}
+
+/** A lower terminal leaves rows out. */
+const leastRows = 12;
+
+/** Returns the rows above the first prompt of an empty session, as the screen shows them once it is loaded; null where
+ * they need more than these lines. */
+export function openingRows(
+  greeting: Greeting,
+  facts: StatusFacts,
+  terminal: TerminalFacts,
+  { columns, rows }: ScreenSize,
+): readonly string[] | null {
+  const theme = createTheme(terminal);
+  const status = statusLine(facts, emptyView, { nowMs: 0, busySinceMs: null, hint: null }, theme, columns);
+  const lines = [...greetingLines(greeting, { theme, columns }), '', status];
+  const fits = rows >= leastRows && lines.every((line) => textWidth(line) <= columns);
+  return fits && greeting.more === undefined ? lines : null;
 }
 
 /** The line of the user's own program is cut, and not left out. */
