@@ -195,10 +195,10 @@ class LiveSession implements Session {
     return end;
   }
 
-  /** What was told during the last answer is on the screen and on the record with its end. */
+  /** What is told before a message is on the disk with it, and what was told during an answer with its end. */
   async #recordNotes(more: readonly string[] = []): Promise<void> {
     for (const note of [...this.#notes.splice(0), ...more])
-      await this.record.append({ kind: 'user', content: note, data: { note: true } });
+      await this.record.note({ kind: 'user', content: note, data: { note: true } });
   }
 
   /** Goes on with another model until the turn has ended. Returns why it cannot, or null. */
