@@ -99,10 +99,7 @@ export class Transcript {
       return;
     }
     if (item.type === 'void') {
-      const shown =
-        this.#last === 'assistant' &&
-        this.#stream !== null &&
-        (this.#printed.lines > 0 || this.#printed.columns > 0 || this.#given);
+      const shown = this.#last === 'assistant' && this.#isShown();
       this.#drop();
       if (!shown) return;
     } else if (this.#stream) this.#finish(this.#text, false);
@@ -191,7 +188,14 @@ export class Transcript {
     this.#partial = false;
   }
 
+  /** Whether a part of the stream is in the scrollback, where it stays. */
+  #isShown(): boolean {
+    return this.#stream !== null && (this.#printed.lines > 0 || this.#printed.columns > 0 || this.#given);
+  }
+
   #drop(): void {
+    // The empty line above it stands already.
+    if (this.#stream && this.#last === 'assistant' && !this.#isShown()) this.#last = null;
     // The continued line ends here.
     if (this.#printed.columns > 0) this.#out.push('');
     this.#stream = null;
