@@ -1,6 +1,7 @@
 import { isRecord, type JsonObject } from './json.js';
 
-export type TaskType = 'reminder' | 'agent_task' | 'api_call' | 'web_search';
+export const taskTypes = ['reminder', 'agent_task', 'api_call', 'web_search'] as const;
+export type TaskType = (typeof taskTypes)[number];
 /** What becomes of runs that nobody was there for, more than a minute late. */
 export type MissedRule = 'run_once' | 'skip' | 'ask';
 

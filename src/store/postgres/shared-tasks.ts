@@ -1,10 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { isRecord, type JsonObject } from '../../core/json.js';
 import { ulid } from '../../core/store.js';
 import {
   anyMachine,
   mostDue,
-  readSchedule,
   type RunChange,
   type RunFilter,
   type RunStatus,
@@ -12,11 +10,10 @@ import {
   type TaskClaim,
   type TaskRun,
   type Tasks,
-  type TaskType,
 } from '../../core/tasks.js';
 import { leaseBeatMs, leaseStaleMs } from '../../core/team.js';
 import { wellFormed } from '../../core/text.js';
-import { matchTask, taskExists } from '../sets/task-rows.js';
+import { factsOf, matchTask, taskExists } from '../sets/task-rows.js';
 import type { Rows, ServerConnection } from './server-connection.js';
 
 export interface SharedTasksOptions {
@@ -71,7 +68,6 @@ const maxRuns = 1000;
 /** Claims of a process between two looks for runs that are too many. */
 const prunedEvery = 50;
 const stale = `interval '${leaseStaleMs} milliseconds'`;
-const taskTypes: readonly string[] = ['reminder', 'agent_task', 'api_call', 'web_search'] satisfies TaskType[];
 const taskColumns = `id, machine, task_type, description,
   schedule_type, schedule_data, execution_data, enabled, created_at,
   last_run, next_run, tz, cwd, missed, max_cost_usd, grants,
@@ -347,40 +343,18 @@ function secondsOrNull(ms: number | null): number | null {
   return ms === null ? null : seconds(ms);
 }
 
-/** Null for what this program cannot run: a newer one may have made it. */
 function taskOf(row: TaskRow): Task | null {
-  const schedule = readSchedule(parsed(row.schedule_data), row.tz);
-  if (schedule === null || !taskTypes.includes(row.task_type)) return null;
-  const [execution, grants] = [parsed(row.execution_data), parsed(row.grants)];
+  const facts = factsOf(row);
+  if (facts === null) return null;
   return {
-    id: row.id,
-    type: row.task_type as TaskType,
-    description: row.description,
-    scheduleType: row.schedule_type === 'recurring' ? 'recurring' : 'once',
-    schedule,
-    execution: isRecord(execution) ? (execution as JsonObject) : null,
+    ...facts,
     enabled: row.enabled,
     createdAt: row.created_at,
     lastRun: row.last_run,
     nextRun: row.next_run,
-    tz: row.tz,
-    cwd: row.cwd,
-    missed: row.missed === 'skip' || row.missed === 'ask' ? row.missed : 'run_once',
-    maxCostUsd: row.max_cost_usd,
-    grants: Array.isArray(grants) ? grants.filter((grant) => typeof grant === 'string') : [],
     expiresAt: row.expires_at,
-    failures: row.failures,
-    madeInSession: row.made_in_session,
     machine: row.machine,
   };
-}
-
-function parsed(text: string | null): unknown {
-  try {
-    return JSON.parse(text ?? 'null');
-  } catch {
-    return null;
-  }
 }
 
 function runOf(row: RunRow): TaskRun {

@@ -12,7 +12,7 @@ import {
   type TaskMatch,
   type TaskRun,
   type Tasks,
-  type TaskType,
+  taskTypes,
 } from '../../core/tasks.js';
 import { nearest } from '../../core/text.js';
 import type { Connection } from '../connection.js';
@@ -20,7 +20,6 @@ import { StoreError } from '../errors.js';
 import { taskTables } from '../migrations.js';
 import { leaseHolder, type ProcessIdentity, takeLease } from '../lease.js';
 
-const taskTypes: readonly string[] = ['reminder', 'agent_task', 'api_call', 'web_search'] satisfies TaskType[];
 /** Runs of one task that are kept. */
 const maxRuns = 1000;
 
@@ -178,28 +177,54 @@ function readTasks({ sql }: Connection, rest: string, ...values: readonly unknow
 
 function taskOf(row: TaskRow): Task | null {
   const tz = row.tz ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
-  const schedule = readSchedule(parsed(row.schedule_data), tz);
   const nextRun = msOf(row.next_run);
-  if (schedule === null || !taskTypes.includes(row.task_type) || Number.isNaN(nextRun)) return null;
-  const execution = parsed(row.execution_data);
-  const grants = parsed(row.grants);
+  const facts = factsOf({ ...row, tz });
+  if (facts === null || Number.isNaN(nextRun)) return null;
   return {
-    id: row.id,
-    type: row.task_type as TaskType,
-    description: row.description,
-    scheduleType: row.schedule_type === 'recurring' ? 'recurring' : 'once',
-    schedule,
-    execution: isRecord(execution) ? (execution as JsonObject) : null,
+    ...facts,
     enabled: row.enabled === 1,
     createdAt: msOf(row.created_at),
     lastRun: msOrNull(row.last_run),
     nextRun,
-    tz,
+    expiresAt: msOrNull(row.expires_at),
+  };
+}
+
+/** Columns that mean the same here and on a team's server. */
+type FactColumn =
+  | 'id'
+  | 'task_type'
+  | 'description'
+  | 'schedule_type'
+  | 'schedule_data'
+  | 'execution_data'
+  | 'cwd'
+  | 'missed'
+  | 'max_cost_usd'
+  | 'grants'
+  | 'failures'
+  | 'made_in_session';
+
+/** Reads them; null for what this program cannot run: a newer one may have made it. */
+export function factsOf(
+  row: Pick<TaskRow, FactColumn> & { readonly tz: string },
+): Omit<Task, 'enabled' | 'createdAt' | 'lastRun' | 'nextRun' | 'expiresAt' | 'machine'> | null {
+  const schedule = readSchedule(parsed(row.schedule_data), row.tz);
+  const type = taskTypes.find((known) => known === row.task_type);
+  if (schedule === null || type === undefined) return null;
+  const [execution, grants] = [parsed(row.execution_data), parsed(row.grants)];
+  return {
+    id: row.id,
+    type,
+    description: row.description,
+    scheduleType: row.schedule_type === 'recurring' ? 'recurring' : 'once',
+    schedule,
+    execution: isRecord(execution) ? (execution as JsonObject) : null,
+    tz: row.tz,
     cwd: row.cwd ?? '/',
     missed: row.missed === 'skip' || row.missed === 'ask' ? row.missed : 'run_once',
     maxCostUsd: row.max_cost_usd,
     grants: Array.isArray(grants) ? grants.filter((grant) => typeof grant === 'string') : [],
-    expiresAt: msOrNull(row.expires_at),
     failures: row.failures ?? 0,
     madeInSession: row.made_in_session,
   };

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { isRecord, type JsonObject } from '../../core/json.js';
-import type { Task, Tasks, TaskType } from '../../core/tasks.js';
+import { type Task, type Tasks, type TaskType, taskTypes } from '../../core/tasks.js';
 import type { ToolContext, ToolOutcome } from '../../core/tool.js';
 import { counted, type DefinedTool, defineTool, failed, outOfBounds, succeeded } from '../../tools/define-tool.js';
 import type { Here } from './when.js';
@@ -17,7 +17,6 @@ export interface ScheduleOptions {
   readonly hide: <T>(value: T) => T;
 }
 
-const types = ['reminder', 'agent_task', 'api_call', 'web_search'] as const satisfies readonly TaskType[];
 const limits = { timeout_ms: 2000, rate_per_min: 20, max_output_bytes: 2048 };
 /** A model that makes more in a loop is stopped. */
 const maxTasks = 500;
@@ -93,7 +92,7 @@ const recurringSchema = {
       type: 'string',
       description: 'daily 9am, weekdays 6pm, monday 10am, every 15m, */15 * * * *',
     },
-    task_type: { enum: types },
+    task_type: { enum: taskTypes },
     description: { type: 'string' },
     execution_data: {
       type: 'object',
