@@ -1,3 +1,4 @@
+import type { SearchFilters } from './files/search-filters.js';
 import type { Answer, Blob, LeaseHolder, SearchHit, SessionLog, SessionRow, SessionSummary, Synced } from './store.js';
 
 /** The store that a team shares. Every method may reject with a StoreError
@@ -159,9 +160,9 @@ export interface TeamHit extends SearchHit {
 export interface TeamRecord {
   /** Those written to last come first. Those of agents are left out. */
   sessions(limit: number, scope?: TeamScope): Promise<readonly TeamSummary[]>;
-  /** The newest events that hold all words; `text` and its meaning are those
-   * of `Store.search`. */
-  search(text: string, limit: number, scope?: TeamScope): Promise<readonly TeamHit[]>;
+  /** The newest events that hold all words; `text`, `filters` and what they
+   * mean are those of `Store.search`. */
+  search(text: string, limit: number, scope?: TeamScope, filters?: SearchFilters): Promise<readonly TeamHit[]>;
   /** Answers one reading question in SQL, over the tables of the server and
    * the views of docs/record.md, as far as this role may read. */
   ask(question: string): Promise<Answer>;

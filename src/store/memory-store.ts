@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import { attachmentsOf, type Event, knownEvent, typedText } from '../core/event.js';
 import type { QueuedMessage } from '../core/session-port.js';
 import { isRecord } from '../core/json.js';
-import { type Filtered, letsThrough, noFilters, type SearchFilters } from '../core/files/search-filters.js';
+import { aboutOf, type Filtered, letsThrough, noFilters, type SearchFilters } from '../core/files/search-filters.js';
 import type {
   CallFilter,
   Lease,
@@ -227,7 +227,6 @@ function filteredOf({ row }: StoredSession, { kind, createdAt, data }: Event, fr
   const fields = isRecord(data) ? data : {};
   const call = isRecord(fields['function']) ? fields['function'] : {};
   const tool = kind === 'tool_call' ? call['name'] : kind === 'tool_result' ? fields['name'] : null;
-  const about = kind === 'tool_call' ? call['arguments'] : JSON.stringify(fields['changes'] ?? null);
   const { id: sessionId, title, cwd } = row;
   return {
     ...{
@@ -239,7 +238,7 @@ function filteredOf({ row }: StoredSession, { kind, createdAt, data }: Event, fr
       from,
     },
     tool: typeof tool === 'string' ? tool : null,
-    about: typeof about === 'string' ? about : null,
+    about: aboutOf(kind, fields),
   };
 }
 

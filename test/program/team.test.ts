@@ -56,6 +56,7 @@ describe('the record of a team', () => {
   let hidden = '';
   const run = async (role: string, ...args: readonly string[]) =>
     await agent(place(), args, { env: { AGENT_STORE_URL: server().url(database, role) } });
+  const tomorrow = (): string => new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
   const rows = async (...args: readonly string[]): Promise<readonly Record<string, unknown>[]> =>
     JSON.parse((await run('bob', ...args, '--json')).stdout) as readonly Record<string, unknown>[];
 
@@ -115,6 +116,10 @@ describe('the record of a team', () => {
     expect(
       (await rows('search', 'docks', '--team')).map(({ owner, kind }) => `${String(owner)} ${String(kind)}`),
     ).toEqual(['bob user', 'alice tool_call', 'alice user']);
+    const filtered = await rows('search', 'tool:bash', 'kind:call', `before:${tomorrow()}`, '--team');
+    expect(filtered.map(({ owner, seq }) => `${String(owner)} ${String(seq)}`)).toEqual(['bob 2', 'alice 2']);
+    expect(await rows('search', 'docks', 'from:codex', '--team')).toEqual([]);
+    expect(await rows('search', 'docks', 'after:2020-01-01', 'session:about', '--person', 'alice')).toHaveLength(2);
     expect(await rows('audit', '--team')).toMatchObject([
       { owner: 'alice', status: 'ok' },
       { owner: 'bob', tool: 'bash', status: 'timeout', duration_ms: 12, summary: 'bash(lift)' },
@@ -258,23 +263,25 @@ describe('the record of a team', () => {
     expect(new Set(found.map(({ owner }) => owner))).toEqual(new Set([undefined, 'alice']));
   });
 
-  test('is searched for words alone, and a server that is gone holds nothing up', async () => {
+  test('is searched with filters, and a server that is gone holds nothing up', async () => {
     const at = place();
     const model = script(at, [{ text: 'Docks.' }]);
     await agent(at, ['-p', '-m', model, 'docks']);
-    const search = async (url: string, line: string, shows: RegExp): Promise<unknown> =>
+    const search = async (url: string, line: string, shows: RegExp, then = 'Docks.'): Promise<unknown> =>
       await repl(
         { ...at, env: { ...at.env, AGENT_STORE_URL: url } },
         ['-m', model],
         [
           [line, shows],
-          ['1', 'Docks.'],
+          ['1', then],
         ],
       );
     const gone = /1\. Docks\. {2}yours [^]*The team was not asked: [^\n]*127\.0\.0\.1:1\/[^\n]*\.\n/;
     await search('postgresql://bob@127.0.0.1:1/agent?connect_timeout=2', '/search docks', gone);
     const url = server().url(database, 'bob');
-    await search(url, '/search docks kind:user', /yours [^]*are searched for words alone, and with project:here\.\n/);
+    await search(url, '/search docks kind:user', / more from the team, in sessions begun since \d{4}-\d\d-\d\d\./);
+    const calls = /1\. [^\n]* {2}bob · [^\n]* · tool_call · [^]*\d\. [^\n]* {2}alice · /;
+    await search(url, '/search tool:bash kind:call', calls, 'bash(lift)');
   });
 
   test('gives a session to those who may read it: it goes on in a copy of their own', async () => {

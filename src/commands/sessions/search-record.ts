@@ -1,5 +1,5 @@
 import type { Event } from '../../core/event.js';
-import { filterList, isFiltered, parseSearchLine, type SearchLine } from '../../core/files/search-filters.js';
+import { filterList, parseSearchLine, type SearchFilters, type SearchLine } from '../../core/files/search-filters.js';
 import type { SearchHit, Store } from '../../core/store.js';
 import { spelledLine } from '../../core/text.js';
 import { sanitize } from '../../terminal/sanitize.js';
@@ -15,7 +15,7 @@ import {
   type Settings,
   type Verb,
 } from '../command.js';
-import { age, asksTeam, countOption, printListing } from '../line-output.js';
+import { age, asksTeam, countOption, localDay, printListing } from '../line-output.js';
 
 interface Options {
   readonly json?: boolean;
@@ -38,7 +38,10 @@ const form: LineForm = {
       .option('--here', 'sessions of this directory only')
       .option('--team', 'in the database of `store.url`: sessions of everybody that you may read')
       .option('--person <role>', 'the same, of this person')
-      .option('--since <time>', 'with --team: in sessions that began since then; 90d unless you say')
+      .option(
+        '--since <time>',
+        'with --team: in sessions that began since then; 90d, or 90d before after: or before:, unless you say',
+      )
       .option('--json', 'one JSON array'),
   run: (line, words, options: Options) => search(line, words.join(' '), options),
 };
@@ -79,8 +82,13 @@ async function search({ out, withStore }: CommandLine, text: string, options: Op
   });
 }
 
-/** Sessions that are older are looked at when that is asked for: a team has many. */
-const teamSince = '90d';
+/** Sessions that began longer before now, or before the day of a filter, are looked at when that is asked for: a team
+ * has many. */
+const teamDays = 90;
+
+function teamSince({ after, before }: SearchFilters): number {
+  return Math.max(0, Math.min(Date.now(), after ?? before ?? Infinity) - teamDays * 86_400_000);
+}
 
 type Asked = Extract<SearchLine, { readonly ok: true }>;
 
@@ -93,11 +101,9 @@ function ownHits(store: Pick<Store, 'search'>): HitSource {
 
 function teamHits(opened: OpenedStore, options: Options): HitSource {
   return async ({ words, filters }, limit) => {
-    if (isFiltered({ ...filters, cwd: null }))
-      throw new CliError(exit.usage, 'with --team there are no filters', 'There are --person, --since and --here.');
     const { scopeOf } = await import('../team/shared-record.js');
-    const scope = scopeOf({ ...options, since: options.since ?? teamSince }, opened);
-    return await (await opened.team()).team.record.search(words, limit, scope);
+    const scope = { since: teamSince(filters), ...scopeOf(options, opened) };
+    return await (await opened.team()).team.record.search(words, limit, scope, filters);
   };
 }
 
@@ -189,19 +195,20 @@ function laterHits(asked: Asked, own: readonly SearchHit[], repl: Repl): NonNull
   const known = new Set(own.map(placeOf));
   const { words, filters } = asked;
   const find = async (): Promise<Later<SearchHit>> => {
-    if (words === '' || isFiltered({ ...filters, cwd: null }))
-      return nothing('The sessions of the team are searched for words alone, and with project:here');
-    const { scopeOf } = await import('../team/shared-record.js');
     const { team } = await repl.line.team();
-    const scope = scopeOf({ since: teamSince, here: filters.cwd !== null }, repl);
-    const hits = (await team.record.search(words, maxHits, scope)).filter((hit) => !known.has(placeOf(hit)));
+    const since = teamSince(filters);
+    const hits = (await team.record.search(words, maxHits, { since }, filters)).filter(
+      (hit) => !known.has(placeOf(hit)),
+    );
     const count = hits.length === 0 ? 'Nothing more' : `${hits.length} more`;
     const items = hits.map((hit) => item(hit, repl.settings));
-    return { items, marked: foundWords(hits), said: `${count} from the team, of the last 90 days.` };
+    const said = `${count} from the team, in sessions begun since ${localDay(since)}.`;
+    return { items, marked: foundWords(hits), said };
   };
-  const nothing = (why: string): Later<SearchHit> => ({ items: [], marked: [], said: `${why}.` });
-  const failed = (error: unknown): Later<SearchHit> =>
-    nothing(`The team was not asked: ${error instanceof Error ? error.message : String(error)}`);
+  const failed = (error: unknown): Later<SearchHit> => {
+    const said = `The team was not asked: ${error instanceof Error ? error.message : String(error)}.`;
+    return { items: [], marked: [], said };
+  };
   return { said: 'The team is asked …', found: find().catch(failed) };
 }
 

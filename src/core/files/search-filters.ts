@@ -1,3 +1,4 @@
+import { isRecord } from '../json.js';
 import { nearestName } from '../text.js';
 
 /** What an event must be, besides holding the words of a search. Every list: one of these; an empty list: any. */
@@ -166,7 +167,7 @@ export interface Filtered {
 
 /** Whether the filters let an event through. */
 export function letsThrough(filters: SearchFilters, event: Filtered): boolean {
-  const { tools, files, kinds, from, after, before, cwd } = filters;
+  const { tools, kinds, from, after, before, cwd } = filters;
   const one = (wanted: readonly string[], fits: (value: string) => boolean): boolean =>
     wanted.length === 0 || wanted.some(fits);
   return (
@@ -180,8 +181,21 @@ export function letsThrough(filters: SearchFilters, event: Filtered): boolean {
       tools,
       (tool) => (tool.endsWith('*') ? event.tool?.startsWith(tool.slice(0, -1)) : event.tool === tool) === true,
     ) &&
-    one(files, (file) => event.about?.includes(JSON.stringify(file).slice(1, -1)) === true)
+    isAboutOne(filters, event.about)
   );
+}
+
+/** Whether a call or a result is about one of the files that are asked for. */
+export function isAboutOne({ files }: SearchFilters, about: string | null): boolean {
+  // In JSON a path stands with its quotes and backslashes escaped.
+  return files.length === 0 || files.some((file) => about?.includes(JSON.stringify(file).slice(1, -1)) === true);
+}
+
+/** What an event is about: the arguments of a call, the changes of a result, as JSON. */
+export function aboutOf(kind: string, data: Readonly<Record<string, unknown>>): string | null {
+  if (kind === 'tool_result') return JSON.stringify(data['changes'] ?? null);
+  const call = kind === 'tool_call' ? data['function'] : null;
+  return isRecord(call) && typeof call['arguments'] === 'string' ? call['arguments'] : null;
 }
 
 function isOfSession({ session }: SearchFilters, { sessionId, title }: Filtered): boolean {

@@ -7,7 +7,8 @@ import { callOf, fitsFilter, spendingRow } from '../memory-store.js';
 import { sessionOfRow, type StoredSession } from '../session-rows.js';
 import type { ServerConnection } from './server-connection.js';
 import { chainRow } from './stored-events.js';
-import { eventColumns, type ServerEvent, sessionColumns, storedEvent } from './team-store.js';
+import { type ServerEvent, storedEvent } from './stored-events.js';
+import { eventColumns, sessionColumns } from './team-store.js';
 
 interface Source {
   readonly server: Pick<ServerConnection, 'rows' | 'question'>;

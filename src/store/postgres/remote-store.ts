@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import type { Event } from '../../core/event.js';
-import { isFiltered, noFilters } from '../../core/files/search-filters.js';
+import { noFilters } from '../../core/files/search-filters.js';
 import type { QueuedMessage } from '../../core/session-port.js';
 import {
   type Blob,
@@ -269,11 +269,9 @@ export class RemoteStore implements Store {
     this.#sessions("WHERE parent_id = $1 AND kind = 'agent' ORDER BY created_at, id", [parentId]);
 
   search: Store['search'] = async (text, limit, cwd, filters = noFilters): Promise<readonly SearchHit[]> => {
-    if (isFiltered({ ...filters, cwd: null })) throw new Error('A store on a server knows no filter but project:');
-    const here = cwd ?? filters.cwd ?? undefined;
     const [me] = await this.#rows<{ readonly role: string }>('SELECT session_user::text AS role');
-    const scope = { ...(me ? { owner: me.role } : {}), ...(here === undefined ? {} : { cwd: here }) };
-    const hits = await this.#d.team.record.search(text, rowLimit(limit), scope);
+    const scope = { ...(me ? { owner: me.role } : {}), ...(cwd === undefined ? {} : { cwd }) };
+    const hits = await this.#d.team.record.search(text, rowLimit(limit), scope, filters);
     return hits.map(({ owner: _owner, ...hit }) => hit);
   };
 

@@ -3,6 +3,25 @@ import type { ChainPoint, StoredEvent } from '../../core/team.js';
 import { chainLink, type ChainRow, eventChecksum, eventDigests, type HashedRow } from '../hash-chain.js';
 import type { Rows } from './server-connection.js';
 
+/** A row of the server's events. */
+export interface ServerEvent {
+  readonly seq: number;
+  readonly kind: string;
+  readonly content: string | null;
+  readonly content_json: boolean;
+  readonly data_json: string | null;
+  readonly created_at: number;
+  readonly crc32: number | null;
+  readonly hash: Buffer | null;
+  readonly redacted: string | null;
+}
+
+export function storedEvent(row: ServerEvent): StoredEvent {
+  const { content, content_json: isJson, data_json: dataJson, created_at: createdAt, ...same } = row;
+  const text: unknown = isJson ? JSON.parse(content ?? 'null') : content;
+  return { ...same, content: typeof text === 'string' ? text : null, dataJson, createdAt };
+}
+
 /** Rows as they are stored behind a place in their session. */
 export function chained({ link }: ChainPoint, rows: readonly HashedRow[]): readonly StoredEvent[] {
   let before = link;

@@ -7,8 +7,7 @@ export const myTeams = 'ANY ((SELECT agent.my_teams())::text[])';
 
 /** A search looks through so many of the newest events first. */
 const newestEvents = 2000;
-/** A search of a directory or a person names their sessions up to this
- * number. */
+/** A search of some sessions names them up to this number. */
 const fewSessions = 500;
 
 /** Contents are handed out by the sessions that refer to them. Only who has
@@ -105,52 +104,81 @@ CREATE FUNCTION agent.lease_release(session text, my_token text)
   DELETE FROM agent.leases WHERE session_id = session AND token = my_token AND owner = ${mine} $$;`;
 
 /** Full text is searched past row-level security, which would read every row:
- * the match is not leakproof. A frequent word is met among the newest events,
- * which are looked through first; the index of words would hand out all that
- * hold it. The order by a sum keeps any other question off the way back through
- * all events. Where only some sessions are asked for, they are named, so the
- * key and the index of words are combined before any event is read. UUIDs of
- * version 7, ids of other programs, are in no month: they begin with 018 or 019
- * until the year 2036. */
-const searchFunction = `
-CREATE FUNCTION agent.search(query text, since_id text, since bigint,
-  in_cwd text, of_owner text, most bigint, skipped bigint)
+ * the match is not leakproof. Frequent words and filters are met among the
+ * newest events, which are looked through first; an index would hand out all
+ * that fits. The order by a sum keeps any other question off the way back
+ * through all events. Where only some sessions are asked for, they are named,
+ * so the key and the index of words are combined before any event is read.
+ * UUIDs of version 7, ids of other programs, are in no month: they begin with
+ * 018 or 019 until the year 2036. Without a query, every event with words is
+ * looked at. A file that an event names is one that it may be about: who asks
+ * looks closer. */
+export const searchFunction = String.raw`
+DROP FUNCTION IF EXISTS agent.search(text, text, bigint, text, text,
+  bigint, bigint);
+
+CREATE FUNCTION agent.one_of(wanted jsonb, condition text) RETURNS text
+  LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  IF wanted IS NULL THEN RETURN ''; END IF;
+  RETURN (SELECT ' AND (' || string_agg(format(condition, one), ' OR ')
+    || ')' FROM jsonb_array_elements_text(wanted) one);
+END $$;
+
+CREATE FUNCTION agent.search(query text, asked jsonb, most bigint,
+  skipped bigint)
   RETURNS TABLE(session_id text, seq bigint, kind text,
     created_at bigint, cwd text, title text, owner text,
     content text, content_json boolean, data_json text)
   LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path = agent, pg_temp AS $$
 DECLARE
-  places text := 'agent.events e';
-  newest text := '(SELECT * FROM agent.events n WHERE n.words IS NOT NULL
-    ORDER BY n.created_at DESC, n.session_id DESC, n.seq DESC
+  brought text := 'SELECT i.session_id FROM agent.events i
+    WHERE i.kind = ''import''';
+  sessions text := format('(s.owner = %L OR s.team = ANY (%L))',
+      session_user, ARRAY(SELECT agent.my_teams()))
+    || agent.one_of(asked->'since', 's.created_at >= %1$s')
+    || agent.one_of(asked->'owner', 's.owner = %1$L')
+    || agent.one_of(asked->'cwd', 's.cwd = %1$L')
+    || agent.one_of(asked->'session', 'starts_with(lower(s.id), lower(%1$L))
+      OR strpos(lower(s.title), lower(%1$L)) > 0')
+    || agent.one_of(asked->'from', '%1$L = ''agent'' AND
+      s.id NOT IN (' || brought || ') OR s.id IN (' || brought || ' AND
+      strpos(i.data_json, ''"tool":'' || to_json(%1$L::text)) > 0)');
+  times text := agent.one_of(asked->'after', 'n.created_at >= %1$s')
+    || agent.one_of(asked->'before', 'n.created_at < %1$s');
+  newest text := '(SELECT * FROM agent.events n WHERE n.words IS NOT NULL'
+    || times || ' ORDER BY n.created_at DESC, n.session_id DESC, n.seq DESC
     LIMIT ${newestEvents}) e';
-  wanted text := '(s.owner = session_user::text OR s.team = ANY ($2))'
-    || CASE WHEN since_id IS NULL THEN '' ELSE '
-      AND s.created_at >= $8' END
-    || CASE WHEN in_cwd IS NULL THEN '' ELSE ' AND s.cwd = $4' END
-    || CASE WHEN of_owner IS NULL THEN '' ELSE ' AND s.owner = $5' END;
-  condition text := ' JOIN agent.sessions s ON s.id = e.session_id
-    WHERE e.words @@ $1::tsquery AND ' || wanted
-    || CASE WHEN since_id IS NULL THEN '' ELSE '
-      AND (e.session_id >= $3 OR e.session_id BETWEEN ''018'' AND ''01A'')'
-    END;
-  teams text[] := agent.my_teams();
+  condition text := ' JOIN agent.sessions s ON s.id = e.session_id WHERE '
+    || CASE WHEN query IS NULL THEN 'e.words IS NOT NULL'
+      ELSE format('e.words @@ %L::tsquery', query) END
+    || ' AND ' || sessions || replace(times, 'n.', 'e.')
+    || agent.one_of(asked->'since_id', 'e.session_id >= %1$L
+      OR e.session_id BETWEEN ''018'' AND ''01A''')
+    || agent.one_of(asked->'kinds', 'e.kind = %1$L')
+    || agent.one_of(asked->'tools', 'e.kind IN (''tool_call'',
+      ''tool_result'') AND (e.tool = %1$L OR right(%1$L, 1) = ''*''
+      AND starts_with(e.tool, left(%1$L, -1)))')
+    || agent.one_of(asked->'files', 'CASE e.kind
+      WHEN ''tool_call'' THEN strpos(e.data_json,
+        replace(replace(%1$L, ''\'', ''\\''), ''"'', ''\"'')) > 0
+      WHEN ''tool_result'' THEN strpos(e.data_json, %1$L) > 0
+        AND strpos(e.data_json, ''"changes"'') > 0 END');
+  places text := 'agent.events e';
   ids text[];
   found bigint;
 BEGIN
-  IF in_cwd IS NOT NULL OR of_owner IS NOT NULL THEN
+  IF asked ?| '{owner,cwd,session,from}' THEN
     EXECUTE 'SELECT coalesce(array_agg(f.id), ''{}'') FROM (
-      SELECT s.id FROM agent.sessions s WHERE ' || wanted || '
-      LIMIT ${fewSessions + 1}) f' INTO ids
-      USING query, teams, since_id, in_cwd, of_owner, most, skipped, since;
+      SELECT s.id FROM agent.sessions s WHERE ' || sessions || '
+      LIMIT ${fewSessions + 1}) f' INTO ids;
   END IF;
   IF cardinality(ids) = 0 THEN RETURN; END IF;
   IF cardinality(ids) <= ${fewSessions} THEN
-    condition := condition || ' AND e.session_id = ANY ($9)';
+    condition := condition || format(' AND e.session_id = ANY (%L)', ids);
   ELSIF most + skipped <= ${newestEvents} THEN
-    EXECUTE 'SELECT count(*) FROM ' || newest || condition INTO found
-      USING query, teams, since_id, in_cwd, of_owner, most, skipped, since;
+    EXECUTE 'SELECT count(*) FROM ' || newest || condition INTO found;
     IF found >= most + skipped THEN places := newest; END IF;
   END IF;
   RETURN QUERY EXECUTE '
@@ -158,10 +186,13 @@ BEGIN
       s.owner, e.content, e.content_json, e.data_json
     FROM ' || places || condition || '
     ORDER BY e.created_at + 0 DESC, e.session_id DESC, e.seq DESC
-    LIMIT $6 OFFSET $7'
-    USING query, teams, since_id, in_cwd, of_owner, most, skipped, since,
-      ids;
-END $$;`;
+    LIMIT $1 OFFSET $2' USING most, skipped;
+END $$;
+
+REVOKE ALL ON FUNCTION agent.one_of(jsonb, text),
+  agent.search(text, jsonb, bigint, bigint) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION agent.search(text, jsonb, bigint,
+  bigint) TO ${groupRole};`;
 
 /** The first message that is no note of the program is the prompt of its session. */
 export const redactFunction = `
@@ -245,9 +276,8 @@ GRANT EXECUTE ON FUNCTION agent.my_teams(), agent.make_partitions(),
     agent.blobs_of(text),
   agent.lease_take(text, text, bigint, text, bigint),
     agent.lease_beat(text, text), agent.lease_release(text, text),
-  agent.search(text, text, bigint, text, text, bigint, bigint),
   agent.redact(text, bigint, bytea, text, text, boolean, text, bigint, text), agent.remove(text) TO ${groupRole};`;
 
 /** They see past row-level security and therefore test who logged in; nobody
  * else's objects can stand in the way of theirs. */
-export const functions = [blobFunctions, leaseFunctions, searchFunction, changeFunctions].join('\n');
+export const functions = [blobFunctions, leaseFunctions, changeFunctions].join('\n');

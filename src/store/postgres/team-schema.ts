@@ -1,5 +1,5 @@
 import { StoreError } from '../errors.js';
-import { functions, groupRole, mine, myTeams, redactFunction } from './team-functions.js';
+import { functions, groupRole, mine, myTeams, redactFunction, searchFunction } from './team-functions.js';
 import { type Rows, type ServerConnection } from './server-connection.js';
 
 /** The lock under which tables are made and changed. */
@@ -312,12 +312,23 @@ CREATE POLICY gone ON agent.task_runs FOR DELETE USING (owner = ${mine} OR team 
 REVOKE UPDATE ON agent.task_runs FROM ${groupRole};
 GRANT UPDATE (beat, finished_at, status, session_id, cost_usd, summary, seen) ON agent.task_runs TO ${groupRole};`;
 
+/** What the filters of a search look for. The first index takes the place of
+ * the one of calls alone. */
+const filters = `
+CREATE INDEX events_tool ON agent.events(tool, created_at)
+  WHERE kind IN ('tool_call', 'tool_result');
+DROP INDEX agent.events_calls;
+CREATE INDEX events_shell ON agent.events(created_at) WHERE kind = 'shell';
+CREATE INDEX events_import ON agent.events(session_id) WHERE kind = 'import';
+${searchFunction}`;
+
 /** Numbered from 1 and append-only: the meaning of a released entry never
- * changes. */
+ * changes, but the search is made by the last that has one. */
 const migrations: readonly string[] = [
   [group, logTables, sharedTables, rights, partitions, functions].join('\n'),
   fleet,
   redactFunction,
+  filters,
 ];
 
 /** The tables that this program works with. */

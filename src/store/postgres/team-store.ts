@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import { noFilters } from '../../core/files/search-filters.js';
 import { isRecord } from '../../core/json.js';
 import { loadOnce } from '../../core/runtime.js';
-import { type SessionRow, ulid } from '../../core/store.js';
+import type { SessionRow } from '../../core/store.js';
 import {
   type ChainPoint,
   leaseStaleMs,
@@ -12,22 +13,21 @@ import {
   type Team,
   type TeamBlobs,
   type TeamFacts,
-  type TeamHit,
   type TeamLeases,
   type TeamLog,
   type TeamRecord,
-  type TeamScope,
   type TeamSession,
 } from '../../core/team.js';
 import { StoreError } from '../errors.js';
-import { holdsPhrases, parseSearch, type SearchQuery, snippetOf } from '../search-index.js';
+import { searchOf } from '../search-index.js';
 import { promptLine, sessionOfRow, type StoredSession, sessionValues } from '../session-rows.js';
-import { clean, columnsOf, type EventColumns, searchTextOf, tsquery } from './event-columns.js';
-import { announceEnd } from './stored-events.js';
+import { clean, columnsOf, type EventColumns } from './event-columns.js';
+import { announceEnd, type ServerEvent, storedEvent } from './stored-events.js';
 import { type Rows, type ServerAddress, ServerConnection } from './server-connection.js';
 import { createFigures } from './team-figures.js';
 import { groupRole } from './team-functions.js';
 import { checkSchema, initServer, teamSchema } from './team-schema.js';
+import { findHits } from './team-search.js';
 import { createWatch } from './team-watch.js';
 
 /** Opens the store of a team at `store.url`. Connects with the first question.
@@ -119,18 +119,6 @@ interface ServerSession extends ListedSession {
   readonly redacted: readonly number[];
 }
 
-export interface ServerEvent {
-  readonly seq: number;
-  readonly kind: string;
-  readonly content: string | null;
-  readonly content_json: boolean;
-  readonly data_json: string | null;
-  readonly created_at: number;
-  readonly crc32: number | null;
-  readonly hash: Buffer | null;
-  readonly redacted: string | null;
-}
-
 function createLog(rows: Rows, read: Rows, transact: ServerConnection['transact'], name: string): TeamLog {
   return {
     push: createPush(rows, transact, name),
@@ -199,12 +187,6 @@ export function sessionTexts(row: SessionRow): readonly (string | number | null)
 /** The text of `content`, and whether it is JSON because PostgreSQL refuses U+0000 in texts. */
 function contentOf({ content }: Pick<StoredEvent, 'content'>): readonly [string | null, boolean] {
   return content?.includes('\0') ? [JSON.stringify(content), true] : [content, false];
-}
-
-export function storedEvent(row: ServerEvent): StoredEvent {
-  const { content, content_json: isJson, data_json: dataJson, created_at: createdAt, ...same } = row;
-  const text: unknown = isJson ? JSON.parse(content ?? 'null') : content;
-  return { ...same, content: typeof text === 'string' ? text : null, dataJson, createdAt };
 }
 
 const selectSessions = `SELECT ${sessionColumns}, owner, team, machine, last_seq, head,
@@ -426,18 +408,6 @@ function createLeases(rows: Rows): TeamLeases {
   };
 }
 
-interface HitRow extends Omit<ServerEvent, 'crc32' | 'hash' | 'redacted'> {
-  readonly session_id: string;
-  readonly cwd: string;
-  readonly title: string | null;
-  readonly owner: string;
-}
-
-/** Rows looked at in the first go where phrases have to be compared. Each go
- * asks for four times as many, since the server begins anew with each. */
-const searchedAtFirst = 200;
-const searchedAtOnce = 3200;
-
 function createRecord(read: Rows): Pick<TeamRecord, 'search' | 'sessions'> {
   return {
     sessions: async (limit, { owner = null, cwd = null, since = 0 } = {}) => {
@@ -456,42 +426,9 @@ function createRecord(read: Rows): Pick<TeamRecord, 'search' | 'sessions'> {
         return { ...sessionOfRow(row), owner, team, machine, prompt, events, costUsd };
       });
     },
-    search: async (text, limit, scope = {}) => {
-      const query = parseSearch(text);
-      return query === null ? [] : await findHits(read, query, limit, scope);
+    search: async (text, limit, scope = {}, filters = noFilters) => {
+      const query = searchOf(text, filters);
+      return query === null ? [] : await findHits(read, { query, scope, filters }, limit);
     },
   };
-}
-
-async function findHits(read: Rows, query: SearchQuery, limit: number, scope: TeamScope): Promise<readonly TeamHit[]> {
-  const { owner = null, cwd = null, since } = scope;
-  const sinceId = since === undefined ? null : ulid(since, new Uint8Array(0));
-  let most = query.phrases.length === 0 ? limit : searchedAtFirst;
-  const hits: TeamHit[] = [];
-  let skipped = 0;
-  while (hits.length < limit) {
-    const found = await read<HitRow>('SELECT * FROM agent.search($1, $2, $3, $4, $5, $6, $7)', [
-      tsquery(query),
-      sinceId,
-      since ?? 0,
-      cwd,
-      owner,
-      most,
-      skipped,
-    ]);
-    for (const row of found) {
-      const event = storedEvent({ ...row, crc32: null, hash: null, redacted: null });
-      const shown = searchTextOf(event) ?? '';
-      if (hits.length < limit && holdsPhrases(query, shown)) hits.push({ ...hitOf(row), ...snippetOf(query, shown) });
-    }
-    if (found.length < most) break;
-    skipped += most;
-    most = Math.min(4 * most, searchedAtOnce);
-  }
-  return hits;
-}
-
-function hitOf(row: HitRow): Omit<TeamHit, 'snippet' | 'matches'> {
-  const { session_id: sessionId, seq, kind, created_at: createdAt, cwd, title, owner } = row;
-  return { sessionId, seq, kind, createdAt, cwd, title, owner };
 }

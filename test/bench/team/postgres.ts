@@ -1,5 +1,6 @@
 // The team's store on a PostgreSQL of its own, with fsync: npm run t:postgres [-- events [search]]
 import { existsSync, readFileSync } from 'node:fs';
+import { noFilters, type SearchFilters } from '../../../src/core/files/search-filters.js';
 import type { Event } from '../../../src/core/event.js';
 import { type SessionRow, ulid } from '../../../src/core/store.js';
 import type { ChainPoint, StoredEvent, Team } from '../../../src/core/team.js';
@@ -75,7 +76,8 @@ function row(index: number, createdAt: number): SessionRow {
   };
 }
 
-/** Events of one kind, each of some 40 words, put there by the server itself: what pushes cost is measured apart. */
+/** Messages, answers, calls and results, each of some 40 words, put there by the server itself: what pushes cost is
+ * measured apart. One call of a thousand is of another tool, one session of a hundred was brought in. */
 async function fill(server: TestServer, database: string): Promise<void> {
   const sessions = Math.ceil(events / eventsOfSession);
   const began = performance.now();
@@ -89,13 +91,27 @@ async function fill(server: TestServer, database: string): Promise<void> {
   );
   await server.sql(
     database,
-    `INSERT INTO agent.events(session_id, seq, kind, content, created_at, words)
-     SELECT s.id, n, 'user', w.text, s.created_at + n, w.text::tsvector
+    `INSERT INTO agent.events(session_id, seq, kind, content, data_json, tool, created_at, words)
+     SELECT s.id, n, (ARRAY['tool_result', 'user', 'assistant', 'tool_call'])[n % 4 + 1],
+       CASE WHEN n % 4 IN (1, 2) THEN w.text WHEN n % 4 = 0 THEN 'done' END,
+       CASE n % 4
+         WHEN 3 THEN json_build_object('id', 'c', 'function', json_build_object('name', t.name, 'arguments',
+           json_build_object('command', w.text, 'path', 'src/f' || (n * 7919 + s.created_at) % 5000 || '.ts')::text))
+         WHEN 0 THEN json_build_object('name', t.name, 'success', true,
+           'output', json_build_object('output', w.text)::text) END,
+       CASE WHEN n % 4 IN (0, 3) THEN t.name END, s.created_at + n, w.text::tsvector
      FROM agent.sessions s, generate_series(1, ${eventsOfSession}) n, LATERAL (
+       SELECT CASE WHEN (s.created_at + n / 4) % 1000 = 0 THEN 'web_fetch' ELSE 'bash' END AS name) t, LATERAL (
        SELECT string_agg(DISTINCT 'w' || floor(${vocabulary} ^ random())::int, ' ')
          || CASE WHEN random() < 0.45 AND n > 0 THEN ' everywhere' ELSE '' END AS text
        FROM generate_series(1, 40 + 0 * n + 0 * length(s.id))) w
      WHERE s.owner = 'alice' AND s.cwd LIKE '/home/ann/project%' AND s.last_seq = ${eventsOfSession}`,
+  );
+  await server.sql(
+    database,
+    `INSERT INTO agent.events(session_id, seq, kind, data_json, created_at)
+     SELECT s.id, ${eventsOfSession} + 1, 'import', '{"tool":"codex"}', s.created_at FROM agent.sessions s
+     WHERE right(s.id, 2) = '00' AND s.last_seq = ${eventsOfSession}`,
   );
   await server.sql(database, 'VACUUM ANALYZE');
   say(`${events} events are there`, `${Math.round((performance.now() - began) / 1000)} s`, '');
@@ -152,21 +168,37 @@ async function cpuClock(team: Team): Promise<() => number> {
 
 async function search(team: Team, role: string): Promise<void> {
   const some = (): string => `w${Math.floor(vocabulary ** (0.3 + 0.7 * random()))}`;
-  const forms: readonly (readonly [string, () => readonly [string, string | undefined]])[] = [
-    ['a word', () => [some(), undefined]],
-    ['a beginning', () => [`${some().slice(0, 4)}*`, undefined]],
-    ['two words', () => [`${some()} ${some()}`, undefined]],
-    ['a word in a directory', () => [some(), `/home/ann/project${Math.floor(50 * random())}`]],
-    ['a phrase', () => [`"${some()} ${some()}"`, undefined]],
+  const day = (): number => Date.now() - Math.floor(90 * random()) * dayMs;
+  const file = (): string => `src/f${Math.floor(5000 * random())}.ts`;
+  const forms: readonly (readonly [string, () => string, (() => Partial<SearchFilters>)?])[] = [
+    ['a word', some],
+    ['a beginning', () => `${some().slice(0, 4)}*`],
+    ['two words', () => `${some()} ${some()}`],
+    ['a word in a directory', some, () => ({ cwd: `/home/ann/project${Math.floor(50 * random())}` })],
+    ['a phrase', () => `"${some()} ${some()}"`],
+    ['a word, tool:bash', some, () => ({ tools: ['bash'] })],
+    ['a word, before: some day', some, () => ({ before: day() })],
+    ['a word, from:codex', some, () => ({ from: ['codex'] })],
+    ['tool:web_fetch, one of 1,000', () => '', () => ({ tools: ['web_fetch'] })],
+    ['everywhere, tool:web_fetch', () => 'everywhere', () => ({ tools: ['web_fetch'] })],
+    ['tool:nosuch', () => '', () => ({ tools: ['nosuch'] })],
+    ['kind:shell, of which there is none', () => '', () => ({ kinds: ['shell'] })],
+    ['tool:bash before: some day', () => '', () => ({ tools: ['bash'], before: day() })],
+    ['from:agent kind:user', () => '', () => ({ from: ['agent'], kinds: ['user'] })],
+    ['from:codex', () => '', () => ({ from: ['codex'] })],
+    ['session:nosuch', () => '', () => ({ session: 'nosuch' })],
+    ['a word, file: one of 5,000', some, () => ({ files: [file()] })],
+    ['file: one of 5,000', () => '', () => ({ files: [file()] })],
   ];
   const onCpu = await cpuClock(team);
-  for (const [name, question] of forms) {
+  for (const [name, words, filters] of forms) {
     const [times, worked]: [number[], number[]] = [[], []];
     let stopped = 0;
-    for (let index = 0; index < 200; index++) {
-      const [words, cwd] = question();
+    const count = name.startsWith('file:') ? 20 : 200;
+    for (let index = 0; index < count; index++) {
+      const asked = { ...noFilters, ...filters?.() };
       const [before, cpuBefore] = [performance.now(), onCpu()];
-      const found = team.record.search(words, 20, cwd === undefined ? {} : { cwd });
+      const found = team.record.search(words(), 20, {}, asked);
       stopped += await found.then(() => 0, isSlow);
       times.push(performance.now() - before);
       worked.push(onCpu() - cpuBefore);

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { beforeAll, describe, expect, test as anyTest } from 'vitest';
+import { noFilters } from '../../../src/core/files/search-filters.js';
 import type { SessionRow } from '../../../src/core/store.js';
 import type { StoredEvent, Team } from '../../../src/core/team.js';
 import { event, sessionRow } from '../samples.js';
@@ -52,10 +53,13 @@ describe.each(ways)('rights, %s', (_way, near, isThere) => {
   });
 
   test('what belongs to alice alone is not there for bob', async () => {
-    const { bob, own } = given();
+    const { bob, own, ours } = given();
     expect(await bob.log.session(own.id)).toBeNull();
     expect(await bob.log.events(own.id, 0, 9)).toEqual([]);
     expect(await bob.record.search('launch code', 9)).toEqual([]);
+    const everything = await bob.record.search('', 99, {}, { ...noFilters, after: 0 });
+    expect(new Set(everything.map(({ sessionId }) => sessionId))).toEqual(new Set([ours.id]));
+    expect(await bob.record.search('', 9, {}, { ...noFilters, session: own.id })).toEqual([]);
     expect((await bob.record.sessions(9)).map(({ id }) => id)).not.toContain(own.id);
     expect(await bob.blobs.get(sha256)).toBeNull();
     expect(await bob.blobs.of(own.id)).toEqual([]);

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test as anyTest } from 'vitest';
+import { noFilters, type SearchFilters } from '../../../src/core/files/search-filters.js';
 import type { Event } from '../../../src/core/event.js';
 import type { SearchHit, SessionRow, Store } from '../../../src/core/store.js';
 import type { Team } from '../../../src/core/team.js';
@@ -139,6 +140,88 @@ describe('search', () => {
     const late = rows[5];
     const since = await team?.record.search('docker', 500, { since: late?.createdAt ?? 0 });
     expect(new Set(since?.map(({ sessionId }) => sessionId))).toEqual(new Set(rows.slice(5).map(({ id }) => id)));
+  });
+});
+
+describe('search with filters', () => {
+  const file = String.raw`docs/a "b"\c.md`;
+  const called = (seq: number, name: string, args: object): Event =>
+    event(seq, {
+      kind: 'tool_call',
+      data: { id: `c${seq}`, type: 'function', function: { name, arguments: JSON.stringify(args) } },
+    });
+  const came = (seq: number, name: string, more: object = {}): Event => {
+    const output = JSON.stringify({ output: `docker, and src/main.ts in ${file}` });
+    const data = { tool_call_id: `c${seq - 1}`, name, success: true, output, ...more };
+    return event(seq, { kind: 'tool_result', content: 'done', data });
+  };
+  const plain = (): readonly Event[] => [
+    event(1, { content: 'docker and the docks' }),
+    called(2, 'bash', { command: 'docker ps src/main.ts' }),
+    came(3, 'bash'),
+    called(4, 'write_file', { path: file, content: 'docker' }),
+    came(5, 'write_file', { changes: [{ path: file, before: null }] }),
+    called(6, 'mcp__docker__ps', {}),
+    event(7, { kind: 'shell', content: 'docks', data: { command: 'docker ls', exit_code: 0 } }),
+    event(8, { kind: 'assistant', content: 'Docker runs.' }),
+    event(9, { kind: 'assistant', content: '' }),
+    event(10, { kind: 'note', content: 'docker' }),
+  ];
+  const brought = (tool: string, seq: number): Event => event(seq, { kind: 'import', data: { tool, version: null } });
+
+  test('finds the same on the server as in SQLite, with words and without', async () => {
+    const database = await server().database();
+    const team = openAs(server(), database, 'alice');
+    const { store } = await openSqliteStore({ file: join(folder, 'filters.db'), now: Date.now });
+    const ids: string[] = [];
+    for (let index = 0; index < 6; index++) {
+      const row = sessionRow({ cwd: index % 2 === 0 ? '/home/even' : '/home/odd', title: `Session ${index % 3}` });
+      const from = ['codex', 'claude-code'][index];
+      const events = [...plain(), ...(from === undefined ? [] : [brought(from, 11)])];
+      await store.adopt(row, events);
+      await share(team, row, events);
+      ids.push(row.id);
+    }
+    const middle = (await store.load(ids[3] ?? ''))[4]?.createdAt ?? 0;
+    const one: readonly Partial<SearchFilters>[] = [
+      { tools: ['bash'] },
+      { tools: ['mcp__*', 'write_file'] },
+      { tools: ['no_such'] },
+      { files: ['src/main.ts'] },
+      { files: [file] },
+      { files: [file.slice(5, 12), 'nowhere'] },
+      { kinds: ['shell', 'user'] },
+      { kinds: ['tool_result'] },
+      { from: ['codex'] },
+      { from: ['agent'] },
+      { from: ['agent', 'claude-code'] },
+      { from: ['aider'] },
+      { session: (ids[2] ?? '').toLowerCase() },
+      { session: 'ession 1' },
+      { session: "o'Neil%" },
+      { after: middle },
+      { before: middle },
+      { cwd: '/home/odd' },
+    ];
+    const counts: number[] = [];
+    for (const words of ['', 'docker', '"docker ps"', 'dock*', 'nothingthere'])
+      for (const first of one)
+        for (const second of one) {
+          const filters = { ...noFilters, ...second, ...first };
+          const asked = `${words} ${JSON.stringify(filters)}`;
+          const local = await store.search(words, 100, undefined, filters);
+          const remote = (await team.record.search(words, 100, {}, filters)).map(
+            ({ owner: _owner, ...hit }): SearchHit => hit,
+          );
+          const byPlace = (hits: readonly SearchHit[]): readonly SearchHit[] =>
+            hits.toSorted((a, b) => a.sessionId.localeCompare(b.sessionId) || a.seq - b.seq);
+          expect(byPlace(remote), asked).toEqual(byPlace(local));
+          counts.push(local.length);
+        }
+    expect(counts.filter((count) => count > 0).length).toBeGreaterThan(500);
+    expect(await team.record.search('', 100, { owner: 'bob' }, { ...noFilters, kinds: ['user'] })).toEqual([]);
+    expect(await team.record.search('', 100)).toEqual([]);
+    await team.close();
   });
 });
 

@@ -1,0 +1,86 @@
+import { aboutOf, isAboutOne, type SearchFilters } from '../../core/files/search-filters.js';
+import { isRecord } from '../../core/json.js';
+import { ulid } from '../../core/store.js';
+import type { StoredEvent, TeamHit, TeamScope } from '../../core/team.js';
+import { holdsPhrases, type SearchQuery, snippetOf } from '../search-index.js';
+import { searchTextOf, tsquery } from './event-columns.js';
+import type { Rows } from './server-connection.js';
+import { type ServerEvent, storedEvent } from './stored-events.js';
+
+/** What is searched for, and where. */
+export interface TeamQuestion {
+  readonly query: SearchQuery;
+  readonly scope: TeamScope;
+  readonly filters: SearchFilters;
+}
+
+interface HitRow extends Omit<ServerEvent, 'crc32' | 'hash' | 'redacted'> {
+  readonly session_id: string;
+  readonly cwd: string;
+  readonly title: string | null;
+  readonly owner: string;
+}
+
+/** Rows looked at in the first go where phrases or files have to be compared.
+ * Each go asks for four times as many, since the server begins anew with
+ * each. */
+const searchedAtFirst = 200;
+const searchedAtOnce = 3200;
+
+/** The newest events that fit, of those that this role may read. */
+export async function findHits(
+  read: Rows,
+  { query, scope, filters }: TeamQuestion,
+  limit: number,
+): Promise<readonly TeamHit[]> {
+  const words = query.terms.length === 0 ? null : tsquery(query);
+  const asked = JSON.stringify(conditionsOf(scope, filters));
+  let most = query.phrases.length + filters.files.length === 0 ? limit : searchedAtFirst;
+  const hits: TeamHit[] = [];
+  let skipped = 0;
+  while (hits.length < limit) {
+    const found = await read<HitRow>('SELECT * FROM agent.search($1, $2, $3, $4)', [words, asked, most, skipped]);
+    for (const row of found) {
+      const event = storedEvent({ ...row, crc32: null, hash: null, redacted: null });
+      const shown = searchTextOf(event) ?? '';
+      if (hits.length < limit && holdsPhrases(query, shown) && isAboutOne(filters, about(event)))
+        hits.push({ ...hitOf(row), ...snippetOf(query, shown) });
+    }
+    if (found.length < most) break;
+    skipped += most;
+    most = Math.min(4 * most, searchedAtOnce);
+  }
+  return hits;
+}
+
+function about({ kind, dataJson }: StoredEvent): string | null {
+  const data: unknown = JSON.parse(dataJson ?? 'null');
+  return isRecord(data) ? aboutOf(kind, data) : null;
+}
+
+/** Lists of which one must fit each, for `agent.search`. */
+function conditionsOf({ owner, cwd, since }: TeamScope, filters: SearchFilters): Readonly<Record<string, unknown>> {
+  const { tools, files, kinds, from, session, after, before } = filters;
+  const lists: readonly (readonly [string, readonly unknown[]])[] = [
+    ['since', [since]],
+    ['since_id', since === undefined ? [] : [ulid(since, new Uint8Array(0))]],
+    ['owner', [owner]],
+    ['cwd', [cwd ?? filters.cwd]],
+    ['session', [session]],
+    ['from', from],
+    ['after', [after]],
+    ['before', [before]],
+    ['kinds', kinds],
+    ['tools', tools],
+    ['files', files.map((file) => JSON.stringify(file).slice(1, -1))],
+  ];
+  const given = lists.map(
+    ([name, list]) => [name, list.filter((value) => value !== undefined && value !== null)] as const,
+  );
+  return Object.fromEntries(given.filter(([, list]) => list.length > 0));
+}
+
+function hitOf(row: HitRow): Omit<TeamHit, 'snippet' | 'matches'> {
+  const { session_id: sessionId, seq, kind, created_at: createdAt, cwd, title, owner } = row;
+  return { sessionId, seq, kind, createdAt, cwd, title, owner };
+}
