@@ -2,6 +2,7 @@ import { isFiltered, type SearchFilters } from '../core/files/search-filters.js'
 import type { SearchHit } from '../core/store.js';
 import type { Connection } from './connection.js';
 import { sqliteCode } from './errors.js';
+import { foundAs, foundKinds, isFound } from './migrations.js';
 
 interface HitRow {
   readonly session_id: string;
@@ -15,8 +16,9 @@ interface HitRow {
   readonly owner?: string | null;
 }
 
-/** Indexes at most `maxEvents` more events; returns true when more are left. Indexing is never part of an event's
- * commit, so that a commit costs no more. The next run indexes what a kill left out. */
+/** Indexes at most `maxEvents` more events; returns true when more are left.
+ * Indexing is never part of an event's commit, so that a commit costs no more.
+ * The next run indexes what a kill left out. */
 export function indexPending(connection: Connection, maxEvents: number): boolean {
   try {
     return connection.db.transaction(() => indexSome(connection, maxEvents)).immediate();
@@ -27,8 +29,8 @@ export function indexPending(connection: Connection, maxEvents: number): boolean
   }
 }
 
-/** Finds the newest events that hold all terms and that the filters let through. Returns null when the index was
- * damaged: it is empty then. */
+/** Finds the newest events that hold all terms and that the filters let through.
+ * Returns null when the index was damaged: it is empty then. */
 export function searchEvents(
   connection: Connection,
   query: SearchQuery,
@@ -90,7 +92,8 @@ function firstHits(
   return hits;
 }
 
-/** The rows to search, newest first. `match` null: all events. `limit` null: no limit. */
+/** The rows to search, newest first. `match` null: all events. `limit` null: no
+ * limit. */
 interface Candidates {
   readonly match: string | null;
   readonly filters: SearchFilters;
@@ -121,15 +124,21 @@ interface Condition {
   readonly values: readonly (string | number)[];
 }
 
-/** The expression of the index `events_kind`. */
 const toolName = `CASE e.kind WHEN 'tool_call' THEN json_extract(e.data_json, '$.function.name')
   WHEN 'tool_result' THEN json_extract(e.data_json, '$.name') END`;
+/** The expressions of the index `events_found`, and which events it knows. */
+const hour = 'created_at / 3600000';
+/** Each name once: the next one is a step in the index. */
+const allNames = `WITH RECURSIVE names(name) AS (
+  SELECT (SELECT min(${foundAs}) FROM events WHERE ${isFound})
+  UNION ALL SELECT (SELECT min(${foundAs}) FROM events WHERE ${isFound} AND ${foundAs} > name)
+    FROM names WHERE name IS NOT NULL) SELECT name FROM names`;
 /** A call is on a file that its arguments name, a result on one that it changed. */
 const callText = `CASE e.kind WHEN 'tool_call' THEN json_extract(e.data_json, '$.function.arguments')
   WHEN 'tool_result' THEN iif(e.id IN (SELECT id FROM events WHERE kind = 'tool_result'
     AND instr(data_json, '"changes"') > 0), json_extract(e.data_json, '$.changes'), NULL) END`;
 /** An event of a session says that it was brought in, and from where. */
-const broughtIn = "SELECT session_id FROM events WHERE kind = 'import'";
+const broughtIn = `SELECT session_id FROM events WHERE ${isFound} AND ${foundAs} = '${foundKinds['import']}'`;
 
 function cameFrom(from: readonly string[]): Condition {
   const others = from.filter((name) => name !== 'agent');
@@ -138,13 +147,15 @@ function cameFrom(from: readonly string[]): Condition {
   return { sql: `(${[...ours, ...named].join(' OR ')})`, values: others };
 }
 
-/** Up to so many events are looked at one by one; among more, the newest hits come soon. */
+/** Up to so many events are looked at one by one; among more, the newest hits
+ * come soon. */
 const fewEvents = 10_000;
 
 /** Finds the filter that lets the fewest events through, as a question for their ids, which an index answers. Null:
  * each lets many through. Without it a search that finds little would read the whole record. */
 function rarest({ sql }: Connection, filters: SearchFilters): Condition | 'none' | null {
-  const { events, sessions } = conditionsBySource(filters);
+  const { sessions } = conditionsBySource(filters);
+  const events = indexed(filters);
   const ofSessions = {
     sql: `e.session_id IN (SELECT s.id FROM sessions s WHERE ${sessions.map((one) => one.sql).join(' AND ')})`,
     values: sessions.flatMap(({ values }) => values),
@@ -163,7 +174,27 @@ function rarest({ sql }: Connection, filters: SearchFilters): Condition | 'none'
 const oneOf = (values: readonly string[], sql: string): readonly Condition[] =>
   values.length === 0 ? [] : [{ sql: `(${values.map(() => sql).join(' OR ')})`, values }];
 
-/** The conditions that indexes know of, on the session of an event and on the event itself. */
+/** Conditions that the index answers alone; they let through all that the
+ * filters do, and at most the rest of an hour more. */
+function indexed({ tools, kinds, after, before }: SearchFilters): readonly Condition[] {
+  const hours = [after ?? 0, before ?? Number.MAX_SAFE_INTEGER].map((ms) => Math.floor(ms / 3_600_000));
+  const named = (patterns: readonly string[]): readonly Condition[] => {
+    const fits = patterns.map(() => 'name GLOB ?').join(' OR ');
+    const sql = `${isFound} AND ${foundAs} IN (SELECT name FROM (${allNames}) WHERE ${fits})`;
+    return patterns.length === 0 ? [] : [{ sql, values: patterns }];
+  };
+  return [
+    ...(after === null && before === null
+      ? []
+      : [{ sql: `${isFound} AND ${foundAs} IN (${allNames}) AND ${hour} BETWEEN ? AND ?`, values: hours }]),
+    ...named(kinds.map((kind) => `${foundKinds[kind] ?? ''}*`)),
+    ...named(
+      tools.flatMap((tool) => [foundKinds['tool_call'], foundKinds['tool_result']].map((kind) => `${kind}${tool}`)),
+    ),
+  ];
+}
+
+/** The conditions on the session of an event and on the event itself. */
 function conditionsBySource(filters: SearchFilters): Readonly<Record<'sessions' | 'events', readonly Condition[]>> {
   const { tools, kinds, from, session, after, before, cwd } = filters;
   const named = 'substr(s.id, 1, length(?)) = ? COLLATE NOCASE OR instr(lower(s.title), lower(?)) > 0';
@@ -193,8 +224,9 @@ function conditionsOf(filters: SearchFilters): readonly Condition[] {
   return [...sessions, ...events, ...oneOf(paths, `instr(${callText}, ?) > 0`)];
 }
 
-/** True for SQLite's error about a word that it splits: it takes some letters of few scripts for gaps, and the parts
- * would be a phrase, which this index does not support. */
+/** True for SQLite's error about a word that it splits: it takes some letters of
+ * few scripts for gaps, and the parts would be a phrase, which this index does
+ * not support. */
 function isSplitWord(error: unknown): boolean {
   return error instanceof Error && error.message.includes('phrase queries are not supported');
 }
@@ -241,14 +273,16 @@ export interface SearchQuery {
 }
 
 const letters = '\\p{L}\\p{N}';
-/** Combining accents; the index ignores them. Source: SQLite, fts5_unicode2.c, `sqlite3Fts5UnicodeIsdiacritic`. */
+/** Combining accents; the index ignores them. Source: SQLite, fts5_unicode2.c,
+ * `sqlite3Fts5UnicodeIsdiacritic`. */
 const accents = '\\u0300-\\u0331';
 const accent = new RegExp(`[${accents}]`, 'g');
 const anyWord = new RegExp(`[${letters}]+`, 'gu');
 const maxSnippet = 160;
 const leading = 50;
 
-/** The words of a search; with filters and no word it finds every event. Null where there is nothing to look for. */
+/** The words of a search; with filters and no word it finds every event. Null
+ * where there is nothing to look for. */
 export function searchOf(text: string, filters: SearchFilters): SearchQuery | null {
   const anything: SearchQuery = {
     match: '',
@@ -259,7 +293,8 @@ export function searchOf(text: string, filters: SearchFilters): SearchQuery | nu
   return parseSearch(text) ?? (text.trim() === '' && isFiltered(filters) ? anything : null);
 }
 
-/** Returns null for a text of punctuation alone. Letter case and accents do not count. */
+/** Returns null for a text of punctuation alone. Letter case and accents do not
+ * count. */
 export function parseSearch(text: string): SearchQuery | null {
   const terms = [...text.matchAll(/"([^"]*)"?|(\S+)/g)]
     .map((found) => ({ words: foldedWords(found[1] ?? found[2] ?? ''), open: found[2]?.endsWith('*') === true }))
@@ -308,7 +343,8 @@ function areIn(patterns: readonly RegExp[], text: string): boolean {
   return patterns.every((pattern) => folded.search(pattern) >= 0);
 }
 
-/** Returns the text around the first hit, on one line, with the places of all terms in it. */
+/** Returns the text around the first hit, on one line, with the places of all
+ * terms in it. */
 export function snippetOf(
   { patterns }: SearchQuery,
   text: string,
@@ -332,7 +368,8 @@ export function snippetOf(
   return { snippet, matches: matches.sort((one, other) => one[0] - other[0]) };
 }
 
-/** Returns small letters without accents, in the same length, so that places in it are places in `text`. */
+/** Returns small letters without accents, in the same length, so that places in
+ * it are places in `text`. */
 function fold(text: string): string {
   return text.replace(/[A-Z\x80-\uffff]/g, (char) => {
     const plain = char.normalize('NFD').charAt(0).toLowerCase();

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import type { Event } from '../../src/core/event.js';
-import { parseSearchLine } from '../../src/core/files/search-filters.js';
+import { noFilters, parseSearchLine } from '../../src/core/files/search-filters.js';
 import type { Store } from '../../src/core/store.js';
 import { openMemoryStore } from '../../src/store/memory-store.js';
 import { openSqliteStore } from '../../src/store/sqlite-store.js';
@@ -40,7 +40,7 @@ async function firstVersion(file: string, events: readonly Event[]): Promise<str
   ])
     db.exec(sql);
   db.exec('DROP INDEX sessions_agents; DROP INDEX events_agent_cost');
-  db.exec('DROP INDEX events_kind; DROP INDEX events_time; DROP INDEX events_changes');
+  db.exec('DROP INDEX events_found; DROP INDEX events_changes');
   const added = ['dir_id', 'api', 'base_url', 'moves', 'kind', 'parent_call_id'];
   for (const column of added) db.exec(`ALTER TABLE sessions DROP COLUMN ${column}`);
   for (const column of ['crc32', 'hash', 'redacted']) db.exec(`ALTER TABLE events DROP COLUMN ${column}`);
@@ -205,6 +205,23 @@ test.each(stores)('search in the %s store lets through what its filters say', as
   ];
   for (const text of [...nothing, 'after:1970-01-02 before:1970-01-03'])
     expect([text, await found(text)]).toEqual([text, []]);
+  await store.close();
+});
+
+test.each(stores)('search in the %s store keeps to the millisecond of after: and before:', async (_name, open) => {
+  const store = await open();
+  const hour = 3_600_000;
+  const times = [1, hour - 1, hour, hour + 1, 2 * hour - 1, 2 * hour, 2 * hour + 1];
+  await store.adopt(
+    sessionRow(),
+    times.map((createdAt, at) => event(at + 1, { content: 'owl', createdAt })),
+  );
+  for (const after of [null, ...times])
+    for (const before of [null, ...times]) {
+      const wanted = times.filter((time) => time >= (after ?? 0) && time < (before ?? Infinity));
+      const hits = await store.search('owl', 20, undefined, { ...noFilters, kinds: ['user'], after, before });
+      expect([after, before, hits.map(({ createdAt }) => createdAt).toReversed()]).toEqual([after, before, wanted]);
+    }
   await store.close();
 });
 

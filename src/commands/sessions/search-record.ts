@@ -46,7 +46,8 @@ const form: LineForm = {
   run: (line, words, options: Options) => search(line, words.join(' '), options),
 };
 
-/** `agent search <words>`, and `/search`, which goes on with the session of the chosen place. */
+/** `agent search <words>`, and `/search`, which goes on with the session of the
+ * chosen place. */
 export const searchRecord: Verb = { line: form, slash: searchAndGo };
 
 export const searchSessions: Verb = {
@@ -82,8 +83,8 @@ async function search({ out, withStore }: CommandLine, text: string, options: Op
   });
 }
 
-/** Sessions that began longer before now, or before the day of a filter, are looked at when that is asked for: a team
- * has many. */
+/** Sessions that began longer before now, or before the day of a filter, are
+ * looked at when that is asked for: a team has many. */
 const teamDays = 90;
 
 function teamSince({ after, before }: SearchFilters): number {
@@ -216,7 +217,8 @@ function placeOf({ sessionId, seq }: SearchHit): string {
   return `${sessionId} ${seq}`;
 }
 
-/** Shows what stands around a hit, and goes on there. False: the person goes back to the list. */
+/** Shows what stands around a hit, and goes on there. False: the person goes
+ * back to the list. */
 async function lookAt(hit: SearchHit, marked: readonly string[], repl: Repl): Promise<boolean> {
   const { screen, sessions } = repl;
   const { lines, at } = around(await eventsOf(hit, repl), hit.seq);
@@ -283,7 +285,8 @@ function item(hit: SearchHit, { cwd, config }: Settings): PickItem<SearchHit> {
   return { label: aroundHit(hit), detail: detail.filter((part) => part !== '').join(' · '), value: hit };
 }
 
-/** Cuts a snippet to begin shortly before the first word that was found: only the start of a long one is seen. */
+/** Cuts a snippet to begin shortly before the first word that was found: only
+ * the start of a long one is seen. */
 function aroundHit({ snippet, matches }: SearchHit): string {
   const at = matches[0]?.[0] ?? 0;
   if (at <= before) return snippet;
@@ -291,7 +294,8 @@ function aroundHit({ snippet, matches }: SearchHit): string {
   return `…${snippet.slice(from > 0 && from <= at ? from : at)}`;
 }
 
-/** Returns the words as they stand in the snippets: a search finds other forms of a word, too. */
+/** Returns the words as they stand in the snippets: a search finds other forms
+ * of a word, too. */
 function foundWords(hits: readonly SearchHit[]): readonly string[] {
   return [
     ...new Set(

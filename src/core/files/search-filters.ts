@@ -1,7 +1,8 @@
 import { isRecord } from '../json.js';
 import { nearestName } from '../text.js';
 
-/** What an event must be, besides holding the words of a search. Every list: one of these; an empty list: any. */
+/** What an event must be, besides holding the words of a search. Every list: one
+ * of these; an empty list: any. */
 export interface SearchFilters {
   /** Names of tools; one with `*` at its end is a beginning. */
   readonly tools: readonly string[];
@@ -9,7 +10,8 @@ export interface SearchFilters {
   readonly files: readonly string[];
   /** Kinds of events. */
   readonly kinds: readonly string[];
-  /** Programs whose conversations were brought in (`claude-code`), or `agent` for our own. */
+  /** Programs whose conversations were brought in (`claude-code`), or `agent`
+   * for our own. */
   readonly from: readonly string[];
   /** The beginning of an id, or a part of a title. */
   readonly session: string | null;
@@ -191,7 +193,8 @@ export function isAboutOne({ files }: SearchFilters, about: string | null): bool
   return files.length === 0 || files.some((file) => about?.includes(JSON.stringify(file).slice(1, -1)) === true);
 }
 
-/** What an event is about: the arguments of a call, the changes of a result, as JSON. */
+/** What an event is about: the arguments of a call, the changes of a result, as
+ * JSON. */
 export function aboutOf(kind: string, data: Readonly<Record<string, unknown>>): string | null {
   if (kind === 'tool_result') return JSON.stringify(data['changes'] ?? null);
   const call = kind === 'tool_call' ? data['function'] : null;
