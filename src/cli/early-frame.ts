@@ -5,8 +5,8 @@ import { opensRepl } from './options.js';
  * it. */
 export interface EarlyFrame {
   take(): FirstFrame | null;
-  /** Puts rows above the prompt. */
-  show(above: readonly string[]): void;
+  /** Puts rows above the prompt, and prints lines above those. */
+  show: FirstFrame['show'];
   /** Clears the frame, restores the terminal and returns the keys that were typed. Does nothing after `take`. */
   withdraw(): readonly (Uint8Array | string)[];
 }
@@ -46,8 +46,8 @@ export function paintEarly(argv: readonly string[], env: NodeJS.ProcessEnv): Ear
       released();
       return taken;
     },
-    show: (above) => {
-      frame?.show(above);
+    show: (...rows) => {
+      frame?.show(...rows);
     },
     withdraw: () => {
       if (!frame) return [];

@@ -140,6 +140,8 @@ export function notify(output: Output, how: Notify, said: Sign): void {
 
 /** Lines, and the column of the cursor in the last of them. */
 export interface Painted {
+  /** Lines above them that are printed for good. */
+  readonly printed?: readonly string[];
   readonly lines: readonly string[];
   readonly column: number;
 }
@@ -147,8 +149,9 @@ export interface Painted {
 /** The screen before the rest of the program is loaded, and the keys typed since. */
 export interface FirstFrame {
   readonly painted: Painted;
-  /** Puts rows above the prompt, none of them wider than the terminal. */
-  show(above: readonly string[]): void;
+  /** Puts rows above the prompt, none of them wider than the terminal, and prints lines above those, once. `sent`: how
+   * these lines are written. */
+  show(above: readonly string[], printed?: readonly string[], sent?: readonly string[]): void;
   /** Stops collecting keys and returns those typed so far, in order. */
   takeKeys(): readonly (Uint8Array | string)[];
   /** Erases the frame. */
@@ -171,18 +174,20 @@ export function paintFirstFrame(
   };
   const prompt = `${open}${unicode ? '❯' : '>'} ${close}`;
   let lines: readonly string[] = ['', prompt];
+  let printed: readonly string[] = [];
   const top = (): string => `\r\x1b[${lines.length - 1}A`;
   input.on('data', collect);
   enterTerminal(input, output);
   output.write(lines.join('\r\n'));
   return {
     get painted() {
-      return { lines, column: 2 };
+      return { printed, lines, column: 2 };
     },
-    show: (above) => {
+    show: (above, given = [], sent = given) => {
       const move = top();
+      printed = given;
       lines = [...above, prompt];
-      output.write(move + lines.map((line) => `\x1b[K${line}`).join('\r\n'));
+      output.write(move + [...sent, ...lines].map((line) => `\x1b[K${line}`).join('\r\n'));
     },
     takeKeys: () => {
       input.off('data', collect);

@@ -88,7 +88,11 @@ export class Writer {
     this.#size = options.size;
     this.#painter = new RowPainter(options.size.columns);
     if (options.painted) {
-      const rows = this.#wrapAll(options.painted.lines, false);
+      this.#print(options.painted.printed ?? [], false);
+      const { lines } = options.painted;
+      // It was painted at another width if that has changed since.
+      const isCut = options.reflow()[0] === 'none';
+      const rows = this.#wrapAll(isCut ? lines.map((line) => takeColumns(line, this.#size.columns)) : lines, false);
       this.#painter.assume(rows, rows.length - 1, options.painted.column);
     }
     this.#sent = createSentOutput(this.#standing(), options.reflow);

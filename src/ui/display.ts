@@ -21,7 +21,7 @@ export function createDisplay(
   onChange: () => void,
   onOverlay: (shown: Overlay) => void,
 ): Display {
-  const links = options.terminal.facts.links === true ? createLinks() : undefined;
+  const links = options.opening.end?.links ?? (options.terminal.facts.links === true ? createLinks() : undefined);
   const frames = new Display(options, onChange, onOverlay, terminalScreen(options.terminal, links), links);
   options.terminal.input.answers?.listen((answer) => {
     frames.answered(answer);
@@ -103,6 +103,10 @@ export class Display {
       onChange();
     });
     this.#transcript = new Transcript(this.#style(), this.#highlighter, options.printing.tellsDetail);
+    if (options.opening.end) {
+      this.#transcript.follow(options.opening.end.transcript);
+      this.#printed = true;
+    }
     this.notes = createNotes({
       transcript: this.#transcript,
       highlight: this.#highlighter.paint,

@@ -82,6 +82,12 @@ export function lastExchange(log: readonly Event[]): { readonly items: readonly 
   };
 }
 
+/** Says how much of a session is not shown; null where all of it is. */
+export function earlierText(log: readonly Event[], earlier: number): string | null {
+  const count = (log[0]?.seq ?? 1) > 1 ? 'There are' : earlier;
+  return count === 0 ? null : `${count} earlier messages and calls; /show N shows an event`;
+}
+
 function countingNow(log: readonly Event[]): readonly Event[] {
   if (!log.some((event) => event.kind === 'rewind')) return log;
   const timeline = createTimeline();

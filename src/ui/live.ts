@@ -1,12 +1,9 @@
 import type { Clock } from '../core/runtime.js';
-import { todoNow } from '../core/projection.js';
-import { fitWidth } from '../terminal/rows.js';
-import { sanitize } from '../terminal/sanitize.js';
 import type { ScreenSize } from '../terminal/writer.js';
 import { type LiveRows, mountScreen } from './components/mounted-screen.js';
 import { runningCalls, type RunningState } from './components/running.js';
 import { type Arranged, arrange, type LiveState, type Overlay } from './components/screen.js';
-import { type StatusFacts, statusLine } from './components/status-line.js';
+import { type StatusFacts, statusLine, todoRow } from './components/status-line.js';
 import type { PromptInput } from './editor/prompt-input.js';
 import type { SwitchableTheme } from './theme.js';
 import type { View } from './view.js';
@@ -83,10 +80,6 @@ export function createLive({ theme, clock, status }: Parts): Live {
       mounted.unmount();
     },
   };
-}
-
-function todoRow({ todo }: View, columns: number): string {
-  return fitWidth(sanitize(todoNow(todo)).replace(/\s+/g, ' '), columns - 1);
 }
 
 /** Lists what decides the rows, the text of the input first. */

@@ -9,6 +9,7 @@ import type { Greeting, ResultDetail } from './item-lines.js';
 import type { WrapMode } from './markdown/blocks.js';
 import type { Command } from './slash-command.js';
 import type { TerminalFacts } from './theme.js';
+import type { PrintedEnd } from './transcript.js';
 import type { View } from './view.js';
 
 /** Past inputs, over sessions, and the draft that survives a crash. Failures are the port's own to report: neither may
@@ -103,6 +104,8 @@ export interface ReplPrinting {
 /** What the REPL begins with. */
 export interface ReplOpening {
   readonly greeting?: Greeting;
+  /** The end of the session, which stands above the first frame. */
+  readonly end?: PrintedEnd;
   /** Submitted at once. */
   readonly prompt?: string;
 }

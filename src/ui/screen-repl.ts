@@ -9,7 +9,7 @@ import { createPastInputs, type PastInputs } from './editor/past-inputs.js';
 import { createKeyMap, type KeyMap, shownKey } from './editor/key-table.js';
 import { PromptInput } from './editor/prompt-input.js';
 import { createRank } from './editor/suggestions.js';
-import { isNote, lastExchange } from './event-text.js';
+import { earlierText, isNote, lastExchange } from './event-text.js';
 import { createKeyActs, type KeyActs } from './key-acts.js';
 import { warmMarkdown } from './markdown/incremental.js';
 import type { ReplHandle, ReplOptions } from './repl-options.js';
@@ -164,7 +164,8 @@ class ScreenRepl implements ReplHandle {
     if (!terminal.firstFrame) enterTerminal(terminal.input, terminal.output);
     terminal.output.on('resize', this.#resized);
     if (opening.greeting !== undefined) this.#display.notes.greet(opening.greeting);
-    this.#replay(session);
+    if (opening.end) this.#store.reset(session.events());
+    else this.#replay(session);
     this.#frame();
     // Keys that were typed before may end it at once.
     let left = false;
@@ -281,8 +282,8 @@ class ScreenRepl implements ReplHandle {
   #replay(session: SessionPort): void {
     this.#store.reset(session.events());
     const { items, earlier } = lastExchange(session.events());
-    const count = (session.events()[0]?.seq ?? 1) > 1 ? 'There are' : earlier;
-    if (count !== 0) this.#display.notes.remark(`${count} earlier messages and calls; /show N shows an event`);
+    const remark = earlierText(session.events(), earlier);
+    if (remark !== null) this.#display.notes.remark(remark);
     if (items.length > 0) this.#display.frame(items, this.#state());
   }
 

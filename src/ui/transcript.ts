@@ -1,9 +1,13 @@
-import { dropColumns, wrapLine, wrapWords } from '../terminal/rows.js';
+import type { Event } from '../core/event.js';
+import { createLinks, dropColumns, type Links, wrapLine, wrapWords } from '../terminal/rows.js';
 import type { Lost } from '../terminal/writer.js';
+import { createKeyMap } from './editor/key-table.js';
+import { earlierText, lastExchange } from './event-text.js';
 import { itemLines, type ItemStyle, type ResultDetail } from './item-lines.js';
 import type { MarkdownStyle } from './markdown/blocks.js';
-import type { Highlighter } from './markdown/highlight.js';
+import { createHighlighter, type Highlighter } from './markdown/highlight.js';
 import { MarkdownStream } from './markdown/incremental.js';
+import { createTheme, type TerminalFacts } from './theme.js';
 import type { Item } from './view.js';
 
 /** The lines that a frame adds to the scrollback. `partial`: the last line continues in the open ones. */
@@ -40,6 +44,12 @@ export class Transcript {
     this.#style = style;
     this.#highlighter = highlighter;
     this.#blockColumns = style.columns;
+  }
+
+  /** Goes on below what another one gave out, which streams nothing. */
+  follow(before: Transcript): void {
+    this.#last = before.#last;
+    this.#tellsDetail = before.#tellsDetail;
   }
 
   /** Adds `items` in order, then `text`, which streams now. `maxRows` bounds the open lines; the rest is returned for
@@ -236,4 +246,39 @@ export class Transcript {
       return;
     }
   }
+}
+
+/** The end of a session, laid out before the screen is loaded. */
+export interface PrintedEnd {
+  readonly lines: readonly string[];
+  /** How these lines are written. */
+  readonly sent: readonly string[];
+  readonly transcript: Transcript;
+  readonly links: Links | undefined;
+}
+
+interface EndLooks extends Pick<ItemStyle, 'columns' | 'detail' | 'wrap'> {
+  readonly tellsDetail?: boolean;
+  readonly bindings?: Parameters<typeof createKeyMap>[0];
+}
+
+/** Lays out what one sees of a session when one comes back to it; null where that is nothing. */
+export async function printedEnd(
+  events: readonly Event[],
+  facts: TerminalFacts,
+  looks: EndLooks,
+): Promise<PrintedEnd | null> {
+  const { items, earlier } = lastExchange(events);
+  const theme = createTheme(facts);
+  const links = facts.links === true ? createLinks() : undefined;
+  const highlighter = createHighlighter(theme, () => undefined);
+  const { keyOf } = createKeyMap(looks.bindings);
+  const style = { ...looks, theme, link: links?.paint, keyOf };
+  const transcript = new Transcript(style, highlighter, looks.tellsDetail);
+  await highlighter.load(items.map((item) => (item.type === 'assistant' ? item.text : '')).join('\n'));
+  const remark = earlierText(events, earlier);
+  if (remark !== null) transcript.print([theme.paint('dim', remark)]);
+  const { lines } = transcript.advance(items, '', 1);
+  const sent = links ? lines.map((line) => links.translate(line)) : lines;
+  return lines.length === 0 ? null : { lines, sent, transcript, links };
 }

@@ -4,18 +4,18 @@ import { CliError, exit, type ReplTools } from '../../commands/command.js';
 import { slashCommands } from '../../commands/registration.js';
 import { keepSetting } from '../../commands/settings/keep-setting.js';
 import { table } from '../../commands/table.js';
-import type { ToolsData } from '../../core/event.js';
+import type { Event, ToolsData } from '../../core/event.js';
 import type { Kept } from '../../core/policy.js';
-import type { ModelRef } from '../../core/projection.js';
+import { type ModelRef, todoOf } from '../../core/projection.js';
 import { loadOnce } from '../../core/runtime.js';
 import type { SessionPort } from '../../core/session-port.js';
 import { suggestedProvider } from '../../providers/catalog.js';
 import { reasoningText } from '../../providers/wires/pieces.js';
 import { walkFiles } from '../../tools/search/file-walk.js';
 import type { Sign } from '../../terminal/streams.js';
-import { openingRows, type StatusFacts } from '../../ui/components/status-line.js';
+import { openingRows } from '../../ui/components/status-line.js';
 import type { TerminalFacts } from '../../ui/theme.js';
-import { emptyView } from '../../ui/view.js';
+import { emptyView, totalsOf } from '../../ui/view.js';
 import type { Greeting } from '../../ui/item-lines.js';
 import type { ReplHandle, ReplOptions } from '../../ui/repl-options.js';
 import type { Command } from '../../ui/slash-command.js';
@@ -110,8 +110,8 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, before
   const own = await writtenCommands(run);
   const facts = terminalFacts(settings.env, theme);
   const status = createStatus(run, sessions);
-  const opening = openingOf(sessions.shown(), settings, prompt);
-  if (early && opening.greeting) showOpening(early, opening.greeting, status.facts(emptyView), facts);
+  const begins = openingOf(sessions.shown(), settings, prompt);
+  const opening = await showOpening(early, begins, sessions.shown().events(), { status, facts, settings });
   const startRepl = await loadRepl(facts.plain);
   const firstFrame = early?.take() ?? null;
   await new Promise<void>((resolve) => {
@@ -155,10 +155,35 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, before
   return ending.exitCode();
 }
 
-/** Shows what an empty session begins with before the screen is loaded, which takes longer than all else of a start. */
-function showOpening(early: EarlyFrame, greeting: Greeting, status: StatusFacts, facts: TerminalFacts): void {
-  const above = openingRows(greeting, status, facts, screenStreams().output);
-  if (above) early.show(above);
+interface Looks {
+  readonly status: Pick<ReturnType<typeof createStatus>, 'facts'>;
+  readonly facts: TerminalFacts;
+  readonly settings: Settings;
+}
+
+/** Shows how a session begins, or how it ended, before the screen is loaded. Returns what the screen begins with. */
+async function showOpening(
+  early: EarlyFrame | null,
+  opening: ReplOptions['opening'],
+  events: readonly Event[],
+  { status, facts, settings }: Looks,
+): Promise<ReplOptions['opening']> {
+  if (!early) return opening;
+  const { output } = screenStreams();
+  if (opening.greeting) {
+    const above = openingRows(opening.greeting, status.facts(emptyView), facts, output);
+    if (above) early.show(above);
+    return opening;
+  }
+  const view = { ...emptyView, totals: totalsOf(events), todo: todoOf(events) };
+  const { printedEnd } = await import('../../ui/transcript.js');
+  const { columns } = output;
+  const { bindings } = settings.config.ui;
+  const end = await printedEnd(events, facts, { ...printingOf(settings), columns, bindings });
+  const above = openingRows(null, status.facts(view), facts, output, view);
+  if (!end || !above || output.columns !== columns) return opening;
+  early.show(above, end.lines, end.sent);
+  return { ...opening, end };
 }
 
 /** Says what other programs keep on this machine. No code is loaded for that where there are no such programs. */
@@ -259,7 +284,7 @@ const machineClock: ReplOptions['time'] = {
 };
 
 /** The settings of what is printed of results, prose and reasoning. */
-function printingOf({ loaded, config: { ui } }: Pick<Settings, 'loaded' | 'config'>): ReplOptions['printing'] {
+function printingOf({ loaded, config: { ui } }: Settings): Required<ReplOptions['printing']> {
   return {
     tellsDetail: loaded.origins['ui.tool_output'] === undefined,
     detail: { show: ui.toolOutput, maxRows: ui.toolOutputRows },

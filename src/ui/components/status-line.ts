@@ -1,3 +1,4 @@
+import { todoNow } from '../../core/projection.js';
 import { sanitize } from '../../terminal/sanitize.js';
 import { fitWidth, textWidth } from '../../terminal/rows.js';
 import type { ScreenSize } from '../../terminal/writer.js';
@@ -55,22 +56,30 @@ export function statusLine(
   return theme.paint('dim', kept.length > 0 ? kept.join(separator) : fitWidth(parts[0] ?? '', room));
 }
 
+/** Says what the model does now; '' where it has nothing to do. */
+export function todoRow({ todo }: View, columns: number): string {
+  return fitWidth(sanitize(todoNow(todo)).replace(/\s+/g, ' '), columns - 1);
+}
+
 /** A lower terminal leaves rows out. */
 const leastRows = 12;
 
-/** Returns the rows above the first prompt of an empty session, as the screen shows them once it is loaded; null where
- * they need more than these lines. */
+/** Returns the rows above the first prompt, below the greeting of an empty session or the end of another, as the screen
+ * shows them once it is loaded; null where they need more than these lines. */
 export function openingRows(
-  greeting: Greeting,
+  greeting: Greeting | null,
   facts: StatusFacts,
   terminal: TerminalFacts,
   { columns, rows }: ScreenSize,
+  view: View = emptyView,
 ): readonly string[] | null {
   const theme = createTheme(terminal);
-  const status = statusLine(facts, emptyView, { nowMs: 0, busySinceMs: null, hint: null }, theme, columns);
-  const lines = [...greetingLines(greeting, { theme, columns }), '', status];
+  const todo = todoRow(view, columns);
+  const status = statusLine(facts, view, { nowMs: 0, busySinceMs: null, hint: null }, theme, columns);
+  const above = greeting ? greetingLines(greeting, { theme, columns }) : [];
+  const lines = [...above, '', ...(todo === '' ? [] : [theme.paint('dim', todo)]), status];
   const fits = rows >= leastRows && lines.every((line) => textWidth(line) <= columns);
-  return fits && greeting.more === undefined ? lines : null;
+  return fits && greeting?.more === undefined ? lines : null;
 }
 
 /** The line of the user's own program is cut, and not left out. */
