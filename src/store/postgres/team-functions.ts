@@ -137,7 +137,7 @@ DECLARE
     WHERE i.kind = ''import''';
   sessions text := format('(s.owner = %L OR s.team = ANY (%L))',
       session_user, ARRAY(SELECT agent.my_teams()))
-    || agent.one_of(asked->'since', 's.created_at >= %1$s')
+    || agent.one_of(asked->'since', 's.created_at >= %1$L::bigint')
     || agent.one_of(asked->'owner', 's.owner = %1$L')
     || agent.one_of(asked->'cwd', 's.cwd = %1$L')
     || agent.one_of(asked->'session', 'starts_with(lower(s.id), lower(%1$L))
@@ -145,8 +145,8 @@ DECLARE
     || agent.one_of(asked->'from', '%1$L = ''agent'' AND
       s.id NOT IN (' || brought || ') OR s.id IN (' || brought || ' AND
       strpos(i.data_json, ''"tool":'' || to_json(%1$L::text)) > 0)');
-  times text := agent.one_of(asked->'after', 'n.created_at >= %1$s')
-    || agent.one_of(asked->'before', 'n.created_at < %1$s');
+  times text := agent.one_of(asked->'after', 'n.created_at >= %1$L::bigint')
+    || agent.one_of(asked->'before', 'n.created_at < %1$L::bigint');
   newest text := '(SELECT * FROM agent.events n WHERE n.words IS NOT NULL'
     || times || ' ORDER BY n.created_at DESC, n.session_id DESC, n.seq DESC
     LIMIT ${newestEvents}) e';

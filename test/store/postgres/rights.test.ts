@@ -7,8 +7,8 @@ import { event, sessionRow } from '../samples.js';
 import { chained, endOf, push, share } from './samples-team.js';
 import { openAs, poolerOfFile, serverOfFile, type TestServer } from './server.js';
 
-const { installed, server } = serverOfFile(14);
-const pooler = poolerOfFile(server, installed, 7);
+const { installed, server } = serverOfFile(16);
+const pooler = poolerOfFile(server, installed, 8);
 const ways = [
   ['directly', () => server(), installed],
   ['through pgbouncer', () => pooler.pooler(), pooler.installed],
@@ -136,6 +136,41 @@ describe.each(ways)('rights, %s', (_way, near, isThere) => {
     await expect(server().as('stranger', database, 'SELECT * FROM agent.sessions')).rejects.toMatchObject({
       code: '42501',
     });
+  });
+
+  test('no value that a search is given becomes a part of its statement', async () => {
+    const { database, own } = given();
+    const names = [
+      'since',
+      'since_id',
+      'owner',
+      'cwd',
+      'session',
+      'from',
+      'after',
+      'before',
+      'kinds',
+      'tools',
+      'files',
+    ];
+    const values = ['0) OR (true', "x') OR (true) OR ('' = '", '$1', '%1$s', String.raw`\') OR (true) --`];
+    for (const name of names)
+      for (const value of values) {
+        const asked = JSON.stringify({ [name]: [value] }).replaceAll("'", "''");
+        const found = server()
+          .as<{ readonly session_id: string }>(
+            'bob',
+            database,
+            `SELECT session_id FROM agent.search(NULL, '${asked}', 99, 0)`,
+          )
+          .then((rows) => rows.map(({ session_id: id }) => id))
+          .catch((error: unknown) => Reflect.get(error as object, 'code') as unknown);
+        const answer = await found;
+        expect(Array.isArray(answer) || answer === '22P02', `${name} ${value} ${String(answer)}`).toBe(true);
+        expect(answer, `${name} ${value}`).not.toContain(own.id);
+      }
+    const query = `SELECT session_id FROM agent.search('''x'') OR (true', '{}', 99, 0)`;
+    await expect(server().as('bob', database, query)).rejects.toMatchObject({ code: '42601' });
   });
 
   test('alice redacts an event everywhere it was copied to, and deletes a session with its contents', async () => {
