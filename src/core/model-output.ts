@@ -14,8 +14,9 @@ export interface StoredResult {
   readonly reader: string | null;
 }
 
-/** The name of the tool that reads texts by lines and stored outputs by `event:SEQ`, or null where the catalogue has
- * none. It is recognised by its arguments: a `path` and an `offset`. */
+/** The name of the tool that reads texts by lines and stored outputs by
+ * `event:SEQ`, or null where the catalogue has none. It is recognised by its
+ * arguments: a `path` and an `offset`. */
 export function lineReader(tools: readonly ToolSpec[]): string | null {
   const takesPathAndOffset = ({ input_schema: { properties } }: ToolSpec): boolean =>
     isRecord(properties) && 'path' in properties && 'offset' in properties;
@@ -27,8 +28,9 @@ export function eventMarker(reader: string | null, seq: number): Marker {
   return reader === null ? plainMarker : (omitted) => `[… ${omitted} bytes omitted; ${reader} path="event:${seq}"]`;
 }
 
-/** Cuts a stored envelope for the model: `output` (and an error's `details.output`) to `maxBytes`, with a marker line
- * that says how to read the rest. Pure. Source: contracts 3, "Size". */
+/** Cuts a stored envelope for the model: `output` (and an error's
+ * `details.output`) to `maxBytes`, with a marker line that says how to read the
+ * rest. Pure. Source: contracts 3, "Size". */
 export function modelOutput(stored: StoredResult, maxBytes: number): string {
   const { result, seq, args, reader } = stored;
   if (result.output.length * 3 <= maxBytes) return result.output;
@@ -58,8 +60,9 @@ function totalBytes(envelope: OutputEnvelope): number {
   return typeof envelope.total_bytes === 'number' ? envelope.total_bytes : utf8Bytes(envelope.output);
 }
 
-/** Cuts a text at the end: one with lines so long that they count as several (`piece_bytes`), or too long for a head
- * and a tail. `next_offset` says where to read on. */
+/** Cuts a text at the end: one with lines so long that they count as several
+ * (`piece_bytes`), or too long for a head and a tail. `next_offset` says where
+ * to read on. */
 function cutPieces(envelope: OutputEnvelope, args: string, pieceBytes: number, maxBytes: number): OutputEnvelope {
   const pieces = linePieces(envelope.output, pieceBytes);
   let bytes = 0;
@@ -68,7 +71,8 @@ function cutPieces(envelope: OutputEnvelope, args: string, pieceBytes: number, m
   return { ...envelope, output: pieces.slice(0, count).join(''), truncated: true, next_offset: offsetOf(args) + count };
 }
 
-/** Cuts whole lines out of the middle of a text. The marker names them and the `offset` to read on from. */
+/** Cuts whole lines out of the middle of a text. The marker names them and the
+ * `offset` to read on from. */
 function cutLines(
   envelope: OutputEnvelope,
   { args, reader, maxBytes }: { readonly args: string; readonly reader: string; readonly maxBytes: number },
@@ -93,8 +97,9 @@ function cutLines(
   return { ...envelope, output, truncated: true, total_bytes: totalBytes(envelope) };
 }
 
-/** Cuts by bytes a text whose first line is longer than the budget, since no offset could show more of that line.
- * Results of today's tools count such a line as several. */
+/** Cuts by bytes a text whose first line is longer than the budget, since no
+ * offset could show more of that line. Results of today's tools count such a
+ * line as several. */
 function cutLongLine(envelope: OutputEnvelope, first: number, maxBytes: number): OutputEnvelope {
   const total = totalBytes(envelope);
   const { text } = clampText(
@@ -121,10 +126,12 @@ function offsetOf(args: string): number {
   }
 }
 
-/** Splits a text, given in parts that may be cut anywhere, into its lines. A line includes its break; CRLF becomes LF.
- * A line longer than `maxBytes` of UTF-8 is several pieces, each as long as it can be without splitting a character. A
- * text that begins with a piece has the same pieces from there on. A character longer than `maxBytes` is a piece of its
- * own. `last`: the piece is the last one of its line. */
+/** Splits a text, given in parts that may be cut anywhere, into its lines. A
+ * line includes its break; CRLF becomes LF. A line longer than `maxBytes` of
+ * UTF-8 is several pieces, each as long as it can be without splitting a
+ * character. A text that begins with a piece has the same pieces from there on.
+ * A character longer than `maxBytes` is a piece of its own. `last`: the piece
+ * is the last one of its line. */
 interface LineSplitter {
   add(part: string): void;
   finish(): void;

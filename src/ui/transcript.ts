@@ -10,7 +10,8 @@ import { MarkdownStream } from './markdown/incremental.js';
 import { createTheme, type TerminalFacts } from './theme.js';
 import type { Item } from './view.js';
 
-/** The lines that a frame adds to the scrollback. `partial`: the last line continues in the open ones. */
+/** The lines that a frame adds to the scrollback. `partial`: the last line
+ * continues in the open ones. */
 export interface Printed {
   readonly lines: readonly string[];
   readonly partial: boolean;
@@ -19,8 +20,8 @@ export interface Printed {
 /** A result with more rows than this counts as long. */
 const longRows = 40;
 
-/** Turns finished items and the streaming text into lines, each given out once. Keeps the part of the text that is
- * still open small. */
+/** Turns finished items and the streaming text into lines, each given out once.
+ * Keeps the part of the text that is still open small. */
 export class Transcript {
   #style: ItemStyle;
   readonly #highlighter: Highlighter;
@@ -32,8 +33,8 @@ export class Transcript {
   #out: string[] = [];
   #partial = false;
   #last: Item['type'] | 'other' | null = null;
-  /** The width of the open block. It stays while a part of the block is printed, because another width breaks the lines
-   * elsewhere. */
+  /** The width of the open block. It stays while a part of the block is printed,
+   * because another width breaks the lines elsewhere. */
   #blockColumns: number;
 
   #tellsDetail: boolean;
@@ -52,8 +53,8 @@ export class Transcript {
     this.#tellsDetail = before.#tellsDetail;
   }
 
-  /** Adds `items` in order, then `text`, which streams now. `maxRows` bounds the open lines; the rest is returned for
-   * printing. */
+  /** Adds `items` in order, then `text`, which streams now. `maxRows` bounds the
+   * open lines; the rest is returned for printing. */
   advance(items: readonly Item[], text: string, maxRows: number): Printed {
     for (const item of items) this.#take(item);
     if (text !== '' || this.#stream) this.#streamTo(text);
@@ -93,7 +94,8 @@ export class Transcript {
     return true;
   }
 
-  /** Takes a new width. `lost`: the part of the open lines that moved into the scrollback. */
+  /** Takes a new width. `lost`: the part of the open lines that moved into the
+   * scrollback. */
   resize(columns: number, lost: Lost): void {
     if (this.#open.length <= this.#printed.lines) {
       /* Nothing of it was live. */
@@ -140,7 +142,8 @@ export class Transcript {
   /** True once lines of the running stream were given out. */
   #given = false;
 
-  /** Prints an empty line between items that do not belong together. A result follows its call directly. */
+  /** Prints an empty line between items that do not belong together. A result
+   * follows its call directly. */
   #begin(type: Item['type'] | 'other'): void {
     const attached = this.#last === 'call' && (type === 'result' || type === 'call');
     if (this.#last !== null && !attached) this.#out.push('');
@@ -222,7 +225,8 @@ export class Transcript {
     return columns > 0 && rest[0] !== undefined ? [dropColumns(rest[0], columns), ...rest.slice(1)] : rest;
   }
 
-  /** Prints rows from the top of the open block until the rest fits: whole lines, then whole rows of a line. */
+  /** Prints rows from the top of the open block until the rest fits: whole
+   * lines, then whole rows of a line. */
   #bound(maxRows: number): void {
     const open = this.#unprinted(this.#open);
     const heights = open.map((line) => wrapLine(line, this.#style.columns));
@@ -262,7 +266,8 @@ interface EndLooks extends Pick<ItemStyle, 'columns' | 'detail' | 'wrap'> {
   readonly bindings?: Parameters<typeof createKeyMap>[0];
 }
 
-/** Lays out what one sees of a session when one comes back to it; null where that is nothing. */
+/** Lays out what one sees of a session when one comes back to it; null where
+ * that is nothing. */
 export async function printedEnd(
   events: readonly Event[],
   facts: TerminalFacts,

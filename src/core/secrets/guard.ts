@@ -11,8 +11,9 @@ import {
 } from './placeholders.js';
 import { createSecretScanner, type FoundSecret, type SecretScanner } from './scanner.js';
 
-/** Hides secrets in a text that comes in pieces, also where a secret lies across pieces. The end of a piece that may
- * begin a secret is held back until the next piece. */
+/** Hides secrets in a text that comes in pieces, also where a secret lies across
+ * pieces. The end of a piece that may begin a secret is held back until the
+ * next piece. */
 export interface StreamMask {
   add(piece: string): string;
   /** Returns the text that was held back: no more will follow. */
@@ -23,34 +24,39 @@ export interface StreamMask {
   readonly longest: number;
 }
 
-/** Masks secrets on their way into the log, to the model and onto the screen, for one session or for texts that belong
- * to none. Each secret becomes `«secret:<kind>#<n>»`, and within a session always the same. Values are in memory only.
- * A text that is masked already does not change. */
+/** Masks secrets on their way into the log, to the model and onto the screen,
+ * for one session or for texts that belong to none. Each secret becomes
+ * `«secret:<kind>#<n>»`, and within a session always the same. Values are in
+ * memory only. A text that is masked already does not change. */
 export interface SecretGuard {
   text(text: string): string;
-  /** Masks all texts in a value, names of fields too. Returns the value itself where there is nothing to hide. */
+  /** Masks all texts in a value, names of fields too. Returns the value itself
+   * where there is nothing to hide. */
   deep<T>(value: T): T;
-  /** Masks the strings of a JSON text, however they are escaped; the result is JSON too. A text that is no JSON is
-   * masked as it is. */
+  /** Masks the strings of a JSON text, however they are escaped; the result is
+   * JSON too. A text that is no JSON is masked as it is. */
   json(text: string): string;
   event<T extends EventDraft | Event>(event: T): T;
   envelope(envelope: Envelope): Envelope;
   /** Makes a mask for a text that comes in pieces. */
   stream(): StreamMask;
-  /** Puts values in the place of placeholders. `isCommand`: in a shell command, which a value must not be able to
-   * change. */
+  /** Puts values in the place of placeholders. `isCommand`: in a shell command,
+   * which a value must not be able to change. */
   restore<T>(value: T, isCommand: boolean): Restored<T>;
   /** Takes numbers over from events that were recorded earlier. */
   recall(events: readonly Event[]): void;
-  /** Returns what was masked in events since the last call; null where nothing was. */
+  /** Returns what was masked in events since the last call; null where nothing
+   * was. */
   takeSeen(): SeenSecrets | null;
   /** The number of places that were masked so far. */
   count(): number;
 }
 
-/** Fields that a provider signed or encrypted: a change of one character makes them worthless. */
+/** Fields that a provider signed or encrypted: a change of one character makes
+ * them worthless. */
 const sealedNames = new Set(['signature', 'encrypted_content', 'thought_signature', 'data']);
-/** Near the place where an output was cut, so many characters may belong to a secret. */
+/** Near the place where an output was cut, so many characters may belong to a
+ * secret. */
 const suspectChars = 512;
 const maxLongest = 4096;
 const minCutChars = 12;
@@ -66,8 +72,9 @@ class Guard implements SecretGuard {
   readonly #replacement: string | undefined;
   readonly #allForms: SecretScanner;
   readonly #placeholders: Placeholders;
-  /** Texts with nothing to hide, as long as no other secret is known: prompts and names of fields come again and again.
-   * To scan them again has V8 optimise the scanner at a start, which takes longer than all of its scans. */
+  /** Texts with nothing to hide, as long as no other secret is known: prompts
+   * and names of fields come again and again. To scan them again has V8
+   * optimise the scanner at a start, which takes longer than all of its scans. */
   readonly #clean = new Set<string>();
 
   constructor(options: SecretGuardOptions) {
@@ -140,7 +147,8 @@ class Guard implements SecretGuard {
     return isRecord(value) ? this.#record(value, (name, item) => this.#field(name, item, isReasoning)) : value;
   }
 
-  /** Masks the fields of a record with `field`. Copies it only where a field changes: most have nothing to hide. */
+  /** Masks the fields of a record with `field`. Copies it only where a field
+   * changes: most have nothing to hide. */
   #record(
     value: Readonly<Record<string, unknown>>,
     field: (name: string, item: unknown) => unknown,
@@ -163,7 +171,8 @@ class Guard implements SecretGuard {
     return this.#deep(value, isReasoning || name === 'reasoning');
   }
 
-  /** Masks a text with its name: `secret_access_key` and its value may be in two strings. */
+  /** Masks a text with its name: `secret_access_key` and its value may be in two
+   * strings. */
   #named(name: string, text: string): string {
     if (!/key|token|secret|passw|pwd|auth/i.test(name) || name.length > suspectChars) return this.text(text);
     const lead = `${name}=`;
@@ -233,7 +242,8 @@ class Guard implements SecretGuard {
     return this.#result(envelope) as Envelope;
   }
 
-  /** Masks a result. On both sides of a place where its output was cut there may be a part of a secret. */
+  /** Masks a result. On both sides of a place where its output was cut there may
+   * be a part of a secret. */
   #result(result: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
     return this.#record(result, (name, item) => {
       if (name === 'output' && typeof item === 'string' && result.truncated === true) return this.#cutOutput(item);
@@ -253,7 +263,8 @@ class Guard implements SecretGuard {
       .join('');
   }
 
-  /** True for a JSON text without a secret and without escapes that could hide one. */
+  /** True for a JSON text without a secret and without escapes that could hide
+   * one. */
   #isPlain(text: string): boolean {
     return !text.includes('\\u') && !text.includes('\\/') && this.#scanner.scan(text).found.length === 0;
   }
@@ -266,7 +277,8 @@ class Guard implements SecretGuard {
     return parsed(text) === undefined ? this.text(text) : JSON.stringify(masked);
   }
 
-  /** Masks the text before a cut: its last word may be the beginning of a secret. */
+  /** Masks the text before a cut: its last word may be the beginning of a
+   * secret. */
   #cutEnd(part: string): string {
     const text = this.text(part);
     const { openAt } = this.#scanner.scan(text, Math.max(0, text.length - suspectChars), false);
@@ -334,7 +346,8 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The place after the closing quote of the string that begins at `from`, in a text that is JSON. */
+/** The place after the closing quote of the string that begins at `from`, in a
+ * text that is JSON. */
 function closingQuote(text: string, from: number): number {
   for (let at = from + 1; at < text.length; at++) {
     const char = text.charAt(at);
