@@ -5,6 +5,7 @@ import type { AgentEvent } from '../core/session-port.js';
 import type { Blob, SessionLog, Synced } from '../core/store.js';
 import { wellFormedDeep } from '../core/text.js';
 import { noteFiles } from './file-history.js';
+import { createRepeats, type Repeats } from './repeats.js';
 
 /** The events of one session: memory first, then the store, then the listeners. */
 export interface Recorder {
@@ -26,6 +27,7 @@ export interface Recorder {
   conversation(): Conversation;
   /** Files that the session has read or written: sha256 (hex) by absolute path, null for a file that did not exist. */
   readonly knownFiles: ReadonlyMap<string, string | null>;
+  readonly repeats: Repeats;
   /** Events that are in memory only. */
   unsaved(): number;
   /** One more try to save what is unsaved. */
@@ -66,6 +68,7 @@ class LiveRecorder implements Recorder {
   readonly knownFiles = new Map<string, string | null>();
   readonly #options: RecorderOptions;
   readonly #events: Event[] = [];
+  readonly repeats = createRepeats(this.#events);
   readonly #opening: EventDraft[];
   readonly #unsaved: Unsaved[] = [];
   /** Listeners do not know of these: a power cut could still take them. */

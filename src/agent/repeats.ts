@@ -1,7 +1,14 @@
 import type { Envelope } from '../core/envelope.js';
-import { knownEvent, type Event, type KnownEvent, type ToolCallData } from '../core/event.js';
+import {
+  type AssistantData,
+  type Event,
+  knownEvent,
+  type KnownEvent,
+  type ToolCallData,
+  type ToolResultData,
+} from '../core/event.js';
 import type { Verdict } from '../core/policy.js';
-import type { DispatchDeps } from './dependencies.js';
+import type { SecretGuard } from '../core/secrets/guard.js';
 
 /** From this count on a result says that its call was repeated. Source: contracts 9, "Loops". */
 const reportedFrom = 3;
@@ -13,10 +20,11 @@ const maxFieldChars = 600;
 
 type Call = ToolCallData['function'];
 
-/** Counts calls that gave the same result again, since the last answer without calls or since the person last allowed
- * a repeated call. The counts come from the log alone, so they are the same after a resume. A new result sets every
+/** Counts calls that gave the same result again, since the last answer without
+ * calls or since the person last allowed a repeated call. The counts come from
+ * the log alone, so they are the same after a resume. A new result sets every
  * count back: a turn that learns something is not in a loop. */
-interface Repeats {
+export interface Repeats {
   /** How often `call` gave `output` in a row, this time included. */
   with(call: Call, output: string): number;
   /** How often `call` gave its last result. */
@@ -29,16 +37,24 @@ interface Seen {
   newBefore: number;
 }
 
+/** What is asked about a call that may be repeated. */
+interface LoopDeps {
+  readonly record: { readonly repeats: Repeats };
+  readonly limits: { readonly loopLimit: number };
+  readonly approval: { readonly canAsk: boolean };
+  readonly secrets?: Pick<SecretGuard, 'envelope'>;
+}
+
 /** Adds `"repeated"` to the result from the third time on, and a line that tells the model so. `looped`: the count has
  * reached `loop_limit` and nobody can be asked, so the turn must end. */
 export function withRepeats(
-  d: DispatchDeps,
+  d: LoopDeps,
   call: ToolCallData,
   envelope: Envelope,
 ): { readonly envelope: Envelope; readonly looped: boolean } {
   const { loopLimit } = d.limits;
   if (loopLimit === 0) return { envelope, looped: false };
-  const repeats = repeatsIn(d.record.events());
+  const { repeats } = d.record;
   if (!repeats.has(call.function)) return { envelope, looped: false };
   const count = repeats.with(call.function, JSON.stringify(d.secrets?.envelope(envelope) ?? envelope));
   const looped = count >= loopLimit && !d.approval.canAsk;
@@ -54,12 +70,12 @@ export function withRepeats(
 
 /** Turns the verdict on a call that was repeated `loop_limit` times into a question to the person. */
 export function askedAboutLoop(
-  d: DispatchDeps,
+  d: LoopDeps,
   call: ToolCallData,
   verdict: Verdict,
 ): Verdict & { readonly repeated?: number } {
   if (d.limits.loopLimit === 0 || !d.approval.canAsk || verdict.decision === 'deny') return verdict;
-  const repeated = repeatsIn(d.record.events()).of(call.function);
+  const repeated = d.record.repeats.of(call.function);
   if (repeated < d.limits.loopLimit) return verdict;
   return {
     ...verdict,
@@ -75,29 +91,61 @@ export function withoutRepeats(output: string): string {
   return at < 0 || at < output.length - maxFieldChars ? output : `${output.slice(0, at)}}`;
 }
 
-function repeatsIn(events: readonly Event[]): Repeats {
-  const tally = createTally();
+/** Counts in `events`, which may grow. An event is read once, when the counts
+ * are asked for. */
+export function createRepeats(events: readonly Event[]): Repeats {
+  let read = 0;
+  let tally = createTally();
   const calls = new Map<string, Call>();
-  for (const event of sinceLastAnswer(events)) {
-    if (event.kind === 'tool_call' && event.data.by === undefined) calls.set(event.data.id, event.data.function);
-    if (event.kind === 'approval' && event.data.repeated !== undefined && event.data.decision === 'allow')
-      tally.reset();
-    const call = event.kind === 'tool_result' ? calls.get(event.data.tool_call_id) : undefined;
-    if (event.kind === 'tool_result' && call && !unrun.test(event.data.output.slice(-maxFieldChars)))
-      tally.add(call, withoutRepeats(event.data.output));
-  }
-  return tally;
+  /** The answer read last, until it is known whether it makes calls. */
+  let answer: string | null = null;
+  const begin = (): void => {
+    tally = createTally();
+    calls.clear();
+    answer = null;
+  };
+  const answered = ({ stop, response_id: id }: AssistantData): void => {
+    if (stop === 'interrupted') return;
+    if (answer !== null) begin();
+    answer = id;
+  };
+  const called = ({ id, by, function: call, response_id: from }: ToolCallData): void => {
+    if (answer !== null && answer !== from) begin();
+    answer = null;
+    if (by === undefined) calls.set(id, call);
+  };
+  const given = ({ tool_call_id: id, output }: ToolResultData): void => {
+    const call = calls.get(id);
+    if (call && !unrun.test(output.slice(-maxFieldChars))) tally.add(call, withoutRepeats(output));
+  };
+  const add = (event: KnownEvent): void => {
+    if (event.kind === 'rewind') begin();
+    else if (event.kind === 'assistant') answered(event.data);
+    else if (event.kind === 'tool_call') called(event.data);
+    else if (event.kind === 'tool_result') given(event.data);
+    else if (event.kind === 'approval' && event.data.repeated !== undefined && event.data.decision === 'allow')
+      tally = createTally();
+  };
+  const counted = (): Repeats => {
+    for (; read < events.length; read++) {
+      const event = events[read];
+      const known = event ? knownEvent(event) : null;
+      if (known) add(known);
+    }
+    return answer === null ? tally : createTally();
+  };
+  return {
+    with: (call, output) => counted().with(call, output),
+    of: (call) => counted().of(call),
+    has: (call) => counted().has(call),
+  };
 }
 
-function createTally(): Repeats & { reset(): void; add(call: Call, output: string): void } {
+function createTally(): Repeats & { add(call: Call, output: string): void } {
   const seen = new Map<string, Map<string, Seen>>();
   const last = new Map<string, Seen>();
   let newest = 0;
   return {
-    reset() {
-      seen.clear();
-      last.clear();
-    },
     add(call, output) {
       const results = seen.get(keyOf(call)) ?? new Map<string, Seen>();
       seen.set(keyOf(call), results);
@@ -122,20 +170,4 @@ function nextCount(known: Seen | undefined, newest: number): number {
 
 function keyOf(call: Call): string {
   return `${call.name}\0${call.arguments}`;
-}
-
-/** The events since the last answer without calls or the last rewind. */
-function sinceLastAnswer(events: readonly Event[]): readonly KnownEvent[] {
-  const since: KnownEvent[] = [];
-  const withCalls = new Set<string>();
-  for (let index = events.length - 1; index >= 0; index--) {
-    const raw = events[index];
-    const event = raw ? knownEvent(raw) : null;
-    if (event?.kind === 'rewind') break;
-    if (event?.kind === 'tool_call') withCalls.add(event.data.response_id);
-    if (event?.kind === 'assistant' && event.data.stop !== 'interrupted' && !withCalls.has(event.data.response_id))
-      break;
-    if (event) since.push(event);
-  }
-  return since.toReversed();
 }

@@ -238,7 +238,9 @@ async function recordUsage(
   const missed = purpose ? null : cacheMiss(d.record.events(), ref, usage);
   if (missed !== null) d.emit({ type: 'notice', level: 'info', code: 'cache_miss', message: missed });
   const { input, output, cacheRead, cacheWrite } = usage;
-  const before = spentUsd(d.record.events());
+  const budget = budgetOf(d);
+  const limit = budget !== null && 'maxCostUsd' in budget ? budget.maxCostUsd : null;
+  const before = limit === null ? 0 : spentUsd(d.record.events());
   await d.record.note({
     kind: 'usage',
     content: null,
@@ -254,11 +256,7 @@ async function recordUsage(
       ...(purpose ? { purpose } : {}),
     },
   });
-  const budget = budgetOf(d);
-  const warning =
-    budget !== null && 'maxCostUsd' in budget
-      ? spendingWarning(budget.maxCostUsd, before, before + (costUsd ?? 0))
-      : null;
+  const warning = limit === null ? null : spendingWarning(limit, before, before + (costUsd ?? 0));
   if (warning !== null) d.emit({ type: 'notice', level: 'warn', code: 'spend_limit', message: warning });
 }
 
