@@ -66,7 +66,9 @@ export class Display {
   readonly #onChange: () => void;
   /** Called with each overlay that is drawn. */
   readonly #onOverlay: (shown: Overlay) => void;
-  #printed = false;
+  /** At the last frame something stood above, so an empty row sets the live
+   * rows apart. */
+  #apart = false;
   /** Set while the terminal has not said where it is: nothing is drawn then, and new items wait. */
   #endWait: (() => void) | null = null;
   #held: readonly Item[] = [];
@@ -105,7 +107,7 @@ export class Display {
     this.#transcript = new Transcript(this.#style(), this.#highlighter, options.printing.tellsDetail);
     if (options.opening.end) {
       this.#transcript.follow(options.opening.end.transcript);
-      this.#printed = true;
+      this.#apart = true;
     }
     this.notes = createNotes({
       transcript: this.#transcript,
@@ -145,13 +147,13 @@ export class Display {
       this.#text = this.#newest;
     }
     this.#stale = false;
-    const apart = this.#printed || items.length > 0 || this.#text !== '';
+    const apart = this.#transcript.isAbove() || items.length > 0 || this.#text !== '';
     const below = this.#live.rows(state, this.#screen.size, apart);
     this.#room = this.#screen.size.rows - 2 - below.lines.length;
     const printed = this.#transcript.advance(items, this.#text, this.#room);
-    this.#printed ||= printed.lines.length > 0 || this.#transcript.open().length > 0;
+    this.#apart = this.#transcript.isAbove();
     this.#screen.commit(printed.lines, printed.partial);
-    this.#draw(state, apart === this.#printed ? below : this.#live.rows(state, this.#screen.size, this.#printed));
+    this.#draw(state, apart === this.#apart ? below : this.#live.rows(state, this.#screen.size, this.#apart));
   }
 
   /** Draws only what keys change; the streaming text stays as it is. */
@@ -164,7 +166,7 @@ export class Display {
       this.#paint(state);
       return;
     }
-    const below = this.#live.echo(state, this.#screen.size, this.#printed);
+    const below = this.#live.echo(state, this.#screen.size, this.#apart);
     if (this.#screen.size.rows - 2 - below.lines.length < this.#room) this.#paint(state);
     else this.#draw(state, below);
   }

@@ -75,6 +75,13 @@ export class Transcript {
     return this.#unprinted(this.#open);
   }
 
+  /** False while nothing stands above, or only the empty row that a text will
+   * stand below: what follows needs no empty row to be set apart. */
+  isAbove(): boolean {
+    const awaitsText = this.#stream !== null && !this.#isShown() && this.#open.length === 0;
+    return this.#last !== null && !awaitsText;
+  }
+
   /** Renders the open block again, because colours have loaded. */
   refresh(): void {
     this.#stream?.restyle(this.#markdownStyle());

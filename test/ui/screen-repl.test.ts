@@ -386,6 +386,33 @@ test('a retry voids what was streamed, says so, and counts down', async () => {
   expect(harness.terminal.lines()).toContain('Anew.');
 });
 
+test.each([80, 40])(
+  'at %i columns a request that is sent again leaves no gap that the first one did not',
+  async (columns) => {
+    const harness = openRepl({ columns, rows: 24 });
+    const above = async (): Promise<readonly string[]> => {
+      harness.tick(40);
+      await harness.settle();
+      return shown(harness.terminal).slice(0, -2);
+    };
+    harness.type('go\r');
+    const first = await above();
+    harness.session.stream('\n\n');
+    expect(await above()).toEqual(first);
+    harness.session.stream('The first words');
+    expect(await above()).toEqual([...first, 'The first words', '']);
+    harness.session.emit({ type: 'retry_scheduled', attempt: 1, maxRetries: 5, delayMs: 3_000, reason: 'overloaded' });
+    expect(await above()).toEqual(first);
+    expect(shown(harness.terminal).at(-2)).toContain('retry 1/5 in 3s: overloaded');
+    harness.type('a draft');
+    expect(await above()).toEqual(first);
+    harness.session.stream('Anew.');
+    harness.session.append(assistant('Anew.'));
+    await harness.session.end();
+    expect(await above()).toEqual([...first, 'Anew.', '']);
+  },
+);
+
 test('a failed turn says what is wrong and what to do', async () => {
   const harness = openRepl();
   harness.type('go\r');
