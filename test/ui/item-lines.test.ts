@@ -49,6 +49,15 @@ test('the status line says all there is where there is room, and leaves the leas
   expect(statusLine(facts, used, { ...idle, hint: 'Ctrl-C again leaves' }, plain, 200)).toBe('Ctrl-C again leaves');
 });
 
+test('a retry is told on a narrow terminal, too, and counts down only while it is waited for', () => {
+  const retry = { attempt: 1, maxRetries: 5, atMs: 3_000, reason: 'The connection to the server broke.' };
+  const lineAt = (nowMs: number, columns: number, mode: string | null = null): string =>
+    statusLine({ ...facts, mode }, { ...used, retry }, { ...idle, nowMs }, plain, columns);
+  expect(lineAt(0, 40)).toBe('retry 1/5 in 3s: The connection to the…');
+  expect(lineAt(0, 40, 'insert')).toBe('INSERT · retry 1/5 in 3s: The connecti…');
+  expect(lineAt(3_000, 50)).toBe('retry 1/5: The connection to the server broke.');
+});
+
 test.each([
   ['success', { output: 'a\nb', exit_code: 0 }, true, ['✔ done (34ms)', 'a', 'b']],
   ['a command that failed', { output: 'no', exit_code: 2 }, true, ['✘ done (34ms)', 'no']],

@@ -30,7 +30,8 @@ export interface StatusFacts {
   readonly stopping?: boolean | undefined;
 }
 
-/** Returns one row, at most `columns - 1` wide. The least important parts are left out first. */
+/** Returns one row, at most `columns - 1` wide. The least important parts are
+ * left out first; what goes on now is cut. */
 export function statusLine(
   facts: StatusFacts | null,
   view: View,
@@ -41,7 +42,9 @@ export function statusLine(
   const room = Math.max(0, columns - 1);
   if (state.hint !== null) return theme.paint('warn', fitWidth(state.hint, room));
   const separator = ` ${theme.glyphs.dot} `;
-  const parts = [(facts?.mode ?? '').toUpperCase(), activity(view, state, facts), ...factParts(facts, view)]
+  const mode = (facts?.mode ?? '').toUpperCase();
+  const left = room - (mode === '' ? 0 : textWidth(mode + separator));
+  const parts = [mode, fitWidth(activity(view, state, facts), left), ...factParts(facts, view)]
     .filter((part) => part !== '')
     .map((part) => sanitize(part));
   const kept: string[] = [];
@@ -95,8 +98,10 @@ function activity(
 ): string {
   if (facts?.ownCommand) return `your command runs${byKey(facts, 'stops it')}`;
   if (view.retry && !facts?.stopping) {
-    const seconds = Math.max(0, Math.ceil((view.retry.atMs - nowMs) / 1_000));
-    return `retry ${view.retry.attempt}/${view.retry.maxRetries} in ${seconds}s: ${view.retry.reason}`;
+    const { attempt, maxRetries, atMs, reason } = view.retry;
+    const seconds = Math.ceil((atMs - nowMs) / 1_000);
+    const when = seconds > 0 ? ` in ${seconds}s` : '';
+    return `retry ${attempt}/${maxRetries}${when}: ${sanitize(reason)}`;
   }
   return view.busy && busySinceMs !== null ? doing(view, formatElapsed(nowMs - busySinceMs), facts) : '';
 }
