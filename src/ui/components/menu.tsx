@@ -1,6 +1,6 @@
 import { Box, Text } from 'ink';
 import type { ReactNode } from 'react';
-import { textWidth } from '../../terminal/rows.js';
+import { textWidth, wrapWords } from '../../terminal/rows.js';
 import type { Theme } from '../theme.js';
 import { Row, useTheme } from './row.js';
 
@@ -10,11 +10,14 @@ export interface Choice {
   readonly detail: string;
 }
 
-/** A part of the candidates, which one of it is selected, and how many candidates there are more. */
+/** A part of the candidates, which one of it is selected, and how many
+ * candidates there are more. `elsewhere`: the details are read and go on in
+ * further rows; what has no room is found there. */
 export interface MenuState {
   readonly rows: readonly Choice[];
   readonly selected: number;
   readonly more: number;
+  readonly elsewhere?: string;
 }
 
 interface ChoicesProps {
@@ -64,12 +67,24 @@ export function markWords(text: string, words: readonly string[], theme: Theme):
     : text.replace(new RegExp(wanted.join('|'), 'giu'), (found) => theme.paint('warn', found));
 }
 
-/** The rows that a menu takes. */
-export function menuHeight({ rows, more }: MenuState): number {
-  return rows.length + (more > 0 ? 1 : 0);
+/** The rows of each choice. Those after its first have no label. */
+function menuRows({ rows, elsewhere }: MenuState, columns: number): readonly (readonly Choice[])[] {
+  if (elsewhere === undefined) return rows.map((row) => [row]);
+  const widest = Math.max(...rows.map(({ label }) => textWidth(label)), 0);
+  return rows.map(({ label, detail }) =>
+    wrapWords(detail, columns - 4 - widest).map((text, index) => ({
+      label: index === 0 ? label : '',
+      detail: text,
+    })),
+  );
 }
 
-/** The completions of the input, at most `height` rows of them. */
+/** The rows that a menu takes. */
+export function menuHeight(menu: MenuState, columns: number): number {
+  return menuRows(menu, columns).flat().length + (menu.more > 0 ? 1 : 0);
+}
+
+/** The completions of the input, or its keys, at most `height` rows of them. */
 export function Menu({
   menu,
   columns,
@@ -80,11 +95,25 @@ export function Menu({
   readonly height: number;
 }): ReactNode {
   const { glyphs } = useTheme();
-  const showsMore = menu.more > 0 && height > menu.rows.length;
+  const { selected, more, elsewhere } = menu;
+  const all = menuRows(menu, columns);
+  const isCut = elsewhere !== undefined && all.flat().length > height;
+  const shown = isCut ? firstWhole(all, height - 1) : all;
+  const left = height > all.length || isCut ? more + all.length - shown.length : 0;
+  const where = elsewhere === undefined ? '' : `: ${elsewhere}`;
   return (
     <Box flexDirection="column">
-      <Choices choices={menu.rows.slice(0, height)} selected={menu.selected} columns={columns} />
-      {showsMore ? <Row tone="dim">{`  ${glyphs.ellipsis} ${menu.more} more`}</Row> : null}
+      <Choices choices={shown.flat().slice(0, height)} selected={selected} columns={columns} />
+      {left > 0 ? <Row tone="dim">{`  ${glyphs.ellipsis} ${left} more${where}`}</Row> : null}
     </Box>
   );
+}
+
+/** As many choices as have room with all of their rows. */
+function firstWhole(all: readonly (readonly Choice[])[], height: number): readonly (readonly Choice[])[] {
+  let rows = 0;
+  return all.filter((choice) => {
+    rows += choice.length;
+    return rows <= height;
+  });
 }

@@ -84,7 +84,9 @@ type Edge = Pick<Heights, 'gap' | 'status' | 'todo'>;
 
 function withPrompt(state: LiveState, room: number, edge: Edge): Arranged {
   const edgeHeight = Number(edge.gap) + Number(edge.status) + Number(edge.todo);
-  const menu = state.menu ? Math.min(menuHeight(state.menu), Math.max(0, room - 6)) : 0;
+  // The keys stand below an empty line, so all of the screen is theirs.
+  const kept = state.menu?.elsewhere === undefined ? 6 : edgeHeight + 1;
+  const menu = state.menu ? Math.min(menuHeight(state.menu, state.size.columns - 1), Math.max(0, room - kept)) : 0;
   const above = Math.max(0, room - edgeHeight - menu - 1);
   const running = state.running ? Math.min(runningHeight(state.running), Math.max(1, room - 4), above) : 0;
   const queue = Math.min(queueHeight(state.queue), above - running);

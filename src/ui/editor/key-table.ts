@@ -12,7 +12,7 @@ interface KeyEntry {
 const acts = {
   send: {
     keys: ['enter'],
-    about: 'sends; while a turn runs it goes to the model with the next results',
+    about: 'sends; while a turn runs, with the next results',
   },
   send_later: {
     keys: ['alt-enter'],
@@ -32,11 +32,11 @@ const acts = {
   },
   older: {
     keys: ['up', 'ctrl-p'],
-    about: 'line above, or what was typed before; on an empty line takes the queue back',
+    about: 'line above, or older input; an empty line takes the queue back',
   },
   newer: {
     keys: ['down', 'ctrl-n'],
-    about: 'line below, or what was typed after',
+    about: 'line below, or newer input',
   },
   search_history: {
     keys: ['ctrl-r'],
@@ -52,7 +52,7 @@ const acts = {
   },
   switch_detail: {
     keys: ['ctrl-x'],
-    about: 'prints results whole, or only the rows that tell most, from then on',
+    about: 'prints results whole, or only their telling rows, from then on',
   },
   edit_outside: {
     keys: ['ctrl-g'],
@@ -68,7 +68,7 @@ const acts = {
   },
   to_background: {
     keys: ['ctrl-b'],
-    about: 'sends a running command to the background; /jobs shows it (--tools +jobs)',
+    about: 'sends a running command to the background (--tools +jobs, /jobs)',
   },
   suspend: {
     keys: ['ctrl-z'],

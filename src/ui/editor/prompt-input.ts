@@ -473,5 +473,6 @@ function keyMenu(map: KeyMap): MenuState {
     rows: rows.map(({ keys, about }) => ({ label: keys.split(', ')[0] ?? '', detail: about })),
     selected: -1,
     more: 0,
+    elsewhere: '/help keys',
   };
 }

@@ -62,6 +62,48 @@ test('a key of the own does the action in the place of its old keys, and nothing
 
 const keys = /^ {2}Enter +sends;/;
 
+/** The keys of the menu with what they do, which may go on in further rows. */
+function keysShown(rows: readonly string[]): string[][] {
+  return rows.reduce<string[][]>((found, row) => {
+    const [, key = '', about = ''] = /^ {2}(\S*) +(\S.*)$/.exec(row) ?? [];
+    if (key !== '') return [...found, [key, about]];
+    return [...found.slice(0, -1), [found.at(-1)?.[0] ?? '', `${found.at(-1)?.[1] ?? ''} ${about}`]];
+  }, []);
+}
+
+test.each([
+  [80, 24, {}],
+  [40, 60, {}],
+  [30, 80, {}],
+  [30, 80, { leave: 'alt-shift-q' }],
+])('? at %i columns and %i rows says of every key all that it does: %j', async (columns, rows, bindings) => {
+  const all = keyRows(createKeyMap(bindings), { edits: false }).map(({ keys: named, about }) => [
+    named.split(', ')[0],
+    about,
+  ]);
+  const harness = openRepl({ columns, rows, bindings });
+  harness.type('?');
+  await harness.settle();
+  const screen = shown(harness.terminal);
+  expect(keysShown(screen.slice(screen.indexOf('❯') + 1))).toEqual(all);
+});
+
+test.each([
+  [40, 24],
+  [30, 12],
+])('? on a screen of %i by %i says where the keys are that have no room', async (columns, rows) => {
+  const all = keyRows(createKeyMap(), { edits: false });
+  const harness = openRepl({ columns, rows });
+  harness.type('?');
+  await harness.settle();
+  const menu = shown(harness.terminal);
+  const [, left = ''] = /^ {2}… (\d+) more: \/help keys$/.exec(menu.pop() ?? '') ?? [];
+  const kept = keysShown(menu.slice(menu.indexOf('❯') + 1));
+  expect(kept.map(([, about]) => about)).toEqual(all.slice(0, kept.length).map(({ about }) => about));
+  expect(kept.length).toBeGreaterThan(1);
+  expect(kept.length + Number(left)).toBe(all.length);
+});
+
 test('? on the empty line shows the keys; any key closes them and is typed', async () => {
   const harness = openRepl({ bindings: { show_last: 'ctrl-l' } });
   harness.type('?');
