@@ -1,6 +1,6 @@
 import { addUsage, noUsage, type UsageSum } from '../agent/budget.js';
 import { exit } from '../commands/command.js';
-import { type Event, knownEvent } from '../core/event.js';
+import { type Event, knownEvent, tookMs } from '../core/event.js';
 import type { Json, JsonObject } from '../core/json.js';
 import type { Fault } from '../core/provider.js';
 import type { AgentEvent, SessionPort, TurnEnd } from '../core/session-port.js';
@@ -113,9 +113,9 @@ function printCall(raw: Event, titles: Map<string, string>): void {
   if (event?.kind === 'tool_call') titles.set(event.data.id, event.content);
   if (event?.kind !== 'tool_result') return;
   const title = spelledLine(titles.get(event.data.tool_call_id) ?? event.data.name);
-  const { success, duration_ms: durationMs } = event.data;
+  const ms = tookMs(event.data);
   const text = spelledLine(firstLine(event.content, 200));
-  printError(`${success ? '✔' : '✘'} ${title}: ${text} (${durationMs}ms)\n`);
+  printError(`${event.data.success ? '✔' : '✘'} ${title}: ${text}${ms === null ? '' : ` (${ms}ms)`}\n`);
 }
 
 /** A line of `stream-json`, as its schema has it. */
@@ -203,7 +203,8 @@ function eventLine(raw: Event): PrintedLine | null {
         content: event.content,
       };
     case 'tool_result': {
-      const { tool_call_id, name, output, success, duration_ms } = event.data;
+      const { tool_call_id, name, output, success } = event.data;
+      const duration_ms = tookMs(event.data) ?? 0;
       return { type: 'tool_result', tool_call_id, name, output, success, duration_ms, content: event.content };
     }
     case 'usage':

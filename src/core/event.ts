@@ -141,7 +141,7 @@ export interface ToolResultData {
   /** The envelope of contracts 3 as a JSON text. */
   readonly output: string;
   readonly success: boolean;
-  readonly duration_ms: number;
+  readonly duration_ms?: number;
   /** The files that the call read whole or wrote, with the hashes they had then. */
   readonly files?: readonly FileState[];
   /** A unified diff of what the call changed, for the screen. */
@@ -343,6 +343,11 @@ export function knownEvent(event: Event): KnownEvent | null {
   if (keys.length > 0 && !isRecord(event.data)) return null;
   const data = event.data as Readonly<Record<string, unknown>>;
   return keys.every((key) => data[key] !== undefined) ? (event as KnownEvent) : null;
+}
+
+/** How long a call took; null where the writer of its result has not said so. */
+export function tookMs({ duration_ms: ms }: { readonly duration_ms?: unknown }): number | null {
+  return typeof ms === 'number' && ms >= 0 && Number.isFinite(ms) ? ms : null;
 }
 
 /** The attachments of an event's data. */

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { attachmentsOf, type Event, knownEvent, typedText } from '../core/event.js';
+import { attachmentsOf, type Event, knownEvent, tookMs, typedText } from '../core/event.js';
 import type { QueuedMessage } from '../core/session-port.js';
 import { isRecord } from '../core/json.js';
 import { aboutOf, type Filtered, letsThrough, noFilters, type SearchFilters } from '../core/files/search-filters.js';
@@ -409,7 +409,7 @@ function outcomeOf(
 ): Pick<RecordedCall, 'status' | 'durationMs' | 'error'> {
   if (result === null) return { status: 'open', durationMs: null, error: null };
   const output = parsedOutput(result['output']);
-  const durationMs = typeof result['duration_ms'] === 'number' ? result['duration_ms'] : null;
+  const durationMs = tookMs(result);
   const status = result['success'] === true ? 'ok' : (textOf(output['code']) ?? 'failed');
   return { status, durationMs, error: textOf(output['error']) };
 }

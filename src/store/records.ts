@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { Event } from '../core/event.js';
+import { type Event, tookMs } from '../core/event.js';
 import type { Answer, CallFilter, RecordedCall, RecordScope, SpendingRow } from '../core/store.js';
 import type { Connection } from './connection.js';
 import type { Database, Driver } from './driver.js';
@@ -16,7 +16,7 @@ interface CallRow {
   readonly arguments: string | null;
   readonly summary: string | null;
   readonly started: number;
-  readonly duration_ms: number | null;
+  readonly duration_ms: unknown;
   readonly status: string;
   readonly decision: string | null;
   readonly decided_by: string | null;
@@ -58,7 +58,7 @@ export function readCalls({ sql }: Connection, filter: CallFilter): readonly Rec
     arguments: row.arguments,
     summary: row.summary,
     started: row.started === 1,
-    durationMs: row.duration_ms,
+    durationMs: tookMs(row),
     status: row.status,
     decision: row.decision,
     decidedBy: row.decided_by,

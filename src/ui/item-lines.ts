@@ -1,5 +1,5 @@
 import { type Envelope, isError, parseEnvelope } from '../core/envelope.js';
-import type { ToolResultData } from '../core/event.js';
+import { type ToolResultData, tookMs } from '../core/event.js';
 import { isRecord } from '../core/json.js';
 import type { Answer, Question, Rule } from '../core/policy.js';
 import type { TurnEnd } from '../core/session-port.js';
@@ -177,8 +177,7 @@ export function resultLines(
   const good =
     result.success && !isError(envelope) && (typeof envelope.exit_code !== 'number' || envelope.exit_code === 0);
   const sign = good ? theme.paint('good', theme.glyphs.good) : theme.paint('bad', theme.glyphs.bad);
-  const took = theme.paint('dim', `(${formatDuration(result.duration_ms)})`);
-  const head = `${sign} ${decisionText(summary, { lines: false })} ${took}`;
+  const head = `${sign} ${decisionText(summary, { lines: false })}${took(result, theme)}`;
   if (detail.show === 'line') return [head];
   const body = result.diff === undefined ? outputOf(envelope, summary) : result.diff;
   if (body.trim() === '') return [head];
@@ -186,6 +185,12 @@ export function resultLines(
   const paint = result.diff === undefined ? null : (lines: string[]): string[][] => changeLines(lines, style);
   const key = style.keyOf?.('show_last') ?? null;
   return [head, ...partRows(body, part, `${key === null ? '' : `${key} or `}/show ${seq}`, style, paint)];
+}
+
+/** Says how long it took, where that is known. */
+function took(result: ToolResultData, theme: Theme): string {
+  const ms = tookMs(result);
+  return ms === null ? '' : ` ${theme.paint('dim', `(${formatDuration(ms)})`)}`;
 }
 
 function partOf({ name, diff }: ToolResultData, { show, maxRows }: ResultDetail): Part {

@@ -156,7 +156,7 @@ test('undo without a session, an event that is none and a restore of nothing are
 });
 
 /** A call that ended after `durationMs`, with an error where there is a code. */
-function called(seq: number, tool: string, durationMs: number, code: string | null): readonly Event[] {
+function called(seq: number, tool: string, durationMs: unknown, code: string | null): readonly Event[] {
   const id = `c${seq}`;
   const output = JSON.stringify(code === null ? { output: 'done' } : { error: 'no', code });
   return [
@@ -173,6 +173,32 @@ function called(seq: number, tool: string, durationMs: number, code: string | nu
     }),
   ];
 }
+
+test.each([[undefined], [null], ['soon'], [-1]])(
+  'of a result that says it took %j no time is told',
+  async (durationMs) => {
+    const rig = await lineRig();
+    const { id } = await put(rig, {}, 'go');
+    for (const call of [...called(2, 'bash', durationMs, null), ...called(5, 'glob', 30, null)])
+      await rig.store.append(id, call);
+    const out = async (...args: readonly string[]): Promise<string> => (await rig.run(...args)).out;
+    expect((await out('replay', id)).match(/^ +done.*$/gm)).toEqual([
+      '    done',
+      '    done',
+      '    done (30 ms)',
+      '    done',
+    ]);
+    const markdown = await out('sessions', 'export', id, '--format', 'md');
+    expect(markdown.match(/✔ done.*$/gm)).toEqual(['✔ done', '✔ done (30 ms)']);
+    const page = await out('sessions', 'export', id, '--format', 'html');
+    expect(page.match(/✔ done.*(?=<\/summary>)/gm)).toEqual([
+      '✔ done</span>',
+      '✔ done</span><span class="state">30 ms</span>',
+    ]);
+    const calls = JSON.parse(await out('audit', '--json')) as readonly { readonly duration_ms: unknown }[];
+    expect(calls.map((call) => call.duration_ms)).toEqual([null, 30]);
+  },
+);
 
 test('audit and stats tell of the calls that are asked for', async () => {
   const rig = await lineRig();

@@ -23,7 +23,7 @@ import { diffRows } from '../../ui/diff-lines.js';
 import { createTheme, type Theme } from '../../ui/theme.js';
 import { CliError, type CommandLine, exit, type Printer, type Settings, type Verb } from '../command.js';
 import { columns, oneLine, printListing } from '../line-output.js';
-import { entriesOf, type Entry, shownOutput } from '../sessions/export-entries.js';
+import { entriesOf, type Entry, resultTitle, shownOutput } from '../sessions/export-entries.js';
 import { findSession } from '../sessions/stored-session.js';
 
 interface Options {
@@ -140,7 +140,7 @@ function callLines({ summary, result, decision }: Extract<Entry, { type: 'call' 
   const title = `${sign} ${summary}${decision === null ? '' : `  [${decision}]`}`;
   return result === null
     ? title
-    : `${title}\n${indented(`${result.summary} (${result.durationMs} ms)`)}\n${indented(result.diff ?? result.output)}`;
+    : `${title}\n${indented(resultTitle(result))}\n${indented(result.diff ?? result.output)}`;
 }
 
 function indented(text: string): string {

@@ -1,5 +1,5 @@
 import { isError, parseEnvelope } from '../../core/envelope.js';
-import { type AttachmentData, attachmentsOf, type Event, knownEvent } from '../../core/event.js';
+import { type AttachmentData, attachmentsOf, type Event, knownEvent, tookMs } from '../../core/event.js';
 
 /** A session in the form people read: messages, and calls with their results. */
 export type Entry =
@@ -33,7 +33,7 @@ export interface CallResult {
   readonly success: boolean;
   readonly summary: string;
   readonly output: string;
-  readonly durationMs: number;
+  readonly durationMs: number | null;
   readonly diff: string | null;
   readonly attachments?: readonly AttachmentData[];
 }
@@ -55,12 +55,23 @@ export function entriesOf(events: readonly Event[]): readonly Entry[] {
       success: data.success,
       summary: event.content,
       output: shownOutput(data.output),
-      durationMs: data.duration_ms,
+      durationMs: tookMs(data),
       diff: data.diff ?? null,
       ...attached(data),
     });
   }
   return events.flatMap((event) => entryOf(event, results, decisions) ?? []);
+}
+
+/** `34 ms`; '' where nobody has said so. */
+export function tookText({ durationMs }: CallResult): string {
+  return durationMs === null ? '' : `${durationMs} ms`;
+}
+
+/** `3 lines (34 ms)`: a result in short. */
+export function resultTitle(result: CallResult): string {
+  const took = tookText(result);
+  return took === '' ? result.summary : `${result.summary} (${took})`;
 }
 
 /** Returns the output of an envelope, else its error and the output so far. */

@@ -8,7 +8,7 @@ import { changedParts, placesOf, type TextPart } from '../../ui/diff-lines.js';
 import { loadHtmlHighlight } from '../../ui/markdown/highlight.js';
 import { localTime, oneLine } from '../line-output.js';
 import { findScript, pageStyle } from '../doors/page-look.js';
-import { type CallResult, entriesOf, type Entry } from './export-entries.js';
+import { type CallResult, entriesOf, type Entry, tookText } from './export-entries.js';
 import type { ExportedSession } from './stored-session.js';
 
 const scriptHash = createHash('sha256').update(findScript).digest('base64');
@@ -145,7 +145,9 @@ function stateOf(result: CallResult | null, isLive: boolean): string {
   if (result === null) return '<span class="state failed">no result</span>';
   const [kind, sign] = result.success ? ['ok', '✔'] : ['failed', '✘'];
   const summary = escaped(oneLine(result.summary, 60));
-  return `<span class="state ${kind}">${sign} ${summary}</span><span class="state">${result.durationMs} ms</span>`;
+  const took = tookText(result);
+  const time = took === '' ? '' : `<span class="state">${took}</span>`;
+  return `<span class="state ${kind}">${sign} ${summary}</span>${time}`;
 }
 
 /** Shows a command in colours. Arguments are folded away where the change below says the same. */

@@ -9,7 +9,7 @@ import { counted } from '../../tools/define-tool.js';
 import type { WrittenSession } from '../../extensions/histories/for-other-programs.js';
 import { CliError, type CommandLine, exit, type Repl, type Verb } from '../command.js';
 import { localTime } from '../line-output.js';
-import { entriesOf, type Entry } from './export-entries.js';
+import { entriesOf, type Entry, resultTitle } from './export-entries.js';
 import { attachedBlobs, type ExportedSession, findSession, toJsonl } from './stored-session.js';
 
 interface Options {
@@ -168,8 +168,7 @@ function block(entry: Entry): string {
 
 function callBlock(entry: Extract<Entry, { type: 'call' }>): string {
   const { result } = entry;
-  const state =
-    result === null ? 'no result' : `${result.success ? '✔' : '✘'} ${result.summary} (${result.durationMs} ms)`;
+  const state = result === null ? 'no result' : `${result.success ? '✔' : '✘'} ${resultTitle(result)}`;
   const decision = entry.decision === null ? '' : `, ${entry.decision}`;
   const title = `**${entry.tool}** ${`${state}${decision}`.replaceAll('\n', ' ')}`;
   const parts = [

@@ -1,3 +1,4 @@
+import { tookMs } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import type { StoredEvent } from '../../core/team.js';
 import { foldedWords, type SearchQuery } from '../search-index.js';
@@ -30,7 +31,7 @@ export function columnsOf(event: Pick<StoredEvent, 'kind' | 'content' | 'dataJso
     tool: textOf(call['name']) ?? (event.kind === 'tool_result' ? textOf(data['name']) : null),
     callId: textOf(event.kind === 'tool_call' ? data['id'] : data['tool_call_id']),
     ok: typeof data['success'] === 'boolean' ? data['success'] : null,
-    durationMs: wholeOf(data['duration_ms']),
+    durationMs: wholeOf(tookMs(data)),
     code: textOf(output['code']),
     ...spentOf(event.kind, data),
     words: text === null ? null : vectorOf(text),
