@@ -88,6 +88,7 @@ export class Writer {
     this.#size = options.size;
     this.#painter = new RowPainter(options.size.columns);
     if (options.painted) {
+      // Where output that meets another size takes them, they are printed again.
       this.#print(options.painted.printed ?? [], false);
       const { lines } = options.painted;
       // It was painted at another width if that has changed since.

@@ -81,6 +81,10 @@ test.each([
   expect(shown(terminal).at(-1)).toBe('❯ typed');
 });
 
+function squeezed(text: string): string {
+  return text.replace(/\s+/g, ' ').trim();
+}
+
 test.each([
   [50, 'below such an end'],
   [120, 'below such an end'],
@@ -109,8 +113,25 @@ test.each([
   harness.tick(1_000);
   await harness.settle();
   const text = terminal.lines().join('\n');
-  const rowsSeen = [...text.matchAll(/^row (\d+)/gm)].map(([, number]) => Number(number));
-  expect(rowsSeen).toEqual(many.map((_, index) => index));
+  expect(squeezed(text)).toContain(squeezed(many.join('\n\n')));
   expect([text.split('that is new').length, text.split('❯').length]).toEqual([2, 3]);
   expect(text).toMatch(/\n· that is new.*\n\noffline/);
 });
+
+test.each<Reflow>(['all', 'all but the cursor'])(
+  'an answer that begins in a window which has just become narrower takes nothing of the end above it, where %s is wrapped anew',
+  async (reflow) => {
+    const { terminal, opened } = await showEarly(80, 24, reflow);
+    const harness = openRepl({ ...opened, status: () => status });
+    await terminal.resize(28, 24);
+    harness.session.stream('word '.repeat(30));
+    harness.tick(34);
+    await harness.settle();
+    await harness.resize(28, 24);
+    harness.tick(1_000);
+    await harness.settle();
+    const text = squeezed(terminal.lines().join('\n'));
+    const answer = 'word '.repeat(30).trim();
+    expect(text).toContain(`${squeezed(many.join('\n\n'))} ${answer} offline`);
+  },
+);
