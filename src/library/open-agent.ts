@@ -272,7 +272,7 @@ class OpenSession implements AgentSession {
       for await (const line of this.#lines(chat, prompt, options.signal)) {
         if (line.type === 'result') this.#callsMade += Number(line.tool_calls);
         // Contracts 4 gives the lines these types.
-        yield line as unknown as StreamEvent;
+        yield line as StreamEvent;
       }
     } finally {
       this.#isRunning = false;

@@ -116,8 +116,8 @@ function isAttribute(word: string): word is Attribute {
 }
 
 function parseColor(word: string): Color | null {
-  const hex = /^#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})$/.exec(word);
-  if (hex) return { rgb: [hex[1], hex[2], hex[3]].map((part) => Number.parseInt(part ?? '', 16)) as unknown as Rgb };
+  const [hex, red, green, blue] = /^#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})$/.exec(word) ?? [];
+  if (hex !== undefined) return { rgb: [Number(`0x${red}`), Number(`0x${green}`), Number(`0x${blue}`)] };
   if (/^\d{1,3}$/.test(word)) return Number(word) < 256 ? { index: Number(word) } : null;
   const bright = word.startsWith('bright-');
   const own = names.indexOf(bright ? word.slice('bright-'.length) : word);

@@ -224,7 +224,7 @@ export function changedTools(
   const kept = Object.entries(last.settings).filter(([name]) => !given.some((key) => key === name));
   const explicit = Object.entries(asked.data.settings).filter(([name]) => given.some((key) => key === name));
   const tools = typeof chosen === 'string' || chosen === false ? asked.data.tools : last.tools;
-  const data = { tools, settings: Object.fromEntries([...kept, ...explicit]) as unknown as RequestSettings };
+  const data = { tools, settings: Object.fromEntries([...kept, ...explicit]) as RequestSettings };
   return sorted(data) === sorted(last)
     ? null
     : { kind: 'tools', content: tools.map(({ name }) => name).join(' '), data };

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { isError, parseEnvelope } from '../../core/envelope.js';
-import type { Event, UsageData } from '../../core/event.js';
+import { type Event, knownEvent, type UsageData } from '../../core/event.js';
 import { isRecord, type Json, type JsonObject } from '../../core/json.js';
 import { type AnsweredCall, type AssistantMessage, type Message, project } from '../../core/projection.js';
 import { firstLine } from '../../core/text.js';
@@ -180,9 +180,9 @@ function times(events: readonly Event[]): (seq: number) => string {
 
 function usagesOf(events: readonly Event[]): ReadonlyMap<string, UsageData> {
   return new Map(
-    events.flatMap(({ kind, data }) =>
-      kind === 'usage' && isRecord(data) ? [[String(data['response_id']), data as unknown as UsageData] as const] : [],
-    ),
+    events
+      .map(knownEvent)
+      .flatMap((event) => (event?.kind === 'usage' ? [[event.data.response_id, event.data] as const] : [])),
   );
 }
 

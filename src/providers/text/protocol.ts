@@ -72,7 +72,7 @@ export function createTextStep(
       case 'end': {
         const { shown, calls: found } = scanner.end(chunk.stop === 'length');
         const calls = found.slice(0, maxCalls);
-        const usage = held as unknown as (typeof chunk)[];
+        const usage = held as (typeof chunk)[];
         held = [];
         return [
           ...shown,

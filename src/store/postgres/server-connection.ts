@@ -184,9 +184,9 @@ export class ServerConnection {
   }
 }
 
-/** The socket, which the types of `pg` do not show. */
+/** The socket: no other kind of stream is given to it. */
 function streamOf(client: Client): Socket {
-  return (client as unknown as { readonly connection: { readonly stream: Socket } }).connection.stream;
+  return client.connection.stream as Socket;
 }
 
 /** What is wrong with a question is said in the server's words. */

@@ -127,10 +127,10 @@ function rulesAdapter(root: string, top: FolderRules): { readdir: typeof readdir
   return {
     readdir: ((path: string, _options: unknown, callback: ReaddirCallback): void => {
       listFolder(inRoot(path), rulesOf, callback);
-    }) as unknown as typeof readdir,
+    }) as typeof readdir,
     lstat: ((path: string, callback: LstatCallback): void => {
       statEntry(inRoot(path), rulesOf, callback);
-    }) as unknown as typeof lstat,
+    }) as typeof lstat,
   };
 }
 

@@ -79,5 +79,5 @@ function moduleTool(value: unknown): CustomTool {
     throw new Error(
       'a module needs a default export of one tool, or several: {name, description, parameters, execute}.',
     );
-  return { effect: 'execute', ...value } as unknown as CustomTool;
+  return { effect: 'execute', ...value } as CustomTool;
 }
