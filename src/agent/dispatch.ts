@@ -47,6 +47,7 @@ export async function dispatch(
   const filled = withSecrets(d, hooked.bound);
   if (filled.error) return refused(filled.error);
   const { bound } = filled;
+  bound.tool.prepare?.();
   const permission = await permit(d, hooked.call, { bound, shown: hooked.bound, said: hooked.said }, signal);
   if (permission.error) return { ...refused(permission.error), denied: permission.unavailable };
   if (signal.aborted) return refused(cancelledBefore);

@@ -65,7 +65,13 @@ interface Placed {
   linesOf?(args: ToolArgs, place: Pick<ToolContext, 'cwd' | 'landings'>): Promise<readonly number[]>;
 }
 
-export interface Tool extends ToolSpec, Forwarding, Placed {
+/** A tool whose first call takes long to begin. */
+interface Prepared {
+  /** Begins to load what its calls run with. Called before policy judges one. */
+  prepare?(): void;
+}
+
+export interface Tool extends ToolSpec, Forwarding, Placed, Prepared {
   readonly effect: Effect;
   readonly toolset: Toolset;
   /** Its calls do nothing (`--test`), so they are asked about only where every call is. */

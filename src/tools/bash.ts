@@ -96,6 +96,9 @@ export function bashTool(options: BashOptions): DefinedTool {
         return { argument: 'command', problem: 'holds a NUL character', expected: 'a command without it' };
       return pathProblem('workdir', workdir);
     },
+    prepare: () => {
+      options.processes.prepare();
+    },
     async run(args, ctx) {
       const newAutoRunFiles = ctx.sandbox === 'read-only' || ctx.readsOnly === true ? () => [] : watch(ctx.cwd);
       const outcome = await runCommand(args, ctx, options, env(ctx.readsOnly === true));

@@ -333,6 +333,21 @@ test('a call that needs a yes is denied where nobody can be asked, and the turn 
   });
 });
 
+test('a tool gets ready before its call is judged, also where the call is then denied', async () => {
+  const order: string[] = [];
+  const tool = { ...noteTool(), prepare: () => order.push('prepare') };
+  const policy: Policy = {
+    assess: async (...asked) => {
+      order.push('assess');
+      return await askAlways.assess(...asked);
+    },
+  };
+  const provider = scripted([calls(['note', '{"text":"a"}']), [text('No.'), end()]]);
+  const { session } = rig({ provider, tools: [tool], policy, interactive: false });
+  await session.submit('go');
+  expect([order, tool.ran]).toEqual([['prepare', 'assess'], []]);
+});
+
 test('a tool that throws gives a redacted result and a full log entry', async () => {
   const logged: unknown[] = [];
   const provider = scripted([calls(['note', '{"text":"x"}']), [text('ok'), end()]]);

@@ -68,6 +68,8 @@ export type Confine = (command: Command, sandbox: Exclude<Sandbox, 'off'>) => Co
 export interface ProcessRunner {
   /** Returns whether commands can run in `sandbox`. */
   canConfine(sandbox: Sandbox): boolean;
+  /** Begins to load what the first process needs. */
+  prepare(): void;
   /** Runs a process to its end. Its children in the background go on and are counted. Never rejects. */
   run(request: ProcessRequest): Promise<ProcessResult>;
   /** Starts a process whose standard input stays open. The caller ends it. */
@@ -119,6 +121,15 @@ class Runner implements ProcessRunner {
 
   canConfine(sandbox: Sandbox): boolean {
     return sandbox === 'off' || this.#options.confine !== undefined;
+  }
+
+  prepare(): void {
+    if (this.#loaded.started() !== null) return;
+    this.#modules()
+      .then(({ pipes }) => pipes?.prepare(1))
+      .catch(() => {
+        /* The process that needs it says so. */
+      });
   }
 
   async run(request: ProcessRequest): Promise<ProcessResult> {

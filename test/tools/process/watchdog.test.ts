@@ -122,6 +122,25 @@ test('after an end in order nothing is left, the watchdog included', async () =>
   expect(holding(mark)).toEqual([]);
 });
 
+test('what is prepared ahead serves the first command, and ends with the runner where none came', async () => {
+  const value = String(process.hrtime.bigint());
+  const runner = createProcessRunner({ watched: true, marker: { name: '_WATCHDOG_TEST', value } });
+  onTestFinished(() => {
+    runner.killNow();
+  });
+  const tools = registry({ processes: runner });
+  tools.get('bash')?.prepare?.();
+  await expect.poll(() => holding(value)).toHaveLength(1);
+  const [watchdog] = holding(value);
+  expect((await call('bash', { command: 'echo $PPID' }, context(tree()), tools)).envelope).toEqual({
+    output: `${process.pid}\n`,
+    exit_code: 0,
+  });
+  expect(holding(value)).toEqual([watchdog]);
+  await runner.killBackground();
+  expect(holding(value)).toEqual([]);
+});
+
 /** A watchdog whose program is gone at once. */
 async function bereaved(mark: string, groups: readonly number[], folder?: string): Promise<void> {
   const shells: HelperShell[] = [];
