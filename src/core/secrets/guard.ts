@@ -257,7 +257,7 @@ class Guard implements SecretGuard {
     return parts
       .map((part, index) => {
         if (index % 2 === 1) return part;
-        const start = index === 0 ? this.text(part) : this.#cutStart(part);
+        const start = index === 0 ? part : this.#cutStart(part);
         return index === parts.length - 1 ? start : this.#cutEnd(start);
       })
       .join('');
