@@ -109,6 +109,10 @@ class Runner implements ProcessRunner {
   readonly #options: ProcessRunnerOptions;
   readonly #groups: StartedGroups;
   readonly #loaded: LoadedOnce<LoadedModules>;
+  readonly #prepared = loadOnce(async () => {
+    const { pipes } = await this.#modules();
+    await pipes?.prepare(1);
+  });
   #watchdog: Watchdog | null = null;
   #openedCount = 0;
 
@@ -124,12 +128,9 @@ class Runner implements ProcessRunner {
   }
 
   prepare(): void {
-    if (this.#loaded.started() !== null) return;
-    this.#modules()
-      .then(({ pipes }) => pipes?.prepare(1))
-      .catch(() => {
-        /* The process that needs it says so. */
-      });
+    this.#prepared.get().catch(() => {
+      /* The process that needs it says so. */
+    });
   }
 
   async run(request: ProcessRequest): Promise<ProcessResult> {
@@ -171,6 +172,8 @@ class Runner implements ProcessRunner {
       if (!(await goneWithin(this.#groups, killAfterMs))) await killAll(this.#groups);
     }
     this.#groups.clear();
+    // What is still being prepared would start a watchdog that nobody ends.
+    await this.#prepared.started()?.catch(() => null);
     await this.#watchdog?.stop();
   }
 

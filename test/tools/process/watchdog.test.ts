@@ -141,6 +141,21 @@ test('what is prepared ahead serves the first command, and ends with the runner 
   expect(holding(value)).toEqual([]);
 });
 
+test('an end that comes while it is prepared leaves nothing either', async () => {
+  const value = String(process.hrtime.bigint());
+  const runner = createProcessRunner({ watched: true, marker: { name: '_WATCHDOG_TEST', value } });
+  onTestFinished(() => {
+    runner.killNow();
+  });
+  runner.prepare();
+  await runner.killBackground();
+  for (let turns = 0; turns < 100; turns++)
+    await new Promise((resolve) => {
+      setImmediate(resolve);
+    });
+  expect(holding(value)).toEqual([]);
+});
+
 /** A watchdog whose program is gone at once. */
 async function bereaved(mark: string, groups: readonly number[], folder?: string): Promise<void> {
   const shells: HelperShell[] = [];
