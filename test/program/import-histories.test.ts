@@ -37,7 +37,7 @@ const conversation: readonly object[] = [
   said(2, 'u0', 'm0', 'A wording that was taken back'),
   answered(3, 'a0', 'u0', 'msg_0', { type: 'text', text: 'Nobody kept this.' }),
   said(4, 'u1', 'm0', 'Look at both ✨'),
-  answered(5, 'a1', 'u1', 'msg_1', { type: 'thinking', thinking: 'hm', signature: 'c2lnbmVk' }),
+  answered(5, 'a1', 'u1', 'msg_1', { type: 'thinking', thinking: 'pondered', signature: 'c2lnbmVk' }),
   answered(6, 'a2', 'a1', 'msg_1', { type: 'text', text: 'I look.' }),
   answered(7, 'a3', 'a2', 'msg_1', { type: 'tool_use', id: 'toolu_1', name: 'Bash', input: { command: 'make' } }),
   answered(8, 'a4', 'a3', 'msg_1', { type: 'tool_use', id: 'toolu_2', name: 'Read', input: { file_path: 'a' } }),
@@ -209,7 +209,7 @@ test('it goes on with the model that is configured: our tools, their history, on
     expect([wire, ids.slice(0, 3), ids.length]).toEqual([wire, ['toolu_1', 'toolu_2', 'toolu_3'], 4]);
     expect(body).toContain('Look at both ✨');
     expect(body).toContain('"name": "file_read"');
-    expect(body).not.toContain('hm');
+    expect(body).not.toContain('pondered');
   }
   const { stdout: report } = await agent(at, ['audit', 'verify', id]);
   expect(report).toContain('every chain is whole');
