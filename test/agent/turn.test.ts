@@ -282,9 +282,10 @@ test('the text of an attempt that is retried is not recorded twice', async () =>
   const provider = scripted([
     [text('Hel'), { type: 'retry', attempt: 1, maxRetries: 5, delayMs: 0, reason: 'reset' }, text('Hello'), end()],
   ]);
-  const { session } = rig({ provider });
+  const { session, seen } = rig({ provider });
   expect(await session.submit('go')).toMatchObject({ status: 'completed', text: 'Hello' });
   expect(session.events().at(-1)?.content).toBe('Hello');
+  expect(seen).toContainEqual({ type: 'retry_scheduled', attempt: 1, maxRetries: 5, delayMs: 0, reason: 'reset' });
 });
 
 test('an answer that broke off is recorded as interrupted, and none of its calls run', async () => {
@@ -372,7 +373,7 @@ test('messages sent meanwhile follow the results of the response, in the same tu
     return Promise.resolve({ envelope: { output: 'ok' }, summary: 'ok' });
   });
   const provider = scripted([calls(['note', '{"text":"1"}'], ['note', '{"text":"2"}', 'two']), [text('ok'), end()]]);
-  const { session } = rig({ provider, tools: [tool] });
+  const { session, seen } = rig({ provider, tools: [tool] });
   box.send = () => {
     session.enqueue({ text: 'wait', when: 'steer' });
     session.enqueue({ text: 'later', when: 'after' });
@@ -383,6 +384,7 @@ test('messages sent meanwhile follow the results of the response, in the same tu
     'tool_call tool_call tool_started tool_result tool_started tool_result user assistant',
   );
   expect(session.takeQueue()).toEqual([{ text: 'later', when: 'after' }]);
+  expect(seen.flatMap((event) => (event.type === 'queue_changed' ? [event.queue.length] : []))).toEqual([1, 2, 1, 0]);
 });
 
 test('a session in which nothing was said leaves nothing behind', async () => {
