@@ -65,14 +65,10 @@ export async function openModel(
     key: found.key,
   });
   const { keys } = settings;
-  /** The key of the provider, among `keys` as they were then. */
-  let resolved = { keys: keys.all(), key: endpoint.key };
   const opened = renewProvider(await keyed(endpoint), {
     keyNow: () => {
-      if (keys.all() === resolved.keys) return resolved.key;
       const now = resolveProvider(providerChoice(settings, choiceOf(ref)));
-      resolved = { keys: keys.all(), key: now.ok ? now.endpoint.key : null };
-      return resolved.key;
+      return now.ok ? now.endpoint.key : null;
     },
     reopen: async () => {
       const again = resolveProvider(providerChoice(settings, choiceOf(ref)));

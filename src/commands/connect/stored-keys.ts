@@ -17,7 +17,7 @@ export interface Keyring {
  *
  *     { "keys": { "openai": { "key": "sk-…" }, "xai": { "keyring": true } } } */
 export interface StoredKeys {
-  /** The keys as they are now: another object once one has changed. */
+  /** The keys as they are now. */
   all(): KeptKeys;
   /** Uses a key from now on in this run, also where a variable holds another. */
   enter(provider: string, key: string): void;
@@ -54,12 +54,12 @@ interface Parts {
 export async function openStoredKeys(d: Parts): Promise<StoredKeys> {
   const read = readKeyFile(d.file);
   if (read.problem !== null) d.onProblem(read.problem);
-  let keys: KeptKeys = { ...plainKeys(read), ...(await keysInKeyring(read, d)) };
+  const keys: Record<string, KeptKey> = { ...plainKeys(read), ...(await keysInKeyring(read, d)) };
   for (const [provider, { key }] of Object.entries(keys)) d.onKey(provider, key);
   return {
-    all: () => keys,
+    all: () => ({ ...keys }),
     enter: (provider, key) => {
-      keys = { ...keys, [provider]: { key, entered: true } };
+      keys[provider] = { key, entered: true };
       d.onKey(provider, key);
     },
     keep: async (provider, key, place) => {
@@ -75,8 +75,7 @@ export async function openStoredKeys(d: Parts): Promise<StoredKeys> {
       const failure = stored && 'keyring' in stored ? await (await d.keyring()).remove(provider) : null;
       if (failure !== null) throw new Error(`The keyring keeps the key of ${provider}: ${failure}`);
       if (stored) writeKeyFile(d.file, ({ [provider]: _gone, ...others }) => others);
-      const { [provider]: _gone, ...others } = keys;
-      keys = others;
+      delete keys[provider];
       return had || stored !== undefined;
     },
     refused: createRefusedKeys(),
