@@ -3,9 +3,9 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { startHelper } from '../../../src/tools/process/start-child.js';
-import { createProcessRunner } from '../../../src/tools/process/runner.js';
+import { createProcessRunner, type ProcessRunner } from '../../../src/tools/process/runner.js';
 import { createWatchdog, type HelperShell } from '../../../src/tools/process/watchdog.js';
 import { call, context, registry, tree } from '../workbench.js';
 
@@ -122,12 +122,17 @@ test('after an end in order nothing is left, the watchdog included', async () =>
   expect(holding(mark)).toEqual([]);
 });
 
-test('what is prepared ahead serves the first command, and ends with the runner where none came', async () => {
-  const value = String(process.hrtime.bigint());
+function watchedRunner(value: string): ProcessRunner {
   const runner = createProcessRunner({ watched: true, marker: { name: '_WATCHDOG_TEST', value } });
   onTestFinished(() => {
     runner.killNow();
   });
+  return runner;
+}
+
+test('what is prepared ahead serves the first command, and ends with the runner where none came', async () => {
+  const value = String(process.hrtime.bigint());
+  const runner = watchedRunner(value);
   const tools = registry({ processes: runner });
   tools.get('bash')?.prepare?.();
   await expect.poll(() => holding(value)).toHaveLength(1);
@@ -143,10 +148,7 @@ test('what is prepared ahead serves the first command, and ends with the runner 
 
 test('an end that comes while it is prepared leaves nothing either', async () => {
   const value = String(process.hrtime.bigint());
-  const runner = createProcessRunner({ watched: true, marker: { name: '_WATCHDOG_TEST', value } });
-  onTestFinished(() => {
-    runner.killNow();
-  });
+  const runner = watchedRunner(value);
   runner.prepare();
   await runner.killBackground();
   for (let turns = 0; turns < 100; turns++)
@@ -205,13 +207,7 @@ test('a group that somebody else leads is left alone, whoever has joined it', as
 });
 
 test('pipes are used again: many commands, some with children that go on holding them, keep no descriptor', async () => {
-  const runner = createProcessRunner({
-    watched: true,
-    marker: { name: '_WATCHDOG_TEST', value: String(process.hrtime.bigint()) },
-  });
-  afterAll(() => {
-    runner.killNow();
-  });
+  const runner = watchedRunner(String(process.hrtime.bigint()));
   const tools = registry({ processes: runner });
   const run = async (command: string): Promise<unknown> =>
     (await call('bash', { command }, context(tree()), tools)).envelope;
