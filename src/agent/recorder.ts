@@ -27,6 +27,7 @@ export interface Recorder {
   conversation(): Conversation;
   /** Files that the session has read or written: sha256 (hex) by absolute path, null for a file that did not exist. */
   readonly knownFiles: ReadonlyMap<string, string | null>;
+  /** How often calls gave the same result. */
   readonly repeats: Repeats;
   /** Events that are in memory only. */
   unsaved(): number;

@@ -17,7 +17,7 @@ export type Clock = () => number;
 export interface LoadedOnce<T> {
   /** Returns the part. A load that failed is forgotten: the next call tries again. */
   get(): Promise<T>;
-  /** The load of the part, or null where nobody has asked for it. */
+  /** The part or its load, or null where nobody has asked for it. Only for closing it. */
   started(): Promise<T> | null;
 }
 

@@ -168,8 +168,8 @@ export async function newestHere(store: SessionCatalogue, { cwd, directoryId: id
   return elsewhere && hasMoved(elsewhere, { cwd, directoryId: id }) ? elsewhere : null;
 }
 
-/** Takes the lease, or lets the first saved event take it: a store that is locked for now is no obstacle. Throws where
- * another process holds the lease. */
+/** Takes the lease, or lets the first saved event take it: a store that another
+ * process locks is no obstacle. Throws where another process holds the lease. */
 async function leaseInTime(store: SessionLog, id: string): Promise<Pick<OpenedSession, 'release' | 'begin'>> {
   let release: (() => Promise<void>) | null = null;
   const begin = async (): Promise<void> => {
