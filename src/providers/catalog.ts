@@ -81,7 +81,7 @@ export function suggestedProvider(presets: Presets = builtInPresets): {
   return { name, key: keyNames(preset)[0] ?? '', model: preset.default_model ?? '<model>' };
 }
 
-export function keyNames(preset: Preset): readonly string[] {
+export function keyNames(preset: Pick<Preset, 'key_env'>): readonly string[] {
   return typeof preset.key_env === 'string' ? [preset.key_env] : preset.key_env;
 }
 
@@ -274,7 +274,11 @@ interface FoundKey {
 }
 
 /** Returns the key of a provider: one that was entered in this run, else one of the environment, else a kept one. */
-export function findKey(name: string, preset: Preset, { env, keys = {} }: KeySources): FoundKey | null {
+export function findKey(
+  name: string,
+  preset: Pick<Preset, 'key_env'>,
+  { env, keys = {} }: KeySources,
+): FoundKey | null {
   const kept = Object.hasOwn(keys, name) ? keys[name] : undefined;
   if (kept?.entered) return { key: kept.key, variable: null };
   for (const variable of keyNames(preset)) {

@@ -15,6 +15,7 @@ import {
   builtInPresets,
   configuredAddress,
   type Endpoint,
+  findKey,
   mergePresets,
   type ProviderChoice,
   type Resolution,
@@ -66,10 +67,8 @@ export async function openModel(
   });
   const { keys } = settings;
   const opened = renewProvider(await keyed(endpoint), {
-    keyNow: () => {
-      const now = resolveProvider(providerChoice(settings, choiceOf(ref)));
-      return now.ok ? now.endpoint.key : null;
-    },
+    keyNow: () =>
+      findKey(ref.provider, { key_env: endpoint.keyEnv }, { env: settings.env, keys: keys.all() })?.key ?? null,
     reopen: async () => {
       const again = resolveProvider(providerChoice(settings, choiceOf(ref)));
       if (again.ok) return await keyed(again.endpoint);
