@@ -187,10 +187,10 @@ export function resultLines(
   return [head, ...partRows(body, part, `${key === null ? '' : `${key} or `}/show ${seq}`, style, paint)];
 }
 
-/** Says how long it took, where that is known. */
+/** Says how long it took, where that is known: a call that never ran, and a writer that keeps no times, say 0. */
 function took(result: ToolResultData, theme: Theme): string {
   const ms = tookMs(result);
-  return ms === null ? '' : ` ${theme.paint('dim', `(${formatDuration(ms)})`)}`;
+  return ms === null || ms === 0 ? '' : ` ${theme.paint('dim', `(${formatDuration(ms)})`)}`;
 }
 
 function partOf({ name, diff }: ToolResultData, { show, maxRows }: ResultDetail): Part {

@@ -76,7 +76,7 @@ test.each([
   );
 });
 
-test.each([undefined, null, 'soon', -1, 2_000])('a result that says it took %j', (took) => {
+test.each([undefined, null, 'soon', -1, 0, 2_000])('a result that says it took %j', (took) => {
   const result = { tool_call_id: 'c', name: 't', output: '{"output":""}', success: true, duration_ms: took as number };
   const lines = resultLines('done', result, 7, { show: 'line', maxRows: 10 }, { theme: plain, columns: 80 });
   expect(lines).toEqual([took === 2_000 ? '✔ done (2.0s)' : '✔ done']);
