@@ -114,6 +114,23 @@ test('a skill is loaded once, until its text changes; arguments come along all t
   expect(changed).toContain('Use mutool.');
 });
 
+test('a skill whose text a compaction has kept is not loaded again', async () => {
+  const at = place();
+  write(skillFile(at, 'pdf'), '---\nname: pdf\ndescription: d\n---\nUse pdftotext.\n');
+  const by = await repl(
+    at,
+    ['-m', script(at, [skill('pdf'), { text: 'Loaded.' }])],
+    [
+      ['go', 'Loaded.'],
+      ['/compact', 'ompacted'],
+      ['go on', 'Loaded.'],
+    ],
+  );
+  expect(by.stderr).toBe('');
+  expect((await events(at)).map(({ kind }) => kind)).toContain('compaction');
+  expect(outputs(await events(at)).at(-1)).toBe('Skill pdf is already loaded, as it is now: it stands above.');
+});
+
 test('a skill that comes in mid-session is told once, before the next message, and can be loaded', async () => {
   const at = place();
   write(skillFile(at, 'pdf'), '---\nname: pdf\ndescription: d\n---\nUse pdftotext.\n');
