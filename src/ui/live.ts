@@ -84,11 +84,11 @@ export function createLive({ theme, clock, status }: Parts): Live {
 
 /** Lists what decides the rows, the text of the input first. */
 function keyOf({ state, overlay }: Arranged): readonly unknown[] {
-  const { size, theme, running, queue, todo, status, prompt, menu, apart } = state;
+  const { prompt, size, theme, menu, overlay: _made, ...others } = state;
   return [
     prompt.editor,
-    ...[size.columns, size.rows, theme.paint, running, queue, todo, status, apart],
-    ...[prompt.searching, JSON.stringify(menu), overlay?.type, JSON.stringify(overlay?.props)],
+    ...[prompt.searching, size.columns, size.rows, theme.paint, JSON.stringify(menu), ...Object.values(others)],
+    ...[overlay?.type, JSON.stringify(overlay?.props)],
   ];
 }
 
