@@ -58,7 +58,7 @@ test('an unknown tool is answered with the names there are, its own cut and esca
       ok: false,
       error: {
         code: 'unknown_tool',
-        details: { available: ['glob', 'file_read', 'grep', 'file_write', 'file_edit', 'bash'] },
+        details: { available: tools.list().map((known) => known.name) },
       },
     });
   const binding = await tools.bind({ name: `\u001b[31m${'x'.repeat(500)}`, arguments: '{}' });
