@@ -64,12 +64,12 @@ async function runPermitted(
 ): Promise<Dispatched> {
   const limited = d.tools.registry.admit(bound.tool.name);
   if (limited) return refused(limited);
-  const endStart = await start(d, call, bound);
+  const started = await start(d, call, bound, verdict);
   if (signal.aborted) return refused(cancelledBefore);
   const lookAgain = await watched(d, call, bound, verdict);
   const startedAt = d.host.now();
-  const outcome = await run(d, call.id, bound, verdict, signal);
-  endStart();
+  const outcome = await run(d, { id: call.id, ...started }, bound, verdict, signal);
+  started.end();
   const durationMs = Math.max(0, Math.round(d.host.now() - startedAt));
   const seen = await lookAgain();
   const envelope = clampEnvelope(
@@ -80,18 +80,43 @@ async function runPermitted(
   return { outcome: { ...outcome, envelope }, denied: false, durationMs, ...(captured ? { captured } : {}) };
 }
 
-/** Records the start of a call, which is on the disk before the call acts. A call that only reads is committed and
- * reaches the disk with its result, or after `quickReadMs`; the function returned cancels that timer. */
-async function start(d: DispatchDeps, call: ToolCallData, bound: BoundCall): Promise<() => void> {
-  const started: EventDraft = { kind: 'tool_started', content: null, data: { tool_call_id: call.id } };
-  if (bound.tool.effect !== 'read') {
+/** A call whose start is recorded. */
+interface StartedCall {
+  /** Shows what the call prints, never before the call itself. */
+  progress(chunk: string): void;
+  end(): void;
+}
+
+/** Records the start of a call, which is on the disk before the call acts. A call that only reads, by its tool or by
+ * the verdict on its command, is committed and reaches the disk with its result, or after `quickReadMs`. */
+async function start(d: DispatchDeps, { id }: ToolCallData, bound: BoundCall, verdict: Verdict): Promise<StartedCall> {
+  const started: EventDraft = { kind: 'tool_started', content: null, data: { tool_call_id: id } };
+  const show = (chunk: string): void => {
+    d.emit({ type: 'tool_output', callId: id, chunk });
+  };
+  const { effect } = bound.tool;
+  if (effect !== 'read' && !(effect === 'execute' && verdict.risk === 'read-only')) {
     await d.record.append(started);
-    return () => undefined;
+    return { progress: show, end: () => undefined };
   }
   await d.record.note(started);
-  return d.host.schedule(() => {
-    void d.record.settle();
+  let held: string[] | null = [];
+  const cancel = d.host.schedule(() => {
+    void d.record.settle().then(() => {
+      held?.forEach(show);
+      held = null;
+    });
   }, quickReadMs);
+  return {
+    progress: (chunk) => {
+      if (held) held.push(chunk);
+      else show(chunk);
+    },
+    end: () => {
+      cancel();
+      held = null;
+    },
+  };
 }
 
 const nothingSeen: WatchReport = { changes: [], madeFolders: [], goneFolders: [] };
@@ -341,7 +366,7 @@ function denial(answer: Answer, verdict: Verdict, signal: AbortSignal): ErrorEnv
 
 async function run(
   d: DispatchDeps,
-  callId: string,
+  { id, progress }: Pick<ToolCallData, 'id'> & StartedCall,
   bound: BoundCall,
   verdict: Verdict,
   signal: AbortSignal,
@@ -356,7 +381,7 @@ async function run(
         });
   const ctx: ToolContext = {
     cwd: d.cwd,
-    session: callSession(d, callId, signal, clock),
+    session: callSession(d, id, signal, clock),
     sandbox: verdict.sandbox,
     readsOnly: verdict.risk === 'read-only',
     ...(verdict.landings ? { landings: verdict.landings } : {}),
@@ -364,9 +389,7 @@ async function run(
     knownFiles: d.record.knownFiles,
     signal: clock === null ? signal : AbortSignal.any([signal, deadline.signal]),
     eventOutput: (seq) => storedOutput(d, seq),
-    progress: (chunk) => {
-      d.emit({ type: 'tool_output', callId, chunk });
-    },
+    progress,
     ...(d.secrets ? { outputMask: d.secrets.stream() } : {}),
   };
   try {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { createRecorder } from '../../src/agent/recorder.js';
 import type { EventDraft } from '../../src/core/event.js';
+import type { Policy } from '../../src/core/policy.js';
 import type { Store } from '../../src/core/store.js';
 import { openMemoryStore } from '../../src/store/memory-store.js';
 import { askAlways, calls, end, handTimers, noteTool, rig, scripted, text } from './harness.js';
@@ -29,6 +30,7 @@ async function stepsOf(options: Parameters<typeof rig>[0] & { readonly steps: st
   const { session } = rig({ ...options, store: watched(steps) });
   session.subscribe((event) => {
     if (event.type === 'event') steps.push(`told ${event.event.kind}`);
+    if (event.type === 'tool_output') steps.push('prints');
     if (event.type === 'approval_requested') {
       steps.push('asked');
       session.answer(event.question.callId, { answer: 'once' });
@@ -143,6 +145,61 @@ test('a call that only reads reaches the disk with its result, or while it runs 
     'told tool_result',
   ]);
   expect(timers.waiting()).toEqual([]);
+});
+
+test('a command that changes nothing is recorded as a read is, and what it prints is told behind its start', async () => {
+  const steps: string[] = [];
+  const timers = handTimers();
+  const command = (run: () => void): ReturnType<typeof noteTool> => ({
+    ...noteTool(async (_args, ctx) => {
+      ctx.progress('at once');
+      run();
+      while (timers.waiting().length === 0 && !steps.includes('prints'))
+        await new Promise((resolve) => {
+          setImmediate(resolve);
+        });
+      ctx.progress('then');
+      return { envelope: { output: '' }, summary: '' };
+    }),
+    effect: 'execute' as const,
+  });
+  const changesNothing: Policy = {
+    assess: () => Promise.resolve({ risk: 'read-only', decision: 'allow', reasons: [], sandbox: 'off' }),
+  };
+  const provider = (): ReturnType<typeof scripted> =>
+    scripted([
+      [used, ...calls(['note', '{"text":"1"}'])],
+      [text('done'), end()],
+    ]);
+  const shared = { steps, policy: changesNothing, schedule: timers.schedule };
+  const quick = command(() => undefined);
+  expect(await stepsOf({ ...shared, provider: provider(), tools: [quick] })).toEqual([
+    '(usage)',
+    '(tool_call)',
+    '(tool_started)',
+    'tool_result',
+    'told usage',
+    'told tool_call',
+    'told tool_started',
+    'told tool_result',
+  ]);
+  steps.length = 0;
+  const slow = command(() => {
+    timers.run();
+  });
+  expect(await stepsOf({ ...shared, provider: provider(), tools: [slow] })).toEqual([
+    '(usage)',
+    '(tool_call)',
+    '(tool_started)',
+    'sync',
+    'told usage',
+    'told tool_call',
+    'told tool_started',
+    'prints',
+    'prints',
+    'tool_result',
+    'told tool_result',
+  ]);
 });
 
 test('noted events that nothing follows are on the disk when the turn ends', async () => {
