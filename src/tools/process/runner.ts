@@ -47,6 +47,9 @@ export interface ProcessRequest extends Command {
 export interface LeftProcesses {
   /** Returns how many are alive. */
   size(): number;
+  /** Resolves once their output is read to its end. A process that has left the group may hold it open, so that takes
+   * 200 ms at most. */
+  drained(): Promise<void>;
   /** Ends them: TERM, then KILL after 2 s. */
   end(): Promise<void>;
 }
@@ -307,14 +310,15 @@ async function supervised(
   output.isOpen = background > 0 && request.onLeft !== undefined;
   // Background processes may hold the pipes; they do not keep our own process alive.
   for (const reader of child.outputs) reader.unref();
-  if (background > 0) request.onLeft?.(leftOf(pid));
+  if (background > 0) request.onLeft?.(leftOf(pid, closed));
   return { ended: reason, ...deathOf(exit, request.sandbox), background };
 }
 
-function leftOf(groupId: number): LeftProcesses {
+function leftOf(groupId: number, closed: Promise<unknown>): LeftProcesses {
   const size = (): number => groupSize(groupId);
   return {
     size,
+    drained: () => settledWithin(closed, drainMs),
     end: async () => {
       if (size() > 0) signalGroup(groupId, 'SIGTERM');
       for (let waitedMs = 0; waitedMs < killAfterMs && size() > 0; waitedMs += pollMs) await delay(pollMs);

@@ -274,6 +274,7 @@ class RunningJobs implements Jobs {
   async #follow(entry: Entry): Promise<void> {
     const result = await entry.result;
     while (!this.#closed && entry.left && entry.left.size() > 0) await this.#timer(pollMs).over;
+    await entry.left?.drained();
     if (this.#closed) return;
     entry.end =
       result.ended === 'not_started'

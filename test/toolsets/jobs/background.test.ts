@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import type { Envelope } from '../../../src/core/envelope.js';
 import type { ToolContext } from '../../../src/core/tool.js';
@@ -17,11 +18,14 @@ afterEach(async () => {
 });
 
 /** The shell with a background, and the tool for it, in one session. */
-function openJobs({ attached = true } = {}) {
+function openJobs({ attached = true, beforeEachLook = (): void => undefined } = {}) {
   const jobs = createJobs({
     clock: () => performance.now(),
     schedule: (callback, delayMs) => {
-      const timer = setTimeout(callback, delayMs);
+      const timer = setTimeout(() => {
+        beforeEachLook();
+        callback();
+      }, delayMs);
       return () => {
         clearTimeout(timer);
       };
@@ -87,6 +91,24 @@ test('one that ends within two seconds is no job', async () => {
   const { bash, jobs } = openJobs();
   expect(await bash({ command: 'echo quick', background: true })).toEqual({ output: 'quick\n', exit_code: 0 });
   expect(jobs.list()).toEqual([]);
+});
+
+test('the last words of a job are kept, also where its end is seen before they are read', async () => {
+  const folder = tree();
+  let left = 0;
+  const { bash, ends, told } = openJobs({
+    beforeEachLook() {
+      if (left === 0) return;
+      writeFileSync(join(folder, 'go'), '');
+      while (alive(left)); // nothing is read meanwhile
+    },
+  });
+  const end = told();
+  const waiting = 'while [ ! -e go ]; do sleep 0.01; done; echo later';
+  const { output } = await bash({ command: `sh -c '${waiting}' 2>/dev/null & echo $!`, workdir: folder });
+  left = Number(output);
+  await end;
+  expect(ends).toMatchObject([[{ id: 1, end: { exitCode: 0 } }, `${left}\nlater\n`]]);
 });
 
 test('what a command leaves behind is a job until the last of its group has ended, and its output is kept', async () => {
