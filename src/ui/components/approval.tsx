@@ -35,11 +35,14 @@ export class ScrolledBody {
     this.#edit = edit;
   }
 
-  /** Breaks the text into rows of `columns`, `prose` at words. Returns their number. */
-  wrap(columns: number, { prose }: { readonly prose: boolean }): number {
+  /** Breaks the text into rows of `columns`, `prose` at words, and puts `behind` after them. Returns their number. */
+  wrap(
+    columns: number,
+    { prose, behind = [] }: { readonly prose: boolean; readonly behind?: readonly string[] },
+  ): number {
     const lines = prose ? this.#lines.flatMap((line) => wrapWords(line, columns)) : this.#lines;
     const rows = lines.flatMap((line) => wrapLine(line, columns).map(({ text }) => text));
-    this.#rows = [...rows, ...(this.#edit?.(columns) ?? [])];
+    this.#rows = [...rows, ...(this.#edit?.(columns) ?? []), ...behind];
     return this.#rows.length;
   }
 
@@ -174,17 +177,21 @@ export function Body({ body, before }: { readonly body: BodyPart; readonly befor
   const { rows, above, below } = body;
   return (
     <>
-      {above > 0 ? <Row tone="dim">{`${glyphs.up} ${above} lines above`}</Row> : null}
+      {above > 0 ? <Row tone="dim">{`${glyphs.up} ${above} ${above === 1 ? 'line' : 'lines'} above`}</Row> : null}
       <Box flexDirection="column" paddingLeft={2}>
         {rows.map((row, index) => (
           <Row key={index}>{row}</Row>
         ))}
       </Box>
       {below > 0 ? (
-        <Row tone="warn">{`${glyphs.ellipsis} ${below} more lines; page down to see them before ${before}`}</Row>
+        <Row tone="warn">{`${glyphs.ellipsis} ${below} more ${pageDown(below)} before ${before}`}</Row>
       ) : null}
     </>
   );
+}
+
+function pageDown(lines: number): string {
+  return lines === 1 ? 'line; page down to see it' : 'lines; page down to see them';
 }
 
 interface ChoiceProps {
@@ -212,7 +219,7 @@ export function createApproval(
 ): Overlay {
   const { texts, edit } = questionParts(question);
   const body = new ScrolledBody(texts, (columns) => placeRows([edit], theme, columns).flat(2));
-  return new Approval(question, body, onAnswer, onChange);
+  return new Approval(question, body, theme.glyphs.arrow, onAnswer, onChange);
 }
 
 class Approval implements Overlay {
@@ -220,13 +227,21 @@ class Approval implements Overlay {
   readonly #onAnswer: (answer: Answer) => void;
   readonly #onChange: () => void;
   readonly #body: ScrolledBody;
+  readonly #arrow: string;
   readonly #choices: readonly Choice[];
   #selected: number;
   #message: Editor | null = null;
   #hint = '';
 
-  constructor(question: Question, body: ScrolledBody, onAnswer: (answer: Answer) => void, onChange: () => void) {
+  constructor(
+    question: Question,
+    body: ScrolledBody,
+    arrow: string,
+    onAnswer: (answer: Answer) => void,
+    onChange: () => void,
+  ) {
     this.#question = question;
+    this.#arrow = arrow;
     this.#onAnswer = onAnswer;
     this.#onChange = onChange;
     this.#body = body;
@@ -244,17 +259,17 @@ class Approval implements Overlay {
     const columns = Math.max(10, size.columns - 4);
     const kept = keptText(this.#question).flatMap((rule) => wrapWords(decisionText(rule, { lines: false }), columns));
     const room = Math.max(2, size.rows - rowsAround - this.#choices.length - kept.length);
-    const reasons = rowsOf(verdict.reasons, columns, Math.max(1, Math.floor(room / 2)));
-    const mostTargets = Math.max(0, Math.min(6, Math.floor((room - reasons.length) / 3)));
-    const targets = rowsOf(verdict.targets ?? [], columns, mostTargets);
-    this.#body.wrap(columns, { prose: false });
+    const reasons = fitting(verdict.reasons, '!', columns, Math.max(1, Math.floor(room / 2)));
+    const mostTargets = Math.max(0, Math.min(6, Math.floor((room - reasons.rows.length) / 3)));
+    const targets = fitting(verdict.targets ?? [], this.#arrow, columns, mostTargets);
+    this.#body.wrap(columns, { prose: false, behind: [...targets.behind, ...reasons.behind] });
     return (
       <ApprovalQuestion
         tool={decisionText(this.#question.call.tool.name, { lines: false })}
         risk={verdict.risk}
-        body={this.#body.part(Math.max(1, room - reasons.length - targets.length))}
-        reasons={reasons}
-        targets={targets}
+        body={this.#body.part(Math.max(1, room - reasons.rows.length - targets.rows.length))}
+        reasons={reasons.rows}
+        targets={targets.rows}
         choices={this.#choices}
         kept={kept}
         selected={this.#selected}
@@ -374,10 +389,17 @@ class Approval implements Overlay {
   }
 }
 
-/** Returns texts as rows, at most `most` of them; the last row then says how many are left out. */
-function rowsOf(texts: readonly string[], columns: number, most: number): readonly string[] {
-  const rows = texts.flatMap((text) => wrapWords(decisionText(text, { lines: false }), columns));
-  return rows.length <= most
-    ? rows
-    : [...rows.slice(0, Math.max(0, most - 1)), ...(most > 0 ? [`and ${rows.length - most + 1} more`] : [])];
+/** Returns texts as rows, at most `most` of them. Where that leaves some out, all of them stand, each behind its `sign`,
+ * behind the text as well, which is seen whole before a yes. */
+function fitting(
+  texts: readonly string[],
+  sign: string,
+  columns: number,
+  most: number,
+): { readonly rows: readonly string[]; readonly behind: readonly string[] } {
+  const wrapped = (width: number): readonly string[] =>
+    texts.flatMap((text) => wrapWords(decisionText(text, { lines: false }), width));
+  const rows = wrapped(columns);
+  if (rows.length <= most) return { rows, behind: [] };
+  return { rows: rows.slice(0, most), behind: wrapped(columns - 2).map((row) => `${sign} ${row}`) };
 }

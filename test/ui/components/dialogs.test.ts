@@ -142,6 +142,54 @@ test('a command that does not fit can be agreed to only once its end was on the 
   expect(harness.session.answers).toEqual([['c1', { answer: 'once' }]]);
 });
 
+test.each([
+  [80, 15],
+  [40, 15],
+  [80, 24],
+])('in a window of %i columns and %i rows no reason and no target is left out before a yes', async (columns, rows) => {
+  const harness = openRepl({ columns, rows });
+  const reasons = Array.from({ length: 9 }, (_, i) => `reason ${i} is a sentence that goes on for more than a row`);
+  const targets = Array.from({ length: 9 }, (_, i) => `/tmp/target-${i}`);
+  await ask(harness, { command: 'rm -rf build; sudo reboot' }, reasons, 'bash', targets);
+  harness.tick(pauseMs);
+  await harness.settle();
+  const seen = new Set(shown(harness.terminal).map((row) => row.trim()));
+  expect([...seen].join('\n')).toMatch(/! reason 0/);
+  harness.type('\x1b[A\x1b[A');
+  for (let i = 0; i < 60 && harness.session.answers.length === 0; i++) {
+    harness.type('\r');
+    await harness.settle();
+    for (const row of shown(harness.terminal)) seen.add(row.trim());
+  }
+  expect(harness.session.answers).toEqual([['c1', { answer: 'once' }]]);
+  const text = [...seen].join('\n');
+  expect(targets.filter((target) => !text.includes(`→ ${target}`))).toEqual([]);
+  expect(reasons.filter((_, i) => !text.includes(`! reason ${i}`))).toEqual([]);
+});
+
+test('in a low window the target of a command is below it', async () => {
+  const harness = openRepl({ columns: 40, rows: 15 });
+  await ask(harness, { command: 'rm -rf docs' }, ['`rm -rf docs` deletes recursively'], 'bash', ['/home/me/docs']);
+  const [question] = dialog;
+  expect(shown(harness.terminal).slice(3, 7)).toEqual([
+    question,
+    '  rm -rf docs',
+    '  → /home/me/docs',
+    '! `rm -rf docs` deletes recursively',
+  ]);
+});
+
+test('one line that is left is named as one', async () => {
+  const harness = openRepl({ rows: 20 });
+  await ask(harness, { command: Array.from({ length: 8 }, (_, i) => `echo step ${i}`).join('\n') }, ['deletes files']);
+  harness.tick(pauseMs);
+  await harness.settle();
+  expect(shown(harness.terminal).join('\n')).toContain('… 1 more line; page down to see it before you can say yes');
+  harness.type('\x1b[6~');
+  await harness.settle();
+  expect(shown(harness.terminal).join('\n')).toContain('↑ 1 line above');
+});
+
 test('an edit is shown as what goes and what comes', async () => {
   const harness = openRepl();
   await ask(harness, { path: 'a.ts', old_string: 'one\ntwo', new_string: 'three' }, [], 'file_edit');
