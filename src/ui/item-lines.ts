@@ -361,21 +361,28 @@ export function rulesText(rules: readonly Rule[]): string {
   return texts.join(' and ');
 }
 
-/** Returns a question as lines that are read one after the other: the call, why it is asked, and what the words for
- * lasting answers stand for. */
-export function questionLines(question: Question): readonly string[] {
-  const { reasons, rules = [] } = question.verdict;
-  const kept = rules.map((rule) => JSON.stringify(rule)).join(', ');
+/** Returns a question as lines that are read one after the other: the call, why it is asked, and behind `arrow` what it
+ * would touch. */
+export function askedLines(question: Question, arrow: string): readonly string[] {
+  const { reasons, targets = [] } = question.verdict;
   return [
     `Allow ${decisionText(question.call.tool.name, { lines: false })}?`,
     ...questionRows(question).map((row) => `  ${row}`),
     ...reasons.map((reason) => `! ${decisionText(reason, { lines: false })}`),
-    ...(rules.length === 0
-      ? []
-      : [
-          `these: ${decisionText(rulesText(rules), { lines: false })} in this session`,
-          `always: keeps rules.allow ${decisionText(kept, { lines: false })}`,
-        ]),
+    ...targets.map((target) => `${arrow} ${decisionText(target, { lines: false })}`),
+  ];
+}
+
+/** Returns `askedLines`, and what the words for lasting answers stand for. */
+export function questionLines(question: Question, arrow: string): readonly string[] {
+  const { rules = [] } = question.verdict;
+  const asked = askedLines(question, arrow);
+  if (rules.length === 0) return asked;
+  const kept = rules.map((rule) => JSON.stringify(rule)).join(', ');
+  return [
+    ...asked,
+    `these: ${decisionText(rulesText(rules), { lines: false })} in this session`,
+    `always: keeps rules.allow ${decisionText(kept, { lines: false })}`,
   ];
 }
 

@@ -374,7 +374,7 @@ class PlainRepl implements ReplHandle {
   }
 
   #ask(question: Question): void {
-    this.#lines(questionLines(question));
+    this.#lines(questionLines(question, this.#style.theme.glyphs.arrow));
     const { callId } = question;
     const rules = question.verdict.rules ?? [];
     this.#read({
@@ -417,8 +417,8 @@ class PlainRepl implements ReplHandle {
     };
     await this.#own
       .run(async (signal) => {
-        const { exitCode } = await this.#options.runShell(command, { sendToModel, signal, onOutput });
-        if (exitCode !== 0) this.#lines([shellEnd(exitCode, signal)]);
+        const ended = await this.#options.runShell(command, { sendToModel, signal, onOutput });
+        if (ended.exitCode !== 0) this.#lines([shellEnd(ended, signal)]);
       })
       .catch((error: unknown) => {
         this.notice('error', error instanceof Error ? error.message : String(error));

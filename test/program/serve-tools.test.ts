@@ -138,7 +138,7 @@ describe.each(Object.entries(dialects))('over %s', (_version, dialectFor) => {
     });
     expect(asked).toMatchObject([
       {
-        message: 'Allow bash?\n  rm -rf kept.txt\n! `rm -rf kept.txt` deletes recursively',
+        message: `Allow bash?\n  rm -rf kept.txt\n! \`rm -rf kept.txt\` deletes recursively\n→ ${kept}`,
         requestedSchema: { properties: { answer: { enum: ['no', 'yes, once', expect.any(String)] } } },
       },
     ]);

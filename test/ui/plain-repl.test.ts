@@ -38,7 +38,7 @@ test('a question is asked in words and answered in words; a no may say why', asy
     harness.type('go\n');
     harness.session.emit({
       type: 'approval_requested',
-      question: question('c1', 'bash', { command: 'rm -rf \u202ebuild' }, ['deletes files']),
+      question: question('c1', 'bash', { command: 'rm -rf \u202ebuild' }, ['deletes files'], ['/home/\u202eme']),
     });
     expect(harness.terminal.sent()).not.toContain('yes, session');
     harness.tick(pauseMs);
@@ -46,7 +46,9 @@ test('a question is asked in words and answered in words; a no may say why', asy
     harness.type(`${typed}\n`);
     await harness.settle();
     expect(harness.session.answers).toEqual([['c1', answer]]);
-    expect(harness.terminal.sent()).toContain('Allow bash?\n  rm -rf \\u202ebuild\n! deletes files\n');
+    expect(harness.terminal.sent()).toContain(
+      'Allow bash?\n  rm -rf \\u202ebuild\n! deletes files\n-> /home/\\u202eme\n',
+    );
   }
 });
 

@@ -18,7 +18,7 @@ import type { Answer, Question } from '../../core/policy.js';
 import { firstLine } from '../../core/text.js';
 import type { Registry, Tool } from '../../core/tool.js';
 import { sanitize } from '../../terminal/sanitize.js';
-import { questionRows, rulesText } from '../../ui/item-lines.js';
+import { askedLines, rulesText } from '../../ui/item-lines.js';
 import { onEndingSignal, endingSignals } from '../ending.js';
 import type { RootOptions } from '../options.js';
 import { onLostStream, printError } from '../print.js';
@@ -213,12 +213,10 @@ function rulesWord({ verdict: { rules = [] } }: Question): readonly string[] {
 
 /** What is kept for good is no answer here: the other program might give it by itself. */
 function formOf(question: Question): ElicitRequestFormParams {
-  const { verdict, call } = question;
-  const rows = questionRows(question).map((row) => `  ${row}`);
-  const these = rulesWord(question).map(() => `All of these: ${rulesText(verdict.rules ?? [])}`);
-  const reasons = verdict.reasons.map((reason) => `! ${sanitize(reason)}`);
+  const { rules = [] } = question.verdict;
+  const these = rulesWord(question).map(() => `All of these: ${rulesText(rules)}`);
   return {
-    message: [`Allow ${call.tool.name}?`, ...rows, ...reasons, ...these].join('\n'),
+    message: [...askedLines(question, '→'), ...these].join('\n'),
     requestedSchema: {
       type: 'object',
       properties: {
