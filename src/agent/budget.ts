@@ -157,10 +157,13 @@ export function contextTokens(events: readonly Event[]): number {
   return reported + Math.ceil(bytes / bytesPerToken);
 }
 
-/** The usage of a request that was part of the conversation. */
+/** The usage of a request that was part of the conversation. No request has no input: a server that says so does not
+ * count. */
 function reportedBy(raw: Event | undefined): UsageData | null {
   const event = raw?.kind === 'usage' ? knownEvent(raw) : null;
-  return event?.kind === 'usage' && event.data.purpose === undefined ? event.data : null;
+  if (event?.kind !== 'usage' || event.data.purpose !== undefined) return null;
+  const { input_tokens, cache_read_tokens, cache_write_tokens } = event.data;
+  return input_tokens + cache_read_tokens + cache_write_tokens > 0 ? event.data : null;
 }
 
 function addedBytes({ kind, content, data }: Event): number {

@@ -1,5 +1,5 @@
 import { clampText, isError, parseEnvelope } from '../core/envelope.js';
-import { type CompactionData, createTimeline, type Event, knownEvent, type KnownEvent } from '../core/event.js';
+import { type CompactionData, countingEvents, type Event, knownEvent, type KnownEvent } from '../core/event.js';
 import { eventMarker, lineReader } from '../core/model-output.js';
 import { type AssistantMessage, type Conversation, type Message, project } from '../core/projection.js';
 import { utf8Bytes } from '../core/text.js';
@@ -261,13 +261,8 @@ const maxAllKeptBytes = 100_000;
 
 /** The latest of each result that says it is to be kept (`keep`), newest last. The oldest are left out first. */
 function keptOutputs(events: readonly Event[], { toSeq, windowTokens, reader }: Covered): readonly string[] {
-  const timeline = createTimeline();
-  for (const event of events) {
-    const known = event.seq <= toSeq ? knownEvent(event) : null;
-    if (known) timeline.add(known);
-  }
   const latest = new Map<string, string>();
-  for (const event of timeline.events()) {
+  for (const event of countingEvents(events.filter(({ seq }) => seq <= toSeq))) {
     if (event.kind !== 'tool_result' || !event.data.success || !event.data.output.includes('"keep":')) continue;
     const envelope = parseEnvelope(event.data.output);
     if (isError(envelope) || typeof envelope.keep !== 'string') continue;

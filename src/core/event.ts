@@ -394,6 +394,16 @@ export interface Timeline {
   events(): readonly KnownEvent[];
 }
 
+/** Returns the events of `log` that count. */
+export function countingEvents(log: readonly Event[]): readonly KnownEvent[] {
+  const timeline = createTimeline();
+  for (const event of log) {
+    const known = knownEvent(event);
+    if (known) timeline.add(known);
+  }
+  return timeline.events();
+}
+
 export function createTimeline(): Timeline {
   const added: KnownEvent[] = [];
   /** The index of the event each one follows; -1 for the beginning. */

@@ -4,6 +4,7 @@ import {
   type AttachmentData,
   attachmentsOf,
   type CompactionData,
+  countingEvents,
   createTimeline,
   type Event,
   knownEvent,
@@ -354,14 +355,9 @@ export interface TodoItem {
  * the events of its session. */
 export function todoOf(events: readonly Event[]): readonly TodoItem[] {
   if (!events.some(({ kind, data }) => kind === 'tool_result' && isRecord(data) && data.name === todoName)) return [];
-  const timeline = createTimeline();
-  for (const event of events) {
-    const known = knownEvent(event);
-    if (known) timeline.add(known);
-  }
   const lists = new Map<string, readonly TodoItem[]>();
   let last: readonly TodoItem[] = [];
-  for (const event of timeline.events()) {
+  for (const event of countingEvents(events)) {
     if (event.kind === 'tool_call') lists.set(event.data.id, todoOfCall(event.data) ?? []);
     if (event.kind === 'tool_result' && event.data.success && event.data.name === todoName)
       last = lists.get(event.data.tool_call_id) ?? last;

@@ -167,6 +167,26 @@ test('/compact --dry-run shows the result and asks nobody; /compact does it, /un
   expect(back.said.at(-1)).toBe('info: There is no compaction to take back.');
 });
 
+test('after a rewind to before a compaction there is none to take back, and /rewind names what it stood for', async () => {
+  const rig = await undoRig();
+  await rig.session.submit('first goal');
+  const { provider, api, model } = rig.session.ref();
+  const data = { response_id: 'r9', provider, api, model, stop: 'stop' as const };
+  await rig.session.append({ kind: 'assistant', content: 'word '.repeat(400), data });
+  await rig.session.submit('second goal');
+  await command(rig, 'compact').run('', screen().context);
+  const shown = screen(['second']);
+  await command(rig, 'rewind').run('', shown.context);
+  expect([shown.offered, shown.drafts, own(rig)]).toEqual([
+    [['second goal', 'first goal']],
+    ['second goal'],
+    ['first goal'],
+  ]);
+  const back = screen();
+  await command(rig, 'uncompact').run('', back.context);
+  expect(back.said).toEqual(['info: There is no compaction to take back.']);
+});
+
 test('/rewind to a note of the program goes to right after it, and makes no draft of it', async () => {
   const rig = await undoRig();
   await rig.session.append({ kind: 'user', content: 'first of my own', data: null });

@@ -1,6 +1,5 @@
 import { changeSets } from '../../agent/file-history.js';
-import { type Event, knownEvent, rewindTo, typedText } from '../../core/event.js';
-import { project } from '../../core/projection.js';
+import { countingEvents, type Event, knownEvent, rewindTo, typedText } from '../../core/event.js';
 import { firstLine } from '../../core/text.js';
 import { counted } from '../../tools/define-tool.js';
 import type { PickItem } from '../../ui/components/picker.js';
@@ -55,14 +54,14 @@ async function pickTarget(events: readonly Event[], context: CommandContext): Pr
   return await context.pick({ title: 'Go back to before', items });
 }
 
-/** Lists the newest message first. */
+/** Lists the newest message first, those that a compaction stands for as well. */
 function ownMessages(events: readonly Event[]): readonly PickItem<Target>[] {
-  return project(events)
-    .messages.flatMap((message) => {
-      const draft = message.role === 'user' ? ownText(events, message.seq) : null;
+  return countingEvents(events)
+    .flatMap((event) => {
+      const draft = event.kind === 'user' ? typedText(event) : null;
       return draft === null
         ? []
-        : [{ label: firstLine(draft, 70), detail: `event ${message.seq}`, value: { toSeq: message.seq - 1, draft } }];
+        : [{ label: firstLine(draft, 70), detail: `event ${event.seq}`, value: { toSeq: event.seq - 1, draft } }];
     })
     .toReversed();
 }
@@ -176,13 +175,7 @@ async function takeBack({ sessions, screen }: Repl): Promise<void> {
   );
 }
 
-/** Returns the newest compaction that was not taken back. */
+/** Returns the newest compaction that counts. */
 export function lastCompaction(events: readonly Event[]): number | null {
-  const undone = new Set(
-    events.flatMap((raw) => {
-      const event = knownEvent(raw);
-      return event?.kind === 'compaction_undone' ? [event.data.compaction_seq] : [];
-    }),
-  );
-  return events.findLast((event) => event.kind === 'compaction' && !undone.has(event.seq))?.seq ?? null;
+  return countingEvents(events).findLast((event) => event.kind === 'compaction')?.seq ?? null;
 }
