@@ -223,7 +223,7 @@ class Acts implements KeyActs {
 
   /** Opens what runs now, as far as it has come; else what was said last and may not be whole on the screen. */
   #page(): void {
-    const { dialogs, options, session, view } = this.#d;
+    const { dialogs, options, repl, session, view } = this.#d;
     const running = view().calls.find(({ startedAtMs, output }) => startedAtMs !== null && output !== '');
     if (running) {
       void dialogs.page(running.title, running.output.trimEnd(), dialogs.keys());
@@ -232,7 +232,10 @@ class Acts implements KeyActs {
     const events = session().events();
     const { reasoningOf } = options.printing;
     const event = newestWithMore(events, reasoningOf);
-    if (!event) return;
+    if (!event) {
+      repl.notice('info', 'There is no result or reasoning to show yet.');
+      return;
+    }
     const change = eventChange(event);
     const laidOut = change ? { changes: [change] } : {};
     void dialogs.page(eventTitle(events, event), eventText(event, reasoningOf), dialogs.keys(), laidOut);

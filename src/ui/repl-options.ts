@@ -131,6 +131,12 @@ export interface ReplOptions {
   readonly onExit: () => void;
 }
 
+/** How a command of the person ended. `job`: it goes on as that one. */
+export interface ShellRun {
+  readonly exitCode: number | null;
+  readonly job?: number;
+}
+
 export type RunShell = (
   command: string,
   options: {
@@ -138,7 +144,7 @@ export type RunShell = (
     readonly signal: AbortSignal;
     readonly onOutput: (chunk: string) => void;
   },
-) => Promise<{ readonly exitCode: number | null }>;
+) => Promise<ShellRun>;
 
 export interface ReplHandle {
   /** Goes on with another session. `shown`: its end stands on the screen already, and what waits there is kept. */

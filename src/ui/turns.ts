@@ -5,7 +5,7 @@ import { fitWidth } from '../terminal/rows.js';
 import { createSanitizer, sanitize } from '../terminal/sanitize.js';
 import { hasTitle, notify, reportFocus, setTitle, type Sign } from '../terminal/streams.js';
 import type { Display } from './display.js';
-import type { ReplTerminal, RunShell } from './repl-options.js';
+import type { ReplTerminal, RunShell, ShellRun } from './repl-options.js';
 import { patienceMs, type Timers } from './timers.js';
 import type { View } from './view.js';
 
@@ -212,7 +212,8 @@ export function shellLine(text: string): ShellLine | null {
 }
 
 /** Returns the line below the output of a command that did not succeed. */
-export function shellEnd(exitCode: number | null, signal: AbortSignal): string {
+export function shellEnd({ exitCode, job }: ShellRun, signal: AbortSignal): string {
+  if (job !== undefined) return `[job ${job} goes on]`;
   return exitCode === null && signal.aborted ? '[stopped]' : `[exit ${exitCode ?? 'unknown'}]`;
 }
 
@@ -264,8 +265,8 @@ export async function runShellLine(
   };
   display.notes.print(`! ${line.command}`);
   onPrinted();
-  const { exitCode } = await runShell(line.command, { sendToModel: line.sendToModel, signal, onOutput });
+  const ended = await runShell(line.command, { sendToModel: line.sendToModel, signal, onOutput });
   if (rest !== '') display.notes.print(rest, { attached: true });
-  if (exitCode !== 0) display.notes.print(shellEnd(exitCode, signal), { attached: true });
+  if (ended.exitCode !== 0) display.notes.print(shellEnd(ended, signal), { attached: true });
   onPrinted();
 }

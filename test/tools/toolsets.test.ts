@@ -67,6 +67,8 @@ test('a set that is planted is offered where it is switched on or named, and loa
   expect(await names(['exec'], '+sums')).toBe('bash,add from exec,sums');
   expect(await names(['exec', 'sums'], '-bash, +glob')).toBe('glob,add from fs,sums');
   await expect(names(['exec', 'sums'], 'sum')).rejects.toThrow('there is no tool or toolset `sum`');
+  await expect(names(['exec'], '+tod')).rejects.toMatchObject({ hint: expect.stringMatching(/^Did you mean todo/) });
+  await expect(names(['exec'], '+tod')).rejects.toMatchObject({ hint: expect.not.stringMatching(/todo.*todo.*todo/) });
   await expect(names(['exec'], '+sums,bash')).rejects.toThrow('mixes names with and without a sign');
 });
 

@@ -5,15 +5,13 @@ import { isError } from '../../core/envelope.js';
 import { isRecord, type Json } from '../../core/json.js';
 import { headBytes } from '../../core/text.js';
 import { runInteractive } from '../../tools/process/runner.js';
+import type { ShellRun } from '../../ui/repl-options.js';
 import type { Run } from '../session/assemble.js';
 import type { Settings } from '../settings.js';
 import type { ReplSessions } from './current-session.js';
 
 const maxTold = 32_768;
 
-export interface ShellRun {
-  readonly exitCode: number | null;
-}
 export interface ShellRunOptions {
   readonly sendToModel: boolean;
   readonly signal: AbortSignal;
@@ -81,11 +79,14 @@ export async function runUserShell(
   const { envelope } = outcome;
   const output = isError(envelope) ? `${printedBefore(envelope.details)}${envelope.error}` : envelope.output;
   const exitCode = isError(envelope) || typeof envelope.exit_code !== 'number' ? null : envelope.exit_code;
+  const job = isError(envelope) || typeof envelope.job !== 'number' ? undefined : envelope.job;
+  const ended: ShellRun = { exitCode, ...(exitCode === null && job !== undefined ? { job } : {}) };
   if (!options.sendToModel) {
     await session.append({ kind: 'shell', content: output, data: { command, exit_code: exitCode } });
-    return { exitCode };
+    return ended;
   }
-  const ending = options.signal.aborted ? 'stopped by the user' : 'failed';
+  const stopped = options.signal.aborted ? 'stopped by the user' : 'failed';
+  const ending = ended.job === undefined ? stopped : `goes on as job ${ended.job}`;
   const told = [
     '[The user ran a command]',
     `$ ${command}`,
@@ -94,7 +95,7 @@ export async function runUserShell(
   ].join('\n');
   if (session.busy()) session.enqueue({ text: told, when: 'steer' });
   else await session.append({ kind: 'user', content: told, data: { note: true } });
-  return { exitCode };
+  return ended;
 }
 
 /** Edits `text` in `$VISUAL` or `$EDITOR` (else vi), in a private file. Returns null where the editor failed or changed

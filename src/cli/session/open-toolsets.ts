@@ -149,7 +149,7 @@ function namesOf({ sets }: Catalogue, name: string): readonly string[] {
   const set = sets.find((other) => other.name === name);
   if (set) return set.tools;
   if (sets.some(({ tools }) => tools.includes(name))) return [name];
-  const known = sets.flatMap((other) => [other.name, ...other.tools]);
+  const known = [...new Set(sets.flatMap((other) => [other.name, ...other.tools]))];
   throw new CliError(
     exit.usage,
     `--tools: there is no tool or toolset \`${name}\``,

@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { extname, resolve } from 'node:path';
 import { type Event, knownEvent } from '../../core/event.js';
 import { project } from '../../core/projection.js';
 import type { SecretGuard } from '../../core/secrets/guard.js';
@@ -93,7 +93,10 @@ function redacted({ row, events, ...rest }: ExportedSession, guard: SecretGuard)
 }
 
 function formatOfFile(path: string | undefined): string | undefined {
-  return /\.(md|jsonl|html)$/i.exec(path ?? '')?.[1]?.toLowerCase();
+  return /\.(md|jsonl|html?)$/i
+    .exec(path ?? '')?.[1]
+    ?.toLowerCase()
+    .replace(/^htm$/, 'html');
 }
 
 function write(path: string, text: string): void {
@@ -117,13 +120,19 @@ async function exportShown(argument: string, { screen, sessions, settings, line 
     return;
   }
   const name = argument === '' ? `session-${row.id.slice(0, 13)}.md` : argument;
+  const format = extname(name) === '' ? formats.md : formats[formatOfFile(name) ?? ''];
+  if (!format) {
+    screen.notice('error', `${name} was not written: end the name in .md, .html or .jsonl, by what it is to hold.`);
+    return;
+  }
   const guard = await line.guards.export();
-  const format = /\.jsonl$/i.test(name) ? toJsonl : /\.html?$/i.test(name) ? toHtml : toMarkdown;
-  const text = await format(redacted({ row, events, ...(await attachedBlobs(events, session)) }, guard));
+  const { text } = await format(redacted({ row, events, ...(await attachedBlobs(events, session)) }, guard));
   try {
     writeFileSync(resolve(settings.cwd, name), text, { mode: 0o600, flag: 'wx' });
   } catch (error) {
-    screen.notice('error', `${name} was not written: ${error instanceof Error ? error.message : String(error)}`);
+    const isThere = error instanceof Error && 'code' in error && error.code === 'EEXIST';
+    const why = isThere ? 'it exists; give another name' : error instanceof Error ? error.message : String(error);
+    screen.notice('error', `${name} was not written: ${why}`);
     return;
   }
   const masked = guard.count();

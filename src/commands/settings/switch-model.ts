@@ -189,7 +189,8 @@ async function choose(argument: string, repl: Repl): Promise<void> {
   const name = rest === '' ? await screen.pick({ title: 'Colours', items, current: themes.current() }) : rest;
   if (name === null) return;
   if (!names.includes(name)) {
-    screen.notice('warn', `There is no theme ${name}. ${didYouMean(name, names)} Known: ${names.join(', ')}.`);
+    const near = [didYouMean(name, names)].filter((text) => text !== '');
+    screen.notice('warn', [`There is no theme ${name}.`, ...near, `Known: ${names.join(', ')}.`].join(' '));
     return;
   }
   const tell = (problem: string): void => {

@@ -201,6 +201,7 @@ const sayings: Readonly<Record<string, (envelope: OutputEnvelope, args: Argument
   file_write: (envelope) => `${envelope.output}.`,
   file_edit: (envelope) => `${envelope.output}.`,
   bash: (envelope, args) => {
+    if (envelope.running === true) return `\`${firstLine(text(args.command), 80)}\` goes on in the background.`;
     const ended = envelope.exit_code === 0 ? 'succeeded' : `ended with exit code ${JSON.stringify(envelope.exit_code)}`;
     return envelope.output.trim() === ''
       ? `\`${firstLine(text(args.command), 80)}\` ${ended} without output.`

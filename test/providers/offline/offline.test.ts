@@ -181,6 +181,13 @@ test.each([
     '`false` ended with exit code 1 without output.',
   ],
   [
+    'run sleep 9',
+    'bash',
+    { command: 'sleep 9' },
+    { output: '', job: 1, running: true },
+    '`sleep 9` goes on in the background.',
+  ],
+  [
     'read b',
     'file_read',
     { path: 'b' },

@@ -604,6 +604,13 @@ test('ctrl-o pages through the last result, q leaves it', async () => {
   expect(shown(harness.terminal).at(-1)).toBe('❯');
 });
 
+test('ctrl-o says so where there is nothing to show', async () => {
+  const harness = openRepl();
+  harness.type('\x0f');
+  await harness.settle();
+  expect(shown(harness.terminal)[0]).toBe('· There is no result or reasoning to show yet.');
+});
+
 test('! runs a command of the user; nothing is submitted', async () => {
   const calls: unknown[] = [];
   const harness = openRepl({
@@ -622,6 +629,13 @@ test('! runs a command of the user; nothing is submitted', async () => {
   ]);
   expect(shown(harness.terminal)).toContain('[exit 2]');
   expect(harness.session.submitted).toEqual([]);
+});
+
+test('a command of the user that goes on in the background says as which job', async () => {
+  const harness = openRepl({ runShell: async () => ({ exitCode: null, job: 2 }) });
+  harness.type('!make\r');
+  await harness.settle();
+  expect(shown(harness.terminal).slice(0, 2)).toEqual(['! make', '[job 2 goes on]']);
 });
 
 test('ctrl-r searches the history', async () => {
