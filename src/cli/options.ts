@@ -1,3 +1,4 @@
+import { writtenNumber } from '../core/json.js';
 import { toolsets } from '../core/tool.js';
 
 /** An option of `agent` itself. Its key in the table is the name that commander gives it. */
@@ -243,13 +244,9 @@ export function optionSettings(
     Object.entries(table).flatMap(([name, { setting, number }]) => {
       const value = given[name];
       if (setting === undefined || value === undefined) return [];
-      return [[setting, number ? numeric(value) : value]];
+      return [[setting, number && typeof value === 'string' ? (writtenNumber(value) ?? value) : value]];
     }),
   );
-}
-
-function numeric(value: unknown): unknown {
-  return typeof value !== 'string' || value.trim() === '' || Number.isNaN(Number(value)) ? value : Number(value);
 }
 
 /** Returns whether the options alone show that the REPL opens on a terminal. A word that is no option may be a command,

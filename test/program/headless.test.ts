@@ -224,6 +224,7 @@ test('the turn limit ends with three turns, the limit fields, one answer and exi
 test.each([
   [['-p', '--max-tool-turns', '0', 'x'], 2, 'max_tool_turns'],
   [['-p', '--max-tool-turns', 'many', 'x'], 2, 'max_tool_turns'],
+  [['-p', '--max-tool-turns', '0x10', 'x'], 2, 'max_tool_turns'],
   [['-p', '--foo', 'x'], 2, '--foo'],
   [['-p', '--forkk', 'x'], 2, '--fork'],
   [['-p', '-C', '/no/such/place', 'x'], 2, '/no/such/place'],

@@ -469,7 +469,7 @@ test('events and sessions that vanish with a cut log are reported once, those th
     expect.stringMatching(new RegExp(`there is no session[^]*Session ${id} was recorded with \\d+ events and is gone`)),
   ]);
   copyFileSync(`${file}.later`, file);
-  await agent(at, ['sessions', 'rm', id]);
+  expect(await agent(at, ['sessions', 'rm', id, id])).toMatchObject({ code: 0, stderr: '' });
   expect((await resume('-r', id))[1]).not.toContain('is gone');
 });
 

@@ -1,7 +1,7 @@
 import type { Session } from '../../agent/session.js';
 import type { Event } from '../../core/event.js';
 import { project } from '../../core/projection.js';
-import type { SessionSummary } from '../../core/store.js';
+import type { SessionRow, SessionSummary } from '../../core/store.js';
 import { didYouMean, escapedJson } from '../../core/text.js';
 import { defaultWire, isWireName, wireNames } from '../../providers/wires/known-wires.js';
 import { CliError, type CommandLine, exit, type OpenedStore, type Repl, type Settings, type Verb } from '../command.js';
@@ -291,9 +291,12 @@ export const removeSessions: Verb = {
     options: (command) => command.option('--remote', "from the team's database, too"),
     run: async ({ out, withStore }, ids, { remote }: RemoveOptions) => {
       return await withStore(async ({ store, records, team }) => {
-        const rows = [];
-        for (const id of ids) rows.push(await findSession(store, id));
-        for (const row of rows) {
+        const rows = new Map<string, SessionRow>();
+        for (const id of ids) {
+          const row = await findSession(store, id);
+          rows.set(row.id, row);
+        }
+        for (const row of rows.values()) {
           const lease = await store.acquire(row.id);
           if (!lease.held)
             throw new CliError(
