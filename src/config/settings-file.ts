@@ -244,13 +244,17 @@ export async function editConfigFile(file: string, path: readonly string[], valu
   const after = applyEdits(
     before,
     modify(before, [...path], value, {
-      formattingOptions: { insertSpaces: true, tabSize: 2, insertFinalNewline: true },
+      formattingOptions: { insertSpaces: true, tabSize: 2, insertFinalNewline: true, eol: lineEndOf(before) },
     }),
   );
   const spoilt = await problemOf(file, after, path);
   if (spoilt) return { ok: false, problem: spoilt };
   if (after !== before || content.kind === 'missing') replaceFile(file, after);
   return { ok: true };
+}
+
+function lineEndOf(text: string): string {
+  return text.includes('\r\n') ? '\r\n' : '\n';
 }
 
 /** Finds why a text cannot be edited: it is not JSON, or (with `path`) the value at that key is wrong. */

@@ -250,6 +250,16 @@ test.each([
   expect(stderr).not.toContain('    at ');
 });
 
+test('a setting that is changed by a command keeps the line ends of its file', async () => {
+  const at = place();
+  await agent(at, ['config', 'set', 'max_tool_turns', '7']);
+  const file = join(at.home, '.agent/config.json');
+  writeFileSync(file, '{\r\n  // mine\r\n  "model": "x"\r\n}\r\n');
+  await agent(at, ['config', 'set', 'max_tool_turns', '8']);
+  const text = readFileSync(file, 'utf8');
+  expect(text).toBe('{\r\n  // mine\r\n  "model": "x",\r\n  "max_tool_turns": 8\r\n}\r\n');
+});
+
 test('a broken configuration file is named with line and column', async () => {
   const at = place();
   const { code: made } = await agent(at, ['config', 'set', 'max_tool_turns', '7']);
