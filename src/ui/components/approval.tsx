@@ -323,7 +323,6 @@ class Approval implements Overlay {
         this.#body.page(-1);
         break;
       case 'escape':
-      case 'ctrl-c':
       case 'ctrl-d':
         this.#onAnswer({ answer: 'deny' });
         break;

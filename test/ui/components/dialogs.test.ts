@@ -50,7 +50,6 @@ test.each([
   ['y', { answer: 'once' }],
   ['a', { answer: 'session' }],
   ['n', { answer: 'deny' }],
-  ['\x03', { answer: 'deny' }],
   ['\x1b[A\x1b[A\r', { answer: 'once' }],
   ['tuse the other folder\r', { answer: 'deny', message: 'use the other folder' }],
 ])('%j answers %j', async (keys, answer) => {
@@ -59,6 +58,14 @@ test.each([
   harness.tick(pauseMs);
   for (const key of keys.startsWith('\x1b') ? [keys] : keys) harness.type(key);
   expect(harness.session.answers).toEqual([['c1', answer]]);
+});
+
+test('ctrl-c at a question interrupts the turn, as it does elsewhere', async () => {
+  const harness = openRepl();
+  await ask(harness, { command: 'rm -rf build' });
+  harness.tick(pauseMs);
+  harness.type('\x03');
+  expect([harness.session.interrupts(), harness.session.answers]).toEqual([1, []]);
 });
 
 const ruled = [
