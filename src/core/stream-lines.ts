@@ -74,7 +74,9 @@ export const streamLines = {
     },
     {},
   ),
-  usage: line('usage', usage, {}),
+  usage: line('usage', usage, {
+    agent_session_id: { type: 'string', description: 'What an agent of this session used: the id of its own session.' },
+  }),
   notice: line('notice', { code: text, message: text }, {}),
   error: line('error', { code: text, message: text }, {}),
   result: line(

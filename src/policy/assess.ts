@@ -175,10 +175,11 @@ function givenPaths(args: BoundCall['args']): readonly string[] {
 }
 
 /** The paths a file tool was given; a reader without one looks at where it stands. Stored outputs (`event:7`) are no
- * files. */
+ * files to a reader. */
 function namedPaths({ tool, args }: BoundCall): readonly string[] {
   const given = givenPaths(args);
-  if (given.length === 0) return tool.effect === 'write' ? [] : ['.'];
+  if (tool.effect === 'write') return given;
+  if (given.length === 0) return ['.'];
   return given.filter((value) => !/^event:\d+$/.test(value));
 }
 

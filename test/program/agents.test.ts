@@ -1,7 +1,9 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import { readFileSync, writeFileSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
+import { streamLines } from '../../src/core/stream-lines.js';
 import { isRecord } from '../../src/core/json.js';
 import { openSqliteStore } from '../../src/store/sqlite-store.js';
 import { agent, lines, place, repl, script } from './inside.js';
@@ -65,6 +67,11 @@ test('an agent works in a session of its own; its last message is the result and
   const ran = await agent(at, go(at, [calls(ask('finder')), done]));
   expect(ran).toMatchObject({ code: 0, stderr: '' });
   const result = resultOf(ran.stdout);
+  const { agent_session_id: child_id, ...plain } = lines(ran.stdout).find((line) => 'agent_session_id' in line) ?? {};
+  expect(child_id).toBe(result.agent_session_id);
+  expect(plain).toMatchObject({ type: 'usage' });
+  const isUsage = new Ajv2020({ strict: false }).compile(streamLines.usage);
+  expect([isUsage({ ...plain, agent_session_id: child_id }), isUsage({ ...plain, other: 1 })]).toEqual([true, false]);
   expect(result).toEqual({
     output: 'a.txt:1',
     status: 'completed',

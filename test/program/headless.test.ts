@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
@@ -248,6 +248,22 @@ test.each([
   expect(stderr).toMatch(/^agent: .+\n.+\n$/);
   expect(stderr).toContain(named);
   expect(stderr).not.toContain('    at ');
+});
+
+test('commands run in the bash of the system where the path leads to none', async () => {
+  const at = place({ 'bin/none': '' });
+  symlinkSync('/bin/sh', join(at.work, 'bin/sh'));
+  const line = JSON.stringify({ command: '[[ -n $BASH_VERSION ]] && echo bash' });
+  const ran = await agent(at, ['tools', 'call', 'bash', line], { env: { PATH: join(at.work, 'bin') } });
+  expect(JSON.parse(ran.stdout)).toMatchObject({ output: existsSync('/bin/bash') ? 'bash\n' : '' });
+});
+
+test('a file with the name of a stored output can be written, and is read behind ./', async () => {
+  const at = place();
+  const call = async (name: string, args: object) =>
+    JSON.parse((await agent(at, ['tools', 'call', name, JSON.stringify(args)])).stdout) as object;
+  expect(await call('file_write', { path: 'event:7', content: 'mine' })).toMatchObject({ bytes: 4 });
+  expect(await call('file_read', { path: './event:7' })).toEqual({ output: 'mine' });
 });
 
 test('a setting that is changed by a command keeps the line ends of its file', async () => {

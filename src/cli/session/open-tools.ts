@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
 import { CliError, type DoctorCheck, exit } from '../../commands/command.js';
 import { fail, ok } from '../../commands/settings/doctor-checks.js';
 import type { Origin } from '../../config/layers.js';
@@ -138,6 +139,12 @@ function isSwitchedOff(toolset: string, { values, origins }: LoadedConfig): bool
   return isRecord(tools) && tools[toolset] === false && origins[`tools.${toolset}`]?.kind !== 'default';
 }
 
+/** The shell of commands: the bash that the path leads to, else that of the system, else `sh`. */
+function shellOf({ PATH = '' }: ToolSource['env']): string {
+  if (PATH.split(delimiter).some((folder) => folder !== '' && existsSync(join(folder, 'bash')))) return 'bash';
+  return ['/bin/bash', '/usr/bin/bash'].find((file) => existsSync(file)) ?? 'sh';
+}
+
 function coreTools(settings: ToolSource, processes: ProcessRunner, background?: Background): readonly Tool[] {
   const { config, env } = settings;
   return builtinTools({
@@ -145,7 +152,7 @@ function coreTools(settings: ToolSource, processes: ProcessRunner, background?: 
     ...(background ? { background } : {}),
     env,
     protectedEnv: secretVariables(env, ownKeys(config)),
-    shell: existsSync('/bin/bash') || existsSync('/usr/bin/bash') ? 'bash' : 'sh',
+    shell: shellOf(env),
     secretFiles: () => secretFiles(settings),
     maxReadBytes: config.fs.maxBytes,
     modelOutputBytes: config.limits.modelOutputBytes,
