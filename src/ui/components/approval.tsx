@@ -388,8 +388,8 @@ class Approval implements Overlay {
   }
 }
 
-/** Returns texts as rows, at most `most` of them. Where that leaves some out, all of them stand, each behind its `sign`,
- * behind the text as well, which is seen whole before a yes. */
+/** Returns texts as rows, at most `most` of them. Where some are left out, all stand behind the text as well, each row
+ * behind `sign`: that is seen whole before a yes. */
 function fitting(
   texts: readonly string[],
   sign: string,
