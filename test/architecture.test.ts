@@ -177,6 +177,7 @@ const openers: Readonly<Record<string, string>> = {
   'store/lease.ts': 'the list of processes, made up by the kernel',
   'config/settings-file.ts': 'drafts of its own',
   'commands/histories/import-sessions.ts': 'a file or pipe that the user names',
+  'cli/doors/final-answer.ts': 'a device or pipe that the user names, to write to it',
   'cli/repl/user-shell.ts': 'a draft of its own',
   'cli/secrets.ts': 'a key of its own',
   'cli/settings.ts': 'a file or pipe that the user names, cut',

@@ -89,7 +89,7 @@ async function runOneTurn(words: readonly string[], options: RootOptions, format
         verbose: options.verbose === true,
         notices: [...run.notices, ...chat.notices],
       });
-      parts?.keep();
+      await parts?.keep();
       return code;
     } finally {
       await chat.close();

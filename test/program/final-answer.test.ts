@@ -1,4 +1,5 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { chmodSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { agent, lines, place, script } from './inside.js';
@@ -83,6 +84,7 @@ test.each([
   [['--json-schema', 'none.json'], 'there is no such file'],
   [['-o', '.'], 'it is a directory'],
   [['-o', 'none/out.txt'], 'its folder does not exist'],
+  [['-o', '/proc/self/fd/77'], '--output: '],
 ])('%j ends with 2 before anything is asked', async (more, message) => {
   const at = place();
   const { code, stderr } = await agent(at, ['-p', '-m', script(at, [{ text: 'x' }]), ...more, 'go']);
@@ -106,6 +108,60 @@ test('the answer is written whole, also that of a turn that failed; where it can
   expect([code, stdout]).toEqual([1, 'x\n']);
   expect(stderr).toContain('--output: ');
   expect(readdirSync(at.work).toSorted()).toEqual(['dir.txt', 'out.txt']);
+});
+
+test('a file keeps its mode, and a link stays one: what it leads to is written', async () => {
+  const at = place({ 'kept/out.txt': 'before\n' });
+  const kept = join(at.work, 'kept/out.txt');
+  chmodSync(kept, 0o600);
+  for (const [link, target] of [
+    ['link', 'kept/out.txt'],
+    ['new', join(at.work, 'kept/new.txt')],
+  ] as const) {
+    symlinkSync(target, join(at.work, link));
+    const go = ['-p', '-m', script(at, [{ text: `through ${link}` }]), '-o', link, 'go'];
+    expect(await agent(at, go)).toMatchObject({ code: 0, stderr: '' });
+    expect(lstatSync(join(at.work, link)).isSymbolicLink()).toBe(true);
+    expect(read(join(at.work, link))).toBe(`through ${link}\n`);
+  }
+  expect(statSync(kept).mode & 0o7777).toBe(0o600);
+  expect(readdirSync(join(at.work, 'kept')).toSorted()).toEqual(['new.txt', 'out.txt']);
+});
+
+test('a device is written and stays; what it does not take ends with 1', async () => {
+  const at = place();
+  for (const [name, code] of [
+    ['null', 0],
+    ['full', 1],
+  ] as const) {
+    symlinkSync(`/dev/${name}`, join(at.work, name));
+    expect(await agent(at, ['-p', '-m', script(at, [{ text: 'x' }]), '-o', name, 'go'])).toMatchObject({ code });
+    expect(lstatSync(join(at.work, name)).isSymbolicLink()).toBe(true);
+    expect(statSync(join(at.work, name)).isCharacterDevice()).toBe(true);
+  }
+  const more = ['--output-format', 'json', '-o', '/dev/stdout', 'go'];
+  const { code, stdout } = await agent(at, ['-p', '-m', script(at, [{ text: 'the answer' }]), ...more]);
+  expect([code, stdout]).toEqual([0, expect.stringMatching(/^\{.*\}\nthe answer\n$/)]);
+});
+
+test('a FIFO is written to its reader and stays; where nobody reads, nothing is asked', async () => {
+  const at = place();
+  const fifo = join(at.work, 'fifo');
+  execFileSync('mkfifo', [fifo]);
+  const go = (text: string) => agent(at, ['-p', '-m', script(at, [{ text }]), '-o', 'fifo', 'go']);
+  const { code, stderr } = await go('x');
+  expect([code, existsSync(join(at.home, '.agent/agent.db'))]).toEqual([2, false]);
+  expect(stderr).toContain('nobody reads from it');
+  const reader = spawn('sh', ['-c', 'echo; exec cat fifo'], { cwd: at.work, stdio: ['ignore', 'pipe', 'inherit'] });
+  let got = '';
+  reader.stdout.on('data', (chunk: Buffer) => (got += chunk.toString()));
+  await new Promise((resolve) => reader.stdout.once('data', resolve));
+  const long = 'many words '.repeat(20_000).trim();
+  const closed = new Promise((resolve) => reader.once('close', resolve));
+  for (let sum = await go(long); sum.code !== 0; sum = await go(long)) expect(sum.stderr).toContain('nobody reads');
+  await closed;
+  expect(got).toBe(`\n${long}\n`);
+  expect(lstatSync(fifo).isFIFO()).toBe(true);
 });
 
 const calls = (...commands: readonly string[]) => [

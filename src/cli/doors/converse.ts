@@ -34,7 +34,7 @@ export async function converse(
       announcesTurns: parts.dialect === 'claude',
       verbose: options.verbose === true && parts.dialect === 'agent',
     });
-    parts.keep();
+    await parts.keep();
     return code;
   } finally {
     await (chat as Assembly | null)?.close();

@@ -1,11 +1,16 @@
-import { randomBytes } from 'node:crypto';
-import { renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { accessSync, constants, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { isatty } from 'node:tty';
 import { CliError, exit } from '../../commands/command.js';
 import { isRecord, type Json, type JsonSchema } from '../../core/json.js';
 import type { SessionPort, TurnEnd } from '../../core/session-port.js';
 import { readBounded } from '../../disk/bounded-file.js';
+import { sanitize } from '../../terminal/sanitize.js';
+import { writeWhole } from '../../tools/files/atomic-write.js';
+import { isKernelPath } from '../../tools/files/open-file.js';
 import type { Answered, Ask } from '../headless.js';
+import { printData, printError } from '../print.js';
 
 /** What a final answer has to be. `problems`: sentences on what is wrong with a value; none: it fits. */
 export interface AnswerSchema {
@@ -131,34 +136,103 @@ function jsonIn(text: string): Json | undefined {
 
 /** Writes final answers to a file. */
 export interface AnswerFile {
-  /** A turn without any text leaves the file as it was. Throws a `CliError` where it cannot be written. */
-  write(end: Answered): void;
+  /** A turn without any text leaves the file as it was. Rejects with a `CliError` where it cannot be written. */
+  write(end: Answered): Promise<void>;
 }
 
-/** Opens `-o`. The file is replaced as a whole, so that nobody reads half an answer. Throws a `CliError` (2) for a
- * place that no file can be put in: no request is paid for then. */
-export function openAnswerFile(given: string, cwd: string): AnswerFile {
+/** Opens `-o`. Links are followed. A file is replaced as a whole, so that nobody reads half an answer, and keeps its
+ * mode; a device or a pipe is written through. Rejects with a `CliError` (2) for a place that cannot be written: no
+ * request is paid for then. */
+export async function openAnswerFile(given: string, cwd: string): Promise<AnswerFile> {
   const path = resolve(cwd, given);
-  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw unwritable(exit.usage, path, 'it is a directory');
-  if (statSync(dirname(path), { throwIfNoEntry: false })?.isDirectory() !== true)
-    throw unwritable(exit.usage, path, 'its folder does not exist');
+  let put: (text: string) => void | Promise<void>;
+  try {
+    put = await opened(path);
+  } catch (error) {
+    throw unwritable(exit.usage, path, problemOf(error));
+  }
   return {
-    write: ({ text, structured }) => {
+    write: async ({ text, structured }) => {
       const answer = structured === undefined ? text.trim() : JSON.stringify(structured);
-      if (answer !== '') replace(path, `${answer}\n`);
+      if (answer === '') return;
+      try {
+        await put(`${answer}\n`);
+      } catch (error) {
+        throw unwritable(exit.failed, path, problemOf(error));
+      }
     },
   };
 }
 
-function replace(path: string, text: string): void {
-  const draft = join(dirname(path), `.agent-${randomBytes(6).toString('hex')}.tmp`);
-  try {
-    writeFileSync(draft, text, { flag: 'wx' });
-    renameSync(draft, path);
-  } catch (error) {
-    rmSync(draft, { force: true });
-    throw unwritable(exit.failed, path, error instanceof Error ? error.message : String(error));
+const ownOutput = 1;
+const ownErrors = 2;
+
+/** Returns how a text is put to where `path` leads. What stands there later is not followed again: a command of the
+ * model may have put a link there. */
+async function opened(path: string): Promise<(text: string) => void | Promise<void>> {
+  const place = placeOf(path);
+  const folder = dirname(place);
+  const isDescriptor = folder === '/dev/fd' || folder === `/proc/${process.pid}/fd`;
+  if (isDescriptor && basename(place) === String(ownOutput)) return printData;
+  if (isDescriptor && basename(place) === String(ownErrors)) return printError;
+  const stats = statSync(place, { throwIfNoEntry: false });
+  if (stats?.isDirectory()) throw new Error('it is a directory');
+  const isKernels = isKernelPath(place);
+  if (!stats && isKernels) throw new Error('there is no such file');
+  if (stats && (isKernels || !stats.isFile())) return await openedThrough(place, stats.isFIFO());
+  if (!statSync(folder).isDirectory()) throw new Error('its folder is a file');
+  accessSync(folder, constants.W_OK | constants.X_OK);
+  if (stats) accessSync(place, constants.W_OK);
+  return async (text) => {
+    const now = lstatSync(place, { throwIfNoEntry: false }) ?? null;
+    if (now?.isFile() === false) throw new Error('it is not a regular file any more');
+    await writeWhole({ path: place, bytes: null, sha256: null, stats: now }, Buffer.from(text), path);
+  };
+}
+
+/** Follows links to the last name, which need not exist. Links to open descriptors are not followed: what they name may
+ * have no path. */
+function placeOf(path: string): string {
+  let at = path;
+  for (let links = 0; links < mostLinks; links += 1) {
+    const folder = realpathSync(dirname(at));
+    at = join(folder, basename(at));
+    if (descriptorFolder.test(folder) || !lstatSync(at, { throwIfNoEntry: false })?.isSymbolicLink()) return at;
+    at = resolve(folder, readlinkSync(at));
   }
+  throw new Error('its links form a loop');
+}
+
+const mostLinks = 40;
+const descriptorFolder = /^\/(?:dev|proc\/.+)\/fd$/;
+
+/** Opens a device or a pipe for as long as the run lasts: a reader of a pipe that sees it closed goes away. */
+async function openedThrough(place: string, isPipe: boolean): Promise<(text: string) => Promise<void>> {
+  const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_NOCTTY;
+  // A pipe that nobody reads would be waited for without end; with a reader the second descriptor opens at once.
+  const first = isPipe ? await open(place, flags | constants.O_NONBLOCK) : null;
+  const handle = await open(place, flags);
+  await first?.close();
+  return async (text) => {
+    try {
+      await handle.writeFile(isatty(handle.fd) ? sanitize(text) : text);
+    } finally {
+      await handle.close();
+    }
+  };
+}
+
+const problems: Readonly<Record<string, string>> = {
+  ENOENT: 'its folder does not exist',
+  ENXIO: 'nobody reads from it',
+  EACCES: 'the system does not allow it',
+  EPERM: 'the system does not allow it',
+  EROFS: 'the file system is read-only',
+};
+
+function problemOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return ('code' in error ? problems[String(error.code)] : undefined) ?? error.message;
 }
 
 function unwritable(exitCode: number, path: string, problem: string): CliError {

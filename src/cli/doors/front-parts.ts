@@ -20,8 +20,8 @@ export interface FrontParts {
   lines(scene: TurnScene, policy: Run['policy']): TurnLines;
   /** A call by its name and arguments in the dialect. */
   named(question: Question, cwd: string): { readonly name: string; readonly input: Readonly<Record<string, unknown>> };
-  /** Writes the last answer to the file that was asked for. Throws a `CliError` where it cannot be written. */
-  keep(): void;
+  /** Writes the last answer to the file that was asked for. Rejects with a `CliError` where it cannot be written. */
+  keep(): Promise<void>;
 }
 
 /** Reads `--dialect`, `--json-schema` and `--output`. Throws a `CliError` (2) before anything is asked. */
@@ -34,7 +34,7 @@ export async function openFrontParts(options: RootOptions, { cwd }: Pick<Setting
       `${didYouMean(options.dialect ?? '', dialects)} Known: ${dialects.join(', ')}`.trim(),
     );
   const schema = options.jsonSchema === undefined ? null : await readAnswerSchema(options.jsonSchema, cwd);
-  const file = options.output === undefined ? null : openAnswerFile(options.output, cwd);
+  const file = options.output === undefined ? null : await openAnswerFile(options.output, cwd);
   let last: Answered | null = null;
   return {
     dialect,
@@ -52,8 +52,8 @@ export async function openFrontParts(options: RootOptions, { cwd }: Pick<Setting
       const { tool_name: name, tool_input: input } = theirCall({ tool: tool.name, args }, at);
       return { name, input };
     },
-    keep: () => {
-      if (last) file?.write(last);
+    keep: async () => {
+      if (last) await file?.write(last);
     },
   };
 }
