@@ -68,6 +68,9 @@ function cutPieces(envelope: OutputEnvelope, args: string, pieceBytes: number, m
   let bytes = 0;
   const over = pieces.findIndex((piece) => (bytes += utf8Bytes(piece)) > maxBytes);
   const count = over < 0 ? pieces.length : Math.max(1, over);
+  // Today's reader makes no piece that is longer than what is sent, but for one character.
+  const [piece = ''] = pieces;
+  if (over === 0 && piece !== headCharacter(piece)) return cutLongLine(envelope, offsetOf(args), maxBytes);
   return { ...envelope, output: pieces.slice(0, count).join(''), truncated: true, next_offset: offsetOf(args) + count };
 }
 
@@ -180,7 +183,11 @@ export function createLineSplitter(maxBytes: number, take: (piece: string, last:
 function pieceAt(text: string, from: number, maxBytes: number): string {
   // No character takes less than a byte; one more for the other half of the last.
   const piece = headBytes(text.slice(from, from + maxBytes + 1), maxBytes);
-  return piece !== '' || from >= text.length ? piece : String.fromCodePoint(text.codePointAt(from) ?? 0);
+  return piece !== '' || from >= text.length ? piece : headCharacter(text.slice(from, from + 2));
+}
+
+function headCharacter(text: string): string {
+  return text === '' ? '' : String.fromCodePoint(text.codePointAt(0) ?? 0);
 }
 
 /** Splits a whole text into those pieces. */

@@ -47,7 +47,7 @@ export function headBytes(text: string, maxBytes: number): string {
   if (isHigh(text.charCodeAt(end - 1)) && isLow(text.charCodeAt(end))) end--;
   const head = text.slice(0, end);
   if (utf8Bytes(head) <= maxBytes) return head;
-  const { read } = encoder.encodeInto(head, new Uint8Array(maxBytes));
+  const { read } = encoder.encodeInto(head, new Uint8Array(Math.max(0, maxBytes)));
   return head.slice(0, read);
 }
 

@@ -107,3 +107,41 @@ test('a model gets an output as its tool cut it, or cut once more against the or
     total_bytes: 9_000_000,
   });
 });
+
+/** The results of a reader of whole lines, of one whose long lines count as several, of a search, and of a command that
+ * failed. */
+const shapes = [
+  ['read', (output: string) => ({ output })],
+  ['read', (output: string) => ({ output, total_lines: 900, next_offset: 101 })],
+  ['read', (output: string) => ({ output, piece_bytes: 5 })],
+  ['read', (output: string) => ({ output, piece_bytes: 150 })],
+  ['grep', (output: string) => ({ output, truncated: true, total_bytes: 90_000 })],
+  ['bash', (output: string) => ({ output, exit_code: 0 })],
+  ['bash', (output: string) => ({ error: 'It failed.', code: 'execution_failed', details: { output } })],
+] as const;
+
+const texts = [
+  Array.from({ length: 100 }, (_, at) => `line ${at + 1}`).join('\n'),
+  `${'short\n'.repeat(60)}${'x'.repeat(400)}\n`,
+  `${'x'.repeat(400)}\nshort\nshort`,
+  '日本🙂\n'.repeat(40),
+  '🙂'.repeat(100),
+  '\n'.repeat(300),
+];
+
+test.each(shapes)('a result of %s fits whatever size a model may be sent, shape %#', (name, shape) => {
+  for (const text of texts)
+    for (let maxBytes = 1; maxBytes <= 200; maxBytes++) {
+      const result = { tool_call_id: 'c', name, output: JSON.stringify(shape(text)), success: true, duration_ms: 1 };
+      const sent: unknown = JSON.parse(modelOutput({ result, seq: 7, args: '{}', reader: 'read' }, maxBytes));
+      const { output, details } = sent as { readonly output?: string; readonly details?: { readonly output: string } };
+      const cut = output ?? details?.output ?? text;
+      const [first = ''] = cut;
+      // A page of pieces holds one character at least, so that the next page gets on.
+      const isLeast = cut === first && text.startsWith(first);
+      expect(isLeast || utf8Bytes(cut) <= maxBytes, `${maxBytes} bytes of ${JSON.stringify(text.slice(0, 20))}`).toBe(
+        true,
+      );
+      expect(cut.isWellFormed()).toBe(true);
+    }
+});
