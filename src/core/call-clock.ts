@@ -1,4 +1,4 @@
-import type { Schedule } from './runtime.js';
+import { longestTimerMs, type Schedule } from './runtime.js';
 
 export interface CallTimes {
   /** Without a sign of life. */
@@ -28,7 +28,7 @@ export function startCallClock(
   let cancel: (() => void) | null = null;
   const run = (): void => {
     startedAt = now();
-    const ms = Math.min(timeoutMs, leftMs);
+    const ms = Math.min(timeoutMs, leftMs, longestTimerMs);
     cancel = schedule(() => {
       onEnd(leftMs < timeoutMs ? maxMs : timeoutMs);
     }, ms);

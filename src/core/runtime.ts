@@ -7,6 +7,9 @@ export type Log = (entry: {
   readonly [extra: string]: unknown;
 }) => void;
 
+/** The longest delay that a timer of Node keeps, 24.8 days: a longer one fires at once. */
+export const longestTimerMs = 2_147_483_647;
+
 /** Runs `callback` once after `delayMs`; the function it returns cancels that. */
 export type Schedule = (callback: () => void, delayMs: number) => () => void;
 

@@ -1,5 +1,6 @@
 import { type ErrorCode, errorEnvelope, type OutputEnvelope } from '../core/envelope.js';
 import type { Json, JsonSchema } from '../core/json.js';
+import { longestTimerMs } from '../core/runtime.js';
 import { firstLine, wellFormed } from '../core/text.js';
 import type { ArgumentProblem, CallPlace, Judged, Tool, ToolArgs, ToolContext, ToolOutcome } from '../core/tool.js';
 
@@ -154,7 +155,7 @@ export async function withStop<T>(
   const stop = (): void => {
     controller.abort();
   };
-  const timer = setTimeout(stop, ctx.limits.timeoutMs ?? defaultMs);
+  const timer = setTimeout(stop, Math.min(ctx.limits.timeoutMs ?? defaultMs, longestTimerMs));
   ctx.signal.addEventListener('abort', stop, { once: true });
   if (ctx.signal.aborted) stop();
   try {

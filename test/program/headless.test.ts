@@ -250,6 +250,16 @@ test.each([
   expect(stderr).not.toContain('    at ');
 });
 
+test.each([
+  ['tools.limits.bash.timeout_ms=2147483648', {}],
+  ['tool_timeout_ms=2147483648', {}],
+  ['exec.max_timeout_s=3000000', { timeout_seconds: 3_000_000 }],
+])('a time limit that is longer than any timer ends nothing: %s', async (setting, more) => {
+  const command = JSON.stringify({ command: 'sleep 0.2; echo x', ...more });
+  const ran = await agent(place(), ['tools', 'call', 'bash', command, '--set', setting]);
+  expect(JSON.parse(ran.stdout)).toEqual({ output: 'x\n', exit_code: 0 });
+});
+
 test('commands run in the bash of the system where the path leads to none', async () => {
   const at = place({ 'bin/none': '' });
   symlinkSync('/bin/sh', join(at.work, 'bin/sh'));

@@ -145,7 +145,7 @@ export interface AnswerFile {
  * request is paid for then. */
 export async function openAnswerFile(given: string, cwd: string): Promise<AnswerFile> {
   const path = resolve(cwd, given);
-  let put: (text: string) => void | Promise<void>;
+  let put: Put;
   try {
     put = await opened(path);
   } catch (error) {
@@ -164,29 +164,40 @@ export async function openAnswerFile(given: string, cwd: string): Promise<Answer
   };
 }
 
-const ownOutput = 1;
-const ownErrors = 2;
+type Put = (text: string) => void | Promise<void>;
 
-/** Returns how a text is put to where `path` leads. What stands there later is not followed again: a command of the
- * model may have put a link there. */
-async function opened(path: string): Promise<(text: string) => void | Promise<void>> {
+/** Returns how a text is put to where `path` leads. */
+async function opened(path: string): Promise<Put> {
   const place = placeOf(path);
-  const folder = dirname(place);
-  const isDescriptor = folder === '/dev/fd' || folder === `/proc/${process.pid}/fd`;
-  if (isDescriptor && basename(place) === String(ownOutput)) return printData;
-  if (isDescriptor && basename(place) === String(ownErrors)) return printError;
+  const own = ownStream(place);
+  if (own) return own;
   const stats = statSync(place, { throwIfNoEntry: false });
   if (stats?.isDirectory()) throw new Error('it is a directory');
   const isKernels = isKernelPath(place);
   if (!stats && isKernels) throw new Error('there is no such file');
-  if (stats && (isKernels || !stats.isFile())) return await openedThrough(place, stats.isFIFO());
+  return stats && (isKernels || !stats.isFile())
+    ? await openedThrough(place, stats.isFIFO())
+    : replacing(place, stats !== undefined, path);
+}
+
+/** Returns what prints to a standard stream of the program itself; null for any other place. */
+function ownStream(place: string): Put | null {
+  const folder = dirname(place);
+  if (folder !== '/dev/fd' && folder !== `/proc/${process.pid}/fd`) return null;
+  return { 1: printData, 2: printError }[basename(place)] ?? null;
+}
+
+/** Replaces a file as a whole. What stands there later is not followed again: a command of the model may have put a
+ * link there. */
+function replacing(place: string, isThere: boolean, requested: string): Put {
+  const folder = dirname(place);
   if (!statSync(folder).isDirectory()) throw new Error('its folder is a file');
   accessSync(folder, constants.W_OK | constants.X_OK);
-  if (stats) accessSync(place, constants.W_OK);
+  if (isThere) accessSync(place, constants.W_OK);
   return async (text) => {
     const now = lstatSync(place, { throwIfNoEntry: false }) ?? null;
     if (now?.isFile() === false) throw new Error('it is not a regular file any more');
-    await writeWhole({ path: place, bytes: null, sha256: null, stats: now }, Buffer.from(text), path);
+    await writeWhole({ path: place, bytes: null, sha256: null, stats: now }, Buffer.from(text), requested);
   };
 }
 
@@ -207,7 +218,7 @@ const mostLinks = 40;
 const descriptorFolder = /^\/(?:dev|proc\/.+)\/fd$/;
 
 /** Opens a device or a pipe for as long as the run lasts: a reader of a pipe that sees it closed goes away. */
-async function openedThrough(place: string, isPipe: boolean): Promise<(text: string) => Promise<void>> {
+async function openedThrough(place: string, isPipe: boolean): Promise<Put> {
   const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_NOCTTY;
   // A pipe that nobody reads would be waited for without end; with a reader the second descriptor opens at once.
   const first = isPipe ? await open(place, flags | constants.O_NONBLOCK) : null;

@@ -1,7 +1,7 @@
 import type { Session } from '../../agent/session.js';
 import type { Event } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
-import { loadOnce } from '../../core/runtime.js';
+import { loadOnce, longestTimerMs } from '../../core/runtime.js';
 import type { Tool } from '../../core/tool.js';
 import type { Background } from '../../tools/bash.js';
 import type { Jobs } from '../../toolsets/jobs/background.js';
@@ -63,7 +63,7 @@ export function openJobs(shellTool: (background: Background) => Tool | undefined
 }
 
 function schedule(callback: () => void, delayMs: number): () => void {
-  const timer = setTimeout(callback, delayMs);
+  const timer = setTimeout(callback, Math.min(delayMs, longestTimerMs));
   return () => {
     clearTimeout(timer);
   };

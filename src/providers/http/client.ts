@@ -1,4 +1,5 @@
 import { isRecord } from '../../core/json.js';
+import { longestTimerMs } from '../../core/runtime.js';
 import { type Endpoint, joinUrl } from '../catalog.js';
 import type { Send } from './exchange.js';
 
@@ -25,9 +26,6 @@ const wanted = ['accept', 'content-type', 'authorization', 'x-api-key', 'anthrop
 /** The name under which requests are made. */
 const userAgent = 'agent-shell';
 
-/** The longest delay of a Node timer: the time limits are ours, not the SDK's. */
-const neverMs = 2_147_483_647;
-
 /** Returns the options that both SDKs' clients share. The SDK neither judges an answer nor retries: the wire reads a
  * vendor's error, and `retry.ts` decides what follows. */
 export function clientOptions(endpoint: Endpoint, path: string, send: Send) {
@@ -43,7 +41,8 @@ export function clientOptions(endpoint: Endpoint, path: string, send: Send) {
       ...endpoint.headers,
     },
     maxRetries: 0,
-    timeout: neverMs,
+    // The time limits are ours, not the SDK's.
+    timeout: longestTimerMs,
     logLevel: 'off',
     fetch: sdkFetch(endpoint, send),
   } as const;

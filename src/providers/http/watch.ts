@@ -1,4 +1,4 @@
-import type { Schedule } from '../../core/runtime.js';
+import { longestTimerMs, type Schedule } from '../../core/runtime.js';
 
 export const realSchedule: Schedule = (run, delayMs) => {
   const timer = setTimeout(run, delayMs);
@@ -53,7 +53,7 @@ export function createWatch(
       onExpired(next.limit);
       return;
     }
-    cancel = schedule(arm, Math.min(leftMs, 2_147_483_647));
+    cancel = schedule(arm, Math.min(leftMs, longestTimerMs));
   };
   arm();
   return {

@@ -1,6 +1,6 @@
 import { constants } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type LoadedOnce, loadOnce } from '../../core/runtime.js';
+import { type LoadedOnce, loadOnce, longestTimerMs } from '../../core/runtime.js';
 import type { Sandbox } from '../../core/tool.js';
 import type { OpenCommand } from './lasting-process.js';
 import type {
@@ -287,9 +287,12 @@ async function supervised(
     end('output_limit');
   };
   const closed = Promise.all(child.outputs.map((reader) => reader.closed));
-  const timer = setTimeout(() => {
-    end('timeout');
-  }, request.timeoutMs);
+  const timer = setTimeout(
+    () => {
+      end('timeout');
+    },
+    Math.min(request.timeoutMs, longestTimerMs),
+  );
   const onAbort = (): void => {
     end('cancelled');
   };
