@@ -83,8 +83,8 @@ async function runPermitted(
 /** A call whose start is recorded. */
 interface StartedCall {
   /** Shows what the call prints, never before the call itself. */
-  progress(chunk: string): void;
-  end(): void;
+  readonly progress: (chunk: string) => void;
+  readonly end: () => void;
 }
 
 /** Records the start of a call, which is on the disk before the call acts. A call that only reads, by its tool or by

@@ -156,12 +156,14 @@ async function runCalls(d: TurnDeps, reply: Reply, count: Count, signal: AbortSi
   const ahead = await runAhead(d, calls, { count, reply }, signal);
   for (const [index, prepared] of calls.entries()) {
     const { call } = prepared;
+    const wasLooped = count.looped;
     const done = count.looped
       ? fixed(errorEnvelope('limit_reached', limitMessage(d, 'limit_reached', count)))
       : repeated(d, call, count, ahead[index] ?? (await runCall(d, prepared, { index, count, reply }, signal)));
     count.toolCalls += 1;
     const last = index === calls.length - 1 && isSpent(d, count);
     await answer(d, call, last ? withLimit(d, done, count) : done);
+    tellLoop(d, call, count.looped !== wasLooped);
     if (done.denied) count.denied += 1;
     count.halt ??= done.halt ?? null;
     if (isError(done.outcome.envelope)) failed += 1;
@@ -277,18 +279,17 @@ function fixed(envelope: ReturnType<typeof errorEnvelope>): Dispatched {
 /** Adds to a result how often it was repeated, and ends the turn where nobody can be asked about it. */
 function repeated(d: TurnDeps, call: ToolCallData, count: Count, done: Dispatched): Dispatched {
   const { envelope, looped } = withRepeats(d, call, done.outcome.envelope);
-  if (looped) {
-    count.looped = true;
-    d.emit({
-      type: 'notice',
-      level: 'warn',
-      code: 'repeated_calls',
-      message:
-        `Stopped: ${call.function.name} was called with the same arguments and gave the same result ` +
-        `${d.limits.loopLimit} times. loop_limit sets how often.`,
-    });
-  }
+  if (looped) count.looped = true;
   return envelope === done.outcome.envelope ? done : { ...done, outcome: { ...done.outcome, envelope } };
+}
+
+/** Says that the turn ends because of a call, which is told with its result before. */
+function tellLoop(d: TurnDeps, { function: { name } }: ToolCallData, isNew: boolean): void {
+  if (!isNew) return;
+  const message =
+    `Stopped: ${name} was called with the same arguments and gave the same result ${d.limits.loopLimit} times. ` +
+    'loop_limit sets how often.';
+  d.emit({ type: 'notice', level: 'warn', code: 'repeated_calls', message });
 }
 
 function withLimit(d: TurnDeps, done: Dispatched, count: Count): Dispatched {

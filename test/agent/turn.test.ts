@@ -433,7 +433,11 @@ test('the same call with the same result is counted from the third time on, and 
     repeated_message: expect.stringMatching(/3 times in a row/),
   });
   expect(envelopes(session.events()).at(5)).toMatchObject({ limit_reached: true, limit: 'repeated_calls' });
-  expect(seen.filter((event) => event.type === 'notice').map((event) => event.code)).toEqual(['repeated_calls']);
+  const told = seen.flatMap((event) => {
+    if (event.type === 'notice') return [event.code];
+    return event.type === 'event' && event.event.kind === 'tool_result' ? ['result'] : [];
+  });
+  expect(told).toEqual([...Array.from({ length: 6 }, () => 'result'), 'repeated_calls']);
   expect(tool.ran).toHaveLength(6);
   await session.submit('once more'); // the answer above ended the count
   expect(envelopes(session.events()).slice(6)).toEqual([]);

@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ensurePrivateDirectory } from '../../config/settings-file.js';
-import { isError } from '../../core/envelope.js';
+import { type Envelope, isError } from '../../core/envelope.js';
 import { isRecord, type Json } from '../../core/json.js';
 import { headBytes } from '../../core/text.js';
 import { runInteractive } from '../../tools/process/runner.js';
@@ -47,6 +47,14 @@ function printedBefore(details: Json | undefined): string {
   return output === '' || output.endsWith('\n') ? output : `${output}\n`;
 }
 
+/** A command that ended has an exit code; one that goes on in the background has the number of its job alone. */
+function endOf(envelope: Envelope): ShellRun {
+  if (isError(envelope)) return { exitCode: null };
+  const { exit_code: exitCode, job } = envelope;
+  if (typeof exitCode === 'number') return { exitCode };
+  return { exitCode: null, ...(typeof job === 'number' ? { job } : {}) };
+}
+
 /** Runs `!command` of the person, without a question. It is recorded, and the model is told of it unless it was typed
  * with `!!`. */
 export async function runUserShell(
@@ -78,9 +86,8 @@ export async function runUserShell(
   );
   const { envelope } = outcome;
   const output = isError(envelope) ? `${printedBefore(envelope.details)}${envelope.error}` : envelope.output;
-  const exitCode = isError(envelope) || typeof envelope.exit_code !== 'number' ? null : envelope.exit_code;
-  const job = isError(envelope) || typeof envelope.job !== 'number' ? undefined : envelope.job;
-  const ended: ShellRun = { exitCode, ...(exitCode === null && job !== undefined ? { job } : {}) };
+  const ended = endOf(envelope);
+  const { exitCode } = ended;
   if (!options.sendToModel) {
     await session.append({ kind: 'shell', content: output, data: { command, exit_code: exitCode } });
     return ended;

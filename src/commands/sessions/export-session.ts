@@ -130,14 +130,17 @@ async function exportShown(argument: string, { screen, sessions, settings, line 
   try {
     writeFileSync(resolve(settings.cwd, name), text, { mode: 0o600, flag: 'wx' });
   } catch (error) {
-    const isThere = error instanceof Error && 'code' in error && error.code === 'EEXIST';
-    const why = isThere ? 'it exists; give another name' : error instanceof Error ? error.message : String(error);
-    screen.notice('error', `${name} was not written: ${why}`);
+    screen.notice('error', `${name} was not written: ${whyNot(error)}`);
     return;
   }
   const masked = guard.count();
   const said = `${counted(masked, 'value')} that looked like keys ${masked === 1 ? 'is' : 'are'} masked in it.`;
   screen.notice('info', `This session is in ${name}.${masked > 0 ? ` ${said}` : ''}`);
+}
+
+function whyNot(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return 'code' in error && error.code === 'EEXIST' ? 'it exists; give another name' : error.message;
 }
 
 /** Writes a session as Markdown: messages as they are, calls and results in fences, the system prompt folded. Contains
