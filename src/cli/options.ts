@@ -1,4 +1,3 @@
-import { writtenNumber } from '../core/json.js';
 import { toolsets } from '../core/tool.js';
 
 /** An option of `agent` itself. Its key in the table is the name that commander gives it. */
@@ -244,9 +243,14 @@ export function optionSettings(
     Object.entries(table).flatMap(([name, { setting, number }]) => {
       const value = given[name];
       if (setting === undefined || value === undefined) return [];
-      return [[setting, number && typeof value === 'string' ? (writtenNumber(value) ?? value) : value]];
+      return [[setting, number ? numeric(value) : value]];
     }),
   );
+}
+
+/** Reads a number as it is read from the environment: digits and a point. */
+function numeric(value: unknown): unknown {
+  return typeof value === 'string' && /^-?\d+(?:\.\d+)?$/.test(value.trim()) ? Number(value) : value;
 }
 
 /** Returns whether the options alone show that the REPL opens on a terminal. A word that is no option may be a command,

@@ -1,4 +1,4 @@
-import { isRecord, writtenNumber } from '../core/json.js';
+import { isRecord } from '../core/json.js';
 import { editDistance, nearestName } from '../core/text.js';
 import { type ConfigNotice, type ConfigProblem, type Environment, issueProblem, textProblem } from './settings-file.js';
 import {
@@ -267,7 +267,7 @@ function typed(text: string, key: Key): unknown {
   switch (key.node.type) {
     case 'integer':
     case 'number':
-      return writtenNumber(text);
+      return /^-?\d+(?:\.\d+)?$/.test(text.trim()) ? Number(text) : undefined;
     case 'boolean':
       return truths.get(text.trim().toLowerCase());
     case 'array':

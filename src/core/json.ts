@@ -12,11 +12,6 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Reads a number as people write one: digits and a point. Undefined for anything else. */
-export function writtenNumber(text: string): number | undefined {
-  return /^-?\d+(?:\.\d+)?$/.test(text.trim()) ? Number(text) : undefined;
-}
-
 /** Counts the nesting depth of a JSON text (`[]` and `{}` are 1) without parsing it. Stops at `limit + 1`. Brackets
  * inside strings do not count. */
 export function jsonDepth(text: string, limit: number): number {

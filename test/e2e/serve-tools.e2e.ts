@@ -35,7 +35,9 @@ test.each([
   const call = async (name: string, args: Record<string, unknown>) =>
     await client.callTool({ name, arguments: args }, { onprogress });
   expect(await call('file_read', { path: 'a.txt' })).toMatchObject({ content: [{ text: 'hello\n' }] });
-  expect(await call('bash', { command: 'echo begun' })).toMatchObject({ content: [{ text: 'begun\n' }, {}] });
+  expect(await call('bash', { command: 'echo begun; sleep 0.3' })).toMatchObject({
+    content: [{ text: 'begun\n' }, {}],
+  });
   expect(said).toEqual(['begun']);
   const removal = { command: 'rm -rf kept.txt' };
   expect(await call('bash', removal)).toMatchObject({ isError: true, content: [{ text: 'The user said no.' }, {}] });
