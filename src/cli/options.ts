@@ -250,7 +250,7 @@ export function optionSettings(
 
 /** Reads a number as it is read from the environment: digits and a point. */
 function numeric(value: unknown): unknown {
-  return typeof value === 'string' && /^-?\d+(?:\.\d+)?$/.test(value.trim()) ? Number(value) : value;
+  return typeof value === 'string' && /^-?(?:\d+|\d*\.\d+)$/.test(value.trim()) ? Number(value) : value;
 }
 
 /** Returns whether the options alone show that the REPL opens on a terminal. A word that is no option may be a command,

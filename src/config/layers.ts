@@ -267,7 +267,7 @@ function typed(text: string, key: Key): unknown {
   switch (key.node.type) {
     case 'integer':
     case 'number':
-      return /^-?\d+(?:\.\d+)?$/.test(text.trim()) ? Number(text) : undefined;
+      return /^-?(?:\d+|\d*\.\d+)$/.test(text.trim()) ? Number(text) : undefined;
     case 'boolean':
       return truths.get(text.trim().toLowerCase());
     case 'array':

@@ -276,6 +276,13 @@ test('a file with the name of a stored output can be written, and is read behind
   expect(await call('file_read', { path: './event:7' })).toEqual({ output: 'mine' });
 });
 
+test.each(['.5', '0.5'])('money is read as people write it: %s', async (usd) => {
+  const at = place();
+  const flag = await agent(at, ['-p', '--max-cost', usd, '-m', script(at, [{ text: 'x' }]), 'go']);
+  const { stdout } = await agent(at, ['config', 'get', 'max_cost_usd'], { env: { AGENT_MAX_COST_USD: usd } });
+  expect([flag.stderr.includes('max_cost'), stdout.trim()]).toEqual([false, '0.5']);
+});
+
 test('a setting that is changed by a command keeps the line ends of its file', async () => {
   const at = place();
   await agent(at, ['config', 'set', 'max_tool_turns', '7']);
