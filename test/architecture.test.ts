@@ -71,7 +71,6 @@ const layers: Readonly<Record<string, { readonly folders: readonly string[]; rea
     library: { folders: ['core', 'cli', 'tools', 'toolsets'], packages: ['node:'] },
     'library.ts': { folders: ['core', 'library', 'tools', 'toolsets'], packages: [] },
   };
-const maxLines = 500;
 /** Statements at the start of a line, and dynamic imports anywhere; texts that merely look alike are not. */
 const importPattern =
   /^(?:import|export)\b(?:[^;'"`]*?\bfrom\s*)?\s*(['"])([^'"\n]+)\1|\b(?:import|require)\s*\(\s*(['"])([^'"\n]+)\3/gm;
@@ -139,12 +138,6 @@ function cycles(root: string, sources: readonly Source[]): string[] {
   };
   for (const source of sources) visit(source, []);
   return found;
-}
-
-function tooLong(root: string, sources: readonly Source[]): string[] {
-  return sources
-    .filter((source) => source.text.split('\n').length - 1 > maxLines)
-    .map((source) => relative(root, source.path));
 }
 
 /** A second place that drives a model would be a second loop. */
@@ -275,10 +268,6 @@ test('no imports form a cycle', () => {
   expect(cycles(root, sources)).toEqual([]);
 });
 
-test('no source file is over the size limit', () => {
-  expect(tooLong(root, sources)).toEqual([]);
-});
-
 test('only the loop asks a provider for a stream', () => {
   expect(streamCallers(root, sources).filter((path) => path !== 'agent/request.ts')).toEqual([]);
 });
@@ -371,7 +360,6 @@ test('a planted forbidden import, cycle and long file are each found', () => {
     'store/sqlite.ts': 'export const open = 1;\n',
     'core/a.ts': "import type { B } from './b.js';\n",
     'core/b.ts': "export * from './a.js';\n",
-    'agent/long.ts': 'export {};\n'.repeat(maxLines + 1),
   });
   expect(forbiddenImports(planted, bad)).toEqual([
     'ui/planted.ts imports ../store/sqlite.js',
@@ -379,5 +367,4 @@ test('a planted forbidden import, cycle and long file are each found', () => {
     'ui/planted.ts imports better-sqlite3',
   ]);
   expect(cycles(planted, bad)).toHaveLength(1);
-  expect(tooLong(planted, bad)).toEqual(['agent/long.ts']);
 });

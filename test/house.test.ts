@@ -1,10 +1,8 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
-import { bagsBelow, bagsIn } from './bags.js';
-import { measureHouse } from './house-measures.js';
 
 const src = fileURLToPath(new URL('../src', import.meta.url));
 const config = fileURLToPath(new URL('../config', import.meta.url));
@@ -37,55 +35,18 @@ function patchers(root: string): string[] {
   return names.filter((name) => /onLoad\(\s*\{[^}]*node_modules/.test(readFileSync(join(root, name), 'utf8')));
 }
 
-test('the tree is one that a stranger can find the way in', () => {
-  const { files, filesOfToolsets, largest, oneImporterPercent, smallPercent, bytesALine, ...lists } = measureHouse(src);
-  // 230 when the tree was rebuilt. A tool, a command, a component each add one.
-  expect(files).toBeLessThanOrEqual(262);
-  expect(filesOfToolsets).toBeLessThanOrEqual(230);
-  expect(largest).toBeLessThanOrEqual(500);
-  expect(oneImporterPercent).toBeLessThanOrEqual(25);
-  expect(smallPercent).toBeLessThanOrEqual(8);
-  expect(bytesALine).toBeLessThanOrEqual(40);
-  expect(lists).toEqual({
-    medianLines: expect.any(Number) as number,
-    linesOver120: 0,
-    doubledNames: [],
-    crowdedFolders: [],
-    repeatedPrefixes: [],
-  });
-});
+/** File names, without their ending, that appear in more than one folder. */
+function repeatedNames(root: string): string[] {
+  const names = readdirSync(root, { recursive: true, encoding: 'utf8' })
+    .filter((name) => /\.tsx?$/.test(name))
+    .map((name) => basename(name).replace(/\.tsx?$/, ''));
+  return [...new Set(names.filter((name, index) => names.indexOf(name) < index))];
+}
 
-test('a planted second name, crowded folder, repeated prefix and long line are found', () => {
-  const many = Object.fromEntries([...Array(21).keys()].map((index) => [`tools/t${index}.ts`, 'export {};\n']));
-  const root = plant({
-    ...many,
-    'core/same.ts': "import '../ui/same.js';\n",
-    'ui/same.ts': `export const long = '${'x'.repeat(120)}';\n`,
-    'ui/shell/shell-words.ts': 'export {};\n',
-    'ui/wires/wire-usage.ts': "export const load = () => import('../same.js');\n",
-  });
-  const measures = measureHouse(root);
-  expect(measures).toMatchObject({
-    files: 25,
-    filesOfToolsets: 0,
-    linesOver120: 1,
-    doubledNames: ['same'],
-    crowdedFolders: ['tools'],
-    repeatedPrefixes: ['ui/shell/shell-words.ts', 'ui/wires/wire-usage.ts'],
-    oneImporterPercent: 4,
-    smallPercent: 100,
-  });
-});
-
-test('nothing that is handed around has more than 12 members', () => {
-  expect(bagsBelow(src, 12).filter((bag) => bag.works)).toEqual([]);
-  const members = [...Array(13).keys()].map((index) => `readonly m${index}: number;`).join(' ');
-  const source = `interface Row { ${members} }\nexport interface Bag { run(): void; ${members} }\ntype Late = Readonly<{ a: () => void; ${members} }>;\n`;
-  expect(bagsIn('a.ts', source, 12)).toEqual([
-    { file: 'a.ts', name: 'Row', members: 13, works: false },
-    { file: 'a.ts', name: 'Bag', members: 14, works: true },
-    { file: 'a.ts', name: 'Late', members: 14, works: true },
-  ]);
+test('a file name appears once in the tree', () => {
+  expect(repeatedNames(src)).toEqual([]);
+  const root = plant({ 'core/same.ts': 'export {};\n', 'ui/same.tsx': 'export {};\n', 'ui/other.ts': 'export {};\n' });
+  expect(repeatedNames(root)).toEqual(['same']);
 });
 
 test('no runtime is hooked and no library is patched', () => {
