@@ -353,7 +353,7 @@ test('each planted way around the printer is found, and a comment is none', () =
   ]);
 });
 
-test('a planted forbidden import, cycle and long file are each found', () => {
+test('a planted forbidden import, and a planted cycle are each found', () => {
   const bad = plant({
     'ui/planted.ts':
       "import { open } from '../store/sqlite.js';\nimport fs from 'node:fs';\nconst late = () => import('better-sqlite3');\n",
