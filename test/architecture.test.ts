@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative, resolve } from 'node:path';
@@ -367,4 +368,48 @@ test('a planted forbidden import, and a planted cycle are each found', () => {
     'ui/planted.ts imports better-sqlite3',
   ]);
   expect(cycles(planted, bad)).toHaveLength(1);
+});
+
+test('the linter refuses a list that is spread into arguments, and allows one whose length the source states', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'spread-'));
+  try {
+    const file = join(folder, 'planted.ts');
+    writeFileSync(
+      file,
+      [
+        'const flags = ["-h", "--help"] as const;',
+        'export function allowed(call: (...words: string[]) => void, more: boolean, ...words: string[]): void {',
+        '  call(...flags);',
+        '  call(...words);',
+        '  call(...(more ? ["-v"] : []));',
+        '}',
+        'export function planted(target: string[], list: readonly string[]): void {',
+        '  const [, ...rest] = list;',
+        '  target.push(...list);',
+        '  target.push(...rest);',
+        '  target.push(...["a", ...list]);',
+        '  target.splice(0, 1, ...list.map((text) => text.trim()));',
+        '  Math.max(0, ...list.map(Number));',
+        '  String.fromCharCode(...list.map(Number));',
+        '  [].concat(...list);',
+        '  new Array(...list);',
+        '}',
+      ].join('\n'),
+    );
+    const config = join(root, '..', 'config', 'oxlint.json');
+    const { stdout } = spawnSync('npx', ['oxlint', '--config', config, '-f', 'unix', file], { encoding: 'utf8' });
+    const lines = [...stdout.matchAll(/planted\.ts:(\d+):.*no-data-in-arguments/g)].map(([, line]) => Number(line));
+    expect(lines.toSorted((one, other) => one - other)).toEqual([9, 10, 11, 12, 13, 14, 15, 16]);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('JSON is parsed in one place, which bounds its depth', () => {
+  // The page of a session runs in a browser.
+  const others = ['core/json.ts', 'cli/doors/session-page.ts'];
+  const callers = readSources(root)
+    .filter((source) => /\bJSON\.parse\b(?!`)/.test(source.text))
+    .map((source) => relative(root, source.path));
+  expect(callers.toSorted()).toEqual(others.toSorted());
 });

@@ -1,3 +1,4 @@
+import { smallestOf } from '../core/lists.js';
 import { clampText, isError, parseEnvelope } from '../core/envelope.js';
 import { type CompactionData, countingEvents, type Event, knownEvent, type KnownEvent } from '../core/event.js';
 import { eventMarker, lineReader } from '../core/model-output.js';
@@ -163,8 +164,8 @@ function planCompaction(
   const covered = messages.slice(0, kept);
   if (covered.length < 2) return null;
   const rest = messages.slice(kept);
-  const fromSeq = Math.min(...covered.map((message) => message.seq));
-  const toSeq = rest.length === 0 ? (events.at(-1)?.seq ?? 0) : Math.min(...rest.map((message) => message.seq)) - 1;
+  const fromSeq = smallestOf(covered.map((message) => message.seq));
+  const toSeq = rest.length === 0 ? (events.at(-1)?.seq ?? 0) : smallestOf(rest.map((message) => message.seq)) - 1;
   return {
     fromSeq,
     toSeq,

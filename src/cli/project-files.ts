@@ -116,7 +116,9 @@ export async function hookFiles(here: Here): Promise<ReadHookFiles | null> {
   const content = readConfigFile(path);
   const folders = upToRoot(cwd).filter((folder) => realPath(folder) !== realPath(home));
   const candidates = folders.flatMap((folder) =>
-    hooksOfProject.map((parts) => join(folder, ...parts)).filter((file) => existsSync(file) && file !== path),
+    hooksOfProject
+      .map(([inside, name]) => join(folder, inside, name))
+      .filter((file) => existsSync(file) && file !== path),
   );
   if (content.kind === 'missing' && candidates.length === 0) return null;
   const [{ readHookFile }, { insideOf, readProjectHooks }] = await Promise.all([

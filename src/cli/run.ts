@@ -142,7 +142,7 @@ export async function buildProgram({ words: given, rest, early, finish }: Progra
     )
     .argument('[prompt...]', 'what to do; in the REPL it is submitted first')
     .version(version, versionFlags, 'print the version')
-    .helpOption(...helpFlags)
+    .helpOption(helpFlags[0], helpFlags[1])
     .addHelpText('after', rootExamples)
     .showSuggestionAfterError(true)
     .exitOverride()

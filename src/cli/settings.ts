@@ -1,3 +1,4 @@
+import { addAll } from '../core/lists.js';
 import { appendFileSync, chmodSync, closeSync, existsSync, openSync, readSync, realpathSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, resolve } from 'node:path';
@@ -79,7 +80,7 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
     ephemeral: options.ephemeral === true,
     keyring: async () => (await import('../commands/connect/keyring.js')).openKeyring(env),
     onKey: (provider, key) => {
-      secrets.push(...keptSecret(provider, key));
+      addAll(secrets, keptSecret(provider, key));
     },
     onProblem: (message) => {
       notices.push({ level: 'warn', code: 'stored_keys', message });

@@ -1,3 +1,4 @@
+import { parseJson } from '../core/json.js';
 import { randomBytes } from 'node:crypto';
 import { chmodSync, closeSync, fsyncSync, openSync, realpathSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
@@ -159,7 +160,7 @@ function listIn(path: string, key: string): readonly unknown[] {
   const content = readConfigFile(path);
   if (content.kind !== 'text') return [];
   try {
-    const value: unknown = JSON.parse(content.text);
+    const value: unknown = parseJson(content.text);
     return isRecord(value) && Array.isArray(value[key]) ? value[key] : [];
   } catch {
     return [];

@@ -1,3 +1,4 @@
+import { parseJson } from '../core/json.js';
 import { isRecord } from '../core/json.js';
 import { editDistance, nearestName } from '../core/text.js';
 import { type ConfigNotice, type ConfigProblem, type Environment, issueProblem, textProblem } from './settings-file.js';
@@ -297,7 +298,7 @@ function listed(text: string): readonly string[] {
 
 function json(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    return parseJson(text) as unknown;
   } catch {
     return undefined;
   }

@@ -1,3 +1,4 @@
+import { isTooDeep, maxJsonDepth, parseJson } from '../core/json.js';
 import { randomBytes } from 'node:crypto';
 import {
   closeSync,
@@ -113,10 +114,17 @@ export function readConfigFile(path: string): FileText {
   }
 }
 
+const tooDeep: Parsed = {
+  kind: 'broken',
+  reason: `it is nested too deeply (over ${maxJsonDepth} levels)`,
+  position: { line: 1, column: 1 },
+};
+
 /** Reads JSON with comments and trailing commas. The parser for these is loaded only when the text is not plain JSON.
  * An empty text is `{}`. */
 export async function parseConfigText(text: string): Promise<Parsed> {
   if (text.trim() === '') return { kind: 'object', value: {} };
+  if (isTooDeep(text)) return tooDeep;
   const plain = plainJson(text);
   if (plain !== undefined) return asObject(plain, text);
   const { parse, printParseErrorCode } = await import('jsonc-parser');
@@ -126,7 +134,7 @@ export async function parseConfigText(text: string): Promise<Parsed> {
     value = parse(text, errors, { allowTrailingComma: true, allowEmptyContent: true });
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    return { kind: 'broken', reason: 'it is nested too deeply', position: { line: 1, column: 1 } };
+    return tooDeep;
   }
   const first = errors[0];
   if (first)
@@ -149,7 +157,7 @@ async function positionOf(text: string, path: KeyPath, at: 'key' | 'value'): Pro
 
 function plainJson(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    return parseJson(text) as unknown;
   } catch {
     return undefined;
   }

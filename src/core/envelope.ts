@@ -1,4 +1,4 @@
-import { isRecord, type Json } from './json.js';
+import { isRecord, type Json, parseJson } from './json.js';
 import { headBytes, tailBytes, utf8Bytes } from './text.js';
 
 /** Why a call gave no result. The message of `internal` is redacted; the full one goes to the log file. Source:
@@ -65,7 +65,7 @@ function clampDetails(envelope: ErrorEnvelope, maxBytes: number): ErrorEnvelope 
 /** Reads a stored envelope. A text that is not a JSON object becomes the output, so no log can break a reader. */
 export function parseEnvelope(text: string): Envelope {
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = parseJson(text);
     if (isRecord(value) && (typeof value.output === 'string' || typeof value.error === 'string'))
       return value as Envelope;
   } catch {

@@ -29,3 +29,20 @@ export function jsonDepth(text: string, limit: number): number {
   }
   return deepest;
 }
+
+/** The most levels of a JSON text that is parsed. Code that walks a value calls itself once for each level. */
+export const maxJsonDepth = 512;
+
+/** Returns true for a JSON text that is nested deeper than `maxJsonDepth`. */
+export function isTooDeep(text: string): boolean {
+  // Each level takes two characters, so a short text is never nested too deeply.
+  return text.length > 2 * maxJsonDepth && jsonDepth(text, maxJsonDepth) > maxJsonDepth;
+}
+
+/** Parses a JSON text that others may have written: the one place that does. Throws a SyntaxError for a text that is
+ * not JSON, and for one that is nested deeper than `maxJsonDepth`, because walking or writing such a value would end
+ * the program with a stack overflow. */
+export function parseJson(text: string): unknown {
+  if (isTooDeep(text)) throw new SyntaxError(`JSON that is nested deeper than ${maxJsonDepth} levels is not read`);
+  return JSON.parse(text) as unknown;
+}

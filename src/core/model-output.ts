@@ -1,6 +1,6 @@
 import { clampText, isError, type Marker, type OutputEnvelope, parseEnvelope, plainMarker } from './envelope.js';
 import type { ToolResultData, ToolSpec } from './event.js';
-import { isRecord, type Json } from './json.js';
+import { isRecord, type Json, parseJson } from './json.js';
 import { headBytes, tailBytes, utf8Bytes } from './text.js';
 
 /** A result as the log has it, with everything that decides how it is cut. */
@@ -122,7 +122,7 @@ function wholeLines(text: string, side: 'head' | 'tail'): string {
 
 function offsetOf(args: string): number {
   try {
-    const value: unknown = JSON.parse(args);
+    const value: unknown = parseJson(args);
     return isRecord(value) && typeof value.offset === 'number' ? value.offset : 1;
   } catch {
     return 1;

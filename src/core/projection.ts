@@ -15,7 +15,7 @@ import {
   type ToolsData,
   type ToolSpec,
 } from './event.js';
-import { isRecord } from './json.js';
+import { isRecord, parseJson } from './json.js';
 import { lineReader, modelOutput } from './model-output.js';
 
 /** A conversation as every wire serialises it. Built from events, never stored. Each call of an assistant message has
@@ -369,7 +369,7 @@ export function todoOf(events: readonly Event[]): readonly TodoItem[] {
 export function todoOfCall({ function: { name, arguments: text } }: ToolCallData): readonly TodoItem[] | null {
   if (name !== todoName) return null;
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = parseJson(text);
     return isRecord(value) && Array.isArray(value.items) ? value.items.filter(isItem) : null;
   } catch {
     return null;

@@ -1,3 +1,4 @@
+import { parseJson } from './json.js';
 const encoder = new TextEncoder();
 
 /** The size of `text` in UTF-8, in bytes. A lone surrogate counts as U+FFFD (3 bytes). */
@@ -17,7 +18,7 @@ export function wellFormedDeep<T>(value: T): T {
   if (text === undefined || !/\\ud[89a-f]/i.test(text)) return value;
   // JSON.stringify escapes exactly the lone surrogates; `\\\\` is matched first so that the text "\\ud800" stays what
   // it is.
-  return JSON.parse(
+  return parseJson(
     text.replace(/\\(?:(ud[89a-f][0-9a-f]{2})|[^])/gi, (escape, surrogate: string | undefined) =>
       surrogate ? '\\ufffd' : escape,
     ),

@@ -1,3 +1,4 @@
+import { smallestOf } from '../core/lists.js';
 import { replaceUnseen } from '../core/text.js';
 
 /** The fields at the head of a Markdown file, and the text behind them. */
@@ -60,7 +61,7 @@ function valueOf(first: string, below: readonly string[]): string {
 
 function unindented(lines: readonly string[]): string {
   const filled = lines.filter((line) => line.trim() !== '');
-  const indent = Math.min(...filled.map((line) => /^[ \t]*/.exec(line)?.[0].length ?? 0));
+  const indent = smallestOf(filled.map((line) => /^[ \t]*/.exec(line)?.[0].length ?? 0));
   return lines
     .map((line) => line.slice(indent))
     .join('\n')

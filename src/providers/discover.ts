@@ -1,3 +1,4 @@
+import { parseJson } from '../core/json.js';
 import { isRecord } from '../core/json.js';
 import type { Conversation, ModelRef } from '../core/projection.js';
 import type { Fault, ModelChunk, ModelRequest, Provider } from '../core/provider.js';
@@ -211,7 +212,7 @@ function lowerCase(headers: Readonly<Record<string, string>>): Record<string, st
 
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return null;
   }

@@ -1,3 +1,4 @@
+import { parseJson } from '../core/json.js';
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
@@ -291,7 +292,7 @@ function readPage({ sql }: Connection, sessionId: string, after: number): readon
     FROM (SELECT seq, kind, content, data_json, created_at FROM events WHERE session_id = ? AND seq > ? ORDER BY seq
         LIMIT ${pageRows})`).get(sessionId, after);
   try {
-    return (JSON.parse(`[${page?.text ?? ''}]`) as readonly Event[]).map(whole);
+    return (parseJson(`[${page?.text ?? ''}]`) as readonly Event[]).map(whole);
   } catch {
     return rows();
   }
@@ -321,7 +322,7 @@ export function isAltered(row: EventRow): boolean {
 function parseData(text: string | null): unknown {
   if (text === null) return null;
   try {
-    return JSON.parse(text) as unknown;
+    return parseJson(text) as unknown;
   } catch (error) {
     throw new StoreError(
       'damaged',

@@ -1,3 +1,4 @@
+import { parseJson } from '../core/json.js';
 import { hash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import type { ChainBreak, ChainReport } from '../core/store.js';
@@ -123,7 +124,7 @@ export function linkProblem(before: Pick<ChainRow, 'seq' | 'hash'> | null, row: 
 export function digestsOf(row: Pick<ChainRow, 'content' | 'data_json' | 'redacted'>): EventDigests {
   if (row.redacted === null) return eventDigests(row);
   try {
-    const { content = null, data = null } = JSON.parse(row.redacted) as Partial<EventDigests>;
+    const { content = null, data = null } = parseJson(row.redacted) as Partial<EventDigests>;
     return { content, data };
   } catch {
     return { content: null, data: null };

@@ -1,3 +1,4 @@
+import { parseJson } from '../core/json.js';
 import { hostname } from 'node:os';
 import { attachmentsOf, type Event, knownEvent, tookMs, typedText } from '../core/event.js';
 import type { QueuedMessage } from '../core/session-port.js';
@@ -212,7 +213,7 @@ function cleanEvent(event: Event): Event {
   const text = dataJson(event.data);
   return {
     ...wellFormedDeep({ seq: event.seq, kind: event.kind, content: event.content }),
-    data: text === null ? null : (JSON.parse(text) as unknown),
+    data: text === null ? null : (parseJson(text) as unknown),
     createdAt: event.createdAt,
   };
 }
@@ -479,7 +480,7 @@ function textOf(value: unknown): string | null {
 
 function parsedOutput(text: unknown): Readonly<Record<string, unknown>> {
   try {
-    return recordOf(JSON.parse(textOf(text) ?? 'null'));
+    return recordOf(parseJson(textOf(text) ?? 'null'));
   } catch {
     return {};
   }

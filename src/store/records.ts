@@ -47,7 +47,7 @@ export function readCalls({ sql }: Connection, filter: CallFilter): readonly Rec
          decision, decided_by, risk, error
        FROM v_tool_calls ${where} ORDER BY created_at DESC, session_id DESC, seq DESC LIMIT ?)
      ORDER BY created_at, session_id, seq`,
-  ).all(...conditions.flatMap(([, values]) => values), filter.limit ?? -1);
+  ).all([...conditions.flatMap(([, values]) => values), filter.limit ?? -1]);
   return rows.map((row) => ({
     sessionId: row.session_id,
     seq: row.seq,
@@ -199,7 +199,7 @@ export function answer(db: Database, question: string, parameters: readonly unkn
   if (!statement.readonly || !statement.reader) throw new Error('the statement would change something');
   return {
     columns: statement.columns().map((column) => column.name),
-    rows: asyncRows(statement.raw().iterate(...parameters)),
+    rows: asyncRows(statement.raw().iterate(parameters)),
   };
 }
 

@@ -1,3 +1,4 @@
+import { parseJson } from '../core/json.js';
 import {
   chmodSync,
   closeSync,
@@ -202,7 +203,7 @@ function isTime(value: unknown): boolean {
 
 function isJson(text: string): boolean {
   try {
-    JSON.parse(text);
+    parseJson(text);
     return true;
   } catch {
     return false;

@@ -1,3 +1,4 @@
+import { smallestOf } from '../core/lists.js';
 import { isFiltered, type SearchFilters } from '../core/files/search-filters.js';
 import type { SearchHit } from '../core/store.js';
 import type { Connection } from './connection.js';
@@ -116,7 +117,7 @@ function candidates({ sql }: Connection, { match, filters, few, limit }: Candida
      FROM ${events} CROSS JOIN sessions s ON s.id = e.session_id CROSS JOIN search_text t ON t.id = e.id
      ${where.length === 0 ? '' : `WHERE ${where.join(' AND ')}`}
      ORDER BY ${match === null ? 'e.id' : 'f.rowid'} DESC LIMIT ?`,
-  ).iterate(...(match === null ? [] : [match]), ...conditions.flatMap(({ values }) => values), limit ?? -1);
+  ).iterate([...(match === null ? [] : [match]), ...conditions.flatMap(({ values }) => values), limit ?? -1]);
 }
 
 interface Condition {
@@ -164,7 +165,7 @@ function rarest({ sql }: Connection, filters: SearchFilters): Condition | 'none'
   for (const one of sessions.length === 0 ? events : [ofSessions, ...events]) {
     const ids = { sql: `SELECT e.id FROM events e WHERE ${one.sql}`, values: one.values };
     const counted = sql<{ readonly count: number }>(`SELECT count(*) AS count FROM (${ids.sql} LIMIT ?)`);
-    const count = counted.get(...ids.values, fewest)?.count ?? 0;
+    const count = counted.get([...ids.values, fewest])?.count ?? 0;
     if (count === 0) return 'none';
     if (count < fewest) [few, fewest] = [ids, count];
   }
@@ -350,7 +351,10 @@ export function snippetOf(
   text: string,
 ): { readonly snippet: string; readonly matches: readonly (readonly [number, number])[] } {
   const folded = fold(text);
-  const first = Math.min(...patterns.map((pattern) => folded.search(pattern)).filter((at) => at >= 0), text.length);
+  const first = smallestOf(
+    patterns.map((pattern) => folded.search(pattern)).filter((at) => at >= 0),
+    text.length,
+  );
   const start = first <= leading || first === text.length ? 0 : first - leading;
   const cut = text
     .slice(start, start + maxSnippet)

@@ -1,3 +1,4 @@
+import { parseJson } from '../core/json.js';
 import { existsSync, realpathSync } from 'node:fs';
 import { readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -68,7 +69,7 @@ function newestOrder(connection: Connection): string {
 /** Throws a StoreError `exists` when a different session has the id. */
 export function insertSession({ sql }: Connection, row: SessionRow): void {
   try {
-    sql(`INSERT INTO sessions (${columns}) VALUES (${columns.replaceAll(/\w+/g, '?')})`).run(...sessionValues(row));
+    sql(`INSERT INTO sessions (${columns}) VALUES (${columns.replaceAll(/\w+/g, '?')})`).run(sessionValues(row));
   } catch (error) {
     if (sqliteCode(error) !== 'SQLITE_CONSTRAINT_PRIMARYKEY') throw error;
     const same = sql(
@@ -76,7 +77,7 @@ export function insertSession({ sql }: Connection, row: SessionRow): void {
         .split(', ')
         .map((name) => `${name} IS ?`)
         .join(' AND ')}`,
-    ).get(...sessionValues(row));
+    ).get(sessionValues(row));
     if (same === undefined) throw sessionExists(row.id, error);
   }
 }
@@ -269,7 +270,7 @@ function movesText(moves: readonly DirectoryMove[] | undefined): string | undefi
 
 function movesOf(text: string | null): readonly DirectoryMove[] {
   try {
-    const list: unknown = JSON.parse(text ?? '[]');
+    const list: unknown = parseJson(text ?? '[]');
     return Array.isArray(list) ? list.flatMap(moveOf) : [];
   } catch {
     return []; // damaged: as if it was not known
@@ -409,7 +410,7 @@ export function sessionEnds(database: string): SessionEnds {
 
 function readEnds(database: string): readonly SessionEnd[] {
   try {
-    const stored: unknown = JSON.parse(
+    const stored: unknown = parseJson(
       readBoundedText(endsFile(database), { maxBytes: 1_048_576, longer: 'refuse', links: 'follow' }) ?? '[]',
     );
     return Array.isArray(stored) ? stored.flatMap(endOf) : [];

@@ -1,3 +1,4 @@
+import { smallestOf } from '../core/lists.js';
 import type { Reflow } from './reflow.js';
 import type { Clock, Schedule } from '../core/runtime.js';
 import type { Answer, Answers, InputPort } from './streams.js';
@@ -119,7 +120,7 @@ class Filter implements AnsweringInput, Answers {
   }
 
   quick(): boolean {
-    return Math.min(...this.#lastMs) <= quickMs;
+    return smallestOf(this.#lastMs) <= quickMs;
   }
 
   owed(): number {

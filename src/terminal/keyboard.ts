@@ -1,3 +1,4 @@
+import { addAll } from '../core/lists.js';
 import type { Schedule } from '../core/runtime.js';
 import type { InputPort } from './streams.js';
 
@@ -135,7 +136,12 @@ function keyOf(code: number): string | undefined {
 }
 
 function typedText(points: string): string {
-  return String.fromCodePoint(...points.split(':').map(Number).filter(isPrintable));
+  return points
+    .split(':')
+    .map(Number)
+    .filter(isPrintable)
+    .map((code) => String.fromCodePoint(code))
+    .join('');
 }
 
 function isPrintable(code: number): boolean {
@@ -265,7 +271,7 @@ class Decoder implements KeyDecoder {
       }
       const sequence = text.slice(at, at + length);
       if (sequence === '\x1b[I' || sequence === '\x1b[O') this.#onFocus?.(sequence === '\x1b[I');
-      else events.push(...escapeEvents(sequence));
+      else addAll(events, escapeEvents(sequence));
       at += length;
     }
     return '';

@@ -1,3 +1,4 @@
+import { addAll } from '../core/lists.js';
 import { clusters, type Row, withoutSgr, wrapLine } from './rows.js';
 
 export interface ScreenSize {
@@ -198,7 +199,7 @@ class Model implements TerminalModel {
             group.rows.flatMap(({ cells }) => cells),
             columns,
           );
-      rows.push(...next);
+      addAll(rows, next);
       if (!held) continue;
       const inLine = before - group.from;
       const offset = group.rows.slice(0, inLine).reduce((sum, { cells }) => sum + cells.length, 0) + this.#column;
@@ -320,7 +321,11 @@ class Model implements TerminalModel {
 function cellsOf(text: string): string[] {
   const cells: string[] = [];
   for (const { text: cluster, width } of clusters(withoutSgr(text))) {
-    if (width === 0) cells.push(...cells.splice(-1).map((cell) => cell + cluster));
+    if (width === 0)
+      addAll(
+        cells,
+        cells.splice(-1).map((cell) => cell + cluster),
+      );
     else cells.push(cluster, ...(width === 2 ? [''] : []));
   }
   return cells;
@@ -332,7 +337,7 @@ function wrapCells(cells: readonly string[], columns: number): Cells[] {
     const width = cells[at + 1] === '' ? 2 : 1;
     const last = rows.at(-1);
     if (last && (last.cells.length + width <= columns || last.cells.length === 0))
-      last.cells.push(...cells.slice(at, at + width));
+      addAll(last.cells, cells.slice(at, at + width));
     else rows.push({ cells: cells.slice(at, at + width), soft: true });
     at += width;
   }

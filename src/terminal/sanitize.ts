@@ -1,3 +1,4 @@
+import { addAll } from '../core/lists.js';
 import { escapeCode, hasUnseen, isDeceptive, maybeDeceptive } from '../core/text.js';
 
 /** Cleans untrusted text for the terminal. At most colours pass; whatever could move, ask, rename, copy or hide is
@@ -175,7 +176,11 @@ function allowedSgr(parameters: string): string {
       continue;
     }
     const length = codes[i + 1] === 5 ? 3 : codes[i + 1] === 2 ? 5 : 1;
-    if (length > 1 && codes.length >= i + length) kept.push(...codes.slice(i, i + length).map((part) => part & 255));
+    if (length > 1 && codes.length >= i + length)
+      addAll(
+        kept,
+        codes.slice(i, i + length).map((part) => part & 255),
+      );
     i += length - 1;
   }
   return kept.length > 0 ? `\x1b[${kept.join(';')}m` : '';

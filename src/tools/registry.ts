@@ -1,3 +1,4 @@
+import { parseJson } from '../core/json.js';
 import { errorEnvelope, type ErrorEnvelope } from '../core/envelope.js';
 import type { CallTarget } from '../core/event.js';
 import { isRecord, jsonDepth, type JsonSchema } from '../core/json.js';
@@ -177,7 +178,7 @@ function parseArguments(text: string): ParsedArguments {
   if (jsonDepth(text, maxDepth) > maxDepth) return refused('nested too deeply', `at most ${maxDepth} levels`);
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseJson(text);
   } catch (error) {
     return refused(`not JSON: ${error instanceof Error ? error.message : 'unreadable'}`, 'one JSON object');
   }
@@ -212,7 +213,7 @@ function repeatedKey(text: string): string | null {
     const end = stringEnd(text, i);
     const keys = seen.at(-1);
     if (keys && followedByColon(text, end)) {
-      const key: unknown = JSON.parse(text.slice(i, end));
+      const key: unknown = parseJson(text.slice(i, end));
       if (typeof key === 'string') {
         if (keys.has(key)) return key;
         keys.add(key);

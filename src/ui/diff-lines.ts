@@ -1,3 +1,4 @@
+import { largestOf } from '../core/lists.js';
 import { expandTabs, textWidth, unjoined, wrapLine, wrapWords } from '../terminal/rows.js';
 import { sanitize } from '../terminal/sanitize.js';
 import type { Theme } from './theme.js';
@@ -70,7 +71,15 @@ export function placeRows(places: readonly (readonly DiffLine[])[], theme: Theme
   const digits = digitsOf(places);
   const room = Math.max(8, columns - (digits === 0 ? 2 : digits + 3));
   const changed = places.flat().filter(({ sign }) => sign !== ' ');
-  const fill = theme.grounds ? Math.min(room, Math.max(0, ...changed.map(({ text }) => textWidth(text)))) : 0;
+  const fill = theme.grounds
+    ? Math.min(
+        room,
+        largestOf(
+          changed.map(({ text }) => textWidth(text)),
+          0,
+        ),
+      )
+    : 0;
   return places.map((place) => {
     const marks = changedParts(place);
     return place.map((line, index) => lineRows(line, marks[index] ?? null, { theme, digits, room, fill }));
@@ -78,7 +87,10 @@ export function placeRows(places: readonly (readonly DiffLine[])[], theme: Theme
 }
 
 function digitsOf(places: readonly (readonly DiffLine[])[]): number {
-  return Math.max(0, ...places.flat().map(({ number }) => (number === null ? 0 : String(number).length)));
+  return largestOf(
+    places.flat().map(({ number }) => (number === null ? 0 : String(number).length)),
+    0,
+  );
 }
 
 interface LineStyle {

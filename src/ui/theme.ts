@@ -1,3 +1,4 @@
+import { smallestOf } from '../core/lists.js';
 /** How many colours a terminal has: none, 16, 256 or all. */
 export type ColorDepth = 0 | 16 | 256 | 16_777_216;
 
@@ -174,7 +175,7 @@ function nearestIndex(rgb: Rgb): number {
 
 function nearestOf(palette: readonly Rgb[], [red, green, blue]: Rgb): number {
   const distances = palette.map(([r, g, b]) => (r - red) ** 2 + (g - green) ** 2 + (b - blue) ** 2);
-  return distances.indexOf(Math.min(...distances));
+  return distances.indexOf(smallestOf(distances));
 }
 
 /** Colours of ours, none, or the user's own. */

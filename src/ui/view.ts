@@ -222,14 +222,14 @@ function started(view: View, callId: string, nowMs: number): View {
 
 function resulted(view: View, event: Extract<KnownEvent, { readonly kind: 'tool_result' }>): View {
   const call = view.calls.find((item) => item.callId === event.data.tool_call_id);
-  const title: readonly Item[] =
-    call && call.startedAtMs === null ? [{ type: 'call', seq: call.seq, title: call.title }] : [];
   const next = {
     ...view,
     calls: view.calls.filter((item) => item !== call),
     ...(event.data.success && call?.todo ? { todo: call.todo } : {}),
   };
-  return withItem(next, ...title, { type: 'result', seq: event.seq, summary: event.content, result: event.data });
+  const result: Item = { type: 'result', seq: event.seq, summary: event.content, result: event.data };
+  if (call?.startedAtMs !== null) return withItem(next, result);
+  return withItem(next, { type: 'call', seq: call.seq, title: call.title }, result);
 }
 
 function addUsage(totals: Totals, raw: Event): Totals {

@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { randomUUID } from 'node:crypto';
 import { noUsage, type UsageSum } from '../../agent/budget.js';
 import { isError, parseEnvelope } from '../../core/envelope.js';
@@ -115,7 +116,7 @@ function scene(session: TurnScene['session'], toolNames: readonly string[]): Jso
 
 function argumentsOf(text: string): Readonly<Record<string, unknown>> {
   try {
-    const value: unknown = JSON.parse(text === '' ? '{}' : text);
+    const value: unknown = parseJson(text === '' ? '{}' : text);
     return isRecord(value) ? value : {};
   } catch {
     return {};

@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import type { Diff, SessionUpdate, ToolCallContent, ToolKind } from '@agentclientprotocol/sdk';
 import { isAbsolute, resolve } from 'node:path';
 import { isError, parseEnvelope } from '../../core/envelope.js';
@@ -212,7 +213,7 @@ function callUpdate(
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return { arguments: text };
   }

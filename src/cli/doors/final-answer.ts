@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { accessSync, constants, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -56,7 +57,7 @@ function textOf(path: string): string {
 
 function parsed(text: string): JsonSchema {
   try {
-    const value = JSON.parse(text) as Json;
+    const value = parseJson(text) as Json;
     if (isRecord(value)) return value;
   } catch (error) {
     throw unusable(error instanceof Error ? error.message : String(error));
@@ -126,7 +127,7 @@ function jsonIn(text: string): Json | undefined {
   const fenced = /^[^`]*```(?:json)?\s*\n([\s\S]*?)\n\s*```[^`]*$/.exec(text);
   for (const part of [text, fenced?.[1]]) {
     try {
-      if (part !== undefined) return JSON.parse(part) as Json;
+      if (part !== undefined) return parseJson(part) as Json;
     } catch {
       /* the next one may be */
     }

@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { chmodSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -167,7 +168,7 @@ const kinds: readonly string[] = ['state', 'event', 'text', 'void', 'output', 'q
 /** The other side is this program, of this version or another. */
 function toldIn(line: string): Told | null {
   try {
-    const value: unknown = JSON.parse(line);
+    const value: unknown = parseJson(line);
     return isRecord(value) && typeof value.type === 'string' && kinds.includes(value.type) ? (value as Told) : null;
   } catch {
     return null;

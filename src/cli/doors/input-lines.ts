@@ -1,4 +1,4 @@
-import { isRecord } from '../../core/json.js';
+import { isRecord, parseJson } from '../../core/json.js';
 
 /** One line of `--input-format stream-json`, as Claude Code reads them. Source: `@anthropic-ai/claude-agent-sdk`
  * 0.3.330, `SDKUserMessage` and `SDKControlRequest`, read 2026-11-22. */
@@ -27,7 +27,7 @@ export interface ControlRequest {
 }
 
 /** No model takes a longer message, so no more than this is held in memory. */
-const maxLineBytes = 32 * 1024 * 1024;
+export const maxLineBytes = 32 * 1024 * 1024;
 
 /** Splits bytes into lines, at LF alone: a message may hold every other character that ends a line somewhere. A longer
  * line than any message can be is null. */
@@ -63,7 +63,7 @@ export function readInputLine(text: string | null): InputLine {
   if (text.trim() === '') return { type: 'nothing' };
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseJson(text);
   } catch (error) {
     return unreadable(`a line is not JSON: ${error instanceof Error ? error.message : ''}`);
   }

@@ -1,3 +1,5 @@
+import { isTooDeep, maxJsonDepth } from '../../core/json.js';
+import { largestOf } from '../../core/lists.js';
 import { isAbsolute } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
@@ -26,7 +28,7 @@ import { builtInPresets, resolveProvider } from '../../providers/catalog.js';
 import { findModel, knownModels } from '../../providers/models.js';
 import { endingSignals, onEndingSignal } from '../ending.js';
 import type { RootOptions } from '../options.js';
-import { onLostStream, outputForPrograms } from '../print.js';
+import { onLostStream, outputForPrograms, printError } from '../print.js';
 import { assemble, type Assembly, openRun, type Run } from '../session/assemble.js';
 import type { SessionChoice } from '../session/find-session.js';
 import { openCommands } from '../session/open-commands.js';
@@ -34,6 +36,7 @@ import { resolveModel } from '../session/open-model.js';
 import { readSettings } from '../settings.js';
 import { version } from '../version.js';
 import { putToEditor } from './editor-forms.js';
+import { maxLineBytes, splitLines } from './input-lines.js';
 import { answersTo, askedCall, Outbox, thought, Updates } from './editor-updates.js';
 
 /** Serves an editor over standard input and output until it closes them. Standard output carries the protocol and
@@ -56,15 +59,27 @@ export async function serveEditors(options: RootOptions): Promise<number> {
   return code;
 }
 
+/** Returns the lines of `input` as bytes. A line that is too long or nested too deeply becomes an empty array, which
+ * the protocol refuses with an answer; a note on standard error says why. */
 function bytesOf(input: NodeJS.ReadStream): ReadableStream<Uint8Array> {
-  const chunks = input[Symbol.asyncIterator]();
+  const lines = splitLines(input);
   return new ReadableStream({
     pull: async (controller) => {
-      const { done, value } = await chunks.next();
-      if (done) controller.close();
-      else controller.enqueue(Buffer.isBuffer(value) ? value : Buffer.from(value));
+      const { done, value } = await lines.next();
+      if (done) {
+        controller.close();
+        return;
+      }
+      const problem = lineProblem(value);
+      if (problem !== null) printError(`agent: ${problem} It was not read.\n`);
+      controller.enqueue(Buffer.from(`${problem === null ? value : '[]'}\n`));
     },
   });
+}
+
+function lineProblem(line: string | null): string | null {
+  if (line === null) return `A line has more than ${maxLineBytes} bytes.`;
+  return isTooDeep(line) ? `A line is nested deeper than ${maxJsonDepth} levels.` : null;
 }
 
 type OpenSessions = Map<string, EditorSession>;
@@ -445,7 +460,10 @@ function blockText(block: ContentBlock): string | null {
     case 'resource': {
       const { resource } = block;
       if (!('text' in resource)) return null;
-      const longest = Math.max(2, ...[...resource.text.matchAll(/`+/g)].map(([ticks]) => ticks.length));
+      const longest = largestOf(
+        [...resource.text.matchAll(/`+/g)].map(([ticks]) => ticks.length),
+        2,
+      );
       const fence = '`'.repeat(longest + 1);
       return `${pathOf(resource.uri)}:\n${fence}\n${resource.text}\n${fence}`;
     }

@@ -1,3 +1,5 @@
+import { parseJson } from '../../core/json.js';
+import { smallestOf } from '../../core/lists.js';
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { CliError, exit } from '../../commands/command.js';
@@ -314,7 +316,7 @@ class Room {
         return this.#calls.get(call) ?? event.seq;
       }),
     );
-    const first = Math.min(...changed);
+    const first = smallestOf(changed);
     const shown = this.#events.filter(({ seq }) => seq >= first);
     const { blobs = [] } = await attachedBlobs(shown, this.#store);
     return await entryParts(shown, changed, blobs);
@@ -381,7 +383,7 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return null;
   }

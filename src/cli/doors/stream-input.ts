@@ -182,7 +182,7 @@ class StreamInput {
         if (end.fault) printError(describeFault(end.fault));
         this.#exitCode = turnExitCode(end, null);
         // What came too late for the turn is a turn of its own.
-        this.#queue.unshift(...conversation.session.takeQueue().map((message) => message.text));
+        this.#queue = [...conversation.session.takeQueue().map((message) => message.text), ...this.#queue];
         await this.#out.drained();
       }
     } catch (error) {

@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 import { createInterface } from 'node:readline';
 import { CliError, exit } from '../../commands/command.js';
 import { findSession } from '../../commands/sessions/stored-session.js';
@@ -159,7 +160,7 @@ class WatchScreen {
     switch (seen.type) {
       case 'events':
         if (this.#following) for (const event of seen.events) this.#event(event);
-        else this.#past.push(...seen.events);
+        else addAll(this.#past, seen.events);
         return;
       case 'text':
         this.#hasText = true;

@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { randomBytes } from 'node:crypto';
 import { appendFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -96,7 +97,7 @@ function lastLines(path: string): readonly string[] {
 /** Returns the text of a line, and nothing for a damaged one. */
 function entry(line: string): string[] {
   try {
-    const value: unknown = JSON.parse(line);
+    const value: unknown = parseJson(line);
     return typeof value === 'string' ? [value] : [];
   } catch {
     return [];

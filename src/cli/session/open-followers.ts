@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { createConnection, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -124,7 +125,7 @@ function tell(socket: Socket, told: Told): void {
 function heed(session: SessionPort, questions: ReadonlyMap<string, Question>, line: string, log: Log): void {
   let said: unknown;
   try {
-    said = JSON.parse(line);
+    said = parseJson(line);
   } catch {
     said = null;
   }

@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { createHash } from 'node:crypto';
 import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
@@ -408,7 +409,7 @@ export function textModelsOf(
 
 function read(file: string): readonly string[] {
   try {
-    const value: unknown = JSON.parse(
+    const value: unknown = parseJson(
       readBoundedText(file, { maxBytes: 65_536, longer: 'refuse', links: 'follow' }) ?? '[]',
     );
     return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];

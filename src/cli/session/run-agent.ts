@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { netChanges } from '../../agent/file-history.js';
 import { addUsage, noUsage, spentUsd } from '../../agent/budget.js';
 import type { AgentCall, Agents, ApprovalDeps, TurnDeps } from '../../agent/dependencies.js';
@@ -483,7 +484,7 @@ function orderOf({ function: { arguments: text } }: ToolCallData): {
   readonly resume: unknown;
 } {
   try {
-    const given: unknown = JSON.parse(text);
+    const given: unknown = parseJson(text);
     return isRecord(given) ? { agent: String(given.agent), resume: given.resume } : { agent: '', resume: null };
   } catch {
     return { agent: '', resume: null };

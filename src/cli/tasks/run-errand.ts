@@ -28,7 +28,8 @@ interface Work {
 export async function runErrand(options: RootOptions, errand: Errand): Promise<Outcome> {
   try {
     const work = workOf(errand);
-    const run = await openRun(...(await settingsFor(options, errand, work)));
+    const [settings, chosen, asking] = await settingsFor(options, errand, work);
+    const run = await openRun(settings, chosen, asking);
     try {
       return await inSession(run, errand, work);
     } finally {

@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { createHash, randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -109,7 +110,7 @@ async function exchange(address: string, proof: Readonly<Record<string, string>>
         ok: false,
         message: `the sign-in was refused (${answer.status}): ${httpFault(answer.status, text).message}`,
       };
-    const body: unknown = JSON.parse(text);
+    const body: unknown = parseJson(text);
     return isRecord(body) && typeof body.key === 'string' && body.key !== ''
       ? { ok: true, key: body.key }
       : { ok: false, message: 'the answer to the sign-in holds no key' };

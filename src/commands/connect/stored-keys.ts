@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { readConfigFile, replaceFile } from '../../config/settings-file.js';
 import { isRecord } from '../../core/json.js';
 import type { KeptKey, KeptKeys } from '../../providers/catalog.js';
@@ -133,7 +134,7 @@ function readKeyFile(file: string): KeyFile {
   if (found.kind === 'unreadable') return { ...none, problem: `${file}: ${found.reason}` };
   let value: unknown;
   try {
-    value = JSON.parse(found.text);
+    value = parseJson(found.text);
   } catch {
     value = null;
   }

@@ -1,3 +1,5 @@
+import { parseJson } from '../../core/json.js';
+import { largestOf, smallestOf } from '../../core/lists.js';
 import { hash } from 'node:crypto';
 import { dirname } from 'node:path';
 import { isRecord } from '../../core/json.js';
@@ -279,7 +281,7 @@ function askedCall(row: RecordedCall): readonly AskedCall[] {
 
 function commandOf(text: string | null): string | null {
   try {
-    const args: unknown = JSON.parse(text ?? '');
+    const args: unknown = parseJson(text ?? '');
     return isRecord(args) && typeof args['command'] === 'string' ? args['command'] : null;
   } catch {
     return null;
@@ -385,7 +387,7 @@ function leadingWords({ call, argv }: Use): readonly string[] {
 }
 
 function ruleOf(key: string): Rule {
-  const [tool = '', ...argv] = JSON.parse(key) as readonly string[];
+  const [tool = '', ...argv] = parseJson(key) as readonly string[];
   return { tool, argv };
 }
 
@@ -414,8 +416,8 @@ function suggestion(rule: Rule, found: readonly Use[]): Suggestion {
     rule,
     allowed: distinctCalls(found),
     sessions: new Set(found.map(({ call }) => call.sessionId)).size,
-    firstAt: Math.min(...times),
-    lastAt: Math.max(...times),
+    firstAt: smallestOf(times),
+    lastAt: largestOf(times),
     example: found.at(-1)?.call.command ?? '',
   };
 }

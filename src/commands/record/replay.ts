@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import {
   cpSync,
   existsSync,
@@ -272,7 +273,7 @@ function recordedCalls(events: readonly Event[]): readonly Recorded[] {
 
 function errorCode(output: string): string | null {
   try {
-    const envelope: unknown = JSON.parse(output);
+    const envelope: unknown = parseJson(output);
     return isRecord(envelope) && typeof envelope.code === 'string' ? envelope.code : null;
   } catch {
     return null;
@@ -363,7 +364,7 @@ export function changesOf(event: Event): readonly ChangeData[] {
 function argumentsIn(text: string, root: string, folder: string): string | null {
   let args: unknown = null;
   try {
-    args = JSON.parse(text);
+    args = parseJson(text);
   } catch {
     /* as received: the registry says what is wrong with it */
   }

@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { createHash } from 'node:crypto';
 import { Marked } from 'marked';
 import type { AttachmentData } from '../../core/event.js';
@@ -163,7 +164,7 @@ function argumentBlock(args: string, told: boolean, markup: Markup): string {
 
 function parsedArguments(args: string): Readonly<Record<string, unknown>> | null {
   try {
-    const parsed: unknown = JSON.parse(args);
+    const parsed: unknown = parseJson(args);
     return isRecord(parsed) ? parsed : null;
   } catch {
     return null;

@@ -1,3 +1,4 @@
+import { largestOf } from '../../core/lists.js';
 import { writeFileSync } from 'node:fs';
 import { extname, resolve } from 'node:path';
 import { type Event, knownEvent } from '../../core/event.js';
@@ -192,7 +193,10 @@ function callBlock(entry: Extract<Entry, { type: 'call' }>): string {
 
 /** Puts a text in a fence that is longer than any fence in it. */
 function fence(text: string, language = ''): string {
-  const longest = Math.max(2, ...[...text.matchAll(/`{3,}/g)].map((found) => found[0].length));
+  const longest = largestOf(
+    [...text.matchAll(/`{3,}/g)].map((found) => found[0].length),
+    2,
+  );
   const marks = '`'.repeat(longest + 1);
   return `${marks}${language}\n${text}${text.endsWith('\n') || text === '' ? '' : '\n'}${marks}`;
 }

@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 import type { Event } from '../../core/event.js';
 import { filterList, parseSearchLine, type SearchFilters, type SearchLine } from '../../core/files/search-filters.js';
 import type { SearchHit, Store } from '../../core/store.js';
@@ -267,7 +268,9 @@ function around(events: readonly Event[], seq: number): { readonly lines: readon
   for (const event of events.slice(Math.max(0, index - mostAround), index + mostAround)) {
     if (!shownKinds.has(event.kind)) continue;
     if (event.seq === seq) at = lines.length;
-    lines.push(`${event.seq === seq ? '▸ ' : ''}#${event.seq} ${event.kind}`, ...eventText(event).split('\n'), '');
+    lines.push(`${event.seq === seq ? '▸ ' : ''}#${event.seq} ${event.kind}`);
+    addAll(lines, eventText(event).split('\n'));
+    lines.push('');
   }
   return { lines, at };
 }

@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { createHash } from 'node:crypto';
 import { attachmentsOf, type Event } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
@@ -127,7 +128,7 @@ type Line = Readonly<Record<string, unknown>>;
 function parseLine(line: string, number: number): Line {
   let value: unknown = null;
   try {
-    value = JSON.parse(line);
+    value = parseJson(line);
   } catch {
     /* named below */
   }

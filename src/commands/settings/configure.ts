@@ -1,3 +1,4 @@
+import { largestOf } from '../../core/lists.js';
 import { type Origin, originRank, parseText, unknownKeyProblem, valueAt } from '../../config/layers.js';
 import { loadConfig, type LoadedConfig, type LoadOptions } from '../../config/load.js';
 import {
@@ -109,7 +110,7 @@ function showPaths(io: ConfigCommandIo): number {
 async function showAll(io: ConfigCommandIo): Promise<number> {
   const loaded = await load(io);
   const rows = configRows(loaded);
-  const keyWidth = Math.max(...rows.map((row) => row.key.length));
+  const keyWidth = largestOf(rows.map((row) => row.key.length));
   const lines = rows.map(
     (row) =>
       `${row.key.padEnd(keyWidth)}  ${row.value === null ? '-' : JSON.stringify(row.value)}  (${originText(row)})`,

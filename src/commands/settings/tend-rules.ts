@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { type Rule, ruleKey, type RuleList } from '../../core/policy.js';
 import { readRule, refusedAllow } from '../../policy/rules.js';
 import type { Repl, Verb } from '../command.js';
@@ -133,7 +134,7 @@ function ruleOf(given: string, { tools }: Repl): Rule | null {
   if (/^\w+\(/.test(text)) return null;
   if (text.startsWith('{')) {
     try {
-      return readRule(JSON.parse(text));
+      return readRule(parseJson(text));
     } catch {
       return null;
     }

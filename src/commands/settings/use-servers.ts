@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { dirname, join } from 'node:path';
 import { isRecord } from '../../core/json.js';
 import { didYouMean, spelledLine } from '../../core/text.js';
@@ -71,7 +72,7 @@ export const showServer: Verb = {
       const { servers, aside } = await tools.listedServers();
       const { entry } = serverNamed([...servers, ...aside], name);
       const { guard } = await settings();
-      printJson(out, JSON.parse(guard.json(JSON.stringify({ [name]: entry }))), 2);
+      printJson(out, parseJson(guard.json(JSON.stringify({ [name]: entry }))), 2);
       return exit.done;
     },
   },

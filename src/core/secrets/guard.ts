@@ -1,6 +1,6 @@
 import { cutParts, type Envelope, parseEnvelope } from '../envelope.js';
 import type { Event, EventDraft } from '../event.js';
-import { isRecord } from '../json.js';
+import { isRecord, parseJson } from '../json.js';
 import {
   keyPlaceholder,
   Placeholders,
@@ -197,7 +197,7 @@ class Guard implements SecretGuard {
     for (let at = text.indexOf('"'); at >= 0; at = text.indexOf('"', from)) {
       const end = closingQuote(text, at);
       const written = text.slice(at, end);
-      const said = String(JSON.parse(written));
+      const said = String(parseJson(written));
       const between = text.slice(from, at);
       const shown = /^\s*:\s*$/.test(between) ? this.#named(name, said) : this.text(said);
       masked += between + (shown === said ? written : JSON.stringify(shown));
@@ -340,7 +340,7 @@ class Guard implements SecretGuard {
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    return parseJson(text) as unknown;
   } catch {
     return undefined;
   }

@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 import { createHash } from 'node:crypto';
 import type { CallTarget } from '../../core/event.js';
 import type { ApprovalMode, Policy, Verdict } from '../../core/policy.js';
@@ -124,7 +125,7 @@ function readRole(file: FoundFile, problems: string[]): AgentRole | null {
   if (!/^[A-Za-z][\w-]{0,63}$/.test(name)) return leftOut('has no name in letters, digits and -');
   if (description === '') return leftOut('has no description');
   if (body.trim() === '') return leftOut('has no prompt');
-  problems.push(...ignored(path, fields));
+  addAll(problems, ignored(path, fields));
   return {
     name,
     description,

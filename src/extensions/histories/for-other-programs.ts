@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { createHash } from 'node:crypto';
 import { isError, parseEnvelope } from '../../core/envelope.js';
 import { type Event, knownEvent, type UsageData } from '../../core/event.js';
@@ -166,7 +167,7 @@ function textOf({ content, attachments = [] }: Extract<Message, { readonly role:
 
 function objectIn(text: string): Json {
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = parseJson(text);
     return isRecord(value) ? (value as Json) : {};
   } catch {
     return {};

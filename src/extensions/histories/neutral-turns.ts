@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { readdirSync, statSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
 import type { Stop } from '../../core/event.js';
@@ -127,7 +128,7 @@ export function* jsonLines(file: string): Generator<Fields | string> {
 /** Returns the object of a JSON text; null for anything else. */
 export function objectOf(text: string): Fields | null {
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = parseJson(text);
     return isRecord(value) ? value : null;
   } catch {
     return null;

@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { createHash } from 'node:crypto';
 import { realpathSync } from 'node:fs';
 import { join } from 'node:path';
@@ -40,7 +41,7 @@ export function readProjectHooks(
 
 function objectIn(text: string): Readonly<Record<string, unknown>> | null {
   try {
-    const value: unknown = JSON.parse(text.replace(/^\uFEFF/, ''));
+    const value: unknown = parseJson(text.replace(/^\uFEFF/, ''));
     return isRecord(value) ? value : null;
   } catch {
     return null;

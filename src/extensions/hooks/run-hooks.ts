@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { isError } from '../../core/envelope.js';
 import type { HookData } from '../../core/event.js';
 import type {
@@ -307,7 +308,7 @@ function readAnswer(occasion: Occasion, { exit, failure, stdout, stderr }: HookR
 
 function objectIn(text: string): Fields | null {
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = parseJson(text);
     return isRecord(value) ? value : null;
   } catch {
     return null;

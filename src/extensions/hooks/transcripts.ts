@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { createHash } from 'node:crypto';
 import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -182,7 +183,7 @@ function theirUsage(usage: UsageData | undefined): Readonly<Record<string, numbe
 
 function argumentsOf(text: string): Readonly<Record<string, unknown>> {
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = parseJson(text);
     return isRecord(value) ? value : {};
   } catch {
     return {};

@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { isDeepStrictEqual } from 'node:util';
 import { isRecord } from '../../core/json.js';
 import { firstLine } from '../../core/text.js';
@@ -43,7 +44,7 @@ function contentOf(server: string, block: unknown, number: number): readonly Fou
 function isJsonOf(text: unknown, value: unknown): boolean {
   if (typeof text !== 'string' || value === undefined) return false;
   try {
-    return isDeepStrictEqual(JSON.parse(text), value);
+    return isDeepStrictEqual(parseJson(text), value);
   } catch {
     return false;
   }

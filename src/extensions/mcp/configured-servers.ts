@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { createHash } from 'node:crypto';
 import { isAbsolute, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -98,7 +99,7 @@ export function readServerFile(file: string): ServerFile {
   }
   if (text === null) return { kind: 'missing' };
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = parseJson(text);
     const { mcpServers: entries, ...others } = isRecord(value) ? value : {};
     return isRecord(entries)
       ? { kind: 'read', entries, others, sha256: createHash('sha256').update(text).digest('hex') }

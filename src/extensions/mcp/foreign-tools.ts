@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { createHash } from 'node:crypto';
 import { isRecord, jsonDepth, type Json, type JsonSchema } from '../../core/json.js';
 import { headBytes, replaceUnseen, utf8Bytes } from '../../core/text.js';
@@ -42,7 +43,7 @@ export function readTool(server: string, listed: unknown): Omit<NamelessTool, 'p
     server,
     ownName,
     description: headBytes(visible(typeof description === 'string' ? description : ''), maxDescriptionBytes),
-    schema: visibleDeep(JSON.parse(text)) as JsonSchema,
+    schema: visibleDeep(parseJson(text)) as JsonSchema,
     sha256: createHash('sha256')
       .update(JSON.stringify([ownName, description, inputSchema]))
       .digest('hex'),

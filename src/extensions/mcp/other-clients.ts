@@ -1,3 +1,4 @@
+import { isTooDeep, parseJson } from '../../core/json.js';
 import { join } from 'node:path';
 import { isRecord } from '../../core/json.js';
 import { readBoundedText } from '../../disk/bounded-file.js';
@@ -195,8 +196,9 @@ async function tomlOf(text: string, file: string): Promise<unknown> {
 /** With comments and trailing commas, as the editors allow them. */
 async function jsonOf(text: string, file: string): Promise<unknown> {
   try {
-    return JSON.parse(text) as unknown;
+    return parseJson(text) as unknown;
   } catch (error) {
+    if (isTooDeep(text)) throw unreadable(file, error);
     const { parse } = await import('jsonc-parser');
     const problems: Parameters<typeof parse>[1] = [];
     const value: unknown = parse(text, problems, { allowTrailingComma: true });

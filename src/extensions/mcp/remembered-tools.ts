@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -157,7 +158,7 @@ function isSeen(value: unknown): value is Seen {
 function entriesOf<T>(file: string, isSound: (value: unknown) => value is T): readonly (readonly [string, T])[] {
   try {
     const text = readBoundedText(file, { maxBytes: maxFileBytes, longer: 'refuse', links: 'follow' });
-    const value: unknown = JSON.parse(text ?? '{}');
+    const value: unknown = parseJson(text ?? '{}');
     return isRecord(value)
       ? Object.entries(value).flatMap(([name, entry]) => (isSound(entry) ? [[name, entry] as const] : []))
       : [];

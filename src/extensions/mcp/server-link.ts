@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { JSONRPCMessage, Transport, VersionNegotiationMode } from '@modelcontextprotocol/client';
 import { isRecord } from '../../core/json.js';
@@ -254,7 +255,7 @@ class LineTransport implements Transport {
 
   #parsed(line: Buffer): JSONRPCMessage | null {
     try {
-      const value: unknown = JSON.parse(line.toString('utf8'));
+      const value: unknown = parseJson(line.toString('utf8'));
       return isRecord(value) ? this.#sdk.parseJSONRPCMessage(value) : null;
     } catch {
       return null;

@@ -147,5 +147,5 @@ function tiffOrientation(bytes: Uint8Array, from: number, to: number): number {
 }
 
 function ascii(bytes: Uint8Array, from: number, to: number): string {
-  return String.fromCharCode(...bytes.subarray(from, to));
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1', from, to);
 }

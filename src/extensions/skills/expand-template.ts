@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 /** The text that a command stands for, before its calls have run. */
 export interface ExpandedTemplate {
   readonly calls: readonly { readonly name: 'bash' | 'file_read'; readonly arguments: string }[];
@@ -72,7 +73,10 @@ export function expandTemplate(template: string, { args, isFile }: TemplateConte
   }
   parts.push({ kind: 'text', text: values.into(template.slice(from)) });
   const firstFile = calls.length;
-  calls.push(...files.map((path) => ({ name: 'file_read', arguments: JSON.stringify({ path }) }) as const));
+  addAll(
+    calls,
+    files.map((path) => ({ name: 'file_read', arguments: JSON.stringify({ path }) }) as const),
+  );
   return {
     calls,
     text: (outputs) => {

@@ -1,3 +1,5 @@
+import { parseJson } from '../../core/json.js';
+import { addAll } from '../../core/lists.js';
 import { createHash } from 'node:crypto';
 import { readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -171,7 +173,7 @@ function namesBelow(folder: string, above = ''): readonly string[] {
   for (const entry of entries) {
     if (names.length > maxHashed) break;
     const name = above === '' ? entry.name : `${above}/${entry.name}`;
-    if (entry.isDirectory() && name.split('/').length < 5) names.push(...namesBelow(join(folder, entry.name), name));
+    if (entry.isDirectory() && name.split('/').length < 5) addAll(names, namesBelow(join(folder, entry.name), name));
     else if (!entry.isDirectory()) names.push(name);
   }
   return names;
@@ -216,7 +218,7 @@ function runsOf(body: string): readonly string[] {
   const expanded = expandTemplate(body, { args: '', isFile: () => false });
   if (typeof expanded === 'string') return [];
   return expanded.calls.map((call) => {
-    const given: unknown = JSON.parse(call.arguments);
+    const given: unknown = parseJson(call.arguments);
     return `runs: ${isRecord(given) ? String(given.command) : ''}`;
   });
 }

@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 import wordLists from '../../../config/commands/words.json' with { type: 'json' };
 import { filledFindings, isBenignVariable, setFindings } from './assignments.js';
 import { letFindings } from './expansions.js';
@@ -21,7 +22,7 @@ import {
   unanalysable,
 } from './invocation.js';
 import { writtenFindings } from './simple-command.js';
-import { literalArg, namesSecret, parseOptions, unknownArg, valuesOf } from './words.js';
+import { literalArg, namesSecret, parseOptions, unknownArg, valuesOf, valuesOfAny } from './words.js';
 
 export const builtinCodes: Readonly<Record<string, Code>> = {
   arithmetic,
@@ -99,7 +100,7 @@ function changeFolder(call: Invocation): readonly Finding[] {
 function enter(folder: string, scan: Scan): void {
   for (const path of pathsOf(folder, scan)) if (!scan.folders.cwds.includes(path)) scan.folders.cwds.push(path);
   if (scan.folders.cwds.length <= maxFolders) return;
-  scan.findings.push(...unanalysable('it may stand in too many folders'));
+  addAll(scan.findings, unanalysable('it may stand in too many folders'));
   scan.folders.cwds.length = maxFolders;
 }
 
@@ -289,7 +290,7 @@ function takesNext(text: string, takes: ReadonlySet<string>): boolean {
 
 function through(call: Invocation, program: Program, options: Options): readonly Finding[] {
   const { text = [], adds } = program.starts ?? {};
-  const texts = valuesOf(options, ...text);
+  const texts = valuesOfAny(options, text);
   const inner = inside(call.args, program);
   const starts = inner.length > 0 || texts.length > 0 || call.name === 'script';
   return [
@@ -323,10 +324,10 @@ function env(call: Invocation): readonly Finding[] {
   const findings: Finding[] = [];
   for (let i = 0; i < args.length; i++) {
     const text = args[i]?.text ?? '';
-    if (/^[A-Za-z_]\w*=/.test(text)) findings.push(...settingFindings(text, call));
+    if (/^[A-Za-z_]\w*=/.test(text)) addAll(findings, settingFindings(text, call));
     else if (/^-[a-zA-Z0]*S|^--s/.test(text))
       return [...findings, ...unanalysable(`${call.name} ${text} splits a text into a command`)];
-    else if (/^-[a-zA-Z0]*C|^--c/.test(text)) findings.push(...movedTo(args[i], args[i + 1], call));
+    else if (/^-[a-zA-Z0]*C|^--c/.test(text)) addAll(findings, movedTo(args[i], args[i + 1], call));
     if (takesNext(text, envTakes)) i++;
     else if (/^-|^[A-Za-z_]\w*=/.test(text)) continue;
     else return [...findings, ...call.argv(args.slice(i))];

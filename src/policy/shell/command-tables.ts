@@ -44,7 +44,7 @@ import { judgeReading, readerCodes, secretFilter } from './readers.js';
 import { awkCodes, sedCodes } from './sed-and-awk.js';
 import { scriptFindings, taskFindings } from './simple-command.js';
 import { asks, asksRepository, asksTool } from './steering-files.js';
-import { has, parseOptions, valuesOf } from './words.js';
+import { has, parseOptions, valuesOfAny } from './words.js';
 
 /** What the tables of package managers cannot say. */
 const packageCodes: Readonly<Record<string, Code>> = {
@@ -250,7 +250,7 @@ function milder(
   options: Options,
   code: NamedCode,
 ): readonly Finding[] {
-  const files = valuesOf(options, ...(entry.writes ?? []));
+  const files = valuesOfAny(options, entry.writes ?? []);
   const behind = entry.inputs === undefined ? [] : options.operands.slice(entry.inputs);
   const written = [...files, ...behind].flatMap((arg) => writeTo(arg, call));
   if (written.length > 0)
@@ -355,7 +355,7 @@ function conditionHolds(condition: Condition, lists: Lists, { tests }: NamedCode
     return [(words) => pattern.test(of(words))];
   });
   if (program) checks.push(({ call }) => program.includes(call.name));
-  if (names) checks.push(({ options }) => has(options, ...names));
+  if (names) checks.push(({ options }) => names.some((name) => has(options, name)));
   if (filled) checks.push(({ call }) => call.args.some(({ substitution }) => substitution === 'any'));
   if (test !== undefined) checks.push(({ call, options }) => tests[test]?.(call, options) === true);
   if (every) {

@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 import textTables from '../../../config/commands/text.json' with { type: 'json' };
 import { isInside } from '../guarded-paths.js';
 import {
@@ -30,13 +31,14 @@ function find(call: Invocation): readonly Finding[] {
   if (call.args.some(({ text }) => /^-(?:exec|ok)dir$/.test(text))) call.scan.folders.wanders = true;
   for (let at = 0; at < call.args.length; at++) {
     const end = runs.test(call.args[at]?.text ?? '') ? commandEnd(call.args, at + 1) : at;
-    findings.push(
-      ...(end > at
+    addAll(
+      findings,
+      end > at
         ? [
             ...executed(call.args.slice(at + 1, end), call),
             ...(printsNames.test(call.args[at + 1]?.text ?? '') ? [] : secretTarget(call)),
           ]
-        : primary(at, call)),
+        : primary(at, call),
     );
     at = end;
   }

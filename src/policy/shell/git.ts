@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 import gitTables from '../../../config/commands/git.json' with { type: 'json' };
 import { lastName } from '../guarded-paths.js';
 import { climbs, shellText } from './builtins-and-wrappers.js';
@@ -65,7 +66,7 @@ function globalOptions(call: Invocation): Split {
     if (arg.text === '')
       return { findings: [...findings, ...change(call, 'is given an empty word')], verb: '', rest: [] };
     if (!arg.text.startsWith('-')) return { findings, verb: arg.text, rest: args.slice(i + 1) };
-    findings.push(...globalOption(arg.text, args[i + 1], call));
+    addAll(findings, globalOption(arg.text, args[i + 1], call));
     if (/^(?:-c|-C)$|^--(?:exec-path|git-dir|work-tree|namespace|super-prefix|config-env)$/.test(arg.text)) i++;
   }
   return { findings, verb: '', rest: [] };

@@ -17,7 +17,7 @@ import {
 } from './invocation.js';
 import { taskFindings, writtenFindings } from './simple-command.js';
 import { asks } from './steering-files.js';
-import { literalArg, parseOptions, valuesOf } from './words.js';
+import { literalArg, parseOptions, valuesOf, valuesOfAny } from './words.js';
 
 /** Shells whose text is read as bash. What others make of the same words (qualifiers of zsh, tests of dash) is not
  * known. */
@@ -234,7 +234,7 @@ const recipeOptions: Readonly<Record<string, string>> = {
 function fetchesRecipes(call: Invocation): boolean {
   const { workspace } = call.scan.context;
   const names = recipeOptions[call.name] ?? '';
-  return valuesOf(parseOptions(call.args, names), ...names.split(' ')).some((arg) => {
+  return valuesOfAny(parseOptions(call.args, names), names.split(' ')).some((arg) => {
     if (arg.dynamic) return arg.substitution !== 'names';
     const paths = arg.values.flatMap((value) => pathsOf(value, call.scan));
     return arg.text === '-' || !paths.every((path) => isInside(path, workspace));

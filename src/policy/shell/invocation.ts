@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 import { replaceUnseen } from '../../core/text.js';
 import { isInside, type ProtectedPaths, resolvePath, type SecretPaths } from '../guarded-paths.js';
 
@@ -301,7 +302,7 @@ export function candidates(value: string): readonly string[] {
     if (rest !== '' && found.length < 24)
       found.push(rest.startsWith('//') ? rest.slice(2).replace(/^[^/]*(?=\/)/, '') : rest);
   }
-  if (/[,;:]/.test(value)) found.push(...value.split(/[,;:]/, 12).filter(Boolean));
+  if (/[,;:]/.test(value)) addAll(found, value.split(/[,;:]/, 12).filter(Boolean));
   return found;
 }
 

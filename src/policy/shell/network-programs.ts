@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 import networkTables from '../../../config/commands/network.json' with { type: 'json' };
 import { lastName } from '../guarded-paths.js';
 import {
@@ -95,7 +96,10 @@ function saved(call: Invocation, options: Options, addresses: readonly Arg[]): r
     ),
   ];
   if (has(options, '-O', '--remote-name', '--remote-name-all', '-J'))
-    files.push(...addresses.map((arg) => remoteName(arg)));
+    addAll(
+      files,
+      addresses.map((arg) => remoteName(arg)),
+    );
   return files.flatMap((arg) => {
     remember(arg, call);
     return arg.text === '-' ? [] : writeTo(arg, call);

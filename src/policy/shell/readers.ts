@@ -12,7 +12,7 @@ import {
   writeTo,
 } from './invocation.js';
 import { asksTool } from './steering-files.js';
-import { has, parseOptions, valuesOf } from './words.js';
+import { has, parseOptions, valuesOf, valuesOfAny } from './words.js';
 
 /** What tells no more of a file than its name or its size. */
 export const printsNames =
@@ -59,7 +59,7 @@ export function searchText(call: Invocation): ReadonlySet<Arg> {
   const { takes, pattern } = call.scan.programs.get(call.name)?.entry ?? {};
   if (!pattern) return new Set();
   const options = parseOptions(call.args, new Set(takes));
-  const given = valuesOf(options, ...pattern);
+  const given = valuesOfAny(options, pattern);
   const first =
     given.length === 0 && !has(options, '-f', '--file', '--files', '--from-file') ? options.operands.slice(0, 1) : [];
   const filters = options.flags.flatMap(({ name, value }) => (value && filter.test(name) ? [value] : []));
@@ -74,7 +74,7 @@ const attachedFilter = /^--(?:exclude|exclude-dir|include|regexp)=|^(?:--?(?:glo
 /** The filter of a search that picks secret files, or null. */
 export function secretFilter({ chooses }: Program, call: Invocation, options: Options): string | null {
   if (!chooses || has(options, '--files')) return null;
-  const given = valuesOf(options, ...chooses.options).flatMap(({ values }) => values);
+  const given = valuesOfAny(options, chooses.options).flatMap(({ values }) => values);
   const filters = given.filter((text) => !text.startsWith('!'));
   return filters.find((text) => call.scan.context.secrets.singlesOut(text, chooses.kind)) ?? null;
 }

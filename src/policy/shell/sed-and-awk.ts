@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 import {
   change,
   type Code,
@@ -47,7 +48,7 @@ function scriptFindings(script: string, call: Invocation, sandboxed: boolean): r
     const command = script[reader.at++] ?? '';
     const found = one(command, reader, call);
     if (!found) return unanalysable(`the command ${command} of sed`);
-    findings.push(...found);
+    addAll(findings, found);
   }
   return sandboxed ? [] : findings;
 }

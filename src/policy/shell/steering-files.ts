@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import type { PathFacts } from '../guarded-paths.js';
 import { type Arg, change, danger, type Finding, type Invocation } from './invocation.js';
 
@@ -81,7 +82,7 @@ function steersWorkspace(text: string): boolean {
 /** A package file that has its package manager fetched from an address, not by a version from the registry. */
 function fetchesManager(text: string): boolean {
   try {
-    const file = JSON.parse(text) as { readonly packageManager?: unknown; readonly devEngines?: unknown };
+    const file = parseJson(text) as { readonly packageManager?: unknown; readonly devEngines?: unknown };
     const { packageManager: manager, devEngines } = file;
     const plain = manager === undefined || (typeof manager === 'string' && /^[\w-]+@\d[\w.+-]*$/.test(manager));
     return !plain || /:\/\/|\bfile:/.test(JSON.stringify(devEngines ?? {}));

@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 import { parse as parseShell, type ParsedScript } from 'unbash';
 import type { Risk } from '../../core/tool.js';
 import type { Rule } from '../../core/policy.js';
@@ -214,7 +215,7 @@ export function classifyShell(
 ): ShellAnalysis {
   const scan = newScan(context, parse, programs);
   const refused = refusal(command);
-  if (refused) scan.findings.push(...unanalysable(refused));
+  if (refused) addAll(scan.findings, unanalysable(refused));
   else runScript(command, scan, parse, { piped: false, captured: false, input: '', next: null, depth: 0 });
   return summary(scan);
 }
@@ -244,7 +245,7 @@ function runScript(text: string, scan: Scan, parse: Parse, place: Place): void {
     collectNames(script, scan);
     walk(script, scan, place);
   } catch (cause) {
-    scan.findings.push(...unanalysable(cause instanceof Error ? cause.message : 'the parser failed'));
+    addAll(scan.findings, unanalysable(cause instanceof Error ? cause.message : 'the parser failed'));
   }
 }
 

@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 import {
   type ArithmeticFor,
   type Command,
@@ -114,7 +115,7 @@ function ownFindings(node: SyntaxNode, scan: Scan, place: Place): readonly Findi
 }
 
 function report(scan: Scan, findings: readonly Finding[]): void {
-  scan.findings.push(...findings);
+  addAll(scan.findings, findings);
 }
 
 function loopFindings(node: ArithmeticFor, scan: Scan): readonly Finding[] {

@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 import type { ParameterExpansionPart, ParsedScript, Word, WordPart } from 'unbash';
 import wordLists from '../../../config/commands/words.json' with { type: 'json' };
 import {
@@ -239,7 +240,7 @@ function resolveBraces(parts: readonly WordPart[], scan: Scan): readonly Arg[] {
         : [resolvePart(part, scan, index === 0)];
     words = words.flatMap((word) => pieces.map((piece) => [...word, piece]));
     if (words.length > maxWords || parts.length > maxWords) {
-      scan.findings.push(...unanalysable(`a word of more than ${maxWords} alternatives`));
+      addAll(scan.findings, unanalysable(`a word of more than ${maxWords} alternatives`));
       return [unknownArg];
     }
   }
@@ -308,7 +309,7 @@ export function parseOptions(args: readonly Arg[], withValue: string | ReadonlyS
     if (!arg) break;
     const { text } = arg;
     if (text === '--') {
-      operands.push(...args.slice(i + 1));
+      addAll(operands, args.slice(i + 1));
       break;
     }
     if (text.length < 2 || !text.startsWith('-')) operands.push(arg);
@@ -367,6 +368,11 @@ export function has(options: Options, ...names: readonly string[]): boolean {
 
 /** The values given to any of `names`. */
 export function valuesOf(options: Options, ...names: readonly string[]): readonly Arg[] {
+  return valuesOfAny(options, names);
+}
+
+/** The values given to any of `names`, which come from a table. */
+export function valuesOfAny(options: Options, names: readonly string[]): readonly Arg[] {
   return options.flags.flatMap((flag) =>
     flag.value !== null && names.some((name) => sameFlag(flag.name, name)) ? [flag.value] : [],
   );

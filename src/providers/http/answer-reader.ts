@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import type { Json } from '../../core/json.js';
 import type { ServerEvent, StreamDecoder, Wire, WireChunk } from '../wires/wire.js';
 import { HttpFailure } from './exchange.js';
@@ -91,7 +92,7 @@ function decodeWhole(
 ): readonly WireChunk[] {
   let body: Json;
   try {
-    body = JSON.parse(Buffer.concat(whole).toString('utf8')) as Json;
+    body = parseJson(Buffer.concat(whole).toString('utf8')) as Json;
   } catch {
     throw new HttpFailure({ code: 'stream_incomplete', message: `the answer of ${host} is not whole JSON` }, true);
   }

@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import type { Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream';
 import { wellFormedDeep } from '../../core/text.js';
@@ -203,7 +204,7 @@ export function encodeBody(parts: readonly string[]): Uint8Array {
 
 /** Replaces lone surrogates, which strict servers reject. */
 function repaired(text: string): Uint8Array {
-  return Buffer.from(JSON.stringify(wellFormedDeep(JSON.parse(text) as unknown)));
+  return Buffer.from(JSON.stringify(wellFormedDeep(parseJson(text) as unknown)));
 }
 
 function hasLoneSurrogate(text: string): boolean {

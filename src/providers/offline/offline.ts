@@ -1,3 +1,5 @@
+import { parseJson } from '../../core/json.js';
+import { largestOf } from '../../core/lists.js';
 import { isError, type OutputEnvelope, parseEnvelope } from '../../core/envelope.js';
 import { isRecord } from '../../core/json.js';
 import type { AnsweredCall, Conversation, Message } from '../../core/projection.js';
@@ -218,7 +220,10 @@ function excerpt(output: string): string {
   const lines = output.replace(/\n+$/, '').split('\n');
   const rest = lines.length - shownLines;
   const shown = lines.slice(0, shownLines).map((line) => firstLine(line, 200));
-  const longest = Math.max(2, ...[...output.matchAll(/`{3,}/g)].map((run) => run[0].length));
+  const longest = largestOf(
+    [...output.matchAll(/`{3,}/g)].map((run) => run[0].length),
+    2,
+  );
   const fence = '`'.repeat(longest + 1);
   const more = rest > 0 ? [`… ${rest} more ${rest === 1 ? 'line' : 'lines'}`] : [];
   return [fence, ...shown, ...more, fence].join('\n');
@@ -230,7 +235,7 @@ function countLines(output: string): number {
 
 function argumentsOf(call: AnsweredCall): Arguments {
   try {
-    const value: unknown = JSON.parse(call.arguments);
+    const value: unknown = parseJson(call.arguments);
     return isRecord(value) ? value : {};
   } catch {
     return {};

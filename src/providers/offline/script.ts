@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { resolve } from 'node:path';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { isRecord } from '../../core/json.js';
@@ -157,7 +158,7 @@ export async function readScript(path: string, cwd: string): Promise<ScriptResul
 export function parseScript(text: string, name: string): ScriptResult {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseJson(text);
   } catch (error) {
     return bad(`${name}${positionOf(error, text)}: not JSON`);
   }

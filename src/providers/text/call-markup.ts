@@ -1,3 +1,4 @@
+import { largestOf } from '../../core/lists.js';
 import type { ReceivedCall } from '../../core/provider.js';
 import { callOfTexts, callsInJson, findJson, isWholeJson, type ToolSchemas } from './found-calls.js';
 
@@ -27,7 +28,10 @@ export function closedBlock(form: Form, tools: ToolSchemas): Block {
     {
       start: form.open.length,
       next: (text, from) => firstOf(text, form.close, from),
-      overlap: Math.max(0, ...form.close.map((close) => close.length - 1)),
+      overlap: largestOf(
+        form.close.map((close) => close.length - 1),
+        0,
+      ),
       read: (body) => form.read(body, tools),
       isOver: (body) => !/^\s*(?:[[{]|<(?:parameter|param|arg_value)\b)/.test(body),
     },

@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 import type { ReceivedCall } from '../../core/provider.js';
 import { type Block, closedBlock, fencedBlock, jsonBlock, markups, namedTool, wrappers } from './call-markup.js';
 import { callsInJson, type ToolSchemas } from './found-calls.js';
@@ -142,7 +143,7 @@ class Scanner implements TextScanner {
       return true;
     }
     const text = this.#cut(result.length);
-    this.#calls.push(...asReceived(result.calls, text));
+    addAll(this.#calls, asReceived(result.calls, text));
     this.#glue = withoutTags(this.#glue);
     this.#line = '';
     return true;

@@ -1,3 +1,5 @@
+import { parseJson } from '../../core/json.js';
+import { addAll } from '../../core/lists.js';
 import { isRecord, type JsonSchema } from '../../core/json.js';
 import type { ReceivedCall } from '../../core/provider.js';
 
@@ -23,7 +25,7 @@ export function callsInJson(text: string, tools: ToolSchemas, certainty: Certain
     const found = '{['.includes(text[at] ?? '') ? findJson(text, at) : null;
     const read = found === null ? null : callsOf(found.json, tools, certainty);
     if (found === null || read === null) return null;
-    calls.push(...read);
+    addAll(calls, read);
     at = found.end;
   }
 }
@@ -41,7 +43,7 @@ function callsOf(json: string, tools: ToolSchemas, certainty: Certainty): readon
     const call = callOf(json, tools, certainty);
     return call === null ? null : [call];
   }
-  const items = (JSON.parse(json) as readonly unknown[]).map((item) => callOf(JSON.stringify(item), tools, certainty));
+  const items = (parseJson(json) as readonly unknown[]).map((item) => callOf(JSON.stringify(item), tools, certainty));
   const calls = items.filter((item) => item !== null);
   return items.length > 0 && calls.length === items.length ? calls : null;
 }
@@ -63,7 +65,7 @@ function callOf(json: string, tools: ToolSchemas, certainty: Certainty): Receive
   }
   const key = nameKeys.find((candidate) => members.get(candidate)?.startsWith('"') === true);
   if (key === undefined) return null;
-  const name = JSON.parse(members.get(key) ?? '""') as string;
+  const name = parseJson(members.get(key) ?? '""') as string;
   const argumentKey = argumentKeys.find((candidate) => members.has(candidate));
   if (!isMeant(name, key, argumentKey, tools, certainty)) return null;
   const args = argumentKey === undefined ? otherMembers(members, key) : argumentsOf(members.get(argumentKey) ?? '{}');
@@ -86,7 +88,7 @@ function isMeant(
 function argumentsOf(json: string): string | null {
   if (json === 'null') return '{}';
   if (!json.startsWith('"')) return json.startsWith('{') ? json : null;
-  const text = JSON.parse(json) as string;
+  const text = parseJson(json) as string;
   const found = text.trim() === '' ? { json: '{}' } : findJson(text, text.length - text.trimStart().length);
   return found?.json.startsWith('{') === true ? found.json : null;
 }
@@ -123,7 +125,7 @@ function valueOf(text: string, schema: unknown): string {
   }
   const word = trimmed === 'True' ? 'true' : trimmed === 'False' ? 'false' : trimmed === 'None' ? 'null' : trimmed;
   try {
-    JSON.parse(word);
+    parseJson(word);
     return word;
   } catch {
     return JSON.stringify(text);
@@ -173,7 +175,7 @@ function jsonMembers(json: string): ReadonlyMap<string, string> {
 
 function isJson(text: string): boolean {
   try {
-    JSON.parse(text);
+    parseJson(text);
     return true;
   } catch {
     return false;
@@ -213,7 +215,7 @@ class Reader {
       const value = this.value(depth + 1);
       if (value === null) return false;
       const exact = this.#text.slice(start, this.at);
-      onMember(JSON.parse(key) as string, isJson(exact) ? exact : value);
+      onMember(parseJson(key) as string, isJson(exact) ? exact : value);
       members.push(`${key}:${value}`);
       return true;
     });

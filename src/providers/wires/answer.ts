@@ -1,5 +1,6 @@
+import { parseJson } from '../../core/json.js';
 import type { Stop, Usage } from '../../core/event.js';
-import { isRecord, type Json, jsonDepth } from '../../core/json.js';
+import { isRecord, type Json } from '../../core/json.js';
 import type { FaultCode, ReceivedCall } from '../../core/provider.js';
 import { wellFormed } from '../../core/text.js';
 import { fault, streamFault } from './fault.js';
@@ -197,13 +198,10 @@ function settle(stop: Finish['stop'], calls: number): Exclude<Stop, 'interrupted
   return stop;
 }
 
-const maxDepth = 512;
-
 /** Parses an event's data; undefined where it is not JSON, or nested so deep that it could not be written again. */
 export function parseData(data: string): unknown {
   try {
-    // Only a long text can be deeply nested, so short events are not searched.
-    return data.length > 4096 && jsonDepth(data, maxDepth) > maxDepth ? undefined : (JSON.parse(data) as unknown);
+    return parseJson(data);
   } catch {
     return undefined;
   }

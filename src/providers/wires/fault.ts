@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { isRecord } from '../../core/json.js';
 import type { Fault, FaultCode } from '../../core/provider.js';
 import { replaceUnseen } from '../../core/text.js';
@@ -71,7 +72,7 @@ const hints: { readonly [K in FaultCode]?: string } = {
 function readBody(body: string, status: number): ErrorFacts {
   const text = body.trim();
   try {
-    return readError(JSON.parse(text) as unknown, 0);
+    return readError(parseJson(text) as unknown, 0);
   } catch {
     if (!text.startsWith('<')) return { type: '', code: '', message: text };
     const title = /<title[^>]*>([^<]*)/i.exec(text)?.[1]?.trim() ?? '';
@@ -110,7 +111,7 @@ function rawOf(value: Readonly<Record<string, unknown>>, depth: number): string 
   const raw = isRecord(value.metadata) ? value.metadata.raw : undefined;
   if (typeof raw !== 'string') return isRecord(raw) ? readError(raw, depth + 1).message : '';
   try {
-    return readError(JSON.parse(raw) as unknown, depth + 1).message;
+    return readError(parseJson(raw) as unknown, depth + 1).message;
   } catch {
     return raw;
   }

@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import type {
   Base64ImageSource,
   CacheControlEphemeral,
@@ -278,7 +279,7 @@ function textBlock(text: string): TextBlockParam {
  * written out. */
 function callBlock(call: AnsweredCall): Item<ToolUseBlockParam> {
   const received = argumentsText(call.arguments);
-  const input = /\\ud[89a-f]/i.test(received) ? JSON.stringify(JSON.parse(received)) : received;
+  const input = /\\ud[89a-f]/i.test(received) ? JSON.stringify(parseJson(received)) : received;
   const block = { type: 'tool_use', id: blockId(call.id), name: toolName(call.name), input: {} } as const;
   return item(block, `${JSON.stringify(block).slice(0, -'{}}'.length)}${input}}`);
 }

@@ -1,3 +1,5 @@
+import { parseJson } from '../../core/json.js';
+import { addAll } from '../../core/lists.js';
 import { createHash } from 'node:crypto';
 import { isRecord, type Json, jsonDepth, type JsonObject } from '../../core/json.js';
 import type { AnsweredCall, AssistantMessage, Message, SentFile } from '../../core/projection.js';
@@ -158,7 +160,7 @@ const maxDepth = 64;
 export function argumentsText(received: string): string {
   if (jsonDepth(received, maxDepth) > maxDepth) return '{}';
   try {
-    const value: unknown = JSON.parse(received);
+    const value: unknown = parseJson(received);
     if (!isRecord(value)) return '{}';
     const sound = wellFormedDeep(value);
     return sound === value ? received : JSON.stringify(sound);
@@ -253,7 +255,10 @@ export function layOut(message: AssistantMessage, kept: readonly Json[]): Part[]
     } else parts.push({ kind: 'item', item });
   }
   if (at < message.text.length) parts.push({ kind: 'text', text: message.text.slice(at) });
-  parts.push(...calls.map((call): Part => ({ kind: 'call', call })));
+  addAll(
+    parts,
+    calls.map((call): Part => ({ kind: 'call', call })),
+  );
   return parts;
 }
 

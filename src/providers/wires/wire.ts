@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import type { Stop, Usage } from '../../core/event.js';
 import type { Json, JsonObject } from '../../core/json.js';
 import type { Conversation } from '../../core/projection.js';
@@ -80,7 +81,7 @@ export function buildWire(
 ): Wire {
   return {
     ...parts,
-    request: (conversation, options) => JSON.parse(parts.requestParts(conversation, options).join('')) as JsonObject,
+    request: (conversation, options) => parseJson(parts.requestParts(conversation, options).join('')) as JsonObject,
     decodeBody: (body, maxCalls) =>
       isWritable(body)
         ? parts.decodeBody(body, maxCalls)

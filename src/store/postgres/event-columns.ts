@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { tookMs } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import type { StoredEvent } from '../../core/team.js';
@@ -57,7 +58,7 @@ function recordOf(value: unknown): Data {
 
 function parsed(text: string | null): Data {
   try {
-    return recordOf(JSON.parse(text ?? 'null'));
+    return recordOf(parseJson(text ?? 'null'));
   } catch {
     return {};
   }
@@ -121,7 +122,7 @@ function outputText(data: Data): string {
   const { output } = data;
   if (typeof output !== 'string') return looseText(output);
   try {
-    const envelope = recordOf(JSON.parse(output));
+    const envelope = recordOf(parseJson(output));
     const details = recordOf(envelope['details']);
     return [envelope['output'], envelope['error'], details['output']].map(looseText).join('');
   } catch {

@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 import type { CallFilter, ChainReport, RecordedCall, Records, RecordScope, SpendingRow } from '../../core/store.js';
 import type { Event } from '../../core/event.js';
 import type { StoredEvent, TeamLog } from '../../core/team.js';
@@ -68,7 +69,10 @@ async function readCalls({ server }: Source, filter: CallFilter): Promise<readon
     );
     const known = await eventsOfCalls(server, [...new Set(found.map(({ id }) => id))]);
     const told = found.flatMap((row) => toldCall(row, known.get(row.id) ?? []));
-    calls.push(...told.filter((call) => fitsFilter(call, filter)));
+    addAll(
+      calls,
+      told.filter((call) => fitsFilter(call, filter)),
+    );
     if (found.length < callsAtOnce) break;
   }
   return calls.slice(0, limit).toReversed();

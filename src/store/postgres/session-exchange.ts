@@ -1,3 +1,5 @@
+import { parseJson } from '../../core/json.js';
+import { addAll } from '../../core/lists.js';
 import { randomUUID } from 'node:crypto';
 import { isRecord } from '../../core/json.js';
 import type { Blob, SessionRow } from '../../core/store.js';
@@ -52,7 +54,7 @@ export function openExchange(parts: ExchangeParts): Exchange {
       const outcomes: Outcome[] = [];
       await pushRedactions(parts);
       for await (const local of pendingSessions(parts, scope, kept)) {
-        outcomes.push(...(await pushSession(parts, local, kept)));
+        addAll(outcomes, await pushSession(parts, local, kept));
         if (!(await parts.pause())) break;
       }
       return outcomes;
@@ -220,7 +222,7 @@ function blobsOf(events: readonly StoredEvent[]): readonly string[] {
   const hashes = new Set<string>();
   for (const { dataJson } of events) {
     if (dataJson === null || !/"(?:changes|attachments)"/.test(dataJson)) continue;
-    const data: unknown = JSON.parse(dataJson);
+    const data: unknown = parseJson(dataJson);
     if (!isRecord(data)) continue;
     for (const list of [data['changes'], data['attachments']])
       for (const item of Array.isArray(list) ? (list as readonly unknown[]) : [])
@@ -343,7 +345,7 @@ async function* eventPages(team: Team, id: string, after: number): AsyncGenerato
 async function pullSessions(parts: ExchangeParts, scope: ExchangeScope, kept: Kept): Promise<readonly Outcome[]> {
   const outcomes: Outcome[] = [];
   for await (const listed of teamSessions(parts.team, scope)) {
-    if (!parts.isExcluded(listed.cwd)) outcomes.push(...(await pullSession(parts, listed, scope, kept)));
+    if (!parts.isExcluded(listed.cwd)) addAll(outcomes, await pullSession(parts, listed, scope, kept));
     if (!(await parts.pause())) break;
   }
   return outcomes;

@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import type { Event } from '../../core/event.js';
 import type { ChainPoint, StoredEvent } from '../../core/team.js';
 import { chainLink, type ChainRow, eventChecksum, eventDigests, type HashedRow } from '../hash-chain.js';
@@ -18,7 +19,7 @@ export interface ServerEvent {
 
 export function storedEvent(row: ServerEvent): StoredEvent {
   const { content, content_json: isJson, data_json: dataJson, created_at: createdAt, ...same } = row;
-  const text: unknown = isJson ? JSON.parse(content ?? 'null') : content;
+  const text: unknown = isJson ? parseJson(content ?? 'null') : content;
   return { ...same, content: typeof text === 'string' ? text : null, dataJson, createdAt };
 }
 

@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import type { SpentBy, TeamCall, TeamRecord, TeamSpending } from '../../core/team.js';
 import type { Rows } from './server-connection.js';
 
@@ -88,7 +89,7 @@ export function createFigures(read: Rows): Pick<TeamRecord, 'calls' | 'spent'> {
 }
 
 function callOf(row: CallRow): TeamCall {
-  const summary: unknown = row.content_json ? JSON.parse(row.content ?? 'null') : row.content;
+  const summary: unknown = row.content_json ? parseJson(row.content ?? 'null') : row.content;
   return {
     owner: row.owner,
     sessionId: row.session_id,

@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { aboutOf, isAboutOne, type SearchFilters } from '../../core/files/search-filters.js';
 import { isRecord } from '../../core/json.js';
 import { ulid } from '../../core/store.js';
@@ -54,7 +55,7 @@ export async function findHits(
 }
 
 function about({ kind, dataJson }: StoredEvent): string | null {
-  const data: unknown = JSON.parse(dataJson ?? 'null');
+  const data: unknown = parseJson(dataJson ?? 'null');
   return isRecord(data) ? aboutOf(kind, data) : null;
 }
 

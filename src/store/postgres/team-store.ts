@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { noFilters } from '../../core/files/search-filters.js';
@@ -293,7 +294,7 @@ function lastOf(events: readonly StoredEvent[]): ChainPoint {
 function promptOf(events: readonly StoredEvent[]): string | null {
   for (const { kind, content, dataJson } of events) {
     if (kind !== 'user') continue;
-    const data: unknown = JSON.parse(dataJson ?? 'null');
+    const data: unknown = parseJson(dataJson ?? 'null');
     const command: unknown = isRecord(data) ? data['command'] : null;
     if (isRecord(data) && data['note'] === true) continue;
     const typed = isRecord(command) ? `/${String(command['name'])} ${String(command['args'])}` : content;

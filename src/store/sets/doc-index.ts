@@ -243,7 +243,7 @@ function vectorSearch(db: Database, sql: Sql): Pick<DocIndex, 'unembedded' | 'em
 }
 
 function unit(vector: Float32Array): Float32Array {
-  const length = Math.hypot(...vector);
+  const length = Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0));
   return length === 0 ? vector : vector.map((value) => value / length);
 }
 

@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import {
   maxNotes,
   type Note,
@@ -228,6 +229,6 @@ function noteOf(row: NoteRow): Note {
 }
 
 function tagsIn(text: string): readonly string[] {
-  const tags: unknown = JSON.parse(text);
+  const tags: unknown = parseJson(text);
   return Array.isArray(tags) ? tags.filter((tag) => typeof tag === 'string') : [];
 }

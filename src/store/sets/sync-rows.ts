@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import type { SessionRow, Synced } from '../../core/store.js';
 import type {
   ChainPoint,
@@ -238,7 +239,7 @@ function stage({ sql }: Connection, after: StagedPoint, page: readonly StoredEve
 
 function isJson(text: string | null): boolean {
   try {
-    if (text !== null) JSON.parse(text);
+    if (text !== null) parseJson(text);
     return true;
   } catch {
     return false;
@@ -310,7 +311,7 @@ function redactHere(connection: Connection, redacted: readonly Redacted[]): numb
     open.map(({ sessionId, event: { seq, content, dataJson } }) => ({
       sessionId,
       seq,
-      replacement: { content, data: dataJson === null ? null : (JSON.parse(dataJson) as unknown) },
+      replacement: { content, data: dataJson === null ? null : (parseJson(dataJson) as unknown) },
     })),
   );
   forgetRedactions(connection, open);

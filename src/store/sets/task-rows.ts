@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { randomBytes } from 'node:crypto';
 import { isRecord, type JsonObject } from '../../core/json.js';
 import { ulid } from '../../core/store.js';
@@ -232,7 +233,7 @@ export function factsOf(
 
 function parsed(text: string | null): unknown {
   try {
-    return JSON.parse(text ?? 'null');
+    return parseJson(text ?? 'null');
   } catch {
     return null;
   }

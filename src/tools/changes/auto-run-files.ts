@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 import { type Dirent, lstatSync, readdirSync, type Stats, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -110,7 +111,7 @@ function submodules(repository: string): readonly string[] {
     const folder = queue[index] ?? '';
     const isRepository = namesIn(folder).some((name) => repositoryNames.has(name));
     if (isRepository) found.push(folder);
-    queue.push(...below(isRepository ? join(folder, 'modules') : folder));
+    addAll(queue, below(isRepository ? join(folder, 'modules') : folder));
   }
   return found;
 }
@@ -207,7 +208,7 @@ export function createFolderScan<T>(root: string, read: Read<T>): () => Readonly
       const folder = readFolder(path, known.get(path), read);
       if (!folder) continue;
       seen.set(path, folder);
-      queue.push(...folder.folders);
+      addAll(queue, folder.folders);
     }
     known = seen;
     return new Map([...seen].map(([path, folder]) => [path, folder.found]));

@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 import { closeSync, constants, fstatSync, mkdtempSync, openSync, rmSync } from 'node:fs';
 import { type ConnectOpts, Socket, type SocketConstructorOpts } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -211,7 +212,7 @@ export function createOutputPipes(makeNamed: (folder: string) => Promise<boolean
   const makeUpTo = async (count: number): Promise<void> => {
     while (!none && free.length < count) {
       const made = await makePipes(makeNamed);
-      if (made) free.push(...made);
+      if (made) addAll(free, made);
       else none = true;
     }
   };

@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
@@ -312,7 +313,7 @@ function statFields(id: number): { readonly state: string; readonly groupId: num
 export function signalConfined(pid: number, signal: NodeJS.Signals): void {
   const children = childrenByParent();
   const inside: number[] = (children.get(pid) ?? []).flatMap((keeper) => children.get(keeper) ?? []);
-  for (let index = 0; index < inside.length; index++) inside.push(...(children.get(inside[index] ?? 0) ?? []));
+  for (let index = 0; index < inside.length; index++) addAll(inside, children.get(inside[index] ?? 0) ?? []);
   if (inside.length === 0) signalGroup(pid, signal);
   for (const id of inside) {
     try {

@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 /** A compiled pattern of an ignore file. `path` is relative to the folder of the file, as `byteText`. */
 export type PathMatcher = (path: string) => boolean;
 
@@ -182,7 +183,12 @@ class GlobReader {
   }
 
   #endAlternative(): void {
-    this.#groups.at(-1)?.ended.push(...this.#open.filter((sequence) => sequence.length > 0));
+    const group = this.#groups.at(-1);
+    if (group)
+      addAll(
+        group.ended,
+        this.#open.filter((sequence) => sequence.length > 0),
+      );
     this.#open = [[]];
   }
 

@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { knownEvent, type ToolSpec } from '../../core/event.js';
 import { errorCodes, type ErrorCode, type OutputEnvelope } from '../../core/envelope.js';
 import { isRecord, type Json, type JsonSchema } from '../../core/json.js';
@@ -213,7 +214,7 @@ function envelopeOf(json: Json | undefined): OutputEnvelope {
 function jsonOf(value: unknown): Json | undefined {
   try {
     const text = JSON.stringify(value) as string | undefined;
-    return text === undefined ? undefined : (JSON.parse(text) as Json);
+    return text === undefined ? undefined : (parseJson(text) as Json);
   } catch {
     return undefined;
   }

@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 import { pathToFileURL } from 'node:url';
 import { isRecord } from '../../core/json.js';
 import { loadSchemaCompiler } from '../../tools/registry.js';
@@ -36,7 +37,10 @@ export async function customTools(
       continue;
     }
     try {
-      found.push(...(await toolsOf(file, options, compile)).map((tool) => ({ tool, file: file.path })));
+      addAll(
+        found,
+        (await toolsOf(file, options, compile)).map((tool) => ({ tool, file: file.path })),
+      );
     } catch (error) {
       options.notify(
         `The tools of ${file.path} are left out: ${error instanceof Error ? error.message : String(error)}`,

@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { dirname } from 'node:path';
 import { isRecord, type Json } from '../../core/json.js';
 import { firstLine } from '../../core/text.js';
@@ -155,7 +156,7 @@ function failureOf(
 /** Returns undefined for what is no JSON. */
 function valueOf(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return undefined;
   }

@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { createHash } from 'node:crypto';
 import { realpathSync } from 'node:fs';
 import { dirname, isAbsolute, join, normalize } from 'node:path';
@@ -113,7 +114,7 @@ function descriptionOf(description: unknown): string {
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch (error) {
     throw new Refusal(`it is not JSON (${error instanceof Error ? error.message : 'unreadable'})`);
   }

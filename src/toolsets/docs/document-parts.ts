@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 import type { DocPart } from '../../core/files/documents.js';
 
 const splitChars = 2000;
@@ -117,7 +118,7 @@ function cutSection(lines: readonly string[], fenced: readonly boolean[], sectio
   let from = section.from;
   let chars = 0;
   const end = (to: number): void => {
-    parts.push(...pieces(lines.slice(from, to).join('\n'), section.heading, from + 1, to));
+    addAll(parts, pieces(lines.slice(from, to).join('\n'), section.heading, from + 1, to));
     from = to;
     chars = 0;
   };

@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import type { DocHit, DocIndex, DocPlace } from '../../core/files/documents.js';
 import { isRecord, type Json } from '../../core/json.js';
 
@@ -101,7 +102,7 @@ async function requestVectors(
       signal: stop.signal,
     });
     if (!response.ok) throw new Error(`${addressOf(baseUrl)} answered ${response.status}`);
-    return vectorsIn(JSON.parse(await boundedText(response)), texts.length);
+    return vectorsIn(parseJson(await boundedText(response)), texts.length);
   } catch (error) {
     throw stop.signal.aborted && !signal.aborted
       ? new Error(`${addressOf(baseUrl)} gave no answer within ${requestMs / 1000} s`, { cause: error })

@@ -1,3 +1,4 @@
+import { largestOf } from '../../core/lists.js';
 import { clampText, parseEnvelope } from '../../core/envelope.js';
 import { type Event, knownEvent, type KnownEvent, type ToolResultData } from '../../core/event.js';
 import type { Json } from '../../core/json.js';
@@ -113,7 +114,7 @@ export function recordedJobs(events: readonly Event[]): { readonly next: number;
     const result = event?.kind === 'tool_result' ? jobOfResult(event.data) : null;
     if (result) (result.hasEnded ? ended : started).add(result.id);
   }
-  return { next: Math.max(0, ...started) + 1, open: [...started].filter((id) => !ended.has(id)) };
+  return { next: largestOf(started, 0) + 1, open: [...started].filter((id) => !ended.has(id)) };
 }
 
 function notedEnds({ content, data }: Extract<KnownEvent, { readonly kind: 'user' }>): readonly number[] {

@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { type Event, knownEvent } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import { cleanNote, maxNoteChars, type Note, type Notes, type NoteSaved } from '../../core/notes.js';
@@ -230,7 +231,7 @@ export function readUntrusted(session: SessionView): boolean {
 function isUntrusted({ data }: Pick<Event, 'data'>): boolean {
   if (!isRecord(data) || typeof data['output'] !== 'string' || !data['output'].includes('untrusted')) return false;
   try {
-    const envelope: unknown = JSON.parse(data['output']);
+    const envelope: unknown = parseJson(data['output']);
     return isRecord(envelope) && envelope['untrusted'] === true;
   } catch {
     return false;

@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import { createTimeline, type Event, knownEvent, type ToolCallData } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import { utf8Bytes } from '../../core/text.js';
@@ -76,7 +77,7 @@ export function keyValues(events: readonly Event[]): ReadonlyMap<string, string>
 
 function parsed(text: string): { readonly k: string; readonly v: string } | null {
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = parseJson(text);
     return isRecord(value) && typeof value.k === 'string' && typeof value.v === 'string'
       ? { k: value.k, v: value.v }
       : null;

@@ -1,3 +1,4 @@
+import { largestOf, smallestOf } from '../../core/lists.js';
 import { type DefinedTool, defineTool, failed, outOfBounds, succeeded } from '../../tools/define-tool.js';
 
 const maxChars = 1000;
@@ -252,8 +253,8 @@ const functions: ReadonlyMap<string, MathFunction> = new Map<string, MathFunctio
   ['asin', unary(Math.asin)],
   ['acos', unary(Math.acos)],
   ['atan', unary(Math.atan)],
-  ['min', { takes: [1, maxChars], usage: 'values', apply: (args) => Math.min(...args) }],
-  ['max', { takes: [1, maxChars], usage: 'values', apply: (args) => Math.max(...args) }],
+  ['min', { takes: [1, maxChars], usage: 'values', apply: (args) => smallestOf(args) }],
+  ['max', { takes: [1, maxChars], usage: 'values', apply: (args) => largestOf(args) }],
 ]);
 
 const knownNames = [...constants.keys(), ...functions.keys()].join(' ');

@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 import type { Log } from '../../core/runtime.js';
 import { mostDue, type RunStatus, type Task, type TaskRun, type Tasks } from '../../core/tasks.js';
 import type { Announcement } from './announce.js';
@@ -108,7 +109,7 @@ class Live implements Firing {
         const one = await this.#fire(task);
         if (one) begun.push(one);
       }
-      fired.push(...begun);
+      addAll(fired, begun);
       mayBeMore = due.length >= mostDue && begun.some(({ run }) => run !== null);
     }
     return fired;

@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Readable } from 'node:stream';
 import { constants, createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
@@ -247,7 +248,11 @@ function causes(error: unknown): readonly Error[] {
   const found: Error[] = [];
   for (let at = error; at instanceof Error && found.length < 8; at = at.cause) {
     found.push(at);
-    if (at instanceof AggregateError) found.push(...at.errors.filter((item) => item instanceof Error));
+    if (at instanceof AggregateError)
+      addAll(
+        found,
+        at.errors.filter((item) => item instanceof Error),
+      );
   }
   return found;
 }

@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.js';
 import type searchServices from '../../../config/search-services.json';
 import type { OutputEnvelope } from '../../core/envelope.js';
 import { isRecord } from '../../core/json.js';
@@ -184,7 +185,7 @@ function since(recency: keyof typeof days, now: number): string {
 
 function fromJson(text: string, read: (answer: Readonly<Record<string, unknown>>) => Reading): Reading {
   try {
-    const answer: unknown = JSON.parse(text);
+    const answer: unknown = parseJson(text);
     return isRecord(answer) ? read(answer) : { problem: 'its answer is not what it documents' };
   } catch {
     return {

@@ -1,3 +1,4 @@
+import { largestOf } from '../../core/lists.js';
 import { Box, Text } from 'ink';
 import type { ReactNode } from 'react';
 import { textWidth, wrapWords } from '../../terminal/rows.js';
@@ -36,7 +37,10 @@ const narrowColumns = 60;
 export function Choices({ choices, selected, columns, marked = [] }: ChoicesProps): ReactNode {
   const theme = useTheme();
   const widest = (textOf: (choice: Choice) => string): number =>
-    Math.max(...choices.map((choice) => textWidth(textOf(choice))), 0);
+    largestOf(
+      choices.map((choice) => textWidth(textOf(choice))),
+      0,
+    );
   const room = Math.max(12, columns - 4);
   const labelWidth = Math.min(
     widest(({ label }) => label),
@@ -70,7 +74,10 @@ export function markWords(text: string, words: readonly string[], theme: Theme):
 /** The rows of each choice. Those after its first have no label. */
 function menuRows({ rows, elsewhere }: MenuState, columns: number): readonly (readonly Choice[])[] {
   if (elsewhere === undefined) return rows.map((row) => [row]);
-  const widest = Math.max(...rows.map(({ label }) => textWidth(label)), 0);
+  const widest = largestOf(
+    rows.map(({ label }) => textWidth(label)),
+    0,
+  );
   return rows.map(({ label, detail }) =>
     wrapWords(detail, columns - 4 - widest).map((text, index) => ({
       label: index === 0 ? label : '',

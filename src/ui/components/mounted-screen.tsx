@@ -104,8 +104,8 @@ function withPromptOf(next: Arranged, before: Arranged, rows: LiveRows): LiveRow
   const top = rows.cursor.line - old.cursor.line;
   if (top < 0) return null;
   const { line, column } = prompt.cursor;
-  const lines = [...rows.lines];
-  lines.splice(top, prompt.lines.length, ...prompt.lines.map((text) => text.trimEnd()));
+  const written = prompt.lines.map((text) => text.trimEnd());
+  const lines = [...rows.lines.slice(0, top), ...written, ...rows.lines.slice(top + written.length)];
   return bounded(lines, top + line, column, next.state);
 }
 

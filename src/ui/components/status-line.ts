@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 import { todoNow } from '../../core/projection.js';
 import { sanitize } from '../../terminal/sanitize.js';
 import { fitWidth, textWidth } from '../../terminal/rows.js';
@@ -55,7 +56,7 @@ export function statusLine(
     kept.push(part);
     width += added;
   }
-  kept.push(...ownPart(facts, room - width - (kept.length > 0 ? separator.length : 0)));
+  addAll(kept, ownPart(facts, room - width - (kept.length > 0 ? separator.length : 0)));
   return theme.paint('dim', kept.length > 0 ? kept.join(separator) : fitWidth(parts[0] ?? '', room));
 }
 

@@ -1,3 +1,4 @@
+import { largestOf } from '../../core/lists.js';
 import type { Token, Tokens } from 'marked';
 import wrapAnsi from 'wrap-ansi';
 import { expandTabs, textWidth, wrapWords } from '../../terminal/rows.js';
@@ -152,9 +153,14 @@ function records(header: readonly string[], rows: readonly (readonly string[])[]
 }
 
 function naturalWidths(rows: readonly (readonly string[])[]): number[] {
-  const count = Math.max(...rows.map((row) => row.length));
-  const widthOf = (cell: string): number => Math.max(...cell.split('\n').map(textWidth));
-  return Array.from({ length: count }, (_, i) => Math.max(1, ...rows.map((row) => widthOf(row[i] ?? ''))));
+  const count = largestOf(rows.map((row) => row.length));
+  const widthOf = (cell: string): number => largestOf(cell.split('\n').map(textWidth));
+  return Array.from({ length: count }, (_, i) =>
+    largestOf(
+      rows.map((row) => widthOf(row[i] ?? '')),
+      1,
+    ),
+  );
 }
 
 /** Returns the natural widths if they fit; otherwise the widest columns get narrower first. */
@@ -164,8 +170,11 @@ function fitColumns(natural: readonly number[], columns: number): number[] {
   const room = Math.max(count * leastColumn, columns - gap.length * (count - 1));
   const total = (): number => widths.reduce((sum, width) => sum + width, 0);
   while (total() > room) {
-    const widest = widths.indexOf(Math.max(...widths));
-    const next = Math.max(leastColumn, ...widths.filter((_, i) => i !== widest));
+    const widest = widths.indexOf(largestOf(widths));
+    const next = largestOf(
+      widths.filter((_, i) => i !== widest),
+      leastColumn,
+    );
     const width = widths[widest] ?? 0;
     widths[widest] = Math.max(leastColumn, Math.min(width - 1, Math.max(next, width - (total() - room))));
   }
@@ -178,7 +187,7 @@ function tableRow(
   align: (index: number) => 'left' | 'center' | 'right',
 ): string[] {
   const wrapped = widths.map((width, i) => wrapAnsi(cells[i] ?? '', width, { hard: true, trim: true }).split('\n'));
-  const height = Math.max(...wrapped.map((lines) => lines.length));
+  const height = largestOf(wrapped.map((lines) => lines.length));
   return Array.from({ length: height }, (_, line) =>
     widths
       .map((width, i) => pad(wrapped[i]?.[line] ?? '', width, align(i)))

@@ -13,6 +13,10 @@ export interface StreamLines {
 const mostCodeLines = 48;
 const mostListChars = 3_000;
 const mostTextChars = 6_000;
+/** The lexer takes more time for each character of a longer text, so it gets so much more at once. */
+const mostNewChars = 16_000;
+/** The lexer calls itself for each level of quotations and lists; text with more levels is shown as it is. */
+const tooManyLevels = /^[ \t]*(?:(?:>|(?:[-+*]|\d{1,9}[.)])[ \t])[ \t]*){65}/m;
 
 /** Renders Markdown while it arrives. Each block is lexed until the next one begins, then never again. */
 export class MarkdownStream {
@@ -33,9 +37,12 @@ export class MarkdownStream {
     const added = this.#sanitizer.write(text.slice(this.#taken));
     this.#taken = text.length;
     if (added === '' && this.#rendered) return { done: [], open: this.#rendered };
-    this.#source += added;
     const done: string[] = [];
-    const open = this.#takeBlocks(done);
+    let open: readonly Token[] = [];
+    for (let at = 0; at === 0 || at < added.length; at += mostNewChars) {
+      this.#source += added.slice(at, at + mostNewChars);
+      open = this.#takeBlocks(done);
+    }
     this.#rendered = this.#withGap(open.flatMap((token) => renderBlock(token, this.#style)));
     return { done, open: this.#rendered };
   }
@@ -75,7 +82,7 @@ export class MarkdownStream {
       this.#source = this.#source.slice(token.raw.length);
     }
     const open = waiting < 0 ? tokens[last] : undefined;
-    return open && this.#takeSettled(open, lines) ? lexMarkdown(this.#source) : tokens.slice(last);
+    return open && this.#takeSettled(open, lines) ? this.#takeBlocks(lines) : tokens.slice(last);
   }
 
   /** Returns whether a block waits for its colours: printed text cannot change later. */
@@ -126,18 +133,19 @@ export class MarkdownStream {
     this.#source = this.#source.slice(this.#source.indexOf(token.raw) + length).replace(/^\n+/, '');
   }
 
-  /** A paragraph is cut between words, a quotation between lines. */
+  /** A paragraph and a quotation are cut between lines, a long line of them between words, a long word anywhere. */
   #takeText({ type, raw }: Token, lines: string[]): void {
     if (type !== 'paragraph' && type !== 'blockquote') return;
-    const space = type === 'paragraph' ? raw.lastIndexOf(' ', mostTextChars) : -1;
-    const cut = Math.max(raw.lastIndexOf('\n', mostTextChars), space) + 1;
-    if (cut <= 0) return;
+    const newline = raw.lastIndexOf('\n', mostTextChars) + 1;
+    const cut = newline || raw.lastIndexOf(' ', mostTextChars) + 1 || mostTextChars;
+    const lead = type === 'blockquote' && newline === 0 ? '> ' : '';
+    if (cut <= lead.length) return;
     this.#give(
       lines,
       lexMarkdown(raw.slice(0, cut)).flatMap((part) => renderBlock(part, this.#style)),
       false,
     );
-    this.#source = this.#source.slice(this.#source.indexOf(raw) + cut);
+    this.#source = lead + this.#source.slice(this.#source.indexOf(raw) + cut);
   }
 }
 
@@ -148,7 +156,8 @@ export function renderMarkdown(text: string, style: MarkdownStyle): readonly str
 
 /** Returns the blocks of a Markdown text. */
 export function lexMarkdown(text: string): TokensList {
-  return lexer(text, { gfm: true });
+  const plain: Tokens.Paragraph = { type: 'paragraph', raw: text, text, tokens: [{ type: 'text', raw: text, text }] };
+  return tooManyLevels.test(text) ? Object.assign([plain], { links: {} }) : lexer(text, { gfm: true });
 }
 
 /** Gets the lexer ready for the first answer. Node compiles each of its regular expressions with its first use and

@@ -1,3 +1,4 @@
+import { addAll } from '../../../core/lists.js';
 import { lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
@@ -155,8 +156,9 @@ function walk(path: string): string | null {
     if (link.kind === 'link') {
       if (++links > maxLinks) return null;
       if (isAbsolute(link.target)) at = '/';
-      left.push(
-        ...link.target
+      addAll(
+        left,
+        link.target
           .split('/')
           .filter((item) => item !== '' && item !== '.')
           .toReversed(),

@@ -1,3 +1,4 @@
+import { parseJson } from '../../../core/json.js';
 import { statSync } from 'node:fs';
 import type { StoredOAuthClientInformation, StoredOAuthTokens } from '@modelcontextprotocol/client';
 import { isRecord } from '../../../core/json.js';
@@ -133,7 +134,7 @@ function stampOf(file: string): string {
 function entriesOf(file: string): Entries {
   try {
     const text = readBoundedText(file, { maxBytes: maxFileBytes, longer: 'refuse', links: 'follow' });
-    const value: unknown = JSON.parse(text ?? '{}');
+    const value: unknown = parseJson(text ?? '{}');
     const entries = Object.entries(isRecord(value) ? value : {}).filter(
       (entry): entry is [string, Entry] => isRecord(entry[1]) && isRecord(entry[1]['issuers']),
     );

@@ -189,7 +189,7 @@ export async function signIn(sdk: Sdk, options: SignInOptions): Promise<void> {
   const { url, settings, signIns, callback, needed } = options;
   const visit = new Visit(sdk, options);
   const scopes = [settings.scope, signIns.wanted(url), signIns.current(url)?.tokens?.scope, needed.scope];
-  const scope = sdk.computeScopeUnion(...scopes.filter((text) => text !== ''));
+  const scope = scopes.filter((text) => text !== '').reduce((all, text) => sdk.computeScopeUnion(all, text), undefined);
   await sdk.auth(visit, {
     serverUrl: url,
     ...(scope === undefined ? {} : { scope }),
