@@ -1,5 +1,16 @@
 import { addAll } from '../core/lists.js';
-import { appendFileSync, chmodSync, closeSync, existsSync, openSync, readSync, realpathSync, statSync } from 'node:fs';
+import {
+  appendFileSync,
+  closeSync,
+  constants,
+  existsSync,
+  fchmodSync,
+  fstatSync,
+  openSync,
+  readSync,
+  realpathSync,
+  statSync,
+} from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { CliError, exit } from '../commands/command.js';
@@ -288,6 +299,21 @@ function remembered(record: () => void): readonly Notice[] {
   }
 }
 
+/** Appends a line to a regular file, made with mode 0600. Throws for anything else: to open a named pipe that nothing
+ * reads would wait without end. */
+function appendLine(path: string, line: string): void {
+  const { O_APPEND, O_CREAT, O_NONBLOCK, O_WRONLY } = constants;
+  const descriptor = openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK, 0o600);
+  try {
+    const stats = fstatSync(descriptor);
+    if (!stats.isFile()) throw new Error('it is not a regular file');
+    if ((stats.mode & 0o077) !== 0) fchmodSync(descriptor, 0o600);
+    appendFileSync(descriptor, `${line}\n`);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
 /** Opens the log file: JSON lines, 0600, its folder 0700, made with the first entry. Failures are ignored; without a
  * path nothing is written. */
 function createLogFile(
@@ -304,11 +330,9 @@ function createLogFile(
     try {
       if (!ready) {
         ensurePrivateDirectory(dirname(path));
-        appendFileSync(path, '', { mode: 0o600 });
-        chmodSync(path, 0o600);
         ready = true;
       }
-      appendFileSync(path, `${line}\n`);
+      appendLine(path, line);
     } catch {
       /* nowhere to say so: the log is the place for such things */
     }

@@ -468,6 +468,30 @@ export function migrate(db: Database, file: string): void {
   while (more) more = step.immediate();
 }
 
+/** Throws a StoreError `foreign` for triggers and views that no migration made: SQLite would run them inside our own
+ * statements, and one may never end. */
+export function refuseForeignCode(db: Database, file: string): void {
+  const foreign = db
+    .prepare<[], { type: string; name: string; sql: string }>(
+      "SELECT type, name, sql FROM sqlite_schema WHERE type IN ('trigger', 'view')",
+    )
+    .all()
+    .filter(({ sql }) => {
+      const made = sql.replace(/^CREATE (?:TRIGGER|VIEW) /, '');
+      return !migrations.some((migration) => migration.sql.includes(made));
+    });
+  if (foreign.length === 0) return;
+  const shown = foreign.slice(0, 5).map(({ type, name }) => ({ type, name: name.slice(0, 80) }));
+  const more = foreign.length > shown.length ? ` and ${foreign.length - shown.length} more` : '';
+  const drops = shown.map(({ type, name }) => `DROP ${type.toUpperCase()} "${name.replaceAll('"', '""')}";`).join(' ');
+  throw new StoreError(
+    'foreign',
+    `${file} has triggers or views that this program did not make ` +
+      `(${shown.map(({ type, name }) => `${type} ${JSON.stringify(name)}`).join(', ')}${more}); it was not used`,
+    `Remove them with the sqlite3 program: ${drops}`,
+  );
+}
+
 /** Throws a StoreError `newer` for a schema this program does not know. */
 export function refuseNewer(version: number, file: string): void {
   if (version <= schemaVersion) return;

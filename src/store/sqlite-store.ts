@@ -1,5 +1,6 @@
-import { existsSync, realpathSync, statSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { chmodSync, constants, copyFileSync, existsSync, mkdtempSync, realpathSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import type { Notes } from '../core/notes.js';
 import { loadOnce } from '../core/runtime.js';
 import { noFilters } from '../core/files/search-filters.js';
@@ -61,6 +62,9 @@ export interface SqliteStoreOptions {
   /** What to do when another process keeps the database locked: reject (default), or return a store that tries to open
    * it at each use and rejects while it cannot. */
   readonly whenBusy?: 'reject' | 'later';
+  /** What to do when the database can be read and not written: reject (default), or open a copy of it in the folder of
+   * temporary files. Changes to a copy are rejected. */
+  readonly whenUnwritable?: 'reject' | 'copy';
 }
 
 export interface OpenedStore {
@@ -114,7 +118,10 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
   const seal = options.seal ?? null;
   const { store, busy } = await openDatabase(open).then(
     (connection) => ({ store: new SqliteStore(connection, open, seal), busy: null }),
-    (error: unknown) => {
+    async (error: unknown) => {
+      const canCopy = options.whenUnwritable === 'copy' && error instanceof StoreError && error.code === 'unwritable';
+      const copy = canCopy ? await openCopied(open, error) : null;
+      if (copy) return { store: new SqliteStore(copy.connection, copy.open, seal, copy), busy: null };
       if (options.whenBusy !== 'later' || !(error instanceof StoreError) || error.code !== 'busy') throw error;
       return { store: new SqliteStore('locked', { ...open, maxBusyMs: 0 }, seal), busy: error };
     },
@@ -123,6 +130,38 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
   const { records } = store;
   const sets = { tasks: () => store.tasks.get(), notes: () => store.notes.get(), sync: () => store.syncRows.get() };
   return { store, records, ...sets, ends: sessionEnds(file), notices, busy };
+}
+
+/** A copy of a database that can be read and not written. */
+interface Copied {
+  /** Why the database itself cannot be written. */
+  readonly reason: StoreError;
+  /** The folder of the copy. */
+  readonly folder: string;
+}
+
+/** Copies a database with its log, because SQLite writes beside a database that it only reads. Returns null where there
+ * is nothing that can be read. */
+async function openCopied(
+  open: OpenOptions,
+  reason: StoreError,
+): Promise<(Copied & { readonly connection: Connection; readonly open: OpenOptions }) | null> {
+  if (!statSync(open.file, { throwIfNoEntry: false })?.isFile()) return null;
+  const folder = mkdtempSync(join(tmpdir(), 'agent-read-'));
+  try {
+    const file = join(folder, 'agent.db');
+    for (const suffix of ['', '-wal']) {
+      if (!existsSync(open.file + suffix)) continue;
+      copyFileSync(open.file + suffix, file + suffix, constants.COPYFILE_FICLONE);
+      chmodSync(file + suffix, 0o600);
+    }
+    const copied = { ...open, file };
+    return { reason, folder, open: copied, connection: await openDatabase(copied) };
+  } catch (error) {
+    rmSync(folder, { recursive: true, force: true });
+    if (error instanceof StoreError && error.code !== 'unwritable') throw error;
+    return null;
+  }
 }
 
 const maxImageBytes = 512 * 1024 * 1024;
@@ -166,7 +205,16 @@ class SqliteStore implements Store {
   /** Why the store cannot be used until the next start. */
   #broken: StoreError | null = null;
 
-  constructor(connection: Connection | 'locked', open: OpenOptions, seal: BlobSeal | null) {
+  /** Not null: the database is a copy, and changes are rejected. */
+  readonly #copied: Copied | null;
+
+  constructor(
+    connection: Connection | 'locked',
+    open: OpenOptions,
+    seal: BlobSeal | null,
+    copied: Copied | null = null,
+  ) {
+    this.#copied = copied;
     this.#locked = connection === 'locked';
     this.#connection = connection === 'locked' ? null : connection;
     this.#open = open;
@@ -243,8 +291,8 @@ class SqliteStore implements Store {
     let hits: readonly SearchHit[] | null = null;
     while (hits === null) {
       for (let more = true; more;)
-        more = await this.#write((connection) => indexPending(connection, indexedBeforeSearch));
-      hits = await this.#write((connection) => searchEvents(connection, query, rowLimit(limit), filters));
+        more = await this.#change((connection) => indexPending(connection, indexedBeforeSearch));
+      hits = await this.#change((connection) => searchEvents(connection, query, rowLimit(limit), filters));
     }
     return hits;
   };
@@ -353,6 +401,7 @@ class SqliteStore implements Store {
       if (!isBusy(error)) throw this.#failure(error);
     } finally {
       connection.db.close();
+      if (this.#copied) rmSync(this.#copied.folder, { recursive: true, force: true });
     }
   };
 
@@ -393,6 +442,10 @@ class SqliteStore implements Store {
   }
 
   #write<T>(work: (connection: Connection) => T, synced: Synced = 'now'): Promise<T> {
+    return this.#copied ? Promise.reject(this.#copied.reason) : this.#change(work, synced);
+  }
+
+  #change<T>(work: (connection: Connection) => T, synced: Synced = 'now'): Promise<T> {
     const done = this.#last.then(() =>
       this.#attempt((connection) => {
         connection.sync(synced);

@@ -45,9 +45,32 @@ export function textWidth(text: string): number {
   for (let i = 0; i < text.length; i++) {
     const columns = certainWidth(text.charCodeAt(i));
     const next = i + 1 < text.length ? text.charCodeAt(i + 1) : 0x20;
-    if (columns < 0 || (certainWidth(next) < 0 && next !== 0x1b)) return stringWidth(text);
+    if (columns < 0 || (certainWidth(next) < 0 && next !== 0x1b)) return uncertainWidth(text);
     width += columns;
   }
+  return width;
+}
+
+/** The segmenter takes more time for each character of a longer text, so it gets so many code units at once. */
+const mostSegmented = 512;
+
+function uncertainWidth(text: string): number {
+  if (text.length <= mostSegmented) return stringWidth(text);
+  let width = 0;
+  for (const cluster of clusters(withoutSgr(text))) width += cluster.width;
+  return width;
+}
+
+const clusterWidths = new Map<string, number>();
+const mostClusterWidths = 2_000;
+
+function clusterWidth(cluster: string): number {
+  const known = clusterWidths.get(cluster);
+  if (known !== undefined) return known;
+  const width = stringWidth(cluster);
+  if (cluster.length > 16) return width;
+  if (clusterWidths.size >= mostClusterWidths) clusterWidths.clear();
+  clusterWidths.set(cluster, width);
   return width;
 }
 
@@ -62,21 +85,27 @@ export function* clusters(text: string): Generator<{ readonly text: string; read
       continue;
     }
     const end = uncertainEnd(text, at);
-    for (const { segment } of (segmenter ??= new Intl.Segmenter()).segment(text.slice(at, end))) {
+    const segments = [...(segmenter ??= new Intl.Segmenter()).segment(text.slice(at, end))];
+    // The last cluster of a piece may continue in the next one.
+    const last = end - at >= mostSegmented && end < text.length && segments.length > 1 ? segments.pop() : undefined;
+    for (const { segment } of segments) {
       const certain = segment.length === 1 ? certainWidth(segment.charCodeAt(0)) : -1;
-      yield { text: segment, width: certain > 0 ? certain : stringWidth(segment) };
+      yield { text: segment, width: certain > 0 ? certain : clusterWidth(segment) };
     }
-    at = end;
+    at = last === undefined ? end : at + last.index;
   }
 }
 
-/** Returns the index, after `from`, of the first character that cannot join those before it. */
+/** Returns the index, after `from`, of the first character that cannot join those before it, but no more than
+ * `mostSegmented` or one beyond `from`. */
 function uncertainEnd(text: string, from: number): number {
-  for (let at = from + 1; at < text.length; at++) {
+  const most = Math.min(text.length, from + mostSegmented);
+  for (let at = from + 1; at < most; at++) {
     if (certainWidth(text.charCodeAt(at)) > 0 && (at + 1 === text.length || certainWidth(text.charCodeAt(at + 1)) > 0))
       return at;
   }
-  return text.length;
+  const splitsPair = (text.charCodeAt(most - 1) & 0xfc00) === 0xd800 && (text.charCodeAt(most) & 0xfc00) === 0xdc00;
+  return splitsPair ? most + 1 : most;
 }
 
 /** The most columns that any terminal gives `text`: one that knows no joined emoji shows each part of it by itself. */

@@ -225,13 +225,16 @@ const shortEscapes: Readonly<Record<number, string>> = {
 const otherSpace = /[\p{Zs}]/u;
 
 /** Returns a text that a person decides by. No control, no attribute, nothing invisible or reordering passes: each is
- * shown as an ASCII escape. Long runs of blanks are counted, and host names in other scripts are followed by their
+ * shown as an ASCII escape, and so is each mark beyond `maxMarks` on one character. Long runs of blanks are counted, and host names in other scripts are followed by their
  * punycode. With `lines`, line breaks stay; otherwise they are shown as `\n`. */
 export function decisionText(text: string, options: { readonly lines: boolean }): string {
   let out = '';
+  let marks = 0;
   for (const char of text) {
     const code = char.codePointAt(0) ?? 0;
-    if (char === '\n' && options.lines) out += '\n';
+    marks = code >= 0x300 && mark.test(char) ? marks + 1 : 0;
+    if (marks > maxMarks) out += escapeCode(code);
+    else if (char === '\n' && options.lines) out += '\n';
     else if (char === ' ') out += ' ';
     else if (hasUnseen(char)) out += shortEscapes[code] ?? escapeCode(code);
     else if (otherSpace.test(char)) out += escapeCode(code);

@@ -188,12 +188,17 @@ export function changedParts(place: readonly Pick<DiffLine, 'sign' | 'text'>[]):
 }
 
 function runLength(place: readonly Pick<DiffLine, 'sign'>[], from: number, sign: DiffLine['sign']): number {
-  const end = place.findIndex((line, index) => index >= from && line.sign !== sign);
-  return (end < 0 ? place.length : end) - from;
+  let end = from;
+  while (place[end]?.sign === sign) end++;
+  return end - from;
 }
+
+/** In longer lines no words are marked. */
+const mostCompared = 20_000;
 
 /** Returns where two versions of a line differ; null if too little is common for that to help. */
 function differingParts(before: string, after: string): [TextPart, TextPart] | null {
+  if (Math.max(before.length, after.length) > mostCompared) return null;
   const old = before.match(/\s+|\w+|[^\s\w]/gu) ?? [];
   const now = after.match(/\s+|\w+|[^\s\w]/gu) ?? [];
   const least = Math.min(old.length, now.length);

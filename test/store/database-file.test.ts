@@ -203,3 +203,25 @@ test('a database that cannot be opened in place is read from a copy in memory, w
   expect(await openImage(file, clock)).toBe(null);
   expect(await openImage(join(folder, 'none.db'), clock)).toBe(null);
 });
+
+test.each([
+  ['trigger "endless"', 'CREATE TRIGGER endless AFTER INSERT ON events BEGIN SELECT 1; END', 'DROP TRIGGER "endless";'],
+  [
+    'trigger "events_deleted"',
+    'DROP TRIGGER events_deleted; CREATE TRIGGER events_deleted AFTER DELETE ON events BEGIN SELECT 2; END',
+    'DROP TRIGGER "events_deleted";',
+  ],
+  ['view "v_files"', 'DROP VIEW v_files; CREATE VIEW v_files AS SELECT 1', 'DROP VIEW "v_files";'],
+  ['view "a\\"b"', 'CREATE VIEW "a""b" AS SELECT 1', 'DROP VIEW "a""b";'],
+])('a database with the foreign %s is refused, and the sentence says how to remove it', async (name, sql, removal) => {
+  const file = join(folder, `${removal.replace(/\W/g, '')}.db`);
+  await (await openSqliteStore({ file, now: clock })).store.close();
+  const db = new Database(file);
+  db.exec(sql);
+  db.close();
+  await expect(openSqliteStore({ file, now: clock })).rejects.toMatchObject({
+    code: 'foreign',
+    message: expect.stringContaining(name),
+    hint: expect.stringContaining(removal),
+  });
+});

@@ -118,6 +118,7 @@ export async function openRecord(
     now: Date.now,
     notify,
     seal: blobSeal(settings),
+    whenUnwritable: 'copy',
   });
   opened.notices.forEach(notify);
   const { records, sync } = opened;

@@ -24,6 +24,8 @@ export interface BodyPart {
 export class ScrolledBody {
   readonly #lines: readonly string[];
   readonly #edit: ((columns: number) => readonly string[]) | null;
+  /** The rows of the text without what is put behind it, for the last width: a frame must not break a long text again. */
+  #wrapped: { readonly columns: number; readonly prose: boolean; readonly rows: readonly string[] } | null = null;
   #rows: readonly string[] = [];
   #top = 0;
   #height = 1;
@@ -40,9 +42,13 @@ export class ScrolledBody {
     columns: number,
     { prose, behind = [] }: { readonly prose: boolean; readonly behind?: readonly string[] },
   ): number {
-    const lines = prose ? this.#lines.flatMap((line) => wrapWords(line, columns)) : this.#lines;
-    const rows = lines.flatMap((line) => wrapLine(line, columns).map(({ text }) => text));
-    this.#rows = [...rows, ...(this.#edit?.(columns) ?? []), ...behind];
+    if (this.#wrapped?.columns !== columns || this.#wrapped.prose !== prose) {
+      const lines = prose ? this.#lines.flatMap((line) => wrapWords(line, columns)) : this.#lines;
+      const rows = lines.flatMap((line) => wrapLine(line, columns).map(({ text }) => text));
+      this.#wrapped = { columns, prose, rows: [...rows, ...(this.#edit?.(columns) ?? [])] };
+    }
+    const { rows } = this.#wrapped;
+    this.#rows = behind.length === 0 ? rows : [...rows, ...behind];
     return this.#rows.length;
   }
 

@@ -14,7 +14,9 @@ const mostCodeLines = 48;
 const mostListChars = 3_000;
 const mostTextChars = 6_000;
 /** The lexer takes more time for each character of a longer text, so it gets so much more at once. */
-const mostNewChars = 16_000;
+const mostNewChars = 4_000;
+/** A longer open block, such as a table with a cell of a megabyte, is shown as it is. */
+const mostOpenChars = 48_000;
 /** The lexer calls itself for each level of quotations and lists; text with more levels is shown as it is. */
 const tooManyLevels = /^[ \t]*(?:(?:>|(?:[-+*]|\d{1,9}[.)])[ \t])[ \t]*){65}/m;
 
@@ -42,6 +44,10 @@ export class MarkdownStream {
     for (let at = 0; at === 0 || at < added.length; at += mostNewChars) {
       this.#source += added.slice(at, at + mostNewChars);
       open = this.#takeBlocks(done);
+      if (this.#source.length <= mostOpenChars) continue;
+      this.#give(done, this.#source.split('\n'), false);
+      this.#source = '';
+      open = [];
     }
     this.#rendered = this.#withGap(open.flatMap((token) => renderBlock(token, this.#style)));
     return { done, open: this.#rendered };
