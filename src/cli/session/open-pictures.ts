@@ -1,3 +1,4 @@
+import type { PdfText } from '../../extensions/pictures/sent-files.js';
 import { CliError, exit } from '../../commands/command.js';
 import type { AttachmentData } from '../../core/event.js';
 import type { Attachments, KeptFiles } from '../../core/files/pictures.js';
@@ -138,14 +139,18 @@ function eyesOf({ config }: Source, { provider, model, api }: ModelRef): Paramet
 const mostPdfChars = 100_000;
 
 /** Reads a PDF in a worker, as the tools for the web do. */
-async function pdfText(bytes: Uint8Array): Promise<string | null> {
+async function pdfText(bytes: Uint8Array, limitMs: number): Promise<PdfText> {
   const { convertPage } = await import('../../toolsets/web/convert-page.js');
-  const text = await convertPage({ kind: 'pdf', bytes }, { signal: new AbortController().signal }).then(
-    (page) => page.text.trim(),
-    () => '',
-  );
-  if (text.length <= mostPdfChars) return text === '' ? null : text;
-  return `${text.slice(0, mostPdfChars).toWellFormed()}\n[… ${text.length - mostPdfChars} characters more …]`;
+  const { signal } = new AbortController();
+  try {
+    const text = (await convertPage({ kind: 'pdf', bytes }, { signal, pdfMs: Math.ceil(limitMs) })).text.trim();
+    const more = text.length - mostPdfChars;
+    return {
+      text: more <= 0 ? text : `${text.slice(0, mostPdfChars).toWellFormed()}\n[… ${more} characters more …]`,
+    };
+  } catch (error) {
+    return { problem: error instanceof Error ? error.message : String(error) };
+  }
 }
 
 /** Pictures that wait for the message that holds their chip. */

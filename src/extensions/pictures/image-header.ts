@@ -4,6 +4,8 @@ export interface PictureFacts {
   /** Pixels as stored, before `orientation` turns them. */
   readonly width: number;
   readonly height: number;
+  /** Of a pixel when decoded. */
+  readonly pixelBytes: 4 | 8;
   /** EXIF's number: 1 is upright, 5 to 8 change width and height. */
   readonly orientation: number;
   /** It has several frames. */
@@ -38,7 +40,9 @@ function png(bytes: Uint8Array, view: DataView): PictureFacts | null {
     if (type === 'IEND') whole = end <= bytes.length;
     at = end;
   }
-  return { mediaType: 'image/png', width: view.getUint32(16), height: view.getUint32(20), orientation, moves, whole };
+  const [width, height] = [view.getUint32(16), view.getUint32(20)];
+  const pixelBytes = bytes[24] === 16 ? 8 : 4;
+  return { mediaType: 'image/png', width, height, pixelBytes, orientation, moves, whole };
 }
 
 /** Start-of-frame markers; the others of this range are tables. */
@@ -78,7 +82,15 @@ function jpeg(bytes: Uint8Array, view: DataView): PictureFacts | null {
     const [height, width] = [view.getUint16(at + 3), view.getUint16(at + 5)];
     const whole =
       Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).lastIndexOf('ffd9', undefined, 'hex') > at;
-    return { mediaType: 'image/jpeg', width, height, orientation, moves: false, whole };
+    return {
+      mediaType: 'image/jpeg',
+      width,
+      height,
+      pixelBytes: bytes[at + 2] === 8 ? 4 : 8,
+      orientation,
+      moves: false,
+      whole,
+    };
   }
   return null;
 }
@@ -87,7 +99,7 @@ function gif(bytes: Uint8Array, view: DataView): PictureFacts | null {
   if (bytes.length < 13 || !/^GIF8[79]a$/.test(ascii(bytes, 0, 6))) return null;
   const moves = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, 2048)).includes('NETSCAPE2.0');
   const [width, height] = [view.getUint16(6, true), view.getUint16(8, true)];
-  return { mediaType: 'image/gif', width, height, orientation: 1, moves, whole: bytes.at(-1) === 0x3b };
+  return { mediaType: 'image/gif', width, height, pixelBytes: 4, orientation: 1, moves, whole: bytes.at(-1) === 0x3b };
 }
 
 function webp(bytes: Uint8Array, view: DataView): PictureFacts | null {
@@ -97,7 +109,7 @@ function webp(bytes: Uint8Array, view: DataView): PictureFacts | null {
   if (size === null) return null;
   const flags = ascii(bytes, 12, 16) === 'VP8X' ? (bytes[20] ?? 0) : 0;
   const orientation = (flags & 0x08) === 0 ? 1 : webpOrientation(bytes, view);
-  return { mediaType: 'image/webp', ...size, orientation, moves: (flags & 0x02) !== 0, whole };
+  return { mediaType: 'image/webp', ...size, pixelBytes: 4, orientation, moves: (flags & 0x02) !== 0, whole };
 }
 
 function webpSize(bytes: Uint8Array, view: DataView): { readonly width: number; readonly height: number } | null {

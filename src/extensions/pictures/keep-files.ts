@@ -9,7 +9,7 @@ import { isPdf, pictureFacts, type PictureFacts } from './image-header.js';
  * request with many of them, and scales down what is over 1,568 px. Source: Anthropic's "Vision" (read 2026-11). */
 export const limits = { side: 1568, bytes: 1_500_000 } as const;
 /** Larger pictures are not even decoded. */
-const maxPixels = 50_000_000;
+const maxDecodedBytes = 200_000_000;
 const sizes = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
 
 /** Makes a picture upright and small. Returns null where nothing here can decode it. */
@@ -81,11 +81,13 @@ function keptOther(name: string, { bytes, mediaType = '' }: FoundFile): Kept | s
     : keptAs(name, bytes, plainType(mediaType));
 }
 
-function unfit({ width, height }: PictureFacts): string | null {
+function unfit({ width, height, pixelBytes }: PictureFacts): string | null {
   if (width === 0 || height === 0) return 'it has no pixels';
   const pixels = width * height;
-  return pixels > maxPixels
-    ? `${width}x${height} are ${sizes.format(pixels / 1e6)} megapixels, over ${sizes.format(maxPixels / 1e6)}`
+  const most = maxDecodedBytes / pixelBytes;
+  return pixels > most
+    ? `${width}x${height} are ${sizes.format(pixels / 1e6)} megapixels, over ${sizes.format(most / 1e6)}` +
+        (pixelBytes === 8 ? ' for a picture of 16 bits a channel' : '')
     : null;
 }
 

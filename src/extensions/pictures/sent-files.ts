@@ -16,9 +16,15 @@ export interface Eyes {
   readonly sees: boolean | null;
   /** It reads PDFs itself. */
   readonly readsPdf: boolean;
-  /** The text of a PDF, or null. */
-  readonly pdfText: (bytes: Uint8Array) => Promise<string | null>;
+  /** Reads the text of a PDF in at most so many milliseconds. */
+  readonly pdfText: (bytes: Uint8Array, limitMs: number) => Promise<PdfText>;
 }
+
+/** `problem`: a sentence. */
+export type PdfText = { readonly text: string } | { readonly problem: string };
+
+/** The PDFs of one message share this time. */
+const mostPdfMs = 20_000;
 
 /** What becomes of an attachment in a request. `line`: the text in its place. */
 type Fate = { readonly file: AttachmentData; readonly as: 'file' | 'text' } | { readonly line: string };
@@ -93,7 +99,8 @@ function isShown(file: AttachmentData): boolean {
   return isPdf(file) || /^image\/(?:png|jpeg|gif|webp)$/.test(file.media_type);
 }
 
-async function filled(message: Message, own: readonly Fate[], sending: Sending, eyes: Eyes): Promise<Message> {
+async function filled(message: Message, own: readonly Fate[], sending: Sending, given: Eyes): Promise<Message> {
+  const eyes = withBudget(given);
   if (message.role === 'user') {
     const { files, lines } = await loaded(own, sending, eyes);
     const content = [message.content, ...lines].filter((part) => part !== '').join('\n\n');
@@ -111,6 +118,21 @@ async function filled(message: Message, own: readonly Fate[], sending: Sending, 
   return { ...message, calls };
 }
 
+/** Returns `eyes` whose PDFs share `mostPdfMs`. */
+function withBudget(eyes: Eyes): Eyes {
+  let leftMs = mostPdfMs;
+  return {
+    ...eyes,
+    pdfText: async (bytes) => {
+      if (leftMs <= 0) return { problem: `The PDFs of one message are read for at most ${mostPdfMs / 1000} s.` };
+      const startMs = performance.now();
+      const text = await eyes.pdfText(bytes, leftMs);
+      leftMs -= performance.now() - startMs;
+      return text;
+    },
+  };
+}
+
 async function loaded(
   own: readonly Fate[],
   { blob }: Sending,
@@ -126,7 +148,7 @@ async function loaded(
     const { file, as } = fate;
     const bytes = await blob(file.sha256);
     if (bytes === null) lines.push(`[${labelOf(file)} is no longer stored]`);
-    else if (as === 'text') lines.push(pdfLine(labelOf(file), await eyes.pdfText(bytes)));
+    else if (as === 'text') lines.push(pdfLine(labelOf(file), await eyes.pdfText(bytes, mostPdfMs)));
     else
       files.push({
         mediaType: file.media_type,
@@ -137,8 +159,9 @@ async function loaded(
   return { files, lines };
 }
 
-function pdfLine(name: string, text: string | null): string {
-  return text === null ? `[${name} is a PDF without readable text]` : `[The text of ${name}:]\n${text}`;
+function pdfLine(name: string, read: PdfText): string {
+  if ('problem' in read) return `[${name} is a PDF that was not read. ${read.problem}]`;
+  return read.text === '' ? `[${name} is a PDF without readable text]` : `[The text of ${name}:]\n${read.text}`;
 }
 
 /** Puts lines below the output of an envelope. */

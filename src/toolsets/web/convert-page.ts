@@ -6,7 +6,14 @@ export type PageWork =
   | { readonly kind: 'html'; readonly html: string; readonly base: string; readonly format: TextFormat }
   | { readonly kind: 'pdf'; readonly bytes: Uint8Array };
 
+/** Why a worker converted nothing, as a sentence. */
+export interface Refused {
+  readonly refused: string;
+}
+
 export interface WorkOptions {
+  /** The most milliseconds for a PDF: 20,000 unless given. */
+  readonly pdfMs?: number;
   /** The program of the worker that converts large pages and PDFs: the built one unless given. */
   readonly worker?: URL;
   readonly signal: AbortSignal;
@@ -16,7 +23,13 @@ export interface WorkOptions {
 const builtWorker = new URL('../page-worker.js', import.meta.url);
 
 const inlineChars = 256 * 1024;
-const maxMs = { html: 5_000, pdf: 20_000 };
+const htmlMs = 5_000;
+const mostPdfMs = 20_000;
+/** The limit of the worker counts objects alone; a decoded stream lies outside of them, so the memory of the process is
+ * watched as well. */
+const mostHeapMb = 512;
+const mostGrowthMb = 768;
+const watchMs = 100;
 
 /** Converts a page: a small one here, a large one and a PDF in a worker that is stopped when it takes too long. Throws
  * a `WebRefusal`. */
@@ -28,7 +41,10 @@ export async function convertPage(work: PageWork, options: WorkOptions): Promise
   return await inWorker(work, options);
 }
 
-async function inWorker(work: PageWork, { worker: program = builtWorker, signal }: WorkOptions): Promise<PageText> {
+async function inWorker(
+  work: PageWork,
+  { worker: program = builtWorker, pdfMs = mostPdfMs, signal }: WorkOptions,
+): Promise<PageText> {
   const { Worker } = await import('node:worker_threads');
   return await new Promise((resolve, reject) => {
     const worker = new Worker(program, {
@@ -37,10 +53,11 @@ async function inWorker(work: PageWork, { worker: program = builtWorker, signal 
       stdin: true,
       stdout: true,
       stderr: true,
-      resourceLimits: { maxOldGenerationSizeMb: 512 },
+      resourceLimits: { maxOldGenerationSizeMb: mostHeapMb },
     });
     const end = (): void => {
       clearTimeout(timer);
+      clearInterval(watch);
       signal.removeEventListener('abort', cancel);
       void worker.terminate();
     };
@@ -52,22 +69,32 @@ async function inWorker(work: PageWork, { worker: program = builtWorker, signal 
     const cancel = (): void => {
       fail(`${what} was not converted: the call was stopped.`);
     };
-    const limitMs = maxMs[work.kind];
+    const limitMs = work.kind === 'pdf' ? pdfMs : htmlMs;
     const timer = setTimeout(() => {
       fail(`${what} could not be converted within ${limitMs / 1000} s.`);
     }, limitMs);
+    const before = process.memoryUsage.rss();
+    const watch = setInterval(() => {
+      if (process.memoryUsage.rss() - before <= mostGrowthMb * 1024 * 1024) return;
+      fail(`${what} was not converted: it needs more than ${mostGrowthMb} MB of memory.`);
+    }, watchMs);
     signal.addEventListener('abort', cancel, { once: true });
     if (signal.aborted) cancel();
-    worker.once('message', (result: PageText | null) => {
-      if (result === null) {
-        fail(`${what} could not be read.`);
+    worker.once('message', (result: PageText | Refused | null) => {
+      if (result === null || 'refused' in result) {
+        fail(result?.refused ?? `${what} could not be read.`);
         return;
       }
       end();
       resolve(result);
     });
-    worker.once('error', () => {
-      fail(`${what} could not be read.`);
+    worker.once('error', (error: unknown) => {
+      const isFull = error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY';
+      fail(
+        isFull
+          ? `${what} was not converted: it needs more than ${mostHeapMb} MB of memory.`
+          : `${what} could not be read.`,
+      );
     });
     worker.once('exit', () => {
       fail(`${what} could not be read.`);

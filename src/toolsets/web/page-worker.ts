@@ -1,32 +1,84 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import type { PageWork } from './convert-page.js';
+import type { PageWork, Refused } from './convert-page.js';
 import type { PageText } from './page-text.js';
+import { pdfProblem } from './pdf-bounds.js';
 
 // A program of its own, run as a worker: it converts one page and answers with its text, or with null where it cannot.
 
 const maxChars = 2_000_000;
 
-async function convert(work: PageWork): Promise<PageText> {
+async function convert(work: PageWork): Promise<PageText | Refused> {
   if (work.kind === 'pdf') return await pdfText(work.bytes);
   const { pageText } = await import('./page-text.js');
   return pageText(work.html, work.base, work.format);
 }
 
-/** Reads a PDF page by page, up to the most characters. */
-async function pdfText(bytes: Uint8Array): Promise<PageText> {
-  const { extractText, getDocumentProxy, getMeta } = await import('unpdf');
+const maxPages = 1000;
+
+/** Reads a PDF page by page, each page object once, up to the most pages and characters; says what it left out. */
+async function pdfText(bytes: Uint8Array): Promise<PageText | Refused> {
+  const problem = pdfProblem(bytes);
+  if (problem !== null) return { refused: `The PDF was not read: ${problem}.` };
+  const { getDocumentProxy, getMeta } = await import('unpdf');
   const document = await getDocumentProxy(new Uint8Array(bytes), { verbosity: 0 });
   const { info } = await getMeta(document);
-  const { text } = await extractText(document, { mergePages: false });
+  const read = new Set<string>();
+  const texts: string[] = [];
+  let room = maxChars;
+  let repeated = 0;
+  let broken = 0;
+  const last = Math.min(document.numPages, maxPages);
+  for (let number = 1; number <= last && room > 0; number++) {
+    try {
+      const page = await document.getPage(number);
+      const key = page.ref === null ? `page ${number}` : `${page.ref.num} ${page.ref.gen}`;
+      if (read.has(key)) {
+        repeated++;
+        continue;
+      }
+      read.add(key);
+      const text = await textOfPage(page, room);
+      texts.push(text);
+      room -= text.length;
+      page.cleanup();
+    } catch {
+      broken++;
+    }
+  }
+  const leftOut = [
+    ...(document.numPages > maxPages ? [`${document.numPages - maxPages} pages after page ${maxPages}`] : []),
+    ...(repeated > 0 ? [`${repeated} pages that repeat an earlier one`] : []),
+    ...(broken > 0 ? [`${broken} pages that are broken`] : []),
+    ...(room <= 0 ? [`everything after ${maxChars} characters`] : []),
+  ];
+  const note = leftOut.length === 0 ? [] : [`[Not in this text: ${leftOut.join('; ')}]`];
   const title: unknown = info['Title'];
-  return { text: text.join('\n\n').slice(0, maxChars), title: typeof title === 'string' ? title.slice(0, 300) : '' };
+  return { text: [...texts, ...note].join('\n\n'), title: typeof title === 'string' ? title.slice(0, 300) : '' };
+}
+
+interface TextPage {
+  streamTextContent(): ReadableStream<{
+    readonly items: readonly { readonly str?: string; readonly hasEOL?: boolean }[];
+  }>;
+}
+
+/** Returns at most `most` characters of a page, and decodes little more. */
+async function textOfPage(page: TextPage, most: number): Promise<string> {
+  const reader = page.streamTextContent().getReader();
+  let text = '';
+  for (let part = await reader.read(); !part.done && text.length < most; part = await reader.read())
+    for (const { str, hasEOL } of part.value.items)
+      if (str !== undefined && text.length < most) text += hasEOL === true ? `${str}\n` : str;
+  if (text.length >= most) await reader.cancel(new Error('enough'));
+  return text.slice(0, most);
 }
 
 convert(workerData as PageWork).then(
   (result) => {
     parentPort?.postMessage(result, []);
   },
-  () => {
-    parentPort?.postMessage(null, []);
+  (error: unknown) => {
+    const isLocked = error instanceof Error && error.name === 'PasswordException';
+    parentPort?.postMessage(isLocked ? { refused: 'The PDF was not read: it needs a password.' } : null, []);
   },
 );

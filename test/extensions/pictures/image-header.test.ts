@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { isPdf, pictureFacts } from '../../../src/extensions/pictures/image-header.js';
 import { gif, jpeg, pdf, png, turnedJpeg, webp } from './samples.js';
 
-const facts = { width: 8, height: 4, orientation: 1, moves: false, whole: true };
+const facts = { width: 8, height: 4, pixelBytes: 4, orientation: 1, moves: false, whole: true };
 
 test.each([
   ['PNG', png(8, 4), 'image/png'],

@@ -122,6 +122,11 @@ test('what is transparent is white where a JPEG is made of it', async () => {
 
 test.each([
   ['over 50 megapixels', png(8, 4, { claims: [10_000, 6000] }), '10000x6000 are 60 megapixels, over 50'],
+  [
+    '49.7 megapixels of 16 bits',
+    png(8, 4, { claims: [7050, 7050], depth: 16 }),
+    '7050x7050 are 49.7 megapixels, over 25 for a picture of 16 bits a channel',
+  ],
   ['a header that lies', png(8, 4, { claims: [7000, 7000] }), 'it cannot be decoded'],
   ['no pixels', png(8, 4, { claims: [0, 4] }), 'it has no pixels'],
   ['cut off', png(300, 200, { noise: true }).subarray(0, 9000), 'it cannot be decoded, its end is missing'],

@@ -1,10 +1,14 @@
 import { deflateSync, crc32 } from 'node:zlib';
 
-/** Writes a PNG of one colour, or of noise that does not compress. `claims`: the size that its header says. */
+/** Writes a PNG of one colour, or of noise that does not compress. `claims` and `depth`: what its header says. */
 export function png(
   width: number,
   height: number,
-  { noise = false, claims = [width, height] }: { readonly noise?: boolean; readonly claims?: readonly number[] } = {},
+  {
+    noise = false,
+    claims = [width, height],
+    depth = 8,
+  }: { readonly noise?: boolean; readonly claims?: readonly number[]; readonly depth?: 8 | 16 } = {},
 ): Buffer {
   const rows = Buffer.alloc(height * (1 + width * 3), 0x7f);
   let seed = 1;
@@ -17,7 +21,7 @@ export function png(
   const header = Buffer.alloc(13);
   header.writeUInt32BE(claims[0] ?? 0, 0);
   header.writeUInt32BE(claims[1] ?? 0, 4);
-  header.set([8, 2, 0, 0, 0], 8);
+  header.set([depth, 2, 0, 0, 0], 8);
   const signature = Buffer.from('89504e470d0a1a0a', 'hex');
   return Buffer.concat([
     signature,

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { deflateSync } from 'node:zlib';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { isError } from '../../../src/core/envelope.js';
@@ -257,6 +258,75 @@ test('a PDF gives its text, and a broken one an error', async () => {
   });
   expect(await fetched({ headers: type, body: '%PDF-1.4 broken' })).toMatchObject({
     error: 'The PDF could not be read.',
+    code: 'execution_failed',
+  });
+});
+
+/** A PDF of these objects, the first of which is its catalogue. */
+function pdfOf(objects: readonly (string | Buffer)[], trailer = ''): Buffer {
+  const parts: Buffer[] = [Buffer.from('%PDF-1.4\n')];
+  let at = parts[0]!.length;
+  const rows = objects.map((object, index) => {
+    const row = `${String(at).padStart(10, '0')} 00000 n \n`;
+    const part = Buffer.concat([Buffer.from(`${index + 1} 0 obj`), Buffer.from(object), Buffer.from('endobj\n')]);
+    parts.push(part);
+    at += part.length;
+    return row;
+  });
+  const count = objects.length + 1;
+  const end = `xref\n0 ${count}\n0000000000 65535 f \n${rows.join('')}trailer<</Size ${count}/Root 1 0 R${trailer}>>\n`;
+  return Buffer.concat([...parts, Buffer.from(`${end}startxref\n${at}\n%%EOF`)]);
+}
+
+/** A PDF that names one page `times` times, whose content is `content` when decoded. */
+function samePage(times: number, content: Buffer, filters = 1): Buffer {
+  let stream = content;
+  for (let round = 0; round < filters; round++) stream = deflateSync(stream);
+  const filter = filters === 1 ? '/FlateDecode' : `[${'/FlateDecode'.repeat(filters)}]`;
+  return pdfOf([
+    '<</Type/Catalog/Pages 2 0 R>>',
+    `<</Type/Pages/Kids[${'4 0 R '.repeat(times)}]/Count ${times}>>`,
+    '<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>',
+    '<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Resources<</Font<</F1 3 0 R>>>>/Contents 5 0 R>>',
+    Buffer.concat([
+      Buffer.from(`<</Filter${filter}/Length ${stream.length}>>stream\n`),
+      stream,
+      Buffer.from('\nendstream'),
+    ]),
+  ]);
+}
+
+const pageText = (text: string): string => `BT /F1 12 Tf 72 720 Td (${text}) Tj ET\n`;
+
+test('a page object that a PDF names 900 times is read once, and the text says so', async () => {
+  const body = samePage(900, Buffer.from(pageText('Only once')));
+  expect(await fetched({ headers: { 'content-type': 'application/pdf' }, body })).toMatchObject({
+    output: 'Only once\n\n[Not in this text: 899 pages that repeat an earlier one]',
+  });
+});
+
+test('of a PDF with too many pages and too much text the beginning is read', async () => {
+  const type = { 'content-type': 'application/pdf' };
+  const many = await fetched({ headers: type, body: samePage(3000, Buffer.from(pageText('Page'))) });
+  expect(many).toMatchObject({
+    output: 'Page\n\n[Not in this text: 2000 pages after page 1000; 999 pages that repeat an earlier one]',
+  });
+});
+
+test.each([
+  ['a bomb', samePage(1, Buffer.alloc(100 * 1024 * 1024, 0x20)), 'more than 64 MB when decoded'],
+  ['a bomb in a bomb', samePage(1, Buffer.alloc(100 * 1024 * 1024, 0x20), 2), 'more than 64 MB when decoded'],
+  [
+    'a locked one',
+    pdfOf(
+      ['<</Type/Catalog/Pages 2 0 R>>', '<</Type/Pages/Kids[]/Count 0>>'],
+      `/Encrypt<</Filter/Standard/V 1/R 2/P -4/O<${'00'.repeat(32)}>/U<${'00'.repeat(32)}>>>/ID[<00><00>]`,
+    ),
+    'needs a password',
+  ],
+])('a PDF that is %s is refused with one sentence', async (_name, body, problem) => {
+  expect(await fetched({ headers: { 'content-type': 'application/pdf' }, body })).toMatchObject({
+    error: expect.stringContaining(problem),
     code: 'execution_failed',
   });
 });
