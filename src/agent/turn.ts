@@ -2,7 +2,7 @@ import { type Envelope, errorEnvelope, type ErrorEnvelope, isError } from '../co
 import type { ToolCallData, ToolResultData } from '../core/event.js';
 import type { Fault } from '../core/provider.js';
 import type { TurnEnd } from '../core/session-port.js';
-import { firstLine } from '../core/text.js';
+import { withoutEnd, firstLine } from '../core/text.js';
 import type { Binding } from '../core/tool.js';
 import { keepAttached, recordUser } from './attached-files.js';
 import { allowanceOf, tokensOf } from './budget.js';
@@ -389,7 +389,7 @@ async function requestOrStepIn(
   const problem = await d.stepIn(other);
   const names = `${other.provider}/${other.model}`;
   const then = problem === null ? `${names} goes on with this turn.` : `${names} cannot step in: ${problem}`;
-  const message = `${ref.provider}/${ref.model} cannot answer: ${fault.message.replace(/[.\s]+$/, '')}. ${then}`;
+  const message = `${ref.provider}/${ref.model} cannot answer: ${withoutEnd(fault.message, '. \t\r\n')}. ${then}`;
   d.emit({ type: 'notice', level: 'warn', code: 'fallback_model', message });
   return problem === null ? await requestUnlessRefused(d, toolChoice, signal) : reply;
 }
@@ -437,7 +437,7 @@ const fixedShare = 0.75;
 function tooLong(d: TurnDeps, fault: Fault): Fault {
   const { system, tools, messages } = d.record.conversation();
   const fixed = tokensOf(system) + tokensOf(tools);
-  const refusal = `${fault.message.replace(/[.\s]+$/, '')}.`;
+  const refusal = `${withoutEnd(fault.message, '. \t\r\n')}.`;
   if (fixed > (fixed + tokensOf(messages)) * fixedShare) {
     return {
       ...fault,

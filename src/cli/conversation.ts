@@ -1,5 +1,5 @@
 import { CliError, exit } from '../commands/command.js';
-import { didYouMean } from '../core/text.js';
+import { withoutEnd, didYouMean } from '../core/text.js';
 import type { FrontParts } from './doors/front-parts.js';
 import type { EarlyFrame } from './early-frame.js';
 import { createTurnLines, type OutputFormat, runHeadless } from './headless.js';
@@ -157,7 +157,7 @@ export async function readStdin(
 
 /** Returns the prompt of a headless run: the words, a blank line, and the text from standard input. */
 export function joinPrompt(words: readonly string[], piped: string): string {
-  return [words.join(' ').trim(), piped.trim() === '' ? '' : piped.replace(/\n+$/, '')]
+  return [words.join(' ').trim(), piped.trim() === '' ? '' : withoutEnd(piped, '\n')]
     .filter((part) => part !== '')
     .join('\n\n');
 }

@@ -298,7 +298,7 @@ function listed(text: string): readonly string[] {
 
 function json(text: string): unknown {
   try {
-    return parseJson(text) as unknown;
+    return parseJson(text);
   } catch {
     return undefined;
   }

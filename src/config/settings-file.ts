@@ -157,7 +157,7 @@ async function positionOf(text: string, path: KeyPath, at: 'key' | 'value'): Pro
 
 function plainJson(text: string): unknown {
   try {
-    return parseJson(text) as unknown;
+    return parseJson(text);
   } catch {
     return undefined;
   }

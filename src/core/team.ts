@@ -161,8 +161,15 @@ export interface TeamRecord {
   /** Those written to last come first. Those of agents are left out. */
   sessions(limit: number, scope?: TeamScope): Promise<readonly TeamSummary[]>;
   /** The newest events that hold all words; `text`, `filters` and what they
-   * mean are those of `Store.search`. */
-  search(text: string, limit: number, scope?: TeamScope, filters?: SearchFilters): Promise<readonly TeamHit[]>;
+   * mean are those of `Store.search`. `onUnreadable` gets the number of events
+   * that were left out because their JSON is broken. */
+  search(
+    text: string,
+    limit: number,
+    scope?: TeamScope,
+    filters?: SearchFilters,
+    onUnreadable?: (count: number) => void,
+  ): Promise<readonly TeamHit[]>;
   /** Answers one reading question in SQL, over the tables of the server and
    * the views of docs/record.md, as far as this role may read. */
   ask(question: string): Promise<Answer>;

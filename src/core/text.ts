@@ -33,6 +33,14 @@ function isWellFormedDeep(value: unknown): boolean {
     : Object.entries(value).every(([key, item]) => key.isWellFormed() && isWellFormedDeep(item));
 }
 
+/** Returns `text` without any of `characters` at its end. A regular expression such as `/\\n+$/` would try each run of
+ * them anew from each of its characters. */
+export function withoutEnd(text: string, characters: string): string {
+  let end = text.length;
+  while (end > 0 && characters.includes(text.charAt(end - 1))) end--;
+  return text.slice(0, end);
+}
+
 /** The first line of `text`, cut to `max` characters with `…` where something was left out. */
 export function firstLine(text: string, max: number): string {
   const end = text.search(/[\r\n]/);

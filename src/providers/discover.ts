@@ -272,7 +272,7 @@ export function readOllamaWindow(running: unknown, shown: unknown, model: string
   const used = same === undefined ? null : firstNumber(same, ['context_length']);
   if (used !== null) return used;
   const parameters = isRecord(shown) && typeof shown.parameters === 'string' ? shown.parameters : '';
-  const set = /^\s*num_ctx\s+(\d+)/m.exec(parameters)?.[1];
+  const set = /^[ \t]*num_ctx[ \t]+(\d+)/m.exec(parameters)?.[1];
   return set === undefined ? null : Number(set);
 }
 

@@ -322,7 +322,7 @@ export function isAltered(row: EventRow): boolean {
 function parseData(text: string | null): unknown {
   if (text === null) return null;
   try {
-    return parseJson(text) as unknown;
+    return parseJson(text);
   } catch (error) {
     throw new StoreError(
       'damaged',

@@ -213,7 +213,7 @@ function cleanEvent(event: Event): Event {
   const text = dataJson(event.data);
   return {
     ...wellFormedDeep({ seq: event.seq, kind: event.kind, content: event.content }),
-    data: text === null ? null : (parseJson(text) as unknown),
+    data: text === null ? null : parseJson(text),
     createdAt: event.createdAt,
   };
 }

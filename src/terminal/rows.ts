@@ -65,6 +65,8 @@ const clusterWidths = new Map<string, number>();
 const mostClusterWidths = 2_000;
 
 function clusterWidth(cluster: string): number {
+  const certain = cluster.length === 1 ? certainWidth(cluster.charCodeAt(0)) : -1;
+  if (certain > 0) return certain;
   const known = clusterWidths.get(cluster);
   if (known !== undefined) return known;
   const width = stringWidth(cluster);
@@ -84,16 +86,20 @@ export function* clusters(text: string): Generator<{ readonly text: string; read
       at++;
       continue;
     }
-    const end = uncertainEnd(text, at);
-    const segments = [...(segmenter ??= new Intl.Segmenter()).segment(text.slice(at, end))];
-    // The last cluster of a piece may continue in the next one.
-    const last = end - at >= mostSegmented && end < text.length && segments.length > 1 ? segments.pop() : undefined;
-    for (const { segment } of segments) {
-      const certain = segment.length === 1 ? certainWidth(segment.charCodeAt(0)) : -1;
-      yield { text: segment, width: certain > 0 ? certain : clusterWidth(segment) };
+    for (const segment of uncertainClusters(text, at)) {
+      yield { text: segment, width: clusterWidth(segment) };
+      at += segment.length;
     }
-    at = last === undefined ? end : at + last.index;
   }
+}
+
+/** Returns the clusters from `from` to the next obvious one, or of a piece. */
+function uncertainClusters(text: string, from: number): readonly string[] {
+  const end = uncertainEnd(text, from);
+  const segments = [...(segmenter ??= new Intl.Segmenter()).segment(text.slice(from, end))];
+  // The last cluster of a piece may continue in the next one.
+  if (end - from >= mostSegmented && end < text.length && segments.length > 1) segments.pop();
+  return segments.map(({ segment }) => segment);
 }
 
 /** Returns the index, after `from`, of the first character that cannot join those before it, but no more than

@@ -248,7 +248,7 @@ export function decisionText(text: string, options: { readonly lines: boolean })
 
 function nameHosts(text: string): string {
   return text.replace(
-    /\b[a-z][a-z0-9+.-]*:\/\/([^\s/"'`<>|;&()]+)[^\s"'`<>|;&()]*/gi,
+    /\b[a-z][a-z0-9+.-]{0,30}:\/\/([^\s/"'`<>|;&()]+)[^\s"'`<>|;&()]*/gi,
     (whole: string, authority: string) => {
       if (/^[\x21-\x7e]*$/.test(authority)) return whole;
       const address = `http://${authority}`;

@@ -1,3 +1,4 @@
+import { withoutEnd } from '../core/text.js';
 import { type Envelope, isError, parseEnvelope } from '../core/envelope.js';
 import { type ToolResultData, tookMs } from '../core/event.js';
 import { isRecord } from '../core/json.js';
@@ -230,7 +231,7 @@ function partRows(
   style: { readonly theme: Theme; readonly columns: number },
   paint: ((lines: string[]) => string[][]) | null,
 ): string[] {
-  const whole = text.replace(/\n+$/, '');
+  const whole = withoutEnd(text, '\n');
   const bounded = part.from === 'start' ? whole.slice(0, headChars) : whole.slice(-headChars);
   const clean = unjoined(sanitize(bounded, { colors: style.theme.colors && paint === null }));
   const lines = paint ? paint(clean.split('\n')) : splitStyledLines(clean).map((line) => [expandTabs(line)]);
@@ -266,7 +267,7 @@ const shortText = { rows: 12, head: 3, tail: 2 };
 /** Returns the lines of a text that a person sent. Of a long one, which is mostly pasted, only the first and last
  * lines. */
 function sentLines(text: string, seq: number, style: { readonly theme: Theme; readonly columns: number }): string[] {
-  const lines = sanitize(text.replace(/\n+$/, ''))
+  const lines = sanitize(withoutEnd(text, '\n'))
     .split('\n')
     .map((line) => expandTabs(line));
   const heights = lines.map((line) => wrapLine(line, style.columns).length);

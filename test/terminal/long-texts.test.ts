@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { spelledLine, withoutEnd } from '../../src/core/text.js';
 import { clusters, expandTabs, fitWidth, textWidth, wrapLine, wrapWords } from '../../src/terminal/rows.js';
 import { decisionText, sanitize } from '../../src/terminal/sanitize.js';
 import { changedParts } from '../../src/ui/diff-lines.js';
@@ -84,4 +85,15 @@ test('a long paragraph is cut between its lines', () => {
   );
   const shown = renderMarkdown(lines.join('\n'), { ...style, columns: 100, wrap: 'words' });
   expect(shown).toEqual(lines);
+});
+
+const units = ['a', '=', '-', 'a-', 'a.', 'Zm9v', '"', '\\', '\n', '\r\n', ' ', '\t', '://', 'a://', '@', '`', '{"'];
+
+test.each(units)('1 MB of %j, and a letter behind it, is made safe, decided by and trimmed in time', (unit) => {
+  const text = `${unit.repeat(Math.ceil(1_000_000 / unit.length))}x`;
+  expect(sanitize(text).length).toBeLessThanOrEqual(text.length);
+  expect(decisionText(text, { lines: true }).endsWith('x')).toBe(true);
+  expect(withoutEnd(text, '\r\n')).toBe(text);
+  expect(spelledLine(text).endsWith('x')).toBe(true);
+  expect(renderMarkdown(text, { ...style, wrap: 'words' }).length).toBeGreaterThan(0);
 });

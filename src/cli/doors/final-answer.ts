@@ -124,7 +124,7 @@ function added(sum: TurnEnd, end: TurnEnd): TurnEnd {
 
 /** Reads the whole text as JSON, or what stands in its only code fence. */
 function jsonIn(text: string): Json | undefined {
-  const fenced = /^[^`]*```(?:json)?\s*\n([\s\S]*?)\n\s*```[^`]*$/.exec(text);
+  const fenced = /^[^`]*```(?:json)?[ \t]*\r?\n([\s\S]*?)\n[ \t]*```[^`]*$/.exec(text);
   for (const part of [text, fenced?.[1]]) {
     try {
       if (part !== undefined) return parseJson(part) as Json;

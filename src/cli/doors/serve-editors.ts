@@ -59,8 +59,8 @@ export async function serveEditors(options: RootOptions): Promise<number> {
   return code;
 }
 
-/** Returns the lines of `input` as bytes. A line that is too long or nested too deeply becomes an empty array, which
- * the protocol refuses with an answer; a note on standard error says why. */
+/** Returns the lines of `input` as bytes. A line that is too long or nested too deeply becomes a bracket that
+ * nothing closes, which the protocol refuses with an answer; a note on standard error says why. */
 function bytesOf(input: NodeJS.ReadStream): ReadableStream<Uint8Array> {
   const lines = splitLines(input);
   return new ReadableStream({
@@ -72,7 +72,7 @@ function bytesOf(input: NodeJS.ReadStream): ReadableStream<Uint8Array> {
       }
       const problem = lineProblem(value);
       if (problem !== null) printError(`agent: ${problem} It was not read.\n`);
-      controller.enqueue(Buffer.from(`${problem === null ? value : '[]'}\n`));
+      controller.enqueue(Buffer.from(`${problem === null ? value : '{'}\n`));
     },
   });
 }

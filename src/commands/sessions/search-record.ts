@@ -69,7 +69,7 @@ async function search({ out, withStore }: CommandLine, text: string, options: Op
   return await withStore(async (opened) => {
     const { store, settings } = opened;
     const asked = parsed(options.here ? `project:here ${text}` : text, settings.cwd);
-    const find = asksTeam(options) ? teamHits(opened, options) : ownHits(store);
+    const find = asksTeam(options) ? teamHits(opened, options, out.error) : ownHits(store);
     const found = await find(asked, limit + 1);
     const hits = found.slice(0, limit);
     const colors = out.isTerminal && (settings.env.NO_COLOR ?? '') === '';
@@ -101,12 +101,20 @@ function ownHits(store: Pick<Store, 'search'>): HitSource {
   return ({ words, filters }, limit) => store.search(words, limit, undefined, filters);
 }
 
-function teamHits(opened: OpenedStore, options: Options): HitSource {
+function teamHits(opened: OpenedStore, options: Options, printError: (text: string) => void): HitSource {
   return async ({ words, filters }, limit) => {
     const { scopeOf } = await import('../team/shared-record.js');
     const scope = { since: teamSince(filters), ...scopeOf(options, opened) };
-    return await (await opened.team()).team.record.search(words, limit, scope, filters);
+    return await (
+      await opened.team()
+    ).team.record.search(words, limit, scope, filters, (count) => {
+      printError(`${unreadableEvents(count)}\n`);
+    });
   };
+}
+
+function unreadableEvents(count: number): string {
+  return `${count} ${count === 1 ? 'event was' : 'events were'} left out, because the stored JSON is broken.`;
 }
 
 /** Throws a `CliError` for a filter that there is not. */
@@ -199,12 +207,14 @@ function laterHits(asked: Asked, own: readonly SearchHit[], repl: Repl): NonNull
   const find = async (): Promise<Later<SearchHit>> => {
     const { team } = await repl.line.team();
     const since = teamSince(filters);
-    const hits = (await team.record.search(words, maxHits, { since }, filters)).filter(
-      (hit) => !known.has(placeOf(hit)),
-    );
+    let unreadable = '';
+    const all = await team.record.search(words, maxHits, { since }, filters, (number) => {
+      unreadable = ` ${unreadableEvents(number)}`;
+    });
+    const hits = all.filter((hit) => !known.has(placeOf(hit)));
     const count = hits.length === 0 ? 'Nothing more' : `${hits.length} more`;
     const items = hits.map((hit) => item(hit, repl.settings));
-    const said = `${count} from the team, in sessions begun since ${localDay(since)}.`;
+    const said = `${count} from the team, in sessions begun since ${localDay(since)}.${unreadable}`;
     return { items, marked: foundWords(hits), said };
   };
   const failed = (error: unknown): Later<SearchHit> => {

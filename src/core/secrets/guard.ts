@@ -340,7 +340,7 @@ class Guard implements SecretGuard {
 
 function parsed(text: string): unknown {
   try {
-    return parseJson(text) as unknown;
+    return parseJson(text);
   } catch {
     return undefined;
   }

@@ -196,7 +196,7 @@ async function tomlOf(text: string, file: string): Promise<unknown> {
 /** With comments and trailing commas, as the editors allow them. */
 async function jsonOf(text: string, file: string): Promise<unknown> {
   try {
-    return parseJson(text) as unknown;
+    return parseJson(text);
   } catch (error) {
     if (isTooDeep(text)) throw unreadable(file, error);
     const { parse } = await import('jsonc-parser');

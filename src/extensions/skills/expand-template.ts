@@ -1,3 +1,4 @@
+import { withoutEnd } from '../../core/text.js';
 import { addAll } from '../../core/lists.js';
 /** The text that a command stands for, before its calls have run. */
 export interface ExpandedTemplate {
@@ -89,7 +90,7 @@ export function expandTemplate(template: string, { args, isFile }: TemplateConte
 }
 
 function trimmed(output = ''): string {
-  return output.replace(/\n+$/, '');
+  return withoutEnd(output, '\n');
 }
 
 interface Values {

@@ -1,3 +1,4 @@
+import { withoutEnd } from '../../core/text.js';
 import { harmlessSettings } from './git.js';
 import { parseSettings, type Setting } from '../../core/files/obeyed-files.js';
 import type { PathFacts } from '../guarded-paths.js';
@@ -73,7 +74,7 @@ async function isPlainRepository(path: string, workTree: string, facts: Facts, d
 async function commonFolder(path: string, facts: Facts): Promise<string | null> {
   const named = await read(below(path, 'commondir'), maxPathBytes, facts);
   if (named === 'missing') return path;
-  return named === 'refused' ? null : facts.landing(below(path, text(named).replace(/[\r\n]+$/, '')));
+  return named === 'refused' ? null : facts.landing(below(path, withoutEnd(text(named), '\r\n')));
 }
 
 /** Git runs one hook where it only reads: after it has brought its index up to date.

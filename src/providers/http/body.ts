@@ -204,7 +204,7 @@ export function encodeBody(parts: readonly string[]): Uint8Array {
 
 /** Replaces lone surrogates, which strict servers reject. */
 function repaired(text: string): Uint8Array {
-  return Buffer.from(JSON.stringify(wellFormedDeep(parseJson(text) as unknown)));
+  return Buffer.from(JSON.stringify(wellFormedDeep(parseJson(text))));
 }
 
 function hasLoneSurrogate(text: string): boolean {

@@ -4,7 +4,7 @@ import { isError, type OutputEnvelope, parseEnvelope } from '../../core/envelope
 import { isRecord } from '../../core/json.js';
 import type { AnsweredCall, Conversation, Message } from '../../core/projection.js';
 import type { ModelChunk, ModelRequest, Provider } from '../../core/provider.js';
-import { firstLine } from '../../core/text.js';
+import { withoutEnd, firstLine } from '../../core/text.js';
 import { suggestedProvider } from '../catalog.js';
 import { usesText } from '../quirks.js';
 import { type IsInstalled, type OfflineCall, readRequest } from './plain-requests.js';
@@ -217,7 +217,7 @@ function counted(envelope: OutputEnvelope, none: string, head: (count: number) =
 }
 
 function excerpt(output: string): string {
-  const lines = output.replace(/\n+$/, '').split('\n');
+  const lines = withoutEnd(output, '\n').split('\n');
   const rest = lines.length - shownLines;
   const shown = lines.slice(0, shownLines).map((line) => firstLine(line, 200));
   const longest = largestOf(

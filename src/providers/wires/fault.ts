@@ -72,10 +72,10 @@ const hints: { readonly [K in FaultCode]?: string } = {
 function readBody(body: string, status: number): ErrorFacts {
   const text = body.trim();
   try {
-    return readError(parseJson(text) as unknown, 0);
+    return readError(parseJson(text), 0);
   } catch {
     if (!text.startsWith('<')) return { type: '', code: '', message: text };
-    const title = /<title[^>]*>([^<]*)/i.exec(text)?.[1]?.trim() ?? '';
+    const title = /<title[^>]{0,200}>([^<]*)/i.exec(text)?.[1]?.trim() ?? '';
     return {
       type: '',
       code: '',
@@ -111,7 +111,7 @@ function rawOf(value: Readonly<Record<string, unknown>>, depth: number): string 
   const raw = isRecord(value.metadata) ? value.metadata.raw : undefined;
   if (typeof raw !== 'string') return isRecord(raw) ? readError(raw, depth + 1).message : '';
   try {
-    return readError(parseJson(raw) as unknown, depth + 1).message;
+    return readError(parseJson(raw), depth + 1).message;
   } catch {
     return raw;
   }

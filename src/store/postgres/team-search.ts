@@ -28,30 +28,45 @@ interface HitRow extends Omit<ServerEvent, 'crc32' | 'hash' | 'redacted'> {
 const searchedAtFirst = 200;
 const searchedAtOnce = 3200;
 
-/** The newest events that fit, of those that this role may read. */
+/** The newest events that fit, of those that this role may read. An event whose JSON is broken is left out;
+ * `onUnreadable` gets the number of these. */
 export async function findHits(
   read: Rows,
   { query, scope, filters }: TeamQuestion,
   limit: number,
+  onUnreadable: (count: number) => void,
 ): Promise<readonly TeamHit[]> {
   const words = query.terms.length === 0 ? null : tsquery(query);
   const asked = JSON.stringify(conditionsOf(scope, filters));
   let most = query.phrases.length + filters.files.length === 0 ? limit : searchedAtFirst;
   const hits: TeamHit[] = [];
   let skipped = 0;
+  let unreadable = 0;
   while (hits.length < limit) {
     const found = await read<HitRow>('SELECT * FROM agent.search($1, $2, $3, $4)', [words, asked, most, skipped]);
     for (const row of found) {
-      const event = storedEvent({ ...row, crc32: null, hash: null, redacted: null });
-      const shown = searchTextOf(event) ?? '';
-      if (hits.length < limit && holdsPhrases(query, shown) && isAboutOne(filters, about(event)))
-        hits.push({ ...hitOf(row), ...snippetOf(query, shown) });
+      const hit = readHit(row);
+      if (hit === null) unreadable++;
+      else if (hits.length < limit && holdsPhrases(query, hit.shown) && isAboutOne(filters, hit.subject))
+        hits.push({ ...hitOf(row), ...snippetOf(query, hit.shown) });
     }
     if (found.length < most) break;
     skipped += most;
     most = Math.min(4 * most, searchedAtOnce);
   }
+  if (unreadable > 0) onUnreadable(unreadable);
   return hits;
+}
+
+/** Returns the text of an event and what it is about; null where its JSON is broken. */
+function readHit(row: HitRow): { readonly shown: string; readonly subject: string | null } | null {
+  try {
+    const event = storedEvent({ ...row, crc32: null, hash: null, redacted: null });
+    return { shown: searchTextOf(event) ?? '', subject: about(event) };
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    return null;
+  }
 }
 
 function about({ kind, dataJson }: StoredEvent): string | null {

@@ -427,9 +427,9 @@ function createRecord(read: Rows): Pick<TeamRecord, 'search' | 'sessions'> {
         return { ...sessionOfRow(row), owner, team, machine, prompt, events, costUsd };
       });
     },
-    search: async (text, limit, scope = {}, filters = noFilters) => {
+    search: async (text, limit, scope = {}, filters = noFilters, onUnreadable = () => undefined) => {
       const query = searchOf(text, filters);
-      return query === null ? [] : await findHits(read, { query, scope, filters }, limit);
+      return query === null ? [] : await findHits(read, { query, scope, filters }, limit, onUnreadable);
     },
   };
 }

@@ -311,7 +311,7 @@ function redactHere(connection: Connection, redacted: readonly Redacted[]): numb
     open.map(({ sessionId, event: { seq, content, dataJson } }) => ({
       sessionId,
       seq,
-      replacement: { content, data: dataJson === null ? null : (parseJson(dataJson) as unknown) },
+      replacement: { content, data: dataJson === null ? null : parseJson(dataJson) },
     })),
   );
   forgetRedactions(connection, open);

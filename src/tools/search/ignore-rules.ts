@@ -133,7 +133,9 @@ function globalIgnoreFile(env: RulesStart['env'], refused: Setting['refused']): 
   const home = env.HOME ?? '';
   const configHome = env.XDG_CONFIG_HOME || join(home, '.config');
   for (const file of [join(home, '.gitconfig'), join(configHome, 'git/config')]) {
-    const configured = /^\s*excludesfile\s*=\s*"?([^"\n]+)"?\s*$/im.exec(readText(file, refused) ?? '')?.[1]?.trim();
+    const configured = /^[ \t]*excludesfile[ \t]*=[ \t]*"?([^"\n]+)"?[ \t\r]*$/im
+      .exec(readText(file, refused) ?? '')?.[1]
+      ?.trim();
     if (configured) return readIgnoreFile(configured.replace(/^~(?=\/)/, home), 'follow', refused);
   }
   return readIgnoreFile(join(configHome, 'git/ignore'), 'follow', refused);

@@ -46,11 +46,14 @@ function fencedLines(lines: readonly string[], ending: string): readonly boolean
   });
 }
 
+/** A longer line is no heading. */
+const mostHeadingLine = 1_000;
+
 function headingsOf(lines: readonly string[], fenced: readonly boolean[], ending: string): readonly Heading[] {
   if (ending === 'txt') return [];
   const find = ending === 'rst' ? underlined() : ending === 'adoc' ? marked(/^(={1,6})\s+(\S.*)$/) : markdownHeading;
   return lines.flatMap((line, at) => {
-    if (fenced[at] === true) return [];
+    if (fenced[at] === true || line.length > mostHeadingLine) return [];
     const found = find(line, lines[at + 1] ?? '');
     if (found === null) return [];
     return [{ ...found, title: found.title.slice(0, maxHeadingChars), at, end: at + found.lines }];

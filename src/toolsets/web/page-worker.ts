@@ -45,15 +45,19 @@ async function pdfText(bytes: Uint8Array): Promise<PageText | Refused> {
       broken++;
     }
   }
-  const leftOut = [
-    ...(document.numPages > maxPages ? [`${document.numPages - maxPages} pages after page ${maxPages}`] : []),
-    ...(repeated > 0 ? [`${repeated} pages that repeat an earlier one`] : []),
-    ...(broken > 0 ? [`${broken} pages that are broken`] : []),
-    ...(room <= 0 ? [`everything after ${maxChars} characters`] : []),
-  ];
-  const note = leftOut.length === 0 ? [] : [`[Not in this text: ${leftOut.join('; ')}]`];
+  const note = leftOut([
+    [document.numPages > maxPages, `${document.numPages - maxPages} pages after page ${maxPages}`],
+    [repeated > 0, `${repeated} pages that repeat an earlier one`],
+    [broken > 0, `${broken} pages that are broken`],
+    [room <= 0, `everything after ${maxChars} characters`],
+  ]);
   const title: unknown = info['Title'];
   return { text: [...texts, ...note].join('\n\n'), title: typeof title === 'string' ? title.slice(0, 300) : '' };
+}
+
+function leftOut(parts: readonly (readonly [applies: boolean, what: string])[]): readonly string[] {
+  const what = parts.filter(([applies]) => applies).map(([, text]) => text);
+  return what.length === 0 ? [] : [`[Not in this text: ${what.join('; ')}]`];
 }
 
 interface TextPage {

@@ -1,3 +1,4 @@
+import { withoutEnd } from '../../core/text.js';
 import { Fragment, type ReactNode } from 'react';
 import { expandTabs, splitStyledLines, unjoined } from '../../terminal/rows.js';
 import { sanitize } from '../../terminal/sanitize.js';
@@ -36,7 +37,7 @@ export function runningCalls(calls: readonly OpenCall[], nowMs: number, colors: 
 }
 
 function tail(output: string, colors: boolean): string[] {
-  const clean = unjoined(sanitize(output.replace(/[\r\n]+$/, ''), { colors }));
+  const clean = unjoined(sanitize(withoutEnd(output, '\r\n'), { colors }));
   return clean === ''
     ? []
     : splitStyledLines(clean)
