@@ -5,6 +5,7 @@ import { clampText, type OutputEnvelope, plainMarker } from '../../core/envelope
 import { utf8Bytes } from '../../core/text.js';
 import { landedPath } from '../../disk/bounded-file.js';
 import { relativePath, shownPath } from '../files/open-file.js';
+import type { CompiledGlob } from './compiled-glob.js';
 import { folderRules, type FolderRules, noRules } from './ignore-rules.js';
 
 export interface WalkRequest {
@@ -12,8 +13,8 @@ export interface WalkRequest {
   readonly root: string;
   /** `root` as seen from the working directory, where that is another folder. */
   readonly shown?: string;
-  /** Relative to `root`. */
-  readonly pattern: string;
+  /** Which files are wanted, relative to `root`; all if not given. */
+  readonly pattern?: CompiledGlob;
   readonly includeIgnored: boolean;
   /** Decides before all rules whether an entry is seen; null leaves it to the rules. `path` begins with `shown`. */
   readonly override?: (path: string, isFolder: boolean) => 'ignored' | 'kept' | null;
@@ -41,10 +42,10 @@ export async function walkFiles(request: WalkRequest, found: (path: string) => v
     extglob: false,
     suppressErrors: true,
     caseSensitiveMatch: true,
-    unique: glob.generateTasks(request.pattern).length > 1 || request.pattern.includes('{'),
+    unique: false,
     fs: rulesAdapter(request.root, top),
   };
-  const stream = glob.stream(request.pattern, options);
+  const stream = glob.stream('**', options);
   const stop = (): void => {
     if ('destroy' in stream && typeof stream.destroy === 'function') stream.destroy();
   };
@@ -66,10 +67,22 @@ function rulesOfWalk({
   env,
   includeIgnored,
   override,
+  pattern,
   refused,
-}: Omit<WalkRequest, 'pattern' | 'signal'>): FolderRules {
+}: Omit<WalkRequest, 'signal'>): FolderRules {
   const rules = includeIgnored ? noRules : folderRules({ folder: root, shown, env, ...(refused && { refused }) });
-  return override ? overridden(rules, override, shown) : rules;
+  const decided = override ? overridden(rules, override, shown) : rules;
+  return pattern ? narrowed(decided, pattern, '') : decided;
+}
+
+/** Skips what the pattern does not name, before the other rules are asked. `at` is the path of the folder with a final
+ * slash, or empty. */
+function narrowed(rules: FolderRules, pattern: CompiledGlob, at: string): FolderRules {
+  return {
+    skips: (name, isFolder) =>
+      !(isFolder ? pattern.leadsInto(at + name) : pattern.matches(at + name)) || rules.skips(name, isFolder),
+    inside: (name, names) => narrowed(rules.inside(name, names), pattern, `${at}${name}/`),
+  };
 }
 
 /** Other work gets its turn after this many folders. */
@@ -77,7 +90,7 @@ const foldersAtOnce = 200;
 
 /** Checks the ignore files that a search below `root` would read, and tells `refused` of those that must not be read:
  * ripgrep would read a device without end. `root` may be a file. Ends early when the signal aborts. */
-export async function checkIgnoreFiles(request: Omit<WalkRequest, 'pattern'>): Promise<void> {
+export async function checkIgnoreFiles(request: WalkRequest): Promise<void> {
   const folders: (readonly [string, (names: readonly string[]) => FolderRules])[] = [
     [request.root, () => rulesOfWalk(request)],
   ];

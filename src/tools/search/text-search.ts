@@ -6,7 +6,7 @@ import { openRegular, readWhole } from '../files/open-file.js';
 import { sniffEncoding } from '../files/text-encoding.js';
 import type { ProcessRunner } from '../process/runner.js';
 import { walkFiles, type WalkRequest } from './file-walk.js';
-import { byteText } from './ignore-glob.js';
+import { byteText } from './compiled-glob.js';
 import { inRepository, parseIgnoreFile } from './ignore-rules.js';
 
 /** A line of a file that matches, or a line near one. */
@@ -246,12 +246,9 @@ async function filesToSearch(
   if (!statSync(root).isDirectory()) return [{ shown: request.target, path: root }];
   const shown = request.target === '.' ? '' : request.target.endsWith('/') ? request.target : `${request.target}/`;
   const files: SearchedFile[] = [];
-  await walkFiles(
-    { root, shown, pattern: '**', includeIgnored, signal, env, refused, ...(override && { override }) },
-    (path) => {
-      files.push({ shown: shown + path, path: join(root, path) });
-    },
-  );
+  await walkFiles({ root, shown, includeIgnored, signal, env, refused, ...(override && { override }) }, (path) => {
+    files.push({ shown: shown + path, path: join(root, path) });
+  });
   return files;
 }
 
