@@ -19,7 +19,8 @@ import {
   relativePath,
   shownPath,
 } from './files/open-file.js';
-import { createListing, createRefusals, walkFiles } from './search/file-walk.js';
+import { explainEmptySearch } from './search/empty-search.js';
+import { createListing, createSearchGaps, walkFiles } from './search/file-walk.js';
 import { parseGlobPattern } from './search/glob-pattern.js';
 
 export interface SearchOptions {
@@ -74,20 +75,29 @@ async function listMatches(args: GlobArgs, ctx: ToolContext, options: SearchOpti
     });
   const prefix = prefixOf(relativePath(ctx.cwd, args.path === undefined ? ctx.cwd : absolute));
   const listing = createListing(ctx.limits.maxOutputBytes, false);
-  const refusals = createRefusals(ctx.cwd);
+  const gaps = createSearchGaps(ctx.cwd);
+  let nothing: string | null = null;
   const ended = await withStop(ctx, defaultTimeoutMs, async (signal) => {
-    const includeIgnored = args.include_ignored === true;
-    const refused = (path: string, reason: string): void => {
-      refusals.add(path, reason);
+    const request = {
+      root,
+      shown: prefix,
+      pattern,
+      includeIgnored: args.include_ignored === true,
+      signal,
+      env: options.env,
+      refused: gaps.ignoreFile,
+      unreadable: gaps.unreadable,
     };
-    await walkFiles({ root, shown: prefix, pattern, includeIgnored, signal, env: options.env, refused }, (path) => {
+    await walkFiles(request, (path) => {
       const full = prefix + path;
       listing.add({ path: full, line: 0, text: shownPath(full), startsGroup: false }, true);
     });
+    if (listing.count === 0) nothing = await explainEmptySearch(request, null);
     return !signal.aborted;
   });
   if (!ended) return stopped(ctx, 'glob');
-  return succeeded(`${counted(listing.count, 'file')} found`, { ...listing.envelope(), ...refusals.facts() });
+  const envelope = { ...listing.envelope(), ...gaps.facts(), ...(nothing !== null && { note: nothing }) };
+  return succeeded(`${counted(listing.count, 'file')} found`, envelope);
 }
 
 /** Returns the prefix of paths in the folder `shown`: nothing for the working directory itself. */

@@ -22,6 +22,8 @@ export interface WalkRequest {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** See `RulesStart`. */
   readonly refused?: (path: string, reason: string) => void;
+  /** Called for each folder that cannot be listed, with the code of the error. */
+  readonly unreadable?: (path: string, code: string) => void;
 }
 
 type ReaddirCallback = (error: NodeJS.ErrnoException | null, entries: Dirent[]) => void;
@@ -43,7 +45,7 @@ export async function walkFiles(request: WalkRequest, found: (path: string) => v
     suppressErrors: true,
     caseSensitiveMatch: true,
     unique: false,
-    fs: rulesAdapter(request.root, top),
+    fs: rulesAdapter(request.root, top, request.unreadable),
   };
   const stream = glob.stream('**', options);
   const stop = (): void => {
@@ -131,7 +133,11 @@ function overridden(rules: FolderRules, override: NonNullable<WalkRequest['overr
 const standInRoot = '/root';
 
 /** Shows fast-glob a file system without the entries that the rules skip. */
-function rulesAdapter(root: string, top: FolderRules): { readdir: typeof readdir; lstat: typeof lstat } {
+function rulesAdapter(
+  root: string,
+  top: FolderRules,
+  unreadable: WalkRequest['unreadable'] = () => undefined,
+): { readdir: typeof readdir; lstat: typeof lstat } {
   const rulesOf = rulesByFolder(root, top);
   const inRoot = (path: string): string => {
     const inner = decoded(path).slice(standInRoot.length);
@@ -139,7 +145,7 @@ function rulesAdapter(root: string, top: FolderRules): { readdir: typeof readdir
   };
   return {
     readdir: ((path: string, _options: unknown, callback: ReaddirCallback): void => {
-      listFolder(inRoot(path), rulesOf, callback);
+      listFolder(inRoot(path), rulesOf, unreadable, callback);
     }) as typeof readdir,
     lstat: ((path: string, callback: LstatCallback): void => {
       statEntry(inRoot(path), rulesOf, callback);
@@ -164,15 +170,22 @@ function rulesByFolder(root: string, top: FolderRules): RulesOf {
   return rulesOf;
 }
 
-function listFolder(folder: string, rulesOf: RulesOf, callback: ReaddirCallback): void {
-  const elsewhere = (): void => {
+function listFolder(
+  folder: string,
+  rulesOf: RulesOf,
+  unreadable: NonNullable<WalkRequest['unreadable']>,
+  callback: ReaddirCallback,
+): void {
+  const elsewhere = (code: string): void => {
+    // A folder that is gone, or that a file or link has replaced, is no longer part of the tree.
+    if (!goneCodes.has(code)) unreadable(folder, code);
     callback(null, []);
   };
   throughDescriptor(folder, elsewhere, (at, done) => {
     readdir(at, { withFileTypes: true }, (error, entries) => {
       done();
       if (error) {
-        callback(error, []);
+        elsewhere(error.code ?? 'EIO');
         return;
       }
       const names = entries.map((entry) => entry.name);
@@ -183,6 +196,8 @@ function listFolder(folder: string, rulesOf: RulesOf, callback: ReaddirCallback)
     });
   });
 }
+
+const goneCodes = new Set(['ENOENT', 'ENOTDIR', 'ELOOP']);
 
 function statEntry(path: string, rulesOf: RulesOf, callback: LstatCallback): void {
   const folder = dirname(path);
@@ -203,14 +218,18 @@ function statEntry(path: string, rulesOf: RulesOf, callback: LstatCallback): voi
 }
 
 /** Opens a folder whose path has no link and passes on the path of the descriptor, which is valid until `done` is
- * called. Calls `elsewhere` if the path leads to another place. It is synchronous, because waking a worker takes
+ * called. Calls `elsewhere` with the code of the error if the folder cannot be opened or the path leads to another place. It is synchronous, because waking a worker takes
  * longer than opening. */
-function throughDescriptor(folder: string, elsewhere: () => void, use: (at: string, done: () => void) => void): void {
+function throughDescriptor(
+  folder: string,
+  elsewhere: (code: string) => void,
+  use: (at: string, done: () => void) => void,
+): void {
   let fd: number;
   try {
     fd = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  } catch {
-    elsewhere();
+  } catch (error) {
+    elsewhere(errorCode(error));
     return;
   }
   if (landedPath(fd, folder) === folder) {
@@ -220,7 +239,11 @@ function throughDescriptor(folder: string, elsewhere: () => void, use: (at: stri
     return;
   }
   closeSync(fd);
-  elsewhere();
+  elsewhere('ELOOP');
+}
+
+function errorCode(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'EIO';
 }
 
 /** Stand-ins for line ends in names, which a dot in the expressions of fast-glob does not match: lone surrogates, which
@@ -280,31 +303,46 @@ export function createListing(maxBytes: number, groups: boolean): Listing {
   };
 }
 
-/** Collects the ignore files whose rules do not apply, so that a result can name them. */
-export interface Refusals {
-  add(path: string, reason: string): void;
-  facts(): { readonly ignore_files_not_read?: string };
+/** Collects what a search could not read, so that its result can name it. Paths are absolute or relative to `cwd`. */
+export interface SearchGaps {
+  /** An ignore file whose rules do not apply. */
+  ignoreFile(path: string, reason: string): void;
+  /** A folder or file that could not be opened; `reason` is a code such as `EACCES`, or a sentence. */
+  unreadable(path: string, reason: string): void;
+  facts(): { readonly ignore_files_not_read?: string; readonly not_searched?: string };
 }
 
-const maxNamedRefusals = 5;
+const maxNamedGaps = 5;
 
-/** Paths are shown relative to `cwd`. */
-export function createRefusals(cwd: string): Refusals {
-  const reasons = new Map<string, string>();
+export function createSearchGaps(cwd: string): SearchGaps {
+  const ignoreFiles = new Map<string, string>();
+  const unreadable = new Map<string, string>();
+  const list = (gaps: ReadonlyMap<string, string>): string => {
+    const named = [...gaps]
+      .slice(0, maxNamedGaps)
+      .map(([path, reason]) => `${shownPath(relativePath(cwd, path))}: ${reasons[reason] ?? reason}`);
+    return [...named, ...(gaps.size > maxNamedGaps ? [`and ${gaps.size - maxNamedGaps} more`] : [])].join('; ');
+  };
   return {
-    add: (path, reason) => {
-      reasons.set(path, reason);
+    ignoreFile: (path, reason) => {
+      ignoreFiles.set(path, reason);
     },
-    facts() {
-      if (reasons.size === 0) return {};
-      const named = [...reasons]
-        .slice(0, maxNamedRefusals)
-        .map(([path, reason]) => `${shownPath(relativePath(cwd, path))}: ${reason}`);
-      const more = reasons.size > maxNamedRefusals ? [`and ${reasons.size - maxNamedRefusals} more`] : [];
-      return { ignore_files_not_read: [...named, ...more].join('; ') };
+    unreadable: (path, reason) => {
+      unreadable.set(path, reason);
     },
+    facts: () => ({
+      ...(ignoreFiles.size > 0 && { ignore_files_not_read: list(ignoreFiles) }),
+      ...(unreadable.size > 0 && { not_searched: list(unreadable) }),
+    }),
   };
 }
+
+const reasons: Readonly<Record<string, string>> = {
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  EMFILE: 'too many open files',
+  ENAMETOOLONG: 'the path is too long',
+};
 
 /** Compares two texts by the bytes of their UTF-8. */
 export function compareBytes(a: string, b: string): number {
