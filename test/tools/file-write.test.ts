@@ -11,6 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import iconv from 'iconv-lite';
 import { expect, test } from 'vitest';
 import type { FileState } from '../../src/core/event.js';
 import { call, context, envelopeOf, makeFifo, registry, tree } from './workbench.js';
@@ -305,11 +306,50 @@ test('a file in one byte a character is read as what it says, named, and edited 
   );
   expect(refused).toMatchObject({
     code: 'execution_failed',
-    error: expect.stringContaining('latin1, which has not every character'),
+    error: expect.stringContaining('windows-1252, which lacks a character of new_string'),
   });
   expect(readFileSync(join(cwd, 'latin'), 'latin1')).toContain('let x = 1;');
   await envelopeOf('file_write', { path: 'windows', content: 'now 6 €\n' }, context(cwd));
   expect(readFileSync(join(cwd, 'windows'), 'latin1')).toBe('now 6 \x80\n');
-  await envelopeOf('file_write', { path: 'windows', content: 'now → 6\n' }, context(cwd));
-  expect(readFileSync(join(cwd, 'windows'), 'utf8')).toBe('now → 6\n');
+  expect(await envelopeOf('file_write', { path: 'windows', content: 'now → 6\n' }, context(cwd))).toMatchObject({
+    code: 'execution_failed',
+    error: expect.stringContaining('windows-1252, which lacks a character of content'),
+  });
+  expect(readFileSync(join(cwd, 'windows'), 'latin1')).toBe('now 6 \x80\n');
+});
+
+test.each([
+  ['windows-1251', 'Ошибка сборки: файл не найден.\n', 'файл', 'каталог'],
+  ['koi8-r', 'Ошибка сборки: файл не найден.\n', 'файл', 'каталог'],
+  ['shift_jis', 'ビルドに失敗しました。\n', '失敗', '成功'],
+  ['euc-jp', 'ビルドに失敗しました。\n', '失敗', '成功'],
+  ['euc-kr', '빌드에 실패했습니다. 다시 시도하십시오.\n파일을 찾을 수 없습니다.\n', '실패', '성공'],
+  ['big5', '建置失敗：找不到檔案。\n', '失敗', '成功'],
+  ['gb18030', '/* 初始化 */\nint value_of(int a, int b) { return a + b; }\n', '/* 初始化 */', '/* 初始化 主 */'],
+  ['windows-1252', 'Le système a échoué à créer le répertoire demandé.\n', 'système', 'système – « là »'],
+  ['utf-16le', 'plain text in UTF-16 without a mark\n', 'plain', 'größe →'],
+  ['utf-16be', 'plain text in UTF-16 without a mark\n', 'plain', 'größe →'],
+])('a file in %s is read, named, and edited in its own encoding', async (encoding, text, old_string, new_string) => {
+  const cwd = tree({ f: iconv.encode(text, encoding), 'with/f': iconv.encode(text, encoding) });
+  const isNamed = !encoding.startsWith('utf-16');
+  const name = encoding === 'windows-1252' ? 'latin1' : encoding;
+  expect(await envelopeOf('file_read', { path: 'f' }, context(cwd))).toEqual({
+    output: text,
+    ...(isNamed && { encoding: name }),
+  });
+  expect(await envelopeOf('file_edit', { path: 'f', old_string, new_string }, context(cwd))).toMatchObject({
+    count: 1,
+  });
+  expect(readFileSync(join(cwd, 'f'))).toEqual(iconv.encode(text.replace(old_string, new_string), encoding));
+  await envelopeOf('file_write', { path: 'with/f', content: `${text}${text}` }, context(cwd));
+  expect(readFileSync(join(cwd, 'with/f'))).toEqual(iconv.encode(`${text}${text}`, encoding));
+});
+
+test('the configured encoding wins over the guess', async () => {
+  const tools = registry({ encoding: 'windows-1250' });
+  const cwd = tree({ f: iconv.encode('kůň\n', 'windows-1250') });
+  expect(await envelopeOf('file_read', { path: 'f' }, context(cwd), tools)).toEqual({
+    output: 'kůň\n',
+    encoding: 'windows-1250',
+  });
 });

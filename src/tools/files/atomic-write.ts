@@ -201,7 +201,7 @@ export async function staleRefusal(
   before: BeforeWrite,
   requested: string,
   ctx: ToolContext,
-  memory: ContentMemory,
+  { memory, encoding }: { readonly memory: ContentMemory; readonly encoding: string | null },
 ): Promise<ToolOutcome | null> {
   const known = ctx.knownFiles.get(before.path);
   if (known === undefined || before.bytes === null || known === before.sha256) return null;
@@ -214,7 +214,7 @@ export async function staleRefusal(
       { reason: 'changed' },
     );
   const old = memory.recall(known);
-  const current = decodeText(before.bytes).text;
+  const current = (await decodeText(before.bytes, encoding)).text;
   const diff =
     old === null || current === null ? undefined : await unifiedDiff(requested, old, withoutCarriageReturns(current));
   const changed = diff === undefined ? {} : { changes: headBytes(diff, maxShownBytes) };

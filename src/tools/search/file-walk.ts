@@ -306,9 +306,9 @@ export function createListing(maxBytes: number, groups: boolean): Listing {
 /** Collects what a search could not read, so that its result can name it. Paths are absolute or relative to `cwd`. */
 export interface SearchGaps {
   /** An ignore file whose rules do not apply. */
-  ignoreFile(path: string, reason: string): void;
+  readonly ignoreFile: (path: string, reason: string) => void;
   /** A folder or file that could not be opened; `reason` is a code such as `EACCES`, or a sentence. */
-  unreadable(path: string, reason: string): void;
+  readonly unreadable: (path: string, reason: string) => void;
   facts(): { readonly ignore_files_not_read?: string; readonly not_searched?: string };
 }
 
