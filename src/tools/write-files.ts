@@ -158,7 +158,7 @@ async function editedLines(
   try {
     const { bytes } = await beforeWrite(absolutePath(cwd, args.path), args.path, landings);
     const plain = withoutCarriageReturns((bytes === null ? null : (await decodeText(bytes, encoding)).text) ?? '');
-    const found = occurrences(plain, withoutCarriageReturns(args.old_string));
+    const found = occurrences(plain, withoutCarriageReturns(args.old_string), { overlap: args.replace_all !== true });
     return found.length > 1 && args.replace_all !== true ? [] : lineNumbers(plain, found);
   } catch {
     return []; // the call itself will say what is wrong with the file
@@ -185,13 +185,12 @@ async function edit(
       );
     const plain = withoutCarriageReturns(text);
     const wanted = withoutCarriageReturns(args.old_string);
-    const found = occurrences(plain, wanted);
+    const found = occurrences(plain, wanted, { overlap: args.replace_all !== true });
     if (found.length === 0) return notFound(args, plain, wanted);
     if (found.length > 1 && args.replace_all !== true) return ambiguous(args, lineNumbers(plain, found));
-    const bytes = await encodeText(
-      replaced(text, found, wanted.length, withEol(withoutCarriageReturns(args.new_string), form.eol), form),
-      form,
-    );
+    const { skipped, length, replacement } = changedLines(wanted, withoutCarriageReturns(args.new_string));
+    const starts = found.map((start) => start + skipped);
+    const bytes = await encodeText(replaced(text, starts, length, withEol(replacement, form.eol), form), form);
     if (bytes === null) throw unencodable(args.path, form, 'new_string');
     await writeWhole(before, bytes, args.path);
     const effects = await writeEffects(before, bytes, args.path, memory, encoding);
@@ -204,6 +203,28 @@ async function edit(
   } catch (error) {
     return fileFailure(error, args.path, absolute);
   }
+}
+
+/** Returns the part of an edit without the whole lines at its start and end that stay as they are: those keep their own
+ * line ends. `skipped` and `length` count in `wanted`. */
+function changedLines(
+  wanted: string,
+  replacement: string,
+): { readonly skipped: number; readonly length: number; readonly replacement: string } {
+  const most = Math.min(wanted.length, replacement.length);
+  let start = 0;
+  while (start < most && wanted[start] === replacement[start]) start++;
+  const skipped = start === 0 ? 0 : wanted.lastIndexOf('\n', start - 1) + 1;
+  let end = 0;
+  while (end < most - skipped && wanted.at(-1 - end) === replacement.at(-1 - end)) end++;
+  const isWhole = [wanted, replacement].every((text) => text.length - end === skipped || text.at(-1 - end) === '\n');
+  const newline = wanted.indexOf('\n', wanted.length - end);
+  const kept = isWhole ? end : newline < 0 ? 0 : wanted.length - newline - 1;
+  return {
+    skipped,
+    length: wanted.length - skipped - kept,
+    replacement: replacement.slice(skipped, replacement.length - kept),
+  };
 }
 
 /** Replaces the matches. `positions` and `length` count in the text with LF line ends; text outside the matches keeps
@@ -270,10 +291,11 @@ function ambiguous(args: FileEditArgs, lines: readonly number[]): ToolOutcome {
   );
 }
 
-/** Returns the positions of `wanted` in `text`, from left to right and without overlap. */
-function occurrences(text: string, wanted: string): readonly number[] {
+/** Returns the positions of `wanted` in `text` from left to right; with `overlap`, also those inside of another one. */
+function occurrences(text: string, wanted: string, { overlap }: { readonly overlap: boolean }): readonly number[] {
   const found: number[] = [];
-  for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + wanted.length)) found.push(at);
+  const step = overlap ? 1 : wanted.length;
+  for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + step)) found.push(at);
   return found;
 }
 

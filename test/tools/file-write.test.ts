@@ -11,6 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import fc from 'fast-check';
 import iconv from 'iconv-lite';
 import { expect, test } from 'vitest';
 import type { FileState } from '../../src/core/event.js';
@@ -353,3 +354,70 @@ test('the configured encoding wins over the guess', async () => {
     encoding: 'windows-1250',
   });
 });
+
+test('an edit leaves the line ends of the lines that it does not change', async () => {
+  const edit = async (content: string, old_string: string, new_string: string): Promise<string> => {
+    const cwd = tree({ f: content });
+    await envelopeOf('file_edit', { path: 'f', old_string, new_string }, context(cwd));
+    return readFileSync(join(cwd, 'f'), 'utf8');
+  };
+  expect(await edit('k1\r\nk2\r\nchange\r\nx\ny\nz\nw\n', 'k1\nk2\nchange\n', 'k1\nk2\nchanged\n')).toBe(
+    'k1\r\nk2\r\nchanged\nx\ny\nz\nw\n',
+  );
+  expect(await edit('a\nb\nc\r\nd\r\ne\r\n', 'a\nb', 'a\nB')).toBe('a\nB\nc\r\nd\r\ne\r\n');
+  expect(await edit('a\nb\r\nc\nd\n', 'a\nb\n', 'a\nnew\nb\n')).toBe('a\nnew\nb\r\nc\nd\n');
+  expect(await edit('x\n\ny\n', '\ny', '\nz')).toBe('x\n\nz\n');
+});
+
+test('any edit gives the text that a plain replacement gives', () => {
+  const line = fc.constantFrom('a', 'b', '', 'ab');
+  const text = fc.array(line, { maxLength: 6 }).map((lines) => lines.join('\n'));
+  return fc.assert(
+    fc.asyncProperty(text, text, text, text, async (before, old_string, new_string, after) => {
+      const content = `${before}<${old_string}>${after}`;
+      fc.pre(old_string !== '' && old_string !== new_string);
+      const cwd = tree({ f: content });
+      const found = content.split(`<${old_string}>`).length - 1;
+      fc.pre(found === 1);
+      await envelopeOf(
+        'file_edit',
+        { path: 'f', old_string: `<${old_string}>`, new_string: `<${new_string}>` },
+        context(cwd),
+      );
+      expect(readFileSync(join(cwd, 'f'), 'utf8')).toBe(`${before}<${new_string}>${after}`);
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test('occurrences that overlap are more than one', async () => {
+  const cwd = tree({ f: '}\n}\n}\n' });
+  expect(
+    await envelopeOf('file_edit', { path: 'f', old_string: '}\n}\n', new_string: '}' }, context(cwd)),
+  ).toMatchObject({
+    code: 'execution_failed',
+    details: { count: 2, lines: [1, 2] },
+  });
+});
+
+test.each(['file_write', 'file_read', 'glob', 'grep', 'file_edit'])(
+  '%s refuses ~, which it does not expand',
+  async (name) => {
+    const cwd = tree();
+    const args = {
+      file_write: { path: '~/t.txt', content: 'x' },
+      file_read: { path: '~' },
+      glob: { pattern: '*', path: '~/' },
+      grep: { pattern: 'x', path: '~/src' },
+      file_edit: { path: '~/t.txt', old_string: 'a', new_string: 'b' },
+    }[name];
+    expect(await envelopeOf(name, args ?? {}, context(cwd))).toMatchObject({
+      code: 'invalid_args',
+      details: { argument: 'path', problem: '~ is not expanded here' },
+    });
+    expect(readdirSync(cwd)).toEqual([]);
+    expect(await envelopeOf('file_write', { path: './~/t.txt', content: 'x' }, context(cwd))).toMatchObject({
+      bytes: 1,
+    });
+  },
+);
