@@ -16,7 +16,7 @@ const layers: Readonly<Record<string, { readonly folders: readonly string[]; rea
     providers: { folders: ['core', 'disk'], packages: ['node:', 'openai', '@anthropic-ai/sdk', 'undici'] },
     tools: {
       folders: ['core', 'disk'],
-      packages: ['node:', 'ajv', 'execa', 'fast-glob', 'ignore', 'diff', '@vscode/ripgrep'],
+      packages: ['node:', 'ajv', 'chardet', 'execa', 'fast-glob', 'iconv-lite', 'ignore', 'diff', '@vscode/ripgrep'],
     },
     toolsets: {
       folders: ['core', 'disk', 'tools'],

@@ -23,7 +23,7 @@ export interface Config {
   /** The database of a team, and the role that may read. */
   readonly store: StoreSection;
   readonly sync: SettingsValues['sync'];
-  readonly fs: { readonly maxBytes: number; readonly deny: readonly string[] };
+  readonly fs: { readonly maxBytes: number; readonly deny: readonly string[]; readonly encoding: string | null };
   readonly web: WebSection;
   /** Masks all secrets that are recorded, sent or shown, except the kinds in `unmasked`. */
   readonly secrets: { readonly mask: boolean; readonly unmasked: readonly string[] };
@@ -168,7 +168,11 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
     memory: all.memory,
     store: { url: all.store.url ?? null, team: all.store.team ?? null, mode: all.store.mode },
     sync: all.sync,
-    fs: { maxBytes: all.fs.max_size, deny: [...all.fs.deny, files.keys] },
+    fs: {
+      maxBytes: all.fs.max_size,
+      deny: [...all.fs.deny, files.keys],
+      encoding: all.fs.encoding === 'auto' ? null : all.fs.encoding,
+    },
     web: {
       search: { provider: all.web.search.provider, baseUrl: all.web.search.base_url ?? null },
       allowDomains: all.web.allow_domains.map((domain) => domain.toLowerCase()),

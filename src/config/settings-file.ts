@@ -9,6 +9,7 @@ import {
   realpathSync,
   renameSync,
   rmSync,
+  writeFileSync,
   writeSync,
 } from 'node:fs';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
@@ -285,7 +286,8 @@ async function problemOf(file: string, text: string, path?: readonly string[]): 
   return issue ? fileProblem(file, text, issue) : null;
 }
 
-/** Writes a whole file (0600), or the target of a symbolic link. Throws the system's error. */
+/** Writes a whole file (0600), or the target of a symbolic link; in place where it is mounted and cannot be replaced.
+ * Throws the system's error. */
 export function replaceFile(file: string, text: string): void {
   ensurePrivateDirectory(dirname(file));
   const target = resolved(file);
@@ -297,7 +299,9 @@ export function replaceFile(file: string, text: string): void {
     renameSync(temporary, target);
   } catch (error) {
     rmSync(temporary, { force: true });
-    throw error;
+    const isMounted = error instanceof Error && 'code' in error && (error.code === 'EBUSY' || error.code === 'EXDEV');
+    if (!isMounted) throw error;
+    writeFileSync(target, text);
   } finally {
     closeSync(descriptor);
   }

@@ -122,6 +122,36 @@ export interface SettingsValues {
   };
   readonly fs: {
     readonly max_size: number;
+    readonly encoding:
+      | 'auto'
+      | 'big5'
+      | 'cp866'
+      | 'euc-jp'
+      | 'euc-kr'
+      | 'gb18030'
+      | 'gbk'
+      | 'iso-8859-1'
+      | 'iso-8859-2'
+      | 'iso-8859-5'
+      | 'iso-8859-7'
+      | 'iso-8859-8'
+      | 'iso-8859-9'
+      | 'iso-8859-15'
+      | 'koi8-r'
+      | 'koi8-u'
+      | 'macroman'
+      | 'shift_jis'
+      | 'tis-620'
+      | 'windows-1250'
+      | 'windows-1251'
+      | 'windows-1252'
+      | 'windows-1253'
+      | 'windows-1254'
+      | 'windows-1255'
+      | 'windows-1256'
+      | 'windows-1257'
+      | 'windows-1258'
+      | 'windows-874';
     readonly deny: readonly string[];
   };
   readonly telemetry: {

@@ -14,6 +14,8 @@ export interface BuiltinOptions {
   readonly shell: string;
   /** `fs.max_size`: the most bytes of one file_read. */
   readonly maxReadBytes: number;
+  /** `fs.encoding`, or null for `auto`. */
+  readonly encoding: string | null;
   /** `model_output_size`: the most bytes of one result that a model is sent. */
   readonly modelOutputBytes: number;
   /** `exec.timeout_s` and `exec.max_timeout_s`. */
@@ -48,8 +50,8 @@ const makers: Readonly<Record<BuiltinName, (options: BuiltinOptions) => readonly
       globTool(options),
       fileReadTool(options, memory),
       grepTool(options),
-      fileWriteTool(memory),
-      fileEditTool(memory),
+      fileWriteTool(memory, options.encoding),
+      fileEditTool(memory, options.encoding),
     ];
   },
   exec: (options) => [bashTool(options)],

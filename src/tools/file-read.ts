@@ -31,17 +31,20 @@ import {
   countOddities,
   encodingName,
   isShowable,
-  looksLatin,
+  legacySample,
+  looksLegacy,
   type Oddities,
   sniffEncoding,
-  windowsText,
 } from './files/text-encoding.js';
+import { detectEncoding, legacyEncoding } from './files/legacy-encoding.js';
 
 export interface FileReadOptions {
   /** The most bytes of one read. */
   readonly maxReadBytes: number;
   /** `model_output_size`: the most bytes that a model is sent at once. */
   readonly modelOutputBytes: number;
+  /** The encoding of files that are neither UTF-8 nor UTF-16; null: it is detected. */
+  readonly encoding: string | null;
 }
 
 const defaultTimeoutMs = 60_000;
@@ -102,7 +105,12 @@ async function read(
     const opened = await openRegular(absolute, args.path, ctx.landings);
     file = opened;
     const { window, sha256, whole, encoding } = await withStop(ctx, defaultTimeoutMs, (signal) =>
-      readText(opened, () => openRegular(absolute, args.path, ctx.landings), { args, wanted, signal }),
+      readText(opened, () => openRegular(absolute, args.path, ctx.landings), {
+        args,
+        wanted,
+        signal,
+        configured: options.encoding,
+      }),
     );
     if (!whole) return stopped(ctx, 'file_read');
     if ((args.offset ?? 1) === 1 && window.nextOffset === null) memory.remember(sha256, window.text);
@@ -184,30 +192,32 @@ interface Scan {
   readonly args: FileReadArgs;
   readonly wanted: WindowRequest;
   readonly signal: AbortSignal;
+  readonly configured: string | null;
 }
 interface Scanned {
   readonly window: LineWindow;
   readonly sha256: string;
   readonly whole: boolean;
-  /** All bytes are valid in the encoding. */ readonly valid: boolean;
 }
 
-/** Reads the file as UTF-8 or UTF-16, and again with one byte for each character if it is neither. `encoding` is the
- * name that a result shows, or null where it need not be shown. */
+/** Reads the file as UTF-8 or UTF-16, and again in a legacy encoding if it is neither. `encoding` is the name that a
+ * result shows, or null where it need not be shown. */
 async function readText(
   file: OpenFile,
   reopen: () => Promise<OpenFile>,
   how: Scan,
 ): Promise<Scanned & { readonly encoding: string | null }> {
-  const odd = { wide: 0, replaced: 0 };
-  const first = await scan(file, how, odd);
-  if (first.valid || !first.whole) return { ...first, encoding: null };
-  if (!looksLatin(odd))
-    return { ...first, encoding: `utf-8, with ${counted(odd.replaced, 'place')} that cannot be decoded` };
+  const unicode = unicodeDecoder();
+  const first = await scan(file, how, unicode);
+  if (!first.whole || unicode.isValid()) return { ...first, encoding: null };
+  if (!looksLegacy(unicode.odd))
+    return { ...first, encoding: `utf-8, with ${counted(unicode.odd.replaced, 'place')} that cannot be decoded` };
+  const configured = how.configured === null ? null : await legacyEncoding(how.configured);
+  const legacy = configured ?? (await detectEncoding(unicode.sample()));
   const again = await reopen();
   try {
-    const second = await scan(again, how, null);
-    return { ...second, encoding: encodingName({ encoding: 'windows-1252' }, second.window.text) };
+    const second = await scan(again, how, legacy.decoder());
+    return { ...second, encoding: encodingName({ encoding: legacy.name }, second.window.text) };
   } finally {
     again.close();
   }
@@ -215,32 +225,57 @@ async function readText(
 
 /** Reads the file once for its hash, the number of lines and the requested lines, however long the file or a line is.
  */
-async function scan(file: OpenFile, { args, wanted, signal }: Scan, odd: Oddities | null): Promise<Scanned> {
+async function scan(file: OpenFile, { args, wanted, signal }: Scan, decoder: PieceDecoder): Promise<Scanned> {
   const lines = createLineCollector(wanted);
   const hash = createHash('sha256');
   const buffer = Buffer.allocUnsafe(Math.max(sniffBytes, Math.min(chunkBytes, file.stats.size + 1)));
-  let decoder: TextDecoder | undefined;
-  const isUtf8 = utf8Check();
+  let isStart = true;
   while (!signal.aborted) {
     const bytesRead = await file.read(buffer);
     if (bytesRead === 0) break;
     const chunk = buffer.subarray(0, bytesRead);
-    if (!decoder) {
-      refuseBinary(chunk.subarray(0, sniffBytes), args.path, file.stats.size);
-      decoder = new TextDecoder(sniffEncoding(chunk).encoding);
-    }
+    if (isStart) refuseBinary(chunk.subarray(0, sniffBytes), args.path, file.stats.size);
+    isStart = false;
     hash.update(chunk);
-    const text = odd === null ? windowsText(chunk) : decoder.decode(chunk, { stream: true });
-    if (odd !== null) countOddities(text, odd);
-    isUtf8(chunk);
-    lines.add(text);
+    lines.add(decoder.decode(chunk));
   }
-  if (decoder && odd !== null) lines.add(decoder.decode());
+  lines.add(decoder.end());
+  return { window: lines.finish(), sha256: hash.digest('hex'), whole: !signal.aborted };
+}
+
+/** Decodes a file piece by piece. */
+interface PieceDecoder {
+  decode(chunk: Buffer): string;
+  end(): string;
+}
+
+interface UnicodeDecoder extends PieceDecoder {
+  readonly odd: Oddities;
+  /** Returns whether all bytes so far are valid. */
+  isValid(): boolean;
+  /** Returns the part of the file that tells its legacy encoding; empty for UTF-8. */
+  sample(): Uint8Array;
+}
+
+/** Decodes UTF-8 and UTF-16, which the first piece tells apart. */
+function unicodeDecoder(): UnicodeDecoder {
+  const odd = { wide: 0, replaced: 0 };
+  const isUtf8 = utf8Check();
+  let decoder: TextDecoder | undefined;
+  let sample: Uint8Array = new Uint8Array();
   return {
-    window: lines.finish(),
-    sha256: hash.digest('hex'),
-    whole: !signal.aborted,
-    valid: decoder === undefined || decoder.encoding !== 'utf-8' || isUtf8(null),
+    odd,
+    decode(chunk) {
+      decoder ??= new TextDecoder(sniffEncoding(chunk).encoding);
+      const text = decoder.decode(chunk, { stream: true });
+      countOddities(text, odd);
+      isUtf8(chunk);
+      if (odd.replaced > 0 && sample.length === 0) sample = Uint8Array.from(legacySample(chunk));
+      return text;
+    },
+    end: () => decoder?.decode() ?? '',
+    isValid: () => decoder === undefined || decoder.encoding !== 'utf-8' || isUtf8(null),
+    sample: () => sample,
   };
 }
 

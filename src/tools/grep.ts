@@ -2,6 +2,7 @@ import { accessSync, constants, realpathSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { utf8Bytes, wellFormed } from '../core/text.js';
 import type { ToolContext, ToolOutcome } from '../core/tool.js';
+import { readBounded } from '../disk/bounded-file.js';
 import {
   counted,
   type DefinedTool,
@@ -23,18 +24,18 @@ import {
   relativePath,
   shownPath,
 } from './files/open-file.js';
-import { binaryKind } from './files/text-encoding.js';
-import { prefixOf } from './glob.js';
+import { binaryKind, sniffEncoding } from './files/text-encoding.js';
 import type { ProcessRunner } from './process/runner.js';
-import { checkIgnoreFiles, createListing, createRefusals, type Listing, type Refusals } from './search/file-walk.js';
+import { explainEmptySearch } from './search/empty-search.js';
+import { checkIgnoreFiles, createListing, createSearchGaps, type Listing } from './search/file-walk.js';
 import {
   findRipgrep,
   type FoundLine,
-  globOverride,
   type SearchEnd,
   searchPlainly,
   type SearchRequest,
   searchWithRipgrep,
+  walkOf,
 } from './search/text-search.js';
 
 export interface GrepOptions {
@@ -89,10 +90,10 @@ async function search(args: GrepArgs, ctx: ToolContext, options: GrepOptions): P
   const requested = args.path ?? '.';
   const absolute = absolutePath(ctx.cwd, requested);
   const listing = createListing(ctx.limits.maxOutputBytes, (args.context ?? 0) > 0);
-  const refusals = createRefusals(ctx.cwd);
+  const gaps = createSearchGaps(ctx.cwd);
   let request: Omit<SearchRequest, 'signal'>;
   try {
-    if (await isBinaryFile(absolute, requested, ctx.landings)) return finished(listing, 0, refusals);
+    await refuseUnsearchable(absolute, requested, ctx.landings);
     const root = realpathSync(absolute);
     if (args.path !== undefined) refuseElsewhere(root, requested, ctx.landings);
     const start = statSync(root).isDirectory() ? root : dirname(root);
@@ -108,19 +109,24 @@ async function search(args: GrepArgs, ctx: ToolContext, options: GrepOptions): P
       includeIgnored: args.include_ignored === true,
       sandbox: ctx.sandbox,
       env: options.env,
-      refused: (path, reason) => {
-        refusals.add(path, reason);
-      },
+      refused: gaps.ignoreFile,
+      unreadable: gaps.unreadable,
     };
   } catch (error) {
     return fileFailure(error, requested, absolute);
   }
-  const withheld = new Set<string>();
-  const add = await withoutSecrets(lineAdder(listing), absolute, ctx.cwd, options, withheld);
-  const end = await withStop(ctx, defaultTimeoutMs, (signal) => searched({ ...request, signal }, options, add));
+  const skipped = { secret: new Set<string>(), binary: new Set<string>() };
+  const add = await withoutSkipped(lineAdder(listing), absolute, ctx.cwd, options, skipped);
+  let nothing: string | null = null;
+  const end = await withStop(ctx, defaultTimeoutMs, async (signal) => {
+    const ended = await searched({ ...request, signal }, options, add);
+    if (ended.ended === 'done' && listing.count === 0 && skipped.secret.size === 0)
+      nothing = await explainEmptySearch(walkOf({ ...request, signal }), request.glob);
+    return ended;
+  });
   switch (end.ended) {
     case 'done':
-      return finished(listing, withheld.size, refusals);
+      return finished(listing, skipped, { ...gaps.facts(), ...(nothing !== null && { note: nothing }) });
     case 'stopped':
       return stopped(ctx, 'grep');
     case 'bad_argument': {
@@ -152,19 +158,14 @@ async function searched(
 }
 
 /** Returns false if ripgrep would read an ignore file that must not be read. */
-async function hasPlainRules({ root, target, glob, signal, env, refused }: SearchRequest): Promise<boolean> {
+async function hasPlainRules(request: SearchRequest): Promise<boolean> {
   let isPlain = true;
-  const override = glob === null ? undefined : globOverride(glob);
   await checkIgnoreFiles({
-    root,
-    shown: prefixOf(target),
+    ...walkOf(request),
     includeIgnored: false,
-    signal,
-    env,
-    ...(override && { override }),
     refused: (path, reason) => {
       isPlain = false;
-      refused(path, reason);
+      request.refused(path, reason);
     },
   });
   return isPlain;
@@ -175,25 +176,40 @@ function narrowing(glob: string | undefined): string | null {
   return glob === undefined || /^\/?(?:\*\*\/)*\*{1,2}$/.test(glob) ? null : glob;
 }
 
-/** Returns true for a single binary file, which is skipped like those in a folder. Throws for a path that is neither a
- * file nor a folder. */
-async function isBinaryFile(absolute: string, requested: string, landings: ToolContext['landings']): Promise<boolean> {
+/** Throws for a path that is neither a file nor a folder, for folders of the kernel and for a binary file. */
+async function refuseUnsearchable(
+  absolute: string,
+  requested: string,
+  landings: ToolContext['landings'],
+): Promise<void> {
   if (statSync(absolute).isDirectory()) {
     if (isKernelPath(realpathSync(absolute)))
       throw new FileRefusal(
         'execution_failed',
         `${shownPath(requested)} is made up by the kernel; the file tools do not search it.`,
       );
-    return false;
+    return;
   }
   const file = await openRegular(absolute, requested, landings);
   try {
-    const start = Buffer.alloc(8192);
+    const start = Buffer.alloc(binaryStartBytes);
     const bytesRead = await file.read(start);
-    return start.subarray(0, bytesRead).includes(0) && binaryKind(start.subarray(0, bytesRead)) !== null;
+    const read = start.subarray(0, bytesRead);
+    if (isBinaryStart(read))
+      throw new FileRefusal(
+        'execution_failed',
+        `${shownPath(requested)} is binary: ${binaryKind(read) ?? 'binary data'}, ${file.stats.size} bytes; grep searches text.`,
+      );
   } finally {
     file.close();
   }
+}
+
+/** A file with a NUL in so many first bytes is binary, as for git. */
+const binaryStartBytes = 8192;
+
+function isBinaryStart(start: Buffer): boolean {
+  return start.includes(0) && sniffEncoding(start).encoding === 'utf-8';
 }
 
 /** Returns a function that adds lines to the listing. The lines of one file come in order, so a gap between their
@@ -218,33 +234,50 @@ function lineAdder(listing: Listing): (line: FoundLine) => void {
   };
 }
 
-/** Drops the lines of files that hold secrets, and adds these files to `withheld`. */
-async function withoutSecrets(
+/** Files of which lines matched and were left out. */
+interface Skipped {
+  readonly secret: Set<string>;
+  readonly binary: Set<string>;
+}
+
+/** Drops the lines of binary files, and of files with secrets where a folder is searched, and adds these files to
+ * `skipped`. Ripgrep's own check for binary files depends on how far it has read, so that one search can have two
+ * results. */
+async function withoutSkipped(
   add: (line: FoundLine) => void,
   searchedPath: string,
   cwd: string,
   options: GrepOptions,
-  withheld: Set<string>,
+  skipped: Skipped,
 ): Promise<(line: FoundLine) => void> {
-  if (!options.secretFiles || !statSync(searchedPath, { throwIfNoEntry: false })?.isDirectory()) return add;
-  const isSecret = await options.secretFiles();
-  let last = { path: '', secret: false };
+  const isFolder = statSync(searchedPath, { throwIfNoEntry: false })?.isDirectory() === true;
+  const isSecret = isFolder ? await options.secretFiles?.() : undefined;
+  const reasonOf = (path: string): keyof Skipped | null => {
+    const absolute = absolutePath(cwd, path);
+    if (isSecret?.(absolute) === true) return 'secret';
+    const start = readBounded(absolute, { maxBytes: binaryStartBytes, longer: 'start', links: 'follow' });
+    return start.kind === 'read' && isBinaryStart(start.bytes) ? 'binary' : null;
+  };
+  let last: { readonly path: string; readonly reason: keyof Skipped | null } = { path: '', reason: null };
   return (line) => {
-    if (line.path !== last.path) last = { path: line.path, secret: isSecret(absolutePath(cwd, line.path)) };
-    if (last.secret) withheld.add(line.path);
-    else add(line);
+    if (line.path !== last.path) last = { path: line.path, reason: reasonOf(line.path) };
+    if (last.reason === null) add(line);
+    else skipped[last.reason].add(line.path);
   };
 }
 
-function finished(listing: Listing, withheld: number, refusals: Refusals): ToolOutcome {
+function finished(listing: Listing, { secret, binary }: Skipped, facts: Readonly<Record<string, string>>): ToolOutcome {
   const summary = listing.count === 0 ? 'no matches' : counted(listing.count, 'matching line');
-  const envelope = { ...listing.envelope(), ...refusals.facts() };
-  if (withheld === 0) return succeeded(summary, envelope);
-  const files = counted(withheld, 'file that holds secrets', 'files that hold secrets');
-  return succeeded(`${summary}; ${files} left out`, {
-    ...envelope,
-    left_out: `${files}; the user is asked when one is named as path`,
-  });
+  const left = [
+    ...(secret.size > 0
+      ? [`${counted(secret.size, 'file')} with secrets; the user is asked when one is named as path`]
+      : []),
+    ...(binary.size > 0 ? [`${counted(binary.size, 'binary file')} with matches`] : []),
+  ];
+  const envelope = { ...listing.envelope(), ...facts };
+  if (left.length === 0) return succeeded(summary, envelope);
+  const leftOut = left.join('; ');
+  return succeeded(`${summary}; left out: ${leftOut}`, { ...envelope, left_out: leftOut });
 }
 
 function shortened(text: string): string {

@@ -20,7 +20,6 @@ import {
 } from './files/atomic-write.js';
 import { absolutePath, fileFailure, FileRefusal, pathProblem, shownPath } from './files/open-file.js';
 import {
-  canEncode,
   decodeText,
   encodeText,
   encodingName,
@@ -39,7 +38,8 @@ const writeSchema = {
 
 type FileWriteArgs = FromSchema<typeof writeSchema>;
 
-export function fileWriteTool(memory: ContentMemory): DefinedTool {
+/** `encoding`: that of files that are neither UTF-8 nor UTF-16; null: it is detected. */
+export function fileWriteTool(memory: ContentMemory, encoding: string | null): DefinedTool {
   return defineTool({
     name: 'file_write',
     effect: 'write',
@@ -48,28 +48,43 @@ export function fileWriteTool(memory: ContentMemory): DefinedTool {
     description: 'Write a whole file, making folders as needed.',
     schema: writeSchema,
     check: (args) => pathProblem('path', args.path),
-    run: (args, ctx) => write(args, ctx, memory),
+    run: (args, ctx) => write(args, ctx, memory, encoding),
   });
 }
 
-async function write(args: FileWriteArgs, ctx: ToolContext, memory: ContentMemory): Promise<ToolOutcome> {
+async function write(
+  args: FileWriteArgs,
+  ctx: ToolContext,
+  memory: ContentMemory,
+  encoding: string | null,
+): Promise<ToolOutcome> {
   const absolute = absolutePath(ctx.cwd, args.path);
   try {
     const before = await beforeWrite(absolute, args.path, ctx.landings);
-    const refusal = await staleRefusal(before, args.path, ctx, memory);
+    const refusal = await staleRefusal(before, args.path, ctx, { memory, encoding });
     if (refusal) return refusal;
-    const old = before.bytes === null ? null : decodeText(before.bytes);
-    const kept = old?.text == null ? plainForm : old.form;
-    const form = canEncode(args.content, kept) ? kept : { ...plainForm, eol: kept.eol };
+    const old = before.bytes === null ? null : await decodeText(before.bytes, encoding);
+    const form = old?.text == null ? plainForm : old.form;
     const keepsEol = old?.text?.includes('\n') === true;
-    const bytes = encodeText(withEol(keepsEol ? withoutCarriageReturns(args.content) : args.content, form.eol), form);
+    const content = withEol(keepsEol ? withoutCarriageReturns(args.content) : args.content, form.eol);
+    const bytes = await encodeText(content, form);
+    if (bytes === null) throw unencodable(args.path, form, 'content');
     await writeWhole(before, bytes, args.path);
-    const effects = await writeEffects(before, bytes, args.path, memory);
+    const effects = await writeEffects(before, bytes, args.path, memory, encoding);
     const output = `Wrote ${bytes.length} bytes to ${shownPath(args.path)}`;
-    return succeeded(output, { output, bytes: bytes.length }, effects);
+    const name = encodingName(form, args.content);
+    return succeeded(output, { output, bytes: bytes.length, ...(name === null ? {} : { encoding: name }) }, effects);
   } catch (error) {
     return fileFailure(error, args.path, absolute);
   }
+}
+
+function unencodable(path: string, { encoding }: TextForm, argument: string): FileRefusal {
+  return new FileRefusal(
+    'execution_failed',
+    `${shownPath(path)} is ${encoding}, which lacks a character of ${argument}; use other characters, or convert the ` +
+      'file to UTF-8 first.',
+  );
 }
 
 /** Returns the effects of a write: the new hash for the session, the diff for the screen and the bytes for undo. */
@@ -78,10 +93,11 @@ async function writeEffects(
   bytes: Buffer,
   requested: string,
   memory: ContentMemory,
+  encoding: string | null,
 ): Promise<Effects> {
   const sha256 = sha256Of(bytes);
-  const text = withoutCarriageReturns(decodeText(bytes).text ?? '');
-  const old = before.bytes === null ? null : decodeText(before.bytes).text;
+  const text = withoutCarriageReturns((await decodeText(bytes, encoding)).text ?? '');
+  const old = before.bytes === null ? null : (await decodeText(before.bytes, encoding)).text;
   memory.remember(sha256, text);
   const diff =
     before.bytes !== null && old === null
@@ -110,7 +126,8 @@ const editSchema = {
 
 type FileEditArgs = FromSchema<typeof editSchema>;
 
-export function fileEditTool(memory: ContentMemory): DefinedTool {
+/** See `fileWriteTool`. */
+export function fileEditTool(memory: ContentMemory, encoding: string | null): DefinedTool {
   return defineTool({
     name: 'file_edit',
     effect: 'write',
@@ -127,8 +144,8 @@ export function fileEditTool(memory: ContentMemory): DefinedTool {
         return { argument: 'new_string', problem: 'the same as old_string', expected: 'a different text' };
       return pathProblem('path', args.path);
     },
-    linesOf: editedLines,
-    run: (args, ctx) => edit(args, ctx, memory),
+    linesOf: (args, place) => editedLines(args, place, encoding),
+    run: (args, ctx) => edit(args, ctx, memory, encoding),
   });
 }
 
@@ -136,48 +153,48 @@ export function fileEditTool(memory: ContentMemory): DefinedTool {
 async function editedLines(
   args: FileEditArgs,
   { cwd, landings }: Pick<ToolContext, 'cwd' | 'landings'>,
+  encoding: string | null,
 ): Promise<readonly number[]> {
   try {
     const { bytes } = await beforeWrite(absolutePath(cwd, args.path), args.path, landings);
-    const plain = withoutCarriageReturns((bytes === null ? null : decodeText(bytes).text) ?? '');
-    const found = occurrences(plain, withoutCarriageReturns(args.old_string));
+    const plain = withoutCarriageReturns((bytes === null ? null : (await decodeText(bytes, encoding)).text) ?? '');
+    const found = occurrences(plain, withoutCarriageReturns(args.old_string), { overlap: args.replace_all !== true });
     return found.length > 1 && args.replace_all !== true ? [] : lineNumbers(plain, found);
   } catch {
     return []; // the call itself will say what is wrong with the file
   }
 }
 
-async function edit(args: FileEditArgs, ctx: ToolContext, memory: ContentMemory): Promise<ToolOutcome> {
+async function edit(
+  args: FileEditArgs,
+  ctx: ToolContext,
+  memory: ContentMemory,
+  encoding: string | null,
+): Promise<ToolOutcome> {
   const absolute = absolutePath(ctx.cwd, args.path);
   try {
     const before = await beforeWrite(absolute, args.path, ctx.landings);
     if (before.bytes === null) throw Object.assign(new Error('missing'), { code: 'ENOENT' });
-    const refusal = await staleRefusal(before, args.path, ctx, memory);
+    const refusal = await staleRefusal(before, args.path, ctx, { memory, encoding });
     if (refusal) return refusal;
-    const { text, form } = decodeText(before.bytes);
+    const { text, form } = await decodeText(before.bytes, encoding);
     if (text === null || text.includes('\0'))
       throw new FileRefusal(
         'execution_failed',
-        `${shownPath(args.path)} is not text in UTF-8, UTF-16 or Latin-1; it is not edited.`,
-      );
-    const name = encodingName(form, text);
-    if (!canEncode(args.new_string, form))
-      throw new FileRefusal(
-        'execution_failed',
-        `${shownPath(args.path)} is ${name ?? form.encoding}, which has not every character of new_string; ` +
-          'convert the file first, or use others.',
+        `${shownPath(args.path)} is not text in an encoding that can be written back byte for byte; it is not edited.`,
       );
     const plain = withoutCarriageReturns(text);
     const wanted = withoutCarriageReturns(args.old_string);
-    const found = occurrences(plain, wanted);
+    const found = occurrences(plain, wanted, { overlap: args.replace_all !== true });
     if (found.length === 0) return notFound(args, plain, wanted);
     if (found.length > 1 && args.replace_all !== true) return ambiguous(args, lineNumbers(plain, found));
-    const bytes = encodeText(
-      replaced(text, found, wanted.length, withEol(withoutCarriageReturns(args.new_string), form.eol), form),
-      form,
-    );
+    const { skipped, length, replacement } = changedLines(wanted, withoutCarriageReturns(args.new_string));
+    const starts = found.map((start) => start + skipped);
+    const bytes = await encodeText(replaced(text, starts, length, withEol(replacement, form.eol), form), form);
+    if (bytes === null) throw unencodable(args.path, form, 'new_string');
     await writeWhole(before, bytes, args.path);
-    const effects = await writeEffects(before, bytes, args.path, memory);
+    const effects = await writeEffects(before, bytes, args.path, memory, encoding);
+    const name = encodingName(form, text);
     const where = shownPath(args.path);
     const summary = `Replaced ${counted(found.length, 'occurrence')} in ${where}`;
     // The model's wording is a contract.
@@ -186,6 +203,28 @@ async function edit(args: FileEditArgs, ctx: ToolContext, memory: ContentMemory)
   } catch (error) {
     return fileFailure(error, args.path, absolute);
   }
+}
+
+/** Returns the part of an edit without the whole lines at its start and end that stay as they are: those keep their own
+ * line ends. `skipped` and `length` count in `wanted`. */
+function changedLines(
+  wanted: string,
+  replacement: string,
+): { readonly skipped: number; readonly length: number; readonly replacement: string } {
+  const most = Math.min(wanted.length, replacement.length);
+  let start = 0;
+  while (start < most && wanted[start] === replacement[start]) start++;
+  const skipped = start === 0 ? 0 : wanted.lastIndexOf('\n', start - 1) + 1;
+  let end = 0;
+  while (end < most - skipped && wanted.at(-1 - end) === replacement.at(-1 - end)) end++;
+  const isWhole = [wanted, replacement].every((text) => text.length - end === skipped || text.at(-1 - end) === '\n');
+  const newline = wanted.indexOf('\n', wanted.length - end);
+  const kept = isWhole ? end : newline < 0 ? 0 : wanted.length - newline - 1;
+  return {
+    skipped,
+    length: wanted.length - skipped - kept,
+    replacement: replacement.slice(skipped, replacement.length - kept),
+  };
 }
 
 /** Replaces the matches. `positions` and `length` count in the text with LF line ends; text outside the matches keeps
@@ -252,10 +291,11 @@ function ambiguous(args: FileEditArgs, lines: readonly number[]): ToolOutcome {
   );
 }
 
-/** Returns the positions of `wanted` in `text`, from left to right and without overlap. */
-function occurrences(text: string, wanted: string): readonly number[] {
+/** Returns the positions of `wanted` in `text` from left to right; with `overlap`, also those inside of another one. */
+function occurrences(text: string, wanted: string, { overlap }: { readonly overlap: boolean }): readonly number[] {
   const found: number[] = [];
-  for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + wanted.length)) found.push(at);
+  const step = overlap ? 1 : wanted.length;
+  for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + step)) found.push(at);
   return found;
 }
 

@@ -74,6 +74,7 @@ export async function undoRig(
     env: process.env,
     protectedEnv: [],
     shell: 'bash',
+    encoding: null,
     maxReadBytes: 1_048_576,
     modelOutputBytes: 32_768,
     timeoutS: 20,

@@ -46,7 +46,7 @@ test('without any file every default of the contract holds and nothing is writte
       allowInsecure: false,
     },
     docs: { embeddings: { baseUrl: null, model: null } },
-    fs: { maxBytes: 1_048_576, deny: true },
+    fs: { maxBytes: 1_048_576, deny: true, encoding: null },
     agents: { maxTurns: 30, timeoutS: 900, maxTokens: 200_000 },
     tasks: { timezone: null, machine: null, maxCostUsd: 0.5, maxCostUsdPerDay: 5, notifyCommand: [] },
     memory: { save: 'auto' },

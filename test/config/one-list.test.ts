@@ -68,7 +68,7 @@ function typesOf(file: string): string {
 }
 
 function words(text: string): string {
-  return text.replaceAll(/[\s;]+/g, '');
+  return text.replaceAll(/[\s;]+/g, '').replaceAll(':|', ':');
 }
 
 test('the types of the settings are those of the schema', () => {

@@ -8,6 +8,7 @@ const tools = builtinTools({
   env: {},
   protectedEnv: [],
   shell: 'sh',
+  encoding: null,
   maxReadBytes: 1,
   modelOutputBytes: 1,
   timeoutS: 1,

@@ -218,14 +218,23 @@ test('a flood ends at 256 MiB without filling memory', async () => {
   expect(process.memoryUsage().rss - before).toBeLessThan(100 * 1024 * 1024);
 });
 
-test('bytes that are not UTF-8 become U+FFFD, a NUL is shown, binary output is one line', async () => {
+test('bytes that are not UTF-8 become U+FFFD, a NUL is shown, binary data is a line beside the text', async () => {
   expect(await bash(String.raw`printf 'caf\xc3\xa9 \xff'`)).toEqual({ output: 'café \uFFFD', exit_code: 0 });
   expect(await bash(String.raw`seq 100; printf 'a\0b'`)).toMatchObject({
     output: expect.stringMatching(/100\na\\0b$/),
   });
   expect(await bash(String.raw`printf 'a\0./b c\0d\0'`)).toEqual({ output: String.raw`a\0./b c\0d\0`, exit_code: 0 });
   expect(await bash(String.raw`printf 'M\374ller.txt\n'`)).toEqual({ output: 'M\uFFFDller.txt\n', exit_code: 0 });
-  expect(await bash('head -c 5000 /dev/zero')).toEqual({ output: 'binary, 5000 bytes', exit_code: 0 });
+  expect(await bash('head -c 5000 /dev/zero')).toEqual({ output: '[binary, 5000 bytes]', exit_code: 0 });
+  expect(await bash('echo building; head -c 5000 /dev/zero; echo; echo RESULT: 3 tests passed')).toEqual({
+    output: 'building\n[binary, 5001 bytes]\nRESULT: 3 tests passed\n',
+    exit_code: 0,
+  });
+  // The octal bytes are Cyrillic in windows-1251.
+  const russian = String.raw`\316\370\350\341\352\340 `.repeat(100);
+  expect(await bash(`printf '${russian}'; echo; echo RESULT: 3 tests passed`)).toMatchObject({
+    output: expect.stringMatching(/^\uFFFD[^]*\nRESULT: 3 tests passed\n$/),
+  });
 });
 
 test('a command longer than the kernel takes as an argument runs all the same', async () => {

@@ -11,6 +11,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import fc from 'fast-check';
+import iconv from 'iconv-lite';
 import { expect, test } from 'vitest';
 import type { FileState } from '../../src/core/event.js';
 import { call, context, envelopeOf, makeFifo, registry, tree } from './workbench.js';
@@ -305,11 +307,117 @@ test('a file in one byte a character is read as what it says, named, and edited 
   );
   expect(refused).toMatchObject({
     code: 'execution_failed',
-    error: expect.stringContaining('latin1, which has not every character'),
+    error: expect.stringContaining('windows-1252, which lacks a character of new_string'),
   });
   expect(readFileSync(join(cwd, 'latin'), 'latin1')).toContain('let x = 1;');
   await envelopeOf('file_write', { path: 'windows', content: 'now 6 €\n' }, context(cwd));
   expect(readFileSync(join(cwd, 'windows'), 'latin1')).toBe('now 6 \x80\n');
-  await envelopeOf('file_write', { path: 'windows', content: 'now → 6\n' }, context(cwd));
-  expect(readFileSync(join(cwd, 'windows'), 'utf8')).toBe('now → 6\n');
+  expect(await envelopeOf('file_write', { path: 'windows', content: 'now → 6\n' }, context(cwd))).toMatchObject({
+    code: 'execution_failed',
+    error: expect.stringContaining('windows-1252, which lacks a character of content'),
+  });
+  expect(readFileSync(join(cwd, 'windows'), 'latin1')).toBe('now 6 \x80\n');
 });
+
+test.each([
+  ['windows-1251', 'Ошибка сборки: файл не найден.\n', 'файл', 'каталог'],
+  ['koi8-r', 'Ошибка сборки: файл не найден.\n', 'файл', 'каталог'],
+  ['shift_jis', 'ビルドに失敗しました。\n', '失敗', '成功'],
+  ['euc-jp', 'ビルドに失敗しました。\n', '失敗', '成功'],
+  ['euc-kr', '빌드에 실패했습니다. 다시 시도하십시오.\n파일을 찾을 수 없습니다.\n', '실패', '성공'],
+  ['big5', '建置失敗：找不到檔案。\n', '失敗', '成功'],
+  ['gb18030', '/* 初始化 */\nint value_of(int a, int b) { return a + b; }\n', '/* 初始化 */', '/* 初始化 主 */'],
+  ['windows-1252', 'Le système a échoué à créer le répertoire demandé.\n', 'système', 'système – « là »'],
+  ['utf-16le', 'plain text in UTF-16 without a mark\n', 'plain', 'größe →'],
+  ['utf-16be', 'plain text in UTF-16 without a mark\n', 'plain', 'größe →'],
+])('a file in %s is read, named, and edited in its own encoding', async (encoding, text, old_string, new_string) => {
+  const cwd = tree({ f: iconv.encode(text, encoding), 'with/f': iconv.encode(text, encoding) });
+  const isNamed = !encoding.startsWith('utf-16');
+  const name = encoding === 'windows-1252' ? 'latin1' : encoding;
+  expect(await envelopeOf('file_read', { path: 'f' }, context(cwd))).toEqual({
+    output: text,
+    ...(isNamed && { encoding: name }),
+  });
+  expect(await envelopeOf('file_edit', { path: 'f', old_string, new_string }, context(cwd))).toMatchObject({
+    count: 1,
+  });
+  expect(readFileSync(join(cwd, 'f'))).toEqual(iconv.encode(text.replace(old_string, new_string), encoding));
+  await envelopeOf('file_write', { path: 'with/f', content: `${text}${text}` }, context(cwd));
+  expect(readFileSync(join(cwd, 'with/f'))).toEqual(iconv.encode(`${text}${text}`, encoding));
+});
+
+test('the configured encoding wins over the guess', async () => {
+  const tools = registry({ encoding: 'windows-1250' });
+  const cwd = tree({ f: iconv.encode('kůň\n', 'windows-1250') });
+  expect(await envelopeOf('file_read', { path: 'f' }, context(cwd), tools)).toEqual({
+    output: 'kůň\n',
+    encoding: 'windows-1250',
+  });
+});
+
+test('an edit leaves the line ends of the lines that it does not change', async () => {
+  const edit = async (content: string, old_string: string, new_string: string): Promise<string> => {
+    const cwd = tree({ f: content });
+    await envelopeOf('file_edit', { path: 'f', old_string, new_string }, context(cwd));
+    return readFileSync(join(cwd, 'f'), 'utf8');
+  };
+  expect(await edit('k1\r\nk2\r\nchange\r\nx\ny\nz\nw\n', 'k1\nk2\nchange\n', 'k1\nk2\nchanged\n')).toBe(
+    'k1\r\nk2\r\nchanged\nx\ny\nz\nw\n',
+  );
+  expect(await edit('a\nb\nc\r\nd\r\ne\r\n', 'a\nb', 'a\nB')).toBe('a\nB\nc\r\nd\r\ne\r\n');
+  expect(await edit('a\nb\r\nc\nd\n', 'a\nb\n', 'a\nnew\nb\n')).toBe('a\nnew\nb\r\nc\nd\n');
+  expect(await edit('x\n\ny\n', '\ny', '\nz')).toBe('x\n\nz\n');
+});
+
+test('any edit gives the text that a plain replacement gives', () => {
+  const line = fc.constantFrom('a', 'b', '', 'ab');
+  const text = fc.array(line, { maxLength: 6 }).map((lines) => lines.join('\n'));
+  return fc.assert(
+    fc.asyncProperty(text, text, text, text, async (before, old_string, new_string, after) => {
+      const content = `${before}<${old_string}>${after}`;
+      fc.pre(old_string !== '' && old_string !== new_string);
+      const cwd = tree({ f: content });
+      const found = content.split(`<${old_string}>`).length - 1;
+      fc.pre(found === 1);
+      await envelopeOf(
+        'file_edit',
+        { path: 'f', old_string: `<${old_string}>`, new_string: `<${new_string}>` },
+        context(cwd),
+      );
+      expect(readFileSync(join(cwd, 'f'), 'utf8')).toBe(`${before}<${new_string}>${after}`);
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test('occurrences that overlap are more than one', async () => {
+  const cwd = tree({ f: '}\n}\n}\n' });
+  expect(
+    await envelopeOf('file_edit', { path: 'f', old_string: '}\n}\n', new_string: '}' }, context(cwd)),
+  ).toMatchObject({
+    code: 'execution_failed',
+    details: { count: 2, lines: [1, 2] },
+  });
+});
+
+test.each(['file_write', 'file_read', 'glob', 'grep', 'file_edit'])(
+  '%s refuses ~, which it does not expand',
+  async (name) => {
+    const cwd = tree();
+    const args = {
+      file_write: { path: '~/t.txt', content: 'x' },
+      file_read: { path: '~' },
+      glob: { pattern: '*', path: '~/' },
+      grep: { pattern: 'x', path: '~/src' },
+      file_edit: { path: '~/t.txt', old_string: 'a', new_string: 'b' },
+    }[name];
+    expect(await envelopeOf(name, args ?? {}, context(cwd))).toMatchObject({
+      code: 'invalid_args',
+      details: { argument: 'path', problem: '~ is not expanded here' },
+    });
+    expect(readdirSync(cwd)).toEqual([]);
+    expect(await envelopeOf('file_write', { path: './~/t.txt', content: 'x' }, context(cwd))).toMatchObject({
+      bytes: 1,
+    });
+  },
+);

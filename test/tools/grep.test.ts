@@ -53,12 +53,14 @@ describe.each(engines)('with $engine', ({ tools }) => {
         'big.txt:1: TODO big',
         'bom.ts:1: TODO bom',
         'late.txt:1: TODO early',
+        'late.txt:40003: TODO late',
         'latin.txt:1: TODO caf\uFFFD',
         '"new\\nline.ts":1: TODO odd name',
         'sp ace/\u{1F600}.md:2: TODO emoji \u{1F600}',
         'wide.txt:2: TODO wide é',
       ].join('\n'),
-      count: 12,
+      count: 13,
+      left_out: '1 binary file with matches',
     });
   });
 
@@ -84,7 +86,7 @@ describe.each(engines)('with $engine', ({ tools }) => {
     });
     expect(await grep(cwd, { pattern: 'TODO', path: 'out.log' })).toEqual({ output: 'out.log:1: TODO log', count: 1 });
     expect(await grep(cwd, { pattern: 'TODO', glob: '*.ts' })).toMatchObject({ count: 6 });
-    expect(await grep(cwd, { pattern: 'TODO', glob: '!*.ts' })).toMatchObject({ count: 6 });
+    expect(await grep(cwd, { pattern: 'TODO', glob: '!*.ts' })).toMatchObject({ count: 7 });
     expect(await grep(cwd, { pattern: 'todo', ignore_case: true, glob: '*.md' })).toMatchObject({ count: 2 });
     expect(await grep(cwd, { pattern: 'TODO (log|vendor)$', include_ignored: true })).toEqual({
       output: 'out.log:1: TODO log\nvendor/v.ts:1: TODO vendor',
@@ -101,8 +103,36 @@ describe.each(engines)('with $engine', ({ tools }) => {
     const cwd = searchTree();
     expect(await grep(cwd, { pattern: 'next$' })).toEqual({ output: 'a/x.ts:2: next', count: 1 });
     expect(await grep(cwd, { pattern: 'no such text anywhere' })).toEqual({ output: '', count: 0 });
-    expect(await grep(cwd, { pattern: 'TODO', path: 'bin.dat' })).toEqual({ output: '', count: 0 });
+    expect(await grep(cwd, { pattern: 'TODO', path: 'bin.dat' })).toEqual({
+      error: 'bin.dat is binary: binary data, 11 bytes; grep searches text.',
+      code: 'execution_failed',
+    });
     expect(await grep(cwd, { pattern: '--pre=./x.sh' })).toEqual({ output: '', count: 0 });
+  });
+
+  test('a carriage return in the expression is found, in a file of either line end', async () => {
+    const cwd = tree({ dos: 'one\r\nfoo\r\n', unix: 'foo\nfoo two\n' });
+    for (const pattern of ['foo\\r?$', 'foo\\r*$', '(foo|x)\\x0d?$'])
+      expect({ pattern, ...(await grep(cwd, { pattern })) }).toEqual({
+        pattern,
+        output: 'dos:2: foo\nunix:1: foo',
+        count: 2,
+      });
+  });
+
+  test('an empty result says why no file was searched', async () => {
+    const cwd = tree({ '.gitignore': 'scripts/*\n', 'scripts/a.py': 'needle\n', 'pkg/src/c.ts': 'needle\n' });
+    const note = async (args: object): Promise<unknown> =>
+      ((await grep(cwd, { pattern: 'needle', ...args })) as { note?: string }).note;
+    expect(await note({ path: 'scripts' })).toMatch(/^Ignore files hide every match, such as scripts\/a\.py/);
+    expect(await note({ path: 'pkg', glob: 'src/*.ts' })).toMatch(
+      /^The filter "src\/\*\.ts" fits no file here \(there is pkg\/src\/c\.ts/,
+    );
+    expect(await note({ path: 'pkg', glob: '*.ts,*.tsx' })).toMatch(/several endings are written \*\.\{ts,tsx\}/);
+    expect(await grep(cwd, { pattern: 'absent' })).toEqual({ output: '', count: 0 });
+    expect(await grep(tree({ 'a/[id]/p.ts': 'needle\n' }), { pattern: 'needle', glob: 'a/[id]/*.ts' })).toMatchObject({
+      count: 1,
+    });
   });
 
   test('ignore files count outside of a repository too', async () => {
@@ -189,10 +219,41 @@ test('both engines answer the same for a table of expressions', async () => {
     { pattern: '[x]|\\d' },
     { pattern: 'é' },
     { pattern: '^$' },
+    { pattern: '\\pL{4,}' },
+    { pattern: '\\x{e9}|\\x{1F600}' },
+    { pattern: '\\#|(?P<word>early)' },
   ]) {
     const [first, second] = await Promise.all(engines.map(({ tools }) => call('grep', args, context(cwd), tools)));
     expect({ args, ...second }).toEqual({ args, ...first });
   }
+});
+
+test('without ripgrep, an expression that JavaScript reads otherwise is refused', async () => {
+  const tools = engines[1].tools;
+  for (const pattern of ['[[:digit:]]{3}', '[a&&b]', '\\<x', '(?s)a.b', '(?x) a', '\\Ax', '\\b{start}x', '(?=x)'])
+    expect({ pattern, ...(await envelopeOf('grep', { pattern }, context(tree({ a: 'x' })), tools)) }).toMatchObject({
+      code: 'invalid_args',
+      details: { argument: 'pattern', problem: expect.stringMatching(/^ripgrep is not installed/) },
+    });
+});
+
+test('the reason of a refused expression names no option that the tool does not have', async () => {
+  for (const pattern of ['a\\nb', '(?=x)', '(a)\\1']) {
+    const { error } = (await envelopeOf('grep', { pattern }, context(tree({ a: 'x' })))) as unknown as {
+      error: string;
+    };
+    expect(error).not.toMatch(/--|PCRE2|multiline mode/);
+  }
+});
+
+test('the same search has the same result, with binary files beside files of long lines', async () => {
+  const late = Buffer.concat([Buffer.from('hit\n'.repeat(20_000)), Buffer.from([0]), Buffer.from('\nhit\n')]);
+  const long = 'x'.repeat(300_000);
+  const cwd = tree(Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`f${i}`, i % 2 ? late : long])));
+  const counts = new Set<unknown>();
+  for (let run = 0; run < 8; run++)
+    counts.add(((await envelopeOf('grep', { pattern: 'hit' }, context(cwd))) as unknown as { count: number }).count);
+  expect([...counts]).toEqual([15 * 20_001]);
 });
 
 test('ripgrep is found, and a bad glob is named', async () => {
@@ -224,7 +285,7 @@ test('a search of a folder leaves files with secrets out and says so; one that i
   expect(await grep({ pattern: 'TOKEN' })).toEqual({
     output: 'a.txt:1: TOKEN here',
     count: 1,
-    left_out: '1 file that holds secrets; the user is asked when one is named as path',
+    left_out: '1 file with secrets; the user is asked when one is named as path',
   });
   expect(await grep({ pattern: 'TOKEN', path: '.env' })).toEqual({ output: '.env:1: TOKEN=1', count: 1 });
 });

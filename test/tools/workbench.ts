@@ -62,6 +62,7 @@ export function toolOptions(changed: Partial<BuiltinOptions> = {}): BuiltinOptio
     processes,
     shell: 'bash',
     maxReadBytes: 1_048_576,
+    encoding: null,
     modelOutputBytes: 32_768,
     timeoutS: 120,
     maxTimeoutS: 600,

@@ -463,7 +463,7 @@ async function listFiles({
 }: Pick<Run, 'settings' | 'toolbox'>): Promise<readonly string[]> {
   const files = [...offeredTexts(await toolbox.servers()).resources];
   const stop = new AbortController();
-  await walkFiles({ root: cwd, pattern: '**/*', includeIgnored: false, signal: stop.signal, env }, (path) => {
+  await walkFiles({ root: cwd, includeIgnored: false, signal: stop.signal, env }, (path) => {
     files.push(path);
     if (files.length >= maxCompletionFiles) stop.abort();
   });

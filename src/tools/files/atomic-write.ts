@@ -73,8 +73,36 @@ export async function beforeWrite(
 /** Replaces the content of a file atomically: writes a temporary file in the same folder, syncs it, renames it over the
  * file and syncs the folder. After a kill at any instant the file is the old or the new one. Mode and owner stay, a
  * hard link is broken, missing folders are made. Throws the error of the system, or a FileRefusal if the file is not
- * as it was in `before`. */
+ * as it was in `before`. Where the file cannot be replaced (a mount, or a folder that belongs to another user) it is
+ * written in place, which is not atomic. */
 export async function writeWhole(before: BeforeWrite, bytes: Uint8Array, requested: string): Promise<void> {
+  try {
+    await replaceWhole(before, bytes, requested);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    if (before.stats === null || !irreplaceable.has(code)) throw error;
+    await writeInPlace(before, bytes, requested);
+  }
+}
+
+/** What the system says where a file may be written but not replaced. */
+const irreplaceable: ReadonlySet<string> = new Set(['EBUSY', 'EXDEV', 'EACCES', 'EPERM']);
+
+async function writeInPlace(before: BeforeWrite, bytes: Uint8Array, requested: string): Promise<void> {
+  const handle = await open(before.path, constants.O_WRONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  try {
+    if (landedPath(handle.fd, before.path) !== before.path)
+      throw new FileRefusal('execution_failed', `${shownPath(requested)}: its folder is not one to write in.`);
+    refuseChanged(await handle.stat(), before, requested);
+    await handle.writeFile(bytes);
+    await handle.truncate(bytes.length);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function replaceWhole(before: BeforeWrite, bytes: Uint8Array, requested: string): Promise<void> {
   const folder = dirname(before.path);
   await makeFolders(folder);
   const held = await open(folder, constants.O_RDONLY | constants.O_DIRECTORY);
@@ -87,7 +115,8 @@ export async function writeWhole(before: BeforeWrite, bytes: Uint8Array, request
     const temporary = join(anchor, `.agent-${randomBytes(6).toString('hex')}.tmp`);
     try {
       await writeSynced(temporary, bytes, before.stats);
-      await refuseChanged(join(anchor, basename(before.path)), before, requested);
+      const now = await stat(join(anchor, basename(before.path))).catch(() => null);
+      refuseChanged(now, before, requested);
       await rename(temporary, join(anchor, basename(before.path)));
     } catch (error) {
       await unlink(temporary).catch(() => {
@@ -126,8 +155,7 @@ async function keepOwnerAndMode(handle: FileHandle, old: Stats): Promise<void> {
   await handle.chmod(old.mode & 0o7777);
 }
 
-async function refuseChanged(path: string, before: BeforeWrite, requested: string): Promise<void> {
-  const now = await stat(path).catch(() => null);
+function refuseChanged(now: Stats | null, before: BeforeWrite, requested: string): void {
   const same =
     now === null
       ? before.stats === null || before.bytes !== null
@@ -201,7 +229,7 @@ export async function staleRefusal(
   before: BeforeWrite,
   requested: string,
   ctx: ToolContext,
-  memory: ContentMemory,
+  { memory, encoding }: { readonly memory: ContentMemory; readonly encoding: string | null },
 ): Promise<ToolOutcome | null> {
   const known = ctx.knownFiles.get(before.path);
   if (known === undefined || before.bytes === null || known === before.sha256) return null;
@@ -214,7 +242,7 @@ export async function staleRefusal(
       { reason: 'changed' },
     );
   const old = memory.recall(known);
-  const current = decodeText(before.bytes).text;
+  const current = (await decodeText(before.bytes, encoding)).text;
   const diff =
     old === null || current === null ? undefined : await unifiedDiff(requested, old, withoutCarriageReturns(current));
   const changed = diff === undefined ? {} : { changes: headBytes(diff, maxShownBytes) };

@@ -126,6 +126,8 @@ const sentences: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   ENXIO: ['execution_failed', 'it is a socket or a device, not a regular file'],
   EMFILE: ['execution_failed', 'too many files are open; try again'],
   EIO: ['execution_failed', 'the disk reports an input/output error'],
+  EBUSY: ['execution_failed', 'something else is using it, such as a mount'],
+  ETXTBSY: ['execution_failed', 'it is a program that is running'],
 };
 
 /** Returns the outcome for an error of the file system or a refusal of our own. Throws any other error: it is a bug. */
@@ -133,8 +135,8 @@ export function fileFailure(error: unknown, requested: string, absolute: string)
   if (error instanceof FileRefusal) return failed(error.code, error.message);
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (code === 'ENOENT') return notFound(requested, absolute);
-  const known = sentences[code];
-  if (!known) throw error;
+  if (!/^E[A-Z0-9]+$/.test(code)) throw error;
+  const known = sentences[code] ?? (['execution_failed', 'the system reports an error'] as const);
   return failed(known[0], `${shownPath(requested)}: ${known[1]} (${code}).`);
 }
 
@@ -198,6 +200,12 @@ export function isKernelPath(path: string): boolean {
 export function pathProblem(argument: string, path: unknown): ArgumentProblem | null {
   if (typeof path !== 'string') return null;
   if (path === '') return { argument, problem: 'empty', expected: 'a path' };
-  if (path.includes('\0')) return { argument, problem: 'holds a NUL character', expected: 'a path without it' };
+  if (path.includes('\0')) return { argument, problem: 'contains a NUL character', expected: 'a path without it' };
+  if (/^~(?:\/|$)/.test(path))
+    return {
+      argument,
+      problem: '~ is not expanded here',
+      expected: 'the full path of the home folder, or ./~ for a folder of that name',
+    };
   return null;
 }

@@ -1,8 +1,9 @@
-import { withoutCutEnd } from '../process/output-collector.js';
+import { detectEncoding, legacyEncoding, sampleBytes } from './legacy-encoding.js';
 
 /** The form of a text file. A rewrite preserves it. */
 export interface TextForm {
-  readonly encoding: 'utf-8' | 'utf-16le' | 'utf-16be' | 'windows-1252';
+  /** `utf-8`, `utf-16le`, `utf-16be`, or the name of a legacy encoding. */
+  readonly encoding: string;
   readonly bom: boolean;
   readonly eol: '\n' | '\r\n';
 }
@@ -28,40 +29,17 @@ export function countOddities(text: string, odd: Oddities): void {
   }
 }
 
-/** Returns true if the file is text with one byte for each character (Latin-1 or windows-1252). Such text has hardly a
- * byte outside of ASCII that is valid UTF-8 too; if most are valid, the file is UTF-8 with some broken bytes. */
-export function looksLatin({ wide, replaced }: Oddities): boolean {
+/** Returns true if the file is text in a legacy encoding. Such text has hardly a byte outside of ASCII that is valid
+ * UTF-8 too; if most are valid, the file is UTF-8 with some broken bytes. */
+export function looksLegacy({ wide, replaced }: Oddities): boolean {
   return replaced > wide;
 }
 
 /** Returns the name of the encoding for a result, or null if it is an ordinary one. */
 export function encodingName({ encoding }: Pick<TextForm, 'encoding'>, text: string): string | null {
-  if (encoding !== 'windows-1252') return null;
+  if (encoding.startsWith('utf-')) return null;
+  if (encoding !== 'windows-1252') return encoding;
   return /[^\0-\xff]|[\x80-\x9f]/.test(text) ? 'windows-1252' : 'latin1';
-}
-
-/** The characters of windows-1252 for the bytes 0x80 to 0x9f; the others are those of Latin-1. Source: WHATWG Encoding,
- * "index windows-1252". Node 20's own decoder of that name decodes Latin-1. */
-const windowsCharacters = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ';
-
-/** Decodes bytes, cut anywhere, as windows-1252: each is a character. */
-export function windowsText(bytes: Uint8Array): string {
-  const latin = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
-  return latin.replace(/[\x80-\x9f]/g, (character) => windowsCharacters[character.charCodeAt(0) - 0x80] ?? character);
-}
-
-/** Returns the byte of each character. */
-function windowsBytes(): ReadonlyMap<string, number> {
-  return new Map(
-    [...windowsText(Uint8Array.from({ length: 256 }, (_, byte) => byte))].map((character, byte) => [character, byte]),
-  );
-}
-
-/** Returns whether the encoding has every character of `text`. */
-export function canEncode(text: string, { encoding }: Pick<TextForm, 'encoding'>): boolean {
-  if (encoding !== 'windows-1252') return true;
-  const bytes = windowsBytes();
-  return [...text].every((character) => bytes.has(character));
 }
 
 /** The content of a text file without BOM, with its own line ends. `text` is null if the bytes are not valid in an
@@ -73,42 +51,69 @@ interface DecodedText {
 
 export const plainForm: TextForm = { encoding: 'utf-8', bom: false, eol: '\n' };
 
-/** Returns the encoding that a byte order mark names, or UTF-8. */
-export function sniffEncoding(start: Uint8Array): Pick<TextForm, 'encoding' | 'bom'> {
+/** Returns the encoding that a byte order mark names, UTF-16 where every other byte is NUL, or UTF-8. */
+export function sniffEncoding(start: Uint8Array): {
+  readonly encoding: 'utf-8' | 'utf-16le' | 'utf-16be';
+  readonly bom: boolean;
+} {
   if (start[0] === 0xef && start[1] === 0xbb && start[2] === 0xbf) return { encoding: 'utf-8', bom: true };
   if (start[0] === 0xff && start[1] === 0xfe) return { encoding: 'utf-16le', bom: true };
   if (start[0] === 0xfe && start[1] === 0xff) return { encoding: 'utf-16be', bom: true };
-  return { encoding: 'utf-8', bom: false };
+  return { encoding: unmarkedEncoding(start.subarray(0, 1024)), bom: false };
 }
 
-export function decodeText(bytes: Uint8Array): DecodedText {
+/** Short names that end with NUL look alike. */
+const leastPairs = 16;
+
+/** Text in UTF-16 that has letters of ASCII has a NUL beside each of them, always on the same side. */
+function unmarkedEncoding(sample: Uint8Array): 'utf-8' | 'utf-16le' | 'utf-16be' {
+  const pairs = Math.floor(sample.length / 2);
+  const nuls = [0, 0];
+  for (const [at, byte] of sample.subarray(0, pairs * 2).entries())
+    if (byte === 0) nuls[at % 2] = (nuls[at % 2] ?? 0) + 1;
+  const [first = 0, second = 0] = nuls;
+  if (pairs < leastPairs || Math.max(first, second) < pairs * 0.7 || Math.min(first, second) > pairs * 0.02)
+    return 'utf-8';
+  return first > second ? 'utf-16be' : 'utf-16le';
+}
+
+/** Decodes a file. `configured`: the encoding of files that are neither UTF-8 nor UTF-16; null: it is detected. */
+export async function decodeText(bytes: Uint8Array, configured: string | null): Promise<DecodedText> {
   const { encoding, bom } = sniffEncoding(bytes);
   try {
     const text = new TextDecoder(encoding, { fatal: true }).decode(bytes);
     return { text, form: { encoding, bom, eol: dominantEol(text) } };
   } catch {
-    return (
-      (encoding === 'utf-8' && !bom ? latinText(bytes) : null) ?? { text: null, form: { encoding, bom, eol: '\n' } }
-    );
+    const isUnmarked = encoding === 'utf-8' && !bom && !bytes.includes(0);
+    const legacy = isUnmarked ? await legacyText(bytes, configured) : null;
+    return legacy ?? { text: null, form: { encoding, bom, eol: '\n' } };
   }
 }
 
-function latinText(bytes: Uint8Array): DecodedText | null {
+async function legacyText(bytes: Uint8Array, configured: string | null): Promise<DecodedText | null> {
   const odd = { wide: 0, replaced: 0 };
   countOddities(new TextDecoder('utf-8').decode(bytes), odd);
-  if (!looksLatin(odd)) return null;
-  const text = windowsText(bytes);
-  return { text, form: { encoding: 'windows-1252', bom: false, eol: dominantEol(text) } };
+  if (!looksLegacy(odd)) return null;
+  const named = configured === null ? null : await legacyEncoding(configured);
+  const { name, decode, encode } = named ?? (await detectEncoding(legacySample(bytes)));
+  const text = decode(bytes);
+  // A file with bytes that the encoding lacks would lose them in a rewrite.
+  return encode(text)?.equals(bytes) === true
+    ? { text, form: { encoding: name, bom: false, eol: dominantEol(text) } }
+    : null;
 }
 
-/** Encodes a text whose line ends are already right. */
-export function encodeText(text: string, form: TextForm): Buffer {
+/** Returns the part of a file that tells its encoding: from the first byte outside of ASCII. */
+export function legacySample(bytes: Uint8Array): Uint8Array {
+  const first = bytes.findIndex((byte) => byte >= 0x80);
+  return bytes.subarray(Math.max(0, first - 64), Math.max(0, first - 64) + sampleBytes);
+}
+
+/** Encodes a text whose line ends are already right. Returns null if the encoding lacks a character. */
+export async function encodeText(text: string, form: TextForm): Promise<Buffer | null> {
   const marked = form.bom && !text.startsWith('\uFEFF') ? `\uFEFF${text}` : text;
   if (form.encoding === 'utf-8') return Buffer.from(marked, 'utf8');
-  if (form.encoding === 'windows-1252') {
-    const bytes = windowsBytes();
-    return Buffer.from([...text].map((character) => bytes.get(character) ?? 0x3f));
-  }
+  if (!form.encoding.startsWith('utf-16')) return (await legacyEncoding(form.encoding))?.encode(text) ?? null;
   const little = Buffer.from(marked, 'utf16le');
   return form.encoding === 'utf-16le' ? little : little.swap16();
 }
@@ -179,8 +184,5 @@ export function binaryKind(start: Buffer): string | null {
   const latin = start.subarray(0, 32).toString('latin1');
   const signature = isWebp(latin) ? webp : signatures.find(([bytes]) => latin.startsWith(bytes));
   if (signature && !ambiguous.has(signature[0])) return signature[1];
-  if (start.includes(0)) return signature?.[1] ?? 'binary data';
-  const sample = withoutCutEnd(start);
-  const invalid = sample.toString('utf8').split('\uFFFD').length - 1;
-  return invalid * 10 > sample.length ? (signature?.[1] ?? 'data that is not UTF-8 text') : null;
+  return start.includes(0) ? (signature?.[1] ?? 'binary data') : null;
 }

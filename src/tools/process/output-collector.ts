@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { clampEnds, clampText, plainMarker } from '../../core/envelope.js';
 import type { StreamMask } from '../../core/secrets/guard.js';
+import { sniffEncoding } from '../files/text-encoding.js';
 
 /** The output of a process within the budget: one text, or head, marker and tail, which are one text when joined. */
 export interface CollectedOutput {
@@ -17,14 +18,11 @@ interface OutputCollector {
   readonly totalBytes: number;
   /** Returns the last bytes: `maxBytes` of them, or all that are kept. The view is valid until the next `add`. */
   tail(maxBytes: number): Buffer;
-  /** Returns the output, decoded as UTF-8 with U+FFFD for invalid bytes and `\0` for NUL; for binary output one line
-   * `binary, N bytes`. Nothing can be added afterwards. */
+  /** Returns the output, decoded as UTF-8 with U+FFFD for invalid bytes and `\0` for NUL; what is binary in it as
+   * `[binary, N bytes]`. Nothing can be added afterwards. */
   collected(): CollectedOutput;
 }
 
-const sniffBytes = 8192;
-// oxlint-disable-next-line no-control-regex -- NUL is what is looked for
-const nulRow = /\0{3,}/g;
 /** Room for characters that are cut in two. */
 const slackBytes = 8;
 /** The buffer doubles up to this size, and takes its full size after that. */
@@ -81,8 +79,6 @@ export function createOutputCollector(maxBytes: number): OutputCollector {
     tail: lastBytes,
     collected() {
       const start = kept.subarray(0, Math.min(headBytes, totalBytes));
-      if (looksBinary(start.subarray(0, sniffBytes)))
-        return { parts: [`binary, ${totalBytes} bytes`], totalBytes, truncated: false };
       if (!isWrapped()) return clamped(shownText(kept.subarray(0, totalBytes)), maxBytes, totalBytes);
       straighten();
       const parts = cutBytes(kept, headBytes, maxBytes, totalBytes) ?? [
@@ -116,23 +112,41 @@ function clamped(text: string, maxBytes: number, totalBytes: number): CollectedO
 }
 
 function shownText(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-    .toString('utf8')
-    .replaceAll('\0', String.raw`\0`);
+  const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (!view.includes(0)) return view.toString('utf8');
+  const { encoding } = sniffEncoding(view);
+  if (encoding !== 'utf-8') return new TextDecoder(encoding).decode(view);
+  const text = view.toString('utf8');
+  // A single NUL separates names (`find -print0`), a row of them is found in binary data alone.
+  return text.includes('\0\0\0') ? withoutBinaryLines(view) : text.replaceAll('\0', String.raw`\0`);
 }
 
-/** Shares of fewer bytes mean nothing. */
-const leastJudgedBytes = 512;
+/** Replaces the lines that are not plain text by their size. What programs print beside binary data stays. */
+function withoutBinaryLines(bytes: Buffer): string {
+  const shown: string[] = [];
+  let binaryBytes = 0;
+  const endBinary = (): void => {
+    if (binaryBytes > 0) shown.push(`[binary, ${binaryBytes} bytes]`);
+    binaryBytes = 0;
+  };
+  for (let from = 0; from < bytes.length;) {
+    const end = bytes.indexOf(10, from);
+    const line = bytes.subarray(from, end < 0 ? bytes.length : end);
+    from += line.length + 1;
+    const text = line.toString('utf8');
+    if (isPlainLine(text)) {
+      endBinary();
+      shown.push(text);
+    } else binaryBytes += line.length + (end < 0 ? 0 : 1);
+  }
+  endBinary();
+  return shown.join('\n') + (bytes.at(-1) === 10 ? '\n' : '');
+}
 
-/** Returns true if more than 1 % are rows of NULs or more than 10 % is not UTF-8. A single NUL separates names (`find
- * -print0`). */
-function looksBinary(sample: Buffer): boolean {
-  if (sample.length < leastJudgedBytes) return false;
-  let padding = 0;
-  for (const [row] of sample.includes(0) ? sample.toString('latin1').matchAll(nulRow) : []) padding += row.length;
-  if (padding * 100 > sample.length) return true;
-  const replaced = withoutCutEnd(sample).toString('utf8').split('\uFFFD').length - 1;
-  return replaced * 10 > sample.length;
+/** A line of two characters is as likely a part of binary data. */
+function isPlainLine(line: string): boolean {
+  // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
+  return line.trim().length > 2 && !/[\0-\x08\x0e-\x1a\x1c-\x1f\x7f\uFFFD]/.test(line);
 }
 
 /** Returns `bytes` without an incomplete character at the end. */

@@ -5,6 +5,7 @@ import { clampText, type OutputEnvelope, plainMarker } from '../../core/envelope
 import { utf8Bytes } from '../../core/text.js';
 import { landedPath } from '../../disk/bounded-file.js';
 import { relativePath, shownPath } from '../files/open-file.js';
+import type { CompiledGlob } from './compiled-glob.js';
 import { folderRules, type FolderRules, noRules } from './ignore-rules.js';
 
 export interface WalkRequest {
@@ -12,8 +13,8 @@ export interface WalkRequest {
   readonly root: string;
   /** `root` as seen from the working directory, where that is another folder. */
   readonly shown?: string;
-  /** Relative to `root`. */
-  readonly pattern: string;
+  /** Which files are wanted, relative to `root`; all if not given. */
+  readonly pattern?: CompiledGlob;
   readonly includeIgnored: boolean;
   /** Decides before all rules whether an entry is seen; null leaves it to the rules. `path` begins with `shown`. */
   readonly override?: (path: string, isFolder: boolean) => 'ignored' | 'kept' | null;
@@ -21,6 +22,8 @@ export interface WalkRequest {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** See `RulesStart`. */
   readonly refused?: (path: string, reason: string) => void;
+  /** Called for each folder that cannot be listed, with the code of the error. */
+  readonly unreadable?: (path: string, code: string) => void;
 }
 
 type ReaddirCallback = (error: NodeJS.ErrnoException | null, entries: Dirent[]) => void;
@@ -41,10 +44,10 @@ export async function walkFiles(request: WalkRequest, found: (path: string) => v
     extglob: false,
     suppressErrors: true,
     caseSensitiveMatch: true,
-    unique: glob.generateTasks(request.pattern).length > 1 || request.pattern.includes('{'),
-    fs: rulesAdapter(request.root, top),
+    unique: false,
+    fs: rulesAdapter(request.root, top, request.unreadable),
   };
-  const stream = glob.stream(request.pattern, options);
+  const stream = glob.stream('**', options);
   const stop = (): void => {
     if ('destroy' in stream && typeof stream.destroy === 'function') stream.destroy();
   };
@@ -66,10 +69,22 @@ function rulesOfWalk({
   env,
   includeIgnored,
   override,
+  pattern,
   refused,
-}: Omit<WalkRequest, 'pattern' | 'signal'>): FolderRules {
+}: Omit<WalkRequest, 'signal'>): FolderRules {
   const rules = includeIgnored ? noRules : folderRules({ folder: root, shown, env, ...(refused && { refused }) });
-  return override ? overridden(rules, override, shown) : rules;
+  const decided = override ? overridden(rules, override, shown) : rules;
+  return pattern ? narrowed(decided, pattern, '') : decided;
+}
+
+/** Skips what the pattern does not name, before the other rules are asked. `at` is the path of the folder with a final
+ * slash, or empty. */
+function narrowed(rules: FolderRules, pattern: CompiledGlob, at: string): FolderRules {
+  return {
+    skips: (name, isFolder) =>
+      !(isFolder ? pattern.leadsInto(at + name) : pattern.matches(at + name)) || rules.skips(name, isFolder),
+    inside: (name, names) => narrowed(rules.inside(name, names), pattern, `${at}${name}/`),
+  };
 }
 
 /** Other work gets its turn after this many folders. */
@@ -77,7 +92,7 @@ const foldersAtOnce = 200;
 
 /** Checks the ignore files that a search below `root` would read, and tells `refused` of those that must not be read:
  * ripgrep would read a device without end. `root` may be a file. Ends early when the signal aborts. */
-export async function checkIgnoreFiles(request: Omit<WalkRequest, 'pattern'>): Promise<void> {
+export async function checkIgnoreFiles(request: WalkRequest): Promise<void> {
   const folders: (readonly [string, (names: readonly string[]) => FolderRules])[] = [
     [request.root, () => rulesOfWalk(request)],
   ];
@@ -118,7 +133,11 @@ function overridden(rules: FolderRules, override: NonNullable<WalkRequest['overr
 const standInRoot = '/root';
 
 /** Shows fast-glob a file system without the entries that the rules skip. */
-function rulesAdapter(root: string, top: FolderRules): { readdir: typeof readdir; lstat: typeof lstat } {
+function rulesAdapter(
+  root: string,
+  top: FolderRules,
+  unreadable: WalkRequest['unreadable'] = () => undefined,
+): { readdir: typeof readdir; lstat: typeof lstat } {
   const rulesOf = rulesByFolder(root, top);
   const inRoot = (path: string): string => {
     const inner = decoded(path).slice(standInRoot.length);
@@ -126,7 +145,7 @@ function rulesAdapter(root: string, top: FolderRules): { readdir: typeof readdir
   };
   return {
     readdir: ((path: string, _options: unknown, callback: ReaddirCallback): void => {
-      listFolder(inRoot(path), rulesOf, callback);
+      listFolder(inRoot(path), rulesOf, unreadable, callback);
     }) as typeof readdir,
     lstat: ((path: string, callback: LstatCallback): void => {
       statEntry(inRoot(path), rulesOf, callback);
@@ -151,15 +170,22 @@ function rulesByFolder(root: string, top: FolderRules): RulesOf {
   return rulesOf;
 }
 
-function listFolder(folder: string, rulesOf: RulesOf, callback: ReaddirCallback): void {
-  const elsewhere = (): void => {
+function listFolder(
+  folder: string,
+  rulesOf: RulesOf,
+  unreadable: NonNullable<WalkRequest['unreadable']>,
+  callback: ReaddirCallback,
+): void {
+  const elsewhere = (code: string): void => {
+    // A folder that is gone, or that a file or link has replaced, is no longer part of the tree.
+    if (!goneCodes.has(code)) unreadable(folder, code);
     callback(null, []);
   };
   throughDescriptor(folder, elsewhere, (at, done) => {
     readdir(at, { withFileTypes: true }, (error, entries) => {
       done();
       if (error) {
-        callback(error, []);
+        elsewhere(error.code ?? 'EIO');
         return;
       }
       const names = entries.map((entry) => entry.name);
@@ -170,6 +196,8 @@ function listFolder(folder: string, rulesOf: RulesOf, callback: ReaddirCallback)
     });
   });
 }
+
+const goneCodes = new Set(['ENOENT', 'ENOTDIR', 'ELOOP']);
 
 function statEntry(path: string, rulesOf: RulesOf, callback: LstatCallback): void {
   const folder = dirname(path);
@@ -190,14 +218,18 @@ function statEntry(path: string, rulesOf: RulesOf, callback: LstatCallback): voi
 }
 
 /** Opens a folder whose path has no link and passes on the path of the descriptor, which is valid until `done` is
- * called. Calls `elsewhere` if the path leads to another place. It is synchronous, because waking a worker takes
+ * called. Calls `elsewhere` with the code of the error if the folder cannot be opened or the path leads to another place. It is synchronous, because waking a worker takes
  * longer than opening. */
-function throughDescriptor(folder: string, elsewhere: () => void, use: (at: string, done: () => void) => void): void {
+function throughDescriptor(
+  folder: string,
+  elsewhere: (code: string) => void,
+  use: (at: string, done: () => void) => void,
+): void {
   let fd: number;
   try {
     fd = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  } catch {
-    elsewhere();
+  } catch (error) {
+    elsewhere(errorCode(error));
     return;
   }
   if (landedPath(fd, folder) === folder) {
@@ -207,7 +239,11 @@ function throughDescriptor(folder: string, elsewhere: () => void, use: (at: stri
     return;
   }
   closeSync(fd);
-  elsewhere();
+  elsewhere('ELOOP');
+}
+
+function errorCode(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'EIO';
 }
 
 /** Stand-ins for line ends in names, which a dot in the expressions of fast-glob does not match: lone surrogates, which
@@ -267,31 +303,46 @@ export function createListing(maxBytes: number, groups: boolean): Listing {
   };
 }
 
-/** Collects the ignore files whose rules do not apply, so that a result can name them. */
-export interface Refusals {
-  add(path: string, reason: string): void;
-  facts(): { readonly ignore_files_not_read?: string };
+/** Collects what a search could not read, so that its result can name it. Paths are absolute or relative to `cwd`. */
+export interface SearchGaps {
+  /** An ignore file whose rules do not apply. */
+  readonly ignoreFile: (path: string, reason: string) => void;
+  /** A folder or file that could not be opened; `reason` is a code such as `EACCES`, or a sentence. */
+  readonly unreadable: (path: string, reason: string) => void;
+  facts(): { readonly ignore_files_not_read?: string; readonly not_searched?: string };
 }
 
-const maxNamedRefusals = 5;
+const maxNamedGaps = 5;
 
-/** Paths are shown relative to `cwd`. */
-export function createRefusals(cwd: string): Refusals {
-  const reasons = new Map<string, string>();
+export function createSearchGaps(cwd: string): SearchGaps {
+  const ignoreFiles = new Map<string, string>();
+  const unreadable = new Map<string, string>();
+  const list = (gaps: ReadonlyMap<string, string>): string => {
+    const named = [...gaps]
+      .slice(0, maxNamedGaps)
+      .map(([path, reason]) => `${shownPath(relativePath(cwd, path))}: ${reasons[reason] ?? reason}`);
+    return [...named, ...(gaps.size > maxNamedGaps ? [`and ${gaps.size - maxNamedGaps} more`] : [])].join('; ');
+  };
   return {
-    add: (path, reason) => {
-      reasons.set(path, reason);
+    ignoreFile: (path, reason) => {
+      ignoreFiles.set(path, reason);
     },
-    facts() {
-      if (reasons.size === 0) return {};
-      const named = [...reasons]
-        .slice(0, maxNamedRefusals)
-        .map(([path, reason]) => `${shownPath(relativePath(cwd, path))}: ${reason}`);
-      const more = reasons.size > maxNamedRefusals ? [`and ${reasons.size - maxNamedRefusals} more`] : [];
-      return { ignore_files_not_read: [...named, ...more].join('; ') };
+    unreadable: (path, reason) => {
+      unreadable.set(path, reason);
     },
+    facts: () => ({
+      ...(ignoreFiles.size > 0 && { ignore_files_not_read: list(ignoreFiles) }),
+      ...(unreadable.size > 0 && { not_searched: list(unreadable) }),
+    }),
   };
 }
+
+const reasons: Readonly<Record<string, string>> = {
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  EMFILE: 'too many open files',
+  ENAMETOOLONG: 'the path is too long',
+};
 
 /** Compares two texts by the bytes of their UTF-8. */
 export function compareBytes(a: string, b: string): number {

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative } from 'node:path';
 import { readBounded } from '../../disk/bounded-file.js';
-import { byteText, compileIgnoreGlob, type PathMatcher } from './ignore-glob.js';
+import { byteText, compileGlob, type CompiledGlob } from './compiled-glob.js';
 
 /** Tells what ripgrep would skip in one folder and below, by the rules of this folder and those above it. */
 export interface FolderRules {
@@ -149,7 +149,7 @@ interface IgnoreFile {
 }
 
 interface Rule {
-  readonly matches: PathMatcher;
+  readonly glob: CompiledGlob;
   readonly keeps: boolean;
   readonly foldersOnly: boolean;
 }
@@ -176,7 +176,7 @@ export function parseIgnoreFile(bytes: Buffer): IgnoreFile | null {
   if (rules.length === 0) return null;
   return {
     verdict(path, isFolder) {
-      const rule = rules.find((each) => (isFolder || !each.foldersOnly) && each.matches(path));
+      const rule = rules.find((each) => (isFolder || !each.foldersOnly) && each.glob.matches(path));
       return rule === undefined ? null : rule.keeps ? 'kept' : 'ignored';
     },
   };
@@ -208,8 +208,8 @@ function ruleOf(line: string): Rule | null {
   if (trimmed === '' || trimmed.startsWith('#')) return null;
   const said = trimmed.replace(/^(?:!|\\(?=[!#]))/, '');
   const foldersOnly = said.replace(/^\//, '').endsWith('/');
-  const matches = compileIgnoreGlob(byteText(globOf(foldersOnly ? said.slice(0, -1).replace(/\\$/, '') : said)));
-  return matches && { matches, keeps: trimmed.startsWith('!'), foldersOnly };
+  const glob = compileGlob(byteText(globOf(foldersOnly ? said.slice(0, -1).replace(/\\$/, '') : said)));
+  return glob && { glob, keeps: trimmed.startsWith('!'), foldersOnly };
 }
 
 /** Returns the glob for a line without its prefix and final slash: a bare name matches at any depth, `x/**` does not

@@ -6,7 +6,7 @@ import { openRegular, readWhole } from '../files/open-file.js';
 import { sniffEncoding } from '../files/text-encoding.js';
 import type { ProcessRunner } from '../process/runner.js';
 import { walkFiles, type WalkRequest } from './file-walk.js';
-import { byteText } from './ignore-glob.js';
+import { byteText } from './compiled-glob.js';
 import { inRepository, parseIgnoreFile } from './ignore-rules.js';
 
 /** A line of a file that matches, or a line near one. */
@@ -31,6 +31,8 @@ export interface SearchRequest {
   /** Called for each ignore file that must not be read, with the reason. Ripgrep must not run then: it would read the
    * file. */
   readonly refused: (path: string, reason: string) => void;
+  /** Called for each folder and file that cannot be read, with the reason. */
+  readonly unreadable: (path: string, reason: string) => void;
   readonly sandbox: Sandbox;
   readonly signal: AbortSignal;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -62,20 +64,15 @@ export async function packagedRipgrep(): Promise<string | null> {
   );
 }
 
-/** Searches with ripgrep. The lines of one file come in order, files come in any order. It uses only options that
- * ripgrep 13 knows. */
+/** Searches with ripgrep. The lines of one file come in order, files come in any order; binary files are searched too.
+ * It uses only options that ripgrep 13 knows. */
 export async function searchWithRipgrep(
   program: string,
   processes: ProcessRunner,
   request: SearchRequest,
   found: (line: FoundLine) => void,
 ): Promise<SearchEnd> {
-  const records = createRecordReader(found);
-  let complaint = '';
-  const run = (
-    args: readonly string[],
-    onOutput: (chunk: Buffer, stream: 'stdout' | 'stderr') => void,
-  ): ReturnType<ProcessRunner['run']> =>
+  const run: Run = (args, onOutput) =>
     processes.run({
       file: program,
       args: ['--no-config', ...args],
@@ -88,22 +85,44 @@ export async function searchWithRipgrep(
       maxTotalBytes: Number.POSITIVE_INFINITY,
       onOutput,
     });
-  const result = await run(searchArguments(request), (chunk, stream) => {
+  const end = await searchOnce(['--crlf'], run, request, found);
+  if (end.ended !== 'bad_argument' || end.argument !== 'pattern') return end;
+  // With --crlf ripgrep refuses every expression that names a carriage return.
+  return await searchOnce([], run, request, found);
+}
+
+async function searchOnce(
+  lineEnds: readonly string[],
+  run: Run,
+  request: SearchRequest,
+  found: (line: FoundLine) => void,
+): Promise<SearchEnd> {
+  const records = createRecordReader(found);
+  let complaint = '';
+  const result = await run([...lineEnds, ...searchArguments(request)], (chunk, stream) => {
     if (stream === 'stdout') records.add(chunk);
     else if (complaint.length < maxErrorChars) complaint += chunk.toString('utf8');
   });
   if (result.ended === 'not_started') return { ended: 'failed', message: result.error };
   if (result.ended !== 'exit' || request.signal.aborted) return { ended: 'stopped' };
   records.end();
+  reportUnreadable(complaint, request);
   if (result.exitCode <= 1 || records.count > 0) return { ended: 'done' };
   if (result.exitCode !== 2) return { ended: 'failed', message: complaint.trim() || `exit code ${result.exitCode}` };
-  return (await badArgument(request, run)) ?? { ended: 'done' }; // some folder could not be opened, and nothing matched
+  return (await badArgument(lineEnds, request, run)) ?? { ended: 'done' }; // some folder could not be opened
+}
+
+/** Reports the files and folders that ripgrep could not open. Its messages: `rg: a/b: Permission denied (os error 13)`. */
+function reportUnreadable(complaint: string, { cwd, unreadable }: SearchRequest): void {
+  for (const [, path, reason, code] of complaint.matchAll(/^rg: (.+): ([^:\n]+) \(os error (\d+)\)$/gm))
+    if (path !== undefined && reason !== undefined && code !== '2')
+      unreadable(resolve(cwd, path), reason.toLowerCase());
 }
 
 function searchArguments(request: SearchRequest): readonly string[] {
   return [
     '--hidden',
-    '--crlf',
+    '--text',
     '--null',
     '--no-heading',
     '--with-filename',
@@ -111,12 +130,12 @@ function searchArguments(request: SearchRequest): readonly string[] {
     '--color',
     'never',
     '--no-context-separator',
-    '--no-messages',
+    '--no-ignore-messages',
     ...(inRepository(request.root) ? [] : ['--no-require-git']),
     ...(request.includeIgnored ? ['--no-ignore'] : []),
     ...(request.ignoreCase ? ['--ignore-case'] : []),
     ...(request.context > 0 ? ['--context', String(request.context)] : []),
-    ...(request.glob === null ? [] : ['--glob', request.glob]),
+    ...(request.glob === null ? [] : filterReadings(request.glob).flatMap((glob) => ['--glob', glob])),
     '--glob',
     '!.git', // after the caller's: the last match decides
     '--regexp',
@@ -126,6 +145,13 @@ function searchArguments(request: SearchRequest): readonly string[] {
   ];
 }
 
+/** Returns the filter, and with its brackets read as part of a name: `[id]/*.tsx` also means the folder `[id]`. */
+function filterReadings(glob: string): readonly string[] {
+  return glob.includes('[')
+    ? [glob, glob.replace(/\\.|[[\]]/gs, (found) => (found.length > 1 ? found : `\\${found}`))]
+    : [glob];
+}
+
 type Run = (
   args: readonly string[],
   onOutput: (chunk: Buffer, stream: 'stdout' | 'stderr') => void,
@@ -133,9 +159,9 @@ type Run = (
 
 /** Finds the argument that ripgrep refuses. It exits with 2 both for such an argument and for a folder that it may not
  * open, so each argument is tried alone on an empty file. */
-async function badArgument(request: SearchRequest, run: Run): Promise<SearchEnd | null> {
+async function badArgument(lineEnds: readonly string[], request: SearchRequest, run: Run): Promise<SearchEnd | null> {
   const trials = [
-    ['pattern', ['--regexp', request.pattern]],
+    ['pattern', [...lineEnds, '--regexp', request.pattern]],
     ...(request.glob === null ? [] : [['glob', ['--glob', request.glob, '--regexp', 'x']]]),
   ] as ['pattern' | 'glob', string[]][];
   for (const [argument, args] of trials) {
@@ -144,9 +170,19 @@ async function badArgument(request: SearchRequest, run: Run): Promise<SearchEnd 
       if (message.length < maxErrorChars) message += chunk.toString('utf8');
     });
     if (result.ended === 'exit' && result.exitCode === 2)
-      return { ended: 'bad_argument', argument, message: message.trim().replace(/^rg: /, '') };
+      return { ended: 'bad_argument', argument, message: withoutOptions(message) };
   }
   return null;
+}
+
+/** Returns a message of ripgrep without its advice to use options, which the tool does not have. */
+function withoutOptions(message: string): string {
+  const text = message
+    .trim()
+    .replace(/^rg: /, '')
+    .replace(/\n\s*Consider enabling [^]*$/, '')
+    .trim();
+  return /"\\?n" is not allowed/.test(text) ? `${text}. A search goes line by line.` : text;
 }
 
 /** Reads `path NUL line (':' or '-') text LF` records from bytes cut anywhere. */
@@ -166,11 +202,8 @@ function createRecordReader(found: (line: FoundLine) => void): {
     if (!parts) {
       prefix += `${record.toString('utf8')}\n`;
       return;
-    } // a path with a line end, or ripgrep's message about a binary file
-    const path = (prefix + record.toString('utf8', 0, end)).replace(
-      /^(?:.*: WARNING: stopped searching binary file.*\n)+/,
-      '',
-    );
+    } // a path with a line end
+    const path = prefix + record.toString('utf8', 0, end);
     prefix = '';
     count++;
     found({ path, line: Number(parts[1]), text: (parts[3] ?? '').replace(/\r$/, ''), matched: parts[2] === ':' });
@@ -206,23 +239,20 @@ function ownEnvironment(env: Readonly<Record<string, string | undefined>>): Reco
 }
 
 const maxFileBytes = 128 * 1024 * 1024;
-/** ripgrep reads in buffers of this size and searches none that holds a NUL, nor what follows it. */
-const bufferBytes = 64 * 1024;
 
-/** Searches as `searchWithRipgrep` does, but without ripgrep: slower, with the same answers, and with the expressions
- * of JavaScript. */
+/** Searches as `searchWithRipgrep` does, but without ripgrep: slower, and with the expressions of JavaScript. An
+ * expression that means something else there is refused. */
 export async function searchPlainly(request: SearchRequest, found: (line: FoundLine) => void): Promise<SearchEnd> {
   const expression = compileExpression(request.pattern, request.ignoreCase);
   if (typeof expression === 'string') return { ended: 'bad_argument', argument: 'pattern', message: expression };
-  const override = request.glob === null ? undefined : globOverride(request.glob);
-  if (request.glob !== null && !request.glob.startsWith('#') && override === undefined)
+  if (request.glob !== null && !request.glob.startsWith('#') && globOverride(request.glob) === undefined)
     return { ended: 'bad_argument', argument: 'glob', message: 'unreadable pattern' };
-  const files = await filesToSearch(request, override);
+  const files = await filesToSearch(request);
   const worker = createRegexWorker(expression, request.signal);
   try {
     for (const { shown, path } of files) {
       if (request.signal.aborted) return { ended: 'stopped' };
-      const text = await readSearchable(path);
+      const text = await readSearchable(path, request);
       if (text !== null && !(await searchText(shown, text, request.context, worker, found)))
         return { ended: 'stopped' };
     }
@@ -238,27 +268,28 @@ interface SearchedFile {
   readonly path: string;
 }
 
-async function filesToSearch(
-  request: SearchRequest,
-  override: WalkRequest['override'],
-): Promise<readonly SearchedFile[]> {
-  const { root, includeIgnored, signal, env, refused } = request;
-  if (!statSync(root).isDirectory()) return [{ shown: request.target, path: root }];
-  const shown = request.target === '.' ? '' : request.target.endsWith('/') ? request.target : `${request.target}/`;
+async function filesToSearch(request: SearchRequest): Promise<readonly SearchedFile[]> {
+  if (!statSync(request.root).isDirectory()) return [{ shown: request.target, path: request.root }];
+  const walk = walkOf(request);
   const files: SearchedFile[] = [];
-  await walkFiles(
-    { root, shown, pattern: '**', includeIgnored, signal, env, refused, ...(override && { override }) },
-    (path) => {
-      files.push({ shown: shown + path, path: join(root, path) });
-    },
-  );
+  await walkFiles(walk, (path) => {
+    files.push({ shown: walk.shown + path, path: join(request.root, path) });
+  });
   return files;
+}
+
+/** Returns the walk over the files that a search looks at. */
+export function walkOf(request: SearchRequest): WalkRequest & { readonly shown: string } {
+  const { root, target, glob, includeIgnored, signal, env, refused, unreadable } = request;
+  const override = glob === null ? undefined : globOverride(glob);
+  const shown = target === '.' ? '' : target.endsWith('/') ? target : `${target}/`;
+  return { root, shown, includeIgnored, signal, env, refused, unreadable, ...(override && { override }) };
 }
 
 /** Compiles ripgrep's `--glob`: a line of an ignore file that names the files to search, or with `!` those to skip.
  * Returns undefined for a glob that ripgrep refuses. */
 export function globOverride(glob: string): WalkRequest['override'] {
-  const file = parseIgnoreFile(Buffer.from(glob));
+  const file = parseIgnoreFile(Buffer.from(filterReadings(glob).join('\n')));
   if (file === null) return undefined;
   return (path, isFolder) => {
     const verdict = file.verdict(byteText(path), isFolder);
@@ -267,25 +298,25 @@ export function globOverride(glob: string): WalkRequest['override'] {
   };
 }
 
-/** Reads the text of a file. Returns null if ripgrep would skip the file, or if a link has replaced it. */
-async function readSearchable(path: string): Promise<string | null> {
+/** Reads the text of a file. Returns null if the file cannot be read, which is reported, or is gone. */
+async function readSearchable(path: string, { unreadable }: SearchRequest): Promise<string | null> {
   try {
     const file = await openRegular(path, path, [path]);
     let bytes: Buffer;
     try {
-      if (file.stats.size > maxFileBytes) return null;
+      if (file.stats.size > maxFileBytes) {
+        unreadable(path, `over ${maxFileBytes} bytes, and ripgrep is not installed`);
+        return null;
+      }
       bytes = await readWhole(file);
     } finally {
       file.close();
     }
-    const { encoding } = sniffEncoding(bytes);
-    if (encoding !== 'utf-8') return new TextDecoder(encoding).decode(bytes);
-    const nul = bytes.indexOf(0);
-    if (nul < 0) return new TextDecoder('utf-8').decode(bytes);
-    const searched = bytes.subarray(0, nul - (nul % bufferBytes));
-    return new TextDecoder('utf-8').decode(searched.subarray(0, searched.lastIndexOf(10) + 1));
-  } catch {
-    return null; // gone or not readable: ripgrep skips it too
+    return new TextDecoder(sniffEncoding(bytes).encoding).decode(bytes);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    if (code === 'EACCES' || code === 'EPERM') unreadable(path, 'permission denied');
+    return null;
   }
 }
 
@@ -324,20 +355,41 @@ parentPort.on('message', (lines) => {
   parentPort.postMessage(hits);
 });`;
 
-/** Returns the expression as JavaScript reads it, or what is wrong with it. A leading `(?i)` is understood. */
+/** What ripgrep's expressions mean otherwise than those of JavaScript, or have alone. */
+const foreignSyntax: readonly (readonly [RegExp, string])[] = [
+  [/\[\[:\^?[a-z]+:\]/, 'classes such as [[:digit:]]'],
+  [/\[[^\]]*(?:&&|--|~~)/, 'class operations such as [a&&b]'],
+  [/\[\^?[^\]\\]*\[/, 'a class inside a class'],
+  [/\\[<>Az]/, String.raw`\<, \>, \A and \z`],
+  [/\\b\{/, String.raw`\b{start} and its kind`],
+  [/\(\?(?!:|i\)|P?<[a-z_])/i, 'flags inside of the expression'],
+  [/\(\?=|\(\?!|\(\?<[=!]|\\[1-9]/, 'look-around and references to groups'],
+];
+
+/** Returns the expression for JavaScript, or why it cannot be used without ripgrep. A leading `(?i)` is understood. */
 function compileExpression(pattern: string, ignoreCase: boolean): RegExp | string {
   const inline = pattern.startsWith('(?i)');
   const body = inline ? pattern.slice(4) : pattern;
-  const flags = ignoreCase || inline ? 'i' : '';
+  const plain = body.replace(/\\\\/g, '__');
+  const foreign = foreignSyntax.find(([syntax]) => syntax.test(plain));
+  if (foreign) return `ripgrep is not installed, and without it ${foreign[1]} cannot be used`;
   try {
-    return new RegExp(body, `${flags}u`);
-  } catch {
-    try {
-      return new RegExp(body, flags);
-    } catch (error) {
-      return error instanceof Error ? error.message : 'unreadable expression';
-    }
+    return new RegExp(forJavaScript(body), ignoreCase || inline ? 'iu' : 'u');
+  } catch (error) {
+    return error instanceof Error ? error.message : 'unreadable expression';
   }
+}
+
+/** Rewrites what both understand, spelled in two ways: `\x{e9}`, `\pL`, `(?P<name>`, and needless backslashes. */
+function forJavaScript(pattern: string): string {
+  return pattern.replace(
+    /\\x\{([0-9a-f]+)\}|\\([pP])([A-Z])|\(\?P<|\\([^\w\s^$\\.*+?()[\]{}|/-])/gi,
+    (found, hex?: string, property?: string, letter?: string, escaped?: string) => {
+      if (hex !== undefined) return `\\u{${hex}}`;
+      if (property !== undefined) return `\\${property}{${letter ?? ''}}`;
+      return escaped ?? (found.startsWith('(?P<') ? '(?<' : found);
+    },
+  );
 }
 
 function createRegexWorker(expression: RegExp, signal: AbortSignal): RegexWorker {

@@ -182,15 +182,18 @@ async function documentsIn(
     stop.abort();
   };
   signal.addEventListener('abort', cancel, { once: true });
-  const pattern = `**/*.{${docEndings.join(',')}}`;
   const folder = join(root, prefix).replace(/(?<=.)\/$/, '');
-  await walkFiles({ root: folder, shown: prefix, pattern, includeIgnored: false, signal: stop.signal, env }, (path) => {
-    if (isSecret(join(folder, path))) return;
+  await walkFiles({ root: folder, shown: prefix, includeIgnored: false, signal: stop.signal, env }, (path) => {
+    if (!isDocument(path) || isSecret(join(folder, path))) return;
     paths.push(prefix + path);
     if (paths.length >= maxFiles || (paths.length % docsAtOnce === 0 && late())) cancel();
   });
   signal.removeEventListener('abort', cancel);
   return { paths, isComplete: !stop.signal.aborted };
+}
+
+function isDocument(path: string): boolean {
+  return docEndings.some((ending) => path.endsWith(`.${ending}`));
 }
 
 function stampOf(path: string): { readonly size: number; readonly modifiedMs: number } | null {

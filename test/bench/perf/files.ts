@@ -18,6 +18,7 @@ export async function fileRows(folder: string): Promise<readonly Row[]> {
     env,
     protectedEnv: [],
     shell: 'bash',
+    encoding: null,
     maxReadBytes: 1_000_000,
     modelOutputBytes: 32_768,
     timeoutS: 60,

@@ -233,6 +233,7 @@ async function makeRegistry(): Promise<Registry> {
   for (const tool of builtinTools({
     processes,
     shell: 'sh',
+    encoding: null,
     maxReadBytes: 1_048_576,
     modelOutputBytes: 32_768,
     timeoutS: 10,

@@ -1,10 +1,16 @@
 import { addAll } from '../../core/lists.js';
-/** A compiled pattern of an ignore file. `path` is relative to the folder of the file, as `byteText`. */
-export type PathMatcher = (path: string) => boolean;
+
+/** A compiled glob. Paths are relative to the folder that the glob belongs to; for ignore files they are `byteText`. */
+export interface CompiledGlob {
+  matches(path: string): boolean;
+  /** Returns whether a path below `folder` can match. */
+  leadsInto(folder: string): boolean;
+}
 
 type Step =
-  | { readonly kind: 'literal'; readonly byte: string }
-  | { readonly kind: 'one' | 'star' | 'folders_before' | 'all_inside' | 'folders_between' }
+  | { readonly kind: 'literal'; readonly char: string }
+  | { readonly kind: 'one' }
+  | { readonly kind: 'star' | 'folders_before' | 'all_inside' | 'folders_between' }
   | { readonly kind: 'class'; readonly negated: boolean; readonly ranges: readonly (readonly [string, string])[] };
 type Sequence = readonly Step[];
 
@@ -16,15 +22,19 @@ export function byteText(text: string): string {
   return /^[\0-\x7f]*$/.test(text) ? text : Buffer.from(text, 'utf8').toString('latin1');
 }
 
-/** Compiles a glob of an ignore file (as `byteText`), with `*`, `?`, `**`, classes, braces and backslash; only `**`
- * crosses a `/`. Returns null for a glob that ripgrep refuses. The time is bounded by the pattern times the path: no
- * pattern backtracks without end. */
-export function compileIgnoreGlob(glob: string): PathMatcher | null {
+/** Compiles a glob with `*`, `?`, `**`, classes, braces and backslash; only `**` crosses a `/`. Returns null for a glob
+ * that ripgrep refuses. The time is bounded by the pattern times the path: no pattern backtracks without end. */
+export function compileGlob(glob: string): CompiledGlob | null {
   const sequences = new GlobReader(glob).read();
   if (sequences === null) return null;
   const matchers = sequences.map(matcherOf);
-  return matchers.length === 1 && matchers[0] ? matchers[0] : (path) => matchers.some((matches) => matches(path));
+  return {
+    matches: (path) => matchers.some((matches) => matches(path)),
+    leadsInto: (folder) => sequences.some((steps) => matchesFrom(steps, 0, `${folder}/`, 0, new Set(), true)),
+  };
 }
+
+type PathMatcher = (path: string) => boolean;
 
 function matcherOf(steps: Sequence): PathMatcher {
   if (steps.length === 1 && steps[0]?.kind === 'folders_before') return () => true;
@@ -38,50 +48,67 @@ function matcherOf(steps: Sequence): PathMatcher {
 
 function nameMatcher(steps: Sequence): PathMatcher {
   if (steps.every((step) => step.kind === 'literal')) {
-    const whole = steps.map((step) => step.byte).join('');
+    const whole = steps.map((step) => step.char).join('');
     return (path) => path === whole;
   }
-  return (path) => matchesFrom(steps, 0, path, 0, new Set());
+  return (path) => matchesFrom(steps, 0, path, 0, new Set(), false);
 }
 
 function staysInName(step: Step): boolean {
   return (
     step.kind === 'one' ||
     step.kind === 'star' ||
-    (step.kind === 'literal' && step.byte !== '/') ||
+    (step.kind === 'literal' && step.char !== '/') ||
     (step.kind === 'class' && !holds(step, '/'))
   );
 }
 
-/** `failed` holds the places where a step of variable length has already failed. */
-function matchesFrom(steps: Sequence, index: number, path: string, at: number, failed: Set<number>): boolean {
+/** `failed` holds the places where a step of variable length has already failed. With `asPrefix`, a path that ends
+ * before the steps do matches. */
+function matchesFrom(
+  steps: Sequence,
+  index: number,
+  path: string,
+  at: number,
+  failed: Set<number>,
+  asPrefix: boolean,
+): boolean {
   for (let i = index, p = at; ; i++) {
     const step = steps[i];
     if (step === undefined) return p === path.length;
-    switch (step.kind) {
-      case 'literal':
-        if (path[p] !== step.byte) return false;
-        p++;
-        break;
-      case 'one':
-        if (p >= path.length || path[p] === '/') return false;
-        p++;
-        break;
-      case 'class':
-        if (p >= path.length || !holds(step, path[p] ?? '')) return false;
-        p++;
-        break;
-      default:
-        return matchesVariable(steps, i, path, p, failed);
-    }
+    if (p >= path.length && asPrefix) return true;
+    if (step.kind !== 'literal' && step.kind !== 'one' && step.kind !== 'class')
+      return matchesVariable(steps, i, path, p, failed, asPrefix);
+    const char = charAt(path, p);
+    if (!takes(step, char)) return false;
+    p += char.length;
   }
 }
 
-function matchesVariable(steps: Sequence, index: number, path: string, at: number, failed: Set<number>): boolean {
+/** Returns the character at an index, or an empty text behind the end. */
+function charAt(path: string, at: number): string {
+  const code = path.codePointAt(at);
+  return code === undefined ? '' : String.fromCodePoint(code);
+}
+
+function takes(step: Extract<Step, { kind: 'literal' | 'one' | 'class' }>, char: string): boolean {
+  if (step.kind === 'literal') return char === step.char;
+  if (step.kind === 'one') return char !== '' && char !== '/';
+  return char !== '' && holds(step, char);
+}
+
+function matchesVariable(
+  steps: Sequence,
+  index: number,
+  path: string,
+  at: number,
+  failed: Set<number>,
+  asPrefix: boolean,
+): boolean {
   const key = at * steps.length + index;
   if (failed.has(key)) return false;
   for (const next of endsOf(steps[index], path, at)) {
-    if (matchesFrom(steps, index + 1, path, next, failed)) return true;
+    if (matchesFrom(steps, index + 1, path, next, failed, asPrefix)) return true;
   }
   failed.add(key);
   return false;
@@ -116,8 +143,8 @@ function* folderEnds(path: string, at: number): Generator<number> {
   for (let p = path.indexOf('/', at); p >= 0; p = path.indexOf('/', p + 1)) yield p + 1;
 }
 
-function holds(step: Extract<Step, { kind: 'class' }>, byte: string): boolean {
-  return step.ranges.some(([from, to]) => byte >= from && byte <= to) !== step.negated;
+function holds(step: Extract<Step, { kind: 'class' }>, char: string): boolean {
+  return step.ranges.some(([from, to]) => char >= from && char <= to) !== step.negated;
 }
 
 /** A group of alternatives that is being read: the text before it, the alternatives that ended, and the current one. */
@@ -142,8 +169,14 @@ class GlobReader {
   }
 
   read(): readonly Sequence[] | null {
-    while (this.#at < this.#glob.length && !this.#broken) this.#readOne(this.#glob[this.#at++] ?? '');
+    while (this.#at < this.#glob.length && !this.#broken) this.#readOne(this.#next());
     return this.#broken || this.#groups.length > 0 ? null : this.#open;
+  }
+
+  #next(): string {
+    const char = charAt(this.#glob, this.#at);
+    this.#at += char.length;
+    return char;
   }
 
   #readOne(char: string): void {
@@ -155,7 +188,7 @@ class GlobReader {
         this.#readStar();
         break;
       case '[':
-        if (this.#unclosedClass) this.#push({ kind: 'literal', byte: '[' });
+        if (this.#unclosedClass) this.#push({ kind: 'literal', char: '[' });
         else this.#readClass();
         break;
       case '{':
@@ -166,15 +199,15 @@ class GlobReader {
         this.#endGroup();
         break;
       case ',':
-        if (this.#groups.length === 0) this.#push({ kind: 'literal', byte: ',' });
+        if (this.#groups.length === 0) this.#push({ kind: 'literal', char: ',' });
         else this.#endAlternative();
         break;
       case '\\':
         if (this.#at >= this.#glob.length) this.#broken = true;
-        else this.#push({ kind: 'literal', byte: this.#glob[this.#at++] ?? '' });
+        else this.#push({ kind: 'literal', char: this.#next() });
         break;
       default:
-        this.#push({ kind: 'literal', byte: char });
+        this.#push({ kind: 'literal', char });
     }
   }
 
@@ -250,7 +283,7 @@ class GlobReader {
     const end = this.#glob.indexOf(']', first + 1);
     if (end < 0) {
       this.#unclosedClass = true;
-      this.#push({ kind: 'literal', byte: '[' });
+      this.#push({ kind: 'literal', char: '[' });
       return;
     }
     this.#at = end + 1;
