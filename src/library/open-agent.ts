@@ -50,7 +50,12 @@ export interface Agent {
   listTools(): readonly string[];
   createSession(options?: SessionOptions): AgentSession;
   /** Ends what runs, closes all sessions, and saves what is not saved. */
-  close(): Promise<void>;
+  close(): Promise<ClosedReport>;
+}
+
+export interface ClosedReport {
+  /** Events that could not be saved; stderr has the reason. */
+  readonly unsaved: number;
 }
 
 export interface SessionOptions {
@@ -80,7 +85,7 @@ export interface AgentSession {
   run(prompt: string, options?: RunOptions): AsyncIterableIterator<StreamEvent>;
   /** Runs one request and returns its result. */
   prompt(prompt: string, options?: RunOptions): Promise<ResultEvent>;
-  close(): Promise<void>;
+  close(): Promise<ClosedReport>;
 }
 
 export interface Usage {
@@ -138,7 +143,21 @@ export interface ResultEvent {
   readonly tool_calls: number;
   readonly usage: Usage;
   readonly duration_ms: number;
+  /** The calls that were not allowed, also those of sub-agents. */
+  readonly denials: readonly DeniedCall[];
+  /** Events that are in memory only so far. */
+  readonly unsaved?: number;
   readonly error?: { readonly code: string; readonly message: string };
+}
+
+export interface DeniedCall {
+  readonly tool_call_id: string;
+  readonly name: string;
+  /** The call on one line. */
+  readonly content: string;
+  readonly reason: string;
+  /** The session of the sub-agent that made the call. */
+  readonly agent_session_id?: string;
 }
 
 export async function openAgent(options: AgentOptions): Promise<Agent> {
@@ -218,9 +237,10 @@ class OpenAgent implements Agent {
     return session;
   }
 
-  async close(): Promise<void> {
-    await Promise.all([...this.#open].map((session) => session.close()));
+  async close(): Promise<ClosedReport> {
+    const closed = await Promise.all([...this.#open].map((session) => session.close()));
     await this.#run.close();
+    return { unsaved: closed.reduce((sum, { unsaved }) => sum + unsaved, 0) };
   }
 
   /** The tools are the start of every prompt of a session: one more would void the provider's cache of it. */
@@ -284,10 +304,10 @@ class OpenSession implements AgentSession {
     throw new Error('the request ended without a result');
   }
 
-  async close(): Promise<void> {
+  async close(): Promise<ClosedReport> {
     const chat = await this.#chat.started()?.catch(() => null);
     this.#host.closed();
-    await chat?.close();
+    return { unsaved: (await chat?.close()) ?? 0 };
   }
 
   async #opened(): Promise<Assembly> {
@@ -325,7 +345,7 @@ class OpenSession implements AgentSession {
       session.interrupt();
     };
     const turn = session.submit(prompt).then((end) => {
-      queue.push(lines.last(end));
+      queue.push(lines.last({ ...end, unsaved: session.record.unsaved().length }));
       queue.end();
     });
     signal?.addEventListener('abort', interrupt, { once: true });

@@ -300,7 +300,8 @@ async function run(line: CommandLine, { name, json }: Call, options: Options): P
     function: { name: tool, arguments: json },
     response_id: 'r1',
   } as const;
-  const { envelope } = (await dispatch(await standalone(line, registry), { call, binding }, stop.signal)).outcome;
+  const { envelope } = (await dispatch(await standalone(line, registry), { call, content: tool, binding }, stop.signal))
+    .outcome;
   await close();
   line.out.data(`${escapedJson(guard.json(JSON.stringify(envelope)))}\n`);
   return endedWith ?? (isError(envelope) ? exit.failed : exit.done);
