@@ -6,7 +6,7 @@ import type { Answer, Question } from '../core/policy.js';
 import { type LoadedOnce, loadOnce } from '../core/runtime.js';
 import { type Registry, type Risk, toolsets } from '../core/tool.js';
 import { inTestMode, inToolset } from '../tools/builtin.js';
-import { createRegistry, loadSchemaCompiler } from '../tools/registry.js';
+import { type CompileSchema, createRegistry, loadSchemaCompiler } from '../tools/registry.js';
 import { type CustomTool, toTool } from '../toolsets/custom/authored-tool.js';
 
 export interface AgentOptions {
@@ -42,8 +42,9 @@ export interface ApprovalQuestion {
 export type ApprovalAnswer = 'once' | 'session' | { readonly deny: string };
 
 export interface Agent {
-  /** Adds a tool. Throws while a session is open, and for a name that is taken. */
-  registerTool(tool: CustomTool): Promise<void>;
+  /** Adds a tool at once. Throws while a session is open, for a name that is taken and for a schema that cannot be
+   * used. */
+  registerTool(tool: CustomTool): void;
   /** Throws while a session is open; false where there is no such tool. */
   unregisterTool(name: string): boolean;
   /** The names of all tools. */
@@ -170,9 +171,9 @@ export async function openAgent(options: AgentOptions): Promise<Agent> {
     set: [],
     ...(test === undefined ? {} : { test }),
   });
-  const agent = new OpenAgent(run, options);
+  const agent = new OpenAgent(run, options, await loadSchemaCompiler());
   try {
-    for (const tool of tools) await agent.registerTool(tool);
+    for (const tool of tools) agent.registerTool(tool);
   } catch (error) {
     await agent.close();
     throw error;
@@ -199,17 +200,19 @@ const customSet = toolsets.find(({ name }) => name === 'custom') ?? toolsets[0];
 class OpenAgent implements Agent {
   readonly #run: Run;
   readonly #options: AgentOptions;
+  readonly #compile: CompileSchema;
   readonly #open = new Set<OpenSession>();
 
-  constructor(run: Run, options: AgentOptions) {
+  constructor(run: Run, options: AgentOptions, compile: CompileSchema) {
     this.#run = run;
     this.#options = options;
+    this.#compile = compile;
   }
 
-  async registerTool(tool: CustomTool): Promise<void> {
+  registerTool(tool: CustomTool): void {
     this.#refuseInSession(`register ${tool.name}`);
     const { settings, toolbox } = this.#run;
-    const made = toTool(tool, await loadSchemaCompiler());
+    const made = toTool(tool, this.#compile);
     const own = inToolset(customSet, [made]);
     for (const ready of settings.testMode ? inTestMode(own) : own)
       toolbox.registry.register(ready, settings.config.tools.limits[ready.name]);
@@ -348,15 +351,17 @@ class OpenSession implements AgentSession {
       queue.push(lines.last({ ...end, unsaved: session.record.unsaved().length }));
       queue.end();
     });
-    signal?.addEventListener('abort', interrupt, { once: true });
-    if (signal?.aborted) interrupt();
+    // A signal of its own: many sessions may share the caller's, which warns of more than ten listeners.
+    const stopped = signal && AbortSignal.any([signal]);
+    stopped?.addEventListener('abort', interrupt, { once: true });
+    if (stopped?.aborted) interrupt();
     try {
       yield* queue.lines();
     } finally {
       interrupt();
       await turn;
       stop();
-      signal?.removeEventListener('abort', interrupt);
+      stopped?.removeEventListener('abort', interrupt);
     }
   }
 

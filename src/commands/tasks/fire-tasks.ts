@@ -104,7 +104,7 @@ export const taskDaemon: Verb = {
   line: {
     example: 'agent tasks daemon',
     run: (line) =>
-      withFiring(line, async ({ firing, store, stopped }) => {
+      withFiring(line, async ({ firing, store, stopped, ended: endedWith }) => {
         const { config } = await line.settings();
         // On a server each daemon is one worker of many.
         const release = config.store.mode === 'remote' ? null : await onlyDaemon(store);
@@ -112,7 +112,7 @@ export const taskDaemon: Verb = {
         await keepLooking(firing, stopped, line.out);
         await firing.stop();
         await release?.();
-        return exit.done;
+        return endedWith() ?? exit.done;
       }),
   },
 };

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { execa, type Options, type ResultPromise } from 'execa';
+import { atExit } from './at-exit.js';
 import type { HelperShell } from './watchdog.js';
 
 /** A program to start, without a shell. */
@@ -267,7 +268,7 @@ async function makePipes(makeNamed: (folder: string) => Promise<boolean>): Promi
   const remove = (): void => {
     if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
   };
-  process.once('exit', remove);
+  const cancel = atExit(remove);
   try {
     folder = mkdtempSync(join(tmpdir(), 'agent-pipes-'));
     if (!(await makeNamed(folder))) return null;
@@ -275,7 +276,7 @@ async function makePipes(makeNamed: (folder: string) => Promise<boolean>): Promi
   } catch {
     return null; // no room, no right, no /proc
   } finally {
-    process.off('exit', remove);
+    cancel();
     remove();
   }
 }
