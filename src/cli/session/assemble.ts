@@ -151,8 +151,7 @@ export interface Assembly {
 /** Opens a new session or an old one. Throws a `CliError` with the exit code of what is wrong. */
 export async function assemble(run: Run, choice: SessionChoice, interactive: boolean): Promise<Assembly> {
   const { settings, store, lasting } = run;
-  const opened = await findOrExplain(run, choice);
-  await offerRecorded(run, opened);
+  const opened = await offerRecorded(run, await findOrExplain(run, choice));
   const isNew = opened.restored.length === 0;
   const secrets = sessionGuard(settings, opened.restored);
   const open = (chosen: ModelChoice): Promise<OpenedModel> => openModel(settings, chosen, secrets, interactive);
@@ -255,9 +254,11 @@ function answering(model: OpenedModel, { mission }: SessionChoice): OpenedModel 
 }
 
 /** Offers the tools on the record of a resumed session, also of sets that are not switched on by now. */
-async function offerRecorded({ options, toolbox }: Run, { restored }: OpenedSession): Promise<void> {
+async function offerRecorded({ options, toolbox }: Run, opened: OpenedSession): Promise<OpenedSession> {
+  const { restored } = opened;
   const last = options.tools === undefined ? lastTools(restored) : null;
   if (last) await toolbox.offer(last.tools.map(({ name }) => name));
+  return opened;
 }
 
 type HookSource = Parameters<OpenedHooks['of']>[0];
