@@ -145,6 +145,8 @@ const options = {
     js: "import{createRequire as createRequireHere}from'node:module';const require=createRequireHere(import.meta.url);",
   },
   minify: true,
+  // Node prints the line of an error that nobody caught.
+  lineLimit: 200,
   legalComments: 'none',
   logLevel: 'warning',
 };

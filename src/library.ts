@@ -14,6 +14,8 @@ export type {
   AgentSession,
   ApprovalAnswer,
   ApprovalQuestion,
+  ClosedReport,
+  DeniedCall,
   ResultEvent,
   RunOptions,
   SessionOptions,

@@ -4,7 +4,7 @@ import type { HookAnswer, HookedCall, Occasion } from '../core/hooks.js';
 import type { Answer, Question, Verdict } from '../core/policy.js';
 import type { Fault } from '../core/provider.js';
 import { firstLine } from '../core/text.js';
-import type { BoundCall, ToolOutcome } from '../core/tool.js';
+import type { Denial, BoundCall, ToolOutcome } from '../core/tool.js';
 import type { DispatchDeps, TurnDeps } from './dependencies.js';
 
 /** Asks the hooks of an occasion, records each one that ran, and tells the person what they say. Null where no hook
@@ -74,10 +74,13 @@ function because(reason: string): string {
   return reason.trim() === '' ? '.' : `: ${reason.trim()}`;
 }
 
-/** A call after its hooks: as they want it, or why it is not run. */
+/** Why a call was not allowed. */
+export type Denied = Pick<Denial, 'reason' | 'remedy' | 'unasked'>;
+
+/** A call after its hooks: as they want it, or why it is not run. `denied`: null where that is no denial. */
 export type HookedBinding =
   | { readonly error: null; readonly call: ToolCallData; readonly bound: BoundCall; readonly said: HookAnswer | null }
-  | { readonly error: ErrorEnvelope; readonly said: HookAnswer };
+  | { readonly error: ErrorEnvelope; readonly denied: Denied | null; readonly said: HookAnswer };
 
 /** Asks about a call before policy does. Arguments that a hook gives instead are bound like those of the model. */
 export async function beforeCall(
@@ -89,15 +92,19 @@ export async function beforeCall(
   const said = await askHooks(d, { event: 'PreToolUse', call: hookedCall(call, bound) }, signal);
   if (said === null) return { error: null, call, bound, said };
   if (said.stop !== null)
-    return { error: errorEnvelope('cancelled', `Not run: ${stopFault(said.stop).message}`), said };
-  if (said.decision === 'deny')
-    return { error: errorEnvelope('permission_denied', `Denied by a hook${because(said.reason)}`), said };
+    return { error: errorEnvelope('cancelled', `Not run: ${stopFault(said.stop).message}`), denied: null, said };
+  if (said.decision === 'deny') {
+    const reason = `Denied by a hook${because(said.reason)}`;
+    const remedy = '`agent hooks` lists your hooks; --no-hooks runs without them.';
+    const denied = { reason: reason.replace(/\.$/, ''), remedy, unasked: false };
+    return { error: errorEnvelope('permission_denied', reason), denied, said };
+  }
   if (said.args === null) return { error: null, call, bound, said };
   const rewritten = { name: call.function.name, arguments: JSON.stringify(said.args) };
   const again = await d.tools.registry.bind(rewritten);
   if (again.ok) return { error: null, call: { ...call, function: rewritten }, bound: again.bound, said };
   const error = `A hook changed this call to one that cannot be run: ${again.error.error}`;
-  return { error: { ...again.error, error }, said };
+  return { error: { ...again.error, error }, denied: null, said };
 }
 
 function hookedCall({ id }: ToolCallData, { tool, args }: BoundCall): HookedCall {

@@ -6,16 +6,17 @@ import type { Form } from '../core/form.js';
 import type { HookAnswer } from '../core/hooks.js';
 import { isRecord } from '../core/json.js';
 import { type Answer, type Question, type Rule, ruleKey, type Verdict } from '../core/policy.js';
-import type { AgentOrder, Binding, BoundCall, CallSession, ToolContext, ToolOutcome } from '../core/tool.js';
+import type { Denial, AgentOrder, Binding, BoundCall, CallSession, ToolContext, ToolOutcome } from '../core/tool.js';
 import { captureChanges, type CapturedChanges } from './file-history.js';
-import { afterCall, answerOfHooks, beforeCall, heeded } from './ask-hooks.js';
+import { afterCall, answerOfHooks, beforeCall, type Denied, heeded } from './ask-hooks.js';
 import { askedAboutLoop } from './repeats.js';
 import type { DispatchDeps } from './dependencies.js';
 
-/** The outcome of one call. `denied`: policy wanted a yes and nobody could be asked. */
+/** The outcome of one call. */
 export interface Dispatched {
   readonly outcome: ToolOutcome;
-  readonly denied: boolean;
+  /** This call, where it was not allowed, or the calls of the sub-agent that it started. */
+  readonly denials: readonly Denial[];
   readonly durationMs: number;
   readonly captured?: CapturedChanges;
   /** Why a hook wants the turn to end here. */
@@ -29,46 +30,57 @@ const cancelledBefore = errorEnvelope('cancelled', 'Cancelled by the user before
 /** A recorded call and what the registry made of it. */
 export interface PreparedCall {
   readonly call: ToolCallData;
+  /** The content of its event. */
+  readonly content: string;
   readonly binding: Binding;
 }
 
 /** Takes one call from its binding through policy and the tool to a clamped outcome. Never throws: every call has an
  * outcome. Source: contracts 3, seed 000. */
-export async function dispatch(
-  d: DispatchDeps,
-  { call, binding }: PreparedCall,
-  signal: AbortSignal,
-): Promise<Dispatched> {
+export async function dispatch(d: DispatchDeps, prepared: PreparedCall, signal: AbortSignal): Promise<Dispatched> {
+  const { call, binding } = prepared;
   if (signal.aborted) return refused(cancelledBefore);
   if (!binding.ok) return refused(binding.error);
   const hooked = await beforeCall(d, call, binding.bound, signal);
   if (hooked.error)
-    return { ...refused(hooked.error), ...(hooked.said.stop === null ? {} : { halt: hooked.said.stop }) };
+    return {
+      ...refused(hooked.error, hooked.denied === null ? [] : [denialOf(prepared, hooked.denied)]),
+      ...(hooked.said.stop === null ? {} : { halt: hooked.said.stop }),
+    };
   const filled = withSecrets(d, hooked.bound);
   if (filled.error) return refused(filled.error);
   const { bound } = filled;
   bound.tool.prepare?.();
   const permission = await permit(d, hooked.call, { bound, shown: hooked.bound, said: hooked.said }, signal);
-  if (permission.error) return { ...refused(permission.error), denied: permission.unavailable };
+  if (permission.error)
+    return refused(permission.error, permission.denied === null ? [] : [denialOf(prepared, permission.denied)]);
   if (signal.aborted) return refused(cancelledBefore);
-  const done = await runPermitted(d, hooked.call, { bound, verdict: permission.verdict }, signal);
+  const { verdict, approved } = permission;
+  const done = await runPermitted(d, hooked.call, { bound, verdict, approved }, signal);
   return await afterCall(d, hooked, done, signal);
+}
+
+interface AllowedCall {
+  readonly bound: BoundCall;
+  readonly verdict: Verdict;
+  readonly approved: boolean;
 }
 
 /** Runs a call that policy and the person allowed, and clamps its output. */
 async function runPermitted(
   d: DispatchDeps,
   call: ToolCallData,
-  { bound, verdict }: { readonly bound: BoundCall; readonly verdict: Verdict },
+  allowed: AllowedCall,
   signal: AbortSignal,
 ): Promise<Dispatched> {
+  const { bound, verdict } = allowed;
   const limited = d.tools.registry.admit(bound.tool.name);
   if (limited) return refused(limited);
   const started = await start(d, call, bound, verdict);
   if (signal.aborted) return refused(cancelledBefore);
   const lookAgain = await watched(d, call, bound, verdict);
   const startedAt = d.host.now();
-  const outcome = await run(d, { id: call.id, ...started }, bound, verdict, signal);
+  const outcome = await run(d, { id: call.id, ...started }, allowed, signal);
   started.end();
   const durationMs = Math.max(0, Math.round(d.host.now() - startedAt));
   const seen = await lookAgain();
@@ -77,7 +89,8 @@ async function runPermitted(
     bound.limits.maxOutputBytes,
   );
   const captured = d.tools.capture ? captureChanges(d.tools.capture, outcome, seen) : undefined;
-  return { outcome: { ...outcome, envelope }, denied: false, durationMs, ...(captured ? { captured } : {}) };
+  const { denials = [] } = outcome;
+  return { outcome: { ...outcome, envelope }, denials, durationMs, ...(captured ? { captured } : {}) };
 }
 
 /** A call whose start is recorded. */
@@ -139,8 +152,13 @@ async function watched(
   });
 }
 
-function refused(error: ErrorEnvelope): Dispatched {
-  return { outcome: { envelope: error, summary: error.error }, denied: false, durationMs: 0 };
+function refused(error: ErrorEnvelope, denials: readonly Denial[] = []): Dispatched {
+  return { outcome: { envelope: error, summary: error.error }, denials, durationMs: 0 };
+}
+
+function denialOf({ call, content }: PreparedCall, denied: Denied): Denial {
+  const { name, arguments: text } = call.function;
+  return { tool_call_id: call.id, name, arguments: text, content, ...denied };
 }
 
 type Filled = { readonly error: null; readonly bound: BoundCall } | { readonly error: ErrorEnvelope };
@@ -184,8 +202,10 @@ interface Judged {
 }
 
 type Permission =
-  | { readonly error: null; readonly verdict: Verdict }
-  | { readonly error: ErrorEnvelope; readonly unavailable: boolean };
+  /** `approved`: the user answered yes to exactly this call. */
+  | { readonly error: null; readonly verdict: Verdict; readonly approved: boolean }
+  /** `denied`: null where the call was cancelled. */
+  | { readonly error: ErrorEnvelope; readonly denied: Denied | null };
 
 async function permit(
   d: DispatchDeps,
@@ -194,16 +214,16 @@ async function permit(
   signal: AbortSignal,
 ): Promise<Permission> {
   const assessed = await unlessAborted(d.tools.policy.assess(bound, d.cwd, d.record), signal);
-  if (assessed === null) return { error: cancelledBefore, unavailable: false };
+  if (assessed === null) return { error: cancelledBefore, denied: null };
   const { repeated, ...verdict } = askedAboutLoop(d, call, heeded(assessed, said));
-  if (verdict.decision === 'allow') return { error: null, verdict };
+  if (verdict.decision === 'allow') return { error: null, verdict, approved: false };
   const reasons = verdict.reasons.join('; ');
   if (verdict.decision === 'deny')
-    return { error: errorEnvelope('permission_denied', `Denied by policy: ${reasons}`), unavailable: false };
+    return deniedAs(`Denied by policy: ${reasons}`, 'Use /permissions or `agent permissions` to see the rules.');
   const hash = d.host.sha256(`${call.function.name}\0${call.function.arguments}`);
   const loops = repeated !== undefined;
   const asked = { ...question(d, call, shown, verdict, !loops), ...(await linesOf(d, bound, verdict)) };
-  const { answer, granted, hooked } = await askedOnce(
+  const { answer, granted, hooked, approved } = await askedOnce(
     d,
     asked,
     grantOf(loops ? `repeated ${hash}` : hash, bound),
@@ -224,7 +244,18 @@ async function permit(
       ...rulesMade(asked, answer),
     },
   });
-  return error ? { error, unavailable: answer.answer === 'unavailable' } : { error: null, verdict };
+  return error ? { error, denied: deniedBy(answer, verdict, error) } : { error: null, verdict, approved };
+}
+
+/** A denial that nothing else than policy decided. */
+function deniedAs(reason: string, remedy: string): Permission {
+  return { error: errorEnvelope('permission_denied', reason), denied: { reason, remedy, unasked: false } };
+}
+
+function deniedBy({ answer }: Answer, verdict: Verdict, { code, error }: ErrorEnvelope): Denied | null {
+  if (answer === 'unavailable')
+    return { reason: verdict.reasons.join('; '), remedy: remedyForUser(verdict), unasked: true };
+  return code === 'cancelled' ? null : { reason: error.replace(/\.$/, ''), remedy: '', unasked: false };
 }
 
 function rulesMade({ verdict: { rules = [] } }: Question, answer: Answer): Pick<ApprovalData, 'rules' | 'lasts'> {
@@ -236,25 +267,34 @@ function grantOf(call: string, { target }: BoundCall): string {
   return target ? `${call} ${target.schema_sha256}` : call;
 }
 
+/** `approved`: the user gave it to exactly this call. */
+interface AskedAnswer {
+  readonly answer: Answer;
+  readonly granted: boolean;
+  readonly approved: boolean;
+  readonly hooked?: true;
+}
+
 /** Returns the person's answer, or the one they gave for the rest of the session under this `grant` or as rules. */
 async function askedOnce(
   d: DispatchDeps,
   question: Question,
   grant: string,
   signal: AbortSignal,
-): Promise<{ readonly answer: Answer; readonly granted: boolean; readonly hooked?: true }> {
+): Promise<AskedAnswer> {
   const { grants, rules: made } = d.approval;
   const rules = question.verdict.rules ?? [];
   const isRuled = rules.length > 0 && rules.every((rule) => made.has(ruleKey(rule)));
-  if (grants.has(grant) || isRuled) return { answer: { answer: 'once' }, granted: true };
+  if (grants.has(grant)) return { answer: { answer: 'once' }, granted: true, approved: true };
+  if (isRuled) return { answer: { answer: 'once' }, granted: true, approved: false };
   const said = await answerOfHooks(d, question, signal);
-  if (said) return { answer: said, granted: false, hooked: true };
+  if (said) return { answer: said, granted: false, approved: false, hooked: true };
   await d.record.settle();
   const answer = await d.approval.ask(question, signal);
   if (answer.answer === 'session') grants.add(grant);
   if (answer.answer === 'once') suggestRule(d, rules.length > 0 ? JSON.stringify(rules) : grant, rules);
   if (answer.answer === 'rules') await makeRules(d, rules, answer.lasts);
-  return { answer, granted: false };
+  return { answer, granted: false, approved: true };
 }
 
 /** A rule that could not be kept counts for the session all the same. */
@@ -334,6 +374,13 @@ async function linesOf(
   return lines.length > 0 ? { lines } : {};
 }
 
+/** Tells the user how such a call can run. */
+function remedyForUser(verdict: Verdict): string {
+  return verdict.everyMode
+    ? 'No --approval mode allows such calls without a prompt: run agent in a terminal and answer yes.'
+    : 'Allow such calls with --approval never, or run agent in a terminal and answer yes.';
+}
+
 /** Says what the person can do so that such a call runs. */
 function remedy(verdict: Verdict): string {
   return verdict.everyMode
@@ -367,8 +414,7 @@ function denial(answer: Answer, verdict: Verdict, signal: AbortSignal): ErrorEnv
 async function run(
   d: DispatchDeps,
   { id, progress }: Pick<ToolCallData, 'id'> & StartedCall,
-  bound: BoundCall,
-  verdict: Verdict,
+  { bound, verdict, approved }: AllowedCall,
   signal: AbortSignal,
 ): Promise<ToolOutcome> {
   const deadline = new AbortController();
@@ -384,6 +430,7 @@ async function run(
     session: callSession(d, id, signal, clock),
     sandbox: verdict.sandbox,
     readsOnly: verdict.risk === 'read-only',
+    approved,
     ...(verdict.landings ? { landings: verdict.landings } : {}),
     limits: bound.limits,
     knownFiles: d.record.knownFiles,

@@ -1,6 +1,7 @@
 import { clampText, isError } from '../core/envelope.js';
 import type { ToolCallData } from '../core/event.js';
 import type { Expand, Expansion, TurnEnd } from '../core/session-port.js';
+import type { Denial } from '../core/tool.js';
 import { recordUser } from './attached-files.js';
 import type { TurnDeps } from './dependencies.js';
 import { dispatch, type Dispatched } from './dispatch.js';
@@ -34,12 +35,9 @@ export async function recordMessage(
   const { command } = expansion;
   for (const call of expansion.calls) {
     const done = await runCall(d, call, signal);
-    if (signal.aborted) return { status: 'interrupted', text: '', turns: 0, toolCalls: outputs.length, denied: 0 };
+    if (signal.aborted) return { status: 'interrupted', text: '', turns: 0, toolCalls: outputs.length, denials: [] };
     if (!done.ok)
-      return unsent(
-        `${command ? `/${command.name}` : 'The message'} was not sent: ${done.problem}`,
-        done.denied ? 1 : 0,
-      );
+      return unsent(`${command ? `/${command.name}` : 'The message'} was not sent: ${done.problem}`, done.denials);
     outputs.push(done.output);
   }
   const data = command ? { command } : { typed: text };
@@ -47,20 +45,20 @@ export async function recordMessage(
   return null;
 }
 
-function unsent(message: string, denied = 0): TurnEnd {
+function unsent(message: string, denials: readonly Denial[] = []): TurnEnd {
   const hint = 'Correct the file of the command, or send a message instead.';
-  return { status: 'failed', text: '', turns: 0, toolCalls: 0, denied, fault: { code: 'bad_request', message, hint } };
+  return { status: 'failed', text: '', turns: 0, toolCalls: 0, denials, fault: { code: 'bad_request', message, hint } };
 }
 
 type Done =
   | { readonly ok: true; readonly output: string }
-  | { readonly ok: false; readonly problem: string; readonly denied: boolean };
+  | { readonly ok: false; readonly problem: string; readonly denials: readonly Denial[] };
 
 /** Takes a call on the way of every call: through policy, with its record. */
 async function runCall(d: TurnDeps, given: Expansion['calls'][number], signal: AbortSignal): Promise<Done> {
   const { registry } = d.tools;
   if (!registry.get(given.name))
-    return { ok: false, denied: false, problem: `it needs the tool ${given.name}, which is switched off here.` };
+    return { ok: false, denials: [], problem: `it needs the tool ${given.name}, which is switched off here.` };
   const id = uniqueId(d, `command_${d.record.events().length + 1}`);
   const binding = await registry.bind(given);
   const content = binding.ok
@@ -69,16 +67,16 @@ async function runCall(d: TurnDeps, given: Expansion['calls'][number], signal: A
   const data: ToolCallData = { id, type: 'function', function: given, response_id: id, by: 'command' };
   const recorded = await d.record.note({ kind: 'tool_call', content, data });
   const call = recorded.data as ToolCallData;
-  const done = await dispatch(d, { call, binding }, signal);
+  const done = await dispatch(d, { call, content: String(recorded.content), binding }, signal);
   await answer(d, call, done);
   return told(content, done);
 }
 
 /** A command that ended with another status than 0 has failed. */
-function told(title: string, { outcome: { envelope }, denied }: Dispatched): Done {
-  if (isError(envelope)) return { ok: false, denied, problem: `${title}: ${envelope.error}` };
+function told(title: string, { outcome: { envelope }, denials }: Dispatched): Done {
+  if (isError(envelope)) return { ok: false, denials, problem: `${title}: ${envelope.error}` };
   const { output, exit_code: exitCode } = envelope;
   if (typeof exitCode === 'number' && exitCode !== 0)
-    return { ok: false, denied, problem: `${title} ended with ${exitCode}: ${clampText(output, 2000).text}`.trim() };
+    return { ok: false, denials, problem: `${title} ended with ${exitCode}: ${clampText(output, 2000).text}`.trim() };
   return { ok: true, output: clampText(output, maxOutputBytes).text };
 }

@@ -1,6 +1,7 @@
 import type { Event, EventDraft } from '../core/event.js';
 import { type Conversation, createProjection, project, type Projection } from '../core/projection.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
+import type { Schedule } from '../core/runtime.js';
 import type { AgentEvent } from '../core/session-port.js';
 import type { Blob, SessionLog, Synced } from '../core/store.js';
 import { wellFormedDeep } from '../core/text.js';
@@ -30,9 +31,13 @@ export interface Recorder {
   /** How often calls gave the same result. */
   readonly repeats: Repeats;
   /** Events that are in memory only. */
-  unsaved(): number;
+  unsaved(): readonly Event[];
+  /** Why the store did not take them; null where it has all. */
+  problem(): Error | null;
   /** One more try to save what is unsaved. */
   flush(): Promise<void>;
+  /** Ends the tries that happen without an event. */
+  end(): void;
 }
 
 export interface RecorderOptions {
@@ -48,7 +53,14 @@ export interface RecorderOptions {
   readonly begin?: () => Promise<void>;
   /** Masks secrets before anything sees the event. */
   readonly secrets?: SecretGuard;
+  /** Starts tries to save that no event causes. Absent: there are none. */
+  readonly schedule?: Schedule;
 }
+
+/** How often a store that fails is tried again without an event. One that another process has locked is usually free
+ * after a moment, so the user is warned only after `patientTries`. */
+const retryMs = { busy: 1000, other: 15_000 } as const;
+const patientTries = 10;
 
 /** Most placeholders that a notice names. */
 const maxNamed = 3;
@@ -77,6 +89,12 @@ class LiveRecorder implements Recorder {
   #saving: Promise<void> = Promise.resolve();
   #begun: boolean;
   #warned = false;
+  /** False after a sync that failed, until one succeeds. */
+  #isSynced = true;
+  #problem: Error | null = null;
+  #tries = 0;
+  #cancelRetry: (() => void) | null = null;
+  #isOver = false;
 
   constructor(options: RecorderOptions) {
     this.#options = options;
@@ -118,8 +136,17 @@ class LiveRecorder implements Recorder {
     return waiting?.bytes ?? (await this.#options.store.blob(sha256));
   }
 
-  unsaved(): number {
-    return this.#unsaved.length;
+  unsaved(): readonly Event[] {
+    return this.#unsaved.map(({ event }) => event);
+  }
+
+  problem(): Error | null {
+    return this.#problem;
+  }
+
+  end(): void {
+    this.#isOver = true;
+    this.#cancelRetry?.();
   }
 
   flush(): Promise<void> {
@@ -162,8 +189,9 @@ class LiveRecorder implements Recorder {
         await store.append(sessionId, next.event, next.blobs, next.synced);
         this.#unsaved.shift();
       }
+      if (this.#isSynced) this.#saved();
     } catch (error) {
-      this.#warn(error);
+      this.#failed(error);
     }
   }
 
@@ -171,15 +199,43 @@ class LiveRecorder implements Recorder {
     await this.#save();
     try {
       await this.#options.store.sync(this.#options.sessionId);
+      this.#isSynced = true;
     } catch (error) {
-      this.#warn(error);
+      this.#isSynced = false;
+      this.#failed(error);
     }
   }
 
-  #warn(error: unknown): void {
+  #saved(): void {
+    const { emit } = this.#options;
+    this.#problem = null;
+    this.#tries = 0;
+    this.#cancelRetry?.();
+    this.#cancelRetry = null;
+    if (!this.#warned) return;
+    this.#warned = false;
+    emit({ type: 'notice', level: 'warn', code: 'store_saved', message: 'All events of the session are saved again.' });
+  }
+
+  #failed(error: unknown): void {
+    const { schedule } = this.#options;
+    this.#problem = error instanceof Error ? error : new Error(String(error));
+    const isBusy = 'code' in this.#problem && this.#problem.code === 'busy';
+    if (!isBusy || !schedule || this.#tries >= patientTries) this.#warn(this.#problem.message);
+    if (!schedule || this.#cancelRetry || this.#isOver) return;
+    this.#cancelRetry = schedule(
+      () => {
+        this.#cancelRetry = null;
+        this.#tries += 1;
+        void this.flush();
+      },
+      isBusy ? retryMs.busy : retryMs.other,
+    );
+  }
+
+  #warn(reason: string): void {
     if (this.#warned) return;
     this.#warned = true;
-    const reason = error instanceof Error ? error.message : String(error);
     this.#options.emit({
       type: 'notice',
       level: 'warn',

@@ -123,6 +123,7 @@ class LiveSession implements Session {
       store,
       sessionId: this.id,
       now: host.now,
+      schedule: host.schedule,
       restored,
       opening,
       emit: (event) => {
@@ -178,7 +179,7 @@ class LiveSession implements Session {
       const isFirst = !this.#begun;
       this.#begun = true;
       const fault = await askAboutPrompt(this.#deps(), text, isFirst, signal);
-      if (fault) return { status: 'failed', text: '', turns: 0, toolCalls: 0, denied: 0, fault };
+      if (fault) return { status: 'failed', text: '', turns: 0, toolCalls: 0, denials: [], fault };
       const refused = await recordMessage(this.#deps(), { text, expand: this.#options.expand }, signal);
       return refused ?? (await runTurn(this.#deps(), signal));
     });
@@ -203,7 +204,7 @@ class LiveSession implements Session {
 
   /** Goes on with another model until the turn has ended. Returns why it cannot, or null. */
   async #stepIn(ref: ModelRef): Promise<string | null> {
-    const own = this.ref();
+    const own = this.#own ?? this.ref();
     try {
       await this.switchModel(ref);
     } catch (error) {
@@ -236,7 +237,7 @@ class LiveSession implements Session {
         text: '',
         turns: 0,
         toolCalls: 0,
-        denied: 0,
+        denials: [],
         fault: { code: 'internal', message: 'The turn failed inside the program; the log file has the details.' },
       };
     }
@@ -272,7 +273,7 @@ class LiveSession implements Session {
       await this.record.settle();
       this.#turn = null;
       const status = turn.signal.aborted ? 'interrupted' : 'completed';
-      this.#emit({ type: 'turn_ended', end: { status, text: '', turns: 0, toolCalls: 0, denied: 0 } });
+      this.#emit({ type: 'turn_ended', end: { status, text: '', turns: 0, toolCalls: 0, denials: [] } });
     }
   }
 

@@ -2,8 +2,8 @@ import { type Envelope, errorEnvelope, type ErrorEnvelope, isError } from '../co
 import type { ToolCallData, ToolResultData } from '../core/event.js';
 import type { Fault } from '../core/provider.js';
 import type { TurnEnd } from '../core/session-port.js';
-import { withoutEnd, firstLine } from '../core/text.js';
-import type { Binding } from '../core/tool.js';
+import { firstLine, withoutEnd } from '../core/text.js';
+import type { Binding, Denial } from '../core/tool.js';
 import { keepAttached, recordUser } from './attached-files.js';
 import { allowanceOf, tokensOf } from './budget.js';
 import { compact, windowIsFull } from './compaction.js';
@@ -21,7 +21,7 @@ interface Count extends Asking {
   readonly allowed: number;
   turns: number;
   toolCalls: number;
-  denied: number;
+  readonly denials: Denial[];
   failedInRow: number;
   looped: boolean;
   /** Why a hook wants the turn to end here. */
@@ -41,7 +41,7 @@ export async function runTurn(d: TurnDeps, signal: AbortSignal): Promise<TurnEnd
     const status = ended(reply, signal);
     if (status) return end(status, reply.text, count, reply);
     if (reply.calls.length === 0 && reply.stop !== 'pause') {
-      if (!(await mustGoOn(d, reply.text, count.extended, signal))) return end('completed', reply.text, count);
+      if (!(await mustGoOn(d, reply.text, count.extended, signal))) return end('completed', reply.text, count, reply);
       count.extended += 1;
       continue;
     }
@@ -84,7 +84,7 @@ function endedMeanwhile(
 }
 
 function countFor({ limits }: TurnDeps): Count {
-  const none = { turns: 0, toolCalls: 0, denied: 0, failedInRow: 0 };
+  const none = { turns: 0, toolCalls: 0, denials: [], failedInRow: 0 };
   const allowed = limits.turnCalls?.() ?? Number.POSITIVE_INFINITY;
   return {
     ...none,
@@ -92,9 +92,8 @@ function countFor({ limits }: TurnDeps): Count {
     looped: false,
     halt: null,
     extended: 0,
-    overflowed: false,
-    steppedIn: false,
-    autoFailed: false,
+    compactionRest: 0,
+    askedForText: false,
   };
 }
 
@@ -112,10 +111,23 @@ function ended(reply: Reply, signal: AbortSignal): Status | null {
 }
 
 function end(status: Status, text: string, count: Count, reply: Partial<Reply> = {}): TurnEnd {
-  const { turns, toolCalls, denied } = count;
+  const { turns, toolCalls, denials } = count;
+  if (status === 'completed' && text.trim() === '')
+    return { status: 'failed', text: '', turns, toolCalls, denials, fault: emptyFault(reply.stop) };
   const fault = reply.fault ?? (status === 'failed' ? refusalFault(reply.stop) : undefined);
   const limit = status === 'limit_reached' && count.looped ? ({ limit: 'repeated_calls' } as const) : {};
-  return { status, text, turns, toolCalls, denied, ...limit, ...(fault ? { fault } : {}) };
+  return { status, text, turns, toolCalls, denials, ...limit, ...(fault ? { fault } : {}) };
+}
+
+function emptyFault(stop: Reply['stop'] | undefined): NonNullable<TurnEnd['fault']> {
+  if (stop === 'length')
+    return {
+      code: 'protocol',
+      message: 'The answer was cut at the output limit before it had any text.',
+      hint: 'Set a larger max_output_tokens or a lower reasoning effort, or use another model.',
+    };
+  const hint = 'Try again with `agent -c`, or use another model.';
+  return { code: 'protocol', message: emptyAnswer, hint };
 }
 
 function refusalFault(stop: Reply['stop'] | undefined): NonNullable<TurnEnd['fault']> {
@@ -133,6 +145,7 @@ async function lastAnswer(
 ): Promise<TurnEnd> {
   const reply = await ask(d, 'none', count, signal);
   const calls = await recordCalls(d, reply);
+  if (calls.length > 0) count.turns += 1;
   for (const { call } of calls)
     await answer(d, call, fixed(errorEnvelope('limit_reached', limitMessage(d, status, count))));
   return end(ended(reply, signal) ?? status, reply.text, count, reply);
@@ -164,7 +177,7 @@ async function runCalls(d: TurnDeps, reply: Reply, count: Count, signal: AbortSi
     const last = index === calls.length - 1 && isSpent(d, count);
     await answer(d, call, last ? withLimit(d, done, count) : done);
     tellLoop(d, call, count.looped !== wasLooped);
-    if (done.denied) count.denied += 1;
+    count.denials.push(...done.denials);
     count.halt ??= done.halt ?? null;
     if (isError(done.outcome.envelope)) failed += 1;
   }
@@ -252,7 +265,7 @@ async function recordCalls(d: TurnDeps, reply: Reply): Promise<readonly Prepared
       content,
       data: binding.ok && binding.bound.target ? { ...call, target: binding.bound.target } : call,
     });
-    prepared.push({ call: recorded.data as ToolCallData, binding });
+    prepared.push({ call: recorded.data as ToolCallData, content: String(recorded.content), binding });
   }
   return prepared;
 }
@@ -273,7 +286,7 @@ export function uniqueId(d: TurnDeps, id: string): string {
 }
 
 function fixed(envelope: ReturnType<typeof errorEnvelope>): Dispatched {
-  return { outcome: { envelope, summary: envelope.error }, denied: false, durationMs: 0 };
+  return { outcome: { envelope, summary: envelope.error }, denials: [], durationMs: 0 };
 }
 
 /** Adds to a result how often it was repeated, and ends the turn where nobody can be asked about it. */
@@ -342,24 +355,42 @@ function captureData(captured: Dispatched['captured']): Pick<ToolResultData, 'ch
   };
 }
 
-/** What one turn remembers of its requests. `overflowed`: the conversation was compacted after an overflow, which
- * happens once in a turn. */
+/** What one turn remembers of its requests. */
 interface Asking {
-  overflowed: boolean;
-  /** The fallback model was tried. */
-  steppedIn: boolean;
-  autoFailed: boolean;
+  /** Answers to come before a compaction that failed is tried again. */
+  compactionRest: number;
+  /** The model was asked once more after an answer without text. */
+  askedForText: boolean;
+}
+
+const restAfterFailure = 5;
+const emptyAnswerNote = '[Note: your last response had no text and no tool call. Answer the user now.]';
+
+/** Asks the model for one answer, and once in a turn again where it has neither text nor calls. Source: contracts 10,
+ * "A response with reasoning alone is asked for once more". */
+async function ask(d: TurnDeps, toolChoice: 'auto' | 'none', asking: Asking, signal: AbortSignal): Promise<Reply> {
+  const reply = await askOnce(d, toolChoice, asking, signal);
+  if (asking.askedForText || !isEmpty(reply) || ended(reply, signal)) return reply;
+  asking.askedForText = true;
+  d.emit({ type: 'notice', level: 'warn', code: 'empty_answer', message: `${emptyAnswer} It is asked once more.` });
+  await d.record.append({ kind: 'user', content: emptyAnswerNote, data: { note: true } });
+  return await askOnce(d, toolChoice, asking, signal);
+}
+
+const emptyAnswer = 'The model ended its answer without any text.';
+
+function isEmpty({ text, calls, stop }: Reply): boolean {
+  return text.trim() === '' && calls.length === 0 && stop !== 'pause';
 }
 
 /** Asks the model for one answer. Compacts the conversation before a request that would come near the end of the
- * window, and once in a turn after a request that was refused as too long. Where the budget forbids the request, the
- * reply has that fault. */
-async function ask(d: TurnDeps, toolChoice: 'auto' | 'none', asking: Asking, signal: AbortSignal): Promise<Reply> {
-  if (!asking.autoFailed && windowIsFull(d)) await compactInTime(d, asking, signal);
-  const reply = await requestOrStepIn(d, toolChoice, asking, signal);
+ * window, and after a request that was refused as too long. Where the budget forbids the request, the reply has that
+ * fault. */
+async function askOnce(d: TurnDeps, toolChoice: 'auto' | 'none', asking: Asking, signal: AbortSignal): Promise<Reply> {
+  if (asking.compactionRest > 0) asking.compactionRest -= 1;
+  else if (windowIsFull(d)) await compactInTime(d, asking, signal);
+  const reply = await requestOrStepIn(d, toolChoice, signal);
   if (reply.fault?.code !== 'context_overflow' || signal.aborted) return reply;
-  if (asking.overflowed) return { ...reply, fault: tooLong(d, reply.fault) };
-  asking.overflowed = true;
   const windowTokens = windowInRefusal(reply.fault.message);
   const compacted = await compact(
     d,
@@ -372,20 +403,14 @@ async function ask(d: TurnDeps, toolChoice: 'auto' | 'none', asking: Asking, sig
   return again.fault?.code === 'context_overflow' ? { ...again, fault: tooLong(d, again.fault) } : again;
 }
 
-/** Asks the model, and once in a turn the fallback model where that cannot answer, all its retries included. */
-async function requestOrStepIn(
-  d: TurnDeps,
-  toolChoice: 'auto' | 'none',
-  asking: Asking,
-  signal: AbortSignal,
-): Promise<Reply> {
+/** Asks the model, and the fallback model where that cannot answer, all its retries included. */
+async function requestOrStepIn(d: TurnDeps, toolChoice: 'auto' | 'none', signal: AbortSignal): Promise<Reply> {
   const reply = await requestUnlessRefused(d, toolChoice, signal);
   const { fault } = reply;
-  if (fault === undefined || asking.steppedIn || signal.aborted || !isUnavailable(reply)) return reply;
+  if (fault === undefined || signal.aborted || !isUnavailable(reply)) return reply;
   const { ref } = d.model();
   const other = d.models.fallback?.(ref) ?? null;
   if (other === null) return reply;
-  asking.steppedIn = true;
   const problem = await d.stepIn(other);
   const names = `${other.provider}/${other.model}`;
   const then = problem === null ? `${names} goes on with this turn.` : `${names} cannot step in: ${problem}`;
@@ -401,11 +426,11 @@ function isUnavailable({ fault, text }: Reply): boolean {
   return fault !== undefined && text === '' && (unavailable.includes(fault.code) || fault.status === 404);
 }
 
-/** A compaction that fails is reported once in a turn, and the turn goes on. */
+/** A compaction that fails is reported and tried again some answers later; the turn continues. */
 async function compactInTime(d: TurnDeps, asking: Asking, signal: AbortSignal): Promise<void> {
   const compacted = await compact(d, { trigger: 'auto', focus: '' }, signal);
   if (compacted.done || signal.aborted) return;
-  asking.autoFailed = true;
+  asking.compactionRest = restAfterFailure;
   d.emit({
     type: 'notice',
     level: 'warn',

@@ -1,11 +1,12 @@
 import { CliError, exit } from '../commands/command.js';
-import { withoutEnd, didYouMean } from '../core/text.js';
+import { didYouMean, withoutEnd } from '../core/text.js';
+import type { Schedule } from '../core/runtime.js';
 import type { FrontParts } from './doors/front-parts.js';
 import type { EarlyFrame } from './early-frame.js';
 import { createTurnLines, type OutputFormat, runHeadless } from './headless.js';
 import type { RootOptions } from './options.js';
 import { outputIsTerminal, printError } from './print.js';
-import { assemble, openRun } from './session/assemble.js';
+import { assemble, openRun, sessionHost } from './session/assemble.js';
 import { eventNumber, type SessionChoice } from './session/find-session.js';
 import { promptWithImages } from './session/open-pictures.js';
 import { readSettings, type Settings, workingDirectory } from './settings.js';
@@ -64,7 +65,12 @@ function readsLines({ inputFormat: format = 'text' }: RootOptions): boolean {
 async function runOneTurn(words: readonly string[], options: RootOptions, format: OutputFormat): Promise<number> {
   const settings = await readSettings(options);
   const choice = chosenSession(options);
-  const piped = process.stdin.isTTY ? '' : await readStdin(process.stdin, printError);
+  const reading = {
+    notice: printError,
+    schedule: sessionHost(settings.log).schedule,
+    hasPrompt: joinPrompt(words, '') !== '',
+  };
+  const piped = process.stdin.isTTY ? '' : await readStdin(process.stdin, reading);
   const prompt = joinPrompt(words, piped);
   if (prompt === '')
     throw new CliError(
@@ -75,6 +81,7 @@ async function runOneTurn(words: readonly string[], options: RootOptions, format
   const parts = await frontParts(options, settings);
   const run = await openRun(settings, options);
   try {
+    const withImages = await promptWithImages(run.toolbox.pictures, options.image ?? [], prompt);
     const chat = await assemble(run, choice, false);
     const { session } = chat;
     const toolNames = run.toolbox.registry.list().map((tool) => tool.name);
@@ -82,7 +89,8 @@ async function runOneTurn(words: readonly string[], options: RootOptions, format
     try {
       const code = await runHeadless({
         session,
-        prompt: await promptWithImages(run.toolbox.pictures, options.image ?? [], prompt),
+        prompt: withImages,
+        save: chat.save,
         ask: parts ? parts.ask(session) : (text) => session.submit(text),
         format,
         lines: parts ? parts.lines(scene, run.policy) : createTurnLines(scene),
@@ -123,36 +131,87 @@ function chosenSession(options: RootOptions): SessionChoice {
 /** No model takes a longer prompt, so no more than this is held in memory. */
 const maxBytes = 32 * 1024 * 1024;
 
-/** Reads all of standard input as text. Rejects with a `CliError` where it is longer than any prompt can be. After
- * `noticeMs` it says on stderr that it waits for the end. */
-export async function readStdin(
-  input: NodeJS.ReadStream,
-  notice: (text: string) => void,
-  noticeMs = 2000,
-): Promise<string> {
-  const timer = setTimeout(() => {
-    notice('agent: still reading standard input; it is not a terminal. Close it (or run with </dev/null) to go on.\n');
-  }, noticeMs);
+const waitNoticeMs = 2000;
+const longestSilenceMs = 3000;
+
+export interface StdinReading {
+  readonly notice: (text: string) => void;
+  readonly schedule: Schedule;
+  /** There is a prompt without it: standard input that is silent and stays open is not waited for. */
+  readonly hasPrompt: boolean;
+}
+
+/** Reads all of standard input as text. Rejects with a `CliError` where it is longer than any prompt can be. Says on
+ * stderr that it waits for the end, or that it no longer does. Source: contracts 8 and 10, "Standard input". */
+export async function readStdin(input: NodeJS.ReadStream, reading: StdinReading): Promise<string> {
+  const { notice, schedule, hasPrompt } = reading;
+  const cancelNotice = hasPrompt
+    ? () => undefined
+    : schedule(() => {
+        notice(
+          'agent: still reading standard input; it is not a terminal. Close it (or run with </dev/null) to continue.\n',
+        );
+      }, waitNoticeMs);
   const chunks: Buffer[] = [];
   let bytes = 0;
+  const source = input[Symbol.asyncIterator]();
   try {
-    for await (const chunk of input) {
-      const part = Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk));
+    for (;;) {
+      const next = await nextWithin(source, hasPrompt ? schedule : null);
+      if (next === 'silent') {
+        notice(silenceText(bytes));
+        input.destroy();
+        break;
+      }
+      if (next.done === true) break;
+      const part = Buffer.isBuffer(next.value) ? next.value : Buffer.from(String(next.value));
       bytes += part.length;
-      if (bytes > maxBytes)
-        throw new CliError(
-          exit.usage,
-          `standard input has more than ${maxBytes} bytes; no model takes that`,
-          'Put it into a file and say where it is: the model reads what it needs.',
-        );
+      if (bytes > maxBytes) throw tooMuchInput();
       chunks.push(part);
     }
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EISDIR')) throw error;
   } finally {
-    clearTimeout(timer);
+    cancelNotice();
   }
   return Buffer.concat(chunks).toString('utf8').toWellFormed();
+}
+
+/** Waits for the next chunk, for `longestSilenceMs` at most where there is a `schedule`. */
+async function nextWithin<T>(
+  source: AsyncIterator<T>,
+  schedule: Schedule | null,
+): Promise<IteratorResult<T> | 'silent'> {
+  const next = source.next();
+  if (schedule === null) return await next;
+  let cancel = (): void => undefined;
+  const silence = new Promise<'silent'>((resolve) => {
+    cancel = schedule(() => {
+      resolve('silent');
+    }, longestSilenceMs);
+  });
+  next.catch(() => undefined); // a chunk that is not waited for
+  try {
+    return await Promise.race([next, silence]);
+  } finally {
+    cancel();
+  }
+}
+
+function silenceText(bytes: number): string {
+  const used =
+    bytes === 0
+      ? 'gave nothing for 3 s and is not closed; it is ignored'
+      : `gave nothing more for 3 s and is not closed; its first ${bytes} bytes are used, the rest is ignored`;
+  return `agent: standard input ${used}. Close it (or run with </dev/null) to avoid the wait.\n`;
+}
+
+function tooMuchInput(): CliError {
+  return new CliError(
+    exit.usage,
+    `standard input has more than ${maxBytes} bytes; no model takes that`,
+    'Put it into a file and say where it is: the model reads what it needs.',
+  );
 }
 
 /** Returns the prompt of a headless run: the words, a blank line, and the text from standard input. */

@@ -19,15 +19,15 @@ export function onEndingSignal(listener: (signal: EndingSignal) => void): void {
 }
 
 /** Returns the exit code of a headless turn. Where several apply, a signal wins, then 4, 5 or 1, then 3, then 6.
- * Source: contracts 8, "`result`". */
-export function turnExitCode(end: TurnEnd, signal: EndingSignal | null): number {
+ * `unsaved`: events that could not be saved, which is a failure. Source: contracts 8, "`result`", and 10. */
+export function turnExitCode(end: TurnEnd, signal: EndingSignal | null, unsaved = 0): number {
   if (signal) return endingSignals[signal];
   if (end.fault?.code === 'auth') return exit.credentials;
   if (end.fault?.code === 'max_cost') return exit.cost;
-  if (end.status === 'failed') return exit.failed;
   if (end.status === 'interrupted') return exit.interrupted;
+  if (end.status === 'failed' || unsaved > 0) return exit.failed;
   if (end.status === 'limit_reached') return exit.limit;
-  return end.denied > 0 ? exit.denied : exit.done;
+  return end.denials.some(({ unasked }) => unasked) ? exit.denied : exit.done;
 }
 
 /** Returns the message for a part of the program that could not be loaded; null for any other error. Parts are loaded

@@ -1,11 +1,12 @@
 import { addUsage, noUsage, type UsageSum } from '../agent/budget.js';
 import { exit } from '../commands/command.js';
 import { type Event, knownEvent, tookMs } from '../core/event.js';
-import type { Json, JsonObject } from '../core/json.js';
+import { isRecord, type Json, type JsonObject } from '../core/json.js';
 import type { Fault } from '../core/provider.js';
 import type { AgentEvent, SessionPort, TurnEnd } from '../core/session-port.js';
 import type { streamLines } from '../core/stream-lines.js';
 import { escapedJson, firstLine, spelledLine } from '../core/text.js';
+import type { Denial } from '../core/tool.js';
 import type { FromSchema } from '../tools/define-tool.js';
 import { type EndingSignal, onEndingSignal, turnExitCode } from './ending.js';
 import { version } from './version.js';
@@ -18,6 +19,8 @@ type NoticeEvent = Extract<AgentEvent, { type: 'notice' }>;
 /** How a turn ended, and the answer as JSON where a schema was asked for and it fits. */
 export interface Answered extends TurnEnd {
   readonly structured?: Json;
+  /** Events of the session and its sub-agents that are in memory only. */
+  readonly unsaved?: number;
 }
 
 /** Runs one user turn. */
@@ -27,6 +30,8 @@ export interface HeadlessOptions {
   readonly session: SessionPort;
   readonly prompt: string;
   readonly ask: Ask;
+  /** Saves all events. Returns the number of those that could not be saved. */
+  readonly save: () => Promise<number>;
   readonly format: OutputFormat;
   readonly lines: TurnLines;
   readonly verbose: boolean;
@@ -62,12 +67,34 @@ export async function runHeadless(options: HeadlessOptions): Promise<number> {
   for (const notice of options.notices) see({ type: 'notice', ...notice });
 
   const end = await options.ask(options.prompt);
+  const unsaved = await options.save();
   const answer = end.structured === undefined ? end.text.trim() : JSON.stringify(end.structured);
   if (format === 'text' && answer !== '') out.write(`${answer}\n`);
-  if (format !== 'text') line(lines.last(end));
+  if (format !== 'text') line(lines.last({ ...end, unsaved }));
+  if (format !== 'stream-json') end.denials.forEach(printDenial);
   if (end.fault) printError(describeFault(end.fault));
   await out.drained();
-  return readerGone && !signal ? exit.done : turnExitCode(end, signal);
+  return readerGone && !signal && unsaved === 0 ? exit.done : turnExitCode(end, signal, unsaved);
+}
+
+/** Source: contracts 10, "Denials are told". */
+function printDenial(denial: Denial): void {
+  const { reason, unasked, remedy } = denial;
+  const call = spelledLine(shortCall(denial));
+  const what = unasked
+    ? `not run, because nobody could be asked: ${call}`
+    : `not run: ${call}: ${spelledLine(firstLine(reason, 200))}`;
+  printError(`agent: ${what}\n${remedy === '' ? '' : `${remedy}\n`}`);
+}
+
+/** Returns `bash(rm -rf src)` for a command; any other call as its event has it. */
+function shortCall({ name, arguments: text, content }: Denial): string {
+  try {
+    const args: unknown = JSON.parse(text);
+    return isRecord(args) && typeof args['command'] === 'string' ? `${name}(${args['command']})` : content;
+  } catch {
+    return content;
+  }
 }
 
 export function describeFault({ code, message, hint }: Fault): string {
@@ -233,6 +260,14 @@ function resultObject(end: Answered, sessionId: string, usage: UsageSum, duratio
     tool_calls: end.toolCalls,
     usage: { ...usage },
     duration_ms: Math.round(durationMs),
+    denials: end.denials.map(({ tool_call_id, name, content, reason, agent_session_id: agent }) => ({
+      tool_call_id,
+      name,
+      content,
+      reason,
+      ...(agent === undefined ? {} : { agent_session_id: agent }),
+    })),
+    ...(end.unsaved ? { unsaved: end.unsaved } : {}),
     ...(end.structured === undefined ? {} : { structured_output: end.structured }),
     ...(error ? { error } : {}),
   };

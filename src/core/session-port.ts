@@ -3,6 +3,7 @@ import type { Form, FormAnswer } from './form.js';
 import type { Answer, Question } from './policy.js';
 import type { ModelRef } from './projection.js';
 import type { Fault } from './provider.js';
+import type { Denial } from './tool.js';
 
 /** The messages of a session to its front ends. `event` is durable: one for each stored row, never merged, dropped or
  * repeated. The others are ephemeral: a slow reader may merge or drop them. */
@@ -48,8 +49,8 @@ export interface TurnEnd {
   /** Responses that asked for tools. */
   readonly turns: number;
   readonly toolCalls: number;
-  /** Calls denied because nobody could be asked. */
-  readonly denied: number;
+  /** The calls that were not allowed, also those of sub-agents, in the order in which they were denied. */
+  readonly denials: readonly Denial[];
   /** The limit that ended the turn with `limit_reached`, where it was not `max_tool_turns`. */
   readonly limit?: 'repeated_calls';
   readonly fault?: Fault;

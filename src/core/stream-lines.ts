@@ -93,8 +93,19 @@ export const streamLines = {
         required: ['input_tokens', 'output_tokens', 'cache_read_tokens', 'cache_write_tokens', 'cost_usd'],
       },
       duration_ms: count,
+      denials: {
+        type: 'array',
+        description: 'The calls that were not allowed, also those of sub-agents.',
+        items: {
+          type: 'object',
+          properties: { tool_call_id: text, name: text, content: text, reason: text, agent_session_id: text },
+          required: ['tool_call_id', 'name', 'content', 'reason'],
+          additionalProperties: false,
+        },
+      },
     },
     {
+      unsaved: { type: 'integer', minimum: 1, description: 'Events that could not be saved.' },
       limit: { const: 'repeated_calls' },
       structured_output: { description: 'The answer, where --json-schema was given and it fits.' },
       error: { type: 'object', properties: { code: text, message: text }, required: ['code', 'message'] },

@@ -191,8 +191,28 @@ export interface ToolOutcome {
   readonly changes?: readonly FileChange[];
   /** Changes whose contents the store has from the session of an agent. */
   readonly recorded?: RecordedChanges;
+  /** The calls of sub-agents that were not allowed. */
+  readonly denials?: readonly Denial[];
   /** Pictures and documents that the model is to see, and others that are stored with the result. */
   readonly attachments?: readonly FoundFile[];
+}
+
+/** A call that was not run because it was not allowed. */
+export interface Denial {
+  readonly tool_call_id: string;
+  readonly name: string;
+  /** JSON, as it is recorded. */
+  readonly arguments: string;
+  /** The call on one line, as its event has it: `bash(rm -rf src)`. */
+  readonly content: string;
+  /** A sentence without a full stop. */
+  readonly reason: string;
+  /** The call needed a yes, and nobody could be asked. */
+  readonly unasked: boolean;
+  /** What the user can do so that such a call runs. */
+  readonly remedy: string;
+  /** The session of the sub-agent that made the call. */
+  readonly agent_session_id?: string;
 }
 
 /** `unwatched`: why there may be more changes than these. */
@@ -219,6 +239,8 @@ export interface ToolContext {
   readonly sandbox: Sandbox;
   /** Policy judged that the call changes nothing. */
   readonly readsOnly?: boolean;
+  /** The user answered yes to exactly this call. */
+  readonly approved?: boolean;
   /** Where the paths of this call led when policy judged them; absent where policy did not judge. */
   readonly landings?: readonly string[];
   /** The limits of this call. The tool collects at most `maxOutputBytes`. */

@@ -6,7 +6,7 @@ import type { Answer, Question } from '../core/policy.js';
 import { type LoadedOnce, loadOnce } from '../core/runtime.js';
 import { type Registry, type Risk, toolsets } from '../core/tool.js';
 import { inTestMode, inToolset } from '../tools/builtin.js';
-import { createRegistry, loadSchemaCompiler } from '../tools/registry.js';
+import { type CompileSchema, createRegistry, loadSchemaCompiler } from '../tools/registry.js';
 import { type CustomTool, toTool } from '../toolsets/custom/authored-tool.js';
 
 export interface AgentOptions {
@@ -42,15 +42,21 @@ export interface ApprovalQuestion {
 export type ApprovalAnswer = 'once' | 'session' | { readonly deny: string };
 
 export interface Agent {
-  /** Adds a tool. Throws while a session is open, and for a name that is taken. */
-  registerTool(tool: CustomTool): Promise<void>;
+  /** Adds a tool at once. Throws while a session is open, for a name that is taken and for a schema that cannot be
+   * used. */
+  registerTool(tool: CustomTool): void;
   /** Throws while a session is open; false where there is no such tool. */
   unregisterTool(name: string): boolean;
   /** The names of all tools. */
   listTools(): readonly string[];
   createSession(options?: SessionOptions): AgentSession;
   /** Ends what runs, closes all sessions, and saves what is not saved. */
-  close(): Promise<void>;
+  close(): Promise<ClosedReport>;
+}
+
+export interface ClosedReport {
+  /** Events that could not be saved; stderr has the reason. */
+  readonly unsaved: number;
 }
 
 export interface SessionOptions {
@@ -80,7 +86,7 @@ export interface AgentSession {
   run(prompt: string, options?: RunOptions): AsyncIterableIterator<StreamEvent>;
   /** Runs one request and returns its result. */
   prompt(prompt: string, options?: RunOptions): Promise<ResultEvent>;
-  close(): Promise<void>;
+  close(): Promise<ClosedReport>;
 }
 
 export interface Usage {
@@ -138,7 +144,21 @@ export interface ResultEvent {
   readonly tool_calls: number;
   readonly usage: Usage;
   readonly duration_ms: number;
+  /** The calls that were not allowed, also those of sub-agents. */
+  readonly denials: readonly DeniedCall[];
+  /** Events that are in memory only so far. */
+  readonly unsaved?: number;
   readonly error?: { readonly code: string; readonly message: string };
+}
+
+export interface DeniedCall {
+  readonly tool_call_id: string;
+  readonly name: string;
+  /** The call on one line. */
+  readonly content: string;
+  readonly reason: string;
+  /** The session of the sub-agent that made the call. */
+  readonly agent_session_id?: string;
 }
 
 export async function openAgent(options: AgentOptions): Promise<Agent> {
@@ -151,9 +171,9 @@ export async function openAgent(options: AgentOptions): Promise<Agent> {
     set: [],
     ...(test === undefined ? {} : { test }),
   });
-  const agent = new OpenAgent(run, options);
+  const agent = new OpenAgent(run, options, await loadSchemaCompiler());
   try {
-    for (const tool of tools) await agent.registerTool(tool);
+    for (const tool of tools) agent.registerTool(tool);
   } catch (error) {
     await agent.close();
     throw error;
@@ -180,17 +200,19 @@ const customSet = toolsets.find(({ name }) => name === 'custom') ?? toolsets[0];
 class OpenAgent implements Agent {
   readonly #run: Run;
   readonly #options: AgentOptions;
+  readonly #compile: CompileSchema;
   readonly #open = new Set<OpenSession>();
 
-  constructor(run: Run, options: AgentOptions) {
+  constructor(run: Run, options: AgentOptions, compile: CompileSchema) {
     this.#run = run;
     this.#options = options;
+    this.#compile = compile;
   }
 
-  async registerTool(tool: CustomTool): Promise<void> {
+  registerTool(tool: CustomTool): void {
     this.#refuseInSession(`register ${tool.name}`);
     const { settings, toolbox } = this.#run;
-    const made = toTool(tool, await loadSchemaCompiler());
+    const made = toTool(tool, this.#compile);
     const own = inToolset(customSet, [made]);
     for (const ready of settings.testMode ? inTestMode(own) : own)
       toolbox.registry.register(ready, settings.config.tools.limits[ready.name]);
@@ -218,9 +240,10 @@ class OpenAgent implements Agent {
     return session;
   }
 
-  async close(): Promise<void> {
-    await Promise.all([...this.#open].map((session) => session.close()));
+  async close(): Promise<ClosedReport> {
+    const closed = await Promise.all([...this.#open].map((session) => session.close()));
     await this.#run.close();
+    return { unsaved: closed.reduce((sum, { unsaved }) => sum + unsaved, 0) };
   }
 
   /** The tools are the start of every prompt of a session: one more would void the provider's cache of it. */
@@ -284,10 +307,10 @@ class OpenSession implements AgentSession {
     throw new Error('the request ended without a result');
   }
 
-  async close(): Promise<void> {
+  async close(): Promise<ClosedReport> {
     const chat = await this.#chat.started()?.catch(() => null);
     this.#host.closed();
-    await chat?.close();
+    return { unsaved: (await chat?.close()) ?? 0 };
   }
 
   async #opened(): Promise<Assembly> {
@@ -325,18 +348,20 @@ class OpenSession implements AgentSession {
       session.interrupt();
     };
     const turn = session.submit(prompt).then((end) => {
-      queue.push(lines.last(end));
+      queue.push(lines.last({ ...end, unsaved: session.record.unsaved().length }));
       queue.end();
     });
-    signal?.addEventListener('abort', interrupt, { once: true });
-    if (signal?.aborted) interrupt();
+    // A signal of its own: many sessions may share the caller's, which warns of more than ten listeners.
+    const stopped = signal && AbortSignal.any([signal]);
+    stopped?.addEventListener('abort', interrupt, { once: true });
+    if (stopped?.aborted) interrupt();
     try {
       yield* queue.lines();
     } finally {
       interrupt();
       await turn;
       stop();
-      signal?.removeEventListener('abort', interrupt);
+      stopped?.removeEventListener('abort', interrupt);
     }
   }
 

@@ -205,7 +205,13 @@ export function processOutcome(
   if (result.ended === 'not_started')
     return failed('execution_failed', `${words.starter} could not be started: ${result.error}.`);
   const { parts, truncated, totalBytes } = collected;
-  const size: { [key: string]: Json } = truncated ? { truncated: true, total_bytes: totalBytes } : {};
+  const size: { [key: string]: Json } = {
+    ...(truncated ? { truncated: true, total_bytes: totalBytes } : {}),
+    ...(result.lingers ? { still_ending: true } : {}),
+  };
+  const allEnded = result.lingers
+    ? 'ended; the system had not yet removed all processes that it had started'
+    : 'ended with all it had started';
   switch (result.ended) {
     case 'exit': {
       const signal: { [key: string]: Json } = result.signal === null ? {} : { signal: result.signal };
@@ -221,12 +227,12 @@ export function processOutcome(
     case 'timeout':
       return failed(
         'timeout',
-        `${words.process} was still running after ${limits.timeoutMs / 1000} s and was ended ` +
-          'with all it had started; give it a longer timeout_seconds or less to do.',
+        `${words.process} was still running after ${limits.timeoutMs / 1000} s and was ${allEnded}; ` +
+          'give it a longer timeout_seconds or less to do.',
         { output: parts.join(''), ...size },
       );
     case 'cancelled':
-      return failed('cancelled', `${words.process} was cancelled and ended with all it had started.`, {
+      return failed('cancelled', `${words.process} was cancelled and ${allEnded}.`, {
         output: parts.join(''),
         ...size,
       });

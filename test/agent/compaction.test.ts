@@ -151,6 +151,25 @@ test('an overflow that comes again ends the turn with a sentence and no further 
   expect(provider.requests).toHaveLength(4);
 });
 
+test('a turn that goes on after an overflow may overflow again', async () => {
+  const answers = (n: number) => [text(long), ...calls(['note', JSON.stringify({ text: `${n} ${long}` })])];
+  const script = [1, 2, 3].flatMap((n) => [answers(n), overflow, say(`SUMMARY ${n}`)]);
+  const { session, seen } = rig({ provider: scripted([...script, say('done')]), tools: [noteTool()] });
+  expect(await session.submit(long)).toMatchObject({ status: 'completed', text: 'done' });
+  expect(notices(seen)).toEqual(['compacted', 'compacted', 'compacted']);
+});
+
+test('a compaction that failed is tried again some answers later', async () => {
+  const note = (n: number) => [used(900), ...calls(['note', JSON.stringify({ text: String(n) })])];
+  const gone: readonly ModelChunk[] = [{ type: 'fault', fault: { code: 'network', message: 'gone' } }];
+  const notes = [1, 2, 3, 4, 5, 6].map(note);
+  const provider = scripted([[used(900), ...say(long)], gone, ...notes, say('SUMMARY'), say('b')]);
+  const { session, seen } = rig({ provider, tools: [noteTool()], contextWindow: () => 1000 });
+  await session.submit(long);
+  expect(await session.submit('two')).toMatchObject({ status: 'completed', text: 'b' });
+  expect(notices(seen)).toEqual(['compaction_failed', 'compacted']);
+});
+
 test('a compaction that saves nothing is not made, and no summary is asked for', async () => {
   const provider = scripted([say('a'), overflow]);
   const { session, seen } = rig({ provider });

@@ -21,7 +21,7 @@ test('rows, events and memory agree on what happened, in the order of the contra
   const tool = noteTool();
   const { session, seen, rows } = rig({ provider, tools: [tool] });
   const turn = await session.submit('go');
-  expect(turn).toEqual({ status: 'completed', text: 'Done.', turns: 1, toolCalls: 2, denied: 0 });
+  expect(turn).toEqual({ status: 'completed', text: 'Done.', turns: 1, toolCalls: 2, denials: [] });
   expect(kinds(session.events())).toBe(
     'system tools user usage assistant tool_call tool_call tool_started tool_result tool_started tool_result assistant',
   );
@@ -47,7 +47,7 @@ test('a model that never stops gets three turns, the limit fields and one last r
     limits: { maxToolTurns: 3, maxToolCalls: 100, loopLimit: 6, maxOutputBytes: 1000 },
   });
   const turn = await session.submit('go');
-  expect(turn).toEqual({ status: 'limit_reached', text: '', turns: 3, toolCalls: 3, denied: 0 });
+  expect(turn).toEqual({ status: 'limit_reached', text: '', turns: 4, toolCalls: 3, denials: [] });
   expect(provider.requests.map((request) => request.toolChoice)).toEqual(['auto', 'auto', 'auto', 'none']);
   expect(envelopes(session.events())).toEqual([
     { output: 'noted again' },
@@ -104,13 +104,57 @@ test('a turn that may make no calls is answered without tools, whatever the mode
   const provider = scripted([never]);
   const limits = { maxToolTurns: 50, maxToolCalls: 100, loopLimit: 0, maxOutputBytes: 1000, turnCalls: () => 0 };
   const { session } = rig({ provider, tools: [tool], limits });
-  expect(await session.submit('go')).toMatchObject({ status: 'completed', toolCalls: 0 });
+  expect(await session.submit('go')).toMatchObject({ status: 'failed', toolCalls: 0, turns: 1 });
   expect(provider.requests.map((request) => request.toolChoice)).toEqual(['none']);
   expect(tool.ran).toEqual([]);
   expect(envelopes(session.events())).toEqual([
     { error: 'Tools are not allowed here. Answer without tools.', code: 'limit_reached' },
   ]);
 });
+
+const thought: readonly ModelChunk[] = [
+  { type: 'end', stop: 'stop', reasoning: [{ type: 'thinking', thinking: 'Now.' }] },
+];
+
+test.each([
+  ['reasoning alone', [thought, [text('Here.'), end()]], ['auto', 'auto'], 'completed', 'Here.'],
+  ['nothing', [[end()], [text('Here.'), end()]], ['auto', 'auto'], 'completed', 'Here.'],
+  [
+    'white space, and then a call',
+    [[text(' \n'), end()], calls(['note', '{"text":"a"}']), [text('Ok.'), end()]],
+    ['auto', 'auto', 'auto'],
+    'completed',
+    'Ok.',
+  ],
+  ['nothing twice', [thought, [end()]], ['auto', 'auto'], 'failed', ''],
+  [
+    'nothing again behind a call',
+    [[end()], calls(['note', '{"text":"a"}']), [end()]],
+    ['auto', 'auto', 'auto'],
+    'failed',
+    '',
+  ],
+  ['nothing at the output limit', [[end('length')], [end('length')]], ['auto', 'auto'], 'failed', ''],
+] as const)(
+  'an answer of %s is asked for once more in a turn; one that stays empty is a failure',
+  async (_name, answers, choices, status, said) => {
+    const provider = scripted(answers);
+    const { session, seen } = rig({ provider, tools: [noteTool()] });
+    expect(await session.submit('go')).toMatchObject({
+      status,
+      text: said,
+      ...(status === 'failed'
+        ? { fault: { code: 'protocol', message: expect.stringMatching(/text\.$/) as string } }
+        : {}),
+    });
+    expect(provider.requests.map(({ toolChoice }) => toolChoice)).toEqual(choices);
+    expect(provider.requests[1]?.conversation.messages.at(-1)).toMatchObject({
+      role: 'user',
+      content: expect.stringContaining('had no text') as string,
+    });
+    expect(seen.flatMap((event) => (event.type === 'notice' ? [event.code] : []))).toContain('empty_answer');
+  },
+);
 
 test('an answer with very many calls is read up to a limit, and a notice says so', async () => {
   const tool = noteTool();
@@ -245,7 +289,7 @@ test('an answer that money cut short ends the turn, and one that ends by itself 
     text: 'whole',
     turns: 0,
     toolCalls: 0,
-    denied: 0,
+    denials: [],
   });
   expect(await session.submit('and more')).toMatchObject({
     status: 'failed',
@@ -325,7 +369,10 @@ test('a call that needs a yes is denied where nobody can be asked, and the turn 
   const tool = noteTool();
   const provider = scripted([calls(['note', '{"text":"x"}']), [text('Without it.'), end()]]);
   const { session } = rig({ provider, tools: [tool], policy: askAlways });
-  expect(await session.submit('go')).toMatchObject({ status: 'completed', denied: 1 });
+  expect(await session.submit('go')).toMatchObject({
+    status: 'completed',
+    denials: [{ name: 'note', unasked: true }],
+  });
   expect(tool.ran).toEqual([]);
   expect(kinds(session.events().slice(3))).toBe('tool_call approval tool_result assistant');
   expect(envelopes(session.events())[0]).toMatchObject({
@@ -477,7 +524,7 @@ test('calls that alternate and bring nothing new are a loop too', async () => {
     [text('ok'), end()],
   ]);
   const { session } = rig({ provider, tools: [noteTool()] });
-  expect(await session.submit('go')).toMatchObject({ status: 'limit_reached', limit: 'repeated_calls', turns: 12 });
+  expect(await session.submit('go')).toMatchObject({ status: 'limit_reached', limit: 'repeated_calls', turns: 13 });
 });
 
 test('loop_limit says how often, and 0 switches it off', async () => {

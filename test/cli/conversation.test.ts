@@ -1,11 +1,15 @@
-import { Readable } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { joinPrompt, readStdin } from '../../src/cli/conversation.js';
 
 const input = (...chunks: readonly (Buffer | string)[]): NodeJS.ReadStream =>
   Readable.from(chunks) as unknown as NodeJS.ReadStream;
-const silent = (text: string): void => {
-  throw new Error(`nothing was to be said: ${text}`);
+const silent = {
+  notice: (text: string): void => {
+    throw new Error(`nothing was to be said: ${text}`);
+  },
+  schedule: () => () => undefined,
+  hasPrompt: false,
 };
 
 test.each([
@@ -35,4 +39,50 @@ test('a folder as standard input is an empty one', async () => {
     },
   });
   expect(await readStdin(broken as unknown as NodeJS.ReadStream, silent)).toBe('');
+});
+
+/** Reads what `chunks` bring, and then nothing, with time that passes only where nothing more comes. */
+async function readOpen(chunks: readonly string[], hasPrompt: boolean) {
+  const stdin = new PassThrough();
+  const notices: string[] = [];
+  const delays: number[] = [];
+  const left = [...chunks];
+  const text = await readStdin(stdin as unknown as NodeJS.ReadStream, {
+    notice: (line) => notices.push(line),
+    hasPrompt,
+    schedule: (callback, delayMs) => {
+      delays.push(delayMs);
+      const chunk = left.shift();
+      const happens = setImmediate(() => {
+        if (chunk !== undefined) stdin.write(chunk);
+        else callback();
+      });
+      // Without a prompt only the end of the input ends the wait.
+      if (!hasPrompt) setImmediate(() => stdin.end('the rest'));
+      return () => {
+        clearImmediate(happens);
+      };
+    },
+  });
+  return { text, notices, delays };
+}
+
+test('beside a prompt, standard input that is silent and stays open is not waited for, and stderr says so', async () => {
+  expect(await readOpen([], true)).toEqual({
+    text: '',
+    notices: [
+      expect.stringMatching(/^agent: standard input gave nothing for 3 s and is not closed; it is ignored\..*\n$/),
+    ],
+    delays: [3000],
+  });
+  expect(await readOpen(['a diff\n', 'more'], true)).toEqual({
+    text: 'a diff\nmore',
+    notices: [expect.stringMatching(/^agent: standard input gave nothing more for 3 s .* first 11 bytes are used/)],
+    delays: [3000, 3000, 3000],
+  });
+  expect(await readOpen([], false)).toEqual({
+    text: 'the rest',
+    notices: [expect.stringMatching(/^agent: still reading standard input/)],
+    delays: [2000],
+  });
 });

@@ -8,24 +8,34 @@ const end = (status: TurnEnd['status'], more: Partial<TurnEnd> = {}): TurnEnd =>
   text: '',
   turns: 0,
   toolCalls: 0,
-  denied: 0,
+  denials: [],
   ...more,
 });
 const fault = (code: Fault['code']): Partial<TurnEnd> => ({ fault: { code, message: '' } });
 
+const denied = (unasked: boolean): Partial<TurnEnd> => ({
+  denials: [
+    { tool_call_id: 'c1', name: 'bash', arguments: '{}', content: 'bash(x)', reason: 'r', remedy: '', unasked },
+  ],
+});
+
 test.each([
-  ['an answer', end('completed'), null, 0],
-  ['a failure', end('failed', fault('network')), null, 1],
-  ['a limit', end('limit_reached'), null, 3],
-  ['a wrong key', end('failed', fault('auth')), null, 4],
-  ['too high a cost', end('failed', fault('max_cost')), null, 5],
-  ['a call that nobody could allow', end('completed', { denied: 1 }), null, 6],
-  ['a limit after such a call', end('limit_reached', { denied: 1 }), null, 3],
-  ['an interrupt', end('interrupted'), null, 130],
-  ['a signal, whatever else happened', end('failed', fault('auth')), 'SIGTERM', 143],
-  ['a terminal that was closed', end('interrupted'), 'SIGHUP', 129],
-] as const)('%s has its exit code', (_name, turn, signal, exitCode) => {
-  expect(turnExitCode(turn, signal)).toBe(exitCode);
+  ['an answer', end('completed'), null, 0, 0],
+  ['a failure', end('failed', fault('network')), null, 0, 1],
+  ['an answer that is not saved', end('completed'), null, 2, 1],
+  ['a limit that is not saved', end('limit_reached'), null, 2, 1],
+  ['a limit', end('limit_reached'), null, 0, 3],
+  ['a wrong key', end('failed', fault('auth')), null, 2, 4],
+  ['too high a cost', end('failed', fault('max_cost')), null, 2, 5],
+  ['a call that nobody could allow', end('completed', denied(true)), null, 0, 6],
+  ['a call that nobody could allow and that is not saved', end('completed', denied(true)), null, 1, 1],
+  ['a limit after such a call', end('limit_reached', denied(true)), null, 0, 3],
+  ['a call that a rule denied', end('completed', denied(false)), null, 0, 0],
+  ['an interrupt', end('interrupted'), null, 2, 130],
+  ['a signal, whatever else happened', end('failed', fault('auth')), 'SIGTERM', 2, 143],
+  ['a terminal that was closed', end('interrupted'), 'SIGHUP', 0, 129],
+] as const)('%s has its exit code', (_name, turn, signal, unsaved, exitCode) => {
+  expect(turnExitCode(turn, signal, unsaved)).toBe(exitCode);
 });
 
 test('a part of the program that is missing is told from other errors', () => {

@@ -162,11 +162,20 @@ test('without an approver a call that needs a yes is denied; in test mode nothin
 test('tools come and go between sessions, and inside one both throw', async () => {
   const agent = await scripted([{ text: 'one' }]);
   const other = defineTool({ ...echo, name: 'other', parameters: {}, execute: () => 'other' });
-  await agent.registerTool(other);
-  await expect(agent.registerTool(other)).rejects.toThrow('there is a tool called other already');
+  agent.registerTool(other);
+  expect(agent.listTools()).toEqual(['echo', 'other']);
+  expect(() => {
+    agent.registerTool(other);
+  }).toThrow('there is a tool called other already');
+  for (const parameters of [{ type: 'nonsense' }, { type: 'string' }])
+    expect(() => {
+      agent.registerTool({ ...other, name: 'third', parameters });
+    }).toThrow('"type": "object"');
   const session = agent.createSession();
   await session.prompt('go');
-  await expect(agent.registerTool({ ...other, name: 'third' })).rejects.toThrow('while a session is open');
+  expect(() => {
+    agent.registerTool({ ...other, name: 'third' });
+  }).toThrow('while a session is open');
   expect(() => agent.unregisterTool('other')).toThrow('while a session is open');
   await session.close();
   expect(agent.unregisterTool('other')).toBe(true);
@@ -277,4 +286,33 @@ test('a setting that is none, and a tool with a schema that is none, are refused
   });
   const broken = { ...echo, parameters: { type: 'object', properties: { a: { type: 'text' } } } };
   await expect(scripted([], { tools: [broken] })).rejects.toThrow('type');
+});
+
+test('any number of agents and sessions may share a process and a signal without a warning', async () => {
+  const warnings: string[] = [];
+  const heard = (warning: Error): void => void warnings.push(warning.name);
+  process.on('warning', heard);
+  const stop = new AbortController();
+  const ask = saveTool([]);
+  let asked = 0;
+  const agents = await Promise.all(
+    Array.from({ length: 12 }, () =>
+      scripted([{ calls: [{ name: 'save', arguments: {} }] }], {
+        tools: [ask],
+        builtins: ['bash'],
+        settings: { approval: 'mutating' },
+        approve: () => {
+          asked += 1;
+          if (asked === 12) stop.abort();
+          return new Promise(() => undefined);
+        },
+      }),
+    ),
+  );
+  const ended = await Promise.all(agents.map((one) => one.createSession().prompt('go', { signal: stop.signal })));
+  expect(ended.map(({ status }) => status)).toEqual(Array.from({ length: 12 }, () => 'interrupted'));
+  await Promise.all(agents.map((one) => one.close()));
+  await new Promise(setImmediate);
+  process.off('warning', heard);
+  expect(warnings).toEqual([]);
 });

@@ -185,10 +185,10 @@ test('the response after the last turn of an agent has no tools; an answer that 
   const tokens = withAgent(often.map((turn) => ({ ...(turn as object), text: 'so far' })));
   const few = go(tokens, [calls(ask('finder')), done], '--set', 'agents.max_tokens=300');
   expect(resultOf((await agent(tokens, few)).stdout)).toMatchObject({ status: 'limit_reached', turns: 3 });
-  const silent = withAgent([{ text: ' ' }]);
+  const silent = withAgent([{ text: ' ' }, { text: '' }]);
   expect(resultOf((await agent(silent, go(silent, [calls(ask('finder')), done]))).stdout)).toMatchObject({
     code: 'execution_failed',
-    error: 'The agent finder ended without a word.',
+    error: 'The agent finder failed: The model ended its answer without any text.',
   });
   const broken = withAgent([{ text: 'half', fault: { code: 'auth', message: 'no key' } }]);
   expect(resultOf((await agent(broken, go(broken, [calls(ask('finder')), done]))).stdout)).toMatchObject({

@@ -145,3 +145,24 @@ test('in the REPL a tool is added with a yes, and the session records it', async
   const again = await repl(at, ['-c', '-m', model], [['/tools', /insert_clip[^]*custom/]]);
   expect(again.code).toBe(0);
 });
+
+test('tools whose schema the start would refuse are not added', async () => {
+  const program = { name: 'odd', description: 'Odd.', effect: 'read', command: ['true'] };
+  const schemas = [{ type: 'nonsense' }, { type: 'string' }, { properties: { a: { type: 'nonsense' } } }];
+  for (const schema of schemas) {
+    const at = place({
+      'odd/tool.json': JSON.stringify({ ...program, input_schema: schema }),
+      'odd.mjs': `export default { name: 'odd', description: 'Odd.', effect: 'read', parameters: ${JSON.stringify(schema)}, execute: () => 'x' };`,
+    });
+    for (const path of ['odd', 'odd.mjs']) {
+      const shown = await agent(at, ['tools', 'add', path]);
+      const [, sha256 = ''] = /^sha256 (\w{64})$/m.exec(shown.stdout) ?? [];
+      const added = await agent(at, ['tools', 'add', path, '--sha256', sha256]);
+      expect([path, added.code, added.stderr]).toEqual([
+        path,
+        2,
+        expect.stringMatching(/^agent: Not added: .*\n.*\n$/),
+      ]);
+    }
+  }
+});

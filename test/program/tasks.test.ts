@@ -2,6 +2,8 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { PassThrough } from 'node:stream';
+import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Task } from '../../src/core/tasks.js';
 import { openSqliteStore } from '../../src/store/sqlite-store.js';
@@ -135,6 +137,24 @@ test('a run that wants a yes is denied at once, and an approved call runs by its
   expect(existsSync(join(at.work, 'gone'))).toBe(true);
 });
 
+test('a run whose sub-agent wanted a yes waits for it, and the approved call of the sub-agent runs', async () => {
+  const at = place({ 'gone/a.txt': 'x' });
+  const remove = { name: 'bash', arguments: { command: JSON.parse(readFileSync(removal(at), 'utf8')) as string } };
+  const tidier = at.file('tidier.json', JSON.stringify({ turns: [{ calls: [remove] }, { text: 'Tidied.' }] }));
+  const role = `---\nname: tidier\ndescription: Tidies.\nmodel: offline/${tidier}\n---\nYou tidy up.\n`;
+  mkdirSync(join(at.home, '.agent/agents'), { recursive: true });
+  writeFileSync(join(at.home, '.agent/agents/tidier.md'), role);
+  const ask = { name: 'agent', arguments: { agent: 'tidier', prompt: 'tidy up', description: 'tidy' } };
+  const model = script(at, [{ calls: [ask] }, { text: 'Done.' }]);
+  await scene(at, { model }, task(at, 'tidy'));
+  expect(runs(await agent(at, ['tasks', 'run-due', '--json']))).toMatchObject([
+    { status: 'needs_approval', summary: expect.stringMatching(/^Not run: bash/) as string },
+  ]);
+  const approved = await agent(at, ['tasks', 'approve', 'tidy', '--yes', '--json']);
+  expect([approved.code, runs(approved)]).toMatchObject([0, [{ status: 'done', summary: 'Done.' }]]);
+  expect(existsSync(join(at.work, 'gone'))).toBe(false);
+});
+
 /** The text of a command that removes a folder below the workspace. */
 function removal(at: Place): string {
   return at.file('removal.json', JSON.stringify(['rm', '-rf', 'gone'].join(' ')));
@@ -234,6 +254,53 @@ test('a call of an interface is made once it is allowed, without a model', async
   expect((await agent(at, ['tasks', 'approve', 'lights', '--yes'])).code).toBe(0);
   expect((await agent(at, ['tasks', 'run', 'lights'])).code).toBe(0);
   expect(asked.filter((line) => line === 'POST /off')).toHaveLength(2);
+});
+
+test("the user's yes to making a task with a call is one to that call, and to no other", async () => {
+  const { host, asked } = await interfaceServer();
+  const make = (path: string) => ({
+    name: 'add_recurring_task',
+    arguments: {
+      schedule: 'daily 1am',
+      task_type: 'api_call',
+      description: 'Lights off',
+      execution_data: { url: `http://${host}${path}`, method: 'POST', body: { on: false } },
+    },
+  });
+  for (const mode of ['yes', 'no prompt', 'changed'] as const) {
+    const at = place();
+    const model = script(at, [{ calls: [make('/off')] }, { text: 'Done.' }]);
+    await scene(at, {});
+    const stdin = new PassThrough();
+    stdin.write(`${JSON.stringify({ type: 'user', message: { role: 'user', content: 'go' } })}\n`);
+    const onStdout = (text: string): void => {
+      const said = lines(text);
+      const question = said.find(({ type }) => type === 'control_request');
+      const response = { subtype: 'success', request_id: question?.['request_id'], response: { behavior: 'allow' } };
+      if (question && !said.some(({ type }) => type === 'tool_result'))
+        stdin.write(`${JSON.stringify({ type: 'control_response', response })}\n`);
+      if (said.at(-1)?.['type'] === 'result') stdin.end();
+    };
+    const prompted = mode === 'no prompt' ? ['--approval', 'never'] : ['--permission-prompt-tool', 'stdio'];
+    const formats = ['--input-format', 'stream-json', '--output-format', 'stream-json'];
+    const made = await agent(at, ['-p', '-m', model, '--tools', '+tasks', ...formats, ...prompted], {
+      stdin,
+      onStdout,
+    });
+    expect(made.stdout.includes('agent tasks approve')).toBe(mode === 'no prompt');
+    if (mode === 'changed') {
+      const db = new Database(file(at));
+      db.prepare("UPDATE scheduled_tasks SET execution_data = replace(execution_data, '/off', '/on')").run();
+      db.close();
+    }
+    const [listed] = JSON.parse((await agent(at, ['tasks', 'list', '--json'])).stdout) as { readonly id: string }[];
+    const ran = await agent(at, ['tasks', 'run', listed?.id ?? '', '--json']);
+    expect([mode, ran.code, runs(ran)[0]?.['status']]).toEqual([
+      mode,
+      ...(mode === 'yes' ? [0, 'done'] : [6, 'needs_approval']),
+    ]);
+  }
+  expect(asked).toEqual(['POST /off']);
 });
 
 test('a search is made, and one request tells of what it found', async () => {

@@ -69,13 +69,14 @@ test('a lock held longer than every wait causes one warning, and the session los
   const holder = new Database(file);
   holder.exec('BEGIN IMMEDIATE');
   await say(12);
-  expect([recorder.unsaved(), recorder.events().length, (await store.load(row.id)).length]).toEqual([12, 14, 2]);
+  expect([recorder.unsaved().length, recorder.events().length, (await store.load(row.id)).length]).toEqual([12, 14, 2]);
   holder.exec('COMMIT');
   holder.close();
   await say(1);
-  expect([recorder.unsaved(), await store.load(row.id)]).toEqual([0, recorder.events()]);
+  expect([recorder.unsaved().length, await store.load(row.id)]).toEqual([0, recorder.events()]);
   expect(said.filter((event) => event.type === 'notice')).toMatchObject([
     { level: 'warn', code: 'store_failed', message: expect.stringContaining('locked by another process') },
+    { level: 'warn', code: 'store_saved' },
   ]);
   await store.close();
 });

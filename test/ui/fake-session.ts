@@ -130,7 +130,7 @@ export function createFakeSession(past: readonly Event[] = []): FakeSession {
     end: async (status = 'completed', fault) => {
       const done = finish;
       finish = null;
-      const end: TurnEnd = { status, text: '', turns: 0, toolCalls: 0, denied: 0, ...(fault ? { fault } : {}) };
+      const end: TurnEnd = { status, text: '', turns: 0, toolCalls: 0, denials: [], ...(fault ? { fault } : {}) };
       emit({ type: 'turn_ended', end });
       done?.(end);
       await Promise.resolve();

@@ -5,6 +5,7 @@ import { isError, parseEnvelope } from '../../core/envelope.js';
 import { type Event, knownEvent, type ToolCallData, type ToolResultData } from '../../core/event.js';
 import { isRecord, type JsonObject } from '../../core/json.js';
 import type { AgentEvent } from '../../core/session-port.js';
+import type { Denial } from '../../core/tool.js';
 import { theirCall } from '../../extensions/hooks/claude-dialect.js';
 import { type Answered, createUsageMeter, type TurnLines, type TurnScene } from '../headless.js';
 import { version } from '../version.js';
@@ -36,7 +37,7 @@ export function createClaudeLines({ session, toolNames, now }: TurnScene, mode: 
         total_cost_usd: sum.cost_usd ?? 0,
         usage: usageOf(sum, noUsage),
         modelUsage: {},
-        permission_denials: messages.denials(),
+        permission_denials: end.denials.map((denial) => theirDenial(denial, session.cwd)),
         ...(end.structured === undefined ? {} : { structured_output: end.structured }),
       });
     },
@@ -50,14 +51,10 @@ function stamped(line: JsonObject): JsonObject {
 interface Messages {
   /** The message for an event; null where it has none. */
   of(event: Event): JsonObject | null;
-  /** The calls so far that were not allowed. */
-  denials(): readonly JsonObject[];
 }
 
 /** `used`: all that the turn has used so far. */
 function createMessages(session: TurnScene['session'], used: () => UsageSum): Messages {
-  const calls = new Map<string, JsonObject>();
-  const denials: JsonObject[] = [];
   const own = { parent_tool_use_id: null, session_id: session.id };
   let before: UsageSum = noUsage;
   /** One block each; those of one answer share their id. */
@@ -71,13 +68,10 @@ function createMessages(session: TurnScene['session'], used: () => UsageSum): Me
   const called = ({ id, function: { name, arguments: text }, response_id: responseId }: ToolCallData): JsonObject => {
     const theirs = theirCall({ tool: name, args: argumentsOf(text) }, session.cwd);
     const input = theirs.tool_input as JsonObject;
-    calls.set(id, { tool_name: theirs.tool_name, tool_use_id: id, tool_input: input });
     return ofModel(responseId, { type: 'tool_use', id, name: theirs.tool_name, input });
   };
   const result = ({ tool_call_id: id, output, success }: ToolResultData): JsonObject => {
     const envelope = parseEnvelope(output);
-    const call = calls.get(id);
-    if (call && isError(envelope) && denialCodes.has(envelope.code)) denials.push(call);
     const content = isError(envelope) ? envelope.error : envelope.output;
     const block = { type: 'tool_result', tool_use_id: id, content, ...(success ? {} : { is_error: true }) };
     return stamped({ type: 'user', message: { role: 'user', content: [block] }, ...own });
@@ -90,11 +84,13 @@ function createMessages(session: TurnScene['session'], used: () => UsageSum): Me
       if (event?.kind !== 'assistant' || event.content === '') return null;
       return ofModel(event.data.response_id, { type: 'text', text: event.content });
     },
-    denials: () => denials,
   };
 }
 
-const denialCodes: ReadonlySet<string> = new Set(['permission_denied', 'denied_by_user']);
+function theirDenial({ tool_call_id: id, name, arguments: text }: Denial, cwd: string): JsonObject {
+  const theirs = theirCall({ tool: name, args: argumentsOf(text) }, cwd);
+  return { tool_name: theirs.tool_name, tool_use_id: id, tool_input: theirs.tool_input as JsonObject };
+}
 
 function scene(session: TurnScene['session'], toolNames: readonly string[]): JsonObject {
   const tools = toolNames.map((tool) => theirCall({ tool, args: {} }, session.cwd).tool_name);

@@ -73,12 +73,13 @@ function prompted(run: Run, added: string | null): Run {
   return { ...run, settings: { ...settings, config: { ...config, request: { ...config.request, systemPrompt } } } };
 }
 
-function conversation(run: Run, { session, notices }: Assembly, parts: FrontParts): Conversation {
+function conversation(run: Run, { session, notices, save }: Assembly, parts: FrontParts): Conversation {
   const toolNames = run.toolbox.registry.list().map((tool) => tool.name);
   const now = (): number => performance.now();
   return {
     session,
     ask: parts.ask(session),
+    save,
     lines: () => parts.lines({ session, toolNames, now }, run.policy),
     notices: [...run.notices, ...notices],
   };

@@ -118,7 +118,7 @@ function added(sum: TurnEnd, end: TurnEnd): TurnEnd {
     ...end,
     turns: sum.turns + end.turns,
     toolCalls: sum.toolCalls + end.toolCalls,
-    denied: sum.denied + end.denied,
+    denials: [...sum.denials, ...end.denials],
   };
 }
 

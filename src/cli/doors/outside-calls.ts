@@ -34,7 +34,8 @@ export interface OutsideCall {
 export interface OutsideCalls {
   /** `heard`: given what the call prints as it goes. */
   begin(request: OutsideRequest, heard: (chunk: string) => void): OutsideCall;
-  close(): Promise<void>;
+  /** Returns how many events could not be saved. */
+  close(): Promise<number>;
 }
 
 /** The session begins with the first call. */
@@ -57,7 +58,7 @@ export function createOutsideCalls(run: Run): OutsideCalls {
       return call;
     },
     close: async () => {
-      await (await chat.started()?.catch(() => null))?.close();
+      return (await (await chat.started()?.catch(() => null))?.close()) ?? 0;
     },
   };
 }
@@ -77,7 +78,7 @@ interface Relay {
 
 const free: ModelChunk = { type: 'usage', usage: { input: 0, cacheRead: 0, cacheWrite: 0, output: 0 }, costUsd: 0 };
 
-/** Stands in for a model: it makes the call that it was given, and then says nothing. */
+/** Stands in for a model: it makes the call that it was given, and ends the turn with a word. */
 function createRelay(): Relay {
   let waiting: Parameters<Relay['put']>[0] | null = null;
   return {
@@ -90,6 +91,7 @@ function createRelay(): Relay {
         const call = waiting;
         waiting = null;
         if (call) yield { type: 'tool_call', call };
+        else yield { type: 'text', text: 'Done.' };
         yield free;
         yield { type: 'end', stop: call ? 'tool' : 'stop' };
       },

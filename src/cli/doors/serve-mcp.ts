@@ -45,9 +45,9 @@ export async function serveMcp(given: RootOptions): Promise<number> {
       },
     });
     const code = await ended();
-    await calls.close();
+    const unsaved = await calls.close();
     await handle.close();
-    return code;
+    return unsaved > 0 && code === exit.done ? exit.failed : code;
   } finally {
     await run.close();
   }

@@ -34,7 +34,7 @@ export async function servePages(options: RootOptions, { port }: { readonly port
         resolve(exit.done);
       });
       onEndingSignal((signal) => {
-        resolve(signal === 'SIGINT' ? exit.done : endingSignals[signal]);
+        resolve(endingSignals[signal]);
       });
     });
     await pages.close();

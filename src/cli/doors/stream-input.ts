@@ -16,6 +16,8 @@ import { type ControlRequest, type InputLine, readInputLine, type Said, splitLin
 export interface Conversation {
   readonly session: SessionPort;
   readonly ask: Ask;
+  /** Saves all events. Returns the number of those that could not be saved. */
+  readonly save: () => Promise<number>;
   /** The lines of one turn. */
   lines(): TurnLines;
   /** Printed before the first turn. */
@@ -178,9 +180,10 @@ class StreamInput {
         if (isFirst || this.#options.announcesTurns) this.#print(this.#lines.first());
         if (isFirst) for (const notice of conversation.notices) this.#see({ type: 'notice', ...notice });
         const end = await conversation.ask(text);
-        this.#print(this.#lines.last(end));
+        const unsaved = await conversation.save();
+        this.#print(this.#lines.last({ ...end, unsaved }));
         if (end.fault) printError(describeFault(end.fault));
-        this.#exitCode = turnExitCode(end, null);
+        this.#exitCode = turnExitCode(end, null, unsaved);
         // What came too late for the turn is a turn of its own.
         this.#queue = [...conversation.session.takeQueue().map((message) => message.text), ...this.#queue];
         await this.#out.drained();
@@ -306,7 +309,7 @@ class StreamInput {
   }
 }
 
-const nothing: Answered = { status: 'interrupted', text: '', turns: 0, toolCalls: 0, denied: 0 };
+const nothing: Answered = { status: 'interrupted', text: '', turns: 0, toolCalls: 0, denials: [] };
 
 /** The rules that policy offers, as the other program may give them back. */
 function suggestionsOf({ verdict: { rules = [] } }: Question, name: string): readonly JsonObject[] {

@@ -46,7 +46,7 @@ export async function watchSession(options: RootOptions, request: WatchRequest):
         resolve(exit.done);
       });
       onEndingSignal((signal) => {
-        resolve(signal === 'SIGINT' ? exit.done : endingSignals[signal]);
+        resolve(endingSignals[signal]);
       });
     });
     screen.leave();

@@ -32,7 +32,8 @@ export interface ReplSessions {
   /** Opens another session, then closes the current one. Where the other cannot be opened, the current one stays and
    * the error is thrown. */
   open(choice: SessionChoice): Promise<SessionPort>;
-  close(): Promise<void>;
+  /** Returns how many events of all sessions could not be saved. */
+  close(): Promise<number>;
 }
 
 /** Calls back after the first event: a session has its row from then on. */
@@ -60,7 +61,7 @@ function createNaming({ settings, store }: Run, current: () => Assembly, before:
     const { session, secrets } = current();
     const next = secrets.text(given);
     const save = (): Promise<void> => store.update(session.id, { title: next });
-    if (session.events().length > 0) await save();
+    if ((await store.session(session.id)) !== null) await save();
     else
       afterFirstEvent(session, () => {
         if (title === next) void save().catch(() => null);
@@ -100,6 +101,7 @@ export async function openReplSessions(run: Run, choice: SessionChoice): Promise
     /* Nothing waits for it. */
   };
   let isRead = end === null;
+  let unsaved = 0;
   const ready = (async (): Promise<void> => {
     if (end) {
       await new Promise<void>((resolve) => {
@@ -128,14 +130,14 @@ export async function openReplSessions(run: Run, choice: SessionChoice): Promise
       opened = other;
       await naming.begin(other);
       old.session.interrupt();
-      await old.close();
+      unsaved += await old.close();
       return other.session;
     },
     close: async () => {
-      if (!isRead) return;
+      if (!isRead) return unsaved;
       await ready.catch(() => undefined);
       naming.end();
-      await opened?.close();
+      return unsaved + ((await opened?.close()) ?? 0);
     },
   };
 }

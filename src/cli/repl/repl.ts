@@ -60,6 +60,7 @@ export async function runRepl(
   const run = await openRun(settings, options, { canAsk: true });
   let exitCode: number;
   let left: string | null = null;
+  let unsaved = 0;
   try {
     const resume = typeof options.resume === 'string' ? options.resume : null;
     const sessions = await openReplSessions(run, {
@@ -71,17 +72,17 @@ export async function runRepl(
     try {
       const prompt = await promptWithImages(run.toolbox.pictures, options.image ?? [], words.join(' ').trim());
       exitCode = await converse(run, sessions, prompt, { early, typed, isFirst });
-      left =
-        run.lasting !== null && sessions.current().session.events().length > 0 ? sessions.current().session.id : null;
+      const { id } = sessions.current().session;
+      left = run.lasting !== null && (await run.store.session(id).catch(() => null)) !== null ? id : null;
     } finally {
-      await sessions.close();
+      unsaved = await sessions.close();
     }
   } finally {
     await run.close();
   }
   const place = typeof options.worktree === 'string' ? `-w ${options.worktree} ` : '';
   if (left !== null && exitCode === exit.done) print(`To go on: agent ${place}-r ${left.slice(0, 13)}\n`);
-  return exitCode;
+  return unsaved > 0 && exitCode === exit.done ? exit.failed : exitCode;
 }
 
 /** The frame on the terminal, and the keys that were typed before the REPL. */

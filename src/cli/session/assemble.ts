@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { HostDeps } from '../../agent/dependencies.js';
+import type { Recorder } from '../../agent/recorder.js';
 import { createSession, type Session, type SessionOptions } from '../../agent/session.js';
 import type { Event } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
@@ -9,10 +10,9 @@ import type { Provider } from '../../core/provider.js';
 import type { Notes } from '../../core/notes.js';
 import type { Log } from '../../core/runtime.js';
 import type { SecretGuard } from '../../core/secrets/guard.js';
-import { placeOf, type SessionEnds, type SessionLog, type SessionRow, type Store } from '../../core/store.js';
+import { placeOf, type SessionEnds, type SessionRow, type Store } from '../../core/store.js';
 import type { Tasks } from '../../core/tasks.js';
 import { findModel } from '../../providers/models.js';
-import { StoreError } from '../../store/errors.js';
 import { openTelemetry } from '../../telemetry/open-telemetry.js';
 import type { RootOptions } from '../options.js';
 import { printError } from '../print.js';
@@ -46,6 +46,7 @@ import { openPolicy, type SwitchablePolicy } from './policy/open-policy.js';
 import { openSandbox, openToolbox, type Toolbox } from './open-tools.js';
 import { configuredModel, type ModelChoice } from './provider-settings.js';
 import type { AgentHost } from './run-agent.js';
+import { createLastSave, type LastSaveHost } from './last-save.js';
 import { createSpendLimit, requirePrice, type SpendLimit } from './spend-limit.js';
 import { explainMissing, lostEvents, noteEnds, openCapture, openSessionStore } from './open-record.js';
 
@@ -130,9 +131,7 @@ async function openAllowed(settings: Settings, patterns: string | undefined): Pr
 /** A tool that ignores TERM is killed after 2 s; a turn that runs longer than this is abandoned. */
 const longestEndingMs = 3000;
 
-/** How often and how long the last events are saved again at the end. */
-const flushEveryMs = 100;
-const longestFlushMs = 5000;
+const lastSaveHost: LastSaveHost = { clock: () => performance.now(), wait, report: printError };
 
 /** A session with all its parts, ready for its next turn. */
 export interface Assembly {
@@ -142,15 +141,17 @@ export interface Assembly {
   readonly notices: readonly Notice[];
   /** Knows the secrets of this session. */
   readonly secrets: SecretGuard;
-  /** Saves all events and gives back the lease and the connection; the run stays open. */
-  close(): Promise<void>;
+  /** Saves all events, those of sub-agents too. Waits for a database that another process has locked. Returns the
+   * number of events that could not be saved; says which they are. */
+  readonly save: () => Promise<number>;
+  /** Saves all events and gives back the lease and the connection; the run stays open. Returns what `save` does. */
+  close(): Promise<number>;
 }
 
 /** Opens a new session or an old one. Throws a `CliError` with the exit code of what is wrong. */
 export async function assemble(run: Run, choice: SessionChoice, interactive: boolean): Promise<Assembly> {
   const { settings, store, lasting } = run;
-  const opened = await findOrExplain(run, choice);
-  await offerRecorded(run, opened);
+  const opened = await offerRecorded(run, await findOrExplain(run, choice));
   const isNew = opened.restored.length === 0;
   const secrets = sessionGuard(settings, opened.restored);
   const open = (chosen: ModelChoice): Promise<OpenedModel> => openModel(settings, chosen, secrets, interactive);
@@ -160,13 +161,12 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     (ref) => open(choiceOf(ref)),
     () => session.settled(),
   );
-  // The prompt is sent in a moment: the connection is made meanwhile.
-  if (!interactive) model.warm();
-  const window = (): number | null => modelFacts(run)?.contextWindow?.(model.ref) ?? null;
+  if (!interactive) model.warm(); // the prompt is sent in a moment
   const beginning = await sessionBeginning(settings, run.toolbox.registry, opened, {
-    window,
+    window: () => modelFacts(run)?.contextWindow?.(model.ref) ?? null,
     notes: () => remembered(run),
   });
+  const records: Recorder[] = [];
   const row: SessionRow = { ...opened.row, cwd: settings.cwd, ...placeOf(model.ref) };
   const session = createSession({
     record: {
@@ -180,7 +180,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     model,
     models: modelFacts(run),
     connect: models.open,
-    tools: sessionTools(run, sourceOf(choice, isNew), open),
+    tools: sessionTools(run, { source: sourceOf(choice, isNew), openModel: open, records }),
     limits: { ...settings.config.limits, ...(run.turnCalls ? { turnCalls: run.turnCalls } : {}) },
     interactive,
     expand: withServers(openCommands(settings).expand, run.toolbox.servers),
@@ -189,22 +189,24 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     secrets,
     host: sessionHost(settings.log),
   });
+  records.unshift(session.record);
+  const save = createLastSave(records, lastSaveHost);
   const detach = await attached(run, session, secrets);
   const lost = lasting && !isNew ? await lostEvents(store, lasting.ends, choice, opened, settings.cwd) : [];
-  const first = [...movedNotice(opened, settings.cwd), ...fallbackNotices(settings, model.ref)];
-  const before = [...(lasting?.sync?.notices() ?? []), ...first, ...lost, ...beginning.notices];
+  const before = [...openingNotices(run, opened, model), ...lost, ...beginning.notices];
   return {
     session,
     row,
     model,
     secrets,
     notices: [...before, ...(await heard(session, () => bringUpToDate(session, opened, model, run)))],
-    close: async () => {
-      await endSession(session, store);
-      await detach();
-      await opened.release().catch(() => undefined);
-      models.close();
-    },
+    save,
+    close: async () =>
+      await endSession({ session, records, save }, async () => {
+        await detach();
+        await opened.release().catch(() => undefined);
+        models.close();
+      }),
   };
 }
 
@@ -252,18 +254,21 @@ function answering(model: OpenedModel, { mission }: SessionChoice): OpenedModel 
 }
 
 /** Offers the tools on the record of a resumed session, also of sets that are not switched on by now. */
-async function offerRecorded({ options, toolbox }: Run, { restored }: OpenedSession): Promise<void> {
+async function offerRecorded({ options, toolbox }: Run, opened: OpenedSession): Promise<OpenedSession> {
+  const { restored } = opened;
   const last = options.tools === undefined ? lastTools(restored) : null;
   if (last) await toolbox.offer(last.tools.map(({ name }) => name));
+  return opened;
 }
+
+type HookSource = Parameters<OpenedHooks['of']>[0];
 
 function sessionTools(
   run: Run,
-  source: Parameters<OpenedHooks['of']>[0],
-  openOther: (choice: ModelChoice) => Promise<OpenedModel>,
+  { source, ...forAgents }: Pick<AgentHost, 'openModel' | 'records'> & { readonly source: HookSource },
 ): SessionOptions['tools'] {
   return {
-    agents: lateAgents({ ...run, ...run.toolbox, openModel: openOther }),
+    agents: lateAgents({ ...run, ...run.toolbox, ...forAgents }),
     ...(run.toolbox.hooks ? { hooks: run.toolbox.hooks.of(source) } : {}),
     registry: run.toolbox.registry,
     policy: run.policy,
@@ -341,10 +346,17 @@ async function firstModel(
 }
 
 /** Ends the turn and saves all events. A turn that does not end in time is abandoned. */
-async function endSession(session: Session, store: SessionLog): Promise<void> {
+async function endSession(
+  { session, records, save }: Pick<Assembly, 'session' | 'save'> & { readonly records: readonly Recorder[] },
+  release: () => Promise<void>,
+): Promise<number> {
   session.interrupt();
   await Promise.race([session.settled(), wait(longestEndingMs, undefined, { ref: false })]);
-  await session.ended().then(() => lastFlush(session, store));
+  await session.ended();
+  const unsaved = await save();
+  for (const record of records) record.end();
+  await release();
+  return unsaved;
 }
 
 /** The clock, timers and hashes of this machine, as a session uses them. */
@@ -362,25 +374,14 @@ export function sessionHost(log: Log): HostDeps {
   };
 }
 
-/** Saves the last events, waits for a database that another process has locked, and says what could not be saved. */
-async function lastFlush(session: Session, store: SessionLog): Promise<void> {
-  await session.record.flush();
-  for (let waitedMs = 0; session.record.unsaved() > 0 && waitedMs < longestFlushMs; waitedMs += flushEveryMs) {
-    const failure: unknown = await store.sync(session.id).then(
-      () => null,
-      (error: unknown) => error,
-    );
-    if (!(failure instanceof StoreError && failure.code === 'busy')) break;
-    await wait(flushEveryMs);
-    await session.record.flush();
-  }
-  if (session.record.unsaved() > 0)
-    printError(`agent: ${session.record.unsaved()} events of session ${session.id} could not be saved\n`);
-}
-
 function directoryOf(cwd: string): Pick<SessionRow, 'directoryId'> {
   const id = directoryId(cwd);
   return id === null ? {} : { directoryId: id };
+}
+
+function openingNotices({ settings, lasting }: Run, opened: OpenedSession, { ref }: OpenedModel): readonly Notice[] {
+  const shared = lasting?.sync?.notices() ?? [];
+  return [...shared, ...movedNotice(opened, settings.cwd), ...fallbackNotices(settings, ref)];
 }
 
 function movedNotice({ row, movedFrom }: OpenedSession, cwd: string): readonly Notice[] {

@@ -43,7 +43,8 @@ export interface OpenedSession {
   /** The earlier name of the directory, where it was moved since the session was recorded. */
   readonly movedFrom: string | null;
   readonly release: () => Promise<void>;
-  /** Takes the lease where that failed at first. Call it before the first event is saved. */
+  /** Takes the lease where that failed at first, and makes the copy or the rewind that was asked for: a run that fails
+   * before it says anything leaves no trace. Call it before the first event is saved, and again where it failed. */
   readonly begin: () => Promise<void>;
 }
 
@@ -71,19 +72,49 @@ export async function openSession(
       );
     return { row: fresh, restored: [], movedFrom, ...(await leaseInTime(store, fresh.id)) };
   }
-  if (choice.fork) {
-    const origin = { ...found, ...(await notePlace(store, found, fresh)), parentId: found.id };
-    const { id, createdAt } = fresh;
-    const { parentCallId: _ofAgent, door: _served, ...kept } = origin;
-    const row: SessionRow = { ...kept, id, createdAt, updatedAt: createdAt, ...placeOf(fresh) };
-    if (choice.at !== undefined) refuseUnknownEvent(await store.load(found.id), choice.at, found.id);
-    await store.fork(found.id, row, choice.at);
-    return { row, restored: await store.load(row.id), movedFrom, ...(await leaseInTime(store, row.id)) };
-  }
-  const { release, begin } = await leaseInTime(store, found.id);
+  return choice.fork
+    ? await forkOf(store, found, fresh, { at: choice.at, movedFrom })
+    : await resumed(store, found, fresh, { at: choice.at, movedFrom });
+}
+
+interface Resuming {
+  readonly at: number | undefined;
+  readonly movedFrom: string | null;
+}
+
+async function forkOf(
+  store: Store,
+  found: SessionRow,
+  fresh: SessionRow,
+  { at, movedFrom }: Resuming,
+): Promise<OpenedSession> {
+  const origin = { ...found, ...(await notePlace(store, found, fresh)), parentId: found.id };
+  const { id, createdAt } = fresh;
+  const { parentCallId: _ofAgent, door: _served, ...kept } = origin;
+  const row: SessionRow = { ...kept, id, createdAt, updatedAt: createdAt, ...placeOf(fresh) };
+  const events = await store.load(found.id);
+  if (at !== undefined) refuseUnknownEvent(events, at, found.id);
+  const last = at ?? events.at(-1)?.seq ?? 0;
+  const restored = events.filter(({ seq }) => seq <= last);
+  const lease = await leaseInTime(store, row.id, () => store.fork(found.id, row, last));
+  return { row, restored, movedFrom, ...lease };
+}
+
+async function resumed(
+  store: Store,
+  found: SessionRow,
+  fresh: SessionRow,
+  { at, movedFrom }: Resuming,
+): Promise<OpenedSession> {
+  const rewinds: Event[] = [];
+  const { release, begin } = await leaseInTime(store, found.id, async () => {
+    for (const rewind of rewinds) await store.append(found.id, rewind);
+  });
   try {
     const row = { ...found, ...(await notePlace(store, found, fresh)) };
-    return { row, restored: await rewound(store, found.id, choice.at), movedFrom, release, begin };
+    const events = await store.load(found.id);
+    if (at !== undefined) rewinds.push(rewindOf(events, at, found.id));
+    return { row, restored: [...events, ...rewinds], movedFrom, release, begin };
   } catch (error) {
     await release();
     throw error;
@@ -124,13 +155,9 @@ export async function notePlace(store: Store, row: SessionRow, here: Place): Pro
   return { moves: [...(row.moves ?? []), { from: row.cwd, to: cwd, lastSeq: Number.MAX_SAFE_INTEGER }] };
 }
 
-async function rewound(store: Store, id: string, at: number | undefined): Promise<readonly Event[]> {
-  const events = await store.load(id);
-  if (at === undefined) return events;
+function rewindOf(events: readonly Event[], at: number, id: string): Event {
   refuseUnknownEvent(events, at, id);
-  const rewind: Event = { ...rewindTo(at), seq: (events.at(-1)?.seq ?? 0) + 1, createdAt: Date.now() };
-  await store.append(id, rewind);
-  return [...events, rewind];
+  return { ...rewindTo(at), seq: (events.at(-1)?.seq ?? 0) + 1, createdAt: Date.now() };
 }
 
 function refuseUnknownEvent(events: readonly Event[], at: number, id: string): void {
@@ -168,18 +195,27 @@ export async function newestHere(store: SessionCatalogue, { cwd, directoryId: id
   return elsewhere && hasMoved(elsewhere, { cwd, directoryId: id }) ? elsewhere : null;
 }
 
-/** Takes the lease, or lets the first saved event take it: a store that another
- * process locks is no obstacle. Throws where another process holds the lease. */
-async function leaseInTime(store: SessionLog, id: string): Promise<Pick<OpenedSession, 'release' | 'begin'>> {
+/** Takes the lease, or lets the first saved event take it: a store that another process locks is no obstacle. Throws
+ * where another process holds the lease. `prepare` comes before the first event. */
+async function leaseInTime(
+  store: SessionLog,
+  id: string,
+  prepare: () => Promise<void> = () => Promise.resolve(),
+): Promise<Pick<OpenedSession, 'release' | 'begin'>> {
   let release: (() => Promise<void>) | null = null;
-  const begin = async (): Promise<void> => {
+  let isPrepared = false;
+  const take = async (): Promise<void> => {
     release ??= await lease(store, id);
   };
-  await begin().catch((error: unknown) => {
+  await take().catch((error: unknown) => {
     if (!(error instanceof StoreError)) throw error;
   });
   return {
-    begin,
+    begin: async () => {
+      await take();
+      if (!isPrepared) await prepare();
+      isPrepared = true;
+    },
     release: async () => {
       await release?.();
     },

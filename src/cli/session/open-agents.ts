@@ -21,10 +21,10 @@ export async function offerAgents(
 }
 
 /** The agents of a session. Their code is loaded with the first call. */
-export function lateAgents({ settings, store, registry, hooks, telemetry, openModel }: AgentHost): Agents {
+export function lateAgents({ settings, store, registry, hooks, telemetry, openModel, records }: AgentHost): Agents {
   const agents = loadOnce(async () => {
     const { createAgents } = await import('./run-agent.js');
-    return createAgents({ settings, store, registry, hooks, telemetry, openModel });
+    return createAgents({ settings, store, registry, hooks, telemetry, openModel, records });
   });
   return {
     run: async (...order) => await (await agents.get()).run(...order),

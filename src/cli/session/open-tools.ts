@@ -14,6 +14,7 @@ import { type Registry, type Tool, toolsets } from '../../core/tool.js';
 import { createSecretPaths } from '../../policy/guarded-paths.js';
 import type { Background } from '../../tools/bash.js';
 import { builtinTools, inTestMode, inToolset } from '../../tools/builtin.js';
+import { atExit } from '../../tools/process/at-exit.js';
 import { type Confine, createProcessRunner, type ProcessRunner } from '../../tools/process/runner.js';
 import { createRegistry } from '../../tools/registry.js';
 import type { Servers } from '../../extensions/mcp/servers.js';
@@ -55,10 +56,9 @@ export async function openToolbox(
   const { config } = settings;
   const mark = { name: '_AGENT_RUN', value: randomUUID() };
   const processes = createProcessRunner({ watched: true, marker: mark, ...(confine ? { confine } : {}) });
-  const killNow = (): void => {
+  const cancelExit = atExit(() => {
     processes.killNow();
-  };
-  process.once('exit', killNow);
+  });
   const mcp = loadOnce(() => openMcp(settings, { runner: processes, mark }, host.notify));
   const jobs = openJobs((background) => coreTools(settings, processes, background).find(isShell));
   const catalogue = createCatalogue(coreTools(settings, processes), {
@@ -98,7 +98,7 @@ export async function openToolbox(
       jobs.close();
       await (await mcp.started())?.close();
       await processes.killBackground();
-      process.off('exit', killNow);
+      cancelExit();
     },
   };
 }

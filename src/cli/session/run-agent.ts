@@ -2,6 +2,7 @@ import { parseJson } from '../../core/json.js';
 import { netChanges } from '../../agent/file-history.js';
 import { addUsage, noUsage, spentUsd } from '../../agent/budget.js';
 import type { AgentCall, Agents, ApprovalDeps, TurnDeps } from '../../agent/dependencies.js';
+import type { Recorder } from '../../agent/recorder.js';
 import { createSession, interruptedResult, type Session, type SessionOptions } from '../../agent/session.js';
 import { type CallClock, startCallClock } from '../../core/call-clock.js';
 import { type Event, type EventDraft, knownEvent, type ToolCallData, type UsageData } from '../../core/event.js';
@@ -38,6 +39,8 @@ export interface AgentHost {
   readonly hooks: OpenedHooks | null;
   readonly telemetry: Telemetry | null;
   readonly openModel: (choice: ModelChoice) => Promise<OpenedModel>;
+  /** Gets the records of sub-agents whose events are not all saved when they end. */
+  readonly records: Recorder[];
 }
 
 interface Work {
@@ -102,9 +105,12 @@ async function inSession(host: AgentHost, { role, order }: Work, parts: Parts): 
     if (call.signal.aborted) interrupt();
     const end = await working;
     await child.record.flush();
+    if (child.record.unsaved().length > 0) host.records.push(child.record);
+    else child.record.end();
     const events = child.events().slice(before);
     const outcome = outcomeOf(end, { child, role, limits, events, signal: call.signal });
-    return { ...outcome, recorded: netChanges(events) };
+    const denials = end.denials.map((denial) => ({ agent_session_id: child.id, ...denial }));
+    return { ...outcome, recorded: netChanges(events), denials };
   } finally {
     clock.stop();
     call.signal.removeEventListener('abort', interrupt);
@@ -373,7 +379,8 @@ interface Ended {
 function outcomeOf(end: TurnEnd, ended: Ended): ToolOutcome {
   const { child, role, limits, events } = ended;
   const { cost_usd, ...tokens } = events.reduce(addUsage, noUsage);
-  const { turns, toolCalls, denied } = end;
+  const { turns, toolCalls, denials } = end;
+  const denied = denials.length;
   const facts: JsonObject = {
     agent_session_id: child.id,
     turns,

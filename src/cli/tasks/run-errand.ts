@@ -1,4 +1,6 @@
 import type { TurnEnd } from '../../core/session-port.js';
+import type { Denial } from '../../core/tool.js';
+import { counted } from '../../tools/define-tool.js';
 import { isError, parseEnvelope } from '../../core/envelope.js';
 import { type Event, knownEvent } from '../../core/event.js';
 import type { AnsweredCall } from '../../core/projection.js';
@@ -6,6 +8,7 @@ import type { ModelChunk, Provider } from '../../core/provider.js';
 import { firstLine } from '../../core/text.js';
 import { CliError } from '../../commands/command.js';
 import { type Errand, missedText, type Outcome } from '../../toolsets/tasks/firing.js';
+import { apiCallOf } from '../../toolsets/tasks/task-call.js';
 import { createUsageMeter } from '../headless.js';
 import type { RootOptions } from '../options.js';
 import { assemble, type Assembly, openRun, type Run } from '../session/assemble.js';
@@ -48,16 +51,8 @@ function workOf({ task, run, missed }: Errand): Work {
   switch (task.type) {
     case 'agent_task':
       return { prompt: `${typeof given.prompt === 'string' ? given.prompt : task.description}${late}` };
-    case 'api_call': {
-      const { url, method = 'GET', headers, body } = given;
-      const args = {
-        url,
-        method,
-        ...(headers === undefined ? {} : { headers }),
-        ...(body === undefined ? {} : { body }),
-      };
-      return { prompt: task.description, call: { name: 'api_call', arguments: JSON.stringify(args) } };
-    }
+    case 'api_call':
+      return { prompt: task.description, call: apiCallOf(given) };
     case 'web_search': {
       const { limit = 3, summarize = true } = given;
       const query = typeof given.query === 'string' ? given.query : task.description;
@@ -119,7 +114,12 @@ async function inSession(run: Run, errand: Errand, work: Work): Promise<Outcome>
     await begin(run, chat, errand);
     if (signal.aborted) return { status: 'interrupted', summary: 'It was stopped.', costUsd: 0 };
     const end = await session.submit(work.prompt);
-    return { ...outcomeOf(end, session.events(), work, signal), costUsd: meter.sum().cost_usd };
+    const unsaved = await chat.save();
+    const outcome = outcomeOf(end, session.events(), work, signal);
+    const costUsd = meter.sum().cost_usd;
+    if (unsaved === 0 || outcome.status === 'interrupted') return { ...outcome, costUsd };
+    const summary = `${counted(unsaved, 'event')} of its session could not be saved. ${outcome.summary}`;
+    return { status: 'failed', summary, costUsd };
   } finally {
     signal.removeEventListener('abort', interrupt);
     await chat.close();
@@ -147,7 +147,8 @@ function outcomeOf(end: TurnEnd, events: readonly Event[], work: Work, signal: A
   const text = firstLines(end.text) || 'It ended without a word.';
   if (signal.aborted || end.status === 'interrupted') return { status: 'interrupted', summary: 'It was stopped.' };
   if (end.fault) return { status: end.fault.code === 'max_cost' ? 'limit' : 'failed', summary: faultText(end.fault) };
-  if (end.denied > 0) return { status: 'needs_approval', summary: deniedText(events) };
+  const unasked = end.denials.filter((denial) => denial.unasked);
+  if (unasked.length > 0) return { status: 'needs_approval', summary: deniedText(unasked) };
   if (end.status === 'limit_reached')
     return { status: 'limit', summary: `Stopped after ${end.turns} answers. ${text}` };
   return { status: work.call && lastCallFailed(events) ? 'failed' : 'done', summary: text };
@@ -158,15 +159,8 @@ function faultText({ message, hint }: NonNullable<TurnEnd['fault']>): string {
 }
 
 /** Names the calls that wanted a yes. */
-function deniedText(events: readonly Event[]): string {
-  const titles = new Map<string, string>();
-  const denied: string[] = [];
-  for (const event of events.map(knownEvent)) {
-    if (event?.kind === 'tool_call') titles.set(event.data.id, event.content);
-    if (event?.kind === 'approval' && event.data.by === 'headless')
-      denied.push(`${titles.get(event.data.tool_call_id) ?? ''}: ${event.data.reasons.join('; ')}`);
-  }
-  return firstLines(`Not run: ${denied.join('. ')}.`);
+function deniedText(denials: readonly Denial[]): string {
+  return firstLines(`Not run: ${denials.map(({ content, reason }) => `${content}: ${reason}`).join('. ')}.`);
 }
 
 function lastCallFailed(events: readonly Event[]): boolean {

@@ -165,9 +165,17 @@ async function add({ out, tools: access }: CommandLine, path: string, { sha256 }
     out.print('Not added.\n');
     return exit.failed;
   }
+  await refuseUnusable(file.path);
   files.allow(file);
   out.print('Allowed until one of its files changes. The set `custom` offers it: agent --tools +custom\n');
   return exit.done;
+}
+
+/** Runs the check of the start, which would leave such tools out. The user has seen what the files would run. */
+async function refuseUnusable(path: string): Promise<void> {
+  const { toolFileProblem } = await import('../../toolsets/custom/load-tools.js');
+  const problem = await toolFileProblem(path);
+  if (problem !== null) throw new CliError(exit.usage, `Not added: ${problem}`, 'Correct the file and add it again.');
 }
 
 async function isWanted(out: Printer): Promise<boolean> {
@@ -190,6 +198,7 @@ async function addInRepl(path: string, repl: Repl): Promise<void> {
     const title = 'Allow these tools until one of the files changes?';
     if (!file.isAllowed && (await screen.pick({ title, items })) !== true)
       throw new CliError(exit.failed, 'Not added', 'Nothing has changed.');
+    await refuseUnusable(file.path);
     files.allow(file);
     await tools.reload();
   });
@@ -300,7 +309,8 @@ async function run(line: CommandLine, { name, json }: Call, options: Options): P
     function: { name: tool, arguments: json },
     response_id: 'r1',
   } as const;
-  const { envelope } = (await dispatch(await standalone(line, registry), { call, binding }, stop.signal)).outcome;
+  const { envelope } = (await dispatch(await standalone(line, registry), { call, content: tool, binding }, stop.signal))
+    .outcome;
   await close();
   line.out.data(`${escapedJson(guard.json(JSON.stringify(envelope)))}\n`);
   return endedWith ?? (isError(envelope) ? exit.failed : exit.done);

@@ -104,7 +104,7 @@ export const taskDaemon: Verb = {
   line: {
     example: 'agent tasks daemon',
     run: (line) =>
-      withFiring(line, async ({ firing, store, stopped }) => {
+      withFiring(line, async ({ firing, store, stopped, ended: endedWith }) => {
         const { config } = await line.settings();
         // On a server each daemon is one worker of many.
         const release = config.store.mode === 'remote' ? null : await onlyDaemon(store);
@@ -112,7 +112,7 @@ export const taskDaemon: Verb = {
         await keepLooking(firing, stopped, line.out);
         await firing.stop();
         await release?.();
-        return exit.done;
+        return endedWith() ?? exit.done;
       }),
   },
 };
@@ -264,7 +264,7 @@ interface AskedCall {
 }
 
 /** Finds the calls of a run by its id or the end of one, or of the last such run of a task. */
-async function askedCalls(tasks: Tasks, store: Pick<Store, 'load'>, text: string): Promise<Asked> {
+async function askedCalls(tasks: Tasks, store: Pick<Store, 'load' | 'agentsOf'>, text: string): Promise<Asked> {
   const wanted = text.trim().toUpperCase();
   const waiting = (await tasks.runs({ limit: mostRuns })).filter(({ status }) => status === 'needs_approval');
   const found = waiting.filter(({ id }) => wanted !== '' && (id.startsWith(wanted) || id.endsWith(wanted)));
@@ -281,17 +281,25 @@ async function askedCalls(tasks: Tasks, store: Pick<Store, 'load'>, text: string
             .join(', ')}`,
     );
   const task = await findTask(tasks, run.taskId);
-  const events = (run.sessionId === null ? [] : await store.load(run.sessionId)).map(knownEvent);
+  const asked = run.sessionId === null ? [] : await unaskedCalls(store, run.sessionId);
+  if (asked.length === 0)
+    throw new CliError(exit.failed, `the calls of run ${run.id} are not on record any more`, 'Run the task again.');
+  return { task, calls: asked };
+}
+
+/** Returns the calls of a session, and of its sub-agents, that wanted a yes and got none. */
+async function unaskedCalls(store: Pick<Store, 'load' | 'agentsOf'>, sessionId: string): Promise<readonly AskedCall[]> {
+  const events = (await store.load(sessionId)).map(knownEvent);
   const calls = new Map(events.flatMap((event) => (event?.kind === 'tool_call' ? [[event.data.id, event.data]] : [])));
-  const asked = events.flatMap((event): readonly AskedCall[] => {
+  const own = events.flatMap((event): readonly AskedCall[] => {
     if (event?.kind !== 'approval' || event.data.by !== 'headless') return [];
     const { tool_call_id: callId, reasons, call_sha256: sha256 } = event.data;
     const call = calls.get(callId)?.function;
     return call ? [{ name: call.name, argumentsText: call.arguments, reasons, sha256 }] : [];
   });
-  if (asked.length === 0)
-    throw new CliError(exit.failed, `the calls of run ${run.id} are not on record any more`, 'Run the task again.');
-  return { task, calls: asked };
+  const ofAgents: AskedCall[] = [];
+  for (const { id } of await store.agentsOf(sessionId)) ofAgents.push(...(await unaskedCalls(store, id)));
+  return [...own, ...ofAgents];
 }
 
 function callText({ name, argumentsText, reasons }: AskedCall): string {

@@ -18,6 +18,7 @@ import {
   createWatchdog,
   goneWithin,
   groupSize,
+  isNamespaceGone,
   killAll,
   signalConfined,
   signalGroup,
@@ -60,6 +61,8 @@ export type ProcessResult =
       readonly exitCode: number;
       readonly signal: NodeJS.Signals | null;
       readonly background: number;
+      /** Processes of its sandbox were still there when the wait for their end was over. */
+      readonly lingers?: true;
     }
   /** It could not be started. `error` is the code of the system (`ENOENT`) or a sentence. */
   | { readonly ended: 'not_started'; readonly error: string };
@@ -87,6 +90,8 @@ export interface ProcessRunnerOptions {
   readonly confine?: Confine;
   /** An environment variable of every process that is started. Processes that leave their group are found by it. */
   readonly marker: { readonly name: string; readonly value: string };
+  /** How long a result waits for the last process of a sandbox to be gone. */
+  readonly namespaceEndMs?: number;
   /** Gives commands real pipes, and ends them also when our own process is killed. */
   readonly watched?: boolean;
 }
@@ -103,6 +108,8 @@ interface LoadedModules {
 const killAfterMs = 2000;
 const drainMs = 200;
 const pollMs = 10;
+/** The kernel has killed these processes already; a busy machine takes some time to remove hundreds of them. */
+const usualNamespaceEndMs = 10_000;
 
 export function createProcessRunner(options: ProcessRunnerOptions): ProcessRunner {
   return new Runner(options);
@@ -148,8 +155,9 @@ class Runner implements ProcessRunner {
     if (!child.started) return { ended: 'not_started', error: child.error };
     this.#groups.add(child.pid);
     const result = await supervised(child, request, output);
+    const isGone = await namespaceGone(child, this.#options.namespaceEndMs ?? usualNamespaceEndMs);
     this.#leaderEnded(child.pid);
-    return result;
+    return isGone ? result : { ...result, lingers: true };
   }
 
   readonly open: OpenCommand = async (request) => {
@@ -315,6 +323,19 @@ async function supervised(
   for (const reader of child.outputs) reader.unref();
   if (background > 0) request.onLeft?.(leftOf(pid, closed));
   return { ended: reason, ...deathOf(exit, request.sandbox), background };
+}
+
+/** Waits until the PID namespace of a child has ended: bubblewrap itself ends before the processes that it kills.
+ * Returns false if it has not ended in time. */
+async function namespaceGone({ namespaceLeader }: StartedChild, withinMs: number): Promise<boolean> {
+  const deadline = performance.now() + withinMs;
+  const leader = await namespaceLeader;
+  if (leader === null) return true;
+  while (!isNamespaceGone(leader)) {
+    if (performance.now() >= deadline) return false;
+    await delay(1);
+  }
+  return true;
 }
 
 function leftOf(groupId: number, closed: Promise<unknown>): LeftProcesses {

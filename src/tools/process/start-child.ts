@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { execa, type Options, type ResultPromise } from 'execa';
+import { atExit } from './at-exit.js';
 import type { HelperShell } from './watchdog.js';
 
 /** A program to start, without a shell. */
@@ -22,6 +23,8 @@ export interface Command {
 export interface ConfinedCommand extends Command {
   /** Bytes for descriptor 4: the system call filter of a sandbox. */
   readonly filter?: Uint8Array;
+  /** Reports the first process of its PID namespace on descriptor 5, as JSON: bubblewrap's `--info-fd 5`. */
+  readonly reportsNamespace?: boolean;
 }
 
 export interface ChildRequest {
@@ -49,6 +52,8 @@ export interface StartedChild {
   readonly pid: number;
   readonly exited: Promise<Exit>;
   readonly outputs: readonly PipeReader[];
+  /** Resolves with the first process of its PID namespace, which is the last to end there; null without a namespace. */
+  readonly namespaceLeader: Promise<number | null>;
 }
 
 /** A child with an open standard input. Its output waits until it is read. */
@@ -88,13 +93,17 @@ export async function startChild(request: ChildRequest): Promise<StartedChild | 
           ]
         : [],
     );
-  return child.pid === undefined ? notStarted(child) : { started: true, pid: child.pid, exited, outputs };
+  const namespaceLeader = namespaceLeaderOf(child);
+  return child.pid === undefined
+    ? notStarted(child)
+    : { started: true, pid: child.pid, exited, outputs, namespaceLeader };
 }
 
 /** Starts a process as the leader of a group and session of its own, whose standard input stays open. */
 export async function openChild(command: ConfinedCommand): Promise<OpenChild | NotStarted> {
   const child = launch(command, ['pipe', 'pipe', 'pipe']);
   const exited = exitOf(child);
+  void namespaceLeaderOf(child);
   const { pid, stdin: input, stdout: output, stderr: errors } = child;
   if (pid === undefined || !input || !output || !errors) return notStarted(child);
   input.on('error', () => undefined); // the child has ended, as `exited` tells
@@ -124,10 +133,13 @@ function openFile(pipe: OutputPipe | undefined): OpenFile | undefined {
   return pipe?.writeEnd as OpenFile | undefined;
 }
 
-/** Descriptor 3 gets `input`, descriptor 4 the filter of the command; they are closed where there is none. */
+/** Descriptor 3 gets `input`, descriptor 4 the filter of the command, descriptor 5 is read where the command reports its
+ * namespace; they are closed where there is none. */
 function launch(command: ConfinedCommand, descriptors: Descriptors, input?: Uint8Array): Child {
-  const { file, args, cwd, env, filter } = command;
-  const more: readonly ('ignore' | Uint8Array)[] = filter ? [input ?? 'ignore', filter] : input ? [input] : [];
+  const { file, args, cwd, env, filter, reportsNamespace } = command;
+  const report = reportsNamespace === true ? (['pipe'] as const) : [];
+  const more: readonly ('ignore' | 'pipe' | Uint8Array)[] =
+    filter || reportsNamespace ? [input ?? 'ignore', filter ?? 'ignore', ...report] : input ? [input] : [];
   const options: Options = {
     cwd,
     env,
@@ -145,6 +157,25 @@ function exitOf(child: Child): Promise<Exit> {
   return new Promise((resolve) => {
     child.once('exit', (code, signal) => {
       resolve({ code, signal });
+    });
+  });
+}
+
+/** Reads the report of a namespace. Source: bwrap(1), `--info-fd`. */
+function namespaceLeaderOf(child: Child): Promise<number | null> {
+  const report = (child.stdio as readonly unknown[])[5];
+  if (!(report instanceof Socket)) return Promise.resolve(null);
+  report.unref();
+  return new Promise((resolve) => {
+    let text = '';
+    report.on('data', (chunk: Buffer) => {
+      text += chunk.toString('latin1');
+      const number = /"child-pid":\s*(\d+)\D/.exec(text)?.[1];
+      if (number !== undefined) resolve(Number(number));
+    });
+    report.on('error', () => undefined);
+    report.once('close', () => {
+      resolve(null);
     });
   });
 }
@@ -238,7 +269,7 @@ async function makePipes(makeNamed: (folder: string) => Promise<boolean>): Promi
   const remove = (): void => {
     if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
   };
-  process.once('exit', remove);
+  const cancel = atExit(remove);
   try {
     folder = mkdtempSync(join(tmpdir(), 'agent-pipes-'));
     if (!(await makeNamed(folder))) return null;
@@ -246,7 +277,7 @@ async function makePipes(makeNamed: (folder: string) => Promise<boolean>): Promi
   } catch {
     return null; // no room, no right, no /proc
   } finally {
-    process.off('exit', remove);
+    cancel();
     remove();
   }
 }

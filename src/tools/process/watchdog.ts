@@ -245,6 +245,13 @@ export function groupSize(groupId: number): number {
   return groupMembers(groupId).length;
 }
 
+/** Returns whether every process of a PID namespace is gone. Its first process is reaped, or becomes a zombie, only after
+ * all others. Source: pid_namespaces(7), "The namespace init process". */
+export function isNamespaceGone(leader: number): boolean {
+  const fields = statFields(leader);
+  return fields === null || fields.state === 'Z' || fields.state === 'X';
+}
+
 /** Returns the live processes of a group, without zombies. Without /proc, it returns the leader if the group can be
  * signalled. */
 function groupMembers(groupId: number): readonly number[] {

@@ -23,6 +23,8 @@ export interface ProfilePlaces {
 
 /** The descriptor on which bubblewrap reads the system call filter. */
 export const filterDescriptor = 4;
+/** The descriptor on which bubblewrap reports the first process of its namespaces. */
+export const reportDescriptor = 5;
 const privateFolders: readonly string[] = ['/tmp', '/run', '/var/tmp'];
 /** Files that only root may read. Root inside the sandbox has no capabilities but owns them. */
 const systemSecrets: readonly string[] = [

@@ -9,6 +9,7 @@ import {
   homeInside,
   type ProfileOptions,
   type ProfilePlaces,
+  reportDescriptor,
   workspaceArguments,
 } from './bubblewrap-profile.js';
 import { createGuardScan, isWithin, systemFolders, toolFolders } from './guards.js';
@@ -80,6 +81,8 @@ export function createConfine(options: SandboxOptions): Confine {
         '--remount-ro',
         '/',
         ...(options.filter ? ['--seccomp', String(filterDescriptor)] : []),
+        '--info-fd',
+        String(reportDescriptor),
         '--chdir',
         command.cwd,
         '--',
@@ -90,6 +93,7 @@ export function createConfine(options: SandboxOptions): Confine {
         command.file,
         ...command.args,
       ],
+      reportsNamespace: true,
       ...(options.filter ? { filter: options.filter } : {}),
     };
   };

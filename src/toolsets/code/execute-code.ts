@@ -7,6 +7,7 @@ import type { ToolContext, ToolOutcome } from '../../core/tool.js';
 import { readBoundedText } from '../../disk/bounded-file.js';
 import { processOutcome, type ProcessWords } from '../../tools/bash.js';
 import { type DefinedTool, defineTool, failed, type FromSchema, outOfBounds } from '../../tools/define-tool.js';
+import { atExit } from '../../tools/process/at-exit.js';
 import { createOutputCollector, createProgressStream } from '../../tools/process/output-collector.js';
 import { createProcessRunner, type ProcessRunner } from '../../tools/process/runner.js';
 import { findProgram, openSandbox } from '../../tools/sandbox/open-sandbox.js';
@@ -85,7 +86,7 @@ async function openCodeSandbox(
   known: string | null,
 ): Promise<CodeSandbox> {
   const place = realpathSync(mkdtempSync(join(tmpdir(), 'agent-code-')));
-  process.once('exit', () => {
+  atExit(() => {
     rmSync(place, { recursive: true, force: true });
   });
   const opened = await openSandbox({
@@ -106,7 +107,7 @@ async function openCodeSandbox(
     },
     marker: { name: '_AGENT_CODE', value: randomUUID() },
   });
-  process.once('exit', () => {
+  atExit(() => {
     processes.killNow();
   });
   return { ok: true, version: opened.version, processes };

@@ -79,6 +79,9 @@ export function facts(
 ): Omit<DefinedTool, 'run'> {
   const { name, effect, returns, limits } = tool;
   const [risk, does] = risks[effect];
+  const type = parameters['type'] ?? 'object';
+  if (type !== 'object')
+    throw new Error(`${name}: the schema of its arguments needs "type": "object", not ${JSON.stringify(type)}`);
   return {
     name,
     description: replaceUnseen(tool.description, (char) => (char === '\n' ? char : '')),

@@ -1,10 +1,10 @@
 import { addAll } from '../../core/lists.js';
 import { pathToFileURL } from 'node:url';
 import { isRecord } from '../../core/json.js';
-import { loadSchemaCompiler } from '../../tools/registry.js';
+import { type CompileSchema, loadSchemaCompiler } from '../../tools/registry.js';
 import type { DefinedTool } from '../../tools/define-tool.js';
 import { type CustomTool, toTool } from './authored-tool.js';
-import { type ProgramHost, programTool } from './program-tool.js';
+import { programFacts, type ProgramHost, programTool } from './program-tool.js';
 import { readToolFile, type ToolFile } from './tool-files.js';
 
 /** A tool of one's own, and the file that it comes from. */
@@ -50,26 +50,41 @@ export async function customTools(
   return found;
 }
 
-async function toolsOf(
-  file: ToolFile,
-  host: ProgramHost,
-  compile: Awaited<ReturnType<typeof loadSchemaCompiler>>,
-): Promise<readonly DefinedTool[]> {
+/** Returns what keeps the tools of a file from being offered, or null. Runs the code of a module, and no program. */
+export async function toolFileProblem(path: string): Promise<string | null> {
+  const compile = await loadSchemaCompiler();
+  const file = readToolFile(path);
+  try {
+    if (file.kind === 'program') programFacts(file, compile);
+    else await moduleTools(file, compile);
+    return null;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+async function toolsOf(file: ToolFile, host: ProgramHost, compile: CompileSchema): Promise<readonly DefinedTool[]> {
   switch (file.kind) {
-    case 'broken':
-      throw new Error(file.problem);
     case 'program':
       return [programTool(file, host, compile)];
-    case 'module': {
-      // The hash makes it another module for Node once the file has changed.
-      const loaded: unknown = await import(`${pathToFileURL(file.path).href}?sha256=${file.sha256}`);
-      const given: unknown = isRecord(loaded) ? loaded.default : undefined;
-      const tools: readonly unknown[] = Array.isArray(given) ? given : [given];
-      return tools.map((tool) => toTool(moduleTool(tool), compile));
-    }
+    case 'broken':
+    case 'module':
+      return await moduleTools(file, compile);
     default:
       return file satisfies never;
   }
+}
+
+async function moduleTools(
+  file: Exclude<ToolFile, { readonly kind: 'program' }>,
+  compile: CompileSchema,
+): Promise<readonly DefinedTool[]> {
+  if (file.kind === 'broken') throw new Error(file.problem);
+  // The hash makes it another module for Node once the file has changed.
+  const loaded: unknown = await import(`${pathToFileURL(file.path).href}?sha256=${file.sha256}`);
+  const given: unknown = isRecord(loaded) ? loaded.default : undefined;
+  const tools: readonly unknown[] = Array.isArray(given) ? given : [given];
+  return tools.map((tool) => toTool(moduleTool(tool), compile));
 }
 
 function moduleTool(value: unknown): CustomTool {

@@ -33,11 +33,15 @@ const maxShownErrorBytes = 4096;
  * and what it prints on standard error is shown while it runs. It runs while its files are as allowed.
  * Throws where a schema cannot be used. */
 export function programTool(file: Program, host: ProgramHost, compile: CompileSchema): DefinedTool {
-  const { descriptor } = file;
+  const { made, check } = programFacts(file, compile);
+  return { ...made, run: (args, ctx) => runProgram(file, host, { args, ctx, check }) };
+}
+
+/** Throws where a schema cannot be used. */
+export function programFacts({ descriptor }: Program, compile: CompileSchema) {
   const made = facts(descriptor, descriptor.input_schema);
   compile(made.input_schema);
-  const check = returnsCheck(descriptor.returns, compile);
-  return { ...made, run: (args, ctx) => runProgram(file, host, { args, ctx, check }) };
+  return { made, check: returnsCheck(descriptor.returns, compile) };
 }
 
 interface Call {

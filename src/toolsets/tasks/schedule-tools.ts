@@ -3,6 +3,7 @@ import { isRecord, type JsonObject } from '../../core/json.js';
 import { type Task, type Tasks, type TaskType, taskTypes } from '../../core/tasks.js';
 import type { ToolContext, ToolOutcome } from '../../core/tool.js';
 import { counted, type DefinedTool, defineTool, failed, outOfBounds, succeeded } from '../../tools/define-tool.js';
+import { apiCallOf, grantFor } from './task-call.js';
 import type { Here } from './when.js';
 
 export interface ScheduleOptions {
@@ -144,7 +145,7 @@ function addRecurringTask(d: ScheduleOptions): DefinedTool {
       if ('envelope' in task) return task;
       const shown = times.map((time) => localTime(time, tz));
       return succeeded(`task ${task.id}: ${schedule.source}`, {
-        output: `Task ${task.id} runs ${schedule.source} (${tz}), next ${shown[0]?.replace('T', ' ') ?? ''}.`,
+        output: `Task ${task.id} runs ${schedule.source} (${tz}), next ${shown[0]?.replace('T', ' ') ?? ''}.${waitsText(task)}`,
         success: true,
         task_id: task.id,
         cron: schedule.cron,
@@ -154,6 +155,13 @@ function addRecurringTask(d: ScheduleOptions): DefinedTool {
       });
     },
   });
+}
+
+/** The user's yes to making a task with an `api_call` is one to that request. */
+function waitsText({ type, grants }: Task): string {
+  return type === 'api_call' && grants.length === 0
+    ? ' Unless web.api.allow allows this request, the first run waits until the user allows it: agent tasks approve.'
+    : '';
 }
 
 function asksModel({ type, execution }: Pick<Task, 'type' | 'execution'>): boolean {
@@ -238,16 +246,18 @@ async function added(d: ScheduleOptions, ctx: ToolContext, wanted: Wanted): Prom
     return failed('limit_reached', `There are ${active} tasks already; cancel some with cancel_task first.`);
   const madeInSession = ctx.session.id === ofPerson ? null : ctx.session.id;
   const now = d.now();
+  const hidden = d.hide(wanted);
+  const call = hidden.type === 'api_call' && hidden.execution ? apiCallOf(hidden.execution) : null;
   const task: Task = {
     missed: 'run_once',
     maxCostUsd: null,
-    ...d.hide(wanted),
+    ...hidden,
     id: newId(),
     enabled: true,
     createdAt: now,
     lastRun: null,
     cwd: ctx.cwd,
-    grants: [],
+    grants: ctx.approved && call ? [grantFor(call)] : [],
     expiresAt: wanted.type === 'agent_task' && madeInSession !== null ? now + modelsOwnMs : null,
     failures: 0,
     madeInSession,

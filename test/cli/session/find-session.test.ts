@@ -53,10 +53,14 @@ test.each([
   expect(await opened(await recorded(), choice)).toEqual({ ...expected, movedFrom: null });
 });
 
-test('a rewind says where the conversation goes on', async () => {
+test('a rewind and a fork are made before the first event, and once', async () => {
   const store = await recorded();
-  await opened(store, { resume: 'old', at: 2 });
-  expect((await store.load('old')).at(-1)).toMatchObject({ kind: 'rewind', data: { to_seq: 2 } });
+  const rewound = await openSession(store, { ...nothing, resume: 'old', at: 2 }, rowOf('new'));
+  const fork = await openSession(store, { ...nothing, resume: 'old', at: 2, fork: true }, rowOf('new'));
+  expect([(await store.load('old')).length, await store.session('new')]).toEqual([3, null]);
+  for (const { begin } of [rewound, rewound, fork, fork]) await begin();
+  expect((await store.load('old')).slice(2)).toMatchObject([{ seq: 3 }, { kind: 'rewind', data: { to_seq: 2 } }]);
+  expect(await store.load('new')).toEqual(fork.restored);
 });
 
 test.each([

@@ -1,3 +1,6 @@
+import { existsSync, mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createProcessRunner, type ProcessRequest, type ProcessResult } from '../../../src/tools/process/runner.js';
 
@@ -127,4 +130,30 @@ test('commands that run at the same time each have pipes of their own, and all t
   ])
     expect(await Promise.all(names.map(run))).toEqual(names.map((name) => `stderr ${name}\nstdout ${name}\n`));
   await watched.killBackground();
+});
+
+/** A sandbox that ends before `leader`, which it reports as the first process of its namespace. */
+function earlySandbox(leader: string, namespaceEndMs?: number) {
+  return createProcessRunner({
+    marker,
+    ...(namespaceEndMs === undefined ? {} : { namespaceEndMs }),
+    confine: (command) => ({
+      ...command,
+      args: ['-c', `(${leader}) >/dev/null 2>&1 & echo "{ \\"child-pid\\": $! }" >&5; ${command.args.at(-1) ?? ''}`],
+      reportsNamespace: true,
+    }),
+  });
+}
+
+test('a call in a sandbox answers once the last process of its namespace is gone, and says where that takes too long', async () => {
+  const file = join(mkdtempSync(join(tmpdir(), 'agent-namespace-')), 'ended');
+  // The number of the sandbox is taken until our own process has seen its end.
+  const last = `while kill -0 $$; do sleep 0.01; done; sleep 0.2; echo >'${file}'`;
+  const confined = { sandbox: 'read-only' } as const;
+  const ended = { ended: 'exit', exitCode: 3, signal: null, background: expect.any(Number) as number };
+  expect(await earlySandbox(last).run(request('exit 3', confined))).toEqual(ended);
+  expect(existsSync(file)).toBe(true);
+  const runner = earlySandbox('sleep 60', 0);
+  expect(await runner.run(request('exit 3', confined))).toEqual({ ...ended, lingers: true });
+  await runner.killBackground();
 });

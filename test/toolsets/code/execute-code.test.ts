@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import hostile from '../../../fixtures/tools/hostile-code.json' with { type: 'json' };
 import type { Registry } from '../../../src/core/tool.js';
+import { processesMarked } from '../../../src/tools/process/watchdog.js';
 import { codeTools } from '../../../src/toolsets/code/execute-code.js';
 import { bubblewrapWorks } from '../../tools/sandbox/confined-child.js';
 import { context, envelopeOf, tree } from '../../tools/workbench.js';
@@ -17,7 +18,8 @@ let port = 0;
 let tools: Registry = registryOf([]);
 const notices: string[] = [];
 const options = {
-  env: { ...process.env, OPENAI_API_KEY: 'sk-not-a-key' },
+  // No other process of the machine has this folder in its PATH.
+  env: { ...process.env, PATH: `${process.env.PATH}:${tree()}`, OPENAI_API_KEY: 'sk-not-a-key' },
   home: homedir(),
   notify: (message: string) => notices.push(message),
   tried: join(tree(), 'cache', 'tried'),
@@ -144,18 +146,7 @@ describe.skipIf(!bubblewrapWorks)('in the sandbox', () => {
   });
 });
 
-/** Processes of the samples that are still there. */
-function leftBehind(): readonly string[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .map((pid) => commandLine(join('/proc', pid, 'cmdline')))
-    .filter((line) => line.includes('sleep\x004321') || line.includes('/run/program'));
-}
-
-function commandLine(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return '';
-  }
+/** Processes of these calls that are still there. */
+function leftBehind(): readonly number[] {
+  return processesMarked(`PATH=${options.env.PATH}`);
 }
