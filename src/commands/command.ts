@@ -46,6 +46,8 @@ export interface Entry {
   readonly slash?: readonly [usage: string, about: string];
   /** It ends the program at once, so it has no verb to load, and is not suggested for a name that was mistyped. */
   readonly leaves?: true;
+  /** Its slash form needs the session at rest: typed while a turn runs, it waits for the end. */
+  readonly waits?: true;
   load?(): Promise<Verb>;
 }
 

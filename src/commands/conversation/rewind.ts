@@ -150,6 +150,9 @@ async function compactNow(focus: string, { sessions, screen }: Repl): Promise<vo
     screen.notice('warn', turnRuns('/compact', screen));
     return;
   }
+  screen.signal.addEventListener('abort', () => {
+    session.interrupt();
+  });
   const compacted = await session.compact(focus);
   if (!compacted.done) screen.notice('warn', `Not compacted: ${compacted.reason}.`);
   screen.refresh();
