@@ -303,10 +303,10 @@ function openingOf(session: SessionPort, { config }: Pick<Settings, 'config'>, p
 }
 
 function openHistory(
-  { config, log, ephemeral }: Pick<Settings, 'config' | 'log' | 'ephemeral'>,
+  { config, cwd, log, ephemeral }: Pick<Settings, 'config' | 'cwd' | 'log' | 'ephemeral'>,
   mask: (text: string) => string,
 ): HistoryFile {
-  const history = createHistoryFile(config.files.history, log, mask);
+  const history = createHistoryFile({ path: config.files.history, cwd, log, mask });
   return ephemeral ? unwritten(history) : history;
 }
 
