@@ -11,8 +11,10 @@ import type { Log } from '../../core/runtime.js';
 import type { SecretGuard } from '../../core/secrets/guard.js';
 import { placeOf, type SessionEnds, type SessionLog, type SessionRow, type Store } from '../../core/store.js';
 import type { Tasks } from '../../core/tasks.js';
+import type { Registry } from '../../core/tool.js';
 import { findModel } from '../../providers/models.js';
 import { StoreError } from '../../store/errors.js';
+import { narrowed } from '../../tools/registry.js';
 import { openTelemetry } from '../../telemetry/open-telemetry.js';
 import type { RootOptions } from '../options.js';
 import { printError } from '../print.js';
@@ -42,6 +44,7 @@ import { type OpenedHooks, openHooks, sourceOf } from './open-hooks.js';
 import { openFollowers } from './open-followers.js';
 import { openPictures, type Pictures } from './open-pictures.js';
 import type { RunSync } from './open-team.js';
+import { keepMode, modeChange } from './policy/kept-mode.js';
 import { openPolicy, type SwitchablePolicy } from './policy/open-policy.js';
 import { openSandbox, openToolbox, type Toolbox } from './open-tools.js';
 import { configuredModel, type ModelChoice } from './provider-settings.js';
@@ -180,7 +183,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     model,
     models: modelFacts(run),
     connect: models.open,
-    tools: sessionTools(run, sourceOf(choice, isNew), open),
+    tools: sessionTools(run, { source: sourceOf(choice, isNew), isNew, session: () => session }, open),
     limits: { ...settings.config.limits, ...(run.turnCalls ? { turnCalls: run.turnCalls } : {}) },
     interactive,
     expand: withServers(openCommands(settings).expand, run.toolbox.servers),
@@ -191,7 +194,8 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
   });
   const detach = await attached(run, session, secrets);
   const lost = lasting && !isNew ? await lostEvents(store, lasting.ends, choice, opened, settings.cwd) : [];
-  const first = [...movedNotice(opened, settings.cwd), ...fallbackNotices(settings, model.ref)];
+  const mode = keepMode(run, opened.restored, choice.after === undefined);
+  const first = [...mode, ...movedNotice(opened, settings.cwd), ...fallbackNotices(settings, model.ref)];
   const before = [...(lasting?.sync?.notices() ?? []), ...first, ...lost, ...beginning.notices];
   return {
     session,
@@ -200,6 +204,9 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     secrets,
     notices: [...before, ...(await heard(session, () => bringUpToDate(session, opened, model, run)))],
     close: async () => {
+      // What was switched after the last message.
+      const change = session.events().length > 0 && !session.busy() ? modeChange(run, session.events()) : null;
+      if (change) await session.append(change);
       await endSession(session, store);
       await detach();
       await opened.release().catch(() => undefined);
@@ -259,18 +266,31 @@ async function offerRecorded({ options, toolbox }: Run, { restored }: OpenedSess
 
 function sessionTools(
   run: Run,
-  source: Parameters<OpenedHooks['of']>[0],
+  {
+    source,
+    isNew,
+    session,
+  }: { readonly source: Parameters<OpenedHooks['of']>[0]; readonly isNew: boolean; readonly session: () => Session },
   openOther: (choice: ModelChoice) => Promise<OpenedModel>,
 ): SessionOptions['tools'] {
+  const { registry } = run.toolbox;
   return {
     agents: lateAgents({ ...run, ...run.toolbox, openModel: openOther }),
     ...(run.toolbox.hooks ? { hooks: run.toolbox.hooks.of(source) } : {}),
-    registry: run.toolbox.registry,
-    policy: run.policy,
+    registry: isNew ? registry : recordedTools(run, session),
+    policy: { ...run.policy, record: (events) => modeChange(run, events) },
     ...(run.toolbox.registry.get('skill') ? { news: skillNews(run.settings) } : {}),
     capture: openCapture(run.settings),
     renewPrompt: (prompt) => renewed(run, prompt),
   };
+}
+
+/** Returns the tools that the session has on record: a resume offers no other, so a call to another is not run. */
+function recordedTools({ toolbox }: Run, session: () => Session): Registry {
+  return narrowed(toolbox.registry, {
+    offers: (name) => lastTools(session().events())?.tools.some((tool) => tool.name === name) ?? true,
+    reaches: () => true,
+  });
 }
 
 /** Returns the prompt with the notes as they are now. */
