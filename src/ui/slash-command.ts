@@ -1,5 +1,5 @@
 import type { SessionPort } from '../core/session-port.js';
-import { nearestName } from '../core/text.js';
+import { nameSource, nearestName } from '../core/text.js';
 import type { HiddenQuestion } from './components/hidden-input.js';
 import type { Picking } from './components/picker.js';
 import type { Change } from './diff-lines.js';
@@ -93,7 +93,7 @@ function nearestCommand(commands: readonly Command[], name: string): string | nu
   );
 }
 
-const commandLine = /^\/([A-Za-z][\w-]*(?::[\w-]+)*)(?:\s+([\s\S]*))?$/;
+const commandLine = new RegExp(`^/(${nameSource}(?::[\\p{L}\\p{M}\\p{N}_-]+)*)(?:\\s+([\\s\\S]*))?$`, 'u');
 
 export function isCommandLine(text: string): boolean {
   return commandLine.test(text.trim());
@@ -111,7 +111,8 @@ export interface TypedCommand {
 export function typedCommand(text: string, commands: readonly Command[]): TypedCommand | null {
   const match = text.trim() === '?' ? (['/help', 'help'] as const) : commandLine.exec(text.trim());
   if (!match) return null;
-  const name = match[1] ?? '';
+  // A file system may spell a letter with a mark as two characters.
+  const name = (match[1] ?? '').normalize('NFC');
   return { name, argument: (match[2] ?? '').trim(), command: findCommand(commands, name) };
 }
 
