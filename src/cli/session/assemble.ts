@@ -35,7 +35,8 @@ import {
   type SessionChoice,
 } from './find-session.js';
 import type { AllowedTools } from './policy/allowed-tools.js';
-import { offerSkills, openCommands, skillNews } from './open-commands.js';
+import type { InstructionChange } from './changed-instructions.js';
+import { offerSkills, openCommands, skillNews, skillsFor } from './open-commands.js';
 import { lateAgents, offerAgents, settleAgents } from './open-agents.js';
 import { jobNotes } from './open-jobs.js';
 import { followServers, serverNotes, withServers } from './open-mcp.js';
@@ -171,6 +172,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     notes: () => remembered(run),
   });
   const row: SessionRow = { ...opened.row, cwd: settings.cwd, ...placeOf(model.ref) };
+  const instructions = isNew ? nothingChanged : await instructionChange(run, opened, window(), secrets);
   const session = createSession({
     record: {
       store,
@@ -178,7 +180,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
       restored: opened.restored,
       opening: beginning.opening,
       begin: opened.begin,
-      notes: await notesBefore(run, opened),
+      notes: [...(await notesBefore(run, opened)), ...instructions.notes],
     },
     model,
     models: modelFacts(run),
@@ -195,7 +197,12 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
   const detach = await attached(run, session, secrets);
   const lost = lasting && !isNew ? await lostEvents(store, lasting.ends, choice, opened, settings.cwd) : [];
   const mode = keepMode(run, opened.restored, choice.after === undefined);
-  const first = [...mode, ...movedNotice(opened, settings.cwd), ...fallbackNotices(settings, model.ref)];
+  const first = [
+    ...mode,
+    ...instructions.notices,
+    ...movedNotice(opened, settings.cwd),
+    ...fallbackNotices(settings, model.ref),
+  ];
   const before = [...(lasting?.sync?.notices() ?? []), ...first, ...lost, ...beginning.notices];
   return {
     session,
@@ -235,6 +242,30 @@ async function attached(
     unfollowed?.();
     await note?.();
   };
+}
+
+const nothingChanged: InstructionChange = { notes: [], notices: [] };
+
+async function instructionChange(
+  run: Run,
+  { row, restored }: OpenedSession,
+  window: number | null,
+  secrets: SecretGuard,
+): Promise<InstructionChange> {
+  const { settings, toolbox } = run;
+  const [{ changedInstructions }, skills, memory] = await Promise.all([
+    import('./changed-instructions.js'),
+    skillsFor(settings, toolbox.registry, window),
+    remembered(run),
+  ]);
+  return changedInstructions({
+    settings,
+    restored,
+    cwdBefore: row.cwd,
+    skills: skills.text,
+    memory,
+    mask: (text) => secrets.text(text),
+  });
 }
 
 /** Returns what the model is told before the next message. */
