@@ -172,7 +172,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     notes: () => remembered(run),
   });
   const row: SessionRow = { ...opened.row, cwd: settings.cwd, ...placeOf(model.ref) };
-  const instructions = isNew ? nothingChanged : await instructionChange(run, opened, window(), secrets);
+  const since = await sinceThen(run, opened, choice, { window: window(), secrets });
   const session = createSession({
     record: {
       store,
@@ -180,7 +180,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
       restored: opened.restored,
       opening: beginning.opening,
       begin: opened.begin,
-      notes: [...(await notesBefore(run, opened)), ...instructions.notes],
+      notes: since.notes,
     },
     model,
     models: modelFacts(run),
@@ -196,13 +196,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
   });
   const detach = await attached(run, session, secrets);
   const lost = lasting && !isNew ? await lostEvents(store, lasting.ends, choice, opened, settings.cwd) : [];
-  const mode = keepMode(run, opened.restored, choice.after === undefined);
-  const first = [
-    ...mode,
-    ...instructions.notices,
-    ...movedNotice(opened, settings.cwd),
-    ...fallbackNotices(settings, model.ref),
-  ];
+  const first = [...since.notices, ...fallbackNotices(settings, model.ref)];
   const before = [...(lasting?.sync?.notices() ?? []), ...first, ...lost, ...beginning.notices];
   return {
     session,
@@ -211,9 +205,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     secrets,
     notices: [...before, ...(await heard(session, () => bringUpToDate(session, opened, model, run)))],
     close: async () => {
-      // What was switched after the last message.
-      const change = session.events().length > 0 && !session.busy() ? modeChange(run, session.events()) : null;
-      if (change) await session.append(change);
+      await recordMode(run, session);
       await endSession(session, store);
       await detach();
       await opened.release().catch(() => undefined);
@@ -244,21 +236,24 @@ async function attached(
   };
 }
 
-const nothingChanged: InstructionChange = { notes: [], notices: [] };
-
-async function instructionChange(
+/** Returns what the model and the user are told of changes since the session ran before, and keeps its mode. */
+async function sinceThen(
   run: Run,
-  { row, restored }: OpenedSession,
-  window: number | null,
-  secrets: SecretGuard,
+  opened: OpenedSession,
+  choice: SessionChoice,
+  { window, secrets }: { readonly window: number | null; readonly secrets: SecretGuard },
 ): Promise<InstructionChange> {
   const { settings, toolbox } = run;
+  const { row, restored } = opened;
+  const notes = await notesBefore(run, opened);
+  const notices = [...keepMode(run, restored, choice.after === undefined), ...movedNotice(opened, settings.cwd)];
+  if (restored.length === 0) return { notes, notices };
   const [{ changedInstructions }, skills, memory] = await Promise.all([
     import('./changed-instructions.js'),
     skillsFor(settings, toolbox.registry, window),
     remembered(run),
   ]);
-  return changedInstructions({
+  const changed = changedInstructions({
     settings,
     restored,
     cwdBefore: row.cwd,
@@ -266,6 +261,13 @@ async function instructionChange(
     memory,
     mask: (text) => secrets.text(text),
   });
+  return { notes: [...notes, ...changed.notes], notices: [...notices, ...changed.notices] };
+}
+
+/** Records a mode that was switched after the last message. */
+async function recordMode(run: Run, session: Session): Promise<void> {
+  const change = session.events().length > 0 && !session.busy() ? modeChange(run, session.events()) : null;
+  if (change) await session.append(change);
 }
 
 /** Returns what the model is told before the next message. */

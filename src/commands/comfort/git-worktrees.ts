@@ -1,6 +1,5 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
-import { readBoundedText } from '../../disk/bounded-file.js';
 import { createProcessRunner } from '../../tools/process/runner.js';
 import { CliError, exit } from '../command.js';
 
@@ -104,7 +103,7 @@ export async function worktreeFolders(at: Checkout): Promise<readonly string[]> 
 /** Returns the main checkout with worktrees that `cwd` is in, or null. */
 function mainCheckout(cwd: string): string | null {
   for (let at = cwd; ; at = dirname(at)) {
-    if (existsSync(join(at, '.git'))) return existsSync(join(gitFolder(at), 'worktrees')) ? at : null;
+    if (existsSync(join(at, '.git'))) return existsSync(join(at, '.git', 'worktrees')) ? at : null;
     if (dirname(at) === at) return null;
   }
 }
@@ -206,14 +205,6 @@ async function checkoutOfSubmodule(at: Checkout): Promise<string | null> {
   const common = resolve(at.cwd, (await git(at, ['rev-parse', '--git-common-dir'])).trim());
   const set = await run(at, ['config', '--file', join(common, 'config'), '--get', 'core.worktree']);
   return set.exitCode === 0 ? resolve(common, set.output.trim()) : null;
-}
-
-/** Returns the git folder of a checkout: `.git`, or the one that a file of that name points at, as in a submodule. */
-function gitFolder(checkout: string): string {
-  const git = join(checkout, '.git');
-  const link = readBoundedText(git, { maxBytes: 65_536, longer: 'refuse', links: 'follow' });
-  const target = /^gitdir: (.+)$/m.exec(link ?? '')?.[1];
-  return target === undefined ? git : resolve(checkout, target);
 }
 
 function value(lines: readonly string[], key: string): string | undefined {

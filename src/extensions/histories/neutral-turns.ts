@@ -130,19 +130,23 @@ export function* jsonLines(file: string): Generator<Fields | string> {
 function objectsIn(line: string): readonly (Fields | null)[] {
   const whole = objectOf(line);
   if (whole !== null) return [whole];
-  const parts: (Fields | null)[] = [];
-  let [from, depth, isText] = [0, 0, false];
+  const ends = objectEnds(line);
+  const parts = ends.map((end, index) => objectOf(line.slice(ends[index - 1] ?? 0, end)));
+  return ends.length > 0 && line.slice(ends.at(-1)).trim() === '' ? parts : [...parts, null];
+}
+
+/** Returns where braces are closed, outside of texts. */
+function objectEnds(line: string): readonly number[] {
+  const ends: number[] = [];
+  let [depth, isText] = [0, false];
   for (let at = 0; at < line.length; at++) {
     const char = line[at];
     if (isText && char === '\\') at++;
     else if (char === '"') isText = !isText;
     else if (!isText && char === '{') depth++;
-    else if (!isText && char === '}' && --depth === 0) {
-      parts.push(objectOf(line.slice(from, at + 1)));
-      from = at + 1;
-    }
+    else if (!isText && char === '}' && --depth === 0) ends.push(at + 1);
   }
-  return line.slice(from).trim() === '' && parts.length > 0 ? parts : [...parts, null];
+  return ends;
 }
 
 /** Returns the object of a JSON text; null for anything else. */

@@ -1,11 +1,15 @@
 import { type Event, type EventDraft, knownEvent, type ModeData } from '../../../core/event.js';
 import type { ApprovalMode } from '../../../core/policy.js';
 import type { Sandbox } from '../../../core/tool.js';
-import type { Run } from '../assemble.js';
+import type { SpendLimit } from '../spend-limit.js';
 import type { Notice, Settings } from '../../settings.js';
-import { approvalModes } from './open-policy.js';
+import { approvalModes, type SwitchablePolicy } from './open-policy.js';
 
-type ModeSource = Pick<Run, 'policy' | 'spend' | 'settings'>;
+interface ModeSource {
+  readonly policy: SwitchablePolicy;
+  readonly spend: SpendLimit;
+  readonly settings: Settings;
+}
 
 /** From loose to strict. */
 const sandboxes: readonly string[] = ['off', 'workspace', 'read-only'] satisfies readonly Sandbox[];
@@ -75,7 +79,7 @@ function keptApproval({ policy }: ModeSource, last: ModeData, isGiven: boolean):
 }
 
 function keptPlan({ policy }: ModeSource, last: ModeData, isGiven: boolean): readonly Notice[] {
-  if (last.plan !== true || policy.planning()) return [];
+  if (!last.plan || policy.planning()) return [];
   if (isGiven)
     return [changed(`Plan mode is off: --approval ${policy.mode()} was given; this session was in plan mode.`)];
   policy.plan(true);
