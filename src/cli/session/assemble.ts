@@ -195,9 +195,8 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     host: sessionHost(settings.log),
   });
   const detach = await attached(run, session, secrets);
-  const lost = lasting && !isNew ? await lostEvents(store, lasting.ends, choice, opened, settings.cwd) : [];
   const first = [...since.notices, ...fallbackNotices(settings, model.ref)];
-  const before = [...(lasting?.sync?.notices() ?? []), ...first, ...lost, ...beginning.notices];
+  const before = [...(lasting?.sync?.notices() ?? []), ...first, ...beginning.notices];
   return {
     session,
     row,
@@ -243,11 +242,12 @@ async function sinceThen(
   choice: SessionChoice,
   { window, secrets }: { readonly window: number | null; readonly secrets: SecretGuard },
 ): Promise<InstructionChange> {
-  const { settings, toolbox } = run;
+  const { settings, toolbox, store, lasting } = run;
   const { row, restored } = opened;
   const notes = await notesBefore(run, opened);
   const notices = [...keepMode(run, restored, choice.after === undefined), ...movedNotice(opened, settings.cwd)];
   if (restored.length === 0) return { notes, notices };
+  const lost = lasting ? await lostEvents(store, lasting.ends, choice, opened, settings.cwd) : [];
   const [{ changedInstructions }, skills, memory] = await Promise.all([
     import('./changed-instructions.js'),
     skillsFor(settings, toolbox.registry, window),
@@ -261,7 +261,7 @@ async function sinceThen(
     memory,
     mask: (text) => secrets.text(text),
   });
-  return { notes: [...notes, ...changed.notes], notices: [...notices, ...changed.notices] };
+  return { notes: [...notes, ...changed.notes], notices: [...notices, ...changed.notices, ...lost] };
 }
 
 /** Records a mode that was switched after the last message. */
