@@ -16,7 +16,7 @@ import { eventNumber, type SessionChoice } from './session/find-session.js';
 import { openCommands } from './session/open-commands.js';
 import { withServers } from './session/open-mcp.js';
 import { promptWithImages } from './session/open-pictures.js';
-import { readSettings, type Settings, workingDirectory } from './settings.js';
+import { type Notice, readSettings, type Settings, workingDirectory } from './settings.js';
 
 const formats: readonly string[] = ['text', 'json', 'stream-json'] satisfies readonly OutputFormat[];
 const inputFormats: readonly string[] = ['text', 'stream-json'];
@@ -88,7 +88,7 @@ async function runOneTurn(words: readonly string[], options: RootOptions, format
     const toolNames = run.toolbox.registry.list().map((tool) => tool.name);
     const scene = { session, toolNames, now: () => performance.now() };
     try {
-      const command = await headlessCommand(run, prompt);
+      const command = await headlessCommand(run, prompt, chat.notices);
       const submit: Session['submit'] = (text) =>
         command === null ? session.submit(text) : compactAsTurn(session, command.argument);
       const code = await runHeadless({
@@ -115,6 +115,7 @@ async function runOneTurn(words: readonly string[], options: RootOptions, format
 async function headlessCommand(
   { settings, toolbox }: Run,
   prompt: string,
+  notices: readonly Notice[],
 ): Promise<{ readonly argument: string } | null> {
   const command = isCommandLine(prompt) ? typedCommand(prompt, []) : null;
   if (command === null) return null;
@@ -126,10 +127,12 @@ async function headlessCommand(
   // `/tmp is full` is a message.
   if (!isKnown && existsSync(`/${name}`)) return null;
   const works = ['compact', 'init', 'review', ...(await own.list()).map((one) => one.name)].map((one) => `/${one}`);
+  // A command of a project that is not trusted is not there, either.
+  const warnings = notices.filter(({ level }) => level === 'warn').map(({ message }) => `${message}\n`);
   throw new CliError(
     exit.usage,
     isKnown ? `/${name} works in the REPL alone` : `there is no command /${name}`,
-    `${didYouMean(`/${name}`, works)} With -p these work: ${works.join(', ')}.`.trim(),
+    `${warnings.join('')}${didYouMean(`/${name}`, works)} With -p these work: ${works.join(', ')}.`.trim(),
   );
 }
 
