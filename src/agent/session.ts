@@ -175,6 +175,8 @@ class LiveSession implements Session {
     const { policy, news } = this.#options.tools;
     const told = [...(policy.news?.(this.events()) ?? []), ...((await news?.(this.events())) ?? [])];
     await this.#recordNotes(told);
+    const mode = policy.record?.(this.events()) ?? null;
+    if (mode) await this.record.note(mode);
     const end = await this.#safely(async () => {
       const isFirst = !this.#begun;
       this.#begun = true;

@@ -1,15 +1,23 @@
+import { existsSync } from 'node:fs';
+import type { Session } from '../agent/session.js';
 import { CliError, exit } from '../commands/command.js';
 import { didYouMean, withoutEnd } from '../core/text.js';
 import type { Schedule } from '../core/runtime.js';
+import { slashNames } from '../commands/registration.js';
+import { table } from '../commands/table.js';
+import type { TurnEnd } from '../core/session-port.js';
 import type { FrontParts } from './doors/front-parts.js';
 import type { EarlyFrame } from './early-frame.js';
 import { createTurnLines, type OutputFormat, runHeadless } from './headless.js';
 import type { RootOptions } from './options.js';
 import { outputIsTerminal, printError } from './print.js';
-import { assemble, openRun, sessionHost } from './session/assemble.js';
+import { assemble, openRun, type Run, sessionHost } from './session/assemble.js';
+import { isCommandLine, typedCommand } from '../ui/slash-command.js';
 import { eventNumber, type SessionChoice } from './session/find-session.js';
+import { openCommands } from './session/open-commands.js';
+import { withServers } from './session/open-mcp.js';
 import { promptWithImages } from './session/open-pictures.js';
-import { readSettings, type Settings, workingDirectory } from './settings.js';
+import { type Notice, readSettings, type Settings, workingDirectory } from './settings.js';
 
 const formats: readonly string[] = ['text', 'json', 'stream-json'] satisfies readonly OutputFormat[];
 const inputFormats: readonly string[] = ['text', 'stream-json'];
@@ -87,11 +95,14 @@ async function runOneTurn(words: readonly string[], options: RootOptions, format
     const toolNames = run.toolbox.registry.list().map((tool) => tool.name);
     const scene = { session, toolNames, now: () => performance.now() };
     try {
+      const command = await headlessCommand(run, prompt, chat.notices);
+      const submit: Session['submit'] = (text) =>
+        command === null ? session.submit(text) : compactAsTurn(session, command.argument);
       const code = await runHeadless({
         session,
         prompt: withImages,
         save: chat.save,
-        ask: parts ? parts.ask(session) : (text) => session.submit(text),
+        ask: parts && command === null ? parts.ask(session) : submit,
         format,
         lines: parts ? parts.lines(scene, run.policy) : createTurnLines(scene),
         verbose: options.verbose === true,
@@ -105,6 +116,39 @@ async function runOneTurn(words: readonly string[], options: RootOptions, format
   } finally {
     await run.close();
   }
+}
+
+/** Returns `/compact` if the prompt is that; null for a message, a command in a file, a skill, or the prompt of a server.
+ * Throws a `CliError` (2) for any other slash command: the model could do nothing with it. */
+async function headlessCommand(
+  { settings, toolbox }: Run,
+  prompt: string,
+  notices: readonly Notice[],
+): Promise<{ readonly argument: string } | null> {
+  const command = isCommandLine(prompt) ? typedCommand(prompt, []) : null;
+  if (command === null) return null;
+  const { name, argument } = command;
+  if (name === 'compact') return { argument };
+  const own = openCommands(settings);
+  if ((await withServers(own.expand, toolbox.servers)(prompt)) !== null) return null;
+  const isKnown = slashNames(table).includes(name);
+  // `/tmp is full` is a message.
+  if (!isKnown && existsSync(`/${name}`)) return null;
+  const works = ['compact', 'init', 'review', ...(await own.list()).map((one) => one.name)].map((one) => `/${one}`);
+  // A command of a project that is not trusted is not there, either.
+  const warnings = notices.filter(({ level }) => level === 'warn').map(({ message }) => `${message}\n`);
+  throw new CliError(
+    exit.usage,
+    isKnown ? `/${name} works in the REPL alone` : `there is no command /${name}`,
+    `${warnings.join('')}${didYouMean(`/${name}`, works)} With -p these work: ${works.join(', ')}.`.trim(),
+  );
+}
+
+/** Compacts the session, with what came of it as the answer. */
+async function compactAsTurn(session: Session, focus: string): Promise<TurnEnd> {
+  const compacted = await session.compact(focus);
+  const text = compacted.done ? 'The conversation was compacted.' : `Not compacted: ${compacted.reason}.`;
+  return { status: 'completed', text, turns: 0, toolCalls: 0, denials: [] };
 }
 
 /** Loads what only some runs ask for. */

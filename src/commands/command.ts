@@ -46,6 +46,8 @@ export interface Entry {
   readonly slash?: readonly [usage: string, about: string];
   /** It ends the program at once, so it has no verb to load, and is not suggested for a name that was mistyped. */
   readonly leaves?: true;
+  /** Its slash form needs the session at rest: typed while a turn runs, it waits for the end. */
+  readonly waits?: true;
   load?(): Promise<Verb>;
 }
 
@@ -344,7 +346,12 @@ export interface SessionRequest {
 
 /** The session that is shown, and how another one takes its place. */
 export interface Sessions {
-  current(): { readonly session: Session; readonly row: SessionRow };
+  /** `notices`: what changed for the session since it ran before. */
+  current(): {
+    readonly session: Session;
+    readonly row: SessionRow;
+    readonly notices?: readonly { readonly level: 'info' | 'warn' | 'error'; readonly message: string }[];
+  };
   rename(title: string): Promise<void>;
   /** Opens the other session first; where that fails the present one stays, and the error is thrown. */
   open(request: SessionRequest): Promise<SessionPort>;

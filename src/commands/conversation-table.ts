@@ -23,6 +23,7 @@ export const conversation: readonly Section[] = [
       },
       {
         slash: ['rewind [event]', 'go back to before an earlier message, or to right after an event'],
+        waits: true,
         load: async () => (await import('./conversation/rewind.js')).rewind,
       },
       {
@@ -30,10 +31,12 @@ export const conversation: readonly Section[] = [
           'compact [--dry-run] [what to keep]',
           'put a summary in the place of the conversation so far; the originals stay',
         ],
+        waits: true,
         load: async () => (await import('./conversation/rewind.js')).compact,
       },
       {
         slash: ['uncompact', 'take the last compaction back'],
+        waits: true,
         load: async () => (await import('./conversation/rewind.js')).uncompact,
       },
       {

@@ -259,11 +259,13 @@ export const record: readonly Section[] = [
           'take back what the last call, or the one of an event, did to files; `all` for every call',
         ],
         slash: ['undo [event or all]', 'take back what the last call, or the one of an event, did to files'],
+        waits: true,
         load: async () => (await import('./conversation/undo.js')).undo,
       },
       {
         line: ['redo [event]', 'do again to files what was undone last; `all` for every call'],
         slash: ['redo [event or all]', 'do again to files what was undone last'],
+        waits: true,
         load: async () => (await import('./conversation/undo.js')).redo,
       },
       {

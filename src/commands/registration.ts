@@ -102,6 +102,7 @@ function slashCommand(
     ...(aliases.length > 0 ? { aliases } : {}),
     ...(argument === undefined ? {} : { argument }),
     ...(entry.leaves ? { leaves: true } : {}),
+    ...(entry.waits ? { waits: true } : {}),
     run: async (given: string, screen: CommandContext) => {
       if (entry.leaves) {
         screen.exit();

@@ -243,6 +243,18 @@ interface ModelData {
   readonly base_url?: string;
 }
 
+/** How freely the session may act from here on. A resume keeps what is stricter than the settings. */
+export interface ModeData {
+  /** An approval mode: `mutating`. */
+  readonly approval: string;
+  /** Plan mode: only calls that read are run. */
+  readonly plan: boolean;
+  /** `off`, `workspace` or `read-only`. */
+  readonly sandbox: string;
+  /** Null: there is no limit. */
+  readonly max_cost_usd: number | null;
+}
+
 /** The session is a run of a task. `missed` runs that nobody was there for are made good by it. Times are Unix ms. */
 interface TaskData {
   readonly task_id: string;
@@ -298,6 +310,7 @@ export type EventDraft =
   | { readonly kind: 'approval'; readonly content: string; readonly data: ApprovalData }
   | { readonly kind: 'shell'; readonly content: string; readonly data: ShellData }
   | { readonly kind: 'model'; readonly content: string; readonly data: ModelData }
+  | { readonly kind: 'mode'; readonly content: string; readonly data: ModeData }
   | { readonly kind: 'error'; readonly content: string; readonly data: ErrorData }
   | { readonly kind: 'task'; readonly content: string; readonly data: TaskData }
   | { readonly kind: 'hook'; readonly content: string; readonly data: HookData }
@@ -324,6 +337,7 @@ const required: { readonly [K in EventDraft['kind']]: readonly string[] } = {
   approval: ['tool_call_id', 'decision'],
   shell: ['command'],
   model: ['provider', 'model'],
+  mode: ['approval', 'sandbox'],
   error: ['code', 'message'],
   task: ['task_id', 'run_id'],
   hook: ['event', 'command'],

@@ -1,4 +1,4 @@
-import type { Event } from './event.js';
+import type { Event, EventDraft } from './event.js';
 import { isRecord } from './json.js';
 import type { BoundCall, Risk, Sandbox, SessionView } from './tool.js';
 
@@ -58,6 +58,9 @@ export interface Policy {
   allow?(rules: readonly Rule[]): Promise<Kept>;
   /** What the model of this session has not been told yet; asked for before each message. */
   news?(events: readonly Event[]): readonly string[];
+  /** Returns the event for how freely the session may act, where its log does not say so yet; asked for before each
+   * message. */
+  record?(events: readonly Event[]): EventDraft | null;
 }
 
 /** What became of something to be kept, as a sentence. */

@@ -194,6 +194,7 @@ class Fold implements Projection {
       case 'approval':
       case 'shell':
       case 'model':
+      case 'mode':
       case 'error':
       case 'task':
       case 'hook':

@@ -40,6 +40,8 @@ export type AgentEvent =
 export interface QueuedMessage {
   readonly text: string;
   readonly when: 'steer' | 'after';
+  /** It is a slash command or a `!command` for the screen, not a message for the model. */
+  readonly typed?: true;
 }
 
 export interface TurnEnd {

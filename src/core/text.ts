@@ -235,3 +235,7 @@ export function escapedJson(json: string): string {
     return Array.from({ length: units.length }, (_, index) => fourDigits(units.charCodeAt(index))).join('');
   });
 }
+
+/** What a command, an agent or a skill may be called: letters of any script, digits, `_` and `-`. The source of a regular
+ * expression with the flag `u`. */
+export const nameSource = String.raw`\p{L}[\p{L}\p{M}\p{N}_-]*`;

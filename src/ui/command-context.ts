@@ -11,6 +11,9 @@ interface Parts {
   readonly input: PromptInput;
   readonly keyOf: KeyOf;
   readonly colored: boolean;
+  readonly signal: AbortSignal;
+  /** Sends a message of the command. */
+  readonly send: (text: string) => void;
   /** Called when something is printed that a frame must show. */
   readonly onPrinted: () => void;
 }
@@ -18,17 +21,19 @@ interface Parts {
 /** What a command that was called just now may do with the screen. */
 export function commandContext(
   repl: ReplHandle,
-  { display, dialogs, input, keyOf, colored, onPrinted }: Parts,
+  { display, dialogs, input, keyOf, colored, signal, send, onPrinted }: Parts,
 ): CommandContext {
   let calledAt = dialogs.keys();
   /** Who has answered a dialog waits for the next one. */
-  async function answered<T>(answer: Promise<T>): Promise<T> {
-    const given = await answer;
+  async function answered<T>(ask: () => Promise<T | null>): Promise<T | null> {
+    if (signal.aborted) return null;
+    const given = await ask();
     calledAt = dialogs.keys();
     return given;
   }
   return {
     keyOf,
+    signal,
     print: (text, as) => {
       if (as === 'markdown') display.notes.printMarkdown(text);
       else if (as) display.notes.printChange(as);
@@ -38,9 +43,9 @@ export function commandContext(
     notice: (level, message) => {
       repl.notice(level, message);
     },
-    pick: (options) => answered(dialogs.pick(options, calledAt)),
-    hidden: (question) => answered(dialogs.hidden(question)),
-    page: (title, text, options) => dialogs.page(title, text, calledAt, options),
+    pick: (options) => answered(() => dialogs.pick(options, calledAt)),
+    hidden: (question) => answered(() => dialogs.hidden(question)),
+    page: async (title, text, options) => (signal.aborted ? null : await dialogs.page(title, text, calledAt, options)),
     copy: (text) => {
       display.copy(text);
       return true;
@@ -51,11 +56,12 @@ export function commandContext(
       return colored;
     },
     setDraft: (text) => {
+      if (signal.aborted) return;
       input.setText(text);
       repl.refresh();
     },
     send: (text) => {
-      repl.send(text);
+      if (!signal.aborted) send(text);
     },
     attach: (next) => {
       repl.attach(next);

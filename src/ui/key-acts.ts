@@ -1,5 +1,4 @@
 import type { SessionPort } from '../core/session-port.js';
-import { commandContext } from './command-context.js';
 import type { Dialogs } from './components/dialogs.js';
 import type { Display } from './display.js';
 import type { KeyOf } from './editor/key-table.js';
@@ -7,37 +6,27 @@ import { createPastedPictures } from './editor/pasted-pictures.js';
 import type { InputAction, PromptInput } from './editor/prompt-input.js';
 import { eventChange, eventText, eventTitle, newestWithMore } from './event-text.js';
 import { defaultDetail, type ReplHandle, type ReplOptions } from './repl-options.js';
-import { runCommand } from './slash-command.js';
 import { createLeaving, type Timers } from './timers.js';
-import { createOwnCommands, runShellLine, shellLine, type ShellLine, type Turns, type Work } from './turns.js';
+import type { Turns, Work } from './turns.js';
 import type { View } from './view.js';
 
 /** Signals that were sent to the stopped process (a kill) come before the terminal is taken again. */
 const resumeDelayMs = 20;
-/** What a command of the user prints is drawn at most once in this time. */
-const drawMs = 34;
 
 /** What the keys do that are more than editing: sending, stopping, leaving, looking, giving the terminal away. */
 export interface KeyActs {
   act(action: InputAction): void;
-  /** Runs `text` if it is a command of ours, and sends it otherwise. */
-  submit(text: string): void;
-  send(text: string, when: 'steer' | 'after'): void;
   /** The user did something else than to press Ctrl-C again. */
   forget(): void;
   /** Replaces the status line for a moment. */
   hint(): string | null;
-  /** A command of the user runs. */
-  running(): boolean;
-  /** Stops the commands of the user; false if none runs. */
-  stop(): boolean;
 }
 
 interface Parts {
   readonly repl: ReplHandle;
   readonly options: ReplOptions;
   readonly session: () => SessionPort;
-  readonly turns: () => Turns;
+  readonly turns: Turns;
   readonly view: () => View;
   readonly display: Display;
   readonly dialogs: Dialogs;
@@ -45,8 +34,6 @@ interface Parts {
   readonly work: Work;
   readonly timers: Timers;
   readonly keyOf: KeyOf;
-  /** Draws what has changed. */
-  readonly frame: () => void;
 }
 
 export function createKeyActs(d: Parts): KeyActs {
@@ -55,7 +42,6 @@ export function createKeyActs(d: Parts): KeyActs {
 
 class Acts implements KeyActs {
   readonly #d: Parts;
-  readonly #own = createOwnCommands();
   readonly #leaving: ReturnType<typeof createLeaving>;
   readonly #pictures: ReturnType<typeof createPastedPictures>;
   #detail: ReplOptions['printing']['detail'];
@@ -87,12 +73,6 @@ class Acts implements KeyActs {
   hint(): string | null {
     return this.#leaving.hint();
   }
-  running(): boolean {
-    return this.#own.running();
-  }
-  stop(): boolean {
-    return this.#own.stop();
-  }
 
   act(action: InputAction): void {
     // Any other key means that the user stays.
@@ -101,10 +81,11 @@ class Acts implements KeyActs {
       case 'none':
         break;
       case 'submit':
-        this.#submitted(action.text, action.when);
+        void this.#d.options.input.history.append(action.text);
+        this.#d.turns.type(action.text, action.when);
         break;
       case 'escape':
-        if (!this.#own.stop() && this.#d.turns().busy()) this.#interrupt();
+        if (!this.#d.turns.stop() && this.#d.turns.busy()) this.#interrupt();
         break;
       case 'cancel':
         this.#cancel();
@@ -141,42 +122,6 @@ class Acts implements KeyActs {
     }
   }
 
-  submit(text: string): void {
-    if (!this.#command(text)) this.send(text, 'steer');
-  }
-
-  send(text: string, when: 'steer' | 'after'): void {
-    const { work, turns } = this.#d;
-    work.sent(
-      () => {
-        turns().send(text, when);
-      },
-      () => turns().busy(),
-    );
-  }
-
-  #submitted(text: string, when: 'steer' | 'after'): void {
-    void this.#d.options.input.history.append(text);
-    if (this.#command(text)) return;
-    const line = shellLine(text);
-    if (line) void this.#shell(line);
-    else this.send(text, when);
-  }
-
-  #command(text: string): boolean {
-    const { repl, options, display, dialogs, input, keyOf, frame } = this.#d;
-    const colored = options.terminal.facts.colors > 0;
-    const context = commandContext(repl, {
-      display,
-      dialogs,
-      input,
-      keyOf,
-      colored,
-      onPrinted: frame,
-    });
-    return runCommand(text, options.commands(), context);
-  }
-
   /** Handles Ctrl-C: it ends the user's own command, else the turn; when idle it clears the draft. Twice leaves. */
   #cancel(): void {
     const { repl, turns, input } = this.#d;
@@ -184,8 +129,8 @@ class Acts implements KeyActs {
       repl.exit();
       return;
     }
-    if (this.#own.stop()) return;
-    if (turns().busy()) this.#interrupt();
+    if (turns.stop()) return;
+    if (turns.busy()) this.#interrupt();
     else if (input.text() !== '') input.setText('');
   }
 
@@ -193,15 +138,14 @@ class Acts implements KeyActs {
   #interrupt(): void {
     this.#takeBack();
     this.#d.work.stop();
-    this.#d.turns().interrupt();
+    this.#d.turns.interrupt();
   }
 
   #takeBack(): boolean {
     const { turns, input } = this.#d;
-    const queued = turns().takeBack();
+    const queued = turns.takeBack();
     if (queued === '') return false;
-    const draft = turns().busy() && input.text() !== '' ? `\n\n${input.text()}` : '';
-    input.setText(queued + draft);
+    input.setText([queued, input.text()].filter((text) => text !== '').join('\n\n'));
     return true;
   }
 
@@ -266,18 +210,5 @@ class Acts implements KeyActs {
     repl.resume();
     if (text !== null) input.setText(text.replace(/\n$/, ''));
     repl.refresh();
-  }
-
-  async #shell(line: ShellLine): Promise<void> {
-    const { timers, frame, options, display, repl } = this.#d;
-    const onPrinted = (): void => {
-      if (!timers.has('shell')) timers.set('shell', drawMs, frame);
-    };
-    const work = (signal: AbortSignal): Promise<void> =>
-      runShellLine(line, options.runShell, display, signal, onPrinted);
-    await this.#own.run(work).catch((error: unknown) => {
-      repl.notice('error', error instanceof Error ? error.message : String(error));
-    });
-    frame();
   }
 }

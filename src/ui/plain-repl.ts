@@ -11,10 +11,10 @@ import { fillByLine } from './filled-form.js';
 import { type Greeting, itemLines, type ItemStyle, lineAnswer, noticeLines, questionLines } from './item-lines.js';
 import { renderMarkdown } from './markdown/incremental.js';
 import { defaultDetail, type ReplHandle, type ReplOptions } from './repl-options.js';
-import { type CommandContext, isCommandLine, runCommand } from './slash-command.js';
+import { type CommandContext, isCommandLine } from './slash-command.js';
 import { createTheme } from './theme.js';
 import { createLeaving, createTimers, type Leaving, pauseMs, type Timers } from './timers.js';
-import { createOwnCommands, createTurns, shellEnd, shellLine, type Turns } from './turns.js';
+import { createTurns, shellEnd, type ShellLine, shellLine, type Turns } from './turns.js';
 import { createThoughts, emptyView, type Item, reduce, type View } from './view.js';
 
 /** The REPL line by line: for screen readers and terminals without escape sequences. Writes no escape byte; the
@@ -42,14 +42,13 @@ const handOutMs = 50;
 
 class PlainRepl implements ReplHandle {
   readonly #options: ReplOptions;
-  readonly #commands: ReplOptions['commands'];
   readonly #style: ItemStyle;
   readonly #decoder = new TextDecoder();
   readonly #thoughts = createThoughts();
   readonly #timers: Timers;
   readonly #leaving: Leaving;
   #session: SessionPort;
-  #turns: Turns;
+  readonly #turns: Turns;
   #unsubscribe: () => void;
   #view: View = emptyView;
   #line = '';
@@ -58,14 +57,12 @@ class PlainRepl implements ReplHandle {
   #readers: readonly Reader[] = [];
   /** The reader whose prompt is shown. */
   #open: Reader | null = null;
-  readonly #own = createOwnCommands();
   readonly #hidden: HiddenLine;
   #closed = false;
   readonly #sendLine: (line: string) => void;
 
   constructor(options: ReplOptions) {
     this.#options = options;
-    this.#commands = options.commands;
     this.#style = {
       theme: createTheme({ ...options.terminal.facts, colors: 0 }),
       columns: 1_000_000,
@@ -99,7 +96,7 @@ class PlainRepl implements ReplHandle {
     options.terminal.input.on('data', this.#take);
     options.terminal.input.resume();
     this.#session = options.session;
-    this.#turns = this.#turnsOf();
+    this.#turns = this.#createTurns(options);
     this.#unsubscribe = this.#session.subscribe(this.#onEvent);
     if (options.opening.greeting !== undefined) this.#greet(options.opening.greeting);
     this.#replay();
@@ -110,11 +107,10 @@ class PlainRepl implements ReplHandle {
   }
 
   attach(session: SessionPort): void {
-    this.#turns.leave();
+    this.#turns.attach(session, false);
     this.#unsubscribe();
     for (const { id } of this.#readers) if (id !== undefined) this.#withdraw(id);
     this.#session = session;
-    this.#turns = this.#turnsOf();
     this.#unsubscribe = session.subscribe(this.#onEvent);
     this.#replay();
     void this.#offerQueued();
@@ -127,10 +123,7 @@ class PlainRepl implements ReplHandle {
     this.notice('info', `${title}: ${text}`);
   }
   submit(text: string): void {
-    if (!runCommand(text, this.#commands(), this.#context())) this.#turns.send(text, 'steer');
-  }
-  send(text: string): void {
-    this.#turns.send(text, 'after');
+    this.#turns.submit(text);
   }
   refresh(): void {
     /* There is no status line. */
@@ -143,7 +136,7 @@ class PlainRepl implements ReplHandle {
   }
 
   interrupt(): boolean {
-    if (this.#own.stop()) return true;
+    if (this.#turns.stop()) return true;
     if (this.#turns.busy()) {
       this.#interrupt();
       return true;
@@ -160,7 +153,6 @@ class PlainRepl implements ReplHandle {
     this.#closed = true;
     if (this.#timers.has('typed')) this.#options.terminal.input.setRawMode?.(false);
     this.#timers.clear();
-    this.#own.stop();
     this.#turns.leave();
     this.#unsubscribe();
     this.#options.terminal.input.off('data', this.#take);
@@ -168,8 +160,19 @@ class PlainRepl implements ReplHandle {
     this.#options.onExit();
   }
 
-  #turnsOf(): Turns {
-    return createTurns(this.#session, {
+  #createTurns({ session, commands }: ReplOptions): Turns {
+    return createTurns({
+      session,
+      commands,
+      context: (signal) => this.#context(signal),
+      runShell: async (line, signal) => {
+        await this.#shell(line, signal).finally(() => {
+          this.#prompt();
+        });
+      },
+      onSend: (send) => {
+        send();
+      },
       onFailure: (message) => {
         this.notice('error', message);
       },
@@ -291,7 +294,7 @@ class PlainRepl implements ReplHandle {
   };
 
   #stop(): void {
-    if (this.#own.stop()) return;
+    if (this.#turns.stop()) return;
     if (this.#turns.busy()) this.#interrupt();
     else this.exit();
   }
@@ -314,13 +317,12 @@ class PlainRepl implements ReplHandle {
       return;
     }
     void this.#options.input.history.append(text);
-    if (runCommand(text, this.#commands(), this.#context())) {
-      if (this.#readers.length === 0) this.#prompt();
+    if (!isCommandLine(text) && text.trim() !== '?' && !shellLine(text)) {
+      this.#sendLine(text);
       return;
     }
-    const own = shellLine(text);
-    if (own) void this.#shell(own);
-    else this.#sendLine(text);
+    this.#turns.type(text, 'steer');
+    if (!shellLine(text) && this.#readers.length === 0) this.#prompt();
   }
 
   #read(reader: Reader): void {
@@ -410,27 +412,21 @@ class PlainRepl implements ReplHandle {
     ask(true);
   }
 
-  async #shell({ command, sendToModel }: { readonly command: string; readonly sendToModel: boolean }): Promise<void> {
+  async #shell({ command, sendToModel }: ShellLine, signal: AbortSignal): Promise<void> {
     const sanitizer = createSanitizer({ colors: false });
     const onOutput = (chunk: string): void => {
       this.#write(sanitizer.write(chunk));
     };
-    await this.#own
-      .run(async (signal) => {
-        const ended = await this.#options.runShell(command, { sendToModel, signal, onOutput });
-        if (ended.exitCode !== 0) this.#lines([shellEnd(ended, signal)]);
-      })
-      .catch((error: unknown) => {
-        this.notice('error', error instanceof Error ? error.message : String(error));
-      });
-    this.#prompt();
+    const ended = await this.#options.runShell(command, { sendToModel, signal, onOutput });
+    if (ended.exitCode !== 0) this.#lines([shellEnd(ended, signal)]);
   }
 
-  #context(): CommandContext {
+  #context(signal: AbortSignal): CommandContext {
     const print = (text: string): void => {
       this.#lines(sanitize(text).split('\n'));
     };
     return {
+      signal,
       keyOf: (action) => (action === 'interrupt' || action === 'cancel' ? signalKey : null),
       print: (text, as) => {
         if (as === undefined || as === 'markdown') print(as ? this.#plainText(text) : text);
@@ -441,15 +437,20 @@ class PlainRepl implements ReplHandle {
       notice: (level, message) => {
         this.notice(level, message);
       },
-      pick: (options) => this.#pick(options),
-      hidden: ({ title, rows, signal }) =>
-        this.#hidden.ask(`${[...rows, title].join('\n')} (not shown; an empty line leaves): `, signal),
+      pick: async (options) => (signal.aborted ? null : await this.#pick(options, signal)),
+      hidden: async ({ title, rows, signal: ends }) =>
+        signal.aborted
+          ? null
+          : await this.#hidden.ask(
+              `${[...rows, title].join('\n')} (not shown; an empty line leaves): `,
+              AbortSignal.any([signal, ...(ends ? [ends] : [])]),
+            ),
       page: async (title, text, options) => {
         if (!options?.keys) print(`${title}\n${text}`);
         return options?.keys ? 'enter' : null;
       },
       send: (text) => {
-        this.send(text);
+        if (!signal.aborted) this.#turns.sendFirst(text);
       },
       setDraft: () => {
         /* The terminal owns the line that is being written. */
@@ -466,7 +467,7 @@ class PlainRepl implements ReplHandle {
     };
   }
 
-  #pick<T>({ title, items, current, more, confirms = false }: Picking<T>): Promise<T | null> {
+  #pick<T>({ title, items, current, more, confirms = false }: Picking<T>, signal: AbortSignal): Promise<T | null> {
     const row = ({ label, detail = '', value }: PickItem<T>, index: number): string =>
       `${index + 1}. ${sanitize(label)}${value === current ? ' (now)' : ''}  ${sanitize(detail)}`.trimEnd();
     let all: typeof items | null = items;
@@ -477,7 +478,7 @@ class PlainRepl implements ReplHandle {
       this.#lines([...all.map(row).slice(items.length), sanitize(later.said)]);
     });
     return new Promise((resolve) => {
-      this.#read({
+      const reader: Reader = {
         prompt: 'number: ',
         asks: confirms,
         take: (line) => {
@@ -489,7 +490,14 @@ class PlainRepl implements ReplHandle {
           all = null;
           return true;
         },
+      };
+      signal.addEventListener('abort', () => {
+        all = null;
+        resolve(null);
+        this.#done(reader);
+        this.#prompt();
       });
+      this.#read(reader);
     });
   }
 }

@@ -154,8 +154,6 @@ export interface ReplHandle {
   remind(said: Sign): void;
   /** As if the user had sent it: a command runs, anything else goes to the model. */
   submit(text: string): void;
-  /** Sends a message to the model, after a turn that runs. */
-  send(text: string): void;
   /** Draws the status line anew. */
   refresh(): void;
   /** Gives the terminal back without ending (before another program takes it); `resume` takes it again. */

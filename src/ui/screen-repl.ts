@@ -2,6 +2,7 @@ import type { AgentEvent, SessionPort } from '../core/session-port.js';
 import { withAnswers } from '../terminal/answers.js';
 import { type InputEvent, readKeys } from '../terminal/keyboard.js';
 import { enterTerminal, leaveTerminal, type Sign } from '../terminal/streams.js';
+import { commandContext } from './command-context.js';
 import { createDialogs, type Dialogs } from './components/dialogs.js';
 import type { StatusFacts } from './components/status-line.js';
 import { createDisplay, type Display, sizeOf } from './display.js';
@@ -14,10 +15,20 @@ import { createKeyActs, type KeyActs } from './key-acts.js';
 import { warmMarkdown } from './markdown/incremental.js';
 import type { ReplHandle, ReplOptions } from './repl-options.js';
 import { createTimers, type Timers } from './timers.js';
-import { createTurns, createWork, createWorkTitle, type Turns, type Work, type WorkTitle } from './turns.js';
+import {
+  createTurns,
+  createWork,
+  createWorkTitle,
+  runShellLine,
+  type Turns,
+  type Work,
+  type WorkTitle,
+} from './turns.js';
 import { createViewStore, type View, type ViewStore } from './view.js';
 
 const frameMs = 34;
+/** Output of a `!command` is drawn at most once in this time. */
+const drawMs = 34;
 
 /** The REPL on a terminal that understands escape sequences. No other program may get the terminal while it owes an
  * answer: it would take that for keys. */
@@ -45,14 +56,13 @@ export function startScreenRepl(options: ReplOptions): ReplHandle {
 
 class ScreenRepl implements ReplHandle {
   readonly #options: ReplOptions;
-  readonly #commands: ReplOptions['commands'];
   readonly #keyMap: KeyMap;
   readonly #input: PromptInput;
   readonly #display: Display;
   readonly #store: ViewStore;
   readonly #dialogs: Dialogs;
   #session: SessionPort;
-  #turns: Turns;
+  readonly #turns: Turns;
   #unsubscribe: () => void;
   #stopKeys = (): void => {
     /* No keys are read yet. */
@@ -69,7 +79,6 @@ class ScreenRepl implements ReplHandle {
     const { time, terminal } = options;
     const onChange = this.#echo;
     this.#options = options;
-    this.#commands = options.commands;
     const rank = createRank();
     this.#timers = createTimers(time.schedule);
     this.#work = createWork({
@@ -91,7 +100,7 @@ class ScreenRepl implements ReplHandle {
     const keyMap = createKeyMap(options.input.bindings);
     this.#keyMap = keyMap;
     this.#input = new PromptInput({
-      commands: this.#commands,
+      commands: options.commands,
       rank,
       wantFiles,
       onEmptyLine,
@@ -114,7 +123,7 @@ class ScreenRepl implements ReplHandle {
       ...(options.printing.reasoning ? { reasoning: options.printing.reasoning } : {}),
     });
     this.#session = options.session;
-    this.#turns = this.#turnsOf(options.session);
+    this.#turns = this.#createTurns(options);
     this.#acts = this.#createActs(options);
     this.#unsubscribe = options.session.subscribe(this.#onEvent);
     this.#begin();
@@ -125,7 +134,7 @@ class ScreenRepl implements ReplHandle {
       repl: this,
       options,
       session: () => this.#session,
-      turns: () => this.#turns,
+      turns: this.#turns,
       view: () => this.#store.view(),
       display: this.#display,
       dialogs: this.#dialogs,
@@ -133,7 +142,6 @@ class ScreenRepl implements ReplHandle {
       work: this.#work,
       timers: this.#timers,
       keyOf: this.#keyMap.keyOf,
-      frame: this.#frame,
     });
   }
 
@@ -149,7 +157,7 @@ class ScreenRepl implements ReplHandle {
       ...options.status(view),
       mode: this.#input.mode(),
       interruptKey: this.#interruptKey(),
-      ownCommand: this.#acts.running(),
+      ownCommand: this.#turns.runsShell(),
       stopping: this.#work.stopping(),
     });
     return createDisplay({ ...options, status }, this.#echo, (shown) => {
@@ -184,18 +192,15 @@ class ScreenRepl implements ReplHandle {
   }
 
   attach(session: SessionPort, shown?: 'shown'): void {
-    const waiting = shown ? this.#session.takeQueue() : [];
-    this.#turns.leave();
+    this.#turns.attach(session, shown !== undefined);
     this.#unsubscribe();
     this.#dialogs.clear();
     this.#work.reset();
     this.#session = session;
-    this.#turns = this.#turnsOf(session);
     this.#unsubscribe = session.subscribe(this.#onEvent);
     if (shown) this.#store.reset(session.events());
     else this.#replay(session);
     this.#frame();
-    for (const { text, when } of waiting) this.#acts.send(text, when);
     if (!shown) void this.#past.offer(session.id);
   }
 
@@ -210,10 +215,7 @@ class ScreenRepl implements ReplHandle {
   }
 
   submit(text: string): void {
-    if (!this.#closed) this.#acts.submit(text);
-  }
-  send(text: string): void {
-    if (!this.#closed) this.#acts.send(text, 'after');
+    if (!this.#closed) this.#turns.submit(text);
   }
   refresh(): void {
     this.#echo();
@@ -244,7 +246,6 @@ class ScreenRepl implements ReplHandle {
   exit(): void {
     if (this.#closed) return;
     this.#turns.leave();
-    this.#acts.stop();
     this.#past.leave();
     this.#dialogs.clear();
     this.#frame();
@@ -261,8 +262,33 @@ class ScreenRepl implements ReplHandle {
     this.#options.onExit();
   }
 
-  #turnsOf(session: SessionPort): Turns {
-    return createTurns(session, {
+  #createTurns(options: ReplOptions): Turns {
+    const { session, commands, terminal, runShell } = options;
+    const onPrinted = (): void => {
+      if (!this.#timers.has('shell')) this.#timers.set('shell', drawMs, this.#frame);
+    };
+    return createTurns({
+      session,
+      commands,
+      context: (signal) =>
+        commandContext(this, {
+          display: this.#display,
+          dialogs: this.#dialogs,
+          input: this.#input,
+          keyOf: this.#keyMap.keyOf,
+          colored: terminal.facts.colors > 0,
+          signal,
+          send: (text) => {
+            this.#turns.sendFirst(text);
+          },
+          onPrinted: this.#frame,
+        }),
+      runShell: async (line, signal) => {
+        await runShellLine(line, runShell, this.#display, signal, onPrinted).finally(this.#frame);
+      },
+      onSend: (send) => {
+        this.#work.sent(send, () => this.#session.busy());
+      },
       onFailure: (message) => {
         this.notice('error', message);
       },
@@ -275,7 +301,7 @@ class ScreenRepl implements ReplHandle {
   readonly #onEvent = (event: AgentEvent): void => {
     this.#work.heed(event);
     // The output of the user's own command is on the screen already.
-    if (this.#acts.running() && event.type === 'event' && isNote(event.event)) return;
+    if (this.#turns.runsShell() && event.type === 'event' && isNote(event.event)) return;
     this.#store.apply(event);
   };
 

@@ -1,5 +1,5 @@
 import type { SessionPort } from '../core/session-port.js';
-import { nearestName } from '../core/text.js';
+import { nameSource, nearestName } from '../core/text.js';
 import type { HiddenQuestion } from './components/hidden-input.js';
 import type { Picking } from './components/picker.js';
 import type { Change } from './diff-lines.js';
@@ -15,6 +15,8 @@ export interface Command {
   readonly description: string;
   /** It ends the program, so it is no suggestion for a name that was mistyped. */
   readonly leaves?: true;
+  /** It needs the session at rest: while a turn runs, it waits in the queue. */
+  readonly waits?: true;
   /** What may follow the name, e.g. `[model]`. */
   readonly argument?: string;
   /** May run while a turn does. A rejection is shown as an error; it does not end the program. */
@@ -48,6 +50,8 @@ export function turnRuns(command: string, { keyOf }: KeyNames): string {
 
 /** What a command may do with the screen. All texts are sanitised on the way. */
 export interface CommandContext extends KeyNames {
+  /** Aborted when the user cancels the command. Dialogs are answered with null from then on, and nothing is sent. */
+  readonly signal: AbortSignal;
   /** Text as it is, line by line; or Markdown; or laid out as the change of a file that it tells. */
   print(text: string, as?: 'markdown' | Change): void;
   notice(level: 'info' | 'warn' | 'error', message: string): void;
@@ -89,29 +93,31 @@ function nearestCommand(commands: readonly Command[], name: string): string | nu
   );
 }
 
-const commandLine = /^\/([A-Za-z][\w-]*(?::[\w-]+)*)(?:\s+([\s\S]*))?$/;
+const commandLine = new RegExp(`^/(${nameSource}(?::[\\p{L}\\p{M}\\p{N}_-]+)*)(?:\\s+([\\s\\S]*))?$`, 'u');
 
 export function isCommandLine(text: string): boolean {
   return commandLine.test(text.trim());
 }
 
-/** Runs what begins with a slash. False where `text` is no command and goes to the model. A path such as `/etc/hosts is
- * …` is none. */
-export function runCommand(text: string, commands: readonly Command[], context: CommandContext): boolean {
+/** A slash command as it was typed. */
+export interface TypedCommand {
+  readonly name: string;
+  readonly argument: string;
+  /** Undefined: there is no command of that name. */
+  readonly command: Command | undefined;
+}
+
+/** Returns the command that `text` names; null for a message. A path such as `/etc/hosts is …` is a message. */
+export function typedCommand(text: string, commands: readonly Command[]): TypedCommand | null {
   const match = text.trim() === '?' ? (['/help', 'help'] as const) : commandLine.exec(text.trim());
-  if (!match) return false;
-  const name = match[1] ?? '';
-  const command = findCommand(commands, name);
-  if (!command) {
-    const nearest = nearestCommand(commands, name);
-    context.notice(
-      'error',
-      `There is no command /${name}.${nearest === null ? '' : ` The nearest is /${nearest}.`}\n/help lists them all.`,
-    );
-    return true;
-  }
-  command.run((match[2] ?? '').trim(), context).catch((error: unknown) => {
-    context.notice('error', `/${name} failed: ${error instanceof Error ? error.message : String(error)}`);
-  });
-  return true;
+  if (!match) return null;
+  // A file system may spell a letter with a mark as two characters.
+  const name = (match[1] ?? '').normalize('NFC');
+  return { name, argument: (match[2] ?? '').trim(), command: findCommand(commands, name) };
+}
+
+/** Returns the error for a name that no command has. */
+export function unknownCommand({ name }: TypedCommand, commands: readonly Command[]): string {
+  const nearest = nearestCommand(commands, name);
+  return `There is no command /${name}.${nearest === null ? '' : ` The nearest is /${nearest}.`}\n/help lists them all.`;
 }

@@ -6,64 +6,237 @@ import { createSanitizer, sanitize } from '../terminal/sanitize.js';
 import { hasTitle, notify, reportFocus, setTitle, type Sign } from '../terminal/streams.js';
 import type { Display } from './display.js';
 import type { ReplTerminal, RunShell, ShellRun } from './repl-options.js';
+import { type Command, type CommandContext, type TypedCommand, typedCommand, unknownCommand } from './slash-command.js';
 import { patienceMs, type Timers } from './timers.js';
 import type { View } from './view.js';
 
-/** Runs the turns of one session. A message that is sent during a turn waits in the session's queue; what is left of
- * the queue after a turn begins the next one. */
+/** What keeps the input busy beside a turn: a slash command, or a `!command` of the user. */
+type WorkKind = 'command' | 'shell';
+
+/** Runs what the user types, one thing after the other: messages become turns of the session, slash commands and
+ * `!command`s run as work of the screen. A text that comes while something runs waits in the session's queue. When the
+ * last running thing ends, in whatever way, the queue runs in order. Beside a turn, commands and `!command`s run at
+ * once, except for commands that need the session at rest. */
 export interface Turns {
-  send(text: string, when: 'steer' | 'after'): void;
+  /** Runs what the user typed: a slash command, a `!command`, or a message. */
+  type(text: string, when: QueuedMessage['when']): void;
+  /** Runs a text of the program: a slash command, or a message. */
+  submit(text: string): void;
+  /** Sends a message of a command: before what was typed while the command ran, after a turn that runs. */
+  sendFirst(text: string): void;
+  /** Sends a message, or queues it. */
+  send(text: string, when: QueuedMessage['when']): void;
+  /** Interrupts the turn. */
   interrupt(): void;
-  /** Interrupts, and leaves the queue: nobody is here to read the answer. */
+  /** Cancels the `!command`s that run, else the slash commands. Returns false if there is none. */
+  stop(): boolean;
+  /** Returns true while a `!command` runs. */
+  runsShell(): boolean;
+  /** Interrupts everything and keeps the queue: the program ends. */
   leave(): void;
+  /** Continues with another session and interrupts the turn of the current one. The queue moves if no turn runs, or
+   * with `keepsQueue`. */
+  attach(session: SessionPort, keepsQueue: boolean): void;
   /** Empties the queue and returns it as one text. */
   takeBack(): string;
   busy(): boolean;
 }
 
-function joined(messages: readonly QueuedMessage[]): string {
-  return messages.map((message) => message.text).join('\n\n');
+export interface TurnsParts {
+  readonly session: SessionPort;
+  readonly commands: () => readonly Command[];
+  readonly context: (signal: AbortSignal) => CommandContext;
+  readonly runShell: (line: ShellLine, signal: AbortSignal) => Promise<void>;
+  /** Wraps the sending of a message. */
+  readonly onSend: (send: () => void) => void;
+  readonly onFailure: (message: string) => void;
+  /** Called when a turn has ended and nothing else runs. */
+  readonly onIdle: () => void;
 }
 
-export function createTurns(
-  session: SessionPort,
-  d: { readonly onFailure: (message: string) => void; readonly onIdle: () => void },
-): Turns {
-  let gone = false;
-  const run = async (text: string): Promise<void> => {
+export function createTurns(d: TurnsParts): Turns {
+  return new TurnQueue(d);
+}
+
+class TurnQueue implements Turns {
+  readonly #d: TurnsParts;
+  readonly #works = new Map<AbortController, WorkKind>();
+  #session: SessionPort;
+  #queue: readonly QueuedMessage[] = [];
+  #ownTurns = 0;
+  #gone = false;
+  #unfollow: () => void;
+
+  constructor(d: TurnsParts) {
+    this.#d = d;
+    this.#session = d.session;
+    this.#unfollow = this.#follow();
+  }
+
+  type(text: string, when: QueuedMessage['when']): void {
+    if (!this.#take(text, shellLine(text))) this.send(text, when);
+  }
+  submit(text: string): void {
+    if (!this.#take(text, null)) this.send(text, 'steer');
+  }
+
+  send(text: string, when: QueuedMessage['when']): void {
+    this.#d.onSend(() => {
+      // A message does not overtake a command that waits.
+      if (this.busy()) this.#session.enqueue({ text, when: this.#queue.some(({ typed }) => typed) ? 'after' : when });
+      else void this.#runTurn(text);
+    });
+  }
+
+  sendFirst(text: string): void {
+    const later = this.#session.busy() ? [] : this.#session.takeQueue();
+    this.send(text, 'after');
+    for (const message of later) this.#session.enqueue(message);
+  }
+
+  interrupt(): void {
+    this.#session.interrupt();
+  }
+  stop(): boolean {
+    return this.#abort('shell') || this.#abort('command');
+  }
+  runsShell(): boolean {
+    return [...this.#works.values()].includes('shell');
+  }
+
+  leave(): void {
+    this.#gone = true;
+    for (const controller of this.#works.keys()) controller.abort();
+    if (this.#session.busy()) this.#session.interrupt();
+  }
+
+  attach(session: SessionPort, keepsQueue: boolean): void {
+    const waiting = keepsQueue || !this.#session.busy() ? this.#session.takeQueue() : [];
+    if (this.#session.busy()) this.#session.interrupt();
+    this.#unfollow();
+    this.#session = session;
+    this.#ownTurns = 0;
+    this.#queue = [];
+    this.#unfollow = this.#follow();
+    for (const message of waiting) session.enqueue(message);
+    this.#runQueueSoon();
+  }
+
+  takeBack(): string {
+    return joined(this.#session.takeQueue());
+  }
+  busy(): boolean {
+    return this.#works.size > 0 || this.#session.busy();
+  }
+
+  /** Returns false if `text` is a message. */
+  #take(text: string, shell: ShellLine | null): boolean {
+    const typed = typedCommand(text, this.#d.commands());
+    if (typed === null && shell === null) return false;
+    if (this.#holds(typed?.command)) this.#session.enqueue({ text, when: 'after', typed: true });
+    else if (typed) this.#runCommand(typed);
+    else if (shell) this.#work('shell', (signal) => this.#d.runShell(shell, signal));
+    return true;
+  }
+
+  /** Returns true if a command, or a `!command` (undefined), has to wait for what runs. */
+  #holds(command: Command | undefined): boolean {
+    if (command?.leaves === true) return false;
+    return this.#works.size > 0 || (command?.waits === true && this.#session.busy());
+  }
+
+  #runCommand(typed: TypedCommand): void {
+    const { command } = typed;
+    if (!command) {
+      this.#d.onFailure(unknownCommand(typed, this.#d.commands()));
+      return;
+    }
+    this.#work('command', (signal) =>
+      command.run(typed.argument, this.#d.context(signal)).catch((error: unknown) => {
+        this.#d.onFailure(`/${typed.name} failed: ${error instanceof Error ? error.message : String(error)}`);
+      }),
+    );
+  }
+
+  /** A `!command` ends when its process has ended, a cancelled slash command at once: it may wait for a server. */
+  #work(kind: WorkKind, run: (signal: AbortSignal) => Promise<void>): void {
+    const controller = new AbortController();
+    const { signal } = controller;
+    this.#works.set(controller, kind);
+    const cancelled = new Promise<void>((resolve) => {
+      if (kind === 'command')
+        signal.addEventListener('abort', () => {
+          resolve();
+        });
+    });
+    void Promise.race([run(signal), cancelled])
+      .catch((error: unknown) => {
+        this.#d.onFailure(error instanceof Error ? error.message : String(error));
+      })
+      .finally(() => {
+        this.#works.delete(controller);
+        this.#runQueue();
+      });
+  }
+
+  #abort(kind: WorkKind): boolean {
+    const running = [...this.#works].filter(([, other]) => other === kind);
+    for (const [controller] of running) controller.abort();
+    return running.length > 0;
+  }
+
+  async #runTurn(text: string): Promise<void> {
+    const session = this.#session;
+    this.#ownTurns++;
     try {
       await session.submit(text);
     } catch (error) {
-      d.onFailure(error instanceof Error ? error.message : String(error));
+      this.#d.onFailure(error instanceof Error ? error.message : String(error));
     }
-    const left = gone ? '' : takeNext();
-    if (left !== '' && !session.busy()) await run(left);
-    else d.onIdle();
-  };
-  const takeBack = (): string => joined(session.takeQueue());
-  /** What was queued goes as one message; a command is one by itself. */
-  const takeNext = (): string => {
-    const queue = session.takeQueue();
-    const command = queue.findIndex(({ text }) => text.startsWith('/'));
+    if (session !== this.#session) return;
+    this.#ownTurns--;
+    this.#runQueue();
+    if (!this.busy()) this.#d.onIdle();
+  }
+
+  /** Runs what waits, in order, as long as nothing else runs. */
+  #runQueue(): void {
+    while (!this.#gone && !this.busy()) {
+      const next = this.#takeNext();
+      if (next === null) return;
+      if (!next.typed || !this.#take(next.text, shellLine(next.text))) void this.#runTurn(next.text);
+    }
+  }
+
+  /** Takes the messages up to the next command as one message, or one command. The rest may not overtake them. */
+  #takeNext(): { readonly text: string; readonly typed: boolean } | null {
+    const queue = this.#session.takeQueue();
+    const [first] = queue;
+    if (!first) return null;
+    const command = queue.findIndex(({ text, typed }) => typed === true || text.startsWith('/'));
     const count = command < 0 ? queue.length : Math.max(1, command);
-    for (const later of queue.slice(count)) session.enqueue(later);
-    return joined(queue.slice(0, count));
-  };
-  return {
-    send: (text, when) => {
-      if (session.busy()) session.enqueue({ text, when });
-      else void run(text);
-    },
-    interrupt: () => {
-      session.interrupt();
-    },
-    leave: () => {
-      gone = true;
-      if (session.busy()) session.interrupt();
-    },
-    takeBack,
-    busy: () => session.busy(),
-  };
+    for (const later of queue.slice(count)) this.#session.enqueue({ ...later, when: 'after' });
+    return { text: joined(queue.slice(0, count)), typed: first.typed === true };
+  }
+
+  /** Follows the queue, and the end of turns that began elsewhere, such as a compaction. */
+  #follow(): () => void {
+    return this.#session.subscribe((event) => {
+      if (event.type === 'queue_changed') this.#queue = event.queue;
+      if (event.type === 'turn_ended' && this.#ownTurns === 0) this.#runQueueSoon();
+    });
+  }
+
+  /** Other listeners hear of the event first. */
+  #runQueueSoon(): void {
+    queueMicrotask(() => {
+      this.#runQueue();
+    });
+  }
+}
+
+function joined(messages: readonly QueuedMessage[]): string {
+  return messages.map((message) => message.text).join('\n\n');
 }
 
 /** Whoever waits longer than this has turned to something else. */
@@ -215,34 +388,6 @@ export function shellLine(text: string): ShellLine | null {
 export function shellEnd({ exitCode, job }: ShellRun, signal: AbortSignal): string {
   if (job !== undefined) return `[job ${job} goes on]`;
   return exitCode === null && signal.aborted ? '[stopped]' : `[exit ${exitCode ?? 'unknown'}]`;
-}
-
-/** The running commands of the user. */
-export interface OwnCommands {
-  running(): boolean;
-  run(work: (signal: AbortSignal) => Promise<void>): Promise<void>;
-  /** Stops all of them. Returns false if none runs. */
-  stop(): boolean;
-}
-
-export function createOwnCommands(): OwnCommands {
-  const controllers = new Set<AbortController>();
-  return {
-    running: () => controllers.size > 0,
-    run: async (work) => {
-      const controller = new AbortController();
-      controllers.add(controller);
-      try {
-        await work(controller.signal);
-      } finally {
-        controllers.delete(controller);
-      }
-    },
-    stop: () => {
-      for (const controller of controllers) controller.abort();
-      return controllers.size > 0;
-    },
-  };
 }
 
 /** Runs a command of the user and prints whole lines as they come. `onPrinted` may be called often. */

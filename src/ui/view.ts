@@ -193,6 +193,7 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
     case 'error':
     case 'task':
     case 'hook':
+    case 'mode':
     case 'import':
     case 'compaction':
     case 'compaction_undone':

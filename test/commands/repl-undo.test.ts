@@ -23,6 +23,7 @@ function screen(choices: readonly string[] = []): Screen {
   const offered: string[][] = [];
   const left = [...choices];
   const context: CommandContext = {
+    signal: new AbortController().signal,
     copy: () => false,
     setTheme: () => false,
     keyOf: () => 'Esc',

@@ -251,6 +251,33 @@ test('a cancelled turn ends at once with its command, and so does one whose edit
   expect(await new Promise((resolve) => left.on('close', resolve))).toBe(1);
 });
 
+test('a prompt while a turn runs reaches that turn, and one right after a cancel runs when it has ended', async () => {
+  const at = place();
+  const turns = [
+    { calls: [{ name: 'bash', arguments: { command: 'echo started; while [ ! -e go ]; do sleep 0.05; done' } }] },
+    { text: 'First.' },
+    { calls: [{ name: 'bash', arguments: { command: "trap '' TERM; echo second started; sleep 314" } }] },
+    { text: 'After the cancel.' },
+  ];
+  const editor = await edit(at, ['-m', script(at, turns)]);
+  const { updates, leave } = editor;
+  const { sessionId } = await editor.agent.request(methods.agent.session.new, { cwd: at.work, mcpServers: [] });
+  const first = prompt(editor, sessionId, 'go');
+  await expect.poll(() => JSON.stringify(updates), { timeout: 10_000 }).toContain('started\\n');
+  expect(await prompt(editor, sessionId, 'and STEER')).toEqual({ stopReason: 'end_turn' });
+  at.file('go', '');
+  expect(await first).toEqual({ stopReason: 'end_turn' });
+  const second = prompt(editor, sessionId, 'again');
+  await expect.poll(() => JSON.stringify(updates), { timeout: 10_000 }).toContain('second started\\n');
+  await editor.agent.notify(methods.agent.session.cancel, { sessionId });
+  const third = prompt(editor, sessionId, 'and now this');
+  expect(await second).toMatchObject({ stopReason: 'cancelled' });
+  expect(await third).toEqual({ stopReason: 'end_turn' });
+  expect(spoken(updates)).toBe('First.After the cancel.');
+  expect(await leave()).toBe(0);
+  expect((await agent(at, ['sessions', 'show', sessionId])).stdout).toContain('and STEER');
+});
+
 test("an editor's servers and pictures go with the session", async () => {
   const at = place();
   const { entry, list } = triedServer(at.home);

@@ -79,6 +79,18 @@ test('a call that a hook has changed is validated and judged again, whatever the
   expect((await agent(to, go(to, [call('echo first'), { text: 'done' }]))).stdout).toContain('changed\\\\n');
 });
 
+test('two hooks that change one call differently are reported; equal changes are not', async () => {
+  const hook = (command: string): unknown => ({ type: 'command', command: specific({ updatedInput: { command } }) });
+  const both = async (first: string, second: string): Promise<string> => {
+    const at = withHooks({ PreToolUse: [{ matcher: 'Bash', hooks: [hook(first), hook(second)] }] });
+    return (await agent(at, go(at, [call('echo given'), { text: 'done' }]))).stdout;
+  };
+  const differing = await both('echo first', 'echo second ');
+  expect(differing).toMatch(/2 hooks changed the input of one call \(PreToolUse\)\. The last one counts, .*dropped: /);
+  expect(differing).toContain('second\\\\n');
+  expect(await both('echo same', 'echo same')).not.toContain('hooks changed');
+});
+
 test('what a hook allows is not asked, but secrets and rules of the user are; what it wants asked is', async () => {
   const allow = withHooks(one('PreToolUse', specific({ permissionDecision: 'allow' })));
   const dangerous = 'rm -rf ../elsewhere/nothing';

@@ -88,16 +88,21 @@ test('a failure, and a refusal, end it with what they said; nothing is sent', as
   expect((await go('/odd x')).stderr).toContain('/odd was not sent: an argument stands where it cannot be quoted');
 });
 
-test('commands of the program win, and other words with a slash go to the model', async () => {
+test('commands of the program win, paths go to the model, and other names with a slash are refused', async () => {
   const at = place();
   own(at, 'init.md', 'Not this.\n');
   own(at, 'help.md', 'Nor this.\n');
   own(at, 'bad name.md', 'Nor this.\n');
-  for (const text of ['/init the tests', '/help', '/etc/hosts is odd', '/unknown'])
-    await agent(at, ['-p', '-m', script(at, answer), text]);
+  for (const [text, code] of [
+    ['/init the tests', 0],
+    ['/help', 2],
+    ['/etc/hosts is odd', 0],
+    ['/unknown', 2],
+  ] as const)
+    expect(await agent(at, ['-p', '-m', script(at, answer), text])).toMatchObject({ code });
   const listed = await agent(at, ['sessions', 'list', '--json']);
   const prompts = (JSON.parse(listed.stdout) as { readonly prompt: string }[]).map(({ prompt }) => prompt);
-  expect(prompts).toEqual(['/unknown', '/etc/hosts is odd', '/help', '/init the tests']);
+  expect(prompts).toEqual(['/etc/hosts is odd', '/init the tests']);
   const found = await agent(at, ['search', 'The user adds: the tests']);
   expect(found.stdout).toContain('Write `AGENTS.md` at the root of this repository');
 });
@@ -161,7 +166,7 @@ test('commands of a project count once they are trusted, exactly as they are', a
   };
   const before = await agent(at, ['-p', '-m', model, '/deploy now']);
   expect(before.stderr).toContain('not trusted and not used; agent config trust asks about them');
-  expect(await said()).not.toContain('Ship');
+  expect(before.code).toBe(2);
   expect(existsSync(join(at.work, 'ran'))).toBe(false);
   await trust(at);
   expect(await said()).toContain('Ship now.');

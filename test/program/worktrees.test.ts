@@ -106,3 +106,43 @@ test('a worktree whose folder is gone can be removed, and one without a name is 
   const { stderr } = await agent(at, ['-w', '-p', 'list *']);
   expect(stderr).toMatch(/^Worktree \d{8} \(/m);
 });
+
+test('from another worktree -w begins at the commit that is checked out there, and counts from it', async () => {
+  const at = repository();
+  const linked = `${at.work}-linked`;
+  git(at.work, 'worktree', 'add', '-q', '-b', 'linked', linked);
+  git(linked, 'commit', '-q', '--allow-empty', '-m', 'two');
+  const begun = await agent({ ...at, work: linked }, ['-w', 'next', '-m', script(at, [{ text: 'Done.' }]), '-p', 'go']);
+  const tree = `${at.work}-next`;
+  expect(begun.stderr).toContain(`Worktree next (${tree}, branch worktree-next): clean.`);
+  expect(git(tree, 'rev-parse', 'HEAD')).toBe(git(linked, 'rev-parse', 'HEAD'));
+  const listed = async (cwd: string): Promise<string> =>
+    (await agent({ ...at, work: cwd }, ['worktrees', 'list'])).stdout;
+  expect(await listed(linked)).toMatch(/next +worktree-next +clean/);
+  expect(await listed(at.work)).toMatch(/next +worktree-next +1 commit more than the main checkout/);
+  git(tree, 'commit', '-q', '--allow-empty', '-m', 'three');
+  expect(await listed(linked)).toMatch(/next +worktree-next +1 commit more than worktree linked/);
+  // The commits are in no checkout of the program, so their branch stays.
+  expect((await agent(at, ['worktrees', 'rm', 'next'])).stdout).toContain('The branch worktree-next stays');
+});
+
+test('in a submodule the worktree stands beside its folder; in a bare repository beside that', async () => {
+  const library = repository();
+  const at = repository();
+  git(at.work, '-c', 'protocol.file.allow=always', 'submodule', 'add', '-q', library.work, 'libs/sub');
+  git(at.work, 'commit', '-q', '-m', 'sub');
+  const sub = join(at.work, 'libs/sub');
+  const model = script(at, [{ text: 'Done.' }]);
+  const begun = await agent({ ...at, work: sub }, ['-w', 'feat', '-m', model, '-p', 'go']);
+  expect(begun.stderr).toContain(`Worktree feat (${sub}-feat, branch worktree-feat): clean.`);
+  expect(git(`${sub}-feat`, 'rev-parse', 'HEAD')).toBe(git(library.work, 'rev-parse', 'HEAD'));
+  expect((await agent({ ...at, work: `${sub}-feat` }, ['worktrees', 'list', '--json'])).stdout).toContain(
+    '"name": "feat"',
+  );
+  expect((await agent({ ...at, work: sub }, ['worktrees', 'rm', 'feat'])).stdout).toContain('and its branch');
+
+  const bare = join(at.home, 'bare.git');
+  git(at.home, 'clone', '-q', '--bare', library.work, bare);
+  const inBare = await agent({ ...at, work: bare }, ['-w', 'feat', '-m', model, '-p', 'go']);
+  expect(inBare.stderr).toContain(`Worktree feat (${bare}-feat, branch worktree-feat): clean.`);
+});

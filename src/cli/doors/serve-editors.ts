@@ -23,7 +23,7 @@ import { type Event, knownEvent, type Stop } from '../../core/event.js';
 import type { Form } from '../../core/form.js';
 import type { ApprovalMode, Question } from '../../core/policy.js';
 import type { ModelRef } from '../../core/projection.js';
-import type { TurnEnd } from '../../core/session-port.js';
+import type { SessionPort, TurnEnd } from '../../core/session-port.js';
 import { builtInPresets, resolveProvider } from '../../providers/catalog.js';
 import { findModel, knownModels } from '../../providers/models.js';
 import { endingSignals, onEndingSignal } from '../ending.js';
@@ -251,6 +251,8 @@ class EditorSession {
   readonly #outbox: Outbox;
   readonly #stop: () => void;
   #greeted = false;
+  #isCancelled = false;
+  #lastTurn: Promise<unknown> = Promise.resolve();
 
   constructor({ client, showsForms }: Editor, run: Run, chat: Assembly) {
     const { session } = chat;
@@ -290,15 +292,34 @@ class EditorSession {
     await this.#outbox.taken();
   }
 
+  /** Runs a prompt. One that comes while a turn runs is answered at once and reaches that turn after its next results;
+   * one that comes after a cancel runs once the turn has ended. */
   async prompt(blocks: readonly ContentBlock[]): Promise<PromptResponse> {
+    const { session } = this.#chat;
+    const text = await this.#promptText(blocks);
+    if (session.busy() && !this.#isCancelled) {
+      session.enqueue({ text, when: 'steer' });
+      return { stopReason: 'end_turn' };
+    }
+    const turn = this.#lastTurn.then(() => this.#runTurn(text));
+    this.#lastTurn = turn.catch(() => undefined);
+    return await turn;
+  }
+
+  async #runTurn(text: string): Promise<PromptResponse> {
     const { session, notices } = this.#chat;
-    if (session.busy()) throw RequestError.invalidRequest({}, 'a turn is running in this session; cancel it first');
+    this.#isCancelled = false;
     if (!this.#greeted) {
       this.#greeted = true;
       const said = [...this.#run.notices, ...notices].filter(({ level }) => level !== 'info');
       this.#outbox.add([...said.map(({ message }) => thought(message)), await this.#commands()]);
     }
-    const end = await session.submit(await this.#promptText(blocks));
+    let end = await session.submit(text);
+    for (let late = joinedQueue(session); late !== ''; late = joinedQueue(session)) {
+      if (end.status === 'interrupted')
+        this.#outbox.add([thought(`Not sent, because the turn was cancelled: ${late}`)]);
+      else end = await session.submit(late);
+    }
     await this.#outbox.taken();
     return { stopReason: reasonOf(end, session.events()) };
   }
@@ -318,6 +339,7 @@ class EditorSession {
   }
 
   cancel(): void {
+    this.#isCancelled = this.#chat.session.busy();
     this.#chat.session.interrupt();
   }
 
@@ -416,6 +438,14 @@ class EditorSession {
       this.#run.settings.log({ at: 'acp', message: 'the editor did not answer a question', error: String(error) });
     }
   }
+}
+
+/** Takes what came too late for a turn, as one message; '' if nothing did. */
+function joinedQueue(session: SessionPort): string {
+  return session
+    .takeQueue()
+    .map(({ text }) => text)
+    .join('\n\n');
 }
 
 /** Why a turn has ended, in words of the protocol. Throws its error for one that has failed. */

@@ -304,10 +304,10 @@ function openingOf(session: SessionPort, { config }: Pick<Settings, 'config'>, p
 }
 
 function openHistory(
-  { config, log, ephemeral }: Pick<Settings, 'config' | 'log' | 'ephemeral'>,
+  { config, cwd, log, ephemeral }: Pick<Settings, 'config' | 'cwd' | 'log' | 'ephemeral'>,
   mask: (text: string) => string,
 ): HistoryFile {
-  const history = createHistoryFile(config.files.history, log, mask);
+  const history = createHistoryFile({ path: config.files.history, cwd, log, mask });
   return ephemeral ? unwritten(history) : history;
 }
 
@@ -417,11 +417,19 @@ function replTools(
   { registry, catalogue, offer, servers, jobs }: Toolbox,
   sessions: ReplSessions,
 ): ReplTools {
-  const record = async (change: Partial<ToolsData['settings']> = {}): Promise<void> => {
+  /** A resumed session may offer less than there is: only the tools of `added` come in. */
+  const record = async (change: Partial<ToolsData['settings']> = {}, added: readonly string[] = []): Promise<void> => {
     const { session } = sessions.current();
-    await session.append(
-      toolsEvent(settings.config, registry, { ...lastTools(session.events())?.settings, ...change }),
+    const last = lastTools(session.events());
+    const event = toolsEvent(settings.config, registry, { ...last?.settings, ...change });
+    const tools = event.data.tools.filter(
+      ({ name }) => last === null || added.includes(name) || last.tools.some((tool) => tool.name === name),
     );
+    await session.append({
+      ...event,
+      content: tools.map(({ name }) => name).join(' '),
+      data: { ...event.data, tools },
+    });
   };
   return {
     registry,
@@ -437,7 +445,7 @@ function replTools(
       const { before, now } = await catalogue.reload();
       for (const name of before) registry.unregister(name);
       await offer(now);
-      await record();
+      await record({}, now);
     },
     get sets() {
       return catalogue.sets;
@@ -452,7 +460,7 @@ function replTools(
         );
       await offer(plus);
       for (const name of minus) registry.unregister(name);
-      await record();
+      await record({}, plus);
     },
   };
 }

@@ -12,7 +12,9 @@ import type { Log } from '../../core/runtime.js';
 import type { SecretGuard } from '../../core/secrets/guard.js';
 import { placeOf, type SessionEnds, type SessionRow, type Store } from '../../core/store.js';
 import type { Tasks } from '../../core/tasks.js';
+import type { Registry } from '../../core/tool.js';
 import { findModel } from '../../providers/models.js';
+import { narrowed } from '../../tools/registry.js';
 import { openTelemetry } from '../../telemetry/open-telemetry.js';
 import type { RootOptions } from '../options.js';
 import { printError } from '../print.js';
@@ -33,7 +35,8 @@ import {
   type SessionChoice,
 } from './find-session.js';
 import type { AllowedTools } from './policy/allowed-tools.js';
-import { offerSkills, openCommands, skillNews } from './open-commands.js';
+import type { InstructionChange } from './changed-instructions.js';
+import { offerSkills, openCommands, skillNews, skillsFor } from './open-commands.js';
 import { lateAgents, offerAgents, settleAgents } from './open-agents.js';
 import { jobNotes } from './open-jobs.js';
 import { followServers, serverNotes, withServers } from './open-mcp.js';
@@ -42,6 +45,7 @@ import { type OpenedHooks, openHooks, sourceOf } from './open-hooks.js';
 import { openFollowers } from './open-followers.js';
 import { openPictures, type Pictures } from './open-pictures.js';
 import type { RunSync } from './open-team.js';
+import { keepMode, modeChange } from './policy/kept-mode.js';
 import { openPolicy, type SwitchablePolicy } from './policy/open-policy.js';
 import { openSandbox, openToolbox, type Toolbox } from './open-tools.js';
 import { configuredModel, type ModelChoice } from './provider-settings.js';
@@ -162,12 +166,14 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     () => session.settled(),
   );
   if (!interactive) model.warm(); // the prompt is sent in a moment
+  const window = (): number | null => modelFacts(run)?.contextWindow?.(model.ref) ?? null;
   const beginning = await sessionBeginning(settings, run.toolbox.registry, opened, {
-    window: () => modelFacts(run)?.contextWindow?.(model.ref) ?? null,
+    window,
     notes: () => remembered(run),
   });
   const records: Recorder[] = [];
   const row: SessionRow = { ...opened.row, cwd: settings.cwd, ...placeOf(model.ref) };
+  const since = await sinceThen(run, opened, choice, { window: window(), secrets });
   const session = createSession({
     record: {
       store,
@@ -175,12 +181,18 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
       restored: opened.restored,
       opening: beginning.opening,
       begin: opened.begin,
-      notes: await notesBefore(run, opened),
+      notes: since.notes,
     },
     model,
     models: modelFacts(run),
     connect: models.open,
-    tools: sessionTools(run, { source: sourceOf(choice, isNew), openModel: open, records }),
+    tools: sessionTools(run, {
+      source: sourceOf(choice, isNew),
+      isNew,
+      session: () => session,
+      openModel: open,
+      records,
+    }),
     limits: { ...settings.config.limits, ...(run.turnCalls ? { turnCalls: run.turnCalls } : {}) },
     interactive,
     expand: withServers(openCommands(settings).expand, run.toolbox.servers),
@@ -192,8 +204,8 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
   records.unshift(session.record);
   const save = createLastSave(records, lastSaveHost);
   const detach = await attached(run, session, secrets);
-  const lost = lasting && !isNew ? await lostEvents(store, lasting.ends, choice, opened, settings.cwd) : [];
-  const before = [...openingNotices(run, opened, model), ...lost, ...beginning.notices];
+  const first = [...since.notices, ...fallbackNotices(settings, model.ref)];
+  const before = [...(lasting?.sync?.notices() ?? []), ...first, ...beginning.notices];
   return {
     session,
     row,
@@ -201,12 +213,14 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     secrets,
     notices: [...before, ...(await heard(session, () => bringUpToDate(session, opened, model, run)))],
     save,
-    close: async () =>
-      await endSession({ session, records, save }, async () => {
+    close: async () => {
+      await recordMode(run, session);
+      return await endSession({ session, records, save }, async () => {
         await detach();
         await opened.release().catch(() => undefined);
         models.close();
-      }),
+      });
+    },
   };
 }
 
@@ -230,6 +244,41 @@ async function attached(
     unfollowed?.();
     await note?.();
   };
+}
+
+/** Returns what the model and the user are told of changes since the session ran before, and keeps its mode. */
+async function sinceThen(
+  run: Run,
+  opened: OpenedSession,
+  choice: SessionChoice,
+  { window, secrets }: { readonly window: number | null; readonly secrets: SecretGuard },
+): Promise<InstructionChange> {
+  const { settings, toolbox, store, lasting } = run;
+  const { row, restored } = opened;
+  const notes = await notesBefore(run, opened);
+  const notices = [...keepMode(run, restored, choice.after === undefined), ...movedNotice(opened, settings.cwd)];
+  if (restored.length === 0) return { notes, notices };
+  const lost = lasting ? await lostEvents(store, lasting.ends, choice, opened, settings.cwd) : [];
+  const [{ changedInstructions }, skills, memory] = await Promise.all([
+    import('./changed-instructions.js'),
+    skillsFor(settings, toolbox.registry, window),
+    remembered(run),
+  ]);
+  const changed = changedInstructions({
+    settings,
+    restored,
+    cwdBefore: row.cwd,
+    skills: skills.text,
+    memory,
+    mask: (text) => secrets.text(text),
+  });
+  return { notes: [...notes, ...changed.notes], notices: [...notices, ...changed.notices, ...lost] };
+}
+
+/** Records a mode that was switched after the last message. */
+async function recordMode(run: Run, session: Session): Promise<void> {
+  const change = session.events().length > 0 && !session.busy() ? modeChange(run, session.events()) : null;
+  if (change) await session.append(change);
 }
 
 /** Returns what the model is told before the next message. */
@@ -265,17 +314,35 @@ type HookSource = Parameters<OpenedHooks['of']>[0];
 
 function sessionTools(
   run: Run,
-  { source, ...forAgents }: Pick<AgentHost, 'openModel' | 'records'> & { readonly source: HookSource },
+  {
+    source,
+    isNew,
+    session,
+    ...forAgents
+  }: Pick<AgentHost, 'openModel' | 'records'> & {
+    readonly source: HookSource;
+    readonly isNew: boolean;
+    readonly session: () => Session;
+  },
 ): SessionOptions['tools'] {
+  const { registry } = run.toolbox;
   return {
     agents: lateAgents({ ...run, ...run.toolbox, ...forAgents }),
     ...(run.toolbox.hooks ? { hooks: run.toolbox.hooks.of(source) } : {}),
-    registry: run.toolbox.registry,
-    policy: run.policy,
+    registry: isNew ? registry : recordedTools(run, session),
+    policy: { ...run.policy, record: (events) => modeChange(run, events) },
     ...(run.toolbox.registry.get('skill') ? { news: skillNews(run.settings) } : {}),
     capture: openCapture(run.settings),
     renewPrompt: (prompt) => renewed(run, prompt),
   };
+}
+
+/** Returns the tools that the session has on record: a resume offers no other, so a call to another is not run. */
+function recordedTools({ toolbox }: Run, session: () => Session): Registry {
+  return narrowed(toolbox.registry, {
+    offers: (name) => lastTools(session().events())?.tools.some((tool) => tool.name === name) ?? true,
+    reaches: () => true,
+  });
 }
 
 /** Returns the prompt with the notes as they are now. */
@@ -377,11 +444,6 @@ export function sessionHost(log: Log): HostDeps {
 function directoryOf(cwd: string): Pick<SessionRow, 'directoryId'> {
   const id = directoryId(cwd);
   return id === null ? {} : { directoryId: id };
-}
-
-function openingNotices({ settings, lasting }: Run, opened: OpenedSession, { ref }: OpenedModel): readonly Notice[] {
-  const shared = lasting?.sync?.notices() ?? [];
-  return [...shared, ...movedNotice(opened, settings.cwd), ...fallbackNotices(settings, ref)];
 }
 
 function movedNotice({ row, movedFrom }: OpenedSession, cwd: string): readonly Notice[] {

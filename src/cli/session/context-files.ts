@@ -180,7 +180,7 @@ export function toolsEvent(
   { limits, request, provider }: Settings['config'],
   registry: Registry,
   kept: Partial<RequestSettings> = {},
-): EventDraft {
+): Extract<EventDraft, { readonly kind: 'tools' }> {
   const data: ToolsData = {
     tools: toolSpecs(registry),
     settings: {
@@ -218,7 +218,6 @@ export function changedTools(
   chosen: string | boolean | undefined,
 ): EventDraft | null {
   const asked = toolsEvent(config, registry);
-  if (asked.kind !== 'tools') return null;
   if (last === null) return asked;
   const given = frozen.filter((name) => ['flag', 'set'].includes(loaded.origins[name]?.kind ?? ''));
   const kept = Object.entries(last.settings).filter(([name]) => !given.some((key) => key === name));

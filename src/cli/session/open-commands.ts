@@ -22,6 +22,8 @@ export interface OwnCommands {
   readonly expand: Expand;
 }
 
+const startsWithName = /^([/$])(\p{L}[\p{L}\p{M}\p{N}_:-]*)(?:\s+([^]*))?$/u;
+
 /** The skills are looked for several times at a start. */
 const heads: HeadCache = new Map();
 
@@ -50,8 +52,9 @@ export function openCommands(settings: Here): OwnCommands {
     },
     expand: async (message) => {
       if (!/^[/$]/.test(message.trim())) return namedFolders(message, settings.cwd);
-      const [, sign, name, given = ''] = /^([/$])([A-Za-z][\w:-]*)(?:\s+([^]*))?$/.exec(message.trim()) ?? [];
-      if (name === undefined) return null;
+      const [, sign, typed, given = ''] = startsWithName.exec(message.trim()) ?? [];
+      if (typed === undefined) return null;
+      const name = typed.normalize('NFC');
       const args = given.trim();
       // `$name` is a skill or nothing: `$PATH is too long` is a message.
       if (sign === '$') return await useSkill(await skills(), `skill:${name}`, { args, isFile });
@@ -126,7 +129,8 @@ export async function skillsFor(
   registry: Registry,
   windowTokens: number | null,
 ): Promise<{ readonly text: string; readonly notices: readonly AsideNotice[] }> {
-  const aside = await asideNotices(settings);
+  const unusable = await unusableNames(settings);
+  const aside = [...(await asideNotices(settings)), ...unusable];
   if (!registry.get('skill')) return { text: '', notices: aside };
   const found = await openCommands(settings).skills();
   const { skillsBlock } = await import('../../extensions/skills/use-skill.js');
@@ -136,6 +140,13 @@ export async function skillsFor(
     ...(cut > 0 ? [`The descriptions of ${cut} skills do not fit; the model is told their names alone.`] : []),
   ];
   return { text, notices: [...aside, ...said.map((message) => ({ level: 'warn', code: 'skills', message }) as const)] };
+}
+
+async function unusableNames(settings: Here): Promise<readonly AsideNotice[]> {
+  const places = await countingPlaces(settings, 'commands');
+  if (places.length === 0) return [];
+  const { unusableCommands } = await import('../../extensions/skills/command-files.js');
+  return unusableCommands(places).map((message) => ({ level: 'warn', code: 'commands', message }) as const);
 }
 
 /** The texts of these skills, for an agent that knows them from the beginning. Others are left out. */

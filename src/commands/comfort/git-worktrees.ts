@@ -1,5 +1,5 @@
 import { existsSync, realpathSync } from 'node:fs';
-import { basename, dirname, join, relative } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { createProcessRunner } from '../../tools/process/runner.js';
 import { CliError, exit } from '../command.js';
 
@@ -25,8 +25,10 @@ export interface Worktree {
 export interface WorktreeState {
   /** Files that are changed or new, and not committed; those that git ignores do not count. */
   readonly changed: number;
-  /** Commits that the main checkout does not have. */
+  /** Commits that `base` does not have. */
   readonly ahead: number;
+  /** The checkout that it is compared with, in words. */
+  readonly base: string;
 }
 
 /** A worktree that a session works in. */
@@ -46,8 +48,8 @@ const passed = ['PATH', 'HOME', 'LANG', 'XDG_CONFIG_HOME', 'TMPDIR', 'USER', 'LO
 const harmless = ['-c', 'core.hooksPath=/dev/null', '-c', 'core.fsmonitor=false'];
 
 /** Returns the worktree of that name, and makes it where there is none: the folder `<repository>-<name>` beside the
- * main checkout, on the branch `<name>` if there is one, else on a new branch `worktree-<name>`. `name` null: one is
- * made up from the time. Throws a `CliError` outside a repository. */
+ * main checkout, on the branch `<name>` if there is one, else on a new branch `worktree-<name>` from the commit that is
+ * checked out at `at`. `name` null: one is made up from the time. Throws a `CliError` outside a repository. */
 export async function enterWorktree(at: Checkout, name: string | null, now: Date): Promise<Entered> {
   const wanted = name ?? now.toISOString().slice(5, 16).replace(/\D/g, '');
   if (!/^[A-Za-z0-9][\w.-]{0,63}$/.test(wanted) || wanted.endsWith('.lock') || wanted.includes('..'))
@@ -60,7 +62,7 @@ export async function enterWorktree(at: Checkout, name: string | null, now: Date
   const prefix = (await git(at, ['rev-parse', '--show-prefix'])).trim();
   const found = all.find((worktree) => worktree.name === wanted);
   const path = found?.path ?? join(dirname(main), `${basename(main)}-${wanted}`);
-  if (!found) await addWorktree({ ...at, cwd: main }, wanted, path);
+  if (!found) await addWorktree(at, wanted, path);
   else if (!existsSync(path))
     throw new CliError(
       exit.usage,
@@ -106,20 +108,27 @@ function mainCheckout(cwd: string): string | null {
   }
 }
 
+/** Compares a worktree with the checkout that `at` is in; from inside the worktree, with the main one. */
 export async function stateOf(at: Checkout, { path }: Worktree): Promise<WorktreeState> {
-  const { main } = await repository(at);
+  const { main, all } = await repository(at);
+  const here = all.find((other) => other.path !== path && isInside(at.cwd, other.path));
   const there = { ...at, cwd: path };
   const files = existsSync(path) ? await git(there, ['status', '--porcelain', '-z', '--no-renames']) : '';
-  const head = (await git({ ...at, cwd: main }, ['rev-parse', 'HEAD'])).trim();
+  const head = (await git({ ...at, cwd: here?.path ?? main }, ['rev-parse', 'HEAD'])).trim();
   const ahead = existsSync(path) ? await git(there, ['rev-list', '--count', `${head}..HEAD`]) : '0';
-  return { changed: files.split('\0').length - 1, ahead: Number(ahead) };
+  const base = here ? `worktree ${here.name}` : 'the main checkout';
+  return { changed: files.split('\0').length - 1, ahead: Number(ahead), base };
 }
 
-/** Says what a worktree holds that its main checkout does not: `clean`, `2 files changed`, `1 commit more`. */
-export function stateText({ changed, ahead }: WorktreeState): string {
+function isInside(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(`${folder}/`);
+}
+
+/** Says what a worktree has that its base does not: `clean`, `2 files not committed`, `1 commit more than …`. */
+export function stateText({ changed, ahead, base }: WorktreeState): string {
   const parts = [
     ...(changed > 0 ? [`${counted(changed, 'file')} not committed`] : []),
-    ...(ahead > 0 ? [`${counted(ahead, 'commit')} more than the main checkout`] : []),
+    ...(ahead > 0 ? [`${counted(ahead, 'commit')} more than ${base}`] : []),
   ];
   return parts.length === 0 ? 'clean' : parts.join(', ');
 }
@@ -147,11 +156,11 @@ export async function removeWorktree(at: Checkout, name: string, force: boolean)
     throw new CliError(exit.usage, `there is no worktree ${name}`, `Known: ${names === '' ? 'none' : names}.`);
   }
   const { branch, path } = worktree;
-  const { changed, ahead } = await stateOf(at, worktree);
+  const { changed, ahead, base } = await stateOf({ ...at, cwd: main }, worktree);
   if (changed > 0 && !force)
     throw new CliError(
       exit.failed,
-      `worktree ${worktree.name} has ${stateText({ changed, ahead: 0 })}`,
+      `worktree ${worktree.name} has ${stateText({ changed, ahead: 0, base })}`,
       `Commit them in ${path}, or drop them with agent worktrees rm ${worktree.name} --force.`,
     );
   const there = { ...at, cwd: main };
@@ -176,7 +185,8 @@ async function repository(at: Checkout): Promise<{ readonly main: string; readon
     .split('\0\0')
     .map((entry) => entry.split('\0').filter((line) => line !== ''))
     .filter((lines) => lines.length > 0);
-  const [main = '', ...others] = entries.map((lines) => value(lines, 'worktree') ?? '');
+  const [listedFirst = '', ...others] = entries.map((lines) => value(lines, 'worktree') ?? '');
+  const main = (await checkoutOfSubmodule(at)) ?? listedFirst;
   const all = others.map((path, index): Worktree => {
     const branch = value(entries[index + 1] ?? [], 'branch');
     const isOurs = path.startsWith(`${main}-`) && dirname(path) === dirname(main);
@@ -187,6 +197,14 @@ async function repository(at: Checkout): Promise<{ readonly main: string; readon
     };
   });
   return { main: existsSync(main) ? realpathSync(main) : main, all };
+}
+
+/** Returns the folder of the submodule that `at` belongs to, or null. `git worktree list` names the git folder inside
+ * the outer repository in its place. */
+async function checkoutOfSubmodule(at: Checkout): Promise<string | null> {
+  const common = resolve(at.cwd, (await git(at, ['rev-parse', '--git-common-dir'])).trim());
+  const set = await run(at, ['config', '--file', join(common, 'config'), '--get', 'core.worktree']);
+  return set.exitCode === 0 ? resolve(common, set.output.trim()) : null;
 }
 
 function value(lines: readonly string[], key: string): string | undefined {

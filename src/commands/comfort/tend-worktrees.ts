@@ -14,7 +14,13 @@ export const listAll: Verb = {
       const all = await Promise.all(
         (await listWorktrees(at)).map(async (worktree) => ({ worktree, state: await stateOf(at, worktree) })),
       );
-      const rows = all.map(({ worktree: { name, path, branch }, state }) => ({ name, path, branch, ...state }));
+      const rows = all.map(({ worktree: { name, path, branch }, state: { changed, ahead } }) => ({
+        name,
+        path,
+        branch,
+        changed,
+        ahead,
+      }));
       printListing(line.out, json, rows, () =>
         all.length === 0
           ? ['There are no worktrees here. agent -w NAME makes one and works in it.']

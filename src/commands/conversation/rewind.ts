@@ -5,6 +5,7 @@ import { counted } from '../../tools/define-tool.js';
 import type { PickItem } from '../../ui/components/picker.js';
 import { type CommandContext, turnRuns } from '../../ui/slash-command.js';
 import type { Repl, Verb } from '../command.js';
+import { goToSession } from '../sessions/stored-session.js';
 
 /** A rewind goes to right after `toSeq`. `draft` is the message that is taken back with it, to be edited and sent
  * again. */
@@ -101,7 +102,7 @@ export const clear: Verb = {
   slash: async (_argument, { screen, sessions }) => {
     const { session } = sessions.current();
     const isKept = session.events().length > 0;
-    screen.attach(await sessions.open({ continueNewest: false, resume: null, fork: false }));
+    await goToSession({ screen, sessions }, { continueNewest: false, resume: null, fork: false });
     screen.notice(
       'info',
       isKept ? `A new session. The one before is kept: /sessions ${session.id.slice(0, 13)}.` : 'A new session.',
@@ -113,7 +114,7 @@ export const clear: Verb = {
 export const fork: Verb = {
   slash: async (_argument, { screen, sessions }) => {
     const { id } = sessions.current().session;
-    screen.attach(await sessions.open({ continueNewest: false, resume: id, fork: true }));
+    await goToSession({ screen, sessions }, { continueNewest: false, resume: id, fork: true });
     screen.notice('info', `This is a copy; ${id} stays as it was.`);
   },
 };
@@ -150,6 +151,9 @@ async function compactNow(focus: string, { sessions, screen }: Repl): Promise<vo
     screen.notice('warn', turnRuns('/compact', screen));
     return;
   }
+  screen.signal.addEventListener('abort', () => {
+    session.interrupt();
+  });
   const compacted = await session.compact(focus);
   if (!compacted.done) screen.notice('warn', `Not compacted: ${compacted.reason}.`);
   screen.refresh();

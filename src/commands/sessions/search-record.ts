@@ -17,6 +17,7 @@ import {
   type Verb,
 } from '../command.js';
 import { age, asksTeam, countOption, localDay, printListing } from '../line-output.js';
+import { goToSession } from './stored-session.js';
 
 interface Options {
   readonly json?: boolean;
@@ -252,7 +253,7 @@ async function lookAt(hit: SearchHit, marked: readonly string[], repl: Repl): Pr
   }
   const fork = key === 'f';
   const request = { continueNewest: false, resume: hit.sessionId, fork };
-  screen.attach(await sessions.open(fork ? { ...request, at: hit.seq } : request));
+  await goToSession({ screen, sessions }, fork ? { ...request, at: hit.seq } : request);
   const whose = hit.owner === undefined ? 'is written elsewhere' : `is one of ${hit.owner}`;
   if (!fork && sessions.current().session.id !== hit.sessionId)
     screen.notice('info', `Session ${hit.sessionId} ${whose}; this one goes on from a copy of it.`);

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { attachmentsOf, type Event } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import { type Blob, maxMatches, type SessionCatalogue, type SessionLog, type SessionRow } from '../../core/store.js';
-import { CliError, exit } from '../command.js';
+import { CliError, exit, type Repl, type SessionRequest } from '../command.js';
 
 /** Finds a session by id, unique prefix or title. Throws a `CliError` with exit code 7 otherwise. */
 export async function findSession(store: SessionCatalogue, text: string): Promise<SessionRow> {
@@ -29,6 +29,12 @@ export async function findSession(store: SessionCatalogue, text: string): Promis
     default:
       return match satisfies never;
   }
+}
+
+/** Opens another session in the REPL and shows it, with what changed for it. */
+export async function goToSession({ screen, sessions }: Pick<Repl, 'screen' | 'sessions'>, request: SessionRequest) {
+  screen.attach(await sessions.open(request));
+  for (const { level, message } of sessions.current().notices ?? []) screen.notice(level, message);
 }
 
 /** A session outside the store. `writtenAddress`: the base URL that a file names; it is not trusted, so it is not part

@@ -15,7 +15,7 @@ import {
   pointInTime,
   printListing,
 } from '../line-output.js';
-import { findSession } from './stored-session.js';
+import { findSession, goToSession } from './stored-session.js';
 
 interface ListOptions {
   readonly json?: boolean;
@@ -130,7 +130,7 @@ async function resume(argument: string, repl: Repl): Promise<void> {
     repl.screen.notice('info', 'That is this session.');
     return;
   }
-  repl.screen.attach(await repl.sessions.open({ continueNewest: false, resume: chosen, fork: false }));
+  await goToSession(repl, { continueNewest: false, resume: chosen, fork: false });
 }
 
 async function pickSession({ sessions: open, store, settings, screen }: Repl): Promise<string | null> {

@@ -82,7 +82,7 @@ async function pickModel(repl: Repl): Promise<string | null> {
   const listing = new Map(live.map((model) => [model.name, model]));
   const listed = [...live.map(({ name }) => name), ...table, 'offline/offline'];
   const names = [...new Set(listed.includes(current) ? listed : [current, ...listed])];
-  if (firstWithKey(builtInPresets, { env: settings.env, keys: settings.keys.all() }) === null && local.length === 0)
+  if (local.length === 0 && !isConnected(settings, provider))
     screen.notice('info', 'No key is set and no local server answers; only the offline provider is there.');
   return await screen.pick({
     title: 'Model',
@@ -94,18 +94,30 @@ async function pickModel(repl: Repl): Promise<string | null> {
 /** A provider that takes longer to list its models is left out: what is known of it is there. */
 const longestListMs = 1_500;
 
-/** Returns the models that providers with a key list now, each where the settings say that it is. */
+/** Returns the models that providers with a key, and custom ones without, list now, each where the settings say that it is. */
 async function liveModels({ settings, line }: Repl): Promise<readonly Listed[]> {
   const names = Object.keys(mergePresets(builtInPresets, settings.config.provider.custom));
   const lists = await Promise.all(
     names.map(async (name) => {
       const resolved = resolveProvider(await line.models.choice(name, 'any'));
-      if (!resolved.ok || resolved.endpoint.local || resolved.endpoint.key === null) return [];
+      if (!resolved.ok || resolved.endpoint.local) return [];
+      const isCustom = Object.hasOwn(settings.config.provider.custom, name);
+      if (resolved.endpoint.key === null && !isCustom) return [];
       const live = await listModels(resolved.endpoint, settings.env, longestListMs);
       return live.ok ? live.models.map((listed) => ({ ...listed, name: `${name}/${listed.id}` })) : [];
     }),
   );
   return lists.flat();
+}
+
+/** Returns true if the provider in use is a real one, or if a key or a custom provider is there. */
+function isConnected(settings: Settings, provider: string): boolean {
+  const keys = { env: settings.env, keys: settings.keys.all() };
+  return (
+    provider !== 'offline' ||
+    firstWithKey(builtInPresets, keys) !== null ||
+    Object.keys(settings.config.provider.custom).some((name) => reachable(settings, `${name}/any`))
+  );
 }
 
 function reachable(settings: Settings, name: string): boolean {

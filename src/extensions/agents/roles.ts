@@ -120,9 +120,9 @@ function readRole(file: FoundFile, problems: string[]): AgentRole | null {
   if (read === null) return leftOut('cannot be read');
   const { fields, body } = read;
   const field = (key: string): string => fields.get(key)?.trim() ?? '';
-  const name = field('name');
+  const name = field('name').normalize('NFC');
   const description = oneLine(field('description'), maxDescription);
-  if (!/^[A-Za-z][\w-]{0,63}$/.test(name)) return leftOut('has no name in letters, digits and -');
+  if (!/^[\p{L}\p{N}][\p{L}\p{M}\p{N}_-]{0,63}$/u.test(name)) return leftOut('has no name in letters, digits and -');
   if (description === '') return leftOut('has no description');
   if (body.trim() === '') return leftOut('has no prompt');
   addAll(problems, ignored(path, fields));

@@ -1,6 +1,7 @@
 import { basename, join } from 'node:path';
 import type { Stop } from '../../core/event.js';
 import { firstLine } from '../../core/text.js';
+import { typedPart } from './injected-texts.js';
 import {
   contentText,
   countOf,
@@ -78,9 +79,16 @@ function promptOf(line: Fields): string | null {
   return text === null ? null : firstLine(text.trim(), 120);
 }
 
+/** Commands of the program itself: they say nothing of what a conversation is about. */
+const programCommand =
+  /^\/(?:add-dir|agents|bashes|clear|compact|config|context|cost|doctor|effort|exit|export|extra-usage|fast|help|hooks|ide|init|install-github-app|keybindings|login|logout|mcp|memory|model|output-style|permissions|plan|plugin|privacy-settings|quit|release-notes|reload-plugins|remote-control|rename|resume|rewind|sandbox|skills|stats|status|statusline|tasks|terminal-setup|theme|todos|upgrade|usage|vim)\b/;
+
 /** Returns what the person said first, in its last wording. */
 function firstPrompt(lines: readonly Fields[]): string | null {
-  const prompts = lines.filter((line) => promptOf(line) !== null);
+  const prompts = lines.filter((line) => {
+    const prompt = promptOf(line);
+    return prompt !== null && !programCommand.test(prompt);
+  });
   const first = prompts[0];
   if (first === undefined) return null;
   const { parentUuid: parent } = first;
@@ -227,16 +235,21 @@ function result(block: Fields, at: number): Turn {
 /** Null: the person typed nothing, as in the output of a command. */
 function promptText(line: Fields): string | null {
   const { content } = fieldsOf(line['message']);
-  const text = contentText(content);
-  if (/^\s*<local-command-(?:stdout|stderr|caveat)>/.test(text)) return null;
-  if (text.trim() !== '') return commandText(text) ?? text;
+  const texts = typeof content === 'string' ? [content] : listOf(content).map((block) => contentText([block]));
+  const text = texts
+    .map((part) => commandText(part) ?? typedPart(part))
+    .filter((part) => part.trim() !== '')
+    .join('\n\n');
+  if (text !== '') return text;
   return listOf(content).some((block) => ['image', 'document'].includes(String(fieldsOf(block)['type'])))
     ? '[a file that was not taken over]'
     : null;
 }
 
-/** Returns `/name arguments` for a command; null for any other text. */
+/** Returns `/name arguments` for a command, `!line` for a line of the shell; null for any other text. */
 function commandText(text: string): string | null {
+  const shell = /^\s*<bash-input>([^]*?)<\/bash-input>/.exec(text)?.[1];
+  if (shell !== undefined) return `!${shell.trim()}`;
   const name = /<command-name>([^<]*)<\/command-name>/.exec(text)?.[1];
   if (name === undefined || !/^\s*<command-/.test(text)) return null;
   const args = /<command-args>([^]*?)<\/command-args>/.exec(text)?.[1] ?? '';

@@ -1,5 +1,6 @@
 import { basename, join } from 'node:path';
 import { firstLine } from '../../core/text.js';
+import { typedPart } from './injected-texts.js';
 import {
   contentText,
   countOf,
@@ -92,20 +93,19 @@ function firstPrompt(parts: readonly LineParts[]): string | null {
 function promptOf({ type, payload }: LineParts): string | null {
   if (type !== 'response_item' || payload['type'] !== 'message' || payload['role'] !== 'user') return null;
   const kinds = fieldsOf(payload['internal_chat_message_metadata_passthrough'])['content_item_kinds'];
-  const typed = listOf(payload['content']).filter((item, index) =>
-    Array.isArray(kinds) ? String(listOf(kinds)[index]).startsWith('user.') : !isInjected(contentText([item])),
+  const said = listOf(payload['content']).filter(
+    (_item, index) => !Array.isArray(kinds) || String(listOf(kinds)[index]).startsWith('user.'),
   );
-  const text = contentText(typed);
+  const texts = said.map((item) => contentText([item])).filter((text) => text.trim() !== '');
+  // The request may stand in another item than its heading.
+  const whole = texts.join('\n\n');
+  const typed = whole.includes('\n## My request') || whole.startsWith('## My request') ? [whole] : texts;
+  const text = typed
+    .map(typedPart)
+    .filter((part) => part !== '')
+    .join('\n\n');
   if (text.trim() !== '') return text;
-  return typed.length > 0 ? '[a file that was not taken over]' : null;
-}
-
-const injected =
-  /^\s*(?:<(?:environment_context|user_instructions|turn_aborted|skill|permissions)\b|# AGENTS\.md instr)/;
-
-/** What the program says in the name of the person. */
-function isInjected(text: string): boolean {
-  return injected.test(text);
+  return said.some((item) => contentText([item]).trim() === '') ? '[a file that was not taken over]' : null;
 }
 
 /** Reads on where a response ends: behind its tokens, its results, or before the next message. */

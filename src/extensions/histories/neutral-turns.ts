@@ -121,8 +121,33 @@ export const maxLineBytes = 16 * 1024 * 1024;
 export function* jsonLines(file: string): Generator<Fields | string> {
   for (const { text, torn } of fileLines(file, maxLineBytes)) {
     if (text === null) yield 'long_lines';
-    else if (text.trim() !== '') yield objectOf(text) ?? (torn ? 'torn_lines' : 'damaged_lines');
+    else if (text.trim() !== '')
+      for (const value of objectsIn(text)) yield value ?? (torn ? 'torn_lines' : 'damaged_lines');
   }
+}
+
+/** Returns the objects of a line. Two writers at once may leave several in one; null stands for a part that is no
+ * object. */
+function objectsIn(line: string): readonly (Fields | null)[] {
+  const whole = objectOf(line);
+  if (whole !== null) return [whole];
+  const ends = objectEnds(line);
+  const parts = ends.map((end, index) => objectOf(line.slice(ends[index - 1] ?? 0, end)));
+  return ends.length > 0 && line.slice(ends.at(-1)).trim() === '' ? parts : [...parts, null];
+}
+
+/** Returns where braces are closed, outside of texts. */
+function objectEnds(line: string): readonly number[] {
+  const ends: number[] = [];
+  let [depth, isText] = [0, false];
+  for (let at = 0; at < line.length; at++) {
+    const char = line[at];
+    if (isText && char === '\\') at++;
+    else if (char === '"') isText = !isText;
+    else if (!isText && char === '{') depth++;
+    else if (!isText && char === '}' && --depth === 0) ends.push(at + 1);
+  }
+  return ends;
 }
 
 /** Returns the object of a JSON text; null for anything else. */
@@ -157,7 +182,7 @@ function objectsOf(bytes: Buffer): readonly Fields[] {
   return bytes
     .toString('utf8')
     .split('\n')
-    .map(objectOf)
+    .flatMap((line) => (line.trim() === '' ? [] : objectsIn(line)))
     .filter((value) => value !== null);
 }
 

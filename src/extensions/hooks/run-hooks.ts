@@ -1,4 +1,5 @@
 import { parseJson } from '../../core/json.js';
+import { isDeepStrictEqual } from 'node:util';
 import { isError } from '../../core/envelope.js';
 import type { HookData } from '../../core/event.js';
 import type {
@@ -74,10 +75,31 @@ export function createHooks(
       return {
         ...together(asked.map(({ answer }) => answer)),
         runs: asked.map(({ run }) => run),
-        messages: toldOf(asked.filter((each) => !each.isSkipped || isFirst(skippedOnce, each.run.sha256))),
+        messages: [
+          ...toldOf(asked.filter((each) => !each.isSkipped || isFirst(skippedOnce, each.run.sha256))),
+          ...overruled(asked, 'input', ({ args }) => args),
+          ...overruled(asked, 'output', ({ output }) => output),
+        ],
       };
     },
   };
+}
+
+/** Names the hooks whose new input or output of a call another hook replaced with a different one. */
+function overruled(
+  asked: readonly Asked[],
+  what: 'input' | 'output',
+  given: (answer: OneAnswer) => unknown,
+): HookAnswer['messages'] {
+  const changing = asked.filter(({ answer }) => given(answer) !== null);
+  const last = changing.at(-1);
+  const lost = changing.filter(({ answer }) => last && !isDeepStrictEqual(given(answer), given(last.answer)));
+  if (!last || lost.length === 0) return [];
+  const names = lost.map(({ hook }) => spelledLine(hook.command)).join(', ');
+  const message =
+    `${changing.length} hooks changed the ${what} of one call (${last.hook.event}). ` +
+    `The last one counts, ${spelledLine(last.hook.command)}; dropped: ${names}.`;
+  return [{ level: 'warn', message }];
 }
 
 function isFirst(seen: Set<string>, key: string): boolean {

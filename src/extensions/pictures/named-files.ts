@@ -22,7 +22,7 @@ export function mentioned(text: string, cwd: string): readonly ReadFile[] {
 
 /** Reads a picture or a PDF. Whoever calls knows that the person named it. */
 export function readPicture(path: string, cwd: string): ReadFile {
-  const absolute = resolve(cwd, path.replace(/^~(?=\/)/, homedir()));
+  const absolute = resolve(cwd, localPath(path).replace(/^~(?=\/)/, homedir()));
   const found = readBounded(absolute, { maxBytes: mostFileBytes, longer: 'refuse', links: 'follow' });
   const name = basename(absolute);
   if (found.kind === 'missing') return { ok: false, problem: null };
@@ -31,6 +31,15 @@ export function readPicture(path: string, cwd: string): ReadFile {
   return pictureFacts(bytes) === null && !isPdf(bytes)
     ? { ok: false, problem: `${name} is not attached: it is no PNG, JPEG, GIF, WebP or PDF.` }
     : { ok: true, file: { name, bytes } };
+}
+
+/** Returns the path of a `file:` address, and anything else as it is. */
+function localPath(path: string): string {
+  try {
+    return /^file:/i.test(path) ? fileURLToPath(path) : path;
+  } catch {
+    return path;
+  }
 }
 
 function looksLikePicture(path: string): boolean {

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
+import { nameSource } from '../../core/text.js';
 import { readBounded } from '../../disk/bounded-file.js';
 import { filesIn, type FoundFile, type Place } from '../found-files.js';
 import { oneLine, readFrontMatter, visibleText } from '../front-matter.js';
 
 /** A command in a Markdown file: what the person types it for is in the file. */
 export interface CommandFile {
-  /** `a:b` for the file `a/b.md`. */
+  /** `a:b` for the file `a/b.md`, `a-b` for `a b.md`. */
   readonly name: string;
   /** One line. */
   readonly description: string;
@@ -21,7 +22,7 @@ export interface CommandFile {
 
 const maxBytes = 256 * 1024;
 const maxDescription = 250;
-const commandName = /^[A-Za-z][\w-]*(?::[A-Za-z\d][\w-]*)*$/;
+const commandName = new RegExp(`^${nameSource}(?::[\\p{L}\\p{N}][\\p{L}\\p{M}\\p{N}_-]*)*$`, 'u');
 
 /** Reads the commands of these places. The first of a name counts. Files with a name that nobody could type, empty
  * ones and those over 256 KiB are left out. */
@@ -37,8 +38,23 @@ export function commandsIn(places: readonly Place[]): readonly CommandFile[] {
   return [...commands.values()];
 }
 
+/** Names the command files whose names cannot be typed. */
+export function unusableCommands(places: readonly Place[]): readonly string[] {
+  return places
+    .flatMap((place) => filesIn(place, ({ path, name, isFolder }) => (!isFolder && name.endsWith('.md') ? path : null)))
+    .filter(({ path, name }) => basename(path) !== 'SKILL.md' && !commandName.test(commandNameOf(name)))
+    .map(
+      ({ path }) =>
+        `${path} is no command: a name begins with a letter and has letters, digits, _, - and blanks. Rename the file.`,
+    );
+}
+
+function commandNameOf(file: string): string {
+  return file.normalize('NFC').replace(/\.md$/, '').replaceAll('/', ':').replaceAll(/\s+/g, '-');
+}
+
 export function readCommand({ path, name: file, place }: FoundFile): CommandFile | null {
-  const name = file.replace(/\.md$/, '').replaceAll('/', ':');
+  const name = commandNameOf(file);
   if (!commandName.test(name) || basename(path) === 'SKILL.md') return null;
   const found = readBounded(path, { maxBytes, longer: 'refuse', links: 'follow' });
   if (found.kind !== 'read') return null;

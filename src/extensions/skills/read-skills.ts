@@ -61,6 +61,8 @@ function skillFile({ path, isFolder }: { readonly path: string; readonly isFolde
   return isFolder && statSync(file, { throwIfNoEntry: false })?.isFile() === true ? file : null;
 }
 
+const skillName = /^[\p{L}\p{M}\p{N}_-]{1,64}$/u;
+
 function readSkill({ path, place }: FoundFile, problems: string[], heads: HeadCache): Skill | null {
   const folder = basename(dirname(path));
   const { fields } = headOf(path, heads);
@@ -69,13 +71,13 @@ function readSkill({ path, place }: FoundFile, problems: string[], heads: HeadCa
     problems.push(`${path} has no description; the skill is left out.`);
     return null;
   }
-  const given = fields.get('name') ?? folder;
-  const name = /^[\w-]{1,64}$/.test(given) ? given : folder;
-  if (!/^[\w-]{1,64}$/.test(name)) {
+  const given = (fields.get('name') ?? folder).normalize('NFC');
+  const name = skillName.test(given) ? given : folder.normalize('NFC');
+  if (!skillName.test(name)) {
     problems.push(`${path}: neither the name nor the folder can be typed; the skill is left out.`);
     return null;
   }
-  if (given !== folder || !/^[a-z\d-]+$/.test(given))
+  if (given !== folder.normalize('NFC') || !/^[a-z\d-]+$/.test(given))
     problems.push(`${path}: the name ${oneLine(given, 64)} is not that of the folder in a-z, 0-9 and -.`);
   return {
     name,

@@ -24,7 +24,7 @@ const mostShown = 8;
 
 /** Returns commands for a `/name` that is the whole input so far; null otherwise. */
 export function completeCommand(editor: Editor, commands: readonly Command[]): Completion | null {
-  const match = /^\/([\w:-]*)$/.exec(editor.text);
+  const match = /^\/([\p{L}\p{M}\p{N}_:-]*)$/u.exec(editor.text);
   if (!match || editor.cursor !== editor.text.length) return null;
   const typed = (match[1] ?? '').toLowerCase();
   const ranked = commands

@@ -338,3 +338,77 @@ test.each([
   );
   expect(command).toContain(/[\da-f-]{36}(?=\.jsonl$)/.exec(file)?.[0] ?? 'no id');
 });
+
+/** The title of the only conversation below a home, and what the model is told of it. */
+function titled(reader: HistoryReader, home: string): readonly unknown[] {
+  const place = { home, env: {}, cwd: home };
+  const [source] = [...reader.sources(place)];
+  const found = source ? reader.head(source, place) : null;
+  return [found?.title ?? found?.prompt ?? null, told(read(reader, home)).filter((text) => typeof text === 'string')];
+}
+
+test.each([
+  ['recommended plugins', '<recommended_plugins>\na\n</recommended_plugins>'],
+  ['the editor', '# Context from my IDE setup:\n\n## Active file: a.lua\n\n## Open tabs:\n- a.lua'],
+  ['files', '# Files mentioned by the user:\n\n## a.png: /tmp/a.png'],
+  ['browser tabs', '# In app browser:\n- one tab'],
+  ['surroundings', '<environment_context>\n  <cwd>/x</cwd>\n</environment_context>'],
+  ['rules', '<user_instructions>be brief</user_instructions>'],
+  ['rules of a file', '# AGENTS.md instructions for /x\n\nbe brief'],
+])('Codex: %s are neither the title nor said by the user, and the request behind them is', (_name, added) => {
+  const plain = (text: string): object =>
+    item({ type: 'message', role: 'user', content: [{ type: 'input_text', text }] });
+  for (const heading of ['## My request for Codex:', '## My request:']) {
+    const home = homeWith('codex', [
+      { ...stamp(), type: 'session_meta', payload: { id: 'a', cwd: '/home/ann/shop' } },
+      plain(added),
+      plain(`${added}\n\n${heading}\nopen the door\n`),
+      answer('It opens.'),
+      plain('and close it'),
+    ]);
+    expect(titled(codex, home)).toEqual(['open the door', ['open the door', 'and close it']]);
+  }
+});
+
+test.each([
+  ['an open file', '<ide_opened_file>The user opened /x.ts in the IDE.</ide_opened_file>'],
+  ['a selection', '<ide_selection>The user selected the lines 1 to 2: x</ide_selection>'],
+  ['a reminder', '<system-reminder>\nA task ended\n</system-reminder>'],
+  ['output of a command', '<local-command-stdout>Set model</local-command-stdout>'],
+  ['output of the shell', '<bash-stdout>a.txt</bash-stdout><bash-stderr></bash-stderr>'],
+  ['an interrupt', '[Request interrupted by user]'],
+])('Claude Code: %s is neither the title nor said by the user, alone or before the request', (_name, added) => {
+  const said = (uuid: string, parent: string | null, content: unknown): object => ({
+    ...stamp(),
+    type: 'user',
+    sessionId: 's',
+    cwd: '/home/ann/shop',
+    uuid,
+    parentUuid: parent,
+    message: { role: 'user', content },
+  });
+  const home = homeWith('claude-code', [
+    said('u0', null, '<command-name>/clear</command-name>\n<command-message>clear</command-message>'),
+    said('u1', 'u0', [{ type: 'text', text: added }]),
+    said('u2', 'u1', [
+      { type: 'text', text: added },
+      { type: 'text', text: 'open the door' },
+    ]),
+  ]);
+  expect(titled(claudeCode, home)).toEqual(['open the door', ['/clear', 'open the door']]);
+});
+
+test('two objects in one line are both read, and a torn or damaged part of a line is counted', () => {
+  const said = (text: string): string =>
+    JSON.stringify(item({ type: 'message', role: 'user', content: [{ type: 'input_text', text }] }));
+  const meta = { ...stamp(), type: 'session_meta', payload: { id: 'a', cwd: '/home/ann/shop' } };
+  const home = homeWith('codex', [
+    JSON.stringify(meta) + said('first } { "'),
+    said('second') + said('third'),
+    `${said('fourth')}{"type":`,
+    said('fifth'),
+  ]);
+  const events = read(codex, home);
+  expect(told(events)).toEqual(['first } { "', 'second', 'third', 'fourth', 'fifth']);
+  expect(dropped(events)).toMatchObject({ damaged_lines: 1 });
+});

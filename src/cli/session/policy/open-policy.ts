@@ -4,7 +4,7 @@ import { lstat } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
 import type { Approval } from '../../../commands/command.js';
 import { type LoadedOnce, loadOnce } from '../../../core/runtime.js';
-import { planNews, type Policy, ruleKey, type Verdict } from '../../../core/policy.js';
+import { type ApprovalMode, planNews, type Policy, ruleKey, type Verdict } from '../../../core/policy.js';
 import { readBounded } from '../../../disk/bounded-file.js';
 import type { PolicyOptions } from '../../../policy/assess.js';
 import type { PathFacts } from '../../../policy/guarded-paths.js';
@@ -12,18 +12,21 @@ import type { Settings } from '../../settings.js';
 
 /** A policy whose mode and rules the person may change while the program runs. */
 export interface SwitchablePolicy extends Policy, Approval {
-  /** Shift-Tab: goes on to the next mode, plan mode among them. `never` is no stop on the way unless it is the user's
-   * setting: one key more would let everything run. */
+  /** Shift-Tab: switches from the user's mode to the stricter ones, to plan mode, and back. No stop is looser than the
+   * user's mode, which is the one of plan mode, too. */
   next(): void;
 }
 
-const stops = ['dangerous', 'mutating', 'always', 'plan'] as const;
+/** From loose to strict. */
+export const approvalModes = ['never', 'dangerous', 'mutating', 'always'] as const satisfies readonly ApprovalMode[];
 
 type PolicySource = Pick<Settings, 'config' | 'cwd' | 'home' | 'loaded' | 'ephemeral'>;
 
 /** Opens the policy of this run. Its code is loaded with the first call that it judges. */
 export function openPolicy(settings: PolicySource): SwitchablePolicy {
-  let mode = settings.config.policy.approval;
+  /** The mode that the user set, and the one that counts. */
+  let chosen = settings.config.policy.approval;
+  let mode = chosen;
   let { rules } = settings.config.policy;
   let planning = false;
   const loaded = (): LoadedOnce<Policy> => loadOnce(() => loadPolicy(settings, { approval: mode, rules, planning }));
@@ -43,6 +46,7 @@ export function openPolicy(settings: PolicySource): SwitchablePolicy {
   return {
     mode: () => mode,
     switchTo: (next) => {
+      chosen = next;
       mode = next;
       policy = loaded();
     },
@@ -50,10 +54,9 @@ export function openPolicy(settings: PolicySource): SwitchablePolicy {
     news: (events) => planNews(planning, events),
     plan,
     next: () => {
-      const way = settings.config.policy.approval === 'never' ? ([...stops, 'never'] as const) : stops;
-      const now = way.findIndex((stop) => stop === (planning ? 'plan' : mode));
-      const stop = way[(now + 1) % way.length] ?? 'dangerous';
-      if (stop !== 'plan') mode = stop;
+      const way = [...approvalModes.slice(approvalModes.indexOf(chosen)), 'plan'] as const;
+      const stop = way[(way.indexOf(planning ? 'plan' : mode) + 1) % way.length];
+      mode = stop === undefined || stop === 'plan' ? chosen : stop;
       plan(stop === 'plan');
     },
     rules: () => rules,

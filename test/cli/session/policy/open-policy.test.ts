@@ -88,7 +88,7 @@ function shown(policy: SwitchablePolicy): string {
   return policy.planning() ? 'plan' : policy.mode();
 }
 
-test('Shift-Tab goes round the modes and plan mode, and comes by never only where that is the setting', async () => {
+test('Shift-Tab goes from the mode of the user to the stricter ones, to plan mode and back, and never to a looser one', async () => {
   const round = (policy: SwitchablePolicy): readonly string[] =>
     Array.from({ length: 5 }, () => {
       policy.next();
@@ -96,6 +96,27 @@ test('Shift-Tab goes round the modes and plan mode, and comes by never only wher
     });
   expect(round(await opened('{}'))).toEqual(['mutating', 'always', 'plan', 'dangerous', 'mutating']);
   expect(round(await opened('{"approval": "never"}'))).toEqual(['dangerous', 'mutating', 'always', 'plan', 'never']);
+  expect(round(await opened('{"approval": "mutating"}'))).toEqual(['always', 'plan', 'mutating', 'always', 'plan']);
+  expect(round(await opened('{"approval": "always"}'))).toEqual(['plan', 'always', 'plan', 'always', 'plan']);
+});
+
+test('plan mode by Shift-Tab runs reads unasked, and ends in the mode of the user', async () => {
+  for (const mode of ['never', 'dangerous', 'mutating'] as const) {
+    const policy = await opened(JSON.stringify({ approval: mode }));
+    while (!policy.planning()) policy.next();
+    expect(await Promise.all(['ls', 'git status', 'npm test'].map((line) => decided(policy, line)))).toEqual([
+      'allow',
+      'allow',
+      'deny',
+    ]);
+    policy.plan(false);
+    expect(shown(policy)).toBe(mode);
+  }
+  const switched = await opened('{"approval": "dangerous"}');
+  switched.switchTo('mutating');
+  while (!switched.planning()) switched.next();
+  switched.next();
+  expect(shown(switched)).toBe('mutating');
 });
 
 test('in plan mode no rule and no approval mode lets through what does more than read', async () => {

@@ -1,0 +1,112 @@
+import { type Event, type EventDraft, knownEvent, type ModeData } from '../../../core/event.js';
+import type { ApprovalMode } from '../../../core/policy.js';
+import type { Sandbox } from '../../../core/tool.js';
+import type { SpendLimit } from '../spend-limit.js';
+import type { Notice, Settings } from '../../settings.js';
+import { approvalModes, type SwitchablePolicy } from './open-policy.js';
+
+interface ModeSource {
+  readonly policy: SwitchablePolicy;
+  readonly spend: SpendLimit;
+  readonly settings: Settings;
+}
+
+/** From loose to strict. */
+const sandboxes: readonly string[] = ['off', 'workspace', 'read-only'] satisfies readonly Sandbox[];
+
+/** Returns the event for how freely the session may act now. Null if its log says so already, and for a session without
+ * any event of that kind that is as free as a session can be without a setting. */
+export function modeChange({ policy, spend, settings }: ModeSource, events: readonly Event[]): EventDraft | null {
+  const now: ModeData = {
+    approval: policy.mode(),
+    plan: policy.planning(),
+    sandbox: settings.config.policy.sandbox,
+    max_cost_usd: spend.limitUsd(),
+  };
+  const last = lastMode(events);
+  const isFree =
+    isFreeApproval(policy.mode(), settings) && !now.plan && now.sandbox === 'off' && now.max_cost_usd === null;
+  if (last === null ? isFree : isEqual(last, now)) return null;
+  return { kind: 'mode', content: modeText(now), data: now };
+}
+
+/** `dangerous` is the default; where it was asked for, it is stricter than `never`. */
+function isFreeApproval(mode: ApprovalMode, settings: Settings): boolean {
+  if (mode === 'never') return true;
+  return mode === 'dangerous' && settings.config.policy.approval !== 'never' && !isGiven(settings, 'approval');
+}
+
+function isGiven({ loaded }: Settings, key: string): boolean {
+  return ['flag', 'set'].includes(loaded.origins[key]?.kind ?? '');
+}
+
+function isEqual(one: ModeData, other: ModeData): boolean {
+  return modeText(one) === modeText(other);
+}
+
+function modeText({ approval, plan, sandbox, max_cost_usd: limit }: ModeData): string {
+  const cost = limit === null || limit === undefined ? '' : `, at most $${limit}`;
+  return `approval ${approval}${plan ? ', plan mode' : ''}, sandbox ${sandbox}${cost}`;
+}
+
+function lastMode(events: readonly Event[]): ModeData | null {
+  const event = events.findLast(({ kind }) => kind === 'mode');
+  const known = event ? knownEvent(event) : null;
+  return known?.kind === 'mode' ? known.data : null;
+}
+
+/** Keeps what a resumed session had stricter than this run, and says so. An option of the command line wins, and a
+ * notice names what it loosens. `lineCounts`: false if the command line was meant for another session. */
+export function keepMode(run: ModeSource, restored: readonly Event[], lineCounts: boolean): readonly Notice[] {
+  const last = lastMode(restored);
+  if (last === null) return [];
+  const approval = lineCounts && isGiven(run.settings, 'approval');
+  return [
+    ...keptApproval(run, last, approval),
+    ...keptPlan(run, last, approval),
+    ...keptSandbox(run, last),
+    ...keptLimit(run, last, lineCounts && isGiven(run.settings, 'max_cost_usd')),
+  ];
+}
+
+function keptApproval({ policy }: ModeSource, last: ModeData, isGiven: boolean): readonly Notice[] {
+  const mode = policy.mode();
+  const before = approvalModes.find((one) => one === last.approval) ?? mode;
+  if (approvalModes.indexOf(before) <= approvalModes.indexOf(mode)) return [];
+  if (isGiven) return [changed(`The approval mode is now ${mode}; this session had ${before}.`)];
+  policy.switchTo(before);
+  return [kept(`Approval mode ${before}, as this session had it. /approval or --approval changes it.`)];
+}
+
+function keptPlan({ policy }: ModeSource, last: ModeData, isGiven: boolean): readonly Notice[] {
+  if (!last.plan || policy.planning()) return [];
+  if (isGiven)
+    return [changed(`Plan mode is off: --approval ${policy.mode()} was given; this session was in plan mode.`)];
+  policy.plan(true);
+  return [kept('Plan mode is on, as this session had it. /plan or --approval ends it.')];
+}
+
+/** The sandbox of a run cannot change once its tools are open. */
+function keptSandbox({ settings }: ModeSource, last: ModeData): readonly Notice[] {
+  const now = settings.config.policy.sandbox;
+  if (sandboxes.indexOf(last.sandbox) <= sandboxes.indexOf(now)) return [];
+  return [
+    changed(`The sandbox is now ${now}; this session had ${last.sandbox}. To keep it: --sandbox ${last.sandbox}.`),
+  ];
+}
+
+function keptLimit({ spend }: ModeSource, { max_cost_usd: limit }: ModeData, isGiven: boolean): readonly Notice[] {
+  const now = spend.limitUsd();
+  if (limit === null || limit === undefined || (now !== null && now <= limit)) return [];
+  if (isGiven) return [changed(`The cost limit is now $${now}; this session had $${limit}.`)];
+  spend.set(limit);
+  return [kept(`Cost limit $${limit}, as this session had it. /budget or --max-cost changes it.`)];
+}
+
+function kept(message: string): Notice {
+  return { level: 'warn', code: 'mode_kept', message };
+}
+
+function changed(message: string): Notice {
+  return { level: 'warn', code: 'mode_changed', message };
+}
