@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { createInterface } from 'node:readline';
 import { CliError, exit } from '../../commands/command.js';
 import { findSession } from '../../commands/sessions/stored-session.js';
@@ -68,21 +69,23 @@ interface Watched {
 const betweenQuestionsMs = 2000;
 
 /** The session of this machine, or of the team's server: where none here has the name, and where the one here is a copy
- * of somebody else's, which does not go on here. */
+ * that another person or another machine writes. */
 async function watched(settings: Settings, record: Recorded, name: string | null): Promise<Watched> {
   const { store } = record;
   const found = await chosen(settings, store, name).catch((error: unknown) => error);
   const here = found instanceof Error ? null : { row: found as SessionRow, log: store };
   const hasServer = settings.config.store.url !== null;
-  if (here && !(hasServer && (await isOthers(record, here.row.id)))) return here;
-  if (here) return (await onServer(settings, here.row.id)) ?? here;
+  if (here) return (hasServer ? await written(settings, record, here.row.id) : null) ?? here;
   const elsewhere = name !== null && hasServer ? await onServer(settings, name.trim()) : null;
   if (elsewhere === null) throw found;
   return elsewhere;
 }
 
 /** `name`: an id or its start. Null: it is not there. */
-async function onServer(settings: Settings, name: string): Promise<Watched | null> {
+async function onServer(
+  settings: Settings,
+  name: string,
+): Promise<(Watched & { readonly machine: string | null }) | null> {
   const { team } = await (await import('../session/open-team.js')).openTeam(settings);
   const { idOnServer } = await import('../../commands/team/shared-record.js');
   const id = await idOnServer(team.log, name);
@@ -90,12 +93,19 @@ async function onServer(settings: Settings, name: string): Promise<Watched | nul
   if (row === null) return null;
   const { watch } = team;
   const bell = { everyMs: betweenQuestionsMs, listen: async (ring: () => void) => await watch.listen(row.id, ring) };
-  return { row, log: watch, bell };
+  return { row, log: watch, bell, machine: row.machine };
 }
 
-async function isOthers({ sync }: Recorded, id: string): Promise<boolean> {
+/** Returns the session on the server if another person or another machine wrote to it last. Null, too, where the server
+ * cannot be asked about a session of one's own. */
+async function written(settings: Settings, { sync }: Recorded, id: string): Promise<Watched | null> {
   const local = sync === null ? null : await (await sync()).session(id);
-  return local !== null && local !== 'removed' && (local.state?.owner ?? null) !== null;
+  if (local === null || local === 'removed' || local.state === null) return null;
+  if (local.state.owner !== null) return await onServer(settings, id);
+  // Events that the server lacks are written here.
+  if (local.end.seq > local.state.pushed.seq) return null;
+  const found = await onServer(settings, id).catch(() => null);
+  return found === null || found.machine === null || found.machine === hostname() ? null : found;
 }
 
 async function chosen({ cwd }: Settings, store: Store, name: string | null): Promise<SessionRow> {

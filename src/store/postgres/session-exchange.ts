@@ -52,10 +52,7 @@ export function openExchange(parts: ExchangeParts): Exchange {
       const outcomes: Outcome[] = [];
       await pushRedactions(parts);
       for await (const local of pendingSessions(parts, scope, kept)) {
-        for (const outcome of await pushSession(parts, local, kept))
-          outcomes.push(
-            outcome.kind === 'left' ? { ...outcome, ...(await unsentOf(parts, outcome.sessionId)) } : outcome,
-          );
+        outcomes.push(...(await pushListed(parts, local.row.id, kept)));
         if (!(await parts.pause())) break;
       }
       return outcomes;
@@ -89,12 +86,20 @@ async function* pendingSessions(
   }
 }
 
-async function pushSession(parts: ExchangeParts, listed: LocalSession, kept: Kept): Promise<readonly Outcome[]> {
-  const { team } = parts;
-  const { id, cwd } = listed.row;
-  // Another process of this machine may have sent it since it was listed.
+/** Pushes a session as it is now: another process of this machine may have sent it since it was listed. */
+async function pushListed(parts: ExchangeParts, id: string, kept: Kept): Promise<readonly Outcome[]> {
   const local = await parts.rows.session(id);
-  if (local === null || local === 'removed') return [];
+  const outcomes = local === null || local === 'removed' ? [] : await pushSession(parts, local, kept);
+  return await Promise.all(
+    outcomes.map(async (outcome) =>
+      outcome.kind === 'left' ? { ...outcome, ...(await unsentOf(parts, outcome.sessionId)) } : outcome,
+    ),
+  );
+}
+
+async function pushSession(parts: ExchangeParts, local: LocalSession, kept: Kept): Promise<readonly Outcome[]> {
+  const { team } = parts;
+  const { id, cwd } = local.row;
   if (parts.isExcluded(cwd) || local.end.seq === 0) return [];
   const { state } = local;
   const isNew = state === null || local.end.seq > state.pushed.seq;
