@@ -1,5 +1,4 @@
 import { constants } from 'node:os';
-import { setTimeout as delay } from 'node:timers/promises';
 import { type LoadedOnce, loadOnce, longestTimerMs } from '../../core/runtime.js';
 import type { Sandbox } from '../../core/tool.js';
 import type { OpenCommand } from './lasting-process.js';
@@ -102,7 +101,6 @@ interface LoadedModules {
 
 const killAfterMs = 2000;
 const drainMs = 200;
-const pollMs = 10;
 
 export function createProcessRunner(options: ProcessRunnerOptions): ProcessRunner {
   return new Runner(options);
@@ -304,8 +302,7 @@ async function supervised(
   if (reason === 'exit') await settledWithin(closed, drainMs);
   request.signal.removeEventListener('abort', onAbort);
   if (reason !== 'exit') {
-    for (let waitedMs = 0; waitedMs < killAfterMs + drainMs && groupSize(pid) > 0; waitedMs += pollMs)
-      await delay(pollMs);
+    await goneWithin({ size: () => groupSize(pid) }, killAfterMs + drainMs);
     await settledWithin(closed, drainMs);
   }
   clearTimeout(kill);
@@ -324,9 +321,8 @@ function leftOf(groupId: number, closed: Promise<unknown>): LeftProcesses {
     drained: () => settledWithin(closed, drainMs),
     end: async () => {
       if (size() > 0) signalGroup(groupId, 'SIGTERM');
-      for (let waitedMs = 0; waitedMs < killAfterMs && size() > 0; waitedMs += pollMs) await delay(pollMs);
-      if (size() > 0) signalGroup(groupId, 'SIGKILL');
-      for (let waitedMs = 0; waitedMs < drainMs && size() > 0; waitedMs += pollMs) await delay(pollMs);
+      if (!(await goneWithin({ size }, killAfterMs))) signalGroup(groupId, 'SIGKILL');
+      await goneWithin({ size }, drainMs);
     },
   };
 }
