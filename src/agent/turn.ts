@@ -1,3 +1,4 @@
+import { addAll } from '../core/lists.js';
 import { type Envelope, errorEnvelope, type ErrorEnvelope, isError } from '../core/envelope.js';
 import type { ToolCallData, ToolResultData } from '../core/event.js';
 import type { Fault } from '../core/provider.js';
@@ -177,7 +178,7 @@ async function runCalls(d: TurnDeps, reply: Reply, count: Count, signal: AbortSi
     const last = index === calls.length - 1 && isSpent(d, count);
     await answer(d, call, last ? withLimit(d, done, count) : done);
     tellLoop(d, call, count.looped !== wasLooped);
-    count.denials.push(...done.denials);
+    addAll(count.denials, done.denials);
     count.halt ??= done.halt ?? null;
     if (isError(done.outcome.envelope)) failed += 1;
   }

@@ -19,6 +19,16 @@ export function errorsAreTerminal(): boolean {
   return process.stderr.isTTY;
 }
 
+/** Returns undefined where standard output is no terminal. */
+export function outputRows(): number | undefined {
+  return outputIsTerminal() ? process.stdout.rows : undefined;
+}
+
+/** Erases the row that the cursor is in, and `above` rows before it, on a terminal. */
+export function eraseRows(above: number): void {
+  process.stdout.write(`\r${above > 0 ? `\x1b[${above}A` : ''}\x1b[J`);
+}
+
 /** Prints text for people. It is sanitised also for a pipe, which may lead through a pager to a terminal. With `colors`
  * the caller has sanitised all foreign text itself. */
 export function print(text: string, options: { readonly colors: boolean } = { colors: false }): void {

@@ -314,6 +314,9 @@ export interface SyncRows {
   /** Notes what is known of the server. `row`: the session's row is there as
    * it is here. */
   note(id: string, state: SyncState, row?: SessionRow): Promise<void>;
+  /** Returns the token of this machine for the lease of a session: the one that is noted, or `fresh`, which is noted
+   * then. All processes of the machine get the same. */
+  token(id: string, fresh: string): Promise<string>;
   /** Takes events of the server in one commit, however many they are. */
   receive(received: Received): Promise<Reception>;
   /** Redacts events as they were redacted elsewhere; those that are redacted
@@ -343,7 +346,13 @@ export interface ExchangeScope {
 export type Outcome =
   | { readonly kind: 'pushed' | 'pulled'; readonly sessionId: string; readonly events: number }
   | { readonly kind: 'branched'; readonly sessionId: string; readonly branch: string }
-  | { readonly kind: 'left'; readonly sessionId: string; readonly reason: string };
+  | {
+      readonly kind: 'left';
+      readonly sessionId: string;
+      readonly reason: string;
+      /** The number of events that are not sent; absent where nothing was to be sent. */
+      readonly unsent?: number;
+    };
 
 export interface Exchange {
   /** Sends what the server lacks, in order; also what was redacted. */

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import puppeteer, { type Page } from 'puppeteer-core';
 import { expect, onTestFinished, test } from 'vitest';
 import { agent, binary, place, type Place } from './program.js';
+import { followPage } from './pages.js';
 import { openScreen } from './terminal.js';
 
 const chromium = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) =>
@@ -70,6 +71,58 @@ test('who has no token, comes from another site or by another name gets nothing'
   expect(await status(address, '/', { host, cookie, 'sec-fetch-site': 'cross-site' })).toBe(403);
   expect(await status(address, `/s/${id}/answer`, { host, cookie }, 'POST')).toBe(415);
   expect(await status(address, '/s/../../etc/passwd', { host, cookie })).toBe(404);
+});
+
+test('pages opened at different moments, and one that connects again, show each entry', async () => {
+  const steps = Array.from({ length: 80 }, (_, at) => ({
+    text: `Step ${at} is made.`,
+    calls: [{ name: 'bash', arguments: { command: `echo made ${at}` } }],
+  }));
+  const script = JSON.stringify({ turns: [{ text: 'Hi.' }, ...steps, { text: 'The end.' }] });
+  const at = place({ 'script.json': script });
+  const model = `offline/${join(at.work, 'script.json')}`;
+  expect((await agent(at, ['-p', '-m', model, 'hello'])).code).toBe(0);
+  const [{ id } = { id: '' }] = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as {
+    id: string;
+  }[];
+  const address = await serving(at);
+  const first = await followPage(address, id);
+  const run = agent(at, ['-p', '-c', '-m', model, '--approval', 'never', '--max-tool-turns', '200', 'go']);
+  await first.until(({ updates }) => updates.length > 10);
+  const second = await followPage(address, id);
+  await second.until(({ updates }) => updates.length > 10);
+  second.reconnect();
+  first.close();
+  const third = await followPage(address, id);
+  expect((await run).code).toBe(0);
+  first.reconnect();
+  const exported = await agent(at, ['sessions', 'export', id, '--format', 'html']);
+  const numbers = [...exported.stdout.matchAll(/<section [^>]* id="e(\d+)"/g)].map(([, seq]) => Number(seq));
+  for (const page of [first, second, third]) {
+    await page.until(({ entries }) => entries.has(numbers.at(-1) ?? 0));
+    expect([...page.entries.keys()].toSorted((one, other) => one - other)).toEqual(numbers);
+    const html = [...page.entries.values()].join('');
+    expect(html.match(/Step \d+ is made/g)).toHaveLength(80);
+    expect(html.match(/class="state ok"/g)).toHaveLength(80);
+    const texts = page.updates.filter(({ html: entry }) => entry.includes('is-assistant')).map(({ seq }) => seq);
+    expect(texts).toEqual([...new Set(texts)]);
+    page.close();
+  }
+});
+
+test('the page of a session that waits for an answer never says that it does not run', async () => {
+  const at = place({ 'script.json': JSON.stringify({ turns: turns.slice(2) }), 'old/file': 'x' });
+  const repl = openScreen(at, ['-m', `offline/${join(at.work, 'script.json')}`]);
+  await repl.until(/❯/);
+  repl.type('remove it\r');
+  await repl.until(/Allow this call/);
+  const [{ id } = { id: '' }] = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as {
+    id: string;
+  }[];
+  const page = await followPage(await serving(at), id);
+  await page.until(({ states }) => states.some((state) => state !== ''));
+  expect(page.states.filter((state) => state !== '')).toEqual(['waiting for an answer']);
+  page.close();
 });
 
 test.skipIf(chromium === undefined)('a browser shows a hostile session as text, follows it and answers', async () => {

@@ -2,8 +2,8 @@ import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { agent, place } from './program.js';
-import { openScreen } from './terminal.js';
+import { agent, binary, place } from './program.js';
+import { openProgram, openScreen } from './terminal.js';
 
 const turns = [
   { text: 'I make it.', calls: [{ name: 'bash', arguments: { command: 'rm -rf old && echo made > made.txt' } }] },
@@ -62,3 +62,40 @@ test('what listens is for this user alone, and lines that are no answers change 
   expect(await screen.exited).toBe(0);
   expect((await agent(at, ['watch', 'nobody'])).code).toBe(7);
 });
+
+test.each([
+  { name: 'in a terminal', isTerminal: true },
+  { name: 'through a pipe', isTerminal: false },
+])(
+  'each text is shown once, in order, as Markdown, by followers that come at different moments, $name',
+  async ({ isTerminal }) => {
+    const steps = Array.from({ length: 60 }, (_, at) => ({
+      text: `Step ${at} is **made**.`,
+      calls: [{ name: 'bash', arguments: { command: `echo call ${at}` } }],
+    }));
+    const script = JSON.stringify({ turns: [{ text: 'Hi.' }, ...steps, { text: 'All is done.' }] });
+    const at = place({ 'script.json': script });
+    const model = `offline/${join(at.work, 'script.json')}`;
+    expect((await agent(at, ['-p', '-m', model, 'hello'])).code).toBe(0);
+    const [program, args] = isTerminal
+      ? [process.execPath, [binary, 'watch']]
+      : ['/bin/sh', ['-c', `"$0" "$1" watch | cat`, process.execPath, binary]];
+    const first = openProgram(at, program, args);
+    await first.until(/Hi\./);
+    const run = agent(at, ['-p', '-c', '-m', model, '--approval', 'never', '--max-tool-turns', '200', 'go']);
+    await first.until(/Step 10 is made/);
+    const second = openProgram(at, program, args);
+    expect((await run).code).toBe(0);
+    for (const screen of [first, second]) {
+      await screen.until(/All is done\.[^]*not running/);
+      const shown = screen.lines().join('\n');
+      const numbers = [...shown.matchAll(/^Step (\d+) is made\.$|^↪ bash\(command="echo call (\d+)"\)$/gm)].map(
+        ([, step, call]) => Number(step ?? call) + (call === undefined ? 0 : 0.5),
+      );
+      const last = steps.flatMap((_, step) => [step, step + 0.5]);
+      expect(numbers).toEqual(screen === first ? last : last.slice(-numbers.length));
+      expect(shown.match(/All is done/g)).toHaveLength(1);
+      screen.type('\x03');
+    }
+  },
+);

@@ -126,6 +126,7 @@ test('a run that wants a yes is denied at once, and an approved call runs by its
   expect(approved.code).toBe(0);
   expect(runs(approved)).toMatchObject([{ status: 'done', summary: 'I could not tidy up.' }]);
   expect(existsSync(join(at.work, 'gone'))).toBe(false);
+  expect((await agent(at, ['tasks', 'inbox'])).stdout).not.toContain('needs_approval');
 
   at.file('gone/b.txt', 'y');
   expect((await agent(at, ['tasks', 'run', 'tidy'])).code).toBe(0);
@@ -135,6 +136,8 @@ test('a run that wants a yes is denied at once, and an approved call runs by its
   at.file('gone/c.txt', 'z');
   expect((await agent(at, ['tasks', 'run', 'tidy'])).code).toBe(6);
   expect(existsSync(join(at.work, 'gone'))).toBe(true);
+  expect((await agent(at, ['tasks', 'rm', 'tidy'])).code).toBe(0);
+  expect((await agent(at, ['tasks', 'inbox'])).stdout).not.toContain('needs_approval');
 });
 
 test('a run whose sub-agent wanted a yes waits for it, and the approved call of the sub-agent runs', async () => {

@@ -8,15 +8,17 @@ import { ensurePrivateDirectory } from '../../config/settings-file.js';
 import type { Event } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import type { SessionLog } from '../../core/store.js';
-import { onLines, type Told, type ToldQuestion } from '../session/open-followers.js';
+import { endsText, onLines, removeDeadSockets, type Told, type ToldQuestion } from '../session/open-followers.js';
 
-/** What a follower sees: the events of the record, each once and in order, and what is not on record (yet). `live`:
- * whether the process that runs the session is heard. */
+/** What a follower sees: the events of the log, each once and in order, and what is not in the log (yet). `text`: the
+ * whole answer so far; the event of the answer replaces it. `live`: whether the process that runs the session is
+ * connected. */
 export type Seen =
   | { readonly type: 'events'; readonly events: readonly Event[] }
   | { readonly type: 'live'; readonly live: boolean; readonly busy: boolean }
   | { readonly type: 'question'; readonly question: ToldQuestion }
-  | Extract<Told, { readonly type: 'text' | 'void' | 'output' | 'answered' }>;
+  | { readonly type: 'text'; readonly text: string }
+  | Extract<Told, { readonly type: 'void' | 'output' | 'answered' }>;
 
 export interface FollowAnswer {
   readonly id: string;
@@ -51,23 +53,24 @@ export async function followSession(
   bell?: Bell,
 ): Promise<Following> {
   ensurePrivateDirectory(folder);
+  removeDeadSockets(folder);
   const path = join(folder, `${sessionId}.${process.pid}.sock`);
   const sockets = new Set<Socket>();
-  const record = createReader(store, sessionId, see);
+  const ended = new AbortController();
+  const record = new Reader(store, sessionId, see);
   await record.readAll();
   const server = createServer((socket) => {
     sockets.add(socket);
     socket.on('error', () => undefined);
     socket.on('close', () => {
       sockets.delete(socket);
-      if (sockets.size === 0) see({ type: 'live', live: false, busy: false });
+      if (sockets.size === 0 && !ended.signal.aborted) void record.left(() => sockets.size === 0);
     });
     onLines(socket, (line) => {
       void record.take(line);
     });
   });
   await listening(server, path);
-  const ended = new AbortController();
   const polling = poll(record, ended.signal, bell?.everyMs ?? betweenReadsMs);
   const silence = await bell?.listen(() => void record.readNew()).catch(() => null);
   return {
@@ -106,60 +109,117 @@ async function poll(record: Reader, signal: AbortSignal, everyMs: number): Promi
   }
 }
 
-interface Reader {
-  readAll(): Promise<void>;
-  readNew(): Promise<void>;
+/** Reads the log and hands out each event once. What comes in between waits for the events before it. */
+class Reader {
+  readonly #store: Pick<SessionLog, 'load' | 'tail'>;
+  readonly #sessionId: string;
+  readonly #see: (seen: Seen) => void;
+  #seen = 0;
+  /** The number of the last event that ended a text. */
+  #answered = 0;
+  #text = '';
+  #last: Promise<void> = Promise.resolve();
+
+  constructor(store: Pick<SessionLog, 'load' | 'tail'>, sessionId: string, see: (seen: Seen) => void) {
+    this.#store = store;
+    this.#sessionId = sessionId;
+    this.#see = see;
+  }
+
+  readAll(): Promise<void> {
+    return this.#next(async () => {
+      this.#hand(await this.#store.load(this.#sessionId));
+    });
+  }
+
+  readNew(): Promise<void> {
+    return this.#next(() => this.#readTo(this.#seen + 1));
+  }
+
   /** Takes a line of the process that runs the session. */
-  take(line: string): Promise<void>;
-}
+  take(line: string): Promise<void> {
+    return this.#next(async () => {
+      const told = toldIn(line);
+      if (told) await this.#take(told);
+    });
+  }
 
-/** Reads the record and hands out each event once. What is told in between waits for the events before it. */
-function createReader(store: Pick<SessionLog, 'load' | 'tail'>, sessionId: string, see: (seen: Seen) => void): Reader {
-  let seen = 0;
-  let last: Promise<void> = Promise.resolve();
-  const hand = (events: readonly Event[]): void => {
-    const fresh = events.filter(({ seq }) => seq > seen);
+  /** Reports that this process has left, once its lines are taken and its last events read, if `isGone` then. */
+  left(isGone: () => boolean): Promise<void> {
+    return this.#next(async () => {
+      await this.#readTo(this.#seen + 1);
+      if (!isGone()) return;
+      this.#text = '';
+      this.#see({ type: 'live', live: false, busy: false });
+    });
+  }
+
+  #next(work: () => Promise<void>): Promise<void> {
+    this.#last = this.#last.then(work).catch(() => undefined);
+    return this.#last;
+  }
+
+  #hand(events: readonly Event[]): void {
+    const fresh = events.filter(({ seq }) => seq > this.#seen);
     if (fresh.length === 0) return;
-    seen = fresh.at(-1)?.seq ?? seen;
-    see({ type: 'events', events: fresh });
-  };
-  const next = (work: () => Promise<void> | void): Promise<void> => {
-    last = last.then(work).catch(() => undefined);
-    return last;
-  };
-  const readAll = async (): Promise<void> => {
-    hand(await store.load(sessionId));
-  };
-  const readNew = async (): Promise<void> => {
-    let events = await store.tail(sessionId, 1);
-    // More may have come since the end was looked up: nothing is left out in between.
-    for (let first = events[0]; first && first.seq > seen + 1; [first] = events)
-      events = await store.tail(sessionId, (events.at(-1)?.seq ?? seen) - seen);
-    hand(events);
-  };
-  return {
-    readAll: () => next(readAll),
-    readNew: () => next(readNew),
-    take: (line) =>
-      next(async () => {
-        const told = toldIn(line);
-        if (told?.type === 'event') await readNew();
-        else if (told) for (const one of seenOf(told)) see(one);
-      }),
-  };
-}
+    this.#seen = fresh.at(-1)?.seq ?? this.#seen;
+    const end = fresh.findLast(endsText);
+    if (end) [this.#answered, this.#text] = [end.seq, ''];
+    this.#see({ type: 'events', events: fresh });
+  }
 
-function seenOf(told: Exclude<Told, { type: 'event' }>): readonly Seen[] {
-  switch (told.type) {
-    case 'state':
-      return [
-        { type: 'live', live: true, busy: told.busy },
-        ...told.questions.map((question): Seen => ({ type: 'question', question })),
-      ];
-    case 'busy':
-      return [{ type: 'live', live: true, busy: told.busy }];
-    default:
-      return [told];
+  /** `upTo`: the number of an event that the log may have. */
+  async #readTo(upTo: number): Promise<void> {
+    let count = Math.max(1, upTo - this.#seen);
+    let events = await this.#store.tail(this.#sessionId, count);
+    // More may have come since the end was looked up: nothing is left out in between.
+    while (events.length === count && (events[0]?.seq ?? 0) > this.#seen + 1) {
+      count = Math.max(count + 1, (events.at(-1)?.seq ?? this.#seen) - this.#seen);
+      events = await this.#store.tail(this.#sessionId, count);
+    }
+    this.#hand(events);
+  }
+
+  async #take(told: Told): Promise<void> {
+    switch (told.type) {
+      case 'event':
+        if (told.seq > this.#seen) await this.#readTo(told.seq);
+        return;
+      case 'state':
+        await this.#readTo(this.#seen + 1);
+        await this.#takeText(told.text ?? '', told.after, true);
+        this.#see({ type: 'live', live: true, busy: told.busy });
+        for (const question of told.questions) this.#see({ type: 'question', question });
+        return;
+      case 'text':
+        await this.#takeText(told.text, told.after, false);
+        return;
+      case 'busy':
+        this.#see({ type: 'live', live: true, busy: told.busy });
+        return;
+      case 'void':
+        this.#text = '';
+        this.#see(told);
+        return;
+      case 'output':
+      case 'question':
+      case 'answered':
+        this.#see(told);
+        return;
+      default:
+        told satisfies never;
+    }
+  }
+
+  /** Takes a part of the answer in flight, or all of it so far. An answer that the log has by now is left out. */
+  async #takeText(part: string, after: number | undefined, isWhole: boolean): Promise<void> {
+    if (after !== undefined && after > this.#seen) await this.#readTo(after);
+    const isRecorded = after !== undefined && this.#answered > after;
+    if (isRecorded && !isWhole) return;
+    const text = isRecorded ? '' : isWhole ? part : this.#text + part;
+    if (text === this.#text) return;
+    this.#text = text;
+    this.#see({ type: 'text', text });
   }
 }
 

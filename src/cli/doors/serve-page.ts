@@ -1,5 +1,4 @@
 import { parseJson } from '../../core/json.js';
-import { smallestOf } from '../../core/lists.js';
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { CliError, exit } from '../../commands/command.js';
@@ -13,7 +12,7 @@ import { totalsOf } from '../../ui/view.js';
 import { endingSignals, onEndingSignal } from '../ending.js';
 import type { RootOptions } from '../options.js';
 import { onLostStream, print } from '../print.js';
-import { followersFolder, type ToldQuestion } from '../session/open-followers.js';
+import { betweenIdleLooksMs, endsText, followersFolder, type ToldQuestion } from '../session/open-followers.js';
 import { openRecord } from '../session/open-record.js';
 import { readSettings } from '../settings.js';
 import { type Following, followSession, type Seen } from './follow-session.js';
@@ -62,7 +61,7 @@ class Pages {
   readonly #store: Store;
   readonly #folder: string;
   readonly #token = randomBytes(24).toString('base64url');
-  readonly #rooms = new Map<string, Promise<Room>>();
+  readonly #rooms = new Map<string, OpenRoom>();
   readonly #server: Server;
   #port = 0;
 
@@ -94,7 +93,7 @@ class Pages {
   async close(): Promise<void> {
     this.#server.closeAllConnections();
     this.#server.close();
-    for (const room of this.#rooms.values()) await (await room).close();
+    for (const { room } of this.#rooms.values()) await (await room).close();
   }
 
   async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -162,24 +161,24 @@ class Pages {
     html(response, page);
   }
 
+  /** A browser that connects again names the last event that it got. */
   async #follow(id: string, after: number, request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (!(await this.#store.session(id))) throw new Refusal(404, 'There is no such session.');
+    if (response.destroyed) return;
     response.writeHead(200, { ...always, 'content-type': 'text/event-stream' });
-    const room = await this.#room(id);
-    room.enter(response, Number.isInteger(after) ? after : 0);
-    request.on('close', () => {
-      if (room.leave(response)) return;
-      this.#rooms.delete(id);
-      void room.close();
+    const last = Number(request.headers['last-event-id'] ?? after);
+    const open = this.#rooms.get(id) ?? { room: Room.open(this.#store, this.#folder, id), pages: 0 };
+    this.#rooms.set(id, open);
+    open.pages++;
+    response.on('close', () => {
+      open.pages--;
+      if (open.pages === 0 && this.#rooms.get(id) === open) this.#rooms.delete(id);
+      void open.room.then(async (room) => {
+        room.leave(response);
+        if (open.pages === 0) await room.close();
+      });
     });
-  }
-
-  #room(id: string): Promise<Room> {
-    const known = this.#rooms.get(id);
-    if (known) return known;
-    const opened = Room.open(this.#store, this.#folder, id);
-    this.#rooms.set(id, opened);
-    return opened;
+    (await open.room).enter(response, Number.isInteger(last) ? last : 0);
   }
 
   async #answer(id: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -188,56 +187,80 @@ class Pages {
     const { id: question, answer } = isRecord(said) ? said : {};
     if (typeof question !== 'string' || (answer !== 'once' && answer !== 'session' && answer !== 'deny'))
       throw new Refusal(400, 'An answer has an id, and once, session or deny.');
-    const room = await this.#rooms.get(id);
+    const room = await this.#rooms.get(id)?.room;
     if (!room?.answer(question, answer)) throw new Refusal(409, 'This question is not open any more.');
     plain(response, 200, 'answered');
   }
 }
 
-/** A session that pages follow. */
+/** A session that pages follow, and how many do, those that still open it among them. */
+interface OpenRoom {
+  readonly room: Promise<Room>;
+  pages: number;
+}
+
+/** A page, and what it has. */
+interface Client {
+  readonly response: ServerResponse;
+  /** The number of the last event whose entry it got. */
+  seq: number;
+  readonly parts: Map<string, string>;
+}
+
+/** The time between two updates of the pages, at least. */
+const frameMs = 100;
+/** A session that runs connects within this time. */
+const longestConnectMs = betweenIdleLooksMs + 500;
+const mostOutputBytes = 16 * 1024;
+
 class Room {
   readonly #store: Store;
-  readonly #clients = new Set<ServerResponse>();
+  readonly #clients = new Set<Client>();
   readonly #events: Event[] = [];
-  readonly #calls = new Map<string, number>();
+  /** The events of each call. */
+  readonly #calls = new Map<string, Event[]>();
+  readonly #openCalls = new Set<string>();
   readonly #questions = new Map<string, ToldQuestion>();
   #following: Following | null = null;
   #text = '';
   #output = '';
-  #state = 'not running';
+  /** Empty until it is known whether the session runs. */
+  #state = '';
   /** What the session has cost, as far as prices are known. */
   #costUsd = 0;
-  /** Pages get what is new in the order in which it came. */
-  #sent: Promise<void> = Promise.resolve();
+  #timer: NodeJS.Timeout | null = null;
+  #isPainting = false;
+  /** Something has come since the last painting began. */
+  #isDirty = false;
+  #paintedAt = -Infinity;
+  readonly #waiting: NodeJS.Timeout;
 
   private constructor(store: Store) {
     this.#store = store;
+    this.#waiting = setTimeout(() => {
+      if (this.#state === '') this.#state = 'not running';
+      this.#soon();
+    }, longestConnectMs).unref();
   }
 
   static async open(store: Store, folder: string, id: string): Promise<Room> {
     const room = new Room(store);
     room.#following = await followSession(store, folder, id, (seen) => {
       room.#see(seen);
+      room.#soon();
     });
     return room;
   }
 
   /** Sends a page what is new since `after`, and from now on whatever comes. */
-  enter(client: ServerResponse, after: number): void {
-    const missed = this.#events.filter(({ seq }) => seq > after);
-    this.#sent = this.#sent.then(async () => {
-      send(client, 'entries', await this.#parts(missed));
-      send(client, 'text', this.#text);
-      send(client, 'state', this.#stateNow());
-      send(client, 'asks', askBlocks([...this.#questions.values()]));
-      this.#clients.add(client);
-    });
+  enter(response: ServerResponse, after: number): void {
+    if (response.destroyed) return;
+    this.#clients.add({ response, seq: after, parts: new Map() });
+    this.#soon();
   }
 
-  /** Returns whether anybody is left. */
-  leave(client: ServerResponse): boolean {
-    this.#clients.delete(client);
-    return this.#clients.size > 0;
+  leave(response: ServerResponse): void {
+    for (const client of this.#clients) if (client.response === response) this.#clients.delete(client);
   }
 
   answer(id: string, answer: 'once' | 'session' | 'deny'): boolean {
@@ -245,8 +268,11 @@ class Room {
   }
 
   async close(): Promise<void> {
+    clearTimeout(this.#waiting);
+    if (this.#timer) clearTimeout(this.#timer);
     await this.#following?.close();
-    for (const client of this.#clients) client.end();
+    for (const { response } of this.#clients) response.end();
+    this.#clients.clear();
   }
 
   #see(seen: Seen): void {
@@ -255,29 +281,26 @@ class Room {
         this.#record(seen.events);
         return;
       case 'text':
-        this.#text += seen.text;
-        this.#tell('text', this.#text);
+        this.#text = seen.text;
         return;
       case 'void':
         this.#text = '';
-        this.#tell('text', '');
         return;
       case 'output':
-        this.#output = tailBytes(this.#output + seen.text, 16 * 1024);
-        this.#tell('output', this.#output);
+        if (this.#openCalls.has(seen.callId)) this.#output = tailBytes(this.#output + seen.text, mostOutputBytes);
         return;
       case 'live':
         this.#state = seen.live ? (seen.busy ? 'working' : 'waiting for you') : 'not running';
-        if (!seen.live) this.#questions.clear();
-        this.#tellQuestions();
+        if (seen.live) return;
+        this.#questions.clear();
+        this.#text = '';
+        this.#output = '';
         return;
       case 'question':
         this.#questions.set(seen.question.id, seen.question);
-        this.#tellQuestions();
         return;
       case 'answered':
         this.#questions.delete(seen.id);
-        this.#tellQuestions();
         return;
       default:
         return seen satisfies never;
@@ -287,65 +310,104 @@ class Room {
   #record(events: readonly Event[]): void {
     for (const event of events) {
       this.#events.push(event);
-      const known = knownEvent(event);
-      if (known?.kind === 'tool_call') this.#calls.set(known.data.id, event.seq);
+      const id = callOf(event);
+      if (id !== null) this.#calls.set(id, [...(this.#calls.get(id) ?? []), event]);
+      if (id === null) continue;
+      if (event.kind === 'tool_call') this.#openCalls.add(id);
+      if (event.kind === 'approval') this.#questions.delete(id);
+      if (event.kind === 'tool_result') this.#openCalls.delete(id);
     }
     this.#costUsd += totalsOf(events).costUsd;
-    if (this.#clients.size === 0) return;
-    if (events.some(({ kind }) => kind === 'assistant' || kind === 'tool_call')) this.#text = '';
+    if (events.some(endsText)) this.#text = '';
     if (events.some(({ kind }) => kind === 'tool_result')) this.#output = '';
-    const [text, output] = [this.#text, this.#output];
-    const state = this.#stateNow();
-    this.#sent = this.#sent.then(async () => {
-      const parts = await this.#parts(events);
-      for (const client of this.#clients) {
-        send(client, 'entries', parts);
-        send(client, 'text', text);
-        send(client, 'output', output);
-        send(client, 'state', state);
-      }
-    });
   }
 
-  /** Renders the entries that events make or change: a result changes the entry of its call. */
-  async #parts(events: readonly Event[]): ReturnType<typeof entryParts> {
-    const changed = new Set(
-      events.map((event) => {
-        const known = knownEvent(event);
-        const call = known?.kind === 'tool_result' || known?.kind === 'approval' ? known.data.tool_call_id : '';
-        return this.#calls.get(call) ?? event.seq;
-      }),
+  #soon(): void {
+    this.#isDirty = true;
+    if (this.#timer !== null || this.#isPainting || this.#clients.size === 0) return;
+    this.#timer = setTimeout(
+      () => {
+        this.#timer = null;
+        void this.#paint();
+      },
+      Math.max(0, this.#paintedAt + frameMs - performance.now()),
     );
-    const first = smallestOf(changed);
-    const shown = this.#events.filter(({ seq }) => seq >= first);
-    const { blobs = [] } = await attachedBlobs(shown, this.#store);
-    return await entryParts(shown, changed, blobs);
   }
 
-  #tell(name: string, value: string): void {
-    this.#sent = this.#sent.then(() => {
-      for (const client of this.#clients) send(client, name, value);
-    });
+  /** Brings each page up to the last event. What comes meanwhile is painted next. */
+  async #paint(): Promise<void> {
+    this.#isPainting = true;
+    this.#isDirty = false;
+    this.#paintedAt = performance.now();
+    const last = this.#events.at(-1)?.seq ?? 0;
+    const parts = { text: this.#text, output: this.#output, state: this.#stateNow(), asks: this.#asksNow() };
+    const rendered = new Map<number, ReturnType<typeof entryParts>>();
+    try {
+      for (const client of [...this.#clients]) {
+        const entries = rendered.get(client.seq) ?? this.#entries(client.seq, last);
+        rendered.set(client.seq, entries);
+        const made = await entries;
+        if (made.length > 0) send(client.response, 'entries', made, last);
+        client.seq = Math.max(client.seq, last);
+        for (const [name, value] of Object.entries(parts)) {
+          if (client.parts.get(name) !== value) send(client.response, name, value);
+          client.parts.set(name, value);
+        }
+      }
+    } catch {
+      // The store failed: the pages connect again and say from where.
+      for (const { response } of this.#clients) response.destroy();
+    }
+    this.#isPainting = false;
+    if (this.#isDirty) this.#soon();
+  }
+
+  /** Renders the entries that the events after `seq` make or change: a result changes the entry of its call. */
+  async #entries(seq: number, last: number): ReturnType<typeof entryParts> {
+    const fresh = this.#events.slice(firstAfter(this.#events, seq), firstAfter(this.#events, last));
+    const changed = new Set(fresh.flatMap((event) => this.#calls.get(callOf(event) ?? '') ?? [event]));
+    const events = [...changed].toSorted((one, other) => one.seq - other.seq);
+    const { blobs = [] } = await attachedBlobs(events, this.#store);
+    return await entryParts(events, blobs);
   }
 
   /** A session that has asked something does not work. */
   #stateNow(): string {
     const state = this.#questions.size > 0 ? 'waiting for an answer' : this.#state;
-    return this.#costUsd > 0 ? `${state} · ${formatCost(this.#costUsd)}` : state;
+    return this.#costUsd > 0 && state !== '' ? `${state} · ${formatCost(this.#costUsd)}` : state;
   }
 
-  #tellQuestions(): void {
-    this.#tell('state', this.#stateNow());
-    this.#tell('asks', askBlocks([...this.#questions.values()]));
+  #asksNow(): string {
+    return askBlocks([...this.#questions.values()]);
   }
+}
+
+/** The call that an event belongs to. */
+function callOf(event: Event): string | null {
+  const known = knownEvent(event);
+  if (known?.kind === 'tool_call') return known.data.id;
+  return known?.kind === 'tool_result' || known?.kind === 'approval' ? known.data.tool_call_id : null;
+}
+
+/** Returns the index of the first event with a greater number. The events are in the order of their numbers. */
+function firstAfter(events: readonly Event[], seq: number): number {
+  let [low, high] = [0, events.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((events[middle]?.seq ?? 0) > seq) high = middle;
+    else low = middle + 1;
+  }
+  return low;
 }
 
 /** A page that does not read is let go; it comes again and gets what it missed. */
 const mostUnreadBytes = 16 * 1024 * 1024;
 
-function send(client: ServerResponse, name: string, value: unknown): void {
+/** `id`: a browser that connects again names it. */
+function send(client: ServerResponse, name: string, value: unknown, id?: number): void {
+  const mark = id === undefined ? '' : `id: ${id}\n`;
   if (client.writableLength > mostUnreadBytes) client.destroy();
-  else if (!client.destroyed) client.write(`event: ${name}\ndata: ${JSON.stringify(value)}\n\n`);
+  else if (!client.destroyed) client.write(`${mark}event: ${name}\ndata: ${JSON.stringify(value)}\n\n`);
 }
 
 const always = {

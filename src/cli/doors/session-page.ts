@@ -104,7 +104,12 @@ on('entries', (entries) => {
         each.open = open[index] ?? each.open;
       });
       old.replaceWith(part.content);
-    } else box.append(part.content);
+      continue;
+    }
+    let before = box.lastElementChild;
+    while (before && Number(before.id.slice(1)) > seq) before = before.previousElementSibling;
+    if (before) before.after(part.content);
+    else if (!box.firstElementChild) box.append(part.content);
   }
 });
 on('text', (text) => {
@@ -258,14 +263,12 @@ ${entries.map((entry) => entryBlock(entry, markup, isEnd)).join('\n')}
   );
 }
 
-/** The entries that events belong to, as parts of a page. `events`: also those before, as far as they say more of the
- * same calls. */
+/** The entries of these events as parts of a page. A call comes with all its events so far. */
 export async function entryParts(
   events: readonly Event[],
-  changed: ReadonlySet<number>,
   blobs: readonly Blob[],
 ): Promise<readonly { readonly seq: number; readonly html: string }[]> {
-  const entries = entriesOf(events).filter(({ seq }) => changed.has(seq));
+  const entries = entriesOf(events);
   const markup = await markupFor(entries, blobs);
   return entries.map((entry) => ({ seq: entry.seq, html: entryBlock(entry, markup, true) }));
 }

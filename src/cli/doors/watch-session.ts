@@ -1,25 +1,26 @@
 import { addAll } from '../../core/lists.js';
+import { hostname } from 'node:os';
 import { createInterface } from 'node:readline';
 import { CliError, exit } from '../../commands/command.js';
 import { findSession } from '../../commands/sessions/stored-session.js';
-import type { Event } from '../../core/event.js';
+import { type Event, knownEvent } from '../../core/event.js';
 import type { SessionRow, Store } from '../../core/store.js';
 import { decisionText, sanitize } from '../../terminal/sanitize.js';
 import { lastExchange } from '../../ui/event-text.js';
 import { itemLines, type ItemStyle, noticeLines } from '../../ui/item-lines.js';
-import { renderMarkdown } from '../../ui/markdown/incremental.js';
 import { defaultDetail } from '../../ui/repl-options.js';
 import { createTheme } from '../../ui/theme.js';
 import { emptyView, type Item, reduce } from '../../ui/view.js';
 import { endingSignals, onEndingSignal } from '../ending.js';
 import type { RootOptions } from '../options.js';
-import { onLostStream, outputColumns, outputIsTerminal, print } from '../print.js';
+import { eraseRows, onLostStream, outputColumns, outputIsTerminal, outputRows, print } from '../print.js';
 import { configuredTheme, terminalFacts } from '../terminal-theme.js';
 import { directoryId, newestHere } from '../session/find-session.js';
 import { followersFolder, type ToldQuestion } from '../session/open-followers.js';
 import { openRecord } from '../session/open-record.js';
 import { readSettings, type Settings } from '../settings.js';
 import { type Bell, type Following, followSession, type Seen } from './follow-session.js';
+import { LiveText } from './live-text.js';
 
 /** Which session to follow, and whether its questions may be answered from here. */
 export interface WatchRequest {
@@ -69,21 +70,23 @@ interface Watched {
 const betweenQuestionsMs = 2000;
 
 /** The session of this machine, or of the team's server: where none here has the name, and where the one here is a copy
- * of somebody else's, which does not go on here. */
+ * that another person or another machine writes. */
 async function watched(settings: Settings, record: Recorded, name: string | null): Promise<Watched> {
   const { store } = record;
   const found = await chosen(settings, store, name).catch((error: unknown) => error);
   const here = found instanceof Error ? null : { row: found as SessionRow, log: store };
   const hasServer = settings.config.store.url !== null;
-  if (here && !(hasServer && (await isOthers(record, here.row.id)))) return here;
-  if (here) return (await onServer(settings, here.row.id)) ?? here;
+  if (here) return (hasServer ? await written(settings, record, here.row.id) : null) ?? here;
   const elsewhere = name !== null && hasServer ? await onServer(settings, name.trim()) : null;
   if (elsewhere === null) throw found;
   return elsewhere;
 }
 
 /** `name`: an id or its start. Null: it is not there. */
-async function onServer(settings: Settings, name: string): Promise<Watched | null> {
+async function onServer(
+  settings: Settings,
+  name: string,
+): Promise<(Watched & { readonly machine: string | null }) | null> {
   const { team } = await (await import('../session/open-team.js')).openTeam(settings);
   const { idOnServer } = await import('../../commands/team/shared-record.js');
   const id = await idOnServer(team.log, name);
@@ -91,12 +94,19 @@ async function onServer(settings: Settings, name: string): Promise<Watched | nul
   if (row === null) return null;
   const { watch } = team;
   const bell = { everyMs: betweenQuestionsMs, listen: async (ring: () => void) => await watch.listen(row.id, ring) };
-  return { row, log: watch, bell };
+  return { row, log: watch, bell, machine: row.machine };
 }
 
-async function isOthers({ sync }: Recorded, id: string): Promise<boolean> {
+/** Returns the session on the server if another person or another machine wrote to it last. Null, too, where the server
+ * cannot be asked about a session of one's own. */
+async function written(settings: Settings, { sync }: Recorded, id: string): Promise<Watched | null> {
   const local = sync === null ? null : await (await sync()).session(id);
-  return local !== null && local !== 'removed' && (local.state?.owner ?? null) !== null;
+  if (local === null || local === 'removed' || local.state === null) return null;
+  if (local.state.owner !== null) return await onServer(settings, id);
+  // Events that the server lacks are written here.
+  if (local.end.seq > local.state.pushed.seq) return null;
+  const found = await onServer(settings, id).catch(() => null);
+  return found === null || found.machine === null || found.machine === hostname() ? null : found;
 }
 
 async function chosen({ cwd }: Settings, store: Store, name: string | null): Promise<SessionRow> {
@@ -122,13 +132,25 @@ class WatchScreen {
   #following: Following | null = null;
   #stopReading: () => void = () => undefined;
   #view = emptyView;
-  #hasText = false;
+  readonly #text: LiveText;
+  /** Lines to print, all at once. */
+  #out: string[] = [];
   #isLive = false;
 
   constructor(row: SessionRow, style: ItemStyle, answers: boolean) {
     this.#row = row;
     this.#style = style;
     this.#answers = answers;
+    this.#text = new LiveText(style, {
+      size: () => {
+        const [columns, rows] = [outputColumns(), outputRows()];
+        return columns === undefined || rows === undefined ? null : { columns, rows };
+      },
+      print: (text) => {
+        print(text, { colors: true });
+      },
+      eraseRows,
+    });
   }
 
   /** Shows the end of what is on record, and from now on whatever comes. */
@@ -139,13 +161,16 @@ class WatchScreen {
     this.#say('info', `Session ${id}${title === null ? '' : `, ${title}`}, in ${cwd}. Ctrl-C leaves it as it is.`);
     if (earlier > 0) this.#say('info', `${earlier} earlier messages and calls: agent sessions show ${id}`);
     for (const item of items) this.#item(item);
+    this.#flush();
     // A call that is open now is known when it starts and ends.
     const before = this.#past.reduce((view, event) => reduce(view, { type: 'event', event }, 0), emptyView);
     this.#view = { ...before, items: [] };
+    this.#past.length = 0;
     if (!this.#answers || !process.stdin.isTTY) return;
     const lines = createInterface({ input: process.stdin, terminal: false });
     lines.on('line', (line) => {
       this.#take(line.trim());
+      this.#flush();
     });
     this.#stopReading = () => {
       lines.close();
@@ -153,30 +178,41 @@ class WatchScreen {
   }
 
   leave(): void {
+    this.#out.push(...this.#text.stop());
+    this.#flush();
     this.#stopReading();
   }
 
   see(seen: Seen): void {
+    this.#show(seen);
+    this.#flush();
+  }
+
+  #flush(): void {
+    this.#text.draw(this.#out.splice(0));
+  }
+
+  #show(seen: Seen): void {
     switch (seen.type) {
       case 'events':
         if (this.#following) for (const event of seen.events) this.#event(event);
         else addAll(this.#past, seen.events);
         return;
       case 'text':
-        this.#hasText = true;
-        print(seen.text);
+        this.#out.push(...this.#text.update(seen.text));
         return;
       case 'void':
-        this.#say('warn', 'The answer above broke off; it is void and asked for again.');
+        this.#voidText();
         return;
       case 'question':
         this.#questions.set(seen.question.id, seen.question);
         this.#ask(seen.question);
         return;
       case 'answered':
-        if (this.#questions.delete(seen.id)) this.#say('info', 'The question is answered.');
+        this.#answered(seen.id);
         return;
       case 'live':
+        if (!seen.live) this.#out.push(...this.#text.stop());
         if (seen.live !== this.#isLive)
           this.#say(
             'info',
@@ -191,21 +227,28 @@ class WatchScreen {
     }
   }
 
+  #voidText(): void {
+    const isShown = this.#text.isShown();
+    const rest = this.#text.stop();
+    if (!isShown) return;
+    this.#out.push(...rest);
+    this.#say('warn', 'The answer above broke off; it is void and asked for again.');
+  }
+
   #event(event: Event): void {
+    const known = event.kind === 'approval' ? knownEvent(event) : null;
+    if (known?.kind === 'approval') this.#answered(known.data.tool_call_id);
     this.#view = reduce(this.#view, { type: 'event', event }, 0);
     for (const item of this.#view.items) this.#item(item);
     this.#view = { ...this.#view, items: [] };
   }
 
+  #answered(id: string): void {
+    if (this.#questions.delete(id)) this.#say('info', 'The question is answered.');
+  }
+
   #item(item: Item): void {
-    if (item.type !== 'assistant') {
-      this.#lines(itemLines(item, this.#style));
-      return;
-    }
-    const isPrinted = this.#hasText;
-    this.#hasText = false;
-    if (isPrinted) print('\n');
-    else this.#lines(renderMarkdown(sanitize(item.text), { ...this.#style, highlight: () => null }));
+    this.#out.push(...(item.type === 'assistant' ? this.#text.finish(item.text) : itemLines(item, this.#style)));
   }
 
   #ask({ tool, risk, rows, reasons, targets, rules }: ToldQuestion): void {
@@ -214,11 +257,11 @@ class WatchScreen {
       ? `y allows it once, s ${inSession} in this session, n denies; Enter sends it.`
       : 'It waits for an answer where the session runs; agent watch --answer answers from here.';
     this.#say('warn', `Allow ${tool} (${risk})?`);
-    this.#lines([
+    this.#out.push(
       ...rows.map((row) => `  ${sanitize(row)}`),
       ...reasons.map((reason) => `! ${decisionText(reason, { lines: false })}`),
       ...targets.map((target) => `${this.#style.theme.glyphs.arrow} ${decisionText(target, { lines: false })}`),
-    ]);
+    );
     this.#say('info', how);
   }
 
@@ -231,12 +274,6 @@ class WatchScreen {
   }
 
   #say(level: 'info' | 'warn', message: string): void {
-    this.#lines(noticeLines(level, message, this.#style));
-  }
-
-  #lines(lines: readonly string[]): void {
-    const text = lines.map((line) => `${line}\n`).join('');
-    print(`${this.#hasText ? '\n' : ''}${text}`, { colors: true });
-    this.#hasText = false;
+    this.#out.push(...noticeLines(level, message, this.#style));
   }
 }

@@ -28,9 +28,9 @@ export function openFiring(settings: Source, options: RootOptions, tasks: Tasks,
     now: Date.now,
     nextAfter: ({ schedule }, afterMs) => runTimes(schedule, afterMs, 1)[0] ?? null,
     work: (errand) => runErrand(options, errand),
-    tell: async (said, fired) => {
+    tell: async (said, fired, signal) => {
       const isRead = heard(said, fired);
-      const problem = await toDesktop(said);
+      const problem = await toDesktop(said, signal);
       if (problem !== null) log({ at: 'tasks', message: 'nobody was told', problem });
       return isRead;
     },
@@ -45,7 +45,7 @@ export function desktop({
   config,
   env,
   home,
-}: Pick<Source, 'config' | 'env' | 'home'>): (said: Announcement) => Promise<string | null> {
+}: Pick<Source, 'config' | 'env' | 'home'>): (said: Announcement, signal?: AbortSignal) => Promise<string | null> {
   const secret = new Set(secretVariables(env, ownKeys(config)));
   const processes = createProcessRunner({ marker: { name: '_AGENT_RUN', value: randomUUID() } });
   const options = {
@@ -57,5 +57,5 @@ export function desktop({
     cwd: home,
     processes,
   };
-  return (said) => announce(options, said);
+  return (said, signal) => announce(options, said, signal);
 }

@@ -1,4 +1,5 @@
 import type { FiredTasks } from '../../commands/command.js';
+import { unseenRuns } from '../../commands/tasks/found-tasks.js';
 import { loadOnce, type Schedule } from '../../core/runtime.js';
 import type { SessionPort } from '../../core/session-port.js';
 import { summaryBeside, type TaskRun, type Tasks } from '../../core/tasks.js';
@@ -112,7 +113,7 @@ class Live implements ReplTasks {
   /** Says what came of runs since the last start. */
   async #tellUnseen(tasks: Tasks): Promise<void> {
     this.#hasTold = true;
-    const runs = (await tasks.runs({ unseen: true, limit: 100 })).filter(({ status }) => status !== 'skipped');
+    const runs = await unseenRuns(tasks);
     if (runs.length === 0) return;
     const names = new Map((await tasks.list()).map(({ id, description }) => [id, description]));
     const lines = runs.slice(0, maxTold).map((run) => unseenLine(run, names.get(run.taskId) ?? run.taskId));

@@ -8,7 +8,17 @@ import type { Firing } from '../../toolsets/tasks/firing.js';
 import { timerKinds, timerText } from '../../toolsets/tasks/timer-files.js';
 import { CliError, type CommandLine, exit, type Heard, type OpenedStore, type Repl, type Verb } from '../command.js';
 import { oneLine, printListing } from '../line-output.js';
-import { changes, findTask, listed, ranLines, readInbox, runAsJson, runsOf, shown } from './found-tasks.js';
+import {
+  changes,
+  closeQuestions,
+  findTask,
+  listed,
+  ranLines,
+  readInbox,
+  runAsJson,
+  runsOf,
+  shown,
+} from './found-tasks.js';
 
 interface Options {
   readonly json?: boolean;
@@ -318,6 +328,7 @@ async function isAllowed({ out }: CommandLine, { task, calls }: Asked, { yes }: 
 async function grant(tasks: Tasks, { task, calls }: Asked): Promise<void> {
   const grants = [...new Set([...task.grants, ...calls.map(({ sha256 }) => sha256)])];
   await tasks.change(task.id, { grants });
+  await closeQuestions(tasks, task.id);
 }
 
 /** `/tasks run` and `/tasks approve`. */

@@ -139,9 +139,18 @@ export async function ranLines(found: Tasks, runs: readonly TaskRun[], none: str
 /** More than this is nothing to read; `runs` has all. */
 const maxUnseen = 100;
 
+/** Returns the runs that ended and that the user has not seen, without the question of a task that was removed. */
 export async function unseenRuns(found: Tasks): Promise<readonly TaskRun[]> {
   const runs = await found.runs({ unseen: true, limit: maxUnseen });
-  return runs.filter(({ status }) => status !== 'skipped');
+  const asks = runs.some(({ status }) => status === 'needs_approval');
+  const known = new Set(asks ? (await found.list()).map(({ id }) => id) : []);
+  return runs.filter(({ status, taskId }) => (status === 'needs_approval' ? known.has(taskId) : status !== 'skipped'));
+}
+
+/** Marks the runs of a task that need an approval as seen: its calls are allowed now. */
+export async function closeQuestions(found: Tasks, taskId: string): Promise<void> {
+  const runs = await found.runs({ taskId, unseen: true, limit: maxUnseen });
+  await found.markSeen(runs.flatMap(({ id, status }) => (status === 'needs_approval' ? [id] : [])));
 }
 
 export async function readInbox(found: Tasks): Promise<string> {

@@ -46,8 +46,17 @@ async function run({ out, withStore }: CommandLine, options: Options, work: Work
     else out.print(`${[...totals(outcomes), ...outcomes.flatMap(branchLine)].join('\n')}\n`);
     const left = outcomes.filter((outcome) => outcome.kind === 'left');
     for (const { sessionId, reason } of left) out.error(`agent: session ${sessionId} stays as it is: ${reason}\n`);
-    return options.session !== undefined && left.length > 0 ? exit.failed : exit.done;
+    const unsent = left.flatMap((outcome) => outcome.unsent ?? []);
+    if (unsent.length > 0) out.error(`agent: ${unsentText(unsent)} Run \`agent db push\` again.\n`);
+    return unsent.length > 0 || (options.session !== undefined && left.length > 0) ? exit.failed : exit.done;
   });
+}
+
+/** `counts`: of each session, the number of its events that are not sent. */
+function unsentText(counts: readonly number[]): string {
+  const events = counts.reduce((sum, count) => sum + count, 0);
+  const which = counts.length === 1 ? '1 session is' : `${counts.length} sessions are`;
+  return `${events} event${events === 1 ? '' : 's'} of ${which} not sent.`;
 }
 
 /** A session of this machine, or one that the server has. */
@@ -66,7 +75,9 @@ async function namedSession({ store, team }: OpenedStore, text: string): Promise
 function asJson(outcome: Outcome): object {
   const { kind, sessionId: session_id } = outcome;
   if (kind === 'branched') return { kind, session_id, branch: outcome.branch };
-  return kind === 'left' ? { kind, session_id, reason: outcome.reason } : { kind, session_id, events: outcome.events };
+  if (kind !== 'left') return { kind, session_id, events: outcome.events };
+  const unsent = outcome.unsent === undefined ? {} : { unsent: outcome.unsent };
+  return { kind, session_id, reason: outcome.reason, ...unsent };
 }
 
 function totals(outcomes: readonly Outcome[]): readonly string[] {

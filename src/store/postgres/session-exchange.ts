@@ -54,7 +54,7 @@ export function openExchange(parts: ExchangeParts): Exchange {
       const outcomes: Outcome[] = [];
       await pushRedactions(parts);
       for await (const local of pendingSessions(parts, scope, kept)) {
-        addAll(outcomes, await pushSession(parts, local, kept));
+        addAll(outcomes, await pushListed(parts, local.row.id, kept));
         if (!(await parts.pause())) break;
       }
       return outcomes;
@@ -88,6 +88,17 @@ async function* pendingSessions(
   }
 }
 
+/** Pushes a session as it is now: another process of this machine may have sent it since it was listed. */
+async function pushListed(parts: ExchangeParts, id: string, kept: Kept): Promise<readonly Outcome[]> {
+  const local = await parts.rows.session(id);
+  const outcomes = local === null || local === 'removed' ? [] : await pushSession(parts, local, kept);
+  return await Promise.all(
+    outcomes.map(async (outcome) =>
+      outcome.kind === 'left' ? { ...outcome, ...(await unsentOf(parts, outcome.sessionId)) } : outcome,
+    ),
+  );
+}
+
 async function pushSession(parts: ExchangeParts, local: LocalSession, kept: Kept): Promise<readonly Outcome[]> {
   const { team } = parts;
   const { id, cwd } = local.row;
@@ -96,7 +107,7 @@ async function pushSession(parts: ExchangeParts, local: LocalSession, kept: Kept
   const isNew = state === null || local.end.seq > state.pushed.seq;
   if (!isNew && local.rowPushed) return [];
   if (state?.owner != null) return isNew ? await settleTwo(parts, local, kept) : [];
-  const lease = await leaseFor(parts, local);
+  const lease = await leaseFor(parts, id);
   if ('reason' in lease) return [{ kind: 'left', sessionId: id, reason: lease.reason }];
   try {
     const done = await sendEvents(parts, local, lease.token);
@@ -107,14 +118,20 @@ async function pushSession(parts: ExchangeParts, local: LocalSession, kept: Kept
   }
 }
 
-/** This machine keeps one token for a session, written down before it is used:
- * the lease of a pusher that was killed is its own still. */
+/** The number of events of a session that the server is not known to have. */
+async function unsentOf({ rows }: ExchangeParts, id: string): Promise<{ readonly unsent?: number }> {
+  const local = await rows.session(id);
+  const unsent = local === null || local === 'removed' ? 0 : local.end.seq - (local.state?.pushed.seq ?? 0);
+  return unsent > 0 ? { unsent } : {};
+}
+
+/** This machine keeps one token for a session, written down before it is used: the lease of a pusher that was killed
+ * belongs to the next one, and pushers at the same time have one lease. */
 async function leaseFor(
   { rows, team }: ExchangeParts,
-  { row: { id }, state }: LocalSession,
+  id: string,
 ): Promise<{ readonly token: string } | { readonly reason: string }> {
-  const token = state?.token ?? randomUUID();
-  if (state?.token !== token) await rows.note(id, { pushed: start, owner: null, ...state, token });
+  const token = await rows.token(id, randomUUID());
   try {
     const lease = await team.leases.acquire(id, token);
     return lease.held ? lease : { reason: `it is in use on ${lease.holder.host} (process ${lease.holder.pid})` };
@@ -130,6 +147,8 @@ interface Sending {
   readonly sent: number;
   /** How often the server was elsewhere. */
   readonly fruitless: number;
+  /** How often the lease was gone, because another process of this machine ended its push. */
+  readonly lost: number;
   /** The server has the session. */
   readonly isThere: boolean;
   /** It has the row as it is here. */
@@ -147,7 +166,7 @@ async function sendEvents(
   const sessionId = local.row.id;
   const known = local.state?.pushed ?? start;
   const isKnown = sameLink(known.link, await parts.rows.link(sessionId, known.seq));
-  let at: Sending = { after: isKnown ? known : start, sent: 0, fruitless: 0, isThere: false, isNamed: false };
+  let at: Sending = { after: isKnown ? known : start, sent: 0, fruitless: 0, lost: 0, isThere: false, isNamed: false };
   for (;;) {
     const next = await sendBatch(parts, local.row, token, at);
     if (next === 'diverged') return next;
@@ -177,7 +196,7 @@ async function sendBatch(
   const sending = hashes.length > 0 && !at.isThere ? [] : events;
   if (sending === events) await sendBlobs(parts, session.id, hashes);
   const pushed = await team.log.push({ session, team: sharedWith, machine, after, events: sending, token });
-  if (pushed.kind === 'lease_lost') return { reason: 'another process took it meanwhile' };
+  if (pushed.kind === 'lease_lost') return await takeAgain(team, session.id, token, at);
   if (pushed.kind === 'diverged') return 'diverged';
   if (pushed.kind === 'behind') return await goBack(rows, session.id, at, pushed.end);
   if (sending !== events) return { ...at, isThere: true };
@@ -185,6 +204,12 @@ async function sendBatch(
   await rows.note(session.id, { pushed: end, owner: null, token }, session);
   const sent = at.sent + (pushed.kind === 'stored' ? events.length : 0);
   return { ...at, after: end, sent, isThere: true, isNamed: true };
+}
+
+/** Goes on with the lease if it is free, or has the token of this machine. */
+async function takeAgain(team: Team, id: string, token: string, at: Sending): Promise<Sending | Stop> {
+  const lease = at.lost < maxLost ? await team.leases.acquire(id, token) : null;
+  return lease?.held === true ? { ...at, lost: at.lost + 1 } : { reason: 'another process took it meanwhile' };
 }
 
 function endOf(events: readonly StoredEvent[], after: ChainPoint): ChainPoint {
@@ -195,6 +220,8 @@ function endOf(events: readonly StoredEvent[], after: ChainPoint): ChainPoint {
 /** The server may say that it is elsewhere: once since it is asked for the
  * first time, and when another process of this machine pushes, too. */
 const maxFruitless = 3;
+/** Pushers of one machine at the same time may each end the lease once. */
+const maxLost = 20;
 
 /** Goes on from the server's end, where that is on the way. */
 async function goBack(rows: SyncRows, id: string, at: Sending, end: ChainPoint): Promise<Sending | Stop> {

@@ -74,6 +74,7 @@ export function syncRowsOf({ read, write, me, now, forgetEnd }: SyncAccess): Syn
       change((connection) => {
         noteState(connection, id, state, row);
       }),
+    token: (id, fresh) => change((connection) => tokenOf(connection, id, fresh)),
     receive: async (received) => {
       const reception = await receiveStaged(change, received, () => ({ me: me(), nowMs: now() }));
       if (reception.kind === 'stored' && received.branch) await forgetEnd(received.row.id);
@@ -211,6 +212,14 @@ function noteState({ sql }: Connection, id: string, state: SyncState, row?: Sess
     sql('UPDATE sync_state SET row_text = json_array(?, ?, ?, ?, ?, ?, ?) WHERE session_id = ?').run(
       ...[row.parentId, row.cwd, row.title, row.provider, row.model, row.api ?? null, row.baseUrl ?? null, id],
     );
+}
+
+function tokenOf({ sql }: Connection, id: string, fresh: string): string {
+  const noted = sql<{ readonly token: string }>(
+    `INSERT INTO sync_state (session_id, pushed_seq, remote_link, owner, token) VALUES (?, 0, NULL, NULL, ?)
+     ON CONFLICT DO UPDATE SET token = coalesce(token, excluded.token) RETURNING token`,
+  ).get(id, fresh);
+  return noted?.token ?? fresh;
 }
 
 /** Where received events wait until all are there. The connection's own: a

@@ -107,7 +107,6 @@ interface LoadedModules {
 
 const killAfterMs = 2000;
 const drainMs = 200;
-const pollMs = 10;
 /** The kernel has killed these processes already; a busy machine takes some time to remove hundreds of them. */
 const usualNamespaceEndMs = 10_000;
 
@@ -312,8 +311,7 @@ async function supervised(
   if (reason === 'exit') await settledWithin(closed, drainMs);
   request.signal.removeEventListener('abort', onAbort);
   if (reason !== 'exit') {
-    for (let waitedMs = 0; waitedMs < killAfterMs + drainMs && groupSize(pid) > 0; waitedMs += pollMs)
-      await delay(pollMs);
+    await goneWithin({ size: () => groupSize(pid) }, killAfterMs + drainMs);
     await settledWithin(closed, drainMs);
   }
   clearTimeout(kill);
@@ -345,9 +343,8 @@ function leftOf(groupId: number, closed: Promise<unknown>): LeftProcesses {
     drained: () => settledWithin(closed, drainMs),
     end: async () => {
       if (size() > 0) signalGroup(groupId, 'SIGTERM');
-      for (let waitedMs = 0; waitedMs < killAfterMs && size() > 0; waitedMs += pollMs) await delay(pollMs);
-      if (size() > 0) signalGroup(groupId, 'SIGKILL');
-      for (let waitedMs = 0; waitedMs < drainMs && size() > 0; waitedMs += pollMs) await delay(pollMs);
+      if (!(await goneWithin({ size }, killAfterMs))) signalGroup(groupId, 'SIGKILL');
+      await goneWithin({ size }, drainMs);
     },
   };
 }

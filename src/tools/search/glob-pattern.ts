@@ -17,7 +17,10 @@ export function parseGlobPattern(pattern: string, root: string): CompiledGlob | 
   for (const alternative of alternatives) {
     const inner = belowRoot(alternative, root);
     if (typeof inner !== 'string') return inner;
-    globs.push(...literalReadings(inner).flatMap((reading) => compileGlob(reading) ?? []));
+    for (const reading of literalReadings(inner)) {
+      const glob = compileGlob(reading);
+      if (glob) globs.push(glob);
+    }
   }
   if (globs.length === 0) return refusal('unreadable', 'a pattern such as **/*.ts');
   return {
@@ -82,7 +85,7 @@ function expandBraces(pattern: string): readonly string[] | null {
     else {
       const { before, items, after } = group;
       if (items.length + open.length + expanded.length > maxAlternatives) return null;
-      open.push(...items.map((item) => before + item + after));
+      for (const item of items) open.push(before + item + after);
     }
   }
   return expanded;

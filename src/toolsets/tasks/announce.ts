@@ -24,11 +24,15 @@ const maxCharacters = 300;
 /** A program that tells nobody within this time is ended. */
 const longestMs = 10_000;
 
-/** Tells a person by the user's own program, else by the desktop of this machine. Returns why it could not be told, or
- * null. Never rejects. */
-export async function announce(options: AnnounceOptions, said: Announcement): Promise<string | null> {
+/** Tells a person by the user's own program, else by the desktop of this machine. `signal` ends the program. Returns why
+ * it could not be told, or null. Never rejects. */
+export async function announce(
+  options: AnnounceOptions,
+  said: Announcement,
+  signal: AbortSignal = new AbortController().signal,
+): Promise<string | null> {
   const [own, ...args] = options.command;
-  if (own !== undefined) return await toOwnProgram(options, [own, ...args], `${said.title}\n${said.text}\n`);
+  if (own !== undefined) return await toOwnProgram(options, [own, ...args], `${said.title}\n${said.text}\n`, signal);
   const argv = desktopCommand(options, said);
   if (argv === null) return 'there is no desktop here, and tasks.notify_command is not set';
   const [file = '', ...rest] = argv;
@@ -39,7 +43,7 @@ export async function announce(options: AnnounceOptions, said: Announcement): Pr
     cwd,
     env,
     sandbox: 'off',
-    signal: new AbortController().signal,
+    signal,
     timeoutMs: longestMs,
     maxTotalBytes: 65_536,
     onOutput: () => undefined,
@@ -74,6 +78,7 @@ async function toOwnProgram(
   { env, cwd, processes }: AnnounceOptions,
   [file = '', ...args]: readonly string[],
   text: string,
+  signal: AbortSignal,
 ): Promise<string | null> {
   const child = await processes.open({ file, args, cwd, env, sandbox: 'off' });
   if (!child.started) return `${file} could not be started: ${child.error}`;
@@ -83,12 +88,14 @@ async function toOwnProgram(
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<null>((resolve) => {
     timer = setTimeout(resolve, longestMs, null);
+    signal.addEventListener('abort', () => resolve(null), { once: true });
+    if (signal.aborted) resolve(null);
   });
   const exit = await Promise.race([child.exited, late]);
   clearTimeout(timer);
   if (exit === null) {
     await child.end();
-    return `${file} did not end within ${longestMs / 1000} s`;
+    return signal.aborted ? `${file} was stopped` : `${file} did not end within ${longestMs / 1000} s`;
   }
   return exit.code === 0 ? null : `${file} ended with ${exit.signal ?? `exit code ${exit.code}`}`;
 }

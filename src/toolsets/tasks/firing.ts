@@ -1,6 +1,6 @@
 import { addAll } from '../../core/lists.js';
 import type { Log } from '../../core/runtime.js';
-import { mostDue, type RunStatus, type Task, type TaskRun, type Tasks } from '../../core/tasks.js';
+import { mostDue, type RunStatus, type Task, type TaskClaim, type TaskRun, type Tasks } from '../../core/tasks.js';
 import type { Announcement } from './announce.js';
 
 /** One firing of a task that does more than remind. */
@@ -42,8 +42,8 @@ export interface FiringDeps {
   readonly nextAfter: (task: Task, afterMs: number) => number | null;
   /** Does what a task says, with nobody there to ask. May not reject. */
   readonly work: (errand: Errand) => Promise<Outcome>;
-  /** Tells the person; true where they have read it. May not reject. */
-  readonly tell: (said: Announcement, fired: Fired) => Promise<boolean>;
+  /** Tells the person until `signal` ends that; true where they have read it. May not reject. */
+  readonly tell: (said: Announcement, fired: Fired, signal: AbortSignal) => Promise<boolean>;
   /** Somebody is there who is asked about missed runs,
    * where their task says so; else those wait in silence. */
   readonly asks: boolean;
@@ -73,6 +73,9 @@ const lateMs = 60_000;
 const longestRestMs = 15_000;
 /** All processes together, reminders left aside. */
 const runsAtOnce = 2;
+/** Reminders that this process has begun, and programs that tell of anything. After a kill no more than these are said
+ * again. */
+const toldAtOnce = 5;
 const failuresToPause = 3;
 /** Nobody reads a larger number of missed runs. */
 const mostCounted = 10_000;
@@ -89,6 +92,10 @@ class Live implements Firing {
   #reservedUsd = 0;
   /** Whether this process looks for what is due, or does one task alone. */
   #looks = false;
+  /** The reminders that have begun and are not recorded as said. */
+  #reminding = 0;
+  #telling = 0;
+  readonly #untold: (() => void)[] = [];
   /** The tasks that wait for a word, so that each is said once. */
   readonly #asked = new Set<string>();
 
@@ -129,7 +136,7 @@ class Live implements Firing {
     await tasks.change(id, { enabled: true, nextRun: firedAt });
     const found = await tasks.find(id);
     const due = found.found === 'one' ? found.task : task;
-    const run = await tasks.claim(due, { firedAt, nextRun, status: 'running', ...this.#limit(task) });
+    const run = await this.#claim(due, { firedAt, nextRun, status: 'running' });
     if (run === null) return null;
     if (!enabled) await tasks.change(id, { enabled: false });
     this.#begin({ task, run, missed: 0 });
@@ -146,23 +153,33 @@ class Live implements Firing {
   }
 
   async #fire(task: Task): Promise<Fired | null> {
-    const { tasks, now } = this.#d;
-    const firedAt = now();
+    const firedAt = this.#d.now();
     if (task.expiresAt !== null && task.expiresAt <= firedAt) return await this.#expire(task);
     const missed = firedAt - task.nextRun > lateMs ? this.#missed(task, firedAt) : 0;
     const waits = { task, run: null, missed };
     if (missed > 0 && task.missed === 'ask') return await this.#ask(waits);
     const status = missed > 0 && task.missed === 'skip' ? 'skipped' : 'running';
     const nextRun = task.scheduleType === 'once' ? null : this.#next(task, firedAt);
-    const run = await tasks.claim(task, { firedAt, nextRun, status, ...this.#limit(task) });
+    const run = await this.#claim(task, { firedAt, nextRun, status });
     if (run === null) return null;
     const fired = { task, run, missed };
     if (status === 'running') this.#begin(fired);
     return fired;
   }
 
-  #limit(task: Task): { readonly atOnce?: number } {
-    return task.type === 'reminder' ? {} : { atOnce: runsAtOnce };
+  /** Claims a task unless too many of its kind go on: the next one begins when one of them ends. */
+  async #claim(task: Task, claim: Omit<TaskClaim, 'atOnce'>): Promise<TaskRun | null> {
+    const { tasks } = this.#d;
+    if (task.type !== 'reminder') return await tasks.claim(task, { ...claim, atOnce: runsAtOnce });
+    if (this.#reminding >= toldAtOnce) return null;
+    // Counted before the claim: another look may go on meanwhile.
+    this.#reminding++;
+    const run = await tasks.claim(task, claim).catch((error: unknown) => {
+      this.#reminding--;
+      throw error;
+    });
+    if (run === null || claim.status !== 'running') this.#reminding--;
+    return run;
   }
 
   #next(task: Task, afterMs: number): number | null {
@@ -182,7 +199,7 @@ class Live implements Firing {
     const key = `${task.id} ${task.nextRun}`;
     if (this.#d.asks && !this.#asked.has(key)) {
       this.#asked.add(key);
-      await this.#d.tell(
+      await this.#tell(
         {
           title: 'A task asks',
           text:
@@ -197,7 +214,7 @@ class Live implements Firing {
 
   async #expire(task: Task): Promise<null> {
     await this.#d.tasks.change(task.id, { enabled: false });
-    await this.#d.tell(
+    await this.#tell(
       {
         title: 'A task has ended',
         text:
@@ -216,11 +233,27 @@ class Live implements Firing {
     this.#running.add(work);
   }
 
+  /** Tells in turn, so many at once. */
+  async #tell(said: Announcement, fired: Fired): Promise<boolean> {
+    if (this.#telling < toldAtOnce) this.#telling++;
+    else await new Promise<void>((resolve) => this.#untold.push(resolve));
+    try {
+      const { signal } = this.#stop;
+      return !signal.aborted && (await this.#d.tell(said, fired, signal));
+    } finally {
+      const next = this.#untold.shift();
+      if (next) next();
+      else this.#telling--;
+    }
+  }
+
   /** A store that fails in the middle is for the log:
    * the run counts as interrupted once this process has ended. */
   async #whole(fired: Fired & { readonly run: TaskRun }): Promise<void> {
     try {
-      await this.#complete(fired);
+      await this.#complete(fired).finally(() => {
+        if (fired.task.type === 'reminder') this.#reminding--;
+      });
       if (this.#looks && !this.#stop.signal.aborted) await this.check();
     } catch (error) {
       this.#d.log({ at: 'tasks', message: 'a run could not be recorded', run: fired.run.id, error: String(error) });
@@ -233,7 +266,9 @@ class Live implements Firing {
     const said = outcome === null ? reminder(task, missed) : report(task, run, outcome);
     const end: Outcome = outcome ?? { status: 'done', summary: said.text, costUsd: 0 };
     // A reminder is said before it counts as done: one too many is better than none.
-    const read = outcome === null && (await this.#d.tell(said, { task, run, missed }));
+    const read = outcome === null && (await this.#tell(said, { task, run, missed }));
+    // What was stopped in the middle is said again by the next process: the run is not over.
+    if (outcome === null && this.#stop.signal.aborted) return;
     await tasks.finish(run.id, { ...end, finishedAt: now() });
     const paused = await this.#countFailure(task, end.status);
     const told =
@@ -243,7 +278,7 @@ class Live implements Firing {
 
   /** Whoever ends the program knows that its runs end; the next start says it. */
   async #tellEnd(said: Announcement, fired: Fired): Promise<boolean> {
-    return !this.#stop.signal.aborted && (await this.#d.tell(said, fired));
+    return !this.#stop.signal.aborted && (await this.#tell(said, fired));
   }
 
   async #errand(task: Task, run: TaskRun, missed: number): Promise<Outcome> {
@@ -284,13 +319,13 @@ class Live implements Firing {
   /** Says of runs whose process was ended in the middle that they were.
    * A reminder among them is due again. */
   async #reportInterrupted(): Promise<void> {
-    const { tasks, now, tell } = this.#d;
+    const { tasks, now } = this.#d;
     for (const run of await tasks.interruptOld(now())) {
       const found = await tasks.find(run.taskId);
       if (found.found !== 'one' || found.task.type === 'reminder') continue;
       const { task } = found;
       const text = `${task.description}: the program ended in the middle of it. It was not done again.`;
-      if (await tell({ title: 'A task was interrupted', text }, { task, run, missed: 0 }))
+      if (await this.#tell({ title: 'A task was interrupted', text }, { task, run, missed: 0 }))
         await tasks.markSeen([run.id]);
     }
   }

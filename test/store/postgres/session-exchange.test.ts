@@ -244,10 +244,51 @@ describe.each(ways)('two machines and the server of a team, %s', (_way, near, is
     };
     const tampered = await machine(team, { rows: forged });
     expect(await tampered.exchange.push()).toEqual([
-      { kind: 'left', sessionId: id, reason: 'event 5 is not as written (agent audit verify)' },
+      { kind: 'left', sessionId: id, reason: 'event 5 is not as written (agent audit verify)', unsent: 4 },
     ]);
     expect((await team.log.session(id))?.end.seq).toBe(3);
     expect(await one.exchange.push()).toEqual([{ kind: 'pushed', sessionId: id, events: 4 }]);
+    await end(team);
+  });
+
+  test('pushers of one machine at once send everything once, with one lease; a killed one blocks nothing', async () => {
+    const [team, ...others] = await people('alice', 'alice', 'alice', 'alice');
+    if (!team) return;
+    const one = await machine(team);
+    const rows = await Promise.all(letters.map(async () => await written(one.store, letters)));
+    // Each has listed the sessions before any of them has a token.
+    const listed = await one.rows.pending('', 100);
+    const pushers = [team, ...others].map((of) =>
+      openExchange({
+        rows: { ...one.rows, pending: (after) => Promise.resolve(after === '' ? listed : []) },
+        team: of,
+        ...{ machine: 'one', sharedWith: null, isExcluded: () => false, newId: () => ulid(clock(), randomBytes(16)) },
+        ...{ pause: () => Promise.resolve(true), batch: 1 },
+      }),
+    );
+    // This one is killed while it has a lease.
+    const [first] = rows;
+    const token = await one.rows.token(first?.id ?? '', 'of the killed one');
+    expect((await team.leases.acquire(first?.id ?? '', token)).held).toBe(true);
+    const outcomes = (await Promise.all(pushers.map(async (pusher) => await pusher.push()))).flat();
+    expect(outcomes.filter(({ kind }) => kind !== 'pushed')).toEqual([]);
+    for (const { id } of rows) {
+      expect((await team.log.session(id))?.end.seq).toBe(letters.length);
+      expect((await team.leases.acquire(id)).held).toBe(true);
+    }
+    expect(await one.rows.pending('', 100)).toEqual([]);
+    await end(team, ...others);
+  });
+
+  test('what is not sent is counted', async () => {
+    const [team] = await people('alice');
+    if (!team) return;
+    const one = await machine(team);
+    const { id } = await written(one.store, letters);
+    const lease = await team.leases.acquire(id);
+    expect(await one.exchange.push()).toMatchObject([{ kind: 'left', sessionId: id, unsent: letters.length }]);
+    if (lease.held) await team.leases.release(id, lease.token);
+    expect(await one.exchange.push()).toEqual([{ kind: 'pushed', sessionId: id, events: letters.length }]);
     await end(team);
   });
 

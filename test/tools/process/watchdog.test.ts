@@ -6,7 +6,7 @@ import { build } from 'esbuild';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { startHelper } from '../../../src/tools/process/start-child.js';
 import { createProcessRunner, type ProcessRunner } from '../../../src/tools/process/runner.js';
-import { createWatchdog, type HelperShell } from '../../../src/tools/process/watchdog.js';
+import { goneWithin, createWatchdog, type HelperShell } from '../../../src/tools/process/watchdog.js';
 import { call, context, registry, tree } from '../workbench.js';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
@@ -228,4 +228,16 @@ test('pipes are used again: many commands, some with children that go on holding
   const settled = open();
   for (let count = 0; count < 30; count++) await run('true');
   expect(open()).toBeLessThanOrEqual(settled + 4);
+});
+
+test('the time to end is by the clock, also where a look at the processes takes long', async () => {
+  let looks = 0;
+  const size = (): number => {
+    looks++;
+    const endMs = performance.now() + 50;
+    while (performance.now() < endMs);
+    return 1;
+  };
+  expect(await goneWithin({ size }, 100)).toBe(false);
+  expect(looks).toBeLessThan(4);
 });

@@ -31,6 +31,13 @@ test('a program that fails, or is not there, is said and never thrown', async ()
   expect(await announce(options, oven)).toMatch(/there is no desktop here/);
 });
 
+test('a program that does not end is ended by the signal', async () => {
+  const stop = new AbortController();
+  const telling = announce({ ...options, command: ['sleep', '60'] }, oven, stop.signal);
+  stop.abort();
+  expect(await telling).toBe('sleep was stopped');
+});
+
 const display = { DISPLAY: ':0' };
 test.each([
   ['win32', display, oven, null],

@@ -101,6 +101,65 @@ test('a reminder is said at its time, once, and no model is asked', async () => 
   expect(await at.firing.restMs()).toBe(15_000);
 });
 
+test('five reminders are said at once, the next begins when one is said, and a run tells in its turn', async () => {
+  const tasks = openMemoryTasks();
+  const said: (() => void)[] = [];
+  let most = 0;
+  const open = new Set<number>();
+  const names = Array.from({ length: 12 }, (_, at) => `r${String(at).padStart(2, '0')}`);
+  for (const id of names) await tasks.add(task(id, { type: 'reminder', scheduleType: 'once' }));
+  await tasks.add(task('run', { nextRun: noon }));
+  let began = (): void => undefined;
+  const firing = createFiring({
+    ...{ tasks, now: () => noon, nextAfter: () => noon + hour, work: () => Promise.resolve(done) },
+    tell: () => {
+      const number = said.length;
+      open.add(number);
+      most = Math.max(most, open.size);
+      return new Promise((resolve) => {
+        said.push(() => {
+          open.delete(number);
+          resolve(true);
+        });
+        began();
+      });
+    },
+    ...{ asks: true, limits: { maxCostUsd: 1, maxCostUsdPerDay: 1 }, log: () => undefined },
+  });
+  await firing.check();
+  const running = (await tasks.runs({ limit: 100 })).filter(({ status }) => status === 'running').length;
+  expect([said.length, running - 1]).toEqual([5, 5]);
+  for (let next = 0; next <= names.length; next++) {
+    while (said.length <= next)
+      await new Promise<void>((resolve) => {
+        began = resolve;
+      });
+    said[next]?.();
+  }
+  await firing.settled();
+  expect([said.length, most]).toEqual([13, 5]);
+  const counts = (await tasks.runs({ limit: 100 })).map(({ taskId, status }) => `${taskId} ${status}`);
+  expect(counts.toSorted()).toEqual([...names, 'run'].map((id) => `${id} done`));
+});
+
+test('a stop ends the notices under way at once, and a reminder that was cut is not over', async () => {
+  const tasks = openMemoryTasks();
+  for (const id of ['a', 'b']) await tasks.add(task(id, { type: 'reminder', scheduleType: 'once' }));
+  const firing = createFiring({
+    ...{ tasks, now: () => noon, nextAfter: () => null, work: () => Promise.resolve(done) },
+    tell: (_said, _fired, signal) =>
+      new Promise((resolve) => {
+        signal.addEventListener('abort', () => {
+          resolve(false);
+        });
+      }),
+    ...{ asks: true, limits: { maxCostUsd: 1, maxCostUsdPerDay: 1 }, log: () => undefined },
+  });
+  await firing.check();
+  await firing.stop();
+  expect((await tasks.runs({ limit: 9 })).map(({ status }) => status)).toEqual(['running', 'running']);
+});
+
 test('a run is told with its summary, keeps its cost, and the task goes on at the next time', async () => {
   const at = await scene([task('news')]);
   await fire(at);
