@@ -1,5 +1,6 @@
 import { accessSync, constants, realpathSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { statsAt } from '../disk/path-stats.js';
 import { utf8Bytes, wellFormed } from '../core/text.js';
 import type { ToolContext, ToolOutcome } from '../core/tool.js';
 import {
@@ -226,7 +227,7 @@ async function withoutSecrets(
   options: GrepOptions,
   withheld: Set<string>,
 ): Promise<(line: FoundLine) => void> {
-  if (!options.secretFiles || !statSync(searchedPath, { throwIfNoEntry: false })?.isDirectory()) return add;
+  if (!options.secretFiles || !statsAt(searchedPath)?.isDirectory()) return add;
   const isSecret = await options.secretFiles();
   let last = { path: '', secret: false };
   return (line) => {

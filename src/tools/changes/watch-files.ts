@@ -199,7 +199,9 @@ function belongsToGit({ before, after, named }: Comparison, path: string): boole
 }
 
 function differs(before: Entry, now: Entry, atMs: number): boolean {
-  if (kindOf(before) === 'folder' && kindOf(now) === 'folder') return before.mode !== now.mode;
+  const isIdle = kindOf(before) === 'folder' || kindOf(before) === 'special';
+  if (isIdle && kindOf(before) === kindOf(now))
+    return before.mode !== now.mode || (kindOf(now) === 'special' && identityOf(before) !== identityOf(now));
   return (
     now.ctimeMs !== before.ctimeMs ||
     now.mtimeMs !== before.mtimeMs ||
@@ -411,6 +413,7 @@ export function look(places: Places, limits: WalkLimits): Manifest {
   const found: Findings = { entries: new Map(), absent: new Set(), listed: new Map(), inTree: new Set(), problems: [] };
   const folders: string[] = [];
   for (const path of [...places.named.paths, ...places.known]) {
+    if (kernelFolder.test(path)) continue;
     const entry = found.entries.get(path) ?? readEntry(path, found.problems);
     if (entry === null) found.absent.add(path);
     else if (entry !== undefined) {
@@ -426,7 +429,7 @@ export function look(places: Places, limits: WalkLimits): Manifest {
 /** Folders whose many files are rarely what a command is about; they are read after the others. */
 const lastRead = new Set(['.git', 'node_modules']);
 /** Files of the kernel are no files to bring back. */
-const kernelFolder = /^\/(?:proc|sys|dev)(?:\/|$)/;
+const kernelFolder = /^\/(?:proc|sys|dev(?!\/shm))(?:\/|$)/;
 
 function walkNamed(folders: readonly string[], { root }: Places, limits: WalkLimits, found: Findings): void {
   const clock = startClock(limits);
