@@ -77,6 +77,7 @@ const named: Readonly<Record<string, string>> = {
   'copies into a folder that an option names': 'cp -t ign a.txt b.txt',
   'moves into a folder outside': 'mv a.txt ../out',
   'moves over a file outside': 'mv a.txt ../out/o.txt',
+  'copies into the folder above': 'cp -r d a.txt ..',
   'writes a new file outside': 'echo new > ../out/new.txt',
   'writes a new folder outside': 'mkdir -p ../fresh/deep && echo x > ../fresh/deep/x.txt',
   'writes by a program of the pipe': 'echo x | tee ign/f.txt ../out/t.txt > /dev/null',
@@ -168,6 +169,19 @@ test('a change of the mode of a folder that cannot be looked into is undone', as
   const rig = await playground();
   chmodSync(join(rig.root, 'ign'), 0o755);
   await thereAndBack(['chmod 000 ign/deep']);
+});
+
+test('what other programs write to a shared folder is left to them', async () => {
+  const rig = await playground();
+  const [result] = await rig.run([
+    ['bash', { command: 'cp a.txt ..; sh -c "echo other > $(dirname $PWD)/foreign.txt"' }],
+  ]);
+  expect(await revertAll(rig, 'undo')).toEqual([]);
+  expect(readdirSync(dirname(rig.root)).toSorted()).toEqual(expect.arrayContaining(['foreign.txt', 'out', 'work']));
+  expect(readdirSync(dirname(rig.root))).not.toContain('a.txt');
+  expect(result?.data).toMatchObject({
+    unwatched: `other programs write to ${dirname(rig.root)} too: only what the command names was watched in it`,
+  });
 });
 
 test('names of a file that were not watched are said to be there', async () => {

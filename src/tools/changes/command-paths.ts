@@ -6,6 +6,8 @@ import { pathStats } from '../../disk/path-stats.js';
 export interface Named {
   /** Files, folders and what does not exist yet, with the missing folders on the way, and the targets of links. */
   readonly paths: ReadonlySet<string>;
+  /** The folders among them that other programs write to as well. What else is in them is not watched. */
+  readonly shared: ReadonlySet<string>;
   /** Why there may be more of them. */
   readonly problems: readonly string[];
   /** Returns true if the path is named or is below one that is. */
@@ -18,22 +20,38 @@ export interface Named {
 const maxNamed = 2000;
 const maxLinks = 40;
 
-/** Resolves what a command names: absolute paths, wildcards in them. Throws nothing. */
-export function findNamed(texts: readonly string[]): Named {
+/** Resolves what a command names: absolute paths, wildcards in them. `cwd` is where it starts. Throws nothing. */
+export function findNamed(texts: readonly string[], cwd: string, home: string | undefined): Named {
   const found: Found = { paths: new Set(), problems: new Set(), folders: new Map() };
   if (texts.length > maxNamed) found.problems.add(`the command names more than ${maxNamed} paths`);
   for (const text of texts.slice(0, maxNamed)) for (const path of expanded(text, found)) land(path, found, maxLinks);
   const { paths } = found;
+  const shared = new Set([...paths].filter((path) => isShared(path, cwd, home)));
+  const names = new Set([...paths].map((path) => basename(path)));
+  for (const folder of shared) {
+    found.problems.add(`other programs write to ${folder} too: only what the command names was watched in it`);
+    for (const name of names) land(join(folder, name), found, maxLinks);
+  }
   const within = (path: string, isNamed: (at: string) => boolean): boolean => {
     for (let at = path; at !== '/'; at = dirname(at)) if (isNamed(at)) return true;
     return false;
   };
   return {
     paths,
+    shared,
     problems: [...found.problems],
-    holds: (path) => within(path, (at) => paths.has(at)),
+    holds: (path) => within(path, (at) => paths.has(at) && (at === path || !shared.has(at))),
     namesInside: (folder, path) => within(path, (at) => at.startsWith(`${folder}/`) && paths.has(at)),
   };
+}
+
+const stickyBit = 0o1000;
+
+/** Returns true for folders such as `/tmp`, the home folder, and those around the directory of the session. */
+function isShared(path: string, cwd: string, home: string | undefined): boolean {
+  if (path === home || path === '/' || cwd.startsWith(`${path}/`)) return true;
+  const found = pathStats(path, 'keep');
+  return found.kind === 'there' && found.stats.isDirectory() && (found.stats.mode & stickyBit) !== 0;
 }
 
 interface Found {

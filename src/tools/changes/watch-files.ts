@@ -59,7 +59,7 @@ export function createChangeWatch(options: ChangeWatchOptions): ChangeWatch {
   return {
     async begin({ effect, cwd, verdict, commandText, knownPaths }) {
       if (effect !== 'execute') return watchFolders(verdict.named ?? []);
-      const named = findNamed(verdict.named ?? []);
+      const named = findNamed(verdict.named ?? [], cwd, options.env['HOME']);
       const places = { root: cwd, named, known: [...knownPaths], env: options.env };
       const before = look(places, limits);
       const wanted = { named, known: new Set(places.known), commandText, root: cwd, isSecret: options.isSecret };
@@ -73,17 +73,26 @@ export function createChangeWatch(options: ChangeWatchOptions): ChangeWatch {
   };
 }
 
-/** Reports the folders that a write makes for its files. */
+/** Reports the folders that a write makes for its files, and the hard links that it breaks. */
 function watchFolders(paths: readonly string[]): () => Promise<WatchReport> {
   const missing = [...new Set(paths.flatMap((path) => missingFolders(dirname(path))))].sort();
-  return () =>
-    Promise.resolve({
-      changes: [],
-      folders: missing.flatMap((path) => {
-        const entry = readEntry(path);
-        return entry && kindOf(entry) === 'folder' ? [{ path, before_mode: null, after_mode: entry.mode }] : [];
-      }),
+  const linked = paths.flatMap((path) => {
+    const entry = readEntry(path);
+    return entry && kindOf(entry) === 'file' && entry.nlink > 1 ? [{ path, entry }] : [];
+  });
+  return () => {
+    const folders = missing.flatMap((path) => {
+      const entry = readEntry(path);
+      return entry && kindOf(entry) === 'folder' ? [{ path, before_mode: null, after_mode: entry.mode }] : [];
     });
+    const split = linked.filter(({ path, entry }) => readEntry(path)?.ino !== entry.ino);
+    const unwatched = split.map(({ path }) => otherNames(path)).join('; ');
+    return Promise.resolve({ changes: [], folders, ...(unwatched === '' ? {} : { unwatched }) });
+  };
+}
+
+function otherNames(path: string): string {
+  return `${path} had other names (hard links) that were not watched`;
 }
 
 function missingFolders(folder: string): readonly string[] {
@@ -127,7 +136,7 @@ function report(c: Comparison): WatchReport {
     if (change.captured) room -= change.after?.byteLength ?? 0;
     const { path, entry } = pair;
     if (entry !== null && entry.nlink > (names.get(identityOf(entry))?.length ?? 1) && kindOf(entry) === 'file')
-      lost.push(`${path} had other names (hard links) that were not watched`);
+      lost.push(otherNames(path));
     changes.push(change);
   }
   const folders = pairs.flatMap(folderChange);
@@ -418,7 +427,8 @@ export function look(places: Places, limits: WalkLimits): Manifest {
     if (entry === null) found.absent.add(path);
     else if (entry !== undefined) {
       found.entries.set(path, entry);
-      if (kindOf(entry) === 'folder' && places.named.paths.has(path)) folders.push(path);
+      if (kindOf(entry) === 'folder' && places.named.paths.has(path) && !places.named.shared.has(path))
+        folders.push(path);
     }
   }
   walkNamed(folders, places, limits, found);
