@@ -173,9 +173,8 @@ test('a change of the mode of a folder that cannot be looked into is undone', as
 
 test('what other programs write to a shared folder is left to them', async () => {
   const rig = await playground();
-  const [result] = await rig.run([
-    ['bash', { command: 'cp a.txt ..; sh -c "echo other > $(dirname $PWD)/foreign.txt"' }],
-  ]);
+  put(join(rig.root, 's.sh'), 'echo other > "$(dirname "$PWD")/foreign.txt"\n');
+  const [result] = await rig.run([['bash', { command: 'cp a.txt ..; sh s.sh' }]]);
   expect(await revertAll(rig, 'undo')).toEqual([]);
   expect(readdirSync(dirname(rig.root)).toSorted()).toEqual(expect.arrayContaining(['foreign.txt', 'out', 'work']));
   expect(readdirSync(dirname(rig.root))).not.toContain('a.txt');
