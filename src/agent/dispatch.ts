@@ -132,7 +132,7 @@ async function start(d: DispatchDeps, { id }: ToolCallData, bound: BoundCall, ve
   };
 }
 
-const nothingSeen: WatchReport = { changes: [], madeFolders: [], goneFolders: [] };
+const nothingSeen: WatchReport = { changes: [], folders: [] };
 
 /** Looks at the files before a call that may change some, and returns how to look again. */
 async function watched(

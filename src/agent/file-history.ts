@@ -1,4 +1,4 @@
-import { type ChangeData, type Event, knownEvent, type KnownEvent } from '../core/event.js';
+import { type ChangeData, type Event, type FolderData, knownEvent, type KnownEvent } from '../core/event.js';
 import type { ChangeCapture, WatchedChange, WatchReport } from '../core/file-changes.js';
 import type { Blob, DirectoryMove } from '../core/store.js';
 import type { FileChange, RecordedChanges, ToolOutcome } from '../core/tool.js';
@@ -10,6 +10,7 @@ export interface ChangeSet {
   /** `edit(path="a.ts", …)`: the content of the `tool_call`. */
   readonly title: string;
   readonly changes: readonly ChangeData[];
+  readonly folders: readonly FolderData[];
   /** Why there may be more changes than these. */
   readonly unwatched: string | null;
   /** The `undo` event that stands, or null. */
@@ -18,18 +19,54 @@ export interface ChangeSet {
 
 type Known = KnownEvent | null;
 
-/** The changes that an event records; null for an event that is not about files. */
-function changesOf(event: Known): readonly ChangeData[] | null {
+/** What an event says of files; null for an event that is not about files. */
+interface RecordedFiles {
+  readonly changes: readonly ChangeData[];
+  readonly folders: readonly FolderData[];
+  readonly unwatched: string | null;
+}
+
+function filesOf(event: Known): RecordedFiles | null {
   switch (event?.kind) {
-    case 'tool_result':
-      return Array.isArray(event.data.changes) ? event.data.changes : null;
+    case 'tool_result': {
+      const { changes, folders, unwatched } = event.data;
+      if (!Array.isArray(changes) && !Array.isArray(folders) && typeof unwatched !== 'string') return null;
+      const listed = Array.isArray(changes) ? (changes as readonly ChangeData[]) : [];
+      return { changes: listed, folders: foldersOf(listed, folders), unwatched: unwatched ?? null };
+    }
     case 'undo':
     case 'redo':
     case 'restore':
-      return event.data.changes;
+      return { changes: event.data.changes, folders: event.data.folders ?? [], unwatched: null };
     default:
       return null;
   }
+}
+
+const folderMode = 0o040755;
+
+/** Returns the folders of a result. One of an earlier version names with each file only the topmost folder. */
+function foldersOf(changes: readonly ChangeData[], folders: readonly FolderData[] | undefined): readonly FolderData[] {
+  if (Array.isArray(folders)) return folders;
+  const found = new Map<string, FolderData>();
+  for (const { path, made_folder: made, gone_folder: gone } of changes) {
+    for (const folder of foldersBetween(path, made))
+      found.set(folder, { path: folder, before_mode: null, after_mode: folderMode });
+    for (const folder of foldersBetween(path, gone))
+      found.set(folder, { path: folder, before_mode: folderMode, after_mode: null });
+  }
+  return [...found.values()];
+}
+
+function foldersBetween(path: string, topmost: string | undefined): readonly string[] {
+  const folders: string[] = [];
+  if (topmost === undefined) return folders;
+  for (let at = parentOf(path); at === topmost || at.startsWith(`${topmost}/`); at = parentOf(at)) folders.push(at);
+  return folders;
+}
+
+function parentOf(path: string): string {
+  return path.slice(0, Math.max(0, path.lastIndexOf('/')));
 }
 
 /** Rewrites the recorded paths below a directory that was moved to their new places. Other paths stay. */
@@ -37,20 +74,22 @@ export function atPresentPaths(events: readonly Event[], moves: readonly Directo
   if (moves.length === 0) return events;
   return events.map((raw) => {
     const event = knownEvent(raw);
-    const changes = changesOf(event);
+    const files = filesOf(event);
     const since = moves.filter((move) => raw.seq <= move.lastSeq);
-    if (event === null || changes === null || since.length === 0) return raw;
-    return { ...raw, data: { ...event.data, changes: changes.map((change) => movedChange(change, since)) } };
+    if (event === null || files === null || since.length === 0) return raw;
+    const changes = files.changes.map((change) => movedChange(change, since));
+    const folders = files.folders.map((folder) => ({ ...folder, path: movedPath(folder.path, since) }));
+    return { ...raw, data: { ...event.data, changes, folders } };
   });
 }
 
 function movedChange(change: ChangeData, moves: readonly DirectoryMove[]): ChangeData {
-  const { path, made_folder: made, gone_folder: gone } = change;
+  const { path, before_links: before, after_links: after } = change;
   return {
     ...change,
     path: movedPath(path, moves),
-    ...(made === undefined ? {} : { made_folder: movedPath(made, moves) }),
-    ...(gone === undefined ? {} : { gone_folder: movedPath(gone, moves) }),
+    ...(before === undefined ? {} : { before_links: before.map((link) => movedPath(link, moves)) }),
+    ...(after === undefined ? {} : { after_links: after.map((link) => movedPath(link, moves)) }),
   };
 }
 
@@ -61,33 +100,27 @@ function movedPath(path: string, moves: readonly DirectoryMove[]): string {
   }, path);
 }
 
-/** Every call that changed files, in order. Rewinds do not count here: they undo messages, not changes to files. */
+/** Every call that changed files, or may have where not all could be watched, in order. Rewinds do not count here: they undo messages, not changes to files. */
 export function changeSets(events: readonly Event[]): readonly ChangeSet[] {
   const titles = new Map<string, string>();
   const sets = new Map<number, ChangeSet>();
   for (const raw of events) {
     const event = knownEvent(raw);
-    const changes = changesOf(event);
+    const files = filesOf(event);
     if (event?.kind === 'tool_call') titles.set(event.data.id, event.content);
-    if (event === null || changes === null) continue;
+    if (event === null || files === null) continue;
     if (event.kind === 'tool_result') {
-      const { tool_call_id, name, unwatched } = event.data;
-      sets.set(event.seq, {
-        seq: event.seq,
-        title: titles.get(tool_call_id) ?? name,
-        changes,
-        unwatched: unwatched ?? null,
-        undoneBy: null,
-      });
-    } else markUndone(sets, event, changes);
+      const { tool_call_id, name } = event.data;
+      sets.set(event.seq, { seq: event.seq, title: titles.get(tool_call_id) ?? name, ...files, undoneBy: null });
+    } else if (files.changes.length + files.folders.length > 0) markUndone(sets, event);
   }
   return [...sets.values()];
 }
 
-function markUndone(sets: Map<number, ChangeSet>, event: KnownEvent, changes: readonly ChangeData[]): void {
+function markUndone(sets: Map<number, ChangeSet>, event: KnownEvent): void {
   if (event.kind !== 'undo' && event.kind !== 'redo') return;
   const set = sets.get(event.data.of_seq);
-  if (set && changes.length > 0) sets.set(set.seq, { ...set, undoneBy: event.kind === 'undo' ? event.seq : null });
+  if (set) sets.set(set.seq, { ...set, undoneBy: event.kind === 'undo' ? event.seq : null });
 }
 
 /** The set that an event belongs to; the event may be the result, the call or its start. */
@@ -122,7 +155,7 @@ export interface FileMoment {
 export function stateAt(events: readonly Event[], path: string, seq: number): FileMoment | null {
   let state: FileMoment | null = null;
   for (const raw of events) {
-    const change = changesOf(knownEvent(raw))?.findLast((item) => item.path === path && item.captured);
+    const change = filesOf(knownEvent(raw))?.changes.findLast((item) => item.path === path && item.captured);
     if (!change) continue;
     if (raw.seq <= seq) state = { sha256: change.after, mode: change.after_mode ?? null };
     else state ??= { sha256: change.before, mode: change.before_mode ?? null };
@@ -131,11 +164,12 @@ export function stateAt(events: readonly Event[], path: string, seq: number): Fi
 }
 
 /** Most changes that one result lists; a command may touch a whole tree. */
-const maxListed = 500;
+const maxListed = 2000;
 
 /** The changes that a `tool_result` records, and the contents that go to the store with it. */
 export interface CapturedChanges {
   readonly changes: readonly ChangeData[];
+  readonly folders: readonly FolderData[];
   readonly blobs: readonly Blob[];
   readonly unwatched?: string;
 }
@@ -149,15 +183,30 @@ export function netChanges(events: readonly Event[]): RecordedChanges {
     net.set(change.path, first ? joined(first, change) : change);
   }
   const changes = [...net.values()].filter(
-    (change) => !change.captured || change.before !== change.after || change.before_mode !== change.after_mode,
+    (change) =>
+      !change.captured ||
+      change.before !== change.after ||
+      change.before_mode !== change.after_mode ||
+      !sameLinks(change.before_links, change.after_links),
   );
-  const unwatched = sets.find((set) => set.unwatched !== null)?.unwatched;
-  return { changes, ...(unwatched ? { unwatched } : {}) };
+  const folders = netFolders(sets.flatMap((set) => set.folders));
+  const reasons = new Set(sets.flatMap((set) => set.unwatched ?? []));
+  const unwatched = reasons.size > 0 ? [...reasons].join('; ') : undefined;
+  return { changes, ...(folders.length > 0 ? { folders } : {}), ...(unwatched ? { unwatched } : {}) };
+}
+
+function netFolders(changes: readonly FolderData[]): readonly FolderData[] {
+  const net = new Map<string, FolderData>();
+  for (const change of changes) {
+    const before = net.get(change.path)?.before_mode;
+    net.set(change.path, before === undefined ? change : { ...change, before_mode: before });
+  }
+  return [...net.values()].filter((change) => change.before_mode !== change.after_mode);
 }
 
 function joined(first: ChangeData, last: ChangeData): ChangeData {
-  const { path, before, before_mode: beforeMode, made_folder: made } = first;
-  const { after, after_mode: afterMode, gone_folder: gone } = last;
+  const { path, before, before_mode: beforeMode, before_links: beforeLinks } = first;
+  const { after, after_mode: afterMode, after_links: afterLinks } = last;
   const lost = [first, last].find(({ captured }) => !captured);
   const isGone = last.what === 'deleted';
   return {
@@ -168,8 +217,7 @@ function joined(first: ChangeData, last: ChangeData): ChangeData {
     captured: lost === undefined,
     ...(lost?.reason === undefined ? {} : { reason: lost.reason }),
     ...modes(beforeMode, afterMode),
-    ...(made === undefined ? {} : { made_folder: made }),
-    ...(gone === undefined ? {} : { gone_folder: gone }),
+    ...hardLinks(beforeLinks, afterLinks),
   };
 }
 
@@ -187,31 +235,33 @@ export function captureChanges(
   ];
   const listed = all.slice(0, maxListed);
   const blobs = new Map<string, Blob>();
-  const changes = listed.map((change) =>
-    change.captured ? capturedChange(capture, change, blobs, seen) : detected(change),
-  );
+  const changes = listed.map((change) => (change.captured ? capturedChange(capture, change, blobs) : detected(change)));
   const stored = recorded.changes.slice(0, maxListed - listed.length);
   const left = all.length + recorded.changes.length - listed.length - stored.length;
-  const why = seen.unwatched ?? recorded.unwatched;
-  const unwatched = left > 0 ? `${left} more files changed and are not listed` : why;
+  const folders = netFolders([...(recorded.folders ?? []), ...seen.folders]);
+  const leftFolders = Math.max(0, folders.length - maxListed);
+  const reasons = [
+    ...(left > 0 ? [`${left} more files changed and are not listed`] : []),
+    ...(leftFolders > 0 ? [`${leftFolders} more folders changed and are not listed`] : []),
+    ...(seen.unwatched === undefined ? [] : [seen.unwatched]),
+    ...(recorded.unwatched === undefined ? [] : [recorded.unwatched]),
+  ];
+  const unwatched = reasons.length > 0 ? reasons.join('; ') : undefined;
   return {
     changes: [...changes.filter((change) => change !== null), ...stored],
+    folders: folders.slice(0, maxListed),
     blobs: [...blobs.values()],
     ...(unwatched === undefined ? {} : { unwatched }),
   };
 }
 
-function capturedChange(
-  capture: ChangeCapture,
-  change: FileChange,
-  blobs: Map<string, Blob>,
-  seen: WatchReport,
-): ChangeData | null {
-  const { path, beforeMode, afterMode } = change;
+function capturedChange(capture: ChangeCapture, change: FileChange, blobs: Map<string, Blob>): ChangeData | null {
+  const { path, beforeMode, afterMode, beforeLinks, afterLinks } = change;
   const before = change.before === null ? null : capture.hash(change.before);
   const after = change.after === null ? null : capture.hash(change.after);
-  if (before === after && beforeMode === afterMode) return null;
-  if (before !== after) for (const bytes of [change.before, change.after]) addBlob(capture, bytes, blobs);
+  const isRelinked = !sameLinks(beforeLinks, afterLinks);
+  if (before === after && beforeMode === afterMode && !isRelinked) return null;
+  if (before !== after || isRelinked) for (const bytes of [change.before, change.after]) addBlob(capture, bytes, blobs);
   const what = before === null ? 'created' : after === null ? 'deleted' : 'changed';
   return {
     path,
@@ -220,19 +270,8 @@ function capturedChange(
     after,
     ...captureFacts(change.before, capture),
     ...modes(beforeMode, afterMode),
-    ...folders(path, what, seen),
+    ...hardLinks(beforeLinks, afterLinks),
   };
-}
-
-function folders(
-  path: string,
-  what: ChangeData['what'],
-  { madeFolders, goneFolders }: WatchReport,
-): Pick<ChangeData, 'made_folder' | 'gone_folder'> {
-  const holds = (folder: string): boolean => path.startsWith(`${folder}/`);
-  const made = what === 'created' ? madeFolders.find(holds) : undefined;
-  const gone = what === 'deleted' ? goneFolders.find(holds) : undefined;
-  return { ...(made === undefined ? {} : { made_folder: made }), ...(gone === undefined ? {} : { gone_folder: gone }) };
 }
 
 function captureFacts(before: Uint8Array | null, capture: ChangeCapture): Pick<ChangeData, 'captured' | 'reason'> {
@@ -260,6 +299,20 @@ function modes(before: number | undefined, after: number | undefined): Pick<Chan
   return {
     ...(before === undefined ? {} : { before_mode: before }),
     ...(after === undefined ? {} : { after_mode: after }),
+  };
+}
+
+function sameLinks(before: readonly string[] = [], after: readonly string[] = []): boolean {
+  return before.length === after.length && before.every((path) => after.includes(path));
+}
+
+function hardLinks(
+  before: readonly string[] | undefined,
+  after: readonly string[] | undefined,
+): Pick<ChangeData, 'before_links' | 'after_links'> {
+  return {
+    ...(before === undefined ? {} : { before_links: before }),
+    ...(after === undefined ? {} : { after_links: after }),
   };
 }
 

@@ -349,9 +349,10 @@ export async function answer(d: TurnDeps, call: ToolCallData, done: Dispatched):
   );
 }
 
-function captureData(captured: Dispatched['captured']): Pick<ToolResultData, 'changes' | 'unwatched'> {
+function captureData(captured: Dispatched['captured']): Pick<ToolResultData, 'changes' | 'folders' | 'unwatched'> {
   return {
     ...(captured && captured.changes.length > 0 ? { changes: captured.changes } : {}),
+    ...(captured && captured.folders.length > 0 ? { folders: captured.folders } : {}),
     ...(captured?.unwatched === undefined ? {} : { unwatched: captured.unwatched }),
   };
 }

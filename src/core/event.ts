@@ -129,10 +129,22 @@ export interface ChangeData {
   /** `st_mode`, file type included, where it is known. */
   readonly before_mode?: number;
   readonly after_mode?: number;
-  /** The topmost folder that was made for this file. */
+  /** Other paths of the same file (hard links) before and after, as far as they were watched. */
+  readonly before_links?: readonly string[];
+  readonly after_links?: readonly string[];
+  /** Written by earlier versions in place of `folders`: the topmost folder that was made for this file. */
   readonly made_folder?: string;
-  /** The topmost folder that went with this file. */
+  /** Written by earlier versions: the topmost folder that went with this file. */
   readonly gone_folder?: string;
+}
+
+/** A folder that a call made, removed, or gave another mode. */
+export interface FolderData {
+  /** Absolute. */
+  readonly path: string;
+  /** `st_mode`, file type included; null where there was no folder. */
+  readonly before_mode: number | null;
+  readonly after_mode: number | null;
 }
 
 export interface ToolResultData {
@@ -148,6 +160,8 @@ export interface ToolResultData {
   readonly diff?: string;
   /** The changes to files that the tool reported or that were found by looking at the working tree before and after. */
   readonly changes?: readonly ChangeData[];
+  /** The folders that were made, removed, or given another mode. */
+  readonly folders?: readonly FolderData[];
   /** Why there may be changes that are not listed. */
   readonly unwatched?: string;
   readonly attachments?: readonly AttachmentData[];
@@ -204,6 +218,7 @@ interface RevertData {
   /** The `tool_result` that was undone or redone; for `restore` the event whose state was asked for. */
   readonly of_seq: number;
   readonly changes: readonly ChangeData[];
+  readonly folders?: readonly FolderData[];
   readonly skipped: readonly { readonly path: string; readonly reason: string }[];
 }
 

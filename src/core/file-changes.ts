@@ -1,3 +1,4 @@
+import type { FolderData } from './event.js';
 import type { Verdict } from './policy.js';
 import type { Effect, FileChange } from './tool.js';
 
@@ -15,10 +16,8 @@ export type WatchedChange =
 
 export interface WatchReport {
   readonly changes: readonly WatchedChange[];
-  /** The topmost folders that are new, absolute. */
-  readonly madeFolders: readonly string[];
-  /** The topmost folders that are gone. */
-  readonly goneFolders: readonly string[];
+  /** The folders that came, went, or have another mode. */
+  readonly folders: readonly FolderData[];
   /** Why there may be changes that are not listed. */
   readonly unwatched?: string;
 }

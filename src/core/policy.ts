@@ -42,6 +42,9 @@ export interface Verdict {
   readonly ruled?: true;
   /** Absolute paths that the call would touch, as the kernel resolves them, for the question. */
   readonly targets?: readonly string[];
+  /** Absolute paths that the call names, whatever it does with them: what undo watches first. Links are not resolved;
+   * wildcards of a shell are as the command has them. */
+  readonly named?: readonly string[];
   /** Where the kernel found each path of a file tool when the call was judged. A call whose paths lead elsewhere was
    * not judged. */
   readonly landings?: readonly string[];

@@ -1,5 +1,5 @@
 import type { Envelope, ErrorEnvelope } from './envelope.js';
-import type { CallTarget, ChangeData, Event, FileState, ToolCallData, ToolSpec } from './event.js';
+import type { CallTarget, ChangeData, Event, FileState, FolderData, ToolCallData, ToolSpec } from './event.js';
 import type { Form, FormAnswer } from './form.js';
 import type { SearchAnswer, SearchRequest } from './provider.js';
 import type { StreamMask } from './secrets/guard.js';
@@ -218,6 +218,7 @@ export interface Denial {
 /** `unwatched`: why there may be more changes than these. */
 export interface RecordedChanges {
   readonly changes: readonly ChangeData[];
+  readonly folders?: readonly FolderData[];
   readonly unwatched?: string;
 }
 
@@ -229,6 +230,9 @@ export interface FileChange {
   /** `st_mode`, file type included, where it is known. */
   readonly beforeMode?: number;
   readonly afterMode?: number;
+  /** Other paths of the same file (hard links), as far as they were seen. */
+  readonly beforeLinks?: readonly string[];
+  readonly afterLinks?: readonly string[];
 }
 
 export interface ToolContext {

@@ -1,5 +1,6 @@
-import { type Dirent, readdirSync, realpathSync, statSync } from 'node:fs';
+import { type Dirent, readdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
+import { statsAt } from '../disk/path-stats.js';
 
 /** A folder that may hold files of instructions. `root`: what lies outside of it is left out, also behind links; null
  * for the user's own folders. */
@@ -51,7 +52,7 @@ function entriesOf({ path: folder, name: above }: Entry, { root, folder: top }: 
       const name = above === '' ? entry.name : `${above}/${entry.name}`;
       if (!entry.isSymbolicLink()) return [{ path, name, isFolder: entry.isDirectory() }];
       if (root !== null && !isInside(path, root)) return [];
-      return [{ path, name, isFolder: statSync(path, { throwIfNoEntry: false })?.isDirectory() === true }];
+      return [{ path, name, isFolder: statsAt(path)?.isDirectory() === true }];
     });
 }
 

@@ -1,3 +1,4 @@
+import { isRecord } from '../core/json.js';
 import type { ApprovalMode, Policy, Rules, Verdict } from '../core/policy.js';
 import { loadOnce } from '../core/runtime.js';
 import { type BoundCall, type CallPlace, type Judged, noSession, type Sandbox } from '../core/tool.js';
@@ -32,6 +33,9 @@ export interface PolicyOptions {
 /** What judges command lines, loaded with the first of them. */
 const shell = loadOnce(() => import('./shell/verdict.js'));
 
+/** Finds the paths among the arguments of a program that is no shell. */
+const argumentPaths = loadOnce(() => import('./shell/named-paths.js'));
+
 /** Makes the policy of a session. `assess` never rejects; its `cwd` is absolute. */
 export function createPolicy(options: PolicyOptions): Policy {
   const { approval, sandbox, facts } = options;
@@ -65,7 +69,7 @@ export function createPolicy(options: PolicyOptions): Policy {
       if (isHeld(call, judgement)) return heldByPlan(judgement, sandbox);
       const decided = decide(judgement, approval, sandbox);
       const decision = decided === 'ask' && call.tool.inert === true && approval !== 'always' ? 'allow' : decided;
-      const { risk, targets } = judgement;
+      const { risk, targets, named } = judgement;
       const reasons =
         decision === 'ask' && judgement.reasons.length === 0 && judgement.ruling !== 'ask'
           ? ['every call is asked about']
@@ -77,6 +81,7 @@ export function createPolicy(options: PolicyOptions): Policy {
         sandbox,
         ...(decision === 'ask' ? whoseQuestion(judgement, sandbox) : {}),
         ...(targets.length > 0 ? { targets } : {}),
+        ...(risk === 'read-only' ? {} : { named }),
         ...lasting(judgement, decision),
       };
     },
@@ -111,6 +116,7 @@ async function judgeCall(call: BoundCall, place: CallPlace, rules: ShellRules): 
     risk: judged.risk,
     reasons: judged.reasons,
     targets: [],
+    named: await pathsOfArguments(call, cwd, rules),
     guarded: judged.everyMode === true,
     confined: false,
     ruling: toolRuling(tool.name, judged, rules),
@@ -146,6 +152,7 @@ async function judgeFileCall(call: BoundCall, cwd: string, rules: ShellRules): P
     guarded,
     confined: outside.length === 0 && judged.length > 0,
     targets: writes || guarded ? paths : [],
+    named: writes ? paths : [],
   };
   const risk = guards.length > 0 ? 'dangerous' : writes ? 'mutating' : 'read-only';
   if (writes && rules.sandbox === 'read-only')
@@ -164,6 +171,19 @@ async function judgeFileCall(call: BoundCall, cwd: string, rules: ShellRules): P
     ruling: rulingOf({ tool: tool.name, paths }, rules),
     rules: fileRules(tool.name, paths, rules.facts.workspace),
   };
+}
+
+/** Returns the paths that the arguments of a program may name. */
+async function pathsOfArguments({ tool, args }: BoundCall, cwd: string, rules: ShellRules): Promise<readonly string[]> {
+  if (tool.effect !== 'execute') return [];
+  return (await argumentPaths.get()).pathsInTexts(textsIn(args), cwd, rules.facts.home);
+}
+
+/** Returns the texts among the arguments of a call, those in lists and objects as well. */
+function textsIn(value: unknown): readonly string[] {
+  if (typeof value === 'string') return [value];
+  if (Array.isArray(value)) return value.flatMap(textsIn);
+  return isRecord(value) ? Object.values(value).flatMap(textsIn) : [];
 }
 
 function namesPaths({ args }: BoundCall): boolean {

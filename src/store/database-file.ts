@@ -9,9 +9,9 @@ import {
   readdirSync,
   renameSync,
   rmSync,
-  statSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
+import { pathStats, statsAt } from '../disk/path-stats.js';
 import type { Driver } from './driver.js';
 import { migrate } from './migrations.js';
 import { StoreError } from './errors.js';
@@ -28,8 +28,10 @@ const ourFiles = /^(agent\.(db|log)|config\.json|trust|history)/;
  * would drop the locks of this process. Throws a StoreError `unwritable` for
  * something that is not a file. Source: sqlite.org/howtocorrupt.html, 2.2. */
 export function inspectFile(file: string): FileCondition {
-  const stats = statSync(file, { throwIfNoEntry: false });
-  if (!stats) return { is: 'missing' };
+  const found = pathStats(file, 'follow');
+  if (found.kind === 'missing') return { is: 'missing' };
+  if (found.kind === 'refused') throw unwritable(file, `it cannot be looked at (${found.code})`);
+  const { stats } = found;
   if (!stats.isFile()) throw unwritable(file, 'it is not a regular file');
   return stats.size === 0 ? { is: 'damaged', reason: 'it is empty (0 bytes)' } : { is: 'present' };
 }
@@ -71,7 +73,7 @@ function makeFolder(folder: string): void {
 /** Removes every right of group and others from a path of ours. A path that is
  * missing or someone else's stays as it is. */
 export function makePrivate(path: string, mode: number): void {
-  const stats = statSync(path, { throwIfNoEntry: false });
+  const stats = statsAt(path);
   if (!stats || (stats.mode & 0o077) === 0 || (process.getuid && stats.uid !== process.getuid())) return;
   chmodSync(path, mode);
 }

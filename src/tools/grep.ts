@@ -1,5 +1,6 @@
 import { accessSync, constants, realpathSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { statsAt } from '../disk/path-stats.js';
 import { utf8Bytes, wellFormed } from '../core/text.js';
 import type { ToolContext, ToolOutcome } from '../core/tool.js';
 import { readBounded } from '../disk/bounded-file.js';
@@ -250,7 +251,7 @@ async function withoutSkipped(
   options: GrepOptions,
   skipped: Skipped,
 ): Promise<(line: FoundLine) => void> {
-  const isFolder = statSync(searchedPath, { throwIfNoEntry: false })?.isDirectory() === true;
+  const isFolder = statsAt(searchedPath)?.isDirectory() === true;
   const isSecret = isFolder ? await options.secretFiles?.() : undefined;
   const reasonOf = (path: string): keyof Skipped | null => {
     const absolute = absolutePath(cwd, path);

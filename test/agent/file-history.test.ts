@@ -26,7 +26,7 @@ function capture(report: WatchReport, looks: string[]): ChangeCapture {
   };
 }
 
-const nothing: WatchReport = { changes: [], madeFolders: [], goneFolders: [] };
+const nothing: WatchReport = { changes: [], folders: [] };
 
 test('a call that only reads is not watched, and its result says nothing of changes', async () => {
   const looks: string[] = [];
@@ -56,8 +56,10 @@ test('reported and seen changes go into one list, contents into the store, too l
     }),
   );
   const report: WatchReport = {
-    madeFolders: ['/w'],
-    goneFolders: ['/x'],
+    folders: [
+      { path: '/w', before_mode: null, after_mode: 0o40755 },
+      { path: '/x', before_mode: 0o40755, after_mode: null },
+    ],
     unwatched: 'many',
     changes: [
       { captured: true, path: '/w/a', before: bytes('not this'), after: bytes('new') },
@@ -76,8 +78,9 @@ test('reported and seen changes go into one list, contents into the store, too l
   expect(looks).toEqual(['write']);
   expect(session.events().find((event) => event.kind === 'tool_result')?.data).toMatchObject({
     unwatched: 'many',
+    folders: report.folders,
     changes: [
-      { path: '/w/a', what: 'created', before: null, after: 'hash of new', captured: true, made_folder: '/w' },
+      { path: '/w/a', what: 'created', before: null, after: 'hash of new', captured: true },
       {
         path: '/w/big',
         what: 'changed',
@@ -93,7 +96,6 @@ test('reported and seen changes go into one list, contents into the store, too l
         after: null,
         captured: true,
         before_mode: 0o100644,
-        gone_folder: '/x',
       },
       { path: '/x/seen', what: 'changed', before: null, after: null, captured: false, reason: 'no time' },
     ],

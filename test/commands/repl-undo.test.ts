@@ -1,4 +1,4 @@
-import { cpSync, readFileSync, renameSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Repl } from '../../src/commands/command.js';
@@ -61,6 +61,7 @@ const command = (rig: UndoRig, name: string, row: Partial<SessionRow> = {}) => {
   };
   return slashCommands(table, { sessions } as Partial<Repl> as Repl).find((item) => item.name === name)!;
 };
+const readOrNull = (path: string): string | null => (existsSync(path) ? readFileSync(path, 'utf8') : null);
 const own = (rig: UndoRig) =>
   project(rig.session.events()).messages.flatMap((message) => (message.role === 'user' ? [message.content] : []));
 
@@ -130,7 +131,7 @@ test('/rewind offers earlier messages, newest first, and makes the chosen one th
 test('/rewind to an event goes to right after it, and says which files stay changed', async () => {
   const rig = await undoRig();
   await rig.run([['file_write', { path: 'a.txt', content: 'a' }]]);
-  const shown = screen();
+  const shown = screen(['Conversation only']);
   await command(rig, 'rewind').run('1', shown.context);
   expect(own(rig)).toEqual([]);
   expect(shown.said.at(-1)).toBe(
@@ -139,6 +140,71 @@ test('/rewind to an event goes to right after it, and says which files stay chan
   );
   await command(rig, 'rewind').run('99', shown.context);
   expect(shown.said.at(-1)).toBe('error: This session has no event 99.');
+});
+
+test('/rewind undoes later changes of files where that is chosen, with the conversation or without it', async () => {
+  const notes = [expect.stringContaining('bash'), expect.stringContaining('file_write')] as unknown as string[];
+  const offered = ['Conversation only', 'Conversation and files', 'Files only'];
+  for (const [choice, messages, isBack, answer] of [
+    [
+      'Conversation and files',
+      ['first'],
+      true,
+      'info: The conversation goes on from event 4. What followed stays on record; /rewind brings it back. ' +
+        '2 files undone; /redo all brings that back.',
+    ],
+    [
+      'Files only',
+      ['first', 'go', ...notes],
+      true,
+      'info: The conversation is as it was. 2 files undone; /redo all brings that back.',
+    ],
+    ['nothing', ['first', 'go'], false, 'info: Nothing was changed.'],
+  ] as const) {
+    const rig = await undoRig({ 'a.txt': 'a\n' });
+    await rig.session.submit('first');
+    const last = rig.session.events().length;
+    await rig.run([
+      ['file_write', { path: 'b.txt', content: 'b' }],
+      ['bash', { command: 'echo A > a.txt' }],
+    ]);
+    const shown = screen([choice]);
+    await command(rig, 'rewind').run(String(last), shown.context);
+    expect([shown.offered, own(rig), shown.said.at(-1)]).toEqual([
+      [offered],
+      messages,
+      answer.replace('event 4', `event ${last}`),
+    ]);
+    expect(shown.said[0]).toMatch(
+      /^Undo event \d+, bash.*\n {2}write {3}a\.txt\nUndo event \d+, file_write.*\n {2}remove {2}b\.txt$/,
+    );
+    const text = (name: string): string | null => readOrNull(join(rig.root, name));
+    expect([text('a.txt'), text('b.txt')]).toEqual(isBack ? ['a\n', null] : ['A\n', 'b']);
+    if (!isBack) continue;
+    await command(rig, 'redo').run('all', screen(['Redo']).context);
+    expect([text('a.txt'), text('b.txt')]).toEqual(['A\n', 'b']);
+  }
+});
+
+test('/undo names what it could not capture or watch, and does not say that nothing changed', async () => {
+  const rig = await undoRig({ 'a.txt': 'a\n', 'key.pem': 'k\n' }, { isSecret: (path) => path.endsWith('.pem') });
+  const [result] = await rig.run([['bash', { command: 'rm key.pem' }]]);
+  const shown = screen();
+  await command(rig, 'undo').run('', shown.context);
+  expect(shown.said).toEqual([
+    'info: no change of files can be undone in this session:\n' +
+      `Event ${result?.seq}, bash(command="rm key.pem"): what it changed was seen but not captured; it stays.\n` +
+      `  leave   ${join(rig.root, 'key.pem')}: it was deleted; not captured: it may hold secrets`,
+  ]);
+  const large = await undoRig({ 'd/e/f.txt': 'f' }, { limits: { maxEntries: 0 } });
+  const [unwatched] = await large.run([['bash', { command: 'sh -c "exit 0"; true > /dev/null; touch /dev/null' }]]);
+  const said = screen();
+  await command(large, 'undo').run('all', said.context);
+  expect(said.said[0]).toBe(
+    'info: no change of files can be undone in this session:\n' +
+      `Event ${unwatched?.seq}, bash(command="sh -c \\"exit 0\\"; true > /dev/null; touch /dev/null"): ` +
+      'there may be changes that were not watched: the tree is large: only its first 0 files were watched.',
+  );
 });
 
 test('/compact --dry-run shows the result and asks nobody; /compact does it, /uncompact takes it back', async () => {

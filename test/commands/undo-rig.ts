@@ -16,9 +16,10 @@ import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { createSession, type Session } from '../../src/agent/session.js';
 import type { Event } from '../../src/core/event.js';
-import type { Policy } from '../../src/core/policy.js';
 import type { ModelChunk, Provider } from '../../src/core/provider.js';
 import type { Store } from '../../src/core/store.js';
+import { createPathFacts } from '../../src/cli/session/policy/open-policy.js';
+import { createPolicy } from '../../src/policy/assess.js';
 import { openSqliteStore } from '../../src/store/sqlite-store.js';
 import { builtinTools } from '../../src/tools/builtin.js';
 import { type ChangeWatchOptions, createChangeWatch } from '../../src/tools/changes/watch-files.js';
@@ -29,18 +30,6 @@ import { createRegistry } from '../../src/tools/registry.js';
 export type Step = readonly [name: 'file_write' | 'file_edit' | 'bash', args: Readonly<Record<string, unknown>>];
 
 const ref = { provider: 'scripted', api: 'openai-chat', model: 'm' } as const;
-/** Paths of file tools are targets, as the real policy has them. */
-const policy: Policy = {
-  assess: ({ tool, args }, cwd) =>
-    Promise.resolve({
-      risk: tool.effect === 'read' ? 'read-only' : 'mutating',
-      decision: 'allow',
-      reasons: [],
-      sandbox: 'off',
-      ...(typeof args['path'] === 'string' ? { targets: [join(cwd, args['path'])] } : {}),
-    }),
-};
-
 export interface UndoRig {
   readonly root: string;
   readonly session: Session;
@@ -71,7 +60,7 @@ export async function undoRig(
   const processes = createProcessRunner({ marker: { name: '_AGENT_TEST', value: place } });
   for (const tool of builtinTools({
     processes,
-    env: process.env,
+    env: { ...process.env, HOME: place },
     protectedEnv: [],
     shell: 'bash',
     encoding: null,
@@ -121,7 +110,12 @@ export async function undoRig(
     },
     tools: {
       registry,
-      policy,
+      policy: createPolicy({
+        approval: 'never',
+        sandbox: 'off',
+        facts: createPathFacts({ home: place, workspace: root, ownPaths: [] }),
+        fsDeny: [],
+      }),
       capture: {
         hash: sha256Of,
         maxBlobBytes: 8 * 1024 * 1024,

@@ -2,8 +2,9 @@ import { rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { act, goalAt, replaceFile } from '../../src/commands/conversation/revert-plan.js';
-import { chooseReverts, listReverts } from '../../src/commands/conversation/undo.js';
+import { act, goalAt } from '../../src/commands/conversation/revert-plan.js';
+import { replaceFile } from '../../src/tools/changes/replace-file.js';
+import { chooseReverts, listReverts } from '../../src/commands/conversation/choose-reverts.js';
 import type { ChangeData, Event } from '../../src/core/event.js';
 import { put, type Step, treeOf, undoRig, type UndoRig } from './undo-rig.js';
 
@@ -139,7 +140,10 @@ test('a link, a folder or a device in the place of a file is left alone', async 
 });
 
 test('what a command changed and nobody could read before is said to be not captured, and stays', async () => {
-  const rig = await undoRig({ 'big.txt': 'x'.repeat(3000), 'small.txt': 's\n' }, { limits: { maxFileBytes: 1000 } });
+  const rig = await undoRig(
+    { 'big.txt': 'x'.repeat(3000), 'small.txt': 's\n' },
+    { limits: { maxFileBytes: 1000, maxNamedFileBytes: 1000 } },
+  );
   const [result] = await rig.run([bash('echo more >> big.txt; echo more >> small.txt')]);
   expect(
     changesOf(result).map(({ path, captured, reason }) => [path.slice(rig.root.length + 1), captured, reason]),
@@ -175,10 +179,19 @@ test('a tree too large to be watched whole is said to be so', async () => {
   );
 });
 
-test('what ignore rules leave out is not watched', async () => {
-  const rig = await undoRig({ '.gitignore': 'out/\n', 'out/a.txt': 'a' });
-  const [result] = await rig.run([bash('echo b > out/a.txt; echo c > out/c.txt')]);
-  expect(changesOf(result)).toEqual([]);
+test('what ignore rules leave out is not watched unless the command names it', async () => {
+  const rig = await undoRig({ '.gitignore': 'out/\n', 'make.sh': 'echo b > out/a.txt; echo c > out/c.txt' });
+  put(join(rig.root, 'out/a.txt'), 'a');
+  const [unnamed, named] = await rig.run([bash('sh make.sh'), bash('echo d > out/a.txt')]);
+  expect([changesOf(unnamed), changesOf(named).map(({ path }) => path)]).toEqual([[], [join(rig.root, 'out/a.txt')]]);
+});
+
+test('a file that stops to be ignored is no new file', async () => {
+  const rig = await undoRig({ '.gitignore': 'out/\n*.log\n' });
+  put(join(rig.root, 'out/a.txt'), 'a');
+  put(join(rig.root, 'b.log'), 'b');
+  const [result] = await rig.run([bash('rm .gitignore')]);
+  expect(changesOf(result).map(({ path }) => path)).toEqual([join(rig.root, '.gitignore')]);
 });
 
 test('the list comes first and names every file with what would become of it', async () => {
@@ -188,10 +201,11 @@ test('the list comes first and names every file with what would become of it', a
   if ('problem' in choice) throw new Error(choice.problem);
   expect(await listReverts(rig.session, choice.reverts, choice.passed)).toEqual({
     files: 2,
+    folders: 0,
     lines: [
       `Undo event ${result?.seq}, bash(command="echo A > a.txt; echo n > new.txt"):`,
-      '  write   a.txt',
       '  remove  new.txt',
+      '  write   a.txt',
     ],
   });
 });
@@ -224,6 +238,7 @@ test('restore brings a file back to any event, before the first change too', asy
       ofSeq: seq,
       title: 'a.txt',
       goals: goal ? [goal] : [],
+      folders: [],
       unwatched: null,
     });
     expect(treeOf(rig.root)).toEqual(treeOf((await undoRig({ 'a.txt': text })).root));
@@ -272,7 +287,7 @@ test('a file that changes at the last moment is left, and nothing is removed or 
   const rig = await undoRig({ 'a.txt': 'mine\n' });
   const path = join(rig.root, 'a.txt');
   for (const bytes of [null, Buffer.from('before\n')]) {
-    await expect(replaceFile({ path, expected: 'another hash', bytes, mode: null, madeFolder: null })).rejects.toThrow(
+    await expect(replaceFile({ path, expected: 'another hash', bytes, mode: null, links: [] })).rejects.toThrow(
       'it was changed just now by something else',
     );
   }

@@ -1,6 +1,6 @@
-import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { statsAt } from '../../disk/path-stats.js';
 import { slashNames } from '../../commands/registration.js';
 import { table } from '../../commands/table.js';
 import type { Event } from '../../core/event.js';
@@ -40,8 +40,7 @@ export function openCommands(settings: Here): OwnCommands {
     if (places.length === 0) return { skills: [], shadowed: [], problems: [] };
     return (await import('../../extensions/skills/read-skills.js')).skillsIn(places, heads);
   };
-  const isFile = (path: string): boolean =>
-    statSync(resolve(settings.cwd, path), { throwIfNoEntry: false })?.isFile() === true;
+  const isFile = (path: string): boolean => statsAt(resolve(settings.cwd, path))?.isFile() === true;
   return {
     skills,
     list: async () => {
@@ -72,7 +71,7 @@ export function openCommands(settings: Here): OwnCommands {
 function namedFolders(message: string, cwd: string): Awaited<ReturnType<Expand>> {
   const named = [...message.matchAll(/(?<=^|\s)@(?:"([^"\n]*\/)"|(\S*\/)(?=\s|$))/g)];
   const paths = [...new Set(named.map(([, quoted, plain = '']) => quoted ?? plain))];
-  const folders = paths.filter((path) => statSync(resolve(cwd, path), { throwIfNoEntry: false })?.isDirectory());
+  const folders = paths.filter((path) => statsAt(resolve(cwd, path))?.isDirectory());
   if (folders.length === 0) return null;
   return {
     command: null,

@@ -6,6 +6,8 @@ import type { PickItem } from '../../ui/components/picker.js';
 import { type CommandContext, turnRuns } from '../../ui/slash-command.js';
 import type { Repl, Verb } from '../command.js';
 import { goToSession } from '../sessions/stored-session.js';
+import { countedPaths, listReverts, revertsAfter } from './choose-reverts.js';
+import { act, atPresent, type Revert, type RevertSession } from './revert-plan.js';
 
 /** A rewind goes to right after `toSeq`. `draft` is the message that is taken back with it, to be edited and sent
  * again. */
@@ -14,12 +16,12 @@ interface Target {
   readonly draft: string | null;
 }
 
-/** `/rewind`: the conversation goes on from before an earlier message. Nothing is deleted, and a rewind can be taken
- * back by another. */
+/** `/rewind`: the conversation goes on from before an earlier message, and later changes of files are undone where the
+ * user wants that. No event is deleted, and a rewind can be taken back by another. */
 export const rewind: Verb = { slash: goBack };
 
 async function goBack(argument: string, { screen, sessions }: Repl): Promise<void> {
-  const { session } = sessions.current();
+  const { session, row } = sessions.current();
   if (session.busy()) {
     screen.notice('warn', turnRuns('/rewind', screen));
     return;
@@ -29,14 +31,63 @@ async function goBack(argument: string, { screen, sessions }: Repl): Promise<voi
       ? await pickTarget(session.events(), screen)
       : named(session.events(), argument.trim(), screen);
   if (target === null || session.busy()) return;
+  const files = atPresent(session, row.moves);
+  const reverts = revertsAfter(files.events(), target.toSeq);
+  const scope = reverts.length === 0 ? 'conversation' : await pickScope(files, reverts, screen);
+  if (scope === null || session.busy()) {
+    screen.notice('info', 'Nothing was changed.');
+    return;
+  }
+  const undone = scope === 'conversation' ? '' : await undoFiles(files, reverts, screen);
+  if (scope === 'files') {
+    screen.notice('info', `The conversation is as it was.${undone}`);
+    return;
+  }
   await session.append(rewindTo(target.toSeq));
   if (target.draft !== null) screen.setDraft(target.draft);
   screen.refresh();
   screen.notice(
     'info',
     `The conversation goes on from event ${target.toSeq}. What followed stays on record; /rewind brings it back.` +
-      filesLeft(session.events(), target.toSeq),
+      (scope === 'conversation' ? filesLeft(session.events(), target.toSeq) : undone),
   );
+}
+
+type Scope = 'conversation' | 'both' | 'files';
+
+/** Lists what later calls did to files and asks whether that is undone as well. */
+async function pickScope(
+  session: RevertSession,
+  reverts: readonly Revert[],
+  screen: CommandContext,
+): Promise<Scope | null> {
+  const { lines, files, folders } = await listReverts(session, reverts, []);
+  screen.print(lines.join('\n'));
+  if (files + folders === 0) return 'conversation';
+  const what = countedPaths(files, folders);
+  return await screen.pick<Scope>({
+    title: `Later calls changed ${what}, listed above. What to rewind`,
+    items: [
+      { label: 'Conversation only', detail: 'leave the files as they are', value: 'conversation' },
+      { label: 'Conversation and files', detail: `undo the changes in ${what} too`, value: 'both' },
+      { label: 'Files only', detail: `undo the changes in ${what}, keep the conversation`, value: 'files' },
+    ],
+    confirms: true,
+  });
+}
+
+/** Undoes the changes, the newest first, and says what was left. Before a rewind the notes of it go to the part of the
+ * conversation that the model does not see any more. */
+async function undoFiles(session: RevertSession, reverts: readonly Revert[], screen: CommandContext): Promise<string> {
+  let files = 0;
+  let folders = 0;
+  for (const revert of reverts) {
+    const result = await act(session, revert);
+    files += result.done.length;
+    folders += result.folders.length;
+    for (const { path, reason } of result.skipped) screen.notice('warn', `Left ${path}: ${reason}`);
+  }
+  return ` ${countedPaths(files, folders)} undone; /redo all brings that back.`;
 }
 
 function filesLeft(events: readonly Event[], toSeq: number): string {

@@ -1,10 +1,6 @@
-import { addAll } from '../../core/lists.js';
 import { resolve } from 'node:path';
-import { type ChangeSet, changeSetAt, changeSets } from '../../agent/file-history.js';
 import type { Event } from '../../core/event.js';
 import type { SessionRow, Store } from '../../core/store.js';
-import { firstLine, spelledLine } from '../../core/text.js';
-import { counted } from '../../tools/define-tool.js';
 import {
   CliError,
   type CommandLine,
@@ -17,17 +13,8 @@ import {
 } from '../command.js';
 import { turnRuns } from '../../ui/slash-command.js';
 import { findSession } from '../sessions/stored-session.js';
-import {
-  act,
-  type Ahead,
-  atPresent,
-  planLines,
-  planOf,
-  type Revert,
-  type RevertSession,
-  goalAt,
-  goalsOf,
-} from './revert-plan.js';
+import { chooseReverts, countedPaths, type Listing, listReverts } from './choose-reverts.js';
+import { act, atPresent, goalAt, type Revert, type RevertSession, skippedLines } from './revert-plan.js';
 
 interface Options {
   /** The session; without it the newest of this directory. */
@@ -113,7 +100,9 @@ async function restoreFile(target: string, line: CommandLine, given: Options): P
         `this session did not change ${path}, or it was not captured`,
         'agent undo lists what can be taken back.',
       );
-    const reverts: readonly Revert[] = [{ kind: 'restore', ofSeq: seq, title: named, goals: [goal], unwatched: null }];
+    const reverts: readonly Revert[] = [
+      { kind: 'restore', ofSeq: seq, title: named, goals: [goal], folders: [], unwatched: null },
+    ];
     return await carryOut(session, reverts, await listReverts(session, reverts, []), line, given);
   });
 }
@@ -121,12 +110,12 @@ async function restoreFile(target: string, line: CommandLine, given: Options): P
 async function carryOut(
   session: RevertSession,
   reverts: readonly Revert[],
-  { lines, files }: Listing,
+  { lines, files, folders }: Listing,
   { out }: CommandLine,
   given: Options,
 ): Promise<number> {
   out.print(`${lines.join('\n')}\n`);
-  if (files === 0) {
+  if (files + folders === 0) {
     out.print('Nothing was touched.\n');
     return exit.failed;
   }
@@ -134,14 +123,19 @@ async function carryOut(
     out.print('Nothing was touched; --yes does it without asking.\n');
     return exit.done;
   }
+  const listed = new Set(lines);
   let left = 0;
   let done = 0;
+  let doneFolders = 0;
   for (const revert of reverts) {
     const result = await act(session, revert);
     done += result.done.length;
+    doneFolders += result.folders.length;
     left += result.skipped.length;
+    const late = skippedLines(result.skipped, session.cwd).filter((text) => !listed.has(text));
+    if (late.length > 0) out.print(`${late.join('\n')}\n`);
   }
-  out.print(`Done: ${counted(done, 'file')}${left > 0 ? `, ${left} left as they are` : ''}.\n`);
+  out.print(`Done: ${countedPaths(done, doneFolders)}${left > 0 ? `, ${left} left as they are` : ''}.\n`);
   return exit.done;
 }
 
@@ -216,13 +210,13 @@ async function revertShown(kind: 'undo' | 'redo', argument: string, { screen, se
   }
   const listing = await listReverts(files, choice.reverts, choice.passed);
   screen.print(listing.lines.join('\n'));
-  if (listing.files === 0) {
+  if (listing.files + listing.folders === 0) {
     screen.notice('info', 'Nothing was touched.');
     return;
   }
   const verb = kind === 'undo' ? 'Undo' : 'Redo';
   const items = [
-    { label: `${verb} the changes in ${counted(listing.files, 'file')}`, value: true },
+    { label: `${verb} the changes in ${countedPaths(listing.files, listing.folders)}`, value: true },
     { label: 'Leave everything as it is', value: false },
   ];
   const yes = await screen.pick({ title: `${verb} what is listed above`, items, confirms: true });
@@ -231,100 +225,16 @@ async function revertShown(kind: 'undo' | 'redo', argument: string, { screen, se
     return;
   }
   let done = 0;
+  let doneFolders = 0;
   for (const item of choice.reverts) {
     const result = await act(files, item);
     done += result.done.length;
+    doneFolders += result.folders.length;
     for (const { path, reason } of result.skipped) screen.notice('warn', `Left ${path}: ${reason}`);
   }
   const back = kind === 'undo' ? '/redo' : '/undo';
-  screen.notice('info', `${counted(done, 'file')} ${kind === 'undo' ? 'undone' : 'redone'}; ${back} takes that back.`);
-}
-
-/** `passed`: later changes that cannot be undone and were skipped. */
-export type Choice =
-  | { readonly reverts: readonly Revert[]; readonly passed: readonly ChangeSet[] }
-  | { readonly problem: string };
-
-/** Chooses the changes that `undo` or `redo` is about: the last one without an argument, every one for `all`, else the
- * one of the call that the event belongs to. Undo goes from the newest to the oldest, redo the other way. */
-export function chooseReverts(events: readonly Event[], kind: 'undo' | 'redo', argument: string): Choice {
-  const sets =
-    kind === 'undo'
-      ? changeSets(events)
-          .filter((set) => set.undoneBy === null)
-          .toReversed()
-      : changeSets(events).filter((set) => set.undoneBy !== null);
-  if (argument === 'all')
-    return sets.length === 0 ? nothing(kind) : { reverts: sets.map((set) => revertOf(set, kind)), passed: [] };
-  if (argument === '') {
-    const next =
-      kind === 'undo' ? sets.find(isCaptured) : [...sets].sort((a, b) => (b.undoneBy ?? 0) - (a.undoneBy ?? 0))[0];
-    return next
-      ? { reverts: [revertOf(next, kind)], passed: kind === 'undo' ? sets.slice(0, sets.indexOf(next)) : [] }
-      : nothing(kind);
-  }
-  const seq = Number(argument);
-  if (!Number.isInteger(seq) || seq < 1)
-    return {
-      problem: `\`${argument}\` is not the number of an event; give one, or nothing for the last change, or all`,
-    };
-  const set = changeSetAt(events, seq);
-  return set
-    ? { reverts: [revertOf(set, kind)], passed: [] }
-    : { problem: `event ${seq} is not of a call that changed files` };
-}
-
-function isCaptured(set: ChangeSet): boolean {
-  return set.changes.some((change) => change.captured);
-}
-
-function nothing(kind: 'undo' | 'redo'): Choice {
-  return {
-    problem:
-      kind === 'undo'
-        ? 'there is no change of files to undo in this session'
-        : 'there is nothing undone to redo in this session',
-  };
-}
-
-function revertOf(set: ChangeSet, kind: 'undo' | 'redo'): Revert {
-  return {
-    kind,
-    ofSeq: set.seq,
-    title: firstLine(set.title, 120),
-    goals: goalsOf(set, kind),
-    unwatched: set.unwatched,
-  };
-}
-
-export interface Listing {
-  readonly lines: readonly string[];
-  /** The number of files that would be touched. */ readonly files: number;
-}
-
-/** Says what would be done, per call: its files, and why some of them stay. */
-export async function listReverts(
-  session: RevertSession,
-  reverts: readonly Revert[],
-  passed: readonly ChangeSet[],
-): Promise<Listing> {
-  const lines = passed.map(
-    (set) => `Event ${set.seq}, ${printable(set.title)}: what it changed was seen but not captured; it stays.`,
+  screen.notice(
+    'info',
+    `${countedPaths(done, doneFolders)} ${kind === 'undo' ? 'undone' : 'redone'}; ${back} takes that back.`,
   );
-  const ahead: Ahead = new Map();
-  const touched = new Set<string>();
-  for (const revert of reverts) {
-    const plan = await planOf(session, revert, ahead);
-    for (const action of plan.actions) touched.add(action.path);
-    lines.push(`${verbs[revert.kind]} event ${revert.ofSeq}, ${printable(revert.title)}:`);
-    addAll(lines, planLines(plan, session.cwd));
-    if (revert.unwatched !== null) lines.push(`  There may be more: ${revert.unwatched}.`);
-  }
-  return { lines, files: touched.size };
-}
-
-const verbs = { undo: 'Undo', redo: 'Redo', restore: 'Restore as of' } as const;
-
-function printable(title: string): string {
-  return spelledLine(firstLine(title, 100));
 }

@@ -384,11 +384,21 @@ function within(folder: string, inside: string): string | null {
   const path = resolve(folder, inside);
   if (isAbsolute(inside) || !isBelow(folder, path)) return null;
   let there = path;
-  while (lstatSync(there, { throwIfNoEntry: false }) === undefined) there = dirname(there);
+  while (!isThere(there)) there = dirname(there);
   try {
     return isBelow(folder, realpathSync(there)) ? path : null;
   } catch {
     return null;
+  }
+}
+
+/** A path below a file is not there either. */
+function isThere(path: string): boolean {
+  try {
+    lstatSync(path);
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
-import { existsSync, statSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join } from 'node:path';
+import { statsAt } from '../../disk/path-stats.js';
 import { firstLine } from '../../core/text.js';
 import { readBoundedText } from '../../disk/bounded-file.js';
 import { callOf, partsOf, type PartsOf, summaryIn } from './content-parts.js';
@@ -90,7 +91,7 @@ function wholeRecords(file: string): readonly Fields[] {
 type FileEnds = NonNullable<ReturnType<typeof fileEnds>>;
 
 function wholeEnds(file: string): FileEnds | null {
-  const bytes = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  const bytes = statsAt(file)?.size ?? 0;
   if (bytes > maxWholeBytes) return { first: [], last: [], bytes };
   try {
     const records = wholeRecords(file);

@@ -1,6 +1,7 @@
 import { parseJson } from '../../core/json.js';
-import { readdirSync, statSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
+import { statsAt } from '../../disk/path-stats.js';
 import type { Stop } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import { fileLines, fileSha256, readBounded } from '../../disk/bounded-file.js';
@@ -226,7 +227,7 @@ export function numberIn(text: string, pattern: RegExp): number | undefined {
 
 /** Returns when a file was written last (Unix ms), 0 where that is not known. */
 export function writtenAt(file: string): number {
-  return Math.round(statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0);
+  return Math.round(statsAt(file)?.mtimeMs ?? 0);
 }
 
 /** In the year 6429: what a clock says beyond it fits in no id. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { statsAt } from '../../disk/path-stats.js';
 import { readBoundedText } from '../../disk/bounded-file.js';
 import {
   countOf,
@@ -135,7 +135,7 @@ function headOf(stored: Stored, source: Source, { home }: HistoryPlace): FoundCo
     prompt: null,
     version: textOf(info['version']),
     model: textOf(info['model']) ?? lastModel(stored),
-    bytes: statSync(source.file, { throwIfNoEntry: false })?.size ?? 0,
+    bytes: statsAt(source.file)?.size ?? 0,
   };
 }
 

@@ -1,5 +1,6 @@
-import { appendFileSync, mkdirSync, renameSync, statSync } from 'node:fs';
+import { appendFileSync, mkdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
+import { statsAt } from '../../disk/path-stats.js';
 import type { Log } from '../../core/runtime.js';
 import { visible } from './foreign-tools.js';
 
@@ -35,7 +36,7 @@ export function createErrorLogs({ folder, mask, now, log }: ErrorLogsOptions): K
     const file = join(folder, `${server}.log`);
     try {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
-      const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+      const size = statsAt(file)?.size ?? 0;
       if (size + Buffer.byteLength(text) > maxFileBytes) renameSync(file, `${file}.1`);
       appendFileSync(file, text, { mode: 0o600 });
     } catch (error) {

@@ -1,8 +1,9 @@
 import { parseJson } from '../../core/json.js';
 import { addAll } from '../../core/lists.js';
 import { createHash } from 'node:crypto';
-import { readdirSync, statSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { statsAt } from '../../disk/path-stats.js';
 import { isRecord } from '../../core/json.js';
 import { readBounded } from '../../disk/bounded-file.js';
 import { commandsIn } from './command-files.js';
@@ -58,7 +59,7 @@ export function skillsIn(places: readonly Place[], heads: HeadCache = new Map())
 
 function skillFile({ path, isFolder }: { readonly path: string; readonly isFolder: boolean }): string | null {
   const file = join(path, 'SKILL.md');
-  return isFolder && statSync(file, { throwIfNoEntry: false })?.isFile() === true ? file : null;
+  return isFolder && statsAt(file)?.isFile() === true ? file : null;
 }
 
 const skillName = /^[\p{L}\p{M}\p{N}_-]{1,64}$/u;
@@ -95,7 +96,7 @@ function readSkill({ path, place }: FoundFile, problems: string[], heads: HeadCa
 export type HeadCache = Map<string, { readonly version: string; readonly head: FrontMatter }>;
 
 function headOf(path: string, heads: HeadCache): FrontMatter {
-  const stats = statSync(path, { throwIfNoEntry: false });
+  const stats = statsAt(path);
   const version = `${stats?.mtimeMs} ${stats?.size}`;
   const known = heads.get(path);
   if (known?.version === version) return known.head;

@@ -18,6 +18,7 @@ import {
   type ShellContext,
   unanalysable,
 } from './invocation.js';
+import { namedPaths } from './named-paths.js';
 import { hasPlainGit } from './plain-git.js';
 import { steeredFamilies } from './steering-files.js';
 import { walk } from './walk.js';
@@ -26,7 +27,10 @@ import { walk } from './walk.js';
 export interface Judgement {
   readonly risk: Risk;
   readonly reasons: readonly string[];
+  /** Paths that the permission prompt shows. */
   readonly targets: readonly string[];
+  /** Every path that the call names, for undo. */
+  readonly named: readonly string[];
   /** Asked about in every mode, `never` included: file tools on secret and protected files, and beyond the workspace of
    * a sandbox. */
   readonly guarded: boolean;
@@ -70,6 +74,7 @@ export async function judgeShell(command: string, cwd: string, tool: string, rul
     risk,
     reasons: findings.map((finding) => finding.reason),
     targets,
+    named: namedPaths(command, analysis, context),
     guarded: false,
     confined: rules.sandbox !== 'off',
     ruling: ruling(analysis, linked, tool, inside, rules),

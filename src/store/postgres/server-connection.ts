@@ -1,7 +1,7 @@
-import { statSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { Client, type ClientConfig, types } from 'pg';
+import { statsAt } from '../../disk/path-stats.js';
 import { readBoundedText } from '../../disk/bounded-file.js';
 import type { Answer } from '../../core/store.js';
 import { StoreError, type StoreErrorCode } from '../errors.js';
@@ -292,7 +292,7 @@ function tlsOf({ searchParams }: URL, host: string): () => ClientConfig['ssl'] {
 /** Reads a password from a file of passwords that nobody else can read.
  * Source: PostgreSQL, "The Password File". */
 function keptPassword(key: Readonly<Record<string, string>>, file: string): string | null {
-  const found = statSync(file, { throwIfNoEntry: false });
+  const found = statsAt(file);
   if (!found || (found.mode & 0o077) !== 0) return null;
   const text = readBoundedText(file, { maxBytes: maxCertificateBytes, longer: 'refuse', links: 'follow' }) ?? '';
   const wanted = [key['host'], key['port'], key['database'], key['user']];

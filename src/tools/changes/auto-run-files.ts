@@ -1,7 +1,8 @@
 import { addAll } from '../../core/lists.js';
-import { type Dirent, lstatSync, readdirSync, type Stats, statSync } from 'node:fs';
+import { type Dirent, readdirSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
+import { statsAt } from '../../disk/path-stats.js';
 import { obeyedInProjects, obeyedInRepositories, parseSettings } from '../../core/files/obeyed-files.js';
 import { readBoundedText } from '../../disk/bounded-file.js';
 
@@ -156,21 +157,13 @@ function look(workspace: string, folders: ReadonlyMap<string, Found>): ReadonlyM
 }
 
 function visit(path: string, workspace: string, states: Map<string, string>): void {
-  const stats = statsOf(path);
+  const stats = statsAt(path, 'keep');
   if (!stats || states.size >= maxEntries) return;
   if (!stats.isDirectory()) {
     states.set(path.slice(workspace.length + 1), `${stats.ino} ${stats.size} ${stats.mtimeMs} ${stats.ctimeMs}`);
     return;
   }
   for (const name of namesIn(path)) if (!name.endsWith('.sample')) visit(join(path, name), workspace, states);
-}
-
-function statsOf(path: string): Stats | undefined {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false });
-  } catch {
-    return undefined; // its parent is no folder, or we may not read it
-  }
 }
 
 function namesIn(folder: string): readonly string[] {

@@ -1,9 +1,13 @@
-import { existsSync, lstatSync, readdirSync, readlinkSync, type Stats } from 'node:fs';
+import { type Dirent, readdirSync, readlinkSync, realpathSync, type Stats } from 'node:fs';
 import { basename, dirname, relative } from 'node:path';
 import { setImmediate as nextTick } from 'node:timers/promises';
+import type { FolderData } from '../../core/event.js';
 import type { ChangeWatch, WatchedChange, WatchReport } from '../../core/file-changes.js';
+import type { FileChange } from '../../core/tool.js';
 import { readBounded } from '../../disk/bounded-file.js';
+import { pathStats } from '../../disk/path-stats.js';
 import { folderRules, type FolderRules } from '../search/ignore-rules.js';
+import { findNamed, type Named } from './command-paths.js';
 
 export interface ChangeWatchOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -12,132 +16,201 @@ export interface ChangeWatchOptions {
   readonly limits?: Partial<WatchLimits>;
 }
 
-export interface WatchLimits extends ManifestLimits {
-  /** Larger files are not read before a command. */
+export interface WatchLimits extends WalkLimits {
+  /** Larger files are not read before a command, unless it names them or a folder they are in. */
   readonly maxFileBytes: number;
+  readonly maxNamedFileBytes: number;
   /** The time for reading contents before a command. What was read stays for the next one. */
   readonly maxReadMs: number;
+  /** So many bytes are read whatever the clock says. */
+  readonly minReadBytes: number;
   readonly maxCacheBytes: number;
   /** The most bytes that are read after a command. */
   readonly maxAfterBytes: number;
 }
 
+interface WalkLimits {
+  readonly maxEntries: number;
+  /** So many entries are looked at whatever the clock says. */
+  readonly minEntries: number;
+  readonly maxWalkMs: number;
+}
+
 const defaults: WatchLimits = {
   maxEntries: 20_000,
+  minEntries: 2000,
   maxWalkMs: 30,
   maxFileBytes: 256 * 1024,
+  maxNamedFileBytes: 8 * 1024 * 1024,
   maxReadMs: 30,
+  minReadBytes: 1024 * 1024,
   maxCacheBytes: 24 * 1024 * 1024,
   maxAfterBytes: 32 * 1024 * 1024,
 };
 /** A file that was written this shortly before it was read may be written again with the same times. */
 const racyMs = 20;
 
-/** Watches the working tree around commands: its entries before and after, and the contents of small files. Files that
- * the session knows or the command names come first. If there was no time to read a file, undo has no contents for it,
- * and the report says so. */
+/** Watches files around commands: first the paths that the command names, wherever they are and whatever ignore rules
+ * say, then the files the session knows, then the working tree. It compares the entries before and after, and the
+ * contents of small files. What it could not look at or read, the report says. */
 export function createChangeWatch(options: ChangeWatchOptions): ChangeWatch {
   const limits: WatchLimits = { ...defaults, ...options.limits };
   const cache = createContentCache(limits);
   return {
     async begin({ effect, cwd, verdict, commandText, knownPaths }) {
-      if (effect !== 'execute') return watchFolders(verdict.targets ?? []);
-      const look = (maxWalkMs: number): Manifest =>
-        readManifest({ root: cwd, limits: { ...limits, maxWalkMs }, env: options.env });
-      const before = look(limits.maxWalkMs);
-      const first = new Set([...(verdict.targets ?? []), ...knownPaths]);
-      const entries = withNamed(before, first);
-      const absent = (verdict.targets ?? []).filter((path) => !entries.has(path) && !existsSync(path));
-      cache.fill(entries, { first, commandText, root: cwd, isSecret: options.isSecret });
+      if (effect !== 'execute') return watchFolders(verdict.named ?? []);
+      const named = findNamed(verdict.named ?? [], cwd, options.env['HOME']);
+      const places = { root: cwd, named, known: [...knownPaths], env: options.env };
+      const before = look(places, limits);
+      const wanted = { named, known: new Set(places.known), commandText, root: cwd, isSecret: options.isSecret };
+      cache.fill(before, wanted);
       return async () => {
         await nextTick();
-        const after = look(limits.maxWalkMs * 2);
-        return report({
-          before: { ...before, files: entries },
-          after,
-          absent,
-          cache,
-          limits,
-          isSecret: options.isSecret,
-        });
+        const after = look(places, { ...limits, maxWalkMs: limits.maxWalkMs * 2 });
+        return report({ before, after, named, cache, limits, isSecret: options.isSecret });
       };
     },
   };
 }
 
-/** Reports the folders that a write makes for its files. */
-function watchFolders(targets: readonly string[]): () => Promise<WatchReport> {
-  const missing = targets.flatMap((path) => topmostMissing(dirname(path)) ?? []);
-  return () =>
-    Promise.resolve({ changes: [], goneFolders: [], madeFolders: missing.filter((folder) => existsSync(folder)) });
+/** Reports the folders that a write makes for its files, and the hard links that it breaks. */
+function watchFolders(paths: readonly string[]): () => Promise<WatchReport> {
+  const missing = [...new Set(paths.flatMap((path) => missingFolders(dirname(path))))].sort();
+  const linked = paths.flatMap((path) => {
+    const entry = readEntry(path);
+    return entry && kindOf(entry) === 'file' && entry.nlink > 1 ? [{ path, entry }] : [];
+  });
+  return () => {
+    const folders = missing.flatMap((path) => {
+      const entry = readEntry(path);
+      return entry && kindOf(entry) === 'folder' ? [{ path, before_mode: null, after_mode: entry.mode }] : [];
+    });
+    const split = linked.filter(({ path, entry }) => readEntry(path)?.ino !== entry.ino);
+    const unwatched = split.map(({ path }) => otherNames(path)).join('; ');
+    return Promise.resolve({ changes: [], folders, ...(unwatched === '' ? {} : { unwatched }) });
+  };
 }
 
-function topmostMissing(folder: string): string | null {
-  if (existsSync(folder)) return null;
-  return topmostMissing(dirname(folder)) ?? folder;
+function otherNames(path: string): string {
+  return `${path} had other names (hard links) that were not watched`;
 }
 
-/** Adds the named and known files that ignore rules or limits left out, or that lie elsewhere. */
-function withNamed(manifest: Manifest, named: ReadonlySet<string>): ReadonlyMap<string, ManifestEntry> {
-  const files = new Map(manifest.files);
-  for (const path of named) {
-    const entry = files.has(path) ? null : readEntry(path);
-    if (entry) files.set(path, entry);
-  }
-  return files;
+function missingFolders(folder: string): readonly string[] {
+  if (pathStats(folder, 'keep').kind !== 'missing' || dirname(folder) === folder) return [];
+  return [...missingFolders(dirname(folder)), folder];
 }
 
 interface Comparison {
   readonly before: Manifest;
   readonly after: Manifest;
-  /** Files that the command names and that did not exist. */
-  readonly absent: readonly string[];
+  readonly named: Named;
   readonly cache: ContentCache;
   readonly limits: WatchLimits;
   readonly isSecret: (path: string) => boolean;
 }
 
+/** What is known of one path before and after. Null: nothing was there. */
+interface Pair {
+  readonly path: string;
+  readonly entry: Entry | null;
+  readonly now: Entry | null;
+}
+
+interface Links {
+  readonly before: ReadonlyMap<string, readonly string[]>;
+  readonly after: ReadonlyMap<string, readonly string[]>;
+  /** A path by the identity of its file after the command. */
+  readonly byIdentity: ReadonlyMap<string, string>;
+}
+
 function report(c: Comparison): WatchReport {
-  const { before, after } = c;
-  let room = c.limits.maxAfterBytes;
+  const lost: string[] = [];
+  const pairs = pairsOf(c, lost).filter(({ path }) => !belongsToGit(c, path));
+  const links = linksOf(c, pairs);
   const changes: WatchedChange[] = [];
-  const take = (change: WatchedChange | null): void => {
-    if (change === null) return;
+  let room = c.limits.maxAfterBytes;
+  const names = namesByIdentity(c.before.entries);
+  for (const pair of pairs) {
+    const change = changeOf(c, pair, links, room);
+    if (change === null) continue;
     if (change.captured) room -= change.after?.byteLength ?? 0;
+    const { path, entry } = pair;
+    if (entry !== null && entry.nlink > (names.get(identityOf(entry))?.length ?? 1) && kindOf(entry) === 'file')
+      lost.push(otherNames(path));
     changes.push(change);
+  }
+  const folders = pairs.flatMap(folderChange);
+  const reasons = [...new Set([...c.named.problems, ...c.before.problems, ...c.after.problems, ...lost])];
+  return { changes, folders, ...(reasons.length > 0 ? { unwatched: joinReasons(reasons) } : {}) };
+}
+
+const maxReasons = 5;
+
+function joinReasons(reasons: readonly string[]): string {
+  const rest = reasons.length - maxReasons;
+  return [...reasons.slice(0, maxReasons), ...(rest > 0 ? [`${rest} more reasons`] : [])].join('; ');
+}
+
+/** Returns the paths whose entries differ; named ones first, because a call lists a limited number. */
+function pairsOf({ before, after, named }: Comparison, lost: string[]): readonly Pair[] {
+  const pairs: Pair[] = [];
+  const lookAgain = createLookAgain(lost);
+  for (const [path, entry] of before.entries) {
+    const now = after.entries.get(path) ?? lookAgain(path);
+    if (now === undefined) continue;
+    if (now === null || differs(entry, now, before.atMs)) pairs.push({ path, entry, now });
+  }
+  for (const [path, now] of after.entries)
+    if (!before.entries.has(path) && isNew(before, path)) pairs.push({ path, entry: null, now });
+  return [...pairs.filter(({ path }) => named.holds(path)), ...pairs.filter(({ path }) => !named.holds(path))];
+}
+
+/** Returns a function that looks at a path which the walk after a command did not find. What is reached through a link
+ * that took the place of a folder is not there any more. */
+function createLookAgain(lost: string[]): (path: string) => Entry | null | undefined {
+  const isReal = new Map<string, boolean>();
+  return (path) => {
+    const folder = dirname(path);
+    let real = isReal.get(folder);
+    if (real === undefined) isReal.set(folder, (real = leadsToItself(folder)));
+    return real ? readEntry(path, lost) : null;
   };
-  for (const [path, entry] of before.files) {
-    const now = after.files.get(path) ?? readEntry(path);
-    if (now === null) take(deleted(c, path, entry));
-    else if (differs(entry, now, before.atMs)) take(changed(c, path, [entry, now], room));
-  }
-  for (const [path, entry] of after.files) {
-    if (!before.files.has(path) && isNew(before, path)) take(created(c, path, entry, room));
-  }
-  for (const path of c.absent) {
-    const entry = after.files.has(path) ? null : readEntry(path);
-    if (entry) take(created(c, path, entry, room));
-  }
-  const madeFolders = [...after.folders.keys()].filter(
-    (folder) => !before.folders.has(folder) && isNew(before, folder) && before.folders.has(dirname(folder)),
-  );
-  const unwatched = before.complete
-    ? {}
-    : { unwatched: `the tree is large: only its first ${before.files.size} files were watched` };
-  const goneFolders = [...before.folders.keys()].filter(
-    (folder) => !after.folders.has(folder) && !existsSync(folder) && existsSync(dirname(folder)),
-  );
-  return { changes, madeFolders, goneFolders, ...unwatched };
 }
 
-/** Returns true if the folder of the path was read before the command and did not contain it. */
+/** Returns true also where the system refuses to say. */
+function leadsToItself(folder: string): boolean {
+  try {
+    return realpathSync.native(folder) === folder;
+  } catch {
+    return true;
+  }
+}
+
+/** Returns true if the path was looked for before the command, by name or in its folder, and was not there. */
 function isNew(before: Manifest, path: string): boolean {
-  const parent = dirname(path);
-  const folder = before.folders.get(parent);
-  return folder ? folder.listed : parent !== path && isNew(before, parent);
+  for (let at = path; ; at = dirname(at)) {
+    if (before.absent.has(at)) return true;
+    const parent = dirname(at);
+    if (parent === at) return false;
+    const above = before.entries.get(parent);
+    if (above !== undefined && kindOf(above) !== 'folder') return true;
+    const names = before.listed.get(parent);
+    if (names !== undefined) return !names.has(basename(at));
+  }
 }
 
-function differs(before: ManifestEntry, now: ManifestEntry, atMs: number): boolean {
+/** What git keeps in a repository that stays is left to git, unless the command names a file of it. */
+function belongsToGit({ before, after, named }: Comparison, path: string): boolean {
+  const folder = /^(.*?\/\.git)\/./.exec(path)?.[1];
+  if (folder === undefined || named.namesInside(folder, path)) return false;
+  const [was, is] = [before.entries.get(folder), after.entries.get(folder) ?? readEntry(folder)];
+  return was !== undefined && kindOf(was) === 'folder' && is !== null && is !== undefined && kindOf(is) === 'folder';
+}
+
+function differs(before: Entry, now: Entry, atMs: number): boolean {
+  const isIdle = kindOf(before) === 'folder' || kindOf(before) === 'special';
+  if (isIdle && kindOf(before) === kindOf(now))
+    return before.mode !== now.mode || (kindOf(now) === 'special' && identityOf(before) !== identityOf(now));
   return (
     now.ctimeMs !== before.ctimeMs ||
     now.mtimeMs !== before.mtimeMs ||
@@ -147,202 +220,393 @@ function differs(before: ManifestEntry, now: ManifestEntry, atMs: number): boole
   );
 }
 
-function deleted({ cache, limits, isSecret }: Comparison, path: string, entry: ManifestEntry): WatchedChange {
-  const bytes = isSecret(path) ? null : cache.take(path, entry);
-  if (bytes) return { captured: true, path, before: bytes, after: null, beforeMode: entry.mode };
+function folderChange({ path, entry, now }: Pair): readonly FolderData[] {
+  const before = entry !== null && kindOf(entry) === 'folder' ? entry.mode : null;
+  const after = now !== null && kindOf(now) === 'folder' ? now.mode : null;
+  return before === after ? [] : [{ path, before_mode: before, after_mode: after }];
+}
+
+function linksOf({ before, after }: Comparison, pairs: readonly Pair[]): Links {
+  const seen = new Map([...after.entries, ...pairs.flatMap(({ path, now }) => (now ? [[path, now] as const] : []))]);
+  const moved = pairs.flatMap(({ path, now }) =>
+    now && kindOf(now) === 'file' ? [[identityOf(now), path] as const] : [],
+  );
+  return { before: hardLinks(before.entries), after: hardLinks(seen), byIdentity: new Map(moved) };
+}
+
+const maxLinks = 16;
+
+/** Returns for each path of a file with several names the other ones. */
+function hardLinks(entries: ReadonlyMap<string, Entry>): ReadonlyMap<string, readonly string[]> {
+  const groups = [...namesByIdentity(entries).values()].filter((group) => group.length > 1);
+  return new Map(
+    groups.flatMap((group) => {
+      const sorted = group.toSorted().slice(0, maxLinks);
+      return group.map((path) => [path, sorted.filter((other) => other !== path)] as const);
+    }),
+  );
+}
+
+/** Returns the paths of each file with several names. */
+function namesByIdentity(entries: ReadonlyMap<string, Entry>): ReadonlyMap<string, readonly string[]> {
+  const groups = new Map<string, string[]>();
+  for (const [path, entry] of entries) {
+    if (entry.nlink < 2 || kindOf(entry) !== 'file') continue;
+    const group = groups.get(identityOf(entry));
+    if (group) group.push(path);
+    else groups.set(identityOf(entry), [path]);
+  }
+  return groups;
+}
+
+function identityOf({ dev, ino }: Entry): string {
+  return `${dev}:${ino}`;
+}
+
+/** A file or link before and after, with the contents that were read. */
+interface Sides {
+  readonly entry: Entry | null;
+  readonly now: Entry | null;
+  readonly before: Buffer | null;
+  readonly after: Buffer | null;
+}
+
+/** Returns the change to the file or link at the path; null where only a folder changed, or nothing. */
+function changeOf(
+  c: Comparison,
+  { path, entry: was, now: is }: Pair,
+  links: Links,
+  room: number,
+): WatchedChange | null {
+  const [entry, now] = [noFolder(was), noFolder(is)];
+  if (entry === null && now === null) return null;
+  const seen = c.isSecret(path) ? { before: null, after: null } : contents(c, path, [entry, now], links, room);
+  const sides = { entry, now, ...seen };
+  if (lacks(entry, seen.before) || lacks(now, seen.after)) return lostChange(c, path, sides);
+  if (now && seen.after && now.size <= c.limits.maxFileBytes) c.cache.put(path, now, seen.after);
+  const others = linkFacts(path, links);
+  if (isSame(sides) && !isRelinked(sides, others)) return null;
+  return { captured: true, path, ...seen, ...modesOf(sides), ...others };
+}
+
+/** Returns true for another file that has other names. The names that stay with their file are not listed. */
+function isRelinked({ entry, now }: Sides, { beforeLinks, afterLinks }: ReturnType<typeof linkFacts>): boolean {
+  return entry?.ino !== now?.ino && String(beforeLinks) !== String(afterLinks);
+}
+
+function lacks(entry: Entry | null, bytes: Buffer | null): boolean {
+  return entry !== null && bytes === null;
+}
+
+function modesOf({ entry, now }: Sides): Pick<FileChange, 'beforeMode' | 'afterMode'> {
+  return { ...(entry && { beforeMode: entry.mode }), ...(now && { afterMode: now.mode }) };
+}
+
+/** Returns a change whose contents are not there; null where time, size and mode say that there is none. */
+function lostChange(c: Comparison, path: string, sides: Sides): WatchedChange | null {
+  const { entry, now } = sides;
+  if (isTouched(entry, now) && entry?.mode === now?.mode) return null;
+  const what = entry === null ? 'created' : now === null ? 'deleted' : 'changed';
+  return { captured: false, path, what, ...modesOf(sides), reason: whyNot(c, path, sides) };
+}
+
+function noFolder(entry: Entry | null): Entry | null {
+  return entry === null || kindOf(entry) === 'folder' ? null : entry;
+}
+
+function isSame({ entry, now, before, after }: Sides): boolean {
+  return before !== null && after !== null && before.equals(after) && entry?.mode === now?.mode;
+}
+
+function linkFacts(path: string, links: Links): Pick<FileChange, 'beforeLinks' | 'afterLinks'> {
+  const [beforeLinks, afterLinks] = [links.before.get(path), links.after.get(path)];
+  return { ...(beforeLinks && { beforeLinks }), ...(afterLinks && { afterLinks }) };
+}
+
+/** Returns the contents before and after. A file whose time, size and identity are the same has the same contents, also
+ * under another name. */
+function contents(
+  { cache, limits }: Comparison,
+  path: string,
+  [entry, now]: readonly [Entry | null, Entry | null],
+  links: Links,
+  room: number,
+): { readonly before: Buffer | null; readonly after: Buffer | null } {
+  const known = entry === null ? null : cache.take(path, entry);
+  if (now !== null && isTouched(entry, now)) {
+    const bytes = known ?? (now.size > limits.maxNamedFileBytes ? null : readContents(path, now));
+    return { before: bytes, after: bytes };
+  }
   return {
-    captured: false,
-    path,
-    what: 'deleted',
-    beforeMode: entry.mode,
-    reason: whyNot(path, entry, limits, isSecret),
+    before: known ?? (entry === null ? null : movedContents(entry, links, limits)),
+    after: now === null || now.size > room ? null : readContents(path, now),
   };
 }
 
-function changed(
-  c: Comparison,
-  path: string,
-  [entry, now]: readonly [ManifestEntry, ManifestEntry],
-  room: number,
-): WatchedChange | null {
-  const modes = { beforeMode: entry.mode, afterMode: now.mode };
-  const { before, after } = c.isSecret(path) ? { before: null, after: null } : contents(c, path, [entry, now], room);
-  if (before === null || after === null) {
-    if (isTouched(entry, now) && entry.mode === now.mode) return null;
-    const reason = before === null ? whyNot(path, entry, c.limits, c.isSecret) : 'what it became could not be read';
-    return { captured: false, path, what: 'changed', ...modes, reason };
-  }
-  if (before.equals(after) && entry.mode === now.mode) return null;
-  c.cache.put(path, now, after);
-  return { captured: true, path, before, after, ...modes };
+function movedContents(entry: Entry, links: Links, { maxNamedFileBytes }: WatchLimits): Buffer | null {
+  const path = kindOf(entry) === 'file' ? links.byIdentity.get(identityOf(entry)) : undefined;
+  const now = path === undefined ? null : readEntry(path);
+  return path !== undefined && now && isTouched(entry, now) && entry.size <= maxNamedFileBytes
+    ? readContents(path, now)
+    : null;
 }
 
-/** Returns the contents before and after. A file whose time, size and place are the same has the same contents. */
-function contents(
-  { cache }: Comparison,
-  path: string,
-  [entry, now]: readonly [ManifestEntry, ManifestEntry],
-  room: number,
-): { readonly before: Buffer | null; readonly after: Buffer | null } {
-  const after = now.size > room ? null : readContents(path, now);
-  return { before: cache.take(path, entry) ?? (isTouched(entry, now) ? after : null), after };
+/** Returns true for one file with the time and size it had. */
+function isTouched(entry: Entry | null, now: Entry | null): boolean {
+  return (
+    entry !== null &&
+    now !== null &&
+    now.mtimeMs === entry.mtimeMs &&
+    now.size === entry.size &&
+    identityOf(now) === identityOf(entry) &&
+    kindOf(now) === kindOf(entry)
+  );
 }
 
-function isTouched(entry: ManifestEntry, now: ManifestEntry): boolean {
-  return now.mtimeMs === entry.mtimeMs && now.size === entry.size && now.ino === entry.ino;
+function whyNot({ limits, isSecret, named }: Comparison, path: string, { entry, now, before }: Sides): string {
+  if (isSecret(path)) return 'it may hold secrets';
+  if ([entry, now].some((one) => one !== null && kindOf(one) === 'special'))
+    return 'it is a pipe, a socket or a device';
+  if (entry === null || before !== null) return 'what it became is too large to be kept or could not be read';
+  const most = named.holds(path) ? limits.maxNamedFileBytes : limits.maxFileBytes;
+  if (entry.size > most) return `it had more than ${most} bytes`;
+  return (entry.mode & 0o444) === 0 ? 'it could not be read before' : 'there was no time to read it before';
 }
 
-function created({ cache, isSecret }: Comparison, path: string, entry: ManifestEntry, room: number): WatchedChange {
-  const after = isSecret(path) || entry.size > room ? null : readContents(path, entry);
-  if (after === null)
-    return {
-      captured: false,
-      path,
-      what: 'created',
-      afterMode: entry.mode,
-      reason: isSecret(path) ? secret : 'it is too large to be kept',
-    };
-  cache.put(path, entry, after);
-  return { captured: true, path, before: null, after, afterMode: entry.mode };
-}
-
-const secret = 'it may hold secrets';
-
-function whyNot(path: string, entry: ManifestEntry, limits: WatchLimits, isSecret: (path: string) => boolean): string {
-  if (isSecret(path)) return secret;
-  return entry.size > limits.maxFileBytes
-    ? `it had more than ${limits.maxFileBytes} bytes`
-    : 'there was no time to read it before';
-}
-
-/** The facts of a file or link. */
-export interface ManifestEntry {
+/** The facts of a path. */
+export interface Entry {
   readonly size: number;
   readonly mtimeMs: number;
   readonly ctimeMs: number;
+  readonly dev: number;
   readonly ino: number;
+  readonly nlink: number;
   readonly mode: number;
 }
 
 export interface Manifest {
-  /** Files and links by absolute path. */
-  readonly files: ReadonlyMap<string, ManifestEntry>;
-  /** The folders that were found. `listed` is false if there was no time to read the folder. */
-  readonly folders: ReadonlyMap<string, { readonly listed: boolean }>;
-  readonly complete: boolean;
-  /** When the walk began, Unix ms. */
+  /** What was found, by absolute path. */
+  readonly entries: ReadonlyMap<string, Entry>;
+  /** Paths that were looked for and are not there. */
+  readonly absent: ReadonlySet<string>;
+  /** The folders that were read, with all names in them, ignored ones included. */
+  readonly listed: ReadonlyMap<string, ReadonlySet<string>>;
+  /** Files in the tree as the search tools see it. */
+  readonly inTree: ReadonlySet<string>;
+  /** Why there may be entries that are not listed. */
+  readonly problems: readonly string[];
+  /** When the look began, Unix ms. */
   readonly atMs: number;
 }
 
-export interface ManifestLimits {
-  readonly maxEntries: number;
-  readonly maxWalkMs: number;
-}
-
-interface ManifestOptions {
+interface Places {
   /** Absolute, links resolved. */
   readonly root: string;
-  readonly limits: ManifestLimits;
+  readonly named: Named;
+  readonly known: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
+interface Findings {
+  readonly entries: Map<string, Entry>;
+  readonly absent: Set<string>;
+  readonly listed: Map<string, ReadonlySet<string>>;
+  readonly inTree: Set<string>;
+  readonly problems: string[];
+}
+
+/** Lists the named paths with everything in named folders, the known files, and the tree as the search tools see it,
+ * near folders first. Links are not followed. Throws nothing. */
+export function look(places: Places, limits: WalkLimits): Manifest {
+  const atMs = Date.now();
+  const found: Findings = { entries: new Map(), absent: new Set(), listed: new Map(), inTree: new Set(), problems: [] };
+  const folders: string[] = [];
+  for (const path of [...places.named.paths, ...places.known]) {
+    if (kernelFolder.test(path)) continue;
+    const entry = found.entries.get(path) ?? readEntry(path, found.problems);
+    if (entry === null) found.absent.add(path);
+    else if (entry !== undefined) {
+      found.entries.set(path, entry);
+      if (kindOf(entry) === 'folder' && places.named.paths.has(path) && !places.named.shared.has(path))
+        folders.push(path);
+    }
+  }
+  walkNamed(folders, places, limits, found);
+  walkTree(places, limits, found);
+  return { ...found, atMs };
+}
+
+/** Folders whose many files are rarely what a command is about; they are read after the others. */
+const lastRead = new Set(['.git', 'node_modules']);
+/** Files of the kernel are no files to bring back. */
+const kernelFolder = /^\/(?:proc|sys|dev(?!\/shm))(?:\/|$)/;
+
+function walkNamed(folders: readonly string[], { root }: Places, limits: WalkLimits, found: Findings): void {
+  const clock = startClock(limits);
+  const queue = [...folders];
+  const late: string[] = [];
+  const seen = new Set(folders);
+  let next = 0;
+  for (let folder = queue[next]; folder !== undefined; folder = queue[++next]) {
+    if (kernelFolder.test(folder)) continue;
+    if (clock.isOver()) {
+      found.problems.push(clock.problem('the folders named by the command', clock.files()));
+      return;
+    }
+    for (const { path, entry } of entriesIn(folder, found, () => false)) {
+      const isFolder = kindOf(entry) === 'folder';
+      clock.count(isFolder);
+      if (!isFolder || seen.has(path) || path === `${root}/.git`) continue;
+      seen.add(path);
+      (lastRead.has(basename(path)) ? late : queue).push(path);
+    }
+    if (next === queue.length - 1) queue.push(...late.splice(0, 1));
+  }
+}
+
 /** A folder to read. `rules` are made once its names are known, which spares a look for each ignore file. */
-interface Folder {
+interface TreeFolder {
   readonly path: string;
   readonly rules: (names: readonly string[]) => FolderRules;
 }
 
-/** Lists a tree, near folders first, as the search tools see it: without the entries that ignore rules exclude. Links
- * are not followed. It blocks for about `maxWalkMs` at most. It throws nothing and leaves out what cannot be read. */
-export function readManifest({ root, limits, env }: ManifestOptions): Manifest {
-  const atMs = Date.now();
-  const endsAt = performance.now() + limits.maxWalkMs;
-  const files = new Map<string, ManifestEntry>();
-  const folders = new Map([[root, { listed: false }]]);
-  const queue: Folder[] = [{ path: root, rules: () => folderRules({ folder: root, shown: '', env }) }];
+function walkTree({ root, env }: Places, limits: WalkLimits, found: Findings): void {
+  const clock = startClock(limits);
+  const queue: TreeFolder[] = [{ path: root, rules: () => folderRules({ folder: root, shown: '', env }) }];
   let next = 0;
   for (let folder = queue[next]; folder !== undefined; folder = queue[++next]) {
-    if (performance.now() > endsAt || files.size >= limits.maxEntries) break;
-    folders.set(folder.path, { listed: true });
-    for (const found of foldersAndFiles(folder, files)) {
-      folders.set(found.path, { listed: false });
-      queue.push(found);
+    if (clock.isOver()) {
+      found.problems.push(clock.problem('the tree', clock.files()));
+      return;
+    }
+    const { path: parent, rules: rulesOf } = folder;
+    let rules: FolderRules | null = null;
+    const skips = (name: string, isFolder: boolean, names: readonly string[]): boolean =>
+      (rules ??= rulesOf(names)).skips(name, isFolder);
+    for (const { path, entry } of entriesIn(parent, found, skips)) {
+      const isFolder = kindOf(entry) === 'folder';
+      clock.count(isFolder);
+      if (!isFolder) found.inTree.add(path);
+      else queue.push({ path, rules: (names) => (rules ?? rulesOf([])).inside(basename(path), names) });
     }
   }
-  return { files, folders, complete: next === queue.length, atMs };
 }
 
-/** Adds the files of one folder to `files` and returns its folders. */
-function foldersAndFiles(
-  { path: folder, rules: rulesOf }: Folder,
-  files: Map<string, ManifestEntry>,
-): readonly Folder[] {
-  const entries = attempt(() => readdirSync(folder, { withFileTypes: true })) ?? [];
-  const rules = rulesOf(entries.map((entry) => entry.name));
-  const folders: Folder[] = [];
-  for (const entry of entries) {
-    const isFolder = entry.isDirectory();
-    if (rules.skips(entry.name, isFolder)) continue;
-    const path = `${folder === '/' ? '' : folder}/${entry.name}`;
-    if (isFolder) folders.push({ path, rules: (names) => rules.inside(entry.name, names) });
-    else if (entry.isFile() || entry.isSymbolicLink()) {
-      const found = readEntry(path);
-      if (found) files.set(path, found);
-    }
-  }
-  return folders;
+interface Clock {
+  readonly count: (isFolder: boolean) => void;
+  readonly files: () => number;
+  readonly isOver: () => boolean;
+  readonly problem: (what: string, files: number) => string;
 }
 
-/** Returns null if there is no file or link. */
-export function readEntry(path: string): ManifestEntry | null {
-  const stats = attempt(() => lstatSync(path, { throwIfNoEntry: false }));
-  return stats && (stats.isFile() || stats.isSymbolicLink()) ? entryOf(stats) : null;
+function startClock({ maxEntries, minEntries, maxWalkMs }: WalkLimits): Clock {
+  const endsAt = performance.now() + maxWalkMs;
+  let files = 0;
+  let folders = 0;
+  return {
+    count: (isFolder) => {
+      if (isFolder) folders++;
+      else files++;
+    },
+    files: () => files,
+    isOver: () => files >= maxEntries || (files + folders >= minEntries && performance.now() > endsAt),
+    problem: (what, watched) =>
+      files >= maxEntries
+        ? `${what} is large: only its first ${watched} files were watched`
+        : `there was no time to look at all of ${what}: only its first ${watched} files were watched`,
+  };
 }
 
-function entryOf({ size, mtimeMs, ctimeMs, ino, mode }: Stats): ManifestEntry {
-  return { size, mtimeMs, ctimeMs, ino, mode };
+interface FoundEntry {
+  readonly path: string;
+  readonly entry: Entry;
 }
 
-/** Returns null if the file system refuses. Such a place is not watched. */
-function attempt<T>(read: () => T | undefined): T | null {
+/** Reads a folder and adds what is in it to `found`, without what `skips` leaves out. */
+function entriesIn(
+  folder: string,
+  found: Findings,
+  skips: (name: string, isFolder: boolean, names: readonly string[]) => boolean,
+): readonly FoundEntry[] {
+  const entries = namesIn(folder, found);
+  if (entries === null) return [];
+  const names = entries.map(({ name }) => name);
+  found.listed.set(folder, new Set(names));
+  return entries.flatMap((item) => {
+    if (skips(item.name, item.isDirectory(), names)) return [];
+    const path = `${folder === '/' ? '' : folder}/${item.name}`;
+    const entry = found.entries.get(path) ?? readEntry(path, found.problems);
+    if (!entry) return [];
+    found.entries.set(path, entry);
+    return [{ path, entry }];
+  });
+}
+
+function namesIn(folder: string, found: Findings): readonly Dirent[] | null {
   try {
-    return read() ?? null;
-  } catch {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'error';
+    if (code !== 'ENOENT' && code !== 'ENOTDIR') found.problems.push(`${folder} cannot be read (${code})`);
     return null;
   }
 }
 
-/** The contents of small files when they were last read, bounded in bytes. The oldest are dropped first. */
-export interface ContentCache {
-  /** Reads files until the time is over: first those in `first`, then those that the command names, then those that
-   * changed last. */
-  fill(files: ReadonlyMap<string, ManifestEntry>, wanted: Wanted): void;
-  put(path: string, entry: ManifestEntry, bytes: Buffer): void;
-  /** Returns the contents that the file had when its facts were `entry`, or null. */
-  take(path: string, entry: ManifestEntry): Buffer | null;
+/** Returns null if nothing is there, undefined if the system refuses to look, which `problems` then says. */
+export function readEntry(path: string, problems?: string[]): Entry | null | undefined {
+  const found = pathStats(path, 'keep');
+  if (found.kind === 'there') return entryOf(found.stats);
+  if (found.kind === 'missing') return null;
+  problems?.push(`${path} cannot be looked at (${found.code})`);
+  return undefined;
 }
 
-export interface Wanted {
-  readonly first: ReadonlySet<string>;
+function entryOf({ size, mtimeMs, ctimeMs, dev, ino, nlink, mode }: Stats): Entry {
+  return { size, mtimeMs, ctimeMs, dev, ino, nlink, mode };
+}
+
+type Kind = 'file' | 'link' | 'folder' | 'special';
+
+const typeMask = 0o170000;
+const kinds: ReadonlyMap<number, Kind> = new Map([
+  [0o100000, 'file'],
+  [0o120000, 'link'],
+  [0o040000, 'folder'],
+]);
+
+function kindOf({ mode }: Pick<Entry, 'mode'>): Kind {
+  return kinds.get(mode & typeMask) ?? 'special';
+}
+
+/** The contents of small files when they were last read, bounded in bytes. The oldest are dropped first. */
+interface ContentCache {
+  /** Reads files: those that the command names, then those that the session knows, then those in named folders, then
+   * those whose name or folder its text has, then those that changed last. */
+  fill(manifest: Manifest, wanted: Wanted): void;
+  put(path: string, entry: Entry, bytes: Buffer): void;
+  /** Returns the contents that the file had when its facts were `entry`, or null. */
+  take(path: string, entry: Entry): Buffer | null;
+}
+
+interface Wanted {
+  readonly named: Named;
+  readonly known: ReadonlySet<string>;
   readonly commandText: string;
   readonly root: string;
   readonly isSecret: (path: string) => boolean;
 }
-export interface CacheLimits {
-  readonly maxFileBytes: number;
-  readonly maxReadMs: number;
-  readonly maxCacheBytes: number;
-}
+
+type CacheLimits = Pick<
+  WatchLimits,
+  'maxFileBytes' | 'maxNamedFileBytes' | 'maxReadMs' | 'minReadBytes' | 'maxCacheBytes'
+>;
 
 interface CachedFile {
-  readonly entry: ManifestEntry;
+  readonly entry: Entry;
   readonly bytes: Buffer;
 }
 
-const linkType = 0o120000;
-const typeMask = 0o170000;
-
-export function createContentCache(limits: CacheLimits): ContentCache {
+function createContentCache(limits: CacheLimits): ContentCache {
   const cached = new Map<string, CachedFile>();
   let total = 0;
   const drop = (path: string): void => {
@@ -351,7 +615,6 @@ export function createContentCache(limits: CacheLimits): ContentCache {
   };
   const put: ContentCache['put'] = (path, entry, bytes) => {
     drop(path);
-    if (bytes.byteLength > limits.maxFileBytes) return;
     cached.set(path, { entry, bytes });
     total += bytes.byteLength;
     for (const oldest of cached.keys()) {
@@ -366,17 +629,17 @@ export function createContentCache(limits: CacheLimits): ContentCache {
   return {
     put,
     take,
-    fill(files, wanted) {
+    fill(manifest, wanted) {
       const endsAt = performance.now() + limits.maxReadMs;
-      const missing = [...files].filter(
-        ([path, entry]) => entry.size <= limits.maxFileBytes && take(path, entry) === null,
-      );
       let read = 0;
-      for (const [path, entry] of ranked(missing, wanted)) {
-        if (performance.now() > endsAt || read > limits.maxCacheBytes) break;
-        const bytes = wanted.isSecret(path) ? null : readContents(path, entry);
+      let room = limits.maxCacheBytes;
+      for (const [path, entry] of ranked(manifest, wanted, limits, take)) {
+        const known = take(path, entry);
+        if (known === null && read >= limits.minReadBytes && performance.now() > endsAt) break;
+        const bytes = known ?? (entry.size > room || wanted.isSecret(path) ? null : readContents(path, entry));
         if (bytes === null) continue;
-        read += bytes.byteLength;
+        if (known === null) read += bytes.byteLength;
+        room -= bytes.byteLength;
         put(path, entry, bytes);
       }
     },
@@ -385,9 +648,9 @@ export function createContentCache(limits: CacheLimits): ContentCache {
 
 /** Reads the target of a link or the bytes of a file. Returns null if it cannot be read or its size differs from the
  * entry. */
-export function readContents(path: string, entry: ManifestEntry): Buffer | null {
+function readContents(path: string, entry: Entry): Buffer | null {
   try {
-    if ((entry.mode & typeMask) === linkType) return readlinkSync(path, { encoding: 'buffer' });
+    if (kindOf(entry) === 'link') return readlinkSync(path, { encoding: 'buffer' });
     const found = readBounded(path, { maxBytes: entry.size, longer: 'refuse', links: 'refuse' });
     return found.kind === 'read' && found.bytes.byteLength === entry.size ? found.bytes : null;
   } catch {
@@ -395,25 +658,39 @@ export function readContents(path: string, entry: ManifestEntry): Buffer | null 
   }
 }
 
-function sameEntry(a: ManifestEntry, b: ManifestEntry): boolean {
-  return a.size === b.size && a.mtimeMs === b.mtimeMs && a.ctimeMs === b.ctimeMs && a.ino === b.ino;
+function sameEntry(a: Entry, b: Entry): boolean {
+  return a.size === b.size && a.mtimeMs === b.mtimeMs && a.ctimeMs === b.ctimeMs && a.ino === b.ino && a.dev === b.dev;
 }
 
+/** Returns the files to read, the most important first. Those in the cache are among them where the command names
+ * them, so that they are not dropped for others. */
 function ranked(
-  files: readonly (readonly [string, ManifestEntry])[],
-  { first, commandText, root }: Wanted,
-): readonly (readonly [string, ManifestEntry])[] {
+  { entries, inTree }: Manifest,
+  { named, known, commandText, root }: Wanted,
+  limits: CacheLimits,
+  take: ContentCache['take'],
+): readonly (readonly [string, Entry])[] {
   const mentioned = new Map<string, boolean>();
-  const inNamedFolder = (path: string): boolean => {
+  const inMentionedFolder = (path: string): boolean => {
     const folder = relative(root, dirname(path));
-    let named = mentioned.get(folder);
-    if (named === undefined) mentioned.set(folder, (named = folder !== '' && commandText.includes(folder)));
-    return named;
+    let isMentioned = mentioned.get(folder);
+    if (isMentioned === undefined) mentioned.set(folder, (isMentioned = folder !== '' && commandText.includes(folder)));
+    return isMentioned;
   };
-  const rank = (path: string): number =>
-    first.has(path) ? 0 : commandText.includes(basename(path)) ? 1 : inNamedFolder(path) ? 2 : 3;
-  return files
-    .map((file) => ({ file, rank: rank(file[0]) }))
-    .sort((a, b) => a.rank - b.rank || b.file[1].mtimeMs - a.file[1].mtimeMs)
-    .map(({ file }) => file);
+  const rank = (path: string): number => {
+    if (named.paths.has(path)) return 0;
+    if (known.has(path)) return 1;
+    if (named.holds(path)) return inTree.has(path) ? 2 : 3;
+    return commandText.includes(basename(path)) ? 4 : inMentionedFolder(path) ? 5 : 6;
+  };
+  return [...entries]
+    .flatMap(([path, entry]) => {
+      const kind = kindOf(entry);
+      if (kind !== 'file' && kind !== 'link') return [];
+      const at = entry.size <= limits.maxNamedFileBytes ? rank(path) : 7;
+      const isSmall = entry.size <= limits.maxFileBytes || at === 0 || at === 2 || at === 3;
+      return at < 7 && isSmall && (at < 4 || take(path, entry) === null) ? [{ path, entry, at }] : [];
+    })
+    .sort((a, b) => a.at - b.at || b.entry.mtimeMs - a.entry.mtimeMs)
+    .map(({ path, entry }) => [path, entry]);
 }

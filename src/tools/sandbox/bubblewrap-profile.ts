@@ -1,14 +1,6 @@
-import {
-  accessSync,
-  constants,
-  existsSync,
-  lstatSync,
-  readdirSync,
-  readlinkSync,
-  realpathSync,
-  statSync,
-} from 'node:fs';
+import { accessSync, constants, existsSync, readdirSync, readlinkSync, realpathSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { statsAt } from '../../disk/path-stats.js';
 import type { Sandbox } from '../../core/tool.js';
 import { type Guards, isWithin, systemFolders } from './guards.js';
 
@@ -114,7 +106,7 @@ export function fixedArguments(places: ProfilePlaces, options: ProfileOptions): 
 }
 
 function systemFolder(path: string): readonly string[] {
-  const stat = lstatSync(path, { throwIfNoEntry: false });
+  const stat = statsAt(path, 'keep');
   if (!stat) return [];
   return stat.isSymbolicLink() ? ['--symlink', readlinkSync(path), path] : ['--ro-bind', path, path];
 }

@@ -1,4 +1,4 @@
-import { type Dirent, existsSync, lstatSync, realpathSync, statSync } from 'node:fs';
+import { type Dirent, existsSync, realpathSync, statSync } from 'node:fs';
 import { basename, delimiter, dirname, isAbsolute, join } from 'node:path';
 import {
   createFolderScan,
@@ -9,6 +9,7 @@ import {
   repositoryOf,
   type RepositoryPlace,
 } from '../changes/auto-run-files.js';
+import { statsAt } from '../../disk/path-stats.js';
 
 /** The parts of the workspace that are not simply writable. Absolute paths that exist, parents before children. */
 export interface Guards {
@@ -84,8 +85,8 @@ function linked(path: string, workspace: string): readonly string[] {
 }
 
 function isPlain(path: string): boolean {
-  const stat = lstatSync(path, { throwIfNoEntry: false });
-  return stat !== undefined && (stat.isDirectory() || stat.isFile());
+  const stat = statsAt(path, 'keep');
+  return stat !== null && (stat.isDirectory() || stat.isFile());
 }
 
 function heldFolders(paths: readonly string[], workspace: string): readonly string[] {

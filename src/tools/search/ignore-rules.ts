@@ -1,5 +1,6 @@
-import { existsSync, statSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative } from 'node:path';
+import { statsAt } from '../../disk/path-stats.js';
 import { readBounded } from '../../disk/bounded-file.js';
 import { byteText, compileGlob, type CompiledGlob } from './compiled-glob.js';
 
@@ -91,7 +92,7 @@ function levelOf(folder: string, parent: Level | null, setting: Setting, names?:
 /** Returns the path of the exclude file. A work tree of git has a file in place of `.git`, which leads to its
  * repository. */
 function excludePath(git: string, refused: Setting['refused']): string | null {
-  if (statSync(git, { throwIfNoEntry: false })?.isDirectory()) return join(git, 'info/exclude');
+  if (statsAt(git)?.isDirectory()) return join(git, 'info/exclude');
   const told = firstLine(git, refused) ?? '';
   const own = told.startsWith('gitdir: ') ? told.slice('gitdir: '.length) : null;
   const common = own === null ? null : firstLine(join(own, 'commondir'), refused);

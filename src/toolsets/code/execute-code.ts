@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { accessSync, constants, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { release, tmpdir } from 'node:os';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
+import { statsAt } from '../../disk/path-stats.js';
 import { loadOnce } from '../../core/runtime.js';
 import type { ToolContext, ToolOutcome } from '../../core/tool.js';
 import { readBoundedText } from '../../disk/bounded-file.js';
@@ -119,7 +120,7 @@ type CodeSandbox =
 
 /** What decides whether a sandbox works: the program, the kernel since it started, who we are and where tools lie. */
 function machineOf(program: string | null, { env, home }: CodeOptions): string {
-  const stats = program === null ? undefined : statSync(program, { throwIfNoEntry: false });
+  const stats = program === null ? undefined : statsAt(program);
   const boot = readBoundedText('/proc/sys/kernel/random/boot_id', { maxBytes: 100, longer: 'refuse', links: 'follow' });
   return JSON.stringify([
     program,

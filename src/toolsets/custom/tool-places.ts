@@ -1,5 +1,6 @@
-import { readdirSync, statSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { statsAt } from '../../disk/path-stats.js';
 
 /** Where the descriptor of a tool that is a program stands in its folder. */
 export const descriptorName = 'tool.json';
@@ -40,5 +41,5 @@ function entriesOf(folder: string): readonly string[] {
 }
 
 export function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+  return statsAt(path)?.isFile() === true;
 }

@@ -1,6 +1,7 @@
-import { lstatSync, realpathSync, statSync } from 'node:fs';
+import { realpathSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
+import { statsAt } from '../../disk/path-stats.js';
 import type { DocHit, DocIndex, DocPlace, IndexedDoc } from '../../core/files/documents.js';
 import { type Clock, loadOnce } from '../../core/runtime.js';
 import type { ToolContext, ToolOutcome } from '../../core/tool.js';
@@ -197,7 +198,7 @@ function isDocument(path: string): boolean {
 }
 
 function stampOf(path: string): { readonly size: number; readonly modifiedMs: number } | null {
-  const stats = lstatSync(path, { throwIfNoEntry: false });
+  const stats = statsAt(path, 'keep');
   return stats?.isFile() === true ? { size: stats.size, modifiedMs: stats.mtimeMs } : null;
 }
 
