@@ -183,22 +183,33 @@ test('the text of an answer that broke is void, and the retry says why and for h
   });
 });
 
-test('calls of an unfinished answer are never given', async () => {
-  const call = {
-    tool_calls: [{ index: 0, id: 'c1', type: 'function', function: { name: 'bash', arguments: '{"command":"true"}' } }],
-  };
-  const server = await serve({ status: 200, headers: eventStream, stream: [{ data: event(call) }], end: 'fin' });
-  const heard = await listen(
-    testProvider(testEndpoint('openai-chat', `${server.url}/v1`), { maxRetries: 1 }),
-    hello,
-    'openai-chat',
-  );
-  expect([heard.chunks.map((chunk) => chunk.type), heard.fault?.code, server.requests.length]).toEqual([
-    ['retry', 'fault'],
-    'stream_incomplete',
-    2,
-  ]);
-});
+test.each([
+  ['the end of the stream', ''],
+  ['[DONE]', 'data: [DONE]\n\n'],
+])(
+  'whole calls without a finish reason run once the server gave them twice, which is said: %s',
+  async (_name, tail) => {
+    const call = (text: string): string =>
+      event({ tool_calls: [{ index: 0, id: 'c1', type: 'function', function: { name: 'bash', arguments: text } }] });
+    for (const [text, types, code] of [
+      ['{"command":"true"}', ['retry', 'notice', 'tool_call', 'end'], undefined],
+      ['{"command":"tr', ['retry', 'retry', 'fault'], 'stream_incomplete'],
+    ] as const) {
+      const server = await serve({
+        status: 200,
+        headers: eventStream,
+        stream: [{ data: call(text) + tail }],
+        end: 'fin',
+      });
+      const heard = await listen(
+        testProvider(testEndpoint('openai-chat', `${server.url}/v1`), { maxRetries: 2 }),
+        hello,
+        'openai-chat',
+      );
+      expect([heard.chunks.map((chunk) => chunk.type), heard.fault?.code]).toEqual([types, code]);
+    }
+  },
+);
 
 test('silence before the first byte is a network fault', async () => {
   const server = await serve({ raw_head: '', end: 'hang' });
@@ -331,8 +342,12 @@ const nothing: Attempt = {
   body: `${event({ content: '' })}${event({}, 'stop')}${usage(5)}data: [DONE]\n\n`,
 };
 
-test('an answer with nothing in it is asked for once more, and what both used is counted', async () => {
-  const server = await serve(nothing, {
+test('what an answer used that broke off is counted', async () => {
+  const broken = {
+    ...nothing,
+    body: `${event({ content: 'Hel' })}${event({}, 'network_error')}${usage(5)}data: [DONE]\n\n`,
+  };
+  const server = await serve(broken, {
     ...nothing,
     body: `${event({ content: 'Hello' })}${event({}, 'stop')}${usage(7)}data: [DONE]\n\n`,
   });
@@ -341,20 +356,9 @@ test('an answer with nothing in it is asked for once more, and what both used is
     hello,
     'openai-chat',
   );
-  expect(heard.chunks.map(({ type }) => type)).toEqual(['retry', 'text', 'usage', 'end']);
-  expect(heard.chunks[0]).toMatchObject({ reason: expect.stringMatching(/empty answer/) as string });
-  expect(heard.chunks[2]).toMatchObject({ usage: { input: 12, output: 2 }, costUsd: 12 });
-});
-
-test('a second empty answer is taken as it is, and so is one where nothing may be tried again', async () => {
-  for (const [limits, requests] of [
-    [{}, 2],
-    [{ maxRetries: 0 }, 1],
-  ] as const) {
-    const server = await serve(nothing);
-    const heard = await listen(testProvider(testEndpoint('openai-chat', server.url), limits), hello, 'openai-chat');
-    expect([heard.text, heard.stop, heard.fault, server.requests.length]).toEqual(['', 'stop', null, requests]);
-  }
+  expect(heard.chunks.map(({ type }) => type)).toEqual(['text', 'retry', 'text', 'usage', 'end']);
+  expect(heard.chunks[1]).toMatchObject({ reason: expect.stringContaining('network_error') as string });
+  expect(heard.chunks[3]).toMatchObject({ usage: { input: 12, output: 2 }, costUsd: 12 });
 });
 
 const bodyOf = (
