@@ -679,3 +679,37 @@ test('a yes for the rest of the session does not allow a call that repeats itsel
   await session.submit('go');
   expect(questions).toEqual(['it may hurt', 'this exact call has given the same result 6 times in a row']);
 });
+
+const thought: ModelChunk = {
+  type: 'end',
+  stop: 'stop',
+  reasoning: [{ type: 'reasoning_content', text: 'Now I answer.' }],
+};
+const used: ModelChunk = { type: 'usage', usage: { input: 5, cacheRead: 0, cacheWrite: 0, output: 1 }, costUsd: null };
+
+test.each<readonly [string, readonly ModelChunk[]]>([
+  ['nothing', [used, end()]],
+  ['blanks', [text(' \n'), used, end()]],
+  ['reasoning alone', [{ type: 'reasoning', text: 'Now I answer.' }, used, thought]],
+])('an answer of %s is asked for once more, and the second one counts', async (_name, empty) => {
+  const provider = scripted([empty, [text('Hello'), used, end()]]);
+  const { session, seen, rows } = rig({ provider });
+  expect(await session.submit('go')).toMatchObject({ status: 'completed', text: 'Hello' });
+  expect(provider.requests).toHaveLength(2);
+  expect(seen).toContainEqual(expect.objectContaining({ type: 'notice', code: 'empty_answer' }));
+  expect((await rows()).filter(({ kind }) => kind === 'usage')).toHaveLength(2);
+});
+
+test('an answer that stays empty fails the turn with a sentence, also behind calls', async () => {
+  const still = rig({ provider: scripted([[used, thought]]) });
+  const fault = {
+    code: 'stream_incomplete',
+    message: 'scripted/m gave an empty answer twice: no text and no tool call.',
+    hint: 'Rephrase the request, or use another model.',
+  };
+  expect(await still.session.submit('go')).toMatchObject({ status: 'failed', text: '', fault });
+  const provider = scripted([calls(['note', '{"text":"a"}']), [end()]]);
+  const after = rig({ provider, tools: [noteTool()] });
+  expect(await after.session.submit('go')).toMatchObject({ status: 'failed', turns: 1, fault });
+  expect(provider.requests).toHaveLength(3);
+});
