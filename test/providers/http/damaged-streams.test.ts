@@ -140,7 +140,7 @@ type Path = readonly (string | number)[];
 function pathsOf(value: Json, path: Path = []): readonly Path[] {
   if (typeof value !== 'object' || value === null) return [path];
   const inner = Object.entries(value).flatMap(([name, part]) =>
-    pathsOf(part as Json, [...path, Array.isArray(value) ? Number(name) : name]),
+    pathsOf(part, [...path, Array.isArray(value) ? Number(name) : name]),
   );
   return path.length === 0 ? inner : [path, ...inner];
 }
