@@ -1,7 +1,7 @@
 import { addAll } from '../core/lists.js';
 import { type Envelope, errorEnvelope, type ErrorEnvelope, isError } from '../core/envelope.js';
-import type { ToolCallData, ToolResultData } from '../core/event.js';
-import type { Fault } from '../core/provider.js';
+import type { CallExtra, ToolCallData, ToolResultData } from '../core/event.js';
+import type { Fault, ReceivedCall } from '../core/provider.js';
 import type { TurnEnd } from '../core/session-port.js';
 import { firstLine, withoutEnd } from '../core/text.js';
 import type { Binding, Denial } from '../core/tool.js';
@@ -246,14 +246,7 @@ async function runCall(
 async function recordCalls(d: TurnDeps, reply: Reply): Promise<readonly PreparedCall[]> {
   const prepared: PreparedCall[] = [];
   for (const [index, received] of reply.calls.entries()) {
-    const id = uniqueId(d, received.id === '' ? `call_${reply.responseId}_${index + 1}` : received.id);
-    const call: ToolCallData = {
-      id,
-      type: 'function',
-      function: { name: received.name, arguments: received.arguments },
-      response_id: reply.responseId,
-      ...(received.received === undefined ? {} : { received: received.received }),
-    };
+    const call = callData(d, received, reply.responseId, index);
     const binding: Binding =
       received.refused === undefined
         ? await d.tools.registry.bind(call.function)
@@ -269,6 +262,31 @@ async function recordCalls(d: TurnDeps, reply: Reply): Promise<readonly Prepared
     prepared.push({ call: recorded.data as ToolCallData, content: String(recorded.content), binding });
   }
   return prepared;
+}
+
+/** Returns what is recorded of a call, under an id that is unique within the session. */
+function callData(d: TurnDeps, received: ReceivedCall, responseId: string, index: number): ToolCallData {
+  const isOwnId = received.id !== '' && received.id.length <= maxIdChars;
+  const extra = extraOf(d, received);
+  return {
+    id: uniqueId(d, isOwnId ? received.id : `call_${responseId}_${index + 1}`),
+    type: 'function',
+    function: { name: received.name, arguments: received.arguments },
+    response_id: responseId,
+    ...(received.received === undefined ? {} : { received: received.received }),
+    ...(extra === null ? {} : { extra }),
+  };
+}
+
+/** An id is in every event of its call, so a longer one is kept beside it. */
+const maxIdChars = 64;
+
+/** Returns what the provider wants back with a call, or null. Its id counts where other servers would not accept it. */
+function extraOf(d: TurnDeps, { id, fields }: ReceivedCall): CallExtra | null {
+  const hasSignedId = id !== '' && !/^[\w:.-]{1,40}$/.test(id);
+  if (fields === undefined && !hasSignedId) return null;
+  const { provider, api, model } = d.model().ref;
+  return { provider, api, model, ...(fields ? { fields } : {}), ...(hasSignedId ? { signed_id: id } : {}) };
 }
 
 /** The error for a call that the model's server could not read. The model may make it again. */

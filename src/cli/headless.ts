@@ -1,7 +1,7 @@
 import { addUsage, noUsage, type UsageSum } from '../agent/budget.js';
 import { exit } from '../commands/command.js';
 import { type Event, knownEvent, tookMs } from '../core/event.js';
-import { isRecord, type Json, type JsonObject } from '../core/json.js';
+import { isRecord, type Json, type JsonObject, parseJson } from '../core/json.js';
 import type { Fault } from '../core/provider.js';
 import type { AgentEvent, SessionPort, TurnEnd } from '../core/session-port.js';
 import type { streamLines } from '../core/stream-lines.js';
@@ -90,7 +90,7 @@ function printDenial(denial: Denial): void {
 /** Returns `bash(rm -rf src)` for a command; any other call as its event has it. */
 function shortCall({ name, arguments: text, content }: Denial): string {
   try {
-    const args: unknown = JSON.parse(text);
+    const args: unknown = parseJson(text);
     return isRecord(args) && typeof args['command'] === 'string' ? `${name}(${args['command']})` : content;
   } catch {
     return content;

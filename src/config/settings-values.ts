@@ -96,7 +96,7 @@ export interface SettingsValues {
     readonly exclude: readonly string[];
   };
   readonly http: {
-    readonly first_byte_timeout_ms: number;
+    readonly first_byte_timeout_ms?: number;
     readonly idle_timeout_ms: number;
     readonly turn_timeout_ms: number;
     readonly max_retries: number;

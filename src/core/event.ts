@@ -1,4 +1,4 @@
-import { isRecord, type Json, type JsonSchema } from './json.js';
+import { isRecord, type Json, type JsonObject, type JsonSchema } from './json.js';
 
 /** One row of the log as it is stored. Unknown kinds are passed on. Order is `seq` (from 1), never time. Source:
  * contracts 2. */
@@ -94,6 +94,18 @@ export interface CallTarget {
   readonly schema_sha256: string;
 }
 
+/** What a provider gave a call beyond its protocol. It goes back with the call to the same provider, wire and model; to
+ * others it means nothing. */
+export interface CallExtra {
+  readonly provider: string;
+  readonly api: string;
+  readonly model: string;
+  /** Fields as the server named them, for example `extra_content` with a signature. */
+  readonly fields?: JsonObject;
+  /** The id as received, where it is no plain one: it may hold a signature (LiteLLM). */
+  readonly signed_id?: string;
+}
+
 export interface ToolCallData {
   readonly id: string;
   readonly type: 'function';
@@ -102,6 +114,7 @@ export interface ToolCallData {
   readonly response_id: string;
   /** The model's own text of the call, where `arguments` were read from another form. */
   readonly received?: string;
+  readonly extra?: CallExtra;
   /** A command of the person made this call for the text of their message. It is no part of the conversation. */
   readonly by?: 'command';
   readonly target?: CallTarget;

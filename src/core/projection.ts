@@ -3,6 +3,7 @@ import {
   type AssistantData,
   type AttachmentData,
   attachmentsOf,
+  type CallExtra,
   type CompactionData,
   countingEvents,
   createTimeline,
@@ -61,6 +62,7 @@ export interface AnsweredCall {
   readonly name: string;
   /** As received, so perhaps not JSON. A wire sends `{}` where it is not a JSON object. */
   readonly arguments: string;
+  readonly extra?: CallExtra;
   readonly result: {
     /** The envelope as JSON text, cut to `model_output_size`. */
     readonly output: string;
@@ -322,11 +324,10 @@ function answered(slot: Slot, reader: string | null, maxBytes: number): Answered
     wireId,
   } = slot;
   const { name, arguments: args } = call.function;
+  const asked = { id: wireId, name, arguments: args, ...(isRecord(call.extra) ? { extra: call.extra } : {}) };
   if (result)
     return {
-      id: wireId,
-      name,
-      arguments: args,
+      ...asked,
       result: {
         output: modelOutput({ result: result.data, seq: result.seq, args, reader }, maxBytes),
         success: result.data.success,
@@ -334,7 +335,7 @@ function answered(slot: Slot, reader: string | null, maxBytes: number): Answered
       },
     };
   const envelope = started ? interruptedRunning : interruptedBefore;
-  return { id: wireId, name, arguments: args, result: { output: JSON.stringify(envelope), success: false } };
+  return { ...asked, result: { output: JSON.stringify(envelope), success: false } };
 }
 
 function attached(data: unknown): { readonly attachments?: readonly AttachmentData[] } {

@@ -1,4 +1,4 @@
-import type { Json } from './json.js';
+import type { Json, JsonObject } from './json.js';
 import type { Conversation, ModelRef } from './projection.js';
 import type { Stop, Usage } from './event.js';
 
@@ -65,6 +65,8 @@ export interface ReceivedCall {
   readonly id: string;
   readonly name: string;
   readonly arguments: string;
+  /** Fields of the call that its protocol does not describe, as the server named them. The server wants them back. */
+  readonly fields?: JsonObject;
   /** The text that the call was read from, where its arguments were repaired or put together. */
   readonly received?: string;
   /** Why the server did not accept this call of the model; it must not run. */

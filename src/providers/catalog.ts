@@ -64,6 +64,8 @@ export function mergePresets(presets: Presets, user: Readonly<Record<string, Par
       ...base,
       ...entry,
       quirks: { ...base.quirks, ...entry.quirks },
+      // What the user says of the server is true of it at any address.
+      other_host_quirks: { ...base.other_host_quirks, ...entry.quirks, ...entry.other_host_quirks },
       headers: { ...base.headers, ...entry.headers },
     };
   }
@@ -440,6 +442,18 @@ export function isLoopback(hostname: string): boolean {
     hostname === '[::1]' ||
     /^127(\.\d{1,3}){3}$/.test(hostname)
   );
+}
+
+const privateRanges = /^(?:10|192\.168|169\.254|172\.(?:1[6-9]|2\d|3[01])|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7]))\./;
+
+/** True for this machine and for addresses of private networks, by their form. Source: RFC 1918, RFC 4193, RFC 3927,
+ * RFC 6598 (which VPNs use), RFC 6762 (`.local`). */
+export function isPrivateHost(hostname: string): boolean {
+  const host = hostname.replace(/^\[|\]$/g, '').toLowerCase();
+  if (isLoopback(hostname) || host === '::1') return true;
+  if (/^\d+(?:\.\d+){3}$/.test(host)) return privateRanges.test(host);
+  if (host.includes(':')) return /^f[cd]|^fe[89ab]/.test(host);
+  return !host.includes('.') || /\.(?:local|lan|home|internal|localdomain)$/.test(host);
 }
 
 /** Appends `path` to a base URL and keeps its query. A version that both have (`…/v1` and `/v1/messages`) appears

@@ -5,7 +5,6 @@ import { isRecord } from '../core/json.js';
 import type { ModelRef } from '../core/projection.js';
 import type { FoundPage, PaidSearch, SearchAnswer, SearchRequest } from '../core/provider.js';
 import type { Endpoint } from './catalog.js';
-import { retryAfterMs } from './http/attempt.js';
 import { encodeBody, readText } from './http/body.js';
 import { connectAnthropic, connectOpenAi, type Post } from './http/client.js';
 import { HttpFailure, type Send } from './http/exchange.js';
@@ -14,6 +13,7 @@ import { costUsd, type ModelFacts } from './models.js';
 import type { SearchFormatName } from './quirks.js';
 import { chatUsage, messagesUsage, parseData, type Reported, responsesUsage } from './wires/answer.js';
 import { httpFault, maskKeys, streamFault } from './wires/fault.js';
+import { askedWaitMs } from './wires/waits.js';
 import type { Fields } from './wires/wire.js';
 
 /** How a provider is asked to search. Nothing of the conversation is sent. */
@@ -191,7 +191,10 @@ async function ask(post: Post, body: object, signal: AbortSignal, endpoint: Endp
   if (!response.ok) {
     const fault = httpFault(response.status, text);
     const message = maskKeys(`${endpoint.label} refused the search: ${fault.message}`, [endpoint.key]);
-    const waitMs = retryAfterMs(Object.fromEntries(response.headers), now);
+    const waitMs = askedWaitMs(Object.fromEntries(response.headers), text, {
+      now,
+      isRateLimit: response.status === 429,
+    });
     return fault.code === 'rate_limited'
       ? { ok: false, reason: 'rate_limited', message, ...(waitMs === undefined ? {} : { waitMs }) }
       : refusal(message);

@@ -117,6 +117,10 @@ export interface Quirks {
    * assistant message goes between. Source: Mistral's chat templates, and reports of 400 "Unexpected role 'user' after
    * role 'tool'". */
   readonly assistant_after_tool_models?: string;
+  /** False: what the server gave a call beyond the protocol is not sent back (the server rejects it). Default true. */
+  readonly call_extras?: boolean;
+  /** Fields of the body that are left out because the server rejects them. */
+  readonly refused_fields?: readonly string[];
   /** `text`: no native tool calls, tools are described in the system prompt. */
   readonly tool_protocol?: 'native' | 'text';
 }

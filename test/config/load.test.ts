@@ -37,7 +37,6 @@ test('without any file every default of the contract holds and nothing is writte
     tools: { toolsets: ['fs', 'exec', 'mcp'], limits: {} },
     exec: { timeoutS: 120, maxTimeoutS: 600 },
     http: {
-      firstByteTimeoutMs: 60_000,
       idleTimeoutMs: 90_000,
       turnTimeoutMs: 900_000,
       maxRetries: 5,

@@ -168,7 +168,7 @@ async function abandonedDrafts(folder: string, me: ProcessIdentity): Promise<rea
 
 function readDraft(file: string): SavedDraft | null {
   try {
-    const value: unknown = JSON.parse(readBoundedText(file, { maxBytes, longer: 'refuse', links: 'refuse' }) ?? '');
+    const value: unknown = parseJson(readBoundedText(file, { maxBytes, longer: 'refuse', links: 'refuse' }) ?? '');
     return isSavedDraft(value) ? value : null;
   } catch {
     return null;

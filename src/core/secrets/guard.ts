@@ -54,7 +54,14 @@ export interface SecretGuard {
 
 /** Fields that a provider signed or encrypted: a change of one character makes
  * them worthless. */
-const sealedNames = new Set(['signature', 'encrypted_content', 'thought_signature', 'data']);
+const sealedNames = new Set([
+  'signature',
+  'encrypted_content',
+  'thought_signature',
+  'thoughtSignature',
+  'signed_id',
+  'data',
+]);
 /** Near the place where an output was cut, so many characters may belong to a
  * secret. */
 const suspectChars = 512;
@@ -168,7 +175,7 @@ class Guard implements SecretGuard {
   #field(name: string, value: unknown, isReasoning: boolean): unknown {
     if (isReasoning && sealedNames.has(name) && typeof value === 'string') return this.#withoutKeys(value);
     if (typeof value === 'string') return this.#named(name, value);
-    return this.#deep(value, isReasoning || name === 'reasoning');
+    return this.#deep(value, isReasoning || name === 'reasoning' || name === 'extra');
   }
 
   /** Masks a text with its name: `secret_access_key` and its value may be in two

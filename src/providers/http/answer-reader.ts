@@ -1,5 +1,7 @@
 import { parseJson } from '../../core/json.js';
 import type { Json } from '../../core/json.js';
+import { parseData } from '../wires/answer.js';
+import { isFailure, quoteServer, streamFault } from '../wires/fault.js';
 import type { ServerEvent, StreamDecoder, Wire, WireChunk } from '../wires/wire.js';
 import { HttpFailure } from './exchange.js';
 
@@ -43,7 +45,8 @@ export function createAnswerReader(
     },
     end() {
       if (kind === 'json') return decodeWhole(whole, wire, maxCalls, host);
-      return [...joined(sse.end(), decoder), ...decoder.end()];
+      const last = [...joined(sse.end(), decoder), ...decoder.end()];
+      return last.map((chunk) => (isCut(chunk) && sse.stray.trim() !== '' ? saidInStray(sse.stray) : chunk));
     },
     broken(error) {
       const last = kind === 'events' ? decoder.end() : [];
@@ -51,6 +54,15 @@ export function createAnswerReader(
       return last;
     },
   };
+}
+
+function isCut(chunk: WireChunk): boolean {
+  return chunk.type === 'fault' && chunk.fault.code === 'stream_incomplete' && chunk.unfinished === undefined;
+}
+
+/** Some servers write what went wrong into the stream as it is: a line of text, JSON, or a web page. */
+function saidInStray(stray: string): WireChunk {
+  return { type: 'fault', ...streamFault(stray) };
 }
 
 /** Decodes events. Text that arrived together stays together, because each chunk costs the loop more than its text. */
@@ -75,7 +87,7 @@ function sniff(chunk: Uint8Array, contentType: string, host: string): 'unknown' 
     throw new HttpFailure(
       {
         code: 'protocol',
-        message: `${host} answered with a web page instead of a model's answer`,
+        message: `${host} answered with a web page instead of a model's answer${titleOf(chunk)}`,
         hint: 'check the base URL, and whether the network wants you to log in first',
       },
       false,
@@ -84,16 +96,25 @@ function sniff(chunk: Uint8Array, contentType: string, host: string): 'unknown' 
   return 'events';
 }
 
+function titleOf(page: Uint8Array): string {
+  const title = /<title[^>]*>([^<]*)/i.exec(new TextDecoder().decode(page))?.[1]?.trim() ?? '';
+  return title === '' ? '' : `: ${quoteServer(title, [])}`;
+}
+
 function decodeWhole(
   whole: readonly Uint8Array[],
   wire: Wire,
   maxCalls: number | undefined,
   host: string,
 ): readonly WireChunk[] {
+  const text = Buffer.concat(whole).toString('utf8');
   let body: Json;
   try {
-    body = parseJson(Buffer.concat(whole).toString('utf8')) as Json;
+    body = parseJson(text) as Json;
   } catch {
+    const [line = ''] = text.split('\n', 1);
+    const first = parseData(line.trim());
+    if (isFailure(first)) return [{ type: 'fault', ...streamFault(first) }];
     throw new HttpFailure({ code: 'stream_incomplete', message: `the answer of ${host} is not whole JSON` }, true);
   }
   return wire.decodeBody(body, maxCalls);
@@ -106,6 +127,7 @@ function tooLarge(host: string, what: string): HttpFailure {
 const newline = 10;
 const carriageReturn = 13;
 const maxLineBytes = 16 * 1024 * 1024;
+const maxStrayChars = 4096;
 
 /** Reads server-sent events from bytes as they come. */
 interface SseReader {
@@ -119,6 +141,8 @@ interface SseReader {
   /** True once a line or an event was longer than 16 MiB. No event is returned after that; the caller reports a
    * `protocol` fault. */
   readonly overflowed: boolean;
+  /** The lines that are no part of an event, up to 4,096 characters. */
+  readonly stray: string;
 }
 
 /** Creates a reader for one connection. LF, CRLF and CR end a line, a leading byte order mark is skipped, invalid UTF-8
@@ -131,6 +155,7 @@ export function createSseReader(): SseReader {
 class Reader implements SseReader {
   comments = 0;
   overflowed = false;
+  stray = '';
   #pending: Buffer[] = [];
   #pendingBytes = 0;
   #started = false;
@@ -195,6 +220,8 @@ class Reader implements SseReader {
     else if (line.charCodeAt(0) === 58) this.comments++;
     else if (line.startsWith('event:')) this.#event = line.slice(line.charCodeAt(6) === 32 ? 7 : 6);
     else if (line === 'data') this.#append('');
+    else if (!/^(?:id|retry|event)(?::|$)/.test(line) && this.stray.length < maxStrayChars)
+      this.stray += `${line}\n`.slice(0, maxStrayChars);
   }
 
   #append(value: string): void {

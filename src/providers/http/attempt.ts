@@ -1,5 +1,6 @@
 import type { Fault, ModelChunk, ModelRequest } from '../../core/provider.js';
 import type { Schedule } from '../../core/runtime.js';
+import { askedWaitMs, waitInText } from '../wires/waits.js';
 import type { Wire, WireChunk } from '../wires/wire.js';
 import { type AnswerReader, createAnswerReader } from './answer-reader.js';
 import { type BodyReader, readBody, readText } from './body.js';
@@ -35,19 +36,27 @@ export interface AttemptContext {
 
 /** What the next attempt needs from the earlier ones. */
 export interface Earlier {
-  /** False: an answer without text and calls does not count. */
-  readonly takesEmpty: boolean;
-  /** The usage of an empty answer before this one. */
+  /** True: an answer of whole calls counts although it has no finish reason, because the one before was alike. */
+  readonly takesUnfinished: boolean;
+  /** What the answers before this one used. */
   readonly spent: Spent | null;
+  /** A server that was silent for the limit once is waited for so many times longer. */
+  readonly patience: number;
 }
 
-type Spent = Extract<ModelChunk, { type: 'usage' }>;
+export type Spent = Extract<ModelChunk, { type: 'usage' }>;
 
-/** How an attempt ended: complete (it gave `end`), or why it does not count. `empty`: it was complete and held nothing;
- * `spent` is its usage. */
+/** How an attempt ended: complete (it gave `end`), or why it does not count. `spent`: what it and the answers before
+ * used. */
 export type Outcome =
   | { readonly complete: true }
-  | { readonly complete: false; readonly failed: Failed; readonly empty?: true; readonly spent?: Spent };
+  | {
+      readonly complete: false;
+      readonly failed: Failed;
+      readonly spent: Spent | null;
+      readonly unfinished?: true;
+      readonly expired?: Expired;
+    };
 
 /** Sends a request once and reads its answer. Yields text and reasoning as they arrive; calls, usage and `end` only
  * once the answer is complete, so that no call of an unfinished answer can run. Never throws. Leaving early (an abort,
@@ -64,19 +73,27 @@ export async function* attempt(
     controller.abort();
   };
   request.signal.addEventListener('abort', abort, { once: true });
-  const times = { firstByteMs: limits.firstByteTimeoutMs, idleMs: limits.idleTimeoutMs, turnEndsAt };
+  const firstByteMs = limits.firstByteTimeoutMs * earlier.patience;
+  const times = { firstByteMs, idleMs: limits.idleTimeoutMs, turnEndsAt };
   const watch = createWatch(times, now, schedule, abort);
   let finished = false;
   try {
     const response = await context.post(body, controller.signal);
     const outcome = response.ok
       ? yield* answered(response, request, earlier, context, watch)
-      : { complete: false as const, failed: await refusal(response, context) };
+      : { complete: false as const, failed: await refusal(response, context), spent: earlier.spent };
     finished = outcome.complete || !response.ok;
     return outcome;
   } catch (error) {
     const expired = watch.expired();
-    return { complete: false, failed: expired === null ? failureOf(error, host) : timedOut(expired, host, limits) };
+    const { spent } = earlier;
+    if (expired === null) return { complete: false, failed: failureOf(error, host), spent };
+    return {
+      complete: false,
+      failed: timedOut(expired, host, { ...limits, firstByteTimeoutMs: firstByteMs }),
+      spent,
+      expired,
+    };
   } finally {
     watch.stop();
     request.signal.removeEventListener('abort', abort);
@@ -93,7 +110,8 @@ async function* answered(
   watch: Watch,
 ): AsyncGenerator<ModelChunk, Outcome> {
   const { host, wire } = context;
-  if (response.body === null) return { complete: false, failed: withoutBody(response.status, host) };
+  const { spent } = earlier;
+  if (response.body === null) return { complete: false, failed: withoutBody(response.status, host), spent };
   const body = readBody(response);
   const contentType = response.headers.get('content-type') ?? '';
   const reader = createAnswerReader(wire, request.maxCalls, { host, contentType });
@@ -101,19 +119,18 @@ async function* answered(
   for (let over = false; !over;) {
     const piece = await nextPiece(body, reader);
     over = piece.over;
-    if (!over) watch.alive();
+    if (!over) watch.alive(piece.chunks.length > 0);
     for (const chunk of piece.chunks) {
       const shown = gate.take(chunk);
       if (shown !== null) yield shown;
-      if (gate.failed !== null) return { complete: false, failed: gate.failed };
+      if (gate.failed !== null) return { complete: false, ...gate.failed };
       if (!gate.complete) continue;
       await body.release();
-      if (gate.isEmpty() && !earlier.takesEmpty) return emptyAnswer(gate, host);
       yield* gate.held;
       return { complete: true };
     }
   }
-  return { complete: false, failed: unreadable(`${host} gave no answer that can be read`, true) };
+  return { complete: false, failed: unreadable(`${host} gave no answer that can be read`, true), spent };
 }
 
 /** Reads the next bytes of an answer; `over` where no more follow. */
@@ -134,47 +151,47 @@ async function nextPiece(
 interface Gate {
   readonly held: ModelChunk[];
   complete: boolean;
-  failed: Failed | null;
+  failed: Pick<Extract<Outcome, { complete: false }>, 'failed' | 'spent' | 'unfinished'> | null;
   take(chunk: WireChunk): ModelChunk | null;
-  /** True where the answer is over and holds nothing. */
-  isEmpty(): boolean;
 }
 
-function createGate({ spent }: Earlier, { host, cost }: AttemptContext): Gate {
+function createGate({ spent: before, takesUnfinished }: Earlier, { host, cost, now }: AttemptContext): Gate {
   let chars = 0;
-  let said = false;
+  let spent = before;
   return {
-    held: [],
+    held: before === null ? [] : [before],
     complete: false,
     failed: null,
-    isEmpty() {
-      const last = this.held.at(-1);
-      return !said && last?.type === 'end' && last.stop === 'stop' && last.reasoning === undefined;
-    },
     take(chunk) {
       switch (chunk.type) {
         case 'text':
         case 'reasoning':
           chars += chunk.text.length;
-          said ||= chunk.text.trim() !== '';
           if (chars <= maxTextChars) return chunk;
-          this.failed = unreadable(
-            `the answer of ${host} is longer than ${maxTextChars / 1024 / 1024} MiB of text`,
-            false,
-          );
+          this.failed = {
+            failed: unreadable(`the answer of ${host} is longer than ${maxTextChars / 1024 / 1024} MiB of text`, false),
+            spent,
+          };
           return null;
         case 'tool_call':
           this.held.push(chunk);
           return null;
-        case 'usage':
-          this.held.push(sumUsage(spent, { type: 'usage', usage: chunk.usage, costUsd: cost(chunk) }));
+        case 'usage': {
+          spent = sumUsage(before, { type: 'usage', usage: chunk.usage, costUsd: cost(chunk) });
+          const at = this.held.findIndex(({ type }) => type === 'usage');
+          this.held.splice(at < 0 ? this.held.length : at, at < 0 ? 0 : 1);
+          this.held.push(spent);
           return null;
+        }
         case 'end':
           this.held.push(chunk);
           this.complete = true;
           return null;
         case 'fault':
-          this.failed = { fault: chunk.fault, retryable: chunk.retryable };
+          if (takesUnfinished && chunk.unfinished !== undefined) {
+            for (const rest of chunk.unfinished) this.take(rest);
+            this.held.unshift(unfinishedNotice(host));
+          } else this.failed = { ...failedIn(chunk, now()), spent };
           return null;
         default:
           chunk satisfies never;
@@ -184,13 +201,24 @@ function createGate({ spent }: Earlier, { host, cost }: AttemptContext): Gate {
   };
 }
 
-function emptyAnswer({ held }: Gate, host: string): Outcome {
-  const spent = held.find((chunk) => chunk.type === 'usage');
-  const failed: Failed = {
-    fault: { code: 'stream_incomplete', message: `${host} gave an empty answer` },
-    retryable: true,
+function failedIn(
+  { fault, retryable, said, unfinished }: Extract<WireChunk, { type: 'fault' }>,
+  now: number,
+): Pick<Extract<Outcome, { complete: false }>, 'failed' | 'unfinished'> {
+  const wait = said === undefined ? undefined : waitInText(said, now);
+  return {
+    failed: { fault, retryable, ...(wait === undefined ? {} : { retryAfterMs: wait }) },
+    ...(unfinished === undefined ? {} : { unfinished: true }),
   };
-  return { complete: false, failed, empty: true, ...(spent === undefined ? {} : { spent }) };
+}
+
+function unfinishedNotice(host: string): ModelChunk {
+  return {
+    type: 'notice',
+    level: 'warn',
+    code: 'no_finish_reason',
+    message: `${host} gives no finish reason, also when asked again. Its tool calls are whole, so they run.`,
+  };
 }
 
 /** Adds up the usage of two requests that count as one. */
@@ -225,11 +253,13 @@ async function refusal(response: Response, { wire, host, now }: AttemptContext):
       retryable: false,
     };
   }
-  const fault = wire.fault(status, await readText(response, maxErrorBytes));
-  const wait = retryAfterMs(headers, now());
+  const body = await readText(response, maxErrorBytes);
+  const fault = wire.fault(status, body);
+  const wait = askedWaitMs(headers, body, { now: now(), isRateLimit: fault.code === 'rate_limited' });
   return {
     fault: { status, ...fault },
     retryable: isRetryableAnswer(status, headers, fault),
+    body,
     ...(wait === undefined ? {} : { retryAfterMs: wait }),
   };
 }
@@ -310,11 +340,12 @@ export interface RetryRules {
   readonly maxRetryAfterMs: number;
 }
 
-/** A failed request. `retryAfterMs`: the wait that the server asks for. */
+/** A failed request. `retryAfterMs`: the wait that the server asks for; `body`: of an answer that is not 2xx. */
 export interface Failed {
   readonly fault: Fault;
   readonly retryable: boolean;
   readonly retryAfterMs?: number;
+  readonly body?: string;
 }
 
 type RetryPlan = { readonly retry: true; readonly delayMs: number } | { readonly retry: false; readonly fault: Fault };
@@ -374,22 +405,9 @@ function isRetryableStatus(status: number): boolean {
   return status === 408 || status === 409 || status === 425 || status === 429 || status >= 500;
 }
 
-/** True where a request is worth repeating after an answer that is not 2xx: by `x-should-retry`, else by the status;
- * never for a rejected key or a used-up quota. */
+/** True where a request is worth repeating after an answer that is not 2xx. A request that was refused is never sent
+ * again unchanged, whatever `x-should-retry` says; neither is one for a rejected key or a used-up quota. */
 export function isRetryableAnswer(status: number, headers: Readonly<Record<string, string>>, fault: Fault): boolean {
-  if (fault.code === 'auth' || fault.code === 'quota' || fault.code === 'context_overflow') return false;
-  const said = headers['x-should-retry'];
-  if (said === 'true' || said === 'false') return said === 'true';
-  return isRetryableStatus(status);
-}
-
-/** Reads the wait that a server asks for: `retry-after-ms`, or `retry-after` as seconds or a date. Undefined where
- * there is none, where it is in the past, and where it is neither a number nor a date. Source: RFC 9110, 10.2.3. */
-export function retryAfterMs(headers: Readonly<Record<string, string>>, now: number): number | undefined {
-  const exact = Number.parseFloat(headers['retry-after-ms'] ?? '');
-  if (exact > 0) return Math.ceil(exact);
-  const text = headers['retry-after']?.trim() ?? '';
-  if (/^\d+(\.\d+)?$/.test(text)) return Number(text) > 0 ? Math.ceil(Number(text) * 1000) : undefined;
-  const at = /[a-z]{3}/i.test(text) ? Date.parse(text) : Number.NaN;
-  return at > now ? at - now : undefined;
+  if (fault.code !== 'network' && fault.code !== 'rate_limited') return false;
+  return isRetryableStatus(status) && headers['x-should-retry'] !== 'false';
 }

@@ -1,8 +1,9 @@
+import type { JsonObject } from '../../core/json.js';
 import type { Fault, ModelChunk, ModelRequest, Price, Provider } from '../../core/provider.js';
 import { loadOnce, type Schedule } from '../../core/runtime.js';
-import type { Endpoint } from '../catalog.js';
+import { type Endpoint, isPrivateHost } from '../catalog.js';
 import { costUsd } from '../models.js';
-import { planEffort, usesText } from '../quirks.js';
+import { planEffort, type Quirks, usesText } from '../quirks.js';
 import {
   createLeakWatch,
   createToolSupport,
@@ -11,12 +12,13 @@ import {
   type TextProtocol,
 } from '../text/protocol.js';
 import { maskKeys } from '../wires/fault.js';
-import type { Wire, WireFacts } from '../wires/wire.js';
+import type { Wire, WireFacts, WireOptions } from '../wires/wire.js';
 import {
   attempt,
   type AttemptContext,
   type Earlier,
   type Failed,
+  type Outcome,
   planRetry,
   type RetryRules,
   type TimeLimits,
@@ -24,10 +26,23 @@ import {
 import { createBodyEncoder, encodeBody } from './body.js';
 import { type Connect, connectAnthropic, connectOpenAi, type Post } from './client.js';
 import type { Transport } from './exchange.js';
+import { learnFrom, type Lesson } from './refusals.js';
 import { openTransport } from './transport.js';
 
 /** `http.*` of the configuration. */
-export interface HttpLimits extends RetryRules, TimeLimits {}
+export interface HttpLimits extends RetryRules, Omit<TimeLimits, 'firstByteTimeoutMs'> {
+  /** Absent: by the address of the server. */
+  readonly firstByteTimeoutMs?: number;
+}
+
+const firstByteMs = 60_000;
+/** A local model may read a long prompt for minutes before it says anything. */
+const localFirstByteMs = 900_000;
+
+function timeLimits(limits: HttpLimits, { local, baseUrl }: Endpoint): RetryRules & TimeLimits {
+  const isNear = local || isPrivateHost(new URL(baseUrl).hostname);
+  return { ...limits, firstByteTimeoutMs: limits.firstByteTimeoutMs ?? (isNear ? localFirstByteMs : firstByteMs) };
+}
 
 export interface HttpDependencies {
   /** Unix milliseconds. */
@@ -111,15 +126,26 @@ function createSender(
   const wireFor = async ({ conversation }: ModelRequest): Promise<Wire> =>
     usesText(conversation, endpoint.quirks) ? (await protocol.get()).wire(wire, conversation, endpoint.quirks) : wire;
   const encoder = createBodyEncoder();
+  const learned = new Map<string, Quirks>();
   let underWay = 0;
   return async function* (request) {
-    const context: Context = { endpoint, limits, d, post, wire: await wireFor(request) };
-    const parts = requestParts(request, context);
-    const body = underWay === 0 ? encoder.encode(parts) : encodeBody(parts);
+    const context: Context = {
+      endpoint,
+      limits: timeLimits(limits, endpoint),
+      d,
+      post,
+      wire: await wireFor(request),
+      learned,
+    };
+    const isAlone = underWay === 0;
+    const write = (): Uint8Array => {
+      const parts = context.wire.requestParts(request.conversation, wireOptions(request, context));
+      return isAlone ? encoder.encode(parts) : encodeBody(parts);
+    };
     const leaks = createLeakWatch(request, endpoint.label);
     underWay++;
     try {
-      for await (const chunk of untilAnswered(request, body, context)) {
+      for await (const chunk of untilAnswered(request, write, context)) {
         leaks.see(chunk);
         const notice = chunk.type === 'end' ? await leaks.notice(chunk) : null;
         if (notice !== null) yield notice;
@@ -180,9 +206,11 @@ interface Client {
 interface Context {
   readonly endpoint: Endpoint;
   readonly wire: Wire;
-  readonly limits: HttpLimits;
+  readonly limits: RetryRules & TimeLimits;
   readonly d: HttpDependencies;
   readonly post: Post;
+  /** By model: how requests differ since the server refused one. */
+  readonly learned: Map<string, Quirks>;
 }
 
 const clients: Readonly<Record<Wire['client'], Connect>> = { openai: connectOpenAi, anthropic: connectAnthropic };
@@ -192,12 +220,58 @@ async function openClient(endpoint: Endpoint, wire: Wire, env: HttpDependencies[
   return { post: await clients[wire.client](endpoint, wire.path, transport.send), transport };
 }
 
-/** Sends a request until it is answered, the retries are used up, or the time of the turn is over. */
-async function* untilAnswered(request: ModelRequest, body: Uint8Array, context: Context): AsyncGenerator<ModelChunk> {
-  const { limits, d, endpoint, wire, post } = context;
+/** A silent server gets its second chance with so many times the limit: it may have to read the same long prompt
+ * again. */
+const secondPatience = 4;
+
+/** Sends a request until it is answered, the retries are used up, or the time of the turn is over. A request that was
+ * refused goes out again only where it differs. */
+async function* untilAnswered(
+  request: ModelRequest,
+  write: () => Uint8Array,
+  context: Context,
+): AsyncGenerator<ModelChunk> {
+  const { limits, d, endpoint } = context;
   const { model } = request.ref;
   const turnEndsAt = d.now() + limits.turnTimeoutMs;
-  const shared: AttemptContext = {
+  const shared = attemptContext(context, model, turnEndsAt);
+  let earlier: Earlier = { takesUnfinished: false, spent: null, patience: 1 };
+  let body = write();
+  let count = 1;
+  while (!request.signal.aborted) {
+    const outcome = yield* attempt(request, body, earlier, shared);
+    if (outcome.complete || request.signal.aborted) return;
+    const lesson = takeLesson(outcome.failed, request, context);
+    if (lesson !== null) {
+      yield lesson;
+      body = write();
+      continue;
+    }
+    const at = { random: d.random(), now: d.now(), leftMs: turnEndsAt - d.now() };
+    const plan = planRetry(finalIfNot(outcome, earlier, endpoint), count, limits, at);
+    earlier = {
+      takesUnfinished: outcome.unfinished ?? earlier.takesUnfinished,
+      spent: outcome.spent,
+      patience: outcome.expired === 'first_byte' ? secondPatience : earlier.patience,
+    };
+    if (!plan.retry) {
+      if (outcome.spent !== null) yield outcome.spent;
+      yield* faultChunks(presentable(plan.fault, endpoint, model), request);
+      return;
+    }
+    const reason = presentable(outcome.failed.fault, endpoint, model).message;
+    yield { type: 'retry', attempt: count, maxRetries: limits.maxRetries, delayMs: plan.delayMs, reason };
+    count++;
+    await d.sleep(plan.delayMs, request.signal);
+  }
+}
+
+function attemptContext(
+  { endpoint, wire, limits, post, d }: Context,
+  model: string,
+  turnEndsAt: number,
+): AttemptContext {
+  return {
     host: new URL(endpoint.baseUrl).host,
     wire,
     limits,
@@ -207,23 +281,43 @@ async function* untilAnswered(request: ModelRequest, body: Uint8Array, context: 
     schedule: d.schedule,
     cost: ({ usage, costUsd: own }) => own ?? costUsd(usage, d.price(model)),
   };
-  let earlier: Earlier = { takesEmpty: false, spent: null };
-  for (let count = 1; !request.signal.aborted; count++) {
-    // The last attempt counts even where its answer is empty.
-    const isLast = count > limits.maxRetries;
-    const outcome = yield* attempt(request, body, isLast ? { ...earlier, takesEmpty: true } : earlier, shared);
-    if (outcome.complete || request.signal.aborted) return;
-    if (outcome.empty) earlier = { takesEmpty: true, spent: outcome.spent ?? null };
-    const at = { random: d.random(), now: d.now(), leftMs: turnEndsAt - d.now() };
-    const plan = planRetry(notRunning(outcome.failed, endpoint), count, limits, at);
-    if (!plan.retry) {
-      yield* faultChunks(presentable(plan.fault, endpoint, model), request);
-      return;
-    }
-    const reason = presentable(outcome.failed.fault, endpoint, model).message;
-    yield { type: 'retry', attempt: count, maxRetries: limits.maxRetries, delayMs: plan.delayMs, reason };
-    await d.sleep(plan.delayMs, request.signal);
-  }
+}
+
+/** Returns the failure, which is final for a local server that is not running, and for one that was silent twice. */
+function finalIfNot(
+  { failed, expired }: Extract<Outcome, { complete: false }>,
+  { patience }: Earlier,
+  endpoint: Endpoint,
+): Failed {
+  if (expired !== 'first_byte' || patience === 1) return notRunning(failed, endpoint);
+  return {
+    fault: { ...failed.fault, message: `${failed.fault.message} (gave up after 2 such requests)` },
+    retryable: false,
+  };
+}
+
+/** Remembers what a refusal taught about the server, and returns the notice of it; null where it taught nothing. */
+function takeLesson(failed: Failed, request: ModelRequest, context: Context): ModelChunk | null {
+  const { endpoint, learned, wire } = context;
+  const { model } = request.ref;
+  const known = learned.get(model) ?? {};
+  const sent = (): JsonObject => wire.request(request.conversation, wireOptions(request, context));
+  const lesson = learnFrom(failed, sent, endpoint.quirks, known);
+  if (lesson === null) return null;
+  learned.set(model, { ...known, ...lesson.quirks });
+  return lessonNotice(lesson, failed, endpoint);
+}
+
+function lessonNotice({ change, setting }: Lesson, { fault }: Failed, { label, provider, key }: Endpoint): ModelChunk {
+  const said = maskKeys(fault.message.replace(/[.\s]+$/, ''), [key]);
+  const message =
+    `${label} refused the request (${said}), so it is sent again: ${change}. ` +
+    `To send it so at once, set the quirk providers.${provider}.quirks.${setting}.`;
+  return { type: 'notice', level: 'warn', code: 'request_quirk', message };
+}
+
+function quirksFor({ endpoint, learned }: Context, model: string): Quirks {
+  return { ...endpoint.quirks, ...learned.get(model) };
 }
 
 /** Yields a fault, or the call that the server could not read: the model is told and may call again. */
@@ -260,15 +354,17 @@ function notRunning(failed: Failed, endpoint: Endpoint): Failed {
 }
 
 /** The same request and model give the same bytes. */
-function requestParts(request: ModelRequest, { endpoint, wire, d }: Context): readonly string[] {
-  return wire.requestParts(request.conversation, {
+function wireOptions(request: ModelRequest, context: Context): WireOptions {
+  const { endpoint, d } = context;
+  const { model } = request.ref;
+  return {
     provider: endpoint.provider,
-    model: request.ref.model,
+    model,
     toolChoice: request.toolChoice,
-    quirks: endpoint.quirks,
-    ...(d.facts === undefined ? {} : { facts: d.facts(request.ref.model) }),
+    quirks: quirksFor(context, model),
+    ...(d.facts === undefined ? {} : { facts: d.facts(model) }),
     ...(endpoint.extraBody === undefined ? {} : { extraBody: endpoint.extraBody }),
-  });
+  };
 }
 
 /** Makes a fault ready to be shown: masks keys, names the variable of a rejected key, and says what a conversation that

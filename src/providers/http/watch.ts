@@ -11,8 +11,9 @@ export const realSchedule: Schedule = (run, delayMs) => {
 export type Expired = 'first_byte' | 'idle' | 'turn';
 
 export interface Watch {
-  /** A byte arrived, be it a comment or a ping. */
-  alive(): void;
+  /** A byte arrived, be it a comment or a ping. `hasContent`: a part of the answer came with it. Until then the server
+   * may still be reading the prompt. */
+  alive(hasContent: boolean): void;
   /** The limit that was exceeded, or null. */
   expired(): Expired | null;
   stop(): void;
@@ -34,6 +35,7 @@ export function createWatch(
 ): Watch {
   const startedAt = now();
   let lastAt: number | null = null;
+  let isReading = true;
   let expired: Expired | null = null;
   let cancel = (): void => {
     /* nothing is scheduled yet */
@@ -42,7 +44,10 @@ export function createWatch(
     const quiet =
       lastAt === null
         ? { at: startedAt + limits.firstByteMs, limit: 'first_byte' as const }
-        : { at: lastAt + limits.idleMs, limit: 'idle' as const };
+        : {
+            at: lastAt + (isReading ? Math.max(limits.firstByteMs, limits.idleMs) : limits.idleMs),
+            limit: 'idle' as const,
+          };
     return quiet.at <= limits.turnEndsAt ? quiet : { at: limits.turnEndsAt, limit: 'turn' };
   };
   const arm = (): void => {
@@ -57,10 +62,11 @@ export function createWatch(
   };
   arm();
   return {
-    alive() {
-      const first = lastAt === null;
+    alive(hasContent) {
+      const isNewLimit = lastAt === null || (isReading && hasContent);
       lastAt = now();
-      if (first && expired === null) {
+      if (hasContent) isReading = false;
+      if (isNewLimit && expired === null) {
         cancel();
         arm();
       }

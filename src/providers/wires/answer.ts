@@ -3,7 +3,8 @@ import type { Stop, Usage } from '../../core/event.js';
 import { isRecord, type Json } from '../../core/json.js';
 import type { FaultCode, ReceivedCall } from '../../core/provider.js';
 import { wellFormed } from '../../core/text.js';
-import { fault, streamFault } from './fault.js';
+import { fault, isFailure, streamFault } from './fault.js';
+import { meaningOf } from './finish-reasons.js';
 import type { Fields, WireChunk } from './wire.js';
 
 /** Reads the usage of Chat Completions. `prompt_tokens` includes cached tokens, which are subtracted. Where a server
@@ -80,11 +81,12 @@ function first(...values: readonly unknown[]): number {
 const maxUnits = 8 * 1024 * 1024;
 const none: readonly WireChunk[] = [];
 
-/** What a wire read at the end of an answer. `unknown` is a stop reason that no documentation names. */
+/** What a wire read at the end of an answer. */
 export interface Finish {
-  readonly stop: Exclude<Stop, 'interrupted'> | 'unknown';
-  /** The provider's own word for it. */
+  /** The provider's own word for how the answer ended. */
   readonly reason: string;
+  /** True where a part of the answer is a refusal. */
+  readonly isRefused?: boolean;
   readonly calls: readonly ReceivedCall[];
   readonly usage: Reported | null;
   readonly reasoning: readonly Json[];
@@ -152,29 +154,58 @@ export class Answer {
     this.fail('stream_incomplete', `The answer is incomplete: ${why}.`, true);
   }
 
-  /** Fails with an error object from the stream. */
+  /** Fails with an event that is no JSON. A text of the server is what it wants to say. */
+  unreadable(text: string | null): void {
+    if (text === null) this.incomplete('an event of the stream is broken');
+    else this.failWith(text);
+  }
+
+  /** Fails because there is no finish reason. Where all calls are whole, the fault has the rest of the answer. */
+  unfinished(why: string, rest: Finish): void {
+    if (this.ended) return;
+    const isWhole = rest.calls.length > 0 && rest.calls.every((call) => call.name !== '' && isComplete(call.arguments));
+    this.incomplete(why);
+    const last = this.#chunks.at(-1);
+    if (!isWhole || last?.type !== 'fault') return;
+    const whole = new Answer(this.#maxCalls);
+    whole.finish(rest);
+    this.#chunks[this.#chunks.length - 1] = { ...last, unfinished: whole.take() };
+  }
+
+  /** Fails with a body that is JSON and no answer: by what it says, where it says something. */
+  notAnAnswer(body: Json, expected: string): void {
+    if (isFailure(body)) this.failWith(body);
+    else this.fail('protocol', `The server answered with JSON that is not ${expected}.`, false);
+  }
+
+  /** Fails with what the server says instead of an answer: an error object, a text, or whatever it sent. */
   failWith(error: unknown): void {
     if (this.ended) return;
     this.ended = true;
     this.#chunks.push({ type: 'fault', ...streamFault(error) });
   }
 
-  /** Completes the answer. Gives its calls unless the provider refused; an unknown stop reason never runs a call. */
-  finish({ stop, reason, calls, usage, reasoning }: Finish): void {
+  /** Completes the answer as its finish reason says. Gives its calls unless the provider refused. An answer that broke
+   * off or that no documented reason completes is a fault. */
+  finish({ reason, isRefused, calls, usage, reasoning }: Finish): void {
     if (this.ended) return;
-    if (stop === 'unknown' && calls.length > 0) {
-      this.incomplete(`it asks for tools but ended with the unknown reason "${reason}"`);
-      return;
-    }
+    const meaning = isRefused === true ? 'refusal' : meaningOf(reason);
     this.#flush('reasoning');
     this.#flush('text');
+    const paid: readonly WireChunk[] = usage ? [{ type: 'usage', ...usage }] : [];
+    if (meaning === 'broken' || meaning === 'failed') {
+      this.#chunks.push(...paid);
+      if (meaning === 'broken')
+        this.fail('network', `The provider broke the answer off (finish reason "${reason}").`, true);
+      else this.fail('protocol', `The answer is not complete: it ended with the finish reason "${reason}".`, false);
+      return;
+    }
     this.ended = true;
-    const settled = settle(stop, calls.length);
+    const settled = settle(meaning, calls.length);
     const given = calls.slice(0, this.#maxCalls);
     if (settled === 'tool' || settled === 'length')
       for (const call of given) this.#chunks.push({ type: 'tool_call', call });
-    if (usage) this.#chunks.push({ type: 'usage', ...usage });
-    this.#chunks.push({ type: 'end', stop: settled, ...(reasoning.length > 0 ? { reasoning } : {}) });
+    this.#chunks.push(...paid, { type: 'end', stop: settled, ...(reasoning.length > 0 ? { reasoning } : {}) });
   }
 
   /** Returns what was read since the last time, in order. */
@@ -193,9 +224,16 @@ export class Answer {
 
 /** Corrects the stop reason: gateways send `stop` with calls, which means tools, and `tool` without calls means the
  * end. */
-function settle(stop: Finish['stop'], calls: number): Exclude<Stop, 'interrupted'> {
-  if (stop === 'stop' || stop === 'tool' || stop === 'unknown') return calls > 0 ? 'tool' : 'stop';
+function settle(stop: Exclude<Stop, 'interrupted'>, calls: number): Exclude<Stop, 'interrupted'> {
+  if (stop === 'stop' || stop === 'tool') return calls > 0 ? 'tool' : 'stop';
   return stop;
+}
+
+/** Returns what is wrong with data that is no JSON: its text, where it is a text for the reader; null where it is a
+ * JSON value that broke off. */
+export function plainText(data: string): string | null {
+  const text = data.trim();
+  return text === '' || /^[[{"\d]/.test(text) ? null : text;
 }
 
 /** Parses an event's data; undefined where it is not JSON, or nested so deep that it could not be written again. */
@@ -205,4 +243,14 @@ export function parseData(data: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** True for the text of a whole JSON object. */
+export function isComplete(text: string): boolean {
+  return mayBeComplete(text) && isRecord(parseData(text));
+}
+
+/** Most pieces end elsewhere, so that long arguments are not parsed with each of them. */
+export function mayBeComplete(text: string): boolean {
+  return text.endsWith('}') || (/\s$/.test(text.slice(-1)) && text.trimEnd().endsWith('}'));
 }

@@ -11,7 +11,7 @@ import type {
 } from 'openai/resources/chat/completions';
 import type { ToolSpec } from '../../core/event.js';
 import { isRecord, type Json, type JsonObject } from '../../core/json.js';
-import type { AssistantMessage, Conversation, Message, SentFile } from '../../core/projection.js';
+import type { AnsweredCall, AssistantMessage, Conversation, Message, SentFile } from '../../core/projection.js';
 import { wellFormed } from '../../core/text.js';
 import { type EffortLevel, planEffort, type Quirks } from '../quirks.js';
 import {
@@ -26,6 +26,7 @@ import {
   item,
   jsonText,
   markTurns,
+  ownExtra,
   ownReasoning,
   pieceCache,
   type Pieces,
@@ -62,6 +63,7 @@ type SystemItem = ChatCompletionSystemMessageParam & { content: Content };
 type AssistantItem = ChatCompletionAssistantMessageParam & ReasoningFields;
 type ChatItem = UserItem | ToolItem | SystemItem | AssistantItem;
 type ChatPieces = Pieces<AssistantItem, ToolItem, UserItem>;
+const api = 'openai-chat';
 type ChatBody = Body<ChatCompletionCreateParamsStreaming & EffortFields>;
 
 /** Serialises conversations for Chat Completions. First come the fields that never change in a session, then the
@@ -79,6 +81,7 @@ export function chatRequest(): (conversation: Conversation, options: WireOptions
       quirks.reasoning_return,
       quirks.empty_content_as_text,
       quirks.call_id_form,
+      quirks.call_extras,
       inParts,
     ]);
     const said = conversation.messages.map((message) =>
@@ -100,7 +103,7 @@ export function chatRequest(): (conversation: Conversation, options: WireOptions
       messages: writtenList(withSystem(conversation.system, alternating(said, fillers(options, inParts)), inParts)),
       tool_choice: hasTools && options.toolChoice === 'none' && quirks.tool_choice !== false ? 'none' : undefined,
     } satisfies ChatBody;
-    return bodyParts(body, options.extraBody);
+    return bodyParts(body, options);
   };
 }
 
@@ -202,7 +205,7 @@ function serialise(message: Message, options: WireOptions, inParts: boolean): Ch
     return { assistant: [], results: [], user };
   }
   if (message.text === '' && message.calls.length === 0) return { assistant: [], results: [], user: null };
-  const ids = message.calls.map(({ id }) => wireId(id, options, inParts));
+  const ids = message.calls.map((call) => wireId(call, options, inParts));
   const results = message.calls.map(({ result }, index) =>
     item({
       role: 'tool',
@@ -217,20 +220,18 @@ function serialise(message: Message, options: WireOptions, inParts: boolean): Ch
 
 /** Returns an id in Anthropic's form for its models behind a gateway, in Mistral's form where the preset asks for it,
  * else in the form that the others accept. */
-function wireId(id: string, options: WireOptions, inParts: boolean): string {
+function wireId(call: AnsweredCall, options: WireOptions, inParts: boolean): string {
+  const { id } = call;
   // Takes the end of the digest, because all digests begin with the same letters.
   if (options.quirks.call_id_form === 'nine') return callId(id, /^[a-zA-Z0-9]{9}$/, 64).slice(-9);
-  return callId(id, inParts ? /^[\w-]{1,64}$/ : /^[\w:.-]{1,40}$/);
+  return ownExtra(call, api, options).id ?? callId(id, inParts ? /^[\w-]{1,64}$/ : /^[\w:.-]{1,40}$/);
 }
 
 function assistantItem(message: AssistantMessage, options: WireOptions, ids: readonly string[]): AssistantItem {
-  const calls = message.calls.map(({ name, arguments: args }, index): ChatCompletionMessageFunctionToolCall => ({
-    id: ids[index] ?? '',
-    type: 'function',
-    function: { name: toolName(name), arguments: argumentsText(args) },
-  }));
+  const calls = message.calls.map((call, index) => callItem(call, ids[index] ?? '', options));
   const empty = options.quirks.empty_content_as_text === true ? '' : null;
   return {
+    ...ownFields(message, options),
     role: 'assistant',
     content: message.text === '' ? empty : wellFormed(message.text),
     ...(calls.length > 0 ? { tool_calls: calls } : {}),
@@ -238,9 +239,32 @@ function assistantItem(message: AssistantMessage, options: WireOptions, ids: rea
   };
 }
 
+function callItem(call: AnsweredCall, id: string, options: WireOptions): ChatCompletionMessageFunctionToolCall {
+  const { function: inFunction, ...fields } = ownExtra(call, api, options).fields;
+  return {
+    ...fields,
+    id,
+    type: 'function',
+    function: {
+      ...(isRecord(inFunction) ? inFunction : {}),
+      name: toolName(call.name),
+      arguments: argumentsText(call.arguments),
+    },
+  };
+}
+
+/** Returns the fields that the server wants back with a message: its signatures, and its reasoning. */
+function ownFields(message: AssistantMessage, options: WireOptions): JsonObject {
+  if (options.quirks.call_extras === false) return {};
+  const kept = ownReasoning(message, api, options).find((part) => isRecord(part) && part.type === 'message_fields');
+  return isRecord(kept) && isRecord(kept.fields) ? kept.fields : {};
+}
+
 function reasoningFields(message: AssistantMessage, options: WireOptions): ReasoningFields {
   const field: NonNullable<Quirks['reasoning_return']> = options.quirks.reasoning_return ?? 'none';
-  const own = ownReasoning(message, 'openai-chat', options).filter(isRecord) as readonly JsonObject[];
+  const own = (ownReasoning(message, api, options).filter(isRecord) as readonly JsonObject[]).filter(
+    ({ type }) => type !== 'message_fields',
+  );
   const text = own
     .map((part) => (part.type === 'reasoning_content' && typeof part.text === 'string' ? part.text : ''))
     .join('');

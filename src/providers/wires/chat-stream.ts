@@ -1,6 +1,8 @@
-import { isRecord, type Json } from '../../core/json.js';
-import type { ReceivedCall } from '../../core/provider.js';
-import { Answer, chatUsage, type Finish, parseData, type Reported } from './answer.js';
+import { isRecord, type Json, type JsonObject } from '../../core/json.js';
+import { Answer, chatUsage, type Finish, parseData, plainText, type Reported } from './answer.js';
+import { type CallPiece, createCallPieces, mergeFields, unknownFields } from './call-pieces.js';
+import { isFailure } from './fault.js';
+import { givenReason } from './finish-reasons.js';
 import type { Fields, ServerEvent, StreamDecoder, Wire, WireChunk } from './wire.js';
 
 /** Reads a Chat Completions stream as servers really send it, or a whole `chat.completion`. `finish_reason` ends an
@@ -13,11 +15,13 @@ export const chatAnswer: Pick<Wire, 'decoder' | 'decodeBody'> = {
 
 class ChatStream implements StreamDecoder {
   readonly #answer: Answer;
-  readonly #calls = callPieces();
+  readonly #calls = createCallPieces();
   readonly #reasoning = reasoningPieces();
+  #fields: JsonObject = {};
   #usage: Reported | null = null;
   #reason: string | null = null;
-  #refused = false;
+  #isRefused = false;
+  #hasCalls = false;
   #seen = false;
 
   constructor(maxCalls: number | undefined) {
@@ -26,33 +30,33 @@ class ChatStream implements StreamDecoder {
 
   push({ event, data }: ServerEvent): readonly WireChunk[] {
     if (this.#answer.ended || data === '') return [];
-    if (data === '[DONE]') return this.#done();
+    if (data.trim() === '[DONE]') return this.#done();
     const value = parseData(data);
+    const text = value === undefined ? plainText(data) : null;
     if (event === 'error') this.#answer.failWith(value ?? data);
     else if (isRecord(value)) this.#chunk(value, 'delta');
-    else if (value === undefined && this.#reason === null) this.#answer.incomplete('an event of the stream is broken');
+    else if (isFailure(value)) this.#answer.failWith(value);
+    else if (value === undefined && this.#reason === null) this.#answer.unreadable(text);
     return this.#answer.take();
   }
 
   end(): readonly WireChunk[] {
-    if (this.#reason === null) this.#answer.incomplete('the stream ended without a finish reason');
-    else this.#finish(this.#reason);
+    if (this.#reason === null)
+      this.#answer.unfinished('the stream ended without a finish reason', this.#rest('tool_calls'));
+    else this.#answer.finish(this.#rest(this.#reason));
     return this.#answer.take();
   }
 
   whole(body: Json): readonly WireChunk[] {
     if (isRecord(body)) this.#chunk(body, 'message');
-    if (!this.#answer.ended && this.#seen) this.#finish(this.#reason ?? 'stop');
-    else this.#answer.fail('protocol', 'The server answered with JSON that is not a chat completion.', false);
+    if (!this.#answer.ended && this.#seen) this.#answer.finish(this.#rest(this.#reason ?? 'stop'));
+    else this.#answer.notAnAnswer(body, 'a chat completion');
     return this.#answer.take();
   }
 
   #done(): readonly WireChunk[] {
-    return this.#reason === null && this.#usage !== null ? this.#complete('stop') : this.end();
-  }
-
-  #complete(reason: string): readonly WireChunk[] {
-    this.#finish(reason);
+    if (this.#reason !== null || this.#usage === null) return this.end();
+    this.#answer.finish(this.#rest('stop'));
     return this.#answer.take();
   }
 
@@ -71,16 +75,16 @@ class ChatStream implements StreamDecoder {
   }
 
   #choice(choice: Fields, field: 'delta' | 'message'): void {
-    this.#seen = true;
     if (isRecord(choice.error)) {
       this.#answer.failWith(choice.error);
       return;
     }
-    const delta = choice[field];
+    // A server that does not stream may send the whole message in its only event.
+    const delta = choice[field] ?? (this.#seen ? undefined : choice.message);
+    this.#seen = true;
     if (isRecord(delta)) this.#delta(delta);
     if (choice.usage) this.#usage = chatUsage(choice.usage) ?? this.#usage;
-    if (typeof choice.finish_reason === 'string' && choice.finish_reason !== '') this.#reason = choice.finish_reason;
-    if (this.#reason === 'error') this.#answer.failWith({ message: 'The provider broke the answer off.' });
+    this.#reason = givenReason(choice.finish_reason) ?? this.#reason;
   }
 
   #delta(delta: Fields): void {
@@ -89,19 +93,37 @@ class ChatStream implements StreamDecoder {
     if (typeof delta.content === 'string') this.#answer.say('text', delta.content);
     else if (Array.isArray(delta.content)) for (const part of delta.content as readonly unknown[]) this.#part(part);
     if (typeof delta.refusal === 'string' && delta.refusal !== '') {
-      this.#refused = true;
+      this.#isRefused = true;
       this.#answer.say('text', delta.refusal);
     }
+    this.#keep(sealedFields(delta));
     this.#called(delta);
   }
 
+  #keep(fields: JsonObject): void {
+    if (Object.keys(fields).length === 0) return;
+    this.#answer.countArguments(JSON.stringify(fields));
+    this.#fields = mergeFields(this.#fields, fields);
+  }
+
   #called({ tool_calls: pieces, function_call: old }: Fields): void {
-    if (Array.isArray(pieces))
-      for (const piece of pieces as readonly unknown[]) this.#answer.countArguments(this.#calls.add(piece));
-    // Some servers send an empty one beside `tool_calls` (Snowflake).
-    if (isRecord(old) && (old.name || old.arguments))
-      this.#answer.countArguments(this.#calls.add({ index: 0, function: old }));
-    if (this.#answer.isOverCalled(() => this.#calls.count())) this.#finish('tool_calls');
+    if (Array.isArray(pieces)) for (const piece of pieces as readonly unknown[]) this.#piece(piece);
+    // The older field repeats the call of `tool_calls`, or is empty (Snowflake).
+    if (!this.#hasCalls && isRecord(old) && (old.name || old.arguments)) this.#add({ index: 0, function: old });
+    if (this.#answer.isOverCalled(() => this.#calls.count())) this.#answer.finish(this.#rest('tool_calls'));
+  }
+
+  #piece(piece: unknown): void {
+    if (!isRecord(piece)) return;
+    this.#hasCalls = true;
+    this.#add(piece);
+  }
+
+  #add(entry: Fields): void {
+    const piece = callPiece(entry);
+    this.#calls.add(piece);
+    this.#answer.countArguments(piece.arguments);
+    if (Object.keys(piece.fields).length > 0) this.#answer.countArguments(JSON.stringify(piece.fields));
   }
 
   /** Reads a part of the content (Mistral): text, or thinking that itself has parts. */
@@ -116,108 +138,61 @@ class ChatStream implements StreamDecoder {
     }
   }
 
-  #finish(reason: string): void {
-    if (reason.toLowerCase() === 'insufficient_system_resource') {
-      this.#answer.fail('network', 'The provider ran out of resources in the middle of the answer.', true);
-      return;
-    }
-    const stop = this.#refused ? 'refusal' : (stops.get(reason.toLowerCase()) ?? 'unknown');
-    this.#answer.finish({
-      stop,
+  /** What ends the answer with this reason. */
+  #rest(reason: string): Finish {
+    const fields = Object.keys(this.#fields).length === 0 ? [] : [{ type: 'message_fields', fields: this.#fields }];
+    return {
       reason,
+      isRefused: this.#isRefused,
       calls: this.#calls.calls(),
       usage: this.#usage,
-      reasoning: this.#reasoning.items(),
-    });
+      reasoning: [...this.#reasoning.items(), ...fields],
+    };
   }
 }
 
-/** True for `{error}` and vLLM's `{object: "error", message}`. */
-function isFailure(value: Fields): boolean {
-  return (value.error !== undefined && value.error !== null) || value.object === 'error';
-}
+/** The fields of an entry of `tool_calls`. The name and the arguments may lie beside `function`. */
+const callFields = new Set(['index', 'id', 'type', 'function', 'name', 'arguments']);
+const functionFields = new Set(['name', 'arguments']);
 
-const stops: ReadonlyMap<string, Finish['stop']> = new Map<string, Finish['stop']>([
-  ['stop', 'stop'],
-  ['end_turn', 'stop'],
-  ['eos', 'stop'],
-  ['eos_token', 'stop'],
-  ['stop_sequence', 'stop'],
-  ['complete', 'stop'],
-  ['completed', 'stop'],
-  ['tool_calls', 'tool'],
-  ['tool_call', 'tool'],
-  ['function_call', 'tool'],
-  ['tool_use', 'tool'],
-  ['length', 'length'],
-  ['max_tokens', 'length'],
-  ['max_output_tokens', 'length'],
-  ['max_length', 'length'],
-  ['model_length', 'length'],
-  ['model_context_window_exceeded', 'length'],
-  ['content_filter', 'content_filter'],
-  ['safety', 'content_filter'],
-  ['recitation', 'content_filter'],
-  ['prohibited_content', 'content_filter'],
-  ['sensitive', 'content_filter'],
-  ['refusal', 'refusal'],
-]);
-
-interface Slot {
-  id: string;
-  name: string;
-  arguments: string;
-}
-
-/** Joins the calls of a Chat Completions stream from their pieces. */
-interface CallPieces {
-  /** Takes one entry of `delta.tool_calls`. Returns its arguments. */
-  add(piece: unknown): string;
-  /** The calls so far, in order of their first piece. */
-  calls(): readonly ReceivedCall[];
-  /** How many calls have begun. */
-  count(): number;
-}
-
-/** Joins pieces by `index`; where a server leaves it out, by `id`, else to the latest call. A new id, or a name after
- * complete arguments, starts a second call under the same index. */
-function callPieces(): CallPieces {
-  const slots: Slot[] = [];
-  const byIndex = new Map<number, Slot>();
+function callPiece(entry: Fields): CallPiece {
+  const made = isRecord(entry.function) ? entry.function : entry;
+  const inFunction = made === entry ? {} : unknownFields(made, functionFields);
+  const fields = unknownFields(entry, callFields);
   return {
-    add(piece) {
-      if (!isRecord(piece)) return '';
-      const made = isRecord(piece.function) ? piece.function : piece;
-      const part: Slot = { id: word(piece.id), name: word(made.name), arguments: argumentsOf(made.arguments) };
-      const index = typeof piece.index === 'number' ? piece.index : null;
-      const found = index === null ? byId(slots, part.id) : byIndex.get(index);
-      if (found === undefined || startsAnother(found, part)) {
-        slots.push(part);
-        if (index !== null) byIndex.set(index, part);
-      } else append(found, part);
-      return part.arguments;
-    },
-    calls: () => slots.map(({ id, name, arguments: text }) => ({ id, name, arguments: text })),
-    count: () => slots.length,
+    place: typeof entry.index === 'number' ? entry.index : null,
+    id: word(entry.id),
+    name: word(made.name),
+    arguments: argumentsOf(made.arguments),
+    fields: Object.keys(inFunction).length === 0 ? fields : { ...fields, function: inFunction },
   };
 }
 
-/** Returns the call of that id, or the latest where the piece has no id. */
-function byId(slots: readonly Slot[], id: string): Slot | undefined {
-  return id === '' ? slots.at(-1) : slots.findLast((slot) => slot.id === id);
+/** The fields of a message that carry something signed or encrypted, which the server wants back with the message.
+ * Source: Google, "Thought signatures" (OpenAI compatibility); LiteLLM, `provider_specific_fields`, `thinking_blocks`;
+ * Vercel AI Gateway, `provider_metadata` (read 2026-11). */
+function sealedFields(delta: Fields): JsonObject {
+  const unknown = unknownFields(delta, messageFields);
+  return Object.fromEntries(Object.entries(unknown).filter(([name, value]) => isSealed(name, value, 0)));
 }
 
-function startsAnother(slot: Slot, part: Slot): boolean {
-  if (part.id !== '' && slot.id !== '' && part.id !== slot.id) return true;
-  return part.name !== '' && slot.name !== '' && part.arguments !== '' && isRecord(parseData(slot.arguments));
-}
+const messageFields = new Set([
+  'role',
+  'content',
+  'tool_calls',
+  'function_call',
+  'refusal',
+  'reasoning',
+  'reasoning_content',
+  'reasoning_details',
+  'annotations',
+  'audio',
+]);
 
-/** A name may be repeated in every piece, or be split into pieces before the arguments. */
-function append(slot: Slot, part: Slot): void {
-  if (slot.id === '') slot.id = part.id;
-  if (slot.name === '') slot.name = part.name;
-  else if (part.name !== slot.name && slot.arguments === '') slot.name += part.name;
-  slot.arguments += part.arguments;
+function isSealed(name: string, value: unknown, depth: number): boolean {
+  if (/signature|encrypted|extra_content/i.test(name)) return true;
+  if (depth > 6 || typeof value !== 'object' || value === null) return false;
+  return Object.entries(value).some(([inner, item]) => isSealed(inner, item, depth + 1));
 }
 
 function argumentsOf(value: unknown): string {
@@ -226,7 +201,7 @@ function argumentsOf(value: unknown): string {
 }
 
 function word(value: unknown): string {
-  return typeof value === 'string' ? value : '';
+  return typeof value === 'string' ? value : typeof value === 'number' ? String(value) : '';
 }
 
 type Item = Readonly<Record<string, Json>>;

@@ -2,8 +2,14 @@ import { parseJson } from '../../core/json.js';
 import { isRecord } from '../../core/json.js';
 import type { Fault, FaultCode } from '../../core/provider.js';
 import { replaceUnseen } from '../../core/text.js';
+import { isOverflow } from './overflow.js';
+import { waitInText } from './waits.js';
 
 const maxMessage = 300;
+/** The most characters of an error that are searched for a wait. */
+const maxSaid = 65_536;
+/** Gateways wrap errors in errors, some of them as texts. */
+const maxNested = 8;
 
 /** What an error body says, in any vendor's shape. */
 interface ErrorFacts {
@@ -13,12 +19,14 @@ interface ErrorFacts {
   readonly message: string;
   /** The call of the model that the server could not read (Groq). */
   readonly failedGeneration?: unknown;
+  /** True where it says when to try again. */
+  readonly comesBack?: boolean;
 }
 
 /** Reads the body of an answer that is not 2xx, or of a 200 without an answer. The message is the vendor's own sentence
  * in one line of at most 300 characters, with keys masked. Source: contracts 5 and 8. */
 export function httpFault(status: number, body: string): Fault {
-  const facts = { ...readBody(body, status), status };
+  const facts = { ...readBody(body, status), status, comesBack: waitInText(body, 0) !== undefined };
   if (status === 407) return { ...proxyFault, status };
   return {
     ...fault(classify(facts), facts.message || `The server answered ${status}.`),
@@ -27,11 +35,18 @@ export function httpFault(status: number, body: string): Fault {
   };
 }
 
-/** Reads an error object inside a stream or a 200 answer. */
-export function streamFault(error: unknown): { readonly fault: Fault; readonly retryable: boolean } {
+/** Reads what a server says inside a stream or a 200 answer instead of an answer. `said` is its text, which may name a
+ * wait. */
+export function streamFault(error: unknown): {
+  readonly fault: Fault;
+  readonly retryable: boolean;
+  readonly said: string;
+} {
+  const said = (typeof error === 'string' ? error : JSON.stringify(error ?? null)).slice(0, maxSaid);
   const read = readError(error, 0);
   const status = statusOf(read.code);
-  const facts = status === undefined ? read : { ...read, status };
+  const comesBack = waitInText(said, 0) !== undefined;
+  const facts = { ...read, comesBack, ...(status === undefined ? {} : { status }) };
   const code = classify(facts);
   const made = fault(
     code,
@@ -40,6 +55,7 @@ export function streamFault(error: unknown): { readonly fault: Fault; readonly r
   return {
     fault: { ...made, ...(status === undefined ? {} : { status }), ...refusedCall(facts) },
     retryable: code === 'network' || code === 'rate_limited',
+    said,
   };
 }
 
@@ -70,51 +86,120 @@ const hints: { readonly [K in FaultCode]?: string } = {
 };
 
 function readBody(body: string, status: number): ErrorFacts {
-  const text = body.trim();
-  try {
-    return readError(parseJson(text), 0);
-  } catch {
-    if (!text.startsWith('<')) return { type: '', code: '', message: text };
-    const title = /<title[^>]{0,200}>([^<]*)/i.exec(text)?.[1]?.trim() ?? '';
-    return {
-      type: '',
-      code: '',
-      message: `The server answered ${status} with a web page${title === '' ? '.' : `: ${title}`}`,
-    };
-  }
+  const facts = readText(body, 0);
+  if (!body.trim().startsWith('<')) return facts;
+  return { ...facts, message: facts.message.replace('answered with', `answered ${status} with`) };
 }
 
-/** Reads `{error: {…}}`, `{error: "…"}`, `[{error}]`, `{message}`, `{detail}` and the wrappers of gateways. */
+/** The fields in which servers and gateways put what went wrong, most exact first. */
+const failureFields = [
+  'message',
+  'msg',
+  'detail',
+  'error_message',
+  'errorMessage',
+  'error_msg',
+  'error_description',
+  'status_msg',
+  'faultstring',
+] as const;
+
+/** Beside an error object these are a sentence too; alone they can mean anything. */
+const sentenceFields = [...failureFields, 'description', 'reason', 'title'] as const;
+
+/** The fields that hold the error of an answer. */
+const errorFields = ['error', 'errors', 'err', 'fault', 'base_resp', 'exception'] as const;
+
+/** Reads what a server says about a failure, in any vendor's shape: `{error: {…}}`, `{error: "…"}`, `[{error}]`,
+ * `{errors: […]}`, `{message}`, `{detail}`, a text, and the wrappers of gateways. */
 function readError(value: unknown, depth: number): ErrorFacts {
-  if (typeof value === 'string') return { type: '', code: '', message: value };
+  if (typeof value === 'string') return readText(value, depth);
   if (Array.isArray(value)) return readError(value[0], depth + 1);
-  if (!isRecord(value) || depth > 4) return { type: '', code: '', message: '' };
-  if (isRecord(value.error) || (typeof value.error === 'string' && typeof value.message !== 'string'))
-    return readError(value.error, depth + 1);
+  if (!isRecord(value) || depth > maxNested) return nothing;
+  const inner = innerError(value);
+  if (inner !== undefined) {
+    const facts = readError(inner, depth + 1);
+    if (facts.message !== '' || facts.type !== '' || facts.code !== '') return facts;
+  }
   return {
     type: word(value.type) || word(value.status) || word(value.error),
-    code: word(value.code),
+    code: word(value.code) || word(value.status_code),
     message: [sentence(value), rawOf(value, depth)].filter((part) => part !== '').join(': '),
     failedGeneration: value.failed_generation,
   };
 }
 
+const nothing: ErrorFacts = { type: '', code: '', message: '' };
+
+function readText(text: string, depth: number): ErrorFacts {
+  const trimmed = text.trim();
+  if (/^[[{"]/.test(trimmed) && depth <= maxNested) {
+    try {
+      return readError(parseJson(trimmed) as unknown, depth + 1);
+    } catch {
+      /* It is a text that begins like JSON. */
+    }
+  }
+  if (!trimmed.startsWith('<')) return { ...nothing, message: trimmed };
+  const title = /<title[^>]*>([^<]*)/i.exec(trimmed)?.[1]?.trim() ?? '';
+  return { ...nothing, message: `The server answered with a web page${title === '' ? '.' : `: ${title}`}` };
+}
+
+/** An error word beside a sentence (`{error: "Bad Request", message: "…"}`) is only the type of the error. */
+function innerError(value: Readonly<Record<string, unknown>>): unknown {
+  for (const name of errorFields) {
+    const inner = value[name];
+    if (isRecord(inner) || (Array.isArray(inner) && inner.length > 0)) return inner;
+    if (typeof inner === 'string' && inner.trim() !== '' && sentence(value) === '') return inner;
+  }
+  return undefined;
+}
+
 function sentence(value: Readonly<Record<string, unknown>>): string {
-  if (typeof value.message === 'string') return value.message;
-  if (typeof value.msg === 'string') return value.msg;
-  if (value.detail === undefined || value.detail === null) return '';
-  return typeof value.detail === 'string' ? value.detail : JSON.stringify(value.detail);
+  for (const name of sentenceFields) {
+    const said = value[name];
+    if (typeof said === 'string' && said.trim() !== '') return said;
+    if (name === 'detail' && isRecord(said)) return sentence(said) || JSON.stringify(said);
+    if (name === 'detail' && Array.isArray(said)) return said.map(detailOf).join('; ');
+  }
+  return '';
+}
+
+/** Returns an entry of `detail` as pydantic writes it: the place of the field, and what is wrong with it. */
+function detailOf(entry: unknown): string {
+  if (!isRecord(entry)) return typeof entry === 'string' ? entry : JSON.stringify(entry);
+  const place = Array.isArray(entry.loc) ? entry.loc.filter((part) => part !== 'body').join('.') : '';
+  const said = word(entry.msg) || word(entry.message);
+  return said === '' ? JSON.stringify(entry) : [place, said].filter((part) => part !== '').join(': ');
+}
+
+/** True for a JSON value in a stream that reports a failure and is no part of an answer. */
+export function isFailure(value: unknown): boolean {
+  if (typeof value === 'string') return value.trim() !== '';
+  if (Array.isArray(value)) return value.length > 0 && isFailure(value[0]);
+  if (!isRecord(value)) return false;
+  if (errorFields.some((name) => isError(value[name]))) return true;
+  if (value.object === 'error' || value.type === 'error' || value.success === false) return true;
+  const isAnswer = ['choices', 'content', 'output', 'response', 'delta', 'item'].some(
+    (name) => isRecord(value[name]) || (Array.isArray(value[name]) && value[name].length > 0),
+  );
+  return !isAnswer && (failureFields.some((name) => saysSomething(value[name])) || /^[45]\d\d$/.test(word(value.code)));
+}
+
+function saysSomething(value: unknown): boolean {
+  return (typeof value === 'string' && value.trim() !== '') || (Array.isArray(value) && value.length > 0);
+}
+
+/** `base_resp` of a good answer has the status 0 (MiniMax). */
+function isError(value: unknown): boolean {
+  if (isRecord(value)) return !(word(value.status_code) === '0' || Object.keys(value).length === 0);
+  return saysSomething(value) || value === true;
 }
 
 /** Returns the upstream's own message, which OpenRouter puts into `metadata.raw`. */
 function rawOf(value: Readonly<Record<string, unknown>>, depth: number): string {
   const raw = isRecord(value.metadata) ? value.metadata.raw : undefined;
-  if (typeof raw !== 'string') return isRecord(raw) ? readError(raw, depth + 1).message : '';
-  try {
-    return readError(parseJson(raw), depth + 1).message;
-  } catch {
-    return raw;
-  }
+  return typeof raw === 'string' || isRecord(raw) ? readError(raw, depth + 1).message : '';
 }
 
 function word(value: unknown): string {
@@ -128,10 +213,17 @@ function statusOf(code: string): number | undefined {
 function classify(facts: ErrorFacts): FaultCode {
   const { status } = facts;
   const text = `${facts.type} ${facts.code} ${facts.message}`;
-  if (status === 413 || (status !== 429 && status !== 401 && status !== 402 && isOverflow(text)))
-    return 'context_overflow';
-  if (status === 402 || (status !== 401 && isQuota(text))) return 'quota';
-  return status === undefined ? byWord(text) : byStatus(status);
+  if (![401, 402, 429].includes(status ?? 0) && isOverflow(facts)) return 'context_overflow';
+  if (status === 413) return isRateLimit(text) ? 'rate_limited' : 'context_overflow';
+  if (status === 402 || (status !== 401 && isQuota(text, facts))) return 'quota';
+  if (status === undefined) return byWord(text);
+  return status >= 500 && isTemplateError(text) ? 'bad_request' : byStatus(status);
+}
+
+/** True where the model's chat template refused the conversation: servers answer 500, and the same request would fail
+ * alike. Source: llama-server, vLLM, LM Studio and MLX servers with templates of Mistral, Gemma and others. */
+function isTemplateError(text: string): boolean {
+  return /jinja|chat template|templateerror|roles must alternate|unexpected role|tool call id was/i.test(text);
 }
 
 function byStatus(status: number): FaultCode {
@@ -150,41 +242,6 @@ function byWord(text: string): FaultCode {
     return 'bad_request';
   return 'network';
 }
-
-/** How vendors say that a request is longer than the context window, from their error bodies; most have status 400. */
-const overflow = new RegExp(
-  [
-    'context_length_exceeded',
-    'context_window_exceeded',
-    'exceed_context_size',
-    'request_too_large',
-    'string_above_max_length',
-    'maximum context length',
-    'max(?:imum)? context (?:length|size|window)',
-    "exceeds? the (?:available |model'?s? )?context",
-    'context (?:window|length|limit)[^.]{0,40}exceed',
-    'exceed[^.]{0,40}context (?:window|length|limit|size)',
-    'prompt is too long',
-    'prompt too long',
-    'input is too long',
-    'input is too large',
-    'input (?:token count|length)[^.]{0,40}exceed',
-    'input tokens? exceed',
-    'maximum prompt length is',
-    'exceeded model token limit',
-    'too large for model with',
-    'reduce the length of',
-    'prompt exceeds max length',
-    'range of input length should be',
-    'exceed max message tokens',
-    'greater than the context length',
-    'when context the overflows',
-    'too[ _]many[ _](?:(?:input|prompt)[ _])?tokens',
-    'input token count',
-    'max_new_tokens.{0,20}must be <=',
-  ].join('|'),
-  'i',
-);
 
 const quota = new RegExp(
   [
@@ -205,18 +262,14 @@ const quota = new RegExp(
 );
 
 /** A message about a quota that also says when to retry is a rate limit (Google). */
-const comesBack = /retry in \d|retrydelay|per[ _-]?minute/i;
-
-function isOverflow(text: string): boolean {
-  return overflow.test(text) && !/tokens? per (?:min|day)/i.test(text);
-}
-
-function isQuota(text: string): boolean {
-  return quota.test(text) && !comesBack.test(text);
+function isQuota(text: string, facts: ErrorFacts): boolean {
+  return quota.test(text) && facts.comesBack !== true && !/per[ _-]?minute/i.test(text);
 }
 
 function isRateLimit(text: string): boolean {
-  return /rate[_ -]?limit|too many requests|resource_exhausted|throttl/i.test(text);
+  return /rate[_ -]?limit|too many requests|resource_exhausted|throttl|tokens? per (?:min|day|hour)|\bTP[MD]\b/i.test(
+    text,
+  );
 }
 
 const mask = '[masked]';

@@ -27,6 +27,7 @@ import {
   jsonText,
   layOut,
   markTurns,
+  ownExtra,
   ownReasoning,
   type Part,
   pieceCache,
@@ -73,7 +74,7 @@ export function messagesRequest(
   const pieces = pieceCache<MessagesPieces>();
   const toolTexts = textCache();
   return (conversation, options) => {
-    const variant = JSON.stringify([options.provider, options.model]);
+    const variant = JSON.stringify([options.provider, options.model, options.quirks.call_extras]);
     const said = conversation.messages.map((message, index, all) => {
       const goesOn = isPaused(message) && all[index + 1]?.role !== 'user';
       return pieces(message, `${variant}${goesOn ? ' goes on' : ''}`, () => serialise(message, options, goesOn));
@@ -98,7 +99,7 @@ export function messagesRequest(
       ...effortFields(conversation, options, maxTokens, placed.at(-1)?.value.role === 'assistant'),
       tool_choice: known.length > 0 && forbidden ? { type: 'none' } : undefined,
     } satisfies MessagesBody;
-    return bodyParts(body, options.extraBody);
+    return bodyParts(body, options);
   };
 }
 
@@ -220,7 +221,7 @@ function serialise(message: Message, options: WireOptions, goesOn: boolean): Mes
     const user = isBlank(message.content) ? null : item(textBlock(message.content));
     return { assistant: [], results: (message.files ?? []).map((file) => item(fileBlock(file))), user };
   }
-  const results = message.calls.map((call) => item(resultBlock(call)));
+  const results = message.calls.map((call) => item(resultBlock(call, options)));
   return { assistant: assistantBlocks(message, options, goesOn), results, user: null };
 }
 
@@ -233,17 +234,17 @@ function assistantBlocks(
   const kept = answeredItems(ownReasoning(message, api, options), goesOn);
   const parts = layOut(message, kept).filter((part) => part.kind !== 'text' || !isBlank(part.text));
   const last = parts.findLastIndex((part) => !isThinking(part));
-  return parts.slice(0, last + 1).map(assistantBlock);
+  return parts.slice(0, last + 1).map((part) => assistantBlock(part, options));
 }
 
-function assistantBlock(part: Part): Item<AssistantBlock> {
+function assistantBlock(part: Part, options: WireOptions): Item<AssistantBlock> {
   switch (part.kind) {
     case 'item':
       return item(part.item as OwnBlock);
     case 'text':
       return item(textBlock(part.text));
     case 'call':
-      return callBlock(part.call);
+      return callBlock(part.call, options);
     default:
       return part satisfies never;
   }
@@ -277,17 +278,25 @@ function textBlock(text: string): TextBlockParam {
 
 /** Inserts the arguments as received, because they are the text of a JSON object; only escaped surrogate pairs are
  * written out. */
-function callBlock(call: AnsweredCall): Item<ToolUseBlockParam> {
+function callBlock(call: AnsweredCall, options: WireOptions): Item<ToolUseBlockParam> {
   const received = argumentsText(call.arguments);
   const input = /\\ud[89a-f]/i.test(received) ? JSON.stringify(parseJson(received)) : received;
-  const block = { type: 'tool_use', id: blockId(call.id), name: toolName(call.name), input: {} } as const;
+  const { fields } = ownExtra(call, api, options);
+  const block = {
+    ...fields,
+    type: 'tool_use',
+    id: blockId(call, options),
+    name: toolName(call.name),
+    input: {},
+  } as const;
   return item(block, `${JSON.stringify(block).slice(0, -'{}}'.length)}${input}}`);
 }
 
-function resultBlock({ id, result }: AnsweredCall): ToolResultBlockParam {
+function resultBlock(call: AnsweredCall, options: WireOptions): ToolResultBlockParam {
+  const { result } = call;
   return {
     type: 'tool_result',
-    tool_use_id: blockId(id),
+    tool_use_id: blockId(call, options),
     content: result.files
       ? [{ type: 'text', text: wellFormed(result.output) }, ...result.files.map(fileBlock)]
       : wellFormed(result.output),
@@ -312,8 +321,8 @@ function imageType(mediaType: string): Base64ImageSource['media_type'] {
   }
 }
 
-function blockId(id: string): string {
-  return callId(id, /^[a-zA-Z0-9_-]{1,64}$/);
+function blockId(call: AnsweredCall, options: WireOptions): string {
+  return ownExtra(call, api, options).id ?? callId(call.id, /^[a-zA-Z0-9_-]{1,64}$/);
 }
 
 function isBlank(text: string): boolean {

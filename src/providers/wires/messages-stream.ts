@@ -1,6 +1,9 @@
 import { isRecord, type Json, type JsonObject } from '../../core/json.js';
 import type { ReceivedCall } from '../../core/provider.js';
-import { Answer, type Finish, messagesUsage, parseData } from './answer.js';
+import { Answer, type Finish, isComplete, messagesUsage, parseData, plainText } from './answer.js';
+import { type CallSlot, mergeFields, receivedCall, unknownFields, withoutRepeats } from './call-pieces.js';
+import { isFailure } from './fault.js';
+import { givenReason } from './finish-reasons.js';
 import { keepLayout, type Seen } from './pieces.js';
 import type { Fields, ServerEvent, StreamDecoder, Wire, WireChunk } from './wire.js';
 
@@ -26,22 +29,24 @@ class MessagesStream implements StreamDecoder {
     if (this.#answer.ended || data === '') return [];
     const value = parseData(data);
     // In an error event `type` may be the error's own (llama-server).
-    if (isRecord(value)) this.#event(event !== 'error' && typeof value.type === 'string' ? value.type : event, value);
-    else if (value === undefined && this.#reason === null && data !== '[DONE]')
-      this.#answer.incomplete('an event of the stream is broken');
+    if (event === 'error') this.#answer.failWith(value ?? data);
+    else if (isRecord(value)) this.#event(typeof value.type === 'string' ? value.type : event, value);
+    else if (isFailure(value)) this.#answer.failWith(value);
+    else if (value === undefined && this.#reason === null && data.trim() !== '[DONE]')
+      this.#answer.unreadable(plainText(data));
     return this.#answer.take();
   }
 
   end(): readonly WireChunk[] {
-    if (this.#reason === null) this.#answer.incomplete('the stream ended without a stop reason');
+    if (this.#reason === null)
+      this.#answer.unfinished('the stream ended without a stop reason', this.#rest('tool_use'));
     else this.#finish(this.#reason);
     return this.#answer.take();
   }
 
   whole(body: Json): readonly WireChunk[] {
     if (!isRecord(body) || !Array.isArray(body.content)) {
-      if (isRecord(body) && body.error !== undefined) this.#answer.failWith(body);
-      else this.#answer.fail('protocol', 'The server answered with JSON that is not a message.', false);
+      this.#answer.notAnAnswer(body, 'a message');
       return this.#answer.take();
     }
     this.#report(body.usage);
@@ -49,7 +54,7 @@ class MessagesStream implements StreamDecoder {
       this.#event('content_block_start', { index, content_block: block });
       this.#event('content_block_stop', { index });
     });
-    this.#finish(typeof body.stop_reason === 'string' ? body.stop_reason : 'end_turn');
+    this.#finish(givenReason(body.stop_reason) ?? 'end_turn');
     return this.#answer.take();
   }
 
@@ -77,7 +82,7 @@ class MessagesStream implements StreamDecoder {
         this.#answer.failWith(value);
         break;
       default:
-        if (value.error !== undefined && value.error !== null) this.#answer.failWith(value);
+        if (isFailure(value)) this.#answer.failWith(value);
     }
   }
 
@@ -101,7 +106,8 @@ class MessagesStream implements StreamDecoder {
   #delta(index: unknown, delta: unknown): void {
     if (!isRecord(delta)) return;
     if (typeof delta.partial_json === 'string') this.#answer.countArguments(delta.partial_json);
-    this.#show(this.#blocks.delta(index, delta));
+    if (!this.#blocks.takes(index, delta)) this.#answer.incomplete('a part of it came before its beginning');
+    else this.#show(this.#blocks.delta(index, delta));
   }
 
   #show(said: { readonly type: 'text' | 'reasoning'; readonly text: string } | null): void {
@@ -110,7 +116,7 @@ class MessagesStream implements StreamDecoder {
 
   #messageDelta(value: Fields): void {
     this.#report(value.usage);
-    if (isRecord(value.delta) && typeof value.delta.stop_reason === 'string') this.#reason = value.delta.stop_reason;
+    if (isRecord(value.delta)) this.#reason = givenReason(value.delta.stop_reason) ?? this.#reason;
   }
 
   /** Counts are cumulative: a later number replaces an earlier one, a null does not. */
@@ -123,39 +129,27 @@ class MessagesStream implements StreamDecoder {
   }
 
   #finish(reason: string): void {
-    const paused = reason === 'pause_turn';
-    const calls: readonly ReceivedCall[] = paused ? [] : this.#blocks.calls();
-    const reasoning: readonly Json[] = this.#blocks.layout();
-    this.#answer.finish({
-      stop: stops.get(reason) ?? 'unknown',
-      reason,
-      calls,
-      usage: messagesUsage(this.#usage),
-      reasoning,
-    });
+    this.#answer.finish(this.#rest(reason));
+  }
+
+  #rest(reason: string): Finish {
+    const calls = reason === 'pause_turn' ? [] : this.#blocks.calls();
+    return { reason, calls, usage: messagesUsage(this.#usage), reasoning: this.#blocks.layout() };
   }
 }
 
-const stops: ReadonlyMap<string, Finish['stop']> = new Map<string, Finish['stop']>([
-  ['end_turn', 'stop'],
-  ['stop_sequence', 'stop'],
-  ['pause_turn', 'pause'],
-  ['compaction', 'stop'],
-  ['tool_use', 'tool'],
-  ['max_tokens', 'length'],
-  ['model_context_window_exceeded', 'length'],
-  ['refusal', 'refusal'],
-]);
-
 type Said = { readonly type: 'text' | 'reasoning'; readonly text: string } | null;
 
-/** Joins the content blocks of a Messages stream. */
+/** Joins the content blocks of a Messages stream. Servers put several blocks under one index, or give none, and send a
+ * block again. */
 interface BlockPieces {
   /** Returns the part of the block that is shown at once. */
   start(index: unknown, block: unknown): Said;
+  /** False for a part of a block where none has begun: something of the answer is missing. */
+  takes(index: unknown, delta: Fields): boolean;
   delta(index: unknown, delta: Fields): Said;
   stop(index: unknown): void;
-  /** The `tool_use` blocks in order. */
+  /** The `tool_use` blocks in order, without repeats. */
   calls(): readonly ReceivedCall[];
   /** The blocks other than text and calls, byte for byte, with the places of text and calls. */
   layout(): readonly Json[];
@@ -164,59 +158,120 @@ interface BlockPieces {
 }
 
 interface Block {
+  readonly index: unknown;
   readonly start: JsonObject;
   readonly joined: Map<string, string>;
+  /** Of a call: what its deltas add to the fields that the protocol does not describe. */
+  fields: JsonObject;
+  /** A call whose id changes from piece to piece. */
+  hasManyIds: boolean;
   units: number;
   stopped: boolean;
 }
 
-/** Deltas for a block that never started are ignored. */
 function blockPieces(): BlockPieces {
-  const blocks = new Map<unknown, Block>();
+  const blocks: Block[] = [];
+  /** Returns the latest block of a kind under this index, or the latest that is open where there is no index. */
+  const find = (index: unknown, kind: RegExp): Block | undefined => {
+    const fits = ({ start }: Block): boolean => typeof start.type === 'string' && kind.test(start.type);
+    if (typeof index === 'number') return blocks.findLast((block) => block.index === index && fits(block));
+    return blocks.findLast((block) => !block.stopped && fits(block)) ?? blocks.findLast(fits);
+  };
+  const add = (index: unknown, start: JsonObject): Block => {
+    const made = { index, start, joined: new Map(), fields: {}, hasManyIds: false, units: 0, stopped: false };
+    blocks.push(made);
+    return made;
+  };
+  const target = (index: unknown, delta: Fields): Block | undefined => {
+    const kind = delta.type === 'text_delta' ? 'text' : delta.type === 'thinking_delta' ? 'thinking' : null;
+    if (kind === null) return find(index, typeof delta.partial_json === 'string' ? /tool_use$/ : /./);
+    // Another block of the answer may have the same index.
+    const other = find(index, /^text$|^thinking$|tool_use$/);
+    return find(index, kind === 'text' ? /^text$/ : /^thinking$/) ?? (other && add(index, { type: kind, [kind]: '' }));
+  };
   return {
     start(index, block) {
       if (!isRecord(block) || typeof block.type !== 'string') return null;
-      const made: Block = { start: block as JsonObject, joined: new Map(), units: 0, stopped: false };
-      blocks.set(index, made);
-      return shown(made, block, 'text', 'thinking');
+      const begun = block.type === 'tool_use' ? continued(find(index, /^tool_use$/), block) : null;
+      if (begun !== null) return null;
+      return shown(add(index, block as JsonObject), block);
     },
+    takes: (index, delta) => target(index, delta) !== undefined || find(index, /./) !== undefined || !holdsPart(delta),
     delta(index, delta) {
-      const block = blocks.get(index);
-      if (!block) return null;
+      const block = target(index, delta);
+      // The pieces of a call that is whole and over came again.
+      if (!block || (block.stopped && isCall(block) && isComplete(block.joined.get('partial_json') ?? ''))) return null;
       for (const field of ['thinking', 'signature', 'partial_json', 'content'] as const) {
         const piece = delta[field];
         if (typeof piece === 'string') block.joined.set(field, (block.joined.get(field) ?? '') + piece);
       }
-      return shown(block, delta, 'text', 'thinking');
+      if (block.start.type === 'tool_use') block.fields = mergeFields(block.fields, unknownFields(delta, deltaFields));
+      return shown(block, delta);
     },
     stop(index) {
-      const block = blocks.get(index);
+      const block = blocks.findLast((one) => one.index === index && !one.stopped);
       if (block) block.stopped = true;
     },
-    calls: () => [...blocks.values()].filter(({ start }) => start.type === 'tool_use').map(call),
-    layout: () => keepLayout([...blocks.values()].flatMap(seen)),
+    calls: () => withoutRepeats(blocks.filter(isCall).map(callSlot)).map(receivedCall),
+    layout() {
+      const slots = blocks.filter(isCall).map(callSlot);
+      const kept = withoutRepeats(slots).length;
+      let calls = 0;
+      return keepLayout(blocks.flatMap(seen).filter((part) => part.kind !== 'call' || calls++ < kept));
+    },
     get onlyThought() {
-      return [...blocks.values()].every(
+      return blocks.every(
         ({ start }) => start.type === 'thinking' || start.type === 'redacted_thinking' || start.type === 'tool_use',
       );
     },
   };
 }
 
-function shown(block: Block, fields: Fields, text: string, thinking: string): Said {
-  if (block.start.type === 'text' && typeof fields[text] === 'string') {
-    block.units += fields[text].length;
-    return { type: 'text', text: fields[text] };
+/** Returns the call of which this start is one more piece, or null: it has begun, its arguments are not whole, and this
+ * start brings no name, id or input that tells of another call. */
+function continued(open: Block | undefined, start: Fields): Block | null {
+  if (open === undefined || open.stopped || open.start.name !== start.name) return null;
+  if (isRecord(start.input) && Object.keys(start.input).length > 0) return null;
+  const pieces = open.joined.get('partial_json') ?? '';
+  const isSameId = open.start.id === start.id;
+  if (isComplete(pieces) || (pieces.trim() === '' && !isSameId)) return null;
+  open.hasManyIds ||= !isSameId;
+  open.fields = mergeFields(open.fields, unknownFields(start, callFields));
+  return open;
+}
+
+function shown(block: Block, fields: Fields): Said {
+  if (block.start.type === 'text' && typeof fields.text === 'string') {
+    block.units += fields.text.length;
+    return { type: 'text', text: fields.text };
   }
-  return block.start.type === 'thinking' && typeof fields[thinking] === 'string'
-    ? { type: 'reasoning', text: fields[thinking] }
+  return block.start.type === 'thinking' && typeof fields.thinking === 'string'
+    ? { type: 'reasoning', text: fields.thinking }
     : null;
 }
 
-function call({ start, joined }: Block): ReceivedCall {
+function holdsPart(delta: Fields): boolean {
+  return [delta.text, delta.thinking, delta.partial_json].some((part) => typeof part === 'string' && part !== '');
+}
+
+const callFields = new Set(['type', 'id', 'name', 'input']);
+const deltaFields = new Set(['type', 'partial_json', 'text', 'thinking', 'content']);
+
+function isCall({ start }: Block): boolean {
+  return start.type === 'tool_use';
+}
+
+function callSlot({ index, start, joined, fields, hasManyIds }: Block): CallSlot {
   const pieces = joined.get('partial_json') ?? '';
-  const whole = isRecord(start.input) ? JSON.stringify(start.input) : '';
-  return { id: word(start.id), name: word(start.name), arguments: pieces === '' ? whole : pieces };
+  const whole = isRecord(start.input) ? JSON.stringify(start.input) : word(start.input);
+  return {
+    place: typeof index === 'number' ? index : null,
+    id: word(start.id),
+    name: word(start.name),
+    arguments: pieces === '' ? whole : pieces,
+    fields: mergeFields(unknownFields(start, callFields), fields),
+    hasManyIds,
+  };
 }
 
 function word(value: unknown): string {

@@ -138,13 +138,17 @@ export function writtenList<T>(items: readonly Item<T>[]): Written<T[]> {
 /** The body of a request in the vendor's type `P`, where any field may be written already. */
 export type Body<P> = { readonly [K in keyof P]: P[K] | Written<P[K]> | undefined };
 
-/** Writes a body as parts whose concatenation is its JSON text: its fields in order, without those that have no value.
- * A field of `extra` replaces the one of the same name, else it comes last. Two requests share the parts that they have
- * in common. */
-export function bodyParts(fields: Readonly<Record<string, unknown>>, extra: JsonObject = {}): string[] {
+/** Writes a body as parts whose concatenation is its JSON text: its fields in order, without those that have no value
+ * and those that the server refuses. A field of `extraBody` replaces the one of the same name, else it comes last. Two
+ * requests share the parts that they have in common. */
+export function bodyParts(
+  fields: Readonly<Record<string, unknown>>,
+  { extraBody, quirks }: Pick<WireOptions, 'extraBody' | 'quirks'>,
+): string[] {
+  const refused = new Set(quirks.refused_fields ?? []);
   const parts: string[] = [];
-  for (const [name, value] of Object.entries({ ...fields, ...extra })) {
-    if (value === undefined) continue;
+  for (const [name, value] of Object.entries({ ...fields, ...extraBody })) {
+    if (value === undefined || refused.has(name)) continue;
     parts.push(`${parts.length === 0 ? '{' : ','}${JSON.stringify(name)}:`);
     if (value instanceof Written) for (const part of value.parts) parts.push(part);
     else parts.push(jsonText(value));
@@ -179,6 +183,23 @@ export function toolName(name: string): string {
 export function callId(id: string, form: RegExp, length = 24): string {
   if (form.test(id)) return id;
   return `call${createHash('sha256').update(wellFormed(id)).digest('hex')}`.slice(0, length);
+}
+
+/** What goes back with a call to the provider, wire and model that made it. */
+export interface OwnExtra {
+  /** Put into the call beside what the protocol describes. */
+  readonly fields: JsonObject;
+  /** The id as the server gave it; null where the plain one is sent. */
+  readonly id: string | null;
+}
+
+/** Returns what the same provider, wire and model gave a call beyond its protocol; nothing for another, which would
+ * refuse it. */
+export function ownExtra({ extra }: AnsweredCall, api: string, options: WireOptions): OwnExtra {
+  const isOwn = extra?.provider === options.provider && extra.api === api && extra.model === options.model;
+  if (!isOwn || options.quirks.call_extras === false) return { fields: {}, id: null };
+  const { fields, signed_id: id } = extra;
+  return { fields: isRecord(fields) ? fields : {}, id: typeof id === 'string' ? id : null };
 }
 
 /** Returns the reasoning items of a response where the same provider, wire and model made it; no other can read

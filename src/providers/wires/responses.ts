@@ -10,11 +10,13 @@ import type {
 } from 'openai/resources/responses/responses';
 import type { ToolSpec } from '../../core/event.js';
 import { isRecord, type Json, type JsonObject } from '../../core/json.js';
-import type { AssistantMessage, Conversation, Message, SentFile } from '../../core/projection.js';
+import type { AnsweredCall, AssistantMessage, Conversation, Message, SentFile } from '../../core/projection.js';
 import type { ReceivedCall } from '../../core/provider.js';
 import { wellFormed } from '../../core/text.js';
 import { planEffort } from '../quirks.js';
-import { Answer, type Finish, parseData, responsesUsage } from './answer.js';
+import { Answer, type Finish, parseData, plainText, type Reported, responsesUsage } from './answer.js';
+import { type CallSlot, receivedCall, unknownFields, withoutRepeats } from './call-pieces.js';
+import { isFailure } from './fault.js';
 import {
   alternating,
   argumentsText,
@@ -26,6 +28,7 @@ import {
   jsonText,
   keepLayout,
   layOut,
+  ownExtra,
   ownReasoning,
   type Part,
   pieceCache,
@@ -46,6 +49,7 @@ type AssistantItem = EasyInputMessage | ResponseFunctionToolCall | OwnItem;
 type ResponsesPieces = Pieces<AssistantItem, ResponseInputItem.FunctionCallOutput, UserItem>;
 type ResponsesBody = Body<Omit<ResponseCreateParamsStreaming, 'input'> & { input: (ResponseInputItem | OwnItem)[] }>;
 
+const api = 'openai-responses';
 /** The vendor's minimum. */
 const minOutputTokens = 16;
 
@@ -59,7 +63,7 @@ export function responsesRequest(): (conversation: Conversation, options: WireOp
     const { quirks } = options;
     const { tools, system, settings } = conversation;
     const { max_output_tokens: max } = settings;
-    const variant = JSON.stringify([options.provider, options.model]);
+    const variant = JSON.stringify([options.provider, options.model, quirks.call_extras]);
     const input = alternating(
       conversation.messages.map((message) => pieces(message, variant, () => serialise(message, options))),
       fillers(options),
@@ -78,7 +82,7 @@ export function responsesRequest(): (conversation: Conversation, options: WireOp
       input: writtenList(input),
       tool_choice: hasTools && options.toolChoice === 'none' && quirks.tool_choice !== false ? 'none' : undefined,
     } satisfies ResponsesBody;
-    return bodyParts(body, options.extraBody);
+    return bodyParts(body, options);
   };
 }
 
@@ -137,11 +141,11 @@ function serialise(message: Message, options: WireOptions): ResponsesPieces {
     const user = content.trim() === '' && files.length === 0 ? null : item(userItem(content, files));
     return { assistant: [], results: [], user };
   }
-  const results = message.calls.map(({ id, result }) =>
+  const results = message.calls.map((call) =>
     item({
       type: 'function_call_output',
-      call_id: itemId(id),
-      output: withFiles(result.output, result.files ?? []),
+      call_id: itemId(call, options),
+      output: withFiles(call.result.output, call.result.files ?? []),
     } satisfies ResponseInputItem.FunctionCallOutput),
   );
   return { assistant: assistantItems(message, options).map((value) => item(value)), results, user: null };
@@ -149,12 +153,12 @@ function serialise(message: Message, options: WireOptions): ResponsesPieces {
 
 /** A reasoning item must be followed by what it led to, so none may be last. */
 function assistantItems(message: AssistantMessage, options: WireOptions): readonly AssistantItem[] {
-  const kept = ownReasoning(message, 'openai-responses', options).filter(readable);
+  const kept = ownReasoning(message, api, options).filter(readable);
   const parts = layOut(message, kept).filter((part) => part.kind !== 'text' || part.text !== '');
   const last = parts.findLastIndex(
     (part) => part.kind !== 'item' || !isRecord(part.item) || part.item.type !== 'reasoning',
   );
-  return parts.slice(0, last + 1).map(assistantItem);
+  return parts.slice(0, last + 1).map((part) => assistantItem(part, options));
 }
 
 /** Without state at the provider, a reasoning item is readable only with its own content. */
@@ -166,7 +170,7 @@ function readable(kept: Json): boolean {
   );
 }
 
-function assistantItem(part: Part): AssistantItem {
+function assistantItem(part: Part, options: WireOptions): AssistantItem {
   switch (part.kind) {
     case 'item':
       return part.item as OwnItem;
@@ -179,8 +183,9 @@ function assistantItem(part: Part): AssistantItem {
       } satisfies EasyInputMessage;
     case 'call':
       return {
+        ...ownExtra(part.call, api, options).fields,
         type: 'function_call',
-        call_id: itemId(part.call.id),
+        call_id: itemId(part.call, options),
         name: toolName(part.call.name),
         arguments: argumentsText(part.call.arguments),
       } satisfies ResponseFunctionToolCall;
@@ -189,8 +194,8 @@ function assistantItem(part: Part): AssistantItem {
   }
 }
 
-function itemId(id: string): string {
-  return callId(id, /^[\w:.-]{1,64}$/);
+function itemId(call: AnsweredCall, options: WireOptions): string {
+  return ownExtra(call, api, options).id ?? callId(call.id, /^[\w:.-]{1,64}$/);
 }
 
 /** Reads a Responses stream, or a whole `response`. Only `response.completed` and `response.incomplete` complete an
@@ -211,24 +216,25 @@ class ResponsesStream implements StreamDecoder {
   }
 
   push({ event, data }: ServerEvent): readonly WireChunk[] {
-    if (this.#answer.ended || data === '' || data === '[DONE]') return [];
+    if (this.#answer.ended || data === '' || data.trim() === '[DONE]') return [];
     const value = parseData(data);
     // In an error event `type` may be the error's own (llama-server).
-    if (isRecord(value)) this.#event(event !== 'error' && typeof value.type === 'string' ? value.type : event, value);
-    else if (value === undefined) this.#answer.incomplete('an event of the stream is broken');
+    if (event === 'error') this.#answer.failWith(value ?? data);
+    else if (isRecord(value)) this.#event(typeof value.type === 'string' ? value.type : event, value);
+    else if (isFailure(value)) this.#answer.failWith(value);
+    else if (value === undefined) this.#answer.unreadable(plainText(data));
     return this.#answer.take();
   }
 
   end(): readonly WireChunk[] {
-    this.#answer.incomplete('the stream ended before the response was complete');
+    this.#answer.unfinished('the stream ended before the response was complete', this.#rest('completed', null));
     return this.#answer.take();
   }
 
   whole(body: Json): readonly WireChunk[] {
     if (isRecord(body) && Array.isArray(body.output))
       this.#complete(body, typeof body.status === 'string' ? body.status : 'completed');
-    else if (isRecord(body) && body.error !== undefined && body.error !== null) this.#answer.failWith(body);
-    else this.#answer.fail('protocol', 'The server answered with JSON that is not a response.', false);
+    else this.#answer.notAnAnswer(body, 'a response');
     return this.#answer.take();
   }
 
@@ -279,10 +285,10 @@ class ResponsesStream implements StreamDecoder {
         this.#complete(isRecord(value.response) ? value.response : {}, type.slice('response.'.length));
         break;
       case 'error':
-        this.#answer.failWith(isRecord(value.error) ? value.error : value);
+        this.#answer.failWith(value);
         break;
       default:
-        if (isRecord(value.error)) this.#answer.failWith(value.error);
+        if (isFailure(value)) this.#answer.failWith(value);
     }
   }
 
@@ -290,16 +296,15 @@ class ResponsesStream implements StreamDecoder {
     if (
       !isRecord(item) ||
       item.type !== 'function_call' ||
-      !this.#answer.isOverCalled(() => this.#items.calls().length)
+      !this.#answer.isOverCalled(() => this.#items.content().calls.length)
     )
       return;
-    this.#answer.finish({
-      stop: 'tool',
-      reason: 'too many calls',
-      calls: this.#items.calls(),
-      usage: null,
-      reasoning: this.#items.layout(),
-    });
+    this.#answer.finish(this.#rest('completed', null));
+  }
+
+  #rest(reason: string, usage: Reported | null): Finish {
+    const { calls, layout } = this.#items.content();
+    return { reason, isRefused: this.#refused, calls, usage, reasoning: layout };
   }
 
   #text(event: Fields, piece: unknown): void {
@@ -331,27 +336,25 @@ class ResponsesStream implements StreamDecoder {
       this.#answer.failWith(response.error ?? { message: 'The provider says that the response failed.' });
       return;
     }
-    if (own === 'cancelled') {
-      this.#answer.incomplete('the provider cancelled the response');
+    if (own === 'in_progress' || own === 'queued') {
+      this.#answer.incomplete('the response is still being made');
       return;
     }
-    if (this.#items.empty && Array.isArray(response.output)) this.#output(response.output);
+    if (Array.isArray(response.output)) this.#output(response.output);
+    if (this.#items.hasLostPieces()) {
+      this.#answer.incomplete('a part of a tool call came without its call');
+      return;
+    }
     const reason = own === 'incomplete' ? whyIncomplete(response.incomplete_details) : own;
-    const stop = this.#refused ? 'refusal' : (stops.get(reason) ?? 'unknown');
-    this.#answer.finish({
-      stop,
-      reason,
-      calls: this.#items.calls(),
-      usage: responsesUsage(response.usage),
-      reasoning: this.#items.layout(),
-    });
+    this.#answer.finish(this.#rest(reason, responsesUsage(response.usage)));
   }
 
   /** Reads items that had no event of their own. */
   #output(output: readonly unknown[]): void {
-    output.forEach((item, index) => {
+    const missing = output.filter((item) => this.#items.lacks(item));
+    missing.forEach((item) => {
       if (isRecord(item) && item.type === 'reasoning') this.#say(thoughts(item));
-      this.#item(item, { output_index: index });
+      this.#item(item, {});
     });
   }
 }
@@ -367,14 +370,6 @@ function thoughts(item: Fields): string {
   return (parts ?? []).map((part) => (isRecord(part) && typeof part.text === 'string' ? part.text : '')).join('\n\n');
 }
 
-const stops: ReadonlyMap<string, Finish['stop']> = new Map<string, Finish['stop']>([
-  ['completed', 'stop'],
-  ['max_output_tokens', 'length'],
-  ['max_tokens', 'length'],
-  ['incomplete', 'length'],
-  ['content_filter', 'content_filter'],
-]);
-
 /** Joins the output items of a Responses stream. */
 interface ItemPieces {
   /** Takes an item that began, or is whole (`done`). Returns the text that no delta gave. */
@@ -384,14 +379,17 @@ interface ItemPieces {
   /** True where text of this message was read before. */
   hasText(event: Fields): boolean;
   arguments(event: Fields, piece: string, whole: boolean): void;
-  calls(): readonly ReceivedCall[];
-  /** The items other than messages and calls, byte for byte, with the places of messages and calls. */
-  layout(): readonly Json[];
-  readonly empty: boolean;
+  /** The calls without repeats, and the items other than messages and calls, byte for byte, with the places of both. */
+  content(): { readonly calls: readonly ReceivedCall[]; readonly layout: readonly Json[] };
+  /** True for an item of the whole response that no event gave. */
+  lacks(item: unknown): boolean;
+  /** True where arguments came for a call that no event gave. */
+  hasLostPieces(): boolean;
 }
 
 interface Item {
   item: Fields;
+  readonly place: number | null;
   done: boolean;
   units: number;
   arguments: string;
@@ -409,35 +407,25 @@ const foreignCalls = new Set([
   'tool_search_call',
 ]);
 
-/** Joins items by id, else by `output_index`; servers leave out either. */
+/** Joins items by id, by the id of the call, else by `output_index`. Servers leave out any of them, give another item id
+ * in each event (GitHub Copilot), and put several items under one index. */
 function itemPieces(): ItemPieces {
   const items: Item[] = [];
-  const byKey = new Map<unknown, Item>();
+  let orphans = 0;
   const find = (event: Fields): Item | undefined =>
-    byKey.get(event.item_id) ?? (typeof event.output_index === 'number' ? byKey.get(event.output_index) : undefined);
+    itemWithId(items, event.item_id) ??
+    (typeof event.output_index === 'number' ? items.findLast(({ place }) => place === event.output_index) : undefined);
   const add = (item: Fields, event: Fields): Item => {
-    const made: Item = { item, done: false, units: 0, arguments: '' };
+    const place = typeof event.output_index === 'number' ? event.output_index : null;
+    const made: Item = { item, place, done: false, units: 0, arguments: '' };
     items.push(made);
-    if (typeof item.id === 'string' && item.id !== '') byKey.set(item.id, made);
-    if (typeof event.output_index === 'number') byKey.set(event.output_index, made);
     return made;
   };
   return {
     item(value, event, done) {
       if (!isRecord(value)) return '';
-      const found =
-        (typeof value.id === 'string' && value.id !== '' ? byKey.get(value.id) : undefined) ??
-        find(event) ??
-        add(value, event);
-      if (!done) return '';
-      found.item = value;
-      found.done = true;
-      if (value.type === 'function_call' && typeof value.arguments === 'string' && value.arguments !== '')
-        found.arguments = value.arguments;
-      if (value.type !== 'message' || found.units > 0) return '';
-      const text = textOf(value.content);
-      found.units = text.length;
-      return text;
+      const found = knownItem(items, value, event, done) ?? add(value, event);
+      return done ? complete(found, value) : '';
     },
     text(event, piece) {
       const found = find(event) ?? add({ type: 'message', id: event.item_id }, event);
@@ -445,19 +433,73 @@ function itemPieces(): ItemPieces {
     },
     hasText: (event) => (find(event)?.units ?? 0) > 0,
     arguments(event, piece, whole) {
-      const found = find(event);
-      if (found) found.arguments = whole && piece !== '' ? piece : whole ? found.arguments : found.arguments + piece;
+      const found = find(event) ?? items.findLast(({ item, done }) => item.type === 'function_call' && !done);
+      if (found === undefined) orphans += piece.length;
+      else if (!found.done) found.arguments = whole ? piece || found.arguments : found.arguments + piece;
     },
-    calls: () => items.filter(({ item }) => item.type === 'function_call').map(call),
-    layout: () => keepLayout(items.flatMap(seen)),
-    get empty() {
-      return items.length === 0;
+    content() {
+      const slots = withoutRepeats(items.filter(({ item }) => item.type === 'function_call').map(callSlot));
+      let calls = 0;
+      const layout = items.flatMap(seen).filter((part) => part.kind !== 'call' || calls++ < slots.length);
+      return { calls: slots.map(receivedCall), layout: keepLayout(layout) };
     },
+    lacks: (value) => isRecord(value) && !items.some((one) => isOf(one, value)),
+    hasLostPieces: () => orphans > 0 && !items.some(({ item }) => item.type === 'function_call'),
   };
 }
 
-function call({ item, arguments: text }: Item): ReceivedCall {
-  return { id: word(item.call_id) || word(item.id), name: word(item.name), arguments: text };
+function itemWithId(items: readonly Item[], id: unknown): Item | undefined {
+  return typeof id === 'string' && id !== '' ? items.findLast(({ item }) => item.id === id) : undefined;
+}
+
+/** Returns the item that an event is about; undefined where it is about a new one. */
+function knownItem(items: readonly Item[], value: Fields, event: Fields, done: boolean): Item | undefined {
+  const same = itemWithId(items, value.id);
+  if (same !== undefined && !isOtherCall(same.item, value)) return same;
+  const alike = items.filter(({ item }) => item.type === value.type);
+  const called = word(value.call_id) === '' ? undefined : alike.findLast(({ item }) => item.call_id === value.call_id);
+  if (called !== undefined) return called;
+  const open = alike.filter((one) => !one.done && !isOtherCall(one.item, value));
+  if (typeof event.output_index === 'number') return open.findLast(({ place }) => place === event.output_index);
+  return done && word(value.id) === '' ? open[0] : undefined;
+}
+
+/** Takes an item as it is when it is whole. Returns the text that no delta gave. */
+function complete(found: Item, value: Fields): string {
+  found.item = value;
+  found.done = true;
+  const whole = isRecord(value.arguments) ? JSON.stringify(value.arguments) : word(value.arguments);
+  if (value.type === 'function_call' && whole !== '') found.arguments = whole;
+  if (value.type !== 'message' || found.units > 0) return '';
+  const text = textOf(value.content);
+  found.units = text.length;
+  return text;
+}
+
+/** True where an item of the whole response is one that events gave. Only calls can be told apart. */
+function isOf({ item, done, units, arguments: text }: Item, value: Fields): boolean {
+  if (item.type !== value.type) return false;
+  if (value.type !== 'function_call') return done || units > 0;
+  const ids: readonly unknown[] = [value.call_id, value.id].filter((id) => id !== undefined);
+  return ids.includes(item.call_id) || ids.includes(item.id) || (item.name === value.name && text === value.arguments);
+}
+
+/** True for two calls with ids of their own. */
+function isOtherCall(one: Fields, other: Fields): boolean {
+  return word(one.call_id) !== '' && word(other.call_id) !== '' && one.call_id !== other.call_id;
+}
+
+const callFields = new Set(['type', 'id', 'status', 'call_id', 'name', 'arguments']);
+
+function callSlot({ item, place, arguments: text }: Item): CallSlot {
+  return {
+    place,
+    id: word(item.call_id) || word(item.id),
+    name: word(item.name),
+    arguments: text,
+    fields: unknownFields(item, callFields),
+    hasManyIds: false,
+  };
 }
 
 function word(value: unknown): string {

@@ -73,7 +73,14 @@ export type WireChunk =
       /** What the provider says it cost, in USD (OpenRouter). */ readonly costUsd?: number;
     }
   | { readonly type: 'end'; readonly stop: Exclude<Stop, 'interrupted'>; readonly reasoning?: readonly Json[] }
-  | { readonly type: 'fault'; readonly fault: Fault; readonly retryable: boolean };
+  | {
+      readonly type: 'fault';
+      readonly fault: Fault;
+      readonly retryable: boolean;
+      /** What the server said, where it reported the failure. */ readonly said?: string;
+      /** The rest of the answer, where it lacks nothing but a finish reason. */
+      readonly unfinished?: readonly WireChunk[];
+    };
 
 /** Makes a wire from its parts: it shows what it sends, and all wires read errors the same way. */
 export function buildWire(

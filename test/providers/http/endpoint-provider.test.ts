@@ -2,7 +2,8 @@ import { afterEach, expect, test } from 'vitest';
 import type { ModelChunk } from '../../../src/core/provider.js';
 import type { Schedule } from '../../../src/core/runtime.js';
 import { type Attempt, type FaultServer, startFaultServer } from './fault-server.js';
-import { hello, listen, testEndpoint, testKey, testProvider } from './http-rig.js';
+import { createHttpProvider } from '../../../src/providers/http/endpoint-provider.js';
+import { hello, listen, testEndpoint, testKey, testProvider, wires } from './http-rig.js';
 import type { Api } from '../../../src/providers/wires/known-wires.js';
 
 const servers: FaultServer[] = [];
@@ -183,22 +184,33 @@ test('the text of an answer that broke is void, and the retry says why and for h
   });
 });
 
-test('calls of an unfinished answer are never given', async () => {
-  const call = {
-    tool_calls: [{ index: 0, id: 'c1', type: 'function', function: { name: 'bash', arguments: '{"command":"true"}' } }],
-  };
-  const server = await serve({ status: 200, headers: eventStream, stream: [{ data: event(call) }], end: 'fin' });
-  const heard = await listen(
-    testProvider(testEndpoint('openai-chat', `${server.url}/v1`), { maxRetries: 1 }),
-    hello,
-    'openai-chat',
-  );
-  expect([heard.chunks.map((chunk) => chunk.type), heard.fault?.code, server.requests.length]).toEqual([
-    ['retry', 'fault'],
-    'stream_incomplete',
-    2,
-  ]);
-});
+test.each([
+  ['the end of the stream', ''],
+  ['[DONE]', 'data: [DONE]\n\n'],
+])(
+  'whole calls without a finish reason run once the server gave them twice, which is said: %s',
+  async (_name, tail) => {
+    const call = (text: string): string =>
+      event({ tool_calls: [{ index: 0, id: 'c1', type: 'function', function: { name: 'bash', arguments: text } }] });
+    for (const [text, types, code] of [
+      ['{"command":"true"}', ['retry', 'notice', 'tool_call', 'end'], undefined],
+      ['{"command":"tr', ['retry', 'retry', 'fault'], 'stream_incomplete'],
+    ] as const) {
+      const server = await serve({
+        status: 200,
+        headers: eventStream,
+        stream: [{ data: call(text) + tail }],
+        end: 'fin',
+      });
+      const heard = await listen(
+        testProvider(testEndpoint('openai-chat', `${server.url}/v1`), { maxRetries: 2 }),
+        hello,
+        'openai-chat',
+      );
+      expect([heard.chunks.map((chunk) => chunk.type), heard.fault?.code]).toEqual([types, code]);
+    }
+  },
+);
 
 test('silence before the first byte is a network fault', async () => {
   const server = await serve({ raw_head: '', end: 'hang' });
@@ -218,6 +230,83 @@ test('silence before the first byte is a network fault', async () => {
     code: 'network',
     message: expect.stringMatching(/sent nothing for 60 s/) as string,
   });
+});
+
+test('a silent server gets one more request, which waits four times as long', async () => {
+  const server = await serve({ raw_head: '', end: 'hang' });
+  const clock = handClock();
+  const provider = testProvider(
+    testEndpoint('openai-chat', `${server.url}/v1`),
+    { firstByteTimeoutMs: 1000, turnTimeoutMs: 900_000 },
+    { ...clock, sleep: () => Promise.resolve() },
+  );
+  const heard = listen(provider, hello, 'openai-chat');
+  for (const requests of [1, 2]) {
+    while (server.requests.length < requests)
+      await new Promise((resolve) => {
+        setImmediate(resolve);
+      });
+    clock.expire();
+  }
+  const { fault, chunks } = await heard;
+  expect([server.requests.length, chunks.map(({ type }) => type)]).toEqual([2, ['retry', 'fault']]);
+  expect(fault?.message).toMatch(/sent nothing for 4 s \(gave up after 2 such requests\)/);
+});
+
+test.each([
+  ['this machine', {}, 'http://127.0.0.1:1', 900_000],
+  ['a private network', {}, 'http://192.168.1.7:1', 900_000],
+  ['a machine by its name alone', {}, 'http://gpu:1', 900_000],
+  ['a preset of a local server', { local: true }, 'https://models.example.com', 900_000],
+  ['a server on the internet', {}, 'https://models.example.com', 60_000],
+  ['a public address', {}, 'https://172.33.0.1', 60_000],
+])('the limit for the first byte: %s', async (_name, more, baseUrl, limitMs) => {
+  const limits: number[] = [];
+  const provider = createHttpProvider(
+    testEndpoint('openai-chat', baseUrl, more),
+    wires['openai-chat'],
+    { idleTimeoutMs: 2000, turnTimeoutMs: 9_000_000, maxRetries: 0, retryBaseMs: 1, maxRetryAfterMs: 1 },
+    {
+      now: () => 0,
+      random: () => 0.5,
+      schedule: (_run, delayMs) => {
+        limits.push(delayMs);
+        return () => undefined;
+      },
+      sleep: () => Promise.resolve(),
+      env: { HTTP_PROXY: 'http://127.0.0.1:1', HTTPS_PROXY: 'http://127.0.0.1:1' },
+      price: () => null,
+    },
+  );
+  await listen(provider, hello, 'openai-chat');
+  provider.close();
+  expect(limits[0]).toBe(limitMs);
+});
+
+test('comments and events without content count as life while a server reads a long prompt', async () => {
+  const role = event({ role: 'assistant', content: '' });
+  const server = await serve({
+    status: 200,
+    headers: eventStream,
+    stream: [{ data: ': keep-alive\n\n' }, { data: role }],
+    end: 'hang',
+  });
+  const clock = handClock();
+  const limits: number[] = [];
+  const provider = testProvider(
+    testEndpoint('openai-chat', `${server.url}/v1`),
+    { firstByteTimeoutMs: 300_000, idleTimeoutMs: 1000, turnTimeoutMs: 900_000, maxRetries: 0 },
+    {
+      ...clock,
+      schedule: (run, delayMs) => {
+        limits.push(delayMs);
+        if (limits.length === 2) setImmediate(clock.expire);
+        return clock.schedule(run, delayMs);
+      },
+    },
+  );
+  const { fault } = await listen(provider, hello, 'openai-chat');
+  expect([limits.slice(0, 2), fault?.code]).toEqual([[300_000, 300_000], 'stream_incomplete']);
 });
 
 test('silence in the middle is an incomplete stream; the end of the turn is not tried again', async () => {
@@ -331,8 +420,12 @@ const nothing: Attempt = {
   body: `${event({ content: '' })}${event({}, 'stop')}${usage(5)}data: [DONE]\n\n`,
 };
 
-test('an answer with nothing in it is asked for once more, and what both used is counted', async () => {
-  const server = await serve(nothing, {
+test('what an answer used that broke off is counted', async () => {
+  const broken = {
+    ...nothing,
+    body: `${event({ content: 'Hel' })}${event({}, 'network_error')}${usage(5)}data: [DONE]\n\n`,
+  };
+  const server = await serve(broken, {
     ...nothing,
     body: `${event({ content: 'Hello' })}${event({}, 'stop')}${usage(7)}data: [DONE]\n\n`,
   });
@@ -341,20 +434,9 @@ test('an answer with nothing in it is asked for once more, and what both used is
     hello,
     'openai-chat',
   );
-  expect(heard.chunks.map(({ type }) => type)).toEqual(['retry', 'text', 'usage', 'end']);
-  expect(heard.chunks[0]).toMatchObject({ reason: expect.stringMatching(/empty answer/) as string });
-  expect(heard.chunks[2]).toMatchObject({ usage: { input: 12, output: 2 }, costUsd: 12 });
-});
-
-test('a second empty answer is taken as it is, and so is one where nothing may be tried again', async () => {
-  for (const [limits, requests] of [
-    [{}, 2],
-    [{ maxRetries: 0 }, 1],
-  ] as const) {
-    const server = await serve(nothing);
-    const heard = await listen(testProvider(testEndpoint('openai-chat', server.url), limits), hello, 'openai-chat');
-    expect([heard.text, heard.stop, heard.fault, server.requests.length]).toEqual(['', 'stop', null, requests]);
-  }
+  expect(heard.chunks.map(({ type }) => type)).toEqual(['text', 'retry', 'text', 'usage', 'end']);
+  expect(heard.chunks[1]).toMatchObject({ reason: expect.stringContaining('network_error') as string });
+  expect(heard.chunks[3]).toMatchObject({ usage: { input: 12, output: 2 }, costUsd: 12 });
 });
 
 const bodyOf = (

@@ -93,6 +93,11 @@ async function serve(fault: FaultCase): Promise<FaultServer | null> {
   return server;
 }
 
+/** Only documented finish reasons complete an answer, which the case was written before. Source: contracts 10. */
+const decidedSince: Readonly<Record<string, Partial<FaultCase['expect']>>> = {
+  'shape-07': { outcome: 'error', error_class: 'protocol' },
+};
+
 interface Played {
   readonly heard: readonly Heard[];
   readonly toolRuns: number;
@@ -176,7 +181,7 @@ test.each(cases.map((fault) => [fault.id, fault.why, fault] as const))('%s: %s',
   }
   try {
     const { heard, toolRuns, texts } = await play(fault, server.url, abort, () => interrupts);
-    const want = fault.expect;
+    const want = { ...fault.expect, ...decidedSince[id] };
     const last = heard.at(-1);
     const waits = heard.flatMap((answer) => answer.waits);
     const waitedMs = waits.reduce((sum, wait) => sum + wait, 0);

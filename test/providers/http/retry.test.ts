@@ -1,11 +1,6 @@
 import { expect, test } from 'vitest';
-import {
-  backoffMs,
-  type Failed,
-  isRetryableAnswer,
-  planRetry,
-  retryAfterMs,
-} from '../../../src/providers/http/attempt.js';
+import { backoffMs, type Failed, isRetryableAnswer, planRetry } from '../../../src/providers/http/attempt.js';
+import { askedWaitMs } from '../../../src/providers/wires/waits.js';
 
 const rules = { maxRetries: 5, retryBaseMs: 500, maxRetryAfterMs: 60_000 };
 const now = Date.UTC(2026, 10, 20, 12, 0, 0);
@@ -30,7 +25,7 @@ test.each([
   [{ 'retry-after-ms': '300', 'retry-after': '9' }, 300],
   [{}, undefined],
 ])('%j asks for a wait of %s ms', (headers, waitMs) => {
-  expect(retryAfterMs(headers, now)).toBe(waitMs);
+  expect(askedWaitMs(headers, '', { now, isRateLimit: true })).toBe(waitMs);
 });
 
 test('a failure is tried again after the backoff, or after the wait the server asks for', () => {
@@ -63,16 +58,22 @@ test('a wait that would outlast the turn is not begun', () => {
   });
 });
 
-test('x-should-retry decides, but never for a rejected key or a spent quota', () => {
+test('x-should-retry may forbid a retry; a request that was refused is never sent again unchanged', () => {
+  const network = { code: 'network', message: '' } as const;
+  const limit = { code: 'rate_limited', message: '' } as const;
   const bad = { code: 'bad_request', message: 'no' } as const;
   expect([
     isRetryableAnswer(400, {}, bad),
     isRetryableAnswer(400, { 'x-should-retry': 'true' }, bad),
-    isRetryableAnswer(503, { 'x-should-retry': 'false' }, { code: 'network', message: '' }),
+    isRetryableAnswer(500, { 'x-should-retry': 'true' }, bad),
+    isRetryableAnswer(503, { 'x-should-retry': 'false' }, network),
     isRetryableAnswer(429, { 'x-should-retry': 'true' }, { code: 'quota', message: '' }),
     isRetryableAnswer(401, { 'x-should-retry': 'true' }, { code: 'auth', message: '' }),
-  ]).toEqual([false, true, false, false, false]);
+    isRetryableAnswer(429, {}, limit),
+  ]).toEqual([false, false, false, false, false, false, true]);
   expect(
-    [408, 409, 425, 429, 500, 502, 503, 504, 529, 400, 404, 422].map((status) => isRetryableAnswer(status, {}, bad)),
+    [408, 409, 425, 429, 500, 502, 503, 504, 529, 400, 404, 422].map((status) =>
+      isRetryableAnswer(status, {}, network),
+    ),
   ).toEqual([true, true, true, true, true, true, true, true, true, false, false, false]);
 });

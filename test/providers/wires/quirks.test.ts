@@ -77,7 +77,7 @@ const cases: Readonly<Record<string, readonly [wire: 'chat' | 'messages' | 'resp
   ],
   'openai/responses-filtered.sse': ['responses', { text: 'Half', stop: 'content_filter' }],
   'openai/responses-failed.sse': ['responses', failed('network', true)],
-  'openai/responses-cancelled.sse': ['responses', incomplete],
+  'openai/responses-cancelled.sse': ['responses', failed('network', true)],
   'openai/responses-error-event.sse': ['responses', failed('rate_limited', true)],
   'openai/responses-cut.sse': ['responses', incomplete],
   'openai/responses-only-completed.sse': [
@@ -128,7 +128,7 @@ const cases: Readonly<Record<string, readonly [wire: 'chat' | 'messages' | 'resp
     'messages',
     { text: 'Searching.', calls: [], stop: 'pause', kept: [{ type: 'layout_text' }, search] },
   ],
-  'anthropic/unknown-events.sse': ['messages', { text: 'Hello', stop: 'stop', fault: null }],
+  'anthropic/unknown-events.sse': ['messages', incomplete],
   'anthropic/no-message-stop.sse': ['messages', { text: 'Hello', stop: 'stop', fault: null, ...anthropicUsage }],
   'anthropic/error-in-stream.sse': ['messages', { text: 'par', ...failed('network', true) }],
   'anthropic/cut-in-call.sse': ['messages', incomplete],
@@ -219,8 +219,8 @@ const cases: Readonly<Record<string, readonly [wire: 'chat' | 'messages' | 'resp
     { calls: [{ id: 'call_a', name: 'file_read', arguments: '{"path":"a"}' }], stop: 'tool' },
   ],
   'lmstudio/error-event.sse': ['chat', { text: 'H', ...failed('network', true) }],
-  'llamacpp/odd-chunks.sse': ['chat', { text: 'Hi', calls: [], stop: 'stop', fault: null, usage: null }],
-  'llamacpp/unknown-reason-with-call.sse': ['chat', incomplete],
+  'llamacpp/odd-chunks.sse': ['chat', { text: 'Hi', ...failed('protocol', false), usage: null }],
+  'llamacpp/unknown-reason-with-call.sse': ['chat', failed('protocol', false)],
   'llamacpp/no-name-no-id.sse': ['chat', { calls: [{ id: '', name: '', arguments: '{}' }], stop: 'tool' }],
   'snowflake/no-finish-but-usage.sse': ['chat', { text: 'Hi', stop: 'stop', fault: null, ...plain }],
 };
@@ -285,9 +285,10 @@ test('endless text and endless arguments are given up at 8 MiB', () => {
   };
   for (const [name, make] of Object.entries(events)) {
     const decoder = wires[name.split(' ')[0]!]!.decoder();
+    const type = name.endsWith('text') ? 'text' : 'tool_use';
     decoder.push({
       event: '',
-      data: JSON.stringify({ type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } }),
+      data: JSON.stringify({ type: 'content_block_start', index: 0, content_block: { type, text: '' } }),
     });
     const chunks = Array.from({ length: 10 }, () =>
       decoder.push({ event: '', data: JSON.stringify(make(big)) }),
@@ -398,7 +399,7 @@ test('JSON that is no answer is a protocol fault, and an error object is what it
   const bodies: readonly (readonly [Json, string])[] = [
     [{}, 'protocol'],
     [[], 'protocol'],
-    ['hello', 'protocol'],
+    ['hello', 'network'],
     [null, 'protocol'],
     [{ error: { code: 401, message: 'no key' } }, 'auth'],
     [{ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }, 'network'],

@@ -71,7 +71,9 @@ function comparable(
   const kept = records(got.kept)
     .map(({ type }) => type)
     .filter((type) => !String(type).startsWith('layout_'));
-  const calls = api === 'messages' ? got.calls.map(({ id, name }) => ({ id, name })) : got.calls;
+  const calls = got.calls.map(({ id, name, arguments: text }) =>
+    api === 'messages' ? { id, name } : { id, name, arguments: text },
+  );
   const comparison: Fields = { ...got, kept, calls };
   return Object.fromEntries(Object.keys(want).map((key) => [key, comparison[key]]));
 }

@@ -1,0 +1,208 @@
+import { isRecord, type Json, type JsonObject } from '../../core/json.js';
+import type { ReceivedCall } from '../../core/provider.js';
+import { isComplete, mayBeComplete, parseData } from './answer.js';
+
+/** A piece of a call in a stream. */
+export interface CallPiece {
+  /** The index that the server gives; null where it gives none. */
+  readonly place: number | null;
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: string;
+  /** The fields that the protocol does not describe: the server wants them back with the call. */
+  readonly fields: JsonObject;
+}
+
+/** A call as its pieces were joined so far. */
+export interface CallSlot {
+  readonly place: number | null;
+  id: string;
+  name: string;
+  arguments: string;
+  fields: JsonObject;
+  /** True where the server gave another id with each piece, so that its ids tell nothing. */
+  hasManyIds: boolean;
+}
+
+/** Joins the calls of a stream. A call that the server sends again is the same call. */
+export interface CallPieces {
+  add(piece: CallPiece): void;
+  /** The calls so far, in order of their first piece, without repeats. */
+  calls(): readonly ReceivedCall[];
+  /** How many calls have begun. */
+  count(): number;
+}
+
+/** Servers number the pieces of a call, name its id, both, or neither; they repeat ids and names in every piece, send
+ * another id with each, send the whole call behind its pieces, and put several calls under one number. */
+export function createCallPieces(): CallPieces {
+  const slots: CallSlot[] = [];
+  return {
+    add(piece) {
+      const found = findSlot(slots, piece);
+      if (found === undefined || startsAnother(found, piece)) slots.push({ ...piece, hasManyIds: false });
+      else append(found, piece);
+    },
+    calls: () =>
+      withoutRepeats(slots.filter(({ name, arguments: text }) => name !== '' || !isBlank(text))).map(receivedCall),
+    count: () => slots.length,
+  };
+}
+
+export function receivedCall({ id, name, arguments: text, fields }: CallSlot): ReceivedCall {
+  return { id, name, arguments: text, ...(Object.keys(fields).length === 0 ? {} : { fields }) };
+}
+
+/** Returns the call that a piece may belong to: by its index and id, by either, else the latest. */
+function findSlot(slots: readonly CallSlot[], piece: CallPiece): CallSlot | undefined {
+  const { place, id } = piece;
+  const byId = id === '' ? undefined : slots.findLast((slot) => slot.id === id);
+  if (place === null) return byId ?? slots.at(-1);
+  const here = slots.filter((slot) => slot.place === place);
+  const same = id === '' ? undefined : here.findLast((slot) => slot.id === id);
+  return same ?? here.at(-1) ?? (byId !== undefined && isRepeat(byId, piece) ? byId : undefined);
+}
+
+/** How a piece differs from the call that it may belong to. */
+interface Difference {
+  readonly hasNewId: boolean;
+  readonly hasNewName: boolean;
+  readonly isNamed: boolean;
+  /** It has no arguments yet. */
+  readonly isHead: boolean;
+  readonly isObject: boolean;
+}
+
+function startsAnother(slot: CallSlot, piece: CallPiece): boolean {
+  const isObject = startsObject(piece.arguments);
+  const isNamed = piece.name !== '';
+  if (piece.id === '' && !isNamed && !isObject) return false;
+  const hasNewName = isNamed && slot.name !== '' && piece.name !== slot.name;
+  const difference = {
+    hasNewId: isNewId(slot, piece),
+    hasNewName,
+    isNamed,
+    isHead: isBlank(piece.arguments),
+    isObject,
+  };
+  return isComplete(slot.arguments) ? followsWhole(slot, piece, difference) : followsPart(slot, difference);
+}
+
+/** Whether a piece behind a whole call starts another: it is not the same call again. */
+function followsWhole(
+  slot: CallSlot,
+  piece: CallPiece,
+  { hasNewId, hasNewName, isNamed, isHead, isObject }: Difference,
+): boolean {
+  if (isHead) return isNamed && (hasNewId || hasNewName);
+  return hasNewId || (!isRepeat(slot, piece) && (isNamed || isObject));
+}
+
+/** Whether a piece behind an unfinished call starts another. Under one index an id alone tells nothing: servers give
+ * another one with each piece. */
+function followsPart(slot: CallSlot, { hasNewId, hasNewName, isNamed, isHead, isObject }: Difference): boolean {
+  if (hasNewName && (hasNewId || (isObject && slot.place === null))) return true;
+  if (isHead || isBlank(slot.arguments)) return hasNewId && isNamed && slot.place === null;
+  return isObject && isNamed && (hasNewId || !mayGoOnWithObject(slot.arguments));
+}
+
+function isNewId(slot: CallSlot, piece: CallPiece): boolean {
+  return piece.id !== '' && slot.id !== '' && piece.id !== slot.id && !slot.hasManyIds;
+}
+
+/** A name may be repeated in every piece, or be split into pieces before the arguments. */
+function append(slot: CallSlot, piece: CallPiece): void {
+  if (isNewId(slot, piece)) slot.hasManyIds = true;
+  if (slot.id === '') slot.id = piece.id;
+  slot.fields = mergeFields(slot.fields, piece.fields);
+  const hasMore =
+    piece.arguments !== '' && !(isComplete(slot.arguments) && (isBlank(piece.arguments) || isRepeat(slot, piece)));
+  if (slot.name === '') slot.name = piece.name;
+  else if (piece.name !== slot.name && slot.arguments === '') slot.name += piece.name;
+  if (hasMore) slot.arguments += piece.arguments;
+}
+
+/** Returns the calls without those that the server sent again. Two calls with ids of their own are two calls, however
+ * alike they are. */
+export function withoutRepeats(slots: readonly CallSlot[]): readonly CallSlot[] {
+  const kept: CallSlot[] = [];
+  for (const slot of slots) {
+    const before = kept.findIndex((other) => isSameCall(other, slot));
+    const known = kept[before];
+    if (known === undefined) kept.push({ ...slot });
+    else if (isComplete(known.arguments) || !isComplete(slot.arguments))
+      kept[before] = { ...known, fields: mergeFields(known.fields, slot.fields) };
+    else kept[before] = { ...slot, fields: mergeFields(known.fields, slot.fields) };
+  }
+  return kept;
+}
+
+function isSameCall(one: CallSlot, other: CallSlot): boolean {
+  if (one.name !== other.name) return false;
+  const isSameId = one.id !== '' && one.id === other.id;
+  const isSamePlace = one.place === other.place && (one.hasManyIds || one.id === '' || other.id === '');
+  if (isSameId || isSamePlace)
+    return isEqual(one.arguments, other.arguments) || beginsLike(one.arguments, other.arguments);
+  // A line end behind a whole call, under an id of its own.
+  return one.place === other.place && other.arguments !== '' && isBlank(other.arguments) && isComplete(one.arguments);
+}
+
+/** True where the first text broke off and the second is the whole. */
+function beginsLike(part: string, whole: string): boolean {
+  if (isBlank(whole)) return isComplete(part);
+  return !isBlank(part) && !isComplete(part) && isComplete(whole) && whole.startsWith(part.trimEnd());
+}
+
+function isRepeat(slot: CallSlot, piece: CallPiece): boolean {
+  return (piece.name === '' || piece.name === slot.name) && isEqual(slot.arguments, piece.arguments);
+}
+
+/** True for the same JSON object, however it is spaced. */
+function isEqual(one: string, other: string): boolean {
+  if (one === other) return true;
+  if (!mayBeComplete(one) || !mayBeComplete(other)) return false;
+  const [first, second] = [parseData(one), parseData(other)];
+  return isRecord(first) && isRecord(second) && JSON.stringify(first) === JSON.stringify(second);
+}
+
+function startsObject(text: string): boolean {
+  return text.trimStart().startsWith('{');
+}
+
+function isBlank(text: string): boolean {
+  return text.trim() === '';
+}
+
+/** True where an object may follow: inside a string, and where a value is due. */
+function mayGoOnWithObject(text: string): boolean {
+  let inString = false;
+  let last = '';
+  for (let at = 0; at < text.length; at++) {
+    const char = text.charAt(at);
+    if (char === '\\' && inString) at++;
+    else if (char === '"') inString = !inString;
+    if (!/\s/.test(char)) last = char;
+  }
+  return inString || last === ':' || last === '[' || last === ',';
+}
+
+/** Returns the fields of `value` that are not `known` and hold something. */
+export function unknownFields(value: Readonly<Record<string, unknown>>, known: ReadonlySet<string>): JsonObject {
+  return Object.fromEntries(
+    Object.entries(value).filter(
+      ([name, item]) => !known.has(name) && item !== null && item !== undefined && item !== '',
+    ),
+  ) as JsonObject;
+}
+
+/** Adds the fields of a later piece: a later value wins, objects are joined. */
+export function mergeFields(before: JsonObject, after: JsonObject): JsonObject {
+  const added = Object.entries(after);
+  if (added.length === 0) return before;
+  const merged: Record<string, Json> = { ...before };
+  for (const [name, value] of added) {
+    const known = Object.hasOwn(merged, name) ? merged[name] : undefined;
+    merged[name] = isRecord(known) && isRecord(value) ? mergeFields(known, value) : value;
+  }
+  return merged;
+}
