@@ -452,13 +452,7 @@ export function migrate(db: Database, file: string): void {
     refuseNewer(version, file);
     const migration = migrations[version];
     if (migration === undefined) return false;
-    if (version === 0 && db.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() !== undefined) {
-      throw new StoreError(
-        'foreign',
-        `${file} is a database of another program; it was not touched`,
-        'Move it away, or set AGENT_HOME to another folder.',
-      );
-    }
+    refuseForeign(db, version, file);
     db.exec(migration.sql);
     migration.after?.(db);
     db.pragma(`user_version = ${version + 1}`);
@@ -466,6 +460,20 @@ export function migrate(db: Database, file: string): void {
   });
   let more = true;
   while (more) more = step.immediate();
+}
+
+/** Throws a StoreError `foreign` for a database with tables that has none of our versions. */
+export function refuseForeign(db: Database, version: number, file: string): void {
+  if (version === 0 && db.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() !== undefined)
+    throw foreignDatabase(file);
+}
+
+export function foreignDatabase(file: string): StoreError {
+  return new StoreError(
+    'foreign',
+    `${file} is a database of another program; it was not touched`,
+    'Move it away, or set AGENT_HOME to another folder.',
+  );
 }
 
 /** Throws a StoreError `newer` for a schema this program does not know. */
