@@ -127,6 +127,7 @@ class MemoryStore implements Store {
       dropUnreferred(this.#contents, this.#sessions.values());
       return changed;
     },
+    erase: null,
     compact: () => Promise.resolve(),
     ask: null,
   };

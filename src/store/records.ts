@@ -173,7 +173,10 @@ function replaceTexts({ sql }: Connection, { sessionId, seq, replacement }: Reda
 
 /** Gives the room of what was deleted back to the disk and wipes it from the file, its words from the index, too. */
 export function compactDatabase({ db }: Connection): void {
-  db.exec("INSERT INTO events_fts(events_fts) VALUES ('optimize')");
+  const indexes = db
+    .prepare<[], string>("SELECT name FROM sqlite_schema WHERE type = 'table' AND name IN ('events_fts', 'notes_fts')")
+    .pluck();
+  for (const index of indexes.all()) db.exec(`INSERT INTO ${index}(${index}) VALUES ('optimize')`);
   db.exec('VACUUM');
   db.pragma('wal_checkpoint(TRUNCATE)');
 }

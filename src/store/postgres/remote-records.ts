@@ -48,6 +48,7 @@ export function createRemoteRecords(source: Source): Records {
       });
     },
     // The server does that by itself.
+    erase: null,
     compact: () => Promise.resolve(),
     ask: (question, parameters = []) => source.server.question(question, parameters),
   };
