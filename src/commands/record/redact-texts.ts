@@ -1,9 +1,8 @@
-import { readdirSync, writeFileSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { type Event, type EventDraft, knownEvent } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
-import { redactedText, type TextTrace, traceTexts } from '../../core/text-trace.js';
-import { readBounded } from '../../disk/bounded-file.js';
+import { redactedText, traceTexts } from '../../core/text-trace.js';
+import { eraseInFiles } from '../../store/erase-files.js';
 import { CliError, type CommandLine, exit, type OpenedStore, type Verb } from '../command.js';
 import { countOption } from '../line-output.js';
 import { findSession } from '../sessions/stored-session.js';
@@ -93,39 +92,6 @@ async function eraseQuotes(
 
 function counted(count: number, one: string, several = `${one}s`): string {
   return `${count} ${count === 1 ? one : several}`;
-}
-
-const maxFileBytes = 64 * 1024 * 1024;
-/** The database itself. */
-const databaseFiles = /^agent\.db(?:-wal|-shm|\.lock|\.marks)?$/;
-/** Texts of lines, which may change: past inputs, drafts, and the log. */
-const lineFiles = /^(?:history|agent\.log)/;
-
-/** Removes the texts from histories, drafts and logs in a folder. Returns how many files were changed, and those of other
- * kinds that hold a text, such as a damaged database that was kept. */
-function eraseInFiles(
-  folder: string,
-  trace: TextTrace,
-): { readonly cleaned: number; readonly remaining: readonly string[] } {
-  let cleaned = 0;
-  const remaining: string[] = [];
-  for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
-    const path = join(folder, name);
-    if (databaseFiles.test(name)) continue;
-    const found = readBounded(path, { maxBytes: maxFileBytes, longer: 'refuse', links: 'refuse' });
-    if (found.kind !== 'read') continue;
-    const text = found.bytes.toString('utf8');
-    const next = trace.text(text);
-    if (next === text) continue;
-    if (!lineFiles.test(basename(name))) {
-      remaining.push(path);
-      continue;
-    }
-    const lines = text.split('\n').map((line) => trace.deep(line));
-    writeFileSync(path, lines.join('\n'), { mode: 0o600 });
-    cleaned++;
-  }
-  return { cleaned, remaining };
 }
 
 /** A path is named by many events, and none of them quotes the redacted one. */
