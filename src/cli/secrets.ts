@@ -193,16 +193,54 @@ export function exportGuard(env: Environment, secrets: readonly Secret[], replac
   return createSecretGuard({ ...guarded(env, secrets, { mask: true, unmasked: [] }), replacement });
 }
 
-/** Wraps a store: its events are masked as they are read, since older versions recorded some secrets. */
+/** Wraps a store. Every text that is written beside events is masked here, whichever command writes it: titles and queued
+ * messages. What is read is masked too, since older versions stored some secrets. */
 export function guardedStore(store: Store, source: SecretSource): Store {
+  const { guard } = source;
   const masked = (events: readonly Event[]): readonly Event[] => {
-    const guard = sessionGuard(source, events);
-    return events.map((event) => guard.event(event));
+    const own = sessionGuard(source, events);
+    return events.map((event) => own.event(event));
+  };
+  const titled = <T extends { readonly title: string | null }>(row: T): T =>
+    row.title === null ? row : { ...row, title: guard.text(row.title) };
+  const named = async <T extends { readonly title: string | null }>(found: Promise<T | null>): Promise<T | null> => {
+    const row = await found;
+    return row && titled(row);
   };
   return {
     ...store,
     load: async (id) => masked(await store.load(id)),
     tail: async (id, count) => masked(await store.tail(id, count)),
+    createSession: (row) => store.createSession(titled(row)),
+    fork: (parentId, row, uptoSeq) => store.fork(parentId, titled(row), uptoSeq),
+    adopt: (row, events, blobs) => store.adopt(titled(row), events, blobs),
+    update: (id, change) =>
+      store.update(id, change.title === undefined ? change : { ...change, title: guard.text(change.title) }),
+    setQueue: (id, messages) =>
+      store.setQueue(
+        id,
+        messages.map((message) => guard.deep(message)),
+      ),
+    session: (id) => named(store.session(id)),
+    newest: (cwd) => named(store.newest(cwd)),
+    newestOfDirectory: (id) => named(store.newestOfDirectory(id)),
+    list: async (...scope) =>
+      (await store.list(...scope)).map((row) => ({
+        ...titled(row),
+        prompt: row.prompt === null ? null : guard.text(row.prompt),
+      })),
+    find: async (text) => {
+      const match = await store.find(text);
+      if (match.found === 'none') return { ...match, nearest: match.nearest.map((name) => guard.text(name)) };
+      return match.found === 'one'
+        ? { ...match, session: titled(match.session) }
+        : { ...match, sessions: match.sessions.map(titled) };
+    },
+    search: async (...asked) =>
+      (await store.search(...asked)).map((hit) => {
+        const snippet = guard.text(hit.snippet);
+        return titled(snippet === hit.snippet ? hit : { ...hit, snippet, matches: [] });
+      }),
   };
 }
 

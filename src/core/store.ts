@@ -2,6 +2,7 @@ import type { Event } from './event.js';
 import type { ModelRef } from './projection.js';
 import type { SearchFilters } from './files/search-filters.js';
 import type { QueuedMessage } from './session-port.js';
+import type { TextTrace } from './text-trace.js';
 
 /** A directory that was moved with its contents. A path below `from` in an event up to `lastSeq` is now below `to`. */
 export interface DirectoryMove {
@@ -159,11 +160,22 @@ export interface Records {
   /** Replaces the texts of an event and of its copies in forks, and removes every trace of the old ones. The chain
    * stays whole. Resolves to the number of events changed. */
   redact(sessionId: string, seq: number, replacement: Pick<Event, 'content' | 'data'>): Promise<number>;
+  /** Removes what quotes the texts of `trace` from all that is stored, and wipes it. Null: the store cannot look through
+   * all of it. */
+  readonly erase: ((trace: TextTrace) => Promise<Erased>) | null;
   /** Returns the space of removed sessions to the disk and wipes it. */
   compact(): Promise<void>;
   /** Answers one reading question in SQL, over the tables and views of docs/record.md. Null: the store does not speak
    * SQL. */
   readonly ask: ((sql: string, parameters?: readonly unknown[]) => Promise<Answer>) | null;
+}
+
+/** What was erased: events and their sessions, titles, messages, notes and tasks (`others`), contents kept for undo. */
+export interface Erased {
+  readonly events: number;
+  readonly sessions: readonly string[];
+  readonly others: number;
+  readonly contents: number;
 }
 
 /** Unix ms, and the directory of the session. */

@@ -5,7 +5,7 @@ import type { Synced } from '../core/store.js';
 import { makeFilesPrivate, unwritable } from './database-file.js';
 import { checkSqliteVersion, type Database, type Driver } from './driver.js';
 import { asStoreError, isBusy, isDamage } from './errors.js';
-import { migrate, refuseForeignCode, refuseNewer, schemaVersion, userVersion } from './migrations.js';
+import { migrate, refuseForeign, refuseForeignCode, refuseNewer, schemaVersion, userVersion } from './migrations.js';
 
 /** SQLite blocks the thread this long for a lock. Longer waits happen outside
  * SQLite and do not block. */
@@ -82,6 +82,7 @@ function prepared(db: Database, file: string): Connection {
 function prepare(db: Database, file: string): { readonly inode: number } {
   const version = userVersion(db);
   refuseNewer(version, file);
+  refuseForeign(db, version, file);
   db.pragma('trusted_schema = OFF');
   if (version > 0) refuseForeignCode(db, file);
   db.pragma('journal_mode = WAL');

@@ -88,7 +88,7 @@ class MemoryStore implements Store {
   list: Store['list'] = async (limit, ...scope) =>
     this.#listed(...scope)
       .slice(0, limit)
-      .map(summary);
+      .map((item) => summary(item, copiesIn(this.#sessions.values())));
   count: Store['count'] = async (...scope) => this.#listed(...scope).length;
   agentsOf: Store['agentsOf'] = async (parentId) =>
     [...this.#sessions.values()].map(({ row }) => row).filter((row) => isAgentOf(row, parentId));
@@ -104,7 +104,7 @@ class MemoryStore implements Store {
   };
   fork: Store['fork'] = async (parentId, row, uptoSeq = Number.MAX_SAFE_INTEGER) => {
     const { events, redacted } = this.#stored(parentId);
-    const copied = events.filter((event) => event.seq <= uptoSeq);
+    const copied = events.filter((event) => event.seq <= uptoSeq).map((event) => ({ ...event }));
     this.#add({ ...row, parentId }, copied, new Map([...redacted].filter(([seq]) => seq <= uptoSeq)));
   };
   adopt: Store['adopt'] = async (row, events, blobs = []) => {
@@ -128,6 +128,7 @@ class MemoryStore implements Store {
       dropUnreferred(this.#contents, this.#sessions.values());
       return changed;
     },
+    erase: null,
     compact: () => Promise.resolve(),
     ask: null,
   };
@@ -273,14 +274,14 @@ function hitsIn(item: StoredSession, query: SearchQuery, filters: SearchFilters)
     });
 }
 
-function summary({ row, events }: StoredSession): SessionSummary {
+function summary({ row, events }: StoredSession, copies: ReadonlySet<Event>): SessionSummary {
   const typed = events.map((event) => {
     const known = event.kind === 'user' ? knownEvent(event) : null;
     return known?.kind === 'user' ? typedText(known) : null;
   });
   const prompt = typed.find((text) => text !== null) ?? null;
   const costs = events
-    .filter((event) => event.kind === 'usage' || event.kind === 'agent_usage')
+    .filter((event) => (event.kind === 'usage' || event.kind === 'agent_usage') && !copies.has(event))
     .map((event) => (event.data as { readonly cost_usd?: unknown } | null)?.cost_usd)
     .filter((cost) => typeof cost === 'number');
   return {
@@ -345,11 +346,35 @@ function redactCopies(
   return changed;
 }
 
+/** Returns the events that are copies: forks and imports copy events, and the one that was stored first counts. It is
+ * the rule of `isOriginal` in the database. */
+function copiesIn(sessions: Iterable<StoredSession>): ReadonlySet<Event> {
+  const [copies, known] = [new Set<Event>(), new Set<string>()];
+  for (const item of sessions) {
+    const marks = chainRows(item).map(identitiesOf);
+    if (item.row.parentCallId === undefined)
+      for (const [index, event] of item.events.entries())
+        if (marks[index]?.some((mark) => known.has(mark))) copies.add(event);
+    for (const mark of marks.flat()) known.add(mark);
+  }
+  return copies;
+}
+
+/** What two copies of an event have in common and no two events. */
+function identitiesOf({ seq, hash, kind, content, data_json: data, created_at: at }: ChainRow): readonly string[] {
+  return [
+    ...(seq === 1 || hash === null ? [] : [hash.toString('hex')]),
+    ...(data?.includes('"response_id":') ? [JSON.stringify([at, kind, content, data])] : []),
+  ];
+}
+
 function callsOf(sessions: Iterable<StoredSession>, filter: CallFilter): readonly RecordedCall[] {
-  const found = [...sessions]
+  const all = [...sessions];
+  const copies = copiesIn(all);
+  const found = all
     .flatMap((item) =>
       item.events.flatMap((event, index) =>
-        event.kind === 'tool_call' ? [callOf(item.row, event, item.events.slice(index + 1))] : [],
+        event.kind === 'tool_call' && !copies.has(event) ? [callOf(item.row, event, item.events.slice(index + 1))] : [],
       ),
     )
     .filter((call) => fitsFilter(call, filter))
@@ -432,11 +457,14 @@ function decisionOf(
 }
 
 function spendingOf(sessions: Iterable<StoredSession>, { since = 0, cwd }: RecordScope): readonly SpendingRow[] {
-  return [...sessions]
+  const all = [...sessions];
+  const copies = copiesIn(all);
+  return all
     .filter(({ row }) => cwd === undefined || row.cwd === cwd)
     .flatMap(({ row, events }) =>
       events
-        .filter((event) => event.createdAt >= since && (event.kind === 'usage' || row.parentCallId === undefined))
+        .filter((event) => event.createdAt >= since && !copies.has(event))
+        .filter((event) => event.kind === 'usage' || row.parentCallId === undefined)
         .flatMap((event) => spendingRow(row, event)),
     )
     .sort((a, b) => compare(a.sessionId, b.sessionId));

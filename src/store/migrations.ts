@@ -7,20 +7,84 @@ const maxIndexed = 16_384;
 const args = "json_extract(data_json, '$.function.arguments')";
 const output = "json_extract(data_json, '$.output')";
 
-/** `which`: the condition for the message that is the prompt of its session. */
-function sessionsView(which: string): string {
+/** `prompt`: the condition for the message that is the prompt of its session. `events`: where the events come from that
+ * are counted; a row without `own` does not count. */
+function sessionsView(prompt: string, events = '(SELECT *, 1 AS own FROM events)'): string {
   return `CREATE VIEW v_sessions AS
 SELECT s.id, s.parent_id, s.cwd, s.title, s.provider, s.model, s.created_at, s.updated_at,
-  (SELECT content FROM events p WHERE p.session_id = s.id AND p.kind = 'user'${which} ORDER BY p.seq LIMIT 1)
+  (SELECT content FROM events p WHERE p.session_id = s.id AND p.kind = 'user'${prompt} ORDER BY p.seq LIMIT 1)
     AS prompt,
-  count(e.id) AS events, count(CASE WHEN e.kind = 'user' AND e.data_json IS NULL THEN 1 END) AS prompts,
-  count(CASE WHEN e.kind = 'usage' THEN 1 END) AS requests,
-      count(CASE WHEN e.kind = 'tool_call' THEN 1 END) AS tool_calls,
-  count(CASE WHEN e.kind = 'tool_result' AND NOT json_extract(e.data_json, '$.success') THEN 1 END) AS failed_calls,
-  coalesce(sum(CASE WHEN e.kind = 'usage' THEN json_extract(e.data_json, '$.input_tokens') END), 0) AS input_tokens,
-  coalesce(sum(CASE WHEN e.kind = 'usage' THEN json_extract(e.data_json, '$.output_tokens') END), 0) AS output_tokens,
-  sum(CASE WHEN e.kind = 'usage' THEN json_extract(e.data_json, '$.cost_usd') END) AS cost_usd
-FROM sessions s LEFT JOIN events e ON e.session_id = s.id GROUP BY s.id;`;
+  count(e.id) AS events, count(CASE WHEN e.own AND e.kind = 'user' AND e.data_json IS NULL THEN 1 END) AS prompts,
+  count(CASE WHEN e.own AND e.kind = 'usage' THEN 1 END) AS requests,
+      count(CASE WHEN e.own AND e.kind = 'tool_call' THEN 1 END) AS tool_calls,
+  count(CASE WHEN e.own AND e.kind = 'tool_result' AND NOT json_extract(e.data_json, '$.success') THEN 1 END)
+      AS failed_calls,
+  coalesce(sum(CASE WHEN e.own AND e.kind = 'usage' THEN json_extract(e.data_json, '$.input_tokens') END), 0)
+      AS input_tokens,
+  coalesce(sum(CASE WHEN e.own AND e.kind = 'usage' THEN json_extract(e.data_json, '$.output_tokens') END), 0)
+      AS output_tokens,
+  sum(CASE WHEN e.own AND e.kind = 'usage' THEN json_extract(e.data_json, '$.cost_usd') END) AS cost_usd
+FROM sessions s LEFT JOIN ${events} e ON e.session_id = s.id GROUP BY s.id;`;
+}
+
+/** `which`: a further condition for the call `e` of the session `s`. */
+function toolCallsView(which: string): string {
+  return `CREATE VIEW v_tool_calls AS
+SELECT session_id, seq, created_at, cwd, response_id, call_id, tool, arguments, summary, started, result_seq,
+    finished_at, duration_ms, success,
+  CASE WHEN result_seq IS NULL THEN 'open' WHEN success THEN 'ok' ELSE coalesce(error_code, 'failed') END AS status,
+  error_code, error, output_bytes,
+  coalesce(approval_decision, CASE WHEN started THEN 'allow' WHEN error_code = 'permission_denied' THEN 'deny'
+      END) AS decision,
+  coalesce(approval_by, CASE WHEN started OR error_code = 'permission_denied' THEN 'policy' END) AS decided_by,
+  risk
+FROM (
+  SELECT c.*, r.seq AS result_seq, r.created_at AS finished_at,
+      json_extract(r.data_json, '$.duration_ms') AS duration_ms,
+    json_extract(r.data_json, '$.success') AS success,
+    CASE WHEN json_valid(json_extract(r.data_json, '$.output'))
+        THEN json_extract(json_extract(r.data_json, '$.output'), '$.code') END AS error_code,
+    CASE WHEN json_valid(json_extract(r.data_json, '$.output'))
+        THEN json_extract(json_extract(r.data_json, '$.output'), '$.error') END AS error,
+    length(CAST(json_extract(r.data_json, '$.output') AS BLOB)) AS output_bytes,
+    EXISTS (SELECT 1 FROM events b WHERE b.session_id = c.session_id AND b.seq > c.seq AND b.seq < coalesce(r.seq, 9e15)
+      AND b.kind = 'tool_started' AND json_extract(b.data_json, '$.tool_call_id') = c.call_id) AS started,
+    json_extract(a.data_json, '$.decision') AS approval_decision, json_extract(a.data_json, '$.by') AS approval_by,
+        json_extract(a.data_json, '$.risk') AS risk
+  FROM (
+    SELECT e.session_id, e.seq, e.created_at, s.cwd, e.content AS summary,
+        json_extract(e.data_json, '$.response_id') AS response_id,
+      json_extract(e.data_json, '$.id') AS call_id, json_extract(e.data_json, '$.function.name') AS tool,
+      json_extract(e.data_json, '$.function.arguments') AS arguments,
+      (SELECT x.id FROM events x WHERE x.session_id = e.session_id AND x.seq > e.seq AND x.kind = 'tool_result'
+        AND json_extract(x.data_json, '$.tool_call_id') = json_extract(e.data_json, '$.id') ORDER BY x.seq
+            LIMIT 1) AS result_id
+    FROM events e JOIN sessions s ON s.id = e.session_id WHERE e.kind = 'tool_call'${which}
+  ) c
+  LEFT JOIN events r ON r.id = c.result_id
+  LEFT JOIN events a ON a.id = (SELECT y.id FROM events y WHERE y.session_id = c.session_id AND y.seq > c.seq
+      AND y.seq < coalesce(r.seq, 9e15)
+    AND y.kind = 'approval' AND json_extract(y.data_json, '$.tool_call_id') = c.call_id ORDER BY y.seq LIMIT 1)
+);`;
+}
+
+/** `which`: a further condition for the request `e` of the session `s`. */
+function requestsView(which: string): string {
+  return `CREATE VIEW v_requests AS
+SELECT e.session_id, e.seq, e.created_at, s.cwd, e.response_id, json_extract(e.data_json, '$.provider') AS provider,
+    json_extract(e.data_json, '$.model') AS model,
+  coalesce(json_extract(e.data_json, '$.input_tokens'), 0) AS input_tokens,
+      coalesce(json_extract(e.data_json, '$.output_tokens'), 0) AS output_tokens,
+  coalesce(json_extract(e.data_json, '$.cache_read_tokens'), 0) AS cache_read_tokens,
+      coalesce(json_extract(e.data_json, '$.cache_write_tokens'), 0) AS cache_write_tokens,
+  json_extract(e.data_json, '$.cost_usd') AS cost_usd,
+  (SELECT count(*) FROM events c WHERE c.session_id = e.session_id AND c.seq > e.seq AND c.kind = 'tool_call'
+    AND json_extract(c.data_json, '$.response_id') = e.response_id
+    AND c.seq < coalesce((SELECT n.seq FROM events n WHERE n.session_id = e.session_id AND n.seq > e.seq
+        AND n.kind IN ('usage', 'user')
+      ORDER BY n.seq LIMIT 1), 9e15)) AS tool_calls
+FROM (SELECT *, coalesce(json_extract(data_json, '$.response_id'), 'r' || seq) AS response_id FROM events
+    WHERE kind = 'usage') e JOIN sessions s ON s.id = e.session_id${which};`;
 }
 
 /** Adds checksum and chain to every event, the full-text index, and the views
@@ -57,43 +121,7 @@ CREATE VIEW search_text(id, text) AS SELECT id, CASE kind
     ELSE substr(coalesce(content, ''), 1, ${maxIndexed}) END
   FROM events WHERE kind IN ('user', 'assistant', 'tool_call', 'tool_result', 'shell');
 
-CREATE VIEW v_tool_calls AS
-SELECT session_id, seq, created_at, cwd, response_id, call_id, tool, arguments, summary, started, result_seq,
-    finished_at, duration_ms, success,
-  CASE WHEN result_seq IS NULL THEN 'open' WHEN success THEN 'ok' ELSE coalesce(error_code, 'failed') END AS status,
-  error_code, error, output_bytes,
-  coalesce(approval_decision, CASE WHEN started THEN 'allow' WHEN error_code = 'permission_denied' THEN 'deny'
-      END) AS decision,
-  coalesce(approval_by, CASE WHEN started OR error_code = 'permission_denied' THEN 'policy' END) AS decided_by,
-  risk
-FROM (
-  SELECT c.*, r.seq AS result_seq, r.created_at AS finished_at,
-      json_extract(r.data_json, '$.duration_ms') AS duration_ms,
-    json_extract(r.data_json, '$.success') AS success,
-    CASE WHEN json_valid(json_extract(r.data_json, '$.output'))
-        THEN json_extract(json_extract(r.data_json, '$.output'), '$.code') END AS error_code,
-    CASE WHEN json_valid(json_extract(r.data_json, '$.output'))
-        THEN json_extract(json_extract(r.data_json, '$.output'), '$.error') END AS error,
-    length(CAST(json_extract(r.data_json, '$.output') AS BLOB)) AS output_bytes,
-    EXISTS (SELECT 1 FROM events b WHERE b.session_id = c.session_id AND b.seq > c.seq AND b.seq < coalesce(r.seq, 9e15)
-      AND b.kind = 'tool_started' AND json_extract(b.data_json, '$.tool_call_id') = c.call_id) AS started,
-    json_extract(a.data_json, '$.decision') AS approval_decision, json_extract(a.data_json, '$.by') AS approval_by,
-        json_extract(a.data_json, '$.risk') AS risk
-  FROM (
-    SELECT e.session_id, e.seq, e.created_at, s.cwd, e.content AS summary,
-        json_extract(e.data_json, '$.response_id') AS response_id,
-      json_extract(e.data_json, '$.id') AS call_id, json_extract(e.data_json, '$.function.name') AS tool,
-      json_extract(e.data_json, '$.function.arguments') AS arguments,
-      (SELECT x.id FROM events x WHERE x.session_id = e.session_id AND x.seq > e.seq AND x.kind = 'tool_result'
-        AND json_extract(x.data_json, '$.tool_call_id') = json_extract(e.data_json, '$.id') ORDER BY x.seq
-            LIMIT 1) AS result_id
-    FROM events e JOIN sessions s ON s.id = e.session_id WHERE e.kind = 'tool_call'
-  ) c
-  LEFT JOIN events r ON r.id = c.result_id
-  LEFT JOIN events a ON a.id = (SELECT y.id FROM events y WHERE y.session_id = c.session_id AND y.seq > c.seq
-      AND y.seq < coalesce(r.seq, 9e15)
-    AND y.kind = 'approval' AND json_extract(y.data_json, '$.tool_call_id') = c.call_id ORDER BY y.seq LIMIT 1)
-);
+${toolCallsView('')}
 
 CREATE VIEW v_requests AS
 SELECT e.session_id, e.seq, e.created_at, s.cwd, json_extract(e.data_json, '$.response_id') AS response_id,
@@ -251,21 +279,7 @@ CREATE VIEW search_text(id, text) AS SELECT id, CASE kind
   FROM events WHERE kind IN ('user', 'assistant', 'tool_call', 'tool_result', 'shell');
 
 DROP VIEW v_requests;
-CREATE VIEW v_requests AS
-SELECT e.session_id, e.seq, e.created_at, s.cwd, e.response_id, json_extract(e.data_json, '$.provider') AS provider,
-    json_extract(e.data_json, '$.model') AS model,
-  coalesce(json_extract(e.data_json, '$.input_tokens'), 0) AS input_tokens,
-      coalesce(json_extract(e.data_json, '$.output_tokens'), 0) AS output_tokens,
-  coalesce(json_extract(e.data_json, '$.cache_read_tokens'), 0) AS cache_read_tokens,
-      coalesce(json_extract(e.data_json, '$.cache_write_tokens'), 0) AS cache_write_tokens,
-  json_extract(e.data_json, '$.cost_usd') AS cost_usd,
-  (SELECT count(*) FROM events c WHERE c.session_id = e.session_id AND c.seq > e.seq AND c.kind = 'tool_call'
-    AND json_extract(c.data_json, '$.response_id') = e.response_id
-    AND c.seq < coalesce((SELECT n.seq FROM events n WHERE n.session_id = e.session_id AND n.seq > e.seq
-        AND n.kind IN ('usage', 'user')
-      ORDER BY n.seq LIMIT 1), 9e15)) AS tool_calls
-FROM (SELECT *, coalesce(json_extract(data_json, '$.response_id'), 'r' || seq) AS response_id FROM events
-    WHERE kind = 'usage') e JOIN sessions s ON s.id = e.session_id;
+${requestsView('')}
 `;
 
 /** Marks the sessions of agents: `kind` is 'agent' and null for any other,
@@ -365,9 +379,10 @@ CREATE INDEX events_time ON events(created_at);
 CREATE INDEX events_changes ON events(kind) WHERE kind = 'tool_result' AND instr(data_json, '"changes"') > 0;`;
 
 /** A note of the program is no prompt. */
+const promptCondition = " AND (p.data_json IS NULL OR json_extract(p.data_json, '$.note') IS NOT 1)";
 const promptSchema = `
 DROP VIEW v_sessions;
-${sessionsView(" AND (p.data_json IS NULL OR json_extract(p.data_json, '$.note') IS NOT 1)")}`;
+${sessionsView(promptCondition)}`;
 
 /** Kinds of events that a search asks for, by the short names of the index. */
 export const foundKinds: Readonly<Record<string, string>> = {
@@ -396,6 +411,32 @@ DROP INDEX events_time;
 CREATE INDEX events_found ON events(${foundAs},
   created_at / 3600000)
   WHERE ${isFound};`;
+
+/** Kinds of events that figures count. */
+const countedKinds = "('usage', 'agent_usage', 'tool_call', 'tool_result', 'user')";
+
+/** The condition that the event `e` of the session `s` is no copy. Forks and imports copy events; the one that was
+ * stored first counts. Copies have the same link in the hash chain, except that the link of a first event covers nothing
+ * before it. A session that was imported once more has links of its own; its requests keep the ids of their provider. */
+export const isOriginal = `NOT EXISTS (SELECT 1 FROM events o
+  WHERE o.kind IN ${countedKinds} AND o.created_at = e.created_at AND o.id < e.id AND o.kind = e.kind
+    AND o.session_id <> e.session_id AND s.kind IS NOT 'agent' AND ((o.hash = e.hash AND e.seq > 1)
+      OR (o.data_json IS e.data_json AND o.content IS e.content
+        AND (o.session_id = s.parent_id OR json_extract(e.data_json, '$.response_id') IS NOT NULL))))`;
+
+/** Forks and imports are counted once. */
+const copiesSchema = `
+CREATE INDEX events_counted ON events(created_at) WHERE kind IN ${countedKinds};
+DROP VIEW v_tool_calls;
+${toolCallsView(` AND ${isOriginal}`)}
+DROP VIEW v_requests;
+${requestsView(` WHERE ${isOriginal}`)}
+DROP VIEW v_sessions;
+${sessionsView(
+  promptCondition,
+  `(SELECT e.*, iif(e.kind IN ${countedKinds}, ${isOriginal}, 1) AS own
+    FROM events e JOIN sessions s ON s.id = e.session_id)`,
+)}`;
 
 /** Numbered from 1 and append-only: the meaning of a released entry never
  * changes. `PRAGMA user_version` is the number of the last one applied.
@@ -432,6 +473,7 @@ const migrations: readonly Migration[] = [
   { sql: foundSchema },
   { sql: promptSchema },
   { sql: smallSchema },
+  { sql: copiesSchema },
 ];
 
 /** The schema this program writes. */
@@ -452,13 +494,7 @@ export function migrate(db: Database, file: string): void {
     refuseNewer(version, file);
     const migration = migrations[version];
     if (migration === undefined) return false;
-    if (version === 0 && db.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() !== undefined) {
-      throw new StoreError(
-        'foreign',
-        `${file} is a database of another program; it was not touched`,
-        'Move it away, or set AGENT_HOME to another folder.',
-      );
-    }
+    refuseForeign(db, version, file);
     db.exec(migration.sql);
     migration.after?.(db);
     db.pragma(`user_version = ${version + 1}`);
@@ -489,6 +525,20 @@ export function refuseForeignCode(db: Database, file: string): void {
     `${file} has triggers or views that this program did not make ` +
       `(${shown.map(({ type, name }) => `${type} ${JSON.stringify(name)}`).join(', ')}${more}); it was not used`,
     `Remove them with the sqlite3 program: ${drops}`,
+  );
+}
+
+/** Throws a StoreError `foreign` for a database with tables that has none of our versions. */
+export function refuseForeign(db: Database, version: number, file: string): void {
+  if (version === 0 && db.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() !== undefined)
+    throw foreignDatabase(file);
+}
+
+export function foreignDatabase(file: string): StoreError {
+  return new StoreError(
+    'foreign',
+    `${file} is a database of another program; it was not touched`,
+    'Move it away, or set AGENT_HOME to another folder.',
   );
 }
 

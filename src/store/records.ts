@@ -5,6 +5,7 @@ import type { Connection } from './connection.js';
 import type { Database, Driver } from './driver.js';
 import { dataJson } from './event-rows.js';
 import { eventChecksum, eventDigests, type HashedRow } from './hash-chain.js';
+import { isOriginal } from './migrations.js';
 
 interface CallRow {
   readonly session_id: string;
@@ -99,7 +100,7 @@ export function readSpending({ sql }: Connection, { since = 0, cwd }: RecordScop
      WHERE (e.kind = 'usage' OR (s.kind IS NULL AND (
            (e.kind = 'tool_call' AND json_extract(e.data_json, '$.by') IS NULL)
            OR (e.kind = 'user' AND (e.data_json IS NULL OR json_extract(e.data_json, '$.command') IS NOT NULL)))))
-       AND e.created_at >= ? AND (? IS NULL OR s.cwd = ?)
+       AND e.created_at >= ? AND (? IS NULL OR s.cwd = ?) AND ${isOriginal}
      ORDER BY 1, e.id`,
   ).all(since, cwd ?? null, cwd ?? null);
   return rows.map((row) => ({
@@ -172,7 +173,10 @@ function replaceTexts({ sql }: Connection, { sessionId, seq, replacement }: Reda
 
 /** Gives the room of what was deleted back to the disk and wipes it from the file, its words from the index, too. */
 export function compactDatabase({ db }: Connection): void {
-  db.exec("INSERT INTO events_fts(events_fts) VALUES ('optimize')");
+  const indexes = db
+    .prepare<[], string>("SELECT name FROM sqlite_schema WHERE type = 'table' AND name IN ('events_fts', 'notes_fts')")
+    .pluck();
+  for (const index of indexes.all()) db.exec(`INSERT INTO ${index}(${index}) VALUES ('optimize')`);
   db.exec('VACUUM');
   db.pragma('wal_checkpoint(TRUNCATE)');
 }

@@ -21,6 +21,7 @@ import type { Connection } from './connection.js';
 import { sqliteCode, StoreError } from './errors.js';
 import { noSession, rowLimit } from './event-rows.js';
 import { isAlive } from './lease.js';
+import { isOriginal } from './migrations.js';
 
 export interface StoredSession {
   readonly id: string;
@@ -217,7 +218,8 @@ export function listSessions(
 
 function costsIn(kind: 'usage' | 'agent_usage'): string {
   const cost = "json_extract(data_json, '$.cost_usd')";
-  return `SELECT ${cost} AS cost FROM events WHERE session_id = recent.id AND kind = '${kind}' AND ${cost} IS NOT NULL`;
+  return `SELECT ${cost} AS cost FROM events e JOIN sessions s ON s.id = e.session_id
+    WHERE e.session_id = recent.id AND e.kind = '${kind}' AND ${cost} IS NOT NULL AND ${isOriginal}`;
 }
 
 /** The first line of a prompt, cut for a listing. */

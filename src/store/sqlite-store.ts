@@ -324,6 +324,10 @@ class SqliteStore implements Store {
     verify: (sessionId) => this.#read(({ db }) => verifyChain(db, sessionId)),
     redact: (sessionId, seq, replacement) =>
       this.#write((connection) => redactEvents(connection, [{ sessionId, seq, replacement }])),
+    erase: async (trace) => {
+      const { eraseTexts } = await import('./erase-texts.js');
+      return await this.#write((connection) => eraseTexts(connection, trace, this.#seal));
+    },
     compact: () => this.#write(compactDatabase),
     ask: async (sql, parameters = []) => {
       const reader = await this.#read(() => (this.#reader ??= openReader(this.#open.driver, this.#open.file)));

@@ -44,7 +44,7 @@ const facts: DoctorFacts = {
   config: async () => ({ file: '/c/config.json', problems: [] }),
   store: {
     version: async () => '3.53.2',
-    facts: async () => ({ file: '/d/agent.db', mode: 0o600, writable: true, reason: '' }),
+    facts: async () => ({ file: '/d/agent.db', mode: 0o600, writable: true, reason: '', refused: null }),
     freeBytes: async () => 5_000 * 1_048_576,
   },
   reaches: async () => false,
@@ -133,7 +133,7 @@ test('a warning shows what to do and is no failure', async () => {
 
 test('each check tells fine, worse and broken apart', () => {
   const problem = { message: 'c.json:1:2: bad', hint: 'mend it', key: 'x', where: 'c.json' };
-  const store = { file: '/d', mode: 0o644, writable: true, reason: '' };
+  const store = { file: '/d', mode: 0o644, writable: true, reason: '', refused: null };
   const rows = [
     ...['v18.20.0', 'v20.18.9', 'v20.19.0', 'v21.7.0', 'v22.13.0', 'v22.14.0', 'v24.0.0'].map(checkNode),
     checkRipgrep(null),

@@ -11,7 +11,7 @@ import {
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { agent, lines, place, script } from './inside.js';
+import { agent, lines, place, repl, script } from './inside.js';
 import type { Place } from '../e2e/program.js';
 
 const key = `sk-${'test0'.repeat(6)}`;
@@ -487,4 +487,33 @@ test('a session that lost an event goes on behind the gap, and one that was chan
   ]);
   expect([missing.get(id), await json(at, ['sessions', 'list'])]).toMatchObject([1, [{ id }]]);
   db.close();
+});
+
+test('a search filter with an unknown value or none ends with exit code 2 and names what there is', async () => {
+  const { at, id } = await recorded();
+  for (const [filter, says] of [
+    ['from:nobody', /from:nobody: there are agent, claude-code, codex/],
+    ['after:', /after: has no value\. For example after:2026-01-01/],
+    ['kind:', /kind: has no value\. There are user, answer/],
+    ['session:zzzz', /session:zzzz: no session has this id or title.*agent sessions list/],
+    ['tool:bsh', /tool:bsh: no tool .* Did you mean bash\?.* Built in are .*file_read/],
+    ['tool:zz*', /tool:zz\*: no tool .* Built in are /],
+    ['project:there', /project:there: there are here and all/],
+  ] as const) {
+    for (const words of [[filter], ['flamingo', filter], [filter, '--json']]) {
+      const { code, stdout, stderr } = await agent(at, ['search', ...words]);
+      expect([words, code, stdout, stderr]).toEqual([words, 2, '', expect.stringMatching(says)]);
+    }
+  }
+  for (const filter of [`session:${id.slice(0, 8)}`, 'tool:glob', 'tool:nope', 'from:agent', 'file:none.ts'])
+    expect([filter, (await agent(at, ['search', 'flamingo', filter])).code]).toEqual([filter, 0]);
+  await repl(
+    at,
+    ['-c'],
+    [
+      ['/search session:zzzz', 'no session has this id or title'],
+      ['/search from:nobody', 'there are agent, claude-code'],
+      ['/search x before:', 'before: has no value'],
+    ],
+  );
 });

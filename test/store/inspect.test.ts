@@ -25,14 +25,21 @@ test('the store is looked at without making anything', async () => {
     await inspectStore(join(root, 'agent.db', 'x.db')).facts(),
     existsSync(join(root, 'a')),
   ]).toEqual([
-    { file: join(root, 'a', 'b', 'agent.db'), mode: null, writable: true, reason: '' },
-    { file: join(root, 'agent.db'), mode: 0o640, writable: true, reason: '' },
-    { file: join(root, 'folder.db'), mode: null, writable: false, reason: `${join(root, 'folder.db')} is not a file` },
+    { file: join(root, 'a', 'b', 'agent.db'), mode: null, writable: true, reason: '', refused: null },
+    { file: join(root, 'agent.db'), mode: 0o640, writable: true, reason: '', refused: null },
+    {
+      file: join(root, 'folder.db'),
+      mode: null,
+      writable: false,
+      reason: `${join(root, 'folder.db')} is not a file`,
+      refused: null,
+    },
     {
       file: join(root, 'agent.db', 'x.db'),
       mode: null,
       writable: false,
       reason: `${join(root, 'agent.db')} is not a directory`,
+      refused: null,
     },
     false,
   ]);

@@ -217,6 +217,35 @@ describe.each(stores)('the record of the %s store', (name, open) => {
     await store.close();
   });
 
+  test('forks and sessions imported once more are counted once', async () => {
+    const { store, records } = await open();
+    const spent = (seq: number, responseId: string): Event =>
+      event(seq, {
+        kind: 'usage',
+        content: null,
+        data: { response_id: responseId, provider: 'p', model: 'm', input_tokens: 1, output_tokens: 1, cost_usd: 0.1 },
+      });
+    const system = event(1, { kind: 'system', content: 'be brief' });
+    const first = [system, event(2), spent(3, 'one'), call(4, 'a'), result(5, 'a', true, { output: 'x' })];
+    const parent = sessionRow({ id: 'a-parent' });
+    await store.adopt(parent, first);
+    await store.fork(parent.id, sessionRow({ id: 'b-fork' }));
+    await store.append('b-fork', event(6));
+    await store.append('b-fork', spent(7, 'two'));
+    await store.fork('b-fork', sessionRow({ id: 'c-fork' }));
+    await store.fork(parent.id, sessionRow({ id: 'd-fork' }), 3);
+    const counts = async (): Promise<readonly unknown[]> => {
+      const rows = await records.spending();
+      const costs = (await store.list(9)).reduce((sum, { costUsd }) => sum + (costUsd ?? 0), 0);
+      const [users, requests] = ['user', 'usage'].map((kind) => rows.filter((row) => row.kind === kind).length);
+      return [users, requests, (await records.calls()).map(({ sessionId }) => sessionId), costs.toFixed(2)];
+    };
+    expect(await counts()).toEqual([2, 2, ['a-parent'], '0.20']);
+    await store.remove(parent.id);
+    expect(await counts()).toEqual([2, 2, ['b-fork'], '0.20']);
+    await store.close();
+  });
+
   test('follows the chain of one session or of all', async () => {
     const { store, records } = await open();
     const [one, other] = [sessionRow({ id: 'one' }), sessionRow({ id: 'other' })];

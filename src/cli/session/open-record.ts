@@ -98,13 +98,29 @@ export async function openSessionStore(settings: StoreSource, ephemeral: boolean
     const message = `Sessions cannot be saved: ${reason}. ${hint}This one is kept in memory and ends with the program.`;
     const copy = await openCopy(place, now).catch(() => null);
     return {
-      store: guardedStore(copy ?? openMemoryStore({ now }), settings),
+      store: guardedStore(copy ?? withoutRecord(openMemoryStore({ now }), reason, hint), settings),
       tasks: memoryTasks,
       notes: memoryNotes,
       ...passing,
       notices: [{ level: 'warn', code: 'store_unavailable', message }],
     };
   }
+}
+
+/** Returns a store of this run alone. A session that is not in it may be in the one that cannot be read, so looking for
+ * one throws a `CliError` with the reason. */
+function withoutRecord(store: Store, reason: string, hint: string): Store {
+  const unread = new CliError(exit.session, `the recorded sessions cannot be read: ${reason}`, hint.trim());
+  const known = async <T>(found: Promise<T>, isNone: (one: T) => boolean): Promise<T> => {
+    if (isNone(await found)) throw unread;
+    return await found;
+  };
+  return {
+    ...store,
+    find: (text) => known(store.find(text), ({ found }) => found === 'none'),
+    newest: (cwd) => known(store.newest(cwd), (row) => row === null),
+    newestOfDirectory: (id) => known(store.newestOfDirectory(id), (row) => row === null),
+  };
 }
 
 /** Opens the store for one command that reads or changes the record; the caller closes it. Rejects where it cannot be

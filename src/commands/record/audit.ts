@@ -209,7 +209,7 @@ export const suggestAllowRules: Verb = {
 
 async function suggest({ out, withStore }: CommandLine, json: boolean): Promise<number> {
   return await withStore(async ({ records, settings }) => {
-    const asked = firstOfCopies(await records.calls({ decidedBy: 'user' }));
+    const asked = await records.calls({ decidedBy: 'user' });
     const { proposed, left } = suggestRules(asked.flatMap(askedCall), await createAnalysis(settings), minimum);
     const isRuled = compileRules(settings.config.policy.rules.allow, settings.home, 'allow');
     const fresh = proposed.filter(
@@ -251,16 +251,6 @@ function report({ proposed, left }: Suggestions, configFile: string): readonly s
     ]),
     ...(leftOut.length > 0 ? ['', ...leftOut] : []),
   ];
-}
-
-/** Drops the copies of a call in forks and imports. */
-function firstOfCopies(calls: readonly RecordedCall[]): readonly RecordedCall[] {
-  const found = new Map<string, RecordedCall>();
-  for (const call of calls) {
-    const key = JSON.stringify([call.callId, call.createdAt, call.arguments]);
-    if (!found.has(key)) found.set(key, call);
-  }
-  return [...found.values()];
 }
 
 function askedCall(row: RecordedCall): readonly AskedCall[] {

@@ -1,6 +1,9 @@
+import { dirname } from 'node:path';
 import { type Event, type EventDraft, knownEvent } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
-import { CliError, type CommandLine, exit, type Verb } from '../command.js';
+import { redactedText, traceTexts } from '../../core/text-trace.js';
+import { eraseInFiles } from '../../store/erase-files.js';
+import { CliError, type CommandLine, exit, type OpenedStore, type Verb } from '../command.js';
 import { countOption } from '../line-output.js';
 import { findSession } from '../sessions/stored-session.js';
 
@@ -13,7 +16,8 @@ export const redactTexts: Verb = {
 
 /** Takes the texts of one event off the record for good. The hash chain stays whole and shows that it was done. */
 async function redact({ out, withStore }: CommandLine, id: string, seq: number): Promise<number> {
-  return await withStore(async ({ records, store }) => {
+  return await withStore(async (opened) => {
+    const { records, store } = opened;
     const row = await findSession(store, id);
     const lease = await store.acquire(row.id);
     if (!lease.held)
@@ -37,8 +41,11 @@ async function redact({ out, withStore }: CommandLine, id: string, seq: number):
           `event ${seq} is of kind ${event.kind}, which is not redacted`,
           'It holds no text of its own; redact the call, the answer or the message it belongs to.',
         );
-      const count = await records.redact(row.id, seq, replacement);
-      out.print(`Redacted event ${seq} of ${row.id}${count > 1 ? ` and ${count - 1} of its copies in forks` : ''}.\n`);
+      const copies = await records.redact(row.id, seq, replacement);
+      out.print(
+        `Redacted event ${seq} of ${row.id}${copies > 1 ? ` and ${copies - 1} of its copies in forks` : ''}.\n`,
+      );
+      for (const line of await eraseQuotes(opened, row.id, textsLeftOut(event, replacement))) out.print(`${line}\n`);
       return exit.done;
     } finally {
       await lease.release();
@@ -46,7 +53,71 @@ async function redact({ out, withStore }: CommandLine, id: string, seq: number):
   });
 }
 
-const placeholder = '[redacted by the user]';
+const placeholder = redactedText;
+
+/** Removes what quotes the texts elsewhere: in the record, and in the files beside it. Returns what was done and where a
+ * text remains, a line each. */
+async function eraseQuotes(
+  { records, store, settings }: OpenedStore,
+  sessionId: string,
+  texts: readonly string[],
+): Promise<readonly string[]> {
+  const trace = traceTexts(texts);
+  if (trace === null)
+    return ['The text is too short to be looked for elsewhere: only copies of the event are redacted.'];
+  if (records.erase === null) return ['This store cannot look for the text in other events: only copies are redacted.'];
+  const { events, sessions, others, contents } = await records.erase(trace);
+  const { cleaned, remaining } = eraseInFiles(dirname(settings.config.files.database), trace);
+  const busy: string[] = [];
+  for (const id of sessions.filter((other) => other !== sessionId)) {
+    const lease = await store.acquire(id);
+    if (lease.held) await lease.release();
+    else
+      busy.push(`Session ${id} is in use by process ${lease.holder.pid}, which has the text in memory until it ends.`);
+  }
+  const parts = [
+    `${counted(events, 'further event')} in ${counted(sessions.length, 'session')}`,
+    ...(others === 0
+      ? []
+      : [counted(others, 'title, note, task or waiting message', 'titles, notes, tasks and waiting messages')]),
+    ...(contents === 0 ? [] : [`${counted(contents, 'file content')} kept for undo`]),
+    ...(cleaned === 0 ? [] : [counted(cleaned, 'file')]),
+  ];
+  return [
+    ...(events + others + contents + cleaned === 0 ? [] : [`Redacted quotations of it: ${parts.join(', ')}.`]),
+    ...remaining.map((file) => `The text remains in ${file}. Delete the file if you do not need it.`),
+    ...busy,
+  ];
+}
+
+function counted(count: number, one: string, several = `${one}s`): string {
+  return `${count} ${count === 1 ? one : several}`;
+}
+
+/** A path is named by many events, and none of them quotes the redacted one. */
+const path = /^[\w.~-]*[/.][\w./~-]*$/;
+
+/** Returns the texts of an event that its replacement has not. */
+function textsLeftOut(
+  event: Event,
+  replacement: { readonly content: string | null; readonly data: unknown },
+): readonly string[] {
+  const kept = new Set(stringsIn([replacement.content, replacement.data]));
+  return stringsIn([event.content, event.data]).filter((text) => !kept.has(text) && !path.test(text));
+}
+
+/** Returns all strings of a value; of one that is JSON, those in it. */
+function stringsIn(value: unknown): readonly string[] {
+  if (Array.isArray(value)) return value.flatMap(stringsIn);
+  if (isRecord(value)) return Object.values(value).flatMap(stringsIn);
+  if (typeof value !== 'string') return [];
+  if (!/^\s*[[{]/.test(value)) return [value];
+  try {
+    return stringsIn(JSON.parse(value));
+  } catch {
+    return [value];
+  }
+}
 
 /** Returns an event without its texts, so that calls and answers still belong together and a provider accepts the
  * conversation. Null for kinds that hold no text of their own, or structure that the rest of the session depends on. */

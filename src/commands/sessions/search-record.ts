@@ -1,8 +1,15 @@
 import { addAll } from '../../core/lists.js';
 import type { Event } from '../../core/event.js';
-import { filterList, parseSearchLine, type SearchFilters, type SearchLine } from '../../core/files/search-filters.js';
+import {
+  filterList,
+  noFilters,
+  parseSearchLine,
+  type SearchFilters,
+  type SearchLine,
+} from '../../core/files/search-filters.js';
 import type { SearchHit, Store } from '../../core/store.js';
-import { spelledLine } from '../../core/text.js';
+import { didYouMean, spelledLine } from '../../core/text.js';
+import { programs } from '../../extensions/histories/programs.js';
 import { sanitize } from '../../terminal/sanitize.js';
 import type { Later, PickItem, Picking } from '../../ui/components/picker.js';
 import { eventText } from '../../ui/event-text.js';
@@ -72,6 +79,8 @@ async function search({ out, withStore }: CommandLine, text: string, options: Op
     const asked = parsed(options.here ? `project:here ${text}` : text, settings.cwd);
     const find = asksTeam(options) ? teamHits(opened, options, out.error) : ownHits(store);
     const found = await find(asked, limit + 1);
+    const problem = found.length === 0 ? await unknownValue(asked, find, store) : null;
+    if (problem !== null) throw usage(problem);
     const hits = found.slice(0, limit);
     const colors = out.isTerminal && (settings.env.NO_COLOR ?? '') === '';
     const lines = (): readonly string[] =>
@@ -120,9 +129,44 @@ function unreadableEvents(count: number): string {
 
 /** Throws a `CliError` for a filter that there is not. */
 function parsed(text: string, cwd: string): Asked {
-  const line = parseSearchLine(text, cwd);
-  if (!line.ok) throw new CliError(exit.usage, line.problem, 'docs/record.md has examples.');
+  const line = parseSearchLine(text, cwd, Object.keys(programs));
+  if (!line.ok) throw usage(line.problem);
   return line;
+}
+
+function usage(problem: string): CliError {
+  return new CliError(exit.usage, problem, 'docs/record.md has examples.');
+}
+
+/** Says which filter of a search without hits has a value that the record does not know: a session, or a tool that is
+ * neither built in nor recorded. Null: each value is known. */
+async function unknownValue({ filters }: Asked, find: HitSource, store: Pick<Store, 'find'>): Promise<string | null> {
+  const isRecorded = async (only: Partial<SearchFilters>): Promise<boolean> =>
+    (await find({ ok: true, words: '', filters: { ...noFilters, ...only } }, 1)).length > 0;
+  const { session, tools } = filters;
+  if (session !== null && !(await isRecorded({ session }))) {
+    const match = await store.find(session);
+    const nearest = match.found === 'none' ? match.nearest.map((name) => ` \`${name}\``) : [];
+    const meant = nearest.length === 0 ? '' : ` Did you mean${nearest.join(' or')}?`;
+    return `session:${session}: no session has this id or title.${meant} agent sessions list shows them.`;
+  }
+  const builtIn = tools.length === 0 ? [] : await builtInTools();
+  for (const tool of tools.filter((name) => !builtIn.some((known) => globFits(name, known)))) {
+    if (await isRecorded({ tools: [tool] })) continue;
+    const meant = didYouMean(tool, builtIn);
+    return `tool:${tool}: no tool of this name is built in or recorded.${meant === '' ? '' : ` ${meant}`} Built in are ${builtIn.join(', ')}.`;
+  }
+  return null;
+}
+
+async function builtInTools(): Promise<readonly string[]> {
+  const { default: schemas } = await import('../../../config/tool-schemas.json', { with: { type: 'json' } });
+  return [...new Set(schemas.map(({ tool }) => tool))];
+}
+
+/** Matches a name of a tool, whose last character may be `*`. */
+function globFits(pattern: string, name: string): boolean {
+  return pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
 }
 
 function asJson(hit: SearchHit): object {
@@ -169,7 +213,7 @@ async function searchAndGo(argument: string, repl: Repl): Promise<void> {
   const own = await ownHits(store)(asked, maxHits);
   let team = settings.config.store.url === null ? null : laterHits(asked, own, repl);
   if (own.length === 0 && team === null) {
-    screen.notice('info', `Nothing holds ${argument.trim()}.`);
+    await noticeNothing(argument, asked, repl);
     return;
   }
   let items = own.map((found) => item(found, settings));
@@ -192,9 +236,14 @@ async function searchAndGo(argument: string, repl: Repl): Promise<void> {
   }
 }
 
+async function noticeNothing(argument: string, asked: Asked, { screen, store }: Repl): Promise<void> {
+  const problem = await unknownValue(asked, ownHits(store), store);
+  screen.notice(problem === null ? 'info' : 'warn', problem ?? `Nothing holds ${argument.trim()}.`);
+}
+
 /** Null: it is said how to ask. */
 function askedFor(argument: string, { screen, settings }: Repl): Asked | null {
-  const asked = parseSearchLine(argument, settings.cwd);
+  const asked = parseSearchLine(argument, settings.cwd, Object.keys(programs));
   if (asked.ok && /[\p{L}\p{N}]/u.test(argument)) return asked;
   const how = `Give words to look for, with or without filters: /search migration error tool:bash\n${filterList}`;
   screen.notice('warn', asked.ok ? how : asked.problem);

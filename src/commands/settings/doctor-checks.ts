@@ -103,6 +103,7 @@ export function checkStore(facts: StoreFacts): DoctorCheck {
       `${facts.file} cannot be written: ${facts.reason}`,
       'Make it writable, or set AGENT_HOME to a directory that is.',
     );
+  if (facts.refused !== null) return fail('store', facts.refused.message, facts.refused.hint);
   if (facts.mode === null) return ok('store', `${facts.file}, not made yet`);
   const detail = `${facts.file}, mode ${facts.mode.toString(8).padStart(4, '0')}`;
   return (facts.mode & 0o077) === 0

@@ -46,99 +46,108 @@ const kindNames: Readonly<Record<string, string>> = {
   shell: 'shell',
 };
 
-/** The filters and what may stand behind them, for a reader. */
-const filterTexts: Readonly<Record<string, string>> = {
-  tool: 'tool:name',
-  file: 'file:src/main.ts',
-  after: 'after:2026-01-01',
-  before: 'before:2026-02-01',
-  from: 'from:codex',
-  session: 'session:0198',
-  kind: `kind:${Object.keys(kindNames).join('|')}`,
-  project: 'project:here|all',
+/** What the values of a filter are checked against. */
+interface Known {
+  /** The directory that `project:here` means. */
+  readonly cwd: string;
+  /** Programs whose conversations can be imported; null: any name. */
+  readonly programs: readonly string[] | null;
+}
+
+interface Filter {
+  /** The filter with a value, for a reader. */
+  readonly example: string;
+  /** The only values that there are; absent or null: any. */
+  readonly values?: (known: Known) => readonly string[] | null;
+  /** Adds the filter, or says what is wrong with the value. */
+  readonly add: (filters: SearchFilters, value: string, known: Known) => SearchFilters | string;
+}
+
+/** Every filter by its name. */
+const filterTable: Readonly<Record<string, Filter>> = {
+  tool: {
+    example: 'tool:name',
+    add: (filters, value) => ({ ...filters, tools: [...filters.tools, value] }),
+  },
+  file: {
+    example: 'file:src/main.ts',
+    add: (filters, value) => ({ ...filters, files: [...filters.files, value.replace(/^\.\//, '')] }),
+  },
+  after: { example: 'after:2026-01-01', add: (filters, value) => withTime(filters, 'after', value) },
+  before: { example: 'before:2026-02-01', add: (filters, value) => withTime(filters, 'before', value) },
+  from: {
+    example: 'from:codex',
+    values: ({ programs }) => programs && ['agent', ...programs],
+    add: (filters, value) => ({ ...filters, from: [...filters.from, value] }),
+  },
+  session: { example: 'session:0198', add: (filters, value) => ({ ...filters, session: value }) },
+  kind: {
+    example: `kind:${Object.keys(kindNames).join('|')}`,
+    values: () => Object.keys(kindNames),
+    add: (filters, value) => ({ ...filters, kinds: [...filters.kinds, kindNames[value] ?? value] }),
+  },
+  project: {
+    example: 'project:here|all',
+    values: () => ['here', 'all'],
+    add: (filters, value, { cwd }) => ({ ...filters, cwd: value === 'here' ? cwd : null }),
+  },
 };
 
-export const filterList = Object.values(filterTexts).join(', ');
+export const filterList = Object.values(filterTable)
+  .map(({ example }) => example)
+  .join(', ');
 
 /** Takes the filters out of a search: `migration error tool:name file:"my dir/a.ts"`. What is left are its words.
- * `cwd`: the directory that `project:here` means. Days are those of this machine's clock. */
-export function parseSearchLine(text: string, cwd: string): SearchLine {
+ * `cwd`: the directory that `project:here` means. `programs`: the values of `from:` besides `agent`; null: any. Days are
+ * those of this machine's clock. */
+export function parseSearchLine(text: string, cwd: string, programs: readonly string[] | null = null): SearchLine {
   const words: string[] = [];
   let filters = noFilters;
-  for (const [piece, name, quoted, plain = ''] of text.matchAll(
-    /(?:([a-z]+):(?="[^"]|[^\s:/"]))?(?:"([^"]*)"?|(\S+))/g,
-  )) {
-    if (name === undefined) {
+  for (const [piece, name, quoted, plain = ''] of text.matchAll(/(?:([a-z]+):(?="|[^\s:/"]))?(?:"([^"]*)"?|(\S+))/g)) {
+    const named = name ?? filterWithoutValue(piece);
+    if (named === null) {
       words.push(piece);
       continue;
     }
-    const next = withFilter(filters, name, quoted ?? plain, cwd);
+    const next = withFilter(filters, named, name === undefined ? '' : (quoted ?? plain), { cwd, programs });
     if (typeof next === 'string') return { ok: false, problem: next };
     filters = next;
   }
   return { ok: true, words: words.join(' '), filters };
 }
 
-function withFilter(filters: SearchFilters, name: string, value: string, cwd: string): SearchFilters | string {
-  switch (name) {
-    case 'tool':
-      return {
-        ...filters,
-        tools: [...filters.tools, value],
-      };
-    case 'file':
-      return {
-        ...filters,
-        files: [...filters.files, value.replace(/^\.\//, '')],
-      };
-    case 'from':
-      return {
-        ...filters,
-        from: [...filters.from, value],
-      };
-    case 'session':
-      return {
-        ...filters,
-        session: value,
-      };
-    case 'kind': {
-      const kind = Object.hasOwn(kindNames, value) ? kindNames[value] : undefined;
-      return kind === undefined
-        ? `kind:${value}: there are ${Object.keys(kindNames).join(', ')}.`
-        : {
-            ...filters,
-            kinds: [...filters.kinds, kind],
-          };
-    }
-    case 'project':
-      if (value === 'here')
-        return {
-          ...filters,
-          cwd,
-        };
-      return value === 'all'
-        ? {
-            ...filters,
-            cwd: null,
-          }
-        : `project:${value}: there are here and all.`;
-    case 'after':
-    case 'before': {
-      const at = timeOf(value);
-      return at === null
-        ? `${name}:${value} is no day: write for example ${name}:2026-01-31, or ${name}:2026-01-31T14:30.`
-        : {
-            ...filters,
-            [name]: at,
-          };
-    }
-    default:
-      return unknown(name);
+/** Returns the name of a filter with nothing behind its colon; null for any other word. */
+function filterWithoutValue(word: string): string | null {
+  const name = word.endsWith(':') ? word.slice(0, -1) : '';
+  return Object.hasOwn(filterTable, name) ? name : null;
+}
+
+function withFilter(filters: SearchFilters, name: string, value: string, known: Known): SearchFilters | string {
+  const filter = Object.hasOwn(filterTable, name) ? filterTable[name] : undefined;
+  if (filter === undefined) return unknown(name);
+  const values = filter.values?.(known) ?? null;
+  if (value.trim() === '')
+    return `${name}: has no value. ${values === null ? `For example ${filter.example}.` : `There are ${listed(values)}.`}`;
+  if (values !== null && !values.includes(value)) {
+    const nearest = nearestName(value, values);
+    return `${name}:${value}: there are ${listed(values)}.${nearest === null ? '' : ` Did you mean ${nearest}?`}`;
   }
+  return filter.add(filters, value, known);
+}
+
+function listed(values: readonly string[]): string {
+  return values.join(values.length === 2 ? ' and ' : ', ');
+}
+
+function withTime(filters: SearchFilters, name: 'after' | 'before', value: string): SearchFilters | string {
+  const at = timeOf(value);
+  return at === null
+    ? `${name}:${value} is no day: write for example ${name}:2026-01-31, or ${name}:2026-01-31T14:30.`
+    : { ...filters, [name]: at };
 }
 
 function unknown(name: string): string {
-  const nearest = nearestName(name, Object.keys(filterTexts));
+  const nearest = nearestName(name, Object.keys(filterTable));
   const meant = nearest === null ? '' : ` Did you mean ${nearest}:?`;
   return `There is no filter ${name}:.${meant} There are ${filterList}. Words with a colon stand in quotes.`;
 }

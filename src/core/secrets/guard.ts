@@ -295,7 +295,10 @@ class Guard implements SecretGuard {
   /** Masks the text after a cut: its first word may be the end of a secret. */
   #cutStart(part: string): string {
     const word = /^[A-Za-z0-9_+/=.~-]{8,512}/.exec(part)?.[0] ?? '';
-    const isChance = (/\d/.test(word) && /[A-Za-z]/.test(word)) || word.split(/[a-z][A-Z]/).length > 3;
+    const isChance =
+      (/\d/.test(word) && /[A-Za-z]/.test(word)) ||
+      word.split(/[a-z][A-Z]/).length > 3 ||
+      /[a-z]{24}|[A-Z]{24}/.test(word);
     return isChance && word.length >= minCutChars
       ? `«secret:cut»${this.text(part.slice(word.length))}`
       : this.text(part);

@@ -25,11 +25,13 @@ interface FormRow {
   readonly value?: string;
   readonly open?: string;
   readonly pem?: boolean;
-  /** Further conditions: `mixed`: letters and digits; `dense`: both in one part; `random`: characters spread as in no
-   * word; `password`: no example of a password. */
-  readonly mixed?: boolean;
+  /** Further conditions: `notName`: no name made of words; `dense`: one part of it is none; `random`: characters spread as
+   * in no word; `password`: no example of a password. */
+  readonly notName?: boolean;
   readonly dense?: boolean;
   readonly random?: boolean;
+  /** A value that has a form of its own is of that kind. */
+  readonly yields?: boolean;
   readonly password?: 'any' | 'real';
 }
 
@@ -94,31 +96,82 @@ function alternatives(starts: readonly string[]): string {
   return starts.map((start) => start.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)).join('|');
 }
 
-/** Makes the expression at its first use: the start of the program needs none. */
-function once(make: () => RegExp): () => RegExp {
-  let made: RegExp | null = null;
+/** Makes a value at its first use: the start of the program needs none. */
+function once<T>(make: () => T): () => T {
+  let made: T | null = null;
   return () => (made ??= make());
 }
 
 const example = /EXAMPLE|x{6}|X{6}|\*{3}|\.{3}|…/;
 
-function accepts({ mixed, dense, random, password, starts }: FormRow, value: string, lead: string): boolean {
+function accepts(row: FormRow, value: string, lead: string): boolean {
+  const { notName, dense, random, password, starts } = row;
+  if (password) return isPassword(value, lead, password);
   const start = starts.find((text) => value.startsWith(text)) ?? '';
   const body = value.slice(start.length);
-  if (mixed && !isMixed(body)) return false;
-  if (dense && !body.split(/[-_.~/+=]/).some((part) => part.length >= 8 && isMixed(part))) return false;
-  if (random && !isRandom(value)) return false;
-  if (password) return isPassword(value, lead, password);
-  return !example.test(body);
+  if (example.test(body) || (notName && isName(body)) || (dense && !isDense(body))) return false;
+  return !random || (isRandom(value) && !(row.yields && hasOwnForm(value)));
 }
+
+/** True where a value begins as a token of another kind does. */
+function hasOwnForm(value: string): boolean {
+  return ownForms().some(
+    (form) => form.starts.some((start) => value.startsWith(start)) && reaches(form.whole(), value, 0) > 0,
+  );
+}
+
+const ownForms = once(() => rows.filter(({ starts, behind }) => starts.length > 0 && !behind).map(formOf));
 
 function isMixed(text: string): boolean {
   return /\d/.test(text) && /[A-Za-z]/.test(text);
 }
 
+/** True where one part has letters and digits or is too long for a word. */
+function isDense(text: string): boolean {
+  const parts = text.split(/[-_.~/+=]/);
+  return (
+    parts.some((part) => (part.length >= 8 && isMixed(part)) || (part.length >= minRunChars && !isName(part))) ||
+    (text.length >= minRandomChars && !isName(text))
+  );
+}
+
+/** No word has so many letters of one case. */
+const minRunChars = 24;
+/** Base64 of so many characters may have no part that stands out. */
+const minRandomChars = 40;
+/** The letters of a word in a name such as `accessTokenProvider`, on average. In random letters it is two. */
+const minWordChars = 5;
+
+/** True for letters that may be a name: words, camel case, or words with marks between them. */
+function isName(text: string): boolean {
+  return /^[^\d]*$/.test(text) && text.split(/[^A-Za-z]+/).every(isWord);
+}
+
+function isWord(letters: string): boolean {
+  if (/^[A-Z]?[a-z]*$|^[A-Z]+$/.test(letters)) return letters.length < minRunChars;
+  return wordLength(letters) >= minWordChars;
+}
+
+/** The mean length of the words in camel case. */
+function wordLength(letters: string): number {
+  return letters.length / (letters.match(/[A-Z]?[a-z]+|[A-Z]+/g)?.length ?? 1);
+}
+
+/** True for letters alone that are too long for a word, or whose case changes as in no name. */
+function isRandomRun(letters: string): boolean {
+  if (letters.length >= minRunChars) return !isWord(letters);
+  return letters.length >= 16 && wordLength(letters) < 3;
+}
+
+/** True for camel case with a number inside, such as `AuthenticationMD5Password`. */
+function isNameWithDigits(part: string): boolean {
+  const [first = '', second = '', ...more] = part.split(/\d+/);
+  return more.length === 0 && /[a-z]/.test(part) && /[A-Z]/.test(part) && wordLength(first + second) >= 7;
+}
+
 /** True for characters that are as evenly spread as in a random text: no word, no path, no name made of words. */
 function isRandom(text: string): boolean {
-  if (!isMixed(text) || isMadeOfWords(text)) return false;
+  if (isMixed(text) ? isMadeOfWords(text) : !text.split(/[^A-Za-z]/).some(isRandomRun)) return false;
   const counts = new Map<string, number>();
   for (const char of text) counts.set(char, (counts.get(char) ?? 0) + 1);
   const bits = [...counts.values()].reduce(
@@ -130,7 +183,10 @@ function isRandom(text: string): boolean {
 
 /** True for texts such as `feature-x-1`, `api.example.com`, `UserName2`. */
 function isMadeOfWords(text: string): boolean {
-  return text.split(/[-_./:@ ]/).every((part) => /^\d*[A-Za-z]*\d*$/.test(part));
+  return text.split(/[-_./:@ ]/).every((part) => {
+    const letters = /^\d*([A-Za-z]*)\d*$/.exec(part)?.[1];
+    return letters !== undefined ? isWord(letters) : isNameWithDigits(part);
+  });
 }
 
 const usualPasswords = new RegExp(
@@ -153,8 +209,7 @@ export function isSecretVariable(name: string, value: string): boolean {
   if (!/(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|_PWD|_PAT|_DSN)$/i.test(name)) return false;
   if (value.length < 8 || /\s|^(?:[~/.]|[A-Za-z]:\\|[a-z]+:\/\/)|^[\d.,:]+$/.test(value)) return false;
   if (/PASS|SECRET/i.test(name) && (isMixed(value) || value.length >= 16)) return true;
-  if (isMixed(value)) return !isMadeOfWords(value);
-  return value.length >= 20 && value.split(/[a-z][A-Z]/).length > 5;
+  return isMixed(value) ? !isMadeOfWords(value) : value.length >= minRunChars && !isName(value);
 }
 
 /** The place of a secret in a text. `kind` is null for one of the texts that were added. `isCut`: only its beginning is
@@ -350,7 +405,7 @@ class Pass {
       form.starts.filter((text) => this.#text.startsWith(text, at)).toSorted((a, b) => b.length - a.length)[0] ?? '';
     return start.length >= 3 &&
       end - at >= start.length + minCutChars &&
-      /\d/.test(this.#text.slice(at + start.length, end))
+      isCutToken(this.#text.slice(at + start.length, end))
       ? this.#take(form.kind, at, end, true)
       : at;
   }
@@ -399,6 +454,11 @@ class Pass {
       )
     );
   }
+}
+
+/** True where letters and digits, or letters of both cases, are mixed as in no word. */
+function isCutToken(text: string): boolean {
+  return /\d/.test(text) || !isName(text);
 }
 
 function hasAt(text: string, start: string, at: number, { ignoreCase }: SecretForm): boolean {

@@ -1,3 +1,11 @@
+/** The condition that the event `e` of the session `s` is no copy: a fork holds the events of the session before it. Of
+ * two forks of one session that is gone the first counts. */
+export function isOriginalOnServer(e: string): string {
+  return `NOT (s.parent_id IS NOT NULL AND s.kind IS DISTINCT FROM 'agent' AND EXISTS (
+    SELECT FROM agent.sessions p JOIN agent.events o ON o.session_id = p.id AND o.seq = ${e}.seq AND o.hash = ${e}.hash
+    WHERE p.id <> s.id AND (p.id = s.parent_id OR (p.parent_id = s.parent_id AND p.id < s.id))))`;
+}
+
 /** The views of docs/record.md as far as columns of the server can say them.
  * They are part of the question: a view that
  * is stored would read with the rights of its owner. */
@@ -18,12 +26,13 @@ const views: Readonly<Record<string, string>> = {
       WHERE x.session_id = c.session_id AND x.seq > c.seq
         AND x.kind = 'tool_result' AND x.call_id = c.call_id
       ORDER BY x.seq LIMIT 1) r ON true
-    WHERE c.kind = 'tool_call'`,
+    WHERE c.kind = 'tool_call' AND ${isOriginalOnServer('c')}`,
   v_requests: `SELECT e.session_id, e.seq, e.created_at, s.cwd, split_part(e.model, '/', 1) AS provider,
       substr(e.model, strpos(e.model, '/') + 1) AS model,
         e.tokens_in AS input_tokens, e.tokens_out AS output_tokens,
       e.cost_usd, s.owner
-    FROM agent.events e JOIN agent.sessions s ON s.id = e.session_id WHERE e.kind = 'usage'`,
+    FROM agent.events e JOIN agent.sessions s ON s.id = e.session_id
+    WHERE e.kind = 'usage' AND ${isOriginalOnServer('e')}`,
   v_sessions: `SELECT s.id, s.parent_id, s.cwd, s.title, s.provider, s.model, s.created_at, s.updated_at, s.prompt,
       s.last_seq AS events, s.owner, s.team, s.machine,
         sum(e.cost_usd) FILTER (WHERE e.kind = 'usage') AS cost_usd,
@@ -33,7 +42,8 @@ const views: Readonly<Record<string, string>> = {
         0) AS input_tokens,
       coalesce(sum(e.tokens_out) FILTER (WHERE e.kind = 'usage'),
         0) AS output_tokens
-    FROM agent.sessions s LEFT JOIN agent.events e ON e.session_id = s.id GROUP BY s.id`,
+    FROM agent.sessions s LEFT JOIN agent.events e ON e.session_id = s.id
+        AND e.kind IN ('usage', 'tool_call') AND ${isOriginalOnServer('e')} GROUP BY s.id`,
 };
 
 /** The question with those views that it names before it,

@@ -6,6 +6,7 @@ import { dataJson, eventOfRow } from '../event-rows.js';
 import { type ChainRow, eventChecksum, eventDigests, verifySessions } from '../hash-chain.js';
 import { callOf, fitsFilter, spendingRow } from '../memory-store.js';
 import { sessionOfRow, type StoredSession } from '../session-rows.js';
+import { isOriginalOnServer } from './question-views.js';
 import type { ServerConnection } from './server-connection.js';
 import { chainRow } from './stored-events.js';
 import { type ServerEvent, storedEvent } from './stored-events.js';
@@ -48,6 +49,7 @@ export function createRemoteRecords(source: Source): Records {
       });
     },
     // The server does that by itself.
+    erase: null,
     compact: () => Promise.resolve(),
     ask: (question, parameters = []) => source.server.question(question, parameters),
   };
@@ -63,7 +65,7 @@ async function readCalls({ server }: Source, filter: CallFilter): Promise<readon
          AND e.created_at >= $1 AND ($2::text IS NULL
          OR e.session_id = $2)
          AND ($3::text IS NULL OR s.cwd = $3)
-           AND ($4::text IS NULL OR e.tool = $4)
+           AND ($4::text IS NULL OR e.tool = $4) AND ${isOriginalOnServer('e')}
        ORDER BY e.created_at DESC, e.session_id DESC, e.seq DESC LIMIT ${callsAtOnce} OFFSET $5`,
       [since, sessionId, cwd, tool, skipped],
     );
@@ -107,7 +109,7 @@ async function readSpending({ server }: Source, { since = 0, cwd }: RecordScope)
      WHERE ${mine} AND e.kind IN ('usage', 'tool_call', 'user')
        AND ($2::text IS NULL OR s.cwd = $2)
        AND e.created_at >= $1 AND (e.kind = 'usage'
-         OR s.kind IS DISTINCT FROM 'agent')
+         OR s.kind IS DISTINCT FROM 'agent') AND ${isOriginalOnServer('e')}
      ORDER BY CASE WHEN s.kind = 'agent' THEN s.parent_id ELSE s.id END, at, s.kind NULLS FIRST, e.session_id, e.seq`,
     [since, cwd ?? null],
   );

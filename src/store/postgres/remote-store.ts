@@ -20,6 +20,7 @@ import { alteredNotice, eventOfRow, isAltered, noSession, rowLimit, rowOfEvent, 
 import type { HashedRow } from '../hash-chain.js';
 import { findSession, inUse, sessionExists, sessionOfRow, type StoredSession } from '../session-rows.js';
 import { clean } from './event-columns.js';
+import { isOriginalOnServer } from './question-views.js';
 import type { Rows, ServerConnection } from './server-connection.js';
 import { announceEnd, chained, chainRow, copyEvents, createNews, endOf, type News, partsOf } from './stored-events.js';
 import { appendEvents, createBlobs, sessionColumns, sessionTexts, type teamOn } from './team-store.js';
@@ -243,8 +244,7 @@ export class RemoteStore implements Store {
     >(
       `SELECT ${sessionColumns}, prompt, (SELECT count(*) FROM agent.events e WHERE e.session_id = s.id) AS events,
          (SELECT sum(cost_usd) FROM agent.events e
-           WHERE e.session_id = s.id AND e.kind IN ('usage',
-           'agent_usage'))
+           WHERE e.session_id = s.id AND e.kind IN ('usage', 'agent_usage') AND ${isOriginalOnServer('e')})
            AS cost_usd
        FROM agent.sessions s WHERE ${listed} ${newestFirst} LIMIT $3`,
       [cwd ?? null, agentsToo, rowLimit(limit)],

@@ -1,5 +1,6 @@
 import { parseJson } from '../../core/json.js';
 import type { SpentBy, TeamCall, TeamRecord, TeamSpending } from '../../core/team.js';
+import { isOriginalOnServer } from './question-views.js';
 import type { Rows } from './server-connection.js';
 
 interface CallRow {
@@ -27,7 +28,7 @@ const callsWithResults = `
     WHERE x.session_id = c.session_id AND x.seq > c.seq
       AND x.kind = 'tool_result' AND x.call_id = c.call_id
     ORDER BY x.seq LIMIT 1) r ON true
-  WHERE c.kind = 'tool_call' AND c.created_at >= $2
+  WHERE c.kind = 'tool_call' AND c.created_at >= $2 AND ${isOriginalOnServer('c')}
     AND ($3::text IS NULL OR s.owner = $3)
     AND ($4::text IS NULL OR s.cwd = $4)
     AND ($5::text IS NULL OR c.tool = $5)
@@ -76,7 +77,7 @@ export function createFigures(read: Rows): Pick<TeamRecord, 'calls' | 'spent'> {
            coalesce(sum(e.cost_usd), 0) AS cost_usd,
            count(*) FILTER (WHERE e.cost_usd IS NULL) AS unpriced
          FROM agent.events e JOIN agent.sessions s ON s.id = e.session_id
-         WHERE e.kind = 'usage' AND e.created_at >= $1
+         WHERE e.kind = 'usage' AND e.created_at >= $1 AND ${isOriginalOnServer('e')}
            AND ($2::text IS NULL OR s.owner = $2)
            AND ($3::text IS NULL OR s.cwd = $3)
            AND $4::text IS NOT NULL

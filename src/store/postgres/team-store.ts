@@ -24,6 +24,7 @@ import { searchOf } from '../search-index.js';
 import { promptLine, sessionOfRow, type StoredSession, sessionValues } from '../session-rows.js';
 import { clean, columnsOf, type EventColumns } from './event-columns.js';
 import { announceEnd, type ServerEvent, storedEvent } from './stored-events.js';
+import { isOriginalOnServer } from './question-views.js';
 import { type Rows, type ServerAddress, ServerConnection } from './server-connection.js';
 import { createFigures } from './team-figures.js';
 import { groupRole } from './team-functions.js';
@@ -415,7 +416,7 @@ function createRecord(read: Rows): Pick<TeamRecord, 'search' | 'sessions'> {
       const found = await read<ListedSession & { readonly prompt: string | null; readonly cost_usd: number | null }>(
         `SELECT ${sessionColumns}, owner, team, machine, last_seq, head, prompt, (SELECT sum(cost_usd)
              FROM agent.events e WHERE e.session_id = s.id
-               AND e.kind IN ('usage', 'agent_usage')) AS cost_usd
+               AND e.kind IN ('usage', 'agent_usage') AND ${isOriginalOnServer('e')}) AS cost_usd
          FROM agent.sessions s WHERE kind IS NULL AND updated_at >= $2
            AND ($3::text IS NULL OR owner = $3)
            AND ($4::text IS NULL OR cwd = $4)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { noFilters, parseSearchLine } from '../../../src/core/files/search-filters.js';
+import { filterList, noFilters, parseSearchLine } from '../../../src/core/files/search-filters.js';
 
 const midnight = (day: string): number => new Date(`${day}T00:00`).getTime();
 
@@ -41,4 +41,31 @@ test.each([
 ])('%s is refused with what there is', (text, problem) => {
   const line = parseSearchLine(`x ${text}`, '/w');
   expect(line.ok ? null : line.problem).toMatch(problem);
+});
+
+/** Filters with a value that there is not, and without one: each filter that there is. */
+test.each(filterList.split(', ').map((example) => example.split(':')[0] ?? ''))('%s: without a value', (name) => {
+  for (const text of [`${name}:`, `x ${name}: y`, `${name}:""`, `${name}:" "`]) {
+    const line = parseSearchLine(text, '/w');
+    expect(line.ok ? text : line.problem).toMatch(
+      new RegExp(`^${name}: has no value\\. (?:For example ${name}:|There are )`),
+    );
+  }
+});
+
+test('from: takes the programs that there are', () => {
+  const programs = ['codex', 'pi'];
+  expect(parseSearchLine('from:codex from:agent', '/w', programs)).toMatchObject({ ok: true });
+  expect(parseSearchLine('from:codx', '/w', programs)).toEqual({
+    ok: false,
+    problem: 'from:codx: there are agent, codex, pi. Did you mean codex?',
+  });
+});
+
+test('a word with a colon behind it stays a word', () => {
+  expect(parseSearchLine('TypeError: error: note:', '/w')).toEqual({
+    ok: true,
+    words: 'TypeError: error: note:',
+    filters: noFilters,
+  });
 });
