@@ -29,3 +29,9 @@ export function jsonDepth(text: string, limit: number): number {
   }
   return deepest;
 }
+
+/** Returns true if a JSON value is nested more deeply than `limit`. What calls itself once a level may read the others. */
+export function isDeeperThan(value: unknown, limit: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return limit === 0 || Object.values(value).some((item) => isDeeperThan(item, limit - 1));
+}

@@ -1,5 +1,5 @@
 import type { JSONRPCMessage } from '@modelcontextprotocol/client';
-import { isRecord } from '../../core/json.js';
+import { isDeeperThan, isRecord } from '../../core/json.js';
 import { firstLine } from '../../core/text.js';
 import { visible } from './foreign-tools.js';
 import type { LeftOut, Sdk } from './open-connection.js';
@@ -296,7 +296,6 @@ function wordOf(value: unknown): string {
   return Array.isArray(value) ? 'a list' : `a ${typeof value}`;
 }
 
-function isTooDeep(value: unknown, left = maxDepth): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  return left === 0 || Object.values(value).some((item) => isTooDeep(item, left - 1));
+function isTooDeep(value: unknown): boolean {
+  return isDeeperThan(value, maxDepth);
 }
