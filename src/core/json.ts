@@ -46,3 +46,9 @@ export function parseJson(text: string): unknown {
   if (isTooDeep(text)) throw new SyntaxError(`JSON that is nested deeper than ${maxJsonDepth} levels is not read`);
   return JSON.parse(text) as unknown;
 }
+
+/** Returns true if a JSON value is nested more deeply than `limit`. What calls itself once a level may read the others. */
+export function isDeeperThan(value: unknown, limit: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return limit === 0 || Object.values(value).some((item) => isDeeperThan(item, limit - 1));
+}

@@ -1,4 +1,4 @@
-import { isRecord } from './json.js';
+import { isRecord, parseJson } from './json.js';
 
 /** Removes a text wherever it is quoted: verbatim, with other white space or punctuation, escaped as JSON, cut, or in
  * pieces of at least `minWords` words. */
@@ -140,7 +140,7 @@ class Trace implements TextTrace {
     const shown = this.text(text);
     if (shown === text || !/^\s*[[{]/.test(text)) return shown;
     try {
-      return JSON.stringify(this.#deep(JSON.parse(text)));
+      return JSON.stringify(this.#deep(parseJson(text)));
     } catch {
       return shown;
     }

@@ -1,4 +1,4 @@
-import { isRecord } from '../core/json.js';
+import { isRecord, parseJson } from '../core/json.js';
 import type { BlobSeal, Erased } from '../core/store.js';
 import type { TextTrace } from '../core/text-trace.js';
 import type { Connection } from './connection.js';
@@ -71,7 +71,7 @@ function eraseEvents({ sql }: Connection, trace: TextTrace, sessions: Set<string
 
 /** Returns the data without the texts. A provider signed the reasoning, so that it goes as a whole. */
 function erasedData(json: string, trace: TextTrace): string {
-  const data: unknown = JSON.parse(json);
+  const data: unknown = parseJson(json);
   const next = trace.deep(data);
   if (next === data) return json;
   if (!isRecord(data) || !isRecord(next) || data.reasoning === next.reasoning) return JSON.stringify(next);

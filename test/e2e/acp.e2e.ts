@@ -1,10 +1,12 @@
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import {
   client,
   type ClientContext,
+  type McpServer,
   methods,
   ndJsonStream,
   type PromptRequest,
@@ -328,4 +330,47 @@ test.each([
   const rows = await agent(at, ['sessions', 'show', sessionId, '--json']);
   expect(rows.stdout).toMatch(/Which colour\?\\+n- Blue/);
   expect(await editor.leave()).toBe(0);
+});
+
+test('a line that is nested without end is refused, and the connection stays', async () => {
+  const at = place();
+  const child = spawn(process.execPath, [binary, 'acp'], {
+    cwd: at.home,
+    env: at.env,
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => {
+    child.kill('SIGKILL');
+  });
+  const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const ask = async (line: string): Promise<unknown> => {
+    child.stdin.write(`${line}\n`);
+    return JSON.parse(((await answers.next()) as { readonly value: string }).value);
+  };
+  const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
+  const hello = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}';
+  expect(await ask(hello)).toMatchObject({ id: 1, result: {} });
+  expect(await ask(`{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"prompt":${deep}}}`)).toMatchObject({
+    id: 2,
+    error: { code: -32_602 },
+  });
+  child.stdin.write(`{"jsonrpc":"2.0","id":9,"result":${deep}}\n`);
+  expect(await ask('{"jsonrpc":"2.0","id":3,"method":"session/list","params":{}}')).toMatchObject({
+    id: 3,
+    result: {},
+  });
+});
+
+test('servers of an editor whose names become the same one here all stay', async () => {
+  const at = place();
+  const editor = await edit(at, ['-m', `offline/${writing(at)}`]);
+  const { entry, list } = triedServer(at.work);
+  list([{ name: 'echo' }]);
+  const names = ['a b', 'a/b', 'a?b'];
+  const mcpServers = names.map((name): McpServer => ({ name, command: entry.command, args: [...entry.args], env: [] }));
+  const { sessionId } = await editor.agent.request(methods.agent.session.new, { cwd: at.work, mcpServers });
+  await prompt(editor, sessionId, 'hi');
+  expect(await editor.leave()).toBe(0);
+  const events = (await agent(at, ['sessions', 'show', '--json', sessionId])).stdout;
+  for (const name of ['a_b', 'a_b-2', 'a_b-3']) expect(events).toContain(`server ${name}:`);
 });

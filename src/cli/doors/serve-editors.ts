@@ -1,4 +1,4 @@
-import { isTooDeep, maxJsonDepth } from '../../core/json.js';
+import { maxJsonDepth } from '../../core/json.js';
 import { largestOf } from '../../core/lists.js';
 import { isAbsolute } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,6 +6,7 @@ import {
   agent,
   type AgentApp,
   type AgentContext,
+  type AnyMessage,
   type ContentBlock,
   type InitializeResponse,
   type McpServer,
@@ -21,6 +22,7 @@ import {
 import { CliError, exit } from '../../commands/command.js';
 import { type Event, knownEvent, type Stop } from '../../core/event.js';
 import type { Form } from '../../core/form.js';
+import { isDeeperThan } from '../../core/json.js';
 import type { ApprovalMode, Question } from '../../core/policy.js';
 import type { ModelRef } from '../../core/projection.js';
 import type { SessionPort, TurnEnd } from '../../core/session-port.js';
@@ -43,7 +45,9 @@ import { answersTo, askedCall, Outbox, thought, Updates } from './editor-updates
  * nothing else. Returns the exit code. Source: Agent Client Protocol, version 1, read 2026-11-22. */
 export async function serveEditors(options: RootOptions): Promise<number> {
   const open = new Map<string, EditorSession>();
-  const connection = createApp(options, open).connect(ndJsonStream(outputForPrograms(), bytesOf(process.stdin)));
+  const { readable, writable } = ndJsonStream(outputForPrograms(), bytesOf(process.stdin));
+  const messages = readable.pipeThrough(new TransformStream({ transform: passShallow }));
+  const connection = createApp(options, open).connect({ readable: messages, writable });
   const code = await new Promise<number>((resolve) => {
     const gone = (): void => {
       resolve(exit.done);
@@ -59,8 +63,21 @@ export async function serveEditors(options: RootOptions): Promise<number> {
   return code;
 }
 
-/** Returns the lines of `input` as bytes. A line that is too long or nested too deeply becomes a bracket that
- * nothing closes, which the protocol refuses with an answer; a note on standard error says why. */
+/** Passes a message on. One that is nested so deeply that reading it would overflow the stack loses its contents, so
+ * that its request is refused and the connection stays. */
+function passShallow(message: AnyMessage, to: TransformStreamDefaultController<AnyMessage>): void {
+  if (!isDeeperThan(message, maxJsonDepth)) {
+    to.enqueue(message);
+    return;
+  }
+  const { id, method } = { id: null, method: '', ...message };
+  const isPlain = typeof id === 'string' || typeof id === 'number';
+  if (method !== '') to.enqueue({ jsonrpc: '2.0', method, params: {}, ...(isPlain ? { id } : {}) });
+  else if (isPlain) to.enqueue({ jsonrpc: '2.0', id, error: { code: -32_600, message: 'it is nested too deeply' } });
+}
+
+/** Returns the lines of `input`. One that is too long becomes a bracket that nothing closes, which the protocol refuses
+ * with an answer. */
 function bytesOf(input: NodeJS.ReadStream): ReadableStream<Uint8Array> {
   const lines = splitLines(input);
   return new ReadableStream({
@@ -70,16 +87,10 @@ function bytesOf(input: NodeJS.ReadStream): ReadableStream<Uint8Array> {
         controller.close();
         return;
       }
-      const problem = lineProblem(value);
-      if (problem !== null) printError(`agent: ${problem} It was not read.\n`);
-      controller.enqueue(Buffer.from(`${problem === null ? value : '{'}\n`));
+      if (value === null) printError(`agent: A line has more than ${maxLineBytes} bytes. It was not read.\n`);
+      controller.enqueue(Buffer.from(`${value ?? '{'}\n`));
     },
   });
-}
-
-function lineProblem(line: string | null): string | null {
-  if (line === null) return `A line has more than ${maxLineBytes} bytes.`;
-  return isTooDeep(line) ? `A line is nested deeper than ${maxJsonDepth} levels.` : null;
 }
 
 type OpenSessions = Map<string, EditorSession>;
@@ -208,7 +219,7 @@ async function openEditorSession(
   if (!isAbsolute(cwd)) throw RequestError.invalidParams({ cwd }, `cwd is no absolute path: ${cwd}`);
   const given = { ...options, cwd };
   const settings = await readSettings(given);
-  const givenServers = Object.fromEntries(mcpServers.map(serverEntry));
+  const givenServers = serverEntries(mcpServers);
   const withServers = mcpServers.length === 0 ? settings : { ...settings, givenServers };
   const run = await openRun(withServers, given, { canAsk: true });
   try {
@@ -219,13 +230,29 @@ async function openEditorSession(
   }
 }
 
-/** A server as `mcp.json` has it. Editors name theirs as they like. */
-function serverEntry(server: McpServer): readonly [name: string, entry: Readonly<Record<string, unknown>>] {
-  const name = server.name.replaceAll(/[^A-Za-z0-9-]+/g, '_').slice(0, 24);
+const maxNameChars = 24;
+
+/** Servers as `mcp.json` has them. Editors name theirs as they like: of names that become the same one here, the later
+ * ones end in a number. */
+function serverEntries(servers: readonly McpServer[]): Readonly<Record<string, Readonly<Record<string, unknown>>>> {
+  const entries = new Map<string, Readonly<Record<string, unknown>>>();
+  for (const server of servers) {
+    const plain = server.name.replaceAll(/[^A-Za-z0-9-]+/g, '_').slice(0, maxNameChars) || '_';
+    let name = plain;
+    for (let number = 2; entries.has(name); number++) {
+      const end = `-${number}`;
+      name = `${plain.slice(0, maxNameChars - end.length)}${end}`;
+    }
+    entries.set(name, serverEntry(server));
+  }
+  return Object.fromEntries(entries);
+}
+
+function serverEntry(server: McpServer): Readonly<Record<string, unknown>> {
   const pairs = (list: readonly { readonly name: string; readonly value: string }[]): Record<string, string> =>
     Object.fromEntries(list.map((each) => [each.name, each.value]));
-  if ('command' in server) return [name, { command: server.command, args: server.args, env: pairs(server.env) }];
-  return [name, { type: server.type, url: server.url, headers: pairs(server.headers) }];
+  if ('command' in server) return { command: server.command, args: server.args, env: pairs(server.env) };
+  return { type: server.type, url: server.url, headers: pairs(server.headers) };
 }
 
 const modeNames: Readonly<Record<ApprovalMode | 'plan', string>> = {

@@ -1,6 +1,6 @@
 import { dirname } from 'node:path';
 import { type Event, type EventDraft, knownEvent } from '../../core/event.js';
-import { isRecord } from '../../core/json.js';
+import { isRecord, parseJson } from '../../core/json.js';
 import { redactedText, traceTexts } from '../../core/text-trace.js';
 import { eraseInFiles } from '../../store/erase-files.js';
 import { CliError, type CommandLine, exit, type OpenedStore, type Verb } from '../command.js';
@@ -113,7 +113,7 @@ function stringsIn(value: unknown): readonly string[] {
   if (typeof value !== 'string') return [];
   if (!/^\s*[[{]/.test(value)) return [value];
   try {
-    return stringsIn(JSON.parse(value));
+    return stringsIn(parseJson(value));
   } catch {
     return [value];
   }

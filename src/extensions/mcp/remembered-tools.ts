@@ -7,7 +7,7 @@ import type { Log } from '../../core/runtime.js';
 import { readBoundedText } from '../../disk/bounded-file.js';
 import type { ConfiguredServer } from './configured-servers.js';
 import { type OfferedTexts, readTexts } from './offered-texts.js';
-import { type ForeignTool, type NamelessTool, readTool } from './foreign-tools.js';
+import { type ForeignTool, type NamelessTool, readTool, visible } from './foreign-tools.js';
 
 /** What servers offered when they were last asked, and what their tools looked like when the user first saw them. */
 export interface RememberedTools {
@@ -81,7 +81,7 @@ export function openRememberedTools({ cache, seen, now, log }: MemoryFiles): Rem
       return found && isFresh(found) ? found.read.map((tool) => ofServer(server, tool)) : null;
     },
     keep: (server, tools, onLeftOut) => {
-      const found = tools.map((tool) => readTool(server.name, tool));
+      const found = readEach(server.name, tools);
       for (const tool of found) if (typeof tool === 'string') onLeftOut(tool);
       const read = found.filter((tool) => typeof tool !== 'string');
       for (const [sha256, list] of lists) if (!isFresh(list)) lists.delete(sha256);
@@ -114,6 +114,18 @@ export function openRememberedTools({ cache, seen, now, log }: MemoryFiles): Rem
       save(seen, known());
     },
   };
+}
+
+/** Of two tools with one name the first counts. */
+function readEach(server: string, tools: readonly unknown[]): readonly (ReadTool | string)[] {
+  const names = new Set<string>();
+  return tools.map((listed) => {
+    const tool = readTool(server, listed);
+    if (typeof tool === 'string') return tool;
+    if (names.has(tool.ownName)) return `${JSON.stringify(visible(tool.ownName).slice(0, 64))}: it is listed twice`;
+    names.add(tool.ownName);
+    return tool;
+  });
 }
 
 function changeSince(before: Seen | undefined, tool: ForeignTool): string | null {

@@ -1,13 +1,16 @@
-import { parseJson } from '../../core/json.js';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { JSONRPCMessage, Transport, VersionNegotiationMode } from '@modelcontextprotocol/client';
+import type { Transport, VersionNegotiationMode } from '@modelcontextprotocol/client';
 import { isRecord } from '../../core/json.js';
 import type { Log } from '../../core/runtime.js';
 import { firstLine } from '../../core/text.js';
-import { createLastingProcess, type LastingProcess, type OpenCommand } from '../../tools/process/lasting-process.js';
+import { createLastingProcess, type OpenCommand } from '../../tools/process/lasting-process.js';
+import type { Exit } from '../../tools/process/start-child.js';
 import type { ConfiguredServer, Way } from './configured-servers.js';
 import { type Connection, type Heard, openConnection, type Sdk } from './open-connection.js';
+import { createForeignMessages, type ForeignMessages } from './foreign-messages.js';
 import { visible } from './foreign-tools.js';
+import { createMessageFetch } from './http-messages.js';
+import { LineTransport, type LineListener } from './line-transport.js';
 import type { SignIns } from './access/kept-sign-ins.js';
 import { KeptAccess, signInNeeded } from './access/sign-in.js';
 
@@ -40,7 +43,6 @@ export type HttpHost = Pick<ConnectionHost, 'signIns' | 'version'>;
 export type HttpWay = Extract<Way, { kind: 'http' }>;
 
 const passedVariables = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER', 'LANG', 'TMPDIR'];
-const maxLineBytes = 16 * 1024 * 1024;
 const retryDelaysMs = [1000, 2000];
 
 /** Makes the link to a server. Nothing is loaded or started before `connect`. */
@@ -50,7 +52,6 @@ export function createLink(server: ConfiguredServer, way: Way, host: ConnectionH
 
 function stdioLink(server: ConfiguredServer, way: Extract<Way, { kind: 'stdio' }>, host: ConnectionHost): Link {
   let transport: LineTransport | null = null;
-  let junkLines = 0;
   const process = createLastingProcess(host.open, {
     command: {
       file: way.command,
@@ -66,43 +67,60 @@ function stdioLink(server: ConfiguredServer, way: Extract<Way, { kind: 'stdio' }
     onErrors: (chunk) => {
       host.keepErrors(server.name, chunk);
     },
-    onEnd: () => {
+    onEnd: (exit) => {
       host.keepErrors(server.name, null);
-      transport?.onclose?.();
+      transport?.end(`it ended ${exitWords(exit)}`);
     },
     maxRestarts: 3,
     restartWindowMs: 600_000,
     now: host.now,
   });
-  const connectAs = async (sdk: Sdk, mode: VersionNegotiationMode, heard: Heard): Promise<Connection> => {
-    transport = new LineTransport(process, sdk, () => {
-      // A server that says nothing else must not fill the log.
-      if (Number.isInteger(Math.log10(++junkLines)))
-        host.log({ at: 'mcp', message: 'lines that are no messages', server: server.name, count: junkLines });
-    });
-    return await openConnection(sdk, server, { transport, mode, version: host.version }, heard);
-  };
+  const heardLines = lineListener(server.name, host.log);
+  const explain = (error: unknown): Error =>
+    explained(error, { lastWords: process.lastWords(), junk: heardLines.firstJunk() });
   return {
     connect: async (heard) => {
       const sdk = await import('@modelcontextprotocol/client');
+      const connectAs = async (mode: VersionNegotiationMode, messages: ForeignMessages): Promise<Connection> => {
+        transport = new LineTransport(process, messages, heardLines);
+        return await openConnection(sdk, server, { transport, mode, version: host.version }, heard);
+      };
+      const messages = createForeignMessages(sdk, heard.onLeftOut);
       try {
-        return await connectAs(sdk, 'legacy', heard);
+        return await connectAs('legacy', messages);
       } catch (error) {
-        if (!(error instanceof sdk.ProtocolError)) throw explained(error, process.lastWords());
-      }
-      try {
-        return await connectAs(sdk, { pin: '2026-07-28' }, heard);
-      } catch (error) {
-        throw explained(error, process.lastWords());
+        if (!messages.refusesInitialize()) throw explain(error);
+        try {
+          return await connectAs({ pin: '2026-07-28' }, createForeignMessages(sdk, heard.onLeftOut));
+        } catch (later) {
+          // A server that does not know the newer protocol either has said why in its first answer.
+          throw explain(isOfVersions(later) ? error : later);
+        }
       }
     },
     lastWords: () => visible(process.lastWords()),
     close: async () => {
       await process.stop();
       host.keepErrors(server.name, null);
-      // Whoever waits for an answer hears that there is none.
-      transport?.onclose?.();
+      transport?.end('the connection was closed');
     },
+  };
+}
+
+function lineListener(server: string, log: Log): LineListener & { readonly firstJunk: () => string } {
+  let count = 0;
+  let first = '';
+  return {
+    onJunk: (line) => {
+      first ||= firstLine(visible(line).trim(), 100);
+      // A server that says nothing else must not fill the log.
+      if (Number.isInteger(Math.log10(++count)))
+        log({ at: 'mcp', message: 'lines that are no messages', server, count });
+    },
+    onThrown: (error) => {
+      log({ at: 'mcp', message: 'a message could not be handled', server, error: String(error) });
+    },
+    firstJunk: () => first,
   };
 }
 
@@ -114,29 +132,33 @@ export function httpLink(server: ConfiguredServer, way: HttpWay, host: HttpHost)
   let closing = new AbortController();
   const told = (sdk: Sdk, error: unknown): Error => {
     const needed = signInNeeded(sdk, error);
-    if (!needed) return explained(error, '');
+    if (!needed) return explained(error, { lastWords: '', junk: '' });
     // The next sign-in asks for what this one did not have.
     if (signIns.current(url)?.tokens && needed.scope !== '') signIns.want(url, needed.scope);
     return new Error(`it needs a sign-in: agent mcp login ${server.name}`, { cause: error });
   };
   const connectOnce = async (sdk: Sdk, heard: Heard): Promise<Connection> => {
     await transport?.close();
-    transport = new sdk.StreamableHTTPClientTransport(new URL(url), {
+    const opened = new sdk.StreamableHTTPClientTransport(new URL(url), {
       requestInit: { headers },
       authProvider: new KeptAccess(sdk, { url, settings: signIn, signIns }),
+      fetch: createMessageFetch(createForeignMessages(sdk, heard.onLeftOut)),
     });
+    transport = opened;
     const connection = await openConnection(sdk, server, { transport, mode: 'auto', version }, heard);
+    const asked = async <T>(signal: AbortSignal | null, work: () => Promise<T>): Promise<T> =>
+      await work().catch((error: unknown) => {
+        const isForgotten = opened.sessionId !== undefined && forgetsSession(sdk, error);
+        const isAnswer = error instanceof sdk.ProtocolError || signal?.aborted === true;
+        // Nothing tells that a service has ended or forgotten us: the next call makes a new connection.
+        if (isForgotten || !isAnswer) heard.onClosed();
+        throw isForgotten ? Object.assign(told(sdk, error), { isForgotten }) : isAnswer ? error : told(sdk, error);
+      });
     return {
       ...connection,
-      call: async (tool, args, options) => {
-        try {
-          return await connection.call(tool, args, options);
-        } catch (error) {
-          // Nothing tells that a service has ended or forgotten us: the next call makes a new connection.
-          if (!options.signal.aborted && !(error instanceof sdk.ProtocolError)) heard.onClosed();
-          throw signInNeeded(sdk, error) ? told(sdk, error) : error;
-        }
-      },
+      call: (tool, args, options) => asked(options.signal, () => connection.call(tool, args, options)),
+      read: (uri, signal) => asked(signal, () => connection.read(uri, signal)),
+      prompt: (name, args) => asked(null, () => connection.prompt(name, args)),
     };
   };
   return {
@@ -144,19 +166,15 @@ export function httpLink(server: ConfiguredServer, way: HttpWay, host: HttpHost)
       const sdk = await import('@modelcontextprotocol/client');
       closing = new AbortController();
       const { signal } = closing;
-      for (const delayMs of retryDelaysMs) {
+      for (const delayMs of [...retryDelaysMs, null]) {
         try {
           return await connectOnce(sdk, heard);
         } catch (error) {
-          if (signal.aborted || !mayPass(sdk, error)) throw told(sdk, error);
+          if (delayMs === null || signal.aborted || !mayPass(sdk, error)) throw told(sdk, error);
           await wait(delayMs, undefined, { signal });
         }
       }
-      try {
-        return await connectOnce(sdk, heard);
-      } catch (error) {
-        throw told(sdk, error);
-      }
+      throw new Error('it was not connected');
     },
     lastWords: () => '',
     close: async () => {
@@ -166,99 +184,67 @@ export function httpLink(server: ConfiguredServer, way: HttpWay, host: HttpHost)
   };
 }
 
+/** Returns whether the server refused the request because of its session: by its status, or by its words where it has
+ * none for that. What a tool says of a session of its own comes with another code. */
+function forgetsSession(sdk: Sdk, error: unknown): boolean {
+  const words =
+    /session.*(?:not found|expired|invalid|unknown|terminated|does not exist)|(?:invalid|unknown|no valid|missing|expired) session/i;
+  if (error instanceof sdk.SdkHttpError) {
+    const { status, text } = error.data;
+    return status === 404 || status === 410 || (status === 400 && words.test(typeof text === 'string' ? text : ''));
+  }
+  if (error instanceof sdk.ProtocolError)
+    return [-32_000, -32_001, -32_600].includes(error.code) && words.test(error.message);
+  return signInNeeded(sdk, error) !== null;
+}
+
 /** Returns whether another try may help: not where the server understood and refused. */
 function mayPass(sdk: Sdk, error: unknown): boolean {
   if (signInNeeded(sdk, error) || error instanceof sdk.ProtocolError) return false;
   return !(error instanceof sdk.SdkHttpError && error.data.status >= 400 && error.data.status < 500);
 }
 
-/** Makes a sentence of what went wrong: the cause, and the last thing that the program said. */
-function explained(error: unknown, lastWords: string): Error {
-  const message = error instanceof Error ? error.message : String(error);
+/** Makes a sentence of what went wrong: the words of the error and of its cause, and the last that the program said. */
+function explained(error: unknown, { lastWords, junk }: { readonly lastWords: string; readonly junk: string }): Error {
   const said = visible(lastWords).trim().split('\n').slice(-3).join(' / ');
-  return new Error(`${firstLine(visible(message), 300)}${said === '' ? '' : `; it said: ${said.slice(-500)}`}`, {
-    cause: error,
-  });
+  const printed = junk === '' ? '' : `; it printed lines that are no messages, such as ${JSON.stringify(junk)}`;
+  return new Error(
+    `${firstLine(visible(wordsOf(error)), 300)}${said === '' ? printed : `; it said: ${said.slice(-500)}`}`,
+    { cause: error },
+  );
+}
+
+/** `fetch failed` says nothing without its cause. */
+function wordsOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { cause } = error;
+  const inner =
+    cause instanceof AggregateError && cause.message === '' ? (cause.errors as readonly unknown[])[0] : cause;
+  const words = inner instanceof Error ? wordsOf(inner) : '';
+  // What went wrong is another thing than the version that was to be negotiated.
+  if (words !== '' && isOfVersions(error)) return words;
+  const own = ownWords(error);
+  return own.includes(words) ? own : `${own}: ${words}`;
+}
+
+function ownWords(error: Error): string {
+  if (error.message === 'bad port') return 'the port is refused: it belongs to another protocol (bad port)';
+  if (!('code' in error && error.code === 'REQUEST_TIMEOUT') || !('data' in error)) return error.message;
+  const { timeout } = isRecord(error.data) ? error.data : {};
+  return typeof timeout === 'number' ? `it did not answer within ${timeout / 1000} s` : error.message;
+}
+
+/** Returns whether the SDK speaks of the versions of the protocol, whatever went wrong. */
+function isOfVersions(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ERA_NEGOTIATION_FAILED';
+}
+
+function exitWords({ code, signal }: Exit): string {
+  return signal === null ? `with exit code ${code ?? '?'}` : `by ${signal}`;
 }
 
 function passedOn(env: ConnectionHost['env']): Readonly<Record<string, string>> {
   return Object.fromEntries(
     passedVariables.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const])),
   );
-}
-
-/** Messages, one a line, over a process that stays. Lines that are none are told and dropped. */
-class LineTransport implements Transport {
-  onclose?: () => void;
-  onerror?: (error: Error) => void;
-  onmessage?: (message: JSONRPCMessage) => void;
-  readonly #process: LastingProcess;
-  readonly #sdk: Sdk;
-  readonly #onJunk: () => void;
-  #parts: Buffer[] = [];
-  #bytes = 0;
-  /** A line that was too long is dropped up to its end. */
-  #isDropping = false;
-
-  constructor(process: LastingProcess, sdk: Sdk, onJunk: () => void) {
-    this.#process = process;
-    this.#sdk = sdk;
-    this.#onJunk = onJunk;
-  }
-
-  async start(): Promise<void> {
-    const started = await this.#process.start();
-    if (!started.started)
-      throw new Error(started.error === 'ENOENT' ? 'the command was not found (ENOENT)' : started.error);
-  }
-
-  async send(message: JSONRPCMessage): Promise<void> {
-    if (!(await this.#process.write(`${JSON.stringify(message)}\n`))) throw new Error('the server does not run');
-  }
-
-  async close(): Promise<void> {
-    await this.#process.stop();
-    this.onclose?.();
-  }
-
-  take(chunk: Buffer): void {
-    let from = 0;
-    for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, from)) {
-      this.#add(chunk.subarray(from, end));
-      this.#endLine();
-      from = end + 1;
-    }
-    this.#add(chunk.subarray(from));
-  }
-
-  #add(part: Buffer): void {
-    if (this.#isDropping || part.length === 0) return;
-    // What cannot become a message is not kept, however long it is.
-    this.#isDropping = this.#bytes === 0 && part[0] !== 0x7b;
-    if (this.#isDropping) return;
-    this.#bytes += part.length;
-    this.#parts.push(part);
-    if (this.#bytes <= maxLineBytes) return;
-    this.#isDropping = true;
-    this.#parts = [];
-  }
-
-  #endLine(): void {
-    const line = this.#isDropping ? null : Buffer.concat(this.#parts);
-    this.#parts = [];
-    this.#bytes = 0;
-    this.#isDropping = false;
-    const message = line === null ? null : this.#parsed(line);
-    if (message) this.onmessage?.(message);
-    else if (line === null || line.length > 0) this.#onJunk();
-  }
-
-  #parsed(line: Buffer): JSONRPCMessage | null {
-    try {
-      const value: unknown = parseJson(line.toString('utf8'));
-      return isRecord(value) ? this.#sdk.parseJSONRPCMessage(value) : null;
-    } catch {
-      return null;
-    }
-  }
 }

@@ -1,7 +1,7 @@
 import { firstLine, headBytes } from '../../core/text.js';
 import type { OpenCommand } from '../../tools/process/lasting-process.js';
 import { type ConfiguredServer, fitsGlob, type Way } from './configured-servers.js';
-import type { CallOptions, Connection } from './open-connection.js';
+import type { CallOptions, Connection, LeftOut } from './open-connection.js';
 import type { OfferedTexts } from './offered-texts.js';
 import type { ConnectionHost, Link } from './server-link.js';
 import { type ForeignTool, type NamelessTool, namedTools } from './foreign-tools.js';
@@ -75,6 +75,10 @@ interface Entry {
   problem: string | null;
   /** When it last failed, on the clock of the host. */
   failedAt: number;
+  /** What the connection could not use and nobody was told of yet. */
+  leftOut: LeftOut[];
+  /** What a person was told of that. */
+  readonly told: Set<string>;
 }
 
 const mostAtOnce = 4;
@@ -82,6 +86,8 @@ const mostAtOnce = 4;
 const failedForMs = 60_000;
 /** How often a model is told that the tools of one server have changed. */
 const mostNotes = 8;
+/** How often a person is told what is left out of one server. */
+const mostLeftOutNotes = 3;
 const maxServerBytes = 2048;
 const maxDirectoryBytes = 8192;
 
@@ -134,17 +140,11 @@ class ServerPool implements Servers {
   }
 
   async call(tool: ForeignTool, args: Readonly<Record<string, unknown>>, options: CallOptions): Promise<Called> {
-    const entry = this.#entry(tool.server);
-    if (!entry?.isOn) return { kind: 'failed', problem: `there is no server ${tool.server}` };
-    try {
-      const connection = await untilAborted(this.#connect(entry), options.signal);
-      if (connection === null) return { kind: 'failed', problem: 'cancelled' };
+    return await this.#connected(tool.server, options.signal, async (connection) => {
       const now = this.tools().find(({ name }) => name === tool.name);
       if (now?.sha256 !== tool.sha256) return { kind: 'changed' };
       return { kind: 'answered', result: await connection.call(tool.ownName, args, options) };
-    } catch (error) {
-      return { kind: 'failed', problem: problemOf(entry, error) };
-    }
+    });
   }
 
   texts(): readonly (OfferedTexts & { readonly server: string })[] {
@@ -156,14 +156,29 @@ class ServerPool implements Servers {
     work: (connection: Connection) => Promise<unknown>,
     signal: AbortSignal = new AbortController().signal,
   ): Promise<Called> {
-    const entry = this.#entry(server);
-    if (!entry?.isOn) return { kind: 'failed', problem: `there is no server ${server}` };
-    try {
-      const connection = await untilAborted(this.#connect(entry), signal);
-      if (connection === null) return { kind: 'failed', problem: 'cancelled' };
-      return { kind: 'answered', result: await work(connection) };
-    } catch (error) {
-      return { kind: 'failed', problem: problemOf(entry, error) };
+    return await this.#connected(server, signal, async (connection) => ({
+      kind: 'answered',
+      result: await work(connection),
+    }));
+  }
+
+  /** Asks a connected server. Once more, over a new connection, where it has forgotten the session of this one. */
+  async #connected(
+    name: string,
+    signal: AbortSignal,
+    work: (connection: Connection) => Promise<Called>,
+  ): Promise<Called> {
+    const entry = this.#entry(name);
+    if (!entry?.isOn) return { kind: 'failed', problem: `there is no server ${name}` };
+    for (let isAgain = false; ; isAgain = true) {
+      try {
+        const connection = await untilAborted(this.#connect(entry), signal);
+        if (connection === null) return { kind: 'failed', problem: 'cancelled' };
+        return await work(connection);
+      } catch (error) {
+        if (isAgain || !(error instanceof Error && 'isForgotten' in error))
+          return { kind: 'failed', problem: problemOf(entry, error) };
+      }
     }
   }
 
@@ -259,9 +274,12 @@ class ServerPool implements Servers {
 
   async #opened(entry: Entry): Promise<Connection> {
     const { log, now } = this.#options;
+    // A server may end before its connection is handed over.
+    let opened: Connection | 'closed' | null = null;
+    entry.leftOut = [];
     try {
       if (entry.link === null || !entry.isOn) throw new Error('it is switched off');
-      const connection: Connection = await entry.link.connect({
+      const connection = await entry.link.connect({
         onTools: (listed) => {
           this.#take(entry, listed);
         },
@@ -269,12 +287,19 @@ class ServerPool implements Servers {
         onListFailed: (problem) => {
           log({ at: 'mcp', message: 'a changed list could not be read', server: entry.server.name, problem });
         },
+        onLeftOut: (left) => {
+          entry.leftOut.push(left);
+        },
         onClosed: () => {
-          if (entry.connection === connection) entry.connection = null;
+          if (opened === null || entry.connection === opened) entry.connection = null;
+          opened = 'closed';
         },
       });
-      entry.connection = connection;
       entry.problem = null;
+      if (opened === null) {
+        entry.connection = connection;
+        opened = connection;
+      }
       this.#take(entry, connection.tools);
       entry.texts = this.#options.remembered.keepTexts(entry.server, connection.resources, connection.prompts);
       return connection;
@@ -287,10 +312,16 @@ class ServerPool implements Servers {
 
   #take(entry: Entry, listed: readonly unknown[]): void {
     const { remembered, notify } = this.#options;
-    const { server } = entry;
+    const { server, told } = entry;
+    const leftOut = entry.leftOut.splice(0);
     entry.tools = remembered.keep(server, listed, (problem) => {
-      notify(`The server ${server.name} offers ${problem}; that tool is left out.`);
+      leftOut.push({ kind: 'tool', problem });
     });
+    const note = leftOutNote(server.name, leftOut);
+    if (note !== '' && !told.has(note) && told.size < mostLeftOutNotes) {
+      told.add(note);
+      notify(note);
+    }
     this.#changed(entry);
     remembered.meet(this.#toolsOf(entry) ?? []);
   }
@@ -314,6 +345,8 @@ function entryOf(server: ConfiguredServer, options: ServersOptions): Entry {
     texts: options.remembered.texts(server),
     problem: way.kind === 'unusable' ? way.problem : null,
     failedAt: 0,
+    leftOut: [],
+    told: new Set(),
   };
 }
 
@@ -388,6 +421,16 @@ function directoryOf(
 function listOf(known: readonly ForeignTool[]): string {
   const names = known.map(({ ownName }) => firstLine(ownName, 64)).join(', ');
   return `(${known.length}): ${names.length > maxServerBytes ? `${headBytes(names, maxServerBytes)}…` : names}`;
+}
+
+/** Says what is left out, in one sentence; '' where there is nothing. */
+function leftOutNote(server: string, leftOut: readonly LeftOut[]): string {
+  const [first] = leftOut;
+  if (!first) return '';
+  if (leftOut.length === 1) return `The server ${server} offers ${first.problem}; that ${first.kind} is left out.`;
+  const named = leftOut.slice(0, 3).map(({ problem }) => firstLine(problem, 200));
+  const more = leftOut.length > named.length ? ` and ${leftOut.length - named.length} more` : '';
+  return `The server ${server} offers ${leftOut.length} entries that cannot be used; they are left out: ${named.join('; ')}${more}.`;
 }
 
 function changeNote({ server, isOn }: Entry, known: readonly ForeignTool[] | null): string {
