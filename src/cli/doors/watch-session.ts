@@ -178,7 +178,7 @@ class WatchScreen {
   }
 
   leave(): void {
-    this.#out.push(...this.#text.stop());
+    addAll(this.#out, this.#text.stop());
     this.#flush();
     this.#stopReading();
   }
@@ -199,7 +199,7 @@ class WatchScreen {
         else addAll(this.#past, seen.events);
         return;
       case 'text':
-        this.#out.push(...this.#text.update(seen.text));
+        addAll(this.#out, this.#text.update(seen.text));
         return;
       case 'void':
         this.#voidText();
@@ -212,7 +212,7 @@ class WatchScreen {
         this.#answered(seen.id);
         return;
       case 'live':
-        if (!seen.live) this.#out.push(...this.#text.stop());
+        if (!seen.live) addAll(this.#out, this.#text.stop());
         if (seen.live !== this.#isLive)
           this.#say(
             'info',
@@ -231,7 +231,7 @@ class WatchScreen {
     const isShown = this.#text.isShown();
     const rest = this.#text.stop();
     if (!isShown) return;
-    this.#out.push(...rest);
+    addAll(this.#out, rest);
     this.#say('warn', 'The answer above broke off; it is void and asked for again.');
   }
 
@@ -248,7 +248,7 @@ class WatchScreen {
   }
 
   #item(item: Item): void {
-    this.#out.push(...(item.type === 'assistant' ? this.#text.finish(item.text) : itemLines(item, this.#style)));
+    addAll(this.#out, item.type === 'assistant' ? this.#text.finish(item.text) : itemLines(item, this.#style));
   }
 
   #ask({ tool, risk, rows, reasons, targets, rules }: ToldQuestion): void {
@@ -257,11 +257,11 @@ class WatchScreen {
       ? `y allows it once, s ${inSession} in this session, n denies; Enter sends it.`
       : 'It waits for an answer where the session runs; agent watch --answer answers from here.';
     this.#say('warn', `Allow ${tool} (${risk})?`);
-    this.#out.push(
+    addAll(this.#out, [
       ...rows.map((row) => `  ${sanitize(row)}`),
       ...reasons.map((reason) => `! ${decisionText(reason, { lines: false })}`),
       ...targets.map((target) => `${this.#style.theme.glyphs.arrow} ${decisionText(target, { lines: false })}`),
-    );
+    ]);
     this.#say('info', how);
   }
 
@@ -274,6 +274,6 @@ class WatchScreen {
   }
 
   #say(level: 'info' | 'warn', message: string): void {
-    this.#out.push(...noticeLines(level, message, this.#style));
+    addAll(this.#out, noticeLines(level, message, this.#style));
   }
 }

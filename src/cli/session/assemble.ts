@@ -154,7 +154,7 @@ export interface Assembly {
 
 /** Opens a new session or an old one. Throws a `CliError` with the exit code of what is wrong. */
 export async function assemble(run: Run, choice: SessionChoice, interactive: boolean): Promise<Assembly> {
-  const { settings, store, lasting } = run;
+  const { settings, store } = run;
   const opened = await offerRecorded(run, await findOrExplain(run, choice));
   const isNew = opened.restored.length === 0;
   const secrets = sessionGuard(settings, opened.restored);
@@ -166,14 +166,9 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     () => session.settled(),
   );
   if (!interactive) model.warm(); // the prompt is sent in a moment
-  const window = (): number | null => modelFacts(run)?.contextWindow?.(model.ref) ?? null;
-  const beginning = await sessionBeginning(settings, run.toolbox.registry, opened, {
-    window,
-    notes: () => remembered(run),
-  });
+  const beginning = await beginningOf(run, opened, choice, { model, secrets });
   const records: Recorder[] = [];
   const row: SessionRow = { ...opened.row, cwd: settings.cwd, ...placeOf(model.ref) };
-  const since = await sinceThen(run, opened, choice, { window: window(), secrets });
   const session = createSession({
     record: {
       store,
@@ -181,18 +176,12 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
       restored: opened.restored,
       opening: beginning.opening,
       begin: opened.begin,
-      notes: since.notes,
+      notes: beginning.notes,
     },
     model,
     models: modelFacts(run),
     connect: models.open,
-    tools: sessionTools(run, {
-      source: sourceOf(choice, isNew),
-      isNew,
-      session: () => session,
-      openModel: open,
-      records,
-    }),
+    tools: sessionTools(run, { choice, isNew, session: () => session, openModel: open, records }),
     limits: { ...settings.config.limits, ...(run.turnCalls ? { turnCalls: run.turnCalls } : {}) },
     interactive,
     expand: withServers(openCommands(settings).expand, run.toolbox.servers),
@@ -204,14 +193,12 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
   records.unshift(session.record);
   const save = createLastSave(records, lastSaveHost);
   const detach = await attached(run, session, secrets);
-  const first = [...since.notices, ...fallbackNotices(settings, model.ref)];
-  const before = [...(lasting?.sync?.notices() ?? []), ...first, ...beginning.notices];
   return {
     session,
     row,
     model,
     secrets,
-    notices: [...before, ...(await heard(session, () => bringUpToDate(session, opened, model, run)))],
+    notices: [...beginning.notices, ...(await heard(session, () => bringUpToDate(session, opened, model, run)))],
     save,
     close: async () => {
       await recordMode(run, session);
@@ -221,6 +208,28 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
         models.close();
       });
     },
+  };
+}
+
+/** Returns what a session begins with: its prompt and tools, and what has changed since it ran before. */
+async function beginningOf(
+  run: Run,
+  opened: OpenedSession,
+  choice: SessionChoice,
+  { model, secrets }: { readonly model: OpenedModel; readonly secrets: SecretGuard },
+): Promise<Awaited<ReturnType<typeof sessionBeginning>> & Pick<InstructionChange, 'notes'>> {
+  const { settings, lasting } = run;
+  const window = (): number | null => modelFacts(run)?.contextWindow?.(model.ref) ?? null;
+  const { opening, notices } = await sessionBeginning(settings, run.toolbox.registry, opened, {
+    window,
+    notes: () => remembered(run),
+  });
+  const since = await sinceThen(run, opened, choice, { window: window(), secrets });
+  const shared = lasting?.sync?.notices() ?? [];
+  return {
+    opening,
+    notes: since.notes,
+    notices: [...shared, ...since.notices, ...fallbackNotices(settings, model.ref), ...notices],
   };
 }
 
@@ -310,17 +319,15 @@ async function offerRecorded({ options, toolbox }: Run, opened: OpenedSession): 
   return opened;
 }
 
-type HookSource = Parameters<OpenedHooks['of']>[0];
-
 function sessionTools(
   run: Run,
   {
-    source,
+    choice,
     isNew,
     session,
     ...forAgents
   }: Pick<AgentHost, 'openModel' | 'records'> & {
-    readonly source: HookSource;
+    readonly choice: SessionChoice;
     readonly isNew: boolean;
     readonly session: () => Session;
   },
@@ -328,7 +335,7 @@ function sessionTools(
   const { registry } = run.toolbox;
   return {
     agents: lateAgents({ ...run, ...run.toolbox, ...forAgents }),
-    ...(run.toolbox.hooks ? { hooks: run.toolbox.hooks.of(source) } : {}),
+    ...(run.toolbox.hooks ? { hooks: run.toolbox.hooks.of(sourceOf(choice, isNew)) } : {}),
     registry: isNew ? registry : recordedTools(run, session),
     policy: { ...run.policy, record: (events) => modeChange(run, events) },
     ...(run.toolbox.registry.get('skill') ? { news: skillNews(run.settings) } : {}),

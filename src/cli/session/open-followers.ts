@@ -257,7 +257,7 @@ class Followers {
 /** Adds a message to those of a piece, as few and as short as they can be. */
 function addTold(pending: Told[], told: Told, event: AgentEvent): void {
   if (event.type === 'event' && endsText(event.event))
-    pending.splice(0, pending.length, ...pending.filter(({ type }) => type !== 'text'));
+    for (let at = pending.length - 1; at >= 0; at--) if (pending[at]?.type === 'text') pending.splice(at, 1);
   const last = pending.at(-1);
   const joined = last && joinTold(last, told);
   if (joined) pending.splice(-1, 1, joined);

@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 import { type ChangeSet, changeSetAt, changeSets } from '../../agent/file-history.js';
 import type { Event } from '../../core/event.js';
 import { firstLine, spelledLine } from '../../core/text.js';
@@ -128,11 +129,9 @@ export async function listReverts(
   for (const revert of reverts) {
     const plan = await planOf(session, revert, ahead);
     for (const action of plan.actions) ('goal' in action ? files : folders).add(action.path);
-    lines.push(
-      `${verbs[revert.kind]} event ${revert.ofSeq}, ${printable(revert.title)}:`,
-      ...planLines(plan, session.cwd),
-      ...(revert.unwatched === null ? [] : [`  There may be more: ${revert.unwatched}.`]),
-    );
+    lines.push(`${verbs[revert.kind]} event ${revert.ofSeq}, ${printable(revert.title)}:`);
+    addAll(lines, planLines(plan, session.cwd));
+    if (revert.unwatched !== null) lines.push(`  There may be more: ${revert.unwatched}.`);
   }
   return { lines, files: files.size, folders: folders.size };
 }

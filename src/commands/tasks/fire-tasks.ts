@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 import { setTimeout as wait } from 'node:timers/promises';
 import { knownEvent } from '../../core/event.js';
 import type { Store } from '../../core/store.js';
@@ -308,7 +309,7 @@ async function unaskedCalls(store: Pick<Store, 'load' | 'agentsOf'>, sessionId: 
     return call ? [{ name: call.name, argumentsText: call.arguments, reasons, sha256 }] : [];
   });
   const ofAgents: AskedCall[] = [];
-  for (const { id } of await store.agentsOf(sessionId)) ofAgents.push(...(await unaskedCalls(store, id)));
+  for (const { id } of await store.agentsOf(sessionId)) addAll(ofAgents, await unaskedCalls(store, id));
   return [...own, ...ofAgents];
 }
 

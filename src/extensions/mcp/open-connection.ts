@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 import { isDeepStrictEqual } from 'node:util';
 import type * as sdkModule from '@modelcontextprotocol/client';
 import type {
@@ -180,7 +181,7 @@ async function listTools(
     }
     // Some repeat their last page for ever.
     if (read.nextCursor === cursor && isDeepStrictEqual(read.tools, before)) return all;
-    all.push(...read.tools);
+    addAll(all, read.tools);
     if (read.nextCursor === undefined) return all;
     [cursor, before] = [read.nextCursor, read.tools];
   }

@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 import { isRecord } from '../../core/json.js';
 
 /** What a schema of the SDK says of a value. */
@@ -37,7 +38,11 @@ export function repairFields(
       const [list, index] = gone.path;
       if (typeof index === 'number' && gone.path.length === 2) onEntry(String(list), gone.value, sentenceOf(cause, 2));
     }
-    for (const list of lists) list.splice(0, list.length, ...list.filter((item) => item !== removed));
+    for (const list of lists) {
+      const kept = list.filter((item) => item !== removed);
+      list.length = 0;
+      addAll(list, kept);
+    }
   }
   return 'it has no form that is known';
 }

@@ -1,3 +1,4 @@
+import { addAll } from '../../core/lists.js';
 import { parseJson } from '../../core/json.js';
 import type { Stop, Usage } from '../../core/event.js';
 import { isRecord, type Json } from '../../core/json.js';
@@ -194,7 +195,7 @@ export class Answer {
     this.#flush('text');
     const paid: readonly WireChunk[] = usage ? [{ type: 'usage', ...usage }] : [];
     if (meaning === 'broken' || meaning === 'failed') {
-      this.#chunks.push(...paid);
+      addAll(this.#chunks, paid);
       if (meaning === 'broken')
         this.fail('network', `The provider broke the answer off (finish reason "${reason}").`, true);
       else this.fail('protocol', `The answer is not complete: it ended with the finish reason "${reason}".`, false);
@@ -205,7 +206,8 @@ export class Answer {
     const given = calls.slice(0, this.#maxCalls);
     if (settled === 'tool' || settled === 'length')
       for (const call of given) this.#chunks.push({ type: 'tool_call', call });
-    this.#chunks.push(...paid, { type: 'end', stop: settled, ...(reasoning.length > 0 ? { reasoning } : {}) });
+    addAll(this.#chunks, paid);
+    this.#chunks.push({ type: 'end', stop: settled, ...(reasoning.length > 0 ? { reasoning } : {}) });
   }
 
   /** Returns what was read since the last time, in order. */

@@ -135,7 +135,7 @@ function readText(text: string, depth: number): ErrorFacts {
   const trimmed = text.trim();
   if (/^[[{"]/.test(trimmed) && depth <= maxNested) {
     try {
-      return readError(parseJson(trimmed) as unknown, depth + 1);
+      return readError(parseJson(trimmed), depth + 1);
     } catch {
       /* It is a text that begins like JSON. */
     }

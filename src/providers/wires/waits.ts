@@ -1,3 +1,4 @@
+import { largestOf, smallestOf } from '../../core/lists.js';
 import { isRecord, parseJson } from '../../core/json.js';
 
 /** The headers of an answer, names in lower case. */
@@ -119,8 +120,8 @@ function resetMs(headers: AnswerHeaders, now: number): number | undefined {
     return [{ waitMs, isUsedUp: Number(headers[name.replace(known.name, known.left)] ?? Number.NaN) === 0 }];
   });
   const usedUp = waits.filter(({ isUsedUp }) => isUsedUp);
-  if (usedUp.length > 0) return Math.max(...usedUp.map(({ waitMs }) => waitMs));
-  return waits.length === 0 ? undefined : Math.min(...waits.map(({ waitMs }) => waitMs));
+  if (usedUp.length > 0) return largestOf(usedUp.map(({ waitMs }) => waitMs));
+  return waits.length === 0 ? undefined : smallestOf(waits.map(({ waitMs }) => waitMs));
 }
 
 /** How vendors put a wait into their sentence. Source: OpenAI ("Please try again in 1m30s"), Google ("Please retry in
@@ -173,7 +174,7 @@ function usable(waitMs: number): number | undefined {
 
 function parsed(text: string): unknown {
   try {
-    return /^\s*[[{]/.test(text) ? (parseJson(text) as unknown) : undefined;
+    return /^\s*[[{]/.test(text) ? parseJson(text) : undefined;
   } catch {
     return undefined;
   }

@@ -460,7 +460,8 @@ function walkNamed(folders: readonly string[], { root }: Places, limits: WalkLim
       seen.add(path);
       (lastRead.has(basename(path)) ? late : queue).push(path);
     }
-    if (next === queue.length - 1) queue.push(...late.splice(0, 1));
+    const last = next === queue.length - 1 ? late.shift() : undefined;
+    if (last !== undefined) queue.push(last);
   }
 }
 
