@@ -41,7 +41,7 @@ import { lateAgents, offerAgents, settleAgents } from './open-agents.js';
 import { jobNotes } from './open-jobs.js';
 import { followServers, serverNotes, withServers } from './open-mcp.js';
 import { choiceOf, fallbackModel, fallbackNotices, type OpenedModel, openModel } from './open-model.js';
-
+import { openHooks, sourceOf } from './open-hooks.js';
 import { openFollowers } from './open-followers.js';
 import { openPictures, type Pictures } from './open-pictures.js';
 import type { RunSync } from './open-team.js';
