@@ -175,14 +175,14 @@ class LiveSession implements Session {
     const { policy, news } = this.#options.tools;
     const told = [...(policy.news?.(this.events()) ?? []), ...((await news?.(this.events())) ?? [])];
     await this.#recordNotes(told);
-    const mode = policy.record?.(this.events()) ?? null;
-    if (mode) await this.record.note(mode);
     const end = await this.#safely(async () => {
       const isFirst = !this.#begun;
       this.#begun = true;
       const fault = await askAboutPrompt(this.#deps(), text, isFirst, signal);
       if (fault) return { status: 'failed', text: '', turns: 0, toolCalls: 0, denials: [], fault };
       const refused = await recordMessage(this.#deps(), { text, expand: this.#options.expand }, signal);
+      const mode = policy.record?.(this.events()) ?? null;
+      if (mode) await this.record.note(mode);
       return refused ?? (await runTurn(this.#deps(), signal));
     });
     await this.repair();

@@ -47,6 +47,11 @@ export function parseJson(text: string): unknown {
   return JSON.parse(text) as unknown;
 }
 
+/** Parses a JSON text of any depth. The caller drops the parts that `isDeeperThan` finds before it walks the value. */
+export function parseAnyDepth(text: string): unknown {
+  return JSON.parse(text) as unknown;
+}
+
 /** Returns true if a JSON value is nested more deeply than `limit`. What calls itself once a level may read the others. */
 export function isDeeperThan(value: unknown, limit: number): boolean {
   if (typeof value !== 'object' || value === null) return false;

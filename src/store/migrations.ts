@@ -504,7 +504,7 @@ export function migrate(db: Database, file: string): void {
   while (more) more = step.immediate();
 }
 
-/** Throws a StoreError `foreign` for triggers and views that no migration made: SQLite would run them inside our own
+/** Throws a StoreError `foreign` for triggers and views that this program did not make: SQLite would run them inside our own
  * statements, and one may never end. */
 export function refuseForeignCode(db: Database, file: string): void {
   const foreign = db
@@ -514,7 +514,7 @@ export function refuseForeignCode(db: Database, file: string): void {
     .all()
     .filter(({ sql }) => {
       const made = sql.replace(/^CREATE (?:TRIGGER|VIEW) /, '');
-      return !migrations.some((migration) => migration.sql.includes(made));
+      return ![...migrations.map((migration) => migration.sql), syncTables].some((own) => own.includes(made));
     });
   if (foreign.length === 0) return;
   const shown = foreign.slice(0, 5).map(({ type, name }) => ({ type, name: name.slice(0, 80) }));

@@ -1,4 +1,5 @@
-import { chmodSync, constants, copyFileSync, existsSync, mkdtempSync, realpathSync, rmSync, statSync } from 'node:fs';
+import { statsAt } from '../disk/path-stats.js';
+import { chmodSync, constants, copyFileSync, existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { Notes } from '../core/notes.js';
@@ -146,7 +147,7 @@ async function openCopied(
   open: OpenOptions,
   reason: StoreError,
 ): Promise<(Copied & { readonly connection: Connection; readonly open: OpenOptions }) | null> {
-  if (!statSync(open.file, { throwIfNoEntry: false })?.isFile()) return null;
+  if (statsAt(open.file)?.isFile() !== true) return null;
   const folder = mkdtempSync(join(tmpdir(), 'agent-read-'));
   try {
     const file = join(folder, 'agent.db');
@@ -170,7 +171,7 @@ const maxImageBytes = 512 * 1024 * 1024;
  * additions end with the process. Returns null when there is no database, or when it has a log that the copy would
  * lack. */
 export async function openImage(file: string, now: () => number): Promise<Store | null> {
-  if ((statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0) return null;
+  if ((statsAt(`${file}-wal`)?.size ?? 0) > 0) return null;
   const found = readBounded(file, { maxBytes: maxImageBytes, longer: 'refuse', links: 'follow' });
   if (found.kind !== 'read') return null;
   const driver = await loadDriver();

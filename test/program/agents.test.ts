@@ -372,7 +372,9 @@ test('undo and redo take back and do again what an agent did to files, in the se
   expect([read('a.txt'), read('made/new.txt')]).toEqual(['a word\n', 'two']);
   expect(await agent(at, ['undo', '--yes', '-r', idOf(stdout)])).toMatchObject({
     code: 0,
-    stdout: expect.stringMatching(/Undo event \d+, agent\(finder.*\n.*remove {2}made\/new.txt\n.*a.txt\nDone: 2 files/),
+    stdout: expect.stringMatching(
+      /Undo event \d+, agent\(finder.*\n.*remove {2}made\/new.txt\n +remove {2}made\/\n.*a.txt\nDone: 2 files/,
+    ),
   });
   expect([read('a.txt'), read('made')]).toEqual(['the word\n', null]);
   await agent(at, ['redo', '--yes', '-r', idOf(stdout)]);

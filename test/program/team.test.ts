@@ -190,21 +190,21 @@ describe('the record of a team', () => {
       seen = text;
     };
     const start = shared.slice(0, -2).toLowerCase();
-    expect((await agent(place(), ['watch', start], { env, onStdout })).code).toBe(0);
+    expect((await agent(place(), ['watch', start], { env, onStdout })).code).toBe(130);
     expect(seen).toContain(`Session ${shared}, About docks, in /work/docks.`);
     seen = '';
     // What was pulled of it does not go on: it is followed where it does.
     const at = place();
     await agent(at, ['db', 'pull', '--session', shared], { env });
     await agent(at, ['sessions', 'rename', shared, 'A copy'], { env });
-    expect((await agent(at, ['watch', start], { env, onStdout })).code).toBe(0);
+    expect((await agent(at, ['watch', start], { env, onStdout })).code).toBe(130);
     expect(seen).toContain(`Session ${shared}, About docks, in /work/docks.`);
     // So is a session of one's own that another machine writes.
     seen = '';
     const [mine, own] = [place(), { AGENT_STORE_URL: server().url(database, 'alice') }];
     await agent(mine, ['db', 'pull', '--session', shared], { env: own });
     await agent(mine, ['sessions', 'rename', shared, 'A copy'], { env: own });
-    expect((await agent(mine, ['watch', start], { env: own, onStdout })).code).toBe(0);
+    expect((await agent(mine, ['watch', start], { env: own, onStdout })).code).toBe(130);
     expect(seen).toContain(`Session ${shared}, About docks, in /work/docks.`);
     const several = await run('bob', 'watch', shared.slice(0, 4));
     expect([several.code, several.stderr]).toEqual([
