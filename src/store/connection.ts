@@ -92,7 +92,10 @@ function prepare(db: Database, file: string): { readonly inode: number } {
   db.pragma(`wal_autocheckpoint = ${logPages}`);
   db.pragma(`journal_size_limit = ${maxLogBytes}`);
   checkSqliteVersion(db.prepare<[], string>('SELECT sqlite_version()').pluck().get() ?? '');
-  if (version !== schemaVersion) migrate(db, file);
+  if (version !== schemaVersion) {
+    migrate(db, file);
+    if (version > 0) refuseForeignCode(db, file);
+  }
   db.prepare('SELECT (SELECT max(id) FROM events), (SELECT max(rowid) FROM sessions)').get();
   makeFilesPrivate(file);
   return { inode: statSync(file).ino };

@@ -505,14 +505,17 @@ export function migrate(db: Database, file: string): void {
 }
 
 /** Throws a StoreError `foreign` for triggers and views that this program did not make: SQLite would run them inside our own
- * statements, and one may never end. */
+ * statements, and one may never end. Views of an older version are made again by migrations, so before them only triggers
+ * count. */
 export function refuseForeignCode(db: Database, file: string): void {
+  const isCurrent = userVersion(db) === schemaVersion;
   const foreign = db
     .prepare<[], { type: string; name: string; sql: string }>(
       "SELECT type, name, sql FROM sqlite_schema WHERE type IN ('trigger', 'view')",
     )
     .all()
-    .filter(({ sql }) => {
+    .filter(({ type, sql }) => {
+      if (type === 'view' && !isCurrent) return false;
       const made = sql.replace(/^CREATE (?:TRIGGER|VIEW) /, '');
       return ![...migrations.map((migration) => migration.sql), syncTables].some((own) => own.includes(made));
     });

@@ -13,6 +13,7 @@ const importPattern =
   /^(?:import|export)\b(?:[^;'"`]*?\bfrom\s*)?\s*(['"])([^'"\n]+)\1|\bimport\s*\(\s*(['"])([^'"\n]+)\3/gm;
 /** What of the store has nothing to do with where it is kept. */
 const storeParts: readonly string[] = [
+  'store/erase-files.ts',
   'store/errors.ts',
   'store/inspect.ts',
   'store/memory-store.ts',

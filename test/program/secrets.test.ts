@@ -2,7 +2,6 @@ import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'n
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
 import { agent, place, script } from './inside.js';
 import type { Place } from '../e2e/program.js';
@@ -215,20 +214,4 @@ test('a redacted event is gone from every file, its copies too; the chain stays 
     await agent(at, ['-p', '-r', id, '-m', script(at, [{ text: '' }, { text: '' }, { text: 'Going on.' }]), 'go on']),
   ).toMatchObject({ code: 0, stdout: 'Going on.\n' });
   expect(await agent(at, ['redact', id, '999'])).toMatchObject({ code: 2 });
-});
-
-test('redact holds the session until it is done: nobody goes on with the text meanwhile', async () => {
-  const at = place();
-  expect((await agent(at, ['-p', 'hello', '-m', script(at, [{ text: 'The word is xyzzy.' }])])).code).toBe(0);
-  const db = new Database(join(at.home, '.agent', 'agent.db'));
-  db.exec(`CREATE TABLE held_by (count INTEGER);
-    CREATE TRIGGER look BEFORE UPDATE ON events BEGIN INSERT INTO held_by SELECT count(*) FROM leases WHERE session_id = OLD.session_id; END`);
-  const { id, seq } = db.prepare("SELECT session_id AS id, seq FROM events WHERE content LIKE '%xyzzy%'").get() as {
-    id: string;
-    seq: number;
-  };
-  expect((await agent(at, ['redact', id, String(seq)])).code).toBe(0);
-  expect(db.prepare('SELECT count FROM held_by').all()).toEqual([{ count: 1 }]);
-  expect(db.prepare('SELECT count(*) AS count FROM leases').get()).toEqual({ count: 0 });
-  db.close();
 });

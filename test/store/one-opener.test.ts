@@ -41,7 +41,7 @@ function filesOutside(sources: readonly Source[]): readonly string[] {
 }
 
 /** What the rest of the program may take from the store's folder, beside `open-store.js`. */
-const shared = ['memory-store.js', 'errors.js', 'blobs.js', 'inspect.js'];
+const shared = ['memory-store.js', 'errors.js', 'blobs.js', 'inspect.js', 'lease.js', 'erase-files.js'];
 
 function openers(sources: readonly Source[]): readonly string[] {
   return sources

@@ -64,7 +64,7 @@ const acts = {
   },
   next_mode: {
     keys: ['shift-tab'],
-    about: 'goes on to the next approval mode, plan mode among them',
+    about: 'next approval mode: from yours to the stricter ones, plan mode, and back to yours',
   },
   to_background: {
     keys: ['ctrl-b'],
