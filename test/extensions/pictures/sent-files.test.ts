@@ -21,7 +21,7 @@ test('three PDFs in one message share the time in which they are read, and the n
   const conversation = { system: '', messages: [message(['a.pdf', 'b.pdf', 'c.pdf']), message(['d.pdf'])] };
   const sending = { ref, withdrawn: [], blob: () => Promise.resolve(Buffer.from('%PDF')) };
   type Given = Parameters<ReturnType<typeof createSender>>;
-  await createSender()(conversation as unknown as Given[0], sending as unknown as Given[1], eyes);
+  await createSender()(conversation as unknown as Given[0], sending, eyes);
   const [first = 0, second = 0, third = 0, other = 0] = limits;
   expect(limits).toHaveLength(4);
   expect(first - second).toBeGreaterThanOrEqual(40);
