@@ -300,10 +300,10 @@ function remembered(record: () => void): readonly Notice[] {
 }
 
 /** Appends a line to a regular file, made with mode 0600. Throws for anything else: to open a named pipe that nothing
- * reads would wait without end. */
+ * reads would wait without end, and a link would change a file that is no log. */
 function appendLine(path: string, line: string): void {
-  const { O_APPEND, O_CREAT, O_NONBLOCK, O_WRONLY } = constants;
-  const descriptor = openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK, 0o600);
+  const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_WRONLY } = constants;
+  const descriptor = openSync(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600);
   try {
     const stats = fstatSync(descriptor);
     if (!stats.isFile()) throw new Error('it is not a regular file');

@@ -228,22 +228,28 @@ const otherSpace = /[\p{Zs}]/u;
  * shown as an ASCII escape, and so is each mark beyond `maxMarks` on one character. Long runs of blanks are counted, and host names in other scripts are followed by their
  * punycode. With `lines`, line breaks stay; otherwise they are shown as `\n`. */
 export function decisionText(text: string, options: { readonly lines: boolean }): string {
-  let out = '';
   let marks = 0;
-  for (const char of text) {
-    const code = char.codePointAt(0) ?? 0;
-    marks = code >= 0x300 && mark.test(char) ? marks + 1 : 0;
-    if (marks > maxMarks) out += escapeCode(code);
-    else if (char === '\n' && options.lines) out += '\n';
-    else if (char === ' ') out += ' ';
-    else if (hasUnseen(char)) out += shortEscapes[code] ?? escapeCode(code);
-    else if (otherSpace.test(char)) out += escapeCode(code);
-    else out += char;
-  }
-  const shown = out
+  // A run of printable ASCII is taken whole: one step for each character of a long text costs seconds.
+  const shown = text
+    .replace(/[ -~]+|[^ -~]/gu, (char) => {
+      const code = char.codePointAt(0) ?? 0;
+      if (code >= 0x20 && code < 0x7f) {
+        marks = 0;
+        return char;
+      }
+      marks = code >= 0x300 && mark.test(char) ? marks + 1 : 0;
+      return marks > maxMarks ? escapeCode(code) : decisionChar(char, code, options.lines);
+    })
     .replace(/ {9,}/g, (run) => `⟨${run.length} spaces⟩`)
     .replace(/\n{4,}/g, (run) => `\n⟨${run.length - 1} empty lines⟩\n`);
   return nameHosts(shown);
+}
+
+/** Returns a character outside of printable ASCII as a person may decide by it. */
+function decisionChar(char: string, code: number, lines: boolean): string {
+  if (char === '\n' && lines) return '\n';
+  if (hasUnseen(char)) return shortEscapes[code] ?? escapeCode(code);
+  return otherSpace.test(char) ? escapeCode(code) : char;
 }
 
 function nameHosts(text: string): string {

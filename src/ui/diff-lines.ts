@@ -1,4 +1,4 @@
-import { largestOf } from '../core/lists.js';
+import { addAll, largestOf } from '../core/lists.js';
 import { expandTabs, textWidth, unjoined, wrapLine, wrapWords } from '../terminal/rows.js';
 import { sanitize } from '../terminal/sanitize.js';
 import type { Theme } from './theme.js';
@@ -61,29 +61,73 @@ export function changeLines(lines: readonly string[], style: ChangeStyle): strin
   if (places.length === 0) return paintDiff(lines, theme).map((line) => [expandTabs(line)]);
   const room = theme.colors ? style.columns - 1 : Number.POSITIVE_INFINITY;
   const shown = placeRows(places, theme, room);
-  const cut = lines.findLast((line) => line !== '') === '…';
   const between = [theme.paint('dim', theme.glyphs.ellipsis.padStart(digitsOf(places)))];
-  return [...shown.flatMap((place, index) => (index === 0 ? place : [between, ...place])), ...(cut ? [between] : [])];
+  const last = lines.findLast((line) => line !== '') ?? '';
+  const cut = last.startsWith('…') ? [[theme.paint('dim', theme.glyphs.ellipsis + last.slice(1))]] : [];
+  return [...shown.flatMap((place, index) => (index === 0 ? place : [between, ...place])), ...cut];
 }
 
 /** Returns the rows of each line of some places of a file, in at most so many columns. */
 export function placeRows(places: readonly (readonly DiffLine[])[], theme: Theme, columns: number): string[][][] {
-  const digits = digitsOf(places);
-  const room = Math.max(8, columns - (digits === 0 ? 2 : digits + 3));
-  const changed = places.flat().filter(({ sign }) => sign !== ' ');
-  const fill = theme.grounds
-    ? Math.min(
-        room,
-        largestOf(
-          changed.map(({ text }) => textWidth(text)),
-          0,
-        ),
-      )
-    : 0;
+  const style = lineStyle(places, theme, columns);
   return places.map((place) => {
     const marks = changedParts(place);
-    return place.map((line, index) => lineRows(line, marks[index] ?? null, { theme, digits, room, fill }));
+    return place.map((line, index) => lineRows(line, marks[index] ?? null, style));
   });
+}
+
+function lineStyle(places: readonly (readonly DiffLine[])[], theme: Theme, columns: number): LineStyle {
+  const digits = digitsOf(places);
+  const room = Math.max(8, columns - (digits === 0 ? 2 : digits + 3));
+  if (!theme.grounds) return { theme, digits, room, fill: 0 };
+  const changed = places.flat().filter(({ sign }) => sign !== ' ');
+  const widths = changed.map(({ text }) => (text.length > room * 4 ? room : textWidth(text)));
+  return { theme, digits, room, fill: Math.min(room, largestOf(widths, 0)) };
+}
+
+/** Rows that are made when they are shown. */
+export interface Rows {
+  readonly length: number;
+  slice(from: number, to: number): string[];
+}
+
+/** Returns the rows of an edit in so many columns. Of a long one only the rows that are shown are painted: painting all
+ * of them takes seconds for each width. */
+export function editRows(edit: readonly DiffLine[], theme: Theme, columns: number): Rows {
+  const style = lineStyle([edit], theme, columns);
+  const marks = changedParts(edit);
+  const ends: number[] = [];
+  for (const { text } of edit) ends.push((ends.at(-1) ?? 0) + wrapLine(text, style.room).length);
+  let painted = new Map<number, readonly string[]>();
+  return {
+    length: ends.at(-1) ?? 0,
+    slice(from, to) {
+      const shown = new Map<number, readonly string[]>();
+      const rows: string[] = [];
+      const first = firstAbove(ends, from);
+      for (const [offset, line] of edit.slice(first, firstAbove(ends, to - 1) + 1).entries()) {
+        const index = first + offset;
+        const start = ends[index - 1] ?? 0;
+        const all = painted.get(index) ?? lineRows(line, marks[index] ?? null, style);
+        shown.set(index, all);
+        addAll(rows, all.slice(Math.max(0, from - start), to - start));
+      }
+      painted = shown;
+      return rows;
+    },
+  };
+}
+
+/** Returns the index of the first of the rising numbers that is above `value`. */
+function firstAbove(numbers: readonly number[], value: number): number {
+  let low = 0;
+  let high = numbers.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((numbers[middle] ?? 0) > value) high = middle;
+    else low = middle + 1;
+  }
+  return low;
 }
 
 function digitsOf(places: readonly (readonly DiffLine[])[]): number {

@@ -87,7 +87,26 @@ test('a long paragraph is cut between its lines', () => {
   expect(shown).toEqual(lines);
 });
 
-const units = ['a', '=', '-', 'a-', 'a.', 'Zm9v', '"', '\\', '\n', '\r\n', ' ', '\t', '://', 'a://', '@', '`', '{"'];
+const units = [
+  'a',
+  '=',
+  '-',
+  'a-',
+  'a.',
+  'Zm9v',
+  '"',
+  '\\',
+  '\n',
+  '\r\n',
+  ' ',
+  '\t',
+  '://',
+  'a://',
+  '@',
+  '`',
+  '~',
+  '{"',
+];
 
 test.each(units)('1 MB of %j, and a letter behind it, is made safe, decided by and trimmed in time', (unit) => {
   const text = `${unit.repeat(Math.ceil(1_000_000 / unit.length))}x`;

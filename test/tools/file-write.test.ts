@@ -13,6 +13,9 @@ import {
 import { join } from 'node:path';
 import fc from 'fast-check';
 import iconv from 'iconv-lite';
+import { withoutSgr } from '../../src/terminal/rows.js';
+import { diffRows } from '../../src/ui/diff-lines.js';
+import { createTheme } from '../../src/ui/theme.js';
 import { expect, test } from 'vitest';
 import type { FileState } from '../../src/core/event.js';
 import { call, context, envelopeOf, makeFifo, registry, tree } from './workbench.js';
@@ -421,3 +424,28 @@ test.each(['file_write', 'file_read', 'glob', 'grep', 'file_edit'])(
     });
   },
 );
+
+test.each([
+  [
+    'a new file of one long line',
+    null,
+    'x'.repeat(300_000),
+    /\n… 2 lines are left out: a change is shown up to 64 KiB\.\n$/,
+  ],
+  ['a new file of many lines', null, 'line\n'.repeat(200_000), /\n\+line\n… \d+ lines are left out: .* 64 KiB\.\n$/],
+  [
+    'two versions of 3 MB',
+    'a\n'.repeat(750_000),
+    'b\n'.repeat(750_000),
+    /^… Not compared: .* 3000000 characters, more than 2000000;/,
+  ],
+  ['5,000 lines that differ', 'a\n'.repeat(5_000), 'b\n'.repeat(5_000), /^… Not compared: .* more than 4000 lines/],
+])('%s: the change says what it leaves out', async (_name, before, after, said) => {
+  const cwd = tree(before === null ? {} : { 'a.txt': before });
+  const { diff = '' } = await call('file_write', { path: 'a.txt', content: after }, context(cwd));
+  expect(diff).toMatch(said);
+  expect(diff.length).toBeLessThan(66_000);
+  const theme = createTheme({ unicode: true, colors: 256, theme: 'dark' });
+  const rows = diffRows(diff, { theme, columns: 200 }).map(withoutSgr);
+  expect(rows.findLast((row) => row !== '')).toBe(diff.trimEnd().split('\n').at(-1));
+});

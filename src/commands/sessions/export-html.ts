@@ -135,7 +135,8 @@ function callBlock(
   const diff = result?.diff ?? null;
   const change = diff === null ? '' : `${label('Change')}${changeBlock(diff)}`;
   const output = result === null || (diff !== null && result.success) ? '' : `${label('Result')}${pre(result.output)}`;
-  const given = argumentBlock(args, diff !== null, markup);
+  const isWhole = diff !== null && !/^…/m.test(diff);
+  const given = argumentBlock(args, isWhole, markup);
   const shown = markup.attached(result?.attachments ?? []);
   const parts = [note, given, change, output, shown].join('');
   return `<details><summary><code>${title}</code>${state}</summary>${parts}</details>`;
@@ -184,7 +185,9 @@ function changeBlock(diff: string): string {
       })
       .join('');
   });
-  return `<div class="change">${shown.join('<div class="gap">…</div>')}</div>`;
+  const last = diff.trimEnd().split('\n').at(-1) ?? '';
+  const cut = last.startsWith('…') ? `<div class="gap">${escaped(last)}</div>` : '';
+  return `<div class="change">${shown.join('<div class="gap">…</div>')}${cut}</div>`;
 }
 
 function marked(text: string, { from, to }: TextPart): string {

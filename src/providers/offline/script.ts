@@ -1,7 +1,6 @@
-import { parseJson } from '../../core/json.js';
 import { resolve } from 'node:path';
 import { setImmediate as nextTick } from 'node:timers/promises';
-import { isRecord } from '../../core/json.js';
+import { isRecord, isTooDeep, maxJsonDepth, parseJson } from '../../core/json.js';
 import type { Fault, FaultCode, ModelChunk, ModelRequest } from '../../core/provider.js';
 import { readBounded } from '../../disk/bounded-file.js';
 
@@ -160,7 +159,11 @@ export function parseScript(text: string, name: string): ScriptResult {
   try {
     value = parseJson(text);
   } catch (error) {
-    return bad(`${name}${positionOf(error, text)}: not JSON`);
+    return bad(
+      isTooDeep(text)
+        ? `${name}: nested deeper than ${maxJsonDepth} levels`
+        : `${name}${positionOf(error, text)}: not JSON`,
+    );
   }
   return scriptOf(value, name);
 }

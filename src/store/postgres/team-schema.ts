@@ -322,6 +322,21 @@ CREATE INDEX events_shell ON agent.events(created_at) WHERE kind = 'shell';
 CREATE INDEX events_import ON agent.events(session_id) WHERE kind = 'import';
 ${searchFunction}`;
 
+/** An event whose JSON is broken would be left out of every search of the team.
+ * Events that are there already stay as they are. */
+const wholeJson = `
+CREATE FUNCTION agent.is_json(text text) RETURNS boolean
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT SET search_path = '' AS $$
+BEGIN
+  PERFORM text::json;
+  RETURN true;
+EXCEPTION WHEN others THEN
+  RETURN false;
+END $$;
+ALTER TABLE agent.events ADD CONSTRAINT events_json CHECK (
+  agent.is_json(data_json)
+  AND (NOT content_json OR agent.is_json(content))) NOT VALID;`;
+
 /** Numbered from 1 and append-only: the meaning of a released entry never
  * changes, but the search is made by the last that has one. */
 const migrations: readonly string[] = [
@@ -329,6 +344,7 @@ const migrations: readonly string[] = [
   fleet,
   redactFunction,
   filters,
+  wholeJson,
 ];
 
 /** The tables that this program works with. */

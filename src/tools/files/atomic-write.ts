@@ -281,20 +281,41 @@ export function createContentMemory(maxChars: number): ContentMemory {
 const maxInputChars = 2_000_000;
 const maxDiffBytes = 64 * 1024;
 const maxEdits = 4000;
+const maxCompareMs = 500;
 
-/** Returns a unified diff with three lines of context, at most 64 KiB; undefined if there is no difference or it would
- * take too long. `before` is null for a new file. */
+/** Returns a unified diff with three lines of context, at most 64 KiB; undefined if there is no difference. A line that
+ * begins with `…` says what is left out, or why the versions were not compared. `before` is null for a new file. */
 export async function unifiedDiff(path: string, before: string | null, after: string): Promise<string | undefined> {
-  if (before === after || (before ?? '').length + after.length > maxInputChars) return undefined;
+  if (before === after) return undefined;
+  if (before === null) return cutDiff(newFileDiff(path, after));
+  const chars = before.length + after.length;
+  if (chars > maxInputChars)
+    return `… Not compared: the versions have ${chars} characters, more than ${maxInputChars}; the change is not shown.\n`;
   const { createTwoFilesPatch } = await import('diff');
-  const from = before === null ? '/dev/null' : `a/${path}`;
-  const patch = createTwoFilesPatch(from, `b/${path}`, before ?? '', after, undefined, undefined, {
+  const patch = createTwoFilesPatch(`a/${path}`, `b/${path}`, before, after, undefined, undefined, {
     context: 3,
-    maxEditLength: before === null ? Number.POSITIVE_INFINITY : maxEdits,
-    timeout: 500,
+    maxEditLength: maxEdits,
+    timeout: maxCompareMs,
   });
-  if (patch === undefined) return undefined;
-  const text = patch.replace(/^=+\n/, '');
+  if (patch === undefined)
+    return `… Not compared: the versions differ in more than ${maxEdits} lines, or comparing takes over ${maxCompareMs} ms.\n`;
+  return cutDiff(patch.replace(/^=+\n/, ''));
+}
+
+function newFileDiff(path: string, text: string): string {
+  const head = `--- /dev/null\n+++ b/${path}\n`;
+  if (text === '') return head;
+  const isEnded = text.endsWith('\n');
+  const added = `+${(isEnded ? text.slice(0, -1) : text).replaceAll('\n', '\n+')}`;
+  const count = added.split('\n').length;
+  return `${head}@@ -0,0 +1,${count} @@\n${added}\n${isEnded ? '' : '\\ No newline at end of file\n'}`;
+}
+
+function cutDiff(text: string): string {
   const kept = headBytes(text, maxDiffBytes);
-  return kept.length < text.length ? `${kept.slice(0, kept.lastIndexOf('\n') + 1)}…\n` : text;
+  if (kept.length === text.length) return text;
+  const whole = kept.slice(0, kept.lastIndexOf('\n') + 1);
+  const left = text.split('\n').length - whole.split('\n').length;
+  const what = left === 1 ? '1 line is' : `${left} lines are`;
+  return `${whole}… ${what} left out: a change is shown up to ${maxDiffBytes / 1024} KiB.\n`;
 }

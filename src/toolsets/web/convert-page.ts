@@ -14,6 +14,8 @@ export interface Refused {
 export interface WorkOptions {
   /** The most milliseconds for a PDF: 20,000 unless given. */
   readonly pdfMs?: number;
+  /** The most megabytes that the worker may add to the process: 768 unless given. */
+  readonly growthMb?: number;
   /** The program of the worker that converts large pages and PDFs: the built one unless given. */
   readonly worker?: URL;
   readonly signal: AbortSignal;
@@ -25,8 +27,8 @@ const builtWorker = new URL('../page-worker.js', import.meta.url);
 const inlineChars = 256 * 1024;
 const htmlMs = 5_000;
 const mostPdfMs = 20_000;
-/** The limit of the worker counts objects alone; a decoded stream lies outside of them, so the memory of the process is
- * watched as well. */
+/** The limit of the worker counts objects alone; a decoded stream lies outside of them, so the memory of the process
+ * without what the main thread holds is watched as well. One worker runs at a time, so what grows is its own. */
 const mostHeapMb = 512;
 const mostGrowthMb = 768;
 const watchMs = 100;
@@ -38,12 +40,25 @@ export async function convertPage(work: PageWork, options: WorkOptions): Promise
     const { pageText } = await import('./page-text.js');
     return pageText(work.html, work.base, work.format);
   }
-  return await inWorker(work, options);
+  const turn = lastWork.then(async () => await inWorker(work, options));
+  lastWork = turn.then(
+    () => undefined,
+    () => undefined,
+  );
+  return await turn;
+}
+
+let lastWork: Promise<void> = Promise.resolve();
+
+/** Returns the memory of the process that is not the main thread's. */
+function foreignBytes(): number {
+  const { rss, heapTotal, external } = process.memoryUsage();
+  return rss - heapTotal - external;
 }
 
 async function inWorker(
   work: PageWork,
-  { worker: program = builtWorker, pdfMs = mostPdfMs, signal }: WorkOptions,
+  { worker: program = builtWorker, pdfMs = mostPdfMs, growthMb = mostGrowthMb, signal }: WorkOptions,
 ): Promise<PageText> {
   const { Worker } = await import('node:worker_threads');
   return await new Promise((resolve, reject) => {
@@ -73,10 +88,10 @@ async function inWorker(
     const timer = setTimeout(() => {
       fail(`${what} could not be converted within ${limitMs / 1000} s.`);
     }, limitMs);
-    const before = process.memoryUsage.rss();
+    const before = foreignBytes();
     const watch = setInterval(() => {
-      if (process.memoryUsage.rss() - before <= mostGrowthMb * 1024 * 1024) return;
-      fail(`${what} was not converted: it needs more than ${mostGrowthMb} MB of memory.`);
+      if (foreignBytes() - before <= growthMb * 1024 * 1024) return;
+      fail(`${what} was not converted: it needs more than ${growthMb} MB of memory.`);
     }, watchMs);
     signal.addEventListener('abort', cancel, { once: true });
     if (signal.aborted) cancel();

@@ -1,5 +1,6 @@
 import { Box } from 'ink';
 import type { ReactElement, ReactNode } from 'react';
+import { addAll } from '../../core/lists.js';
 import type { Answer, Question } from '../../core/policy.js';
 import { type InputEvent, keyName } from '../../terminal/keyboard.js';
 import { textWidth, wrapLine, wrapWords } from '../../terminal/rows.js';
@@ -7,7 +8,7 @@ import { decisionText } from '../../terminal/sanitize.js';
 import type { ScreenSize } from '../../terminal/writer.js';
 import { editKey, type Editor, editorText, emptyEditor, paste, type } from '../editor/editor.js';
 import { dialogKeys } from '../editor/key-table.js';
-import { placeRows } from '../diff-lines.js';
+import { editRows, type Rows } from '../diff-lines.js';
 import { questionParts, rulesText } from '../item-lines.js';
 import type { Theme } from '../theme.js';
 import { KeyHint, Row, useTheme } from './row.js';
@@ -23,16 +24,17 @@ export interface BodyPart {
 /** The text that a person decides by, in as many rows as there is room for. */
 export class ScrolledBody {
   readonly #lines: readonly string[];
-  readonly #edit: ((columns: number) => readonly string[]) | null;
-  /** The rows of the text without what is put behind it, for the last width: a frame must not break a long text again. */
-  #wrapped: { readonly columns: number; readonly prose: boolean; readonly rows: readonly string[] } | null = null;
-  #rows: readonly string[] = [];
+  readonly #edit: ((columns: number) => Rows) | null;
+  /** The rows of the text and of the edit for the last width: a frame must not break a long text again. */
+  #wrapped: { readonly columns: number; readonly prose: boolean; readonly parts: readonly Rows[] } | null = null;
+  #parts: readonly Rows[] = [];
+  #length = 0;
   #top = 0;
   #height = 1;
   #seen = 0;
 
   /** `edit`: rows below the lines, which break themselves. */
-  constructor(lines: readonly string[], edit: ((columns: number) => readonly string[]) | null = null) {
+  constructor(lines: readonly string[], edit: ((columns: number) => Rows) | null = null) {
     this.#lines = lines;
     this.#edit = edit;
   }
@@ -45,20 +47,27 @@ export class ScrolledBody {
     if (this.#wrapped?.columns !== columns || this.#wrapped.prose !== prose) {
       const lines = prose ? this.#lines.flatMap((line) => wrapWords(line, columns)) : this.#lines;
       const rows = lines.flatMap((line) => wrapLine(line, columns).map(({ text }) => text));
-      this.#wrapped = { columns, prose, rows: [...rows, ...(this.#edit?.(columns) ?? [])] };
+      this.#wrapped = { columns, prose, parts: [rows, this.#edit?.(columns) ?? []] };
     }
-    const { rows } = this.#wrapped;
-    this.#rows = behind.length === 0 ? rows : [...rows, ...behind];
-    return this.#rows.length;
+    this.#parts = [...this.#wrapped.parts, behind];
+    this.#length = this.#parts.reduce((sum, { length }) => sum + length, 0);
+    return this.#length;
   }
 
   /** Returns the part that `height` rows show; it counts as seen. */
   part(height: number): BodyPart {
     this.#height = height;
-    this.#top = Math.max(0, Math.min(this.#top, this.#rows.length - height));
-    const end = Math.min(this.#rows.length, this.#top + height);
+    this.#top = Math.max(0, Math.min(this.#top, this.#length - height));
+    const end = Math.min(this.#length, this.#top + height);
     this.#seen = Math.max(this.#seen, end);
-    return { rows: this.#rows.slice(this.#top, end), above: this.#top, below: this.#rows.length - end };
+    const shown: string[] = [];
+    let start = 0;
+    for (const part of this.#parts) {
+      const from = Math.max(0, this.#top - start);
+      if (from < part.length && start < end) addAll(shown, part.slice(from, end - start));
+      start += part.length;
+    }
+    return { rows: shown, above: this.#top, below: this.#length - end };
   }
 
   page(by: 1 | -1): void {
@@ -67,12 +76,12 @@ export class ScrolledBody {
 
   /** Something is below the part that is shown. */
   get goesOn(): boolean {
-    return this.#top + this.#height < this.#rows.length;
+    return this.#top + this.#height < this.#length;
   }
 
   /** Something of it was not on the screen yet. */
   get isUnseen(): boolean {
-    return this.#seen < this.#rows.length;
+    return this.#seen < this.#length;
   }
 
   /** Goes on to what was not seen. Returns what to tell the person. */
@@ -224,7 +233,7 @@ export function createApproval(
   onChange: () => void,
 ): Overlay {
   const { texts, edit } = questionParts(question);
-  const body = new ScrolledBody(texts, (columns) => placeRows([edit], theme, columns).flat(2));
+  const body = new ScrolledBody(texts, (columns) => editRows(edit, theme, columns));
   return new Approval(question, body, theme.glyphs.arrow, onAnswer, onChange);
 }
 

@@ -117,7 +117,7 @@ export class MarkdownStream {
 
   /** Returns the first lines of a long fence as a fence of their own; the rest continues under the same opening. */
   #takeCode(token: Tokens.Code, lines: string[]): void {
-    const fence = /^ {0,3}(`{3,}|~{3,})[^\n]*\n/.exec(token.raw)?.[0];
+    const fence = /^ {0,3}(`{3,}(?!`)|~{3,}(?!~))[^\n]*\n/.exec(token.raw)?.[0];
     const source = token.raw.split('\n');
     if (!fence || source.length < mostCodeLines + 2 || !this.#style.theme.colors) return;
     const settled = `${source.slice(0, mostCodeLines).join('\n')}\n`;

@@ -9,7 +9,7 @@ import { build } from 'esbuild';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { keepFiles } from '../../../src/extensions/pictures/keep-files.js';
 import { scalePicture } from '../../../src/extensions/pictures/scale-picture.js';
-import { gif, jpeg, pdf, png, turnedJpeg, webp } from './samples.js';
+import { gif, jpeg, pdf, png, pngChunk, turnedJpeg, webp } from './samples.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'agent-pictures-'));
 const worker = pathToFileURL(join(folder, 'scale-worker.mjs'));
@@ -134,6 +134,115 @@ test.each([
 ])('a picture is refused with a sentence: %s', async (_case, bytes, why) => {
   expect(await keep(bytes)).toEqual({ attachments: [], blobs: [], refused: [`a.png is not attached: ${why}.`] });
 });
+
+const le = (value: number, length: number): Buffer => {
+  const bytes = Buffer.alloc(length);
+  bytes.writeUIntLE(value, 0, length);
+  return bytes;
+};
+const riff = (...chunks: readonly Buffer[]): Buffer => {
+  const body = Buffer.concat([Buffer.from('WEBP'), ...chunks]);
+  return Buffer.concat([Buffer.from('RIFF'), le(body.length, 4), body]);
+};
+const riffChunk = (type: string, ...parts: readonly Buffer[]): Buffer => {
+  const data = Buffer.concat(parts);
+  return Buffer.concat([Buffer.from(type), le(data.length, 4), data, Buffer.alloc(data.length % 2)]);
+};
+const canvas = (flags: number, width: number, height: number): Buffer =>
+  riffChunk('VP8X', Buffer.of(flags, 0, 0, 0), le(width - 1, 3), le(height - 1, 3));
+
+/** A GIF that repeats its picture `frames` times. */
+function movingGif(frames: number): Buffer {
+  const loop = Buffer.concat([
+    Buffer.from('21ff0b', 'hex'),
+    Buffer.from('NETSCAPE2.0'),
+    Buffer.from('0301000000', 'hex'),
+  ]);
+  return Buffer.concat([
+    gif.subarray(0, 19),
+    loop,
+    ...Array.from({ length: frames }, () => gif.subarray(19, -1)),
+    gif.subarray(-1),
+  ]);
+}
+
+function movingWebp(frames: number): Buffer {
+  const frame = riffChunk('ANMF', le(0, 6), le(7, 3), le(3, 3), le(100, 3), Buffer.of(0), webp.subarray(12));
+  return riff(canvas(2, 8, 4), riffChunk('ANIM', le(0, 6)), ...Array.from({ length: frames }, () => frame));
+}
+
+function movingPng(frames: number): Buffer {
+  const still = png(8, 4);
+  const control = (sequence: number): Buffer =>
+    pngChunk('fcTL', Buffer.concat([be(sequence), be(8), be(4), be(0), be(0), Buffer.of(0, 1, 0, 10, 0, 0)]));
+  const data = still.subarray(41, still.indexOf('IEND') - 8);
+  const more = Array.from({ length: frames }, (_item, index) => [
+    control(index * 2 + 1),
+    pngChunk('fdAT', Buffer.concat([be(index * 2 + 2), data])),
+  ]).flat();
+  const start = pngChunk('acTL', Buffer.concat([be(frames + 1), be(0)]));
+  const end = still.indexOf('IEND') - 4;
+  return Buffer.concat([
+    still.subarray(0, 33),
+    start,
+    control(0),
+    still.subarray(33, end),
+    ...more,
+    still.subarray(end),
+  ]);
+}
+
+const be = (value: number): Buffer => le(value, 4).swap32();
+
+function claimedJpeg(width: number, height: number, components = 3): Buffer {
+  const bytes = Buffer.from(jpeg);
+  const frame = bytes.indexOf('ffc0', 0, 'hex');
+  bytes.writeUInt16BE(height, frame + 5);
+  bytes.writeUInt16BE(width, frame + 7);
+  bytes[frame + 9] = components;
+  return bytes;
+}
+
+function claimedGif(width: number, height: number): Buffer {
+  return Buffer.concat([gif.subarray(0, 6), le(width, 2), le(height, 2), gif.subarray(10)]);
+}
+
+test.each([
+  ['GIF', movingGif(20_000)],
+  ['WebP', movingWebp(5_000)],
+  ['PNG', movingPng(5_000)],
+])('of a %s with many frames the first is kept', async (_name, bytes) => {
+  const { attachments, refused } = await keep(bytes);
+  expect(refused).toEqual([]);
+  expect(attachments).toMatchObject([{ media_type: 'image/png', width: 8, height: 4 }]);
+  expect(attachments[0]?.bytes).toBeLessThan(1_000);
+});
+
+const manyPixels = /^a\.png is not attached: \d+x\d+ are [\d,.]+ megapixels, over 50\.$/;
+const undecoded = /^a\.png is not attached: it cannot be decoded(?:, its end is missing)?\.$/;
+
+test.each([
+  ['a JPEG of 65,535 by 65,535', claimedJpeg(65_535, 65_535), manyPixels],
+  ['a GIF of 65,535 by 65,535', claimedGif(65_535, 65_535), manyPixels],
+  ['a WebP of 16 million by 16 million', riff(canvas(0, 1 << 24, 1 << 24), webp.subarray(12)), manyPixels],
+  ['a WebP whose frame is larger than it says', riff(canvas(2, 8, 4), hugeFrame()), undecoded],
+  ['a JPEG of four colours without their data', claimedJpeg(2_000, 2_000, 4), undecoded],
+  ['a JPEG that is cut off', jpeg.subarray(0, 300), undecoded],
+  ['a GIF that is cut off', gif.subarray(0, 22), undecoded],
+  ['a WebP that is cut off', webp.subarray(0, 60), undecoded],
+  ['many frames that are cut off in the first', movingPng(9).subarray(0, 90), undecoded],
+])('%s is refused with one sentence', async (_name, bytes, sentence) => {
+  expect(await keep(bytes)).toEqual({ attachments: [], blobs: [], refused: [expect.stringMatching(sentence)] });
+});
+
+function hugeFrame(): Buffer {
+  const inner = Buffer.from(webp.subarray(12));
+  inner.writeUInt32LE(0x3fff | (0x3fff << 14), 9);
+  return Buffer.concat([
+    riffChunk('ANIM', le(0, 6)),
+    riffChunk('ANMF', le(0, 6), le(16_383, 3), le(16_383, 3), le(100, 3), Buffer.of(0), inner),
+  ]);
+}
 
 test('what is no picture is what its source says, unless it says it is a picture', async () => {
   const type = async (claimed: string) => (await keep(Buffer.from('abc'), 'a', claimed)).attachments[0]?.media_type;

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -7,6 +7,7 @@ import { build } from 'esbuild';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { isError } from '../../../src/core/envelope.js';
 import type { Event } from '../../../src/core/event.js';
+import { convertPage } from '../../../src/toolsets/web/convert-page.js';
 import { fakeWeb, type FakeWebOptions, type Reply, userSaid } from './fake-web.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'agent-web-'));
@@ -329,6 +330,69 @@ test.each([
     error: expect.stringContaining(problem),
     code: 'execution_failed',
   });
+});
+
+/** A PDF whose only content has this filter. */
+function filteredPdf(filter: string, stream: Buffer): Buffer {
+  const content = [
+    Buffer.from(`<</Filter${filter}/Length ${stream.length}>>stream\n`),
+    stream,
+    Buffer.from('\nendstream'),
+  ];
+  return pdfOf([
+    '<</Type/Catalog/Pages 2 0 R>>',
+    '<</Type/Pages/Kids[4 0 R]/Count 1>>',
+    '<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>',
+    '<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Resources<</Font<</F1 3 0 R>>>>/Contents 5 0 R>>',
+    Buffer.concat(content),
+  ]);
+}
+
+/** One blank and then ever longer strings of blanks, as LZW of 12 bits codes them after its table is full. */
+function lzwBlanks(codes: number): Buffer {
+  let bits = '';
+  let next = 258;
+  const put = (code: number): void => {
+    bits += code.toString(2).padStart(next > 2046 ? 12 : next > 1022 ? 11 : next > 510 ? 10 : 9, '0');
+  };
+  put(256);
+  put(0x20);
+  for (let index = 0; index < codes; index++) {
+    put(Math.min(next, 4094));
+    if (next < 4094) next++;
+  }
+  return Buffer.from((bits.match(/.{1,8}/g) ?? []).map((byte) => Number.parseInt(byte.padEnd(8, '0'), 2)));
+}
+
+const runs = (count: number): Buffer => Buffer.concat([Buffer.alloc(count * 2, Buffer.of(129, 0x20)), Buffer.of(128)]);
+
+test.each([
+  ['LZW', filteredPdf('/LZWDecode', lzwBlanks(10_000))],
+  ['run lengths', filteredPdf('/RunLengthDecode', runs(200_000))],
+  ['run lengths in LZW', filteredPdf('[/LZWDecode/RunLengthDecode]', lzwBlanks(10_000))],
+])('a bomb of %s ends with one sentence, or with the little text that it has', async (_name, body) => {
+  const convert = async () =>
+    await convertPage({ kind: 'pdf', bytes: body }, { worker, signal: new AbortController().signal, growthMb: 256 });
+  const said = await convert().then(
+    ({ text }) => `text of ${text.trim().length}`,
+    (error: unknown) => (error as Error).message,
+  );
+  expect(said).toMatch(/^(?:The PDF was not (?:read|converted): [^.]*\.|The PDF could not be [^.]*\.|text of 0)$/);
+});
+
+test('a PDF that needs too much memory is refused, two at once are read one after the other, and the next is read', async () => {
+  const { signal } = new AbortController();
+  const greedy = join(folder, 'greedy.mjs');
+  writeFileSync(greedy, 'const held = []; for (;;) held.push(Buffer.alloc(8 * 1024 * 1024, 1));');
+  const bytes = Buffer.from(pdf('Next'));
+  const [first, second, next] = await Promise.allSettled([
+    convertPage({ kind: 'pdf', bytes }, { worker: pathToFileURL(greedy), signal, growthMb: 64 }),
+    convertPage({ kind: 'pdf', bytes }, { worker: pathToFileURL(greedy), signal, growthMb: 64 }),
+    convertPage({ kind: 'pdf', bytes }, { worker, signal }),
+  ]);
+  const message = 'The PDF was not converted: it needs more than 64 MB of memory.';
+  for (const refused of [first, second]) expect(refused).toMatchObject({ status: 'rejected', reason: { message } });
+  expect(next).toMatchObject({ status: 'fulfilled', value: { text: 'Next' } });
 });
 
 test('a large page is converted in a worker', async () => {

@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest';
+import { withoutSgr } from '../../../src/terminal/rows.js';
+import { ScrolledBody } from '../../../src/ui/components/approval.js';
+import { type DiffLine, editRows, placeRows } from '../../../src/ui/diff-lines.js';
+import { questionParts } from '../../../src/ui/item-lines.js';
+import { createTheme } from '../../../src/ui/theme.js';
+import type { Question } from '../../../src/core/policy.js';
+
+const theme = createTheme({ unicode: true, colors: 256, theme: 'dark' });
+
+function edit(old_string: string, new_string: string): readonly DiffLine[] {
+  const call = { args: { path: 'a', old_string, new_string } };
+  return questionParts({ call, lines: [7] } as unknown as Question).edit;
+}
+
+const cases: readonly (readonly [name: string, before: string, after: string])[] = [
+  ['short lines', 'one\ntwo\nthree', 'one\n2\nthree'],
+  ['long lines beside short ones', `a\n${'b'.repeat(200)}\nc`, `a\n${'d'.repeat(170)}\nc\n`],
+  ['lines of words', 'keep this word\nand this'.repeat(20), 'keep that word\nand that'.repeat(20)],
+];
+
+test.each(cases)('%s: any part of the rows is what all rows are', (_name, before, after) => {
+  const lines = edit(before, after);
+  const all = placeRows([lines], theme, 40).flat(2);
+  const rows = editRows(lines, theme, 40);
+  expect(rows.length).toBe(all.length);
+  for (let from = 0; from < all.length; from++)
+    for (const height of [1, 3, all.length])
+      expect(rows.slice(from, from + height)).toEqual(all.slice(from, from + height));
+});
+
+test('of an edit of 200,000 lines, and of one line of 4 MB, only what is shown is painted', () => {
+  const many = Array.from({ length: 200_000 }, (_item, index) => `line ${index}`).join('\n');
+  for (const lines of [
+    edit(many, many.replaceAll('line', 'row')),
+    edit('ab'.repeat(2_000_000), 'cd'.repeat(2_000_000)),
+  ]) {
+    let painted = 0;
+    const counting = {
+      ...theme,
+      paint: (...args: Parameters<typeof theme.paint>) => (painted++, theme.paint(...args)),
+    };
+    const body = new ScrolledBody(['path: a'], (columns) => editRows(lines, counting, columns));
+    expect(body.wrap(80, { prose: false, behind: ['reason'] })).toBeGreaterThan(50_000);
+    expect(body.part(20).rows).toHaveLength(20);
+    expect(painted).toBeLessThan(200_000);
+    for (; body.goesOn; body.page(1)) body.part(100_000);
+    expect(withoutSgr(body.part(100_000).rows.at(-1) ?? '')).toBe('reason');
+    expect(body.isUnseen).toBe(false);
+  }
+});
