@@ -19,7 +19,9 @@ const columns: readonly (readonly [table: string, column: string])[] = [
   ['notes', 'content'],
   ['notes', 'tags'],
   ['scheduled_tasks', 'description'],
+  ['scheduled_tasks', 'schedule_data'],
   ['scheduled_tasks', 'execution_data'],
+  ['task_settings', 'grants'],
   ['task_runs', 'summary'],
   ['sync_state', 'row_text'],
 ];
