@@ -326,7 +326,7 @@ test('a file that cannot be settings is one problem, never a crash or a wait', a
   expect(messages).toEqual([
     'F:3:3: not valid JSON: comma expected',
     'F:1:1: not valid JSON: it must hold one object: { … }',
-    'F:1:1: not valid JSON: it is nested too deeply',
+    'F:1:1: not valid JSON: it is nested too deeply (over 512 levels)',
     'F: it has 1048577 bytes, over 1048576',
     'R/directory/config.json: it is not a regular file',
     'R/pipe/config.json: it is not a regular file',
