@@ -15,7 +15,7 @@ import {
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { isRecord } from '../core/json.js';
 import { readBounded } from '../disk/bounded-file.js';
-import { type Issue, type KeyPath, keyText } from './settings-schema.js';
+import { type Issue, type KeyPath, keyText, misplacedSecret } from './settings-schema.js';
 
 /** The absolute paths of the program's own files. Each is made when it is needed. Source: contracts 2, "Where files
  * live". */
@@ -249,6 +249,10 @@ export async function editConfigFile(file: string, path: readonly string[], valu
   const before = content.kind === 'text' && content.text.trim() !== '' ? content.text : '{}\n';
   const invalid = await problemOf(file, before);
   if (invalid) return { ok: false, problem: invalid };
+  const misplaced = misplacedSecret(value, path);
+  // One that is in the file already does not keep the user from changing the rest.
+  if (misplaced && !before.includes(misplaced.secret))
+    return { ok: false, problem: secretProblem(file, misplaced.path) };
   const { applyEdits, modify } = await import('jsonc-parser');
   const after = applyEdits(
     before,
@@ -260,6 +264,16 @@ export async function editConfigFile(file: string, path: readonly string[], valu
   if (spoilt) return { ok: false, problem: spoilt };
   if (after !== before || content.kind === 'missing') replaceFile(file, after);
   return { ok: true };
+}
+
+function secretProblem(file: string, path: KeyPath): ConfigProblem {
+  const key = keyText(path);
+  return {
+    message: `${key} would hold a secret, and settings are shown and copied`,
+    hint: 'Keep keys with agent login, and other secrets in a variable of the environment. Nothing was changed.',
+    key,
+    where: file,
+  };
 }
 
 function lineEndOf(text: string): string {

@@ -1,5 +1,6 @@
 import document from '../../config/config.schema.json' with { type: 'json' };
 import { isRecord, type Json } from '../core/json.js';
+import { createSecretScanner, type FoundSecret, secretForms, type SecretScanner } from '../core/secrets/scanner.js';
 import { nearestName } from '../core/text.js';
 import { type Toolset, toolsets } from '../core/tool.js';
 
@@ -221,9 +222,18 @@ const userInfo = /(:\/\/[^\s/@:]*:)[^\s/@]+@/g;
 const authorization = /\b(bearer|basic)\s+[\w.~+/=-]{8,}/gi;
 const secretName = /authorization|cookie|secret|token$|password|passwd|api[-_]?key|^key$/i;
 
+let scanner: SecretScanner | null = null;
+
+function secretsIn(text: string): readonly FoundSecret[] {
+  scanner ??= createSecretScanner(secretForms());
+  return scanner.scan(text).found;
+}
+
 /** Replaces by `***` everything that looks like a key, a password in an address or a credential header. */
 export function maskText(text: string): string {
-  return text
+  const masked = secretsIn(text).toReversed();
+  return masked
+    .reduce((shown, { start, end }) => `${shown.slice(0, start)}***${shown.slice(end)}`, text)
     .replace(keyForm, '***')
     .replace(webToken, '***')
     .replace(userInfo, '$1***@')
@@ -238,6 +248,29 @@ export function maskValue(value: unknown, path: KeyPath): Json {
   if (Array.isArray(value)) return value.map((item: unknown, index) => maskValue(item, [...path, index]));
   if (!isRecord(value)) return null;
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, maskValue(item, [...path, key])]));
+}
+
+/** What is reached or run as it is written, which may need a secret: addresses, headers, commands, variables. */
+const takesSecrets = /(?:^|_)(?:url|endpoint|headers|command|hooks|env)$/;
+
+/** Returns the first secret, as JSON writes it, where no setting needs one; null where there is none. The words of a
+ * command are looked at together: an option tells that the next word is a secret. */
+export function misplacedSecret(
+  value: unknown,
+  path: KeyPath,
+): { readonly path: KeyPath; readonly secret: string } | null {
+  if (isSecret(path) || path.some((key) => takesSecrets.test(String(key)))) return null;
+  if (typeof value === 'string' || (Array.isArray(value) && value.every((item) => typeof item === 'string'))) {
+    const text = JSON.stringify(value);
+    const [found] = secretsIn(text);
+    return found ? { path, secret: text.slice(found.start, found.end) } : null;
+  }
+  if (!Array.isArray(value) && !isRecord(value)) return null;
+  for (const [key, item] of Object.entries(value)) {
+    const found = misplacedSecret(item, [...path, key]);
+    if (found) return found;
+  }
+  return null;
 }
 
 function isSecret(path: KeyPath): boolean {

@@ -47,8 +47,9 @@ export function parseJson(text: string): unknown {
   return JSON.parse(text) as unknown;
 }
 
-/** Parses a JSON text of any depth. The caller drops the parts that `isDeeperThan` finds before it walks the value. */
-export function parseAnyDepth(text: string): unknown {
+/** Parses a JSON text of any depth, for those who look at how deep each part is (`isDeeperThan`) before they walk it.
+ * Throws a SyntaxError. */
+export function parseDeepJson(text: string): unknown {
   return JSON.parse(text) as unknown;
 }
 

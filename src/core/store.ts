@@ -160,9 +160,9 @@ export interface Records {
   /** Replaces the texts of an event and of its copies in forks, and removes every trace of the old ones. The chain
    * stays whole. Resolves to the number of events changed. */
   redact(sessionId: string, seq: number, replacement: Pick<Event, 'content' | 'data'>): Promise<number>;
-  /** Removes what quotes the texts of `trace` from all that is stored, and wipes it. Null: the store cannot look through
-   * all of it. */
-  readonly erase: ((trace: TextTrace) => Promise<Erased>) | null;
+  /** Removes what quotes the texts of `trace` from all that is stored, and the contents with these SHA-256 (hex), and
+   * wipes it. Null: the store cannot look through all of it. */
+  readonly erase: ((trace: TextTrace | null, contents: readonly string[]) => Promise<Erased>) | null;
   /** Returns the space of removed sessions to the disk and wipes it. */
   compact(): Promise<void>;
   /** Answers one reading question in SQL, over the tables and views of docs/record.md. Null: the store does not speak

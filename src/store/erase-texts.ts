@@ -19,17 +19,28 @@ const columns: readonly (readonly [table: string, column: string])[] = [
   ['notes', 'content'],
   ['notes', 'tags'],
   ['scheduled_tasks', 'description'],
+  ['scheduled_tasks', 'schedule_data'],
   ['scheduled_tasks', 'execution_data'],
+  ['task_settings', 'grants'],
   ['task_runs', 'summary'],
   ['sync_state', 'row_text'],
 ];
 
 const pageRows = 500;
 
+/** The trace of no text. */
+export const keptTexts: TextTrace = { text: (text) => text, deep: (value) => value };
+
+/** Contents that are removed whatever they hold, by SHA-256 (hex), and how contents are sealed. */
+interface ErasedContents {
+  readonly contents: readonly string[];
+  readonly seal: BlobSeal | null;
+}
+
 /** Removes what quotes the texts of `trace` from every event, title, message, note and task, and contents that hold
  * some, and wipes the old bytes from the file. Events keep the digests of their old texts, so that the chain stays
  * whole. */
-export function eraseTexts(connection: Connection, trace: TextTrace, seal: BlobSeal | null): Erased {
+export function eraseTexts(connection: Connection, trace: TextTrace, erased: ErasedContents): Erased {
   const { db, transact } = connection;
   const sessions = new Set<string>();
   const count = { events: 0, others: 0, contents: 0 };
@@ -37,7 +48,7 @@ export function eraseTexts(connection: Connection, trace: TextTrace, seal: BlobS
   transact(() => {
     count.events = eraseEvents(connection, trace, sessions);
     for (const [table, column] of columns) count.others += eraseColumn(connection, trace, table, column);
-    count.contents = eraseContents(connection, trace, seal);
+    count.contents = eraseContents(connection, trace, erased);
   });
   compactDatabase(connection);
   return { ...count, sessions: [...sessions] };
@@ -100,15 +111,16 @@ function eraseColumn({ sql }: Connection, trace: TextTrace, table: string, colum
   return changed;
 }
 
-/** Removes contents kept for undo that quote the texts: that change cannot be undone any more. */
-function eraseContents(connection: Connection, trace: TextTrace, seal: BlobSeal | null): number {
+/** Removes contents that are listed or quote the texts: a change to such a file cannot be undone any more, and such a
+ * picture is sent no more. */
+function eraseContents(connection: Connection, trace: TextTrace, { contents, seal }: ErasedContents): number {
   const { sql } = connection;
   let removed = 0;
   for (const { sha256 } of sql<{ readonly sha256: string }>('SELECT sha256 FROM blobs').all()) {
-    const bytes = readBlob(connection, sha256, seal);
-    if (bytes === null) continue;
-    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
-    if (trace.text(text) === text) continue;
+    const bytes = contents.includes(sha256) ? null : readBlob(connection, sha256, seal);
+    if (bytes === null && !contents.includes(sha256)) continue;
+    const text = bytes === null ? null : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
+    if (text !== null && trace.text(text) === text) continue;
     sql('DELETE FROM blob_refs WHERE sha256 = ?').run(sha256);
     sql('DELETE FROM blobs WHERE sha256 = ?').run(sha256);
     removed++;

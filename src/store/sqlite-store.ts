@@ -325,9 +325,11 @@ class SqliteStore implements Store {
     verify: (sessionId) => this.#read(({ db }) => verifyChain(db, sessionId)),
     redact: (sessionId, seq, replacement) =>
       this.#write((connection) => redactEvents(connection, [{ sessionId, seq, replacement }])),
-    erase: async (trace) => {
-      const { eraseTexts } = await import('./erase-texts.js');
-      return await this.#write((connection) => eraseTexts(connection, trace, this.#seal));
+    erase: async (trace, contents) => {
+      const { eraseTexts, keptTexts } = await import('./erase-texts.js');
+      return await this.#write((connection) =>
+        eraseTexts(connection, trace ?? keptTexts, { contents, seal: this.#seal }),
+      );
     },
     compact: () => this.#write(compactDatabase),
     ask: async (sql, parameters = []) => {

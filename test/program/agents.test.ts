@@ -1,5 +1,5 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { readFileSync, writeFileSync, mkdirSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
@@ -351,6 +351,27 @@ test('a call of an agent that the program left open names its session, and what 
   expect(listed?.costUsd).toBeCloseTo(0.01 + 0.01 + 0.005 + 0.01 + 0.005 + 0.02, 9);
   expect((await records.verify(null)).breaks).toEqual([]);
   await store.close();
+});
+
+test('what an agent that was left open did to files and folders is undone in the session that it worked for', async () => {
+  const turns = [
+    calls(['file_write', { path: 'made/deep/new.txt', content: 'one' }], ['bash', { command: 'mkdir empty' }]),
+    { text: 'written' },
+  ];
+  const at = withAgent(turns, 'tools: Write, Bash');
+  const ran = await agent(at, go(at, [calls(ask('finder')), done], '--approval', 'never'));
+  const parent = idOf(ran.stdout);
+  // As a kill leaves it: the result is not recorded.
+  const db = new Database(join(at.env.AGENT_HOME ?? '', 'agent.db'));
+  db.prepare(
+    `DELETE FROM events WHERE session_id = @id AND seq >=
+      (SELECT max(seq) FROM events WHERE session_id = @id AND kind = 'tool_result')`,
+  ).run({ id: parent });
+  db.close();
+  await agent(at, go(at, [done], '-r', parent));
+  expect(readdirSync(at.work)).toEqual(expect.arrayContaining(['made', 'empty']));
+  expect((await agent(at, ['undo', '--yes', '-r', parent])).code).toBe(0);
+  expect(readdirSync(at.work).filter((name) => /made|empty/.test(name))).toEqual([]);
 });
 
 test('undo and redo take back and do again what an agent did to files, in the session that it worked for', async () => {

@@ -1,8 +1,9 @@
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { table } from '../../src/commands/table.js';
 import type { Place } from '../e2e/program.js';
+import { triedCollector } from '../telemetry/tried-collector.js';
 import { agent, place, repl, script } from './inside.js';
 
 interface Row {
@@ -31,12 +32,12 @@ type Door =
   | 'refuses'
   /** The text becomes an event of a session, whose guard masks each of them. */
   | 'event'
-  /** It stores what the user wrote, as documented: keys, settings, definitions of servers and tools. */
+  /** It stores what the user wrote where that needs a secret, as `settings` says. */
   | 'setting'
   /** It stores no text that it is given. */
   | 'none';
 
-const doors: Readonly<Record<Door, readonly string[]>> = {
+const doors: Readonly<Record<Exclude<Door, 'setting'>, readonly string[]>> = {
   masks: ['sessions rename', 'sessions import', 'sessions export', '/rename', '/export'],
   refuses: ['memory add', 'memory edit', '/memory'],
   event: [
@@ -56,25 +57,6 @@ const doors: Readonly<Record<Door, readonly string[]>> = {
     'replay',
     'acp',
     'mcp serve',
-  ],
-  setting: [
-    'config set',
-    'mcp add',
-    'mcp import',
-    'mcp login',
-    'tools add',
-    'login',
-    '/login',
-    '/permissions',
-    '/tools',
-    '/config',
-    '/mcp',
-    '/theme',
-    '/model',
-    '/effort',
-    '/approval',
-    '/budget',
-    'config trust',
   ],
   none: [
     'audit',
@@ -169,6 +151,28 @@ const doors: Readonly<Record<Door, readonly string[]>> = {
   ],
 };
 
+/** What the commands that change settings do with a secret, by the place where it is given. */
+const settings: Readonly<Record<string, string>> = {
+  'config set':
+    'kept in addresses, headers, commands and variables, which are used as written, and masked where they are shown; refused in any other key',
+  '/permissions': 'refused: a rule is shown whenever it is looked at, and a call is judged by what it does',
+  'mcp add': 'kept in the command, the address, variables and headers, as the server needs them; a name is refused',
+  'mcp import': 'kept as the other program has it: the server needs it',
+  'mcp login': 'stores the tokens of the server alone, in a file of mode 0600',
+  'tools add': 'stores the path and a hash; what the file says is masked where it is shown or sent',
+  '/tools': 'as tools add',
+  login: 'stores the key: that is what it is for',
+  '/login': 'stores the key: that is what it is for',
+  '/config': 'shows settings, masked',
+  '/mcp': 'shows servers, masked, and stores whether one is on',
+  '/theme': 'stores the name of a theme that exists',
+  '/model': 'stores the name of a model, and refuses one that is a secret, as config set does',
+  '/effort': 'stores one of a few words',
+  '/approval': 'stores one of a few words',
+  '/budget': 'stores a number',
+  'config trust': 'stores a path and a hash',
+};
+
 /** The words of a command before its arguments, `/name` for one of the REPL. */
 function commandNames(): readonly string[] {
   return table
@@ -180,7 +184,8 @@ function commandNames(): readonly string[] {
 }
 
 test('every command says what it does with a text that holds a secret', () => {
-  expect([...new Set(commandNames())].sort()).toEqual(Object.values(doors).flat().sort());
+  const told = [...Object.values(doors).flat(), ...Object.keys(settings)];
+  expect([...new Set(commandNames())].sort()).toEqual(told.sort());
 });
 
 /** The kinds of which a secret is in a text, also as JSON writes it. */
@@ -237,3 +242,123 @@ test('no command lets a secret of any form into the store, or prints one that is
     expect([args, clearIn(stdout + stderr)]).toEqual([args, []]);
   }
 });
+
+const token = forms.find(({ kind }) => kind === 'github_token')?.secret ?? '';
+const argument = (flag: string): string => JSON.stringify([{ argv: ['curl', flag, token] }]);
+
+test.each([
+  ['system_prompt', `Sign with ${token}.`],
+  ['model', `openai/${token}`],
+  ['fallback_model', `openai/${token}`],
+  ['rules.allow', argument('-u')],
+  ['rules.ask', argument('--token')],
+  ['rules.deny', JSON.stringify([{ tool: 'file_read', path: `/srv/${token}` }])],
+  ['fs.deny', JSON.stringify([`/srv/${token}`])],
+  ['sync.exclude', JSON.stringify([`/srv/${token}`])],
+])('config set refuses a secret in %s and says where it belongs', async (key, value) => {
+  const at = place();
+  const { code, stdout, stderr } = await agent(at, ['config', 'set', key, value]);
+  expect([code, stdout]).toEqual([2, '']);
+  expect([clearIn(stderr), clearBelow(at.home)]).toEqual([[], []]);
+  expect(stderr).toMatch(/would hold a secret.*\nKeep keys with agent login/);
+});
+
+test.each([
+  ['base_url', `https://svc:${token}@api.example.com/v1`],
+  ['tasks.notify_command', JSON.stringify(['curl', '-H', `Authorization: Bearer ${token}`])],
+  ['ui.status_command', JSON.stringify(['status', '--token', token])],
+])('config set keeps a secret in %s, which is used as it is written, and shows it masked', async (key, value) => {
+  const at = place();
+  const set = await agent(at, ['config', 'set', key, value]);
+  expect(set.code).toBe(0);
+  expect(readFileSync(join(at.home, '.agent/config.json'), 'utf8')).toContain(token);
+  for (const args of [['get', key], ['show'], ['show', '--json'], ['check']]) {
+    const { stdout, stderr } = await agent(at, ['config', ...args]);
+    expect([args, clearIn(set.stdout + stdout + stderr)]).toEqual([args, []]);
+  }
+});
+
+test('a secret that is in the file already does not keep the user from changing other rules', async () => {
+  const at = place();
+  mkdirSync(join(at.home, '.agent'));
+  const rules = { allow: [{ argv: ['curl', token] }] };
+  writeFileSync(join(at.home, '.agent/config.json'), JSON.stringify({ rules }));
+  const next = JSON.stringify([...rules.allow, { argv: ['git', 'log'] }]);
+  expect((await agent(at, ['config', 'set', 'rules.allow', next])).code).toBe(0);
+});
+
+test('/permissions keeps no rule with a secret, and says so', async () => {
+  const at = place();
+  const line = `/permissions add deny {"argv":["curl","-H","X-Auth: ${token}"]}`;
+  const { stdout } = await repl(at, ['--model', script(at, [{ text: 'one' }])], [[line, 'would hold a secret']]);
+  expect([clearIn(stdout), clearBelow(at.home)]).toEqual([[], []]);
+});
+
+test('mcp add keeps what a server needs, and no command shows it', async () => {
+  const at = place();
+  expect((await agent(at, ['mcp', 'add', token, '--', 'true'])).code).toBe(2);
+  const where = ['--env', `A_TOKEN=${token}`, '--', 'true', '--token', token, `--key=${token}`];
+  expect((await agent(at, ['mcp', 'add', 'one', ...where])).code).toBe(0);
+  const header = [
+    '--url',
+    `https://u:${token}@example.com/mcp?k=${token}`,
+    '--header',
+    `Authorization: Bearer ${token}`,
+  ];
+  expect((await agent(at, ['mcp', 'add', 'two', ...header])).code).toBe(0);
+  expect(readFileSync(join(at.home, '.agent/mcp.json'), 'utf8').split(token).length - 1).toBe(6);
+  for (const args of [['list'], ['list', '--json'], ['get', 'one'], ['get', 'two'], ['test', 'one']]) {
+    const { stdout, stderr } = await agent(at, ['mcp', ...args]);
+    expect([args, clearIn(stdout + stderr)]).toEqual([args, []]);
+  }
+});
+
+test('a secret in the description of a tool is neither shown nor sent', async () => {
+  const at = place();
+  const about = {
+    name: 'greet',
+    description: `Greets with ${token}.`,
+    input_schema: { type: 'object', properties: { who: { type: 'string', description: `not ${token}` } } },
+    command: ['sh', './run.sh', token],
+    effect: 'read',
+  };
+  at.file('.agent/tools/greet/tool.json', JSON.stringify(about));
+  at.file('.agent/tools/greet/run.sh', 'echo "{}"');
+  const shown = await agent(at, ['tools', 'add', '.agent/tools/greet']);
+  const [, sha256 = ''] = /^sha256 (\w{64})$/m.exec(shown.stdout) ?? [];
+  const added = await agent(at, ['tools', 'add', '.agent/tools/greet', '--sha256', sha256]);
+  expect([added.code, clearIn(shown.stdout + shown.stderr + added.stdout)]).toEqual([0, []]);
+  for (const args of [['list'], ['list', '--json'], ['show', 'greet'], ['show', 'greet', '--json']]) {
+    const { stdout, stderr } = await agent(at, ['--tools', '+custom', 'tools', ...args]);
+    expect([args, stdout.includes('greet'), clearIn(stdout + stderr)]).toEqual([args, true, []]);
+  }
+  const model = script(at, [{ text: 'ok' }]);
+  expect((await agent(at, ['--tools', '+custom', '-p', '-m', model, 'go'])).code).toBe(0);
+  const [first] = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as readonly { id: string }[];
+  const sent = await agent(at, ['sessions', 'show', first?.id ?? '', '--as', 'openai-chat', '--prompt', 'x']);
+  expect([sent.code, clearIn(sent.stdout), clearBelow(at.home)]).toEqual([0, [], []]);
+});
+
+test.each(['false', 'true'])(
+  'no secret of any form is sent to a collector, contents: %s',
+  { retry: 2 },
+  async (contents) => {
+    const collector = await triedCollector();
+    const at = place({ 'a.txt': all });
+    const model = script(at, [
+      {
+        calls: [
+          { name: 'file_read', arguments: { path: 'a.txt' } },
+          { name: 'file_read', arguments: { path: `gone ${all}` } },
+          { id: token, name: token, arguments: { text: all } },
+        ],
+      },
+      { reasoning: all, text: all },
+    ]);
+    const settings = [`telemetry.otlp_endpoint=${collector.endpoint}`, `telemetry.contents=${contents}`];
+    await agent(at, [...settings.flatMap((setting) => ['--set', setting]), '-p', '-m', model, all]);
+    const sent = JSON.stringify(collector.bodies.map(({ body }) => body));
+    expect(collector.spans().length).toBeGreaterThan(4);
+    expect([clearIn(sent), clearBelow(at.home)]).toEqual([[], []]);
+  },
+);

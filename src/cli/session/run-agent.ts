@@ -468,12 +468,13 @@ export async function answerOpen(
     }
     const said = `${interruptedRunning.error} Its work so far is kept: resume "${child.id}" goes on with it.`;
     const result = interruptedResult(call, errorEnvelope('interrupted', said, { agent_session_id: child.id }));
-    const { changes, unwatched } = netChanges(sinceLastPrompt(events));
+    const { changes, folders = [], unwatched } = netChanges(sinceLastPrompt(events));
     await session.append({
       ...result,
       data: {
         ...result.data,
         ...(changes.length > 0 ? { changes } : {}),
+        ...(folders.length > 0 ? { folders } : {}),
         ...(unwatched === undefined ? {} : { unwatched }),
       },
     });

@@ -1,7 +1,7 @@
 import { dirname } from 'node:path';
-import { type Event, type EventDraft, knownEvent } from '../../core/event.js';
+import { attachmentsOf, type Event, type EventDraft, knownEvent } from '../../core/event.js';
 import { isRecord, parseJson } from '../../core/json.js';
-import { redactedText, traceTexts } from '../../core/text-trace.js';
+import { redactedText, type TextTrace, traceTexts } from '../../core/text-trace.js';
 import { eraseInFiles } from '../../store/erase-files.js';
 import { CliError, type CommandLine, exit, type OpenedStore, type Verb } from '../command.js';
 import { countOption } from '../line-output.js';
@@ -45,7 +45,11 @@ async function redact({ out, withStore }: CommandLine, id: string, seq: number):
       out.print(
         `Redacted event ${seq} of ${row.id}${copies > 1 ? ` and ${copies - 1} of its copies in forks` : ''}.\n`,
       );
-      for (const line of await eraseQuotes(opened, row.id, textsLeftOut(event, replacement))) out.print(`${line}\n`);
+      const quoted = {
+        texts: textsLeftOut(event, replacement),
+        contents: attachmentsOf(event.data).map(({ sha256 }) => sha256),
+      };
+      for (const line of await eraseQuotes(opened, row.id, quoted)) out.print(`${line}\n`);
       return exit.done;
     } finally {
       await lease.release();
@@ -60,14 +64,15 @@ const placeholder = redactedText;
 async function eraseQuotes(
   { records, store, settings }: OpenedStore,
   sessionId: string,
-  texts: readonly string[],
+  quoted: { readonly texts: readonly string[]; readonly contents: readonly string[] },
 ): Promise<readonly string[]> {
-  const trace = traceTexts(texts);
-  if (trace === null)
-    return ['The text is too short to be looked for elsewhere: only copies of the event are redacted.'];
+  const trace = traceTexts(quoted.texts);
+  const tooShort =
+    trace === null ? ['The text is too short to be looked for elsewhere: only copies of the event are redacted.'] : [];
+  if (trace === null && quoted.contents.length === 0) return tooShort;
   if (records.erase === null) return ['This store cannot look for the text in other events: only copies are redacted.'];
-  const { events, sessions, others, contents } = await records.erase(trace);
-  const { cleaned, remaining } = eraseInFiles(dirname(settings.config.files.database), trace);
+  const { events, sessions, others, contents } = await records.erase(trace, quoted.contents);
+  const { cleaned, remaining } = cleanFiles(dirname(settings.config.files.database), trace);
   const busy: string[] = [];
   for (const id of sessions.filter((other) => other !== sessionId)) {
     const lease = await store.acquire(id);
@@ -80,14 +85,19 @@ async function eraseQuotes(
     ...(others === 0
       ? []
       : [counted(others, 'title, note, task or waiting message', 'titles, notes, tasks and waiting messages')]),
-    ...(contents === 0 ? [] : [`${counted(contents, 'file content')} kept for undo`]),
+    ...(contents === 0 ? [] : [`${counted(contents, 'file content')} kept for undo or as an attachment`]),
     ...(cleaned === 0 ? [] : [counted(cleaned, 'file')]),
   ];
   return [
+    ...tooShort,
     ...(events + others + contents + cleaned === 0 ? [] : [`Redacted quotations of it: ${parts.join(', ')}.`]),
     ...remaining.map((file) => `The text remains in ${file}. Delete the file if you do not need it.`),
     ...busy,
   ];
+}
+
+function cleanFiles(folder: string, trace: TextTrace | null): ReturnType<typeof eraseInFiles> {
+  return trace === null ? { cleaned: 0, remaining: [] } : eraseInFiles(folder, trace);
 }
 
 function counted(count: number, one: string, several = `${one}s`): string {
@@ -96,6 +106,8 @@ function counted(count: number, one: string, several = `${one}s`): string {
 
 /** A path is named by many events, and none of them quotes the redacted one. */
 const path = /^[\w.~-]*[/.][\w./~-]*$/;
+/** The hash of a file's content is no quotation either: other changes of the file name it. */
+const contentHash = /^[0-9a-f]{64}$/;
 
 /** Returns the texts of an event that its replacement has not. */
 function textsLeftOut(
@@ -103,7 +115,9 @@ function textsLeftOut(
   replacement: { readonly content: string | null; readonly data: unknown },
 ): readonly string[] {
   const kept = new Set(stringsIn([replacement.content, replacement.data]));
-  return stringsIn([event.content, event.data]).filter((text) => !kept.has(text) && !path.test(text));
+  return stringsIn([event.content, event.data]).filter(
+    (text) => !kept.has(text) && !path.test(text) && !contentHash.test(text),
+  );
 }
 
 /** Returns all strings of a value; of one that is JSON, those in it. */

@@ -43,11 +43,17 @@ export const listServers: Verb = {
     options: json,
     run: async ({ out, settings, tools }, _args, options: Options) => {
       const { servers, aside, problems } = await tools.listedServers();
+      const known = await settings();
       for (const problem of problems) out.error(`agent: ${problem}\n`);
       const rows = [...servers.map((server) => [server, stateOf(server)] as const), ...aside.map(notTrusted)].map(
-        ([server, state]) => ({ name: server.name, state, reached: reachedBy(server), file: server.file }),
+        ([server, state]) => ({
+          name: server.name,
+          state,
+          reached: known.guard.text(reachedBy(server)),
+          file: server.file,
+        }),
       );
-      const { file } = serversOf(await settings());
+      const { file } = serversOf(known);
       printListing(out, options.json, rows, () =>
         rows.length === 0
           ? [`No servers yet; ${file} would name them. agent mcp add <name> -- <command…> adds one.`]
@@ -89,7 +95,7 @@ export const addServer: Verb = {
     run: async ({ out, settings }, [name = '', ...command], options: Options) => {
       const known = await settings();
       const { file, entries } = serversOf(known);
-      const problem = nameProblem(name);
+      const problem = known.guard.text(name) === name ? nameProblem(name) : 'a name must not be a secret';
       if (problem !== null)
         throw new CliError(exit.usage, `\`${name}\`: ${problem}`, 'For example: agent mcp add files');
       if (Object.hasOwn(entries, name))

@@ -88,8 +88,9 @@ export const listTools: Verb = {
   line: {
     example: 'agent tools list --json',
     options: (command) => command.option('--json', 'one JSON array'),
-    run: async ({ out, tools: access }, _args, options: Options) => {
-      const found = (await access.open(options.tools, false)).registry.list();
+    run: async ({ out, settings, tools: access }, _args, options: Options) => {
+      const { guard } = await settings();
+      const found = (await access.open(options.tools, false)).registry.list().map((tool) => guard.deep(tool));
       printListing(
         out,
         options.json,
@@ -155,10 +156,11 @@ function factsText({ path, sha256, lines }: ToolFileFacts): string {
 }
 
 /** Shows what a file of tools would run and asks, or compares the hash that was given. */
-async function add({ out, tools: access }: CommandLine, path: string, { sha256 }: Options): Promise<number> {
+async function add({ out, settings, tools: access }: CommandLine, path: string, { sha256 }: Options): Promise<number> {
   const files = await access.files();
   const file = files.read(path);
-  out.print(`${factsText(file)}\n`);
+  const { guard } = await settings();
+  out.print(`${guard.text(factsText(file))}\n`);
   if (sha256 !== undefined && sha256 !== file.sha256)
     throw new CliError(exit.usage, `the files have another hash than ${sha256}`, 'Look at them again.');
   if (sha256 === undefined && !file.isAllowed && !(await isWanted(out))) {
@@ -190,7 +192,7 @@ async function addInRepl(path: string, repl: Repl): Promise<void> {
   await changed(repl, async () => {
     const files = await tools.files();
     const file = files.read(path);
-    screen.print(factsText(file));
+    screen.print(repl.settings.guard.text(factsText(file)));
     const items = [
       { label: 'No', value: false },
       { label: 'Yes', value: true },
@@ -204,9 +206,10 @@ async function addInRepl(path: string, repl: Repl): Promise<void> {
   });
 }
 
-async function show({ out, tools: access }: CommandLine, name: string, options: Options): Promise<number> {
+async function show({ out, settings, tools: access }: CommandLine, name: string, options: Options): Promise<number> {
   const { tool, isOffered } = await anyTool(access, name, options.tools);
-  const { description, input_schema, returns, effect, toolset, limits } = tool;
+  const { guard } = await settings();
+  const { description, input_schema, returns, effect, toolset, limits } = guard.deep(tool);
   const facts = [toolset.name, effect, ...(isOffered ? [] : [`off: --tools +${toolset.name}`])].join(', ');
   if (options.json)
     printJson(

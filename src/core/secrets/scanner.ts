@@ -49,8 +49,8 @@ export interface SecretForm {
   readonly behind: RegExp | null;
   whole(): RegExp;
   open(): RegExp;
-  /** False for a text that only looks like a secret. */
-  accepts(value: string, lead: string): boolean;
+  /** False for a text that only looks like a secret. `next` is the character behind it. */
+  accepts(value: string, lead: string, next: string): boolean;
 }
 
 const rows = table as readonly FormRow[];
@@ -81,7 +81,7 @@ function formOf(row: FormRow): SecretForm {
     open: once(
       () => new RegExp(row.open ?? `(?:${alternatives(row.starts)})[${row.chars}]{0,${row.max ?? ''}}`, flags),
     ),
-    accepts: (value, lead) => accepts(row, value, lead),
+    accepts: (value, lead, next) => accepts(row, value, lead) && !(row.random && isCode(value, lead, next)),
   };
 }
 
@@ -111,6 +111,17 @@ function accepts(row: FormRow, value: string, lead: string): boolean {
   const body = value.slice(start.length);
   if (example.test(body) || (notName && isName(body)) || (dense && !isDense(body))) return false;
   return !random || (isRandom(value) && !(row.yields && hasOwnForm(value)));
+}
+
+/** The letters of a word in the name of a function, on average: `sqlite3DbSpanDup`. */
+const minCodeWordChars = 3.5;
+
+/** True for what a program assigns without quotes: a call, an element, or a member such as
+ * `SyntaxKind.LessThanLessThanEqualsToken`. */
+function isCode(value: string, lead: string, next: string): boolean {
+  if (/["'\\]/.test(lead) || !/^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*$/.test(value)) return false;
+  const isMember = value.includes('.') && !/\d/.test(value);
+  return (isMember || /[([]/.test(next)) && wordLength(value.replaceAll(/[^A-Za-z]/g, '')) >= minCodeWordChars;
 }
 
 /** True where a value begins as a token of another kind does. */
@@ -385,7 +396,7 @@ class Pass {
     whole.lastIndex = at;
     const [all, lead = '', value = ''] = whole.exec(this.#text) ?? [];
     if (all === undefined) return this.#cut(form, at);
-    if (form.accepts(value, lead))
+    if (form.accepts(value, lead, this.#text.charAt(at + all.length)))
       return this.#take(form.kind, at + lead.length, at + lead.length + value.length, false);
     this.#refusedTo ??= new Map();
     this.#refusedTo.set(form.kind, at + all.length);

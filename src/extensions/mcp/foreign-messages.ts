@@ -1,5 +1,5 @@
 import type { JSONRPCMessage } from '@modelcontextprotocol/client';
-import { isDeeperThan, isRecord, parseAnyDepth, parseJson } from '../../core/json.js';
+import { isDeeperThan, isRecord, parseDeepJson, parseJson } from '../../core/json.js';
 import { firstLine } from '../../core/text.js';
 import { visible } from './foreign-tools.js';
 import type { LeftOut, Sdk } from './open-connection.js';
@@ -98,7 +98,7 @@ export function createForeignMessages(sdk: Sdk, onLeftOut: (entry: LeftOut) => v
 /** Returns the JSON value of a text; undefined where it is none. */
 export function parseMessage(text: string): unknown {
   try {
-    return parseAnyDepth(text.replace(/^\uFEFF/, ''));
+    return parseDeepJson(text.replace(/^\uFEFF/, ''));
   } catch {
     return undefined;
   }

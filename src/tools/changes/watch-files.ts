@@ -134,14 +134,21 @@ function report(c: Comparison): WatchReport {
     const change = changeOf(c, pair, links, room);
     if (change === null) continue;
     if (change.captured) room -= change.after?.byteLength ?? 0;
-    const { path, entry } = pair;
-    if (entry !== null && entry.nlink > (names.get(identityOf(entry))?.length ?? 1) && kindOf(entry) === 'file')
-      lost.push(otherNames(path));
+    const namesOf = namesLost(pair, names);
+    if (namesOf !== null) lost.push(namesOf);
     changes.push(change);
   }
   const folders = pairs.flatMap(folderChange);
   const reasons = [...new Set([...c.named.problems, ...c.before.problems, ...c.after.problems, ...lost])];
   return { changes, folders, ...(reasons.length > 0 ? { unwatched: joinReasons(reasons) } : {}) };
+}
+
+/** Says that other names of a file are not brought back with it; null where all are. */
+function namesLost({ path, entry, now }: Pair, names: ReadonlyMap<string, readonly string[]>): string | null {
+  if (entry !== null && kindOf(entry) === 'file' && entry.nlink > (names.get(identityOf(entry))?.length ?? 1))
+    return otherNames(path);
+  const isLinked = [entry, now].some((one) => one !== null && one.nlink > 1 && kindOf(one) === 'link');
+  return isLinked ? `${path} has other names (hard links), and comes back as a link of its own` : null;
 }
 
 const maxReasons = 5;
@@ -199,11 +206,14 @@ function isNew(before: Manifest, path: string): boolean {
   }
 }
 
-/** What git keeps in a repository that stays is left to git, unless the command names a file of it. */
+/** What git keeps in a repository that stays is left to git, unless the command names a file of it. One without `HEAD`
+ * is no repository any more. */
 function belongsToGit({ before, after, named }: Comparison, path: string): boolean {
   const folder = /^(.*?\/\.git)\/./.exec(path)?.[1];
   if (folder === undefined || named.namesInside(folder, path)) return false;
   const [was, is] = [before.entries.get(folder), after.entries.get(folder) ?? readEntry(folder)];
+  const head = `${folder}/HEAD`;
+  if (before.entries.has(head) && (after.entries.get(head) ?? readEntry(head)) === null) return false;
   return was !== undefined && kindOf(was) === 'folder' && is !== null && is !== undefined && kindOf(is) === 'folder';
 }
 

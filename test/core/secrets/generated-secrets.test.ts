@@ -266,6 +266,8 @@ test('texts that look like secrets stay as they are', () => {
     'sk_test_internationalization fw_update_the_firmware_of_the_device secret_name_of_the_environment',
     'Basic authentication-and-authorization, Bearer authentication_with_tokens_explained',
     `cache_key: ${sha.slice(0, 12)} sort-key primary_key foreign_key`,
+    'p->zToken = sqlite3DbSpanDup(db, a); nToken = sqlite3Strlen30NN(z); token = scanTemplateAndSetTokenValue(false)',
+    'return pos += 3, token = SyntaxKind.LessThanLessThanEqualsToken; secret = secretTable16By24Entries[at]',
     '--token-limit 4000 --password-file /etc/app/password.txt --api-key-helper ./bin/helper',
     'AKIAIOSFODNN7EXAMPLE ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx sk-ant-your-key-goes-here-please',
   ];
