@@ -34,7 +34,7 @@ test('a daemon gives a reminder at its time, is the only one of its store, and e
     });
   });
   daemon.kill('SIGTERM');
-  expect(await ended).toEqual([0, null]);
+  expect(await ended).toEqual([143, null]);
   expect(readFileSync(told, 'utf8')).toBe('Reminder\nTake the pizza out\n');
   expect((await agent(at, ['tasks', 'inbox'])).stdout).toMatch(/done .*Take the pizza out\n$/);
 }, 90_000);

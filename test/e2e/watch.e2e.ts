@@ -37,7 +37,7 @@ test('a second terminal shows a session as it goes on, and may answer its questi
   await reader.until(/not running any more/);
   for (const screen of [other, reader]) {
     screen.type('\x03');
-    expect(await screen.exited).toBe(0);
+    expect(await screen.exited).toBe(130);
   }
   expect(readdirSync(join(at.home, '.agent', 'live'))).toEqual([]);
 });
@@ -59,7 +59,7 @@ test('what listens is for this user alone, and lines that are no answers change 
   socket.destroy();
   writeFileSync(join(folder, 'left.1.sock'), '');
   screen.type('\x03');
-  expect(await screen.exited).toBe(0);
+  expect(await screen.exited).toBe(130);
   expect((await agent(at, ['watch', 'nobody'])).code).toBe(7);
 });
 
