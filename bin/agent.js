@@ -5,4 +5,9 @@ import { fileURLToPath } from 'node:url';
 // The cache lies beside the program and is as safe as the program's own files. Node 20 has none.
 if (!process.argv.includes('--ephemeral'))
   nodeModule.enableCompileCache?.(fileURLToPath(new URL('../dist/compiled', import.meta.url)));
-await import('../dist/main.js');
+await import('../dist/main.js').catch((error) => {
+  console.error(
+    `agent: the program cannot be loaded: ${String(error).split('\n', 1)[0]}\nStart agent again, or install it anew.`,
+  );
+  process.exit(1);
+});

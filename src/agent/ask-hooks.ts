@@ -121,6 +121,9 @@ export function heeded(verdict: Verdict, said: HookAnswer | null): Verdict {
     return {
       ...verdict,
       decision: 'ask',
+      // Neither a mode nor a rule answers a hook.
+      everyMode: true,
+      rules: [],
       reasons: [`a hook wants it asked${because(said.reason)}`, ...verdict.reasons],
     };
   return verdict;

@@ -376,9 +376,22 @@ async function linesOf(
 
 /** Tells the user how such a call can run. */
 function remedyForUser(verdict: Verdict): string {
-  return verdict.everyMode
-    ? 'No --approval mode allows such calls without a prompt: run agent in a terminal and answer yes.'
-    : 'Allow such calls with --approval never, or run agent in a terminal and answer yes.';
+  if (verdict.everyMode)
+    return 'No --approval mode allows such calls without a prompt: run agent in a terminal and answer yes.';
+  const patterns = allowedBy(verdict);
+  const ways = [...(patterns === null ? [] : [`--allowed-tools "${patterns.join(', ')}"`]), '--approval never'];
+  return `Allow such calls with ${ways.join(' or ')}, or run agent in a terminal and answer yes.`;
+}
+
+/** Returns the patterns of `--allowed-tools` that allow a command like this; null where there are none, or where a word
+ * would be read as something else. */
+function allowedBy({ rules = [] }: Verdict): readonly string[] | null {
+  const patterns = rules.flatMap(({ tool, argv, path, exact }) =>
+    tool === 'bash' && argv && path === undefined && argv.every((word) => /^[\w./:@%+=-]+$/.test(word))
+      ? [`bash(${argv.join(' ')}${exact ? '' : ' *'})`]
+      : [],
+  );
+  return rules.length > 0 && patterns.length === rules.length ? patterns : null;
 }
 
 /** Says what the person can do so that such a call runs. */

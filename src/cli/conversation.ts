@@ -59,7 +59,13 @@ async function runFront(words: readonly string[], options: RootOptions, early: E
   return await runOneTurn(words, options, format as OutputFormat);
 }
 
-function readsLines({ inputFormat: format = 'text' }: RootOptions): boolean {
+function readsLines({ inputFormat: format = 'text', permissionPromptTool }: RootOptions): boolean {
+  if (permissionPromptTool !== undefined && permissionPromptTool !== 'stdio')
+    throw new CliError(
+      exit.usage,
+      `--permission-prompt-tool: \`${permissionPromptTool}\` is not known`,
+      'stdio puts questions to the program that sends the lines.',
+    );
   if (!inputFormats.includes(format))
     throw new CliError(
       exit.usage,

@@ -4,7 +4,7 @@ import type { Log } from '../core/runtime.js';
 import type { TurnEnd } from '../core/session-port.js';
 import { leaveTerminal } from '../terminal/streams.js';
 import { screenStreams } from './early-frame.js';
-import { printError } from './print.js';
+import { onLostStream, printError } from './print.js';
 
 /** The signals that the program ends on, with their exit codes: 128 plus the number of the signal. */
 export const endingSignals = { SIGINT: exit.interrupted, SIGTERM: exit.terminated, SIGHUP: 129 } as const;
@@ -16,6 +16,19 @@ export function onEndingSignal(listener: (signal: EndingSignal) => void): void {
     process.on(signal, () => {
       listener(signal);
     });
+}
+
+/** Resolves with the exit code once a signal, or the loss of the terminal, ends a program that otherwise does not end.
+ * Call it before the first output: who reads that may send a signal at once. */
+export function endedFromOutside(): Promise<number> {
+  return new Promise((resolve) => {
+    onLostStream(() => {
+      resolve(exit.done);
+    });
+    onEndingSignal((signal) => {
+      resolve(endingSignals[signal]);
+    });
+  });
 }
 
 /** Returns the exit code of a headless turn. Where several apply, a signal wins, then 4, 5 or 1, then 3, then 6.

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { agent, binary, place, script, type Place } from './program.js';
@@ -133,6 +133,40 @@ test('kill -9 of the program ends its command, the children of it, and what earl
   }
   expect(left.flat()).toEqual([]);
 }, 120_000);
+
+/** A server that is deaf to TERM and to the end of its input, and writes its number to a file. */
+const deafServer = `
+import { writeFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+process.on('SIGTERM', () => {});
+setInterval(() => {}, 1000);
+writeFileSync(process.argv[2], String(process.pid));
+const results = {
+  initialize: { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 'deaf', version: '1' } },
+  'tools/list': { tools: [{ name: 'nothing', inputSchema: { type: 'object' } }] },
+};
+createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, method } = JSON.parse(line);
+  if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, result: results[method] ?? {} }));
+});
+`;
+
+test('at the end commands in the background and servers are ended together, with one wait', async () => {
+  const at = place({ 'server.mjs': deafServer });
+  const [server, seen] = [join(at.work, 'server'), join(at.work, 'seen')];
+  mkdirSync(join(at.home, '.agent'));
+  const deaf = { command: process.execPath, args: [join(at.work, 'server.mjs'), server] };
+  writeFileSync(join(at.home, '.agent/mcp.json'), JSON.stringify({ mcpServers: { deaf } }));
+  // At TERM it writes whether the server is still there: it is, unless the waits follow each other.
+  const job = `trap 'kill -0 $(cat ${server}) && echo together >>${seen}' TERM; while :; do sleep 0.05; done`;
+  const model = script(at, [
+    { calls: [{ name: 'tool_run', arguments: { tool: 'mcp__deaf__nothing', arguments: {} } }] },
+    { calls: [{ name: 'bash', arguments: { command: `(${job}) >/dev/null 2>&1 &` } }] },
+    { text: 'Done.' },
+  ]);
+  const { code } = await agent(at, ['-p', '--approval', 'never', '-m', model, 'go']);
+  expect([code, readFileSync(seen, 'utf8'), await noneLeft(at)]).toEqual([0, expect.stringMatching(/^together\n/), []]);
+});
 
 /** A program with the official MCP client that has our tools run a command, and waits for it. */
 const client = (command: string): string => `

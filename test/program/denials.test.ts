@@ -145,6 +145,44 @@ test('the denials of a sub-agent, also of one that it starts, reach the run: exi
   expect(text.stderr).toMatch(/^agent: not run, because nobody could be asked: bash\(rm -rf src\)\n/);
 });
 
+const secret = { name: 'file_read', arguments: { path: '.env' } };
+const asksAlways = JSON.stringify({
+  hooks: {
+    PreToolUse: [
+      {
+        matcher: '',
+        hooks: [
+          {
+            type: 'command',
+            command: `echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask"}}'`,
+          },
+        ],
+      },
+    ],
+  },
+});
+
+test.each([
+  ['a command', remove, ['--approval', 'never'], true, null],
+  ['a command that a rule may allow', { name: 'bash', arguments: { command: 'npm test' } }, [], true, null],
+  ['a guarded file', secret, ['--approval', 'never'], false, null],
+  ['a call that a hook wants asked', remove, ['--approval', 'never'], false, asksAlways],
+] as const)(
+  '%s: what the remedy names allows it, and what does not allow it is not named',
+  async (_name, denied, more, helps, hooks) => {
+    const at = scene();
+    write(join(at.work, '.env'), 'A=1\n');
+    if (hooks !== null) write(join(at.home, '.agent/hooks.json'), hooks);
+    const played = [{ calls: [denied] }, said];
+    const strict = more.length > 0 ? [] : ['--approval', 'mutating'];
+    const { code, stderr } = await run(at, played, ...strict);
+    const pattern = /--allowed-tools "([^"]*)"/.exec(stderr)?.[1];
+    expect([code, stderr.includes('with --approval never') || pattern !== undefined]).toEqual([6, helps]);
+    const advised = more.length > 0 ? more : [...strict, '--allowed-tools', String(pattern)];
+    expect((await run(at, played, ...advised)).code).toBe(helps ? 0 : 6);
+  },
+);
+
 test('a command of the user whose call is denied fails, and its result says which', async () => {
   const at = scene();
   write(join(at.home, '.agent/commands/tidy.md'), 'Now: !`rm -rf src`\n');

@@ -22,7 +22,7 @@ const runs = (command: string) => ({ calls: [{ name: 'bash', arguments: { comman
 async function talk(
   at: Place,
   args: readonly string[],
-  first: readonly (Line | string)[],
+  first: readonly (Line | string | null)[],
   then: (line: Line, all: readonly Line[]) => readonly (Line | null)[] = () => [],
 ): Promise<{ readonly code: number | null; readonly said: readonly Line[]; readonly stderr: string }> {
   const stdin = new PassThrough();
@@ -131,7 +131,45 @@ test('what is no line is told, and the others are read on', async () => {
     'left out of a message: tool_result',
   ]);
   expect(said.filter(ended)).toMatchObject([{ status: 'completed', text: 'one' }]);
+  expect(said.map(({ type }) => type).slice(0, 2)).toEqual(['session', 'error']);
 });
+
+test.each([
+  ['nothing', []],
+  ['empty lines', ['\n', ' \n']],
+  ['a blank message', [says(' \n')]],
+  ['no JSON', ['go\n']],
+] as const)('input of %s ends with a usage error, after the reason of each line', async (_name, sent) => {
+  const { code, said, stderr } = await talk(place(), ['-m', 'offline'], [...sent, null]);
+  expect([code, stderr]).toEqual([2, expect.stringMatching(/^agent: standard input held no message\n/)]);
+  expect(said.map(({ code: problem }) => problem)).toEqual(
+    sent.filter((line) => line !== '\n' && line !== ' \n').map(() => 'bad_input'),
+  );
+});
+
+test.each([5, {}, [], true])('set_model with %j in place of a name is answered with an error', async (model) => {
+  const at = place();
+  const { said } = await talk(
+    at,
+    ['-m', script(at, [{ text: 'one' }])],
+    [wants('1', { subtype: 'set_model', model }), says('go')],
+    until(1),
+  );
+  expect(said.find(({ type }) => type === 'control_response')).toMatchObject({
+    response: { subtype: 'error', error: expect.stringMatching(/^set_model: the model is .*, not a name$/) as string },
+  });
+});
+
+test.each(['text', 'stream-json'])(
+  'a permission prompt tool that is not known is refused with input as %s',
+  async (input) => {
+    const args = ['-p', '--input-format', input, '--output-format', 'stream-json', '--permission-prompt-tool', 'bogus'];
+    expect(await agent(place(), [...args, ...(input === 'text' ? ['go'] : [])])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--permission-prompt-tool: `bogus` is not known') as string,
+    });
+  },
+);
 
 test('an interrupt ends the turn, and the next line is a turn as before', async () => {
   const at = place();

@@ -42,7 +42,7 @@ export async function converse(
   }
 }
 
-function checkOptions(words: readonly string[], { outputFormat, permissionPromptTool }: RootOptions): void {
+function checkOptions(words: readonly string[], { outputFormat }: RootOptions): void {
   if (outputFormat !== 'stream-json')
     throw new CliError(
       exit.usage,
@@ -54,12 +54,6 @@ function checkOptions(words: readonly string[], { outputFormat, permissionPrompt
       exit.usage,
       'with --input-format stream-json the prompt comes on standard input',
       'Send {"type":"user","message":{"role":"user","content":"…"}} as a line.',
-    );
-  if (permissionPromptTool !== undefined && permissionPromptTool !== 'stdio')
-    throw new CliError(
-      exit.usage,
-      `--permission-prompt-tool: \`${permissionPromptTool}\` is not known`,
-      'stdio puts questions to the program that sends the lines.',
     );
 }
 

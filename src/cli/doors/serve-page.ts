@@ -9,9 +9,9 @@ import type { Store } from '../../core/store.js';
 import { tailBytes } from '../../core/text.js';
 import { formatCost } from '../../ui/item-lines.js';
 import { totalsOf } from '../../ui/view.js';
-import { endingSignals, onEndingSignal } from '../ending.js';
+import { endedFromOutside } from '../ending.js';
 import type { RootOptions } from '../options.js';
-import { onLostStream, print } from '../print.js';
+import { print } from '../print.js';
 import { betweenIdleLooksMs, endsText, followersFolder, type ToldQuestion } from '../session/open-followers.js';
 import { openRecord } from '../session/open-record.js';
 import { readSettings } from '../settings.js';
@@ -26,16 +26,10 @@ export async function servePages(options: RootOptions, { port }: { readonly port
   const { store } = await openRecord(settings, () => undefined);
   try {
     const pages = new Pages(store, followersFolder(settings.config.files));
+    const ended = endedFromOutside();
     const address = await pages.listen(port);
     print(`${address}\nWhoever has this address may read every session and answer its questions. Ctrl-C ends it.\n`);
-    const code = await new Promise<number>((resolve) => {
-      onLostStream(() => {
-        resolve(exit.done);
-      });
-      onEndingSignal((signal) => {
-        resolve(endingSignals[signal]);
-      });
-    });
+    const code = await ended;
     await pages.close();
     return code;
   } finally {

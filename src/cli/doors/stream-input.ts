@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { exit } from '../../commands/command.js';
+import { CliError, exit } from '../../commands/command.js';
 import { type JsonObject, isRecord, type Json } from '../../core/json.js';
 import type { Answer, Question } from '../../core/policy.js';
 import { type LoadedOnce, loadOnce } from '../../core/runtime.js';
@@ -66,6 +66,7 @@ class StreamInput {
   readonly #toErrors: (event: AgentEvent) => void;
   readonly #questions = new Map<string, Pending>();
   #queue: string[] = [];
+  #early: JsonObject[] = [];
   readonly #conversation: LoadedOnce<Conversation>;
   #session: SessionPort | null = null;
   #lines: TurnLines | null = null;
@@ -100,18 +101,29 @@ class StreamInput {
       };
     });
     const lines = splitLines(this.#options.input);
+    let isEmpty = true;
     for (;;) {
       const next = await Promise.race([lines.next(), stopped]);
       if (next === null || next.done === true) break;
-      await this.#take(readInputLine(next.value));
+      const line = readInputLine(next.value);
+      isEmpty &&= line.type === 'nothing' || line.type === 'unreadable';
+      await this.#take(line);
     }
     this.#isOver = true;
     for (const [id, { callId }] of this.#questions) this.#resolve(id, callId, { answer: 'unavailable' });
     await this.#working;
+    for (const line of this.#early) this.#print(line);
     await this.#out.drained();
     if (this.#failure) throw this.#failure.error;
     if (this.#signal) return turnExitCode(nothing, this.#signal);
-    return this.#readerGone ? exit.done : this.#exitCode;
+    if (this.#readerGone) return exit.done;
+    if (isEmpty)
+      throw new CliError(
+        exit.usage,
+        'standard input held no message',
+        'Send {"type":"user","message":{"role":"user","content":"…"}} as a line.',
+      );
+    return this.#exitCode;
   }
 
   #end(): void {
@@ -162,8 +174,11 @@ class StreamInput {
     return parts.filter((part) => part !== '').join('\n');
   }
 
+  /** The `session` line is the first, so what comes before it waits for it. */
   #problem(message: string): void {
-    this.#print({ type: 'error', code: 'bad_input', message });
+    const line = { type: 'error', code: 'bad_input', message };
+    if (this.#lines === null) this.#early.push(line);
+    else this.#print(line);
   }
 
   /** Works off the queue, one turn after the other; a slow reader holds up the next one. */
@@ -178,6 +193,7 @@ class StreamInput {
         const isFirst = this.#lines === null;
         this.#lines = conversation.lines();
         if (isFirst || this.#options.announcesTurns) this.#print(this.#lines.first());
+        for (const line of this.#early.splice(0)) this.#print(line);
         if (isFirst) for (const notice of conversation.notices) this.#see({ type: 'notice', ...notice });
         const end = await conversation.ask(text);
         const unsaved = await conversation.save();
@@ -284,6 +300,8 @@ class StreamInput {
         return null;
       case 'set_model': {
         const { model } = request;
+        if (typeof model !== 'string' && model !== undefined && model !== null)
+          return `set_model: the model is ${JSON.stringify(model).slice(0, 80)}, not a name`;
         await this.#conversation.get();
         return await this.#options.controls.setModel(typeof model === 'string' && model !== 'default' ? model : null);
       }

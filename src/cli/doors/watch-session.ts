@@ -11,9 +11,9 @@ import { itemLines, type ItemStyle, noticeLines } from '../../ui/item-lines.js';
 import { defaultDetail } from '../../ui/repl-options.js';
 import { createTheme } from '../../ui/theme.js';
 import { emptyView, type Item, reduce } from '../../ui/view.js';
-import { endingSignals, onEndingSignal } from '../ending.js';
+import { endedFromOutside } from '../ending.js';
 import type { RootOptions } from '../options.js';
-import { eraseRows, onLostStream, outputColumns, outputIsTerminal, outputRows, print } from '../print.js';
+import { eraseRows, outputColumns, outputIsTerminal, outputRows, print } from '../print.js';
 import { configuredTheme, terminalFacts } from '../terminal-theme.js';
 import { directoryId, newestHere } from '../session/find-session.js';
 import { followersFolder, type ToldQuestion } from '../session/open-followers.js';
@@ -40,18 +40,15 @@ export async function watchSession(options: RootOptions, request: WatchRequest):
     const see = (seen: Seen): void => {
       screen.see(seen);
     };
-    const following = await followSession(log, followersFolder(settings.config.files), row.id, see, bell);
-    screen.attach(following);
-    const code = await new Promise<number>((resolve) => {
-      onLostStream(() => {
-        resolve(exit.done);
-      });
-      onEndingSignal((signal) => {
-        resolve(endingSignals[signal]);
-      });
+    const ended = endedFromOutside();
+    let following: Following | null = null;
+    const opening = followSession(log, followersFolder(settings.config.files), row.id, see, bell).then((opened) => {
+      following = opened;
+      screen.attach(opened);
     });
+    const code = await Promise.race([ended, opening.then(() => ended)]);
     screen.leave();
-    await following.close();
+    await (following as Following | null)?.close();
     return code;
   } finally {
     await store.close();

@@ -96,8 +96,8 @@ export async function openToolbox(
     jobs,
     close: async () => {
       jobs.close();
-      await (await mcp.started())?.close();
-      await processes.killBackground();
+      const servers = await mcp.started();
+      await Promise.all([servers?.close(), processes.killBackground()]);
       cancelExit();
     },
   };

@@ -2,7 +2,7 @@ import { constants } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type LoadedOnce, loadOnce, longestTimerMs } from '../../core/runtime.js';
 import type { Sandbox } from '../../core/tool.js';
-import type { OpenCommand } from './lasting-process.js';
+import type { OpenCommand, OpenProcess } from './lasting-process.js';
 import type {
   Command,
   ConfinedCommand,
@@ -80,16 +80,23 @@ export interface ProcessRunner {
   run(request: ProcessRequest): Promise<ProcessResult>;
   /** Starts a process whose standard input stays open. The caller ends it. */
   readonly open: OpenCommand;
-  /** Ends every process that it has started and that still runs: TERM, then KILL after 2 s. */
+  /** Ends every process that it has started and that still runs, all at once: TERM, then KILL after 2 s. A process that
+   * stays first gets the end of its input. */
   killBackground(): Promise<void>;
   /** Kills them at once and synchronously, for the end of our own process. */
   killNow(): void;
 }
 
+/** A variable in the environment of a process. */
+interface Variable {
+  readonly name: string;
+  readonly value: string;
+}
+
 export interface ProcessRunnerOptions {
   readonly confine?: Confine;
   /** An environment variable of every process that is started. Processes that leave their group are found by it. */
-  readonly marker: { readonly name: string; readonly value: string };
+  readonly marker: Variable;
   /** How long a result waits for the last process of a sandbox to be gone. */
   readonly namespaceEndMs?: number;
   /** Gives commands real pipes, and ends them also when our own process is killed. */
@@ -117,6 +124,9 @@ export function createProcessRunner(options: ProcessRunnerOptions): ProcessRunne
 class Runner implements ProcessRunner {
   readonly #options: ProcessRunnerOptions;
   readonly #groups: StartedGroups;
+  /** The part of the groups that commands have started. Each process that stays is a part of its own. */
+  readonly #commands: StartedGroups;
+  readonly #opened = new Set<OpenProcess>();
   readonly #loaded: LoadedOnce<LoadedModules>;
   readonly #prepared = loadOnce(async () => {
     const { pipes } = await this.#modules();
@@ -126,9 +136,10 @@ class Runner implements ProcessRunner {
   #openedCount = 0;
 
   constructor(options: ProcessRunnerOptions) {
-    const marker = `${options.marker.name}=${options.marker.value}`;
+    const marker = entryOf(options.marker);
     this.#options = options;
     this.#groups = createStartedGroups(marker);
+    this.#commands = createStartedGroups(entryOf(this.#part(0)));
     this.#loaded = loadOnce(() => loadModules(options.watched === true ? marker : null));
   }
 
@@ -153,24 +164,27 @@ class Runner implements ProcessRunner {
     if (child === null) return { ended: 'cancelled', exitCode: 130, signal: null, background: 0 };
     if (!child.started) return { ended: 'not_started', error: child.error };
     this.#groups.add(child.pid);
+    this.#commands.add(child.pid);
     const result = await supervised(child, request, output);
     const isGone = await namespaceGone(child, this.#options.namespaceEndMs ?? usualNamespaceEndMs);
     this.#leaderEnded(child.pid);
+    this.#commands.leaderEnded(child.pid);
     return isGone ? result : { ...result, lingers: true };
   }
 
   readonly open: OpenCommand = async (request) => {
-    const { name, value } = this.#options.marker;
-    const own = { name: `${name}_PART`, value: `${value}.${++this.#openedCount}` };
+    const part = this.#part(++this.#openedCount);
     try {
       const [{ openChild }, { openProcess }] = await Promise.all([this.#modules(), import('./lasting-process.js')]);
-      const child = await openChild(this.#confined(request, request.sandbox, { [own.name]: own.value }));
+      const child = await openChild(this.#confined(request, request.sandbox, part));
       if (!child.started) return child;
       this.#groups.add(child.pid);
       void child.exited.then(() => {
         this.#leaderEnded(child.pid);
       });
-      return openProcess(child, createStartedGroups(`${own.name}=${own.value}`));
+      const opened = openProcess(child, createStartedGroups(entryOf(part)));
+      this.#opened.add(opened);
+      return opened;
     } catch (error) {
       return { started: false, error: messageOf(error) };
     }
@@ -178,10 +192,14 @@ class Runner implements ProcessRunner {
 
   async killBackground(): Promise<void> {
     if (this.#groups.size() > 0) {
-      this.#groups.signal('SIGTERM');
-      if (!(await goneWithin(this.#groups, killAfterMs))) await killAll(this.#groups);
+      const opened = [...this.#opened].filter((process) => process.size() > 0).map((process) => process.end());
+      this.#commands.signal('SIGTERM');
+      if (!(await goneWithin(this.#commands, killAfterMs))) await killAll(this.#commands);
+      await Promise.all(opened);
+      await killAll(this.#groups);
     }
-    this.#groups.clear();
+    for (const groups of [this.#groups, this.#commands]) groups.clear();
+    this.#opened.clear();
     // What is still being prepared would start a watchdog that nobody ends.
     await this.#prepared.started()?.catch(() => null);
     await this.#watchdog?.stop();
@@ -205,21 +223,27 @@ class Runner implements ProcessRunner {
     const count = request.joined === true ? 1 : 2;
     while ((await pipes?.prepare(count)) === true) {
       if (signal.aborted) return null;
-      const command = this.#confined(request, sandbox);
+      const command = this.#confined(request, sandbox, this.#part(0));
       const taken = pipes?.take(count);
       if (taken) return start({ command, input, pipes: taken, onOutput: output.add });
     }
     if (signal.aborted) return null;
-    const command = this.#confined(count > 1 ? request : joinedByShell(request), sandbox);
+    const command = this.#confined(count > 1 ? request : joinedByShell(request), sandbox, this.#part(0));
     return start({ command, input, pipes: undefined, onOutput: output.add });
   }
 
-  /** `marks` are variables that pass through a sandbox. */
-  #confined(command: Command, sandbox: Sandbox, marks: Readonly<Record<string, string>> = {}): ConfinedCommand {
+  /** Returns the variable of one part of what it starts: 0 for all commands. */
+  #part(number: number): Variable {
+    const { name, value } = this.#options.marker;
+    return { name: `${name}_PART`, value: `${value}.${number}` };
+  }
+
+  /** `part` passes through a sandbox. */
+  #confined(command: Command, sandbox: Sandbox, part: Variable): ConfinedCommand {
     const { confine, marker } = this.#options;
     if (sandbox !== 'off' && !confine) throw new Error(`no ${sandbox} sandbox is available here`);
     const held = sandbox === 'off' || !confine ? command : confine(command, sandbox);
-    return { ...held, env: { ...held.env, [marker.name]: marker.value, ...marks } };
+    return { ...held, env: { ...held.env, [marker.name]: marker.value, [part.name]: part.value } };
   }
 
   #leaderEnded(groupId: number): void {
@@ -241,6 +265,10 @@ async function loadModules(watchedBy: string | null): Promise<LoadedModules> {
 export async function runInteractive(file: string, args: readonly string[], cwd: string): Promise<number | null> {
   const { startOnTerminal } = await import('./start-child.js');
   return startOnTerminal(file, args, cwd);
+}
+
+function entryOf({ name, value }: Variable): string {
+  return `${name}=${value}`;
 }
 
 function messageOf(error: unknown): string {

@@ -19,8 +19,8 @@ export interface Watchdog {
 
 /** A shell that was started with pipes for its standard input and output. */
 export interface HelperShell {
-  readonly stdin: Writable | null;
-  readonly stdout: Readable | null;
+  readonly stdin?: Writable | null;
+  readonly stdout?: Readable | null;
   kill(signal: NodeJS.Signals): boolean;
   ref(): void;
   unref(): void;
@@ -117,7 +117,8 @@ export function createWatchdog(launch: (args: readonly string[]) => HelperShell,
       told = '';
       if (!stopped) return Promise.resolve();
       return new Promise((resolve) => {
-        stopped.on('exit', resolve);
+        // A shell that could not be started has an error in place of an end.
+        for (const event of ['exit', 'error'] as const) stopped.on(event, resolve);
         stopped.ref();
         stopped.kill('SIGKILL');
       });
