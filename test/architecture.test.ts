@@ -16,7 +16,7 @@ const layers: Readonly<Record<string, { readonly folders: readonly string[]; rea
     providers: { folders: ['core', 'disk'], packages: ['node:', 'openai', '@anthropic-ai/sdk', 'undici'] },
     tools: {
       folders: ['core', 'disk'],
-      packages: ['node:', 'ajv', 'chardet', 'fast-glob', 'iconv-lite', 'ignore', 'diff', '@vscode/ripgrep'],
+      packages: ['node:', 'ajv', 'chardet', 'execa', 'fast-glob', 'iconv-lite', 'ignore', 'diff', '@vscode/ripgrep'],
     },
     toolsets: {
       folders: ['core', 'disk', 'tools'],
@@ -151,7 +151,7 @@ function streamCallers(root: string, sources: readonly Source[]): string[] {
 /** Everything that starts a process goes through one module of `tools`. */
 function processStarters(root: string, sources: readonly Source[]): string[] {
   return sources
-    .filter((source) => source.imports.some((item) => item === 'node:child_process'))
+    .filter((source) => source.imports.some((item) => item === 'node:child_process' || item === 'execa'))
     .map((source) => relative(root, source.path));
 }
 

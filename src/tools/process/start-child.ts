@@ -1,10 +1,10 @@
 import { addAll } from '../../core/lists.js';
-import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, constants, fstatSync, mkdtempSync, openSync, rmSync } from 'node:fs';
 import { type ConnectOpts, Socket, type SocketConstructorOpts } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
+import { execa, type Options, type ResultPromise } from 'execa';
 import { atExit } from './at-exit.js';
 import type { HelperShell } from './watchdog.js';
 
@@ -66,13 +66,7 @@ export interface OpenChild {
   readonly errors: Readable;
 }
 
-/** A process that was asked for. Without a `pid` it could not be started, and its streams may be missing too. */
-interface Launched {
-  readonly child: ChildProcess;
-  /** Resolves with the error of the system, if there is one. It is listened for from the start: an error without a
-   * listener would end our own process. */
-  readonly failed: Promise<Error>;
-}
+type Child = ResultPromise;
 
 const streams = ['stdout', 'stderr'] as const;
 
@@ -81,14 +75,13 @@ export async function startChild(request: ChildRequest): Promise<StartedChild | 
   const { command, input, pipes } = request;
   const piped = pipes?.map((pipe, index) => pipe.read(request.onOutput, streams[index] ?? 'stdout'));
   const [out, error = out] = pipes ?? [];
-  let launched: Launched;
+  let child: Child | null;
   try {
-    launched = launch(command, ['ignore', out?.writeEnd ?? 'pipe', error?.writeEnd ?? 'pipe'], input);
+    child = launch(command, ['ignore', openFile(out) ?? 'pipe', openFile(error) ?? 'pipe'], input);
   } finally {
     for (const pipe of pipes ?? []) closeSync(pipe.writeEnd);
   }
-  const { child } = launched;
-  if (child.pid === undefined) return notStarted(launched);
+  if (child === null) return noDescriptors;
   const exited = exitOf(child);
   const outputs =
     piped ??
@@ -101,64 +94,89 @@ export async function startChild(request: ChildRequest): Promise<StartedChild | 
           ]
         : [],
     );
-  return { started: true, pid: child.pid, exited, outputs, namespaceLeader: namespaceLeaderOf(child) };
+  const namespaceLeader = namespaceLeaderOf(child);
+  return child.pid === undefined
+    ? notStarted(child)
+    : { started: true, pid: child.pid, exited, outputs, namespaceLeader };
 }
 
 /** Starts a process as the leader of a group and session of its own, whose standard input stays open. */
 export async function openChild(command: ConfinedCommand): Promise<OpenChild | NotStarted> {
-  const launched = launch(command, ['pipe', 'pipe', 'pipe']);
-  const { child } = launched;
-  const { pid, stdin: input, stdout: output, stderr: errors } = child;
-  if (pid === undefined || !input || !output || !errors) return notStarted(launched);
+  const child = launch(command, ['pipe', 'pipe', 'pipe']);
+  if (child === null) return noDescriptors;
   const exited = exitOf(child);
   void namespaceLeaderOf(child);
+  const { pid, stdin: input, stdout: output, stderr: errors } = child;
+  if (pid === undefined || !input || !output || !errors) return notStarted(child);
   input.on('error', () => undefined); // the child has ended, as `exited` tells
   output.pause();
   errors.pause();
   return { started: true, pid, exited, input, output, errors };
 }
 
-/** Starts a shell in a group of its own, so that signals of the terminal do not reach it. */
-export function startHelper(args: readonly string[]): HelperShell {
+/** Starts a shell in a group of its own, so that signals of the terminal do not reach it. Returns null if too many files
+ * are open. */
+export function startHelper(args: readonly string[]): HelperShell | null {
   const env = { PATH: process.env.PATH ?? '' };
-  return launch({ file: 'sh', args, cwd: '/', env }, ['pipe', 'pipe', 'ignore']).child;
+  return launch({ file: 'sh', args, cwd: '/', env }, ['pipe', 'pipe', 'ignore']);
 }
 
 /** Runs a program on our own terminal, in our own group, to its end. */
-export function startOnTerminal(file: string, args: readonly string[], cwd: string): Promise<number | null> {
-  return new Promise<number | null>((resolve, reject) => {
-    spawn(file, args, { cwd, stdio: 'inherit' }).on('error', reject).on('exit', resolve);
-  }).catch(() => null);
+export async function startOnTerminal(file: string, args: readonly string[], cwd: string): Promise<number | null> {
+  const { exitCode } = await execa(file, args, { cwd, stdio: 'inherit', reject: false });
+  return exitCode ?? null;
 }
 
-/** Descriptors 0 to 2: a number is a descriptor of our own. */
-type Descriptors = readonly [input: 'ignore' | 'pipe', output: 'pipe' | number, errors: 'pipe' | 'ignore' | number];
+/** Descriptors 0 to 2. */
+type Descriptors = readonly [input: 'ignore' | 'pipe', output: 'pipe' | OpenFile, errors: 'pipe' | 'ignore' | OpenFile];
+type OpenFile = 3;
+
+/** The types of execa accept numbers up to 9 only. */
+function openFile(pipe: OutputPipe | undefined): OpenFile | undefined {
+  return pipe?.writeEnd as OpenFile | undefined;
+}
 
 /** Descriptor 3 gets `input`, descriptor 4 the filter of the command, descriptor 5 is read where the command reports its
  * namespace; they are closed where there is none. */
-function launch(command: ConfinedCommand, descriptors: Descriptors, input?: Uint8Array): Launched {
+function launch(command: ConfinedCommand, descriptors: Descriptors, input?: Uint8Array): Child | null {
+  if (!hasDescriptors()) return null;
   const { file, args, cwd, env, filter, reportsNamespace } = command;
-  const piped = (bytes: Uint8Array | undefined): 'pipe' | 'ignore' => (bytes ? 'pipe' : 'ignore');
   const report = reportsNamespace === true ? (['pipe'] as const) : [];
-  const more = filter || reportsNamespace ? [piped(input), piped(filter), ...report] : input ? (['pipe'] as const) : [];
-  const child = spawn(file, args, { cwd, env, detached: true, stdio: [...descriptors, ...more] });
-  const failed = new Promise<Error>((resolve) => {
-    child.on('error', resolve);
-  });
-  if (child.pid !== undefined) {
-    if (input) sendBytes(child, 3, input);
-    if (filter) sendBytes(child, 4, filter);
+  const more: readonly ('ignore' | 'pipe' | Uint8Array)[] =
+    filter || reportsNamespace ? [input ?? 'ignore', filter ?? 'ignore', ...report] : input ? [input] : [];
+  const options: Options = {
+    cwd,
+    env,
+    extendEnv: false,
+    detached: true,
+    cleanup: false,
+    buffer: false,
+    reject: false,
+    stdio: [...descriptors, ...more],
+  };
+  return execa(file, args, options);
+}
+
+const noDescriptors: NotStarted = { started: false, error: 'EMFILE' };
+
+/** A child takes two descriptors for each pipe, and some to start. */
+const descriptorsOfChild = 16;
+
+/** Returns whether a child could be started. execa does not listen for the error of one that finds no free descriptor,
+ * and that error would end our own process. */
+function hasDescriptors(): boolean {
+  const held: number[] = [];
+  try {
+    while (held.length < descriptorsOfChild) held.push(openSync('/dev/null', constants.O_RDONLY));
+    return true;
+  } catch {
+    return false;
+  } finally {
+    for (const descriptor of held) closeSync(descriptor);
   }
-  return { child, failed };
 }
 
-/** Writes all that a descriptor of a child gets. The child may end, or close it, before it has read everything. */
-function sendBytes(child: ChildProcess, descriptor: 3 | 4, bytes: Uint8Array): void {
-  const stream: unknown = child.stdio[descriptor];
-  if (stream instanceof Socket) stream.on('error', () => undefined).end(bytes);
-}
-
-function exitOf(child: ChildProcess): Promise<Exit> {
+function exitOf(child: Child): Promise<Exit> {
   return new Promise((resolve) => {
     child.once('exit', (code, signal) => {
       resolve({ code, signal });
@@ -167,7 +185,7 @@ function exitOf(child: ChildProcess): Promise<Exit> {
 }
 
 /** Reads the report of a namespace. Source: bwrap(1), `--info-fd`. */
-function namespaceLeaderOf(child: ChildProcess): Promise<number | null> {
+function namespaceLeaderOf(child: Child): Promise<number | null> {
   const report = (child.stdio as readonly unknown[])[5];
   if (!(report instanceof Socket)) return Promise.resolve(null);
   report.unref();
@@ -185,9 +203,9 @@ function namespaceLeaderOf(child: ChildProcess): Promise<number | null> {
   });
 }
 
-async function notStarted({ failed }: Launched): Promise<NotStarted> {
-  const error = await failed;
-  return { started: false, error: 'code' in error && typeof error.code === 'string' ? error.code : error.message };
+async function notStarted(child: Child): Promise<NotStarted> {
+  const { code, originalMessage } = await child;
+  return { started: false, error: code ?? originalMessage ?? 'it could not be started' };
 }
 
 /** Reads a socket that Node has made for a child. */

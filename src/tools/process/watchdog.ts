@@ -72,8 +72,8 @@ while [ "$found" ] && [ $tries -lt 50 ]; do
 done
 `;
 
-/** `launch` starts `sh` with these arguments. */
-export function createWatchdog(launch: (args: readonly string[]) => HelperShell, marker: string): Watchdog {
+/** `launch` starts `sh` with these arguments; null if it cannot be started now. */
+export function createWatchdog(launch: (args: readonly string[]) => HelperShell | null, marker: string): Watchdog {
   let shell: HelperShell | null = null;
   let told = '';
 
@@ -83,6 +83,7 @@ export function createWatchdog(launch: (args: readonly string[]) => HelperShell,
   const start = (): void => {
     if (shell) return;
     const started = launch(['-c', script, 'sh', marker]);
+    if (!started) return;
     shell = started;
     const gone = (): void => {
       if (shell === started) shell = null;

@@ -233,13 +233,13 @@ class Live implements Firing {
     this.#running.add(work);
   }
 
-  /** Tells in turn, so many at once. */
-  async #tell(said: Announcement, fired: Fired): Promise<boolean> {
+  /** Tells in turn, so many at once. Returns whether it was seen; null if the program ended before its turn. */
+  async #tell(said: Announcement, fired: Fired): Promise<boolean | null> {
     if (this.#telling < toldAtOnce) this.#telling++;
     else await new Promise<void>((resolve) => this.#untold.push(resolve));
     try {
       const { signal } = this.#stop;
-      return !signal.aborted && (await this.#d.tell(said, fired, signal));
+      return signal.aborted ? null : await this.#d.tell(said, fired, signal);
     } finally {
       const next = this.#untold.shift();
       if (next) next();
@@ -266,9 +266,9 @@ class Live implements Firing {
     const said = outcome === null ? reminder(task, missed) : report(task, run, outcome);
     const end: Outcome = outcome ?? { status: 'done', summary: said.text, costUsd: 0 };
     // A reminder is said before it counts as done: one too many is better than none.
-    const read = outcome === null && (await this.#tell(said, { task, run, missed }));
-    // What was stopped in the middle is said again by the next process: the run is not over.
-    if (outcome === null && this.#stop.signal.aborted) return;
+    const read = outcome === null ? await this.#tell(said, { task, run, missed }) : false;
+    // The next process says what this one did not come to.
+    if (read === null) return;
     await tasks.finish(run.id, { ...end, finishedAt: now() });
     const paused = await this.#countFailure(task, end.status);
     const told =
@@ -278,7 +278,7 @@ class Live implements Firing {
 
   /** Whoever ends the program knows that its runs end; the next start says it. */
   async #tellEnd(said: Announcement, fired: Fired): Promise<boolean> {
-    return !this.#stop.signal.aborted && (await this.#tell(said, fired));
+    return (await this.#tell(said, fired)) === true;
   }
 
   async #errand(task: Task, run: TaskRun, missed: number): Promise<Outcome> {

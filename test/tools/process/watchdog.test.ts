@@ -163,7 +163,7 @@ async function bereaved(mark: string, groups: readonly number[], folder?: string
   const shells: HelperShell[] = [];
   const watchdog = createWatchdog((args) => {
     const shell = startHelper(args);
-    shells.push(shell);
+    if (shell) shells.push(shell);
     return shell;
   }, `_WATCHDOG_TEST=${mark}`);
   watchdog.start();
