@@ -42,7 +42,17 @@ export interface Link {
 export type HttpHost = Pick<ConnectionHost, 'signIns' | 'version'>;
 export type HttpWay = Extract<Way, { kind: 'http' }>;
 
-const passedVariables = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER', 'LANG', 'TMPDIR'];
+/** The variables that a server gets: what programs need to run and to reach the network, and no keys. */
+const passedVariables = new RegExp(
+  [
+    '^(?:HOME|LOGNAME|PATH|SHELL|TERM|USER|LANG|LC_[A-Z]+|TZ|TMPDIR|DISPLAY|WAYLAND_DISPLAY|SSH_AUTH_SOCK|XDG_[A-Z_]+)$',
+    '^(?:https?|all|no)_proxy$',
+    '^(?:NODE_EXTRA_CA_CERTS|SSL_CERT_(?:FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE)$',
+    '^(?:NVM|VOLTA|PNPM|BUN|UV|PYENV|ASDF|MISE)_[A-Z_]*(?:HOME|DIR|ROOT|DATA)$',
+    '^npm_config_(?!.*(?:auth|token|pass|key|otp))',
+  ].join('|'),
+  'i',
+);
 const retryDelaysMs = [1000, 2000];
 
 /** Makes the link to a server. Nothing is loaded or started before `connect`. */
@@ -243,8 +253,10 @@ function exitWords({ code, signal }: Exit): string {
   return signal === null ? `with exit code ${code ?? '?'}` : `by ${signal}`;
 }
 
-function passedOn(env: ConnectionHost['env']): Readonly<Record<string, string>> {
+export function passedOn(env: ConnectionHost['env']): Readonly<Record<string, string>> {
   return Object.fromEntries(
-    passedVariables.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const])),
+    Object.entries(env).flatMap(([name, value]) =>
+      value !== undefined && passedVariables.test(name) ? [[name, value] as const] : [],
+    ),
   );
 }
