@@ -1,3 +1,4 @@
+import { createSecretGuard } from '../../src/core/secrets/guard.js';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
@@ -80,6 +81,7 @@ test('a set that is planted is listed', async () => {
   const line = {
     out: { print: (text: string) => (printed += text) },
     tools: { open: () => Promise.resolve({ registry }) },
+    settings: () => Promise.resolve({ guard: createSecretGuard({ forms: [], keys: [], environment: [] }) }),
   } as unknown as CommandLine;
   await listTools.line?.run?.(line, [], {});
   expect(printed).toMatch(/^bash +exec +execute .*\nadd +sums +read +Adds\.\n$/);
