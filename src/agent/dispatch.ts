@@ -387,8 +387,8 @@ function remedyForUser(verdict: Verdict): string {
  * would be read as something else. */
 function allowedBy({ rules = [] }: Verdict): readonly string[] | null {
   const patterns = rules.flatMap(({ tool, argv, path, exact }) =>
-    tool === 'bash' && argv && path === undefined && argv.every((word) => /^[\w./:@%+=-]+$/.test(word))
-      ? [`bash(${argv.join(' ')}${exact ? '' : ' *'})`]
+    tool !== undefined && argv && path === undefined && argv.every((word) => /^[\w./:@%+=-]+$/.test(word))
+      ? [`${tool}(${argv.join(' ')}${exact ? '' : ' *'})`]
       : [],
   );
   return rules.length > 0 && patterns.length === rules.length ? patterns : null;
