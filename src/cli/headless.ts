@@ -67,9 +67,10 @@ export async function runHeadless(options: HeadlessOptions): Promise<number> {
   for (const notice of options.notices) see({ type: 'notice', ...notice });
 
   const end = await options.ask(options.prompt);
-  const unsaved = await options.save();
   const answer = end.structured === undefined ? end.text.trim() : JSON.stringify(end.structured);
+  // The answer does not wait for a database that another process has locked.
   if (format === 'text' && answer !== '') out.write(`${answer}\n`);
+  const unsaved = await options.save();
   if (format !== 'text') line(lines.last({ ...end, unsaved }));
   if (format !== 'stream-json') end.denials.forEach(printDenial);
   if (end.fault) printError(describeFault(end.fault));

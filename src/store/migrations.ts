@@ -504,7 +504,8 @@ export function migrate(db: Database, file: string): void {
   while (more) more = step.immediate();
 }
 
-/** Throws a StoreError `foreign` for triggers and views that this program did not make: SQLite would run them inside our own
+/** Throws a StoreError `foreign` for triggers and views that this program did not make, and SQLite's error for damage where
+ * they are ours with a few other characters: SQLite would run them inside our own
  * statements, and one may never end. Views of an older version are made again by migrations, so before them only triggers
  * count. */
 export function refuseForeignCode(db: Database, file: string): void {
@@ -517,9 +518,11 @@ export function refuseForeignCode(db: Database, file: string): void {
     .filter(({ type, sql }) => {
       if (type === 'view' && !isCurrent) return false;
       const made = sql.replace(/^CREATE (?:TRIGGER|VIEW) /, '');
-      return ![...migrations.map((migration) => migration.sql), syncTables].some((own) => own.includes(made));
+      return !ownSql().some((own) => own.includes(made));
     });
   if (foreign.length === 0) return;
+  if (foreign.every(({ name, sql }) => isDamagedOwn(name, sql)))
+    throw Object.assign(new Error('a trigger or view is damaged'), { name: 'SqliteError', code: 'SQLITE_CORRUPT' });
   const shown = foreign.slice(0, 5).map(({ type, name }) => ({ type, name: name.slice(0, 80) }));
   const more = foreign.length > shown.length ? ` and ${foreign.length - shown.length} more` : '';
   const drops = shown.map(({ type, name }) => `DROP ${type.toUpperCase()} "${name.replaceAll('"', '""')}";`).join(' ');
@@ -529,6 +532,25 @@ export function refuseForeignCode(db: Database, file: string): void {
       `(${shown.map(({ type, name }) => `${type} ${JSON.stringify(name)}`).join(', ')}${more}); it was not used`,
     `Remove them with the sqlite3 program: ${drops}`,
   );
+}
+
+function ownSql(): readonly string[] {
+  return [...migrations.map((migration) => migration.sql), syncTables];
+}
+
+/** More characters than a damaged page changes in one statement make it another statement. */
+const mostDamagedCharacters = 4;
+
+/** Returns true for a statement of ours with a few other characters, as bits that flipped on a disk leave it. */
+function isDamagedOwn(name: string, sql: string): boolean {
+  const made = sql.slice(Math.max(0, sql.indexOf(name)));
+  return ownSql().some((own) => {
+    for (let at = own.indexOf(name); at >= 0; at = own.indexOf(name, at + 1)) {
+      const differing = [...made].filter((character, index) => own[at + index] !== character).length;
+      if (differing <= mostDamagedCharacters && own[at + made.length] === ';') return true;
+    }
+    return false;
+  });
 }
 
 /** Throws a StoreError `foreign` for a database with tables that has none of our versions. */
