@@ -125,7 +125,9 @@ async function ran(folder: string, kind: 'watch' | 'page', followers: number, ca
       }),
     )),
   ];
-  const followerS = processes.map((child, at) => cpuOf(child) - (before[at] ?? 0));
+  // All pages are served by one process.
+  const shared = Math.max(1, pages.length);
+  const followerS = processes.map((child, at) => (cpuOf(child) - (before[at] ?? 0)) / shared);
   for (const page of pages) page.close();
   for (const child of place.children) child.kill('SIGKILL');
   return {
