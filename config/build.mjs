@@ -145,7 +145,7 @@ const options = {
     js: "import{createRequire as createRequireHere}from'node:module';const require=createRequireHere(import.meta.url);",
   },
   minify: true,
-  // Node prints the line of an error that nobody caught.
+  // Node prints the source line of an uncaught error.
   lineLimit: 200,
   legalComments: 'none',
   logLevel: 'warning',

@@ -19,7 +19,7 @@ export interface ChangeSet {
 
 type Known = KnownEvent | null;
 
-/** What an event says of files; null for an event that is not about files. */
+/** Returns the file changes of an event; null for an event that is not about files. */
 interface RecordedFiles {
   readonly changes: readonly ChangeData[];
   readonly folders: readonly FolderData[];

@@ -375,7 +375,7 @@ function captureData(captured: Dispatched['captured']): Pick<ToolResultData, 'ch
   };
 }
 
-/** What one turn remembers of its requests. */
+/** The state that one turn keeps between its requests. */
 interface Asking {
   /** Answers to come before a compaction that failed is tried again. */
   compactionRest: number;

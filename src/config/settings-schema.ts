@@ -250,7 +250,7 @@ export function maskValue(value: unknown, path: KeyPath): Json {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, maskValue(item, [...path, key])]));
 }
 
-/** What is reached or run as it is written, which may need a secret: addresses, headers, commands, variables. */
+/** Settings that are used verbatim and may need a secret: addresses, headers, commands, variables. */
 const takesSecrets = /(?:^|_)(?:url|endpoint|headers|command|hooks|env)$/;
 
 /** Returns the first secret, as JSON writes it, where no setting needs one; null where there is none. The words of a

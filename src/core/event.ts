@@ -94,7 +94,7 @@ export interface CallTarget {
   readonly schema_sha256: string;
 }
 
-/** What a provider gave a call beyond its protocol. It goes back with the call to the same provider, wire and model; to
+/** The fields that a provider added to a call beyond its protocol. It goes back with the call to the same provider, wire and model; to
  * others it means nothing. */
 export interface CallExtra {
   readonly provider: string;

@@ -10,7 +10,7 @@ import { isRecord } from '../../core/json.js';
 import type { SessionLog } from '../../core/store.js';
 import { endsText, onLines, removeDeadSockets, type Told, type ToldQuestion } from '../session/open-followers.js';
 
-/** What a follower sees: the events of the log, each once and in order, and what is not in the log (yet). `text`: the
+/** An update for a follower: the events of the log, each once and in order, and what is not in the log (yet). `text`: the
  * whole answer so far; the event of the answer replaces it. `live`: whether the process that runs the session is
  * connected. */
 export type Seen =

@@ -5,7 +5,7 @@ import { isRecord } from '../../core/json.js';
 import type { Notice, Settings } from '../settings.js';
 import { readContextFiles } from './context-files.js';
 
-/** What is said once about instructions that differ from what a session was given. */
+/** The notices and notes about instructions that have changed since the session began. */
 export interface InstructionChange {
   /** For the model, behind the prompt, so that the prompt cache stays. */
   readonly notes: readonly string[];

@@ -107,7 +107,7 @@ function revertOf(set: ChangeSet, kind: 'undo' | 'redo'): Revert {
   };
 }
 
-/** What would be done, for a reader. */
+/** The preview of the changes, as lines to print. */
 export interface Listing {
   readonly lines: readonly string[];
   /** The number of files that would be touched. */

@@ -320,7 +320,7 @@ export function planOf(session: RevertSession, revert: Revert, ahead: Ahead = ne
   return planRevert(revert, (sha256) => session.blob(sha256), session.events(), ahead);
 }
 
-/** What was carried out. */
+/** The outcome of the changes that were applied. */
 export interface Reverted {
   readonly done: readonly ChangeData[];
   readonly folders: readonly FolderData[];
