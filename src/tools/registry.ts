@@ -272,19 +272,45 @@ export async function loadSchemaCompiler(): Promise<CompileSchema> {
     useDefaults: false,
     verbose: true, // errors carry the schema around them, so that a message can say what was expected
     logger: false,
-    addUsedSchema: false,
     // To check a schema against the meta-schema takes longer than all the rest. The compiler refuses bad schemas too.
     meta: false,
     validateSchema: false,
     // Takes longer than the checks of all calls of a session.
     code: { optimize: false },
   });
-  return (schema) => explaining(ajv.compile(schema));
+  return (schema) => {
+    try {
+      return explaining(refusingEndless(() => ajv.compile(schema)));
+    } finally {
+      // A later schema may have the same `$id`.
+      ajv.removeSchema(schema);
+    }
+  };
+}
+
+const endless = 'the schema refers to itself without end';
+
+/** Runs ajv. Throws an error that says so for a schema that refers to nothing but itself, on which ajv calls itself
+ * until the stack is full. */
+export function refusingEndless<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new Error(endless, { cause: error });
+  }
 }
 
 /** Makes a check that says what is wrong, of what ajv has compiled. */
 export function explaining(check: CompiledCheck): Validate {
-  return (value) => (check(value) ? null : explained(check.errors?.[0]));
+  return (value) => {
+    try {
+      return check(value) ? null : explained(check.errors?.[0]);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      return { argument: '', problem: `not checked, because ${endless}`, expected: 'a call of another tool' };
+    }
+  };
 }
 
 /** Returns the argument, what is wrong with it and what is expected, from the first error of ajv. */

@@ -10,6 +10,7 @@ import { readBounded } from '../../disk/bounded-file.js';
 import { sanitize } from '../../terminal/sanitize.js';
 import { writeWhole } from '../../tools/files/atomic-write.js';
 import { isKernelPath } from '../../tools/files/open-file.js';
+import { refusingEndless } from '../../tools/registry.js';
 import type { Answered, Ask } from '../headless.js';
 import { printData, printError } from '../print.js';
 
@@ -31,11 +32,16 @@ export async function readAnswerSchema(given: string, cwd: string): Promise<Answ
   // Which draft a schema names makes no difference to the keywords that all of them have.
   const { $schema: _draft, ...own } = schema;
   try {
-    const validate = ajv.compile(own);
+    const validate = refusingEndless(() => {
+      const check = ajv.compile(own);
+      // Most schemas without an end show it on any value, before a model is paid for an answer.
+      check({});
+      return check;
+    });
     return {
       schema,
       problems: (value) => {
-        if (validate(value)) return [];
+        if (refusingEndless(() => validate(value))) return [];
         const errors = validate.errors ?? [];
         return errors.slice(0, mostProblems).map(({ instancePath, message = 'is refused', params }) => {
           const detail = Object.values(params).filter((part) => typeof part === 'string' || Array.isArray(part));

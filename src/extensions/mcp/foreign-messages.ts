@@ -11,6 +11,15 @@ export const tooLong = `it answered with more than ${maxMessageBytes / 1024 / 10
 /** Of an entry of a list, or of any other result: what reads it calls itself once a level. */
 const maxDepth = 512;
 
+/** The key by which a request names its version of the protocol from 2026-07-28 on. */
+const versionKey = 'io.modelcontextprotocol/protocolVersion';
+
+/** A request without an answer. From 2026-07-28 on each request names its version, and its answer has more fields. */
+interface OpenRequest {
+  readonly method: string;
+  readonly namesVersion: boolean;
+}
+
 /** Reads the messages of one connection. Servers break the letter of the protocol in many ways, and the SDK then drops a
  * whole message: what has one meaning is repaired first, so that one wrong field costs no more than itself. */
 export interface ForeignMessages {
@@ -34,6 +43,7 @@ type Id = string | number;
 
 const resultSchemas: Readonly<Record<string, keyof Sdk['specTypeSchemas']>> = {
   initialize: 'InitializeResult',
+  'server/discover': 'DiscoverResult',
   'tools/list': 'ListToolsResult',
   'tools/call': 'CallToolResult',
   'prompts/list': 'ListPromptsResult',
@@ -45,17 +55,17 @@ const resultSchemas: Readonly<Record<string, keyof Sdk['specTypeSchemas']>> = {
 const kinds: Readonly<Record<string, LeftOut['kind']>> = { tools: 'tool', prompts: 'prompt', resources: 'resource' };
 
 export function createForeignMessages(sdk: Sdk, onLeftOut: (entry: LeftOut) => void): ForeignMessages {
-  /** The method of each request without an answer. */
-  const open = new Map<Id, string>();
+  const open = new Map<Id, OpenRequest>();
   let refused = false;
 
-  const answerTo = (id: Id, method: string, message: Message): JSONRPCMessage => {
+  const answerTo = (id: Id, request: OpenRequest, message: Message): JSONRPCMessage => {
+    const { method } = request;
     open.delete(id);
     if (message['result'] === undefined || isRecord(message['error'])) {
       refused ||= method === 'initialize';
       return errorAnswer(id, message['error']);
     }
-    const result = repairResult(sdk, method, message['result'], onLeftOut);
+    const result = repairResult(sdk, request, message['result'], onLeftOut);
     return typeof result === 'string'
       ? failure(id, `its answer to ${method} cannot be used: ${result}`)
       : { jsonrpc: '2.0', id, result };
@@ -71,16 +81,17 @@ export function createForeignMessages(sdk: Sdk, onLeftOut: (entry: LeftOut) => v
     sent: (message) => {
       if (!isRecord(message) || typeof message['method'] !== 'string') return;
       const { id, method } = message;
-      if (isId(id)) open.set(id, method);
       const params = isRecord(message['params']) ? message['params'] : {};
+      const namesVersion = isRecord(params['_meta']) && versionKey in params['_meta'];
+      if (isId(id)) open.set(id, { method, namesVersion });
       if (method === 'notifications/cancelled' && isId(params['requestId'])) open.delete(params['requestId']);
     },
     received: (value) => {
       if (!isRecord(value)) return null;
       if (typeof value['method'] === 'string') return requestOf(sdk, value);
       const id = openId(value['id'], open) ?? (isRecord(value['error']) && value['id'] == null ? only(open) : null);
-      const method = id === null ? undefined : open.get(id);
-      return id === null || method === undefined ? null : answerTo(id, method, value);
+      const request = id === null ? undefined : open.get(id);
+      return id === null || request === undefined ? null : answerTo(id, request, value);
     },
     unreadable: (ends, why) => {
       if (/^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"method"/.test(ends[0] ?? '')) return null;
@@ -109,7 +120,7 @@ function isId(value: unknown): value is Id {
 }
 
 /** Ids come back as texts from some servers. */
-function openId(id: unknown, open: ReadonlyMap<Id, string>): Id | null {
+function openId(id: unknown, open: ReadonlyMap<Id, OpenRequest>): Id | null {
   if (!isId(id)) return null;
   if (open.has(id)) return id;
   const number = Number(id);
@@ -117,7 +128,7 @@ function openId(id: unknown, open: ReadonlyMap<Id, string>): Id | null {
 }
 
 /** The request that waits, where it is the only one. */
-function only(open: ReadonlyMap<Id, string>): Id | null {
+function only(open: ReadonlyMap<Id, OpenRequest>): Id | null {
   const [id = null] = open.keys();
   return open.size === 1 ? id : null;
 }
@@ -171,7 +182,7 @@ function issuesOf(sdk: Sdk, schema: keyof Sdk['specTypeSchemas']): (value: unkno
 /** Returns the result as the SDK accepts it, or a sentence. Entries that cannot be used are left out of their lists. */
 function repairResult(
   sdk: Sdk,
-  method: string,
+  { method, namesVersion }: OpenRequest,
   result: unknown,
   onLeftOut: (entry: LeftOut) => void,
 ): Message | string {
@@ -179,6 +190,8 @@ function repairResult(
   const { tools, ...others } = result;
   if (isTooDeep(method === 'tools/list' ? others : result)) return 'it is nested too deeply';
   const repaired: Message = { ...others, ...(tools === undefined ? {} : { tools }) };
+  if (namesVersion) addRequiredFields(method, repaired);
+  if (repaired['resultType'] === 'input_required') return repaired;
   prepare(method, repaired, onLeftOut);
   const schema = resultSchemas[method] ?? 'Result';
   return (
@@ -187,6 +200,17 @@ function repairResult(
       if (kind) onLeftOut({ kind, problem: `${nameOf(entry)}: ${problem}` });
     }) ?? repaired
   );
+}
+
+/** Adds the fields that every result has since 2026-07-28 where they are missing or wrong: an answer without them is
+ * complete and not cached. The metadata of a result has no reader here, but a wrong field in it voids the result.
+ * Source: Model Context Protocol 2026-07-28, "Result" and "CacheableResult", read 2026-11-26. */
+function addRequiredFields(method: string, result: Message): void {
+  if (method !== 'subscriptions/listen') delete result['_meta'];
+  if (result['resultType'] !== 'input_required') result['resultType'] = 'complete';
+  const { ttlMs, cacheScope } = result;
+  if (!Number.isSafeInteger(ttlMs) || Number(ttlMs) < 0) result['ttlMs'] = 0;
+  if (cacheScope !== 'public') result['cacheScope'] = 'private';
 }
 
 /** Repairs what the schema of the SDK cannot say. */
@@ -200,6 +224,9 @@ function prepare(method: string, result: Message, onLeftOut: (entry: LeftOut) =>
       result['capabilities'] = capabilitiesIn(result['capabilities']);
       result['serverInfo'] = named(result['serverInfo']);
       break;
+    case 'server/discover':
+      prepareDiscovered(result);
+      break;
     case 'tools/list':
       if (Array.isArray(result['tools'])) result['tools'] = toolsIn(result['tools'], onLeftOut);
       break;
@@ -211,6 +238,12 @@ function prepare(method: string, result: Message, onLeftOut: (entry: LeftOut) =>
       break;
     default:
   }
+}
+
+function prepareDiscovered(result: Message): void {
+  result['capabilities'] = capabilitiesIn(result['capabilities']);
+  if (typeof result['instructions'] !== 'string') delete result['instructions'];
+  result['supportedVersions'] = [result['supportedVersions']].flat().filter((one) => typeof one === 'string');
 }
 
 function toolsIn(entries: readonly unknown[], onLeftOut: (entry: LeftOut) => void): readonly unknown[] {

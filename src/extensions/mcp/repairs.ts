@@ -119,7 +119,9 @@ function objectSchema(given: unknown): Readonly<Record<string, unknown>> | null 
     type: 'object',
     ...(isRecord(properties) ? { properties: propertiesIn(properties) } : {}),
     ...(Array.isArray(required) ? { required: required.filter((name) => typeof name === 'string') } : {}),
-    ...others,
+    ...Object.fromEntries(
+      Object.entries(others).filter(([name, value]) => name !== '$schema' || typeof value === 'string'),
+    ),
   };
 }
 

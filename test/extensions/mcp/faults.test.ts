@@ -2,6 +2,7 @@ import { afterEach, expect, test } from 'vitest';
 import { at, type Json, type Message, type Path, placesOf, replaced } from '../json-places.js';
 import {
   answerOf,
+  newerAnswerOf,
   openPool,
   ownMessages,
   type Pool,
@@ -91,17 +92,17 @@ function wrongAt(value: Json, place: number): readonly (Json | undefined)[] {
 }
 
 /** Answers everything as it should, but one answer of one method with another value at one place. */
-function wrongAnswer(method: string, path: Path, by: Json | undefined): () => Script {
+function wrongAnswer(method: string, path: Path, by: Json | undefined, answers: typeof answerOf): () => Script {
   return () => {
     let isDone = false;
     return (message, wire) => {
       const isLaterPage = 'cursor' in ((message['params'] ?? {}) as Message);
+      const answer = answers(message);
       if (isDone || isLaterPage || message['method'] !== method) {
-        valid(message, wire);
+        if (message['id'] !== undefined && message['method'] !== undefined) wire.write(`${JSON.stringify(answer)}\n`);
         return;
       }
-      isDone = method !== 'initialize' && method !== 'tools/list';
-      const answer = answerOf(message);
+      isDone = !/^initialize$|^server\/discover$|^tools\/list$/.test(method);
       wire.write(`${JSON.stringify({ ...answer, result: replaced(answer['result'] ?? null, path, by) })}\n`);
     };
   };
@@ -110,19 +111,37 @@ function wrongAnswer(method: string, path: Path, by: Json | undefined): () => Sc
 /** Fields without which a thing cannot be used. */
 const needed: Readonly<Record<string, RegExp>> = {
   initialize: /^protocolVersion$|^$/,
+  'server/discover': /^supportedVersions(?:\.0)?$|^$/,
   'tools/list': /^tools$|^$/,
 };
 
-test.each(methods)(
-  'one wrong field in the answer to %s costs no more than itself',
-  async (method) => {
-    const result = validResults[method]?.({}) ?? {};
+test('a valid server of the newest protocol offers all that it has', async () => {
+  const { pool, tools, outcomes, problem } = await session(() => (message, { write }) => {
+    if (message['id'] !== undefined) write(`${JSON.stringify(newerAnswerOf(message))}\n`);
+  });
+  expect({ tools, outcomes, problem, said: pool.said }).toEqual({
+    tools: ['good', 'rich', 'last'],
+    outcomes: { first: 'answered', read: 'answered', prompt: 'answered', again: 'answered' },
+    problem: null,
+    said: [],
+  });
+});
+
+const newerMethods = ['server/discover', ...methods.filter((method) => method !== 'initialize')];
+
+test.each([
+  ...methods.map((method) => ['2025-11-25', method, answerOf] as const),
+  ...newerMethods.map((method) => ['2026-07-28', method, newerAnswerOf] as const),
+])(
+  '%s: one wrong field in the answer to %s costs no more than itself',
+  async (_version, method, answers) => {
+    const result = answers({ method, params: {} })['result'] ?? {};
     for (const [index, path] of placesOf(result).entries())
       for (const wrong of wrongAt(at(result, path), index)) {
         const name = `${method} ${path.join('.')} = ${JSON.stringify(wrong)}`;
         // What is not there cannot be missed.
         if (wrong === undefined && /^capabilities\.tools$|^tools\.\d$/.test(path.join('.'))) continue;
-        const found = await session(wrongAnswer(method, path, wrong));
+        const found = await session(wrongAnswer(method, path, wrong, answers));
         holds(found);
         const { tools, outcomes, pool } = found;
         if (needed[method]?.test(path.join('.')) === true) continue;

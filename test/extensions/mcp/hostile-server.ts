@@ -144,6 +144,21 @@ export function answerOf({ id = null, method, params }: Message): Message {
   return { jsonrpc: '2.0', id, ...(result === undefined ? { error } : { result }) };
 }
 
+/** Answers as a server does that speaks 2026-07-28 and nothing before it. */
+export function newerAnswerOf({ id = null, method, params }: Message): Message {
+  if (method === 'initialize') return answerOf({ id, method: 'unknown' });
+  const older = method === 'server/discover' ? {} : answerOf({ id, method: method ?? null, params: params ?? {} });
+  const discovered = {
+    supportedVersions: ['2026-07-28'],
+    capabilities: { tools: { listChanged: true }, resources: {}, prompts: {} },
+    instructions: 'Use it well.',
+  };
+  const result = method === 'server/discover' ? discovered : (older['result'] ?? null);
+  const more = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
+  const named = { _meta: { 'io.modelcontextprotocol/serverInfo': { name: 'tried', version: '1' } } };
+  return result === null ? older : { jsonrpc: '2.0', id, result: { ...(result as Message), ...more, ...named } };
+}
+
 export interface Pool {
   readonly servers: Servers;
   /** What a person was told. */
