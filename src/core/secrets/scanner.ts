@@ -79,7 +79,14 @@ function formOf(row: FormRow): SecretForm {
     behind: behind === undefined ? null : new RegExp(behind),
     whole: once(() => new RegExp(`(${row.lead ?? ''})(${row.value ?? tokenSource(row)})`, flags)),
     open: once(
-      () => new RegExp(row.open ?? `(?:${alternatives(row.starts)})[${row.chars}]{0,${row.max ?? ''}}`, flags),
+      // The form with which a text ends, not the first that matches.
+      () =>
+        new RegExp(
+          row.open !== undefined
+            ? `(?:${row.open})$`
+            : `(?:${alternatives(row.starts)})[${row.chars}]{0,${row.max ?? ''}}`,
+          flags,
+        ),
     ),
     accepts: (value, lead, next) => accepts(row, value, lead) && !(row.random && isCode(value, lead, next)),
   };
@@ -452,14 +459,14 @@ class Pass {
     return end;
   }
 
-  /** True where a word begins, also after an escape of JSON, of a terminal or of an address. */
-  #beginsWord({ anywhere, behind }: SecretForm, at: number): boolean {
+  /** True where a word begins: a token also behind an underscore, which programs put between it and a name. Also after an escape of JSON, of a terminal or of an address. */
+  #beginsWord({ anywhere, behind, isToken }: SecretForm, at: number): boolean {
     const text = this.#text;
     const before = text.slice(Math.max(0, at - behindChars), at);
     if (behind !== null && !behind.test(before)) return false;
     return (
       anywhere ||
-      !/[A-Za-z0-9_]$/.test(before) ||
+      !(isToken ? /[A-Za-z0-9]$/ : /[A-Za-z0-9_]$/).test(before) ||
       /(?:\\[nrtbfv]|\\u[0-9a-f]{4}|\\x[0-9a-f]{2}|%[0-9a-f]{2}|(?:\x1b|\\u001b|\\x1b|\\033|\\e)\[[\d;]*[a-z])$/i.test(
         before,
       )

@@ -234,9 +234,21 @@ test.each(Object.keys(grammars))(`of ${samples} secrets of the kind %s none is i
   expect(missed).toEqual([]);
 });
 
+test('a token behind an underscore is found, as in the names that programs make from it', () => {
+  const tokens = secretForms().filter(({ isToken, behind }) => isToken && behind === null);
+  const scanner = createSecretScanner(secretForms());
+  const missed = tokens.flatMap(({ kind }) => {
+    const { before = '', secret } = sampleOf(kind);
+    const text = `call_${before}${secret} `;
+    const { found } = scanner.scan(text);
+    return found.some(({ start, end }) => text.slice(start, end) === secret) ? [] : [[kind, text]];
+  });
+  expect(missed).toEqual([]);
+});
+
 test('secrets that come in pieces are found in each kind', () => {
   for (const kind of Object.keys(grammars)) {
-    for (let count = 0; count < 6; count++) {
+    for (let count = 0; count < 40; count++) {
       const { before = '', secret, after = '' } = sampleOf(kind);
       const text = `value ${before}${secret}${after} end`;
       const stream = createSecretGuard({ forms: secretForms(), keys: [], environment: [] }).stream();
