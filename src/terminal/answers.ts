@@ -14,6 +14,9 @@ const question = '\x1b7\x1b[9999;9999H\x1b[6n\x1b8\x1b[6n';
 /** Asks which terminal it is: by XTVERSION, which many do not answer, and by the secondary device attributes, which
  * identify VTE (GNOME Terminal and others). */
 const nameQuestion = '\x1b[>q\x1b[>c';
+/** Asks for the status of the terminal. Every terminal answers with `CSI 0 n`. Source: xterm ctlseqs, DSR 5. */
+const signQuestion = '\x1b[5n';
+const sign = '\x1b[0n';
 const answerPattern = /\x1b\[(\d{1,5});(\d{1,5})R/;
 const namePattern = /\x1bP>\|([^\x1b\x07]{0,100})(?:\x1b\\|\x07)/;
 const attributesPattern = /\x1b\[>(\d{0,5})[\d;]{0,20}c/;
@@ -46,6 +49,9 @@ class Filter implements AnsweringInput, Answers {
   #onQuiet: (() => void)[] = [];
   /** The times of the questions without an answer. */
   #askedMs: number[] = [];
+  /** The times of the questions for a sign of life without an answer. */
+  #signsMs: number[] = [];
+  #hasSigned = false;
   #corner: { readonly columns: number; readonly rows: number } | null = null;
   /** Null until the first answer. */
   #tookMs: number | null = null;
@@ -115,6 +121,12 @@ class Filter implements AnsweringInput, Answers {
     return name + question;
   }
 
+  askForSign(): string | null {
+    if (!this.#listening || this.#signsMs.length >= (this.#hasSigned ? mostOwed : 1)) return null;
+    this.#signsMs.push(this.#clock());
+    return signQuestion;
+  }
+
   listen(onAnswer: (answer: Answer) => void): void {
     this.#onAnswer = onAnswer;
   }
@@ -155,8 +167,8 @@ class Filter implements AnsweringInput, Answers {
   }
 
   #leftMs(mayTakeMs: number): number {
-    const newest = this.#askedMs.at(-1);
-    return newest === undefined ? 0 : Math.max(0, newest + mayTakeMs - this.#clock());
+    const newest = Math.max(this.#askedMs.at(-1) ?? -Infinity, this.#signsMs.at(-1) ?? -Infinity);
+    return newest === -Infinity ? 0 : Math.max(0, newest + mayTakeMs - this.#clock());
   }
 
   /** Ends raw mode or stops reading once no answer is on its way: the shell would get it. */
@@ -174,6 +186,7 @@ class Filter implements AnsweringInput, Answers {
 
   /** Reads bytes as Latin-1, so that a character cut by the end of a chunk stays as it was. */
   readonly #take = (chunk: Uint8Array | string): void => {
+    if (this.#signsMs.length > 0) this.#seeSigns(chunk);
     if (this.#askedMs.length === 0 && this.#held === '' && this.#named !== 'asked') {
       this.#listener?.(chunk);
       return;
@@ -198,6 +211,20 @@ class Filter implements AnsweringInput, Answers {
     }
     give(rest.slice(0, end));
   };
+
+  #seeSigns(chunk: Uint8Array | string): void {
+    const text = typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString('latin1');
+    const count = text.split(sign).length - 1;
+    if (count === 0) return;
+    this.#hasSigned = true;
+    this.#signsMs.splice(0, count);
+    this.#tellQuiet();
+  }
+
+  #tellQuiet(): void {
+    if (this.#askedMs.length > 0 || this.#signsMs.length > 0) return;
+    for (const quiet of this.#onQuiet.splice(0)) quiet();
+  }
 
   #answersIn(text: string): string {
     let rest = text;
@@ -244,7 +271,6 @@ class Filter implements AnsweringInput, Answers {
     this.#lastMs = [...this.#lastMs, this.#tookMs].slice(-remembered);
     if (this.#named === 'asked') this.#named = 'done';
     this.#onAnswer({ size, row: row - 1, column: column - 1 });
-    if (this.#askedMs.length > 0) return;
-    for (const quiet of this.#onQuiet.splice(0)) quiet();
+    this.#tellQuiet();
   }
 }

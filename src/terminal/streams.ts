@@ -37,6 +37,9 @@ export interface Answers {
   question(urgent: boolean): string | null;
   /** Registers a listener. It is called with each answer, in the order of the questions. */
   listen(onAnswer: (answer: Answer) => void): void;
+  /** Returns the sequence that asks for a sign of life; null if the terminal did not answer it before. The answer stays
+   * in the input, behind all that the terminal sent before. */
+  askForSign(): string | null;
   /** Returns whether it answers so fast that a frame may wait for the answer. */
   quick(): boolean;
   /** Returns the number of questions without an answer. */
@@ -86,9 +89,10 @@ export function reportFocus(output: Output, on: boolean): void {
   else reporting.delete(output);
 }
 
-/** Bracketed paste (DECSET 2004) and the kitty keyboard protocol's "disambiguate" flag, pushed on its stack. No mouse,
- * no alternate screen. */
-const enterSequence = '\x1b[?2004h\x1b[>1u';
+/** Bracketed paste (DECSET 2004) and the kitty keyboard protocol's flags "disambiguate" and "report alternate keys",
+ * pushed on its stack: with the second, key combinations work on layouts without Latin letters. No mouse, no alternate
+ * screen. */
+const enterSequence = '\x1b[?2004h\x1b[>5u';
 /** Pops the keyboard flags, ends bracketed paste, a frame cut off in the middle, and attributes; shows the cursor. */
 const leaveSequence = '\x1b[<u\x1b[?2004l\x1b[?2026l\x1b[m\x1b[?25h';
 

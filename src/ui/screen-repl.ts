@@ -180,7 +180,12 @@ class ScreenRepl implements ReplHandle {
     this.#stopKeys = () => {
       left = true;
     };
-    this.#stopKeys = readKeys(terminal.input, time.schedule, { onKeys: this.#take, onFocus: this.#work.focus }, early);
+    const ask = (): void => {
+      const question = terminal.input.answers?.askForSign() ?? null;
+      if (question !== null) terminal.output.write(question);
+    };
+    const heard = { onKeys: this.#take, onFocus: this.#work.focus, ask };
+    this.#stopKeys = readKeys(terminal.input, time.schedule, heard, early);
     if (left) {
       this.#stopKeys();
       return;

@@ -146,7 +146,7 @@ test.each(ways)(
     const bytes = screen.raw();
     for (const [on, off] of [
       ['\x1b[?2004h', '\x1b[?2004l'],
-      ['\x1b[>1u', '\x1b[<u'],
+      ['\x1b[>5u', '\x1b[<u'],
       ['\x1b[?25l', '\x1b[?25h'],
       ['\x1b[?2026h', '\x1b[?2026l'],
       ['\x1b[22;0t', '\x1b[23;0t'],

@@ -40,7 +40,7 @@ function expectGivenBack(at: Place, screen: Screen): void {
   expect(readFileSync(join(at.work, 'after'), 'utf8')).toBe(readFileSync(join(at.work, 'before'), 'utf8'));
   for (const [on, off] of [
     ['\x1b[?2004h', '\x1b[?2004l'],
-    ['\x1b[>1u', '\x1b[<u'],
+    ['\x1b[>5u', '\x1b[<u'],
     ['\x1b[22;0t', '\x1b[23;0t'],
   ] as const)
     expect(screen.raw().lastIndexOf(off)).toBeGreaterThanOrEqual(screen.raw().lastIndexOf(on));

@@ -90,7 +90,7 @@ async function enter({ harness }: Rig, ...lines: readonly string[]): Promise<voi
 const esc = (rig: Rig): void => {
   if (rig.harness.options.terminal.facts.plain) rig.harness.repl.interrupt();
   else rig.harness.type('\x1b');
-  rig.harness.tick(60);
+  rig.harness.tick(600);
 };
 
 /** Every way to be busy while keys still reach the input. `first`: what runs meanwhile, as `ran` shows it. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createKeyDecoder } from '../../src/terminal/keyboard.js';
+import { createKeyDecoder } from '../../src/terminal/key-decoder.js';
 import { PromptInput } from '../../src/ui/editor/prompt-input.js';
 import { createLive, type DisplayState } from '../../src/ui/live.js';
 import { createSwitchableTheme } from '../../src/ui/theme.js';

@@ -344,7 +344,7 @@ test.each(['\x1b', '\x03'])("%j ends a command of one's own, and does not leave"
   await harness.settle();
   expect(shown(harness.terminal).join('\n')).toContain('your command runs, esc stops it');
   harness.type(key);
-  harness.tick(40);
+  harness.tick(600);
   await harness.settle();
   expect([shown(harness.terminal)[1], harness.exits()]).toEqual(['[stopped]', 0]);
 });

@@ -143,7 +143,7 @@ test('Esc and Ctrl-C before the pause mean what they mean without a question: th
     ask(harness, 'c1', 'dangerous');
     await harness.settle();
     harness.type(key);
-    harness.tick(40);
+    harness.tick(600);
     expect([harness.session.interrupts(), harness.session.answers]).toEqual([1, []]);
   }
 });

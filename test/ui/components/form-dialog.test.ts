@@ -99,10 +99,10 @@ test('Esc leaves own words, and then declines', async () => {
   const harness = await put([{ ...colour, free: true }]);
   press(harness, '3blue');
   harness.type('\x1b');
-  harness.tick(100);
+  harness.tick(600);
   expect(harness.session.forms).toEqual([]);
   harness.type('\x1b');
-  harness.tick(100);
+  harness.tick(600);
   expect(harness.session.forms).toEqual([['form_1', { answer: 'declined' }]]);
 });
 

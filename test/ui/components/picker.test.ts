@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createKeyDecoder } from '../../../src/terminal/keyboard.js';
+import { createKeyDecoder } from '../../../src/terminal/key-decoder.js';
 import { mountScreen } from '../../../src/ui/components/mounted-screen.js';
 import { arrange, type Overlay } from '../../../src/ui/components/screen.js';
 import { emptyEditor } from '../../../src/ui/editor/editor.js';
