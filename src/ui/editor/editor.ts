@@ -1,8 +1,8 @@
 import { type Key, keyName } from '../../terminal/keyboard.js';
 import { clusters } from '../../terminal/rows.js';
 
-/** A text being written. Pure: every operation gives a new state. Large pastes stand in `text` as one private-use
- * character each. */
+/** A text being written. Pure: every operation gives a new state. Each large paste stands in `text` as one lone
+ * surrogate, which no text has that somebody typed. */
 export interface Editor {
   readonly text: string;
   /** Index into `text`, always between two grapheme clusters. */
@@ -22,8 +22,9 @@ interface Snapshot {
   readonly cursor: number;
 }
 
-const firstPaste = 0xf0000;
-const pastePattern = /[\u{f0000}-\u{ffffd}]/gu;
+const firstPaste = 0xdc00;
+const mostPastes = 0x400;
+const pastePattern = /[\udc00-\udfff]/gu;
 const foldLines = 6;
 const foldLength = 1_200;
 const mostUndo = 200;
@@ -52,7 +53,7 @@ export function pasteLabel(editor: Editor, char: string): string {
 
 export function isPaste(char: string): boolean {
   const code = char.codePointAt(0) ?? 0;
-  return code >= firstPaste && code <= 0xffffd;
+  return code >= firstPaste && code < firstPaste + mostPastes;
 }
 
 export function type(editor: Editor, text: string): Editor {
@@ -63,9 +64,9 @@ export function type(editor: Editor, text: string): Editor {
 
 export function paste(editor: Editor, text: string): Editor {
   const clean = text.replace(pastePattern, '');
-  if (clean.length < foldLength && clean.split('\n').length <= foldLines)
-    return change(editor, editor.cursor, editor.cursor, clean);
-  const char = String.fromCodePoint(firstPaste + editor.pastes.length);
+  const isShort = clean.length < foldLength && clean.split('\n').length <= foldLines;
+  if (isShort || editor.pastes.length === mostPastes) return change(editor, editor.cursor, editor.cursor, clean);
+  const char = String.fromCharCode(firstPaste + editor.pastes.length);
   return change({ ...editor, pastes: [...editor.pastes, clean] }, editor.cursor, editor.cursor, char);
 }
 
@@ -113,6 +114,11 @@ export function redo(editor: Editor): Editor {
     undo: [...editor.undo, { text: editor.text, cursor: editor.cursor }],
     last: 'other',
   };
+}
+
+/** Returns an editor with `text` in the place of what `editor` holds, as one step of undo. */
+export function exchanged(editor: Editor, text: string): Editor {
+  return { ...joinedUndo(editor, editorWith(text)), killed: editor.killed, pastes: editor.pastes };
 }
 
 /** `editor` with everything since `earlier` as one step of undo. */

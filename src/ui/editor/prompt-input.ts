@@ -5,7 +5,18 @@ import type { MenuState } from '../components/menu.js';
 import type { Rank } from '../components/picker.js';
 import type { Command } from '../slash-command.js';
 import type { Vim } from '../vim/vim.js';
-import { change, type Editor, editorText, editorWith, edits, emptyEditor, moveLine, paste, type } from './editor.js';
+import {
+  change,
+  type Editor,
+  editorText,
+  editorWith,
+  edits,
+  emptyEditor,
+  exchanged,
+  moveLine,
+  paste,
+  type,
+} from './editor.js';
 import { type Act, type Action, createKeyMap, isEdit, type KeyMap, keyRows } from './key-table.js';
 import {
   applyCandidate,
@@ -172,7 +183,10 @@ export class PromptInput {
   }
 
   #replace(text: string): void {
-    const editor = editorWith(text);
+    this.#replaceBy(editorWith(text));
+  }
+
+  #replaceBy(editor: Editor): void {
     this.#editor = this.#vim?.rest(editor) ?? editor;
     this.#completion = null;
   }
@@ -303,20 +317,20 @@ export class PromptInput {
       this.#editor = moved;
       return none;
     }
-    const found = browse(this.#history, direction, this.text());
+    const found = browse(this.#history, direction, this.#editor);
     if (found) this.#show(found);
     return none;
   }
 
   /** Shows the newest past input and keeps the draft. */
   older(): void {
-    const found = browse(this.#history, -1, this.text());
+    const found = browse(this.#history, -1, this.#editor);
     if (found) this.#show(found);
   }
 
-  #show(found: { readonly history: InputHistory; readonly text: string }): void {
+  #show(found: Browsed): void {
     this.#history = found.history;
-    this.#replace(found.text);
+    this.#replaceBy(found.editor);
   }
 
   #takeSearch(key: Key): boolean {
@@ -339,12 +353,18 @@ export class PromptInput {
         return true;
       case 'enter':
       case 'tab':
-        this.#search = null;
+        this.#endSearch(search.before);
         return true;
       default:
-        this.#search = null;
+        this.#endSearch(search.before);
         return false;
     }
+  }
+
+  /** Keeps what was found. Undo brings the draft back. */
+  #endSearch(draft: Editor): void {
+    this.#search = null;
+    if (this.#editor !== draft) this.#replaceBy(exchanged(draft, this.text()));
   }
 
   #find(query: string, from: number): void {
@@ -423,36 +443,39 @@ export class PromptInput {
   }
 }
 
-/** Past inputs and the present place among them. Browsing keeps the draft. Pure. */
+/** Past inputs and the present place among them. What is changed on the way stays until something is sent. Pure. */
 interface InputHistory {
   /** Oldest first. */
   readonly entries: readonly string[];
   /** Index of what is shown; `entries.length` is the draft. */
   readonly at: number;
-  readonly draft: string;
+  /** The draft, and entries that were changed, by index. */
+  readonly changed: ReadonlyMap<number, Editor>;
+}
+
+interface Browsed {
+  readonly history: InputHistory;
+  readonly editor: Editor;
 }
 
 const mostEntries = 5_000;
 
 export function createHistory(entries: readonly string[]): InputHistory {
   const kept = entries.filter((entry, index) => entry !== '' && entry !== entries[index - 1]).slice(-mostEntries);
-  return { entries: kept, at: kept.length, draft: '' };
+  return { entries: kept, at: kept.length, changed: new Map() };
 }
 
 export function remember(history: InputHistory, text: string): InputHistory {
   return createHistory([...history.entries, text]);
 }
 
-/** Returns the entry before or after the shown one, and keeps `current` if that was the draft; null at either end. */
-export function browse(
-  history: InputHistory,
-  direction: -1 | 1,
-  current: string,
-): { readonly history: InputHistory; readonly text: string } | null {
+/** Returns the entry before or after the shown one, and keeps `shown` as it is now; null at either end. */
+export function browse(history: InputHistory, direction: -1 | 1, shown: Editor): Browsed | null {
   const at = history.at + direction;
   if (at < 0 || at > history.entries.length) return null;
-  const draft = history.at === history.entries.length ? current : history.draft;
-  return { history: { ...history, at, draft }, text: history.entries[at] ?? draft };
+  const isChanged = editorText(shown) !== (history.entries[history.at] ?? '');
+  const changed = isChanged ? new Map([...history.changed, [history.at, shown]]) : history.changed;
+  return { history: { ...history, at, changed }, editor: changed.get(at) ?? editorWith(history.entries[at] ?? '') };
 }
 
 /** Returns the index of the newest entry before `from` that contains `query`; -1 if there is none. Case is ignored if

@@ -11,8 +11,10 @@ import {
   moveLine,
   paste,
   type,
+  undo,
 } from '../../../src/ui/editor/editor.js';
-import { browse, createHistory, findEntry, remember } from '../../../src/ui/editor/prompt-input.js';
+import { createRank } from '../../../src/ui/editor/suggestions.js';
+import { browse, createHistory, findEntry, PromptInput, remember } from '../../../src/ui/editor/prompt-input.js';
 
 /** Types the bytes of a terminal into the editor. */
 function typed(bytes: string, from: Editor = emptyEditor): Editor {
@@ -84,15 +86,43 @@ test('a tall input shows the rows around the cursor', () => {
   });
 });
 
-test('browsing the history keeps the draft', () => {
+test('browsing the history keeps the draft and what was changed on the way', () => {
   const history = remember(createHistory(['one', 'two', 'two']), 'three');
-  const first = browse(history, -1, 'draft');
-  const second = first && browse(first.history, -1, first.text);
-  expect(second?.text).toBe('two');
-  const back = second && browse(second.history, 1, second.text);
-  const draft = back && browse(back.history, 1, back.text);
-  expect(draft?.text).toBe('draft');
-  expect(draft && browse(draft.history, 1, draft.text)).toBeNull();
+  const draft = paste(editorWith('draft '), 'line\n'.repeat(10));
+  const first = browse(history, -1, draft);
+  const second = first && browse(first.history, -1, type(first.editor, ' changed'));
+  expect(second && editorText(second.editor)).toBe('two');
+  const back = second && browse(second.history, 1, second.editor);
+  expect(back && editorText(back.editor)).toBe('three changed');
+  expect(back && editorText(undo(back.editor))).toBe('three');
+  const again = back && browse(back.history, 1, back.editor);
+  // The folded paste is still folded.
+  expect(again?.editor).toEqual(draft);
+  expect(again && browse(again.history, 1, again.editor)).toBeNull();
+});
+
+test.each([
+  ['Enter', '\r'],
+  ['a key that edits', '\x1b[D'],
+])('a draft that a search replaced comes back by undo, after %s', (_name, key) => {
+  const input = new PromptInput({ commands: () => [], rank: createRank(), wantFiles: () => undefined });
+  input.setHistory(['first']);
+  const decoder = createKeyDecoder();
+  const press = (bytes: string): void => {
+    for (const event of decoder.decode(bytes)) input.take(event);
+  };
+  press('my long draft');
+  press('\x12');
+  press('fir');
+  press(key);
+  expect(input.text()).toBe('first');
+  press('\x1f');
+  expect(input.text()).toBe('my long draft');
+});
+
+test('icons of the private-use areas are text', () => {
+  const text = 'a\u{f0001}\u{fffff}\u{100000}\ue0a0b';
+  expect(editorText(paste(type(emptyEditor, text), `${text}\n`.repeat(9)))).toBe(text + `${text}\n`.repeat(9));
 });
 
 test('search finds the newest match, then older ones', () => {
