@@ -12,6 +12,8 @@ import type { View } from './view.js';
 
 /** Signals that were sent to the stopped process (a kill) come before the terminal is taken again. */
 const resumeDelayMs = 20;
+/** Signals that came while the program was stopped are seen in this time. */
+const signalDelayMs = 200;
 
 /** What the keys do that are more than editing: sending, stopping, leaving, looking, giving the terminal away. */
 export interface KeyActs {
@@ -149,15 +151,22 @@ class Acts implements KeyActs {
     return true;
   }
 
+  /** Stops the program, and takes the terminal again once it continues and the shell has given it the terminal. While it
+   * has not, the program stops again: in between it sees signals that end it. */
   #suspend(): void {
     const { repl, timers } = this.#d;
-    const { suspend, input } = this.#d.options.terminal;
-    if (!suspend) return;
+    const { job, input } = this.#d.options.terminal;
+    if (!job) return;
+    if (!job.hasShell()) {
+      repl.notice('info', 'Not suspended: no shell started agent, so nothing could continue it.');
+      return;
+    }
     repl.pause();
     const stop = (): void => {
-      suspend();
+      job.stop();
       timers.set('resume', resumeDelayMs, () => {
-        repl.resume();
+        if (job.hasTerminal()) repl.resume();
+        else timers.set('resume', signalDelayMs, stop);
       });
     };
     // The shell would get an answer that is on its way.

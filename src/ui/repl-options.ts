@@ -44,8 +44,15 @@ export interface ReplTerminal {
   readonly tell?: (said: Sign) => void;
   /** The session's own title, null where it has none. Missing: the terminal's title is left alone. */
   readonly title?: () => string | null;
-  /** Ctrl-Z: stops the process group. Returns once it goes on. */
-  readonly suspend?: () => void;
+  /** What a shell does with jobs; missing where there is none. */
+  readonly job?: {
+    /** Returns true if something could continue this program once it is stopped. */
+    hasShell(): boolean;
+    /** Returns true if this program has the terminal, not the shell. */
+    hasTerminal(): boolean;
+    /** Stops the process group. Returns once it continues. */
+    stop(): void;
+  };
 }
 
 export interface ReplTime {

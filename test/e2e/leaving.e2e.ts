@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import { binary, place, script, type Place } from './program.js';
-import { openProgram, type Screen } from './terminal.js';
+import { openProgram, openScreen, type Screen } from './terminal.js';
 
 /** The status above the prompt: the REPL is there, not only its first frame. */
 const prompt = /\/work.*\n❯ *$/;
@@ -117,19 +117,25 @@ const ways: readonly (readonly [name: string, way: Way])[] = [
       },
     },
   ],
-  [
-    'Ctrl-Z, then killed while stopped',
+  ...(
+    [
+      ['killed while stopped', 'kill %1', 143],
+      ['hung up on and continued while stopped', 'kill -HUP %1; kill -CONT %1', 129],
+      ['sent to the background, and killed there', 'bg >/dev/null; kill %1', 143],
+    ] as const
+  ).map(([name, commands, code]): readonly [string, Way] => [
+    `Ctrl-Z, then ${name}`,
     {
       left: 147,
-      afterwards: 'kill %1; wait; echo "ended";',
+      afterwards: `${commands}; wait -f %1; echo "ended $?";`,
       act: async (screen) => {
         await screen.until(prompt);
         endAfterwards(processOf(screen));
         screen.type('\x1a');
-        await screen.until(/ended/);
+        await screen.until(new RegExp(`ended ${code}`));
       },
     },
-  ],
+  ]),
 ];
 
 test.each(ways)(
@@ -155,3 +161,13 @@ test.each(ways)(
     }
   },
 );
+
+test('Ctrl-Z does not stop a program that no shell could continue', async () => {
+  const at = place();
+  const screen = openScreen(at, ['-m', script(at, [{ text: 'Hello.' }])]);
+  await screen.until(prompt);
+  screen.type('\x1a');
+  await screen.until(/Not suspended: no shell started agent/);
+  screen.type('hi\r');
+  await screen.until(/Hello\./);
+});

@@ -76,8 +76,12 @@ test('what a title is made of cannot end it or name another, and is cut', () => 
 test('Ctrl-Z gives the title back, and what goes on afterwards takes it again', async () => {
   const harness = openRepl({
     title: () => null,
-    suspend: () => {
-      /* stopped and continued */
+    job: {
+      hasShell: () => true,
+      hasTerminal: () => true,
+      stop: () => {
+        /* stopped and continued */
+      },
     },
   });
   harness.type('go\r');

@@ -21,7 +21,7 @@ import type { ReplHandle, ReplOptions } from '../../ui/repl-options.js';
 import type { Command } from '../../ui/slash-command.js';
 import { createGuards, createMachine, createModels, createPrinter, settingsRequest } from '../command-line.js';
 import { type EarlyFrame, screenStreams } from '../early-frame.js';
-import { endingSignals, giveTerminalBackOnCrash, onEndingSignal } from '../ending.js';
+import { endingSignals, type EndingSignal, giveTerminalBackOnCrash, onEndingSignal } from '../ending.js';
 import type { RootOptions } from '../options.js';
 import { chosenSign, configuredTheme, createThemes, hasTitle, terminalFacts } from '../terminal-theme.js';
 import { version } from '../version.js';
@@ -41,6 +41,7 @@ import { askForSettings, type Settings } from '../settings.js';
 import { openToolFiles } from '../trust.js';
 import { createReplTasks, type ReplTasks } from '../tasks/repl-tasks.js';
 import { createStatus, openReplSessions, type ReplSessions } from './current-session.js';
+import { hasShell, hasTerminal } from './job-control.js';
 import { createHistoryFile, createSavedQueue, type HistoryFile, unwritten } from './saved-input.js';
 import { createOwnRuns, editExternally, runUserShell } from './user-shell.js';
 
@@ -125,8 +126,12 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, before
         notify: chosenSign(settings.env, settings.config.ui.notify),
         tell: (said) => void tellPerson(settings, said),
         ...(settings.config.ui.title && hasTitle(settings.env) ? { title: () => sessions.title() } : {}),
-        suspend: () => {
-          process.kill(0, 'SIGSTOP');
+        job: {
+          hasShell,
+          hasTerminal,
+          stop: () => {
+            process.kill(0, 'SIGSTOP');
+          },
         },
       },
       time: machineClock,
@@ -325,6 +330,7 @@ function endOnSignals(): { attach(handle: ReplHandle): void; exitCode(): number 
   };
   onEndingSignal((signal) => {
     end(endingSignals[signal]);
+    if (ended) endInBackground(signal);
   });
   process.stdin.once('end', () => {
     end(null);
@@ -339,6 +345,16 @@ function endOnSignals(): { attach(handle: ReplHandle): void; exitCode(): number 
     },
     exitCode: () => exitCode,
   };
+}
+
+/** A program in the background is stopped by what Node does to the terminal at its exit, and would never end. There, once
+ * everything is closed, the signal ends it. */
+function endInBackground(signal: EndingSignal): void {
+  process.once('exit', () => {
+    if (hasTerminal()) return;
+    process.removeAllListeners(signal);
+    process.kill(process.pid, signal);
+  });
 }
 
 /** Returns the slash commands with the parts that they work with. */
