@@ -12,7 +12,7 @@ interface Job {
 /** Returns true if a shell waits for this program, so that it may be stopped: a parent in the same session and another
  * group. A group without one stays stopped for ever. Assumes a shell where /proc does not tell.
  * Source: POSIX, "Orphaned Process Group". */
-export function hasShell(): boolean {
+function hasShell(): boolean {
   const own = jobOf('self');
   if (own === null) return true;
   for (let job: Job = own; ;) {
@@ -43,3 +43,12 @@ function jobOf(pid: string): Job | null {
     return null;
   }
 }
+
+/** What Ctrl-Z does. */
+export const jobControl = {
+  hasShell,
+  hasTerminal,
+  stop: (): void => {
+    process.kill(0, 'SIGSTOP');
+  },
+};

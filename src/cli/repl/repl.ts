@@ -41,7 +41,7 @@ import { askForSettings, type Settings } from '../settings.js';
 import { openToolFiles } from '../trust.js';
 import { createReplTasks, type ReplTasks } from '../tasks/repl-tasks.js';
 import { createStatus, openReplSessions, type ReplSessions } from './current-session.js';
-import { hasShell, hasTerminal } from './job-control.js';
+import { hasTerminal, jobControl } from './job-control.js';
 import { createHistoryFile, createSavedQueue, type HistoryFile, unwritten } from './saved-input.js';
 import { createOwnRuns, editExternally, runUserShell } from './user-shell.js';
 
@@ -126,13 +126,7 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, before
         notify: chosenSign(settings.env, settings.config.ui.notify),
         tell: (said) => void tellPerson(settings, said),
         ...(settings.config.ui.title && hasTitle(settings.env) ? { title: () => sessions.title() } : {}),
-        job: {
-          hasShell,
-          hasTerminal,
-          stop: () => {
-            process.kill(0, 'SIGSTOP');
-          },
-        },
+        job: jobControl,
       },
       time: machineClock,
       input: inputOf(run, sessions, { history, queue }),
