@@ -172,10 +172,12 @@ const openers: Readonly<Record<string, string>> = {
   'config/settings-file.ts': 'drafts of its own',
   'commands/histories/import-sessions.ts': 'a file or pipe that the user names',
   'cli/doors/final-answer.ts': 'a device or pipe that the user names, to write to it',
+  'cli/repl/job-control.ts': 'what the kernel says of processes',
   'cli/repl/user-shell.ts': 'a draft of its own',
   'cli/secrets.ts': 'a key of its own',
   'cli/settings.ts': 'a file or pipe that the user names, cut',
   'cli/trust.ts': 'drafts of its own',
+  'toolsets/web/page-worker.ts': 'the page that it is given on descriptor 3',
 };
 
 const opening = /^(?:readFile(?:Sync)?|open(?:Sync|AsBlob)?|read(?:Sync|v|vSync)?|createReadStream|promises)$/;
@@ -212,8 +214,8 @@ function keptPromises(root: string, sources: readonly Source[]): string[] {
 }
 
 /** The two places every byte to a terminal passes: the printer of the command line, which sanitises, and what gives the
- * screen's writer its terminal. */
-const terminalWriters = ['cli/print.ts', 'cli/early-frame.ts'];
+ * screen's writer its terminal. The program that converts pages has a pipe for its output. */
+const terminalWriters = ['cli/print.ts', 'cli/early-frame.ts', 'toolsets/web/page-worker.ts'];
 /** Comments may name the streams. */
 const namesTerminal = new RegExp(
   [

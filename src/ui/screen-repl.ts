@@ -1,6 +1,7 @@
 import type { AgentEvent, SessionPort } from '../core/session-port.js';
 import { withAnswers } from '../terminal/answers.js';
-import { type InputEvent, readKeys } from '../terminal/keyboard.js';
+import type { InputEvent } from '../terminal/keyboard.js';
+import { readKeys } from '../terminal/read-keys.js';
 import { enterTerminal, leaveTerminal, type Sign } from '../terminal/streams.js';
 import { commandContext } from './command-context.js';
 import { createDialogs, type Dialogs } from './components/dialogs.js';

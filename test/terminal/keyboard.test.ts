@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createKeyDecoder } from '../../src/terminal/key-decoder.js';
-import { type InputEvent, keyName, readKeys } from '../../src/terminal/keyboard.js';
+import { type InputEvent, keyName } from '../../src/terminal/keyboard.js';
+import { readKeys } from '../../src/terminal/read-keys.js';
 
 function shown(events: readonly InputEvent[]): string[] {
   return events.map((event) => (event.type === 'key' ? keyName(event) : `${event.type}:${event.text}`));

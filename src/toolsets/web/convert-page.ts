@@ -1,3 +1,6 @@
+import { randomUUID } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import { isRecord, parseJson } from '../../core/json.js';
 import { WebRefusal } from './guarded-request.js';
 import type { PageText, TextFormat } from './page-text.js';
 
@@ -6,7 +9,7 @@ export type PageWork =
   | { readonly kind: 'html'; readonly html: string; readonly base: string; readonly format: TextFormat }
   | { readonly kind: 'pdf'; readonly bytes: Uint8Array };
 
-/** Why a worker converted nothing, as a sentence. */
+/** Why nothing was converted, as a sentence. */
 export interface Refused {
   readonly refused: string;
 }
@@ -14,33 +17,41 @@ export interface Refused {
 export interface WorkOptions {
   /** The most milliseconds for a PDF: 20,000 unless given. */
   readonly pdfMs?: number;
-  /** The most megabytes that the worker may add to the process: 768 unless given. */
+  /** The most megabytes that the conversion may take: 768 unless given. */
   readonly growthMb?: number;
-  /** The program of the worker that converts large pages and PDFs: the built one unless given. */
+  /** The program that converts large pages and PDFs: the built one unless given. */
   readonly worker?: URL;
   readonly signal: AbortSignal;
 }
 
-/** The program of the worker, beside the chunks of the built program. */
+/** The first line of what the program is given. The page follows. */
+export interface WorkHead {
+  readonly kind: PageWork['kind'];
+  readonly base: string;
+  readonly format: TextFormat;
+  readonly limitMs: number;
+  readonly growthMb: number;
+}
+
+/** The program, beside the chunks of the built program. */
 const builtWorker = new URL('../page-worker.js', import.meta.url);
 
 const inlineChars = 256 * 1024;
 const htmlMs = 5_000;
 const mostPdfMs = 20_000;
-/** The limit of the worker counts objects alone; a decoded stream lies outside of them, so the memory of the process
- * without what the main thread holds is watched as well. One worker runs at a time, so what grows is its own. */
-const mostHeapMb = 512;
 const mostGrowthMb = 768;
-const watchMs = 100;
+/** The program watches its own time. It is ended where it does not. */
+const graceMs = 3_000;
+const maxAnswerBytes = 64 * 1024 * 1024;
 
-/** Converts a page: a small one here, a large one and a PDF in a worker that is stopped when it takes too long. Throws
- * a `WebRefusal`. */
+/** Converts a page: a small one here, a large one and a PDF in a process of its own, with limits on its time and memory.
+ * One runs at a time. Throws a `WebRefusal`. */
 export async function convertPage(work: PageWork, options: WorkOptions): Promise<PageText> {
   if (work.kind === 'html' && work.html.length <= inlineChars) {
     const { pageText } = await import('./page-text.js');
     return pageText(work.html, work.base, work.format);
   }
-  const turn = lastWork.then(async () => await inWorker(work, options));
+  const turn = lastWork.then(async () => await inProcess(work, options));
   lastWork = turn.then(
     () => undefined,
     () => undefined,
@@ -50,69 +61,51 @@ export async function convertPage(work: PageWork, options: WorkOptions): Promise
 
 let lastWork: Promise<void> = Promise.resolve();
 
-/** Returns the memory of the process that is not the main thread's. */
-function foreignBytes(): number {
-  const { rss, heapTotal, external } = process.memoryUsage();
-  return rss - heapTotal - external;
-}
-
-async function inWorker(
+async function inProcess(
   work: PageWork,
   { worker: program = builtWorker, pdfMs = mostPdfMs, growthMb = mostGrowthMb, signal }: WorkOptions,
 ): Promise<PageText> {
-  const { Worker } = await import('node:worker_threads');
-  return await new Promise((resolve, reject) => {
-    const worker = new Worker(program, {
-      workerData: work,
-      env: {},
-      stdin: true,
-      stdout: true,
-      stderr: true,
-      resourceLimits: { maxOldGenerationSizeMb: mostHeapMb },
-    });
-    const end = (): void => {
-      clearTimeout(timer);
-      clearInterval(watch);
-      signal.removeEventListener('abort', cancel);
-      void worker.terminate();
-    };
-    const fail = (message: string): void => {
-      end();
-      reject(new WebRefusal('execution_failed', message));
-    };
-    const what = work.kind === 'pdf' ? 'The PDF' : 'The page';
-    const cancel = (): void => {
-      fail(`${what} was not converted: the call was stopped.`);
-    };
-    const limitMs = work.kind === 'pdf' ? pdfMs : htmlMs;
-    const timer = setTimeout(() => {
-      fail(`${what} could not be converted within ${limitMs / 1000} s.`);
-    }, limitMs);
-    const before = foreignBytes();
-    const watch = setInterval(() => {
-      if (foreignBytes() - before <= growthMb * 1024 * 1024) return;
-      fail(`${what} was not converted: it needs more than ${growthMb} MB of memory.`);
-    }, watchMs);
-    signal.addEventListener('abort', cancel, { once: true });
-    if (signal.aborted) cancel();
-    worker.once('message', (result: PageText | Refused | null) => {
-      if (result === null || 'refused' in result) {
-        fail(result?.refused ?? `${what} could not be read.`);
-        return;
-      }
-      end();
-      resolve(result);
-    });
-    worker.once('error', (error: unknown) => {
-      const isFull = error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY';
-      fail(
-        isFull
-          ? `${what} was not converted: it needs more than ${mostHeapMb} MB of memory.`
-          : `${what} could not be read.`,
-      );
-    });
-    worker.once('exit', () => {
-      fail(`${what} could not be read.`);
-    });
+  const { createProcessRunner } = await import('../../tools/process/runner.js');
+  const what = work.kind === 'pdf' ? 'The PDF' : 'The page';
+  const limitMs = work.kind === 'pdf' ? pdfMs : htmlMs;
+  const page = work.kind === 'pdf' ? { base: '', format: 'text' as const } : { base: work.base, format: work.format };
+  const head: WorkHead = { kind: work.kind, ...page, limitMs, growthMb };
+  const body = work.kind === 'pdf' ? work.bytes : Buffer.from(work.html);
+  const printed: Buffer[] = [];
+  const result = await createProcessRunner({ marker: { name: 'AGENT_PAGE', value: randomUUID() } }).run({
+    file: process.execPath,
+    args: [fileURLToPath(program)],
+    cwd: '/',
+    env: {},
+    sandbox: 'off',
+    signal,
+    timeoutMs: limitMs + graceMs,
+    maxTotalBytes: maxAnswerBytes,
+    input: Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), body]),
+    onOutput: (chunk, stream) => {
+      if (stream === 'stdout') printed.push(Buffer.from(chunk));
+    },
   });
+  if (result.ended === 'cancelled') throw refusal(`${what} was not converted: the call was stopped.`);
+  if (result.ended === 'timeout') throw refusal(`${what} could not be converted within ${limitMs / 1000} s.`);
+  const answer = answerOf(Buffer.concat(printed).toString());
+  if (answer === null) throw refusal(`${what} could not be read.`);
+  if ('refused' in answer) throw refusal(answer.refused);
+  return answer;
+}
+
+function answerOf(text: string): PageText | Refused | null {
+  try {
+    const value = parseJson(text);
+    if (!isRecord(value)) return null;
+    const { refused, title, text: converted } = value;
+    if (typeof refused === 'string') return { refused };
+    return typeof converted === 'string' && typeof title === 'string' ? { text: converted, title } : null;
+  } catch {
+    return null;
+  }
+}
+
+function refusal(message: string): WebRefusal {
+  return new WebRefusal('execution_failed', message);
 }

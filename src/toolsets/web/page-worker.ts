@@ -1,9 +1,52 @@
-import { parentPort, workerData } from 'node:worker_threads';
-import type { PageWork, Refused } from './convert-page.js';
+import { readFileSync } from 'node:fs';
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
+import { parseJson } from '../../core/json.js';
+import type { PageWork, Refused, WorkHead } from './convert-page.js';
 import type { PageText } from './page-text.js';
 import { pdfProblem } from './pdf-bounds.js';
 
-// A program of its own, run as a worker: it converts one page and answers with its text, or with null where it cannot.
+// A program of its own: it converts the page on descriptor 3 and prints the text as JSON, or null where it cannot. The
+// conversion runs in a thread, so that the main thread can end the process when it takes too long or too much memory.
+
+/** The limit of a thread counts objects alone; a decoded stream lies outside of them. */
+const mostHeapMb = 512;
+const watchMs = 50;
+
+function serve(): void {
+  const input = readFileSync(3);
+  const end = input.indexOf('\n');
+  const head = parseJson(input.toString('utf8', 0, end)) as WorkHead;
+  const what = head.kind === 'pdf' ? 'The PDF' : 'The page';
+  const answer = (result: PageText | Refused | null): void => {
+    process.stdout.write(JSON.stringify(result), () => {
+      process.exit();
+    });
+  };
+  const tooLarge = (mb: number): void => {
+    answer({ refused: `${what} was not converted: it needs more than ${mb} MB of memory.` });
+  };
+  const before = process.memoryUsage.rss();
+  setInterval(() => {
+    if (process.memoryUsage.rss() - before > head.growthMb * 1024 * 1024) tooLarge(head.growthMb);
+  }, watchMs);
+  setTimeout(() => {
+    answer({ refused: `${what} could not be converted within ${head.limitMs / 1000} s.` });
+  }, head.limitMs);
+  const worker = new Worker(new URL(import.meta.url), {
+    workerData: workOf(head, input.subarray(end + 1)),
+    resourceLimits: { maxOldGenerationSizeMb: mostHeapMb },
+  });
+  worker.once('message', answer);
+  worker.once('error', (error: unknown) => {
+    const isFull = error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY';
+    if (isFull) tooLarge(mostHeapMb);
+    else answer(null);
+  });
+}
+
+function workOf({ kind, base, format }: WorkHead, page: Buffer): PageWork {
+  return kind === 'pdf' ? { kind, bytes: page } : { kind, html: page.toString('utf8'), base, format };
+}
 
 const maxChars = 2_000_000;
 
@@ -77,12 +120,17 @@ async function textOfPage(page: TextPage, most: number): Promise<string> {
   return text.slice(0, most);
 }
 
-convert(workerData as PageWork).then(
-  (result) => {
-    parentPort?.postMessage(result, []);
-  },
-  (error: unknown) => {
-    const isLocked = error instanceof Error && error.name === 'PasswordException';
-    parentPort?.postMessage(isLocked ? { refused: 'The PDF was not read: it needs a password.' } : null, []);
-  },
-);
+function convertHere(): void {
+  convert(workerData as PageWork).then(
+    (result) => {
+      parentPort?.postMessage(result, []);
+    },
+    (error: unknown) => {
+      const isLocked = error instanceof Error && error.name === 'PasswordException';
+      parentPort?.postMessage(isLocked ? { refused: 'The PDF was not read: it needs a password.' } : null, []);
+    },
+  );
+}
+
+if (isMainThread) serve();
+else convertHere();

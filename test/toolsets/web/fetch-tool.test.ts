@@ -380,22 +380,27 @@ test.each([
   expect(said).toMatch(/^(?:The PDF was not (?:read|converted): [^.]*\.|The PDF could not be [^.]*\.|text of 0)$/);
 });
 
-test('a PDF that needs too much memory is refused, two at once are read one after the other, and the next is read', async () => {
+test('a PDF that needs too much memory or time is refused in its own process, and the next is read', async () => {
   const { signal } = new AbortController();
   const greedy = join(folder, 'greedy.mjs');
-  writeFileSync(greedy, 'const held = []; for (;;) held.push(Buffer.alloc(8 * 1024 * 1024, 1));');
+  writeFileSync(greedy, 'for (;;);');
   const bytes = Buffer.from(pdf('Next'));
-  const [first, second, next] = await Promise.allSettled([
-    convertPage({ kind: 'pdf', bytes }, { worker: pathToFileURL(greedy), signal, growthMb: 64 }),
-    convertPage({ kind: 'pdf', bytes }, { worker: pathToFileURL(greedy), signal, growthMb: 64 }),
+  const [first, second, third, next] = await Promise.allSettled([
+    convertPage({ kind: 'pdf', bytes }, { worker, signal, growthMb: 1 }),
+    convertPage({ kind: 'pdf', bytes }, { worker, signal, pdfMs: 1 }),
+    convertPage({ kind: 'pdf', bytes }, { worker: pathToFileURL(greedy), signal, pdfMs: 50 }),
     convertPage({ kind: 'pdf', bytes }, { worker, signal }),
   ]);
-  const message = 'The PDF was not converted: it needs more than 64 MB of memory.';
-  for (const refused of [first, second]) expect(refused).toMatchObject({ status: 'rejected', reason: { message } });
+  const refused = (message: string): unknown => ({ status: 'rejected', reason: { message } });
+  expect(first).toMatchObject(refused('The PDF was not converted: it needs more than 1 MB of memory.') as object);
+  for (const late of [second, third])
+    expect(late).toMatchObject(
+      refused(`The PDF could not be converted within ${late === second ? 0.001 : 0.05} s.`) as object,
+    );
   expect(next).toMatchObject({ status: 'fulfilled', value: { text: 'Next' } });
 });
 
-test('a large page is converted in a worker', async () => {
+test('a large page is converted in a process of its own', async () => {
   const body = `<h1>Big</h1>${'<p>some words'.repeat(30_000)}<h2>End</h2>`;
   expect(await fetched({ headers: html, body }, { find: 'End' })).toMatchObject({
     output: '## End',
