@@ -2,6 +2,7 @@ import builtIn from '../../config/providers.json' with { type: 'json' };
 import type { JsonObject } from '../core/json.js';
 import type { ModelRef } from '../core/projection.js';
 import { didYouMean } from '../core/text.js';
+import { isThisMachine } from '../network/proxies.js';
 import type { Quirks, SearchFormatName } from './quirks.js';
 import { type Api, defaultWire, isWireName, wireNames } from './wires/known-wires.js';
 
@@ -291,7 +292,7 @@ export function findKey(
 }
 
 function keyNeeded(preset: Preset, baseUrl: string): boolean {
-  return preset.key_required !== false && !isLoopback(new URL(baseUrl).hostname);
+  return preset.key_required !== false && !isThisMachine(new URL(baseUrl).hostname);
 }
 
 /** Returns the address that settings or the environment give a provider, in its public form, and the name of the
@@ -409,7 +410,7 @@ export function readBaseUrl(value: string, rules: BaseUrlRules): BaseUrl {
     return { ok: false, problem: 'bad_url', message: `the base URL for ${url.host} holds a user name or password` };
   if (url.hostname === '0.0.0.0' || url.hostname === '[::]') url.hostname = '127.0.0.1';
   if (rules.defaultPath !== undefined && url.pathname === '/') url.pathname = rules.defaultPath;
-  if (url.protocol === 'http:' && !rules.allowInsecure && !isLoopback(url.hostname)) {
+  if (url.protocol === 'http:' && !rules.allowInsecure && !isThisMachine(url.hostname)) {
     return {
       ok: false,
       problem: 'insecure_url',
@@ -435,22 +436,13 @@ function parse(text: string, rules: BaseUrlRules): URL | null {
   return url;
 }
 
-export function isLoopback(hostname: string): boolean {
-  return (
-    hostname === 'localhost' ||
-    hostname.endsWith('.localhost') ||
-    hostname === '[::1]' ||
-    /^127(\.\d{1,3}){3}$/.test(hostname)
-  );
-}
-
 const privateRanges = /^(?:10|192\.168|169\.254|172\.(?:1[6-9]|2\d|3[01])|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7]))\./;
 
 /** True for this machine and for addresses of private networks, by their form. Source: RFC 1918, RFC 4193, RFC 3927,
  * RFC 6598 (which VPNs use), RFC 6762 (`.local`). */
 export function isPrivateHost(hostname: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, '').toLowerCase();
-  if (isLoopback(hostname) || host === '::1') return true;
+  if (isThisMachine(hostname)) return true;
   if (/^\d+(?:\.\d+){3}$/.test(host)) return privateRanges.test(host);
   if (host.includes(':')) return /^f[cd]|^fe[89ab]/.test(host);
   return !host.includes('.') || /\.(?:local|lan|home|internal|localdomain)$/.test(host);

@@ -33,7 +33,7 @@ export const signIn: Verb = {
           : await listenForBrowser(portsOf(signIns, way), shownBy(line.out), signal);
       try {
         const version = line.program.root.version() ?? '';
-        const count = await logIn(server, way, { signIns, version }, back);
+        const count = await logIn(server, way, { signIns, version, env: settings.env }, back);
         line.out.print(
           count === null
             ? `${name} does not ask for a sign-in; it is there without one.\n`

@@ -32,10 +32,10 @@ export async function playScenario(scenario: string, url: string, context: unkno
   const { way } = server;
   if (way.kind !== 'http') throw new Error(JSON.stringify(way));
   const signIns = openSignIns(join(folder, 'mcp-auth.json'), () => undefined);
-  const link = httpLink(server, way, { version: '1', signIns });
+  const link = httpLink(server, way, { version: '1', signIns, env: {} });
   const sdk = await import('@modelcontextprotocol/client');
   const person = async (needed: SignInNeeded): Promise<void> => {
-    await signIn(sdk, { url: way.url, settings: way.signIn, signIns, callback, needed });
+    await signIn(sdk, { url: way.url, settings: way.signIn, signIns, callback, needed, send: fetch });
   };
   try {
     const connect = async (): Promise<Connection> => await link.connect(unheard);

@@ -20,7 +20,7 @@ function runAt(url: string, folder: string, oauth: object = {}) {
   const learnt: string[] = [];
   const file = join(folder, 'mcp-auth.json');
   const signIns = openSignIns(file, ({ value }) => learnt.push(value));
-  const host = { version: '1', signIns };
+  const host = { version: '1', signIns, env: {} };
   const visited: URL[] = [];
   const callback = {
     redirectUrl: 'http://127.0.0.1:9/callback',
