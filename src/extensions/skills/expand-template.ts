@@ -67,17 +67,22 @@ function piecesOf(template: string): readonly Piece[] {
       prose += line;
       continue;
     }
-    const end = lines.findIndex((other, index) => index > at && closes(other, marks));
-    const last = end === -1 ? lines.length - 1 : end;
-    pieces.push({ kind: 'prose', text: prose });
-    prose = '';
-    if (end !== -1 && /^`{3,}!\s*$/.test(line)) {
-      pieces.push({ kind: 'block', text: withoutEnd(lines.slice(at + 1, end).join(''), '\n') });
-      prose = /\r?\n$/.exec(lines[end] ?? '')?.[0] ?? '';
-    } else pieces.push({ kind: 'fenced', text: lines.slice(at, last + 1).join('') });
+    const { piece, last, rest } = fencedPiece(lines, at, marks);
+    pieces.push({ kind: 'prose', text: prose }, piece);
+    prose = rest;
     at = last;
   }
   return [...pieces, { kind: 'prose', text: prose }];
+}
+
+/** Reads the fence that starts at a line. `last` is its last line, `rest` what of it belongs to the prose behind. */
+function fencedPiece(lines: readonly string[], at: number, marks: string) {
+  const end = lines.findIndex((line, index) => index > at && closes(line, marks));
+  const last = end === -1 ? lines.length - 1 : end;
+  if (end === -1 || !/^`{3,}!\s*$/.test(lines[at] ?? ''))
+    return { piece: { kind: 'fenced', text: lines.slice(at, last + 1).join('') }, last, rest: '' } as const;
+  const text = withoutEnd(lines.slice(at + 1, end).join(''), '\n');
+  return { piece: { kind: 'block', text }, last, rest: /\r?\n$/.exec(lines[end] ?? '')?.[0] ?? '' } as const;
 }
 
 function closes(line: string, marks: string): boolean {
