@@ -4,7 +4,7 @@ import type { ModelRef } from '../core/projection.js';
 import { didYouMean } from '../core/text.js';
 import { isThisMachine } from '../network/proxies.js';
 import type { Quirks, SearchFormatName } from './quirks.js';
-import { type Api, defaultWire, isWireName, wireNames } from './wires/known-wires.js';
+import { type Api, defaultWire, isWireName, knownWires, type WireName, wireNames } from './wires/known-wires.js';
 
 /** One entry of `config/providers.json`, or of `providers` in the user's configuration. */
 export interface Preset {
@@ -147,7 +147,14 @@ export interface ProviderChoice {
 }
 
 export interface ProviderProblem {
-  readonly kind: 'unknown_provider' | 'key_missing' | 'bad_url' | 'insecure_url' | 'model_missing' | 'bad_api';
+  readonly kind:
+    | 'unknown_provider'
+    | 'key_missing'
+    | 'bad_url'
+    | 'insecure_url'
+    | 'model_missing'
+    | 'bad_api'
+    | 'bad_header';
   readonly message: string;
   readonly hint: string;
 }
@@ -190,7 +197,9 @@ function resolveNamed(name: string, model: string | null, choice: ProviderChoice
         ? 'use https, or allow it with `--set http.allow_insecure=true`'
         : 'give it as `https://host/path`',
     );
-  const endpoint = buildEndpoint(name, preset, base.url, choice);
+  const headers = filledHeaders(name, preset, choice);
+  if (!('filled' in headers)) return headers.problem;
+  const endpoint = buildEndpoint(name, { ...preset, headers: headers.filled }, base, choice);
   if (endpoint === null)
     return problem('bad_api', `${name} speaks no wire that is known`, `Known: ${wireNames.join(', ')}`);
   const wrong = keyProblem(endpoint, preset);
@@ -323,11 +332,56 @@ function baseUrl(name: string, preset: Preset, choice: ProviderChoice): ReturnTy
   return readBaseUrl(value, { ...short, allowInsecure: choice.allowInsecure === true });
 }
 
+const headerVariable = /\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}/g;
+
+/** Puts variables into the headers of a provider: `${NAME}` and `${NAME:-default}`. A variable that the provider's key
+ * is read from stands for its key, wherever that is kept. */
+function filledHeaders(
+  provider: string,
+  preset: Preset,
+  choice: ProviderChoice,
+): { readonly filled: Readonly<Record<string, string>> } | { readonly problem: Resolution } {
+  const filled: Record<string, string> = {};
+  for (const [header, value] of Object.entries(preset.headers ?? {})) {
+    const { text, missing } = filledHeader(value, provider, preset, choice);
+    filled[header] = text;
+    const what = `the header ${header} of ${preset.label ?? provider}`;
+    const place = `providers.${provider}.headers`;
+    if (missing !== null) {
+      const hint = `set ${missing}, or write \`\${${missing}:-value}\` in ${place}`;
+      return { problem: problem('bad_header', `${what} names \`\${${missing}}\`, which is not set`, hint) };
+    }
+    if (/[^\t\u0020-\u007e\u0080-\u00ff]/.test(text)) {
+      const hint = `correct ${place}, or the variables it names`;
+      return { problem: problem('bad_header', `${what} holds a character that no header may hold`, hint) };
+    }
+  }
+  return { filled };
+}
+
+/** `missing`: the first variable that is not set. */
+function filledHeader(value: string, provider: string, preset: Preset, choice: ProviderChoice) {
+  let missing: string | null = null;
+  const text = value.replaceAll(headerVariable, (_, name: string, otherwise?: string) => {
+    const key = keyNames(preset).includes(name) ? findKey(provider, preset, choice)?.key : undefined;
+    const found = choice.env[name]?.trim() || key || otherwise;
+    if (found === undefined) missing ??= name;
+    return found ?? '';
+  });
+  return { text, missing: missing as string | null };
+}
+
 /** Null where the wire is not known. */
-function buildEndpoint(provider: string, preset: Preset, url: string, choice: ProviderChoice): Endpoint | null {
+function buildEndpoint(
+  provider: string,
+  preset: Preset,
+  { url, pastedApi }: Extract<BaseUrl, { readonly ok: true }>,
+  choice: ProviderChoice,
+): Endpoint | null {
   const own = preset.base_url !== '' && new URL(url).host === new URL(preset.base_url).host;
   const otherHost = !own && preset.other_host_api !== undefined;
-  const api = choice.api ?? (otherHost ? preset.other_host_api : preset.api) ?? preset.api;
+  const named = choice.api ?? choice.userProviders?.[provider]?.api ?? pastedApi;
+  const api = named ?? (otherHost ? preset.other_host_api : preset.api) ?? preset.api;
   if (!isWireName(api)) return null;
   return {
     provider,
@@ -387,7 +441,8 @@ function problem(kind: ProviderProblem['kind'], message: string, hint: string): 
 
 /** A base URL that can be used, or one sentence that says what is wrong with it. */
 type BaseUrl =
-  | { readonly ok: true; readonly url: string }
+  /** `pastedApi`: the wire of an address that was pasted with the path of its requests. */
+  | { readonly ok: true; readonly url: string; readonly pastedApi?: Api }
   | { readonly ok: false; readonly problem: 'bad_url' | 'insecure_url'; readonly message: string };
 
 interface BaseUrlRules {
@@ -406,9 +461,10 @@ export function readBaseUrl(value: string, rules: BaseUrlRules): BaseUrl {
   const url = parse(value.trim(), rules);
   if (url === null || !/^https?:$/.test(url.protocol))
     return { ok: false, problem: 'bad_url', message: `\`${value}\` is not an http or https URL` };
-  if (url.username !== '' || url.password !== '')
+  if (url.username + url.password !== '')
     return { ok: false, problem: 'bad_url', message: `the base URL for ${url.host} holds a user name or password` };
-  if (url.hostname === '0.0.0.0' || url.hostname === '[::]') url.hostname = '127.0.0.1';
+  // An address to listen on.
+  if (['0.0.0.0', '[::]'].includes(url.hostname)) url.hostname = '127.0.0.1';
   if (rules.defaultPath !== undefined && url.pathname === '/') url.pathname = rules.defaultPath;
   if (url.protocol === 'http:' && !rules.allowInsecure && !isThisMachine(url.hostname)) {
     return {
@@ -417,7 +473,20 @@ export function readBaseUrl(value: string, rules: BaseUrlRules): BaseUrl {
       message: `${url.origin} is not encrypted: http is for this machine only`,
     };
   }
-  return { ok: true, url: url.href.replace(/\/+$/, '') };
+  const { pathname, pastedApi } = withoutRequestPath(url.pathname);
+  url.pathname = pathname;
+  return { ok: true, url: url.href.replace(/\/+$/, ''), ...(pastedApi === null ? {} : { pastedApi }) };
+}
+
+/** Cuts off what requests append to a base URL, for an address that was pasted whole, and says which wire appends it.
+ * The list of models tells none, and is cut off behind a version alone: `/models` is a base URL in itself on Azure. */
+function withoutRequestPath(pathname: string): { readonly pathname: string; readonly pastedApi: WireName | null } {
+  const whole = pathname.replace(/\/+$/, '');
+  for (const name of wireNames) {
+    const path = knownWires[name].path.replace(/^\/v\d+/, '');
+    if (whole.endsWith(path)) return { pathname: whole.slice(0, -path.length) || '/', pastedApi: name };
+  }
+  return { pathname: whole.replace(/(?<=\/v\d\w*)\/models$/, '') || '/', pastedApi: null };
 }
 
 /** Returns a base URL that is safe to store and show: without user name, password, query and fragment, which may hold
