@@ -381,7 +381,7 @@ function buildEndpoint(
   const own = preset.base_url !== '' && new URL(url).host === new URL(preset.base_url).host;
   const otherHost = !own && preset.other_host_api !== undefined;
   const named = choice.api ?? choice.userProviders?.[provider]?.api ?? pastedApi;
-  const api = named ?? (otherHost ? preset.other_host_api : preset.api) ?? preset.api;
+  const api = named ?? usualApi(preset, otherHost);
   if (!isWireName(api)) return null;
   return {
     provider,
@@ -396,6 +396,10 @@ function buildEndpoint(
     local: preset.local === true,
     ...extras(preset, choice, own),
   };
+}
+
+function usualApi({ api, other_host_api: elsewhere = api }: Preset, isOtherHost: boolean): string {
+  return isOtherHost ? elsewhere : api;
 }
 
 function keyOf(provider: string, preset: Preset, choice: ProviderChoice): Pick<Endpoint, 'key' | 'keyIsKept'> {
