@@ -385,17 +385,19 @@ function buildEndpoint(
   if (!isWireName(api)) return null;
   return {
     provider,
-    label: preset.label ?? provider,
+    ...plainFacts(provider, preset),
     api,
     baseUrl: url,
-    headers: preset.headers ?? {},
     keyEnv: keyNames(preset),
     ...keyOf(provider, preset, choice),
     quirks: (otherHost ? preset.other_host_quirks : preset.quirks) ?? {},
-    modelsPath: preset.models_path ?? '/models',
-    local: preset.local === true,
     ...extras(preset, choice, own),
   };
+}
+
+function plainFacts(provider: string, preset: Preset): Pick<Endpoint, 'headers' | 'label' | 'local' | 'modelsPath'> {
+  const { label = provider, headers = {}, models_path: modelsPath = '/models', local = false } = preset;
+  return { label, headers, modelsPath, local };
 }
 
 function usualApi({ api, other_host_api: elsewhere = api }: Preset, isOtherHost: boolean): string {

@@ -17,6 +17,9 @@ import { openTransport } from '../../src/providers/http/transport.js';
 import { openTelemetry } from '../../src/telemetry/open-telemetry.js';
 import { createRequester } from '../../src/toolsets/web/guarded-request.js';
 import { type ProxyDouble, type ProxyKind, startProxy } from './proxy-double.js';
+import { createProcessRunner } from '../../src/tools/process/runner.js';
+
+const { open } = createProcessRunner({ marker: { name: '_AGENT_TEST', value: String(process.pid) } });
 
 const folder = mkdtempSync(join(tmpdir(), 'agent-proxied-'));
 const closers: (() => void)[] = [];
@@ -139,7 +142,7 @@ function server(env: Readonly<Record<string, string>>) {
   const made = configuredServer('tried', entry, 'mcp.json', { env: {}, cwd: folder, home: folder });
   if (made.way.kind !== 'http') throw new Error(JSON.stringify(made.way));
   const signIns = openSignIns(join(folder, 'mcp-auth.json'), () => undefined);
-  return [made, made.way, { version: '1', signIns, env }] as const;
+  return [made, made.way, { version: '1', signIns, env, open }] as const;
 }
 
 test.each(Object.keys(senders).filter((name) => name !== 'telemetry'))('%s goes through the proxy', async (name) => {
