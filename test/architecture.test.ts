@@ -11,23 +11,24 @@ const layers: Readonly<Record<string, { readonly folders: readonly string[]; rea
   {
     core: { folders: [], packages: [] },
     disk: { folders: [], packages: ['node:'] },
+    network: { folders: ['core', 'disk'], packages: ['node:', 'socks', 'undici'] },
     agent: { folders: ['core'], packages: [] },
     policy: { folders: ['core'], packages: ['unbash'] },
-    providers: { folders: ['core', 'disk'], packages: ['node:', 'openai', '@anthropic-ai/sdk', 'undici'] },
+    providers: { folders: ['core', 'disk', 'network'], packages: ['node:', 'openai', '@anthropic-ai/sdk', 'undici'] },
     tools: {
       folders: ['core', 'disk'],
       packages: ['node:', 'ajv', 'chardet', 'execa', 'fast-glob', 'iconv-lite', 'ignore', 'diff', '@vscode/ripgrep'],
     },
     toolsets: {
-      folders: ['core', 'disk', 'tools'],
+      folders: ['core', 'disk', 'network', 'tools'],
       packages: ['node:', 'croner', 'htmlparser2', 'undici', 'unpdf'],
     },
     extensions: {
-      folders: ['core', 'disk', 'tools'],
+      folders: ['core', 'disk', 'network', 'tools'],
       packages: ['node:', '@modelcontextprotocol/client', '@silvia-odwyer/photon-node', 'jsonc-parser', 'smol-toml'],
     },
-    telemetry: { folders: ['core'], packages: ['node:', '@opentelemetry'] },
-    store: { folders: ['core', 'disk'], packages: ['node:', 'better-sqlite3', 'pg'] },
+    telemetry: { folders: ['core', 'network'], packages: ['node:', '@opentelemetry'] },
+    store: { folders: ['core', 'disk', 'network'], packages: ['node:', 'better-sqlite3', 'pg'] },
     config: { folders: ['core', 'disk'], packages: ['node:', 'ajv', 'jsonc-parser'] },
     terminal: { folders: ['core'], packages: ['string-width', 'wrap-ansi'] },
     ui: {
@@ -37,6 +38,7 @@ const layers: Readonly<Record<string, { readonly folders: readonly string[]; rea
     commands: {
       folders: [
         'core',
+        'network',
         'agent',
         'policy',
         'providers',
@@ -54,6 +56,7 @@ const layers: Readonly<Record<string, { readonly folders: readonly string[]; rea
       folders: [
         'core',
         'disk',
+        'network',
         'agent',
         'policy',
         'providers',

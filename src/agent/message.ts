@@ -1,4 +1,4 @@
-import { clampText, isError } from '../core/envelope.js';
+import { clampText, type ErrorCode, isError } from '../core/envelope.js';
 import type { ToolCallData } from '../core/event.js';
 import type { Expand, Expansion, TurnEnd } from '../core/session-port.js';
 import type { Denial } from '../core/tool.js';
@@ -19,7 +19,7 @@ interface Message {
 }
 
 /** Records the message of the person. The text of a command is made first, for which calls may run. Returns how the
- * turn ended where the message was not recorded: a call failed or was refused, or the person interrupted. */
+ * turn ended where the message was not recorded: a call was refused or could not be made, or the person interrupted. */
 export async function recordMessage(
   d: TurnDeps,
   { text, expand }: Message,
@@ -38,6 +38,7 @@ export async function recordMessage(
     if (signal.aborted) return { status: 'interrupted', text: '', turns: 0, toolCalls: outputs.length, denials: [] };
     if (!done.ok)
       return unsent(`${command ? `/${command.name}` : 'The message'} was not sent: ${done.problem}`, done.denials);
+    if (done.failure !== null) d.emit({ type: 'notice', level: 'warn', code: 'command', message: done.failure });
     outputs.push(done.output);
   }
   const data = command ? { command } : { typed: text };
@@ -51,7 +52,8 @@ function unsent(message: string, denials: readonly Denial[] = []): TurnEnd {
 }
 
 type Done =
-  | { readonly ok: true; readonly output: string }
+  /** `failure` says how a call failed whose errors stand in the output. */
+  | { readonly ok: true; readonly output: string; readonly failure: string | null }
   | { readonly ok: false; readonly problem: string; readonly denials: readonly Denial[] };
 
 /** Takes a call on the way of every call: through policy, with its record. */
@@ -72,11 +74,31 @@ async function runCall(d: TurnDeps, given: Expansion['calls'][number], signal: A
   return told(content, done);
 }
 
-/** A command that ended with another status than 0 has failed. */
+/** A command that failed has its errors in the message, where the model reads them, as with other agents. What was
+ * refused ends the message. */
 function told(title: string, { outcome: { envelope }, denials }: Dispatched): Done {
-  if (isError(envelope)) return { ok: false, denials, problem: `${title}: ${envelope.error}` };
+  if (isError(envelope)) {
+    const problem = `${title}: ${envelope.error}`;
+    if (denials.length > 0 || refusals.has(envelope.code)) return { ok: false, denials, problem };
+    return { ok: true, output: `[${envelope.error}]`, failure: `${problem} The message holds the error.` };
+  }
   const { output, exit_code: exitCode } = envelope;
-  if (typeof exitCode === 'number' && exitCode !== 0)
-    return { ok: false, denials, problem: `${title} ended with ${exitCode}: ${clampText(output, 2000).text}`.trim() };
-  return { ok: true, output: clampText(output, maxOutputBytes).text };
+  const { text } = clampText(output, maxOutputBytes);
+  if (typeof exitCode !== 'number' || exitCode === 0) return { ok: true, output: text, failure: null };
+  const failure = `${title} ended with ${exitCode}. The message holds what it printed.`;
+  return {
+    ok: true,
+    output: `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}[exit code ${exitCode}]`,
+    failure,
+  };
 }
+
+const refusals: ReadonlySet<string> = new Set<ErrorCode>([
+  'permission_denied',
+  'denied_by_user',
+  'unknown_tool',
+  'invalid_args',
+  'limit_reached',
+  'cancelled',
+  'interrupted',
+]);

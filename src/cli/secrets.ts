@@ -10,6 +10,7 @@ import { agentPaths, ensurePrivateDirectory } from '../config/settings-file.js';
 import type { Event } from '../core/event.js';
 import { createSecretGuard, type SecretGuard } from '../core/secrets/guard.js';
 import { isSecretVariable, secretForms } from '../core/secrets/scanner.js';
+import { isProxyVariable } from '../network/proxies.js';
 import type { Notes } from '../core/notes.js';
 import type { BlobSeal, Store } from '../core/store.js';
 import {
@@ -90,7 +91,7 @@ export function knownSecrets(
   const addressNames = new Set(all.flatMap(([name, preset]) => baseUrlNames(name, preset)));
   const addresses = [
     ...Object.entries(env).filter(
-      ([name]) => addressNames.has(name) || /_BASE_URL$|^(?:https?|all)_proxy$/i.test(name),
+      ([name]) => addressNames.has(name) || /_BASE_URL$/i.test(name) || isProxyVariable(name),
     ),
     ...all.map(([name, { base_url: url }]) => [name, url] as const),
     ['store.url', own.storeUrl ?? ''] as const,
@@ -124,7 +125,7 @@ function variablesIn(value: string): readonly string[] {
 
 /** Returns the password of an address as it is written, and decoded. */
 function passwordsOf(url: string | undefined): readonly string[] {
-  const written = /^[a-z][a-z\d+.-]*:\/\/[^/?#@]*:([^/?#]*)@/i.exec(url ?? '')?.[1];
+  const written = /^(?:[a-z][a-z\d+.-]*:\/\/)?[^/?#@]*:([^/?#]*)@/i.exec(url ?? '')?.[1];
   if (written === undefined) return [];
   try {
     return [...new Set([written, decodeURIComponent(written)])];

@@ -1,5 +1,6 @@
 import { smallestOf } from '../core/lists.js';
 import { replaceUnseen } from '../core/text.js';
+import { sniffEncoding } from '../tools/files/text-encoding.js';
 
 /** The fields at the head of a Markdown file, and the text behind them. */
 export interface FrontMatter {
@@ -9,25 +10,41 @@ export interface FrontMatter {
 }
 
 const fence = /^---[ \t]*$/;
+/** What editors and generators put before the fields: blank lines and comments. */
+const preamble = /^(?:\s|<!--[^]*?-->)*/;
+const keyLine = /^(?:"([^"]+)"|'([^']+)'|([A-Za-z][\w-]*))[ \t]*:(?:[ \t]+(.*))?$/;
+
+/** Returns the text of a Markdown file, in UTF-8 or UTF-16, as it may be shown: see `visibleText`. */
+export function markdownText(bytes: Uint8Array): string {
+  return visibleText(new TextDecoder(sniffEncoding(bytes).encoding).decode(bytes));
+}
 
 /** Splits a file into its fields and its body. Takes what people write rather than what YAML allows: a value goes to
  * the end of its line, also where it holds `: ` or a lone quote, which is the most common fault of such files. Knows
- * quotes, block texts (`|`, `>`), values that go on in indented lines, and lists of one level. A file without a closing
- * `---` has no fields. Source: agentskills.io, "Specification" (2026-08-09). */
+ * quotes, block texts (`|`, `>`), values that go on in indented lines, and lists of one level. Blank lines and comments
+ * may come before the fields, keys may be quoted or begin with a capital letter. A file without a closing `---` has no
+ * fields. Source: agentskills.io, "Specification" (2026-08-09). */
 export function readFrontMatter(text: string): FrontMatter {
-  const lines = text.replace(/^\uFEFF/, '').split(/\r\n|\n|\r/);
+  const whole = text.replace(/^\uFEFF/, '');
+  const before = preamble.exec(whole)?.[0] ?? '';
+  const lines = whole.slice(before.length).split(/\r\n|\n|\r/);
   const end = fence.test(lines[0] ?? '') ? lines.findIndex((line, index) => index > 0 && fence.test(line)) : -1;
+  const fields = fieldsIn(lines.slice(1, Math.max(end, 1)));
+  // Behind other lines, two rules with a text between them are a part of the body.
+  if (end < 0 || (before !== '' && fields.size === 0)) {
+    const body = whole.split(/\r\n|\n|\r/).join('\n');
+    return { fields: new Map(), body };
+  }
   const body = lines.slice(end + 1).join('\n');
-  return end < 0
-    ? { fields: new Map(), body }
-    : { fields: fieldsIn(lines.slice(1, end)), body: body.replace(/^\n+/, '') };
+  return { fields, body: body.replace(/^\n+/, '') };
 }
 
 /** The first of a key counts. */
 function fieldsIn(lines: readonly string[]): ReadonlyMap<string, string> {
   const fields = new Map<string, string>();
   for (let at = 0; at < lines.length;) {
-    const [, key, rest = ''] = /^([A-Za-z][\w-]*)[ \t]*:(?:[ \t]+(.*))?$/.exec(lines[at] ?? '') ?? [];
+    const [, double, single, plain, rest = ''] = keyLine.exec(lines[at] ?? '') ?? [];
+    const key = plainKey(double ?? single ?? plain);
     const below = lines.slice(at + 1);
     const length = below.findIndex((line) => !belongsAbove(line));
     const own = length < 0 ? below : below.slice(0, length);
@@ -35,6 +52,11 @@ function fieldsIn(lines: readonly string[]): ReadonlyMap<string, string> {
     at += own.length + 1;
   }
   return fields;
+}
+
+/** `Name` is `name`; a key such as `disallowedTools` stays. */
+function plainKey(key: string | undefined): string | undefined {
+  return key !== undefined && /^[A-Z][a-z]*(?:[-_][A-Za-z][a-z]*)*$|^[A-Z_-]+$/.test(key) ? key.toLowerCase() : key;
 }
 
 /** A line that goes on with the value above it: it is indented, empty, or an item of a list. */

@@ -2,8 +2,9 @@ import builtIn from '../../config/providers.json' with { type: 'json' };
 import type { JsonObject } from '../core/json.js';
 import type { ModelRef } from '../core/projection.js';
 import { didYouMean } from '../core/text.js';
+import { isThisMachine } from '../network/proxies.js';
 import type { Quirks, SearchFormatName } from './quirks.js';
-import { type Api, defaultWire, isWireName, wireNames } from './wires/known-wires.js';
+import { type Api, defaultWire, isWireName, knownWires, type WireName, wireNames } from './wires/known-wires.js';
 
 /** One entry of `config/providers.json`, or of `providers` in the user's configuration. */
 export interface Preset {
@@ -146,7 +147,14 @@ export interface ProviderChoice {
 }
 
 export interface ProviderProblem {
-  readonly kind: 'unknown_provider' | 'key_missing' | 'bad_url' | 'insecure_url' | 'model_missing' | 'bad_api';
+  readonly kind:
+    | 'unknown_provider'
+    | 'key_missing'
+    | 'bad_url'
+    | 'insecure_url'
+    | 'model_missing'
+    | 'bad_api'
+    | 'bad_header';
   readonly message: string;
   readonly hint: string;
 }
@@ -189,7 +197,9 @@ function resolveNamed(name: string, model: string | null, choice: ProviderChoice
         ? 'use https, or allow it with `--set http.allow_insecure=true`'
         : 'give it as `https://host/path`',
     );
-  const endpoint = buildEndpoint(name, preset, base.url, choice);
+  const headers = filledHeaders(name, preset, choice);
+  if (!('filled' in headers)) return headers.problem;
+  const endpoint = buildEndpoint(name, { ...preset, headers: headers.filled }, base, choice);
   if (endpoint === null)
     return problem('bad_api', `${name} speaks no wire that is known`, `Known: ${wireNames.join(', ')}`);
   const wrong = keyProblem(endpoint, preset);
@@ -291,7 +301,7 @@ export function findKey(
 }
 
 function keyNeeded(preset: Preset, baseUrl: string): boolean {
-  return preset.key_required !== false && !isLoopback(new URL(baseUrl).hostname);
+  return preset.key_required !== false && !isThisMachine(new URL(baseUrl).hostname);
 }
 
 /** Returns the address that settings or the environment give a provider, in its public form, and the name of the
@@ -322,25 +332,76 @@ function baseUrl(name: string, preset: Preset, choice: ProviderChoice): ReturnTy
   return readBaseUrl(value, { ...short, allowInsecure: choice.allowInsecure === true });
 }
 
+const headerVariable = /\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}/g;
+
+/** Puts variables into the headers of a provider: `${NAME}` and `${NAME:-default}`. A variable that the provider's key
+ * is read from stands for its key, wherever that is kept. */
+function filledHeaders(
+  provider: string,
+  preset: Preset,
+  choice: ProviderChoice,
+): { readonly filled: Readonly<Record<string, string>> } | { readonly problem: Resolution } {
+  const filled: Record<string, string> = {};
+  for (const [header, value] of Object.entries(preset.headers ?? {})) {
+    const { text, missing } = filledHeader(value, provider, preset, choice);
+    filled[header] = text;
+    const what = `the header ${header} of ${preset.label ?? provider}`;
+    const place = `providers.${provider}.headers`;
+    if (missing !== null) {
+      const hint = `set ${missing}, or write \`\${${missing}:-value}\` in ${place}`;
+      return { problem: problem('bad_header', `${what} names \`\${${missing}}\`, which is not set`, hint) };
+    }
+    if (/[^\t\u0020-\u007e\u0080-\u00ff]/.test(text)) {
+      const hint = `correct ${place}, or the variables it names`;
+      return { problem: problem('bad_header', `${what} holds a character that no header may hold`, hint) };
+    }
+  }
+  return { filled };
+}
+
+/** `missing`: the first variable that is not set. */
+function filledHeader(value: string, provider: string, preset: Preset, choice: ProviderChoice) {
+  let missing: string | null = null;
+  const text = value.replaceAll(headerVariable, (_, name: string, otherwise?: string) => {
+    const key = keyNames(preset).includes(name) ? findKey(provider, preset, choice)?.key : undefined;
+    const found = choice.env[name]?.trim() || key || otherwise;
+    if (found === undefined) missing ??= name;
+    return found ?? '';
+  });
+  return { text, missing: missing as string | null };
+}
+
 /** Null where the wire is not known. */
-function buildEndpoint(provider: string, preset: Preset, url: string, choice: ProviderChoice): Endpoint | null {
+function buildEndpoint(
+  provider: string,
+  preset: Preset,
+  { url, pastedApi }: Extract<BaseUrl, { readonly ok: true }>,
+  choice: ProviderChoice,
+): Endpoint | null {
   const own = preset.base_url !== '' && new URL(url).host === new URL(preset.base_url).host;
   const otherHost = !own && preset.other_host_api !== undefined;
-  const api = choice.api ?? (otherHost ? preset.other_host_api : preset.api) ?? preset.api;
+  const named = choice.api ?? choice.userProviders?.[provider]?.api ?? pastedApi;
+  const api = named ?? usualApi(preset, otherHost);
   if (!isWireName(api)) return null;
   return {
     provider,
-    label: preset.label ?? provider,
+    ...plainFacts(provider, preset),
     api,
     baseUrl: url,
-    headers: preset.headers ?? {},
     keyEnv: keyNames(preset),
     ...keyOf(provider, preset, choice),
     quirks: (otherHost ? preset.other_host_quirks : preset.quirks) ?? {},
-    modelsPath: preset.models_path ?? '/models',
-    local: preset.local === true,
     ...extras(preset, choice, own),
   };
+}
+
+function plainFacts(provider: string, preset: Preset): Pick<Endpoint, 'headers' | 'label' | 'local' | 'modelsPath'> {
+  const { label = provider, headers = {}, models_path: modelsPath = '/models', local = false } = preset;
+  return { label, headers, modelsPath, local };
+}
+
+function usualApi({ api, other_host_api: elsewhere = api }: Preset, isOtherHost: boolean): string {
+  return isOtherHost ? elsewhere : api;
 }
 
 function keyOf(provider: string, preset: Preset, choice: ProviderChoice): Pick<Endpoint, 'key' | 'keyIsKept'> {
@@ -386,7 +447,8 @@ function problem(kind: ProviderProblem['kind'], message: string, hint: string): 
 
 /** A base URL that can be used, or one sentence that says what is wrong with it. */
 type BaseUrl =
-  | { readonly ok: true; readonly url: string }
+  /** `pastedApi`: the wire of an address that was pasted with the path of its requests. */
+  | { readonly ok: true; readonly url: string; readonly pastedApi?: Api }
   | { readonly ok: false; readonly problem: 'bad_url' | 'insecure_url'; readonly message: string };
 
 interface BaseUrlRules {
@@ -405,18 +467,32 @@ export function readBaseUrl(value: string, rules: BaseUrlRules): BaseUrl {
   const url = parse(value.trim(), rules);
   if (url === null || !/^https?:$/.test(url.protocol))
     return { ok: false, problem: 'bad_url', message: `\`${value}\` is not an http or https URL` };
-  if (url.username !== '' || url.password !== '')
+  if (url.username + url.password !== '')
     return { ok: false, problem: 'bad_url', message: `the base URL for ${url.host} holds a user name or password` };
-  if (url.hostname === '0.0.0.0' || url.hostname === '[::]') url.hostname = '127.0.0.1';
+  // An address to listen on.
+  if (['0.0.0.0', '[::]'].includes(url.hostname)) url.hostname = '127.0.0.1';
   if (rules.defaultPath !== undefined && url.pathname === '/') url.pathname = rules.defaultPath;
-  if (url.protocol === 'http:' && !rules.allowInsecure && !isLoopback(url.hostname)) {
+  if (url.protocol === 'http:' && !rules.allowInsecure && !isThisMachine(url.hostname)) {
     return {
       ok: false,
       problem: 'insecure_url',
       message: `${url.origin} is not encrypted: http is for this machine only`,
     };
   }
-  return { ok: true, url: url.href.replace(/\/+$/, '') };
+  const { pathname, pastedApi } = withoutRequestPath(url.pathname);
+  url.pathname = pathname;
+  return { ok: true, url: url.href.replace(/\/+$/, ''), ...(pastedApi === null ? {} : { pastedApi }) };
+}
+
+/** Cuts off what requests append to a base URL, for an address that was pasted whole, and says which wire appends it.
+ * The list of models tells none, and is cut off behind a version alone: `/models` is a base URL in itself on Azure. */
+function withoutRequestPath(pathname: string): { readonly pathname: string; readonly pastedApi: WireName | null } {
+  const whole = pathname.replace(/\/+$/, '');
+  for (const name of wireNames) {
+    const path = knownWires[name].path.replace(/^\/v\d+/, '');
+    if (whole.endsWith(path)) return { pathname: whole.slice(0, -path.length) || '/', pastedApi: name };
+  }
+  return { pathname: whole.replace(/(?<=\/v\d\w*)\/models$/, '') || '/', pastedApi: null };
 }
 
 /** Returns a base URL that is safe to store and show: without user name, password, query and fragment, which may hold
@@ -435,22 +511,13 @@ function parse(text: string, rules: BaseUrlRules): URL | null {
   return url;
 }
 
-export function isLoopback(hostname: string): boolean {
-  return (
-    hostname === 'localhost' ||
-    hostname.endsWith('.localhost') ||
-    hostname === '[::1]' ||
-    /^127(\.\d{1,3}){3}$/.test(hostname)
-  );
-}
-
 const privateRanges = /^(?:10|192\.168|169\.254|172\.(?:1[6-9]|2\d|3[01])|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7]))\./;
 
 /** True for this machine and for addresses of private networks, by their form. Source: RFC 1918, RFC 4193, RFC 3927,
  * RFC 6598 (which VPNs use), RFC 6762 (`.local`). */
 export function isPrivateHost(hostname: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, '').toLowerCase();
-  if (isLoopback(hostname) || host === '::1') return true;
+  if (isThisMachine(hostname)) return true;
   if (/^\d+(?:\.\d+){3}$/.test(host)) return privateRanges.test(host);
   if (host.includes(':')) return /^f[cd]|^fe[89ab]/.test(host);
   return !host.includes('.') || /\.(?:local|lan|home|internal|localdomain)$/.test(host);

@@ -1,3 +1,4 @@
+import type { SchemaDialect } from './wires/tool-schemas.js';
 import type { Conversation } from '../core/projection.js';
 
 /** True where tools and calls are sent as text: by the settings of the session (`tool_protocol`), else by the preset.
@@ -121,6 +122,10 @@ export interface Quirks {
   readonly call_extras?: boolean;
   /** Fields of the body that are left out because the server rejects them. */
   readonly refused_fields?: readonly string[];
+  /** The form of schema that the server takes. Absent: that of the model's vendor, else JSON Schema. */
+  readonly tool_schemas?: SchemaDialect;
+  /** Tools that are not sent, because the server refuses their schemas. */
+  readonly refused_tools?: readonly string[];
   /** `text`: no native tool calls, tools are described in the system prompt. */
   readonly tool_protocol?: 'native' | 'text';
 }

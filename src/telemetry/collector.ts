@@ -3,6 +3,9 @@ import { resourceFromAttributes } from '@opentelemetry/resources';
 import { MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import type { Log } from '../core/runtime.js';
+import { secureOptions } from '../network/authorities.js';
+import { createFetch } from '../network/proxied.js';
+import { type NetworkEnvironment, proxyFor } from '../network/proxies.js';
 import { createFollower, type Followed } from './followed-session.js';
 
 /** Where spans and figures go. */
@@ -14,6 +17,8 @@ export interface CollectorOptions {
   readonly version: string;
   /** Is told once that nothing reaches the collector. */
   readonly log: Log;
+  /** Names the proxies and authorities. */
+  readonly env: NetworkEnvironment;
 }
 
 /** Spans and figures of the sessions of a run, on their way to a collector. */
@@ -78,7 +83,8 @@ export function openCollector(options: CollectorOptions): Telemetry {
 type Send = (path: string, body: Uint8Array | undefined) => Promise<Error | null>;
 
 /** Posts what it is given. A collector that is gone is written down once. */
-function createSender({ endpoint, headers, log }: CollectorOptions): Send {
+function createSender({ endpoint, headers, log, env }: CollectorOptions): Send {
+  const throughProxies = createFetch(env);
   const base = endpoint.replace(/\/+$/, '');
   let isSaid = false;
   const failed = (message: string): Error => {
@@ -88,7 +94,13 @@ function createSender({ endpoint, headers, log }: CollectorOptions): Send {
   };
   return async (path, body) => {
     try {
-      const status = await post(base + path, { ...headers, 'content-type': 'application/json' }, body);
+      const posted: Posted = {
+        url: new URL(base + path),
+        headers: { ...headers, 'content-type': 'application/json' },
+        body,
+        signal: AbortSignal.timeout(longestExportMs),
+      };
+      const status = proxyFor(posted.url, env) ? await postThrough(posted, throughProxies) : await post(posted, env);
       return status < 300 ? null : failed(`it answered ${status}`);
     } catch (error) {
       return failed(error instanceof Error ? error.message : String(error));
@@ -96,12 +108,31 @@ function createSender({ endpoint, headers, log }: CollectorOptions): Send {
   };
 }
 
+async function postThrough({ url, headers, body, signal }: Posted, send: typeof fetch): Promise<number> {
+  const answer = await send(url, {
+    method: 'POST',
+    headers,
+    signal,
+    body: body === undefined ? null : Buffer.from(body),
+  });
+  await answer.body?.cancel();
+  return answer.status;
+}
+
+interface Posted {
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array | undefined;
+  readonly signal: AbortSignal;
+}
+
 /** Returns the status of the answer. Rejects with the system's error. `fetch` would take four times as long to load. */
-async function post(url: string, headers: Readonly<Record<string, string>>, body?: Uint8Array): Promise<number> {
-  const { request } = await (url.startsWith('https:') ? import('node:https') : import('node:http'));
+async function post({ url, headers, body, signal }: Posted, env: NetworkEnvironment): Promise<number> {
+  const isSecure = url.protocol === 'https:';
+  const { request } = await (isSecure ? import('node:https') : import('node:http'));
   return await new Promise((resolve, reject) => {
-    const signal = AbortSignal.timeout(longestExportMs);
-    const sent = request(url, { method: 'POST', headers, signal }, (response) => {
+    const options = { method: 'POST', headers, signal, ...(isSecure ? secureOptions(env) : {}) };
+    const sent = request(url, options, (response) => {
       response.on('error', reject).resume();
       resolve(response.statusCode ?? 0);
     });

@@ -29,7 +29,7 @@ export async function openTelemetry(
   const headers = headersIn(env[headersEnv] ?? '');
   if (headers === null) return refuse(`headers_env: ${headersEnv} does not hold name=value,name=value`);
   const { openCollector } = await import('./collector.js');
-  return openCollector({ endpoint: new URL(endpoint).href, headers, contents, version, log });
+  return openCollector({ endpoint: new URL(endpoint).href, headers, contents, version, log, env });
 }
 
 /** Reads headers as OpenTelemetry writes them; null where they are not. Source: W3C Baggage, without properties. */

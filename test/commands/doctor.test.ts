@@ -12,6 +12,7 @@ import {
   checkRipgrep,
   checkStore,
   checkTerminal,
+  checkNetwork,
   checkWeb,
 } from '../../src/commands/settings/doctor-checks.js';
 import {
@@ -222,4 +223,14 @@ test('behind a proxy, the web tools say what they cannot check', () => {
   expect(status(...checkWeb(config('none', 'web'), env), ...checkWeb(config('env', 'web'), {}))).toMatch(
     /^ok [^,]*,ok [^,]*$/,
   );
+});
+
+test('doctor names the proxies without their passwords, and a value that is none', () => {
+  const status = (...checks: readonly DoctorCheck[]) => checks.map((check) => `${check.status} ${check.detail}`).join();
+  expect(checkNetwork({})).toEqual([]);
+  expect(status(...checkNetwork({ https_proxy: 'u:secret@p:1', ALL_PROXY: 'socks5://s' }))).toMatch(
+    /^ok .*http:\/\/p:1 \(https_proxy\), socks5:\/\/s:1080 \(ALL_PROXY\)/,
+  );
+  expect(status(...checkNetwork({ NO_PROXY: '10.0.0.0/40' }))).toMatch(/^fail .*NO_PROXY holds 10\.0\.0\.0\/40/);
+  expect(status(...checkNetwork({ HTTPS_PROXY: 'http://:1' }))).toMatch(/^fail .*HTTPS_PROXY=http:\/\/:1 is not/);
 });

@@ -73,15 +73,17 @@ test('a command stands for its text; its calls are on the record, and are no par
   expect((await agent(at, ['sessions', 'list'])).stdout).toContain("/git:say 'x y' 'a;b'");
 });
 
-test('a failure, and a refusal, end it with what they said; nothing is sent', async () => {
+test('a command that fails is told, and its errors are sent; a refusal ends it and nothing is sent', async () => {
   const at = place();
   own(at, 'fails.md', 'Look: !`ls nowhere`\n');
   own(at, 'asks.md', 'Look: !`curl http://127.0.0.1:9/x | sh`\n');
   own(at, 'odd.md', 'Look: !`echo "$(echo $1)"`\n');
   const go = (text: string): ReturnType<typeof agent> => agent(at, ['-p', '-m', script(at, answer), text]);
   const failed = await go('/fails');
-  expect(failed).toMatchObject({ code: 1, stdout: '' });
-  expect(failed.stderr).toMatch(/^agent: \/fails was not sent: bash\(command="ls nowhere"\) ended with 2: .*nowhere/);
+  expect(failed).toMatchObject({ code: 0, stdout: 'Done.\n' });
+  expect(failed.stderr).toContain('bash(command="ls nowhere") ended with 2. The message holds what it printed.');
+  const [{ id }] = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as [{ readonly id: string }];
+  expect((await agent(at, ['sessions', 'show', id])).stdout).toMatch(/Look: ls: .*nowhere.* \[exit code 2\]/);
   const refused = await go('/asks');
   expect(refused.stdout).toBe('');
   expect(refused.stderr).toContain('needs a yes and nobody can be asked here');

@@ -143,3 +143,66 @@ test.each([
 ])('%s and %s join to %s', (base, path, joined) => {
   expect(joinUrl(base, path)).toBe(joined);
 });
+
+test.each([
+  ['https://h.example/v1/chat/completions', 'openai-chat https://h.example/v1'],
+  ['https://h.example/v1/chat/completions/', 'openai-chat https://h.example/v1'],
+  ['https://h.example/v1/responses', 'openai-responses https://h.example/v1'],
+  ['https://h.example/v1/messages', 'anthropic-messages https://h.example/v1'],
+  ['https://h.example/v1/models', 'openai-chat https://h.example/v1'],
+  ['https://h.example/api/paas/v4/models/', 'openai-chat https://h.example/api/paas/v4'],
+  ['https://h.example/v1beta/models', 'openai-chat https://h.example/v1beta'],
+  // Azure's base URL for models of others ends so.
+  ['https://h.services.ai.azure.com/models', 'openai-chat https://h.services.ai.azure.com/models'],
+  [
+    'https://h.services.ai.azure.com/models/chat/completions?api-version=1',
+    'openai-chat https://h.services.ai.azure.com/models?api-version=1',
+  ],
+  [
+    'https://h.example/openai/deployments/gpt/chat/completions?api-version=2024-10-21',
+    'openai-chat https://h.example/openai/deployments/gpt?api-version=2024-10-21',
+  ],
+  ['https://h.example/chat/completions', 'openai-chat https://h.example'],
+  ['https://h.example/v1', 'openai-chat https://h.example/v1'],
+  ['https://h.example/messages-proxy/v1', 'openai-chat https://h.example/messages-proxy/v1'],
+])('the address %s, pasted whole, is %s', (baseUrl, expected) => {
+  const resolved = resolve({ model: 'openai/m', baseUrl });
+  expect(resolved.ok && `${resolved.endpoint.api} ${resolved.endpoint.baseUrl}`).toBe(expected);
+});
+
+test('a wire that is configured wins over the path of a pasted address', () => {
+  const baseUrl = 'https://h.example/v1/responses';
+  expect(told({ model: 'openai/m', baseUrl, api: 'openai-chat' })).toContain('openai-chat https://h.example/v1 ');
+  const userProviders = { own: { api: 'openai-chat' as const, base_url: baseUrl, key_env: [], key_required: false } };
+  expect(told({ model: 'own/m', userProviders })).toContain('openai-chat https://h.example/v1 ');
+});
+
+test('headers take variables, and the key of the provider wherever it is kept', () => {
+  const headers = {
+    'api-key': '${AZURE_KEY}',
+    'X-Team': '${TEAM:-none} ${TEAM}',
+    'X-Plain': '$5 {a} ${}',
+    'X-Default': '${UNSET:-d}${UNSET:-}',
+  };
+  const azure = {
+    label: 'Azure',
+    api: 'openai-chat' as const,
+    base_url: 'https://a.example',
+    key_env: 'AZURE_KEY',
+    headers,
+  };
+  const sent = (env: Readonly<Record<string, string>>, kept?: string): unknown => {
+    const stored = kept === undefined ? {} : { keys: { azure: { key: kept } } };
+    const resolved = resolve({ model: 'azure/m', userProviders: { azure }, env, ...stored });
+    return resolved.ok ? resolved.endpoint.headers : resolved.problem;
+  };
+  const filled = { 'api-key': 'secret', 'X-Team': 'a a', 'X-Plain': '$5 {a} ${}', 'X-Default': 'd' };
+  expect(sent({ AZURE_KEY: 'secret', TEAM: 'a' })).toEqual(filled);
+  expect(sent({ TEAM: 'a' }, 'secret')).toEqual(filled);
+  expect(sent({ AZURE_KEY: 'secret' })).toEqual({
+    kind: 'bad_header',
+    message: 'the header X-Team of Azure names `${TEAM}`, which is not set',
+    hint: 'set TEAM, or write `${TEAM:-value}` in providers.azure.headers',
+  });
+  expect(sent({ AZURE_KEY: 'se\ncret', TEAM: 'a' })).toMatchObject({ kind: 'bad_header' });
+});

@@ -25,6 +25,7 @@ export async function listedServers(
     env,
     cwd,
     home,
+    allowInsecure: config.http.allowInsecure,
     project: isProjects
       ? {
           file: ofProject,

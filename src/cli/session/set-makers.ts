@@ -24,6 +24,7 @@ import { mathTools } from '../../toolsets/small/math.js';
 import { scheduleTools } from '../../toolsets/tasks/schedule-tools.js';
 import { todoTools } from '../../toolsets/small/step-list.js';
 import { webTools } from '../../toolsets/web/open-web.js';
+import { createFetch } from '../../network/proxied.js';
 import { embeddingsKey, ownKeys, secretVariables } from '../secrets.js';
 import { findAgents } from '../project-files.js';
 import type { Settings } from '../settings.js';
@@ -153,7 +154,9 @@ function openDocs({ settings, notify }: ToolsetHost): Made {
       const secrets = createSecretPaths(config.fs.deny, home);
       return (path) => secrets.matches(path);
     },
-    ...(baseUrl !== null && model !== null ? { embeddings: { baseUrl, model, key: env[embeddingsKey], fetch } } : {}),
+    ...(baseUrl !== null && model !== null
+      ? { embeddings: { baseUrl, model, key: env[embeddingsKey], fetch: createFetch(env) } }
+      : {}),
   });
 }
 

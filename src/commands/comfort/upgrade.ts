@@ -1,6 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { isProxyVariable } from '../../network/proxies.js';
 import { createProcessRunner } from '../../tools/process/runner.js';
 import { CliError, type CommandLine, exit, type Settings, type Verb } from '../command.js';
 
@@ -144,7 +145,7 @@ interface Ended {
 const longestMs = 900_000;
 const maxBytes = 16 * 1024 * 1024;
 
-/** Runs a program of the person, without keys of providers. */
+/** Runs a program of the person, without keys of providers. The proxies stay, with their passwords. */
 async function run(
   line: CommandLine,
   [file = '', ...args]: readonly string[],
@@ -179,7 +180,9 @@ async function run(
 function withoutKeys({ env, secrets }: Pick<Settings, 'env' | 'secrets'>): Record<string, string> {
   const keys = new Set(secrets.map(({ name }) => name));
   return Object.fromEntries(
-    Object.entries(env).flatMap(([name, value]) => (value === undefined || keys.has(name) ? [] : [[name, value]])),
+    Object.entries(env).flatMap(([name, value]) =>
+      value === undefined || (keys.has(name) && !isProxyVariable(name)) ? [] : [[name, value]],
+    ),
   );
 }
 

@@ -5,6 +5,7 @@ import { openSignIns, type SignIns } from '../../extensions/mcp/access/kept-sign
 import { logIn, portsOf } from '../../extensions/mcp/access/login.js';
 import type { HttpWay } from '../../extensions/mcp/server-link.js';
 import type { Callback } from '../../extensions/mcp/access/sign-in.js';
+import { createProcessRunner } from '../../tools/process/runner.js';
 import { CliError, type CommandLine, exit, type Printer, type Settings, type Verb } from '../command.js';
 
 const longestVisitMs = 10 * 60 * 1000;
@@ -33,7 +34,8 @@ export const signIn: Verb = {
           : await listenForBrowser(portsOf(signIns, way), shownBy(line.out), signal);
       try {
         const version = line.program.root.version() ?? '';
-        const count = await logIn(server, way, { signIns, version }, back);
+        const { open } = createProcessRunner({ marker: { name: '_AGENT_SIGN_IN', value: String(process.pid) } });
+        const count = await logIn(server, way, { signIns, version, env: settings.env, open }, back);
         line.out.print(
           count === null
             ? `${name} does not ask for a sign-in; it is there without one.\n`

@@ -1,3 +1,5 @@
+import { certificateAuthorities } from '../../network/authorities.js';
+import { namedProxies, NetworkSettingError, proxyName, proxyVariables } from '../../network/proxies.js';
 import type { Config } from '../../config/sections.js';
 import type { ConfigProblem, Environment } from '../../config/settings-file.js';
 import type { StoreFacts } from '../../store/inspect.js';
@@ -120,7 +122,7 @@ export function checkDisk(freeBytes: number): DoctorCheck {
 /** How far the web tools can check where a request goes; nothing where they are off. */
 export function checkWeb({ tools, web }: Pick<Config, 'tools' | 'web'>, env: Environment): readonly DoctorCheck[] {
   if (!tools.toolsets.includes('web')) return [];
-  const names = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'].flatMap((name) => [name.toLowerCase(), name]);
+  const names = proxyVariables.flatMap((name) => [name.toLowerCase(), name]);
   const proxy = web.proxy === 'env' ? names.find((name) => (env[name] ?? '') !== '') : undefined;
   if (proxy === undefined) return [ok('web', 'requests go straight to addresses that were checked')];
   return [
@@ -130,6 +132,19 @@ export function checkWeb({ tools, web }: Pick<Config, 'tools' | 'web'>, env: Env
       'Set web.proxy to none where this machine reaches the Internet without it.',
     ),
   ];
+}
+
+/** Whether the proxies and authorities of the environment can be used; nothing where it names none. */
+export function checkNetwork(env: Environment): readonly DoctorCheck[] {
+  try {
+    const proxies = namedProxies(env).map((proxy) => `${proxyName(proxy)} (${proxy.variable})`);
+    const added = (env['SSL_CERT_FILE'] ?? '') !== '' && certificateAuthorities(env) !== null;
+    const parts = [...proxies, ...(added ? ['authorities of SSL_CERT_FILE'] : [])];
+    return parts.length === 0 ? [] : [ok('network', parts.join(', '))];
+  } catch (error) {
+    if (error instanceof NetworkSettingError) return [fail('network', error.message, error.hint)];
+    throw error;
+  }
 }
 
 export function ok(name: string, detail: string): DoctorCheck {

@@ -14,6 +14,7 @@ import {
   checkDisk,
   checkKeys,
   type KeptFacts,
+  checkNetwork,
   checkNode,
   checkRipgrep,
   checkStore,
@@ -64,6 +65,7 @@ async function facts({
     reaches: (server) => reachesServer(server),
     more: async () => [
       await machine.sandbox(loaded.config),
+      ...checkNetwork(env),
       ...checkWeb(loaded.config, env),
       ...(await machine.server(loaded.config)),
       ...(await checkHistories(request)),

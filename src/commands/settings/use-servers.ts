@@ -105,7 +105,12 @@ export const addServer: Verb = {
           `agent mcp remove ${name} takes it out.`,
         );
       const entry = newEntry(command, options);
-      const { way } = configuredServer(name, entry, file, { env: known.env, cwd: known.cwd, home: known.home });
+      const { way } = configuredServer(name, entry, file, {
+        env: known.env,
+        cwd: known.cwd,
+        home: known.home,
+        allowInsecure: known.config.http.allowInsecure,
+      });
       if (way.kind === 'unusable' && !way.problem.includes('is not set'))
         throw new CliError(exit.usage, `\`${name}\`: ${way.problem}`, 'Nothing was added.');
       saveEntries(file, { ...entries, [name]: entry });

@@ -7,7 +7,7 @@ import { didYouMean } from '../../core/text.js';
 import { readBounded } from '../../disk/bounded-file.js';
 import { defineTool, type DefinedTool, failed } from '../../tools/define-tool.js';
 import { filesIn, type FoundFile, type Place } from '../found-files.js';
-import { type FrontMatter, oneLine, readFrontMatter, visibleText } from '../front-matter.js';
+import { type FrontMatter, markdownText, oneLine, readFrontMatter } from '../front-matter.js';
 
 /** Another agent that a model may ask for: who it is and what it may use. */
 export interface AgentRole {
@@ -107,7 +107,7 @@ function readFile({ path }: FoundFile): ReadFile | null {
   const found = readBounded(path, { maxBytes, longer: 'refuse', links: 'follow' });
   if (found.kind !== 'read') return null;
   const sha256 = createHash('sha256').update(found.bytes).digest('hex');
-  return { ...readFrontMatter(visibleText(found.bytes.toString('utf8'))), sha256 };
+  return { ...readFrontMatter(markdownText(found.bytes)), sha256 };
 }
 
 function readRole(file: FoundFile, problems: string[]): AgentRole | null {

@@ -4,6 +4,8 @@ import { isAbsolute, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { isRecord } from '../../core/json.js';
 import { readBoundedText } from '../../disk/bounded-file.js';
+import { isThisMachine } from '../../network/proxies.js';
+import { type HeadersHelper, shellVariables } from './headers-helper.js';
 
 /** How a server is reached. Variables are filled in. */
 export type Way =
@@ -19,6 +21,8 @@ export type Way =
       readonly kind: 'http';
       readonly url: string;
       readonly headers: Readonly<Record<string, string>>;
+      /** Prints further headers, which win. */
+      readonly helper?: HeadersHelper;
       readonly signIn: SignInSettings;
     };
 
@@ -64,6 +68,8 @@ export interface Place {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   readonly home: string;
+  /** `http.allow_insecure`: http to other machines than this one. */
+  readonly allowInsecure?: boolean;
   /** Given for the file of a project: variables that are not filled in there. */
   readonly withheld?: readonly string[];
 }
@@ -161,11 +167,11 @@ export function fitsGlob(globs: readonly string[], name: string): boolean {
 function wayOf(name: string, entry: Readonly<Record<string, unknown>>, place: Place): ConfiguredServer['way'] {
   const named = nameProblem(name);
   if (named !== null) return unusable(named);
-  const key = place.withheld?.find((withheld) => variablesIn(entry).includes(withheld));
+  const key = place.withheld?.find((withheld) => [...variablesIn(entry), ...helperVariables(entry)].includes(withheld));
   if (key !== undefined) return unusable(`${key} is a key of yours, and the file of a project gets none`);
   const missing = new Set<string>();
   const fill = (text: string): string => filledIn(text, place.env, missing);
-  const way = kindOf(entry) === 'http' ? httpWay(entry, fill) : stdioWay(entry, fill, place);
+  const way = kindOf(entry) === 'http' ? httpWay(entry, fill, place) : stdioWay(entry, fill, place);
   if (missing.size > 0) return unusable(`${[...missing].join(', ')} is not set; export it, or write \${NAME:-default}`);
   return way;
 }
@@ -204,16 +210,41 @@ function stdioWay(
   };
 }
 
-function httpWay(entry: Readonly<Record<string, unknown>>, fill: (text: string) => string): ConfiguredServer['way'] {
-  const { url, headers = {} } = entry;
+function httpWay(
+  entry: Readonly<Record<string, unknown>>,
+  fill: (text: string) => string,
+  place: Place,
+): ConfiguredServer['way'] {
+  const { url, headers = {}, headersHelper: helper } = entry;
   const pairs = textPairs(headers, fill);
   if (typeof url !== 'string') return unusable('it needs a "url"');
   if (pairs === null) return unusable('"headers" needs texts by name');
+  if (helper !== undefined && (typeof helper !== 'string' || helper.trim() === ''))
+    return unusable('"headersHelper" needs a command');
   const address = URL.parse(fill(url));
-  const isLocal = address !== null && ['localhost', '127.0.0.1', '[::1]'].includes(address.hostname);
-  if (address === null || (address.protocol !== 'https:' && !(address.protocol === 'http:' && isLocal)))
-    return unusable('"url" needs https, or http on this machine');
-  return { kind: 'http', url: address.href, headers: pairs, signIn: signInSettings(entry['oauth'], fill) };
+  if (address === null || !isAllowed(address, place))
+    return unusable('"url" needs https, or http on this machine; http.allow_insecure=true allows others');
+  const signIn = signInSettings(entry['oauth'], fill);
+  const way = { kind: 'http', url: address.href, headers: pairs, signIn } as const;
+  return helper === undefined ? way : { ...way, helper: headersHelper(helper, place) };
+}
+
+function isAllowed({ protocol, hostname }: URL, { allowInsecure }: Place): boolean {
+  return protocol === 'https:' || (protocol === 'http:' && (allowInsecure === true || isThisMachine(hostname)));
+}
+
+function headersHelper(command: string, { env, cwd }: Place): HeadersHelper {
+  const named = shellVariables(command).flatMap((name) => {
+    const value = env[name];
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return { command, cwd, env: Object.fromEntries(named) };
+}
+
+/** Returns the variables that the command for headers is given. The shell fills them in. */
+export function helperVariables(entry: unknown): readonly string[] {
+  const helper = isRecord(entry) ? entry['headersHelper'] : undefined;
+  return typeof helper === 'string' ? shellVariables(helper) : [];
 }
 
 /** `oauth` of an entry. What is none of its keys is left out. */

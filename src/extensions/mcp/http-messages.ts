@@ -8,12 +8,12 @@ const maxErrorBytes = 64 * 1024;
 /** Makes a `fetch` that gives the SDK the messages of a server as it accepts them. A request is never left without an
  * answer: a body that is no message, or a stream that ends before the answer, fails it at once.
  * Source: Model Context Protocol 2025-11-25, "Streamable HTTP". */
-export function createMessageFetch(messages: ForeignMessages): typeof fetch {
+export function createMessageFetch(messages: ForeignMessages, send: typeof fetch): typeof fetch {
   return async (input, init) => {
     const sent = init?.method === 'POST' && typeof init.body === 'string' ? parseMessage(init.body) : null;
     const request = isRecord(sent) && sent['jsonrpc'] === '2.0' ? sent : null;
     if (request) messages.sent(request);
-    const response = await fetch(input, init);
+    const response = await send(input, init);
     return request || init?.method === 'GET' ? await answered(response, messages, request?.['id']) : response;
   };
 }

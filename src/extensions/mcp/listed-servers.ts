@@ -2,6 +2,7 @@ import { isRecord } from '../../core/json.js';
 import {
   type ConfiguredServer,
   configuredServer,
+  helperVariables,
   type Place,
   readServerFile,
   type ServerFile,
@@ -104,7 +105,8 @@ function detailLines(entry: unknown): readonly string[] {
     ['in the folder', entry['cwd'] === undefined ? '' : quoted(entry['cwd'])],
     ['sets the variables', names(entry['env'])],
     ['sends the headers', names(entry['headers'])],
-    ['is given these variables of yours', variablesIn(entry).join(', ')],
+    ['runs for more headers', entry['headersHelper'] === undefined ? '' : quoted(entry['headersHelper'])],
+    ['is given these variables of yours', [...new Set([...variablesIn(entry), ...helperVariables(entry)])].join(', ')],
   ];
   return shown.flatMap(([what, text]) => (text === '' ? [] : [`  ${what} ${text}`]));
 }

@@ -42,10 +42,10 @@ export const otherClients: Readonly<Record<string, Client>> = {
         ...record(record(projects[cwd])['mcpServers']),
       };
     },
-    translate: ({ type, command, args, env, url, headers }) =>
+    translate: ({ type, command, args, env, url, headers, headersHelper }) =>
       type === 'sse' || type === 'ws'
         ? `${type} is not spoken here`
-        : present({ command, args, env, url, headers: command === undefined ? headers : undefined }),
+        : present({ command, args, env, url, ...(command === undefined ? { headers, headersHelper } : {}) }),
     variables: (text) => text,
   },
   codex: {
@@ -78,11 +78,12 @@ export const otherClients: Readonly<Record<string, Client>> = {
   gemini: {
     files: ({ home, root }) => [join(home, '.gemini', 'settings.json'), join(root, '.gemini', 'settings.json')],
     servers: (content) => record(content['mcpServers']),
-    translate: ({ command, args, env, cwd, url, httpUrl, headers, timeout, includeTools, excludeTools }) =>
-      httpUrl === undefined && command === undefined && url !== undefined
-        ? 'its url is one of sse, which is not spoken here; try its httpUrl'
+    // `httpUrl` is the older name; a `url` without a type is tried over HTTP there as well.
+    translate: ({ type, command, args, env, cwd, url, httpUrl, headers, timeout, includeTools, excludeTools }) =>
+      command === undefined && httpUrl === undefined && (type ?? transportOf(url)) === 'sse'
+        ? 'sse is not spoken here; many servers speak http at /mcp instead of /sse'
         : present({
-            ...(command === undefined ? { url: httpUrl, headers } : { command, args, env, cwd }),
+            ...(command === undefined ? { url: httpUrl ?? url, headers } : { command, args, env, cwd }),
             timeout_ms: timeout,
             include_tools: includeTools,
             exclude_tools: excludeTools,
@@ -107,6 +108,11 @@ export const otherClients: Readonly<Record<string, Client>> = {
     variables: (text) => text.replaceAll(/\{env:([A-Za-z_]\w*)\}/g, '${$1}'),
   },
 };
+
+/** A `url` without a type is tried over HTTP first; one that ends so is no other than what it says. */
+function transportOf(url: unknown): 'http' | 'sse' {
+  return typeof url === 'string' && /\/sse\/?$/.test(url) ? 'sse' : 'http';
+}
 
 function codexEntry(entry: Entry): Entry | string {
   const { command, args, env, env_vars: passed, cwd, url, bearer_token_env_var: token } = entry;

@@ -3,12 +3,15 @@ import type { Transport, VersionNegotiationMode } from '@modelcontextprotocol/cl
 import { isRecord } from '../../core/json.js';
 import type { Log } from '../../core/runtime.js';
 import { firstLine } from '../../core/text.js';
+import { createFetch, proxyFailureIn } from '../../network/proxied.js';
+import { isProxyVariable, NetworkSettingError } from '../../network/proxies.js';
 import { createLastingProcess, type OpenCommand } from '../../tools/process/lasting-process.js';
 import type { Exit } from '../../tools/process/start-child.js';
 import type { ConfiguredServer, Way } from './configured-servers.js';
 import { type Connection, type Heard, openConnection, type Sdk } from './open-connection.js';
 import { createForeignMessages, type ForeignMessages } from './foreign-messages.js';
 import { visible } from './foreign-tools.js';
+import { helperHeaders, HelperFailure } from './headers-helper.js';
 import { createMessageFetch } from './http-messages.js';
 import { LineTransport, type LineListener } from './line-transport.js';
 import type { SignIns } from './access/kept-sign-ins.js';
@@ -39,14 +42,13 @@ export interface Link {
 }
 
 /** What a server is reached with over HTTP. */
-export type HttpHost = Pick<ConnectionHost, 'signIns' | 'version'>;
+export type HttpHost = Pick<ConnectionHost, 'env' | 'open' | 'signIns' | 'version'>;
 export type HttpWay = Extract<Way, { kind: 'http' }>;
 
 /** The variables that a server gets: what programs need to run and to reach the network, and no keys. */
 const passedVariables = new RegExp(
   [
     '^(?:HOME|LOGNAME|PATH|SHELL|TERM|USER|LANG|LC_[A-Z]+|TZ|TMPDIR|DISPLAY|WAYLAND_DISPLAY|SSH_AUTH_SOCK|XDG_[A-Z_]+)$',
-    '^(?:https?|all|no)_proxy$',
     '^(?:NODE_EXTRA_CA_CERTS|SSL_CERT_(?:FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE)$',
     '^(?:NVM|VOLTA|PNPM|BUN|UV|PYENV|ASDF|MISE)_[A-Z_]*(?:HOME|DIR|ROOT|DATA)$',
     '^npm_config_(?!.*(?:auth|token|pass|key|otp))',
@@ -136,23 +138,26 @@ function lineListener(server: string, log: Log): LineListener & { readonly first
 
 /** Makes the link to a server that is reached over HTTP. */
 export function httpLink(server: ConfiguredServer, way: HttpWay, host: HttpHost): Link {
-  const { url, headers, signIn } = way;
+  const { url, headers, helper, signIn } = way;
   const { version, signIns } = host;
+  const send = createFetch(host.env);
   let transport: Transport | null = null;
   let closing = new AbortController();
   const told = (sdk: Sdk, error: unknown): Error => {
     const needed = signInNeeded(sdk, error);
     if (!needed) return explained(error, { lastWords: '', junk: '' });
+    if (helper) return new Error('it refused the headers that its headersHelper printed', { cause: error });
     // The next sign-in asks for what this one did not have.
     if (signIns.current(url)?.tokens && needed.scope !== '') signIns.want(url, needed.scope);
     return new Error(`it needs a sign-in: agent mcp login ${server.name}`, { cause: error });
   };
   const connectOnce = async (sdk: Sdk, heard: Heard): Promise<Connection> => {
     await transport?.close();
+    const printed = helper && (await helperHeaders(helper, { name: server.name, url }, host.open, passedOn(host.env)));
     const opened = new sdk.StreamableHTTPClientTransport(new URL(url), {
-      requestInit: { headers },
-      authProvider: new KeptAccess(sdk, { url, settings: signIn, signIns }),
-      fetch: createMessageFetch(createForeignMessages(sdk, heard.onLeftOut)),
+      requestInit: { headers: printed === undefined ? headers : withHeaders(headers, printed) },
+      authProvider: new KeptAccess(sdk, { url, settings: signIn, signIns, send }),
+      fetch: createMessageFetch(createForeignMessages(sdk, heard.onLeftOut), send),
     });
     transport = opened;
     const connection = await openConnection(sdk, server, { transport, mode: 'auto', version }, heard);
@@ -194,6 +199,18 @@ export function httpLink(server: ConfiguredServer, way: HttpWay, host: HttpHost)
   };
 }
 
+/** Names of headers are the same in any case. */
+function withHeaders(
+  headers: Readonly<Record<string, string>>,
+  others: Readonly<Record<string, string>>,
+): Readonly<Record<string, string>> {
+  const taken = new Set(Object.keys(others).map((name) => name.toLowerCase()));
+  return {
+    ...Object.fromEntries(Object.entries(headers).filter(([name]) => !taken.has(name.toLowerCase()))),
+    ...others,
+  };
+}
+
 /** Returns whether the server refused the request because of its session: by its status, or by its words where it has
  * none for that. What a tool says of a session of its own comes with another code. */
 function forgetsSession(sdk: Sdk, error: unknown): boolean {
@@ -210,8 +227,14 @@ function forgetsSession(sdk: Sdk, error: unknown): boolean {
 
 /** Returns whether another try may help: not where the server understood and refused. */
 function mayPass(sdk: Sdk, error: unknown): boolean {
-  if (signInNeeded(sdk, error) || error instanceof sdk.ProtocolError) return false;
+  if (signInNeeded(sdk, error) || error instanceof sdk.ProtocolError || isStoppedBefore(error)) return false;
   return !(error instanceof sdk.SdkHttpError && error.data.status >= 400 && error.data.status < 500);
+}
+
+/** Returns whether the request never came to the server: for a setting of the network, a proxy, or its headers. */
+function isStoppedBefore(error: unknown): boolean {
+  const status = proxyFailureIn(error)?.status ?? 0;
+  return error instanceof NetworkSettingError || error instanceof HelperFailure || (status >= 400 && status < 500);
 }
 
 /** Makes a sentence of what went wrong: the words of the error and of its cause, and the last that the program said. */
@@ -238,6 +261,7 @@ function wordsOf(error: unknown): string {
 }
 
 function ownWords(error: Error): string {
+  if (error instanceof NetworkSettingError) return `${error.message}. ${error.hint}`;
   if (error.message === 'bad port') return 'the port is refused: it belongs to another protocol (bad port)';
   if (!('code' in error && error.code === 'REQUEST_TIMEOUT') || !('data' in error)) return error.message;
   const { timeout } = isRecord(error.data) ? error.data : {};
@@ -256,7 +280,7 @@ function exitWords({ code, signal }: Exit): string {
 export function passedOn(env: ConnectionHost['env']): Readonly<Record<string, string>> {
   return Object.fromEntries(
     Object.entries(env).flatMap(([name, value]) =>
-      value !== undefined && passedVariables.test(name) ? [[name, value] as const] : [],
+      value !== undefined && (passedVariables.test(name) || isProxyVariable(name)) ? [[name, value] as const] : [],
     ),
   );
 }

@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import { nameSource } from '../../core/text.js';
 import { readBounded } from '../../disk/bounded-file.js';
 import { filesIn, type FoundFile, type Place } from '../found-files.js';
-import { oneLine, readFrontMatter, visibleText } from '../front-matter.js';
+import { markdownText, oneLine, readFrontMatter } from '../front-matter.js';
 
 /** A command in a Markdown file: what the person types it for is in the file. */
 export interface CommandFile {
@@ -58,7 +58,7 @@ export function readCommand({ path, name: file, place }: FoundFile): CommandFile
   if (!commandName.test(name) || basename(path) === 'SKILL.md') return null;
   const found = readBounded(path, { maxBytes, longer: 'refuse', links: 'follow' });
   if (found.kind !== 'read') return null;
-  const { fields, body } = readFrontMatter(visibleText(found.bytes.toString('utf8')));
+  const { fields, body } = readFrontMatter(markdownText(found.bytes));
   if (body.trim() === '') return null;
   return {
     name,

@@ -35,15 +35,60 @@ const placeholder = new RegExp(
   'g',
 );
 
-/** What runs, and what is read: a block of its own, code behind a `!`, a path behind an `@`. */
+/** What runs and what is read in prose: code behind a `!`, a path behind an `@`. A code span is neither, so that a `!`
+ * inside one, and what stands between two of them, stays as it is.
+ * Source: Claude Code, "Extend Claude with skills", on dynamic context (read November 2026). */
 const active = new RegExp(
   [
-    String.raw`^\x60{3}![^\S\n]*\n(?<block>[^]*?)\n?^\x60{3}[^\S\n]*$`,
     String.raw`(?<=^|\s)!\x60(?<code>[^\x60\n]+)\x60`,
+    String.raw`(?<!\x60)(?<ticks>\x60+)(?!\x60)[^\n]*?(?<!\x60)\k<ticks>(?!\x60)`,
     String.raw`(?<=^|\s)@(?:"(?<quoted>[^"\n]+)"|(?<path>[^\s"'\x60<>()@]+))`,
   ].join('|'),
   'gm',
 );
+
+/** A piece of a template. Nothing in `fenced` code runs or is read; a `block` is code that runs as a whole. */
+interface Piece {
+  readonly kind: 'prose' | 'fenced' | 'block';
+  readonly text: string;
+}
+
+const fenceStart = /^[\s>]*(?:(?:[-*+]|\d{1,9}[.)])\s+)?(?<marks>`{3,}(?=[^`]*$)|~{3,})/;
+
+/** Splits a template at its fences. A fence without an end goes to the end of the text. */
+function piecesOf(template: string): readonly Piece[] {
+  const pieces: Piece[] = [];
+  const lines = template.match(/[^\n]*\n|[^\n]+$/g) ?? [];
+  let prose = '';
+  for (let at = 0; at < lines.length; at++) {
+    const line = lines[at] ?? '';
+    const marks = fenceStart.exec(line.trimEnd())?.groups?.['marks'];
+    if (marks === undefined) {
+      prose += line;
+      continue;
+    }
+    const { piece, last, rest } = fencedPiece(lines, at, marks);
+    pieces.push({ kind: 'prose', text: prose }, piece);
+    prose = rest;
+    at = last;
+  }
+  return [...pieces, { kind: 'prose', text: prose }];
+}
+
+/** Reads the fence that starts at a line. `last` is its last line, `rest` what of it belongs to the prose behind. */
+function fencedPiece(lines: readonly string[], at: number, marks: string) {
+  const end = lines.findIndex((line, index) => index > at && closes(line, marks));
+  const last = end === -1 ? lines.length - 1 : end;
+  if (end === -1 || !/^`{3,}!\s*$/.test(lines[at] ?? ''))
+    return { piece: { kind: 'fenced', text: lines.slice(at, last + 1).join('') }, last, rest: '' } as const;
+  const text = withoutEnd(lines.slice(at + 1, end).join(''), '\n');
+  return { piece: { kind: 'block', text }, last, rest: /\r?\n$/.exec(lines[end] ?? '')?.[0] ?? '' } as const;
+}
+
+function closes(line: string, marks: string): boolean {
+  const bare = line.replace(/^[\s>]*/, '').trimEnd();
+  return bare.length >= marks.length && bare === marks.charAt(0).repeat(bare.length);
+}
 
 /** Puts the arguments into a template: `$ARGUMENTS`, `$@`, `$1`, `${1:-default}`, `${@:2}`; arguments without a place
  * go to the end. `` !`command` `` and blocks of ```` ```! ```` become calls, with their arguments quoted for the shell;
@@ -54,25 +99,24 @@ export function expandTemplate(template: string, { args, isFile }: TemplateConte
   const calls: ExpandedTemplate['calls'][number][] = [];
   const files: string[] = [];
   const parts: Part[] = [];
-  let from = 0;
-  for (const found of template.matchAll(active)) {
-    const { block, code, quoted: spaced, path } = found.groups ?? {};
-    parts.push({ kind: 'text', text: values.into(template.slice(from, found.index)) });
-    from = found.index + found[0].length;
-    const command = block ?? code;
-    if (command === undefined) {
-      const named = values.into(spaced ?? path ?? '');
-      const file = [named, named.replace(/[.,;:!?]+$/, '')].find((name) => name !== '' && isFile(name));
-      if (file !== undefined && !files.includes(file)) files.push(file);
-      parts.push({ kind: 'text', text: spaced === undefined ? `@${named}` : `@"${named}"` });
-      continue;
-    }
-    const quotedCommand = intoShell(command, values);
-    if (quotedCommand === null) return `an argument stands where it cannot be quoted for the shell: ${command}`;
-    parts.push({ kind: 'output', call: calls.length });
-    calls.push({ name: 'bash', arguments: JSON.stringify({ command: quotedCommand }) });
+  const addText = (text: string): void => {
+    parts.push({ kind: 'text', text: values.into(text) });
+  };
+  const addFile = (spaced: string | undefined, path: string): void => {
+    const named = values.into(spaced ?? path);
+    const file = [named, named.replace(/[.,;:!?]+$/, '')].find((name) => name !== '' && isFile(name));
+    if (file !== undefined && !files.includes(file)) files.push(file);
+    parts.push({ kind: 'text', text: spaced === undefined ? `@${named}` : `@"${named}"` });
+  };
+  for (const { command, spaced, path, text } of partsIn(template)) {
+    if (command !== undefined) {
+      const quotedCommand = intoShell(command, values);
+      if (quotedCommand === null) return `an argument stands where it cannot be quoted for the shell: ${command}`;
+      parts.push({ kind: 'output', call: calls.length });
+      calls.push({ name: 'bash', arguments: JSON.stringify({ command: quotedCommand }) });
+    } else if (spaced !== undefined || path !== undefined) addFile(spaced, path ?? '');
+    else addText(text);
   }
-  parts.push({ kind: 'text', text: values.into(template.slice(from)) });
   const firstFile = calls.length;
   addAll(
     calls,
@@ -87,6 +131,32 @@ export function expandTemplate(template: string, { args, isFile }: TemplateConte
       return [body.trim(), ...added, ...read].join('\n\n');
     },
   };
+}
+
+interface Found {
+  readonly text: string;
+  readonly command?: string | undefined;
+  readonly spaced?: string | undefined;
+  readonly path?: string | undefined;
+}
+
+/** Yields the parts of a template in their order: text, commands, and names of files. */
+function* partsIn(template: string): Generator<Found> {
+  for (const { kind, text } of piecesOf(template)) {
+    if (kind !== 'prose') {
+      yield kind === 'block' ? { text, command: text } : { text };
+      continue;
+    }
+    let from = 0;
+    for (const found of text.matchAll(active)) {
+      const { code, quoted: spaced, path } = found.groups ?? {};
+      if (code === undefined && spaced === undefined && path === undefined) continue;
+      yield { text: text.slice(from, found.index) };
+      from = found.index + found[0].length;
+      yield { text: found[0], command: code, spaced, path };
+    }
+    yield { text: text.slice(from) };
+  }
 }
 
 function trimmed(output = ''): string {

@@ -9,7 +9,7 @@ import { readBounded } from '../../disk/bounded-file.js';
 import { commandsIn } from './command-files.js';
 import { expandTemplate } from './expand-template.js';
 import { filesIn, type FoundFile, type Place } from '../found-files.js';
-import { type FrontMatter, oneLine, readFrontMatter, visibleText } from '../front-matter.js';
+import { type FrontMatter, markdownText, oneLine, readFrontMatter } from '../front-matter.js';
 
 /** Instructions for one kind of work: a folder with a `SKILL.md`. Source: agentskills.io, "Specification"
  * (2026-08-09). */
@@ -66,6 +66,11 @@ const skillName = /^[\p{L}\p{M}\p{N}_-]{1,64}$/u;
 
 function readSkill({ path, place }: FoundFile, problems: string[], heads: HeadCache): Skill | null {
   const folder = basename(dirname(path));
+  const unreadable = fileProblem(path);
+  if (unreadable !== null) {
+    problems.push(`${path} ${unreadable}; the skill is left out.`);
+    return null;
+  }
   const { fields } = headOf(path, heads);
   const description = fields.get('description') ?? '';
   if (description.trim() === '') {
@@ -92,6 +97,14 @@ function readSkill({ path, place }: FoundFile, problems: string[], heads: HeadCa
   };
 }
 
+/** Says why the text of a skill could not be given, or returns null. */
+function fileProblem(path: string): string | null {
+  const size = statsAt(path)?.size ?? 0;
+  if (size > maxSkillBytes) return `has ${size} bytes, over ${maxSkillBytes}`;
+  const found = readBounded(path, { maxBytes: 1, longer: 'start', links: 'follow' });
+  return found.kind === 'refused' ? `cannot be read: ${found.reason}` : null;
+}
+
 /** The fields of files, by path, for as long as a file keeps its time and its size. */
 export type HeadCache = Map<string, { readonly version: string; readonly head: FrontMatter }>;
 
@@ -108,7 +121,7 @@ function headOf(path: string, heads: HeadCache): FrontMatter {
 function readHead(path: string): FrontMatter {
   const read = (maxBytes: number): FrontMatter => {
     const found = readBounded(path, { maxBytes, longer: 'start', links: 'follow' });
-    return readFrontMatter(found.kind === 'read' ? visibleText(found.bytes.toString('utf8')) : '');
+    return readFrontMatter(found.kind === 'read' ? markdownText(found.bytes) : '');
   };
   const head = read(maxHeadBytes);
   return head.fields.size > 0 ? head : read(16 * maxHeadBytes);
@@ -141,7 +154,7 @@ export function readSkillText({ path }: Pick<Skill, 'path'>): SkillText | null {
   if (found.kind !== 'read') return null;
   const folder = dirname(path);
   return {
-    body: readFrontMatter(visibleText(found.bytes.toString('utf8'))).body.trim(),
+    body: readFrontMatter(markdownText(found.bytes)).body.trim(),
     folder,
     files: namesBelow(folder)
       .filter((name) => name !== 'SKILL.md')

@@ -28,6 +28,7 @@ export function skillTool(find: () => Promise<FoundSkills>): Tool {
       const skills = (await find()).skills.filter(({ forModel }) => forModel);
       const skill = skills.find((other) => other.name === name);
       const written = skill ? skillMessage(skill, { args, isFile: () => false }) : null;
+      if (skill && written === null) return failed('not_found', `The skill ${name} cannot be read: ${skill.path}`);
       if (!skill || written === null || typeof written === 'string') {
         const names = skills.map((other) => other.name);
         return failed('not_found', `There is no skill ${name}. ${didYouMean(name, names)} Known: ${names.join(', ')}.`);

@@ -1,5 +1,7 @@
 import { isRecord } from '../../core/json.js';
 import type { Fault } from '../../core/provider.js';
+import { type ProxyFailure, proxyFailureIn } from '../../network/proxied.js';
+import { NetworkSettingError } from '../../network/proxies.js';
 import { proxyFault } from '../wires/fault.js';
 
 export interface HttpRequest {
@@ -54,7 +56,10 @@ const phrases: Readonly<Record<string, string>> = {
 export function networkFailure(error: unknown, host: string, phase: Phase): HttpFailure {
   if (error instanceof HttpFailure) return error;
   const code = errorCode(error);
-  if (proxyWantsPassword(error)) return new HttpFailure(proxyFault, false, error);
+  if (error instanceof NetworkSettingError)
+    return new HttpFailure({ code: 'network', message: error.message, hint: error.hint }, false, error);
+  const proxy = proxyFailureIn(error);
+  if (proxy) return proxyFailed(proxy, host);
   if (/^(?:Z_|ERR_BROTLI|ERR__ERROR_)/.test(code)) return compressionFailure(code, host, error);
   if (certificateCode.test(code)) {
     return new HttpFailure(
@@ -94,14 +99,13 @@ export function networkFailure(error: unknown, host: string, phase: Phase): Http
   );
 }
 
-/** True where a proxy refused a tunnel for lack of a password. undici says it only in its message. */
-function proxyWantsPassword(error: unknown): boolean {
-  let current: unknown = error;
-  for (let depth = 0; depth < 6 && isRecord(current); depth++) {
-    if (typeof current.message === 'string' && current.message.includes('Proxy response (407)')) return true;
-    current = current.cause;
-  }
-  return false;
+/** What a proxy refused for good is not asked again. */
+function proxyFailed(failure: ProxyFailure, host: string): HttpFailure {
+  const { status } = failure;
+  if (status === 407) return new HttpFailure(proxyFault, false, failure);
+  const message = `${host} was not reached: ${failure.message}`;
+  const hint = 'Check the proxy and its variable; NO_PROXY names hosts that are reached without it.';
+  return new HttpFailure({ code: 'network', message, hint }, status === null || status >= 500, failure);
 }
 
 function compressionFailure(code: string, host: string, error: unknown): HttpFailure {

@@ -1,5 +1,7 @@
 import { isRecord, parseJson } from '../../core/json.js';
+import type { JsonSchema } from '../../core/json.js';
 import type { Quirks } from '../quirks.js';
+import { type SchemaDialect, schemaFor } from '../wires/tool-schemas.js';
 import type { Failed } from './attempt.js';
 
 /** What a refused request taught about its server: how the next request differs, and the setting that keeps it so. */
@@ -60,10 +62,98 @@ export function learnFrom(
   const quirks = { ...preset, ...learned };
   if (wantsNineLetters.test(`${fault.message} ${text}`) && quirks.call_id_form !== 'nine')
     return lesson({ call_id_form: 'nine' }, 'ids of tool calls are nine letters and digits', 'call_id_form="nine"');
+  const refusal = `${fault.message} ${text}`;
+  const schema = aboutSchemas(refusal, fault) ? schemaLesson(refusal, sent(), quirks) : null;
+  if (schema !== null) return schema;
   if (fault.code !== 'bad_request' || (fault.status !== 400 && fault.status !== 422)) return null;
   if (!refusesField.test(text)) return null;
   const body = sent();
   return extrasLesson(text, body, quirks) ?? fieldLesson(text, body, learned);
+}
+
+/** How servers say that they do not take the schema of a tool. Sources: OpenAI ("Invalid schema for function"), Google
+ * ("function_declarations[3].parameters"), Moonshot ("tools.function.parameters is not a valid …"), Anthropic
+ * ("tools.0.custom.input_schema"), llama.cpp ("JSON schema conversion failed", "failed to parse grammar"), Ollama
+ * ("cannot unmarshal … tools.function.parameters") (read 2026-11). */
+const refusesSchema =
+  /schema|function[_ ]?declaration|function\.parameters|input_schema|parameters\.\w|parse grammar|\btools?[.[]\d|invalid (?:tool|function) name|tools?\b[^.]{0,40}\bname/i;
+const failsAtGrammar = /parse grammar|schema conversion|grammar/i;
+
+function aboutSchemas(text: string, { code, status }: Failed['fault']): boolean {
+  if (code === 'bad_request' && (status === 400 || status === 422)) return refusesSchema.test(text);
+  return status === 500 && failsAtGrammar.test(text) && /schema|grammar/i.test(text);
+}
+
+interface SentTool {
+  readonly name: string;
+  readonly schema: JsonSchema;
+}
+
+/** So many tools of a server are left out; what refuses more refuses something else. */
+const maxRefusedTools = 16;
+
+/** Writes the schemas in another form where that changes those that were refused. Where it does not, leaves out the tool
+ * that the error names. */
+function schemaLesson(text: string, body: Readonly<Record<string, unknown>>, quirks: Quirks): Lesson | null {
+  const tools = toolsIn(body);
+  const named = namedTool(text, tools);
+  const isChanged = ({ schema }: SentTool, dialect: SchemaDialect): boolean =>
+    JSON.stringify(schemaFor(schema, dialect)) !== JSON.stringify(schema);
+  const dialect = simplerDialects(text, quirks).find((one) =>
+    named === null ? tools.some((tool) => isChanged(tool, one)) : isChanged(named, one),
+  );
+  if (dialect !== undefined) {
+    const what = named === null ? '' : `, as for \`${named.name}\``;
+    return lesson(
+      { tool_schemas: dialect },
+      `the schemas of tools are written more simply${what}`,
+      `tool_schemas="${dialect}"`,
+    );
+  }
+  const refused = quirks.refused_tools ?? [];
+  if (named === null || refused.length >= maxRefusedTools) return null;
+  const all = [...refused, named.name];
+  return lesson(
+    { refused_tools: all },
+    `the tool \`${named.name}\` is left out`,
+    `refused_tools=${JSON.stringify(all)}`,
+  );
+}
+
+/** Returns the dialects that may be tried, in their order. */
+function simplerDialects(text: string, { tool_schemas: known = 'plain' }: Quirks): readonly SchemaDialect[] {
+  if (known !== 'plain' && known !== 'moonshot') return [];
+  return known === 'moonshot' || failsAtGrammar.test(text) || /pattern|repetition/i.test(text)
+    ? ['grammar']
+    : ['moonshot', 'grammar'];
+}
+
+function toolsIn({ tools }: Readonly<Record<string, unknown>>): readonly SentTool[] {
+  if (!Array.isArray(tools)) return [];
+  return (tools as readonly unknown[]).map((tool) => {
+    const outer = isRecord(tool) ? tool : {};
+    const inner = isRecord(outer.function) ? outer.function : outer;
+    const schema = inner.parameters ?? inner.input_schema;
+    return {
+      name: typeof inner.name === 'string' ? inner.name : '',
+      schema: (isRecord(schema) ? schema : {}) as JsonSchema,
+    };
+  });
+}
+
+/** Returns the tool that an error names, by its name or by its place in the list. */
+function namedTool(text: string, tools: readonly SentTool[]): SentTool | null {
+  const byName = tools
+    .filter(
+      ({ name }) => name !== '' && new RegExp(`(?<![\\w-])${name.replaceAll(/[^\w-]/g, '.')}(?![\\w-])`).test(text),
+    )
+    .toSorted((one, other) => other.name.length - one.name.length)[0];
+  // A short name may be a word of the sentence.
+  if (byName && (byName.name.includes('_') || new RegExp(`["'\`]${byName.name}["'\`]`).test(text))) return byName;
+  const place =
+    /function_?declarations[.[](\d+)/i.exec(text)?.[1] ??
+    /\btools[.[](\d+)(?!\]?\.?function_?declarations)/i.exec(text)?.[1];
+  return (place === undefined ? undefined : tools[Number(place)]) ?? null;
 }
 
 function lesson(quirks: Quirks, change: string, setting: string): Lesson {

@@ -1,28 +1,34 @@
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest } from 'node:http';
 import type * as https from 'node:https';
 import { isIP, type Socket } from 'node:net';
-import { isLoopback } from '../catalog.js';
+import { secureOptions } from '../../network/authorities.js';
+import { openRoutes, proxyFailureIn } from '../../network/proxied.js';
+import { type NetworkEnvironment, NetworkSettingError, proxyFor } from '../../network/proxies.js';
 import { createResponse } from './body.js';
 import { type HttpRequest, networkFailure, type Transport } from './exchange.js';
 
-/** Opens what sends requests to `baseUrl`: through a proxy where the environment names one. */
-export async function openTransport(
-  baseUrl: string,
-  env: Readonly<Record<string, string | undefined>>,
-): Promise<Transport> {
-  const proxy = proxySettings(baseUrl, env);
-  return proxy === null ? createTransport() : await createProxyTransport(proxy);
+/** Opens what sends requests to `baseUrl`: through a proxy where the environment names one. Where it names what is no
+ * proxy, or no file of authorities, every request fails with that. */
+export async function openTransport(baseUrl: string, env: NetworkEnvironment): Promise<Transport> {
+  try {
+    const url = new URL(baseUrl);
+    if (proxyFor(url, env) !== null) return await createProxyTransport(env);
+    return createTransport(url.protocol === 'https:' ? secureOptions(env) : {});
+  } catch (error) {
+    if (error instanceof NetworkSettingError) return createRefusal(error);
+    throw error;
+  }
 }
 
 /** Sends requests over Node's own HTTP client and keeps connections between them. Where the server closed a kept
  * connection before any byte of an answer, sends the request on a fresh one at once. A redirect is an answer like any
  * other. */
-function createTransport(): Transport {
+function createTransport(secure: ReturnType<typeof secureOptions>): Transport {
   const agents = new Map<string, WarmAgent>();
   const agentFor = (url: URL): WarmAgent => {
     const known = agents.get(url.protocol);
     if (known) return known;
-    const made = createWarmAgent(url.protocol === 'https:');
+    const made = createWarmAgent(url.protocol === 'https:', secure);
     agents.set(url.protocol, made);
     return made;
   };
@@ -100,8 +106,8 @@ function secureHttp(): typeof https {
 }
 
 /** Keeps connections alive between requests. `close` ends the idle ones. */
-function createWarmAgent(secure: boolean): WarmAgent {
-  const options: https.AgentOptions = { keepAlive: true, noDelay: true, maxSockets: 16, scheduling: 'lifo' };
+function createWarmAgent(secure: boolean, tls: ReturnType<typeof secureOptions>): WarmAgent {
+  const options: https.AgentOptions = { ...tls, keepAlive: true, noDelay: true, maxSockets: 16, scheduling: 'lifo' };
   const agent = secure ? new (secureHttp().Agent)(options) : new HttpAgent(options);
   const connect = agent.createConnection.bind(agent);
   let ahead: { readonly socket: Socket; readonly key: string } | null = null;
@@ -120,7 +126,12 @@ function createWarmAgent(secure: boolean): WarmAgent {
       if (ahead !== null) return;
       const port = Number(url.port) || (secure ? 443 : 80);
       const host = url.hostname.replace(/^\[|\]$/g, '');
-      const socket = connect({ host, port, ...(secure && isIP(host) === 0 ? { servername: host } : {}) }) as Socket;
+      const socket = connect({
+        ...tls,
+        host,
+        port,
+        ...(secure && isIP(host) === 0 ? { servername: host } : {}),
+      }) as Socket;
       socket.setNoDelay(true);
       socket.on('error', () => {
         ahead = null;
@@ -138,54 +149,48 @@ function createWarmAgent(secure: boolean): WarmAgent {
   };
 }
 
-/** Sends requests through the proxies of the environment. undici is loaded only here, because it costs as much as
- * everything else in this folder. */
-export async function createProxyTransport(settings: ProxySettings): Promise<Transport> {
-  // The bundle has what this package exports as its default alone.
-  const { EnvHttpProxyAgent, request: undiciRequest } = (await import('undici')).default;
-  const dispatcher = new EnvHttpProxyAgent({ ...settings, allowH2: false, headersTimeout: 0, bodyTimeout: 0 });
+/** Sends requests through the proxies of the environment. */
+async function createProxyTransport(env: NetworkEnvironment): Promise<Transport> {
+  const routes = await openRoutes({ env, silentMs: 0 });
+  const { request: undiciRequest } = (await import('undici')).default;
   return {
     async send(request) {
-      const { host } = new URL(request.url);
+      const url = new URL(request.url);
       try {
-        const answer = await undiciRequest(request.url, {
-          dispatcher,
-          method: request.method,
-          headers: request.headers,
-          body: request.body ?? null,
-          signal: request.signal,
-        });
-        return createResponse(answer.statusCode, answer.headers, answer.body, host);
+        const answer = await routes.run(
+          url,
+          async (dispatcher) =>
+            await undiciRequest(request.url, {
+              dispatcher,
+              method: request.method,
+              headers: request.headers,
+              body: request.body ?? null,
+              signal: request.signal,
+            }),
+        );
+        return createResponse(answer.statusCode, answer.headers, answer.body, url.host);
       } catch (error) {
-        throw networkFailure(error, `${host} (through the proxy)`, 'connect');
+        throw networkFailure(error, proxyFailureIn(error) ? url.host : `${url.host} (through the proxy)`, 'connect');
       }
     },
     warm() {
       /* the proxy's connection opens with the first request */
     },
     close() {
-      void dispatcher.close();
+      routes.close();
     },
   };
 }
 
-interface ProxySettings {
-  readonly httpProxy?: string;
-  readonly httpsProxy?: string;
-  readonly noProxy?: string;
-}
-
-/** Reads the proxies for requests to `baseUrl` from `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, in either
- * case. Null where there is none for its scheme, and for this machine, which no proxy can reach. */
-export function proxySettings(
-  baseUrl: string,
-  env: Readonly<Record<string, string | undefined>>,
-): ProxySettings | null {
-  const read = (name: string): string | undefined => env[name.toLowerCase()] || env[name] || undefined;
-  const url = new URL(baseUrl);
-  if (isLoopback(url.hostname)) return null;
-  const proxy = read(url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY') ?? read('ALL_PROXY');
-  if (proxy === undefined) return null;
-  const noProxy = read('NO_PROXY');
-  return { httpProxy: proxy, httpsProxy: proxy, ...(noProxy === undefined ? {} : { noProxy }) };
+/** Fails each request with the setting that cannot be used. */
+function createRefusal(error: NetworkSettingError): Transport {
+  return {
+    send: () => Promise.reject(networkFailure(error, '', 'connect')),
+    warm() {
+      /* the first request says it */
+    },
+    close() {
+      /* nothing is open */
+    },
+  };
 }

@@ -10,6 +10,7 @@ import type {
   ChatCompletionUserMessageParam,
 } from 'openai/resources/chat/completions';
 import type { ToolSpec } from '../../core/event.js';
+import { offeredTools } from './tool-schemas.js';
 import { isRecord, type Json, type JsonObject } from '../../core/json.js';
 import type { AnsweredCall, AssistantMessage, Conversation, Message, SentFile } from '../../core/projection.js';
 import { wellFormed } from '../../core/text.js';
@@ -87,7 +88,7 @@ export function chatRequest(): (conversation: Conversation, options: WireOptions
     const said = conversation.messages.map((message) =>
       pieces(message, variant, () => serialise(message, options, inParts)),
     );
-    const { tools } = conversation;
+    const tools = offeredTools(conversation.tools, options);
     const hasTools = tools.length > 0;
     const max = conversation.settings.max_output_tokens ?? quirks.default_max_output_tokens;
     const isNewName = quirks.max_tokens_field === 'max_completion_tokens';

@@ -1,3 +1,4 @@
+import { offeredTools } from './tool-schemas.js';
 import { parseJson } from '../../core/json.js';
 import type {
   Base64ImageSource,
@@ -81,7 +82,8 @@ export function messagesRequest(
     });
     const placed = trimEnd(inTurns(said));
     const turns = markTurns(placed, ({ role }) => role === 'assistant', marked);
-    const { system, tools } = conversation;
+    const { system } = conversation;
+    const tools = offeredTools(conversation.tools, options);
     const hasSystem = system.trim() !== '';
     const maxTokens = mostTokens(conversation, options, outputTokens);
     const known = tools.length > 0 ? tools : calledTools(conversation.messages);

@@ -9,6 +9,7 @@ import type {
   ResponseInputText,
 } from 'openai/resources/responses/responses';
 import type { ToolSpec } from '../../core/event.js';
+import { offeredTools } from './tool-schemas.js';
 import { isRecord, type Json, type JsonObject } from '../../core/json.js';
 import type { AnsweredCall, AssistantMessage, Conversation, Message, SentFile } from '../../core/projection.js';
 import type { ReceivedCall } from '../../core/provider.js';
@@ -61,7 +62,8 @@ export function responsesRequest(): (conversation: Conversation, options: WireOp
   const toolTexts = textCache();
   return (conversation, options) => {
     const { quirks } = options;
-    const { tools, system, settings } = conversation;
+    const { system, settings } = conversation;
+    const tools = offeredTools(conversation.tools, options);
     const { max_output_tokens: max } = settings;
     const variant = JSON.stringify([options.provider, options.model, quirks.call_extras]);
     const input = alternating(

@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import { Client, type ClientConfig, types } from 'pg';
 import { statsAt } from '../../disk/path-stats.js';
 import { readBoundedText } from '../../disk/bounded-file.js';
+import { certificateAuthorities } from '../../network/authorities.js';
+import { NetworkSettingError } from '../../network/proxies.js';
 import type { Answer } from '../../core/store.js';
 import { StoreError, type StoreErrorCode } from '../errors.js';
 import { questionText } from './question-views.js';
@@ -232,7 +234,7 @@ function parseAddress({ url, env, home }: ServerAddress): Parsed {
       'Write postgresql://user@host/database; the password belongs in ~/.pgpass.',
     );
   const { host, port, user, database } = placeOf(parsed, env);
-  const ssl = tlsOf(parsed, host);
+  const ssl = tlsOf(parsed, host, env);
   const given = decodeURIComponent(parsed.password) || env.PGPASSWORD;
   const key = { host: host.startsWith('/') ? 'localhost' : host, port: String(port), database, user };
   return {
@@ -270,7 +272,7 @@ const maxCertificateBytes = 1_048_576;
 
 /** TLS is verified. On this machine alone it is off, unless it is asked for.
  * Source: contracts 9, `store.url`. */
-function tlsOf({ searchParams }: URL, host: string): () => ClientConfig['ssl'] {
+function tlsOf({ searchParams }: URL, host: string, env: ServerAddress['env']): () => ClientConfig['ssl'] {
   const isHere = hereOnly.test(host);
   const mode = searchParams.get('sslmode') ?? (isHere ? 'disable' : 'verify-full');
   if (mode === 'disable' && isHere) return () => false;
@@ -282,11 +284,22 @@ function tlsOf({ searchParams }: URL, host: string): () => ClientConfig['ssl'] {
     );
   const file = searchParams.get('sslrootcert');
   return () => {
-    if (file === null) return { rejectUnauthorized: true };
+    if (file === null) return { rejectUnauthorized: true, ...environmentAuthorities(env) };
     const ca = readBoundedText(file, { maxBytes: maxCertificateBytes, longer: 'refuse', links: 'follow' });
     if (ca !== null) return { rejectUnauthorized: true, ca };
     throw new StoreError('tls', `sslrootcert ${file} of store.url cannot be read`, 'Name a readable PEM file.');
   };
+}
+
+/** The authorities of `SSL_CERT_FILE`, beside those that Node knows. */
+function environmentAuthorities(env: ServerAddress['env']): { readonly ca?: string[] } {
+  try {
+    const authorities = certificateAuthorities(env);
+    return authorities === null ? {} : { ca: [...authorities] };
+  } catch (error) {
+    if (error instanceof NetworkSettingError) throw new StoreError('tls', error.message, error.hint, error);
+    throw error;
+  }
 }
 
 /** Reads a password from a file of passwords that nobody else can read.

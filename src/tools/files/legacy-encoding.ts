@@ -27,6 +27,47 @@ export async function legacyEncoding(name: string): Promise<LegacyEncoding | nul
   };
 }
 
+/** Decodes bytes by the name of a charset, as the Web names them (`iso-8859-1` is windows-1252); null for a name that
+ * nobody knows. Bytes that the charset lacks become replacement characters.
+ * Source: WHATWG Encoding, section 4.2 "Names and labels". */
+export async function decodeCharset(bytes: Uint8Array, label: string): Promise<string | null> {
+  const name = charsetName(label);
+  if (name === null) return null;
+  // Node reads these by its own means; for the others it may lack data, and takes windows-1252 for Latin-1.
+  if (/^utf-(?:8|16[lb]e)$/.test(name)) return new TextDecoder(name).decode(bytes);
+  return (await legacyEncoding(name))?.decode(bytes) ?? null;
+}
+
+/** What the Web calls otherwise than iconv does, or means otherwise: superset charsets. */
+const webNames: Readonly<Record<string, string>> = {
+  'iso-8859-9': 'windows-1254',
+  'iso-8859-11': 'windows-874',
+  'tis-620': 'windows-874',
+  'iso-8859-8-i': 'iso-8859-8',
+  gb2312: 'gb18030',
+  gbk: 'gb18030',
+  'euc-kr': 'cp949',
+  'x-mac-cyrillic': 'maccyrillic',
+  macintosh: 'macroman',
+  'x-user-defined': 'windows-1252',
+};
+
+function charsetName(label: string): string | null {
+  const asked = label.trim().toLowerCase();
+  const known = charsetByLabel(asked);
+  if (known !== null) return webNames[known] ?? known;
+  return asked === '' ? null : (webNames[asked] ?? asked);
+}
+
+/** Node knows the labels of the Web, whether or not it has the data of an encoding. */
+function charsetByLabel(label: string): string | null {
+  try {
+    return new TextDecoder(label).encoding;
+  } catch {
+    return null;
+  }
+}
+
 /** The most bytes that are looked at to find an encoding. */
 export const sampleBytes = 65_536;
 

@@ -114,7 +114,7 @@ async function requestVectors(
 }
 
 function addressOf(baseUrl: string): string {
-  const base = baseUrl.replace(/\/+$/, '');
+  const base = baseUrl.replace(/\/+$/, '').replace(/\/embeddings$/, '');
   return `${/\/v\d+$/.test(base) ? base : `${base}/v1`}/embeddings`;
 }
 

@@ -123,7 +123,7 @@ async function shown(
   const { clean, decoded } = await import('./fetch-page.js');
   const type = clean(headers['content-type'] ?? '').slice(0, 100);
   const { location } = headers;
-  const text = clean(decoded(body, type, 'text'));
+  const text = clean(await decoded(body, type, 'text'));
   const output = headBytes(text, Math.min(ctx.limits.maxOutputBytes, Math.floor((modelOutputBytes * 15) / 16)));
   return succeeded(summary, {
     output,

@@ -1,4 +1,6 @@
 import { replaceDeceptive } from '../../core/text.js';
+import { decodeCharset } from '../../tools/files/legacy-encoding.js';
+import { decodeText, sniffEncoding } from '../../tools/files/text-encoding.js';
 import { hostOf, siteOf, targetOf, urlProblem } from './addresses.js';
 import type { PageWork, WorkOptions } from './convert-page.js';
 import { convertPage } from './convert-page.js';
@@ -34,10 +36,13 @@ const partChars = 65_536;
 const shownChars = 2_000;
 const redirects = new Set([301, 302, 303, 307, 308]);
 
-/** Fetches a page and converts it. Follows at most five redirects, on the same host alone. Throws a `WebRefusal`. */
+/** Fetches a page and converts it. Follows at most five redirects, on the same host or between sites of
+ * `web.allow_local`. Throws a `WebRefusal`. */
 export async function fetchPage(start: URL, format: PageFormat, options: FetchOptions): Promise<Page> {
   const site = siteOf(start);
-  const allowsLocal = options.allowLocal.includes(site) || targetOf(start).kind === 'local';
+  // What a person allowed for this call is one site; the setting allows its own.
+  const isAllowedNow = targetOf(start).kind === 'local';
+  const allowsLocal = (next: string): boolean => options.allowLocal.includes(next) || (isAllowedNow && next === site);
   let url = start;
   for (let hops = 0; ; hops++) {
     const answer = await options.request(url, {
@@ -48,7 +53,7 @@ export async function fetchPage(start: URL, format: PageFormat, options: FetchOp
         'user-agent': 'Mozilla/5.0 (compatible; agent-shell)',
       },
       maxBytes,
-      allowsLocal: allowsLocal && siteOf(url) === site,
+      allowsLocal: allowsLocal(siteOf(url)),
       signal: options.signal,
     });
     const location = answer.headers['location'];
@@ -68,7 +73,8 @@ function nextOf(from: URL, location: string, site: string, allowLocal: readonly 
   const target = targetOf(next, allowLocal);
   if (target.kind !== 'public' && siteOf(next) !== site)
     throw new WebRefusal('permission_denied', `Redirects to ${siteOf(next)}, which is not followed: ${target.reason}.`);
-  if (hostOf(next) === hostOf(from)) return next;
+  const areAllowed = [from, next].every((url) => allowLocal.includes(siteOf(url)));
+  if (areAllowed || hostOf(next) === hostOf(from)) return next;
   throw new WebRefusal('execution_failed', `Redirects to ${next.href}; fetch that.`, { location: next.href });
 }
 
@@ -77,7 +83,8 @@ async function readPage(url: URL, answer: WebAnswer, format: PageFormat, options
   const kind = bodyKind(contentType, answer.body);
   const shown = `${url.origin}${url.pathname}${url.search}`;
   if (answer.status >= 400) {
-    const html = kind === 'html' || kind === 'text' ? decoded(answer.body.subarray(0, 200_000), contentType, kind) : '';
+    const html =
+      kind === 'html' || kind === 'text' ? await decoded(answer.body.subarray(0, 200_000), contentType, kind) : '';
     const work: PageWork = { kind: 'html', html, base: shown, format: 'text' };
     const text = kind === 'html' ? (await convertPage(work, options)).text : html;
     throw new WebRefusal('execution_failed', `${url.host} answered ${answer.status}.`, {
@@ -114,7 +121,7 @@ async function textOf(
       throw new WebRefusal('execution_failed', `${base} is a PDF of over ${maxBytes / 1e6} MB, which is not read.`);
     return await convertPage({ kind: 'pdf', bytes: body }, options);
   }
-  const text = decoded(body, headers['content-type'] ?? '', kind);
+  const text = await decoded(body, headers['content-type'] ?? '', kind);
   if (kind === 'text' || format === 'html') return { text, title: '' };
   return await convertPage({ kind: 'html', html: text, base, format }, options);
 }
@@ -132,19 +139,28 @@ function bodyKind(contentType: string, body: Buffer): 'html' | 'text' | 'pdf' | 
   return /^\s*<(?:!doctype html|html)\b/i.test(start) ? 'html' : 'text';
 }
 
-/** Decodes by the charset of the header, then a byte order mark, then what the text says of itself; else as UTF-8. */
-export function decoded(body: Buffer, contentType: string, kind: 'html' | 'text'): string {
-  const start = body.subarray(0, 1024).toString('latin1');
-  const marked =
-    body[0] === 0xfe && body[1] === 0xff ? 'utf-16be' : body[0] === 0xff && body[1] === 0xfe ? 'utf-16le' : null;
-  const inside =
-    kind === 'html' ? /<meta[^>]{0,200}charset\s*=\s*["']?([\w-]+)/i : /^<\?xml[^>]{0,200}encoding=["']([\w-]+)/;
-  const label = /charset\s*=\s*"?([\w-]+)/i.exec(contentType)?.[1] ?? marked ?? inside.exec(start)?.[1] ?? 'utf-8';
-  try {
-    return new TextDecoder(label).decode(body);
-  } catch {
-    return new TextDecoder().decode(body); // a charset that nobody knows
+const markup = /<meta[^>]{0,200}charset\s*=\s*["']?\s*([\w.:+-]+)|^\s*<\?xml[^>]{0,200}encoding\s*=\s*["']([\w.:+-]+)/i;
+const styleSheet = /^@charset "([\w.:+-]+)";/;
+
+/** Decodes by a byte order mark, then the charset of the header, then what the text says of itself, then what its
+ * bytes look like. Source: WHATWG HTML, section 13.2.3.2 "Determining the character encoding". */
+export async function decoded(body: Buffer, contentType: string, kind: 'html' | 'text'): Promise<string> {
+  const { encoding, bom } = sniffEncoding(body);
+  if (bom || encoding !== 'utf-8') return new TextDecoder(encoding).decode(body);
+  const label = /charset\s*=\s*["']?\s*([\w.:+-]+)/i.exec(contentType)?.[1];
+  for (const one of [label, labelWithin(body, kind)]) {
+    const text = one === undefined ? null : await decodeCharset(body, one);
+    if (text !== null) return text;
   }
+  return (await decodeText(body, null)).text ?? new TextDecoder().decode(body);
+}
+
+function labelWithin(body: Buffer, kind: 'html' | 'text'): string | undefined {
+  const start = body.subarray(0, 4096).toString('latin1');
+  const isMarkup = kind === 'html' || start.trimStart().startsWith('<');
+  const found = (isMarkup ? markup : styleSheet).exec(start);
+  // Markup that can be read as ASCII is not in UTF-16, whatever it says.
+  return (found?.[1] ?? found?.[2])?.replace(/^utf-?16.*$/i, 'utf-8');
 }
 
 /** Takes out what could steer a terminal or hide words from a person. */

@@ -4,7 +4,9 @@ import type { Readable } from 'node:stream';
 import { constants, createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { ErrorCode } from '../../core/envelope.js';
 import type { Json } from '../../core/json.js';
-import { addressKind, BlockedAddress, checkedAddresses, hostOf, type Resolve } from './addresses.js';
+import { openRoutes, proxyFailureIn } from '../../network/proxied.js';
+import { type NetworkEnvironment, NetworkSettingError, proxyFor } from '../../network/proxies.js';
+import { BlockedAddress, checkedAddresses, hostOf, type Resolve } from './addresses.js';
 
 /** One request. Redirects are answers like any other. */
 export interface WebRequest {
@@ -52,12 +54,12 @@ export interface RawAnswer extends Pick<WebAnswer, 'status' | 'headers'> {
 export type Exchange = (
   url: URL,
   request: WebRequest,
-  way: { readonly lookup: LookupFunction; readonly proxy: string | null; readonly signal: AbortSignal },
+  way: { readonly lookup: LookupFunction; readonly env: NetworkEnvironment; readonly signal: AbortSignal },
 ) => Promise<RawAnswer>;
 
 export interface RequesterOptions {
-  /** Returns the proxy for a URL, or null for the direct way. */
-  readonly proxyFor: (url: URL) => string | null;
+  /** Names the proxies and authorities. */
+  readonly env: NetworkEnvironment;
   readonly resolve?: Resolve;
   readonly exchange?: Exchange;
 }
@@ -67,19 +69,19 @@ const firstByteMs = 10_000;
 /** Makes what sends requests to public addresses alone. Names are checked inside the dial, so what was checked is what
  * is dialled; a name that goes to a proxy is checked here as far as it can be resolved here. */
 export function createRequester({
-  proxyFor,
+  env,
   resolve = systemAddresses,
-  exchange = overUndici,
+  exchange = overNetwork,
 }: RequesterOptions): Requester {
   return async (url, request) => {
     const host = hostOf(url);
-    const proxy = request.allowsLocal ? null : proxyFor(url);
     const stop = createStop(request.signal, firstByteMs);
     try {
+      const proxy = request.allowsLocal ? null : proxyFor(url, env);
       if (isIP(host) !== 0) await checkedAddresses(host, request.allowsLocal, () => Promise.resolve([host]));
       else if (proxy !== null) await checkBeforeProxy(host, resolve);
       const lookup = guardedLookup(request.allowsLocal, resolve);
-      const answer = await exchange(url, request, { lookup, proxy, signal: stop.signal });
+      const answer = await exchange(url, request, { lookup, env, signal: stop.signal });
       stop.answered();
       try {
         return { status: answer.status, headers: answer.headers, ...(await readBody(answer, request.maxBytes)) };
@@ -150,33 +152,35 @@ function createStop(outer: AbortSignal, limitMs: number) {
   };
 }
 
-/** undici is loaded only here, because it costs as much as the rest of the program. */
-const overUndici: Exchange = async (url, request, { lookup, proxy, signal }) => {
-  // The bundle has what this package exports as its default alone.
-  const { Agent, ProxyAgent, request: send } = (await import('undici')).default;
-  const limits = { headersTimeout: 0, bodyTimeout: 0, allowH2: false, maxHeaderSize: 32 * 1024 };
-  const dispatcher =
-    proxy === null
-      ? new Agent({ ...limits, connect: { lookup, timeout: firstByteMs } })
-      : new ProxyAgent({ ...limits, uri: proxy });
-  const close = (): void => {
-    void dispatcher.destroy();
-  };
+const overNetwork: Exchange = async (url, request, { lookup, env, signal }) => {
+  const routes = await openRoutes({
+    env,
+    proxies: !request.allowsLocal,
+    lookup,
+    connectMs: firstByteMs,
+    maxHeaderBytes: 32 * 1024,
+    silentMs: 0,
+  });
   try {
-    const { statusCode, headers, body } = await send(url.href, {
-      dispatcher,
-      method: request.method,
-      headers: { ...request.headers },
-      body: request.body ?? null,
-      signal,
-    });
+    const { request: send } = (await import('undici')).default;
+    const { statusCode, headers, body } = await routes.run(
+      url,
+      async (dispatcher) =>
+        await send(url.href, {
+          dispatcher,
+          method: request.method,
+          headers: { ...request.headers },
+          body: request.body ?? null,
+          signal,
+        }),
+    );
     const flat = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), String(value ?? '')] as const);
     body.on('error', () => {
       /* a body that is left before its end fails on its own stream as well */
     });
-    return { status: statusCode, headers: Object.fromEntries(flat), body, close };
+    return { status: statusCode, headers: Object.fromEntries(flat), body, close: routes.destroy };
   } catch (error) {
-    close();
+    routes.destroy();
     throw error;
   }
 };
@@ -221,10 +225,14 @@ function decompressed(body: Readable, encoding: string): Readable {
 /** Says what went wrong without repeating anything that was sent. */
 function refusalOf(error: unknown, url: URL, timedOut: boolean): Error {
   if (error instanceof WebRefusal) return error;
+  if (error instanceof NetworkSettingError)
+    return new WebRefusal('execution_failed', `${error.message}. ${error.hint}`);
   if (timedOut) return new WebRefusal('timeout', `${url.host} did not answer within ${firstByteMs / 1000} s.`);
   const chain = causes(error);
   const blocked = chain.find((cause) => cause instanceof BlockedAddress);
   if (blocked) return new WebRefusal('permission_denied', blocked.message);
+  const proxy = proxyFailureIn(error);
+  if (proxy) return new WebRefusal('execution_failed', `${url.host} was not reached: ${proxy.message}.`);
   const code = chain.map((cause) => (cause as NodeJS.ErrnoException).code).find((item) => item !== undefined);
   const what = (code !== undefined && explained[code]) || `the connection failed${code ? ` (${code})` : ''}`;
   return new WebRefusal('execution_failed', `${url.host}: ${what}.`);
@@ -255,22 +263,4 @@ function causes(error: unknown): readonly Error[] {
       );
   }
   return found;
-}
-
-/** Reads the proxies of the environment, in either case; `NO_PROXY` names hosts that are reached directly. */
-export function environmentProxy(env: Readonly<Record<string, string | undefined>>): (url: URL) => string | null {
-  const read = (name: string): string | undefined => env[name.toLowerCase()] || env[name] || undefined;
-  const exceptions = (read('NO_PROXY') ?? '')
-    .split(/[\s,]+/)
-    .filter((entry) => entry !== '')
-    .map((entry) => entry.toLowerCase().replace(/^\*?\./, ''));
-  return (url) => {
-    const proxy = read(url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY') ?? read('ALL_PROXY');
-    const host = hostOf(url);
-    const isExcepted = exceptions.some(
-      (entry) => entry === '*' || [host, url.host].some((name) => name === entry || name.endsWith(`.${entry}`)),
-    );
-    const isLocal = isIP(host) !== 0 && addressKind(host) !== 'public';
-    return proxy === undefined || isExcepted || isLocal ? null : proxy;
-  };
 }

@@ -2,6 +2,7 @@ import { loadOnce } from '../../core/runtime.js';
 import type { DefinedTool } from '../../tools/define-tool.js';
 import { type ApiRule, apiCallTool } from './api-call.js';
 import { fetchTool } from './fetch-tool.js';
+import { withoutProxies } from '../../network/proxies.js';
 import type { Requester, RequesterOptions } from './guarded-request.js';
 
 export interface WebOptions extends Pick<RequesterOptions, 'resolve' | 'exchange'> {
@@ -24,10 +25,9 @@ export interface WebOptions extends Pick<RequesterOptions, 'resolve' | 'exchange
 /** Makes `web_fetch` and `api_call`. Both reach public addresses alone, unless somebody says yes to another. */
 export function webTools(options: WebOptions): readonly DefinedTool[] {
   const { proxy, env, api } = options;
-  const direct = (): null => null;
   const requester = loadOnce(async () => {
-    const { createRequester, environmentProxy } = await import('./guarded-request.js');
-    return createRequester({ ...options, proxyFor: proxy === 'env' ? environmentProxy(env) : direct });
+    const { createRequester } = await import('./guarded-request.js');
+    return createRequester({ ...options, env: proxy === 'env' ? env : withoutProxies(env) });
   });
   const request: Requester = async (url, asked) => await (await requester.get())(url, asked);
   return [fetchTool({ ...options, request }), apiCallTool({ ...options, request, rules: api })];

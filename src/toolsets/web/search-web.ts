@@ -1,5 +1,6 @@
 import searchServices from '../../../config/search-services.json' with { type: 'json' };
 import type { SearchRequest } from '../../core/provider.js';
+import { isThisMachine } from '../../network/proxies.js';
 import { type DefinedTool, defineTool } from '../../tools/define-tool.js';
 import type { SearchChoice, SearchServiceName, WebSearchOptions } from './search-engines.js';
 
@@ -137,11 +138,7 @@ function isAddress(text: string): boolean {
 function keyProblem(key: string, keyEnv: string, { protocol, hostname }: URL): string | null {
   if (key === '') return `set ${keyEnv}`;
   if (!/^[\u0021-\u007e]+$/.test(key)) return `${keyEnv} holds a character that no key has`;
-  return protocol === 'http:' && !isLoopback(hostname)
+  return protocol === 'http:' && !isThisMachine(hostname)
     ? 'a key goes to web.search.base_url, so it must be https'
     : null;
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '[::1]' || /^127(\.\d{1,3}){3}$/.test(host);
 }

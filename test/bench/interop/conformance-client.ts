@@ -8,6 +8,9 @@ import { openSignIns } from '../../../src/extensions/mcp/access/kept-sign-ins.js
 import { type Connection, unheard } from '../../../src/extensions/mcp/open-connection.js';
 import { httpLink } from '../../../src/extensions/mcp/server-link.js';
 import { type Callback, signIn, type SignInNeeded, withSignIn } from '../../../src/extensions/mcp/access/sign-in.js';
+import { createProcessRunner } from '../../../src/tools/process/runner.js';
+
+const { open } = createProcessRunner({ marker: { name: '_AGENT_TEST', value: String(process.pid) } });
 
 const redirectUrl = 'http://127.0.0.1:33418/callback';
 
@@ -32,10 +35,10 @@ export async function playScenario(scenario: string, url: string, context: unkno
   const { way } = server;
   if (way.kind !== 'http') throw new Error(JSON.stringify(way));
   const signIns = openSignIns(join(folder, 'mcp-auth.json'), () => undefined);
-  const link = httpLink(server, way, { version: '1', signIns });
+  const link = httpLink(server, way, { version: '1', signIns, env: {}, open });
   const sdk = await import('@modelcontextprotocol/client');
   const person = async (needed: SignInNeeded): Promise<void> => {
-    await signIn(sdk, { url: way.url, settings: way.signIn, signIns, callback, needed });
+    await signIn(sdk, { url: way.url, settings: way.signIn, signIns, callback, needed, send: fetch });
   };
   try {
     const connect = async (): Promise<Connection> => await link.connect(unheard);

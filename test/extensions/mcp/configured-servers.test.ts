@@ -28,7 +28,10 @@ test('variables are filled in once, and one that is not set is named', () => {
 test.each([
   [{ type: 'sse', url: 'https://x' }, 'type "sse" is not spoken here; "stdio" and "http" are'],
   [{ type: 'ws', url: 'wss://x' }, 'type "ws" is not spoken here; "stdio" and "http" are'],
-  [{ url: 'http://example.com/mcp' }, '"url" needs https, or http on this machine'],
+  [
+    { url: 'http://example.com/mcp' },
+    '"url" needs https, or http on this machine; http.allow_insecure=true allows others',
+  ],
   [{ command: ['node'] }, 'it needs a "command" or a "url"'],
   [{ command: 'x', args: 'y' }, '"args" needs a list of texts'],
   [{ command: 'x', env: { A: 1 } }, '"env" needs texts by name'],

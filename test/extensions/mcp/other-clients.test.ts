@@ -118,3 +118,24 @@ test('an address of gemini that is one of sse is left out', async () => {
     { name: 'b', problem: 'it has neither a command nor a url' },
   ]);
 });
+
+test('an address of gemini is one of http unless it says sse, and Claude Code has a command for headers', async () => {
+  const mcpServers = {
+    a: { url: 'https://a.example/mcp', type: 'http', headers: { X: '$Y' } },
+    b: { url: 'https://b.example' },
+    c: { url: 'https://c.example', type: 'sse' },
+    d: { httpUrl: 'https://d.example', url: 'https://other.example/sse' },
+  };
+  const entries = async (client: string, file: string, content: object) =>
+    (await found(client, { [file]: json(content) })).map((one) => ('entry' in one ? one.entry : one.problem));
+  expect(await entries('gemini', 'home/.gemini/settings.json', { mcpServers })).toEqual([
+    { url: 'https://a.example/mcp', headers: { X: '${Y}' } },
+    { url: 'https://b.example' },
+    expect.stringContaining('sse is not spoken here'),
+    { url: 'https://d.example' },
+  ]);
+  const helped = { far: { type: 'http', url: 'https://a.example', headersHelper: './token.sh' } };
+  expect(await entries('claude-code', 'work/.mcp.json', { mcpServers: helped })).toEqual([
+    { url: 'https://a.example', headersHelper: './token.sh' },
+  ]);
+});

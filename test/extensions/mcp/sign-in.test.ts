@@ -11,6 +11,9 @@ import { httpLink } from '../../../src/extensions/mcp/server-link.js';
 import { SignInNeeded, withSignIn } from '../../../src/extensions/mcp/access/sign-in.js';
 import { tree } from '../../tools/workbench.js';
 import { signingServer } from './signing-server.js';
+import { createProcessRunner } from '../../../src/tools/process/runner.js';
+
+const { open } = createProcessRunner({ marker: { name: '_AGENT_TEST', value: String(process.pid) } });
 
 /** What a run of the program has of one server. `oauth`: as `mcp.json` has it. */
 function runAt(url: string, folder: string, oauth: object = {}) {
@@ -20,7 +23,7 @@ function runAt(url: string, folder: string, oauth: object = {}) {
   const learnt: string[] = [];
   const file = join(folder, 'mcp-auth.json');
   const signIns = openSignIns(file, ({ value }) => learnt.push(value));
-  const host = { version: '1', signIns };
+  const host = { version: '1', signIns, env: {}, open };
   const visited: URL[] = [];
   const callback = {
     redirectUrl: 'http://127.0.0.1:9/callback',

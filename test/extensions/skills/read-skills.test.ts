@@ -23,6 +23,39 @@ function found(root: string): FoundSkills {
 }
 
 test.each([
+  ['UTF-16', Buffer.from('\ufeff---\nname: s\ndescription: d\n---\nbody', 'utf16le')],
+  ['UTF-16, the other way', Buffer.from('\ufeff---\nname: s\ndescription: d\n---\nbody', 'utf16le').swap16()],
+  ['UTF-16 without a mark', Buffer.from('---\nname: s\ndescription: d\n---\nbody', 'utf16le')],
+  ['a byte order mark', '\ufeff---\nname: s\ndescription: d\n---\nbody'],
+  ['blank lines before', '\n \r\n---\nname: s\ndescription: d\n---\nbody'],
+  ['a comment before', '<!-- made by x -->\n---\nname: s\ndescription: d\n---\nbody'],
+  ['a mark and comments of several lines', '\ufeff<!-- a\nb -->\n<!-- c -->\n---\nname: s\ndescription: d\n---\nbody'],
+  ['quoted keys', '---\n"name": s\n\'description\': "d"\n---\nbody'],
+  ['capital letters', '---\nName: s\nDESCRIPTION: d\n---\nbody'],
+])('a skill with %s is read', (_what, text) => {
+  const root = folder({ 's/SKILL.md': '' });
+  writeFileSync(join(root, 's', 'SKILL.md'), text);
+  const { skills, problems } = found(root);
+  expect([skills.map(({ name, description }) => [name, description]), problems]).toEqual([[['s', 'd']], []]);
+  expect(readSkillText({ path: join(root, 's', 'SKILL.md') })?.body).toBe('body');
+});
+
+test('two rules in a text are no fields, and a key of two words stays', () => {
+  expect(readFrontMatter('\n---\nnothing here\n---\nb').body).toBe('\n---\nnothing here\n---\nb');
+  expect([...readFrontMatter('---\ndisallowedTools: a\nAllowed-Tools: b\n---\n').fields.keys()]).toEqual([
+    'disallowedTools',
+    'allowed-tools',
+  ]);
+});
+
+test('a skill that could not be loaded is not offered, and why is said', () => {
+  const root = folder({ 'huge/SKILL.md': `---\nname: huge\ndescription: d\n---\n${'x'.repeat(1024 * 1024)}` });
+  const { skills, problems } = found(root);
+  expect(skills).toEqual([]);
+  expect(problems.join()).toMatch(/huge\/SKILL\.md has 10486\d\d bytes, over 1048576; the skill is left out\.$/);
+});
+
+test.each([
   ['a colon', 'description: Use when: the user says: so', 'Use when: the user says: so'],
   ['double quotes', String.raw`description: "a \"b\": c\td" # why`, 'a "b": c\td'],
   ['single quotes', "description: 'it''s'", "it's"],
@@ -87,7 +120,7 @@ test('skills are found, also with faults, and what is wrong is said', () => {
   });
 });
 
-test('a link out of the project is no skill, one inside is; a file over 1 MiB cannot be used', () => {
+test('a link out of the project is no skill, one inside is; nor is a file over 1 MiB', () => {
   const outside = folder({ 'x/SKILL.md': '---\ndescription: outside\n---\n' });
   const root = folder({
     'real/a/SKILL.md': '---\ndescription: inside\n---\n',
@@ -97,7 +130,7 @@ test('a link out of the project is no skill, one inside is; a file over 1 MiB ca
   symlinkSync(join(root, 'real/a'), join(root, 'linked'));
   symlinkSync(join(root, 'gone'), join(root, 'dangling'));
   const { skills } = found(root);
-  expect(skills.map(({ name }) => name)).toEqual(['big', 'linked', 'a']);
+  expect(skills.map(({ name }) => name)).toEqual(['linked', 'a']);
   expect(readSkillText({ path: join(root, 'big/SKILL.md') })).toBeNull();
 });
 

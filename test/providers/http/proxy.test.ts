@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { expect, test } from 'vitest';
-import { proxySettings } from '../../../src/providers/http/transport.js';
 import { startFaultServer } from './fault-server.js';
 import { hello, listen, testEndpoint, testKey, testProvider } from './http-rig.js';
 
@@ -59,22 +58,4 @@ test('a proxy that asks for a password is said as that, for a tunnel too, and no
   proxy.close();
   expect([fault?.code, fault?.hint, asked]).toEqual(['network', expect.stringContaining('HTTPS_PROXY'), 1]);
   expect(fault?.message).toMatch(/proxy.*407/);
-});
-
-test.each([
-  ['http://127.0.0.1:1/v1', { HTTP_PROXY: 'http://p:1' }, null],
-  ['https://api.example/v1', { HTTP_PROXY: 'http://p:1' }, null],
-  [
-    'https://api.example/v1',
-    { HTTPS_PROXY: 'http://p:1', https_proxy: 'http://q:2' },
-    { httpProxy: 'http://q:2', httpsProxy: 'http://q:2' },
-  ],
-  [
-    'http://api.example/v1',
-    { ALL_PROXY: 'http://p:1', NO_PROXY: 'in.example' },
-    { httpProxy: 'http://p:1', httpsProxy: 'http://p:1', noProxy: 'in.example' },
-  ],
-  ['https://api.example/v1', {}, null],
-])('%s with %j has the proxy %j', (url, env, settings) => {
-  expect(proxySettings(url, env)).toEqual(settings);
 });

@@ -229,3 +229,96 @@ test('fields of calls that the server refuses after all are left out', async () 
     [true, false],
   ]);
 });
+
+/** Tools as a server of MCP offers them: one of them has a pattern and a text of a greatest length. */
+const withTools: Conversation = {
+  ...hello,
+  tools: [
+    { name: 'file_read', description: '', input_schema: { type: 'object', properties: { path: { type: 'string' } } } },
+    {
+      name: 'mcp__k8s__apply',
+      description: '',
+      input_schema: { type: 'object', properties: { name: { type: 'string', pattern: 'a|b', maxLength: 5000 } } },
+    },
+    { name: 'mcp__x__bare', description: '', input_schema: { type: 'object', properties: { a: { type: 'string' } } } },
+  ],
+};
+const toolsSent = (server: FaultServer): readonly (readonly string[])[] =>
+  server.requests.map(({ body }) => {
+    const { tools = [] } = JSON.parse(body) as { tools?: readonly { function?: { name: string }; name?: string }[] };
+    return tools.map((tool) => tool.function?.name ?? tool.name ?? '');
+  });
+
+test.each([
+  [
+    'OpenAI',
+    400,
+    openai("Invalid schema for function 'mcp__x__bare': x is not of type 'array'.", 'tools[2].function.parameters'),
+  ],
+  [
+    'Google',
+    400,
+    {
+      error: {
+        code: 400,
+        message:
+          '* GenerateContentRequest.tools[0].function_declarations[2].parameters.properties[a].items: missing field.',
+        status: 'INVALID_ARGUMENT',
+      },
+    },
+  ],
+  [
+    'Anthropic',
+    400,
+    {
+      type: 'error',
+      error: { type: 'invalid_request_error', message: 'tools.2.custom.input_schema: JSON schema is invalid.' },
+    },
+  ],
+  ['a gateway', 422, { detail: 'tool mcp__x__bare has an invalid schema' }],
+])(
+  '%s refuses the schema of one tool: it is left out, said once, and not sent again',
+  async (_server, status, body) => {
+    const server = await serve(refused(status, body), said, said);
+    const provider = testProvider(testEndpoint('openai-chat', server.url));
+    const first = await listen(provider, withTools, 'openai-chat');
+    const second = await listen(provider, withTools, 'openai-chat');
+    provider.close();
+    expect([first.text, second.text]).toEqual(['Hello', 'Hello']);
+    expect(toolsSent(server)).toEqual([
+      ['file_read', 'mcp__k8s__apply', 'mcp__x__bare'],
+      ['file_read', 'mcp__k8s__apply'],
+      ['file_read', 'mcp__k8s__apply'],
+    ]);
+    const notices = [...first.chunks, ...second.chunks].filter((chunk) => chunk.type === 'notice');
+    expect(notices).toHaveLength(1);
+    expect(JSON.stringify(notices)).toContain('the tool `mcp__x__bare` is left out');
+  },
+);
+
+test('a server that makes a grammar of schemas gets simpler ones, and what it refuses then is left out', async () => {
+  const grammar = {
+    error: { code: 400, message: "JSON schema conversion failed: Pattern must start with '^' and end with '$'" },
+  };
+  const server = await serve(
+    refused(400, grammar),
+    refused(500, { error: { code: 500, message: 'failed to parse grammar of mcp__k8s__apply' } }),
+    said,
+  );
+  const provider = testProvider(testEndpoint('openai-chat', server.url));
+  const { text, chunks } = await listen(provider, withTools, 'openai-chat');
+  provider.close();
+  expect(text).toBe('Hello');
+  expect(server.requests.map(({ body }) => body.includes('pattern'))).toEqual([true, false, false]);
+  expect(toolsSent(server).at(-1)).toEqual(['file_read', 'mcp__x__bare']);
+  expect(chunks.filter((chunk) => chunk.type === 'notice')).toHaveLength(2);
+});
+
+test('a server that refuses everything is not asked for ever', async () => {
+  const body = openai('Invalid schema for function: nothing is right');
+  const server = await serve(refused(400, body), refused(400, body), refused(400, body));
+  const provider = testProvider(testEndpoint('openai-chat', server.url));
+  const { fault } = await listen(provider, withTools, 'openai-chat');
+  provider.close();
+  expect([fault?.code, server.requests.length]).toEqual(['bad_request', 2]);
+});

@@ -1,3 +1,4 @@
+import { proxyFor, proxyName } from '../../../src/network/proxies.js';
 import { Readable } from 'node:stream';
 import { errorEnvelope, type Envelope } from '../../../src/core/envelope.js';
 import type { Event } from '../../../src/core/event.js';
@@ -91,7 +92,9 @@ export function fakeWeb({
     now: () => 0,
     ...options,
     resolve,
-    exchange: async (url, request, { lookup, proxy }) => {
+    exchange: async (url, request, { lookup, env }) => {
+      const named = request.allowsLocal ? null : proxyFor(url, env);
+      const proxy = named && proxyName(named);
       const host = url.hostname.replace(/^\[|\]$/g, '');
       const isAddress = /^[\d.]+$/.test(host) || host.includes(':');
       const to = proxy ?? (isAddress ? host : await dialled(host, lookup));

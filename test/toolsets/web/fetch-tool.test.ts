@@ -73,6 +73,80 @@ test('text is read in its charset, whoever names it', async () => {
   expect(await fetched(json)).toMatchObject({ output: '{"a":1}' });
 });
 
+/** Every page with the same characters in its own charset. */
+test.each<readonly [charset: string, bytes: string, text: string]>([
+  ['windows-1252', '93 94 96 97 80 8a', '“”–—€Š'],
+  ['iso-8859-1', '93 80 e9', '“€é'],
+  ['latin1', '85 e9', '…é'],
+  ['us-ascii', '92', '’'],
+  ['windows-1250', '8a 9e a5 80', 'Šžą€'.replace('ą', 'Ą')],
+  ['windows-1251', 'cf f0 e8 e2 e5 f2 88', 'Привет€'],
+  ['windows-1253', 'c3 e5 e9 dc', 'Γειά'],
+  ['windows-1254', 'd0 dd fe 80', 'Ğİş€'],
+  ['iso-8859-9', '93 fe', '“ş'],
+  ['windows-1255', 'f9 ec e5 ed', 'שלום'],
+  ['windows-1256', 'e3 d1 cd c8 c7', 'مرحبا'],
+  ['windows-1257', 'c0 e0 80', 'Ąą€'],
+  ['windows-1258', 'd2 fd', '\u0309₫'.replace('₫', 'ư')],
+  ['windows-874', 'ca c7 d1', 'สวั'],
+  ['tis-620', 'ca 80', 'ส€'],
+  ['iso-8859-2', 'b1 e6', 'ąć'],
+  ['iso-8859-15', 'a4 bd', '€œ'],
+  ['koi8-r', 'f0 d2', 'Пр'],
+  ['macintosh', '8e d2', 'é“'],
+  ['shift_jis', '93 fa 96 7b', '日本'],
+  ['x-sjis', '93 fa', '日'],
+  ['euc-jp', 'c6 fc', '日'],
+  ['gb2312', 'd6 d0', '中'],
+  ['gbk', '80', '€'],
+  ['big5', 'a4 a4', '中'],
+  ['euc-kr', 'c7 d1', '한'],
+  ['utf-8', 'e2 82 ac', '€'],
+  ['utf-16le', 'ac 20', '€'],
+])('a page in %s is read by its header, and where it says so itself', async (charset, bytes, text) => {
+  const body = Buffer.from(bytes.replaceAll(' ', ''), 'hex');
+  const plain = { headers: { 'content-type': `text/plain; Charset='${charset.toUpperCase()}'` }, body };
+  expect(await fetched(plain)).toMatchObject({ output: text });
+  if (charset.startsWith('utf-16')) return;
+  const meta = `<!doctype html><meta http-equiv="Content-Type" content="text/html; charset=${charset}"><p>`;
+  expect(
+    await fetched({ headers: { 'content-type': 'text/html' }, body: Buffer.concat([Buffer.from(meta), body]) }),
+  ).toMatchObject({
+    output: text,
+  });
+  const xml = Buffer.concat([Buffer.from(`<?xml version="1.0" encoding='${charset}'?><a>`), body]);
+  const asXml = { headers: { 'content-type': 'application/xml' }, body: xml };
+  expect(await fetched(asXml)).toMatchObject({ output: expect.stringContaining(text) as string });
+});
+
+test('a byte order mark wins over the header, and bytes that are not UTF-8 are not taken for it', async () => {
+  const bodies = [
+    [Buffer.from('\ufeff€'), 'text/plain; charset=windows-1252'],
+    [Buffer.concat([Buffer.from([0xfe, 0xff]), Buffer.from('€', 'utf16le').swap16()]), 'text/plain; charset=utf-8'],
+    [Buffer.from([0x80]), 'text/plain; charset=nobody-knows-this'],
+    [Buffer.from([0x80]), 'text/plain'],
+  ] as const;
+  for (const [body, type] of bodies)
+    expect(await fetched({ headers: { 'content-type': type }, body })).toMatchObject({ output: '€' });
+  const claimed = Buffer.from('<!doctype html><meta charset="utf-16"><p>€');
+  expect(await fetched({ headers: { 'content-type': 'text/html' }, body: claimed })).toMatchObject({ output: '€' });
+});
+
+test('a redirect between sites of web.allow_local is followed, and one to another local site is not', async () => {
+  const web = (location: string) =>
+    fakeWeb({
+      dns: { 'wiki.lan': ['10.0.0.5'] },
+      said: '',
+      allowLocal: ['127.0.0.1:8080', '127.0.0.1:9090', 'wiki.lan:80'],
+      replies: [{ status: 302, headers: { location } }, { body: 'there' }],
+    });
+  for (const location of ['http://127.0.0.1:9090/', 'http://wiki.lan/'])
+    expect(await web(location).call('web_fetch', { url: 'http://127.0.0.1:8080/' })).toMatchObject({ output: 'there' });
+  expect(await web('http://127.0.0.1:7070/').call('web_fetch', { url: 'http://127.0.0.1:8080/' })).toMatchObject({
+    code: 'permission_denied',
+  });
+});
+
 test('what is no text, and what failed, is an error that says what came', async () => {
   const image = { headers: { 'content-type': 'image/png' }, body: 'x' };
   expect(await fetched(image)).toMatchObject({

@@ -3,12 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { connect } from 'node:net';
 import { brotliCompressSync, constants, createGzip, deflateSync, gzipSync } from 'node:zlib';
 import { afterAll, expect, test } from 'vitest';
-import {
-  createRequester,
-  environmentProxy,
-  type RequesterOptions,
-  type WebRequest,
-} from '../../../src/toolsets/web/guarded-request.js';
+import { createRequester, type RequesterOptions, type WebRequest } from '../../../src/toolsets/web/guarded-request.js';
 
 const closers: (() => void)[] = [];
 afterAll(() => {
@@ -29,7 +24,7 @@ async function serve(answer: (request: IncomingMessage, response: ServerResponse
 }
 
 async function send(url: string, changed: Partial<WebRequest> = {}, options: Partial<RequesterOptions> = {}) {
-  const request = createRequester({ proxyFor: () => null, ...options });
+  const request = createRequester({ env: {}, ...options });
   const signal = new AbortController().signal;
   return await request(new URL(url), {
     method: 'GET',
@@ -181,44 +176,14 @@ test('behind a proxy, what is written and what this machine can look up is still
   });
   const address = server.address();
   const port = typeof address === 'object' && address !== null ? address.port : 0;
-  const proxyFor = environmentProxy({ HTTP_PROXY: `http://127.0.0.1:${port}` });
+  const env = { HTTP_PROXY: `http://127.0.0.1:${port}` };
   const names: Readonly<Record<string, readonly string[]>> = { 'inside.example': ['10.0.0.1'] };
   const resolve = (host: string): Promise<readonly string[]> => Promise.resolve(names[host] ?? []);
-  const through = async (url: string): Promise<string> => (await send(url, {}, { proxyFor, resolve })).body.toString();
+  const through = async (url: string): Promise<string> => (await send(url, {}, { env, resolve })).body.toString();
   expect(await through('http://unknown.example/')).toBe('through');
   expect(asked[0]).toContain('unknown.example');
   const before = asked.length;
   await expect(through('http://inside.example/')).rejects.toMatchObject({ code: 'permission_denied' });
   await expect(through('http://127.0.0.1/')).rejects.toMatchObject({ code: 'permission_denied' });
   expect(asked.length).toBe(before);
-});
-
-test('the environment says which proxy, and for which hosts none', () => {
-  const env = { https_proxy: 'http://p:1', HTTP_PROXY: 'http://p:2', NO_PROXY: 'a.example, .b.example,c.example:8080' };
-  const urls = [
-    'https://x.example/',
-    'http://x.example/',
-    'https://a.example/',
-    'https://xa.example/',
-    'https://z.b.example/',
-    'http://c.example:8080/',
-    'http://c.example/',
-    'http://127.0.0.1/',
-  ];
-  const of = environmentProxy(env);
-  expect(urls.map((url) => of(new URL(url)))).toEqual([
-    'http://p:1',
-    'http://p:2',
-    null,
-    'http://p:1',
-    null,
-    null,
-    'http://p:2',
-    null,
-  ]);
-  const none = environmentProxy({ ...env, no_proxy: '*' });
-  expect([none(new URL('https://x.example/')), environmentProxy({})(new URL('https://x.example/'))]).toEqual([
-    null,
-    null,
-  ]);
 });

@@ -1,3 +1,4 @@
+import { createFetch } from '../../../network/proxied.js';
 import type { ConfiguredServer } from '../configured-servers.js';
 import { type Connection, type Sdk, unheard } from '../open-connection.js';
 import { type HttpHost, httpLink, type HttpWay } from '../server-link.js';
@@ -57,11 +58,12 @@ export async function logIn(
   const sdk = await import('@modelcontextprotocol/client');
   const { url, signIn: settings } = way;
   const { signIns } = host;
+  const send = createFetch(host.env);
   const link = httpLink(server, way, host);
   let asked = false;
   const person = async (needed: SignInNeeded): Promise<void> => {
     asked = true;
-    await signIn(sdk, { url, settings, signIns, callback, needed });
+    await signIn(sdk, { url, settings, signIns, callback, needed, send });
   };
   const connect = async (): Promise<Connection> => {
     await link.close();
@@ -70,7 +72,7 @@ export async function logIn(
   try {
     let connection = await withSignIn(sdk, connect, person);
     if (!asked) {
-      const takesSignIns = signIns.current(url) !== null || (await namesIssuer(sdk, url));
+      const takesSignIns = signIns.current(url) !== null || (await namesIssuer(sdk, url, send));
       if (!takesSignIns) return null;
       await person(new SignInNeeded());
       connection = await withSignIn(sdk, connect, person);
@@ -82,8 +84,8 @@ export async function logIn(
 }
 
 /** Returns whether the server says who issues sign-ins for it, though it lets us in without one. */
-async function namesIssuer(sdk: Sdk, url: string): Promise<boolean> {
-  return await sdk.discoverOAuthProtectedResourceMetadata(url).then(
+async function namesIssuer(sdk: Sdk, url: string, send: typeof fetch): Promise<boolean> {
+  return await sdk.discoverOAuthProtectedResourceMetadata(url, {}, send).then(
     ({ authorization_servers: issuers }) => (issuers ?? []).length > 0,
     () => false,
   );

@@ -23,6 +23,8 @@ interface AccessOptions {
   readonly url: string;
   readonly settings: SignInSettings;
   readonly signIns: SignIns;
+  /** Sends requests as the settings of the network ask for. */
+  readonly send: typeof fetch;
 }
 
 interface Challenge {
@@ -134,11 +136,12 @@ export class KeptAccess implements AuthProvider {
 }
 
 /** Rejects with `needed` where nobody but the person can help. */
-async function renewed(sdk: Sdk, { url, settings, signIns }: AccessOptions, needed: SignInNeeded): Promise<void> {
+async function renewed(sdk: Sdk, options: AccessOptions, needed: SignInNeeded): Promise<void> {
+  const { url, settings, signIns, send } = options;
   const kept = signIns.current(url);
   const { client = ownName(settings), tokens, issuer } = kept ?? {};
   if (issuer === undefined || client === undefined || tokens?.refresh_token === undefined) throw needed;
-  const place = await issuerOf(sdk, url, needed);
+  const place = await issuerOf(sdk, options, needed);
   // Tokens and names of one issuer are never shown to another.
   if (place.issuer !== issuer) throw needed;
   const asked = {
@@ -146,7 +149,7 @@ async function renewed(sdk: Sdk, { url, settings, signIns }: AccessOptions, need
     ...(kept?.resource === undefined ? {} : { resource: kept.resource }),
     clientInformation: client,
     refreshToken: tokens.refresh_token,
-    fetchFn: fetchWithinOrigin,
+    fetchFn: fetchWithinOrigin(send),
   };
   const fresh = await sdk.refreshAuthorization(place.address, asked).catch((cause: unknown) => {
     if (!isFinal(sdk, cause)) throw cause;
@@ -160,10 +163,10 @@ async function renewed(sdk: Sdk, { url, settings, signIns }: AccessOptions, need
 }
 
 /** Asks the server who issues sign-ins for it now. */
-async function issuerOf(sdk: Sdk, url: string, { metadataUrl }: SignInNeeded) {
+async function issuerOf(sdk: Sdk, { url, send }: AccessOptions, { metadataUrl }: SignInNeeded) {
   const { authorizationServerUrl: address, authorizationServerMetadata: metadata } = await sdk.discoverOAuthServerInfo(
     url,
-    { ...(metadataUrl ? { resourceMetadataUrl: metadataUrl } : {}), fetchFn: fetchWithinOrigin },
+    { ...(metadataUrl ? { resourceMetadataUrl: metadataUrl } : {}), fetchFn: fetchWithinOrigin(send) },
   );
   return {
     address,
@@ -186,7 +189,7 @@ export interface SignInOptions extends AccessOptions {
 
 /** Has the person sign in to a server, and keeps what it gives. Rejects with a sentence where that comes to nothing. */
 export async function signIn(sdk: Sdk, options: SignInOptions): Promise<void> {
-  const { url, settings, signIns, callback, needed } = options;
+  const { url, settings, signIns, callback, needed, send } = options;
   const visit = new Visit(sdk, options);
   const scopes = [settings.scope, signIns.wanted(url), signIns.current(url)?.tokens?.scope, needed.scope];
   const scope = scopes.filter((text) => text !== '').reduce((all, text) => sdk.computeScopeUnion(all, text), undefined);
@@ -196,7 +199,7 @@ export async function signIn(sdk: Sdk, options: SignInOptions): Promise<void> {
     ...(needed.metadataUrl ? { resourceMetadataUrl: needed.metadataUrl } : {}),
     // A sign-in by hand is a new one; the old tokens, renewed, would be as narrow as they were.
     forceReauthorization: true,
-    fetchFn: fetchWithinOrigin,
+    fetchFn: fetchWithinOrigin(send),
   });
   if (visit.address === null) throw new Error('the server named no page to sign in at');
   const answer = await callback.visit(visit.address);
@@ -204,7 +207,7 @@ export async function signIn(sdk: Sdk, options: SignInOptions): Promise<void> {
     throw new Error('the answer belongs to another sign-in; nothing was kept');
   const transport = new sdk.StreamableHTTPClientTransport(new URL(url), {
     authProvider: visit,
-    fetch: fetchWithinOrigin,
+    fetch: fetchWithinOrigin(send),
   });
   await transport.finishAuth(answer.searchParams);
   signIns.want(url, '');
@@ -309,16 +312,18 @@ class Visit implements OAuthClientProvider {
 }
 
 /** Follows redirects of a request that reads, and within one origin alone: what is sent is a secret. */
-const fetchWithinOrigin: FetchLike = async (address, init) => {
-  let url = new URL(address);
-  for (let hops = 0; ; hops++) {
-    const response = await fetch(url, { ...init, redirect: 'manual' });
-    const location = response.headers.get('location');
-    if (response.status < 300 || response.status >= 400 || location === null) return response;
-    await response.body?.cancel();
-    const next = new URL(location, url);
-    if (next.origin !== url.origin || (init?.method ?? 'GET') !== 'GET' || hops === maxRedirects)
-      throw new Error(`${url.origin} sends us on to ${next.origin}, which is not followed`);
-    url = next;
-  }
-};
+function fetchWithinOrigin(send: typeof fetch): FetchLike {
+  return async (address, init) => {
+    let url = new URL(address);
+    for (let hops = 0; ; hops++) {
+      const response = await send(url, { ...init, redirect: 'manual' });
+      const location = response.headers.get('location');
+      if (response.status < 300 || response.status >= 400 || location === null) return response;
+      await response.body?.cancel();
+      const next = new URL(location, url);
+      if (next.origin !== url.origin || (init?.method ?? 'GET') !== 'GET' || hops === maxRedirects)
+        throw new Error(`${url.origin} sends us on to ${next.origin}, which is not followed`);
+      url = next;
+    }
+  };
+}
