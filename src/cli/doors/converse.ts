@@ -42,7 +42,7 @@ export async function converse(
   }
 }
 
-function checkOptions(words: readonly string[], { outputFormat }: RootOptions): void {
+function checkOptions(words: readonly string[], { outputFormat, image = [] }: RootOptions): void {
   if (outputFormat !== 'stream-json')
     throw new CliError(
       exit.usage,
@@ -54,6 +54,12 @@ function checkOptions(words: readonly string[], { outputFormat }: RootOptions): 
       exit.usage,
       'with --input-format stream-json the prompt comes on standard input',
       'Send {"type":"user","message":{"role":"user","content":"…"}} as a line.',
+    );
+  if (image.length > 0)
+    throw new CliError(
+      exit.usage,
+      'with --input-format stream-json images come on standard input, not by --image',
+      'Send a content block: {"type":"image","source":{"type":"base64","media_type":"image/png","data":"…"}}.',
     );
 }
 
