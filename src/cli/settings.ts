@@ -165,6 +165,16 @@ export function settingFlags(options: Partial<RootOptions>, cwd: string): Readon
   };
 }
 
+/** Returns the settings with the system prompt of this run, as `--system-prompt` would give it. */
+export function withSystemPrompt(settings: Settings, systemPrompt: string): Settings {
+  const { config, loaded } = settings;
+  return {
+    ...settings,
+    loaded: { ...loaded, origins: { ...loaded.origins, system_prompt: { kind: 'flag' } } },
+    config: { ...config, request: { ...config.request, systemPrompt } },
+  };
+}
+
 /** Returns the settings of approval and sandbox that the options give. `--safe` sets both; an option for one of them
  * wins over it. */
 export function trustFlags({

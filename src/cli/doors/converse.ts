@@ -4,7 +4,7 @@ import type { RootOptions } from '../options.js';
 import { assemble, type Assembly, openRun, type Run } from '../session/assemble.js';
 import type { SessionChoice } from '../session/find-session.js';
 import { resolveModel } from '../session/open-model.js';
-import type { Settings } from '../settings.js';
+import { type Settings, withSystemPrompt } from '../settings.js';
 import { type FrontParts, openFrontParts } from './front-parts.js';
 import { type Controls, type Conversation, runStreamInput } from './stream-input.js';
 
@@ -66,11 +66,9 @@ function checkOptions(words: readonly string[], { outputFormat, image = [] }: Ro
 /** What the other program adds stands behind the user's own prompt. */
 function prompted(run: Run, added: string | null): Run {
   if (added === null) return run;
-  const { settings } = run;
-  const { config } = settings;
-  const own = config.request.systemPrompt;
-  const systemPrompt = [own, added].filter((part) => part !== null && part !== undefined && part !== '').join('\n\n');
-  return { ...run, settings: { ...settings, config: { ...config, request: { ...config.request, systemPrompt } } } };
+  const own = run.settings.config.request.systemPrompt;
+  const systemPrompt = [own, added].filter((part) => part !== null && part !== '').join('\n\n');
+  return { ...run, settings: withSystemPrompt(run.settings, systemPrompt) };
 }
 
 function conversation(run: Run, { session, notices, save }: Assembly, parts: FrontParts): Conversation {

@@ -21,7 +21,7 @@ import { printError } from '../print.js';
 import { sessionGuard } from '../secrets.js';
 import type { Notice, Settings } from '../settings.js';
 import { version } from '../version.js';
-import { changedTools, lastTools, sessionBeginning } from './context-files.js';
+import { changedPrompt, changedTools, lastTools, type PromptChange, sessionBeginning } from './context-files.js';
 import {
   addressNotices,
   changesSince,
@@ -198,7 +198,10 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     row,
     model,
     secrets,
-    notices: [...beginning.notices, ...(await heard(session, () => bringUpToDate(session, opened, model, run)))],
+    notices: [
+      ...beginning.notices,
+      ...(await heard(session, () => bringUpToDate(session, opened, { model, prompt: beginning.prompt }, run))),
+    ],
     save,
     close: async () => {
       await recordMode(run, session);
@@ -217,19 +220,27 @@ async function beginningOf(
   opened: OpenedSession,
   choice: SessionChoice,
   { model, secrets }: { readonly model: OpenedModel; readonly secrets: SecretGuard },
-): Promise<Awaited<ReturnType<typeof sessionBeginning>> & Pick<InstructionChange, 'notes'>> {
+): Promise<
+  Awaited<ReturnType<typeof sessionBeginning>> & Pick<InstructionChange, 'notes'> & Pick<PromptChange, 'prompt'>
+> {
   const { settings, lasting } = run;
   const window = (): number | null => modelFacts(run)?.contextWindow?.(model.ref) ?? null;
-  const { opening, notices } = await sessionBeginning(settings, run.toolbox.registry, opened, {
-    window,
-    notes: () => remembered(run),
+  const facts = { window, notes: () => remembered(run), mask: (text: string) => secrets.text(text) };
+  const { opening, notices } = await sessionBeginning(settings, run.toolbox.registry, opened, facts);
+  const offered = run.options.tools === undefined ? toolsOnRecord(run, () => opened.restored) : run.toolbox.registry;
+  const changed =
+    choice.after === undefined ? await changedPrompt(settings, offered, opened, facts) : { prompt: null, notices: [] };
+  const since = await sinceThen(run, opened, choice, {
+    window: window(),
+    secrets,
+    isRendered: changed.prompt !== null,
   });
-  const since = await sinceThen(run, opened, choice, { window: window(), secrets });
   const shared = lasting?.sync?.notices() ?? [];
   return {
     opening,
     notes: since.notes,
-    notices: [...shared, ...since.notices, ...fallbackNotices(settings, model.ref), ...notices],
+    prompt: changed.prompt,
+    notices: [...shared, ...since.notices, ...changed.notices, ...fallbackNotices(settings, model.ref), ...notices],
   };
 }
 
@@ -255,12 +266,17 @@ async function attached(
   };
 }
 
-/** Returns what the model and the user are told of changes since the session ran before, and keeps its mode. */
+/** Returns what the model and the user are told of changes since the session ran before, and keeps its mode.
+ * `isRendered`: a new prompt has the instructions as they are now. */
 async function sinceThen(
   run: Run,
   opened: OpenedSession,
   choice: SessionChoice,
-  { window, secrets }: { readonly window: number | null; readonly secrets: SecretGuard },
+  {
+    window,
+    secrets,
+    isRendered,
+  }: { readonly window: number | null; readonly secrets: SecretGuard; readonly isRendered: boolean },
 ): Promise<InstructionChange> {
   const { settings, toolbox, store, lasting } = run;
   const { row, restored } = opened;
@@ -268,6 +284,7 @@ async function sinceThen(
   const notices = [...keepMode(run, restored, choice.after === undefined), ...movedNotice(opened, settings.cwd)];
   if (restored.length === 0) return { notes, notices };
   const lost = lasting ? await lostEvents(store, lasting.ends, choice, opened, settings.cwd) : [];
+  if (isRendered) return { notes, notices: [...notices, ...lost] };
   const [{ changedInstructions }, skills, memory] = await Promise.all([
     import('./changed-instructions.js'),
     skillsFor(settings, toolbox.registry, window),
@@ -336,7 +353,7 @@ function sessionTools(
   return {
     agents: lateAgents({ ...run, ...run.toolbox, ...forAgents }),
     ...(run.toolbox.hooks ? { hooks: run.toolbox.hooks.of(sourceOf(choice, isNew)) } : {}),
-    registry: isNew ? registry : recordedTools(run, session),
+    registry: isNew ? registry : toolsOnRecord(run, () => session().events()),
     policy: { ...run.policy, record: (events) => modeChange(run, events) },
     ...(run.toolbox.registry.get('skill') ? { news: skillNews(run.settings) } : {}),
     capture: openCapture(run.settings),
@@ -345,9 +362,9 @@ function sessionTools(
 }
 
 /** Returns the tools that the session has on record: a resume offers no other, so a call to another is not run. */
-function recordedTools({ toolbox }: Run, session: () => Session): Registry {
+function toolsOnRecord({ toolbox }: Run, events: () => readonly Event[]): Registry {
   return narrowed(toolbox.registry, {
-    offers: (name) => lastTools(session().events())?.tools.some((tool) => tool.name === name) ?? true,
+    offers: (name) => lastTools(events())?.tools.some((tool) => tool.name === name) ?? true,
     reaches: () => true,
   });
 }
@@ -527,7 +544,7 @@ async function heard(session: Session, work: () => Promise<readonly Notice[]>): 
 async function bringUpToDate(
   session: Session,
   opened: OpenedSession,
-  model: OpenedModel,
+  { model, prompt }: { readonly model: OpenedModel } & Pick<PromptChange, 'prompt'>,
   run: Run,
 ): Promise<readonly Notice[]> {
   if (opened.restored.length === 0) return [];
@@ -550,6 +567,7 @@ async function bringUpToDate(
         ]
       : [];
   const notices = [...dropped, ...addressNotices(row, model)];
+  if (prompt) await session.append(prompt);
   const tools = changedTools(run.settings, run.toolbox.registry, lastTools(opened.restored), run.options.tools);
   if (tools === null) return notices;
   await session.append(tools);
