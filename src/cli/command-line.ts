@@ -146,7 +146,7 @@ function createTools(options: RootOptions, read: ReadSettings): Tools {
       const record = loadOnce(() => openRecord(settings, notify));
       const toolbox = await openToolbox(settings, chosen, {
         approval: openPolicy(settings),
-        confine: sandboxed ? await openSandbox(settings) : undefined,
+        sandbox: sandboxed ? { confine: await openSandbox(settings) } : null,
         ports: () => record.get(),
         notify,
       });

@@ -47,7 +47,7 @@ import { openPictures, type Pictures } from './open-pictures.js';
 import type { RunSync } from './open-team.js';
 import { keepMode, modeChange } from './policy/kept-mode.js';
 import { openPolicy, type SwitchablePolicy } from './policy/open-policy.js';
-import { openSandbox, openToolbox, type Toolbox } from './open-tools.js';
+import { openRunSandbox, openToolbox, type RunSandbox, type Toolbox } from './open-tools.js';
 import { configuredModel, type ModelChoice } from './provider-settings.js';
 import type { AgentHost } from './run-agent.js';
 import { createLastSave, type LastSaveHost } from './last-save.js';
@@ -67,6 +67,7 @@ export interface Run {
   /** With the hooks and the collector of the user, and the pictures that messages and results bring. */
   readonly toolbox: Toolbox & Pick<AgentHost, 'hooks' | 'telemetry'> & { readonly pictures: Pictures };
   readonly policy: SwitchablePolicy;
+  readonly sandbox: RunSandbox;
   readonly spend: SpendLimit;
   /** The notices so far. */
   readonly notices: readonly Notice[];
@@ -83,7 +84,7 @@ export async function openRun(
 ): Promise<Run> {
   const allowed = await openAllowed(settings, options.allowedTools);
   const policy = openPolicy(allowed.settings);
-  const confine = await openSandbox(settings);
+  const sandbox = await openRunSandbox(settings);
   const opening = openSessionStore(settings, options.ephemeral === true);
   const said: Notice[] = [];
   const notify = (message: string, code = 'tool_missing'): void => {
@@ -92,7 +93,7 @@ export async function openRun(
   const following = openTelemetry({ ...settings, ...settings.config, version }, notify);
   const [{ store, tasks, notes, ends, sync, notices }, toolbox] = await Promise.all([
     opening,
-    openToolbox(settings, options.tools, { approval: canAsk ? policy : null, confine, ports: () => opening, notify }),
+    openToolbox(settings, options.tools, { approval: canAsk ? policy : null, sandbox, ports: () => opening, notify }),
   ]);
   const hooks = await openHooks(settings, options.hooks !== false, { processes: toolbox.processes, policy });
   await offerSkills(settings, options.tools, toolbox.registry);
@@ -107,6 +108,7 @@ export async function openRun(
     lasting: ends && { ends, sync },
     toolbox: { ...toolbox, hooks, telemetry, pictures: openPictures(settings, toolbox.processes) },
     policy,
+    sandbox,
     spend: createSpendLimit(settings.config),
     get notices() {
       return [
@@ -166,7 +168,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     () => session.settled(),
   );
   if (!interactive) model.warm(); // the prompt is sent in a moment
-  const beginning = await beginningOf(run, opened, choice, { model, secrets });
+  const beginning = await beginningOf(run, opened, choice, { model, secrets }).catch(letGo(opened, model));
   const records: Recorder[] = [];
   const row: SessionRow = { ...opened.row, cwd: settings.cwd, ...placeOf(model.ref) };
   const session = createSession({
@@ -211,6 +213,15 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
         models.close();
       });
     },
+  };
+}
+
+/** Returns a handler that gives back what a session holds that cannot begin, and throws the reason. */
+function letGo(opened: OpenedSession, model: OpenedModel): (error: unknown) => Promise<never> {
+  return async (error) => {
+    model.close();
+    await opened.release();
+    throw error;
   };
 }
 
@@ -281,7 +292,8 @@ async function sinceThen(
   const { settings, toolbox, store, lasting } = run;
   const { row, restored } = opened;
   const notes = await notesBefore(run, opened);
-  const notices = [...keepMode(run, restored, choice.after === undefined), ...movedNotice(opened, settings.cwd)];
+  const kept = await keepMode(run, restored, choice.after === undefined);
+  const notices = [...kept, ...movedNotice(opened, settings.cwd)];
   if (restored.length === 0) return { notes, notices };
   const lost = lasting ? await lostEvents(store, lasting.ends, choice, opened, settings.cwd) : [];
   if (isRendered) return { notes, notices: [...notices, ...lost] };

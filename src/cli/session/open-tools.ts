@@ -10,7 +10,7 @@ import { type Issue, keyText } from '../../config/settings-schema.js';
 import type { ToolSpec } from '../../core/event.js';
 import { isRecord, type JsonSchema } from '../../core/json.js';
 import { nearestName } from '../../core/text.js';
-import { type Registry, type Tool, toolsets } from '../../core/tool.js';
+import { type Registry, type Sandbox, type Tool, toolsets } from '../../core/tool.js';
 import { createSecretPaths } from '../../policy/guarded-paths.js';
 import type { Background } from '../../tools/bash.js';
 import { builtinTools, inTestMode, inToolset } from '../../tools/builtin.js';
@@ -44,18 +44,25 @@ export interface Toolbox {
 }
 
 type ToolSource = ToolsetHost['settings'];
+/** Null: commands run without a sandbox. */
+type Sandboxed = Pick<RunSandbox, 'confine'> | null;
 
 /** Opens the tools of this run. `chosen`: `--tools` (names or toolsets), or false for `--no-tools`. Processes of tools
  * end with this process at the latest. */
 export async function openToolbox(
   settings: ToolSource,
   chosen: string | boolean | undefined,
-  host: Pick<ToolsetHost, 'approval' | 'confine' | 'ports' | 'notify'>,
+  { sandbox, ...host }: Pick<ToolsetHost, 'approval' | 'ports' | 'notify'> & { readonly sandbox: Sandboxed },
 ): Promise<Toolbox> {
-  const { confine } = host;
   const { config } = settings;
   const mark = { name: '_AGENT_RUN', value: randomUUID() };
-  const processes = createProcessRunner({ watched: true, marker: mark, ...(confine ? { confine } : {}) });
+  const processes = createProcessRunner({
+    watched: true,
+    marker: mark,
+    get confine() {
+      return sandbox?.confine;
+    },
+  });
   const cancelExit = atExit(() => {
     processes.killNow();
   });
@@ -249,13 +256,35 @@ type Place = Pick<Settings, 'cwd' | 'env' | 'home' | 'config'>;
 
 /** Opens the sandbox of this run and tries it once with the profile of commands. Returns undefined where none is
  * configured. Throws a `CliError` with exit code 2 where it does not hold: nothing runs then. */
-export async function openSandbox(settings: Pick<Settings, 'log'> & Place): Promise<Confine | undefined> {
-  const { sandbox } = settings.config.policy;
+export async function openSandbox(
+  settings: Pick<Settings, 'log'> & Place,
+  sandbox: Sandbox = settings.config.policy.sandbox,
+): Promise<Confine | undefined> {
   if (sandbox === 'off') return undefined;
   const opened = await openKernelSandbox(request(settings, sandbox));
   if (!opened.ok) throw new CliError(exit.usage, opened.problem, opened.fix);
   settings.log({ at: 'sandbox', message: opened.detail, sandbox, tools: opened.tools });
   return opened.confine;
+}
+
+/** The sandbox of a run, which a resumed session may need although the settings have none. */
+export interface RunSandbox {
+  /** Undefined: no command of this run is in a sandbox so far. */
+  readonly confine: Confine | undefined;
+  /** Opens a sandbox where none is open. Rejects as `openSandbox` does. */
+  need(sandbox: Sandbox): Promise<void>;
+}
+
+export async function openRunSandbox(settings: Pick<Settings, 'log'> & Place): Promise<RunSandbox> {
+  let confine = await openSandbox(settings);
+  return {
+    get confine() {
+      return confine;
+    },
+    need: async (sandbox) => {
+      confine ??= await openSandbox(settings, sandbox);
+    },
+  };
 }
 
 /** Checks the sandbox for `agent doctor` with the real profile. Where no sandbox is configured, a failure is only a

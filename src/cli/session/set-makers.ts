@@ -7,7 +7,7 @@ import type { Tasks } from '../../core/tasks.js';
 import type { toolsets } from '../../core/tool.js';
 import type { BuiltinName } from '../../tools/builtin.js';
 import type { DefinedTool } from '../../tools/define-tool.js';
-import type { Confine, ProcessRunner } from '../../tools/process/runner.js';
+import type { ProcessRunner } from '../../tools/process/runner.js';
 import { askTool, type PlanMode, planTool } from '../../toolsets/ask/put-questions.js';
 import { agentTool } from '../../extensions/agents/roles.js';
 import { codeTools } from '../../toolsets/code/execute-code.js';
@@ -40,8 +40,6 @@ export interface ToolsetHost {
     'config' | 'cwd' | 'env' | 'guard' | 'home' | 'keys' | 'loaded' | 'log' | 'secrets' | 'testMode'
   >;
   readonly processes: ProcessRunner;
-  /** Of the sandbox, where one is configured. */
-  readonly confine: Confine | undefined;
   /** Opens the record of this run. */
   readonly ports: () => Promise<Ports>;
   /** Tells the person why a tool is not offered. */
