@@ -15,7 +15,7 @@ import { homedir } from 'node:os';
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { CliError, exit } from '../commands/command.js';
 import { openStoredKeys, type StoredKeys } from '../commands/connect/stored-keys.js';
-import { loadConfig, type LoadedConfig, type ProjectFile } from '../config/load.js';
+import { isSwitchedOff, loadConfig, type LoadedConfig, type ProjectFile } from '../config/load.js';
 import { agentPaths, ensurePrivateDirectory, type Environment } from '../config/settings-file.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
 import type { Log } from '../core/runtime.js';
@@ -236,8 +236,7 @@ interface AskedSettings {
 export async function askForSettings(options: RootOptions, early: EarlyFrame | null): Promise<AskedSettings> {
   const asked = await askForFiles(await askForProject(options, early), early);
   const { settings } = asked;
-  const isOn = settings.config.tools.toolsets.includes('custom') || /(?:^|[,+\s])custom\b/.test(String(options.tools));
-  if (!isOn) return asked;
+  if (!offersOwnTools(settings, options.tools)) return asked;
   const { askForTools, openToolFiles, terminalQuestion } = await import('./trust.js');
   const files = await openToolFiles(settings);
   if (files.changed().length === 0) return asked;
@@ -247,6 +246,15 @@ export async function askForSettings(options: RootOptions, early: EarlyFrame | n
   });
   await askForTools(files, port);
   return { settings, typed };
+}
+
+/** Returns true if tools of the user's own are allowed and offered. `chosen`: `--tools`. */
+function offersOwnTools({ config, loaded }: Settings, chosen: string | boolean | undefined): boolean {
+  if (chosen === false || openTrustFile(config.files.trust).tools.list().length === 0) return false;
+  const names = typeof chosen === 'string' ? chosen.split(',').map((name) => name.trim()) : [];
+  if (names.some((name) => name === 'custom' || name === '+custom')) return true;
+  const namesOthersAlone = names.some((name) => /^[^+-]/.test(name));
+  return !namesOthersAlone && !names.includes('-custom') && !isSwitchedOff('custom', loaded);
 }
 
 /** Asks about commands, skills and hooks of the project, once for each content of them. */

@@ -63,7 +63,7 @@ export async function runRepl(
   const { settings, typed } = await askForSettings(options, early);
   const { files, store } = settings.config;
   const isFirst = !settings.ephemeral && store.mode !== 'remote' && !existsSync(files.database);
-  const run = await openRun(settings, options, { canAsk: true });
+  const run = await openRun(settings, options, { canAsk: true, inRepl: true });
   let exitCode: number;
   let left: string | null = null;
   let unsaved = 0;

@@ -76,11 +76,11 @@ export interface Run {
   close(): Promise<void>;
 }
 
-/** `canAsk`: a person is there for all of it. */
+/** `canAsk`: a person is there for all of it. `inRepl`: they sit at a REPL. */
 export async function openRun(
   settings: Settings,
   options: RootOptions,
-  { canAsk }: { readonly canAsk: boolean } = { canAsk: false },
+  { canAsk, inRepl = false }: { readonly canAsk: boolean; readonly inRepl?: boolean } = { canAsk: false },
 ): Promise<Run> {
   const allowed = await openAllowed(settings, options.allowedTools);
   const policy = openPolicy(allowed.settings);
@@ -93,7 +93,13 @@ export async function openRun(
   const following = openTelemetry({ ...settings, ...settings.config, version }, notify);
   const [{ store, tasks, notes, ends, sync, notices }, toolbox] = await Promise.all([
     opening,
-    openToolbox(settings, options.tools, { approval: canAsk ? policy : null, sandbox, ports: () => opening, notify }),
+    openToolbox(settings, options.tools, {
+      approval: canAsk ? policy : null,
+      sandbox,
+      inRepl,
+      ports: () => opening,
+      notify,
+    }),
   ]);
   const hooks = await openHooks(settings, options.hooks !== false, { processes: toolbox.processes, policy });
   await offerSkills(settings, options.tools, toolbox.registry);

@@ -40,6 +40,8 @@ export interface ToolsetHost {
     'config' | 'cwd' | 'env' | 'guard' | 'home' | 'keys' | 'loaded' | 'log' | 'secrets' | 'testMode'
   >;
   readonly processes: ProcessRunner;
+  /** The user's own tools are offered although nobody has asked for them: one that cannot be is left out. */
+  readonly offersOwnTools: boolean;
   /** Opens the record of this run. */
   readonly ports: () => Promise<Ports>;
   /** Tells the person why a tool is not offered. */
@@ -155,10 +157,10 @@ function openDocs({ settings, notify }: ToolsetHost): Made {
   });
 }
 
-/** Loads the tools of the user and of this project, as far as the user has allowed them. Throws a `CliError` (2) for a
- * name that is taken. */
+/** Loads the tools of the user and of this project, as far as the user has allowed them. A name that is
+ * taken is a notice, or a `CliError` (2) where these tools were asked for. */
 async function openCustom(
-  { settings, processes, notify }: ToolsetHost,
+  { settings, processes, notify, offersOwnTools }: ToolsetHost,
   taken: ReadonlyMap<string, string>,
 ): Promise<Made> {
   const { config, env, cwd } = settings;
@@ -176,15 +178,18 @@ async function openCustom(
     notify,
   });
   const owners = new Map([...taken].map(([name, set]) => [name, `the set ${set} of the program`]));
+  const offered: DefinedTool[] = [];
   for (const { tool, file } of found) {
     const owner = owners.get(tool.name);
-    if (owner !== undefined)
-      throw new CliError(
-        exit.usage,
-        `two tools are called \`${tool.name}\`: one of ${file} and one of ${owner}`,
-        `Give the first another name, or do without it: agent tools remove ${file}`,
-      );
-    owners.set(tool.name, file);
+    if (owner === undefined) {
+      owners.set(tool.name, file);
+      offered.push(tool);
+      continue;
+    }
+    const problem = `two tools are called \`${tool.name}\`: one of ${file} and one of ${owner}`;
+    const remedy = `Give the first another name, or do without it: agent tools remove ${file}`;
+    if (!offersOwnTools) throw new CliError(exit.usage, problem, remedy);
+    notify(`${problem}; the first is left out. ${remedy}`);
   }
-  return found.map(({ tool }) => tool);
+  return offered;
 }
