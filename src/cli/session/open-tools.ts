@@ -48,18 +48,17 @@ type ToolSource = ToolsetHost['settings'];
 /** Null: commands run without a sandbox. */
 type Sandboxed = Pick<RunSandbox, 'confine'> | null;
 
+interface ToolboxHost extends Pick<ToolsetHost, 'approval' | 'ports' | 'notify'> {
+  readonly sandbox: Sandboxed;
+  readonly inRepl?: boolean;
+}
+
 /** Opens the tools of this run. `chosen`: `--tools` (names or toolsets), or false for `--no-tools`. Processes of tools
  * end with this process at the latest. */
 export async function openToolbox(
   settings: ToolSource,
   chosen: string | boolean | undefined,
-  {
-    sandbox,
-    ...host
-  }: Pick<ToolsetHost, 'approval' | 'ports' | 'notify'> & {
-    readonly sandbox: Sandboxed;
-    readonly inRepl?: boolean;
-  },
+  { sandbox, inRepl = false, ...host }: ToolboxHost,
 ): Promise<Toolbox> {
   const { config } = settings;
   const mark = { name: '_AGENT_RUN', value: randomUUID() };
@@ -88,7 +87,7 @@ export async function openToolbox(
     for (const tool of settings.testMode ? inTestMode(joined) : joined)
       if (!registry.get(tool.name)) registry.register(tool, config.tools.limits[tool.name]);
   };
-  register(await offeredTools(catalogue, setsOfRun(settings, host.inRepl === true), chosen));
+  register(await offeredTools(catalogue, setsOfRun(settings, inRepl), chosen));
   return {
     registry,
     catalogue,
