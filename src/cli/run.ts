@@ -211,7 +211,7 @@ async function askAboutCommand(
   throw new CliError(
     exit.usage,
     mistake,
-    `A prompt that begins with that word goes behind --: agent -- ${words.join(' ')}`,
+    `A prompt ${words.length === 1 ? 'of that one word' : 'that begins with it'} goes behind --: agent -- ${words.join(' ')}`,
   );
 }
 

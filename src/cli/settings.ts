@@ -97,6 +97,7 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
       notices.push({ level: 'warn', code: 'stored_keys', message });
     },
   });
+  if (options.test === true) addAll(notices, testNotices(env.TEST_ALLOW));
   const guard = plainGuard(env, secrets, loaded.config.secrets);
   const log = createLogFile(
     options.ephemeral ? null : loaded.config.files.log,
@@ -121,6 +122,13 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
     testMode: options.test === true && env.TEST_ALLOW !== '1',
     ephemeral: options.ephemeral === true,
   };
+}
+
+/** Returns a notice for a value of `TEST_ALLOW` that does not count. */
+function testNotices(value: string | undefined): readonly Notice[] {
+  if (value === undefined || ['', '0', '1'].includes(value)) return [];
+  const message = `TEST_ALLOW=${value} does not count: only TEST_ALLOW=1 lets tools run under --test.`;
+  return [{ level: 'warn', code: 'test_allow', message }];
 }
 
 /** Returns what the user's sign-ins to MCP servers consist of. */

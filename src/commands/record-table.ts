@@ -136,6 +136,10 @@ export const record: readonly Section[] = [
         load: async () => (await import('./record/audit.js')).auditCalls,
       },
       {
+        line: ['audit export', 'every tool call as a line of JSON; --hash-args leaves out what it was made with'],
+        load: async () => (await import('./record/audit.js')).exportCalls,
+      },
+      {
         line: [
           'audit suggest-rules',
           'allow rules for commands you allowed three times or more and never denied; changes nothing',

@@ -64,6 +64,7 @@ const doors: Readonly<Record<Exclude<Door, 'setting'>, readonly string[]>> = {
     'agents list',
     'agents show',
     'audit',
+    'audit export',
     'audit suggest-rules',
     'audit verify',
     'completion',

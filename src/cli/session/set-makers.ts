@@ -8,13 +8,10 @@ import type { toolsets } from '../../core/tool.js';
 import type { BuiltinName } from '../../tools/builtin.js';
 import type { DefinedTool } from '../../tools/define-tool.js';
 import type { ProcessRunner } from '../../tools/process/runner.js';
-import { askTool, type PlanMode, planTool } from '../../toolsets/ask/put-questions.js';
-import { agentTool } from '../../extensions/agents/roles.js';
 import { codeTools } from '../../toolsets/code/execute-code.js';
 import { toolFilesIn } from '../../toolsets/custom/tool-places.js';
 import { docsTools } from '../../toolsets/docs/search-documents.js';
 import type { Jobs } from '../../toolsets/jobs/background.js';
-import { jobsTool } from '../../toolsets/jobs/look-after.js';
 import { type History, historyTools } from '../../toolsets/memory/history.js';
 import { memoryTools } from '../../toolsets/memory/remember.js';
 import { clockTools } from '../../toolsets/small/clock.js';
@@ -22,10 +19,8 @@ import { fileFactTools } from '../../toolsets/small/file-facts.js';
 import { keyValueTools } from '../../toolsets/small/key-values.js';
 import { mathTools } from '../../toolsets/small/math.js';
 import { scheduleTools } from '../../toolsets/tasks/schedule-tools.js';
-import { todoTools } from '../../toolsets/small/step-list.js';
 import { webTools } from '../../toolsets/web/open-web.js';
 import { embeddingsKey, ownKeys, secretVariables } from '../secrets.js';
-import { findAgents } from '../project-files.js';
 import type { Settings } from '../settings.js';
 import { openTrustFile } from '../trust.js';
 import { projectOf } from './find-session.js';
@@ -73,12 +68,14 @@ export interface SetOfTools {
 
 export type LazyName = Exclude<(typeof toolsets)[number]['name'], BuiltinName>;
 
+/** The sets that a REPL offers by itself: `repl-set-makers.ts` has them, so that a REPL loads no more. */
+export type ReplSetName = Extract<(typeof toolsets)[number], { readonly inRepl: true }>['name'];
+
 type Made = readonly DefinedTool[];
+export type MakeSet = (...made: Parameters<SetOfTools['load']>) => Made | Promise<Made>;
 
 /** Makes the tools of each set that is off by itself, from what a run has. */
-export const makers: Readonly<
-  Record<Exclude<LazyName, 'mcp'>, (...made: Parameters<SetOfTools['load']>) => Made | Promise<Made>>
-> = {
+export const makers: Readonly<Record<Exclude<LazyName, ReplSetName | 'mcp'>, MakeSet>> = {
   web: openWeb,
   tasks: ({ ports, settings }) =>
     scheduleTools({
@@ -104,26 +101,7 @@ export const makers: Readonly<
   kv: () => keyValueTools(),
   history: (host) => historyTools(historyOf(host)),
   custom: openCustom,
-  ask: ({ approval }) => (approval ? [askTool(), planTool(planMode(approval))] : []),
-  jobs: async ({ jobs }) => [jobsTool(await jobs())],
-  todo: () => todoTools(),
-  agents: openAgentTool,
 };
-
-function planMode(approval: NonNullable<ToolsetHost['approval']>): PlanMode {
-  return {
-    planning: () => approval.planning(),
-    carryOut: (how) => {
-      approval.plan(false);
-      if (how === 'ask') approval.switchTo('mutating');
-    },
-  };
-}
-
-async function openAgentTool({ settings }: ToolsetHost): Promise<Made> {
-  const find = (): ReturnType<typeof findAgents> => findAgents(settings);
-  return [agentTool(find, await find(), { timeoutMs: settings.config.agents.timeoutS * 1000 })];
-}
 
 function openWeb(host: ToolsetHost): Made {
   const { config, env } = host.settings;
