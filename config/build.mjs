@@ -23,42 +23,58 @@ const startRoots = [
   'src/providers/wires/chat-stream.ts',
 ];
 
+/** What a REPL loads besides: the sets of tools that it offers by itself. */
+const replRoots = [
+  'src/cli/session/repl-set-makers.ts',
+  'src/extensions/agents/roles.ts',
+  'src/toolsets/jobs/background.ts',
+  'src/toolsets/jobs/look-after.ts',
+];
+
 /** What a session loads besides where people bring something along: sets of tools, servers, skills, agents. */
 const broughtRoots = [
   'src/cli/session/set-makers.ts',
   'src/cli/mcp/start-servers.ts',
   'src/core/notes.ts',
-  'src/extensions/agents/roles.ts',
   'src/extensions/skills/read-skills.ts',
   'src/extensions/skills/use-skill.ts',
   'src/store/sets/note-rows.ts',
-  'src/toolsets/jobs/background.ts',
-  'src/toolsets/jobs/look-after.ts',
 ];
 
 /** What is loaded where nothing is brought along. */
 const otherStarts = ['src/cli/repl/repl.ts', 'src/library/open-agent.ts'];
+
+/** Throws where two modules of one entry export the same name. */
+function refuseEqualExports(outputs) {
+  for (const roots of groups) {
+    const names = Object.values(outputs).flatMap((file) => (roots.includes(file.entryPoint) ? file.exports : []));
+    const twice = names.find((name, index) => names.indexOf(name) < index);
+    if (twice !== undefined) throw new Error(`two modules of ${roots[0]} and on export \`${twice}\`: one name is lost`);
+  }
+}
 
 /** Puts what is loaded together into one file, because Node takes half a millisecond to find and link each. esbuild
  * makes one file of the modules that the same entries reach. So each `import()` that reaches some of them goes to an
  * entry that reaches all, and all that name roots of one list go to the same entry. `inputs` and `outputs`: what a
  * build before found. */
 function withFewFiles({ inputs, outputs }) {
-  for (const roots of [startRoots, broughtRoots]) {
-    const names = Object.values(outputs).flatMap((file) => (roots.includes(file.entryPoint) ? file.exports : []));
-    const twice = names.find((name, index) => names.indexOf(name) < index);
-    if (twice !== undefined) throw new Error(`two modules of ${roots[0]} and on export \`${twice}\`: one name is lost`);
-  }
+  refuseEqualExports(outputs);
   const first = reached(inputs, ['src/cli/main.ts', 'src/cli/early-frame.ts']);
   const start = reached(inputs, startRoots);
+  const repl = reached(inputs, replRoots);
   const brought = reached(inputs, broughtRoots);
-  for (const path of reached(inputs, [...first, ...start, ...otherStarts])) brought.delete(path);
+  for (const path of repl) brought.delete(path);
+  for (const path of reached(inputs, [...first, ...start, ...otherStarts])) {
+    repl.delete(path);
+    brought.delete(path);
+  }
   const entries = new Map();
   for (const { imports } of Object.values(inputs))
     for (const { kind, path } of imports) {
       if (kind !== 'dynamic-import' || first.has(path)) continue;
       const isSome = (group, roots) => [...reached(inputs, roots)].some((found) => group.has(found));
-      const along = isSome(brought, [path]) ? broughtRoots : [];
+      const besides = isSome(brought, [path]) ? broughtRoots : [];
+      const along = isSome(repl, [path, ...besides]) ? [...replRoots, ...besides] : besides;
       const all = isSome(start, [path, ...along]) ? [...startRoots, ...along] : along;
       if (all.length > 0) entries.set(path, all);
     }
@@ -82,7 +98,8 @@ function withFewFiles({ inputs, outputs }) {
 }
 
 /** Returns the modules that have one entry with `path`. */
-const groupOf = (path) => [startRoots, broughtRoots].find((roots) => roots.includes(path)) ?? [path];
+const groups = [startRoots, replRoots, broughtRoots];
+const groupOf = (path) => groups.find((roots) => roots.includes(path)) ?? [path];
 
 /** Returns the modules that are loaded with `roots`. */
 function reached(inputs, roots) {

@@ -5,6 +5,7 @@ import { eventMarker, lineReader } from '../core/model-output.js';
 import { type AssistantMessage, type Conversation, type Message, project } from '../core/projection.js';
 import { utf8Bytes } from '../core/text.js';
 import { todoLines, todoOf } from '../core/projection.js';
+import type { Fault } from '../core/provider.js';
 import { askAboutCompaction, tellCompacted } from './ask-hooks.js';
 import { allowanceOf, contextTokens, leastSummaryTokens, tokensOf } from './budget.js';
 import { requestSummary } from './request.js';
@@ -12,7 +13,8 @@ import type { TurnDeps } from './dependencies.js';
 
 export type Compacted =
   | { readonly done: true; readonly seq: number; readonly tokensBefore: number; readonly tokensAfter: number }
-  | { readonly done: false; readonly reason: string };
+  /** `fault`: of the request for the summary, which failed or was not allowed. */
+  | { readonly done: false; readonly reason: string; readonly fault?: Fault };
 
 export interface CompactionOptions {
   readonly trigger: CompactionData['trigger'];
@@ -60,7 +62,7 @@ export async function compact(d: TurnDeps, options: CompactionOptions, signal: A
   if (plan === null) return { done: false, reason: 'there is too little to compact' };
   if (!isWorth(d, plan, plan.text(null))) return { done: false, reason: savesNothing };
   const allowance = allowanceOf(d, leastSummaryTokens);
-  if (!allowance.allowed) return { done: false, reason: allowance.fault.message };
+  if (!allowance.allowed) return notDone(allowance.fault);
   const held = await askAboutCompaction(d, options, signal);
   return held === null ? await summarise(d, plan, options, signal) : { done: false, reason: held };
 }
@@ -75,12 +77,16 @@ async function summarise(
   const { text, fault } = await requestSummary(d, summaryRequest(summarised(d, options), focus), signal);
   if (signal.aborted) return { done: false, reason: 'it was interrupted' };
   if (text === '' && trigger !== 'overflow')
-    return { done: false, reason: fault?.message ?? 'the model gave no summary' };
+    return fault ? notDone(fault) : { done: false, reason: 'the model gave no summary' };
   const content = plan.text(text === '' ? null : text);
   if (!isWorth(d, plan, content)) return { done: false, reason: savesNothing };
   const compacted = await record(d, plan, trigger, content);
   await tellCompacted(d, signal);
   return compacted;
+}
+
+function notDone(fault: Fault): Compacted {
+  return { done: false, reason: fault.message, fault };
 }
 
 const savesNothing = 'there is too little to compact: its summary would be as long';

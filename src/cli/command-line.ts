@@ -7,6 +7,7 @@ import {
   type CommandLine,
   type Doors,
   exit,
+  type Extensions,
   type Guards,
   type Machine,
   type Models,
@@ -28,7 +29,8 @@ import { exportGuard, sessionGuard } from './secrets.js';
 import { directoryId, newestHere, notePlace, projectOf } from './session/find-session.js';
 import { openPolicy } from './session/policy/open-policy.js';
 import { openRecord } from './session/open-record.js';
-import { answerFor, projectFiles } from './project-files.js';
+import { openCommands } from './session/open-commands.js';
+import { answerFor, asideNotices, findAgents, type Here, projectFiles } from './project-files.js';
 import { type Settings, readSettings, settingFlags, trustedBefore } from './settings.js';
 import { askForFiles, askForTrust, openToolFiles, openTrustFile, spelledOut, terminalQuestion } from './trust.js';
 
@@ -54,6 +56,7 @@ export function createCommandLine(
     models: createModels(options, read),
     guards: createGuards(read),
     trust,
+    extensions: openExtensions(read),
     settings: read,
     withStore: async (use) => await withStore(await read(), use),
     onEnd: (listener) => {
@@ -146,7 +149,7 @@ function createTools(options: RootOptions, read: ReadSettings): Tools {
       const record = loadOnce(() => openRecord(settings, notify));
       const toolbox = await openToolbox(settings, chosen, {
         approval: openPolicy(settings),
-        confine: sandboxed ? await openSandbox(settings) : undefined,
+        sandbox: sandboxed ? { confine: await openSandbox(settings) } : null,
         ports: () => record.get(),
         notify,
       });
@@ -249,6 +252,21 @@ export function createGuards(read: ReadSettings): Guards {
     export: async () => {
       const { env, secrets } = await read();
       return exportGuard(env, secrets, '[redacted]');
+    },
+  };
+}
+
+/** Looks at the disk each time it is asked. */
+export function openExtensions(read: () => Promise<Here>): Extensions {
+  const withAside = async <T>(found: T, settings: Here) => ({ ...found, aside: await asideNotices(settings) });
+  return {
+    skills: async () => {
+      const settings = await read();
+      return await withAside(await openCommands(settings).skills(), settings);
+    },
+    agents: async () => {
+      const settings = await read();
+      return await withAside(await findAgents(settings), settings);
     },
   };
 }

@@ -53,10 +53,21 @@ async function runFront(words: readonly string[], options: RootOptions, early: E
     return await (
       await import('./doors/converse.js')
     ).converse(words, options, await readSettings(options), chosenSession(options));
-  if (!headless && (options.jsonSchema ?? options.output) !== undefined)
-    throw new CliError(exit.usage, '--json-schema and --output are for one answer', 'Add -p and the prompt.');
+  if (!headless) refuseHeadlessOptions(options);
   if (!headless) return await (await import('./repl/repl.js')).runRepl(words, options, early);
   return await runOneTurn(words, options, format as OutputFormat);
+}
+
+/** Throws a `CliError` (2) for an option that the REPL would ignore. */
+function refuseHeadlessOptions({ jsonSchema, output, outputFormat, dialect }: RootOptions): void {
+  const given = [
+    ...(jsonSchema === undefined ? [] : ['--json-schema']),
+    ...(output === undefined ? [] : ['--output']),
+    ...(outputFormat === 'text' ? [] : [`--output-format ${outputFormat}`]),
+    ...(dialect === undefined ? [] : ['--dialect']),
+  ];
+  if (given.length > 0)
+    throw new CliError(exit.usage, `${given.join(', ')}: for headless mode only`, 'Add -p and the prompt.');
 }
 
 function readsLines({ inputFormat: format = 'text', permissionPromptTool }: RootOptions): boolean {
@@ -71,6 +82,13 @@ function readsLines({ inputFormat: format = 'text', permissionPromptTool }: Root
       exit.usage,
       `--input-format: \`${format}\` is not a format`,
       `${didYouMean(format, inputFormats)} Known: ${inputFormats.join(', ')}`.trim(),
+    );
+  if (permissionPromptTool !== undefined && format !== 'stream-json')
+    throw new CliError(
+      exit.usage,
+      '--permission-prompt-tool needs --input-format stream-json',
+      'Answers to permission prompts come as lines on standard input: add ' +
+        '--input-format stream-json --output-format stream-json.',
     );
   return format === 'stream-json';
 }
@@ -150,11 +168,23 @@ async function headlessCommand(
   );
 }
 
-/** Compacts the session, with what came of it as the answer. */
+/** Compacts the session. Returns it as a turn: one that failed where nothing was compacted. */
 async function compactAsTurn(session: Session, focus: string): Promise<TurnEnd> {
   const compacted = await session.compact(focus);
-  const text = compacted.done ? 'The conversation was compacted.' : `Not compacted: ${compacted.reason}.`;
-  return { status: 'completed', text, turns: 0, toolCalls: 0, denials: [] };
+  const turn = { turns: 0, toolCalls: 0, denials: [] };
+  if (compacted.done) return { ...turn, status: 'completed', text: 'The conversation was compacted.' };
+  const { reason, fault } = compacted;
+  return {
+    ...turn,
+    status: 'failed',
+    text: '',
+    fault: {
+      hint: 'The conversation is as it was: agent -c continues it.',
+      ...fault,
+      code: fault?.code ?? 'bad_request',
+      message: `not compacted: ${reason}`,
+    },
+  };
 }
 
 /** Loads what only some runs ask for. */

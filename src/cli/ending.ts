@@ -1,5 +1,6 @@
 import { basename } from 'node:path';
 import { exit } from '../commands/command.js';
+import { endingOf, turnEndings } from '../commands/turn-endings.js';
 import type { Log } from '../core/runtime.js';
 import type { TurnEnd } from '../core/session-port.js';
 import { leaveTerminal } from '../terminal/streams.js';
@@ -31,16 +32,9 @@ export function endedFromOutside(): Promise<number> {
   });
 }
 
-/** Returns the exit code of a headless turn. Where several apply, a signal wins, then 4, 5 or 1, then 3, then 6.
- * `unsaved`: events that could not be saved, which is a failure. Source: contracts 8, "`result`", and 10. */
+/** Returns the exit code of a headless turn: that of the signal, else that of its ending. */
 export function turnExitCode(end: TurnEnd, signal: EndingSignal | null, unsaved = 0): number {
-  if (signal) return endingSignals[signal];
-  if (end.fault?.code === 'auth') return exit.credentials;
-  if (end.fault?.code === 'max_cost') return exit.cost;
-  if (end.status === 'interrupted') return exit.interrupted;
-  if (end.status === 'failed' || unsaved > 0) return exit.failed;
-  if (end.status === 'limit_reached') return exit.limit;
-  return end.denials.some(({ unasked }) => unasked) ? exit.denied : exit.done;
+  return signal ? endingSignals[signal] : turnEndings[endingOf(end, unsaved)].exitCode;
 }
 
 /** Returns the message for a part of the program that could not be loaded; null for any other error. Parts are loaded

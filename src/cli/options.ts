@@ -58,7 +58,7 @@ export const rootOptions = {
   systemPrompt: {
     group: 'Model:',
     flags: '--system-prompt <text|@file>',
-    about: 'your own system prompt, after the default one',
+    about: 'your own system prompt, after the default one; with -c or -r it replaces that of the session',
     setting: 'system_prompt',
   },
   continue: {

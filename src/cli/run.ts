@@ -194,22 +194,30 @@ function describeOption(this: Help, option: Option): string {
   return Array.isArray(option.defaultValue) ? option.description : Help.prototype.optionDescription.call(this, option);
 }
 
-/** Asks about a single word that is nearly a command: it was hardly meant for a model, which may cost money. Without a
- * person to ask, it throws a usage error. */
+/** Asks about a first word that is nearly a command: the line was hardly meant for a model, which may cost money.
+ * Without a person to ask, it throws a usage error. Source: contracts 10. */
 async function askAboutCommand(
   words: readonly string[],
   options: RootOptions,
   commands: readonly string[],
 ): Promise<void> {
   const [word = ''] = words;
-  const isPrompt =
-    words.length !== 1 || options.print === true || options.continue === true || options.resume !== undefined;
-  const near = isPrompt
-    ? undefined
-    : commands.find((name) => editDistance(word.toLowerCase(), name) <= (word.length < 6 ? 1 : 2));
+  const isPrompt = options.print === true || options.continue === true || options.resume !== undefined;
+  const near = isPrompt ? undefined : nearCommand(word, commands, words.length === 1);
   if (near === undefined) return;
   const mistake = `\`${word}\` is not a command; did you mean \`agent ${near}\`?`;
   const isAsked = process.stdin.isTTY && outputIsTerminal() && errorsAreTerminal();
   if (isAsked && /^y(es)?$/i.test((await askLine(`${mistake} Send it as a prompt? [y/N] `)).trim())) return;
-  throw new CliError(exit.usage, mistake, `A prompt of that one word goes behind --: agent -- ${word}`);
+  throw new CliError(
+    exit.usage,
+    mistake,
+    `A prompt ${words.length === 1 ? 'of that one word' : 'that begins with it'} goes behind --: agent -- ${words.join(' ')}`,
+  );
+}
+
+/** One edit away; two for a longer word that stands alone. A sentence may begin with any word of two letters. */
+function nearCommand(word: string, commands: readonly string[], isAlone: boolean): string | undefined {
+  if (!isAlone && word.length < 3) return undefined;
+  const most = isAlone && word.length >= 6 ? 2 : 1;
+  return commands.find((name) => editDistance(word.toLowerCase(), name) <= most);
 }

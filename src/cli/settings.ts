@@ -15,7 +15,7 @@ import { homedir } from 'node:os';
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { CliError, exit } from '../commands/command.js';
 import { openStoredKeys, type StoredKeys } from '../commands/connect/stored-keys.js';
-import { loadConfig, type LoadedConfig, type ProjectFile } from '../config/load.js';
+import { isSwitchedOff, loadConfig, type LoadedConfig, type ProjectFile } from '../config/load.js';
 import { agentPaths, ensurePrivateDirectory, type Environment } from '../config/settings-file.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
 import type { Log } from '../core/runtime.js';
@@ -97,6 +97,7 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
       notices.push({ level: 'warn', code: 'stored_keys', message });
     },
   });
+  if (options.test === true) addAll(notices, testNotices(env.TEST_ALLOW));
   const guard = plainGuard(env, secrets, loaded.config.secrets);
   const log = createLogFile(
     options.ephemeral ? null : loaded.config.files.log,
@@ -121,6 +122,13 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
     testMode: options.test === true && env.TEST_ALLOW !== '1',
     ephemeral: options.ephemeral === true,
   };
+}
+
+/** Returns a notice for a value of `TEST_ALLOW` that does not count. */
+function testNotices(value: string | undefined): readonly Notice[] {
+  if (value === undefined || ['', '0', '1'].includes(value)) return [];
+  const message = `TEST_ALLOW=${value} does not count: only TEST_ALLOW=1 lets tools run under --test.`;
+  return [{ level: 'warn', code: 'test_allow', message }];
 }
 
 /** Returns what the user's sign-ins to MCP servers consist of. */
@@ -162,6 +170,16 @@ export function settingFlags(options: Partial<RootOptions>, cwd: string): Readon
     ...optionSettings(options),
     ...trustFlags(options),
     ...(systemPrompt === undefined ? {} : { system_prompt: promptText(systemPrompt, cwd) }),
+  };
+}
+
+/** Returns the settings with the system prompt of this run, as `--system-prompt` would give it. */
+export function withSystemPrompt(settings: Settings, systemPrompt: string): Settings {
+  const { config, loaded } = settings;
+  return {
+    ...settings,
+    loaded: { ...loaded, origins: { ...loaded.origins, system_prompt: { kind: 'flag' } } },
+    config: { ...config, request: { ...config.request, systemPrompt } },
   };
 }
 
@@ -226,8 +244,7 @@ interface AskedSettings {
 export async function askForSettings(options: RootOptions, early: EarlyFrame | null): Promise<AskedSettings> {
   const asked = await askForFiles(await askForProject(options, early), early);
   const { settings } = asked;
-  const isOn = settings.config.tools.toolsets.includes('custom') || /(?:^|[,+\s])custom\b/.test(String(options.tools));
-  if (!isOn) return asked;
+  if (!offersOwnTools(settings, options.tools)) return asked;
   const { askForTools, openToolFiles, terminalQuestion } = await import('./trust.js');
   const files = await openToolFiles(settings);
   if (files.changed().length === 0) return asked;
@@ -237,6 +254,15 @@ export async function askForSettings(options: RootOptions, early: EarlyFrame | n
   });
   await askForTools(files, port);
   return { settings, typed };
+}
+
+/** Returns true if tools of the user's own are allowed and offered. `chosen`: `--tools`. */
+function offersOwnTools({ config, loaded }: Settings, chosen: string | boolean | undefined): boolean {
+  if (chosen === false || openTrustFile(config.files.trust).tools.list().length === 0) return false;
+  const names = typeof chosen === 'string' ? chosen.split(',').map((name) => name.trim()) : [];
+  if (names.some((name) => name === 'custom' || name === '+custom')) return true;
+  const namesOthersAlone = names.some((name) => /^[^+-]/.test(name));
+  return !namesOthersAlone && !names.includes('-custom') && !isSwitchedOff('custom', loaded);
 }
 
 /** Asks about commands, skills and hooks of the project, once for each content of them. */

@@ -270,6 +270,17 @@ export interface Guards {
   export(): Promise<SecretGuard>;
 }
 
+/** Files that the user wrote for this program or another agent, as they are now. `aside`: about files that are not
+ * used. */
+export interface Extensions {
+  skills(): Promise<FoundSkills & Aside>;
+  agents(): Promise<FoundAgents & Aside>;
+}
+
+interface Aside {
+  readonly aside: readonly { readonly message: string }[];
+}
+
 /** Trust in the settings of a project. */
 export interface Trust {
   /** Asks on the terminal. */
@@ -327,6 +338,7 @@ export interface CommandLine {
   readonly models: Models;
   readonly guards: Guards;
   readonly trust: Trust;
+  readonly extensions: Extensions;
   /** Reads the settings once. Throws a `CliError` that says what is wrong with them. */
   readonly settings: () => Promise<Settings>;
   /** Opens the store for one listing or change, and closes it again. */
@@ -387,7 +399,7 @@ export interface Themes {
 }
 
 /** The tools that sessions of the REPL are offered. */
-export interface ReplTools {
+export interface ReplTools extends Extensions {
   readonly registry: Registry;
   /** All sets, also those that are switched off. */
   readonly sets: readonly { readonly name: string; readonly tools: readonly string[] }[];
@@ -404,10 +416,6 @@ export interface ReplTools {
   think(effort: string): Promise<void>;
   /** The files of the user's own tools. */
   files(): Promise<ToolFiles>;
-  /** The skills that are found now. `aside`: what is said of files that are not used. */
-  skills(): Promise<FoundSkills & { readonly aside: readonly { readonly message: string }[] }>;
-  /** The agents that are found now. */
-  agents(): Promise<FoundAgents>;
   /** The hooks that are found now. */
   hooks(): Promise<ListedHooks>;
   /** Offers the user's own tools as they are on the disk now. Throws a `CliError` for a name that is taken. */

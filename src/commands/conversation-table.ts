@@ -72,14 +72,6 @@ export const conversation: readonly Section[] = [
         load: async () => (await import('./conversation/show-parts.js')).copyAnswer,
       },
       {
-        slash: ['agents', 'the agents that the model may ask for, their tools and models'],
-        load: async () => (await import('./conversation/written-prompts.js')).listAgents,
-      },
-      {
-        slash: ['skills', 'the skills that are found, and where; /skill:name uses one'],
-        load: async () => (await import('./conversation/written-prompts.js')).listSkills,
-      },
-      {
         slash: ['theme [name]', 'other colours: dark, light, none or your own; --keep keeps them'],
         load: async () => (await import('./settings/switch-model.js')).chooseTheme,
       },

@@ -1,4 +1,60 @@
-import type { Section } from './command.js';
+import type { Entry, Section } from './command.js';
+
+const memory: readonly Entry[] = [
+  {
+    line: ['memory', 'notes for later sessions: list, show, add, edit, pin, approve, remove'],
+    slash: ['memory|notes [command] [note]', 'notes for later sessions: list, show, add, edit, pin, approve, rm, …'],
+    load: async () => (await import('./memory/tend-notes.js')).memory,
+  },
+  {
+    line: ['memory list', 'pinned ones first, then the newest'],
+    load: async () => (await import('./memory/tend-notes.js')).listNotes,
+  },
+  {
+    line: ['memory show <note>', 'the whole note, who kept it and when'],
+    load: async () => (await import('./memory/tend-notes.js')).showNote,
+  },
+  {
+    line: ['memory add <text...>', 'keep a fact for later sessions of this directory'],
+    load: async () => (await import('./memory/tend-notes.js')).addNote,
+  },
+  {
+    line: ['memory edit <note> <text...>', 'put another text in its place'],
+    load: async () => (await import('./memory/tend-notes.js')).editNote,
+  },
+  {
+    line: ['memory pin <note...>', 'have it in the prompt of every new session'],
+    load: async () => (await import('./memory/tend-notes.js')).pinNote,
+  },
+  {
+    line: ['memory unpin <note...>', 'leave it to its age again'],
+    load: async () => (await import('./memory/tend-notes.js')).unpinNote,
+  },
+  {
+    line: ['memory approve <note...>', 'let prompts show what text from outside may have asked for'],
+    load: async () => (await import('./memory/tend-notes.js')).approveNote,
+  },
+  {
+    line: ['memory restore <note...>', 'bring it back from the archive'],
+    load: async () => (await import('./memory/tend-notes.js')).restoreNote,
+  },
+  {
+    line: ['memory rm <note...>', 'remove it for good'],
+    load: async () => (await import('./memory/tend-notes.js')).removeNote,
+  },
+];
+
+/** `agent notes` is `agent memory`. Source: contracts 10. */
+function underNotes(entry: Entry): Entry {
+  const [usage = '', about = ''] = entry.line ?? [];
+  return {
+    line: [usage.replace(/^memory/, 'notes'), usage === 'memory' ? 'the same as memory' : about],
+    load: async () => {
+      const form = (await entry.load?.())?.line;
+      return form ? { line: form } : {};
+    },
+  };
+}
 
 /** Commands of what is kept: sessions, notes, tasks. */
 export const record: readonly Section[] = [
@@ -80,6 +136,10 @@ export const record: readonly Section[] = [
         load: async () => (await import('./record/audit.js')).auditCalls,
       },
       {
+        line: ['audit export', 'every tool call as a line of JSON; --hash-args leaves out what it was made with'],
+        load: async () => (await import('./record/audit.js')).exportCalls,
+      },
+      {
         line: [
           'audit suggest-rules',
           'allow rules for commands you allowed three times or more and never denied; changes nothing',
@@ -145,49 +205,7 @@ export const record: readonly Section[] = [
   },
   {
     heading: 'Memory:',
-    entries: [
-      {
-        line: ['memory', 'notes for later sessions: list, show, add, edit, pin, approve, remove'],
-        slash: ['memory [command] [note]', 'notes for later sessions: list, show, add, edit, pin, approve, rm, …'],
-        load: async () => (await import('./memory/tend-notes.js')).memory,
-      },
-      {
-        line: ['memory list', 'pinned ones first, then the newest'],
-        load: async () => (await import('./memory/tend-notes.js')).listNotes,
-      },
-      {
-        line: ['memory show <note>', 'the whole note, who kept it and when'],
-        load: async () => (await import('./memory/tend-notes.js')).showNote,
-      },
-      {
-        line: ['memory add <text...>', 'keep a fact for later sessions of this directory'],
-        load: async () => (await import('./memory/tend-notes.js')).addNote,
-      },
-      {
-        line: ['memory edit <note> <text...>', 'put another text in its place'],
-        load: async () => (await import('./memory/tend-notes.js')).editNote,
-      },
-      {
-        line: ['memory pin <note...>', 'have it in the prompt of every new session'],
-        load: async () => (await import('./memory/tend-notes.js')).pinNote,
-      },
-      {
-        line: ['memory unpin <note...>', 'leave it to its age again'],
-        load: async () => (await import('./memory/tend-notes.js')).unpinNote,
-      },
-      {
-        line: ['memory approve <note...>', 'let prompts show what text from outside may have asked for'],
-        load: async () => (await import('./memory/tend-notes.js')).approveNote,
-      },
-      {
-        line: ['memory restore <note...>', 'bring it back from the archive'],
-        load: async () => (await import('./memory/tend-notes.js')).restoreNote,
-      },
-      {
-        line: ['memory rm <note...>', 'remove it for good'],
-        load: async () => (await import('./memory/tend-notes.js')).removeNote,
-      },
-    ],
+    entries: [...memory, ...memory.map(underNotes)],
   },
   {
     heading: 'Tasks:',

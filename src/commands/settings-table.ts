@@ -37,7 +37,53 @@ export const settings: readonly Section[] = [
       {
         line: ['hooks', 'your own programs that are asked at points of a session'],
         slash: ['hooks', 'your own programs that are asked at points of a session'],
-        load: async () => (await import('./settings/list-hooks.js')).hooks,
+        load: async () => (await import('./settings/list-extensions.js')).hooks,
+      },
+      {
+        line: ['hooks list', 'list them, and whether they are trusted'],
+        load: async () => (await import('./settings/list-extensions.js')).listHooks,
+      },
+      {
+        line: ['hooks show <event>', 'those of one event, in full'],
+        load: async () => (await import('./settings/list-extensions.js')).showHooks,
+      },
+      {
+        line: ['hooks check', 'read their files and say what is wrong; ends with 2 where something is'],
+        load: async () => (await import('./settings/list-extensions.js')).checkHooks,
+      },
+      {
+        line: ['skills', 'the skills that are found, and where'],
+        slash: ['skills', 'the skills that are found, and where; /skill:name uses one'],
+        load: async () => (await import('./settings/list-extensions.js')).skills,
+      },
+      {
+        line: ['skills list', 'list them'],
+        load: async () => (await import('./settings/list-extensions.js')).listSkills,
+      },
+      {
+        line: ['skills show <name>', 'one of them, with its text'],
+        load: async () => (await import('./settings/list-extensions.js')).showSkill,
+      },
+      {
+        line: ['skills check', 'read their files and say what is wrong; ends with 2 where something is'],
+        load: async () => (await import('./settings/list-extensions.js')).checkSkills,
+      },
+      {
+        line: ['agents', 'the agents that the model may ask for, their tools and models'],
+        slash: ['agents', 'the agents that the model may ask for, their tools and models'],
+        load: async () => (await import('./settings/list-extensions.js')).agents,
+      },
+      {
+        line: ['agents list', 'list them'],
+        load: async () => (await import('./settings/list-extensions.js')).listAgents,
+      },
+      {
+        line: ['agents show <name>', 'one of them, with its prompt'],
+        load: async () => (await import('./settings/list-extensions.js')).showAgent,
+      },
+      {
+        line: ['agents check', 'read their files and say what is wrong; ends with 2 where something is'],
+        load: async () => (await import('./settings/list-extensions.js')).checkAgents,
       },
       {
         line: ['mcp', 'list, show, add, import, remove and try MCP servers'],

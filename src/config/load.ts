@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { isRecord } from '../core/json.js';
 import { replaceUnseen } from '../core/text.js';
 import { toolsets } from '../core/tool.js';
 import {
@@ -124,15 +125,28 @@ function profileLeaves(given: readonly Leaf[]): readonly Leaf[] {
 /** Returns a problem for each set of tools that one source switches on and off. Between two sources, off wins. */
 function contradictions(leaves: readonly Leaf[]): readonly ConfigProblem[] {
   const lists = leaves.filter(({ path, origin }) => keyText(path) === 'toolsets' && origin.kind !== 'default');
-  return lists.flatMap(({ value, origin }) =>
+  const both = lists.flatMap(({ value, origin }) => {
+    const names: readonly unknown[] = Array.isArray(value) ? value : [];
+    const isBoth = (name: string): boolean => names.includes(name) && names.includes(`-${name}`);
+    return toolsets.flatMap(({ name }) => (isBoth(name) ? [{ name, origin }] : []));
+  });
+  const inLists = both.map(({ name, origin }) => ({
+    message: `${sourceOf(origin)}: \`toolsets\` names ${name} and -${name}`,
+    hint: 'Remove one of the two.',
+    key: 'toolsets',
+    where: sourceOf(origin),
+  }));
+  const bySwitches = lists.flatMap(({ value, origin }) =>
     leaves.flatMap((leaf) => {
       const [group, name = ''] = leaf.path;
-      const named = group === 'tools' && leaf.value === false && Array.isArray(value) && value.includes(name);
+      const opposite = leaf.value === false ? name : `-${name}`;
+      const isSwitch = group === 'tools' && typeof leaf.value === 'boolean';
+      const named = isSwitch && Array.isArray(value) && value.includes(opposite);
       if (!named || sourceOf(leaf.origin) !== sourceOf(origin)) return [];
       const key = keyText(leaf.path);
       return [
         {
-          message: `${sourceOf(origin)}: \`toolsets\` names ${name}, and \`${key}\` is false`,
+          message: `${sourceOf(origin)}: \`toolsets\` names ${opposite}, and \`${key}\` is ${String(leaf.value)}`,
           hint: 'Remove one of the two.',
           key,
           where: sourceOf(origin),
@@ -140,6 +154,15 @@ function contradictions(leaves: readonly Leaf[]): readonly ConfigProblem[] {
       ];
     }),
   );
+  return [...inLists, ...bySwitches];
+}
+
+/** Returns true if the settings switch a set of tools off, by `tools.web: false` or `toolsets: ["-web"]`. */
+export function isSwitchedOff(toolset: string, { values, origins }: LoadedConfig): boolean {
+  const { tools, toolsets: listed } = values;
+  const isSet = (origins[`tools.${toolset}`]?.kind ?? 'default') !== 'default';
+  if (isSet) return isRecord(tools) && tools[toolset] === false;
+  return Array.isArray(listed) && listed.includes(`-${toolset}`);
 }
 
 function sourceOf(origin: Origin): string {

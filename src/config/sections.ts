@@ -187,10 +187,11 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
   };
 }
 
-/** A set is on by its switch, or where `toolsets` names it and nobody has switched it off. */
+/** A set is on or off by its switch where somebody has set that, else by `toolsets` (`web`, `-mcp`). */
 function isOn(name: ToolsetName, all: SettingsValues, origins: Readonly<Record<string, Origin>>): boolean {
   const switchedBy = origins[`tools.${name}`]?.kind ?? 'default';
-  return all.tools[name] || (switchedBy === 'default' && all.toolsets.includes(name));
+  if (switchedBy !== 'default') return all.tools[name];
+  return !all.toolsets.includes(`-${name}`) && (all.tools[name] || all.toolsets.includes(name));
 }
 
 function docsOf({ docs }: SettingsValues): DocsSection {

@@ -33,8 +33,8 @@ export function schemaFor(sets: readonly Toolset[]): SchemaNode {
     ({ name, about, on }) => [name, { type: 'boolean', default: on, description: about }] as const,
   );
   const properties = { ...tools.properties, ...Object.fromEntries(switches) };
-  const offByThemselves = sets.filter(({ on }) => !on).map(({ name }) => name);
-  const toolsets = { ...document.properties.toolsets, items: { enum: offByThemselves } };
+  const names = sets.flatMap(({ name, on }) => (on ? [`-${name}`] : [name, `-${name}`]));
+  const toolsets = { ...document.properties.toolsets, items: { enum: names } };
   return { ...document, properties: { ...others, toolsets, tools: { ...tools, properties } } };
 }
 

@@ -79,8 +79,11 @@ function isLow(code: number): boolean {
   return code >= 0xdc00 && code <= 0xdfff;
 }
 
-/** Finds the candidates that are close to `word`, nearest first, at most three of about the same distance. Case, `-`,
- * `_` and spaces do not count. Ties keep the order of the candidates. */
+/** With two edits a word of four letters becomes nearly any other. */
+const shortWord = 4;
+
+/** Finds the candidates that are close to `word`, nearest first, at most three of about the same distance. For a
+ * short word the nearest one is at most one edit away. Case, `-`, `_` and spaces do not count. Ties keep the order of the candidates. */
 export function nearest(word: string, candidates: readonly string[]): readonly string[] {
   const wanted = plain(word);
   const maxDistance = Math.max(2, Math.floor(word.length * 0.4));
@@ -89,6 +92,7 @@ export function nearest(word: string, candidates: readonly string[]): readonly s
     .filter(({ distance }) => distance <= maxDistance)
     .sort((one, other) => one.distance - other.distance);
   const best = near[0]?.distance ?? 0;
+  if (wanted.length <= shortWord && best > 1) return [];
   return near
     .filter(({ distance }) => distance <= best + 1)
     .slice(0, 3)

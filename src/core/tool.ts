@@ -25,10 +25,10 @@ export const toolsets = [
   { name: 'kv', on: false, about: 'Offer small values that the session keeps.' },
   { name: 'history', on: false, about: 'Offer a search in earlier sessions.' },
   { name: 'custom', on: false, about: 'Offer tools of your own.' },
-  { name: 'ask', on: false, about: 'Offer questions to you, and plans for you to agree to.' },
-  { name: 'jobs', on: false, about: 'Offer commands that go on in the background.' },
-  { name: 'todo', on: false, about: 'Offer a list of the steps of a task.' },
-  { name: 'agents', on: false, about: 'Offer other agents, each with a context of its own.' },
+  { name: 'ask', on: false, inRepl: true, about: 'Offer questions to you, and plans for you to agree to.' },
+  { name: 'jobs', on: false, inRepl: true, about: 'Offer commands that go on in the background.' },
+  { name: 'todo', on: false, inRepl: true, about: 'Offer a list of the steps of a task.' },
+  { name: 'agents', on: false, inRepl: true, about: 'Offer other agents, each with a context of its own.' },
   { name: 'mcp', on: true, lazy: true, about: 'Offer the tools of MCP servers, where mcp.json names some.' },
 ] as const satisfies readonly Toolset[];
 
@@ -42,6 +42,8 @@ export interface Toolset {
   readonly name: string;
   /** Whether it is switched on unless the settings say otherwise. */
   readonly on: boolean;
+  /** A REPL offers it unless the settings switch it off. */
+  readonly inRepl?: true;
   /** It is switched on, but its code is loaded only where there is something to offer. */
   readonly lazy?: true;
   /** What the switch does, for a person. */

@@ -1,6 +1,6 @@
 import { assemble, type Assembly, openRun, type Run } from '../cli/session/assemble.js';
 import { createTurnLines } from '../cli/headless.js';
-import { readSettings, type Settings } from '../cli/settings.js';
+import { readSettings, type Settings, withSystemPrompt } from '../cli/settings.js';
 import type { JsonObject } from '../core/json.js';
 import type { Answer, Question } from '../core/policy.js';
 import { type LoadedOnce, loadOnce } from '../core/runtime.js';
@@ -280,7 +280,8 @@ class OpenSession implements AgentSession {
     const own: Run = {
       ...run,
       toolbox: { ...run.toolbox, registry },
-      settings: settingsWith(run.settings, options),
+      settings:
+        options.systemPrompt === undefined ? run.settings : withSystemPrompt(run.settings, options.systemPrompt),
       turnCalls: () => this.#turnCalls,
     };
     this.#chat = loadOnce(() => assemble(own, choice, host.approve !== undefined));
@@ -378,12 +379,6 @@ class OpenSession implements AgentSession {
       };
     }
   }
-}
-
-function settingsWith(settings: Settings, { systemPrompt }: SessionOptions): Settings {
-  if (systemPrompt === undefined) return settings;
-  const { config } = settings;
-  return { ...settings, config: { ...config, request: { ...config.request, systemPrompt } } };
 }
 
 function emptyRegistry(): Registry {

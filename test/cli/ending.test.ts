@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
 import { missingPart, turnExitCode } from '../../src/cli/ending.js';
+import { outcomeOf } from '../../src/cli/tasks/run-errand.js';
+import { runExitCode } from '../../src/commands/turn-endings.js';
 import type { Fault } from '../../src/core/provider.js';
 import type { TurnEnd } from '../../src/core/session-port.js';
 
@@ -19,7 +21,7 @@ const denied = (unasked: boolean): Partial<TurnEnd> => ({
   ],
 });
 
-test.each([
+const cases = [
   ['an answer', end('completed'), null, 0, 0],
   ['a failure', end('failed', fault('network')), null, 0, 1],
   ['an answer that is not saved', end('completed'), null, 2, 1],
@@ -34,8 +36,51 @@ test.each([
   ['an interrupt', end('interrupted'), null, 2, 130],
   ['a signal, whatever else happened', end('failed', fault('auth')), 'SIGTERM', 2, 143],
   ['a terminal that was closed', end('interrupted'), 'SIGHUP', 0, 129],
-] as const)('%s has its exit code', (_name, turn, signal, unsaved, exitCode) => {
+] as const;
+
+test.each(cases)('%s has its exit code', (_name, turn, signal, unsaved, exitCode) => {
   expect(turnExitCode(turn, signal, unsaved)).toBe(exitCode);
+});
+
+const statuses: Readonly<Record<number, string>> = {
+  0: 'done',
+  1: 'failed',
+  3: 'limit',
+  4: 'failed',
+  5: 'limit',
+  6: 'needs_approval',
+  130: 'interrupted',
+};
+
+test.each(cases.filter(([, , signal]) => signal === null))(
+  '%s as the run of a task has the status of its exit code',
+  (_name, turn, _signal, unsaved, exitCode) => {
+    const { status } = outcomeOf(turn, { unsaved, callFailed: false, isStopped: false });
+    expect(status).toBe(statuses[exitCode]);
+  },
+);
+
+test('what could not be saved, and calls that nobody could allow, are in the summary of a run', () => {
+  const facts = { callFailed: false, isStopped: false };
+  expect(outcomeOf(end('completed', denied(true)), { ...facts, unsaved: 2 })).toEqual({
+    status: 'failed',
+    summary: '2 events of its session could not be saved. Not run: bash(x): r.',
+  });
+  expect(outcomeOf(end('limit_reached', { ...denied(true), turns: 5 }), { ...facts, unsaved: 0 })).toEqual({
+    status: 'limit',
+    summary: 'Stopped after 5 answers. Not run: bash(x): r.',
+  });
+});
+
+test.each([
+  ['done', 0],
+  ['skipped', 0],
+  ['failed', 1],
+  ['limit', 5],
+  ['needs_approval', 6],
+  ['interrupted', 130],
+] as const)('agent tasks run of a run that is %s ends with %d', (status, exitCode) => {
+  expect(runExitCode(status)).toBe(exitCode);
 });
 
 test('a part of the program that is missing is told from other errors', () => {

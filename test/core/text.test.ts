@@ -20,6 +20,17 @@ test('a typing error finds the word that was meant, and any other word finds non
   ]);
 });
 
+test.each([
+  ['btw', null],
+  ['cd', null],
+  ['tree', null],
+  ['nwe', 'new'],
+  ['undp', 'undo'],
+  ['mc', 'mcp'],
+])('of the short name %s the nearest command is %j', (word, command) => {
+  expect(nearestName(word, ['new', 'mcp', 'theme', 'undo', 'redo', 'tools'])).toBe(command);
+});
+
 test('a swap of neighbours costs one', () => {
   expect([
     editDistance('ab', 'ba'),

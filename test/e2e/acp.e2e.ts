@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -194,6 +194,36 @@ test('an editor is asked about a write with its diff, and a later one is shown t
   await prompt(later, sessionId, 'thank you');
   expect(spoken(later.updates)).toBe('You are welcome.');
   expect(await later.leave()).toBe(0);
+});
+
+const keptModes = [
+  [['--approval', 'mutating'], 'Approval mode mutating, as this session had it'],
+  [['--approval', 'always'], 'Approval mode always, as this session had it'],
+  ...(existsSync('/usr/bin/bwrap')
+    ? ([
+        [['--sandbox', 'read-only'], 'Sandbox read-only, as this session had it'],
+        [['--sandbox', 'workspace'], 'Sandbox workspace, as this session had it'],
+      ] as const)
+    : []),
+] as const;
+
+test.each(
+  (['load', 'resume'] as const).flatMap((door) => keptModes.map(([options, said]) => [door, options, said] as const)),
+)('session/%s of a session with %j is not looser than that', async (door, options, said) => {
+  const at = place();
+  writeFileSync(join(at.home, 'marker'), '');
+  const command = `test -e ${join(at.home, 'marker')} && echo made > made.txt`;
+  const turns = [{ text: 'Begun.' }, { calls: [{ name: 'bash', arguments: { command } }] }, { text: 'Tried.' }];
+  const model = script(at, turns);
+  await agent(at, ['-p', '-m', model, ...options, 'begin']);
+  const listed = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as readonly { id: string }[];
+  const sessionId = listed[0]?.id ?? '';
+  const editor = await edit(at, ['-m', model], 'deny');
+  await editor.agent.request(methods.agent.session[door], { sessionId, cwd: at.work, mcpServers: [] });
+  await prompt(editor, sessionId, 'go on');
+  const thoughts = JSON.stringify(of(editor.updates, 'agent_thought_chunk'));
+  expect([existsSync(join(at.work, 'made.txt')), thoughts]).toEqual([false, expect.stringContaining(said)]);
+  expect(await editor.leave()).toBe(0);
 });
 
 test('a refusal, a mode that only reads and a bad value change nothing', async () => {

@@ -40,11 +40,12 @@ test('one word that is nearly a command is no prompt unless that is said', async
     stderr:
       'agent: `sesions` is not a command; did you mean `agent sessions`?\nA prompt of that one word goes behind --: agent -- sesions\n',
   });
+  expect(await agent(at, ['-m', 'offline', 'sesions', 'are', 'lost'])).toMatchObject({ code: 2, stdout: '' });
   for (const args of [
     ['-m', 'offline', '--', 'sesions'],
+    ['-m', 'offline', '--', 'sesions', 'are', 'lost'],
     ['-m', 'offline', '-p', 'sesions'],
     ['-m', 'offline', 'hello'],
-    ['-m', 'offline', 'sesions', 'are', 'lost'],
   ]) {
     expect(await agent(at, args)).toMatchObject({
       code: 0,

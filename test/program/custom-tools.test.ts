@@ -40,7 +40,8 @@ test('a tool is shown before it is allowed, and nothing of it counts before', as
   expect((await agent(at, ['tools', 'add', folder, '--sha256', 'abc'])).code).toBe(2);
   await allow(at);
   expect((await agent(at, ['tools', 'list', '--tools', '+custom'])).stdout).toMatch(/^insert_clip +custom +write/m);
-  expect((await agent(at, ['tools', 'list'])).stdout).not.toContain('insert_clip');
+  expect((await agent(at, ['tools', 'list'])).stdout).toMatch(/^insert_clip +custom +write/m);
+  expect((await agent(at, ['tools', 'list', '--tools=-custom'])).stdout).not.toContain('insert_clip');
   const described = await agent(at, ['tools', 'show', 'insert_clip', '--json']);
   expect(JSON.parse(described.stdout)).toMatchObject({
     returns: { required: ['ok', 'clip_id'] },

@@ -35,8 +35,28 @@ test('/compact with -p compacts the session that goes on', async () => {
   await agent(at, ['-p', '-m', model, `begin ${'word '.repeat(3000)}`]);
   const { code, stdout } = await agent(at, ['-p', '-m', model, '-c', '/compact keep names']);
   expect([code, stdout]).toEqual([0, 'The conversation was compacted.\n']);
-  const alone = await agent(place(), ['-p', '-m', script(at, answers(1)), '/compact']);
-  expect([alone.code, alone.stdout]).toEqual([0, expect.stringMatching(/^Not compacted: /)]);
+});
+
+const failing = (code: string) => [{ text: 'One.' }, { text: '', fault: { code, message: 'It failed.' } }];
+
+test.each([
+  ['there is too little', 'hi', answers(2), 1, 'there is too little to compact'],
+  ['the summary fails', 'word '.repeat(3000), failing('bad_request'), 1, 'It failed'],
+  ['the key is refused', 'word '.repeat(3000), failing('auth'), 4, 'It failed'],
+])('/compact with -p fails where %s, and says so on standard error', async (_name, prompt, turns, wanted, reason) => {
+  const at = place();
+  const model = script(at, turns);
+  await agent(at, ['-p', '-m', model, prompt]);
+  const line = ['-p', '-m', model, '-c'];
+  const ran = await agent(at, [...line, '/compact']);
+  expect([ran.code, ran.stdout]).toEqual([wanted, '']);
+  expect(ran.stderr).toContain(`agent: not compacted: ${reason}`);
+  const asJson = await agent(at, [...line, '--output-format', 'json', '/compact']);
+  expect(asJson.code).toBeGreaterThan(0);
+  expect(JSON.parse(asJson.stdout)).toMatchObject({
+    status: 'failed',
+    error: { message: expect.any(String) as string },
+  });
 });
 
 test('command files are named in any script, a blank is a hyphen, and one that cannot be typed is named', async () => {

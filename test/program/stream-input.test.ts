@@ -139,15 +139,59 @@ test.each([
   ['empty lines', ['\n', ' \n']],
   ['a blank message', [says(' \n')]],
   ['no JSON', ['go\n']],
-] as const)('input of %s ends with a usage error, after the reason of each line', async (_name, sent) => {
+] as const)('input of %s ends with a usage error, and standard output stays empty', async (_name, sent) => {
   const { code, said, stderr } = await talk(place(), ['-m', 'offline'], [...sent, null]);
-  expect([code, stderr]).toEqual([2, expect.stringMatching(/^agent: standard input held no message\n/)]);
-  expect(said.map(({ code: problem }) => problem)).toEqual(
-    sent.filter((line) => line !== '\n' && line !== ' \n').map(() => 'bad_input'),
-  );
+  expect([code, said]).toEqual([2, []]);
+  const problems = stderr.split('\n').filter((line) => line.startsWith('agent: '));
+  expect(problems).toHaveLength(1 + sent.filter((line) => line !== '\n' && line !== ' \n').length);
+  expect(problems.at(-1)).toBe('agent: standard input held no message');
 });
 
-test.each([5, {}, [], true])('set_model with %j in place of a name is answered with an error', async (model) => {
+test('a line that cannot be read before the first message is reported behind the session line', async () => {
+  const at = place();
+  const { said } = await talk(
+    at,
+    ['-m', script(at, [{ text: 'one' }])],
+    ['no JSON\n', says(' '), says('go')],
+    until(1),
+  );
+  expect(said.slice(0, 3).map(({ type }) => type)).toEqual(['session', 'error', 'error']);
+});
+
+test('what comes before a session that cannot begin goes to standard error', async () => {
+  const { code, said, stderr } = await talk(place(), ['-m', 'openai/gpt-5.2'], ['no JSON\n', says('go'), null]);
+  expect([code, said]).toEqual([4, []]);
+  expect(stderr).toContain('agent: a line is not JSON');
+});
+
+test.each([undefined, 5, null])(
+  'set_permission_mode with %j in place of a name is answered with an error',
+  async (mode) => {
+    const { said } = await talk(
+      place(),
+      ['-m', 'offline'],
+      [wants('1', { subtype: 'set_permission_mode', mode }), null],
+    );
+    expect(said).toMatchObject([
+      {
+        response: {
+          subtype: 'error',
+          error: expect.stringMatching(/^set_permission_mode: the mode is .*, not a name$/) as string,
+        },
+      },
+    ]);
+  },
+);
+
+test('a permission prompt tool without lines of input is refused', async () => {
+  expect(await agent(place(), ['-p', '-m', 'offline', '--permission-prompt-tool', 'stdio', 'go'])).toMatchObject({
+    code: 2,
+    stdout: '',
+    stderr: expect.stringContaining('--permission-prompt-tool needs --input-format stream-json') as string,
+  });
+});
+
+test.each([5, {}, [], true, ''])('set_model with %j in place of a name is answered with an error', async (model) => {
   const at = place();
   const { said } = await talk(
     at,
@@ -318,6 +362,7 @@ test('the other program sets the model, the mode and the prompt, and nothing tha
 test.each([
   [['--output-format', 'json'], 'answers as stream-json, not as json'],
   [['a prompt'], 'the prompt comes on standard input'],
+  [['--image', 'a.png'], 'images come on standard input'],
   [['--permission-prompt-tool', 'mcp__x'], 'is not known'],
   [['--input-format', 'yaml'], 'is not a format'],
   [['--dialect', 'clade'], 'Did you mean claude?'],

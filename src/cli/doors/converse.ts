@@ -4,7 +4,7 @@ import type { RootOptions } from '../options.js';
 import { assemble, type Assembly, openRun, type Run } from '../session/assemble.js';
 import type { SessionChoice } from '../session/find-session.js';
 import { resolveModel } from '../session/open-model.js';
-import type { Settings } from '../settings.js';
+import { type Settings, withSystemPrompt } from '../settings.js';
 import { type FrontParts, openFrontParts } from './front-parts.js';
 import { type Controls, type Conversation, runStreamInput } from './stream-input.js';
 
@@ -42,7 +42,7 @@ export async function converse(
   }
 }
 
-function checkOptions(words: readonly string[], { outputFormat }: RootOptions): void {
+function checkOptions(words: readonly string[], { outputFormat, image = [] }: RootOptions): void {
   if (outputFormat !== 'stream-json')
     throw new CliError(
       exit.usage,
@@ -55,16 +55,20 @@ function checkOptions(words: readonly string[], { outputFormat }: RootOptions): 
       'with --input-format stream-json the prompt comes on standard input',
       'Send {"type":"user","message":{"role":"user","content":"…"}} as a line.',
     );
+  if (image.length > 0)
+    throw new CliError(
+      exit.usage,
+      'with --input-format stream-json images come on standard input, not by --image',
+      'Send a content block: {"type":"image","source":{"type":"base64","media_type":"image/png","data":"…"}}.',
+    );
 }
 
 /** What the other program adds stands behind the user's own prompt. */
 function prompted(run: Run, added: string | null): Run {
   if (added === null) return run;
-  const { settings } = run;
-  const { config } = settings;
-  const own = config.request.systemPrompt;
-  const systemPrompt = [own, added].filter((part) => part !== null && part !== undefined && part !== '').join('\n\n');
-  return { ...run, settings: { ...settings, config: { ...config, request: { ...config.request, systemPrompt } } } };
+  const own = run.settings.config.request.systemPrompt;
+  const systemPrompt = [own, added].filter((part) => part !== null && part !== '').join('\n\n');
+  return { ...run, settings: withSystemPrompt(run.settings, systemPrompt) };
 }
 
 function conversation(run: Run, { session, notices, save }: Assembly, parts: FrontParts): Conversation {

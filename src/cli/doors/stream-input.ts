@@ -66,7 +66,10 @@ class StreamInput {
   readonly #toErrors: (event: AgentEvent) => void;
   readonly #questions = new Map<string, Pending>();
   #queue: string[] = [];
-  #early: JsonObject[] = [];
+  /** Problems with the input from before the first turn. */
+  #early: string[] = [];
+  /** Neither a message nor a control line has come. */
+  #isEmpty = true;
   readonly #conversation: LoadedOnce<Conversation>;
   #session: SessionPort | null = null;
   #lines: TurnLines | null = null;
@@ -101,23 +104,21 @@ class StreamInput {
       };
     });
     const lines = splitLines(this.#options.input);
-    let isEmpty = true;
     for (;;) {
       const next = await Promise.race([lines.next(), stopped]);
       if (next === null || next.done === true) break;
-      const line = readInputLine(next.value);
-      isEmpty &&= line.type === 'nothing' || line.type === 'unreadable';
-      await this.#take(line);
+      await this.#take(readInputLine(next.value));
     }
     this.#isOver = true;
     for (const [id, { callId }] of this.#questions) this.#resolve(id, callId, { answer: 'unavailable' });
     await this.#working;
-    for (const line of this.#early) this.#print(line);
+    // Without a session, standard output has no first line that these could follow.
+    for (const message of this.#early) printError(`agent: ${message}\n`);
     await this.#out.drained();
     if (this.#failure) throw this.#failure.error;
     if (this.#signal) return turnExitCode(nothing, this.#signal);
     if (this.#readerGone) return exit.done;
-    if (isEmpty)
+    if (this.#isEmpty)
       throw new CliError(
         exit.usage,
         'standard input held no message',
@@ -141,15 +142,18 @@ class StreamInput {
       case 'message': {
         const text = await this.#told(line);
         if (text === '') return;
+        this.#isEmpty = false;
         if (line.now && this.#session?.busy() === true) this.#session.enqueue({ text, when: 'steer' });
         else this.#queue.push(text);
         this.#work();
         return;
       }
       case 'request':
+        this.#isEmpty = false;
         await this.#control(line.id, line.request);
         return;
       case 'response':
+        this.#isEmpty = false;
         this.#answered(line.id, line.response);
         return;
       case 'unreadable':
@@ -176,9 +180,8 @@ class StreamInput {
 
   /** The `session` line is the first, so what comes before it waits for it. */
   #problem(message: string): void {
-    const line = { type: 'error', code: 'bad_input', message };
-    if (this.#lines === null) this.#early.push(line);
-    else this.#print(line);
+    if (this.#lines === null) this.#early.push(message);
+    else this.#print(inputError(message));
   }
 
   /** Works off the queue, one turn after the other; a slow reader holds up the next one. */
@@ -193,7 +196,7 @@ class StreamInput {
         const isFirst = this.#lines === null;
         this.#lines = conversation.lines();
         if (isFirst || this.#options.announcesTurns) this.#print(this.#lines.first());
-        for (const line of this.#early.splice(0)) this.#print(line);
+        for (const message of this.#early.splice(0)) this.#print(inputError(message));
         if (isFirst) for (const notice of conversation.notices) this.#see({ type: 'notice', ...notice });
         const end = await conversation.ask(text);
         const unsaved = await conversation.save();
@@ -300,13 +303,15 @@ class StreamInput {
         return null;
       case 'set_model': {
         const { model } = request;
-        if (typeof model !== 'string' && model !== undefined && model !== null)
+        if (model === '' || (typeof model !== 'string' && model !== undefined && model !== null))
           return `set_model: the model is ${JSON.stringify(model).slice(0, 80)}, not a name`;
         await this.#conversation.get();
         return await this.#options.controls.setModel(typeof model === 'string' && model !== 'default' ? model : null);
       }
       case 'set_permission_mode':
-        return this.#options.controls.setMode(String(request['mode']));
+        return typeof request['mode'] === 'string'
+          ? this.#options.controls.setMode(request['mode'])
+          : `set_permission_mode: the mode is ${JSON.stringify(request['mode'])?.slice(0, 80) ?? 'missing'}, not a name`;
       default:
         return `${request.subtype} is not known here; initialize, interrupt, set_model and set_permission_mode are`;
     }
@@ -325,6 +330,10 @@ class StreamInput {
     this.#systemPrompt = text;
     return null;
   }
+}
+
+function inputError(message: string): JsonObject {
+  return { type: 'error', code: 'bad_input', message };
 }
 
 const nothing: Answered = { status: 'interrupted', text: '', turns: 0, toolCalls: 0, denials: [] };

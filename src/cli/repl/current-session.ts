@@ -233,7 +233,7 @@ function createFacts(run: Run, sessions: ReplSessions): () => StatusFacts {
         ?.list()
         .filter(({ end }) => end === null).length,
       approval: run.policy.planning() ? 'plan' : run.policy.mode(),
-      sandbox: settings.config.policy.sandbox,
+      sandbox: run.policy.sandbox(),
       branch,
       contextWindow,
       directory:

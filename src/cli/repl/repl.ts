@@ -19,7 +19,14 @@ import { emptyView, totalsOf } from '../../ui/view.js';
 import type { Greeting } from '../../ui/item-lines.js';
 import type { ReplHandle, ReplOptions } from '../../ui/repl-options.js';
 import type { Command } from '../../ui/slash-command.js';
-import { createGuards, createMachine, createModels, createPrinter, settingsRequest } from '../command-line.js';
+import {
+  createGuards,
+  createMachine,
+  createModels,
+  createPrinter,
+  settingsRequest,
+  openExtensions,
+} from '../command-line.js';
 import { type EarlyFrame, screenStreams } from '../early-frame.js';
 import { endingSignals, type EndingSignal, giveTerminalBackOnCrash, onEndingSignal } from '../ending.js';
 import type { RootOptions } from '../options.js';
@@ -34,7 +41,6 @@ import { offeredTexts } from '../session/open-mcp.js';
 import { promptWithImages } from '../session/open-pictures.js';
 import { choseOffline, resolveModel } from '../session/open-model.js';
 import type { Toolbox } from '../session/open-tools.js';
-import { asideNotices, findAgents } from '../project-files.js';
 import { listHooks } from '../session/open-hooks.js';
 import { changeOf } from '../session/open-toolsets.js';
 import { askForSettings, type Settings } from '../settings.js';
@@ -58,7 +64,7 @@ export async function runRepl(
   const { settings, typed } = await askForSettings(options, early);
   const { files, store } = settings.config;
   const isFirst = !settings.ephemeral && store.mode !== 'remote' && !existsSync(files.database);
-  const run = await openRun(settings, options, { canAsk: true });
+  const run = await openRun(settings, options, { canAsk: true, inRepl: true });
   let exitCode: number;
   let left: string | null = null;
   let unsaved = 0;
@@ -448,8 +454,7 @@ function replTools(
     effort: () => (lastTools(sessions.current().session.events())?.settings ?? settings.config.request).effort ?? null,
     think: (effort) => record({ effort }),
     files: () => openToolFiles(settings),
-    skills: async () => ({ ...(await openCommands(settings).skills()), aside: await asideNotices(settings) }),
-    agents: () => findAgents(settings),
+    ...openExtensions(() => Promise.resolve(settings)),
     hooks: () => listHooks(settings),
     reload: async () => {
       const { before, now } = await catalogue.reload();

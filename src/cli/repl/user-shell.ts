@@ -76,7 +76,7 @@ export async function runUserShell(
       cwd: session.cwd,
       session,
       signal: options.signal,
-      sandbox: config.policy.sandbox,
+      sandbox: run.policy.sandbox(),
       knownFiles: new Map(),
       eventOutput: () => null,
       limits: { timeoutMs: null, maxOutputBytes: config.limits.maxOutputBytes },

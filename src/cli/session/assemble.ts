@@ -21,7 +21,7 @@ import { printError } from '../print.js';
 import { sessionGuard } from '../secrets.js';
 import type { Notice, Settings } from '../settings.js';
 import { version } from '../version.js';
-import { changedTools, lastTools, sessionBeginning } from './context-files.js';
+import { changedPrompt, changedTools, lastTools, type PromptChange, sessionBeginning } from './context-files.js';
 import {
   addressNotices,
   changesSince,
@@ -47,7 +47,7 @@ import { openPictures, type Pictures } from './open-pictures.js';
 import type { RunSync } from './open-team.js';
 import { keepMode, modeChange } from './policy/kept-mode.js';
 import { openPolicy, type SwitchablePolicy } from './policy/open-policy.js';
-import { openSandbox, openToolbox, type Toolbox } from './open-tools.js';
+import { openRunSandbox, openToolbox, type RunSandbox, type Toolbox } from './open-tools.js';
 import { configuredModel, type ModelChoice } from './provider-settings.js';
 import type { AgentHost } from './run-agent.js';
 import { createLastSave, type LastSaveHost } from './last-save.js';
@@ -67,6 +67,7 @@ export interface Run {
   /** With the hooks and the collector of the user, and the pictures that messages and results bring. */
   readonly toolbox: Toolbox & Pick<AgentHost, 'hooks' | 'telemetry'> & { readonly pictures: Pictures };
   readonly policy: SwitchablePolicy;
+  readonly sandbox: RunSandbox;
   readonly spend: SpendLimit;
   /** The notices so far. */
   readonly notices: readonly Notice[];
@@ -75,15 +76,15 @@ export interface Run {
   close(): Promise<void>;
 }
 
-/** `canAsk`: a person is there for all of it. */
+/** `canAsk`: a person is there for all of it. `inRepl`: they sit at a REPL. */
 export async function openRun(
   settings: Settings,
   options: RootOptions,
-  { canAsk }: { readonly canAsk: boolean } = { canAsk: false },
+  { canAsk, inRepl = false }: { readonly canAsk: boolean; readonly inRepl?: boolean } = { canAsk: false },
 ): Promise<Run> {
   const allowed = await openAllowed(settings, options.allowedTools);
   const policy = openPolicy(allowed.settings);
-  const confine = await openSandbox(settings);
+  const sandbox = await openRunSandbox(settings);
   const opening = openSessionStore(settings, options.ephemeral === true);
   const said: Notice[] = [];
   const notify = (message: string, code = 'tool_missing'): void => {
@@ -92,7 +93,13 @@ export async function openRun(
   const following = openTelemetry({ ...settings, ...settings.config, version }, notify);
   const [{ store, tasks, notes, ends, sync, notices }, toolbox] = await Promise.all([
     opening,
-    openToolbox(settings, options.tools, { approval: canAsk ? policy : null, confine, ports: () => opening, notify }),
+    openToolbox(settings, options.tools, {
+      approval: canAsk ? policy : null,
+      sandbox,
+      inRepl,
+      ports: () => opening,
+      notify,
+    }),
   ]);
   const hooks = await openHooks(settings, options.hooks !== false, { processes: toolbox.processes, policy });
   await offerSkills(settings, options.tools, toolbox.registry);
@@ -107,6 +114,7 @@ export async function openRun(
     lasting: ends && { ends, sync },
     toolbox: { ...toolbox, hooks, telemetry, pictures: openPictures(settings, toolbox.processes) },
     policy,
+    sandbox,
     spend: createSpendLimit(settings.config),
     get notices() {
       return [
@@ -166,7 +174,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     () => session.settled(),
   );
   if (!interactive) model.warm(); // the prompt is sent in a moment
-  const beginning = await beginningOf(run, opened, choice, { model, secrets });
+  const beginning = await beginningOf(run, opened, choice, { model, secrets }).catch(letGo(opened, model));
   const records: Recorder[] = [];
   const row: SessionRow = { ...opened.row, cwd: settings.cwd, ...placeOf(model.ref) };
   const session = createSession({
@@ -198,7 +206,10 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     row,
     model,
     secrets,
-    notices: [...beginning.notices, ...(await heard(session, () => bringUpToDate(session, opened, model, run)))],
+    notices: [
+      ...beginning.notices,
+      ...(await heard(session, () => bringUpToDate(session, opened, { model, prompt: beginning.prompt }, run))),
+    ],
     save,
     close: async () => {
       await recordMode(run, session);
@@ -211,25 +222,42 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
   };
 }
 
+/** Returns a handler that gives back what a session holds that cannot begin, and throws the reason. */
+function letGo(opened: OpenedSession, model: OpenedModel): (error: unknown) => Promise<never> {
+  return async (error) => {
+    model.close();
+    await opened.release();
+    throw error;
+  };
+}
+
 /** Returns what a session begins with: its prompt and tools, and what has changed since it ran before. */
 async function beginningOf(
   run: Run,
   opened: OpenedSession,
   choice: SessionChoice,
   { model, secrets }: { readonly model: OpenedModel; readonly secrets: SecretGuard },
-): Promise<Awaited<ReturnType<typeof sessionBeginning>> & Pick<InstructionChange, 'notes'>> {
+): Promise<
+  Awaited<ReturnType<typeof sessionBeginning>> & Pick<InstructionChange, 'notes'> & Pick<PromptChange, 'prompt'>
+> {
   const { settings, lasting } = run;
   const window = (): number | null => modelFacts(run)?.contextWindow?.(model.ref) ?? null;
-  const { opening, notices } = await sessionBeginning(settings, run.toolbox.registry, opened, {
-    window,
-    notes: () => remembered(run),
+  const facts = { window, notes: () => remembered(run), mask: (text: string) => secrets.text(text) };
+  const { opening, notices } = await sessionBeginning(settings, run.toolbox.registry, opened, facts);
+  const offered = run.options.tools === undefined ? toolsOnRecord(run, () => opened.restored) : run.toolbox.registry;
+  const changed =
+    choice.after === undefined ? await changedPrompt(settings, offered, opened, facts) : { prompt: null, notices: [] };
+  const since = await sinceThen(run, opened, choice, {
+    window: window(),
+    secrets,
+    isRendered: changed.prompt !== null,
   });
-  const since = await sinceThen(run, opened, choice, { window: window(), secrets });
   const shared = lasting?.sync?.notices() ?? [];
   return {
     opening,
     notes: since.notes,
-    notices: [...shared, ...since.notices, ...fallbackNotices(settings, model.ref), ...notices],
+    prompt: changed.prompt,
+    notices: [...shared, ...since.notices, ...changed.notices, ...fallbackNotices(settings, model.ref), ...notices],
   };
 }
 
@@ -255,19 +283,26 @@ async function attached(
   };
 }
 
-/** Returns what the model and the user are told of changes since the session ran before, and keeps its mode. */
+/** Returns what the model and the user are told of changes since the session ran before, and keeps its mode.
+ * `isRendered`: a new prompt has the instructions as they are now. */
 async function sinceThen(
   run: Run,
   opened: OpenedSession,
   choice: SessionChoice,
-  { window, secrets }: { readonly window: number | null; readonly secrets: SecretGuard },
+  {
+    window,
+    secrets,
+    isRendered,
+  }: { readonly window: number | null; readonly secrets: SecretGuard; readonly isRendered: boolean },
 ): Promise<InstructionChange> {
   const { settings, toolbox, store, lasting } = run;
   const { row, restored } = opened;
   const notes = await notesBefore(run, opened);
-  const notices = [...keepMode(run, restored, choice.after === undefined), ...movedNotice(opened, settings.cwd)];
+  const kept = await keepMode(run, restored, choice.after === undefined);
+  const notices = [...kept, ...movedNotice(opened, settings.cwd)];
   if (restored.length === 0) return { notes, notices };
   const lost = lasting ? await lostEvents(store, lasting.ends, choice, opened, settings.cwd) : [];
+  if (isRendered) return { notes, notices: [...notices, ...lost] };
   const [{ changedInstructions }, skills, memory] = await Promise.all([
     import('./changed-instructions.js'),
     skillsFor(settings, toolbox.registry, window),
@@ -336,7 +371,7 @@ function sessionTools(
   return {
     agents: lateAgents({ ...run, ...run.toolbox, ...forAgents }),
     ...(run.toolbox.hooks ? { hooks: run.toolbox.hooks.of(sourceOf(choice, isNew)) } : {}),
-    registry: isNew ? registry : recordedTools(run, session),
+    registry: isNew ? registry : toolsOnRecord(run, () => session().events()),
     policy: { ...run.policy, record: (events) => modeChange(run, events) },
     ...(run.toolbox.registry.get('skill') ? { news: skillNews(run.settings) } : {}),
     capture: openCapture(run.settings),
@@ -345,9 +380,9 @@ function sessionTools(
 }
 
 /** Returns the tools that the session has on record: a resume offers no other, so a call to another is not run. */
-function recordedTools({ toolbox }: Run, session: () => Session): Registry {
+function toolsOnRecord({ toolbox }: Run, events: () => readonly Event[]): Registry {
   return narrowed(toolbox.registry, {
-    offers: (name) => lastTools(session().events())?.tools.some((tool) => tool.name === name) ?? true,
+    offers: (name) => lastTools(events())?.tools.some((tool) => tool.name === name) ?? true,
     reaches: () => true,
   });
 }
@@ -527,7 +562,7 @@ async function heard(session: Session, work: () => Promise<readonly Notice[]>): 
 async function bringUpToDate(
   session: Session,
   opened: OpenedSession,
-  model: OpenedModel,
+  { model, prompt }: { readonly model: OpenedModel } & Pick<PromptChange, 'prompt'>,
   run: Run,
 ): Promise<readonly Notice[]> {
   if (opened.restored.length === 0) return [];
@@ -550,6 +585,7 @@ async function bringUpToDate(
         ]
       : [];
   const notices = [...dropped, ...addressNotices(row, model)];
+  if (prompt) await session.append(prompt);
   const tools = changedTools(run.settings, run.toolbox.registry, lastTools(opened.restored), run.options.tools);
   if (tools === null) return notices;
   await session.append(tools);

@@ -8,6 +8,7 @@ import { readBounded } from '../../disk/bounded-file.js';
 import { isKernelPath } from '../../tools/files/open-file.js';
 import type { Notice, Settings } from '../settings.js';
 import { spelledOut } from '../trust.js';
+import { isSaid } from './provider-settings.js';
 import { skillsFor } from './open-commands.js';
 import { toolSpecs } from './open-tools.js';
 
@@ -124,6 +125,46 @@ export async function sessionBeginning(
     notices: [...skills.notices, ...notices.map((notice): Notice => ({ ...notice, code: 'context_file' }))],
   };
 }
+
+/** What becomes of the system prompt of a resumed session. */
+export interface PromptChange {
+  /** The new prompt, rendered with the instructions as they are now. Null: the prompt stays. */
+  readonly prompt: EventDraft | null;
+  readonly notices: readonly Notice[];
+}
+
+const staysAsIs: PromptChange = { prompt: null, notices: [] };
+
+/** Compares the system prompt of a resumed session with the user's own one. An option changes it; a different setting
+ * of a file or the environment does not, and a notice says so. `mask` hides secrets as the log does. */
+export async function changedPrompt(
+  settings: Pick<Settings, 'cwd' | 'home' | 'config' | 'loaded'>,
+  registry: Registry,
+  { restored }: { readonly restored: readonly Event[] },
+  { mask, ...facts }: Parameters<typeof sessionBeginning>[3] & { readonly mask: (text: string) => string },
+): Promise<PromptChange> {
+  const last = restored.findLast(({ kind }) => kind === 'system')?.content ?? null;
+  if (last === null) return staysAsIs;
+  const own = mask(settings.config.request.systemPrompt ?? '').trim();
+  if (own !== '' && last.endsWith(`\n\n${own}`)) return staysAsIs;
+  if (!isSaid(settings, 'system_prompt')) return own === '' ? staysAsIs : { prompt: null, notices: [keptPrompt] };
+  const [prompt] = (await sessionBeginning(settings, registry, { restored: [] }, facts)).opening;
+  return prompt === undefined || mask(prompt.content ?? '') === last
+    ? staysAsIs
+    : { prompt, notices: [replacedPrompt] };
+}
+
+const keptPrompt: Notice = {
+  level: 'info',
+  code: 'system_prompt_kept',
+  message:
+    'This session keeps the system prompt it began with; `system_prompt` has changed. --system-prompt replaces it.',
+};
+const replacedPrompt: Notice = {
+  level: 'warn',
+  code: 'system_prompt_changed',
+  message: "The system prompt of this session changed: the provider's cache of this conversation is lost once.",
+};
 
 /** Returns the first events of the session of an agent: who it is, what it knows, and its tools. `skills`: texts that
  * it knows from the beginning. */

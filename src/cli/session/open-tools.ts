@@ -4,13 +4,13 @@ import { delimiter, join } from 'node:path';
 import { CliError, type DoctorCheck, exit } from '../../commands/command.js';
 import { fail, ok } from '../../commands/settings/doctor-checks.js';
 import type { Origin } from '../../config/layers.js';
-import type { LoadedConfig } from '../../config/load.js';
+import { isSwitchedOff, type LoadedConfig } from '../../config/load.js';
 import { type ConfigProblem, fileProblem, issueProblem, readConfigFile } from '../../config/settings-file.js';
 import { type Issue, keyText } from '../../config/settings-schema.js';
 import type { ToolSpec } from '../../core/event.js';
-import { isRecord, type JsonSchema } from '../../core/json.js';
+import type { JsonSchema } from '../../core/json.js';
 import { nearestName } from '../../core/text.js';
-import { type Registry, type Tool, toolsets } from '../../core/tool.js';
+import { type Registry, type Sandbox, type Tool, type Toolset, toolsets } from '../../core/tool.js';
 import { createSecretPaths } from '../../policy/guarded-paths.js';
 import type { Background } from '../../tools/bash.js';
 import { builtinTools, inTestMode, inToolset } from '../../tools/builtin.js';
@@ -21,6 +21,7 @@ import type { Servers } from '../../extensions/mcp/servers.js';
 import { loadOnce } from '../../core/runtime.js';
 import { openSandbox as openKernelSandbox, type SandboxRequest } from '../../tools/sandbox/open-sandbox.js';
 import { ownKeys, secretVariables } from '../secrets.js';
+import { openTrustFile } from '../trust.js';
 import type { Settings } from '../settings.js';
 import type { OpenedServers } from '../mcp/start-servers.js';
 import { type OpenedJobs, openJobs } from './open-jobs.js';
@@ -44,18 +45,24 @@ export interface Toolbox {
 }
 
 type ToolSource = ToolsetHost['settings'];
+/** Null: commands run without a sandbox. */
+type Sandboxed = Pick<RunSandbox, 'confine'> | null;
+
+interface ToolboxHost extends Pick<ToolsetHost, 'approval' | 'ports' | 'notify'> {
+  readonly sandbox: Sandboxed;
+  readonly inRepl?: boolean;
+}
 
 /** Opens the tools of this run. `chosen`: `--tools` (names or toolsets), or false for `--no-tools`. Processes of tools
  * end with this process at the latest. */
 export async function openToolbox(
   settings: ToolSource,
   chosen: string | boolean | undefined,
-  host: Pick<ToolsetHost, 'approval' | 'confine' | 'ports' | 'notify'>,
+  { sandbox, inRepl = false, ...host }: ToolboxHost,
 ): Promise<Toolbox> {
-  const { confine } = host;
   const { config } = settings;
   const mark = { name: '_AGENT_RUN', value: randomUUID() };
-  const processes = createProcessRunner({ watched: true, marker: mark, ...(confine ? { confine } : {}) });
+  const processes = runnerIn(sandbox, mark);
   const cancelExit = atExit(() => {
     processes.killNow();
   });
@@ -65,6 +72,7 @@ export async function openToolbox(
     settings,
     processes,
     ...host,
+    offersOwnTools: !config.tools.toolsets.includes('custom') && !/\bcustom\b/.test(String(chosen)),
     mcp: () => mcp.get(),
     jobs: () => jobs.get(),
   });
@@ -79,7 +87,7 @@ export async function openToolbox(
     for (const tool of settings.testMode ? inTestMode(joined) : joined)
       if (!registry.get(tool.name)) registry.register(tool, config.tools.limits[tool.name]);
   };
-  register(await offeredTools(catalogue, config.tools.toolsets, chosen));
+  register(await offeredTools(catalogue, setsOfRun(settings, inRepl), chosen));
   return {
     registry,
     catalogue,
@@ -101,6 +109,16 @@ export async function openToolbox(
       cancelExit();
     },
   };
+}
+
+function runnerIn(sandbox: Sandboxed, marker: { readonly name: string; readonly value: string }): ProcessRunner {
+  return createProcessRunner({
+    watched: true,
+    marker,
+    get confine() {
+      return sandbox?.confine;
+    },
+  });
 }
 
 /** Returns tools of servers by their names: an old session may have been given others than a new one would be. */
@@ -134,9 +152,19 @@ async function refuseStrayLimits({ config, loaded }: ToolSource, catalogue: Cata
   if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
 }
 
-function isSwitchedOff(toolset: string, { values, origins }: LoadedConfig): boolean {
-  const { tools } = values;
-  return isRecord(tools) && tools[toolset] === false && origins[`tools.${toolset}`]?.kind !== 'default';
+/** Returns the sets that are switched on: those of the settings, the user's own tools where there are some, and in a
+ * REPL what it offers by itself. Source: contracts 10, "Custom tools". */
+function setsOfRun({ config, loaded }: ToolSource, inRepl: boolean): readonly string[] {
+  return toolsets.flatMap((set: Toolset) => {
+    const isOffered = (inRepl && set.inRepl === true) || (set.name === 'custom' && hasOwnTools(config));
+    const isOn = config.tools.toolsets.includes(set.name) || (isOffered && !isSwitchedOff(set.name, loaded));
+    return isOn ? [set.name] : [];
+  });
+}
+
+/** Returns true if the user has allowed at least one tool of their own. */
+export function hasOwnTools({ files }: Pick<Settings['config'], 'files'>): boolean {
+  return openTrustFile(files.trust).tools.list().length > 0;
 }
 
 /** The shell of commands: the bash that the path leads to, else that of the system, else `sh`. */
@@ -249,13 +277,35 @@ type Place = Pick<Settings, 'cwd' | 'env' | 'home' | 'config'>;
 
 /** Opens the sandbox of this run and tries it once with the profile of commands. Returns undefined where none is
  * configured. Throws a `CliError` with exit code 2 where it does not hold: nothing runs then. */
-export async function openSandbox(settings: Pick<Settings, 'log'> & Place): Promise<Confine | undefined> {
-  const { sandbox } = settings.config.policy;
+export async function openSandbox(
+  settings: Pick<Settings, 'log'> & Place,
+  sandbox: Sandbox = settings.config.policy.sandbox,
+): Promise<Confine | undefined> {
   if (sandbox === 'off') return undefined;
   const opened = await openKernelSandbox(request(settings, sandbox));
   if (!opened.ok) throw new CliError(exit.usage, opened.problem, opened.fix);
   settings.log({ at: 'sandbox', message: opened.detail, sandbox, tools: opened.tools });
   return opened.confine;
+}
+
+/** The sandbox of a run, which a resumed session may need although the settings have none. */
+export interface RunSandbox {
+  /** Undefined: no command of this run is in a sandbox so far. */
+  readonly confine: Confine | undefined;
+  /** Opens a sandbox where none is open. Rejects as `openSandbox` does. */
+  need(sandbox: Sandbox): Promise<void>;
+}
+
+export async function openRunSandbox(settings: Pick<Settings, 'log'> & Place): Promise<RunSandbox> {
+  let confine = await openSandbox(settings);
+  return {
+    get confine() {
+      return confine;
+    },
+    need: async (sandbox) => {
+      confine ??= await openSandbox(settings, sandbox);
+    },
+  };
 }
 
 /** Checks the sandbox for `agent doctor` with the real profile. Where no sandbox is configured, a failure is only a

@@ -2,7 +2,7 @@ import { CliError, exit } from '../../commands/command.js';
 import { didYouMean } from '../../core/text.js';
 import { type Tool, type Toolset, toolsets } from '../../core/tool.js';
 import { inToolset } from '../../tools/builtin.js';
-import type { LazyName, SetOfTools, ToolsetHost } from './set-makers.js';
+import type { LazyName, ReplSetName, SetOfTools, ToolsetHost } from './set-makers.js';
 
 /** The sets that are loaded once they are switched on. */
 export const lazySets: Readonly<Record<LazyName, SetOfTools>> = {
@@ -17,17 +17,22 @@ export const lazySets: Readonly<Record<LazyName, SetOfTools>> = {
   kv: { tools: ['kv_set', 'kv_get'], load: lateLoad('kv') },
   history: { tools: ['history_search'], load: lateLoad('history') },
   custom: { tools: null, load: lateLoad('custom') },
-  ask: { tools: ['ask_user', 'propose_plan'], load: lateLoad('ask') },
-  jobs: { tools: ['jobs'], load: lateLoad('jobs') },
-  todo: { tools: ['todo'], load: lateLoad('todo') },
-  agents: { tools: ['agent'], load: lateLoad('agents') },
+  ask: { tools: ['ask_user', 'propose_plan'], load: lateReplLoad('ask') },
+  jobs: { tools: ['jobs'], load: lateReplLoad('jobs') },
+  todo: { tools: ['todo'], load: lateReplLoad('todo') },
+  agents: { tools: ['agent'], load: lateReplLoad('agents') },
   mcp: { tools: ['tool_search', 'tool_run'], grows: true, load: async ({ mcp }) => (await mcp())?.tools ?? [] },
 };
 
 /** Loads the code of all sets with the first that is switched on: one file, because each takes as long to find as its
  * code to read. What a call alone needs is loaded with the call. */
-function lateLoad(name: Exclude<LazyName, 'mcp'>): SetOfTools['load'] {
+function lateLoad(name: Exclude<LazyName, ReplSetName | 'mcp'>): SetOfTools['load'] {
   return async (host, taken) => await (await import('./set-makers.js')).makers[name](host, taken);
+}
+
+/** Loads the code of the sets that a REPL offers by itself, and no other. */
+function lateReplLoad(name: ReplSetName): SetOfTools['load'] {
+  return async (host, taken) => await (await import('./repl-set-makers.js')).replMakers[name](host, taken);
 }
 
 /** The sets of a run with their tools; `load` loads the code of one. */

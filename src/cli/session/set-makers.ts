@@ -7,14 +7,11 @@ import type { Tasks } from '../../core/tasks.js';
 import type { toolsets } from '../../core/tool.js';
 import type { BuiltinName } from '../../tools/builtin.js';
 import type { DefinedTool } from '../../tools/define-tool.js';
-import type { Confine, ProcessRunner } from '../../tools/process/runner.js';
-import { askTool, type PlanMode, planTool } from '../../toolsets/ask/put-questions.js';
-import { agentTool } from '../../extensions/agents/roles.js';
+import type { ProcessRunner } from '../../tools/process/runner.js';
 import { codeTools } from '../../toolsets/code/execute-code.js';
 import { toolFilesIn } from '../../toolsets/custom/tool-places.js';
 import { docsTools } from '../../toolsets/docs/search-documents.js';
 import type { Jobs } from '../../toolsets/jobs/background.js';
-import { jobsTool } from '../../toolsets/jobs/look-after.js';
 import { type History, historyTools } from '../../toolsets/memory/history.js';
 import { memoryTools } from '../../toolsets/memory/remember.js';
 import { clockTools } from '../../toolsets/small/clock.js';
@@ -22,11 +19,9 @@ import { fileFactTools } from '../../toolsets/small/file-facts.js';
 import { keyValueTools } from '../../toolsets/small/key-values.js';
 import { mathTools } from '../../toolsets/small/math.js';
 import { scheduleTools } from '../../toolsets/tasks/schedule-tools.js';
-import { todoTools } from '../../toolsets/small/step-list.js';
 import { webTools } from '../../toolsets/web/open-web.js';
 import { createFetch } from '../../network/proxied.js';
 import { embeddingsKey, ownKeys, secretVariables } from '../secrets.js';
-import { findAgents } from '../project-files.js';
 import type { Settings } from '../settings.js';
 import { openTrustFile } from '../trust.js';
 import { projectOf } from './find-session.js';
@@ -41,8 +36,8 @@ export interface ToolsetHost {
     'config' | 'cwd' | 'env' | 'guard' | 'home' | 'keys' | 'loaded' | 'log' | 'secrets' | 'testMode'
   >;
   readonly processes: ProcessRunner;
-  /** Of the sandbox, where one is configured. */
-  readonly confine: Confine | undefined;
+  /** The user's own tools are offered although nobody has asked for them: one that cannot be is left out. */
+  readonly offersOwnTools: boolean;
   /** Opens the record of this run. */
   readonly ports: () => Promise<Ports>;
   /** Tells the person why a tool is not offered. */
@@ -74,12 +69,14 @@ export interface SetOfTools {
 
 export type LazyName = Exclude<(typeof toolsets)[number]['name'], BuiltinName>;
 
+/** The sets that a REPL offers by itself: `repl-set-makers.ts` has them, so that a REPL loads no more. */
+export type ReplSetName = Extract<(typeof toolsets)[number], { readonly inRepl: true }>['name'];
+
 type Made = readonly DefinedTool[];
+export type MakeSet = (...made: Parameters<SetOfTools['load']>) => Made | Promise<Made>;
 
 /** Makes the tools of each set that is off by itself, from what a run has. */
-export const makers: Readonly<
-  Record<Exclude<LazyName, 'mcp'>, (...made: Parameters<SetOfTools['load']>) => Made | Promise<Made>>
-> = {
+export const makers: Readonly<Record<Exclude<LazyName, ReplSetName | 'mcp'>, MakeSet>> = {
   web: openWeb,
   tasks: ({ ports, settings }) =>
     scheduleTools({
@@ -105,26 +102,7 @@ export const makers: Readonly<
   kv: () => keyValueTools(),
   history: (host) => historyTools(historyOf(host)),
   custom: openCustom,
-  ask: ({ approval }) => (approval ? [askTool(), planTool(planMode(approval))] : []),
-  jobs: async ({ jobs }) => [jobsTool(await jobs())],
-  todo: () => todoTools(),
-  agents: openAgentTool,
 };
-
-function planMode(approval: NonNullable<ToolsetHost['approval']>): PlanMode {
-  return {
-    planning: () => approval.planning(),
-    carryOut: (how) => {
-      approval.plan(false);
-      if (how === 'ask') approval.switchTo('mutating');
-    },
-  };
-}
-
-async function openAgentTool({ settings }: ToolsetHost): Promise<Made> {
-  const find = (): ReturnType<typeof findAgents> => findAgents(settings);
-  return [agentTool(find, await find(), { timeoutMs: settings.config.agents.timeoutS * 1000 })];
-}
 
 function openWeb(host: ToolsetHost): Made {
   const { config, env } = host.settings;
@@ -160,10 +138,10 @@ function openDocs({ settings, notify }: ToolsetHost): Made {
   });
 }
 
-/** Loads the tools of the user and of this project, as far as the user has allowed them. Throws a `CliError` (2) for a
- * name that is taken. */
+/** Loads the tools of the user and of this project, as far as the user has allowed them. A name that is
+ * taken is a notice, or a `CliError` (2) where these tools were asked for. */
 async function openCustom(
-  { settings, processes, notify }: ToolsetHost,
+  { settings, processes, notify, offersOwnTools }: ToolsetHost,
   taken: ReadonlyMap<string, string>,
 ): Promise<Made> {
   const { config, env, cwd } = settings;
@@ -181,15 +159,18 @@ async function openCustom(
     notify,
   });
   const owners = new Map([...taken].map(([name, set]) => [name, `the set ${set} of the program`]));
+  const offered: DefinedTool[] = [];
   for (const { tool, file } of found) {
     const owner = owners.get(tool.name);
-    if (owner !== undefined)
-      throw new CliError(
-        exit.usage,
-        `two tools are called \`${tool.name}\`: one of ${file} and one of ${owner}`,
-        `Give the first another name, or do without it: agent tools remove ${file}`,
-      );
-    owners.set(tool.name, file);
+    if (owner === undefined) {
+      owners.set(tool.name, file);
+      offered.push(tool);
+      continue;
+    }
+    const problem = `two tools are called \`${tool.name}\`: one of ${file} and one of ${owner}`;
+    const remedy = `Give the first another name, or do without it: agent tools remove ${file}`;
+    if (!offersOwnTools) throw new CliError(exit.usage, problem, remedy);
+    notify(`${problem}; the first is left out. ${remedy}`);
   }
-  return found.map(({ tool }) => tool);
+  return offered;
 }

@@ -7,6 +7,7 @@ import type { AnsweredCall } from '../../core/projection.js';
 import type { ModelChunk, Provider } from '../../core/provider.js';
 import { firstLine } from '../../core/text.js';
 import { CliError } from '../../commands/command.js';
+import { endingOf, turnEndings } from '../../commands/turn-endings.js';
 import { type Errand, missedText, type Outcome } from '../../toolsets/tasks/firing.js';
 import { apiCallOf } from '../../toolsets/tasks/task-call.js';
 import { createUsageMeter } from '../headless.js';
@@ -115,11 +116,8 @@ async function inSession(run: Run, errand: Errand, work: Work): Promise<Outcome>
     if (signal.aborted) return { status: 'interrupted', summary: 'It was stopped.', costUsd: 0 };
     const end = await session.submit(work.prompt);
     const unsaved = await chat.save();
-    const outcome = outcomeOf(end, session.events(), work, signal);
-    const costUsd = meter.sum().cost_usd;
-    if (unsaved === 0 || outcome.status === 'interrupted') return { ...outcome, costUsd };
-    const summary = `${counted(unsaved, 'event')} of its session could not be saved. ${outcome.summary}`;
-    return { status: 'failed', summary, costUsd };
+    const callFailed = work.call !== undefined && lastCallFailed(session.events());
+    return { ...outcomeOf(end, { unsaved, callFailed, isStopped: signal.aborted }), costUsd: meter.sum().cost_usd };
   } finally {
     signal.removeEventListener('abort', interrupt);
     await chat.close();
@@ -143,15 +141,31 @@ async function begin(
 
 type Ended = Omit<Outcome, 'costUsd'>;
 
-function outcomeOf(end: TurnEnd, events: readonly Event[], work: Work, signal: AbortSignal): Ended {
-  const text = firstLines(end.text) || 'It ended without a word.';
-  if (signal.aborted || end.status === 'interrupted') return { status: 'interrupted', summary: 'It was stopped.' };
-  if (end.fault) return { status: end.fault.code === 'max_cost' ? 'limit' : 'failed', summary: faultText(end.fault) };
-  const unasked = end.denials.filter((denial) => denial.unasked);
-  if (unasked.length > 0) return { status: 'needs_approval', summary: deniedText(unasked) };
-  if (end.status === 'limit_reached')
-    return { status: 'limit', summary: `Stopped after ${end.turns} answers. ${text}` };
-  return { status: work.call && lastCallFailed(events) ? 'failed' : 'done', summary: text };
+/** What else decides what came of a run. */
+interface Facts {
+  /** Events that could not be saved. */
+  readonly unsaved: number;
+  /** The call that is the task failed. */
+  readonly callFailed: boolean;
+  readonly isStopped: boolean;
+}
+
+export function outcomeOf(end: TurnEnd, { unsaved, callFailed, isStopped }: Facts): Ended {
+  const ending = isStopped ? 'interrupted' : endingOf(end, unsaved);
+  const { status } = turnEndings[ending];
+  if (ending === 'interrupted') return { status, summary: 'It was stopped.' };
+  if (ending === 'done' && callFailed) return { status: 'failed', summary: outcomeText(end) };
+  const lost = unsaved === 0 ? '' : `${counted(unsaved, 'event')} of its session could not be saved. `;
+  const limit = ending === 'limit' ? `Stopped after ${end.turns} answers. ` : '';
+  return { status, summary: firstLines(`${lost}${limit}${outcomeText(end)}`) };
+}
+
+/** Returns the fault, else the calls that nobody could allow, else the answer. */
+function outcomeText({ fault, denials, text }: TurnEnd): string {
+  if (fault) return faultText(fault);
+  const unasked = denials.filter((denial) => denial.unasked);
+  if (unasked.length > 0) return deniedText(unasked);
+  return firstLines(text) || 'It ended without a word.';
 }
 
 function faultText({ message, hint }: NonNullable<TurnEnd['fault']>): string {

@@ -1,3 +1,4 @@
+import type { Command } from 'commander';
 import { parseJson } from '../../core/json.js';
 import { largestOf, smallestOf } from '../../core/lists.js';
 import { hash } from 'node:crypto';
@@ -35,6 +36,7 @@ interface Options {
   readonly csv?: boolean;
   readonly team?: boolean;
   readonly person?: string;
+  readonly hashArgs?: boolean;
 }
 
 const fields = [
@@ -56,13 +58,7 @@ export const auditCalls: Verb = {
   line: {
     example: 'agent audit --since 2h --errors',
     options: (command) =>
-      command
-        .option('--session <session>', 'of this session')
-        .option('--tool <name>', 'of this tool')
-        .option('--since <time>', 'from then on: 2h, 3d, 2w or a date')
-        .option('--status <status>', 'ok, failed, open or an error code')
-        .option('--errors', 'only what did not end well')
-        .option('--limit <n>', 'the newest so many')
+      withFilters(command)
         .option('--team', 'of everybody that you may read, in the database of `store.url`')
         .option('--person <role>', 'the same, of this person')
         .option('--json', 'one JSON array')
@@ -73,6 +69,45 @@ export const auditCalls: Verb = {
         ? await (await import('../team/shared-record.js')).auditTeam(line, options)
         : await audit(line, options);
     },
+  },
+};
+
+function withFilters(command: Command): Command {
+  return command
+    .option('--session <session>', 'of this session')
+    .option('--tool <name>', 'of this tool')
+    .option('--since <time>', 'from then on: 2h, 3d, 2w or a date')
+    .option('--status <status>', 'ok, failed, open or an error code')
+    .option('--errors', 'only what did not end well')
+    .option('--limit <n>', 'the newest so many');
+}
+
+/** What a call was made with and what became of it, in words: it may hold what the files of the user hold. */
+const wordy: readonly string[] = ['arguments', 'summary', 'error'];
+
+/** `agent audit export`: every tool call as a line of JSON, oldest first, for another program. */
+export const exportCalls: Verb = {
+  line: {
+    example: 'agent audit export --hash-args --since 2w > calls.jsonl',
+    options: (command) =>
+      withFilters(command)
+        .option('--hash-args', 'leave out arguments, summaries and errors; the SHA-256 of the arguments stays')
+        .option('--csv', 'comma-separated values'),
+    run: async ({ out, withStore }, _args, options: Options) =>
+      await withStore(async ({ records, store }) => {
+        const kept = [...fields, 'arguments' as const].filter((name) => !options.hashArgs || !wordy.includes(name));
+        if (options.csv) printCsv(out, kept);
+        for (const call of await records.calls(await filterOf(options, store))) {
+          const row = { ...rowOf(call), arguments: call.arguments };
+          if (options.csv)
+            printCsv(
+              out,
+              kept.map((name) => row[name]),
+            );
+          else printJson(out, Object.fromEntries(kept.map((name) => [name, row[name]])));
+        }
+        return exit.done;
+      }),
   },
 };
 

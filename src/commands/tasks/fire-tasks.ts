@@ -9,6 +9,7 @@ import type { Firing } from '../../toolsets/tasks/firing.js';
 import { timerKinds, timerText } from '../../toolsets/tasks/timer-files.js';
 import { CliError, type CommandLine, exit, type Heard, type OpenedStore, type Repl, type Verb } from '../command.js';
 import { oneLine, printListing } from '../line-output.js';
+import { runExitCode } from '../turn-endings.js';
 import {
   changes,
   closeQuestions,
@@ -240,20 +241,10 @@ async function runNow(tasks: Tasks, firing: Firing, task: Task): Promise<TaskRun
 
 const shownBack = 20;
 
-const codes: Readonly<Record<RunStatus, number>> = {
-  running: exit.failed,
-  done: exit.done,
-  skipped: exit.done,
-  failed: exit.failed,
-  needs_approval: exit.denied,
-  limit: exit.cost,
-  interrupted: exit.interrupted,
-};
-
 function ended({ out }: CommandLine, run: TaskRun, { json }: Options): number {
   if (json) printListing(out, true, [runAsJson(run)], () => []);
   else out.print(`${runLine(run)}\n`);
-  return codes[run.status];
+  return runExitCode(run.status);
 }
 
 function runLine({ id, taskId, status, summary }: TaskRun): string {
@@ -274,11 +265,17 @@ interface AskedCall {
   readonly sha256: string;
 }
 
+/** A run that reached a limit may have made such calls before. */
+const stopsAtCalls: ReadonlySet<RunStatus> = new Set<RunStatus>(['needs_approval', 'limit']);
+
 /** Finds the calls of a run by its id or the end of one, or of the last such run of a task. */
 async function askedCalls(tasks: Tasks, store: Pick<Store, 'load' | 'agentsOf'>, text: string): Promise<Asked> {
   const wanted = text.trim().toUpperCase();
-  const waiting = (await tasks.runs({ limit: mostRuns })).filter(({ status }) => status === 'needs_approval');
-  const found = waiting.filter(({ id }) => wanted !== '' && (id.startsWith(wanted) || id.endsWith(wanted)));
+  const runs = await tasks.runs({ limit: mostRuns });
+  const waiting = runs.filter(({ status }) => status === 'needs_approval');
+  const found = runs.filter(
+    ({ id, status }) => stopsAtCalls.has(status) && wanted !== '' && (id.startsWith(wanted) || id.endsWith(wanted)),
+  );
   const run = found.length === 1 ? found[0] : waiting.find(({ taskId }) => taskId === text.trim().toLowerCase());
   if (run === undefined)
     throw new CliError(

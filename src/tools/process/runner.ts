@@ -94,7 +94,8 @@ interface Variable {
 }
 
 export interface ProcessRunnerOptions {
-  readonly confine?: Confine;
+  /** May change while the program runs. */
+  readonly confine?: Confine | undefined;
   /** An environment variable of every process that is started. Processes that leave their group are found by it. */
   readonly marker: Variable;
   /** How long a result waits for the last process of a sandbox to be gone. */

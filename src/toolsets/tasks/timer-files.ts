@@ -6,7 +6,7 @@ export interface TimerPlace {
   readonly argv: readonly string[];
   /** `PATH` and whatever else the program has to be told. */
   readonly env: Readonly<Record<string, string>>;
-  /** A file of keys, a `NAME=value` a line, which systemd reads where it exists. */
+  /** A file of keys, a `NAME=value` a line, which is read where it exists. */
   readonly keys: string;
 }
 
@@ -24,6 +24,9 @@ export function timerText(kind: TimerKind, place: TimerPlace): string {
       return kind satisfies never;
   }
 }
+
+/** Starts a command with the variables of a file where there is one. Arguments: the file, then the command. */
+const withKeys = 'set -a; [ ! -f "$0" ] || . "$0"; set +a; exec "$@"';
 
 /** Source: systemd.service(5), systemd.timer(5), "Quoting" in systemd.syntax(7). */
 function systemdUnits({ argv, env, keys }: TimerPlace): string {
@@ -63,14 +66,15 @@ function inUnit(word: string): string {
 }
 
 /** Source: launchd.plist(5). */
-function launchAgent({ argv, env }: TimerPlace): string {
-  const words = argv.map((word) => `    <string>${inXml(word)}</string>`);
+function launchAgent({ argv, env, keys }: TimerPlace): string {
+  const words = ['/bin/sh', '-c', withKeys, keys, ...argv].map((word) => `    <string>${inXml(word)}</string>`);
   const variables = Object.entries(env).map(
     ([name, value]) => `    <key>${inXml(name)}</key><string>${inXml(value)}</string>`,
   );
   return `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <!-- ~/Library/LaunchAgents/agent-tasks.plist
+     Keys of providers are read from ${inComment(keys)}, NAME=value a line (chmod 600).
      Then: launchctl bootstrap gui/$(id -u) ~/Library/LaunchAgents/agent-tasks.plist -->
 <plist version="1.0">
 <dict>
@@ -90,14 +94,20 @@ ${variables.join('\n')}
 `;
 }
 
+/** A comment of XML holds no two hyphens in a row. */
+function inComment(text: string): string {
+  return inXml(text).replaceAll('--', '- -');
+}
+
 function inXml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
 
 /** One line for `crontab -e`. cron ends a command at a bare percent sign. Source: crontab(5). */
-function cronLine({ argv, env }: TimerPlace): string {
+function cronLine({ argv, env, keys }: TimerPlace): string {
   const variables = Object.entries(env).map(([name, value]) => `${name}=${inShell(value)}`);
-  const command = [...variables, ...argv.map(inShell), '>/dev/null 2>&1'].join(' ');
+  const words = ['/bin/sh', '-c', withKeys, keys, ...argv];
+  const command = [...variables, ...words.map(inShell), '>/dev/null 2>&1'].join(' ');
   return `* * * * * ${command.replaceAll('%', '\\%')}\n`;
 }
 

@@ -1,5 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { expect, test } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
 import { timerText } from '../../../src/toolsets/tasks/timer-files.js';
 
 const place = {
@@ -24,6 +27,28 @@ test('the line for cron runs the very words, whatever is in them', () => {
     '',
   ]);
 });
+
+test.each(['cron', 'launchd'] as const)(
+  'what %s starts has the keys of the file, and runs without the file',
+  (kind) => {
+    const folder = mkdtempSync(join(tmpdir(), 'agent timer '));
+    onTestFinished(() => {
+      rmSync(folder, { recursive: true });
+    });
+    const keys = join(folder, "it's 100%.env");
+    const text = timerText(kind, { argv: ['/usr/bin/env'], env: { PATH: '/usr/bin:/bin' }, keys });
+    const words = [...text.matchAll(/^ {4}<string>(.*)<\/string>$/gm)].map(([, word = '']) =>
+      word.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&'),
+    );
+    const line = text.slice('* * * * * '.length).replaceAll('\\%', '%').replace(' >/dev/null 2>&1\n', '');
+    const [file = '', ...args] = kind === 'cron' ? ['/bin/sh', '-c', line] : words;
+    const run = (): string => execFileSync(file, args, { encoding: 'utf8', env: { PATH: '/usr/bin:/bin' } });
+    expect(run()).not.toContain('OPENAI_API_KEY');
+    writeFileSync(keys, "# mine\nOPENAI_API_KEY='a $key with blanks'\nOTHER_KEY=plain\n");
+    expect(run()).toMatch(/^OPENAI_API_KEY=a \$key with blanks$/m);
+    expect(run()).toMatch(/^OTHER_KEY=plain$/m);
+  },
+);
 
 test('the units of systemd and the agent of launchd quote in their own ways', () => {
   const units = timerText('systemd', place);

@@ -1,26 +1,33 @@
 import { type Event, type EventDraft, knownEvent, type ModeData } from '../../../core/event.js';
 import type { ApprovalMode } from '../../../core/policy.js';
 import type { Sandbox } from '../../../core/tool.js';
+import { CliError } from '../../../commands/command.js';
+import type { RunSandbox } from '../open-tools.js';
+import { isSaid } from '../provider-settings.js';
 import type { SpendLimit } from '../spend-limit.js';
 import type { Notice, Settings } from '../../settings.js';
 import { approvalModes, type SwitchablePolicy } from './open-policy.js';
 
 interface ModeSource {
   readonly policy: SwitchablePolicy;
+  readonly sandbox: RunSandbox;
   readonly spend: SpendLimit;
   readonly settings: Settings;
 }
 
 /** From loose to strict. */
-const sandboxes: readonly string[] = ['off', 'workspace', 'read-only'] satisfies readonly Sandbox[];
+const sandboxes = ['off', 'workspace', 'read-only'] as const satisfies readonly Sandbox[];
 
 /** Returns the event for how freely the session may act now. Null if its log says so already, and for a session without
  * any event of that kind that is as free as a session can be without a setting. */
-export function modeChange({ policy, spend, settings }: ModeSource, events: readonly Event[]): EventDraft | null {
+export function modeChange(
+  { policy, spend, settings }: Omit<ModeSource, 'sandbox'>,
+  events: readonly Event[],
+): EventDraft | null {
   const now: ModeData = {
     approval: policy.mode(),
     plan: policy.planning(),
-    sandbox: settings.config.policy.sandbox,
+    sandbox: policy.sandbox(),
     max_cost_usd: spend.limitUsd(),
   };
   const last = lastMode(events);
@@ -33,11 +40,7 @@ export function modeChange({ policy, spend, settings }: ModeSource, events: read
 /** `dangerous` is the default; where it was asked for, it is stricter than `never`. */
 function isFreeApproval(mode: ApprovalMode, settings: Settings): boolean {
   if (mode === 'never') return true;
-  return mode === 'dangerous' && settings.config.policy.approval !== 'never' && !isGiven(settings, 'approval');
-}
-
-function isGiven({ loaded }: Settings, key: string): boolean {
-  return ['flag', 'set'].includes(loaded.origins[key]?.kind ?? '');
+  return mode === 'dangerous' && settings.config.policy.approval !== 'never' && !isSaid(settings, 'approval');
 }
 
 function isEqual(one: ModeData, other: ModeData): boolean {
@@ -56,16 +59,22 @@ function lastMode(events: readonly Event[]): ModeData | null {
 }
 
 /** Keeps what a resumed session had stricter than this run, and says so. An option of the command line wins, and a
- * notice names what it loosens. `lineCounts`: false if the command line was meant for another session. */
-export function keepMode(run: ModeSource, restored: readonly Event[], lineCounts: boolean): readonly Notice[] {
+ * notice names what it loosens. `lineCounts`: false if the command line was meant for another session. Throws a
+ * `CliError` (2) where the sandbox of the session cannot be opened here. */
+export async function keepMode(
+  run: ModeSource,
+  restored: readonly Event[],
+  lineCounts: boolean,
+): Promise<readonly Notice[]> {
   const last = lastMode(restored);
   if (last === null) return [];
-  const approval = lineCounts && isGiven(run.settings, 'approval');
+  const given = (key: string): boolean => lineCounts && isSaid(run.settings, key);
+  const approval = given('approval');
   return [
     ...keptApproval(run, last, approval),
     ...keptPlan(run, last, approval),
-    ...keptSandbox(run, last),
-    ...keptLimit(run, last, lineCounts && isGiven(run.settings, 'max_cost_usd')),
+    ...(await keptSandbox(run, last, given('sandbox'))),
+    ...keptLimit(run, last, given('max_cost_usd')),
   ];
 }
 
@@ -86,13 +95,27 @@ function keptPlan({ policy }: ModeSource, last: ModeData, isGiven: boolean): rea
   return [kept('Plan mode is on, as this session had it. /plan or --approval ends it.')];
 }
 
-/** The sandbox of a run cannot change once its tools are open. */
-function keptSandbox({ settings }: ModeSource, last: ModeData): readonly Notice[] {
-  const now = settings.config.policy.sandbox;
-  if (sandboxes.indexOf(last.sandbox) <= sandboxes.indexOf(now)) return [];
-  return [
-    changed(`The sandbox is now ${now}; this session had ${last.sandbox}. To keep it: --sandbox ${last.sandbox}.`),
-  ];
+async function keptSandbox(
+  { policy, sandbox }: ModeSource,
+  last: ModeData,
+  isGiven: boolean,
+): Promise<readonly Notice[]> {
+  const now = policy.sandbox();
+  const before = sandboxes.find((one) => one === last.sandbox) ?? now;
+  if (sandboxes.indexOf(before) <= sandboxes.indexOf(now)) return [];
+  if (isGiven) return [changed(`The sandbox is now ${now}; this session had ${before}.`)];
+  try {
+    await sandbox.need(before);
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    throw new CliError(
+      error.exitCode,
+      `the session had the sandbox ${before}, which cannot be opened here: ${error.message}`,
+      `${error.hint} To continue without it, add --sandbox ${now}.`,
+    );
+  }
+  policy.confineTo(before);
+  return [kept(`Sandbox ${before}, as this session had it. --sandbox changes it.`)];
 }
 
 function keptLimit({ spend }: ModeSource, { max_cost_usd: limit }: ModeData, isGiven: boolean): readonly Notice[] {

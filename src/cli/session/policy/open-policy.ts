@@ -7,6 +7,7 @@ import { type LoadedOnce, loadOnce } from '../../../core/runtime.js';
 import { type ApprovalMode, planNews, type Policy, ruleKey, type Verdict } from '../../../core/policy.js';
 import { readBounded } from '../../../disk/bounded-file.js';
 import type { PolicyOptions } from '../../../policy/assess.js';
+import type { Sandbox } from '../../../core/tool.js';
 import type { PathFacts } from '../../../policy/guarded-paths.js';
 import type { Settings } from '../../settings.js';
 
@@ -15,6 +16,9 @@ export interface SwitchablePolicy extends Policy, Approval {
   /** Shift-Tab: switches from the user's mode to the stricter ones, to plan mode, and back. No stop is looser than the
    * user's mode, which is the one of plan mode, too. */
   next(): void;
+  /** The sandbox that commands run in. */
+  sandbox(): Sandbox;
+  confineTo(sandbox: Sandbox): void;
 }
 
 /** From loose to strict. */
@@ -29,7 +33,9 @@ export function openPolicy(settings: PolicySource): SwitchablePolicy {
   let mode = chosen;
   let { rules } = settings.config.policy;
   let planning = false;
-  const loaded = (): LoadedOnce<Policy> => loadOnce(() => loadPolicy(settings, { approval: mode, rules, planning }));
+  let { sandbox } = settings.config.policy;
+  const loaded = (): LoadedOnce<Policy> =>
+    loadOnce(() => loadPolicy(settings, { approval: mode, rules, planning, sandbox }));
   let policy = loaded();
   const changeRules: SwitchablePolicy['changeRules'] = async (list, change) => {
     const { keepRules } = await import('./own-rules.js');
@@ -58,6 +64,11 @@ export function openPolicy(settings: PolicySource): SwitchablePolicy {
       const stop = way[(way.indexOf(planning ? 'plan' : mode) + 1) % way.length];
       mode = stop === undefined || stop === 'plan' ? chosen : stop;
       plan(stop === 'plan');
+    },
+    sandbox: () => sandbox,
+    confineTo: (next) => {
+      sandbox = next;
+      policy = loaded();
     },
     rules: () => rules,
     changeRules,
@@ -96,7 +107,7 @@ export function withLandings(facts: PathFacts, open: (facts: PathFacts) => Polic
 
 async function loadPolicy(
   { config, cwd, home }: PolicySource,
-  chosen: Pick<PolicyOptions, 'approval' | 'planning' | 'rules'>,
+  chosen: Pick<PolicyOptions, 'approval' | 'planning' | 'rules' | 'sandbox'>,
 ): Promise<Policy> {
   const { createPolicy } = await import('../../../policy/assess.js');
   const { files } = config;
@@ -108,7 +119,6 @@ async function loadPolicy(
   return withLandings(facts, (noting) =>
     createPolicy({
       ...chosen,
-      sandbox: config.policy.sandbox,
       fsDeny: config.fs.deny,
       facts: noting,
     }),
