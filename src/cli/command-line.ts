@@ -1,6 +1,4 @@
 import type { Command } from 'commander';
-import { homedir } from 'node:os';
-import { resolve } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import {
   CliError,
@@ -31,7 +29,8 @@ import { openPolicy } from './session/policy/open-policy.js';
 import { openRecord } from './session/open-record.js';
 import { openCommands } from './session/open-commands.js';
 import { answerFor, asideNotices, findAgents, type Here, projectFiles } from './project-files.js';
-import { type Settings, readSettings, settingFlags, trustedBefore } from './settings.js';
+import { homeDirectory } from './home-directory.js';
+import { givenDirectory, type Settings, readSettings, settingFlags, trustedBefore } from './settings.js';
 import { askForFiles, askForTrust, openToolFiles, openTrustFile, spelledOut, terminalQuestion } from './trust.js';
 
 type ReadSettings = () => Promise<Settings>;
@@ -70,8 +69,8 @@ export function createCommandLine(
 /** Returns which settings to load. Throws a `CliError` for an option whose value cannot be read. */
 export function settingsRequest(options: RootOptions): LoadOptions {
   const { env } = process;
-  const cwd = resolve(options.cwd ?? '.');
-  const home = env.HOME ?? homedir();
+  const cwd = givenDirectory(options.cwd);
+  const home = homeDirectory(env);
   return {
     env,
     cwd,

@@ -1,6 +1,6 @@
+import { accountHome } from './home-directory.js';
 import { createHmac, randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import searchServices from '../../config/search-services.json' with { type: 'json' };
 import { keysInFile } from '../commands/connect/stored-keys.js';
@@ -109,7 +109,9 @@ export function keptSecret(provider: string, key: string): readonly Secret[] {
 
 /** Returns the keys in `keys.json`, for what is said where no settings could be read. */
 export function keptSecrets(env: Environment): readonly Secret[] {
-  const { keys } = agentPaths(env, env.HOME ?? homedir());
+  const home = accountHome(env);
+  if (home === null && !env['AGENT_HOME']) return [];
+  const { keys } = agentPaths(env, home ?? '/');
   return Object.entries(keysInFile(keys)).flatMap(([provider, { key }]) => keptSecret(provider, key));
 }
 

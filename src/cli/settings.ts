@@ -1,3 +1,4 @@
+import { homeDirectory } from './home-directory.js';
 import { addAll } from '../core/lists.js';
 import {
   appendFileSync,
@@ -11,7 +12,6 @@ import {
   realpathSync,
   statSync,
 } from 'node:fs';
-import { homedir } from 'node:os';
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { CliError, exit } from '../commands/command.js';
 import { openStoredKeys, type StoredKeys } from '../commands/connect/stored-keys.js';
@@ -72,7 +72,7 @@ export interface Settings {
 export async function readSettings(options: Partial<RootOptions>, trusted?: string): Promise<Settings> {
   const cwd = workingDirectory(options.cwd);
   const env = process.env;
-  const home = env.HOME && env.HOME !== '' ? env.HOME : homedir();
+  const home = homeDirectory(env);
   const isTrusted = trustedBefore(env, home);
   const loaded = await loadConfig({
     env,
@@ -143,11 +143,16 @@ export function trustedBefore(env: Environment, home: string): (project: Project
 
 /** Returns the directory to work in, links resolved. Throws a `CliError` where there is none. */
 export function workingDirectory(given: string | undefined): string {
-  const path = given !== undefined && isAbsolute(given) ? resolve(given) : resolve(startingDirectory(), given ?? '.');
+  const path = givenDirectory(given);
   if (!existsSync(path)) throw new CliError(exit.usage, `there is no directory ${path}`, 'Give an existing one to -C.');
   if (!statSync(path).isDirectory())
     throw new CliError(exit.usage, `${path} is not a directory`, 'Give a directory to -C.');
   return realpathSync(path);
+}
+
+/** Returns the absolute path of `-C`, or of the directory of the shell. Throws a `CliError` where that one is gone. */
+export function givenDirectory(given: string | undefined): string {
+  return given !== undefined && isAbsolute(given) ? resolve(given) : resolve(startingDirectory(), given ?? '.');
 }
 
 /** Throws a `CliError` where the shell's directory was removed: it has no name any more. */

@@ -1,8 +1,10 @@
+import { isAbsolute } from 'node:path';
 import { type ErrorCode, errorEnvelope, type OutputEnvelope } from '../core/envelope.js';
-import type { Json, JsonSchema } from '../core/json.js';
+import { isRecord, type Json, type JsonSchema } from '../core/json.js';
 import { longestTimerMs } from '../core/runtime.js';
 import { firstLine, wellFormed } from '../core/text.js';
 import type { ArgumentProblem, CallPlace, Judged, Tool, ToolArgs, ToolContext, ToolOutcome } from '../core/tool.js';
+import { pathStats } from '../disk/path-stats.js';
 
 /** The type of values that fit a schema, for the keywords that tools use. A part that the schema does not describe is
  * `unknown`. */
@@ -81,8 +83,25 @@ export function defineTool<const S extends JsonSchema>(definition: ToolDefinitio
     ...(check && { check: (args: ToolArgs) => check(typed(args)) }),
     ...(judge && { judge: (args: ToolArgs, place: CallPlace) => judge(typed(args), place) }),
     ...(linesOf && { linesOf: (args, place) => linesOf(typed(args), place) }),
-    run: (args, ctx) => run(typed(args), ctx),
+    run: async (args, ctx) => goneDirectory(schema, args, ctx) ?? (await run(typed(args), ctx)),
   };
+}
+
+const placeArguments = ['path', 'file_path', 'workdir'];
+
+/** Returns the failure of a call that begins in the working directory after that was moved or removed: a write would
+ * make it anew, without what was in it. Null for any other call. */
+function goneDirectory({ properties }: JsonSchema, args: ToolArgs, { cwd }: ToolContext): ToolOutcome | null {
+  const names = isRecord(properties) ? placeArguments.filter((name) => Object.hasOwn(properties, name)) : [];
+  const begins = names.some((name) => {
+    const given = args[name];
+    return typeof given !== 'string' || !(isAbsolute(given) || /^event:\d+$/.test(given));
+  });
+  if (!begins || pathStats(cwd, 'follow').kind !== 'missing') return null;
+  return failed(
+    'not_found',
+    `The working directory ${cwd} is gone: it was moved or removed. Name absolute paths, or put it back.`,
+  );
 }
 
 const maxValueChars = 80;

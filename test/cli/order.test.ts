@@ -7,7 +7,7 @@ const root = fileURLToPath(new URL('../../src/cli', import.meta.url));
 
 /** The command line from the bottom to the top: a file imports what stands below it, or beside it in its own line. */
 const floors: readonly (readonly string[])[] = [
-  ['version.ts', 'options.ts', 'print.ts'],
+  ['version.ts', 'options.ts', 'print.ts', 'home-directory.ts'],
   ['early-frame.ts', 'ending.ts'],
   ['secrets.ts', 'trust.ts', 'headless.ts', 'project-files.ts'],
   ['settings.ts'],
