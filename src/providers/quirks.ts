@@ -1,4 +1,3 @@
-import type { SchemaDialect } from './wires/tool-schemas.js';
 import type { Conversation } from '../core/projection.js';
 
 /** True where tools and calls are sent as text: by the settings of the session (`tool_protocol`), else by the preset.
@@ -84,6 +83,12 @@ export function outputLimit(
   const limit = limits.find(({ models }) => new RegExp(models).test(model))?.tokens ?? Number.POSITIVE_INFINITY;
   return Math.min(wished, limit, known ?? Number.POSITIVE_INFINITY);
 }
+
+/** How servers differ in the schemas that they take. `plain` is JSON Schema as OpenAI (without `strict`) and Anthropic
+ * take it. `gemini` is the subset of OpenAPI of Google's models, `moonshot` the subset of Moonshot's, `grammar` what
+ * llama.cpp makes a grammar of. */
+export const schemaDialects = ['plain', 'gemini', 'moonshot', 'grammar'] as const;
+export type SchemaDialect = (typeof schemaDialects)[number];
 
 /** How a server differs from the documentation of its wire. Data in `config/providers.json`, never code that names a
  * vendor. */

@@ -15,6 +15,7 @@ import { helperHeaders, HelperFailure } from './headers-helper.js';
 import { createMessageFetch } from './http-messages.js';
 import { LineTransport, type LineListener } from './line-transport.js';
 import type { SignIns } from './access/kept-sign-ins.js';
+import { readableAnswers } from './access/sign-in-answers.js';
 import { KeptAccess, signInNeeded } from './access/sign-in.js';
 
 /** What a server is reached with. */
@@ -140,7 +141,7 @@ function lineListener(server: string, log: Log): LineListener & { readonly first
 export function httpLink(server: ConfiguredServer, way: HttpWay, host: HttpHost): Link {
   const { url, headers, helper, signIn } = way;
   const { version, signIns } = host;
-  const send = createFetch(host.env);
+  const send = readableAnswers(createFetch(host.env));
   let transport: Transport | null = null;
   let closing = new AbortController();
   const told = (sdk: Sdk, error: unknown): Error => {

@@ -1,7 +1,7 @@
 import { isRecord, parseJson } from '../../core/json.js';
 import type { JsonSchema } from '../../core/json.js';
-import type { Quirks } from '../quirks.js';
-import { type SchemaDialect, schemaFor } from '../wires/tool-schemas.js';
+import type { Quirks, SchemaDialect } from '../quirks.js';
+import { schemaFor } from '../wires/tool-schemas.js';
 import type { Failed } from './attempt.js';
 
 /** What a refused request taught about its server: how the next request differs, and the setting that keeps it so. */

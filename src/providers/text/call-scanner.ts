@@ -1,7 +1,7 @@
 import { addAll } from '../../core/lists.js';
 import type { ReceivedCall } from '../../core/provider.js';
 import { type Block, closedBlock, fencedBlock, jsonBlock, markups, namedTool, wrappers } from './call-markup.js';
-import { callsInJson, type ToolSchemas } from './found-calls.js';
+import { callsInJson, holdsCall, type ToolSchemas } from './found-calls.js';
 
 /** The part of an answer that is shown. */
 export interface Shown {
@@ -419,8 +419,6 @@ export function hasLeakedCall(text: string, tools: ToolSchemas): boolean {
   const scanner = createTextScanner(tools);
   scanner.push(text);
   if (scanner.end(false).calls.length > 0) return true;
-  return (
-    /^```tool_(?:code|call)/m.test(text) ||
-    foreign.test(text.replace(/^```[\s\S]*?(?:^```|$(?![\s\S]))/gm, '').replace(/`[^`\n]*`/g, ''))
-  );
+  const prose = text.replace(/^```[\s\S]*?(?:^```|$(?![\s\S]))/gm, '').replace(/`[^`\n]*`/g, '');
+  return /^```tool_(?:code|call)/m.test(text) || foreign.test(prose) || holdsCall(prose, tools);
 }

@@ -30,6 +30,20 @@ export function callsInJson(text: string, tools: ToolSchemas, certainty: Certain
   }
 }
 
+/** So many places are looked at: an answer may be code without end. */
+const maxPlaces = 200;
+
+/** Returns whether an object in the middle of a text is a call of a known tool with its arguments. */
+export function holdsCall(text: string, tools: ToolSchemas): boolean {
+  let at = text.indexOf('{');
+  for (let places = 0; at >= 0 && places < maxPlaces; places++) {
+    const found = findJson(text, at);
+    if (found !== null && callsOf(found.json, tools, 'bare') !== null) return true;
+    at = text.indexOf('{', found === null ? at + 1 : found.end);
+  }
+  return false;
+}
+
 /** True where `text` is valid JSON. */
 export function isWholeJson(text: string): boolean {
   const found = findJson(text, text.length - text.trimStart().length);

@@ -1,12 +1,6 @@
 import { isRecord, type Json, type JsonObject, type JsonSchema } from '../../core/json.js';
 import type { ToolSpec } from '../../core/event.js';
-import type { WireOptions } from './wire.js';
-
-/** How servers differ in the schemas that they take. `plain` is JSON Schema as OpenAI (without `strict`) and Anthropic
- * take it. `gemini` is the subset of OpenAPI of Google's models, `moonshot` the subset of Moonshot's, `grammar` what
- * llama.cpp makes a grammar of. */
-export const schemaDialects = ['plain', 'gemini', 'moonshot', 'grammar'] as const;
-export type SchemaDialect = (typeof schemaDialects)[number];
+import type { Quirks, SchemaDialect } from '../quirks.js';
 
 interface Rules {
   /** The keywords that are sent; null: all. */
@@ -77,8 +71,13 @@ const modelDialects: readonly { readonly models: RegExp; readonly dialect: Schem
   { models: /(?:^|[/:~-])(?:kimi|moonshot)-/i, dialect: 'moonshot' },
 ];
 
+interface ModelAtServer {
+  readonly model: string;
+  readonly quirks: Quirks;
+}
+
 /** Returns the dialect for a model: the quirk of its server, else what its id says. */
-export function schemaDialect({ quirks, model }: Pick<WireOptions, 'quirks' | 'model'>): SchemaDialect {
+export function schemaDialect({ quirks, model }: ModelAtServer): SchemaDialect {
   return quirks.tool_schemas ?? modelDialects.find(({ models }) => models.test(model))?.dialect ?? 'plain';
 }
 
@@ -87,10 +86,7 @@ const lists = new WeakMap<readonly ToolSpec[], Map<string, readonly ToolSpec[]>>
 
 /** Returns the tools as the server takes them: each schema in its dialect, without those that it refused. The same list
  * and options give the same list. */
-export function offeredTools(
-  tools: readonly ToolSpec[],
-  options: Pick<WireOptions, 'quirks' | 'model'>,
-): readonly ToolSpec[] {
+export function offeredTools(tools: readonly ToolSpec[], options: ModelAtServer): readonly ToolSpec[] {
   const dialect = schemaDialect(options);
   const refused = options.quirks.refused_tools ?? [];
   const key = JSON.stringify([dialect, refused]);

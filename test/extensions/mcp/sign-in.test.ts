@@ -200,3 +200,88 @@ test('a file that is no list of sign-ins counts as none, and what is no secret i
   writeFileSync(file, 'no JSON');
   expect(signIns.from('https://b/', 'i')).toEqual({});
 });
+
+const without =
+  (...names: readonly string[]) =>
+  (metadata: object): object =>
+    Object.fromEntries(Object.entries(metadata).filter(([name]) => !names.includes(name)));
+
+test.each<readonly [what: string, change: (server: Awaited<ReturnType<typeof signingServer>>) => void]>([
+  [
+    'a path for the metadata in the challenge',
+    (server) => (server.challenge = 'Bearer resource_metadata="/.well-known/oauth-protected-resource/mcp"'),
+  ],
+  [
+    'such a path without quotes',
+    (server) => (server.challenge = 'Bearer resource_metadata=/.well-known/oauth-protected-resource'),
+  ],
+  [
+    'another way to sign in first',
+    (server) =>
+      (server.challenge =
+        'Basic realm="a", Bearer realm="b", resource_metadata="/.well-known/oauth-protected-resource/mcp"'),
+  ],
+  ['no metadata in the challenge', (server) => (server.challenge = 'Bearer')],
+  [
+    'a slash at the end of the resource',
+    (server) => (server.resource = (given) => ({ ...given, resource: `${server.url}/` })),
+  ],
+  [
+    'the origin as the resource',
+    (server) => (server.resource = (given) => ({ ...given, resource: new URL('/', server.url).href })),
+  ],
+  [
+    'one issuer and no list',
+    (server) =>
+      (server.resource = (given) => ({ ...given, authorization_servers: server.issuer, scopes_supported: null })),
+  ],
+  ['no list of response types', (server) => (server.metadata = without('response_types_supported'))],
+  [
+    'fields that are null',
+    (server) => (server.metadata = (given) => ({ ...given, scopes_supported: null, revocation_endpoint: null })),
+  ],
+  [
+    'paths as endpoints',
+    (server) =>
+      (server.metadata = (given) => ({ ...given, token_endpoint: '/token', registration_endpoint: '/register' })),
+  ],
+  [
+    'OpenID metadata without its lists',
+    (server) => {
+      server.metadataPath = '/.well-known/openid-configuration';
+      server.metadata = without('response_types_supported');
+    },
+  ],
+  [
+    'a slash at the end of the issuer',
+    (server) => (server.metadata = (given) => ({ ...given, issuer: `${server.issuer}/` })),
+  ],
+  [
+    'an issuer with a path and its metadata below it',
+    (server) => {
+      server.metadataPath = '/realms/x/.well-known/oauth-authorization-server';
+      const issuer = `${server.issuer}/realms/x`;
+      server.metadata = (given) => ({ ...given, issuer });
+      server.issuer = issuer;
+    },
+  ],
+  [
+    'an issuer with a path and its metadata in front of it',
+    (server) => {
+      server.metadataPath = '/.well-known/openid-configuration/realms/x';
+      const issuer = `${server.issuer}/realms/x`;
+      server.metadata = (given) => ({ ...given, issuer });
+      server.issuer = issuer;
+    },
+  ],
+])('a sign-in works with %s', async (_what, change) => {
+  const server = await signingServer();
+  change(server);
+  expect(await runAt(server.url, tree()).logIn()).toBe(1);
+});
+
+test('a resource of another server is refused', async () => {
+  const server = await signingServer();
+  server.resource = (given) => ({ ...given, resource: `${server.url}other` });
+  await expect(runAt(server.url, tree()).logIn()).rejects.toThrow('which is not');
+});

@@ -19,6 +19,13 @@ export interface SigningServer {
   answersTo: string;
   /** Whether the old token that makes a new one still counts. */
   canRenew: boolean;
+  /** What the server asks for a sign-in with, where it is not the usual challenge. */
+  challenge: string;
+  /** Changes the metadata of the server and of the issuer. */
+  resource: (metadata: object) => object;
+  metadata: (metadata: object) => object;
+  /** Where the metadata of the issuer is. */
+  metadataPath: string;
 }
 
 interface Served {
@@ -41,13 +48,17 @@ export async function signingServer(): Promise<SigningServer> {
     page: '',
     answersTo: '',
     canRenew: true,
+    challenge: '',
+    resource: (metadata) => metadata,
+    metadata: (metadata) => metadata,
+    metadataPath: '/.well-known/oauth-authorization-server',
   };
   const origin = await listening((request, body) => {
     const address = new URL(request.url ?? '', 'http://server');
     state.asked.push(`${request.method ?? ''} ${address.pathname}`);
     if (address.pathname !== '/mcp')
       return address.pathname.startsWith('/.well-known/oauth-protected-resource')
-        ? { status: 200, body: { resource: state.url, authorization_servers: [state.issuer] } }
+        ? { status: 200, body: state.resource({ resource: state.url, authorization_servers: [state.issuer] }) }
         : { status: 404 };
     return spoken(request, body);
   });
@@ -57,8 +68,8 @@ export async function signingServer(): Promise<SigningServer> {
     const grant = form.get('grant_type');
     state.asked.push(`${request.method ?? ''} ${address.pathname}${grant === null ? '' : ` ${grant}`}`);
     switch (address.pathname) {
-      case '/.well-known/oauth-authorization-server':
-        return { status: 200, body: metadata(own) };
+      case state.metadataPath:
+        return { status: 200, body: state.metadata(metadata(own)) };
       case '/register': {
         const client = { client_id: `client-${++count}`, client_secret: `secret-of-client-${count}` };
         const asked = JSON.parse(body) as { readonly redirect_uris: readonly string[] };
@@ -101,7 +112,8 @@ export async function signingServer(): Promise<SigningServer> {
     if (request.method !== 'POST') return { status: 405 };
     const challenge = `resource_metadata="${origin}/.well-known/oauth-protected-resource/mcp"`;
     const token = (request.headers.authorization ?? '').replace('Bearer ', '');
-    if (!state.valid.has(token)) return { status: 401, headers: { 'www-authenticate': `Bearer ${challenge}` } };
+    const asks = state.challenge || `Bearer ${challenge}`;
+    if (!state.valid.has(token)) return { status: 401, headers: { 'www-authenticate': asks } };
     const { id, method, params } = JSON.parse(body) as {
       readonly id?: number;
       readonly method: string;

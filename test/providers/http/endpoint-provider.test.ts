@@ -537,12 +537,29 @@ test('an effort that a model has not is mapped, refused or not sent, and said on
   ).toEqual(['high', 'high', 'low', undefined, 'medium']);
 });
 
+test('a call behind prose on one line is said in the text protocol too', async () => {
+  const content = 'I will look. {"tool": "bash", "args": {"command": "ls"}}';
+  const server = await serve({
+    status: 200,
+    headers: eventStream,
+    stream: [{ data: event({ content }) }, { data: event({}, 'stop') }],
+  });
+  const asText = { ...hello, settings: { ...hello.settings, tool_protocol: 'text' as const } };
+  const heard = await listen(testProvider(testEndpoint('openai-chat', server.url)), asText, 'openai-chat');
+  const notices = heard.chunks.flatMap((chunk) => (chunk.type === 'notice' ? [chunk.code] : []));
+  expect([heard.calls, notices]).toEqual([[], ['leaked_call']]);
+});
+
 test('a call that is written into the text is said, and not run', async () => {
   const texts: readonly (readonly [text: string, leaks: boolean])[] = [
     ['```json\n{"name": "bash", "arguments": {"command": "ls"}}\n```', true],
     ['<tool_call>{"name":"bash","arguments":{}}</tool_call>', true],
     ['<start_function_call>call:bash{}', true],
     ['[TOOL_REQUEST]{"name":"other"}[END_TOOL_REQUEST]', true],
+    ['I will look. {"tool": "bash", "args": {"command": "ls"}}', true],
+    ['First {x}, then [{"name": "bash", "arguments": {"command": "ls"}}] now.', true],
+    ['I will look. {"tool": "unheard", "args": {}}', false],
+    ['Such as `{"tool": "bash", "args": {}}`.', false],
     ['Hello', false],
     ['Write `<tool_call>` and {"name": "x"}.', false],
     ['```xml\n<tool_call>\n```', false],

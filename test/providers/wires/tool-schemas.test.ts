@@ -2,13 +2,8 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { isRecord, type Json, type JsonSchema } from '../../../src/core/json.js';
-import {
-  offeredTools,
-  type SchemaDialect,
-  schemaDialect,
-  schemaDialects,
-  schemaFor,
-} from '../../../src/providers/wires/tool-schemas.js';
+import { type SchemaDialect, schemaDialects } from '../../../src/providers/quirks.js';
+import { offeredTools, schemaDialect, schemaFor } from '../../../src/providers/wires/tool-schemas.js';
 
 const file = new URL('../../../fixtures/tool-schemas.json', import.meta.url);
 /** Schemas with the shapes that public MCP servers send. */

@@ -4,6 +4,7 @@ import { type Connection, type Sdk, unheard } from '../open-connection.js';
 import { type HttpHost, httpLink, type HttpWay } from '../server-link.js';
 import { listenForBrowser } from './browser-return.js';
 import type { SignIns } from './kept-sign-ins.js';
+import { readableAnswers } from './sign-in-answers.js';
 import { type Callback, signIn, SignInNeeded, withSignIn } from './sign-in.js';
 
 /** Shows a person the page to sign in at. Resolves with the address that the browser ended at where they paste it, with
@@ -72,7 +73,7 @@ export async function logIn(
   try {
     let connection = await withSignIn(sdk, connect, person);
     if (!asked) {
-      const takesSignIns = signIns.current(url) !== null || (await namesIssuer(sdk, url, send));
+      const takesSignIns = signIns.current(url) !== null || (await namesIssuer(sdk, url, readableAnswers(send)));
       if (!takesSignIns) return null;
       await person(new SignInNeeded());
       connection = await withSignIn(sdk, connect, person);

@@ -11,6 +11,7 @@ import type {
 import type { SignInSettings } from '../configured-servers.js';
 import type { Sdk } from '../open-connection.js';
 import type { SignIns } from './kept-sign-ins.js';
+import { checkedResource, readableAnswers } from './sign-in-answers.js';
 
 /** The place that a browser comes back to. */
 export interface Callback {
@@ -291,6 +292,10 @@ class Visit implements OAuthClientProvider {
     return this.#verifier;
   }
 
+  validateResourceURL(server: string | URL, resource?: string): Promise<URL | undefined> {
+    return Promise.resolve(checkedResource(new URL(server), resource));
+  }
+
   saveResourceUrl(resource: string): void {
     this.#resource = resource;
   }
@@ -313,8 +318,8 @@ class Visit implements OAuthClientProvider {
 
 /** Follows redirects of a request that reads, and within one origin alone: what is sent is a secret. */
 function fetchWithinOrigin(send: typeof fetch): FetchLike {
-  return async (address, init) => {
-    let url = new URL(address);
+  return readableAnswers(async (address, init) => {
+    let url = new URL(address instanceof Request ? address.url : address);
     for (let hops = 0; ; hops++) {
       const response = await send(url, { ...init, redirect: 'manual' });
       const location = response.headers.get('location');
@@ -325,5 +330,5 @@ function fetchWithinOrigin(send: typeof fetch): FetchLike {
         throw new Error(`${url.origin} sends us on to ${next.origin}, which is not followed`);
       url = next;
     }
-  };
+  });
 }
