@@ -439,5 +439,5 @@ test('the offline provider says how to connect a model in place', async () => {
   const { code, stdout } = await agent(place(), ['-p', '-m', 'offline', 'explain src/main.ts']);
   expect([code, stdout]).toEqual([0, expect.stringMatching(/To connect a model, type `\/login`[^]*agent login/)]);
   const unconnected = await agent(place(), ['-p', 'explain src/main.ts']);
-  expect([unconnected.code, unconnected.stderr]).toEqual([4, expect.stringContaining('Run agent login')]);
+  expect([unconnected.code, unconnected.stderr]).toEqual([4, expect.stringContaining('run agent login')]);
 });

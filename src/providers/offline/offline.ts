@@ -48,7 +48,7 @@ const offlineNote = [
 
 /** What to do where no model is connected. */
 const connectHint = [
-  `Run agent login, set the key of a provider (for example ${suggestedKey}), start Ollama, or name a model with -m;`,
+  `Set the key of a provider (for example ${suggestedKey}), run agent login, start Ollama, or name a model with -m;`,
   '`agent providers` shows what is set, and -m offline asks for the offline provider.',
 ].join(' ');
 
