@@ -1,3 +1,4 @@
+import freshSchema from '../../config/store-schema.json' with { type: 'json' };
 import type { Database, Driver } from './driver.js';
 import { StoreError } from './errors.js';
 import { chainLink, eventChecksum, eventDigests, type HashedRow } from './hash-chain.js';
@@ -485,10 +486,26 @@ export function userVersion(db: Database): number {
   return typeof version === 'number' ? version : 0;
 }
 
-/** Brings `db` to `schemaVersion`. Each step is a transaction, so a kill leaves
- * a whole schema. Two processes may do this at once. Throws a StoreError for a
- * newer database and for one of another program. */
+/** Brings `db` to `schemaVersion`: an empty database in one step, an older one by its migrations. Two processes may do
+ * this at once. Throws a StoreError for a newer database and for one of another program. */
 export function migrate(db: Database, file: string): void {
+  const create = db.transaction(() => {
+    if (db.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() !== undefined) return;
+    for (const sql of freshSchema.statements) db.exec(sql);
+    for (const { table, row } of freshSchema.rows) {
+      const names = Object.keys(row);
+      db.prepare(`INSERT INTO ${table}(${names.join()}) VALUES (${names.map(() => '?').join()})`).run(
+        Object.values(row),
+      );
+    }
+    db.pragma(`user_version = ${schemaVersion}`);
+  });
+  if (userVersion(db) === 0 && freshSchema.version === schemaVersion) create.immediate();
+  migrateInSteps(db, file);
+}
+
+/** Applies the migrations that `db` has not. Each step is a transaction, so a kill leaves a whole schema. */
+export function migrateInSteps(db: Database, file: string): void {
   const step = db.transaction(() => {
     const version = userVersion(db);
     refuseNewer(version, file);

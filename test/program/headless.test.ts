@@ -434,3 +434,10 @@ test('--debug logs a line per call with tool, time and how it ended; without it 
   ]);
   expect((await agent(at, ['-p', '-m', model, 'go'])).stderr).toBe('');
 });
+
+test('the offline provider says how to connect a model in place', async () => {
+  const { code, stdout } = await agent(place(), ['-p', '-m', 'offline', 'explain src/main.ts']);
+  expect([code, stdout]).toEqual([0, expect.stringMatching(/To connect a model, type `\/login`[^]*agent login/)]);
+  const unconnected = await agent(place(), ['-p', 'explain src/main.ts']);
+  expect([unconnected.code, unconnected.stderr]).toEqual([4, expect.stringContaining('run agent login')]);
+});

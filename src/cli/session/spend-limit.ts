@@ -64,7 +64,7 @@ function unknownPrice({ provider, model }: ModelRef): Fault {
     code: 'max_cost',
     message: `--max-cost: the price of \`${name}\` is not known`,
     hint:
-      'Add it to config/models.json, or to "models" in your configuration: ' +
+      'Add it to "models" in your configuration (`agent config path`), in the form of config/models.json: ' +
       `"${name}": {"input_usd": …, "output_usd": …} (USD per million tokens).`,
   };
 }

@@ -212,7 +212,11 @@ function listCandidates(
   const more = candidates.length - newest.length;
   const lines = [...columns(rows), ...(more > 0 ? [`… and ${more} more`] : [])];
   out.print(`${candidates.length === 0 ? 'There are no conversations.' : lines.join('\n')}\n`);
-  if (candidates.length > 0) out.error(`Nothing was imported: --from ${from} --all, --here, or a file.\n`);
+  if (candidates.length > 0)
+    out.error(
+      `${candidates.length} found, none imported. --from ${from} --all takes all of them, --here those of this ` +
+        'directory; or name a file.\n',
+    );
 }
 
 function openings({ tools }: CommandLine, { registry }: Toolbox): Importer['opening'] {

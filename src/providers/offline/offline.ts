@@ -17,8 +17,8 @@ const intro = [
   'no language model and no network, only a few fixed phrases. I understand',
 ].join(' ');
 const limits = [
-  'and several of them joined with `then`. I leave any other line alone.',
-  'To connect a model, set a key and start again:',
+  "and several of them joined with `then`. I can't do anything else.",
+  'To connect a model, type `/login` in the REPL or run `agent login`; or set a key and start again:',
 ].join(' ');
 const others = [
   'or start Ollama or LM Studio on this machine: `agent --model ollama/<model>`.',
@@ -43,12 +43,12 @@ ${others}`;
 /** Follows the first answer of a session with tool calls, so that no person takes this for a model. */
 const offlineNote = [
   'This was the built-in offline provider, not a language model;',
-  `set ${suggestedKey} (or the key of another provider) to connect one.`,
+  `type /login or set ${suggestedKey} (or the key of another provider) to connect one.`,
 ].join(' ');
 
 /** What to do where no model is connected. */
 const connectHint = [
-  `Set the key of a provider (for example ${suggestedKey}), start Ollama, or name a model with -m;`,
+  `Set the key of a provider (for example ${suggestedKey}), run agent login, start Ollama, or name a model with -m;`,
   '`agent providers` shows what is set, and -m offline asks for the offline provider.',
 ].join(' ');
 

@@ -112,7 +112,14 @@ export function chooseSearch(
   }
   if (providerSearches) return { service: 'native' };
   const keys = names.flatMap((name) => searchServices[name].key_env ?? []);
-  return { problem: `no search is set up: set ${keys.join(', ')} or web.search.base_url (SearXNG)` };
+  const keyless = names.filter(
+    (name) => searchServices[name].key_env === null && searchServices[name].base_url !== null,
+  );
+  return {
+    problem:
+      `no search is set up: set ${keys.join(', ')} or web.search.base_url (SearXNG), ` +
+      `or web.search.provider to ${keyless.join(' or ')}, which needs no key`,
+  };
 }
 
 function serviceOf(

@@ -53,6 +53,8 @@ interface PickerProps {
 
 function Picker(props: PickerProps): ReactNode {
   const { title, query, choices, selected, position, said, marked, columns, waits } = props;
+  // A question has its own mark at the end.
+  const label = /[?:.!…]$/.test(title) ? title : `${title}:`;
   const { paint, glyphs } = useTheme();
   return (
     <Box flexDirection="column">
@@ -62,7 +64,7 @@ function Picker(props: PickerProps): ReactNode {
         text={`${position} ${glyphs.dot} type to filter, enter chooses, ${dialogKeys.leave.toLowerCase()} leaves`}
         waits={waits}
       />
-      <Row cursor={textWidth(`${title}: ${query}`)}>{`${paint('bold', `${title}:`)} ${query}`}</Row>
+      <Row cursor={textWidth(`${label} ${query}`)}>{`${paint('bold', label)} ${query}`}</Row>
     </Box>
   );
 }

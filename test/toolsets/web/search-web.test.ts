@@ -316,7 +316,7 @@ test('the search that is used is the one named, else the first that is set up, e
     service({ provider: 'exa', baseUrl: 'http://gateway.example' }, env, true),
     service({ provider: 'searxng', baseUrl: 'gateway.example' }, env, true),
   ]).toEqual([
-    'no search is set up: set BRAVE_API_KEY, TAVILY_API_KEY, EXA_API_KEY, SERPAPI_API_KEY or web.search.base_url (SearXNG)',
+    'no search is set up: set BRAVE_API_KEY, TAVILY_API_KEY, EXA_API_KEY, SERPAPI_API_KEY or web.search.base_url (SearXNG), or web.search.provider to duckduckgo, which needs no key',
     'the provider of the model has no web search',
     'searxng needs its address: set web.search.base_url',
     'brave: set BRAVE_API_KEY',

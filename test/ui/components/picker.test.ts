@@ -15,6 +15,7 @@ function open(
   given: readonly PickItem<number>[] = items,
   columns = 80,
   more?: Picking<number>['more'],
+  title = 'Which',
 ): {
   readonly chosen: () => number | null | undefined;
   readonly lines: () => readonly string[];
@@ -23,7 +24,7 @@ function open(
 } {
   let chosen: number | null | undefined;
   const picker: Overlay = createPicker(
-    { title: 'Which', items: given, ...(current === undefined ? {} : { current }), ...(more ? { more } : {}) },
+    { title, items: given, ...(current === undefined ? {} : { current }), ...(more ? { more } : {}) },
     (query, texts) => texts.flatMap((text, index) => (text.includes(query) ? [index] : [])),
     (value) => {
       chosen = value;
@@ -104,4 +105,15 @@ test('what is found later comes behind the rest; what is selected and what was t
   expect(picker.selected()).toBe('delta');
   picker.press('\u001b[B\r');
   expect(picker.chosen()).toBe(9);
+});
+
+test.each([
+  ['Which', 'Which:'],
+  ['Which job?', 'Which job?'],
+  ['Carry the plan out?', 'Carry the plan out?'],
+  ['Choose:', 'Choose:'],
+  ['No model answered.', 'No model answered.'],
+])('the title %s stands once with one mark at its end', (title, shown) => {
+  const rows = open(undefined, items, 80, undefined, title).lines();
+  expect(rows.filter((row) => row.includes(title)).map((row) => row.trim())).toEqual([shown]);
 });
