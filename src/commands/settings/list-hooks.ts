@@ -24,10 +24,15 @@ export const hooks: Verb = {
 type Listed = ListedHooks['hooks'][number];
 
 function row(hook: Listed): Readonly<Record<string, unknown>> {
-  const { event, matcher, command, args, timeoutMs, required, from, counts } = hook;
+  const { event, matcher, command, args, timeoutMs, required, condition, background, from, counts } = hook;
   const { sha256, missing } = namedFiles(hook);
   const shown = { event, matcher, command, args: args ?? null, timeout_s: timeoutMs / 1000, required, sha256, missing };
-  return { ...shown, origin: from.origin, path: from.path, counts };
+  const more = { if: condition ?? null, background: background ?? null };
+  return { ...shown, ...more, origin: from.origin, path: from.path, counts };
+}
+
+function inBackground({ background }: Listed): string {
+  return background === undefined ? '' : ' (in the background)';
 }
 
 function listing({ hooks: list }: ListedHooks): readonly string[] {
@@ -38,8 +43,15 @@ function listing({ hooks: list }: ListedHooks): readonly string[] {
       const gone = missing.length === 0 ? '' : ` (missing: ${missing.join(', ')})`;
       const aside = hook.counts ? '' : ' (not trusted, not run: agent config trust asks about it)';
       const command = [hook.command, ...(hook.args ?? [])].join(' ');
-      const matcher = hook.matcher === '' ? '*' : hook.matcher;
-      return [hook.event, matcher, hook.from.origin, sha256.slice(0, 12), `${command}${gone}${aside}`];
+      const names = hook.matcher === '' ? '*' : hook.matcher;
+      const matcher = `${names}${hook.condition === undefined ? '' : ` if ${hook.condition}`}`;
+      return [
+        hook.event,
+        matcher,
+        hook.from.origin,
+        sha256.slice(0, 12),
+        `${command}${inBackground(hook)}${gone}${aside}`,
+      ];
     }),
   );
 }
