@@ -2,7 +2,7 @@ import { join, resolve } from 'node:path';
 import { matchesTool } from '../../core/tool-patterns.js';
 import type { HookedCall } from '../../core/hooks.js';
 import { compileGlob } from '../../tools/search/compiled-glob.js';
-import { ourName, theirNames } from './claude-dialect.js';
+import { ruledTools, theirNames } from './claude-dialect.js';
 
 /** The folders that the patterns of a hook start in. */
 interface PatternRoots {
@@ -19,13 +19,6 @@ interface Subject {
 
 type ConditionTest = (subject: Subject) => boolean;
 
-/** Tools that a name of Claude Code's permission rules covers beside the tool of that name. */
-const covered: Readonly<Record<string, readonly string[]>> = {
-  Edit: ['file_edit', 'file_write'],
-  MultiEdit: ['file_edit'],
-  Read: ['file_read', 'grep', 'glob'],
-};
-
 /** Arguments that the brackets of a rule are about, for tools that take neither a command, a path nor an address. */
 const named: Readonly<Record<string, string>> = { agent: 'agent', skill: 'name', web_search: 'query' };
 
@@ -37,7 +30,7 @@ const fileTools: readonly string[] = ['file_read', 'file_edit', 'file_write', 'g
 export function parseCondition(text: string): ConditionTest | null {
   const [, name = '', inside] = /^([A-Za-z*][\w*.-]*)(?:\((.*)\))?$/s.exec(text.trim()) ?? [];
   if (name === '') return null;
-  const tools = covered[name] ?? [ourName(name)];
+  const tools = ruledTools(name);
   const isMeant = ({ tool }: HookedCall): boolean =>
     tools.includes(tool) || matchesTool(name, [tool, ...theirNames(tool)], [serverOf(tool)]);
   const rule = inside?.trim() ?? '*';
