@@ -14,13 +14,33 @@ export async function askHooks(d: DispatchDeps, occasion: Occasion, signal: Abor
   if (!hooks?.listens(occasion.event)) return null;
   const answer = await hooks.ask(
     occasion,
-    { session: d.record.id, cwd: d.cwd, prompt: currentPrompt(d), events: () => d.record.events() },
+    {
+      session: d.record.id,
+      cwd: d.cwd,
+      prompt: currentPrompt(d),
+      events: () => d.record.events(),
+      later: (report) => {
+        takeReport(d, report).catch((error: unknown) => {
+          d.host.log({ at: 'hook', message: 'a hook in the background was not recorded', error: String(error) });
+        });
+      },
+    },
     signal,
   );
+  await reportAnswer(d, answer);
+  return answer;
+}
+
+async function reportAnswer(d: DispatchDeps, answer: HookAnswer): Promise<void> {
   for (const run of answer.runs) await recordRun(d, run);
   for (const { level, message } of answer.messages)
     d.emit({ type: 'notice', level, code: 'hook', message: d.secrets?.text(message) ?? message });
-  return answer;
+}
+
+/** A hook in the background has ended: the model reads its report with its next request. */
+async function takeReport(d: DispatchDeps, report: HookAnswer): Promise<void> {
+  for (const note of report.context) d.tell?.(d.secrets?.text(note) ?? note);
+  await reportAnswer(d, report);
 }
 
 /** A run that decided something is on the disk before anything acts on it. */

@@ -102,6 +102,8 @@ export interface ApprovalDeps extends Approver {
 export interface DispatchDeps {
   readonly record: Recorder;
   readonly emit: (event: AgentEvent) => void;
+  /** Tells the model something with its next request. Absent: there is no next one. */
+  readonly tell?: (note: string) => void;
   readonly tools: ToolDeps;
   /** Absolute: relative paths of calls start here. */
   readonly cwd: string;

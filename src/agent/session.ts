@@ -260,7 +260,9 @@ class LiveSession implements Session {
     if (!this.#begun) return;
     this.#begun = false;
     if (this.#options.tools.hooks?.agent) return;
-    await askHooks(this.#deps(), { event: 'SessionEnd', reason: 'other' }, AbortSignal.timeout(longestEndMs));
+    const signal = AbortSignal.timeout(longestEndMs);
+    await askHooks(this.#deps(), { event: 'SessionEnd', reason: 'other' }, signal);
+    await this.#options.tools.hooks?.finish?.(signal);
   }
 
   async compact(focus: string): Promise<Compacted> {
@@ -366,6 +368,9 @@ class LiveSession implements Session {
       record: this.record,
       emit: (event) => {
         this.#emit(event);
+      },
+      tell: (note) => {
+        this.tell(note);
       },
       model: () => this.#model,
       approval: this.#approval,

@@ -54,6 +54,8 @@ export interface HookScene {
   /** Of the person's message that is being worked on, or ''. */
   readonly prompt: string;
   readonly events: () => readonly Event[];
+  /** Takes what a hook in the background reports when it has ended. Absent: that is dropped. */
+  readonly later?: (answer: HookAnswer) => void;
 }
 
 /** What all hooks of one occasion say together: the strictest decision, and every text. */
@@ -95,4 +97,6 @@ export interface Hooks {
   listens(event: HookEvent): boolean;
   /** Runs the hooks of an occasion side by side. Never rejects. */
   ask(occasion: Occasion, scene: HookScene, signal: AbortSignal): Promise<HookAnswer>;
+  /** Waits for hooks in the background until they have ended or the signal is aborted. */
+  finish?(signal: AbortSignal): Promise<void>;
 }

@@ -119,14 +119,15 @@ async function judgeCall(call: BoundCall, place: CallPlace, rules: ShellRules): 
     named: await pathsOfArguments(call, cwd, rules),
     guarded: judged.everyMode === true,
     confined: false,
-    ruling: toolRuling(tool.name, judged, rules),
+    ruling: toolRuling(call, judged, rules),
     rules: toolRules(call, judged),
   };
 }
 
 /** A rule of the user goes before what the tool says that they have allowed. */
-function toolRuling(tool: string, { allowed, risk }: Judged, rules: ShellRules): Judgement['ruling'] {
-  return rulingOf({ tool, paths: [], risk }, rules) ?? (allowed === true ? 'allow' : null);
+function toolRuling({ tool, target }: BoundCall, { allowed, risk }: Judged, rules: ShellRules): Judgement['ruling'] {
+  const server = target?.server ? { server: target.server } : {};
+  return rulingOf({ tool: tool.name, ...server, paths: [], risk }, rules) ?? (allowed === true ? 'allow' : null);
 }
 
 /** Where a command starts: the kernel follows the links on the way before the shell asks it where it stands. */

@@ -2,11 +2,14 @@ import wordLists from '../../config/commands/words.json' with { type: 'json' };
 import { isRecord } from '../core/json.js';
 import type { Rule } from '../core/policy.js';
 import type { Risk } from '../core/tool.js';
+import { isServerPattern, matchesTool } from '../core/tool-patterns.js';
 import { compileGlobs, lastName, shellGlob } from './guarded-paths.js';
 
 /** What a rule is held against. */
 export interface Subject {
   readonly tool: string;
+  /** The MCP server that the tool belongs to, where that is known. */
+  readonly server?: string;
   /** The words of one simple command; absent for tools that run none. */
   readonly argv?: readonly string[];
   /** Every value that is known of each of those words; NUL stands for what only the running shell knows. */
@@ -30,7 +33,7 @@ export function compileRules(rules: readonly Rule[], home: string, purpose: 'sto
   }));
   return (subject) =>
     compiled.find(({ rule, matchesPath }) => {
-      if (rule.tool !== undefined && rule.tool !== subject.tool) return false;
+      if (rule.tool !== undefined && !namesTool(rule.tool, subject, purpose)) return false;
       if (purpose === 'allow' && goesTooFar(rule, subject)) return false;
       if (rule.argv && !(purpose === 'stop' ? reaches(rule.argv, subject) : startsWith(rule.argv, subject)))
         return false;
@@ -41,6 +44,17 @@ export function compileRules(rules: readonly Rule[], home: string, purpose: 'sto
           : subject.paths.length > 0 && subject.paths.every(matchesPath))
       );
     })?.rule ?? null;
+}
+
+/** A rule may name all tools of a server: `mcp__github`, `mcp__github__*`, `mcp__github__get_*`. Where the name alone
+ * does not say which server it belongs to, a rule that stops a call holds and one that allows it does not. */
+function namesTool(pattern: string, { tool, server }: Subject, purpose: 'stop' | 'allow'): boolean {
+  if (pattern === tool) return true;
+  if (!isServerPattern(pattern) || !isServerPattern(tool)) return false;
+  const parts = tool.split('__').slice(1);
+  const possible = parts.slice(1).map((_part, index) => parts.slice(0, index + 1).join('__'));
+  const servers = server === undefined ? (purpose === 'stop' || possible.length === 1 ? possible : []) : [server];
+  return matchesTool(pattern, [tool], servers);
 }
 
 /** The call is dangerous, or longer, and the rule allows neither. */
@@ -169,10 +183,15 @@ export function needsSubcommand(program: string): boolean {
 /** Why an allow rule is refused, or null: a rule may not allow a program that runs whatever follows it. */
 export function refusedAllow(rule: Rule): string | null {
   const [program, verb] = rule.argv ?? [];
-  if (program === undefined)
-    return rule.tool === 'bash' ? 'an allow rule for bash needs the leading words of a command' : null;
+  if (program === undefined) return refusedTool(rule.tool ?? '');
   const name = program.replace(/^.*\//, '');
   if (openEnded.has(name)) return `${name} runs whatever follows it, so it cannot be allowed by its leading words`;
   if (verb === undefined && needsSubcommand(name)) return `${name} needs its subcommand in an allow rule`;
   return openEndedVerbs.has(`${name} ${verb ?? ''}`) ? `${name} ${verb} runs whatever follows it` : null;
+}
+
+function refusedTool(tool: string): string | null {
+  if (isServerPattern(tool) && tool.includes('*') && !/^mcp__[^*]+__/.test(tool))
+    return 'an allow rule for tools of servers names the server: mcp__server or mcp__server__*';
+  return tool === 'bash' ? 'an allow rule for bash needs the leading words of a command' : null;
 }

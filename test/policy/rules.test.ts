@@ -388,3 +388,24 @@ test('a call that a rule stops says so first', async () => {
     'a rule in `rules.deny` refuses it',
   ]);
 });
+
+test.each<[string, string, keyof Rules, boolean]>([
+  ['mcp__github', 'mcp__github__get_issue', 'allow', true],
+  ['mcp__github__*', 'mcp__github__get_issue', 'allow', true],
+  ['mcp__github__get_*', 'mcp__github__get_issue', 'allow', true],
+  ['mcp__github__list_*', 'mcp__github__get_issue', 'allow', false],
+  ['mcp__git', 'mcp__github__get_issue', 'allow', false],
+  ['mcp__*', 'mcp__github__get_issue', 'allow', false],
+  ['mcp__git*', 'mcp__github__get_issue', 'allow', false],
+  // The server may be `a` or `a__b`.
+  ['mcp__a', 'mcp__a__b__c', 'allow', false],
+  ['mcp__a', 'mcp__a__b__c', 'deny', true],
+  ['mcp__a__b', 'mcp__a__b__c', 'deny', true],
+  ['mcp__*', 'mcp__github__get_issue', 'deny', true],
+  ['mcp__github', 'mcp__github__get_issue', 'deny', true],
+  ['mcp__git', 'mcp__github__get_issue', 'deny', false],
+  ['mcp__github', 'bash', 'deny', false],
+])('the tool pattern %s over %s in rules.%s: %s', async (pattern, tool, list, holds) => {
+  const verdict = await assess({ [list]: [{ tool: pattern }] }, tool, 'network', {});
+  expect(verdict.decision).toBe(holds ? list : 'ask');
+});

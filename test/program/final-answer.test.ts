@@ -196,6 +196,7 @@ test.each([
   ['Bash(*)', 'needs the leading words of a command'],
   ['bash(uv *)', 'uv needs its subcommand'],
   ['bash(git)', 'git needs its subcommand'],
+  ['bash(python3*)', 'runs whatever follows it'],
   ['bash(python3 *)', 'runs whatever follows it'],
 ])('%s allows nothing, as no rule may allow it', async (pattern, message) => {
   const at = place({ 'a.txt': '' });
@@ -234,13 +235,40 @@ test.each([
   expect(stderr).not.toContain('allows nothing');
 });
 
-test.each([
-  ['Bash(git lo*)', 'a star stands for all further words'],
-  ['WebFetch(domain:example.com)', 'only paths stand in the brackets'],
-  ['(x)', 'it is no pattern'],
-])('%s is no pattern', async (pattern, message) => {
+test.each(['(x)', 'Bash(git log', 'Edit(src', 'a b)'])('%s is no pattern', async (pattern) => {
   const at = place();
   const { code, stderr } = await agent(at, ['-p', '-m', script(at, [{ text: 'x' }]), '--allowed-tools', pattern, 'go']);
   expect(code).toBe(2);
+  expect(stderr).toContain('it is no pattern');
+});
+
+test.each([
+  ['Bash(git * main)', 'a star stands for all further words'],
+  ['Bash(* --version)', 'a star stands for all further words'],
+  ['Bash()', 'no command stands in the brackets'],
+  ['WebFetch(example.com)', 'a page is allowed by its host'],
+  ['WebFetch(domain:a*)', 'a page is allowed by its host'],
+  ['Read(domain:x)', 'only paths stand in the brackets'],
+  ['mcp__*', 'names the server'],
+  ['mcp__git*', 'names the server'],
+  ['mcp__github__get(x)', 'brackets say nothing about mcp__github__get here'],
+  ['Agent(explore)', 'brackets say nothing about agent here'],
+  ['Note*', 'only tools of servers are named with a star'],
+])('%s allows nothing, and a notice says why', async (pattern, message) => {
+  const at = place();
+  const { code, stderr } = await agent(at, ['-p', '-m', script(at, [{ text: 'x' }]), '--allowed-tools', pattern, 'go']);
+  expect([code, stderr]).toEqual([0, expect.stringContaining(`\`${pattern}\` allows nothing: `)]);
+  expect(stderr).toContain(message);
+});
+
+test.each([
+  ['Bash(git add*)', 'git add a.txt', 0, 'no word longer than add'],
+  ['Bash(git add*)', 'git rm a.txt', 6, 'no word longer than add'],
+  ['Bash(git add:*), WebFetch(domain:docs.example.com), mcp__github, mcp__github__*', 'git add a.txt', 0, ''],
+])('%s spares the question about `%s`: exit %i', async (pattern, command, expected, message) => {
+  const at = place({ 'a.txt': '' });
+  const go = ['-p', '-m', script(at, calls(command)), '--approval', 'mutating', '--allowed-tools', pattern, 'go'];
+  const { code, stderr } = await agent(at, go);
+  expect([code, stderr.includes('--allowed-tools: ')]).toEqual([expected, message !== '']);
   expect(stderr).toContain(message);
 });

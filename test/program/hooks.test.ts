@@ -234,7 +234,7 @@ test('a file that cannot be read stops the program; what does not count in one i
   );
   expect(listed.stderr).toContain('nothing happens here at TeammateIdle');
   expect(JSON.parse((await agent(at, ['hooks', '--json'])).stdout)).toMatchObject([
-    { event: 'PreToolUse', timeout_s: 60 },
+    { event: 'PreToolUse', timeout_s: 600 },
   ]);
   const shown = await repl(at, ['-m', script(at, turns)], [['/hooks', './gone.sh']]);
   expect(shown.stdout).toContain('TeammateIdle');

@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
   chmodSync,
@@ -6,6 +6,7 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -62,7 +63,7 @@ test('an existing file keeps its byte order mark, line ends, encoding and mode',
   expect(statSync(join(cwd, 'run')).mode & 0o777).toBe(0o754);
 });
 
-test('a symbolic link stays and its target is rewritten, also one that is missing; a hard link is broken', async () => {
+test('a symbolic link stays and its target is rewritten, also one that is missing; so do hard links', async () => {
   const cwd = tree({ 'real/target': 'old', other: 'shared' });
   symlinkSync('real/target', join(cwd, 'link'));
   symlinkSync('real/new', join(cwd, 'dangling'));
@@ -75,11 +76,54 @@ test('a symbolic link stays and its target is rewritten, also one that is missin
     readFileSync(join(cwd, 'real/target'), 'utf8'),
     readFileSync(join(cwd, 'real/new'), 'utf8'),
   ]).toEqual(['real/target', 'new', 'made']);
-  expect([readFileSync(join(cwd, 'other'), 'utf8'), readFileSync(join(cwd, 'hard'), 'utf8')]).toEqual([
-    'shared',
-    'own',
-  ]);
+  expect([readFileSync(join(cwd, 'other'), 'utf8'), readFileSync(join(cwd, 'hard'), 'utf8')]).toEqual(['own', 'own']);
+  expect(readdirSync(cwd).toSorted(byText)).toEqual(['dangling', 'hard', 'link', 'other', 'real']);
 });
+
+const byText = (one: string, other: string): number => (one < other ? -1 : 1);
+
+function hasPrograms(...names: readonly string[]): boolean {
+  return names.every((name) => spawnSync('sh', ['-c', `command -v ${name}`]).status === 0);
+}
+
+/** Returns true if the folder for temporary files holds access control lists and extended attributes. */
+function holdsAttributes(): boolean {
+  if (!hasPrograms('setfacl', 'getfacl', 'setfattr', 'getfattr')) return false;
+  const path = join(tree({ probe: '' }), 'probe');
+  return [
+    ['setfacl', '-m', 'u:12345:rw', path],
+    ['setfattr', '-n', 'user.note', '-v', 'x', path],
+  ].every(([program = '', ...args]) => spawnSync(program, args).status === 0);
+}
+
+const attributesOf = (path: string): readonly string[] =>
+  [
+    ['getfacl', '-cpn', path],
+    ['getfattr', '--absolute-names', '-d', path],
+  ].map(([program = '', ...args]) => execFileSync(program, args, { encoding: 'utf8' }));
+
+test.skipIf(!holdsAttributes())(
+  'access control lists and extended attributes stay, and the group gains no rights (needs setfacl, setfattr)',
+  async () => {
+    const cwd = tree({ edited: 'one', written: 'one', linked: 'one', denied: 'one' });
+    linkSync(join(cwd, 'linked'), join(cwd, 'other'));
+    for (const name of ['edited', 'written', 'linked']) {
+      execFileSync('setfacl', ['-m', 'u:12345:rw,g::r,m::rw', join(cwd, name)]);
+      execFileSync('setfattr', ['-n', 'user.note', '-v', 'kept', join(cwd, name)]);
+    }
+    execFileSync('setfacl', ['-m', 'u:12345:---,m::r', join(cwd, 'denied')]);
+    const all = (): readonly (readonly string[])[] =>
+      ['edited', 'written', 'linked', 'denied'].map((name) => attributesOf(join(cwd, name)));
+    const before = all();
+    await call('file_edit', { path: 'edited', old_string: 'one', new_string: 'two' }, context(cwd));
+    for (const name of ['written', 'linked', 'denied']) await write(cwd, name, 'two');
+    expect(all()).toEqual(before);
+    expect(
+      ['edited', 'written', 'linked', 'other', 'denied'].map((name) => readFileSync(join(cwd, name), 'utf8')),
+    ).toEqual(Array.from({ length: 5 }, () => 'two'));
+    expect(readdirSync(cwd)).toHaveLength(5);
+  },
+);
 
 test('a file that changed since it was read is refused with what changed, for both writers', async () => {
   const cwd = tree({ f: 'one\ntwo\n' });
@@ -146,6 +190,7 @@ async function writerProgram(cwd: string, body: string): Promise<string> {
     format: 'esm',
     target: 'node20',
     write: false,
+    banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
     external: ['fast-glob', 'ignore', '@vscode/ripgrep'],
   });
   return join(tree({ 'run.mjs': bundled.outputFiles[0]?.text ?? '' }), 'run.mjs');
@@ -167,8 +212,12 @@ test('a full disk leaves the old file and no rest behind', async () => {
   expect([readdirSync(cwd), readFileSync(join(cwd, 'f'), 'utf8')]).toEqual([['f'], 'old']);
 });
 
-test('after a kill at any instant the file is the old or the new one', async () => {
+test.each([
+  ['the file is the old or the new one', false],
+  ['a file with two names, or the copy beside it, is the old or the new one', true],
+])('after a kill at any instant %s', async (_name, isLinked) => {
   const cwd = tree({ f: 'a'.repeat(500_000) });
+  if (isLinked) linkSync(join(cwd, 'f'), join(cwd, 'g'));
   const program = await writerProgram(
     cwd,
     "console.log('up'); for (let i = 0; ; i++) await write((i % 2 ? 'a' : 'b').repeat(500_000));",
@@ -185,7 +234,11 @@ test('after a kill at any instant the file is the old or the new one', async () 
     await new Promise((resolve) => {
       child.once('exit', resolve);
     });
-    expect(readFileSync(join(cwd, 'f'), 'utf8')).toMatch(/^(?:a{500000}|b{500000})$/);
+    const copies = readdirSync(cwd).filter((name) => isLinked && name.startsWith('.f.'));
+    const contents = ['f', ...copies].map((name) => readFileSync(join(cwd, name), 'utf8'));
+    expect(contents.some((text) => /^(?:a{500000}|b{500000})$/.test(text))).toBe(true);
+    for (const copy of copies) rmSync(join(cwd, copy));
+    if (isLinked) writeFileSync(join(cwd, 'f'), 'a'.repeat(500_000));
   }
 });
 

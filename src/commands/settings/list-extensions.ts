@@ -215,10 +215,15 @@ function hookListing({ hooks, problems }: ListedHooks): Listing {
 }
 
 function hookRow(hook: ListedHook): Readonly<Record<string, unknown>> {
-  const { event, matcher, command, args, timeoutMs, required, from, counts } = hook;
+  const { event, matcher, command, args, timeoutMs, required, condition, background, from, counts } = hook;
   const { sha256, missing } = namedFiles(hook);
   const shown = { event, matcher, command, args: args ?? null, timeout_s: timeoutMs / 1000, required, sha256, missing };
-  return { ...shown, origin: from.origin, path: from.path, counts };
+  const more = { if: condition ?? null, background: background ?? null };
+  return { ...shown, ...more, origin: from.origin, path: from.path, counts };
+}
+
+function inBackground({ background }: ListedHook): string {
+  return background === undefined ? '' : ' (in the background)';
 }
 
 function hookLines(hooks: ListedHooks['hooks']): readonly string[] {
@@ -230,8 +235,10 @@ function hookLines(hooks: ListedHooks['hooks']): readonly string[] {
       const gone = missing.length === 0 ? '' : ` (missing: ${missing.join(', ')})`;
       const aside = hook.counts ? '' : ' (not trusted, not run: agent config trust asks about it)';
       const command = [hook.command, ...(hook.args ?? [])].join(' ');
-      const matcher = hook.matcher === '' ? '*' : hook.matcher;
-      return [hook.event, matcher, hook.from.origin, sha256.slice(0, 12), `${command}${gone}${aside}`];
+      const names = hook.matcher === '' ? '*' : hook.matcher;
+      const matcher = `${names}${hook.condition === undefined ? '' : ` if ${hook.condition}`}`;
+      const shown = `${command}${inBackground(hook)}${gone}${aside}`;
+      return [hook.event, matcher, hook.from.origin, sha256.slice(0, 12), shown];
     }),
   );
 }

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import type { CallTarget } from '../../core/event.js';
 import type { ApprovalMode, Policy, Verdict } from '../../core/policy.js';
 import type { Tool } from '../../core/tool.js';
+import { isServerPattern, isToolPattern, matchesTool } from '../../core/tool-patterns.js';
 import { didYouMean } from '../../core/text.js';
 import { readBounded } from '../../disk/bounded-file.js';
 import { defineTool, type DefinedTool, failed } from '../../tools/define-tool.js';
@@ -14,8 +15,9 @@ export interface AgentRole {
   readonly name: string;
   /** One line: what it is for. */
   readonly description: string;
-  /** Names of tools, as written; null: those of the session. */
+  /** Names and patterns of tools, as written; null: those of the session. */
   readonly tools: readonly string[] | null;
+  /** Names and patterns of tools that the agent never gets. */
   readonly withoutTools: readonly string[];
   /** Null: that of the session. */
   readonly model: string | null;
@@ -129,8 +131,8 @@ function readRole(file: FoundFile, problems: string[]): AgentRole | null {
   return {
     name,
     description,
-    tools: toolNames(fields.get('tools') ?? '*'),
-    withoutTools: toolNames(field('disallowedTools')) ?? [],
+    tools: offeredNames(fields.get('tools') ?? '*'),
+    withoutTools: toolNames(field('disallowedTools')).filter(isToolPattern),
     model: ['', 'inherit'].includes(field('model')) ? null : oneLine(field('model'), 100),
     maxTurns: turnsOf(field('maxTurns')),
     skills: listOf(field('skills')),
@@ -142,9 +144,13 @@ function readRole(file: FoundFile, problems: string[]): AgentRole | null {
 }
 
 /** `Read, Bash(git diff:*)`: what stands in brackets is left to the rules of the user. */
-function toolNames(text: string): readonly string[] | null {
-  const names = listOf(text.replaceAll(/\([^)]*\)/g, ''));
-  return names.includes('*') ? null : names;
+function toolNames(text: string): readonly string[] {
+  return listOf(text.replaceAll(/\([^)]*\)|["']/g, ''));
+}
+
+function offeredNames(text: string): readonly string[] | null {
+  const names = toolNames(text);
+  return names.includes('*') ? null : names.filter(isToolPattern);
 }
 
 function listOf(text: string): readonly string[] {
@@ -175,6 +181,27 @@ function ignored(path: string, fields: FrontMatter['fields']): readonly string[]
     ...(others.length > 0 ? [`${path}: ${others.join(', ')} ${others.length === 1 ? 'is' : 'are'} ignored.`] : []),
     ...(mode !== 'default' && modeOf(mode) === null
       ? [`${path}: permissionMode ${oneLine(mode, 40)} is ignored; an agent may only be stricter than its session.`]
+      : []),
+    ...['tools', 'disallowedTools'].flatMap((key) => unclearNames(path, key, fields.get(key) ?? '')),
+  ];
+}
+
+/** Reports the entries of a list of tools that mean something else here, or nothing. */
+function unclearNames(path: string, key: string, text: string): readonly string[] {
+  const unknown = toolNames(text).filter((name) => !isToolPattern(name));
+  const partly = key === 'disallowedTools' ? (text.match(/[\w-]+\([^)]*\)/g) ?? []) : [];
+  return [
+    ...(unknown.length > 0
+      ? [
+          `${path}: ${key} ${oneLine(unknown.join(', '), 100)} ${unknown.length === 1 ? 'is' : 'are'} ignored; ` +
+            'write the name of a tool, mcp__server, mcp__server__tool, or a name with *.',
+        ]
+      : []),
+    ...(partly.length > 0
+      ? [
+          `${path}: ${key} ${oneLine(partly.join(', '), 100)} withholds the whole tool; ` +
+            'rules.deny in the settings can refuse single commands and paths.',
+        ]
       : []),
   ];
 }
@@ -214,9 +241,9 @@ export function toolsOf(
   offered: readonly Tool[],
   theirs: TheirNames,
 ): readonly Tool[] {
-  const isNamed = ({ name, otherNames = [] }: Tool, names: readonly string[]): boolean =>
-    [name, ...otherNames, ...theirs(name)].some((other) => names.includes(other));
-  const reaches = ({ toolset }: Tool): boolean => toolset.name === 'mcp' && tools?.some(isOfServer) === true;
+  const isNamed = ({ name, otherNames = [] }: Tool, patterns: readonly string[]): boolean =>
+    patterns.some((pattern) => matchesTool(pattern, [name, ...otherNames, ...theirs(name)]));
+  const reaches = ({ toolset }: Tool): boolean => toolset.name === 'mcp' && tools?.some(isServerPattern) === true;
   return offered.filter(
     (tool) =>
       !neverTheirs.includes(tool.name) &&
@@ -225,15 +252,11 @@ export function toolsOf(
   );
 }
 
-/** Whether an agent may call this tool of a server: by its name, or `mcp__github` for all of a server. */
+/** Returns true if an agent may call this tool of a server. One that names no tools of servers may call all of them. */
 export function mayReach({ tools, withoutTools }: AgentRole, { name, server }: CallTarget): boolean {
-  const names = [name, `mcp__${server}`];
-  const isListed = tools?.some(isOfServer) !== true || names.some((other) => tools.includes(other));
-  return isListed && !names.some((other) => withoutTools.includes(other));
-}
-
-function isOfServer(name: string): boolean {
-  return name.startsWith('mcp__');
+  const isNamed = (pattern: string): boolean => matchesTool(pattern, [name], [server]);
+  const isListed = tools?.some(isServerPattern) !== true || tools.some(isNamed);
+  return isListed && !withoutTools.some(isNamed);
 }
 
 /** Puts an agent's own strictness over a policy: nothing is allowed that the session would not allow. */

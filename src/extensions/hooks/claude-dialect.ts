@@ -149,6 +149,18 @@ export function ourName(theirs: string): string {
   return Object.entries(dialects).find(([, { names }]) => names.includes(theirs))?.[0] ?? theirs;
 }
 
+/** Tools that a name of Claude Code's covers in a permission rule beside the tool of that name. */
+const covered: ReadonlyMap<string, readonly string[]> = new Map([
+  ['Edit', ['file_edit', 'file_write']],
+  ['MultiEdit', ['file_edit']],
+  ['Read', ['file_read', 'grep', 'glob']],
+]);
+
+/** Our tools that a permission rule is about, by the name in front of its brackets. */
+export function ruledTools(name: string): readonly string[] {
+  return covered.get(name) ?? [ourName(name)];
+}
+
 /** Our arguments as Claude Code would have them: its names, absolute paths, milliseconds. */
 function theirInput({ tool, args }: Pick<HookedCall, 'tool' | 'args'>, cwd: string): ToolArgs {
   const dialect = dialectOf(tool);

@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import { type HookEvent, hookEvents } from '../../core/hooks.js';
 import { isRecord } from '../../core/json.js';
 import { readBounded } from '../../disk/bounded-file.js';
+import { parseCondition } from './hook-condition.js';
 
 /** Where hooks stand. */
 export interface HookSource {
@@ -27,6 +28,10 @@ export interface Hook {
   readonly timeoutMs: number;
   /** A failure of it counts as a denial. */
   readonly required: boolean;
+  /** The permission rule that a call has to fit (`if`). */
+  readonly condition?: string;
+  /** Nothing waits for it: it can decide nothing. With `rewake`, the model reads what it reports with exit code 2. */
+  readonly background?: 'plain' | 'rewake';
 }
 
 export interface HookFile {
@@ -35,7 +40,7 @@ export interface HookFile {
   readonly problems: readonly string[];
 }
 
-const defaultTimeoutS = 60;
+const defaultTimeoutS = 600;
 const timeoutsS: Readonly<Partial<Record<HookEvent, number>>> = { UserPromptSubmit: 30, SessionEnd: 1.5 };
 
 /** Reads the object of a hooks file: `{"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command",
@@ -78,19 +83,43 @@ function hooksOfGroup(event: HookEvent, group: unknown, problems: string[], from
 
 function hookOf(event: HookEvent, matcher: string, entry: unknown): Omit<Hook, 'from'> | string {
   if (!isRecord(entry)) return `an entry of ${event} is not an object`;
-  const { type, command, args, timeout, required } = entry;
+  const { type, command, args, timeout, required, if: condition } = entry;
   if (type !== 'command') return `hooks of the type ${JSON.stringify(type)} are not run (${event})`;
   if (typeof command !== 'string' || command.trim() === '') return `a hook of ${event} has no command`;
   if (args !== undefined && !isTexts(args)) return `"args" of ${command} is not a list of texts`;
-  const seconds = typeof timeout === 'number' && timeout > 0 ? timeout : (timeoutsS[event] ?? defaultTimeoutS);
+  const problem = conditionProblem(event, command, condition);
+  if (problem !== null) return problem;
   return {
     event,
     matcher,
     command,
     ...(args === undefined ? {} : { args }),
-    timeoutMs: Math.min(seconds, 3600) * 1000,
+    timeoutMs: timeoutOf(event, timeout),
     required: required === true,
+    ...(typeof condition === 'string' ? { condition } : {}),
+    ...backgroundOf(entry),
   };
+}
+
+function timeoutOf(event: HookEvent, timeout: unknown): number {
+  const seconds = typeof timeout === 'number' && timeout > 0 ? timeout : (timeoutsS[event] ?? defaultTimeoutS);
+  return Math.min(seconds, 3600) * 1000;
+}
+
+function backgroundOf(entry: Readonly<Record<string, unknown>>): Pick<Hook, 'background'> {
+  if (entry['asyncRewake'] === true) return { background: 'rewake' };
+  return entry['async'] === true ? { background: 'plain' } : {};
+}
+
+const callEvents: readonly HookEvent[] = ['PreToolUse', 'PermissionRequest', 'PostToolUse', 'PostToolUseFailure'];
+
+/** Returns why a hook with this `if` never runs; null where it can run. */
+function conditionProblem(event: HookEvent, command: string, condition: unknown): string | null {
+  if (condition === undefined) return null;
+  const shown = `${command} (${event})`;
+  if (!callEvents.includes(event)) return `${shown} never runs: only events of tool calls have an "if"`;
+  if (typeof condition === 'string' && parseCondition(condition) !== null) return null;
+  return `${shown} is left out: its "if", ${JSON.stringify(condition)}, is no permission rule such as "Bash(git push *)"`;
 }
 
 function isTexts(value: unknown): value is readonly string[] {

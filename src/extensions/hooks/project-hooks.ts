@@ -75,15 +75,18 @@ export function partsOfHooks({ own, project }: Pick<HookFiles, 'own' | 'project'
   return [...new Set(asked.map(({ from }) => from.path))].map((path) => {
     const hooks = asked.filter(({ from }) => from.path === path);
     const hash = createHash('sha256');
-    for (const { event, matcher, timeoutMs, required, ...hook } of hooks)
-      hash.update(JSON.stringify([event, matcher, timeoutMs, required, namedFiles(hook).sha256]));
+    for (const { event, matcher, timeoutMs, required, condition, background, ...hook } of hooks) {
+      const how = condition === undefined && background === undefined ? [] : [condition ?? '', background ?? ''];
+      hash.update(JSON.stringify([event, matcher, timeoutMs, required, ...how, namedFiles(hook).sha256]));
+    }
     return { path, sha256: hash.digest('hex'), lines: hooks.flatMap(linesOf) };
   });
 }
 
 function linesOf(hook: Hook): readonly string[] {
   const command = [hook.command, ...(hook.args ?? [])].join(' ');
-  const matcher = hook.matcher === '' ? '' : ` (${hook.matcher})`;
+  const condition = hook.condition === undefined ? '' : ` if ${hook.condition}`;
+  const matcher = hook.matcher === '' && condition === '' ? '' : ` (${`${hook.matcher}${condition}`.trim()})`;
   const { files, missing } = namedFiles(hook);
   return [
     `hook ${hook.event}${matcher} runs: ${command}`,

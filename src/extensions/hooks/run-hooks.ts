@@ -2,11 +2,13 @@ import { isDeepStrictEqual } from 'node:util';
 import { isError } from '../../core/envelope.js';
 import type { HookData } from '../../core/event.js';
 import type { HookAnswer, HookedAgent, Hooks, HookScene, Occasion, SessionSource } from '../../core/hooks.js';
+import { isRecord, parseJson } from '../../core/json.js';
 import { spelledLine } from '../../core/text.js';
 import { shellEnvironment } from '../../tools/bash.js';
 import type { ProcessResult, ProcessRunner } from '../../tools/process/runner.js';
 import { hookInput, subjectsOf } from './claude-dialect.js';
 import { type HookResult, type OneAnswer, readAnswer } from './hook-answers.js';
+import { parseCondition } from './hook-condition.js';
 import { type Hook, matches, type NamedFiles, namedFiles, withProject } from './listed-hooks.js';
 import type { Transcripts } from './transcripts.js';
 
@@ -50,6 +52,11 @@ export function createHooks(
 ): Hooks {
   const events = new Set(hooks.map(({ event }) => event));
   const skippedOnce = new Set<string>();
+  const inBackground = new Set<Promise<void>>();
+  const keep = (work: Promise<void>): void => {
+    const kept = work.finally(() => inBackground.delete(kept));
+    inBackground.add(kept);
+  };
   return {
     source,
     ...(agent ? { agent } : {}),
@@ -57,22 +64,38 @@ export function createHooks(
     ask: async (occasion, scene, signal) => {
       const names = subjectsOf(occasion, agent);
       const meant = hooks.filter(
-        ({ event, matcher }) => event === occasion.event && (names.length === 0 || matches(matcher, names)),
+        (hook) =>
+          hook.event === occasion.event &&
+          (names.length === 0 || matches(hook.matcher, names)) &&
+          fitsCondition(hook, occasion, scene.cwd),
       );
-      const asked = await Promise.all(
-        distinct(meant).map((hook) => askOne(hook, host, { occasion, scene, agent }, signal)),
+      const each = await Promise.all(
+        distinct(meant).map((hook) => askOne(hook, host, { occasion, scene, agent, keep }, signal)),
       );
+      const asked = each.filter((one) => one !== null);
       return {
         ...together(asked.map(({ answer }) => answer)),
         runs: asked.map(({ run }) => run),
         messages: [
-          ...toldOf(asked.filter((each) => !each.isSkipped || isFirst(skippedOnce, each.run.sha256))),
+          ...toldOf(asked.filter((one) => !one.isSkipped || isFirst(skippedOnce, one.run.sha256))),
           ...overruled(asked, 'input', ({ args }) => args),
           ...overruled(asked, 'output', ({ output }) => output),
         ],
       };
     },
+    finish: async (signal) => {
+      if (inBackground.size === 0 || signal.aborted) return;
+      const isLate = new Promise<void>((resolve) => {
+        signal.addEventListener('abort', () => resolve(), { once: true });
+      });
+      await Promise.race([Promise.all(inBackground), isLate]);
+    },
   };
+}
+
+function fitsCondition({ condition, from }: Hook, occasion: Occasion, cwd: string): boolean {
+  if (condition === undefined) return true;
+  return 'call' in occasion && parseCondition(condition)?.({ call: occasion.call, cwd, from }) === true;
 }
 
 /** Names the hooks whose new input or output of a call another hook replaced with a different one. */
@@ -107,6 +130,8 @@ interface Happening {
   readonly occasion: Occasion;
   readonly scene: HookScene;
   readonly agent: HookedAgent | undefined;
+  /** Takes charge of a hook that goes on in the background. */
+  readonly keep: (work: Promise<void>) => void;
 }
 
 interface Asked {
@@ -117,12 +142,13 @@ interface Asked {
   readonly run: HookData;
 }
 
+/** Returns null for a hook that goes on in the background; its answer goes to `scene.later`. */
 async function askOne(
   hook: AllowedHook,
   host: HookHost,
-  { occasion, scene, agent }: Happening,
+  { occasion, scene, agent, keep }: Happening,
   signal: AbortSignal,
-): Promise<Asked> {
+): Promise<Asked | null> {
   const files = namedFiles(hook);
   const { transcripts } = host;
   const startedAt = host.now();
@@ -134,17 +160,41 @@ async function askOne(
         transcript: (...of) => transcripts.write(...of),
       }),
     );
-  const skip = skipped(hook, files);
-  const result = skip ?? (await runOne(hook, host, input(), signal));
-  const durationMs = Math.max(0, Math.round(host.now() - startedAt));
-  const answer = strict(hook, readAnswer(occasion, unlessMissing(result, files)));
-  return {
-    hook,
-    isSkipped: skip !== null,
-    answer,
-    run: runData(hook, { occasion, result, answer, durationMs, files }),
+  const finished = (result: HookResult, isLate: boolean): Asked => {
+    const durationMs = Math.max(0, Math.round(host.now() - startedAt));
+    const read = readAnswer(occasion, unlessMissing(result, files));
+    const answer = isLate ? lateAnswer(hook, read, result) : strict(hook, read);
+    const run = runData(hook, { occasion, result, answer, durationMs, files });
+    return { hook, isSkipped: result === skip, answer, run };
   };
+  const skip = skipped(hook, files);
+  if (skip) return finished(skip, false);
+  const { ended, detached } = startOne(hook, host, input(), signal);
+  const result = await Promise.race([ended, detached]);
+  if (result !== null) return finished(result, false);
+  keep(
+    ended.then((late) => {
+      const asked = finished(late, true);
+      scene.later?.({ ...together([asked.answer]), runs: [asked.run], messages: toldOf([asked]) });
+    }),
+  );
+  return null;
 }
+
+/** What a hook in the background says can decide nothing any more: the model and the person read it. */
+function lateAnswer({ background, event }: Hook, answer: OneAnswer, { exit, stdout, stderr }: HookResult): OneAnswer {
+  const report = exit === 2 ? stderr.trim() || stdout.trim() : '';
+  const undecided = { ...answer, decision: 'none', args: null, output: null, stop: null } as const;
+  if (background === 'rewake' && report !== '') {
+    const context = [`[A hook that ran in the background (${event}) reports:]\n${report.slice(0, maxReport)}`];
+    return { ...undecided, failed: null, context };
+  }
+  const decided = answer.decision !== 'none' || answer.stop !== null || answer.args !== null || answer.output !== null;
+  const note = 'decided something that has no effect, because it ran in the background';
+  return decided ? { ...undecided, notes: [...answer.notes, note] } : undecided;
+}
+
+const maxReport = 10_000;
 
 /** A program that is not what was allowed is not started. */
 function skipped({ allowed }: AllowedHook, { sha256 }: NamedFiles): HookResult | null {
@@ -217,34 +267,92 @@ function toldOf(asked: readonly Asked[]): HookAnswer['messages'] {
   ]);
 }
 
+interface Started {
+  readonly ended: Promise<HookResult>;
+  /** Resolves when nothing has to wait for it any more. */
+  readonly detached: Promise<null>;
+}
+
+/** In the background a hook has no time limit but the end of the program. */
+const noLimitMs = 30 * 24 * 3600 * 1000;
+
+/** Starts a hook. It runs in the background if its entry says so, or the first line that it prints:
+ * `{"async": true}`. */
+function startOne(hook: Hook, host: HookHost, input: string, signal: AbortSignal): Started {
+  const running = new AbortController();
+  const onAbort = (): void => {
+    running.abort();
+  };
+  const isDetached = hook.background !== undefined;
+  if (!isDetached) signal.addEventListener('abort', onAbort, { once: true });
+  if (!isDetached && signal.aborted) onAbort();
+  let detach = (): void => {};
+  const detached = new Promise<null>((resolve) => {
+    detach = () => {
+      signal.removeEventListener('abort', onAbort);
+      resolve(null);
+    };
+  });
+  if (isDetached) detach();
+  const ended = runOne(hook, host, { input, signal: running.signal, detach, isDetached });
+  return { ended, detached };
+}
+
+interface Run {
+  readonly input: string;
+  readonly signal: AbortSignal;
+  readonly detach: () => void;
+  readonly isDetached: boolean;
+}
+
 /** Runs a hook with its input on standard input. Standard input of a command is empty, so it comes through descriptor
  * 3. */
-async function runOne(hook: Hook, host: HookHost, input: string, signal: AbortSignal): Promise<HookResult> {
+async function runOne(hook: Hook, host: HookHost, run: Run): Promise<HookResult> {
   const { directory } = hook.from;
   const printed: { readonly stdout: Buffer[]; readonly stderr: Buffer[] } = { stdout: [], stderr: [] };
   const words = hook.args
     ? [hook.command, ...hook.args].map((word) => withProject(word, directory))
     : ['sh', '-c', hook.command];
+  let isOpen = true;
   const result = await host.processes.run({
     file: 'sh',
     args: ['-c', 'exec "$@" <&3 3<&-', 'sh', ...words],
     cwd: directory,
     env: { ...shellEnvironment(host.env, host.protectedEnv), CLAUDE_PROJECT_DIR: directory },
     sandbox: 'off',
-    signal,
-    timeoutMs: hook.timeoutMs,
+    signal: run.signal,
+    timeoutMs: run.isDetached ? noLimitMs : hook.timeoutMs,
     maxTotalBytes: maxOutputBytes,
-    input: Buffer.from(input),
+    input: Buffer.from(run.input),
     onOutput: (chunk, stream) => {
       printed[stream].push(Buffer.from(chunk));
+      if (!isOpen || stream !== 'stdout') return;
+      const start = textOf(Buffer.concat(printed.stdout));
+      isOpen = start.length < maxFirstLine && !start.includes('\n');
+      if (goesAsync(start)) run.detach();
     },
   });
+  const stdout = textOf(Buffer.concat(printed.stdout));
   return {
     exit: result.ended === 'exit' ? result.exitCode : null,
     failure: failureOf(result, hook.timeoutMs),
-    stdout: textOf(Buffer.concat(printed.stdout)),
+    stdout: goesAsync(stdout) ? stdout.replace(/^.*\n?/, '') : stdout,
     stderr: Buffer.concat(printed.stderr).toString('utf8'),
   };
+}
+
+const maxFirstLine = 4096;
+
+/** Returns true if the first line is an object with `"async": true`. */
+function goesAsync(text: string): boolean {
+  const line = text.slice(0, maxFirstLine).split('\n', 1)[0]?.trim() ?? '';
+  if (!line.startsWith('{') || !line.endsWith('}')) return false;
+  try {
+    const value: unknown = parseJson(line);
+    return isRecord(value) && value['async'] === true;
+  } catch {
+    return false;
+  }
 }
 
 /** Windows programs write UTF-16, with a mark that says so. */

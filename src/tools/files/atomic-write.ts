@@ -6,17 +6,20 @@ import {
   lstat,
   mkdir,
   open,
+  readFile,
   readlink,
   realpath,
   rename,
   stat,
   unlink,
 } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { basename, dirname, isAbsolute, join } from 'node:path';
 import { headBytes } from '../../core/text.js';
 import type { ToolContext, ToolOutcome } from '../../core/tool.js';
 import { landedPath } from '../../disk/bounded-file.js';
 import { failed } from '../define-tool.js';
+import { copyAttributes } from '../process/copy-attributes.js';
 import {
   FileRefusal,
   isKernelPath,
@@ -71,11 +74,16 @@ export async function beforeWrite(
 }
 
 /** Replaces the content of a file atomically: writes a temporary file in the same folder, syncs it, renames it over the
- * file and syncs the folder. After a kill at any instant the file is the old or the new one. Mode and owner stay, a
- * hard link is broken, missing folders are made. Throws the error of the system, or a FileRefusal if the file is not
- * as it was in `before`. Where the file cannot be replaced (a mount, or a folder that belongs to another user) it is
- * written in place, which is not atomic. */
+ * file and syncs the folder. After a kill at any instant the file is the old or the new one. Mode, owner, access
+ * control list and extended attributes stay, missing folders are made. Throws the error of the system, or a FileRefusal
+ * if the file is not as it was in `before`. A file with several names (hard links), and one that cannot be replaced (a
+ * mount, a folder that belongs to another user, attributes that cannot be copied), is written in place: after a kill a
+ * synced copy of the old file is beside it. */
 export async function writeWhole(before: BeforeWrite, bytes: Uint8Array, requested: string): Promise<void> {
+  if (before.stats !== null && before.stats.nlink > 1) {
+    await writeInPlace(before, bytes, requested);
+    return;
+  }
   try {
     await replaceWhole(before, bytes, requested);
   } catch (error) {
@@ -85,8 +93,8 @@ export async function writeWhole(before: BeforeWrite, bytes: Uint8Array, request
   }
 }
 
-/** What the system says where a file may be written but not replaced. */
-const irreplaceable: ReadonlySet<string> = new Set(['EBUSY', 'EXDEV', 'EACCES', 'EPERM']);
+/** What the system says where a file may be written but not replaced, and what we say of attributes. */
+const irreplaceable: ReadonlySet<string> = new Set(['EBUSY', 'EXDEV', 'EACCES', 'EPERM', 'ATTRIBUTES']);
 
 async function writeInPlace(before: BeforeWrite, bytes: Uint8Array, requested: string): Promise<void> {
   const handle = await open(before.path, constants.O_WRONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
@@ -94,12 +102,53 @@ async function writeInPlace(before: BeforeWrite, bytes: Uint8Array, requested: s
     if (landedPath(handle.fd, before.path) !== before.path)
       throw new FileRefusal('execution_failed', `${shownPath(requested)}: its folder is not one to write in.`);
     refuseChanged(await handle.stat(), before, requested);
-    await handle.writeFile(bytes);
-    await handle.truncate(bytes.length);
-    await handle.sync();
+    const old = await readFile(before.path);
+    const copy = await keptCopy(before.path, old);
+    await overwrite(handle, bytes, before.stats).catch(async (error: unknown) => {
+      await overwrite(handle, old, before.stats).catch(() => {
+        throw new FileRefusal(
+          'execution_failed',
+          `${shownPath(requested)} was written in part and could not be restored (${String(error)}). ` +
+            `Its old content is in ${copy}.`,
+        );
+      });
+      await unlink(copy);
+      throw error;
+    });
+    await unlink(copy);
   } finally {
     await handle.close();
   }
+}
+
+async function overwrite(handle: FileHandle, bytes: Uint8Array, old: Stats | null): Promise<void> {
+  let written = 0;
+  while (written < bytes.length)
+    written += (await handle.write(bytes, written, bytes.length - written, written)).bytesWritten;
+  await handle.truncate(bytes.length);
+  // The kernel drops setuid and setgid with a write.
+  if (old !== null && ((await handle.stat()).mode & 0o7777) !== (old.mode & 0o7777))
+    await handle.chmod(old.mode & 0o7777);
+  await handle.sync();
+}
+
+/** Writes the old content to a synced file that only its owner reads: beside the file, or in the folder for temporary
+ * files if that folder takes no new ones. Returns its path. */
+async function keptCopy(path: string, old: Uint8Array): Promise<string> {
+  const name = `.${basename(path)}.${randomBytes(6).toString('hex')}.old`;
+  for (const folder of [dirname(path), tmpdir()]) {
+    const copy = join(folder, name);
+    try {
+      await writeSynced(copy, old, 0o600);
+      return copy;
+    } catch (error) {
+      await unlink(copy).catch(() => {
+        /* never made */
+      });
+      if (folder !== dirname(path)) throw error;
+    }
+  }
+  throw new Error('unreachable: the last folder returns or throws');
 }
 
 async function replaceWhole(before: BeforeWrite, bytes: Uint8Array, requested: string): Promise<void> {
@@ -112,9 +161,15 @@ async function replaceWhole(before: BeforeWrite, bytes: Uint8Array, requested: s
       throw new FileRefusal('execution_failed', `${shownPath(requested)}: its folder is not one to write in.`);
     // The descriptor leads to this folder even if another one takes its place meanwhile.
     const anchor = process.platform === 'linux' ? `/proc/self/fd/${held.fd}` : folder;
-    const temporary = join(anchor, `.agent-${randomBytes(6).toString('hex')}.tmp`);
+    const name = `.agent-${randomBytes(6).toString('hex')}.tmp`;
+    const temporary = join(anchor, name);
     try {
-      await writeSynced(temporary, bytes, before.stats);
+      await writeSynced(temporary, bytes, before.stats === null ? 0o666 : 0o600);
+      if (before.stats !== null) {
+        // `cp` reaches the folder through our own process.
+        const reached = process.platform === 'linux' ? `/proc/${process.pid}/fd/${held.fd}` : folder;
+        await keepAttributes(join(reached, basename(before.path)), join(reached, name), before.stats);
+      }
       const now = await stat(join(anchor, basename(before.path))).catch(() => null);
       refuseChanged(now, before, requested);
       await rename(temporary, join(anchor, basename(before.path)));
@@ -130,29 +185,38 @@ async function replaceWhole(before: BeforeWrite, bytes: Uint8Array, requested: s
   }
 }
 
-async function writeSynced(path: string, bytes: Uint8Array, old: Stats | null): Promise<void> {
+async function writeSynced(path: string, bytes: Uint8Array, mode: number): Promise<void> {
   const handle = await open(
     path,
     constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
-    old ? 0o600 : 0o666,
+    mode,
   );
   try {
     await handle.writeFile(bytes);
-    if (old) await keepOwnerAndMode(handle, old);
     await handle.sync();
   } finally {
     await handle.close();
   }
 }
 
-async function keepOwnerAndMode(handle: FileHandle, old: Stats): Promise<void> {
-  const now = await handle.stat();
-  if (now.uid !== old.uid || now.gid !== old.gid) {
-    await handle.chown(old.uid, old.gid).catch(() => {
-      /* only the superuser gives files away; the writer then owns the new one */
-    });
+/** Gives a new file owner, mode, access control list and extended attributes of the old one. The bits of the mode alone
+ * would give the group the rights of the whole list. Throws where the attributes cannot be copied. */
+async function keepAttributes(existing: string, fresh: string, old: Stats): Promise<void> {
+  const handle = await open(fresh, constants.O_WRONLY | constants.O_NOFOLLOW);
+  try {
+    const now = await handle.stat();
+    if (now.uid !== old.uid || now.gid !== old.gid) {
+      await handle.chown(old.uid, old.gid).catch(() => {
+        /* only the superuser gives files away; the writer then owns the new one */
+      });
+    }
+    if (!(await copyAttributes(existing, fresh)))
+      throw Object.assign(new Error('the attributes cannot be copied'), { code: 'ATTRIBUTES' });
+    await handle.chmod(old.mode & 0o7777);
+    await handle.sync();
+  } finally {
+    await handle.close();
   }
-  await handle.chmod(old.mode & 0o7777);
 }
 
 function refuseChanged(now: Stats | null, before: BeforeWrite, requested: string): void {

@@ -1,3 +1,6 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Policy, Verdict } from '../../../src/core/policy.js';
 import { type AgentRole, agentsIn, mayReach, stricter, toolsOf } from '../../../src/extensions/agents/roles.js';
@@ -33,6 +36,48 @@ test('of the tools of servers an agent reaches those it names, or all of a serve
   );
   expect([reaches(['mcp__other']), reaches(['Read', 'mcp__github__list'])]).toEqual([false, false]);
   expect([reaches(null, ['mcp__github']), reaches(null, ['mcp__github__get_issue'])]).toEqual([false, false]);
+});
+
+test.each([
+  ['mcp__github__*', true],
+  ['mcp__*', true],
+  ['*', true],
+  ['mcp__git*', true],
+  ['mcp__github__get_*', true],
+  ['mcp__*__get_issue', true],
+  ['mcp__github__list_*', false],
+  ['mcp__git', false],
+  ['mcp__git__*', false],
+  ['mcp__github__get', false],
+  ['mcp__hub*', false],
+])('the pattern %s names a tool of a server: %s', (pattern, isNamed) => {
+  const target = { name: 'mcp__github__get_issue', server: 'github', schema_sha256: '' };
+  expect(mayReach(role({ withoutTools: [pattern] }), target)).toBe(!isNamed);
+  expect(mayReach(role({ tools: ['mcp__x__y', pattern] }), target)).toBe(isNamed);
+});
+
+test('stars in the lists of an agent file hold, and an entry that has no meaning is reported', () => {
+  const home = mkdtempSync(join(tmpdir(), 'agent-roles-'));
+  const write = (name: string, lines: string): void => {
+    writeFileSync(join(home, `${name}.md`), `---\nname: ${name}\ndescription: d\n${lines}\n---\nDo it.\n`);
+  };
+  write('one', 'tools: Read, "mcp__github__*"\ndisallowedTools: mcp__*');
+  write('two', 'tools:\n  - Read\n  - mcp__github__*\ndisallowedTools: "*"');
+  write('three', 'tools: Read, github/*, mcp__github__\ndisallowedTools: mcp__, Bash(rm *)');
+  const { agents, problems } = agentsIn([{ folder: home, origin: 'user', root: null }]);
+  const lists = agents.flatMap(({ name, tools, withoutTools, path }) => (path ? [[name, tools, withoutTools]] : []));
+  expect(lists).toEqual([
+    ['one', ['Read', 'mcp__github__*'], ['mcp__*']],
+    ['three', ['Read'], ['Bash']],
+    ['two', ['Read', 'mcp__github__*'], ['*']],
+  ]);
+  const path = join(home, 'three.md');
+  const forms = 'write the name of a tool, mcp__server, mcp__server__tool, or a name with *.';
+  expect(problems).toEqual([
+    `${path}: tools github/*, mcp__github__ are ignored; ${forms}`,
+    `${path}: disallowedTools mcp__ is ignored; ${forms}`,
+    `${path}: disallowedTools Bash(rm *) withholds the whole tool; rules.deny in the settings can refuse single commands and paths.`,
+  ]);
 });
 
 test('no mode of an agent allows what its session would not', async () => {

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -325,4 +326,75 @@ test('a script that changes after the session began is not started; that is said
   expect((await hooks?.ask(call, scene(), signal))?.messages).toEqual([]);
   expect((await strict?.ask(call, scene(), signal))?.decision).toBe('deny');
   expect(readFileSync(join(dir, 'ran'), 'utf8')).toBe('ran\n');
+});
+
+const push = { if: 'Bash(git push*)' };
+
+test('a hook with a condition runs only for calls that fit it', async () => {
+  const hooks = one('PreToolUse', 'echo no pushes >&2; exit 2', push, 'Bash');
+  expect(await ask(hooks, before('bash', { command: 'ls' }))).toMatchObject({ decision: 'none', runs: [] });
+  expect(await ask(hooks, before('bash', { command: 'ls && git push' }))).toMatchObject({ decision: 'deny' });
+});
+
+test('a condition without a meaning, or where no call is, leaves its hook out and is reported', () => {
+  const entry = (condition: unknown): object => ({ hooks: [{ type: 'command', command: './x', if: condition }] });
+  const { hooks, problems } = readHookFile(
+    { hooks: { PreToolUse: [entry('git push'), entry(7)], Stop: [entry('Bash(ls)')] } },
+    from(),
+  );
+  expect(hooks).toEqual([]);
+  expect(problems).toEqual([
+    './x (PreToolUse) is left out: its "if", "git push", is no permission rule such as "Bash(git push *)"',
+    './x (PreToolUse) is left out: its "if", 7, is no permission rule such as "Bash(git push *)"',
+    './x (Stop) never runs: only events of tool calls have an "if"',
+  ]);
+});
+
+test('a hook has 600 s unless its entry says otherwise', () => {
+  const { hooks } = readHookFile({ hooks: one('PreToolUse', 'x') }, from());
+  expect(hooks.map(({ timeoutMs }) => timeoutMs)).toEqual([600_000]);
+});
+
+const context = `printf '{"hookSpecificOutput":{"additionalContext":"done"},"systemMessage":"built"}'`;
+
+test.each([
+  ['an entry with async', { async: true }, `read go < pipe; ${context}`, ['done']],
+  ['a first line', {}, `echo '{"async": true, "asyncTimeout": 5}'; read go < pipe; ${context}`, ['done']],
+  [
+    'an entry with asyncRewake',
+    { asyncRewake: true },
+    'read go < pipe; echo broken >&2; exit 2',
+    ['[A hook that ran in the background (PostToolUse) reports:]\nbroken'],
+  ],
+])('%s puts a hook into the background; its report comes later', async (_name, more, command, expected) => {
+  execFileSync('mkfifo', [join(dir, 'pipe')]);
+  const reports: HookAnswer[] = [];
+  const hooks = opened(one('PostToolUse', command, more));
+  const answer = await hooks.ask(
+    after('bash', { command: 'ls' }),
+    { ...scene(), later: (report) => reports.push(report) },
+    new AbortController().signal,
+  );
+  expect([answer.runs, answer.decision, reports]).toEqual([[], 'none', []]);
+  writeFileSync(join(dir, 'pipe'), 'go\n');
+  await hooks.finish?.(new AbortController().signal);
+  expect(reports).toMatchObject([{ decision: 'none', context: expected, runs: [{ event: 'PostToolUse' }] }]);
+});
+
+test('a hook in the background decides nothing, and says so', async () => {
+  const reports: HookAnswer[] = [];
+  const hooks = opened(one('PreToolUse', 'echo no >&2; exit 2', { async: true }));
+  await hooks.ask(
+    before('bash', { command: 'ls' }),
+    { ...scene(), later: (report) => reports.push(report) },
+    new AbortController().signal,
+  );
+  await hooks.finish?.(new AbortController().signal);
+  expect(reports).toMatchObject([
+    {
+      decision: 'none',
+      context: [],
+      messages: [{ level: 'warn', message: expect.stringContaining('has no effect') as string }],
+    },
+  ]);
 });
