@@ -44,6 +44,9 @@ export interface ReplTerminal {
   readonly tell?: (said: Sign) => void;
   /** The session's own title, null where it has none. Missing: the terminal's title is left alone. */
   readonly title?: () => string | null;
+  /** Inside tmux: puts a text into its paste buffer and its terminal's clipboard. False where tmux did not take it. May
+   * not reject. */
+  readonly keepInTmux?: ((text: string) => Promise<boolean>) | undefined;
   /** Ctrl-Z: stops the process group. Returns once it goes on. */
   readonly suspend?: () => void;
 }
