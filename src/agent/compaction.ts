@@ -109,8 +109,8 @@ async function record(
   trigger: CompactionOptions['trigger'],
   content: string,
 ): Promise<Compacted> {
-  const { fromSeq, toSeq, tokensBefore, messages } = plan;
-  const tokensAfter = Math.max(0, tokensBefore - plan.saves(content));
+  const { fromSeq, toSeq, messages } = plan;
+  const { tokensBefore, tokensAfter } = plan.tokens(content);
   const { seq } = await d.record.append({
     kind: 'compaction',
     content,
@@ -149,9 +149,10 @@ export interface CompactionPlan {
   readonly toSeq: number;
   /** How many messages it covers. */
   readonly messages: number;
-  readonly tokensBefore: number;
   /** The content of the compaction; `summary` is the part that the model wrote, or null. */
   text(summary: string | null): string;
+  /** Estimates the tokens of the next request without the compaction and with that content. */
+  tokens(text: string): { readonly tokensBefore: number; readonly tokensAfter: number };
   /** Estimates how many tokens the next request saves with that content; below 0 where it grows. */
   saves(text: string): number;
 }
@@ -172,18 +173,26 @@ function planCompaction(
   const rest = messages.slice(kept);
   const fromSeq = smallestOf(covered.map((message) => message.seq));
   const toSeq = rest.length === 0 ? (events.at(-1)?.seq ?? 0) : smallestOf(rest.map((message) => message.seq)) - 1;
+  const saves = (text: string): number =>
+    tokensOf(messages) - tokensOf([{ role: 'user', seq: 0, content: text }, ...rest]);
   return {
     fromSeq,
     toSeq,
     messages: covered.length,
-    tokensBefore: contextTokens(events),
+    tokens: (text) => {
+      const estimated = tokensOf(conversation);
+      const tokensAfter = estimated - saves(text);
+      // The provider's count comes first, as long as the estimate says less with the compaction.
+      const counted = contextTokens(events);
+      return { tokensBefore: counted > tokensAfter ? counted : estimated, tokensAfter };
+    },
     text: (summary) =>
       compactionText(
         events,
         { fromSeq, toSeq, covered, windowTokens, reader: lineReader(conversation.tools) },
         summary,
       ),
-    saves: (text) => tokensOf(messages) - tokensOf([{ role: 'user', seq: 0, content: text }, ...rest]),
+    saves,
   };
 }
 

@@ -3,7 +3,7 @@ import type { Dialogs } from './components/dialogs.js';
 import type { Display } from './display.js';
 import type { KeyOf } from './editor/key-table.js';
 import type { PromptInput } from './editor/prompt-input.js';
-import type { ReplHandle } from './repl-options.js';
+import type { ReplHandle, ReplTerminal } from './repl-options.js';
 
 interface Parts {
   readonly display: Display;
@@ -12,6 +12,7 @@ interface Parts {
   readonly keyOf: KeyOf;
   readonly colored: boolean;
   readonly signal: AbortSignal;
+  readonly keepInTmux: ReplTerminal['keepInTmux'];
   /** Sends a message of the command. */
   readonly send: (text: string) => void;
   /** Called when something is printed that a frame must show. */
@@ -21,7 +22,7 @@ interface Parts {
 /** What a command that was called just now may do with the screen. */
 export function commandContext(
   repl: ReplHandle,
-  { display, dialogs, input, keyOf, colored, signal, send, onPrinted }: Parts,
+  { display, dialogs, input, keyOf, colored, signal, send, onPrinted, keepInTmux }: Parts,
 ): CommandContext {
   let calledAt = dialogs.keys();
   /** Who has answered a dialog waits for the next one. */
@@ -46,9 +47,10 @@ export function commandContext(
     pick: (options) => answered(() => dialogs.pick(options, calledAt)),
     hidden: (question) => answered(() => dialogs.hidden(question)),
     page: async (title, text, options) => (signal.aborted ? null : await dialogs.page(title, text, calledAt, options)),
-    copy: (text) => {
+    copy: async (text) => {
+      if ((await keepInTmux?.(text)) === true) return 'tmux';
       display.copy(text);
-      return true;
+      return 'terminal';
     },
     setTheme: (theme) => {
       display.setTheme(theme);

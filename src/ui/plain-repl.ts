@@ -432,7 +432,7 @@ class PlainRepl implements ReplHandle {
         if (as === undefined || as === 'markdown') print(as ? this.#plainText(text) : text);
         else this.#lines(changeRows(as, this.#style));
       },
-      copy: () => false,
+      copy: () => Promise.resolve(null),
       setTheme: () => false,
       notice: (level, message) => {
         this.notice(level, message);

@@ -53,6 +53,9 @@ export interface ReplTerminal {
     /** Stops the process group. Returns once it continues. */
     stop(): void;
   };
+  /** Inside tmux: puts a text into its paste buffer and its terminal's clipboard. False where tmux did not take it. May
+   * not reject. */
+  readonly keepInTmux?: ((text: string) => Promise<boolean>) | undefined;
 }
 
 export interface ReplTime {

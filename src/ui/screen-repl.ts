@@ -283,6 +283,7 @@ class ScreenRepl implements ReplHandle {
           input: this.#input,
           keyOf: this.#keyMap.keyOf,
           colored: terminal.facts.colors > 0,
+          keepInTmux: terminal.keepInTmux,
           signal,
           send: (text) => {
             this.#turns.sendFirst(text);

@@ -65,8 +65,8 @@ export interface CommandContext extends KeyNames {
   setDraft(text: string): void;
   /** Sends a message, after a turn that runs. */
   send(text: string): void;
-  /** Sends a text to the clipboard of the terminal. False where it has none. */
-  copy(text: string): boolean;
+  /** Sends a text to the clipboard of tmux, or else of the terminal. Null where there is none. May not reject. */
+  copy(text: string): Promise<'tmux' | 'terminal' | null>;
   /** Changes the colours from now on. False where there are none (`NO_COLOR`, plain lines). */
   setTheme(theme: ThemeChoice): boolean;
   /** Goes on with another session; its last exchange is shown. A turn of the old one is interrupted. */

@@ -245,9 +245,9 @@ const longTurnMs = 10_000;
 const ended: Sign = { title: 'agent', text: 'agent has answered and waits for you' };
 const asked: Sign = { title: 'agent', text: 'agent asks you something' };
 
-/** Knows since when a session works, and signals to the user that it has ended or asks. */
+/** Measures how long a session works, without the time in which it waits for an answer, and signals to the user that it has ended or asks. */
 export interface Work {
-  /** Null when idle. */
+  /** Returns when it would have begun if it had never waited for the user; null when idle. */
   sinceMs(): number | null;
   /** Sends. `busy` tells afterwards whether a turn began. */
   sent(send: () => void, busy: () => boolean): void;
@@ -274,19 +274,19 @@ interface Parts {
 }
 
 export function createWork({ clock, terminal: { output, notify: how = 'off', tell }, timers }: Parts): Work {
-  let sinceMs: number | null = null;
+  const watched = createStopwatch(clock);
   let stopping = false;
   /** Null until the terminal reports it, which many never do. */
   let hasFocus: boolean | null = null;
   const watch = (): void => {
-    reportFocus(output, how !== 'off' && sinceMs !== null);
+    reportFocus(output, how !== 'off' && watched.sinceMs() !== null);
   };
   const begin = (): void => {
-    sinceMs ??= clock();
+    watched.begin();
     watch();
   };
   const end = (): void => {
-    sinceMs = null;
+    watched.end();
     stopping = false;
     watch();
   };
@@ -296,7 +296,7 @@ export function createWork({ clock, terminal: { output, notify: how = 'off', tel
     else notify(output, how, said);
   };
   return {
-    sinceMs: () => sinceMs,
+    sinceMs: watched.sinceMs,
     sent: (send, busy) => {
       // Whoever sends something has the focus, and may have got it back while nothing was reported.
       if (hasFocus !== null) hasFocus = true;
@@ -306,9 +306,10 @@ export function createWork({ clock, terminal: { output, notify: how = 'off', tel
     },
     heed: (event) => {
       if (event.type === 'turn_started') begin();
+      watched.heed(event);
       if (event.type === 'approval_requested' || event.type === 'form_opened') signal(asked);
       if (event.type !== 'turn_ended') return;
-      if (sinceMs !== null && clock() - sinceMs >= longTurnMs) signal(ended);
+      if (clock() - (watched.sinceMs() ?? clock()) >= longTurnMs) signal(ended);
       end();
     },
     remind: (said) => {
@@ -319,15 +320,57 @@ export function createWork({ clock, terminal: { output, notify: how = 'off', tel
     },
     watch,
     stop: () => {
-      stopping = sinceMs !== null;
+      stopping = watched.sinceMs() !== null;
     },
     stopping: () => stopping,
     reset: end,
     wake: (view, onWake) => {
       const nowMs = clock();
       const young = view.calls.some((call) => call.startedAtMs !== null && nowMs - call.startedAtMs < patienceMs);
-      if (timers.has('wake') || (!young && sinceMs === null && view.retry === null)) return;
+      if (timers.has('wake') || (!young && watched.sinceMs() === null && view.retry === null)) return;
       timers.set('wake', young ? patienceMs : 1_000, onWake);
+    },
+  };
+}
+
+interface Stopwatch {
+  begin(): void;
+  end(): void;
+  heed(event: AgentEvent): void;
+  /** Returns when it would have begun if no question and no form had been open; null when it does not run. */
+  readonly sinceMs: () => number | null;
+}
+
+function createStopwatch(clock: Clock): Stopwatch {
+  const open = new Set<string>();
+  let begunMs: number | null = null;
+  let waitedMs = 0;
+  let waitsSinceMs = 0;
+  const add = (id: string): void => {
+    if (open.size === 0) waitsSinceMs = clock();
+    open.add(id);
+  };
+  const remove = (id: string): void => {
+    if (open.delete(id) && open.size === 0) waitedMs += clock() - waitsSinceMs;
+  };
+  return {
+    begin: () => {
+      begunMs ??= clock();
+    },
+    end: () => {
+      open.clear();
+      begunMs = null;
+      waitedMs = 0;
+    },
+    heed: (event) => {
+      if (event.type === 'approval_requested') add(`call ${event.question.callId}`);
+      else if (event.type === 'approval_resolved') remove(`call ${event.callId}`);
+      else if (event.type === 'form_opened') add(`form ${event.id}`);
+      else if (event.type === 'form_closed') remove(`form ${event.id}`);
+    },
+    sinceMs: () => {
+      if (begunMs === null) return null;
+      return begunMs + waitedMs + (open.size === 0 ? 0 : clock() - waitsSinceMs);
     },
   };
 }

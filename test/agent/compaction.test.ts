@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { contextTokens } from '../../src/agent/budget.js';
 import type { AgentEvent } from '../../src/core/session-port.js';
 import type { EventDraft } from '../../src/core/event.js';
 import { project } from '../../src/core/projection.js';
@@ -415,3 +416,25 @@ test('the list that the model keeps of its steps survives a compaction', async (
   await session.submit('go on');
   expect(texts(provider.requests[2])[0]).toContain('done and left\n[x] read\n[>] write\n\n');
 });
+
+test.each([1, 60, 6_830, 90_000])(
+  'a compaction counts what the next request has as /context does, whatever the provider counted: %i',
+  async (counted) => {
+    const provider = scripted([
+      [used(counted), ...say(long)],
+      [used(counted), ...say('SUMMARY')],
+    ]);
+    const { session } = rig({ provider });
+    await session.submit(long);
+    const plan = session.compactionPlan();
+    const planned = plan?.tokens(plan.text('SUMMARY'));
+    const before = contextTokens(session.events());
+    const compacted = await session.compact('');
+    const after = contextTokens(session.events());
+    const { tokensBefore = 0, tokensAfter = 0 } = compacted.done ? compacted : {};
+    expect({ tokensBefore, tokensAfter }).toEqual(planned);
+    expect(Math.abs(tokensAfter - after)).toBeLessThan(20);
+    expect(tokensBefore).toBeGreaterThan(tokensAfter);
+    if (before > after) expect(tokensBefore).toBe(before);
+  },
+);

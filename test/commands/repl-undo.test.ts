@@ -24,7 +24,7 @@ function screen(choices: readonly string[] = []): Screen {
   const left = [...choices];
   const context: CommandContext = {
     signal: new AbortController().signal,
-    copy: () => false,
+    copy: async () => null,
     setTheme: () => false,
     keyOf: () => 'Esc',
     print: (text) => {

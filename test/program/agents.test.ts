@@ -323,7 +323,13 @@ test('a question of an agent goes to the person and names it; a yes counts', asy
     ],
   );
   expect(stdout).toContain('asked by the agent finder');
-  expect(stdout).toContain('finder: 1 call in 1 turn');
+  expect(stdout).toContain('finder: 1 call in 2 requests');
+});
+
+test('the result of an agent that called nothing counts its request', async () => {
+  const at = withAgent([{ text: 'I know it.' }]);
+  const { stdout } = await repl(at, ['-m', script(at, [calls(ask('finder')), done])], [['go', 'All done.']]);
+  expect(stdout).toContain('finder: 0 calls in 1 request');
 });
 
 test('a call of an agent that the program left open names its session, and what it spent is counted', async () => {

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest';
 import type { Command } from '../../src/ui/slash-command.js';
 import type { RunShell } from '../../src/ui/repl-options.js';
-import { createFakeSession, type FakeSession } from './fake-session.js';
-import { facts, type Harness, openRepl } from './repl-harness.js';
+import type { Form } from '../../src/core/form.js';
+import type { AgentEvent } from '../../src/core/session-port.js';
+import { createFakeSession, type FakeSession, question } from './fake-session.js';
+import { facts, type Harness, openRepl, shown } from './repl-harness.js';
 
 /** Work that the test ends. */
 interface Held {
@@ -225,3 +227,36 @@ for (const plain of forms) {
     ]);
   });
 }
+
+const whichForm: Form = {
+  from: 'the model',
+  message: '',
+  fields: [{ name: 'which', question: 'Which one?', kind: 'text', required: true }],
+};
+
+test.each<readonly [string, AgentEvent, AgentEvent]>([
+  [
+    'a question',
+    { type: 'approval_requested', question: question('c1', 'bash', { command: 'make' }) },
+    { type: 'approval_resolved', callId: 'c1', answer: 'deny' },
+  ],
+  ['a form', { type: 'form_opened', id: 'f1', form: whichForm }, { type: 'form_closed', id: 'f1' }],
+])('the time in which %s waits for the user is no work', async (_name, opened, closed) => {
+  const harness = openRepl();
+  await harness.settle();
+  harness.type('go\r');
+  harness.tick(3_000);
+  harness.session.emit(opened);
+  harness.tick(24_000);
+  expect(shown(harness.terminal).join('\n')).not.toContain('working');
+  harness.session.emit(closed);
+  await harness.settle();
+  expect(shown(harness.terminal).join('\n')).toContain('working 3s');
+  harness.tick(2_000);
+  await harness.settle();
+  expect(shown(harness.terminal).join('\n')).toContain('working 5s');
+  void harness.session.end();
+  harness.type('again\r');
+  await harness.settle();
+  expect(shown(harness.terminal).join('\n')).toContain('working 0s');
+});

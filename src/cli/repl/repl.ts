@@ -49,6 +49,7 @@ import { createReplTasks, type ReplTasks } from '../tasks/repl-tasks.js';
 import { createStatus, openReplSessions, type ReplSessions } from './current-session.js';
 import { hasTerminal, jobControl } from './job-control.js';
 import { createHistoryFile, createSavedQueue, type HistoryFile, unwritten } from './saved-input.js';
+import { keepInTmux } from './tmux-buffer.js';
 import { createOwnRuns, editExternally, runUserShell } from './user-shell.js';
 
 const maxCompletionFiles = 200_000;
@@ -129,9 +130,7 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, before
         facts,
         typed,
         ...(firstFrame ? { firstFrame } : {}),
-        notify: chosenSign(settings.env, settings.config.ui.notify),
-        tell: (said) => void tellPerson(settings, said),
-        ...(settings.config.ui.title && hasTitle(settings.env) ? { title: () => sessions.title() } : {}),
+        ...signsOf(run, sessions),
         job: jobControl,
       },
       time: machineClock,
@@ -214,6 +213,20 @@ async function checkBindings({ ui, files }: Settings['config']): Promise<void> {
   const { wrongBinding } = await import('../../commands/settings/configure.js');
   const problem = wrongBinding(ui.bindings, files.config);
   if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
+}
+
+/** Returns what the program tells the terminal beside the screen. */
+function signsOf(
+  { settings, toolbox }: Run,
+  sessions: ReplSessions,
+): Pick<ReplOptions['terminal'], 'notify' | 'tell' | 'title' | 'keepInTmux'> {
+  const { env, config } = settings;
+  return {
+    notify: chosenSign(env, config.ui.notify),
+    tell: (said) => void tellPerson(settings, said),
+    ...(config.ui.title && hasTitle(env) ? { title: () => sessions.title() } : {}),
+    ...(env.TMUX ? { keepInTmux: (text) => keepInTmux(toolbox, settings, text) } : {}),
+  };
 }
 
 /** Tells the person as tasks do: by their own program, else by the desktop. */

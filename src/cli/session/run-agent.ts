@@ -395,9 +395,18 @@ function outcomeOf(end: TurnEnd, ended: Ended): ToolOutcome {
     return failed(code, `The agent ${role.name} ${why}`, { ...facts, ...(output === '' ? {} : { output }) });
   }
   const isShort = end.status === 'limit_reached' || limits.usedUp() !== null;
-  const summary = `${role.name}: ${counted(toolCalls, 'call')} in ${counted(turns, 'turn')}`;
+  const summary = `${role.name}: ${counted(toolCalls, 'call')} in ${counted(responsesIn(events), 'request')}`;
   const status = isShort ? 'limit_reached' : 'completed';
   return succeeded(summary, { output, status, ...facts, ...(denied > 0 ? { denied } : {}) });
+}
+
+/** Counts the responses of the model, also those without a call. */
+function responsesIn(events: readonly Event[]): number {
+  const ids = events.flatMap((event) => {
+    const known = event.kind === 'assistant' || event.kind === 'tool_call' ? knownEvent(event) : null;
+    return known?.kind === 'assistant' || known?.kind === 'tool_call' ? [known.data.response_id] : [];
+  });
+  return new Set(ids).size;
 }
 
 /** Why what an agent said is no result; null where it is one. */

@@ -187,12 +187,12 @@ function dryRun({ sessions, screen }: Repl): void {
     return;
   }
   const text = plan.text('(the model would write this part)');
-  const tokens = Math.max(0, plan.tokensBefore - plan.saves(text));
+  const { tokensBefore, tokensAfter } = plan.tokens(text);
   screen.print(text);
   screen.notice(
     'info',
-    `${plan.messages} messages (events ${plan.fromSeq} to ${plan.toSeq}) would become one: about ${tokens} tokens ` +
-      `and the summary instead of ${plan.tokensBefore}. Nothing was done.`,
+    `${plan.messages} messages (events ${plan.fromSeq} to ${plan.toSeq}) would become one: about ${tokensAfter} tokens ` +
+      `and the summary instead of ${tokensBefore}. Nothing was done.`,
   );
 }
 

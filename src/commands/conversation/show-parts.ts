@@ -61,17 +61,18 @@ async function copy(argument: string, { screen, sessions }: Repl): Promise<void>
     screen.notice('warn', blocksSaid(blocks.length));
     return;
   }
-  if (!screen.copy(text)) {
+  const target = await screen.copy(text);
+  if (target === null) {
     screen.notice('warn', 'This terminal has no clipboard that a program could reach.');
     return;
   }
   const what = asked === '' ? 'The last answer' : `Code block ${asked}`;
   const large = Buffer.byteLength(text) > mostBytes ? ' It is large: some terminals take no more than 75 kB.' : '';
-  screen.notice(
-    'info',
-    `${what} (${counted(text.split('\n').length, 'line')}) went to the clipboard of the terminal, ` +
-      `if it lets programs write there (OSC 52).${large}`,
-  );
+  const where =
+    target === 'tmux'
+      ? "was copied to tmux's paste buffer and to the clipboard of its terminal, if that allows it."
+      : 'was sent to the clipboard of the terminal, if it allows programs to write there (OSC 52).';
+  screen.notice('info', `${what} (${counted(text.split('\n').length, 'line')}) ${where}${large}`);
 }
 
 function blocksSaid(count: number): string {

@@ -1,8 +1,9 @@
+import { wellFormed } from '../../core/text.js';
 import { type Key, keyName } from '../../terminal/keyboard.js';
 import { clusters } from '../../terminal/rows.js';
 
-/** A text being written. Pure: every operation gives a new state. Each large paste stands in `text` as one lone
- * surrogate, which no text has that somebody typed. */
+/** A text being written. Pure: every operation gives a new state. Large pastes stand in `text` as one lone
+ * surrogate each, which no text from outside contains. */
 export interface Editor {
   readonly text: string;
   /** Index into `text`, always between two grapheme clusters. */
@@ -23,7 +24,7 @@ interface Snapshot {
 }
 
 const firstPaste = 0xdc00;
-const mostPastes = 0x400;
+const lastPaste = 0xdfff;
 const pastePattern = /[\udc00-\udfff]/gu;
 const foldLines = 6;
 const foldLength = 1_200;
@@ -32,7 +33,8 @@ const mostUndo = 200;
 export const emptyEditor: Editor = { text: '', cursor: 0, killed: '', undo: [], redo: [], pastes: [], last: 'other' };
 
 export function editorWith(text: string): Editor {
-  return { ...emptyEditor, text: text.replace(pastePattern, ''), cursor: text.replace(pastePattern, '').length };
+  const clean = wellFormed(text);
+  return { ...emptyEditor, text: clean, cursor: clean.length };
 }
 
 /** What is submitted: every folded paste whole. */
@@ -53,19 +55,20 @@ export function pasteLabel(editor: Editor, char: string): string {
 
 export function isPaste(char: string): boolean {
   const code = char.codePointAt(0) ?? 0;
-  return code >= firstPaste && code < firstPaste + mostPastes;
+  return code >= firstPaste && code <= lastPaste;
 }
 
 export function type(editor: Editor, text: string): Editor {
-  const clean = text.replace(pastePattern, '');
+  const clean = wellFormed(text);
   const together = editor.last === 'type' && !/^\s/.test(clean);
   return { ...change(editor, editor.cursor, editor.cursor, clean, together), last: 'type' };
 }
 
 export function paste(editor: Editor, text: string): Editor {
-  const clean = text.replace(pastePattern, '');
-  const isShort = clean.length < foldLength && clean.split('\n').length <= foldLines;
-  if (isShort || editor.pastes.length === mostPastes) return change(editor, editor.cursor, editor.cursor, clean);
+  const clean = wellFormed(text);
+  const isSmall = clean.length < foldLength && clean.split('\n').length <= foldLines;
+  if (isSmall || editor.pastes.length > lastPaste - firstPaste)
+    return change(editor, editor.cursor, editor.cursor, clean);
   const char = String.fromCharCode(firstPaste + editor.pastes.length);
   return change({ ...editor, pastes: [...editor.pastes, clean] }, editor.cursor, editor.cursor, char);
 }
@@ -145,7 +148,7 @@ function after(text: string, at: number): number {
 
 /** Start of the word before `at`. With `blanks` words end at blanks only (as Ctrl-W has it). */
 function wordBefore(text: string, at: number, blanks = false): number {
-  const word = blanks ? /\S/ : /[\p{L}\p{N}_\u{f0000}-\u{ffffd}]/u;
+  const word = blanks ? /\S/ : /[\p{L}\p{N}_\udc00-\udfff]/u;
   let i = at;
   while (i > 0 && !word.test(text.slice(before(text, i), i))) i = before(text, i);
   while (i > 0 && word.test(text.slice(before(text, i), i))) i = before(text, i);
@@ -153,7 +156,7 @@ function wordBefore(text: string, at: number, blanks = false): number {
 }
 
 function wordAfter(text: string, at: number): number {
-  const word = /[\p{L}\p{N}_\u{f0000}-\u{ffffd}]/u;
+  const word = /[\p{L}\p{N}_\udc00-\udfff]/u;
   let i = at;
   while (i < text.length && !word.test(text.slice(i, after(text, i)))) i = after(text, i);
   while (i < text.length && word.test(text.slice(i, after(text, i)))) i = after(text, i);

@@ -412,8 +412,16 @@ export class PromptInput {
       this.#completion = null;
       return candidate !== undefined && !exact && candidate.insert.endsWith(' ');
     }
+    const complete = candidate?.insert.trimEnd() === typed.trimEnd();
     this.#accept(completion);
-    return candidate?.insert.trimEnd() !== typed.trimEnd();
+    if (complete && candidate?.insert.startsWith('@"') && candidate.insert.endsWith('/')) this.#closeQuotes();
+    return !complete;
+  }
+
+  /** A folder's quotes stay open until it is sent. */
+  #closeQuotes(): void {
+    const { cursor } = this.#editor;
+    this.#editor = change(this.#editor, cursor, cursor, '"');
   }
 
   #accept(completion: Completion): void {
@@ -425,7 +433,7 @@ export class PromptInput {
     this.#selected = 0;
     this.#completion = completeCommand(this.#editor, this.#d.commands());
     if (this.#completion) return;
-    const place = fileQuery(this.#editor);
+    const place = fileQuery(this.#editor, this.#files);
     if (!place) return;
     if (this.#files === null) {
       this.#d.wantFiles();

@@ -47,13 +47,60 @@ function rankOf(command: Command, typed: string): number {
   return names.some((name) => name.includes(typed)) ? 2 : -1;
 }
 
-/** Returns the `@path` at the cursor; null if there is none. */
-export function fileQuery(
-  editor: Editor,
-): { readonly from: number; readonly to: number; readonly query: string } | null {
-  const start = editor.text.slice(0, editor.cursor).search(/(?<=^|[\s(])@[^\s@]*$/u);
-  if (start < 0) return null;
-  return { from: start, to: editor.cursor, query: editor.text.slice(start + 1, editor.cursor) };
+/** The `@path` at the cursor, and what was typed of the path. */
+export interface FilePlace {
+  readonly from: number;
+  readonly to: number;
+  readonly query: string;
+}
+
+/** A path that was begun: within quotes, or up to a blank; or with blanks, where a path with these words exists. */
+const begunPaths: readonly (readonly [pattern: RegExp, kind: 'path' | 'words'])[] = [
+  [/(?<=^|[\s(])@"[^"\n]*$/u, 'path'],
+  [/(?<=^|[\s(])@(?!")\S*$/u, 'path'],
+  [/(?<=^|[\s(])@[^\s"@][^"@\n]*\S$/u, 'words'],
+];
+
+/** Returns the `@path` at the cursor; null if there is none. `files`: the paths that it may name, null while they are
+ * not known. */
+export function fileQuery(editor: Editor, files: readonly string[] | null): FilePlace | null {
+  const before = editor.text.slice(editor.text.lastIndexOf('\n', editor.cursor - 1) + 1, editor.cursor);
+  for (const [pattern, kind] of begunPaths) {
+    const start = before.search(pattern);
+    if (start < 0) continue;
+    const quoted = before[start + 1] === '"';
+    const query = before.slice(start + (quoted ? 2 : 1));
+    if (kind === 'words' && !isBegun(query, files ?? [])) continue;
+    const to = quoted && editor.text[editor.cursor] === '"' ? editor.cursor + 1 : editor.cursor;
+    return { from: editor.cursor - before.length + start, to, query };
+  }
+  return null;
+}
+
+/** Returns whether the name of a file or folder begins with these words. */
+function isBegun(words: string, files: readonly string[]): boolean {
+  const begun = foldedText(words);
+  return foldedTexts(files).some((path) => path.startsWith(begun) || path.includes(`/${begun}`));
+}
+
+const marks = /[\u0300-\u036f]/g;
+
+/** Returns a text in lower case and without accents, whether they are characters of their own (NFD, as macOS writes file
+ * names) or not (NFC, as keyboards do). */
+function foldedText(text: string): string {
+  return withoutAccents(text).toLowerCase();
+}
+
+function withoutAccents(text: string): string {
+  return /[^\x00-\x7f]/.test(text) ? text.normalize('NFD').replace(marks, '') : text;
+}
+
+const folded = new WeakMap<readonly string[], readonly string[]>();
+
+function foldedTexts(texts: readonly string[]): readonly string[] {
+  const known = folded.get(texts) ?? texts.map(foldedText);
+  folded.set(texts, known);
+  return known;
 }
 
 /** Adds the folders of `paths`, with a slash at the end, before them. Addresses of servers are in no folder. */
@@ -70,18 +117,13 @@ export function withFolders(paths: readonly string[]): readonly string[] {
   return [...[...folders].toSorted(), ...paths];
 }
 
-/** Behind a folder the path may go on, so no blank follows it. */
-export function completeFile(
-  place: { readonly from: number; readonly to: number },
-  paths: readonly string[],
-): Completion | null {
-  const candidates = paths.map((path) => ({
-    label: path,
-    detail: '',
-    insert: /\s/.test(path) ? `@"${path}" ` : path.endsWith('/') ? `@${path}` : `@${path} `,
-    exact: [],
-  }));
-  return candidates.length > 0 ? { ...place, kind: 'file', candidates } : null;
+/** Behind a folder the path may go on, so no blank follows it, and its quotes stay open. */
+export function completeFile({ from, to }: FilePlace, paths: readonly string[]): Completion | null {
+  const candidates = paths.map((path) => {
+    const [open, close] = /[\s@]/.test(path) ? ['@"', '"'] : ['@', ''];
+    return { label: path, detail: '', insert: `${open}${path}${path.endsWith('/') ? '' : `${close} `}`, exact: [] };
+  });
+  return candidates.length > 0 ? { from, to, kind: 'file', candidates } : null;
 }
 
 export function applyCandidate(editor: Editor, completion: Completion, index: number): Editor {
@@ -111,7 +153,6 @@ const mostScored = 2_000;
 export function createRank(): Rank {
   let matcher: typeof fuzzysort | null = null;
   let loading = false;
-  const lowered = new WeakMap<readonly string[], readonly string[]>();
   const load = async (): Promise<void> => {
     matcher = (await import('fuzzysort')).default;
   };
@@ -120,12 +161,12 @@ export function createRank(): Rank {
       loading = true;
       void load();
     }
-    const lower = lowered.get(texts) ?? texts.map((text) => text.toLowerCase());
-    lowered.set(texts, lower);
-    const candidates = candidatesOf(query.toLowerCase().trim(), lower);
+    const candidates = candidatesOf(foldedText(query).trim(), foldedTexts(texts));
     if (!matcher) return candidates.slice(0, mostMatches);
-    const entries = candidates.map((index) => ({ index, text: texts[index] ?? '' }));
-    return matcher.go(query, entries, { key: 'text', limit: mostMatches }).map((result) => result.obj.index);
+    const entries = candidates.map((index) => ({ index, text: withoutAccents(texts[index] ?? '') }));
+    return matcher
+      .go(withoutAccents(query), entries, { key: 'text', limit: mostMatches })
+      .map((result) => result.obj.index);
   };
 }
 

@@ -387,6 +387,26 @@ test('/copy sends the last answer or one of its code blocks to the clipboard, an
   expect(harness.terminal.lines().join('\n')).toContain('! The last answer has 2 code blocks: /copy 1 to /copy 2.');
 });
 
+test.each([
+  [true, [], "was copied to tmux's paste buffer"],
+  [false, ['make\\n'], 'was sent to the clipboard of the terminal'],
+])('/copy inside tmux gives the text to tmux (%s), else to the terminal', async (takes, sequences, said) => {
+  const kept: string[] = [];
+  const harness = openRepl({
+    session: createFakeSession([{ ...assistant('make\\n'), seq: 1, createdAt: 0 }]),
+    keepInTmux: async (text) => {
+      kept.push(text);
+      return takes;
+    },
+  });
+  harness.type('/copy\r');
+  await harness.settle();
+  const sent = [...harness.terminal.sent().matchAll(/\x1b\]52;c;([A-Za-z0-9+/=]*)\x07/g)];
+  expect(kept).toEqual(['make\\n']);
+  expect(sent.map((match) => Buffer.from(match[1] ?? '', 'base64').toString())).toEqual(sequences);
+  expect(harness.terminal.lines().join('\n')).toContain(said);
+});
+
 test('/theme changes the colours of what is drawn from then on; without colours it says so', async () => {
   const harness = openRepl({ facts: { ...facts, colors: 256 } });
   harness.type('/theme none\r');

@@ -69,6 +69,36 @@ test('a large paste is shown as one block, deleted as one, submitted whole', () 
   expect(editorText(typed('\x7f\x7f\x7f\x7f', pasted))).toBe('see ');
 });
 
+test.each([
+  ['Nerd Font icons', '\u{f0001} \u{f1234}\u{ffffd}'],
+  ['private use of the other planes', '\ue0b0 \u{f0000} \u{100000} \u{10fffd}'],
+])('%s stay in what is typed, pasted, folded and brought back', (_name, icons) => {
+  const lines = `${icons}\n`.repeat(9);
+  const pasted = `\x1b[200~${icons}\x1b[201~`;
+  const editor = typed(`a ${icons} b${pasted}\x1b[200~${lines}\x1b[201~ c`);
+  expect(editorText(editor)).toBe(`a ${icons} b${icons}${lines} c`);
+  expect(displayText(editor)).toBe(`a ${icons} b${icons}[pasted 9 lines] c`);
+  expect(editorText(editorWith(lines))).toBe(lines);
+  expect(editorText(typed('\x17\x17', typed('\x1f', editor)))).toContain(icons);
+});
+
+test('two folded pastes side by side, with an icon and an emoji between, are deleted one by one', () => {
+  const lines = (text: string): string => `${text}\n`.repeat(9);
+  const both = paste(type(paste(paste(emptyEditor, lines('a')), lines('b')), '\u{f0001}😀'), lines('c'));
+  expect(editorText(both)).toBe(`${lines('a')}${lines('b')}\u{f0001}😀${lines('c')}`);
+  expect(editorText(typed('\x7f\x7f\x7f\x7f', both))).toBe(lines('a'));
+  expect(layoutEditor(both, '> ', 200, 5).lines).toEqual([
+    '> [pasted 9 lines][pasted 9 lines]\u{f0001}😀[pasted 9 lines]',
+  ]);
+});
+
+test('more pastes than there are places for are put in unfolded', () => {
+  const lines = 'line\n'.repeat(9);
+  let editor = emptyEditor;
+  for (let i = 0; i < 1_030; i++) editor = paste(editor, lines);
+  expect(editorText(editor)).toBe(lines.repeat(1_030));
+});
+
 test('a small paste is text', () => {
   expect(typed('\x1b[200~a\r\nb\x1b[201~').text).toBe('a\nb');
 });
