@@ -316,29 +316,39 @@ export async function checkStale(
     return refusedStale(
       `${shownPath(requested)} did not exist when it was last looked at, and does now. ${now} Read it first.`,
     );
-  const { old, text, diff } = await changeSince(before, requested, known, { memory, encoding });
+  const change = await changeSince(before, requested, known, { memory, encoding });
   const changed = `${shownPath(requested)} has changed since it was last read. ${now}`;
-  if (diff === undefined) return refusedStale(`${changed} Read it again, then write.`);
-  const shown = headBytes(diff, maxShownBytes);
-  if (shown !== diff || /^…/m.test(diff)) return refusedStale(`${changed} Read it again, then write.`, shown);
-  if (edited !== undefined && occursOnce(old, edited) && occursOnce(text, edited))
-    return { is: 'changed_elsewhere', diff };
-  return shownWhole(before, text, memory, refusedStale(`${changed} ${repeatHint}`, shown));
+  if (change === null) return refusedStale(`${changed} Read it again, then write.`);
+  const shown = headBytes(change.diff, maxShownBytes);
+  const isWhole = shown === change.diff && !/^…/m.test(shown);
+  if (!isWhole) return refusedStale(`${changed} Read it again, then write.`, shown);
+  if (edited !== undefined && isElsewhere(change, edited)) return { is: 'changed_elsewhere', diff: change.diff };
+  return shownWhole(before, change.text, memory, refusedStale(`${changed} ${repeatHint}`, shown));
 }
 
-/** Compares a file with the text that the session knows; without `diff` that is not possible. */
+interface Change {
+  readonly old: string;
+  readonly text: string;
+  readonly diff: string;
+}
+
+function isElsewhere({ old, text }: Change, edited: string): boolean {
+  return occursOnce(old, edited) && occursOnce(text, edited);
+}
+
+/** Compares a file with the text that the session knows; null where that is not possible. */
 async function changeSince(
   { bytes }: BeforeWrite,
   requested: string,
   known: string,
   { memory, encoding }: { readonly memory: ContentMemory; readonly encoding: string | null },
-): Promise<{ readonly old: string; readonly text: string; readonly diff?: string }> {
+): Promise<Change | null> {
   const old = memory.recall(known);
   const current = bytes === null ? null : (await decodeText(bytes, encoding)).text;
-  if (old === null || current === null) return { old: '', text: '' };
+  if (old === null || current === null) return null;
   const text = withoutCarriageReturns(current);
   const diff = await unifiedDiff(requested, old, text);
-  return { old, text, ...(diff === undefined ? {} : { diff }) };
+  return diff === undefined ? null : { old, text, diff };
 }
 
 const repeatHint = 'The details show the whole change; repeat the call if it still fits.';
