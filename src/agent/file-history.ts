@@ -326,7 +326,7 @@ export function noteFiles(files: Map<string, string | null>, raw: Event): void {
       : null;
   switch (event?.kind) {
     case 'tool_result':
-      if (event.data.success) for (const file of event.data.files ?? []) files.set(file.path, file.sha256);
+      for (const file of event.data.files ?? []) files.set(file.path, file.sha256);
       return;
     case 'undo':
     case 'redo':

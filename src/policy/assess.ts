@@ -144,7 +144,7 @@ async function judgeFileCall(call: BoundCall, cwd: string, rules: ShellRules): P
   const paths = judged.map(({ path }) => path);
   const guards = [
     ...judged.flatMap(({ guard }) => guard ?? []),
-    ...secretFilter(args['glob'], tool.name, rules.secrets),
+    ...(await secretFilter(args['glob'], tool.name, paths[0] ?? cwd, rules)),
   ];
   const outside = judged.filter(({ inside }) => !inside).map(({ path }) => `${path} is outside the workspace`);
   const held = rules.sandbox === 'off' ? [] : outside;
@@ -210,10 +210,18 @@ function rulingOf(subject: Subject, rules: ShellRules): Judgement['ruling'] {
   return rules.allow(subject) ? 'allow' : null;
 }
 
-/** A filter that singles out secret files reads them as much as naming one does. */
-function secretFilter(glob: unknown, tool: string, secrets: SecretPaths): readonly string[] {
+/** A filter that singles out secret files reads them as much as naming one does. One that also fits a harmless file
+ * below the folder looks for more. */
+async function secretFilter(
+  glob: unknown,
+  tool: string,
+  folder: string,
+  { secrets, facts }: ShellRules,
+): Promise<readonly string[]> {
   if (typeof glob !== 'string' || tool === 'glob' || glob.startsWith('!')) return [];
-  return secrets.singlesOut(glob, 'glob') ? [`the filter ${glob} singles out files with secrets`] : [];
+  if (!secrets.singlesOut(glob, 'glob')) return [];
+  const isWider = await facts.hasFile?.(folder, (path) => secrets.isHarmlessMatch(path, glob));
+  return isWider === true ? [] : [`the filter ${glob} singles out files with secrets`];
 }
 
 /** Names the user's own rule first, so that they know they can change it. */

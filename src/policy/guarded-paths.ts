@@ -15,6 +15,9 @@ export interface PathFacts {
   landing(path: string): Promise<string | null>;
   /** A regular file that is no link and has at most `maxBytes`; `refused` for whatever else is there. Never rejects. */
   readWhole(path: string, maxBytes: number): Promise<Uint8Array | 'missing' | 'refused'>;
+  /** Returns whether one of the first 20,000 files below a folder fits, by its absolute path; links are not followed.
+   * Never rejects. Absent: nobody looks. */
+  hasFile?(folder: string, fits: (path: string) => boolean): Promise<boolean>;
 }
 
 /** The path `text` means from `base`, absolute, without `.`, `..` and doubled slashes. `~` and `~/` are the home
@@ -47,13 +50,14 @@ export function lastName(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }
 
-const tokens = /\*\*\/|\/\*\*|\*\*|[*?{},]|[.+^$()|\\]/g;
+const tokens = /\[[!^]?\]?[^\]/]*\]|\*\*\/|\/\*\*|\*\*|[*?{},]|[.+^$()|\\[\]]/g;
 
 /** A glob as the source of a regular expression: `**` crosses slashes, `*` and `?` do not, `[…]` and `{a,b}` as in a
  * shell. */
 function source(glob: string): string {
   let depth = 0;
   return glob.replace(tokens, (token) => {
+    if (token.length > 1 && token.startsWith('[')) return characterClass(token);
     switch (token) {
       case '**/':
         return '(?:.*/)?';
@@ -77,6 +81,18 @@ function source(glob: string): string {
         return `\\${token}`;
     }
   });
+}
+
+/** `[!a-c]` and `[^a-c]` as a class of a regular expression; what is no range in order is matched as it stands. */
+function characterClass(token: string): string {
+  const isNegated = /^\[[!^]/.test(token);
+  const inside = token.slice(isNegated ? 2 : 1, -1).replaceAll(/[\\\]^[]/g, '\\$&');
+  const pattern = `[${isNegated ? '^/' : ''}${inside}]`;
+  try {
+    return RegExp(pattern).source;
+  } catch {
+    return token.replaceAll(/[\\^$.|?+()[\]{}*]/g, '\\$&');
+  }
 }
 
 /** The globs of a list as one test over absolute paths, compared without case. A glob that does not start with `/`, `~`
@@ -285,6 +301,8 @@ export interface SecretPaths {
   /** True where a filter over the names of files picks such files rather than files of any name: a glob, in which `*`
    * stands for a leading dot as well, or a regular expression, which may match any part of the name. */
   singlesOut(filter: string, kind: 'glob' | 'regex'): boolean;
+  /** True for an absolute path of a harmless file whose name fits a glob over names. */
+  isHarmlessMatch(path: string, glob: string): boolean;
 }
 
 /** Tests over secret files for one list of globs (`fs.deny`). `home` is absolute. */
@@ -306,6 +324,7 @@ export function createSecretPaths(globs: readonly string[], home: string): Secre
       if (takes('xq.txt')) return false;
       return matches(named) || names.some((name) => picks(name) && !takes(plainName(name)));
     },
+    isHarmlessMatch: (path, glob) => globFilter(glob)(lastName(path)) && !matches(path),
     mayMatch(glob) {
       if (matches(glob)) return true;
       const test = shellGlob(glob);

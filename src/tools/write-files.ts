@@ -12,9 +12,10 @@ import {
 import {
   beforeWrite,
   type BeforeWrite,
+  checkStale,
   type ContentMemory,
   sha256Of,
-  staleRefusal,
+  type Staleness,
   unifiedDiff,
   writeWhole,
 } from './files/atomic-write.js';
@@ -61,8 +62,8 @@ async function write(
   const absolute = absolutePath(ctx.cwd, args.path);
   try {
     const before = await beforeWrite(absolute, args.path, ctx.landings);
-    const refusal = await staleRefusal(before, args.path, ctx, { memory, encoding });
-    if (refusal) return refusal;
+    const stale = await checkStale(before, args.path, ctx, { memory, encoding });
+    if (stale.is === 'refused') return stale.outcome;
     const old = before.bytes === null ? null : await decodeText(before.bytes, encoding);
     const form = old?.text == null ? plainForm : old.form;
     const keepsEol = old?.text?.includes('\n') === true;
@@ -175,8 +176,8 @@ async function edit(
   try {
     const before = await beforeWrite(absolute, args.path, ctx.landings);
     if (before.bytes === null) throw Object.assign(new Error('missing'), { code: 'ENOENT' });
-    const refusal = await staleRefusal(before, args.path, ctx, { memory, encoding });
-    if (refusal) return refusal;
+    const stale = await checkStale(before, args.path, ctx, { memory, encoding, ...onePlace(args) });
+    if (stale.is === 'refused') return stale.outcome;
     const { text, form } = await decodeText(before.bytes, encoding);
     if (text === null || text.includes('\0'))
       throw new FileRefusal(
@@ -194,15 +195,30 @@ async function edit(
     if (bytes === null) throw unencodable(args.path, form, 'new_string');
     await writeWhole(before, bytes, args.path);
     const effects = await writeEffects(before, bytes, args.path, memory, encoding);
-    const name = encodingName(form, text);
-    const where = shownPath(args.path);
-    const summary = `Replaced ${counted(found.length, 'occurrence')} in ${where}`;
-    // The model's wording is a contract.
-    const output = `Replaced ${found.length} occurrence(s) in ${where}`;
-    return succeeded(summary, { output, count: found.length, ...(name === null ? {} : { encoding: name }) }, effects);
+    return edited(args.path, found.length, effects, editFacts(encodingName(form, text), stale));
   } catch (error) {
     return fileFailure(error, args.path, absolute);
   }
+}
+
+/** The text that an edit replaces in one place. */
+function onePlace({ old_string, replace_all }: FileEditArgs): { readonly edited?: string } {
+  return replace_all === true ? {} : { edited: withoutCarriageReturns(old_string) };
+}
+
+function editFacts(encoding: string | null, stale: Staleness): Readonly<Record<string, string>> {
+  return {
+    ...(encoding === null ? {} : { encoding }),
+    ...(stale.is === 'changed_elsewhere' ? { changed_since_read: stale.diff } : {}),
+  };
+}
+
+function edited(path: string, count: number, effects: Effects, facts: Readonly<Record<string, string>>): ToolOutcome {
+  const where = shownPath(path);
+  const summary = `Replaced ${counted(count, 'occurrence')} in ${where}`;
+  // The model's wording is a contract.
+  const output = `Replaced ${count} occurrence(s) in ${where}`;
+  return succeeded(summary, { output, count, ...facts }, effects);
 }
 
 /** Returns the part of an edit without the whole lines at its start and end that stay as they are: those keep their own

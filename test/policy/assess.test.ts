@@ -274,6 +274,22 @@ test('a filter that singles out secrets is asked about, one that does not is not
   expect((await assess('file_read', 'read', { path: 'event:7' }, { sandbox: 'workspace' })).decision).toBe('allow');
 });
 
+test('a filter that also fits a harmless file of the folder is not asked about', async () => {
+  writeFileSync(join(workspace, '.env'), '');
+  writeFileSync(join(workspace, 'src', 'secrets.yml'), '');
+  const decisionOf = async (glob: string, more: object = {}) =>
+    (await assess('grep', 'read', { pattern: 'x', glob, ...more }, { approval: 'never' })).decision;
+  const globs = ['[a-m]*', '[!.]*', '[^.]*', '.*', 's*.yml', 'src/s*', '{id_rsa,b*}', '.e*'];
+  writeFileSync(join(workspace, 'a.txt'), 'a');
+  expect(await Promise.all(globs.map((glob) => decisionOf(glob)))).toEqual([
+    ...['allow', 'allow', 'allow', 'ask', 'ask', 'ask', 'ask', 'ask'],
+  ]);
+  for (const name of ['.editorconfig', 'src/settings.yml', 'b.txt']) writeFileSync(join(workspace, name), '');
+  expect(await Promise.all(globs.map((glob) => decisionOf(glob)))).toEqual(globs.map(() => 'allow'));
+  // What counts is the folder that is searched.
+  expect(await decisionOf('.e*', { path: 'src' })).toBe('ask');
+});
+
 test('a repository whose settings name programs makes git more than a reader', async () => {
   expect((await assess('bash', 'execute', { command: 'git status' })).risk).toBe('read-only');
   for (const setting of [

@@ -132,7 +132,8 @@ test('a file that changed since it was read is refused with what changed, for bo
   writeFileSync(join(cwd, 'f'), 'one\nTWO\n');
   for (const [name, args] of [
     ['file_write', { path: 'f', content: 'x' }],
-    ['file_edit', { path: 'f', old_string: 'one', new_string: 'x' }],
+    ['file_edit', { path: 'f', old_string: 'two', new_string: 'x' }],
+    ['file_edit', { path: 'f', old_string: 'o', new_string: 'x', replace_all: true }],
   ] as const) {
     expect(await envelopeOf(name, args, context(cwd, { knownFiles: seen }), tools)).toMatchObject({
       code: 'execution_failed',
@@ -141,6 +142,54 @@ test('a file that changed since it was read is refused with what changed, for bo
     });
   }
   expect(readFileSync(join(cwd, 'f'), 'utf8')).toBe('one\nTWO\n');
+});
+
+test('an edit is made where the file has changed elsewhere, and its result says what changed', async () => {
+  const cwd = tree({ f: 'x=1\ndef f():\n    return 41\n' });
+  const tools = registry();
+  const seen = known((await call('file_read', { path: 'f' }, context(cwd), tools)).files);
+  writeFileSync(join(cwd, 'f'), 'x = 1\ndef f():\n    return 41\n');
+  const args = { path: 'f', old_string: 'return 41', new_string: 'return 42' };
+  expect(await envelopeOf('file_edit', args, context(cwd, { knownFiles: seen }), tools)).toEqual({
+    output: 'Replaced 1 occurrence(s) in f',
+    count: 1,
+    changed_since_read: expect.stringContaining('-x=1\n+x = 1\n') as string,
+  });
+  expect(readFileSync(join(cwd, 'f'), 'utf8')).toBe('x = 1\ndef f():\n    return 42\n');
+});
+
+test.each([
+  ['the text that it replaces has moved to a second place', 'one\ntwo\n', 'one\ntwo\none\n', 'one'],
+  ['the text that it replaces is new', 'one\n', 'one\nnew\n', 'new'],
+  ['the text that it replaces was there twice', 'one\none\n', 'one\ntwo\n', 'one'],
+])('an edit of a changed file is refused if %s; after the whole change was shown it is made', async (...row) => {
+  const [, old, now, old_string] = row;
+  const cwd = tree({ f: old });
+  const tools = registry();
+  const seen = known((await call('file_read', { path: 'f' }, context(cwd), tools)).files);
+  writeFileSync(join(cwd, 'f'), now);
+  const args = { path: 'f', old_string, new_string: 'x' };
+  const refused = await call('file_edit', args, context(cwd, { knownFiles: seen }), tools);
+  expect(refused).toMatchObject({
+    envelope: { code: 'execution_failed', error: expect.stringContaining('show the whole change') as string },
+    files: [{ path: join(cwd, 'f'), sha256: sha(now) }],
+  });
+  const again = { ...args, new_string: 'y', replace_all: true };
+  expect(await envelopeOf('file_edit', again, context(cwd, { knownFiles: known(refused.files) }), tools)).toMatchObject(
+    {
+      output: expect.stringContaining('Replaced') as string,
+    },
+  );
+});
+
+test('a change that is too long to be shown whole is not known afterwards', async () => {
+  const cwd = tree({ f: 'a\n'.repeat(3000) });
+  const tools = registry();
+  const seen = known((await call('file_read', { path: 'f' }, context(cwd), tools)).files);
+  writeFileSync(join(cwd, 'f'), 'b\n'.repeat(3000));
+  const refused = await call('file_write', { path: 'f', content: 'x' }, context(cwd, { knownFiles: seen }), tools);
+  expect(refused).toMatchObject({ envelope: { error: expect.stringContaining('Read it again') as string } });
+  expect(refused.files).toBeUndefined();
 });
 
 test('what the session wrote itself, never saw, or saw and is gone may be written', async () => {

@@ -287,34 +287,92 @@ async function makeFolders(folder: string): Promise<void> {
 
 const maxShownBytes = 4096;
 
-/** Refuses a write to a file that has changed since the session read it, and says what changed. Returns null if the
- * write may go on: also for a file that was never read, and for one that is gone. */
-export async function staleRefusal(
+/** What a session knows of a file that it is about to change. */
+export type Staleness =
+  | { readonly is: 'current' }
+  /** The edit may be made all the same: its text is where it was, and `diff` is what changed elsewhere. */
+  | { readonly is: 'changed_elsewhere'; readonly diff: string }
+  | { readonly is: 'refused'; readonly outcome: ToolOutcome };
+
+/** Checks a write against the state of the file that the session knows. A file that was never read, or that is gone,
+ * counts as current. One that has changed since is refused with what changed; where that shows the whole change, the
+ * session knows the new state, so the next write is made. `edited`: the text that an edit replaces. If it occurs once,
+ * before and now, the change is elsewhere and cannot be lost. */
+export async function checkStale(
   before: BeforeWrite,
   requested: string,
   ctx: ToolContext,
-  { memory, encoding }: { readonly memory: ContentMemory; readonly encoding: string | null },
-): Promise<ToolOutcome | null> {
+  {
+    memory,
+    encoding,
+    edited,
+  }: { readonly memory: ContentMemory; readonly encoding: string | null; readonly edited?: string },
+): Promise<Staleness> {
   const known = ctx.knownFiles.get(before.path);
-  if (known === undefined || before.bytes === null || known === before.sha256) return null;
+  if (known === undefined || before.bytes === null || known === before.sha256) return { is: 'current' };
   const modified = before.stats?.mtime.toISOString() ?? 'at an unknown time';
   const now = `It has ${before.bytes.length} bytes now, last modified ${modified}.`;
   if (known === null)
-    return failed(
-      'execution_failed',
+    return refusedStale(
       `${shownPath(requested)} did not exist when it was last looked at, and does now. ${now} Read it first.`,
-      { reason: 'changed' },
     );
+  const change = await changeSince(before, requested, known, { memory, encoding });
+  const changed = `${shownPath(requested)} has changed since it was last read. ${now}`;
+  if (change === null) return refusedStale(`${changed} Read it again, then write.`);
+  const shown = headBytes(change.diff, maxShownBytes);
+  const isWhole = shown === change.diff && !/^…/m.test(shown);
+  if (!isWhole) return refusedStale(`${changed} Read it again, then write.`, shown);
+  if (edited !== undefined && isElsewhere(change, edited)) return { is: 'changed_elsewhere', diff: change.diff };
+  return shownWhole(before, change.text, memory, refusedStale(`${changed} ${repeatHint}`, shown));
+}
+
+interface Change {
+  readonly old: string;
+  readonly text: string;
+  readonly diff: string;
+}
+
+function isElsewhere({ old, text }: Change, edited: string): boolean {
+  return occursOnce(old, edited) && occursOnce(text, edited);
+}
+
+/** Compares a file with the text that the session knows; null where that is not possible. */
+async function changeSince(
+  { bytes }: BeforeWrite,
+  requested: string,
+  known: string,
+  { memory, encoding }: { readonly memory: ContentMemory; readonly encoding: string | null },
+): Promise<Change | null> {
   const old = memory.recall(known);
-  const current = (await decodeText(before.bytes, encoding)).text;
-  const diff =
-    old === null || current === null ? undefined : await unifiedDiff(requested, old, withoutCarriageReturns(current));
-  const changed = diff === undefined ? {} : { changes: headBytes(diff, maxShownBytes) };
-  return failed(
-    'execution_failed',
-    `${shownPath(requested)} has changed since it was last read. ${now} Read it again, then write.`,
-    { reason: 'changed', ...changed },
-  );
+  const current = bytes === null ? null : (await decodeText(bytes, encoding)).text;
+  if (old === null || current === null) return null;
+  const text = withoutCarriageReturns(current);
+  const diff = await unifiedDiff(requested, old, text);
+  return diff === undefined ? null : { old, text, diff };
+}
+
+const repeatHint = 'The details show the whole change; repeat the call if it still fits.';
+
+/** The session knows the new state from the refusal. */
+function shownWhole(
+  { path, sha256 }: BeforeWrite,
+  text: string,
+  memory: ContentMemory,
+  { is, outcome }: Extract<Staleness, { readonly is: 'refused' }>,
+): Staleness {
+  if (sha256 === null) return { is, outcome };
+  memory.remember(sha256, text);
+  return { is, outcome: { ...outcome, files: [{ path, sha256 }] } };
+}
+
+function refusedStale(message: string, changes?: string): Extract<Staleness, { readonly is: 'refused' }> {
+  const details = { reason: 'changed', ...(changes === undefined ? {} : { changes }) };
+  return { is: 'refused', outcome: failed('execution_failed', message, details) };
+}
+
+function occursOnce(text: string, part: string): boolean {
+  const at = text.indexOf(part);
+  return at >= 0 && text.indexOf(part, at + 1) < 0;
 }
 
 /** The texts of files that a session has read, by the hash of their bytes, so that a refusal can say what changed. The

@@ -1,6 +1,6 @@
 import { addAll } from '../../../core/lists.js';
 import { lstatSync, readlinkSync, realpathSync } from 'node:fs';
-import { lstat } from 'node:fs/promises';
+import { lstat, readdir } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
 import type { Approval } from '../../../commands/command.js';
 import { type LoadedOnce, loadOnce } from '../../../core/runtime.js';
@@ -129,7 +129,25 @@ const maxLinks = 40;
 
 /** Follows paths as the kernel does, one component at a time, also those that do not exist yet. */
 export function createPathFacts(places: Pick<PathFacts, 'home' | 'workspace' | 'ownPaths'>): PathFacts {
-  return { ...places, landing: async (path) => await landing(path, places.workspace), readWhole };
+  return { ...places, landing: async (path) => await landing(path, places.workspace), readWhole, hasFile };
+}
+
+const maxLookedAt = 20_000;
+
+async function hasFile(folder: string, fits: (path: string) => boolean): Promise<boolean> {
+  const folders = [folder];
+  let seen = 0;
+  for (let at = 0; at < folders.length; at++) {
+    const current = folders[at] ?? '';
+    const entries = await readdir(current, { withFileTypes: true }).catch(() => []);
+    for (const entry of entries) {
+      if (++seen > maxLookedAt) return false;
+      const path = join(current, entry.name);
+      if (entry.isFile() && fits(path)) return true;
+      if (entry.isDirectory()) folders.push(path);
+    }
+  }
+  return false;
 }
 
 async function landing(path: string, workspace: string): Promise<string | null> {
