@@ -1,4 +1,5 @@
 import { Tokenizer } from 'htmlparser2';
+import { hidesByStyle, HidingStyles } from './hiding-styles.js';
 
 export interface PageText {
   readonly text: string;
@@ -19,7 +20,7 @@ const maxAttributeChars = 4_096;
 const lookBack = 32;
 
 /** Writes a page of HTML as Markdown, or as plain text, without what a reader does not see: scripts, styles, templates,
- * frames, and what is hidden by an attribute or a style of its own. Takes time in proportion to the page, however it is
+ * frames, and what is hidden by an attribute, a style of its own or a style sheet before it in the page. Takes time in proportion to the page, however it is
  * nested or broken off, and gives at most 2 M characters. `base` is the address of the page. */
 export function pageText(html: string, base: string, format: TextFormat): PageText {
   const writer = new PageWriter(base, format === 'markdown');
@@ -76,6 +77,11 @@ export function pageText(html: string, base: string, format: TextFormat): PageTe
 
 function ignored(): void {
   /* says nothing to a reader */
+}
+
+/** `media` of a style sheet: absent, `all` or `screen`. */
+function isForScreens(media = ''): boolean {
+  return ['', 'all', 'screen'].includes(media.trim().toLowerCase());
 }
 
 const words = (text: string): ReadonlySet<string> => new Set(text.split(' '));
@@ -142,6 +148,11 @@ class PageWriter {
   /** The length of the sign that was written last, where no text has followed it. */
   #freshSign = 0;
   #hidden = 0;
+  /** The style sheets so far, and the text of the one that is open. */
+  readonly #styles = new HidingStyles();
+  #css: string[] = [];
+  /** The style sheet that is open counts on a screen, and nothing around it is left out. */
+  #readsStyle = false;
   #preformatted = 0;
   #language = '';
   #headings = 0;
@@ -171,6 +182,7 @@ class PageWriter {
   }
 
   text(text: string): void {
+    if (this.#readsStyle && this.#open.at(-1)?.name === 'style') this.#css.push(text);
     if (this.#hidden > 0 || this.#size >= maxChars) return;
     if (this.#open.at(-1)?.name === 'title') {
       if (this.#title.length < maxTitleChars) this.#title += text.slice(0, maxTitleChars);
@@ -191,6 +203,7 @@ class PageWriter {
   openTag(selfClosing: boolean): void {
     const name = this.#tag;
     this.#closeImplied(name);
+    this.#readsStyle = name === 'style' && this.#hidden === 0 && isForScreens(this.#attributes.get('media'));
     if (!empty.has(name)) {
       if (!(selfClosing && (name === 'svg' || name === 'math'))) this.#enter(name);
     } else if (name === 'base') this.#base = this.#link() ?? this.#base;
@@ -221,7 +234,7 @@ class PageWriter {
       this.#breakLine(2);
       if (this.#markup) this.#write('---');
       this.#breakLine(2);
-    } else if (name === 'img' && !isHidden(name, this.#attributes)) {
+    } else if (name === 'img' && !isHidden(name, this.#attributes, this.#styles)) {
       const alt = (this.#attributes.get('alt') ?? '').replace(/\s+/g, ' ').trim().slice(0, 300);
       const address = this.#markup ? this.#resolved(this.#attributes.get('src')) : null;
       if (alt !== '') this.#write(address === null ? alt : `![${alt}](${address})`);
@@ -229,7 +242,7 @@ class PageWriter {
   }
 
   #enter(name: string): void {
-    const hides = dropped.has(name) || isHidden(name, this.#attributes);
+    const hides = dropped.has(name) || isHidden(name, this.#attributes, this.#styles);
     if (this.#open.length >= maxOpen) {
       if (hides) this.#hidden++; // for good: nothing says where it ends
       return;
@@ -252,6 +265,7 @@ class PageWriter {
     const open = this.#open.pop();
     if (open === undefined) return null;
     this.#counts.set(open.name, (this.#counts.get(open.name) ?? 1) - 1);
+    if (open.name === 'style') this.#styles.add(this.#css.splice(0).join(''));
     if (open.hides) this.#hidden--;
     else if (this.#hidden === 0) this.#end(open);
     return open.name;
@@ -486,12 +500,10 @@ function isList(name: string): boolean {
   return name === 'ul' || name === 'ol' || name === 'menu';
 }
 
-const hidingStyle =
-  /display:none|visibility:(?:hidden|collapse)|(?:opacity|font-size):0?\.?0*(?:[a-z%;!]|$)|(?:left|top|indent):-\d{3}/i;
-
-/** Tells whether an attribute or its own style takes an element off the page. */
-function isHidden(name: string, attributes: ReadonlyMap<string, string>): boolean {
+/** Tells whether an attribute, its own style or a style sheet of the page takes an element off the page. */
+function isHidden(name: string, attributes: ReadonlyMap<string, string>, styles: HidingStyles): boolean {
   if (attributes.has('hidden') || (name === 'dialog' && !attributes.has('open'))) return true;
   const style = attributes.get('style');
-  return style !== undefined && hidingStyle.test(style.replace(/\/\*[^]*?\*\/|\s+/g, ''));
+  const byOwn = style === undefined ? null : hidesByStyle(style);
+  return byOwn ?? styles.hides(name, attributes);
 }

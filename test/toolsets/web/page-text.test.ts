@@ -72,6 +72,57 @@ test('what a reader does not see is left out', () => {
   expect(markdown('<p style="opacity:0.5;font-size:0.9em;left:-1px">seen</p>')).toBe('seen');
 });
 
+test.each([
+  ['.x{display:none}', '<p class="x">'],
+  ['.x { display : none !important; }', '<p class="a x b">'],
+  ['#x{visibility:hidden}', '<div id="x">'],
+  ['p.x.y{opacity:0}', '<p class="y x">'],
+  ['span{font-size:0}', '<span>'],
+  ['.a,.x{position:absolute;left:-9999px}', '<p class="x">'],
+  ['/* .b{} */.x/**/{display:/**/none}', '<p class="x">'],
+  ['@media screen{.x{display:none}}', '<p class="x">'],
+  ['@import "a.css";@layer a{.x{display:none}}', '<p class="x">'],
+  ['.x{display:block}.x{display:none}', '<p class="x">'],
+  ['.x{display:none', '<p class="x">'],
+])('text that the style sheet %s hides is not read in %s', (css, tag) => {
+  expect(markdown(`<style>${css}</style>a ${tag}HIDDEN`)).toBe('a');
+  expect(markdown(`<style>${css}</style>${tag.replace('>', ' style="color:red">')}HIDDEN`)).toBe('');
+});
+
+test.each([
+  ['.y{display:none}', '<p class="x">'],
+  ['p.x{display:none}', '<div class="x">'],
+  ['.x{display:none}.x.open{display:block}', '<p class="x open">'],
+  ['.x{display:none}p{color:red}.x{display:block}', '<p class="x">'],
+  ['.js .x{display:none}', '<p class="x">'],
+  ['.x:empty{display:none}', '<p class="x">'],
+  ['@media print{.x{display:none}}', '<p class="x">'],
+  ['@media (max-width: 600px){.x{display:none}}.y{color:red}', '<p class="x">'],
+  ['@keyframes k{from{opacity:0}}.y{color:red}', '<p class="x">'],
+  ['.x{display:none}', '<p class="x" style="display:block">'],
+  ['.x{opacity:0.9}', '<p class="x">'],
+])('text that the style sheet %s does not hide is read in %s', (css, tag) => {
+  expect(markdown(`<style>${css}</style>${tag}seen`)).toBe('seen');
+});
+
+test('a style sheet for print, in a template or without scripts does not count', () => {
+  const hides = '.x{display:none}';
+  for (const sheet of [
+    `<style media="print">${hides}</style>`,
+    `<noscript><style>${hides}</style></noscript>`,
+    `<template><style>${hides}</style></template>`,
+  ])
+    expect(markdown(`${sheet}<p class="x">seen`)).toBe('seen');
+});
+
+test('a style sheet made to be costly costs little', () => {
+  const sheets = ['/*'.repeat(100_000), '{'.repeat(200_000), '@a{'.repeat(60_000), '.x{display:none}'.repeat(20_000)];
+  for (const css of sheets)
+    expect(markdown(`<style>${css}</style>${'<p class="y x x x">text</p>'.repeat(20_000)}<h1>seen</h1>`)).toContain(
+      'seen',
+    );
+});
+
 test('a hidden element ends where a browser ends it', () => {
   expect(markdown('<div><span hidden>x</div>seen')).toBe('seen');
   expect(markdown('<p hidden>x<p>seen')).toBe('seen');
