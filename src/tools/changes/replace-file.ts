@@ -83,11 +83,13 @@ export interface Replacement {
   readonly mode: number | null;
   /** Other paths; the path becomes one file with the first of them that has the contents. */
   readonly links: readonly string[];
+  /** Whether a file with several names keeps them. */
+  readonly keepsNames: boolean;
 }
 
 /** Gives the path its new state; a file is replaced atomically. Throws the system's error, or an error that says that
  * something else changed the file. */
-export async function replaceFile({ path, expected, bytes, mode, links }: Replacement): Promise<void> {
+export async function replaceFile({ path, expected, bytes, mode, links, keepsNames }: Replacement): Promise<void> {
   const now = expectedState(path, [expected, bytes === null ? null : sha256Of(bytes)]);
   if (bytes === null) {
     if (now.is !== 'missing') await unlink(path);
@@ -107,7 +109,7 @@ export async function replaceFile({ path, expected, bytes, mode, links }: Replac
   if (now.is === 'link') await unlink(path);
   const stats = now.is === 'file' ? await lstat(path) : null;
   const old = now.is === 'file' ? { bytes: Buffer.alloc(0), sha256: now.sha256 } : { bytes: null, sha256: null };
-  await writeWhole({ path, ...old, stats }, bytes, path);
+  await writeWhole({ path, ...old, stats }, bytes, path, keepsNames ? 'keep' : 'split');
   if (mode !== null && ((await lstat(path)).mode & permissions) !== (mode & permissions))
     await chmod(path, mode & permissions);
 }
