@@ -89,7 +89,8 @@ export interface Replacement {
 
 /** Gives the path its new state; a file is replaced atomically. Throws the system's error, or an error that says that
  * something else changed the file. */
-export async function replaceFile({ path, expected, bytes, mode, links, keepsNames }: Replacement): Promise<void> {
+export async function replaceFile(replacement: Replacement): Promise<void> {
+  const { path, expected, bytes, mode, links } = replacement;
   const now = expectedState(path, [expected, bytes === null ? null : sha256Of(bytes)]);
   if (bytes === null) {
     if (now.is !== 'missing') await unlink(path);
@@ -106,6 +107,14 @@ export async function replaceFile({ path, expected, bytes, mode, links, keepsNam
     await joinFiles(path, other);
     return;
   }
+  await writeContents(replacement, bytes, now);
+}
+
+async function writeContents(
+  { path, mode, keepsNames }: Replacement,
+  bytes: Uint8Array,
+  now: PresentState,
+): Promise<void> {
   if (now.is === 'link') await unlink(path);
   const stats = now.is === 'file' ? await lstat(path) : null;
   const old = now.is === 'file' ? { bytes: Buffer.alloc(0), sha256: now.sha256 } : { bytes: null, sha256: null };
