@@ -112,3 +112,13 @@ test('a skill is used by hand, and listed with what it asks for', async () => {
   expect(log[0]?.content).not.toContain('ship');
   expect(log.find(({ kind }) => kind === 'user')?.content).toMatch(/^\[Skill ship\..*\]\n\nShip to moon\. fast$/);
 });
+
+test('a skill that cannot be used is told of, also where there is no other', async () => {
+  const at = place();
+  write(join(at.home, '.agents', 'skills', 'bare', 'SKILL.md'), '---\nname: bare\n---\nNothing.\n');
+  const go = async (...more: readonly string[]): Promise<string> =>
+    (await agent(at, ['-p', '-m', script(at, [{ text: 'Done.' }]), ...more, 'hi'])).stderr;
+  expect(await go()).toContain('bare/SKILL.md has no description; the skill is left out.');
+  write(join(at.home, '.agents', 'skills', 'pdf', 'SKILL.md'), pdf);
+  expect(await go()).toContain('bare/SKILL.md has no description; the skill is left out.');
+});

@@ -130,15 +130,18 @@ export async function skillsFor(
 ): Promise<{ readonly text: string; readonly notices: readonly AsideNotice[] }> {
   const unusable = await unusableNames(settings);
   const aside = [...(await asideNotices(settings)), ...unusable];
-  if (!registry.get('skill')) return { text: '', notices: aside };
   const found = await openCommands(settings).skills();
+  const problems = found.problems.map((message) => ({ level: 'warn', code: 'skills', message }) as const);
+  if (!registry.get('skill')) {
+    // Where there are skills, the person has switched the tool off; where there are none, what is wrong is the reason.
+    const isOff = found.skills.some(({ forModel }) => forModel);
+    return { text: '', notices: [...aside, ...(isOff ? [] : problems)] };
+  }
   const { skillsBlock } = await import('../../extensions/skills/use-skill.js');
   const { text, cut } = skillsBlock(found, windowTokens);
-  const said = [
-    ...found.problems,
-    ...(cut > 0 ? [`The descriptions of ${cut} skills do not fit; the model is told their names alone.`] : []),
-  ];
-  return { text, notices: [...aside, ...said.map((message) => ({ level: 'warn', code: 'skills', message }) as const)] };
+  const message = `The descriptions of ${cut} skills do not fit; the model is told their names alone.`;
+  const shortened = cut > 0 ? [{ level: 'warn', code: 'skills', message } as const] : [];
+  return { text, notices: [...aside, ...problems, ...shortened] };
 }
 
 async function unusableNames(settings: Here): Promise<readonly AsideNotice[]> {
