@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
-import { homedir } from 'node:os';
-import { resolve } from 'node:path';
+import { isAbsolute, resolve } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import {
   CliError,
@@ -29,7 +28,8 @@ import { directoryId, newestHere, notePlace, projectOf } from './session/find-se
 import { openPolicy } from './session/policy/open-policy.js';
 import { openRecord } from './session/open-record.js';
 import { answerFor, projectFiles } from './project-files.js';
-import { type Settings, readSettings, settingFlags, trustedBefore } from './settings.js';
+import { homeOf } from '../config/settings-file.js';
+import { type Settings, readSettings, settingFlags, startingDirectory, trustedBefore } from './settings.js';
 import { askForFiles, askForTrust, openToolFiles, openTrustFile, spelledOut, terminalQuestion } from './trust.js';
 
 type ReadSettings = () => Promise<Settings>;
@@ -67,8 +67,9 @@ export function createCommandLine(
 /** Returns which settings to load. Throws a `CliError` for an option whose value cannot be read. */
 export function settingsRequest(options: RootOptions): LoadOptions {
   const { env } = process;
-  const cwd = resolve(options.cwd ?? '.');
-  const home = env.HOME ?? homedir();
+  const given = options.cwd ?? '.';
+  const cwd = isAbsolute(given) ? resolve(given) : resolve(startingDirectory(), given);
+  const home = homeOf(env);
   return {
     env,
     cwd,

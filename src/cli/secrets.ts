@@ -1,12 +1,11 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import searchServices from '../../config/search-services.json' with { type: 'json' };
 import { keysInFile } from '../commands/connect/stored-keys.js';
 import type { Config } from '../config/sections.js';
 import type { ProviderValues } from '../config/settings-values.js';
-import { agentPaths, ensurePrivateDirectory } from '../config/settings-file.js';
+import { agentPaths, ensurePrivateDirectory, homeOf } from '../config/settings-file.js';
 import type { Event } from '../core/event.js';
 import { createSecretGuard, type SecretGuard } from '../core/secrets/guard.js';
 import { isSecretVariable, secretForms } from '../core/secrets/scanner.js';
@@ -108,7 +107,7 @@ export function keptSecret(provider: string, key: string): readonly Secret[] {
 
 /** Returns the keys in `keys.json`, for what is said where no settings could be read. */
 export function keptSecrets(env: Environment): readonly Secret[] {
-  const { keys } = agentPaths(env, env.HOME ?? homedir());
+  const { keys } = agentPaths(env, homeOf(env));
   return Object.entries(keysInFile(keys)).flatMap(([provider, { key }]) => keptSecret(provider, key));
 }
 

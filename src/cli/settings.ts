@@ -11,12 +11,11 @@ import {
   realpathSync,
   statSync,
 } from 'node:fs';
-import { homedir } from 'node:os';
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { CliError, exit } from '../commands/command.js';
 import { openStoredKeys, type StoredKeys } from '../commands/connect/stored-keys.js';
 import { loadConfig, type LoadedConfig, type ProjectFile } from '../config/load.js';
-import { agentPaths, ensurePrivateDirectory, type Environment } from '../config/settings-file.js';
+import { agentPaths, ensurePrivateDirectory, type Environment, homeOf } from '../config/settings-file.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
 import type { Log } from '../core/runtime.js';
 import type { EarlyFrame } from './early-frame.js';
@@ -72,7 +71,7 @@ export interface Settings {
 export async function readSettings(options: Partial<RootOptions>, trusted?: string): Promise<Settings> {
   const cwd = workingDirectory(options.cwd);
   const env = process.env;
-  const home = env.HOME && env.HOME !== '' ? env.HOME : homedir();
+  const home = homeOf(env);
   const isTrusted = trustedBefore(env, home);
   const loaded = await loadConfig({
     env,
@@ -143,7 +142,7 @@ export function workingDirectory(given: string | undefined): string {
 }
 
 /** Throws a `CliError` where the shell's directory was removed: it has no name any more. */
-function startingDirectory(): string {
+export function startingDirectory(): string {
   try {
     return process.cwd();
   } catch {

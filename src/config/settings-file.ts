@@ -1,3 +1,4 @@
+import { userInfo } from 'node:os';
 import { isTooDeep, maxJsonDepth, parseJson } from '../core/json.js';
 import { randomBytes } from 'node:crypto';
 import {
@@ -37,6 +38,12 @@ export interface AgentPaths {
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Returns the home directory: `HOME` if it is an absolute path, else that of the user's account. With an empty HOME (cron,
+ * containers) the files would end up in the working directory. */
+export function homeOf(env: Environment): string {
+  return env.HOME !== undefined && isAbsolute(env.HOME) ? env.HOME : userInfo().homedir;
+}
 
 /** `$AGENT_HOME` for everything, else the XDG base directories (a relative one is ignored, as their specification
  * asks). */
