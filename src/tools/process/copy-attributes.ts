@@ -3,14 +3,7 @@ const timeoutMs = 10_000;
 /** Gives the file `to` the owner, mode, access control list and extended attributes of `from`, as far as we may; the
  * content stays. Node has no calls for them, so GNU `cp` does it. Returns false where that is not possible. */
 export async function copyAttributes(from: string, to: string): Promise<boolean> {
-  const { execa } = await import('execa');
+  const { runQuietly } = await import('./start-child.js');
   const args = ['--attributes-only', '--no-dereference', '--preserve=mode,ownership,xattr', '--', from, to];
-  const { exitCode } = await execa('cp', args, {
-    env: { PATH: process.env.PATH ?? '/usr/bin:/bin', LC_ALL: 'C' },
-    extendEnv: false,
-    stdio: 'ignore',
-    timeout: timeoutMs,
-    reject: false,
-  });
-  return exitCode === 0;
+  return (await runQuietly('cp', args, timeoutMs)) === 0;
 }
