@@ -60,8 +60,8 @@ export function withRepeats(
   const looped = count >= loopLimit && !d.approval.canAsk;
   if (count < reportedFrom && !looped) return { envelope, looped };
   const message = looped
-    ? `The same call gave the same result ${count} times. Stopping tool loop.`
-    : `The same call has given the same result ${count} times in a row. Do something else, or say what is missing.`;
+    ? `The same call gave the same result ${timesOf(count)}. Stopping tool loop.`
+    : `The same call has given the same result ${timesOf(count)} in a row. Do something else, or say what is missing.`;
   const limit = looped
     ? { limit_reached: true, limit: 'repeated_calls', limit_message: message }
     : { repeated_message: message };
@@ -170,4 +170,9 @@ function nextCount(known: Seen | undefined, newest: number): number {
 
 function keyOf(call: Call): string {
   return `${call.name}\0${call.arguments}`;
+}
+
+/** Returns `once` or `6 times`. */
+export function timesOf(count: number): string {
+  return count === 1 ? 'once' : `${count} times`;
 }

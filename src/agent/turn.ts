@@ -10,7 +10,7 @@ import { allowanceOf, tokensOf } from './budget.js';
 import { compact, windowIsFull } from './compaction.js';
 import { dispatch, type Dispatched, type PreparedCall } from './dispatch.js';
 import { askAboutPrompt, mustGoOn, stopFault } from './ask-hooks.js';
-import { withRepeats } from './repeats.js';
+import { withRepeats, timesOf } from './repeats.js';
 import { type Reply, request, requestSearch } from './request.js';
 import type { DispatchDeps, TurnDeps } from './dependencies.js';
 
@@ -319,7 +319,7 @@ function repeated(d: TurnDeps, call: ToolCallData, count: Count, done: Dispatche
 function tellLoop(d: TurnDeps, { function: { name } }: ToolCallData, isNew: boolean): void {
   if (!isNew) return;
   const message =
-    `Stopped: ${name} was called with the same arguments and gave the same result ${d.limits.loopLimit} times. ` +
+    `Stopped: ${name} was called with the same arguments and gave the same result ${timesOf(d.limits.loopLimit)}. ` +
     'loop_limit sets how often.';
   d.emit({ type: 'notice', level: 'warn', code: 'repeated_calls', message });
 }

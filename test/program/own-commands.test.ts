@@ -139,6 +139,14 @@ test('/review tells the model of the changes', async () => {
   expect(said).toContain(' a.txt | 1 +');
 });
 
+test('/review works in a repository without a commit', async () => {
+  const at = place({ 'a.txt': 'one\n' });
+  execFileSync('git', ['init', '-q'], { cwd: at.work });
+  execFileSync('git', ['add', '.'], { cwd: at.work });
+  expect(await agent(at, ['-p', '-m', script(at, answer), '/review'])).toMatchObject({ code: 0, stderr: '' });
+  expect((await events(at)).find(({ kind }) => kind === 'user')?.content).toContain('+one');
+});
+
 test('the commands of the program are described in the table as in their files', () => {
   const described = table.flatMap(({ entries }) => entries.flatMap(({ slash }) => (slash ? [slash] : [])));
   for (const name of ['init', 'review']) {

@@ -131,6 +131,24 @@ export async function startOnTerminal(file: string, args: readonly string[], cwd
 type Descriptors = readonly [input: 'ignore' | 'pipe', output: 'pipe' | OpenFile, errors: 'pipe' | 'ignore' | OpenFile];
 type OpenFile = 3;
 
+/** Runs a helper program of the system without input and output, and returns its exit code; undefined where it was not
+ * started or did not end in time. */
+export async function runQuietly(
+  file: string,
+  args: readonly string[],
+  timeoutMs: number,
+): Promise<number | undefined> {
+  const env = { PATH: process.env.PATH ?? '/usr/bin:/bin', LC_ALL: 'C' };
+  const { exitCode } = await execa(file, args, {
+    env,
+    extendEnv: false,
+    stdio: 'ignore',
+    timeout: timeoutMs,
+    reject: false,
+  });
+  return exitCode;
+}
+
 /** The types of execa accept numbers up to 9 only. */
 function openFile(pipe: OutputPipe | undefined): OpenFile | undefined {
   return pipe?.writeEnd as OpenFile | undefined;

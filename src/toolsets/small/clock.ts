@@ -42,7 +42,9 @@ export function clockTools({ now, timezone }: ClockOptions): readonly DefinedToo
 function knownZone(name: string | undefined): string | null {
   if (name !== undefined && !/^[A-Za-z]/.test(name)) return null;
   try {
-    return new Intl.DateTimeFormat('en-US', { timeZone: name }).resolvedOptions().timeZone;
+    const known = new Intl.DateTimeFormat('en-US', { timeZone: name }).resolvedOptions().timeZone;
+    // The runtime replaces some names with older ones: Asia/Kolkata with Asia/Calcutta.
+    return name === undefined || known.toLowerCase() === name.toLowerCase() ? known : name;
   } catch {
     return null;
   }
