@@ -9,6 +9,7 @@ import {
   normalise,
   type PathFacts,
   type ProtectedPaths,
+  protectionReason,
   resolvePath,
   type SecretPaths,
 } from './guarded-paths.js';
@@ -281,5 +282,5 @@ function guardOf(paths: readonly string[], writes: boolean, rules: FileRules): s
   const secret = paths.find((path) => rules.secrets.matches(path));
   if (secret !== undefined) return `${secret} holds secrets`;
   const guarded = writes ? paths.find((path) => rules.isProtected(path)) : undefined;
-  return guarded === undefined ? null : `${guarded} decides what other programs run`;
+  return guarded === undefined ? null : protectionReason(guarded, rules.facts);
 }

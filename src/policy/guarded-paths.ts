@@ -223,22 +223,42 @@ export type ProtectedPaths = (path: string) => boolean;
 
 /** Names count below the workspace, so that a workspace which itself lies in `/opt` or `.config` is not protected as a
  * whole. */
-export function createProtectedPaths(facts: Pick<PathFacts, 'home' | 'ownPaths' | 'workspace'>): ProtectedPaths {
+export function createProtectedPaths(facts: WorkspaceFacts): ProtectedPaths {
+  const protectionOf = createProtections(facts);
+  return (path) => protectionOf(path) !== null;
+}
+
+/** Returns why a write to a protected path needs a yes, as a sentence without its end. */
+export function protectionReason(path: string, facts: WorkspaceFacts): string {
+  switch (createProtections(facts)(path)) {
+    case 'own':
+      return `${path} belongs to agent itself: its settings, rules or records`;
+    case 'system':
+      return `${path} is in a directory of the operating system`;
+    default:
+      return `${path} decides what other programs run`;
+  }
+}
+
+type WorkspaceFacts = Pick<PathFacts, 'home' | 'ownPaths' | 'workspace'>;
+type Protection = 'own' | 'obeyed' | 'system';
+
+function createProtections(facts: WorkspaceFacts): (path: string) => Protection | null {
   const byName = compileGlobs(anywhere, facts.home);
   const own = compileGlobs(
     facts.ownPaths.flatMap((path) => [path, `${path}/**`]),
     facts.home,
   );
-  const outer = [compileGlobs(underHome, facts.home), compileGlobs(system, facts.home)].filter(
-    (test) => !test(facts.workspace),
-  );
+  const outer = [
+    { protection: 'obeyed', test: compileGlobs(underHome, facts.home) },
+    { protection: 'system', test: compileGlobs(system, facts.home) },
+  ] as const;
+  const holding = outer.filter(({ test }) => !test(facts.workspace));
   return (path) => {
     const inside = isInside(path, facts.workspace);
-    return (
-      own(path) ||
-      byName(inside ? path.slice(facts.workspace === '/' ? 0 : facts.workspace.length) : path) ||
-      outer.some((test) => test(path))
-    );
+    if (own(path)) return 'own';
+    if (byName(inside ? path.slice(facts.workspace === '/' ? 0 : facts.workspace.length) : path)) return 'obeyed';
+    return holding.find(({ test }) => test(path))?.protection ?? null;
   };
 }
 

@@ -12,6 +12,9 @@ interface Parts {
   readonly keyOf: KeyOf;
   readonly colored: boolean;
   readonly signal: AbortSignal;
+  /** The command as it was typed. It is printed once, above what it prints first: what says nothing leaves no trace, and
+   * what sends a message stands there as that message. */
+  readonly typed: string;
   readonly keepInTmux: ReplTerminal['keepInTmux'];
   /** Sends a message of the command. */
   readonly send: (text: string) => void;
@@ -22,9 +25,12 @@ interface Parts {
 /** What a command that was called just now may do with the screen. */
 export function commandContext(
   repl: ReplHandle,
-  { display, dialogs, input, keyOf, colored, signal, send, onPrinted, keepInTmux }: Parts,
+  { display, dialogs, input, keyOf, colored, signal, send, onPrinted, keepInTmux, typed }: Parts,
 ): CommandContext {
   let calledAt = dialogs.keys();
+  const echo = once(() => {
+    display.notes.command(typed);
+  });
   /** Who has answered a dialog waits for the next one. */
   async function answered<T>(ask: () => Promise<T | null>): Promise<T | null> {
     if (signal.aborted) return null;
@@ -36,12 +42,14 @@ export function commandContext(
     keyOf,
     signal,
     print: (text, as) => {
+      echo();
       if (as === 'markdown') display.notes.printMarkdown(text);
       else if (as) display.notes.printChange(as);
       else display.notes.print(text);
       onPrinted();
     },
     notice: (level, message) => {
+      echo();
       repl.notice(level, message);
     },
     pick: (options) => answered(() => dialogs.pick(options, calledAt)),
@@ -58,8 +66,7 @@ export function commandContext(
       return colored;
     },
     setDraft: (text) => {
-      if (signal.aborted) return;
-      input.setText(text);
+      if (!signal.aborted) input.setText(text);
       repl.refresh();
     },
     send: (text) => {
@@ -74,5 +81,13 @@ export function commandContext(
     exit: () => {
       repl.exit();
     },
+  };
+}
+
+function once(act: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (!isDone) act();
+    isDone = true;
   };
 }

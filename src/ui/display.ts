@@ -6,7 +6,14 @@ import { type Change, changeRows } from './diff-lines.js';
 import type { LiveRows } from './components/mounted-screen.js';
 import type { Overlay } from './components/screen.js';
 import { createKeyMap, type KeyOf } from './editor/key-table.js';
-import { type Greeting, greetingLines, type ItemStyle, noticeLines, type ResultDetail } from './item-lines.js';
+import {
+  commandLines,
+  type Greeting,
+  greetingLines,
+  type ItemStyle,
+  noticeLines,
+  type ResultDetail,
+} from './item-lines.js';
 import { createLive, type DisplayState, type Live } from './live.js';
 import { createHighlighter, type Highlight, type Highlighter } from './markdown/highlight.js';
 import { renderMarkdown } from './markdown/incremental.js';
@@ -316,6 +323,8 @@ interface Notes {
   print(text: string, options?: { readonly attached: boolean }): void;
   printMarkdown(text: string): void;
   printChange(change: Change): void;
+  /** A command that the user typed, as their messages are printed. */
+  command(line: string): void;
   /** One dim row. */
   remark(text: string): void;
   notice(level: 'info' | 'warn' | 'error', message: string): void;
@@ -345,6 +354,9 @@ function createNotes({ transcript, highlight, style }: Parts): Notes {
         splitStyledLines(clean).map((line) => expandTabs(line)),
         attached,
       );
+    },
+    command: (line) => {
+      transcript.print(commandLines(line, style()));
     },
     remark: (text) => {
       transcript.print([style().theme.paint('dim', text)]);

@@ -1,4 +1,4 @@
-import { withoutEnd } from '../core/text.js';
+import { firstLine, withoutEnd } from '../core/text.js';
 import { type Envelope, isError, parseEnvelope } from '../core/envelope.js';
 import { type ToolResultData, tookMs } from '../core/event.js';
 import { isRecord } from '../core/json.js';
@@ -48,6 +48,14 @@ export function itemLines(item: Exclude<Item, { readonly type: 'assistant' }>, s
 function userLines(text: string, seq: number, style: ItemStyle): string[] {
   const { glyphs, paint } = style.theme;
   return sentLines(text, seq, style).map((line, index) => (index === 0 ? paint('prompt', glyphs.prompt) + line : line));
+}
+
+const maxCommandLength = 500;
+
+/** Returns the first line of a command that the user typed, laid out as their messages are. */
+export function commandLines(line: string, style: ItemStyle): string[] {
+  const { glyphs, paint } = style.theme;
+  return [paint('prompt', glyphs.prompt) + paint('user', expandTabs(sanitize(firstLine(line, maxCommandLength))))];
 }
 
 function reasoningLines(text: string, style: ItemStyle): string[] {

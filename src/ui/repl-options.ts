@@ -107,6 +107,8 @@ export interface ReplPrinting {
   readonly wrap?: WrapMode;
   /** What is shown of a model's reasoning while it streams: nothing, that it thinks (the default), or its text. */
   readonly reasoning?: 'hide' | 'line' | 'full';
+  /** Masks secrets in a command that was typed, which is printed but is no event. */
+  readonly mask?: (text: string) => string;
   /** The readable part of a response's reasoning items; missing: none. */
   readonly reasoningOf?: ReasoningOf;
 }

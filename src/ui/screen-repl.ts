@@ -276,8 +276,9 @@ class ScreenRepl implements ReplHandle {
     return createTurns({
       session,
       commands,
-      context: (signal) =>
+      context: (signal, typed) =>
         commandContext(this, {
+          typed: options.printing.mask?.(typed) ?? typed,
           display: this.#display,
           dialogs: this.#dialogs,
           input: this.#input,

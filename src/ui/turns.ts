@@ -45,7 +45,8 @@ export interface Turns {
 export interface TurnsParts {
   readonly session: SessionPort;
   readonly commands: () => readonly Command[];
-  readonly context: (signal: AbortSignal) => CommandContext;
+  /** `typed`: the command as it was typed. */
+  readonly context: (signal: AbortSignal, typed: string) => CommandContext;
   readonly runShell: (line: ShellLine, signal: AbortSignal) => Promise<void>;
   /** Wraps the sending of a message. */
   readonly onSend: (send: () => void) => void;
@@ -151,8 +152,9 @@ class TurnQueue implements Turns {
       this.#d.onFailure(unknownCommand(typed, this.#d.commands()));
       return;
     }
+    const line = `/${typed.name} ${typed.argument}`.trimEnd();
     this.#work('command', (signal) =>
-      command.run(typed.argument, this.#d.context(signal)).catch((error: unknown) => {
+      command.run(typed.argument, this.#d.context(signal, line)).catch((error: unknown) => {
         this.#d.onFailure(`/${typed.name} failed: ${error instanceof Error ? error.message : String(error)}`);
       }),
     );

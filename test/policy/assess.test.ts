@@ -382,3 +382,17 @@ test.each([
 ])('%s is %s: what a command has started itself it may end', async (command, risk) => {
   expect((await assess('bash', 'execute', { command })).risk).toBe(risk);
 });
+
+test('a question about a protected file says what kind of file it is', async () => {
+  const reasonsOf = async (path: string): Promise<string> =>
+    (await assess('file_write', 'write', { path, content: 'x' })).reasons.join(' ').replaceAll(root, '');
+  expect(await reasonsOf('/etc/hosts.new')).toContain('/etc/hosts.new is in a directory of the operating system');
+  expect(await reasonsOf('/usr/share/notes')).toContain('/usr/share/notes is in a directory of the operating system');
+  expect(await reasonsOf(join(home, '.config', 'agent', 'config.json'))).toContain('belongs to agent itself');
+  expect(await reasonsOf('.git/hooks/pre-commit')).toContain(
+    '/work/.git/hooks/pre-commit decides what other programs run',
+  );
+  expect(await reasonsOf(join(home, '.local', 'bin', 'ls'))).toContain(
+    '/home/.local/bin/ls decides what other programs run',
+  );
+});

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { type InputPort, paintFirstFrame } from '../../src/terminal/streams.js';
 import { openingRows } from '../../src/ui/components/status-line.js';
+import type { Command } from '../../src/ui/slash-command.js';
 import { createEmulator } from '../terminal/terminal-emulator.js';
 import { assistant, createFakeSession } from './fake-session.js';
 import { facts, openRepl, shown } from './repl-harness.js';
@@ -473,4 +474,56 @@ test('an interrupt that takes a moment says so', async () => {
   harness.tick(40);
   await harness.settle();
   expect(shown(harness.terminal).at(-2)).toMatch(/^working 0s, esc interrupts/);
+});
+
+test('a slash command stands above what it prints, once; one that prints nothing or sends a message leaves no line', async () => {
+  const command = (name: string, run: Command['run']): Command => ({ name, description: '', run });
+  const commands: readonly Command[] = [
+    command('notes', async (_argument, { notice }) => {
+      notice('info', 'There are no notes.');
+      notice('info', 'Make one.');
+    }),
+    command('tell', async (_argument, { print }) => {
+      print('told');
+    }),
+    command('quiet', async () => undefined),
+    command('ask', async (argument, { send }) => {
+      send(`/ask ${argument}`);
+    }),
+  ];
+  const harness = openRepl({ commands, mask: (text) => text.replaceAll('sk-secret', '[masked]') });
+  for (const line of ['/notes', '/tell all sk-secret', '/quiet', '/ask me']) {
+    harness.type(`${line}\r`);
+    await harness.settle();
+  }
+  expect(shown(harness.terminal).slice(0, -2)).toEqual([
+    '❯ /notes',
+    '',
+    '· There are no notes.',
+    '',
+    '· Make one.',
+    '',
+    '❯ /tell all [masked]',
+    '',
+    'told',
+    '',
+    '❯ /ask me',
+    '',
+  ]);
+});
+
+test('/show without a number names the result that it shows', async () => {
+  const harness = openRepl();
+  await harness.settle();
+  harness.type('go\r');
+  harness.session.call('c1', 'glob(pattern="*")');
+  harness.session.start('c1');
+  harness.session.result('c1', '1 file', { output: 'a.txt' });
+  await harness.session.end();
+  await harness.settle();
+  harness.type('/show\r');
+  await harness.settle();
+  await harness.settle();
+  const seq = harness.session.events().findLast(({ kind }) => kind === 'tool_result')?.seq ?? 0;
+  expect(shown(harness.terminal).join('\n')).toContain(`❯ /show\n\n[${seq}] glob(pattern="*")\n1 file\na.txt`);
 });

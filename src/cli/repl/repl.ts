@@ -303,13 +303,14 @@ const machineClock: ReplOptions['time'] = {
 };
 
 /** The settings of what is printed of results, prose and reasoning. */
-function printingOf({ loaded, config: { ui } }: Settings): Required<ReplOptions['printing']> {
+function printingOf({ loaded, guard, config: { ui } }: Settings): Required<ReplOptions['printing']> {
   return {
     tellsDetail: loaded.origins['ui.tool_output'] === undefined,
     detail: { show: ui.toolOutput, maxRows: ui.toolOutputRows },
     wrap: ui.wrap,
     reasoning: ui.reasoning,
     reasoningOf: reasoningText,
+    mask: (text) => guard.text(text),
   };
 }
 

@@ -5,7 +5,7 @@ import { utf8Bytes } from '../../core/text.js';
 import { findModel } from '../../providers/models.js';
 import { reasoningText } from '../../providers/wires/pieces.js';
 import { counted } from '../../tools/define-tool.js';
-import { eventChange, eventText, pickEvent } from '../../ui/event-text.js';
+import { eventChange, eventText, eventTitle, pickEvent } from '../../ui/event-text.js';
 import { languageOf } from '../../ui/markdown/blocks.js';
 import { lexMarkdown } from '../../ui/markdown/incremental.js';
 import type { Repl, Verb } from '../command.js';
@@ -13,8 +13,12 @@ import type { Repl, Verb } from '../command.js';
 /** `/show`: an event in full; the last result without a number. */
 export const showEvent: Verb = {
   slash: async (argument, { screen, sessions }) => {
-    const event = pickEvent(sessions.current().session.events(), argument);
-    if (event) screen.print(eventText(event, reasoningText), eventChange(event) ?? undefined);
+    const events = sessions.current().session.events();
+    const event = pickEvent(events, argument);
+    const change = event ? eventChange(event) : null;
+    const title = event && argument === '' ? `[${event.seq}] ${eventTitle(events, event)}\n` : '';
+    if (event && change && title !== '') screen.print(title.trimEnd());
+    if (event) screen.print(`${change ? '' : title}${eventText(event, reasoningText)}`, change ?? undefined);
     else
       screen.notice(
         'error',
