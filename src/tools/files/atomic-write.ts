@@ -26,7 +26,7 @@ import {
   refuseSpecial,
   shownPath,
 } from './open-file.js';
-import { decodeText, withoutCarriageReturns } from './text-encoding.js';
+import { decodeText, withLineFeeds } from './text-encoding.js';
 
 /** A file as it was before a write. */
 export interface BeforeWrite {
@@ -243,8 +243,7 @@ export async function staleRefusal(
     );
   const old = memory.recall(known);
   const current = (await decodeText(before.bytes, encoding)).text;
-  const diff =
-    old === null || current === null ? undefined : await unifiedDiff(requested, old, withoutCarriageReturns(current));
+  const diff = old === null || current === null ? undefined : await unifiedDiff(requested, old, withLineFeeds(current));
   const changed = diff === undefined ? {} : { changes: headBytes(diff, maxShownBytes) };
   return failed(
     'execution_failed',
