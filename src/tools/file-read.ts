@@ -227,6 +227,7 @@ async function readText(
  */
 async function scan(file: OpenFile, { args, wanted, signal }: Scan, decoder: PieceDecoder): Promise<Scanned> {
   const lines = createLineCollector(wanted);
+  const lineFeeds = createLineFeeds();
   const hash = createHash('sha256');
   const buffer = Buffer.allocUnsafe(Math.max(sniffBytes, Math.min(chunkBytes, file.stats.size + 1)));
   let isStart = true;
@@ -237,10 +238,25 @@ async function scan(file: OpenFile, { args, wanted, signal }: Scan, decoder: Pie
     if (isStart) refuseBinary(chunk.subarray(0, sniffBytes), args.path, file.stats.size);
     isStart = false;
     hash.update(chunk);
-    lines.add(decoder.decode(chunk));
+    lines.add(lineFeeds(decoder.decode(chunk), false));
   }
-  lines.add(decoder.end());
+  lines.add(lineFeeds(decoder.end(), true));
   return { window: lines.finish(), sha256: hash.digest('hex'), whole: !signal.aborted };
+}
+
+/** Makes line feeds of the carriage returns of a file that has no line feed before or beside them: those end its
+ * lines. */
+function createLineFeeds(): (part: string, isLast: boolean) => string {
+  let hasLineFeed = false;
+  let held = '';
+  return (part, isLast) => {
+    let text = `${held}${part}`;
+    // A line feed may follow in the next part.
+    held = !isLast && text.endsWith('\r') ? '\r' : '';
+    if (held !== '') text = text.slice(0, -1);
+    hasLineFeed ||= text.includes('\n');
+    return hasLineFeed ? text : text.replaceAll('\r', '\n');
+  };
 }
 
 /** Decodes a file piece by piece. */

@@ -27,6 +27,7 @@ import {
   plainForm,
   type TextForm,
   withEol,
+  withLineFeeds,
   withoutCarriageReturns,
 } from './files/text-encoding.js';
 
@@ -66,7 +67,7 @@ async function write(
     if (stale.is === 'refused') return stale.outcome;
     const old = before.bytes === null ? null : await decodeText(before.bytes, encoding);
     const form = old?.text == null ? plainForm : old.form;
-    const keepsEol = old?.text?.includes('\n') === true;
+    const keepsEol = old?.text?.includes('\n') === true || form.eol === '\r';
     const content = withEol(keepsEol ? withoutCarriageReturns(args.content) : args.content, form.eol);
     const bytes = await encodeText(content, form);
     if (bytes === null) throw unencodable(args.path, form, 'content');
@@ -97,13 +98,13 @@ async function writeEffects(
   encoding: string | null,
 ): Promise<Effects> {
   const sha256 = sha256Of(bytes);
-  const text = withoutCarriageReturns((await decodeText(bytes, encoding)).text ?? '');
+  const text = withLineFeeds((await decodeText(bytes, encoding)).text ?? '');
   const old = before.bytes === null ? null : (await decodeText(before.bytes, encoding)).text;
   memory.remember(sha256, text);
   const diff =
     before.bytes !== null && old === null
       ? undefined
-      : await unifiedDiff(requested, old === null ? null : withoutCarriageReturns(old), text);
+      : await unifiedDiff(requested, old === null ? null : withLineFeeds(old), text);
   return {
     files: [{ path: before.path, sha256 }],
     changes: [{ path: before.path, before: before.bytes, after: bytes }],
@@ -158,7 +159,7 @@ async function editedLines(
 ): Promise<readonly number[]> {
   try {
     const { bytes } = await beforeWrite(absolutePath(cwd, args.path), args.path, landings);
-    const plain = withoutCarriageReturns((bytes === null ? null : (await decodeText(bytes, encoding)).text) ?? '');
+    const plain = withLineFeeds((bytes === null ? null : (await decodeText(bytes, encoding)).text) ?? '');
     const found = occurrences(plain, withoutCarriageReturns(args.old_string), { overlap: args.replace_all !== true });
     return found.length > 1 && args.replace_all !== true ? [] : lineNumbers(plain, found);
   } catch {
@@ -184,7 +185,7 @@ async function edit(
         'execution_failed',
         `${shownPath(args.path)} is not text in an encoding that can be written back byte for byte; it is not edited.`,
       );
-    const plain = withoutCarriageReturns(text);
+    const plain = withLineFeeds(text);
     const wanted = withoutCarriageReturns(args.old_string);
     const found = occurrences(plain, wanted, { overlap: args.replace_all !== true });
     if (found.length === 0) return notFound(args, plain, wanted);
@@ -252,7 +253,7 @@ function replaced(
   replacement: string,
   form: TextForm,
 ): string {
-  if (form.eol === '\n' && !text.includes('\r\n'))
+  if (form.eol !== '\r\n' && !text.includes('\r\n'))
     return joined(
       text,
       positions.map((start) => ({ start, end: start + length })),

@@ -133,11 +133,13 @@ test('who follows next_offset reads every byte once, whatever the sizes, also of
   for (let round = 0; round < 50; round++) {
     const text = randomText(random);
     const cwd = tree({ f: text });
-    const expected = text.replaceAll('\r\n', '\n');
     const [maxReadBytes = 1, modelOutputBytes = 1] = [0, 0].map(() => 4 + random(random(3) === 0 ? 12 : 300));
     const tools = registry({ maxReadBytes, modelOutputBytes });
     const ctx = context(cwd, { eventOutput: () => text });
     for (const path of ['f', 'event:7']) {
+      // Carriage returns end the lines of a file without a line feed; in an event they stay.
+      const endsWithCr = path === 'f' && !text.includes('\n');
+      const expected = endsWithCr ? text.replaceAll('\r', '\n') : text.replaceAll('\r\n', '\n');
       const shape = `round ${round}, ${path}, ${maxReadBytes} and ${modelOutputBytes} bytes`;
       const page = async (offset: number): Promise<Page> =>
         (await envelopeOf('file_read', { path, offset }, ctx, tools)) as unknown as Page;

@@ -29,7 +29,7 @@ import {
   refuseSpecial,
   shownPath,
 } from './open-file.js';
-import { decodeText, withoutCarriageReturns } from './text-encoding.js';
+import { decodeText, withLineFeeds } from './text-encoding.js';
 
 /** A file as it was before a write. */
 export interface BeforeWrite {
@@ -350,6 +350,7 @@ async function changeSince(
   { memory, encoding }: { readonly memory: ContentMemory; readonly encoding: string | null },
 ): Promise<Change | null> {
   const old = memory.recall(known);
+<<<<<<< HEAD
   const current = bytes === null ? null : (await decodeText(bytes, encoding)).text;
   if (old === null || current === null) return null;
   const text = withoutCarriageReturns(current);
@@ -379,6 +380,16 @@ function refusedStale(message: string, changes?: string): Extract<Staleness, { r
 function occursOnce(text: string, part: string): boolean {
   const at = text.indexOf(part);
   return at >= 0 && text.indexOf(part, at + 1) < 0;
+=======
+  const current = (await decodeText(before.bytes, encoding)).text;
+  const diff = old === null || current === null ? undefined : await unifiedDiff(requested, old, withLineFeeds(current));
+  const changed = diff === undefined ? {} : { changes: headBytes(diff, maxShownBytes) };
+  return failed(
+    'execution_failed',
+    `${shownPath(requested)} has changed since it was last read. ${now} Read it again, then write.`,
+    { reason: 'changed', ...changed },
+  );
+>>>>>>> w/cli
 }
 
 /** The texts of files that a session has read, by the hash of their bytes, so that a refusal can say what changed. The

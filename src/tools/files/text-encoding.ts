@@ -5,7 +5,7 @@ export interface TextForm {
   /** `utf-8`, `utf-16le`, `utf-16be`, or the name of a legacy encoding. */
   readonly encoding: string;
   readonly bom: boolean;
-  readonly eol: '\n' | '\r\n';
+  readonly eol: '\n' | '\r\n' | '\r';
 }
 
 /** Counts of characters in a text that was read as UTF-8: those outside of ASCII, and those that replace invalid bytes.
@@ -120,14 +120,24 @@ export async function encodeText(text: string, form: TextForm): Promise<Buffer |
 
 export function withEol(text: string, eol: TextForm['eol']): string {
   const plain = withoutCarriageReturns(text);
-  return eol === '\n' ? text : plain.replaceAll('\n', '\r\n');
+  return eol === '\n' ? text : plain.replaceAll('\n', eol);
 }
 
 export function withoutCarriageReturns(text: string): string {
   return text.includes('\r') ? text.replaceAll('\r\n', '\n') : text;
 }
 
+/** Returns the text of a file with LF line ends. A carriage return ends a line only where no line feed does. */
+export function withLineFeeds(text: string): string {
+  return endsLinesWithCr(text) ? text.replaceAll('\r', '\n') : withoutCarriageReturns(text);
+}
+
+export function endsLinesWithCr(text: string): boolean {
+  return text.includes('\r') && !text.includes('\n');
+}
+
 function dominantEol(text: string): TextForm['eol'] {
+  if (endsLinesWithCr(text)) return '\r';
   let total = 0;
   let carriage = 0;
   for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) {
