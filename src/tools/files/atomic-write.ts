@@ -350,10 +350,9 @@ async function changeSince(
   { memory, encoding }: { readonly memory: ContentMemory; readonly encoding: string | null },
 ): Promise<Change | null> {
   const old = memory.recall(known);
-<<<<<<< HEAD
   const current = bytes === null ? null : (await decodeText(bytes, encoding)).text;
   if (old === null || current === null) return null;
-  const text = withoutCarriageReturns(current);
+  const text = withLineFeeds(current);
   const diff = await unifiedDiff(requested, old, text);
   return diff === undefined ? null : { old, text, diff };
 }
@@ -380,16 +379,6 @@ function refusedStale(message: string, changes?: string): Extract<Staleness, { r
 function occursOnce(text: string, part: string): boolean {
   const at = text.indexOf(part);
   return at >= 0 && text.indexOf(part, at + 1) < 0;
-=======
-  const current = (await decodeText(before.bytes, encoding)).text;
-  const diff = old === null || current === null ? undefined : await unifiedDiff(requested, old, withLineFeeds(current));
-  const changed = diff === undefined ? {} : { changes: headBytes(diff, maxShownBytes) };
-  return failed(
-    'execution_failed',
-    `${shownPath(requested)} has changed since it was last read. ${now} Read it again, then write.`,
-    { reason: 'changed', ...changed },
-  );
->>>>>>> w/cli
 }
 
 /** The texts of files that a session has read, by the hash of their bytes, so that a refusal can say what changed. The
