@@ -164,6 +164,7 @@ const openers: Readonly<Record<string, string>> = {
   'tools/process/start-child.ts': 'pipes of its own',
   'tools/sandbox/open-sandbox.ts': 'settings of the kernel',
   'tools/sandbox/bubblewrap.ts': 'settings of the kernel',
+  'tools/process/bounded-program.ts': 'the memory of a process, made up by the kernel',
   'tools/process/watchdog.ts': 'the list of processes, made up by the kernel',
   'store/database-file.ts': 'drafts of its own, and folders',
   'store/salvage.ts': 'the database, any size',
@@ -213,7 +214,12 @@ function keptPromises(root: string, sources: readonly Source[]): string[] {
 
 /** The two places every byte to a terminal passes: the printer of the command line, which sanitises, and what gives the
  * screen's writer its terminal. */
-const terminalWriters = ['cli/print.ts', 'cli/early-frame.ts'];
+const terminalWriters = [
+  // A program of its own, whose output is a pipe to us.
+  'toolsets/web/page-worker.ts',
+  'cli/print.ts',
+  'cli/early-frame.ts',
+];
 /** Comments may name the streams. */
 const namesTerminal = new RegExp(
   [

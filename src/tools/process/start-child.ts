@@ -149,6 +149,43 @@ export async function runQuietly(
   return exitCode;
 }
 
+/** A program of our own that runs apart from us. */
+export interface ApartProgram {
+  readonly pid: number | undefined;
+  /** Code and signal of its end, and what it printed. Never rejects. */
+  readonly ended: Promise<Exit & { readonly output: Uint8Array }>;
+  kill(): void;
+}
+
+/** Starts a program of our own in a Node of its own, without our environment. It reads `input` and prints its result. */
+export function startApart(
+  program: string,
+  input: Uint8Array,
+  { maxHeapMb, maxOutputBytes }: { readonly maxHeapMb: number; readonly maxOutputBytes: number },
+): ApartProgram {
+  const child = execa(process.execPath, [`--max-old-space-size=${maxHeapMb}`, program], {
+    cwd: '/',
+    env: {},
+    extendEnv: false,
+    input,
+    encoding: 'buffer',
+    stderr: 'ignore',
+    maxBuffer: maxOutputBytes,
+    reject: false,
+  });
+  return {
+    pid: child.pid,
+    ended: child.then(({ exitCode, signal, stdout }) => ({
+      code: exitCode ?? null,
+      signal: signal ?? null,
+      output: stdout,
+    })),
+    kill: () => {
+      child.kill('SIGKILL');
+    },
+  };
+}
+
 /** The types of execa accept numbers up to 9 only. */
 function openFile(pipe: OutputPipe | undefined): OpenFile | undefined {
   return pipe?.writeEnd as OpenFile | undefined;

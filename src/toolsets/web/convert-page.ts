@@ -1,3 +1,6 @@
+import { fileURLToPath } from 'node:url';
+import { deserialize, serialize } from 'node:v8';
+import { runBounded } from '../../tools/process/bounded-program.js';
 import { WebRefusal } from './guarded-request.js';
 import type { PageText, TextFormat } from './page-text.js';
 
@@ -14,33 +17,32 @@ export interface Refused {
 export interface WorkOptions {
   /** The most milliseconds for a PDF: 20,000 unless given. */
   readonly pdfMs?: number;
-  /** The most megabytes that the worker may add to the process: 768 unless given. */
+  /** The most megabytes that the program may take beyond an idle Node: 768 unless given. */
   readonly growthMb?: number;
-  /** The program of the worker that converts large pages and PDFs: the built one unless given. */
+  /** The program that converts large pages and PDFs: the built one unless given. */
   readonly worker?: URL;
   readonly signal: AbortSignal;
 }
 
-/** The program of the worker, beside the chunks of the built program. */
+/** That program, beside the chunks of the built one. */
 const builtWorker = new URL('../page-worker.js', import.meta.url);
 
 const inlineChars = 256 * 1024;
 const htmlMs = 5_000;
 const mostPdfMs = 20_000;
-/** The limit of the worker counts objects alone; a decoded stream lies outside of them, so the memory of the process
- * without what the main thread holds is watched as well. One worker runs at a time, so what grows is its own. */
+/** The limit of the heap counts objects alone; a decoded stream lies outside of them. */
 const mostHeapMb = 512;
 const mostGrowthMb = 768;
-const watchMs = 100;
+const mostOutputBytes = 64 * 1024 * 1024;
 
-/** Converts a page: a small one here, a large one and a PDF in a worker that is stopped when it takes too long. Throws
- * a `WebRefusal`. */
+/** Converts a page: a small one here, a large one and a PDF in a process of its own, which is killed when it takes too
+ * long or too much memory. One runs at a time. Throws a `WebRefusal`. */
 export async function convertPage(work: PageWork, options: WorkOptions): Promise<PageText> {
   if (work.kind === 'html' && work.html.length <= inlineChars) {
     const { pageText } = await import('./page-text.js');
     return pageText(work.html, work.base, work.format);
   }
-  const turn = lastWork.then(async () => await inWorker(work, options));
+  const turn = lastWork.then(async () => await apart(work, options));
   lastWork = turn.then(
     () => undefined,
     () => undefined,
@@ -50,69 +52,39 @@ export async function convertPage(work: PageWork, options: WorkOptions): Promise
 
 let lastWork: Promise<void> = Promise.resolve();
 
-/** Returns the memory of the process that is not the main thread's. */
-function foreignBytes(): number {
-  const { rss, heapTotal, external } = process.memoryUsage();
-  return rss - heapTotal - external;
-}
-
-async function inWorker(
+async function apart(
   work: PageWork,
-  { worker: program = builtWorker, pdfMs = mostPdfMs, growthMb = mostGrowthMb, signal }: WorkOptions,
+  { worker = builtWorker, pdfMs = mostPdfMs, growthMb = mostGrowthMb, signal }: WorkOptions,
 ): Promise<PageText> {
-  const { Worker } = await import('node:worker_threads');
-  return await new Promise((resolve, reject) => {
-    const worker = new Worker(program, {
-      workerData: work,
-      env: {},
-      stdin: true,
-      stdout: true,
-      stderr: true,
-      resourceLimits: { maxOldGenerationSizeMb: mostHeapMb },
-    });
-    const end = (): void => {
-      clearTimeout(timer);
-      clearInterval(watch);
-      signal.removeEventListener('abort', cancel);
-      void worker.terminate();
-    };
-    const fail = (message: string): void => {
-      end();
-      reject(new WebRefusal('execution_failed', message));
-    };
-    const what = work.kind === 'pdf' ? 'The PDF' : 'The page';
-    const cancel = (): void => {
-      fail(`${what} was not converted: the call was stopped.`);
-    };
-    const limitMs = work.kind === 'pdf' ? pdfMs : htmlMs;
-    const timer = setTimeout(() => {
-      fail(`${what} could not be converted within ${limitMs / 1000} s.`);
-    }, limitMs);
-    const before = foreignBytes();
-    const watch = setInterval(() => {
-      if (foreignBytes() - before <= growthMb * 1024 * 1024) return;
-      fail(`${what} was not converted: it needs more than ${growthMb} MB of memory.`);
-    }, watchMs);
-    signal.addEventListener('abort', cancel, { once: true });
-    if (signal.aborted) cancel();
-    worker.once('message', (result: PageText | Refused | null) => {
-      if (result === null || 'refused' in result) {
-        fail(result?.refused ?? `${what} could not be read.`);
-        return;
-      }
-      end();
-      resolve(result);
-    });
-    worker.once('error', (error: unknown) => {
-      const isFull = error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY';
-      fail(
-        isFull
-          ? `${what} was not converted: it needs more than ${mostHeapMb} MB of memory.`
-          : `${what} could not be read.`,
-      );
-    });
-    worker.once('exit', () => {
-      fail(`${what} could not be read.`);
-    });
+  const what = work.kind === 'pdf' ? 'The PDF' : 'The page';
+  const timeoutMs = work.kind === 'pdf' ? pdfMs : htmlMs;
+  const end = await runBounded({
+    program: fileURLToPath(worker),
+    input: serialize(work),
+    timeoutMs,
+    maxHeapMb: mostHeapMb,
+    maxGrowthMb: growthMb,
+    maxOutputBytes: mostOutputBytes,
+    signal,
   });
+  const fail = (message: string): never => {
+    throw new WebRefusal('execution_failed', message);
+  };
+  switch (end.ended) {
+    case 'exit': {
+      // The program is ours, and what it says of a page is text.
+      const result = end.output.length === 0 ? null : (deserialize(end.output) as PageText | Refused | null);
+      return result === null || 'refused' in result ? fail(result?.refused ?? `${what} could not be read.`) : result;
+    }
+    case 'memory':
+      return fail(`${what} was not converted: it needs more than ${end.limitMb} MB of memory.`);
+    case 'timeout':
+      return fail(`${what} could not be converted within ${timeoutMs / 1000} s.`);
+    case 'cancelled':
+      return fail(`${what} was not converted: the call was stopped.`);
+    case 'failed':
+      return fail(`${what} could not be read.`);
+    default:
+      return end satisfies never;
+  }
 }

@@ -1,9 +1,9 @@
-import { parentPort, workerData } from 'node:worker_threads';
+import { deserialize, serialize } from 'node:v8';
 import type { PageWork, Refused } from './convert-page.js';
 import type { PageText } from './page-text.js';
 import { pdfProblem } from './pdf-bounds.js';
 
-// A program of its own, run as a worker: it converts one page and answers with its text, or with null where it cannot.
+// A program of its own: it reads one page from standard input, and prints its text, or null where it has none.
 
 const maxChars = 2_000_000;
 
@@ -77,12 +77,22 @@ async function textOfPage(page: TextPage, most: number): Promise<string> {
   return text.slice(0, most);
 }
 
-convert(workerData as PageWork).then(
-  (result) => {
-    parentPort?.postMessage(result, []);
-  },
-  (error: unknown) => {
+async function readInput(): Promise<PageWork> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
+  // Our own process has written it.
+  return deserialize(Buffer.concat(chunks)) as PageWork;
+}
+
+function answer(result: PageText | Refused | null): void {
+  process.stdout.write(serialize(result), () => {
+    process.exit(0);
+  });
+}
+
+readInput()
+  .then(convert)
+  .then(answer, (error: unknown) => {
     const isLocked = error instanceof Error && error.name === 'PasswordException';
-    parentPort?.postMessage(isLocked ? { refused: 'The PDF was not read: it needs a password.' } : null, []);
-  },
-);
+    answer(isLocked ? { refused: 'The PDF was not read: it needs a password.' } : null);
+  });

@@ -380,6 +380,19 @@ test.each([
   expect(said).toMatch(/^(?:The PDF was not (?:read|converted): [^.]*\.|The PDF could not be [^.]*\.|text of 0)$/);
 });
 
+test('a PDF is converted in a process of its own, without our environment', async () => {
+  const { signal } = new AbortController();
+  const told = join(folder, 'told.mjs');
+  writeFileSync(
+    told,
+    `import { serialize } from 'node:v8';
+const text = JSON.stringify([process.ppid, Object.keys(process.env).filter((name) => name === 'PATH')]);
+process.stdout.write(serialize({ text, title: '' }));`,
+  );
+  const { text } = await convertPage({ kind: 'pdf', bytes: Buffer.from('') }, { worker: pathToFileURL(told), signal });
+  expect(JSON.parse(text)).toEqual([process.pid, []]);
+});
+
 test('a PDF that needs too much memory is refused, two at once are read one after the other, and the next is read', async () => {
   const { signal } = new AbortController();
   const greedy = join(folder, 'greedy.mjs');
