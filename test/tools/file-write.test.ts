@@ -96,6 +96,8 @@ function holdsAttributes(): boolean {
   ].every(([program = '', ...args]) => spawnSync(program, args).status === 0);
 }
 
+const run = (program: string, args: readonly string[]): unknown => execFileSync(program, args);
+
 const attributesOf = (path: string): readonly string[] =>
   [
     ['getfacl', '-cpn', path],
@@ -108,10 +110,10 @@ test.skipIf(!holdsAttributes())(
     const cwd = tree({ edited: 'one', written: 'one', linked: 'one', denied: 'one' });
     linkSync(join(cwd, 'linked'), join(cwd, 'other'));
     for (const name of ['edited', 'written', 'linked']) {
-      execFileSync('setfacl', ['-m', 'u:12345:rw,g::r,m::rw', join(cwd, name)]);
-      execFileSync('setfattr', ['-n', 'user.note', '-v', 'kept', join(cwd, name)]);
+      run('setfacl', ['-m', 'u:12345:rw,g::r,m::rw', join(cwd, name)]);
+      run('setfattr', ['-n', 'user.note', '-v', 'kept', join(cwd, name)]);
     }
-    execFileSync('setfacl', ['-m', 'u:12345:---,m::r', join(cwd, 'denied')]);
+    run('setfacl', ['-m', 'u:12345:---,m::r', join(cwd, 'denied')]);
     const all = (): readonly (readonly string[])[] =>
       ['edited', 'written', 'linked', 'denied'].map((name) => attributesOf(join(cwd, name)));
     const before = all();
