@@ -128,10 +128,10 @@ export function oneLine(text: string, max = 120): string {
   return line.length > max ? `${line.slice(0, max - 1).toWellFormed()}…` : line;
 }
 
-/** Returns the name of each session in a list: its title, else its first prompt. Equal names say when the session
- * began. */
+/** Returns the name of each session in a list: its title, else its first prompt. Equal names say which is a fork, and
+ * when it began. */
 export function distinctTitles(
-  rows: readonly Pick<SessionSummary, 'title' | 'prompt' | 'id' | 'createdAt'>[],
+  rows: readonly Pick<SessionSummary, 'title' | 'prompt' | 'id' | 'createdAt' | 'parentId' | 'parentCallId'>[],
   max = 120,
 ): readonly string[] {
   const names = rows.map((row) => oneLine(row.title ?? row.prompt ?? '', max));
@@ -139,6 +139,9 @@ export function distinctTitles(
   for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
   return rows.map((row, index) => {
     const name = names[index] ?? '';
-    return name === '' || (counts.get(name) ?? 0) < 2 ? name : `${name} · begun ${localTime(row.createdAt)}`;
+    if (name === '' || (counts.get(name) ?? 0) < 2) return name;
+    // Sub-agents have a parent, too.
+    const isFork = row.parentId !== null && row.parentCallId === undefined;
+    return `${name} · ${isFork ? 'fork, begun' : 'begun'} ${localTime(row.createdAt)}`;
   });
 }
