@@ -381,3 +381,22 @@ test.each([
     details: { argument },
   });
 });
+
+test.each([
+  ['a decomposed name', 'caf\u00e9.txt', 'cafe\u0301.txt', '"cafe\\u0301.txt"'],
+  ['a composed name', 'cafe\u0301.txt', 'caf\u00e9.txt', '"caf\\u00e9.txt"'],
+  [
+    'many accents',
+    '\u1ec7\u1ec5\u1ec1\u1ec3\u1ebf',
+    '\u1ec7\u1ec5\u1ec1\u1ec3\u1ebf'.normalize('NFD'),
+    '\\u0323\\u0302',
+  ],
+  ['a narrow blank', 'Shot 9.41 PM.txt', 'Shot 9.41\u202fPM.txt', '"Shot 9.41\\u202fPM.txt"'],
+])('a name that only looks like the one on the disk: %s', async (_name, asked, stored, written) => {
+  const cwd = tree({ [stored]: 'text' });
+  const refused = await read(cwd, asked);
+  expect(refused).toMatchObject({ code: 'not_found', details: { nearest: [stored] } });
+  expect(JSON.stringify(refused)).toContain('looks the same and is another name');
+  expect(String(refused.error)).toContain(written);
+  expect(await read(cwd, stored)).toEqual({ output: 'text' });
+});

@@ -148,9 +148,24 @@ function notFound(requested: string, absolute: string): ToolOutcome {
       `${shownPath(requested)} is a symbolic link to ${shownPath(target)}, which does not exist.`,
       { link_to: target },
     );
-  const near = neighbours(absolute);
+  const { near, twin } = neighbours(absolute);
+  if (twin !== null)
+    return failed(
+      'not_found',
+      `There is no ${shownPath(requested)}. ${shownPath(twin)} looks the same and is another name: ` +
+        `its characters are encoded differently. In JSON it is written ${escaped(twin)}.`,
+      { nearest: [twin] },
+    );
   const hint = near.length > 0 ? ` Near it: ${near.map(shownPath).join(', ')}.` : '';
   return failed('not_found', `There is no ${shownPath(requested)}.${hint}`, { nearest: near });
+}
+
+/** Returns a JSON string that shows every character beyond ASCII by its number. */
+function escaped(name: string): string {
+  return JSON.stringify(name).replace(
+    /[^\x20-\x7e]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }
 
 function linkTarget(absolute: string): string | null {
@@ -161,13 +176,18 @@ function linkTarget(absolute: string): string | null {
   }
 }
 
-/** Returns similar names in the same folder, or in the nearest folder that exists. */
-function neighbours(absolute: string): readonly string[] {
+/** Returns similar names in the same folder, or in the nearest folder that exists. `twin`: a name there that looks the
+ * same, such as a decomposed one (NFD) or one with a narrow blank, as macOS writes them. */
+function neighbours(absolute: string): { readonly near: readonly string[]; readonly twin: string | null } {
   const folder = dirname(absolute);
+  const name = basename(absolute);
   try {
-    return nearest(basename(absolute), readdirSync(folder).slice(0, 5000));
+    const names = readdirSync(folder);
+    const looks = name.normalize('NFKC');
+    const twin = names.find((other) => other !== name && other.normalize('NFKC') === looks) ?? null;
+    return { near: nearest(name, names.slice(0, 5000)), twin };
   } catch {
-    return folder === dirname(folder) ? [] : neighbours(folder);
+    return folder === dirname(folder) ? { near: [], twin: null } : neighbours(folder);
   }
 }
 
