@@ -30,7 +30,7 @@ const kvGet = defineTool({
 });
 
 const agent = await createAgent({
-  model: process.argv[2] ?? 'offline/docs/examples/kv-store.json',
+  model: process.argv[2] ?? `offline/${import.meta.dirname}/kv-store.json`,
   tools: [kvSet, kvGet],
 });
 const result = await agent

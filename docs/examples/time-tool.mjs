@@ -11,7 +11,7 @@ const getTime = defineTool({
   execute: () => new Date().toISOString(),
 });
 
-const agent = await createAgent({ model: process.argv[2] ?? 'offline/docs/examples/time-tool.json', tools: [getTime] });
+const agent = await createAgent({ model: process.argv[2] ?? `offline/${import.meta.dirname}/time-tool.json`, tools: [getTime] });
 const session = agent.createSession();
 for await (const event of session.run("What's the time? Use tools if needed.", { max_tool_calls: 3 })) {
   if (event.type === 'tool_call') console.log(`↪ ${event.content}`);
