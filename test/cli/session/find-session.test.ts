@@ -130,3 +130,21 @@ test('--at takes the number of an event and nothing else', () => {
   expect([eventNumber(undefined), eventNumber('3')]).toEqual([{}, { at: 3 }]);
   for (const text of ['0', '-1', '1.5', 'x']) expect(() => eventNumber(text)).toThrow('is not the number of an event');
 });
+
+test.each([
+  ['a title', 'Fix total', 'Fix total'],
+  ['no title: its first message', null, 'message 1'],
+])('each fork of a session with %s has a name of its own, also a fork of a fork', async (_name, title, base) => {
+  const store = await recorded({ title });
+  const fork = async (of: string, id: string): Promise<string | null> => {
+    const { row, begin } = await openSession(store, { ...nothing, resume: of, fork: true }, rowOf(id));
+    await begin();
+    return row.title;
+  };
+  expect([await fork('old', 'one'), await fork('old', 'two'), await fork('one', 'three')]).toEqual([
+    `${base} (fork)`,
+    `${base} (fork 2)`,
+    `${base} (fork 3)`,
+  ]);
+  expect((await store.session('old'))?.title).toBe(title);
+});
