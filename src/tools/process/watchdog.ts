@@ -1,5 +1,5 @@
 import { addAll } from '../../core/lists.js';
-import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -278,6 +278,36 @@ export function processesMarked(marker: string): readonly number[] {
       return false; // ended meanwhile, or another user's
     }
   });
+}
+
+/** Returns how many bytes of memory the processes hold that were started with `marker` in a PID namespace of their own,
+ * together with all others of that namespace. Shared pages count once for each. Linux only. Source: proc(5). */
+export function confinedMemoryBytes(marker: string): number {
+  const own = pidNamespace('self');
+  const spaces = new Set(processesMarked(marker).map((id) => pidNamespace(String(id))));
+  spaces.delete(own);
+  spaces.delete(null);
+  if (spaces.size === 0) return 0;
+  return processIds()
+    .filter((id) => spaces.has(pidNamespace(String(id))))
+    .reduce((sum, id) => sum + residentBytes(id), 0);
+}
+
+function pidNamespace(id: string): string | null {
+  try {
+    return readlinkSync(`/proc/${id}/ns/pid`);
+  } catch {
+    return null; // ended meanwhile, or another user's
+  }
+}
+
+function residentBytes(id: number): number {
+  try {
+    const [, kilobytes = '0'] = /^VmRSS:\s*(\d+) kB$/m.exec(readFileSync(`/proc/${id}/status`, 'latin1')) ?? [];
+    return Number(kilobytes) * 1024;
+  } catch {
+    return 0;
+  }
 }
 
 /** Reads into `buffer`, or again into a larger one if that is too small. */

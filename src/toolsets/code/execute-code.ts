@@ -11,6 +11,7 @@ import { type DefinedTool, defineTool, failed, type FromSchema, outOfBounds } fr
 import { atExit } from '../../tools/process/at-exit.js';
 import { createOutputCollector, createProgressStream } from '../../tools/process/output-collector.js';
 import { createProcessRunner, type ProcessRunner } from '../../tools/process/runner.js';
+import { confinedMemoryBytes } from '../../tools/process/watchdog.js';
 import { findProgram, openSandbox } from '../../tools/sandbox/open-sandbox.js';
 
 export interface CodeOptions {
@@ -22,6 +23,8 @@ export interface CodeOptions {
   readonly tried: string;
   /** The path of bubblewrap, or null for none; searched for unless given. */
   readonly bubblewrap?: string | null;
+  /** The most memory of all processes of a call: 2 GiB unless given. */
+  readonly maxMemoryBytes?: number;
 }
 
 const defaultTimeoutS = 30;
@@ -30,6 +33,9 @@ const maxCodeBytes = 64 * 1024;
 const maxTotalBytes = 64 * 1024 ** 2;
 /** Of each process: the kernel counts what it may write to, not what it reserves. */
 const limits = { maxProcesses: 64, maxDataBytes: 1024 ** 3 };
+/** Of all processes together. */
+const usualMemoryBytes = 2 * 1024 ** 3;
+const memoryWatchMs = 250;
 
 const schema = {
   type: 'object',
@@ -77,7 +83,8 @@ export async function codeTools(options: CodeOptions): Promise<readonly DefinedT
     remember(options.tried, `${opened.version}\n${machine}`);
   }
   const programs = { python: programOnPath('python3', path), node: process.execPath };
-  return [codeTool({ sandbox: () => sandbox.get(), programs, env: options.env })];
+  const { env, maxMemoryBytes = usualMemoryBytes } = options;
+  return [codeTool({ sandbox: () => sandbox.get(), programs, env, maxMemoryBytes })];
 }
 
 /** Opens the sandbox in a directory of its own, which goes with this process. */
@@ -101,21 +108,22 @@ async function openCodeSandbox(
     ...(known === null ? {} : { triedVersion: known }),
   });
   if (!opened.ok) return opened;
+  const marker = { name: '_AGENT_CODE', value: randomUUID() };
   const processes = createProcessRunner({
     confine: (command, sandbox) => {
       mkdirSync(place, { recursive: true }); // whatever tidies up temporary folders
       return opened.confine(command, sandbox);
     },
-    marker: { name: '_AGENT_CODE', value: randomUUID() },
+    marker,
   });
   atExit(() => {
     processes.killNow();
   });
-  return { ok: true, version: opened.version, processes };
+  return { ok: true, version: opened.version, processes, marker: `${marker.name}=${marker.value}` };
 }
 
 type CodeSandbox =
-  | { readonly ok: true; readonly version: string; readonly processes: ProcessRunner }
+  | { readonly ok: true; readonly version: string; readonly processes: ProcessRunner; readonly marker: string }
   | { readonly ok: false; readonly problem: string; readonly fix: string };
 
 /** What decides whether a sandbox works: the program, the kernel since it started, who we are and where tools lie. */
@@ -155,6 +163,7 @@ interface Workshop {
   readonly sandbox: () => Promise<CodeSandbox>;
   readonly programs: Readonly<Record<Language, string | null>>;
   readonly env: CodeOptions['env'];
+  readonly maxMemoryBytes: number;
 }
 
 function codeTool(workshop: Workshop): DefinedTool {
@@ -201,6 +210,7 @@ async function execute(args: CodeArgs, ctx: ToolContext, language: Language, wor
   );
   const { arguments: given, file } = interpreters[language];
   const program = workshop.programs[language] ?? language;
+  const memory = watchMemory(sandbox.marker, workshop.maxMemoryBytes, ctx.signal);
   const result = await sandbox.processes.run({
     file: '/bin/sh',
     args: ['-c', startScript, file, program, ...given, file],
@@ -209,7 +219,7 @@ async function execute(args: CodeArgs, ctx: ToolContext, language: Language, wor
     env: environment(workshop.env),
     input: Buffer.from(args.code),
     sandbox: 'read-only',
-    signal: ctx.signal,
+    signal: memory.signal,
     timeoutMs,
     maxTotalBytes,
     joined: true,
@@ -219,7 +229,41 @@ async function execute(args: CodeArgs, ctx: ToolContext, language: Language, wor
     },
   });
   progress.end();
+  if (memory.end() && result.ended === 'cancelled')
+    return failed(
+      'execution_failed',
+      `The code was ended: its processes took more than ${workshop.maxMemoryBytes / 1024 ** 2} MB of memory together. ` +
+        'Work in smaller parts.',
+    );
   return processOutcome(result, collector.collected(), { timeoutMs, maxTotalBytes }, words);
+}
+
+/** Ends the code where all its processes together take too much memory: the kernel limits each of them alone. `end`
+ * stops watching and returns whether that happened. */
+function watchMemory(
+  marker: string,
+  maxBytes: number,
+  cancelled: AbortSignal,
+): { readonly signal: AbortSignal; end(): boolean } {
+  const stop = new AbortController();
+  let isTooMuch = false;
+  const cancel = (): void => {
+    stop.abort();
+  };
+  cancelled.addEventListener('abort', cancel, { once: true });
+  if (cancelled.aborted) cancel();
+  const timer = setInterval(() => {
+    isTooMuch ||= confinedMemoryBytes(marker) > maxBytes;
+    if (isTooMuch) cancel();
+  }, memoryWatchMs);
+  return {
+    signal: stop.signal,
+    end: () => {
+      clearInterval(timer);
+      cancelled.removeEventListener('abort', cancel);
+      return isTooMuch && !cancelled.aborted;
+    },
+  };
 }
 
 /** What a program needs to know of its surroundings. Nothing else of ours is passed on. */

@@ -86,6 +86,20 @@ describe.skipIf(!bubblewrapWorks)('in the sandbox', () => {
     }
   });
 
+  test('processes that take too much memory together are ended, each of them being small', async () => {
+    const small = registryOf(await codeTools({ ...options, maxMemoryBytes: 200 * 1024 ** 2 }));
+    const code = `import os, time
+for number in range(5):
+    if os.fork() == 0:
+        held = b'x' * (60 * 1024 * 1024)
+        time.sleep(60)
+time.sleep(60)`;
+    expect(await envelopeOf('execute_code', { code }, context(place), small)).toMatchObject({
+      code: 'execution_failed',
+      error: expect.stringContaining('took more than 200 MB of memory together') as string,
+    });
+  });
+
   test('code runs and prints, in both languages, with its exit code', async () => {
     expect(notices).toEqual([]);
     expect(await execute({ code: 'print(6 * 7)' })).toEqual({ output: '42\n', exit_code: 0 });
