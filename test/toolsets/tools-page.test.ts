@@ -163,7 +163,7 @@ test('what a set adds to a request stays small', async () => {
     fs: 1850,
     web: 1500,
     tasks: 1500,
-    memory: 700,
+    memory: 720,
     files: 600,
     mcp: 900,
     ask: 1000,

@@ -182,11 +182,14 @@ function forgetTool(options: MemoryOptions): DefinedTool {
     effect: 'write',
     limits: writing,
     description: 'Archive a note',
-    // `id` is asked for below: the schemas of the set are sent with every request and are kept short.
-    schema: { type: 'object', properties: { id: { type: 'integer' } }, additionalProperties: false },
-    check: ({ id }) => (id === undefined ? problemWith('id', 'missing', 'the number of a note') : null),
+    schema: {
+      type: 'object',
+      properties: { id: { type: 'integer' } },
+      required: ['id'],
+      additionalProperties: false,
+    },
     judge: (_args, place) => judgeWriting(options, place),
-    async run({ id = 0 }, ctx) {
+    async run({ id }, ctx) {
       const notes = await options.notes();
       if (!(await isOurs(notes, id, options.project(ctx.cwd)))) return noSuchNote(id);
       await notes.change(id, { archived: true });
