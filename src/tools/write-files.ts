@@ -1,5 +1,5 @@
 import { wellFormed } from '../core/text.js';
-import type { ToolContext, ToolOutcome } from '../core/tool.js';
+import type { ArgumentProblem, ToolContext, ToolOutcome } from '../core/tool.js';
 import {
   counted,
   type DefinedTool,
@@ -40,6 +40,11 @@ const writeSchema = {
 
 type FileWriteArgs = FromSchema<typeof writeSchema>;
 
+/** Finds half of a character (a lone surrogate): no file has it, and written it would replace the whole one. */
+function halfCharacter(argument: string, text: string): ArgumentProblem | null {
+  return text.isWellFormed() ? null : { argument, problem: 'holds half of a character', expected: 'whole characters' };
+}
+
 /** `encoding`: that of files that are neither UTF-8 nor UTF-16; null: it is detected. */
 export function fileWriteTool(memory: ContentMemory, encoding: string | null): DefinedTool {
   return defineTool({
@@ -49,7 +54,7 @@ export function fileWriteTool(memory: ContentMemory, encoding: string | null): D
     repeatable: true,
     description: 'Write a whole file, making folders as needed.',
     schema: writeSchema,
-    check: (args) => pathProblem('path', args.path),
+    check: (args) => halfCharacter('content', args.content) ?? pathProblem('path', args.path),
     run: (args, ctx) => write(args, ctx, memory, encoding),
   });
 }
@@ -144,7 +149,11 @@ export function fileEditTool(memory: ContentMemory, encoding: string | null): De
       const { old_string, new_string } = args;
       if (withoutCarriageReturns(old_string) === withoutCarriageReturns(new_string))
         return { argument: 'new_string', problem: 'the same as old_string', expected: 'a different text' };
-      return pathProblem('path', args.path);
+      return (
+        halfCharacter('old_string', old_string) ??
+        halfCharacter('new_string', new_string) ??
+        pathProblem('path', args.path)
+      );
     },
     linesOf: (args, place) => editedLines(args, place, encoding),
     run: (args, ctx) => edit(args, ctx, memory, encoding),

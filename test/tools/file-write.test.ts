@@ -553,3 +553,14 @@ test.each([
   const rows = diffRows(diff, { theme, columns: 200 }).map(withoutSgr);
   expect(rows.findLast((row) => row !== '')).toBe(diff.trimEnd().split('\n').at(-1));
 });
+
+test.each([
+  ['file_edit', { path: 'e.txt', old_string: '\ud83d', new_string: 'x' }],
+  ['file_edit', { path: 'e.txt', old_string: 'hi', new_string: '\ude00' }],
+  ['file_write', { path: 'e.txt', content: 'a\ud83d' }],
+])('%s with half of a character is refused, and the file stays', async (name, args) => {
+  const cwd = tree({ 'e.txt': 'hi \u{1f600}\n' });
+  const refused = await envelopeOf(name, args, context(cwd));
+  expect(refused).toMatchObject({ code: 'invalid_args', details: { problem: 'holds half of a character' } });
+  expect(readFileSync(join(cwd, 'e.txt'), 'utf8')).toBe('hi \u{1f600}\n');
+});

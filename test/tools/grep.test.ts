@@ -1,5 +1,7 @@
 import { closeSync, openSync, symlinkSync, writeSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { findRipgrep } from '../../src/tools/search/text-search.js';
 import { call, context, envelopeOf, registry, tree } from './workbench.js';
@@ -288,4 +290,97 @@ test('a search of a folder leaves files with secrets out and says so; one that i
     left_out: '1 file with secrets; the user is asked when one is named as path',
   });
   expect(await grep({ pattern: 'TOKEN', path: '.env' })).toEqual({ output: '.env:1: TOKEN=1', count: 1 });
+});
+
+/** Parts of expressions, and lines that some of them match. */
+const atoms = [
+  ...[
+    'a',
+    'b',
+    'foo',
+    'Bar',
+    '[a-c]',
+    '[^a]',
+    '\\d',
+    '\\w',
+    '\\s',
+    '.',
+    '\\.',
+    'é',
+    '日',
+    '\\(',
+    '[[]',
+    '\\t',
+    '-',
+    '_',
+    '\\\\',
+  ],
+  ...['(?:ab)', '(foo|bar)', '\\b', '[0-9]', '[-x]', '/', ':', 'x{2}', '"', "'", '#', '\\x41'],
+];
+const someExpression = fc
+  .array(fc.tuple(fc.constantFrom(...atoms), fc.constantFrom('', '', '', '*', '+', '?', '{1,3}')), {
+    minLength: 1,
+    maxLength: 4,
+  })
+  .chain((parts) =>
+    fc
+      .tuple(fc.constantFrom('', '^'), fc.constantFrom('', '$'))
+      .map(
+        ([before, after]) =>
+          before + parts.map(([atom, times]) => (atom === '\\b' ? atom : atom + times)).join('') + after,
+      ),
+  );
+
+test('random expressions find what plain ripgrep finds, with both engines', async () => {
+  const program = await findRipgrep(process.env);
+  if (program === null) return;
+  const words = [
+    'a',
+    'aab',
+    'foo',
+    'Foobar',
+    'bar.',
+    '(x)',
+    'é日',
+    '12:3',
+    '\t#',
+    'a-b_c',
+    '"q"',
+    "it's",
+    'A\\B',
+    'xx[',
+    '/p/q',
+    '',
+  ];
+  const texts = [7, 11, 13].map((step) =>
+    Array.from({ length: 60 }, (_, line) =>
+      [0, 1, 2].map((word) => words[(line * step + word * 5) % words.length]).join(' '),
+    ),
+  );
+  const cwd = tree({
+    'one.txt': texts[0]?.join('\n') ?? '',
+    'd/two.md': texts[1]?.join('\r\n') ?? '',
+    'd/e/three': texts[2]?.join('\n') ?? '',
+  });
+  await fc.assert(
+    fc.asyncProperty(someExpression, async (pattern) => {
+      const plain = spawnSync(program, ['--no-config', '--crlf', '--count', '--sort', 'path', '-e', pattern, '.'], {
+        cwd,
+        encoding: 'utf8',
+      });
+      const expected = plain.stdout
+        .split('\n')
+        .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(':') + 1)), 0);
+      const results = await Promise.all(
+        engines.map(async ({ tools }) => await envelopeOf('grep', { pattern }, context(cwd), tools)),
+      );
+      const [first, second] = results as readonly Readonly<Record<string, unknown>>[];
+      if (plain.status === 2)
+        expect([pattern, first]).toEqual([pattern, expect.objectContaining({ code: 'invalid_args' })]);
+      else expect([pattern, first?.['count']]).toEqual([pattern, expected]);
+      // Without ripgrep an expression that means something else is refused, and never found nowhere.
+      if (second?.['error'] === undefined) expect([pattern, second?.['count']]).toEqual([pattern, expected]);
+    }),
+    { numRuns: 150 },
+  );
 });

@@ -362,6 +362,7 @@ const foreignSyntax: readonly (readonly [RegExp, string])[] = [
   [/\[\^?[^\]\\]*\[/, 'a class inside a class'],
   [/\\[<>Az]/, String.raw`\<, \>, \A and \z`],
   [/\\b\{/, String.raw`\b{start} and its kind`],
+  [/\[(?:[^\]\\]|\\.)*\\[WbB]/, String.raw`\W inside a class`],
   [/\(\?(?!:|i\)|P?<[a-z_])/i, 'flags inside of the expression'],
   [/\(\?=|\(\?!|\(\?<[=!]|\\[1-9]/, 'look-around and references to groups'],
 ];
@@ -374,7 +375,7 @@ function compileExpression(pattern: string, ignoreCase: boolean): RegExp | strin
   const foreign = foreignSyntax.find(([syntax]) => syntax.test(plain));
   if (foreign) return `ripgrep is not installed, and without it ${foreign[1]} cannot be used`;
   try {
-    return new RegExp(forJavaScript(body), ignoreCase || inline ? 'iu' : 'u');
+    return new RegExp(withUnicodeClasses(forJavaScript(body)), ignoreCase || inline ? 'iu' : 'u');
   } catch (error) {
     return error instanceof Error ? error.message : 'unreadable expression';
   }
@@ -390,6 +391,30 @@ function forJavaScript(pattern: string): string {
       return escaped ?? (found.startsWith('(?P<') ? '(?<' : found);
     },
   );
+}
+
+/** The characters of a word in ripgrep's expressions. Source: Unicode TR18, Annex C, `\w`. */
+const wordChars = String.raw`\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}`;
+const word = `[${wordChars}]`;
+const insideClass: Readonly<Record<string, string>> = { d: String.raw`\p{Nd}`, D: String.raw`\P{Nd}`, w: wordChars };
+const outsideClass: Readonly<Record<string, string>> = {
+  ...insideClass,
+  w: word,
+  W: `[^${wordChars}]`,
+  b: `(?:(?<=${word})(?!${word})|(?<!${word})(?=${word}))`,
+  B: `(?:(?<=${word})(?=${word})|(?<!${word})(?!${word}))`,
+};
+
+/** Spells out `\d`, `\w`, `\b` and their opposites, which mean ASCII alone in JavaScript. */
+function withUnicodeClasses(pattern: string): string {
+  let isInClass = false;
+  return pattern.replace(/\\(.)|[[\]]/gsu, (found, letter?: string) => {
+    if (letter === undefined) {
+      isInClass = found === '[';
+      return found;
+    }
+    return (isInClass ? insideClass : outsideClass)[letter] ?? found;
+  });
 }
 
 function createRegexWorker(expression: RegExp, signal: AbortSignal): RegexWorker {

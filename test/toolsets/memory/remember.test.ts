@@ -82,7 +82,7 @@ function rig({
 
 test('a note is saved for this project or for all, found, replaced and forgotten', async () => {
   const { notes, call, bytes } = rig({ view: session(user, assistant) });
-  expect(bytes).toBeLessThanOrEqual(700);
+  expect(bytes).toBeLessThanOrEqual(720);
   expect(await call('save_note', { content: ' The port is 8080.\u202e ', tags: ['net work', ''] })).toEqual({
     output: 'Saved as note 1.',
     id: 1,
