@@ -128,20 +128,19 @@ export function oneLine(text: string, max = 120): string {
   return line.length > max ? `${line.slice(0, max - 1).toWellFormed()}…` : line;
 }
 
-/** Returns the name of each session in a list: its title, else its first prompt. Equal names say which is a fork, and
- * when it began. */
+/** Returns the name of each session in a list: its title, else its first prompt. Equal names say when the session
+ * began, and the start of its id where that is equal too. */
 export function distinctTitles(
-  rows: readonly Pick<SessionSummary, 'title' | 'prompt' | 'id' | 'createdAt' | 'parentId' | 'parentCallId'>[],
+  rows: readonly Pick<SessionSummary, 'title' | 'prompt' | 'id' | 'createdAt'>[],
   max = 120,
 ): readonly string[] {
   const names = rows.map((row) => oneLine(row.title ?? row.prompt ?? '', max));
+  const dated = withEqualMarked(names, (index) => `begun ${localTime(rows[index]?.createdAt ?? 0)}`);
+  return withEqualMarked(dated, (index) => rows[index]?.id.slice(0, 13) ?? '');
+}
+
+function withEqualMarked(names: readonly string[], markOf: (index: number) => string): readonly string[] {
   const counts = new Map<string, number>();
   for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
-  return rows.map((row, index) => {
-    const name = names[index] ?? '';
-    if (name === '' || (counts.get(name) ?? 0) < 2) return name;
-    // Sub-agents have a parent, too.
-    const isFork = row.parentId !== null && row.parentCallId === undefined;
-    return `${name} · ${isFork ? 'fork, begun' : 'begun'} ${localTime(row.createdAt)}`;
-  });
+  return names.map((name, index) => (name === '' || (counts.get(name) ?? 0) < 2 ? name : `${name} · ${markOf(index)}`));
 }

@@ -162,7 +162,8 @@ test('vim keys in normal mode while a turn runs; reasoning in full', async () =>
     type: 'reasoning_delta',
     text: 'The user wants two things.\nFirst I list the files.\n\nThen',
   });
-  harness.type('and mind the \\\rtests');
+  harness.type('and mind the \\\r');
+  harness.type('tests');
   harness.type('\x1b');
   harness.tick(40);
   harness.type('kw');

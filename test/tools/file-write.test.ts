@@ -6,7 +6,6 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
-  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -63,7 +62,7 @@ test('an existing file keeps its byte order mark, line ends, encoding and mode',
   expect(statSync(join(cwd, 'run')).mode & 0o777).toBe(0o754);
 });
 
-test('a symbolic link stays and its target is rewritten, also one that is missing; so do hard links', async () => {
+test('a symbolic link stays and its target is rewritten, also one that is missing; a hard link is broken', async () => {
   const cwd = tree({ 'real/target': 'old', other: 'shared' });
   symlinkSync('real/target', join(cwd, 'link'));
   symlinkSync('real/new', join(cwd, 'dangling'));
@@ -76,7 +75,10 @@ test('a symbolic link stays and its target is rewritten, also one that is missin
     readFileSync(join(cwd, 'real/target'), 'utf8'),
     readFileSync(join(cwd, 'real/new'), 'utf8'),
   ]).toEqual(['real/target', 'new', 'made']);
-  expect([readFileSync(join(cwd, 'other'), 'utf8'), readFileSync(join(cwd, 'hard'), 'utf8')]).toEqual(['own', 'own']);
+  expect([readFileSync(join(cwd, 'other'), 'utf8'), readFileSync(join(cwd, 'hard'), 'utf8')]).toEqual([
+    'shared',
+    'own',
+  ]);
   expect(readdirSync(cwd).toSorted(byText)).toEqual(['dangling', 'hard', 'link', 'other', 'real']);
 });
 
@@ -107,23 +109,24 @@ const attributesOf = (path: string): readonly string[] =>
 test.skipIf(!holdsAttributes())(
   'access control lists and extended attributes stay, and the group gains no rights (needs setfacl, setfattr)',
   async () => {
-    const cwd = tree({ edited: 'one', written: 'one', linked: 'one', denied: 'one' });
-    linkSync(join(cwd, 'linked'), join(cwd, 'other'));
-    for (const name of ['edited', 'written', 'linked']) {
+    const cwd = tree({ edited: 'one', written: 'one', denied: 'one' });
+    for (const name of ['edited', 'written']) {
       run('setfacl', ['-m', 'u:12345:rw,g::r,m::rw', join(cwd, name)]);
       run('setfattr', ['-n', 'user.note', '-v', 'kept', join(cwd, name)]);
     }
     run('setfacl', ['-m', 'u:12345:---,m::r', join(cwd, 'denied')]);
     const all = (): readonly (readonly string[])[] =>
-      ['edited', 'written', 'linked', 'denied'].map((name) => attributesOf(join(cwd, name)));
+      ['edited', 'written', 'denied'].map((name) => attributesOf(join(cwd, name)));
     const before = all();
     await call('file_edit', { path: 'edited', old_string: 'one', new_string: 'two' }, context(cwd));
-    for (const name of ['written', 'linked', 'denied']) await write(cwd, name, 'two');
+    for (const name of ['written', 'denied']) await write(cwd, name, 'two');
     expect(all()).toEqual(before);
-    expect(
-      ['edited', 'written', 'linked', 'other', 'denied'].map((name) => readFileSync(join(cwd, name), 'utf8')),
-    ).toEqual(Array.from({ length: 5 }, () => 'two'));
-    expect(readdirSync(cwd)).toHaveLength(5);
+    expect(['edited', 'written', 'denied'].map((name) => readFileSync(join(cwd, name), 'utf8'))).toEqual([
+      'two',
+      'two',
+      'two',
+    ]);
+    expect(readdirSync(cwd)).toHaveLength(3);
   },
 );
 
@@ -263,12 +266,8 @@ test('a full disk leaves the old file and no rest behind', async () => {
   expect([readdirSync(cwd), readFileSync(join(cwd, 'f'), 'utf8')]).toEqual([['f'], 'old']);
 });
 
-test.each([
-  ['the file is the old or the new one', false],
-  ['a file with two names, or the copy beside it, is the old or the new one', true],
-])('after a kill at any instant %s', async (_name, isLinked) => {
+test('after a kill at any instant the file is the old or the new one', async () => {
   const cwd = tree({ f: 'a'.repeat(500_000) });
-  if (isLinked) linkSync(join(cwd, 'f'), join(cwd, 'g'));
   const program = await writerProgram(
     cwd,
     "console.log('up'); for (let i = 0; ; i++) await write((i % 2 ? 'a' : 'b').repeat(500_000));",
@@ -285,11 +284,7 @@ test.each([
     await new Promise((resolve) => {
       child.once('exit', resolve);
     });
-    const copies = readdirSync(cwd).filter((name) => isLinked && name.startsWith('.f.'));
-    const contents = ['f', ...copies].map((name) => readFileSync(join(cwd, name), 'utf8'));
-    expect(contents.some((text) => /^(?:a{500000}|b{500000})$/.test(text))).toBe(true);
-    for (const copy of copies) rmSync(join(cwd, copy));
-    if (isLinked) writeFileSync(join(cwd, 'f'), 'a'.repeat(500_000));
+    expect(readFileSync(join(cwd, 'f'), 'utf8')).toMatch(/^(?:a{500000}|b{500000})$/);
   }
 });
 

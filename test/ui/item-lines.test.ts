@@ -239,3 +239,18 @@ test('numbers are short', () => {
   expect([34, 1_234, 61_000].map(formatDuration)).toEqual(['34ms', '1.2s', '1m 01s']);
   expect([950, 12_345, 1_200_000].map(formatCount)).toEqual(['950', '12.3k', '1.2M']);
 });
+
+test.each([undefined, null, 'soon', Number.NaN, -1])('a result whose time is %j shows no time', (duration) => {
+  const result = { tool_call_id: 'c1', name: 'x', output: '{"output":"ok"}', success: true, duration_ms: duration };
+  const lines = resultLines(
+    'done',
+    result as unknown as ToolResultData,
+    3,
+    { show: 'full', maxRows: 20 },
+    {
+      theme: plain,
+      columns: 80,
+    },
+  );
+  expect(lines[0]).toBe('✔ done');
+});

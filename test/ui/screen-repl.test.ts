@@ -527,3 +527,29 @@ test('/show without a number names the result that it shows', async () => {
   const seq = harness.session.events().findLast(({ kind }) => kind === 'tool_result')?.seq ?? 0;
   expect(shown(harness.terminal).join('\n')).toContain(`❯ /show\n\n[${seq}] glob(pattern="*")\n1 file\na.txt`);
 });
+
+test.each([
+  [20, 8],
+  [80, 8],
+  [40, 9],
+  [80, 12],
+])(
+  'at %i columns and %i rows the menu of commands shows the selected one, however far one goes',
+  async (columns, rows) => {
+    const command = (name: string): Command => ({ name, description: '', run: async () => undefined });
+    const commands = Array.from({ length: 20 }, (_, index) => command(`zz${index}-command`));
+    const harness = openRepl({ columns, rows, commands });
+    await harness.settle();
+    harness.type('/zz');
+    await harness.settle();
+    for (let at = 0; at < 20; at++) {
+      expect(
+        shown(harness.terminal)
+          .filter((row) => row.startsWith('❯ /zz'))
+          .slice(1),
+      ).toEqual([`❯ /zz${at}-command`]);
+      harness.type('\x1b[B');
+      await harness.settle();
+    }
+  },
+);

@@ -3,7 +3,7 @@ import { findScript, pageStyle } from '../../commands/doors/page-look.js';
 import { entryBlock, escaped, markupFor } from '../../commands/sessions/export-html.js';
 import { entriesOf, type Entry } from '../../commands/sessions/export-entries.js';
 import type { ExportedSession } from '../../commands/sessions/stored-session.js';
-import { localTime, oneLine } from '../../commands/line-output.js';
+import { distinctTitles, localTime, oneLine } from '../../commands/line-output.js';
 import type { Event } from '../../core/event.js';
 import type { Blob, SearchHit, SessionRow, SessionSummary } from '../../core/store.js';
 import { formatCost } from '../../ui/item-lines.js';
@@ -166,14 +166,17 @@ function searchForm(query: string): string {
 <button>Search</button></form>`;
 }
 
-function nameOf({ title, prompt, id }: SessionSummary): string {
-  return oneLine(title ?? prompt ?? id, 120);
+/** The name of each session by its id. */
+function namesOf(rows: readonly SessionSummary[]): ReadonlyMap<string, string> {
+  const titles = distinctTitles(rows);
+  return new Map(rows.map(({ id }, index) => [id, titles[index] || id]));
 }
 
 /** The sessions, newest first. */
 export function listPage(rows: readonly SessionSummary[], total: number): string {
+  const names = namesOf(rows);
   const items = rows.map((row) => {
-    const name = nameOf(row);
+    const name = names.get(row.id) ?? row.id;
     const cost = row.costUsd === null ? '' : ` · ${formatCost(row.costUsd)}`;
     const facts = `${modelOf(row)} · ${localTime(row.updatedAt)} · ${row.events} events${cost}`;
     return `<li><a href="/s/${escaped(row.id)}">${escaped(name)}</a><p>${escaped(facts)}</p>
@@ -188,7 +191,7 @@ export function listPage(rows: readonly SessionSummary[], total: number): string
 
 /** Where the record holds the words of a search. `rows`: sessions whose first words are known. */
 export function foundPage(query: string, hits: readonly SearchHit[], rows: readonly SessionSummary[]): string {
-  const names = new Map(rows.map((row) => [row.id, nameOf(row)]));
+  const names = namesOf(rows);
   const items = hits.map((hit) => {
     const name = names.get(hit.sessionId) ?? oneLine(hit.title ?? hit.sessionId, 120);
     const facts = `${hit.kind}, event ${hit.seq} · ${localTime(hit.createdAt)} · ${hit.cwd}`;

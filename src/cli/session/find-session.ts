@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { CliError, exit } from '../../commands/command.js';
 import { findSession } from '../../commands/sessions/stored-session.js';
-import { type Event, knownEvent, rewindTo, typedText } from '../../core/event.js';
+import { type Event, rewindTo } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import type { ModelRef } from '../../core/projection.js';
 import type { Provider } from '../../core/provider.js';
@@ -93,7 +93,7 @@ async function forkOf(
   const { id, createdAt } = fresh;
   const { parentCallId: _ofAgent, door: _served, ...kept } = origin;
   const events = await store.load(found.id);
-  const title = await forkTitle(store, found.title ?? firstTyped(events));
+  const title = await forkTitle(store, found.title);
   const row: SessionRow = { ...kept, id, title, createdAt, updatedAt: createdAt, ...placeOf(fresh) };
   if (at !== undefined) refuseUnknownEvent(events, at, found.id);
   const last = at ?? events.at(-1)?.seq ?? 0;
@@ -106,7 +106,8 @@ const maxTitleLength = 100;
 /** More forks of one session than this have one title. */
 const maxForkNumber = 100;
 
-/** Returns a title that tells a fork from its origin and from its other forks; null where the origin has no name. */
+/** Returns a title that tells a fork from its origin and from its other forks; null where the origin has none. Words of
+ * a message become no title: to redact the message must be enough. */
 async function forkTitle(store: Pick<Store, 'find'>, name: string | null): Promise<string | null> {
   const base = firstLine(name ?? '', maxTitleLength).replace(/(?: \(fork(?: \d+)?\))+$/, '');
   if (base.trim() === '') return name;
@@ -115,16 +116,6 @@ async function forkTitle(store: Pick<Store, 'find'>, name: string | null): Promi
     if ((await store.find(title)).found === 'none') return title;
   }
   return `${base} (fork ${maxForkNumber})`;
-}
-
-/** Returns what a list shows of a session without a title. */
-function firstTyped(events: readonly Event[]): string | null {
-  for (const raw of events) {
-    const event = raw.kind === 'user' ? knownEvent(raw) : null;
-    const typed = event?.kind === 'user' ? typedText(event) : null;
-    if (typed !== null) return typed.trim();
-  }
-  return null;
 }
 
 async function resumed(

@@ -211,16 +211,7 @@ async function planOne(
   const isSplit = isSame && want.links.length === 0 && expect.links.some((other) => isOneFile(path, other));
   const reason = whyLeft(goal, now, isSplit, events);
   if (reason !== null) return { path, reason };
-  const shared = {
-    path,
-    goal,
-    expected: expect.sha256,
-    mode: want.mode,
-    links: want.links,
-    // What was linked or split is not written through to other names.
-    keepsNames: want.links.length === 0 && expect.links.length === 0,
-    bytes: null,
-  };
+  const shared = { path, goal, expected: expect.sha256, mode: want.mode, links: want.links, bytes: null };
   if (want.sha256 === null) return { ...shared, what: 'remove' };
   if (now.is === 'other' || (isSame && !isSplit && isJoined(path, want.links))) return { ...shared, what: 'mode' };
   const bytes = await readBlob(want.sha256);

@@ -83,8 +83,6 @@ export interface Replacement {
   readonly mode: number | null;
   /** Other paths; the path becomes one file with the first of them that has the contents. */
   readonly links: readonly string[];
-  /** Whether a file with several names keeps them. */
-  readonly keepsNames: boolean;
 }
 
 /** Gives the path its new state; a file is replaced atomically. Throws the system's error, or an error that says that
@@ -110,15 +108,11 @@ export async function replaceFile(replacement: Replacement): Promise<void> {
   await writeContents(replacement, bytes, now);
 }
 
-async function writeContents(
-  { path, mode, keepsNames }: Replacement,
-  bytes: Uint8Array,
-  now: PresentState,
-): Promise<void> {
+async function writeContents({ path, mode }: Replacement, bytes: Uint8Array, now: PresentState): Promise<void> {
   if (now.is === 'link') await unlink(path);
   const stats = now.is === 'file' ? await lstat(path) : null;
   const old = now.is === 'file' ? { bytes: Buffer.alloc(0), sha256: now.sha256 } : { bytes: null, sha256: null };
-  await writeWhole({ path, ...old, stats }, bytes, path, keepsNames ? 'keep' : 'split');
+  await writeWhole({ path, ...old, stats }, bytes, path);
   if (mode !== null && ((await lstat(path)).mode & permissions) !== (mode & permissions))
     await chmod(path, mode & permissions);
 }

@@ -74,22 +74,12 @@ export async function beforeWrite(
 }
 
 /** Replaces the content of a file atomically: writes a temporary file in the same folder, syncs it, renames it over the
- * file and syncs the folder. After a kill at any instant the file is the old or the new one. Mode, owner, access
- * control list and extended attributes stay, missing folders are made. Throws the error of the system, or a FileRefusal
- * if the file is not as it was in `before`. `links`: `split` gives a file with several names a file of its own. Otherwise
- * a file with several names (hard links), and one that cannot be replaced (a
- * mount, a folder that belongs to another user, attributes that cannot be copied), is written in place: after a kill a
- * synced copy of the old file is beside it. */
-export async function writeWhole(
-  before: BeforeWrite,
-  bytes: Uint8Array,
-  requested: string,
-  links: 'keep' | 'split' = 'keep',
-): Promise<void> {
-  if (before.stats !== null && before.stats.nlink > 1 && links === 'keep') {
-    await writeInPlace(before, bytes, requested);
-    return;
-  }
+ * file and syncs the folder. After a kill at any instant the file is the old or the new one. Mode, owner, access control
+ * list and extended attributes stay, missing folders are made. A hard link is broken: its other name may be outside of the
+ * workspace, or in a store that packages share. Throws the error of the system, or a FileRefusal if the file is not as it
+ * was in `before`. One that cannot be replaced (a mount, a folder that belongs to another user, attributes that cannot
+ * be copied) is written in place: after a kill a synced copy of the old file is beside it. */
+export async function writeWhole(before: BeforeWrite, bytes: Uint8Array, requested: string): Promise<void> {
   try {
     await replaceWhole(before, bytes, requested);
   } catch (error) {

@@ -107,10 +107,11 @@ export function Menu({
   const isCut = elsewhere !== undefined && all.flat().length > height;
   const shown = isCut ? firstWhole(all, height - 1) : all;
   const left = height > all.length || isCut ? more + all.length - shown.length : 0;
+  const from = isCut ? 0 : Math.max(0, Math.min(selected - Math.floor(height / 2), all.length - height));
   const where = elsewhere === undefined ? '' : `: ${elsewhere}`;
   return (
     <Box flexDirection="column">
-      <Choices choices={shown.flat().slice(0, height)} selected={selected} columns={columns} />
+      <Choices choices={shown.flat().slice(from, from + height)} selected={selected - from} columns={columns} />
       {left > 0 ? <Row tone="dim">{`  ${glyphs.ellipsis} ${left} more${where}`}</Row> : null}
     </Box>
   );

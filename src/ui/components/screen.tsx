@@ -67,6 +67,9 @@ const leastRowsForTodo = 8;
 /** A terminal lower than this shows no queue beside a question. */
 const leastRowsForQueue = 16;
 
+/** Completions leave so many rows to the rest. */
+const leastRowsBesideMenu = 6;
+
 /** The rows that the live region may take: two less than the terminal has. */
 export function roomFor({ rows }: ScreenSize): number {
   return Math.max(1, rows - 2);
@@ -84,8 +87,10 @@ type Edge = Pick<Heights, 'gap' | 'status' | 'todo'>;
 
 function withPrompt(state: LiveState, room: number, edge: Edge): Arranged {
   const edgeHeight = Number(edge.gap) + Number(edge.status) + Number(edge.todo);
-  // The keys stand below an empty line, so all of the screen is theirs.
-  const kept = state.menu?.elsewhere === undefined ? 6 : edgeHeight + 1;
+  // The keys are below an empty line, so all of the screen is theirs. On a low screen completions get half of it.
+  const least = edgeHeight + 1;
+  const beside = room > leastRowsBesideMenu + 2 ? leastRowsBesideMenu : Math.max(least, Math.floor(room / 2));
+  const kept = state.menu?.elsewhere === undefined ? beside : least;
   const menu = state.menu ? Math.min(menuHeight(state.menu, state.size.columns - 1), Math.max(0, room - kept)) : 0;
   const above = Math.max(0, room - edgeHeight - menu - 1);
   const running = state.running ? Math.min(runningHeight(state.running), Math.max(1, room - 4), above) : 0;

@@ -131,20 +131,22 @@ test('--at takes the number of an event and nothing else', () => {
   for (const text of ['0', '-1', '1.5', 'x']) expect(() => eventNumber(text)).toThrow('is not the number of an event');
 });
 
-test.each([
-  ['a title', 'Fix total', 'Fix total'],
-  ['no title: its first message', null, 'message 1'],
-])('each fork of a session with %s has a name of its own, also a fork of a fork', async (_name, title, base) => {
-  const store = await recorded({ title });
+test('each fork of a session with a title has a title of its own, also a fork of a fork', async () => {
+  const store = await recorded({ title: 'Fix total' });
   const fork = async (of: string, id: string): Promise<string | null> => {
     const { row, begin } = await openSession(store, { ...nothing, resume: of, fork: true }, rowOf(id));
     await begin();
     return row.title;
   };
   expect([await fork('old', 'one'), await fork('old', 'two'), await fork('one', 'three')]).toEqual([
-    `${base} (fork)`,
-    `${base} (fork 2)`,
-    `${base} (fork 3)`,
+    'Fix total (fork)',
+    'Fix total (fork 2)',
+    'Fix total (fork 3)',
   ]);
-  expect((await store.session('old'))?.title).toBe(title);
+  expect((await store.session('old'))?.title).toBe('Fix total');
+});
+
+test('a fork of a session without a title has none: the words of a message are no title', async () => {
+  const { row } = await openSession(await recorded(), { ...nothing, resume: 'old', fork: true }, rowOf('new'));
+  expect(row.title).toBeNull();
 });

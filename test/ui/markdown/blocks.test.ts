@@ -277,3 +277,17 @@ test('on a terminal that knows links an address is one, also over the end of a r
     expect(harness.terminal.lines().join('\n')).toContain(`See the page\n(${address})\nor https://example.org/b.`);
   }
 });
+
+test.each(['', '> '])('a long paragraph of lines (begun by %j) is given out in parts that end with a line', (lead) => {
+  const source = Array.from(
+    { length: 400 },
+    (_, i) => `${lead}Line ${i} of a long streamed paragraph without an empty line.`,
+  );
+  const text = source.join('\n');
+  const stream = new MarkdownStream({ ...plain, columns: 100 });
+  const lines: string[] = [];
+  for (let end = 50; end < text.length; end += 50) lines.push(...stream.update(text.slice(0, end)).done);
+  lines.push(...stream.finish(text));
+  const said = lines.map((line) => line.replace(/^[^L]*/, '')).filter((line) => line !== '');
+  expect(said).toEqual(source.map((line) => line.slice(lead.length)));
+});
