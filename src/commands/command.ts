@@ -365,6 +365,8 @@ export interface Sessions {
     readonly notices?: readonly { readonly level: 'info' | 'warn' | 'error'; readonly message: string }[];
   };
   rename(title: string): Promise<void>;
+  /** The title as it was kept: without secrets. Null where there is none. */
+  title(): string | null;
   /** Opens the other session first; where that fails the present one stays, and the error is thrown. */
   open(request: SessionRequest): Promise<SessionPort>;
 }

@@ -57,6 +57,7 @@ const command = (rig: UndoRig, name: string, row: Partial<SessionRow> = {}) => {
   const sessions = {
     current: () => ({ session: rig.session, row: row as SessionRow }),
     rename: () => Promise.resolve(),
+    title: () => null,
     open: () => Promise.reject(new Error('not here')),
   };
   return slashCommands(table, { sessions } as Partial<Repl> as Repl).find((item) => item.name === name)!;

@@ -73,6 +73,7 @@ function sessions(events: readonly Event[]): Repl['sessions'] {
     current: () =>
       ({ session: { id: 's1', events: () => events, ref: () => ({ provider: 'p', model: 'm' }) } }) as never,
     rename: () => Promise.resolve(),
+    title: () => null,
     open: () => Promise.reject(new Error('not here')),
   };
 }

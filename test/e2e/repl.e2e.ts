@@ -182,6 +182,7 @@ test('a title that is given before the first word is the title of the session', 
   const screen = openScreen(at);
   await screen.until(/❯/);
   screen.type('/rename a name of mine\r');
+  await screen.until(/a name of mine[^]*❯ *$/);
   screen.type('run echo hello\r');
   await screen.until(/succeeded[^]*❯$/m);
   screen.type('/exit\r');

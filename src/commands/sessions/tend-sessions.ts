@@ -260,7 +260,7 @@ export const renameSession: Verb = {
       return;
     }
     await sessions.rename(title);
-    screen.notice('info', `This session is now called ${title}.`);
+    screen.notice('info', `This session is now called ${sessions.title() ?? title}.`);
   },
 };
 
