@@ -18,6 +18,7 @@ import { openStoredKeys, type StoredKeys } from '../commands/connect/stored-keys
 import { isSwitchedOff, loadConfig, type LoadedConfig, type ProjectFile } from '../config/load.js';
 import { agentPaths, ensurePrivateDirectory, type Environment } from '../config/settings-file.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
+import type { Rule } from '../core/policy.js';
 import type { Log } from '../core/runtime.js';
 import type { EarlyFrame } from './early-frame.js';
 import { optionSettings, type RootOptions } from './options.js';
@@ -86,6 +87,7 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
   if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
   const secrets = [...knownSecrets(env, ownKeys(loaded.config)), ...(await signInSecrets(loaded.config.files.signIns))];
   const notices = loaded.notices.map((notice): Notice => ({ level: 'warn', ...notice }));
+  addAll(notices, await ruleNotices(loaded.config.policy.rules.allow));
   const keys = await openStoredKeys({
     file: loaded.config.files.keys,
     ephemeral: options.ephemeral === true,
@@ -148,6 +150,13 @@ export function workingDirectory(given: string | undefined): string {
   if (!statSync(path).isDirectory())
     throw new CliError(exit.usage, `${path} is not a directory`, 'Give a directory to -C.');
   return realpathSync(path);
+}
+
+/** Tells of allow rules that allow nothing, so that nobody wonders why their commands are asked about. */
+async function ruleNotices(allow: readonly Rule[]): Promise<readonly Notice[]> {
+  if (allow.length === 0) return [];
+  const { unheededAllow } = await import('../policy/rules.js');
+  return unheededAllow(allow).map((message) => ({ level: 'warn', code: 'rule_not_heeded', message }));
 }
 
 /** Returns the absolute path of `-C`, or of the directory of the shell. Throws a `CliError` where that one is gone. */

@@ -190,6 +190,14 @@ export function refusedAllow(rule: Rule): string | null {
   return openEndedVerbs.has(`${name} ${verb ?? ''}`) ? `${name} ${verb} runs whatever follows it` : null;
 }
 
+/** Returns a sentence for each allow rule that is left out. */
+export function unheededAllow(rules: readonly Rule[]): readonly string[] {
+  return rules.flatMap((rule) => {
+    const refused = refusedAllow(rule);
+    return refused === null ? [] : [`rules.allow ${JSON.stringify(rule)} allows nothing: ${refused}.`];
+  });
+}
+
 function refusedTool(tool: string): string | null {
   if (isServerPattern(tool) && tool.includes('*') && !/^mcp__[^*]+__/.test(tool))
     return 'an allow rule for tools of servers names the server: mcp__server or mcp__server__*';

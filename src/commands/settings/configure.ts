@@ -22,6 +22,8 @@ import type { Json } from '../../core/json.js';
 import { type CommandLine, exit, type LineForm, type Repl, type Tools, type Verb } from '../command.js';
 import { type Bindings, bindingProblem } from '../../ui/editor/key-table.js';
 import { jsonText } from '../line-output.js';
+import type { Rule } from '../../core/policy.js';
+import { unheededAllow } from '../../policy/rules.js';
 import { loadTheme, ownThemes } from './theme-files.js';
 
 /** `agent config` holds other verbs; `/config` shows every setting. */
@@ -194,11 +196,24 @@ async function sayOverruled(key: Key, io: ConfigCommandIo): Promise<number> {
   return exit.done;
 }
 
+function wrongRules(allow: readonly Rule[]): readonly ConfigProblem[] {
+  return unheededAllow(allow).map((message) => ({
+    message,
+    hint: 'Name the command more exactly, for example {"argv":["git","status"]}, or remove the rule.',
+    key: 'rules.allow',
+    where: 'settings',
+  }));
+}
+
 async function check(io: ConfigCommandIo): Promise<number> {
   const loaded = await load(io);
   const { ui, files } = loaded.config;
   const theme = await themeProblem(ui.theme, files);
-  const own = [theme ?? [], wrongBinding(ui.bindings, files.config) ?? []].flat();
+  const own = [
+    theme ?? [],
+    wrongBinding(ui.bindings, files.config) ?? [],
+    wrongRules(loaded.config.policy.rules.allow),
+  ].flat();
   const problems = [...loaded.problems, ...own, ...(await io.tools.strayLimits(loaded))];
   if (io.json) {
     print(

@@ -51,7 +51,7 @@ async function choose(repl: Repl): Promise<void> {
     title: 'Rules: deny beats ask beats allow',
     items: listed.map((entry, index) => ({
       label: `${index + 1} ${entry.list === 'session' ? 'allow' : entry.list} ${JSON.stringify(entry.rule)}`,
-      detail: entry.list === 'session' ? 'in this session' : lists[entry.list],
+      detail: meaningOf(entry),
       value: index,
     })),
   });
@@ -66,6 +66,12 @@ async function choose(repl: Repl): Promise<void> {
   });
   if (what === 'remove') await remove(entry, repl);
   if (what === 'edit') screen.setDraft(`/permissions edit ${chosen + 1} ${JSON.stringify(entry.rule)}`);
+}
+
+function meaningOf({ list, rule }: Listed): string {
+  const refused = list === 'allow' ? refusedAllow(rule) : null;
+  if (refused !== null) return `allows nothing: ${refused}`;
+  return list === 'session' ? 'in this session' : lists[list];
 }
 
 async function withListed(
