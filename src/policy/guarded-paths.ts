@@ -52,12 +52,17 @@ export function lastName(path: string): string {
 
 const tokens = /\[[!^]?\]?[^\]/]*\]|\*\*\/|\/\*\*|\*\*|[*?{},]|[.+^$()|\\[\]]/g;
 
+/** How `[…]` and `{…}` in a glob are read: as syntax, or as names of folders such as `[id]` and `{app}`. */
+export type BracketReading = 'syntax' | 'names';
+
 /** A glob as the source of a regular expression: `**` crosses slashes, `*` and `?` do not, `[…]` and `{a,b}` as in a
- * shell. */
-function source(glob: string): string {
+ * shell. Braces without a comma, and those that do not match, are names. */
+function source(glob: string, brackets: BracketReading): string {
   let depth = 0;
+  const areNames = brackets === 'names';
+  const hasGroups = !areNames && glob.includes(',') && hasPairedBraces(glob);
   return glob.replace(tokens, (token) => {
-    if (token.length > 1 && token.startsWith('[')) return characterClass(token);
+    if (token.length > 1 && token.startsWith('[')) return areNames ? literal(token) : characterClass(token);
     switch (token) {
       case '**/':
         return '(?:.*/)?';
@@ -70,17 +75,30 @@ function source(glob: string): string {
       case '?':
         return '[^/]';
       case '{':
-        depth++;
-        return '(?:';
+        if (hasGroups) depth++;
+        return hasGroups ? '(?:' : literal(token);
       case '}':
-        depth--;
-        return ')';
+        if (hasGroups) depth--;
+        return hasGroups ? ')' : literal(token);
       case ',':
         return depth > 0 ? '|' : ',';
       default:
-        return `\\${token}`;
+        return literal(token);
     }
   });
+}
+
+function hasPairedBraces(glob: string): boolean {
+  let depth = 0;
+  for (const char of glob) {
+    if (char === '{') depth++;
+    if (char === '}' && --depth < 0) return false;
+  }
+  return depth === 0;
+}
+
+function literal(text: string): string {
+  return text.replaceAll(/[\\^$.|?+()[\]{}*]/g, '\\$&');
 }
 
 /** `[!a-c]` and `[^a-c]` as a class of a regular expression; what is no range in order is matched as it stands. */
@@ -91,20 +109,26 @@ function characterClass(token: string): string {
   try {
     return RegExp(pattern).source;
   } catch {
-    return token.replaceAll(/[\\^$.|?+()[\]{}*]/g, '\\$&');
+    return literal(token);
   }
 }
 
 /** The globs of a list as one test over absolute paths, compared without case. A glob that does not start with `/`, `~`
  * or `**` holds at any depth; one that starts with `!` takes back what the others match. */
-export function compileGlobs(globs: readonly string[], home: string): (path: string) => boolean {
+export function compileGlobs(
+  globs: readonly string[],
+  home: string,
+  brackets: BracketReading = 'syntax',
+): (path: string) => boolean {
   const positive = toPattern(
     globs.filter((glob) => !glob.startsWith('!')),
     home,
+    brackets,
   );
   const negative = toPattern(
     globs.filter((glob) => glob.startsWith('!')).map((glob) => glob.slice(1)),
     home,
+    brackets,
   );
   return (path) => positive !== null && positive.test(path) && !(negative !== null && negative.test(path));
 }
@@ -113,9 +137,9 @@ export function compileGlobs(globs: readonly string[], home: string): (path: str
 const anyDepth = '(?:/.*)?/';
 
 /** Patterns for any depth are joined into one: one by one, each would search the whole path. */
-function toPattern(globs: readonly string[], home: string): RegExp | null {
+function toPattern(globs: readonly string[], home: string, brackets: BracketReading): RegExp | null {
   if (globs.length === 0) return null;
-  const sources = globs.map((glob) => source(anchored(glob.replace(/(?<=.)\/$/, ''), home)));
+  const sources = globs.map((glob) => source(anchored(glob.replace(/(?<=.)\/$/, ''), home), brackets));
   const [deep, fixed] = [
     sources.filter((item) => item.startsWith(anyDepth)),
     sources.filter((item) => !item.startsWith(anyDepth)),

@@ -29,7 +29,7 @@ export type RuleTest = (subject: Subject) => Rule | null;
 export function compileRules(rules: readonly Rule[], home: string, purpose: 'stop' | 'allow'): RuleTest {
   const compiled = rules.map((rule) => ({
     rule,
-    matchesPath: rule.path === undefined ? null : compileGlobs([rule.path], home),
+    matchesPath: rule.path === undefined ? null : pathTest(rule.path, home, purpose),
   }));
   return (subject) =>
     compiled.find(({ rule, matchesPath }) => {
@@ -44,6 +44,15 @@ export function compileRules(rules: readonly Rule[], home: string, purpose: 'sto
           : subject.paths.length > 0 && subject.paths.every(matchesPath))
       );
     })?.rule ?? null;
+}
+
+/** Folders may be called `[id]`, as in Next.js. A rule that stops a call holds for such a folder and for what the glob
+ * means; one that allows a call holds for the folder alone. */
+function pathTest(path: string, home: string, purpose: 'stop' | 'allow'): (path: string) => boolean {
+  const asNames = compileGlobs([path], home, 'names');
+  const asSyntax = compileGlobs([path], home);
+  const hasClass = path.includes('[');
+  return (subject) => asNames(subject) || ((purpose === 'stop' || !hasClass) && asSyntax(subject));
 }
 
 /** A rule may name all tools of a server: `mcp__github`, `mcp__github__*`, `mcp__github__get_*`. Where the name alone

@@ -3,7 +3,7 @@ import type { ApprovalMode, Rule, Rules, Verdict } from '../../src/core/policy.j
 import type { Effect } from '../../src/core/tool.js';
 import { createPolicy } from '../../src/policy/assess.js';
 import type { PathFacts } from '../../src/policy/guarded-paths.js';
-import { refusedAllow } from '../../src/policy/rules.js';
+import { compileRules, refusedAllow } from '../../src/policy/rules.js';
 import { toolCall } from './calls.js';
 import { defaultDeny } from './judging.js';
 
@@ -408,4 +408,33 @@ test.each<[string, string, keyof Rules, boolean]>([
 ])('the tool pattern %s over %s in rules.%s: %s', async (pattern, tool, list, holds) => {
   const verdict = await assess({ [list]: [{ tool: pattern }] }, tool, 'network', {});
   expect(verdict.decision).toBe(holds ? list : 'ask');
+});
+
+test.each([
+  '[id]',
+  '[...slug]',
+  '[[...all]]',
+  '{app}',
+  '{a',
+  'a}',
+  '(group)',
+  '@modal',
+  'C++',
+  'a^b',
+  'cost$',
+  '!x',
+  '~x',
+  '#x',
+  "it's",
+  'a b',
+  'é',
+  '-x',
+  'x.',
+])('a folder called %s in the path of a rule is that folder, whatever the rule is for', (name) => {
+  const rule = { path: `/work/src/${name}/**` };
+  const subject = { tool: 'file_read', paths: [`/work/src/${name}/page.tsx`] };
+  expect(compileRules([rule], '/home', 'stop')(subject)).toBe(rule);
+  expect(compileRules([rule], '/home', 'allow')(subject)).toBe(rule);
+  const other = { tool: 'file_read', paths: ['/work/src/i/page.tsx', '/work/src/app/page.tsx'] };
+  expect(compileRules([rule], '/home', 'allow')(other)).toBe(null);
 });
