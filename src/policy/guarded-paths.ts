@@ -13,6 +13,9 @@ export interface PathFacts {
    * behind the last directory that does. Null where that cannot be told (a loop, no permission, a name too long). Never
    * rejects. */
   landing(path: string): Promise<string | null>;
+  /** The names in a folder, at most some thousands; none where it cannot be read. Absent: wildcards
+   * are not expanded. */
+  namesIn?(folder: string): Promise<readonly string[]>;
   /** A regular file that is no link and has at most `maxBytes`; `refused` for whatever else is there. Never rejects. */
   readWhole(path: string, maxBytes: number): Promise<Uint8Array | 'missing' | 'refused'>;
   /** Returns whether one of the first 20,000 files below a folder fits, by its absolute path; links are not followed.

@@ -4,7 +4,7 @@ import type { DefinedTool } from './define-tool.js';
 import { fileReadTool } from './file-read.js';
 import { createContentMemory } from './files/atomic-write.js';
 import { globTool } from './glob.js';
-import { grepTool } from './grep.js';
+import { grepTool, type HiddenFiles } from './grep.js';
 import type { ProcessRunner } from './process/runner.js';
 import { fileEditTool, fileWriteTool } from './write-files.js';
 
@@ -25,8 +25,7 @@ export interface BuiltinOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Where ripgrep is: the bundled one, then one on PATH, unless given. */
   readonly findRipgrep?: () => Promise<string | null>;
-  /** Returns a function that recognises files with secrets (`fs.deny`). */
-  readonly secretFiles?: () => Promise<(path: string) => boolean>;
+  readonly hiddenFiles?: HiddenFiles;
   /** Names of variables that no child process gets (provider keys). */
   readonly protectedEnv: readonly string[];
   /** Where commands go on in the background; absent where none does. */

@@ -1,5 +1,5 @@
 import { accessSync, constants, realpathSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { statsAt } from '../disk/path-stats.js';
 import { utf8Bytes, wellFormed } from '../core/text.js';
 import type { ToolContext, ToolOutcome } from '../core/tool.js';
@@ -44,10 +44,12 @@ export interface GrepOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Returns the path of ripgrep, or null if there is none. It is called at the first search. */
   readonly findRipgrep?: () => Promise<string | null>;
-  /** Returns a function that recognises files with secrets by their absolute path. A search of a folder leaves such
-   * files out. The user was asked about a file that is named itself. */
-  readonly secretFiles?: () => Promise<(path: string) => boolean>;
+  readonly hiddenFiles?: HiddenFiles;
 }
+
+/** Returns a function that tells files that a search of a folder leaves out, by their absolute path: those with secrets,
+ * and those that a rule of the user denies or asks about. The user was asked about a file that is named itself. */
+export type HiddenFiles = () => Promise<(path: string) => 'secret' | 'rule' | null>;
 
 const defaultTimeoutMs = 60_000;
 const maxLineChars = 1000;
@@ -116,7 +118,7 @@ async function search(args: GrepArgs, ctx: ToolContext, options: GrepOptions): P
   } catch (error) {
     return fileFailure(error, requested, absolute);
   }
-  const skipped = { secret: new Set<string>(), binary: new Set<string>() };
+  const skipped = { secret: new Set<string>(), rule: new Set<string>(), binary: new Set<string>() };
   const add = await withoutSkipped(lineAdder(listing), absolute, ctx.cwd, options, skipped);
   let nothing: string | null = null;
   const end = await withStop(ctx, defaultTimeoutMs, async (signal) => {
@@ -238,6 +240,7 @@ function lineAdder(listing: Listing): (line: FoundLine) => void {
 /** Files of which lines matched and were left out. */
 interface Skipped {
   readonly secret: Set<string>;
+  readonly rule: Set<string>;
   readonly binary: Set<string>;
 }
 
@@ -252,10 +255,11 @@ async function withoutSkipped(
   skipped: Skipped,
 ): Promise<(line: FoundLine) => void> {
   const isFolder = statsAt(searchedPath)?.isDirectory() === true;
-  const isSecret = isFolder ? await options.secretFiles?.() : undefined;
+  const hidden = isFolder ? await options.hiddenFiles?.() : undefined;
   const reasonOf = (path: string): keyof Skipped | null => {
-    const absolute = absolutePath(cwd, path);
-    if (isSecret?.(absolute) === true) return 'secret';
+    const absolute = resolve(cwd, path);
+    const why = hidden?.(absolute) ?? null;
+    if (why !== null) return why;
     const start = readBounded(absolute, { maxBytes: binaryStartBytes, longer: 'start', links: 'follow' });
     return start.kind === 'read' && isBinaryStart(start.bytes) ? 'binary' : null;
   };
@@ -267,11 +271,18 @@ async function withoutSkipped(
   };
 }
 
-function finished(listing: Listing, { secret, binary }: Skipped, facts: Readonly<Record<string, string>>): ToolOutcome {
+function finished(
+  listing: Listing,
+  { secret, rule, binary }: Skipped,
+  facts: Readonly<Record<string, string>>,
+): ToolOutcome {
   const summary = listing.count === 0 ? 'no matches' : counted(listing.count, 'matching line');
   const left = [
     ...(secret.size > 0
       ? [`${counted(secret.size, 'file')} with secrets; the user is asked when one is named as path`]
+      : []),
+    ...(rule.size > 0
+      ? [`${counted(rule.size, 'file')} that a rule of the user denies or asks about; name one as path to ask`]
       : []),
     ...(binary.size > 0 ? [`${counted(binary.size, 'binary file')} with matches`] : []),
   ];

@@ -281,7 +281,7 @@ test.each([
 });
 
 test('a search of a folder leaves files with secrets out and says so; one that is named is searched', async () => {
-  const tools = registry({ secretFiles: () => Promise.resolve((path) => path.endsWith('/.env')) });
+  const tools = registry({ hiddenFiles: () => Promise.resolve((path) => (path.endsWith('/.env') ? 'secret' : null)) });
   const cwd = tree({ '.env': 'TOKEN=1\n', 'a.txt': 'TOKEN here\n' });
   const grep = (args: object) => envelopeOf('grep', args, context(cwd), tools);
   expect(await grep({ pattern: 'TOKEN' })).toEqual({

@@ -21,7 +21,7 @@ import type { OpenedSession, SessionChoice } from './find-session.js';
 import { endpointFor, factsOf, textModelsOf } from './open-model.js';
 import { openPictures } from './open-pictures.js';
 import type { RunSync } from './open-team.js';
-import { secretFiles } from './open-tools.js';
+import { secretFiles } from './hidden-files.js';
 
 export interface StoreOpening {
   readonly store: Store;

@@ -1,3 +1,4 @@
+import { hiddenFiles } from './hidden-files.js';
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -181,7 +182,7 @@ function coreTools(settings: ToolSource, processes: ProcessRunner, background?: 
     env,
     protectedEnv: secretVariables(env, ownKeys(config)),
     shell: shellOf(env),
-    secretFiles: () => secretFiles(settings),
+    hiddenFiles: () => hiddenFiles(settings),
     maxReadBytes: config.fs.maxBytes,
     encoding: config.fs.encoding,
     modelOutputBytes: config.limits.modelOutputBytes,
@@ -246,16 +247,6 @@ export function toolNames(): readonly string[] {
     ...builtinTools({ ...none, processes }).map((tool) => tool.name),
     ...Object.values<{ readonly tools: readonly string[] | null }>(lazySets).flatMap(({ tools }) => tools ?? []),
   ];
-}
-
-/** Returns a test for files that hold secrets (`fs.deny`), by absolute path. */
-export async function secretFiles({
-  config,
-  home,
-}: Pick<Settings, 'config' | 'home'>): Promise<(path: string) => boolean> {
-  const { createSecretPaths } = await import('../../policy/guarded-paths.js');
-  const secrets = createSecretPaths(config.fs.deny, home);
-  return (path) => secrets.matches(path);
 }
 
 /** Returns what a model is told of the tools. That a tool takes no other arguments is checked by us; of the sets that

@@ -118,7 +118,7 @@ function historyOf({ ports, settings }: ToolsetHost): History {
 }
 
 function openDocs({ settings, notify }: ToolsetHost): Made {
-  const { env, home, config } = settings;
+  const { env, config } = settings;
   const { baseUrl, model } = config.docs.embeddings;
   if ((baseUrl === null) !== (model === null))
     notify('doc_search finds by words alone: docs.embeddings needs base_url and model.');
@@ -127,10 +127,10 @@ function openDocs({ settings, notify }: ToolsetHost): Made {
       await (await import('../../store/sets/doc-index.js')).openDocIndex(join(config.files.cache, 'docs.db')),
     env,
     now: () => performance.now(),
-    secretFiles: async () => {
-      const { createSecretPaths } = await import('../../policy/guarded-paths.js');
-      const secrets = createSecretPaths(config.fs.deny, home);
-      return (path) => secrets.matches(path);
+    isHidden: async () => {
+      const { hiddenFiles } = await import('./hidden-files.js');
+      const whyHidden = await hiddenFiles(settings);
+      return (path) => whyHidden(path) !== null;
     },
     ...(baseUrl !== null && model !== null
       ? { embeddings: { baseUrl, model, key: env[embeddingsKey], fetch: createFetch(env) } }

@@ -20,6 +20,7 @@ import {
 } from './invocation.js';
 import { namedPaths } from './named-paths.js';
 import { hasPlainGit } from './plain-git.js';
+import { type RealPath, realPaths } from './real-paths.js';
 import { steeredFamilies } from './steering-files.js';
 import { walk } from './walk.js';
 
@@ -52,8 +53,6 @@ export interface ShellRules {
   readonly deny: RuleTest;
 }
 
-const maxResolved = 64;
-
 /** Judges a command line for the tool `tool`, started in `cwd` (absolute). */
 export async function judgeShell(command: string, cwd: string, tool: string, rules: ShellRules): Promise<Judgement> {
   const { facts, secrets, isProtected } = rules;
@@ -65,7 +64,9 @@ export async function judgeShell(command: string, cwd: string, tool: string, rul
     !first.relies.has('git') || (!wanders && (await isPlainEverywhere(hasPlainGit, first.folders, facts)));
   const steered = wanders ? first.relies : await steeredFamilies(first.relies, first.folders, facts);
   const analysis = plainGit && steered.size === 0 ? first : classifyShell(command, { ...context, plainGit, steered });
-  const linked = await linkedFindings(analysis, rules);
+  const disk = await namedOnDisk(analysis, facts);
+  const linked = linkedFindings(disk, rules);
+  const paths = rulePaths(analysis, disk);
   const findings = [...linked, ...analysis.findings];
   const risk = linked.length > 0 ? 'dangerous' : analysis.risk;
   const inside = isInside(normalise((await facts.landing(cwd)) ?? '/'), facts.workspace);
@@ -77,9 +78,9 @@ export async function judgeShell(command: string, cwd: string, tool: string, rul
     named: namedPaths(command, analysis, context),
     guarded: false,
     confined: rules.sandbox !== 'off',
-    ruling: ruling(analysis, linked, tool, inside, rules),
+    ruling: ruling(analysis, linked, { tool, paths, inside }, rules),
     rules: canBeAllowed(analysis, linked, inside)
-      ? commandRules(unruled(analysis, tool, rules), tool, (line) => classifyShell(line, context))
+      ? commandRules(unruled(analysis, { tool, paths }, rules), tool, (line) => classifyShell(line, context))
       : [],
   };
 }
@@ -115,33 +116,45 @@ async function isPlainEverywhere(
   return plain.every(Boolean);
 }
 
-/** Paths of a command's own input and substitutions. They lead elsewhere in this process. */
-const ownDescriptor = /^\/dev\/(?:fd\/\d+|std(?:in|out|err))$/;
+/** The paths of a command as they are on disk. */
+interface NamedOnDisk {
+  readonly reads: readonly RealPath[];
+  readonly writes: readonly RealPath[];
+  readonly targets: readonly RealPath[];
+}
 
-/** Finds redirects and operands that are links to guarded files. */
-async function linkedFindings(analysis: ShellAnalysis, rules: ShellRules): Promise<readonly Finding[]> {
-  const found: Finding[] = [];
-  for (const path of analysis.writes.slice(0, maxResolved)) {
-    const landed = path.includes('\0') ? null : await rules.facts.landing(path);
-    if (landed !== null && landed !== path && (rules.isProtected(landed) || rules.secrets.matches(landed)))
-      found.push({
-        risk: 'dangerous',
-        reason: `${path} leads to the protected file ${landed}`,
-        fixed: true,
-        targets: [landed],
-      });
-  }
-  for (const path of analysis.reads.filter((read) => !ownDescriptor.test(read)).slice(0, maxResolved)) {
-    const landed = path.includes('\0') ? null : await rules.facts.landing(path);
-    if (landed !== null && landed !== path && rules.secrets.matches(landed))
-      found.push({
-        risk: 'dangerous',
-        reason: `${path} leads to the secret file ${landed}`,
-        fixed: true,
-        targets: [landed],
-      });
-  }
-  return found;
+async function namedOnDisk({ reads, writes, targets }: ShellAnalysis, facts: PathFacts): Promise<NamedOnDisk> {
+  return {
+    reads: await realPaths(reads, facts),
+    writes: await realPaths(writes, facts),
+    targets: await realPaths(targets, facts),
+  };
+}
+
+/** Every path that a rule is held against: as it is spelled, and where it leads. */
+function rulePaths({ reads, writes, targets }: ShellAnalysis, disk: NamedOnDisk): readonly string[] {
+  const landed = [...disk.reads, ...disk.writes, ...disk.targets].flatMap((one) => [one.path, one.landed]);
+  return [...new Set([...writes, ...reads, ...targets, ...landed])];
+}
+
+/** Finds redirects and operands that lead to guarded files: by a link, or by a wildcard. */
+function linkedFindings({ reads, writes }: NamedOnDisk, { secrets, isProtected }: ShellRules): readonly Finding[] {
+  const leads = ({ path, landed, wildcard }: RealPath, kind: string): Finding => ({
+    risk: 'dangerous',
+    reason:
+      landed === path
+        ? `${wildcard ?? path} stands for the ${kind} file ${landed}`
+        : `${path} leads to the ${kind} file ${landed}`,
+    fixed: true,
+    targets: [landed],
+  });
+  const isElsewhere = ({ path, landed, wildcard }: RealPath): boolean => landed !== path || wildcard !== null;
+  return [
+    ...writes
+      .filter((one) => isElsewhere(one) && (isProtected(one.landed) || secrets.matches(one.landed)))
+      .map((one) => leads(one, 'protected')),
+    ...reads.filter((one) => isElsewhere(one) && secrets.matches(one.landed)).map((one) => leads(one, 'secret')),
+  ];
 }
 
 /** Applies the user's rules. One command that is denied or asked about decides for the line. A line is allowed if every
@@ -150,16 +163,14 @@ async function linkedFindings(analysis: ShellAnalysis, rules: ShellRules): Promi
 function ruling(
   analysis: ShellAnalysis,
   linked: readonly Finding[],
-  tool: string,
-  inside: boolean,
+  { tool, paths, inside }: { readonly tool: string; readonly paths: readonly string[]; readonly inside: boolean },
   rules: ShellRules,
 ): Judgement['ruling'] {
-  const paths = [...analysis.writes, ...analysis.reads, ...analysis.targets];
   const subjects = [{ tool, paths }, ...analysis.commands.map(({ argv, words }) => ({ tool, argv, words, paths }))];
   if (subjects.some((subject) => rules.deny(subject) !== null)) return 'deny';
   if (subjects.some((subject) => rules.ask(subject) !== null)) return 'ask';
   if (!canBeAllowed(analysis, linked, inside)) return null;
-  return activeOf(analysis).length > 0 && unruled(analysis, tool, rules).length === 0 ? 'allow' : null;
+  return activeOf(analysis).length > 0 && unruled(analysis, { tool, paths }, rules).length === 0 ? 'allow' : null;
 }
 
 /** Whether rules for its commands could allow the line. */
@@ -175,8 +186,11 @@ function activeOf(analysis: ShellAnalysis): readonly FoundCommand[] {
 }
 
 /** Those of them that no rule allows. */
-function unruled(analysis: ShellAnalysis, tool: string, { allow }: ShellRules): readonly FoundCommand[] {
-  const paths = [...analysis.writes, ...analysis.reads, ...analysis.targets];
+function unruled(
+  analysis: ShellAnalysis,
+  { tool, paths }: { readonly tool: string; readonly paths: readonly string[] },
+  { allow }: ShellRules,
+): readonly FoundCommand[] {
   return activeOf(analysis).filter(({ exact, argv, findings }) => {
     const risk = findings.some((finding) => finding.risk === 'dangerous') ? 'dangerous' : 'mutating';
     return !exact || allow({ tool, argv, paths, risk })?.argv === undefined;

@@ -34,8 +34,8 @@ export interface DocsOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Milliseconds, from any start. */
   readonly now: Clock;
-  /** Returns a function that recognises files with secrets (`fs.deny`). */
-  readonly secretFiles: () => Promise<(path: string) => boolean>;
+  /** Returns a function that recognises files that are not searched: with secrets (`fs.deny`), or behind a rule. */
+  readonly isHidden: () => Promise<(path: string) => boolean>;
   /** Who makes vectors, to find passages by meaning too. */
   readonly embeddings?: EmbeddingsOptions;
 }
@@ -141,11 +141,11 @@ async function bringUpToDate(
   { root, prefix }: DocPlace,
   ctx: ToolContext,
   late: () => boolean,
-  { index, env, secretFiles }: Library,
+  { index, env, isHidden: openHidden }: Library,
 ): Promise<number> {
-  const isSecret = await secretFiles();
+  const isHidden = await openHidden();
   const { paths, isComplete } = await withStop(ctx, defaultTimeoutMs, (signal) =>
-    documentsIn({ root, prefix }, signal, late, { env, isSecret }),
+    documentsIn({ root, prefix }, signal, late, { env, isHidden }),
   );
   const known = index.stamps(root);
   const there = new Set(paths);
@@ -174,7 +174,7 @@ async function documentsIn(
   { root, prefix }: DocPlace,
   signal: AbortSignal,
   late: () => boolean,
-  { env, isSecret }: { readonly env: DocsOptions['env']; readonly isSecret: (path: string) => boolean },
+  { env, isHidden }: { readonly env: DocsOptions['env']; readonly isHidden: (path: string) => boolean },
 ): Promise<{ readonly paths: readonly string[]; readonly isComplete: boolean }> {
   if (prefix !== '' && !prefix.endsWith('/')) return { paths: [prefix], isComplete: true };
   const paths: string[] = [];
@@ -185,7 +185,7 @@ async function documentsIn(
   signal.addEventListener('abort', cancel, { once: true });
   const folder = join(root, prefix).replace(/(?<=.)\/$/, '');
   await walkFiles({ root: folder, shown: prefix, includeIgnored: false, signal: stop.signal, env }, (path) => {
-    if (!isDocument(path) || isSecret(join(folder, path))) return;
+    if (!isDocument(path) || isHidden(join(folder, path))) return;
     paths.push(prefix + path);
     if (paths.length >= maxFiles || (paths.length % docsAtOnce === 0 && late())) cancel();
   });

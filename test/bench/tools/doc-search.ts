@@ -24,7 +24,7 @@ const [tool] = docsTools({
   open: () => openDocIndex(file),
   env: process.env,
   now: () => performance.now(),
-  secretFiles: () => Promise.resolve(() => false),
+  isHidden: () => Promise.resolve(() => false),
 });
 
 async function ask(

@@ -36,7 +36,7 @@ function searcher(changed: Partial<DocsOptions> = {}) {
       open: () => openDocIndex(file),
       env: {},
       now: () => 0,
-      secretFiles: () => Promise.resolve((path) => path.endsWith('secret.md')),
+      isHidden: () => Promise.resolve((path) => path.endsWith('secret.md')),
       ...changed,
     }),
   );

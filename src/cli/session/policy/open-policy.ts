@@ -129,7 +129,13 @@ const maxLinks = 40;
 
 /** Follows paths as the kernel does, one component at a time, also those that do not exist yet. */
 export function createPathFacts(places: Pick<PathFacts, 'home' | 'workspace' | 'ownPaths'>): PathFacts {
-  return { ...places, landing: async (path) => await landing(path, places.workspace), readWhole, hasFile };
+  return { ...places, landing: async (path) => await landing(path, places.workspace), readWhole, hasFile, namesIn };
+}
+
+const maxNames = 5_000;
+
+async function namesIn(folder: string): Promise<readonly string[]> {
+  return (await readdir(folder).catch(() => [])).slice(0, maxNames);
 }
 
 const maxLookedAt = 20_000;
