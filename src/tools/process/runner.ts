@@ -22,6 +22,7 @@ import {
   killAll,
   signalConfined,
   signalGroup,
+  strayCount,
   type StartedGroups,
   type Watchdog,
 } from './watchdog.js';
@@ -128,6 +129,8 @@ class Runner implements ProcessRunner {
   /** The part of the groups that commands have started. Each process that stays is a part of its own. */
   readonly #commands: StartedGroups;
   readonly #opened = new Set<OpenProcess>();
+  /** The groups of the commands that run now. */
+  readonly #running = new Set<number>();
   readonly #loaded: LoadedOnce<LoadedModules>;
   readonly #prepared = loadOnce(async () => {
     const { pipes } = await this.#modules();
@@ -166,11 +169,20 @@ class Runner implements ProcessRunner {
     if (!child.started) return { ended: 'not_started', error: child.error };
     this.#groups.add(child.pid);
     this.#commands.add(child.pid);
-    const result = await supervised(child, request, output);
+    this.#running.add(child.pid);
+    const ended = await supervised(child, request, output);
+    const result = { ...ended, background: ended.background + this.#strays(child.pid, request, ended.ended) };
+    this.#running.delete(child.pid);
     const isGone = await namespaceGone(child, this.#options.namespaceEndMs ?? usualNamespaceEndMs);
     this.#leaderEnded(child.pid);
     this.#commands.leaderEnded(child.pid);
     return isGone ? result : { ...result, lingers: true };
+  }
+
+  /** Counts what has left the group of a command that ended by itself. A sandbox ends all that began in it. */
+  #strays(leader: number, { sandbox }: ProcessRequest, ended: EndReason): number {
+    if (ended !== 'exit' || sandbox !== 'off') return 0;
+    return strayCount(entryOf(this.#part(0)), leader, this.#running);
   }
 
   readonly open: OpenCommand = async (request) => {

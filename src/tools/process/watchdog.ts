@@ -280,6 +280,23 @@ export function processesMarked(marker: string): readonly number[] {
   });
 }
 
+/** Returns how many processes with `marker` in their environment began after process `leader` and are in none of the
+ * groups: they have left that of their command (`setsid`, daemons). Process ids grow, so older ones are not looked at.
+ * Linux only. */
+export function strayCount(marker: string, leader: number, groups: ReadonlySet<number>): number {
+  if (process.platform !== 'linux') return 0;
+  const buffer = Buffer.allocUnsafe(environmentBytes);
+  return processIds().filter((id) => {
+    const fields = id > leader ? statFields(id) : null;
+    if (fields === null || fields.state === 'Z' || groups.has(fields.groupId)) return false;
+    try {
+      return holdsEntry(environmentOf(id, buffer), marker);
+    } catch {
+      return false; // ended meanwhile, or another user's
+    }
+  }).length;
+}
+
 /** Returns how many bytes of memory the processes hold that were started with `marker` in a PID namespace of their own,
  * together with all others of that namespace. Shared pages count once for each. Linux only. Source: proc(5). */
 export function confinedMemoryBytes(marker: string): number {

@@ -157,3 +157,20 @@ test('a call in a sandbox answers once the last process of its namespace is gone
   expect(await runner.run(request('exit 3', confined))).toEqual({ ...ended, lingers: true });
   await runner.killBackground();
 });
+
+test('what a command leaves behind is counted, also what has left its group', async () => {
+  const runner = createProcessRunner({ marker });
+  const left = async (command: string): Promise<unknown> => {
+    const result = await runner.run(request(command));
+    return 'background' in result ? result.background : result;
+  };
+  // The shell ends once the new session is there.
+  const away = (name: string): string =>
+    `setsid sh -c 'echo >${name}; exec sleep 60' & until [ -e ${name} ]; do :; done`;
+  const folder = mkdtempSync(join(tmpdir(), 'agent-stray-'));
+  expect(await left('true')).toBe(0);
+  expect(await left('sleep 60 & true')).toBe(1);
+  expect(await left(away(join(folder, 'one')))).toBe(1);
+  expect(await left(`${away(join(folder, 'two'))}; sleep 60 &`)).toBe(2);
+  await runner.killBackground();
+});
