@@ -95,7 +95,7 @@ function because(reason: string): string {
 }
 
 /** Why a call was not allowed. */
-export type Denied = Pick<Denial, 'reason' | 'remedy' | 'unasked'>;
+export type Denied = Pick<Denial, 'reason' | 'remedy' | 'unasked' | 'effects'>;
 
 /** A call after its hooks: as they want it, or why it is not run. `denied`: null where that is no denial. */
 export type HookedBinding =

@@ -6,11 +6,13 @@ import type { Form } from '../core/form.js';
 import type { HookAnswer } from '../core/hooks.js';
 import { isRecord } from '../core/json.js';
 import { type Answer, type Question, type Rule, ruleKey, type Verdict } from '../core/policy.js';
+import { hasEffects } from '../core/effects.js';
 import type { Denial, AgentOrder, Binding, BoundCall, CallSession, ToolContext, ToolOutcome } from '../core/tool.js';
 import { captureChanges, type CapturedChanges } from './file-history.js';
 import { afterCall, answerOfHooks, beforeCall, type Denied, heeded } from './ask-hooks.js';
 import { askedAboutLoop } from './repeats.js';
 import type { DispatchDeps } from './dependencies.js';
+import { type DecidedCall, keptOutcome, rehearseCall, type TriedCall, withEffects } from './rehearse-call.js';
 
 /** The outcome of one call. */
 export interface Dispatched {
@@ -21,6 +23,7 @@ export interface Dispatched {
   readonly captured?: CapturedChanges;
   /** Why a hook wants the turn to end here. */
   readonly halt?: string;
+  readonly decision?: DecidedCall;
 }
 
 /** A read that takes longer is shown while it runs. */
@@ -53,17 +56,26 @@ export async function dispatch(d: DispatchDeps, prepared: PreparedCall, signal: 
   bound.tool.prepare?.();
   const permission = await permit(d, hooked.call, { bound, shown: hooked.bound, said: hooked.said }, signal);
   if (permission.error)
-    return refused(permission.error, permission.denied === null ? [] : [denialOf(prepared, permission.denied)]);
-  if (signal.aborted) return refused(cancelledBefore);
-  const { verdict, approved } = permission;
-  const done = await runPermitted(d, hooked.call, { bound, verdict, approved }, signal);
-  return await afterCall(d, hooked, done, signal);
+    return {
+      ...refused(permission.error, permission.denied === null ? [] : [denialOf(prepared, permission.denied)]),
+      decision: permission.decision,
+    };
+  const { verdict, approved, tried, decision } = permission;
+  if (signal.aborted) {
+    await tried?.rehearsal.discard();
+    return refused(cancelledBefore);
+  }
+  const done = await runPermitted(d, hooked.call, { bound, verdict, approved, tried, decision }, signal);
+  return await afterCall(d, hooked, { ...done, decision }, signal);
 }
 
 interface AllowedCall {
   readonly bound: BoundCall;
   readonly verdict: Verdict;
   readonly approved: boolean;
+  /** The rehearsal whose result counts, or whose changes are kept; null: the call is run. */
+  readonly tried: TriedCall | null;
+  readonly decision: DecidedCall;
 }
 
 /** Runs a call that policy and the person allowed, and clamps its output. */
@@ -73,9 +85,14 @@ async function runPermitted(
   allowed: AllowedCall,
   signal: AbortSignal,
 ): Promise<Dispatched> {
-  const { bound, verdict } = allowed;
+  const { bound, tried } = allowed;
   const limited = d.tools.registry.admit(bound.tool.name);
-  if (limited) return refused(limited);
+  if (limited) {
+    await tried?.rehearsal.discard();
+    return refused(limited);
+  }
+  if (tried) return await runTried(d, call, { ...allowed, tried }, signal);
+  const { verdict } = allowed;
   const started = await start(d, call, bound, verdict);
   if (signal.aborted) return refused(cancelledBefore);
   const lookAgain = await watched(d, call, bound, verdict);
@@ -83,7 +100,17 @@ async function runPermitted(
   const outcome = await run(d, { id: call.id, ...started }, allowed, signal);
   started.end();
   const durationMs = Math.max(0, Math.round(d.host.now() - startedAt));
-  const seen = await lookAgain();
+  return finished(d, { bound, outcome, durationMs }, await lookAgain());
+}
+
+interface Ran {
+  readonly bound: BoundCall;
+  readonly outcome: ToolOutcome;
+  readonly durationMs: number;
+}
+
+/** Clamps the output of a call, and captures what it changed. */
+function finished(d: DispatchDeps, { bound, outcome, durationMs }: Ran, seen: WatchReport): Dispatched {
   const envelope = clampEnvelope(
     d.secrets?.envelope(outcome.envelope) ?? outcome.envelope,
     bound.limits.maxOutputBytes,
@@ -91,6 +118,32 @@ async function runPermitted(
   const captured = d.tools.capture ? captureChanges(d.tools.capture, outcome, seen) : undefined;
   const { denials = [] } = outcome;
   return { outcome: { ...outcome, envelope }, denials, durationMs, ...(captured ? { captured } : {}) };
+}
+
+/** Takes the result of a rehearsal, or keeps its changes. Nothing runs again, and it reports its own changes. */
+async function runTried(
+  d: DispatchDeps,
+  call: ToolCallData,
+  { bound, verdict, tried, decision }: AllowedCall & { readonly tried: TriedCall },
+  signal: AbortSignal,
+): Promise<Dispatched> {
+  const started = await start(d, call, bound, decision.kept === true ? verdict : { ...verdict, risk: 'read-only' });
+  started.end();
+  if (signal.aborted) {
+    await tried.rehearsal.discard();
+    return refused(cancelledBefore);
+  }
+  const startedAt = d.host.now();
+  const outcome = await triedOutcome(tried, decision);
+  const durationMs = Math.max(0, Math.round(d.host.now() - startedAt));
+  return finished(d, { bound, outcome, durationMs }, nothingSeen);
+}
+
+async function triedOutcome(tried: TriedCall, { kept }: DecidedCall): Promise<ToolOutcome> {
+  if (kept === true) return await keptOutcome(tried);
+  await tried.rehearsal.discard();
+  const { outcome } = tried.rehearsal;
+  return { ...outcome, summary: `${outcome.summary} · rehearsed` };
 }
 
 /** A call whose start is recorded. */
@@ -201,64 +254,202 @@ interface Judged {
   readonly said: HookAnswer | null;
 }
 
-type Permission =
-  /** `approved`: the user answered yes to exactly this call. */
-  | { readonly error: null; readonly verdict: Verdict; readonly approved: boolean }
-  /** `denied`: null where the call was cancelled. */
-  | { readonly error: ErrorEnvelope; readonly denied: Denied | null };
+interface Permitted extends AllowedCall {
+  readonly error: null;
+}
+
+interface Refused {
+  readonly error: ErrorEnvelope;
+  /** Null where the call was cancelled. */
+  readonly denied: Denied | null;
+  readonly decision: DecidedCall;
+}
 
 async function permit(
   d: DispatchDeps,
   call: ToolCallData,
-  { bound, shown, said }: Judged,
+  judged: Judged,
   signal: AbortSignal,
-): Promise<Permission> {
+): Promise<Permitted | Refused> {
+  const { bound, said } = judged;
   const assessed = await unlessAborted(d.tools.policy.assess(bound, d.cwd, d.record), signal);
-  if (assessed === null) return { error: cancelledBefore, denied: null };
+  if (assessed === null) return { error: cancelledBefore, denied: null, decision: {} };
   const { repeated, ...verdict } = askedAboutLoop(d, call, heeded(assessed, said));
-  if (verdict.decision === 'allow') return { error: null, verdict, approved: false };
-  const reasons = verdict.reasons.join('; ');
-  if (verdict.decision === 'deny')
-    return deniedAs(`Denied by policy: ${reasons}`, 'Use /permissions or `agent permissions` to see the rules.');
-  const hash = d.host.sha256(`${call.function.name}\0${call.function.arguments}`);
-  const loops = repeated !== undefined;
-  const asked = { ...question(d, call, shown, verdict, !loops), ...(await linesOf(d, bound, verdict)) };
-  const { answer, granted, hooked, approved } = await askedOnce(
-    d,
-    asked,
-    grantOf(loops ? `repeated ${hash}` : hash, bound),
-    signal,
-  );
+  if (verdict.decision === 'allow') {
+    const decidedBy = assessed.decision === 'allow' ? (verdict.decidedBy ?? 'mode') : 'hook';
+    return { error: null, bound, verdict, approved: false, tried: null, decision: { decidedBy } };
+  }
+  const tried = repeated === undefined ? await triedFirst(d, call, { bound, verdict }, signal) : null;
+  if (signal.aborted) {
+    await tried?.rehearsal.discard();
+    return { error: cancelledBefore, denied: null, decision: {} };
+  }
+  if (tried && !hasEffects(tried.rehearsal)) {
+    const decision = { decidedBy: 'rehearsal', effects: tried.seen.effects, kept: false } as const;
+    return { error: null, bound, verdict, approved: false, tried, decision };
+  }
+  if (verdict.decision === 'deny') {
+    await tried?.rehearsal.discard();
+    return deniedAs(verdict, tried);
+  }
+  return await askAbout(d, call, judged, { verdict, repeated, tried }, signal);
+}
+
+/** Rehearses a call that would be asked about or denied, where the rehearsal may answer instead. */
+async function triedFirst(
+  d: DispatchDeps,
+  call: ToolCallData,
+  { bound, verdict }: Pick<AllowedCall, 'bound' | 'verdict'>,
+  signal: AbortSignal,
+): Promise<TriedCall | null> {
+  const isUpToMode = verdict.everyMode !== true && verdict.ruled !== true;
+  const isGranted = d.approval.grants.has(grantFor(d, call, bound, undefined)) || isRuled(d, verdict);
+  if (verdict.rehearsable !== true || !isUpToMode || isGranted) return null;
+  const tried = await rehearseCall(d, bound, contextOf(d, { id: call.id, bound, verdict }, signal));
+  return typeof tried === 'string' ? null : tried;
+}
+
+interface AskedCall {
+  readonly verdict: Verdict;
+  readonly repeated: number | undefined;
+  readonly tried: TriedCall | null;
+}
+
+/** A question about a call, and what is known of it when the person answers. */
+interface Answered extends AskedAnswer {
+  readonly verdict: Verdict;
+  readonly tried: TriedCall | null;
+}
+
+async function askAbout(
+  d: DispatchDeps,
+  call: ToolCallData,
+  judged: Judged,
+  asked: AskedCall,
+  signal: AbortSignal,
+): Promise<Permitted | Refused> {
+  const answered = await answerTo(d, call, judged, asked, signal);
+  const { answer, approved, verdict, tried } = answered;
   const error = denial(answer, verdict, signal);
+  await recordAnswer(d, call, asked, answered, error);
+  const keeps = answer.answer === 'keep' && tried?.seen.keepProblem === null;
+  const decision: DecidedCall = {
+    decidedBy: answered.hooked ? 'hook' : answer.answer === 'unavailable' ? 'mode' : 'user',
+    ...seenOf(tried),
+    ...(tried ? { kept: keeps } : {}),
+  };
+  if (!keeps) await tried?.rehearsal.discard();
+  return error
+    ? { error, denied: deniedBy(answer, verdict, error, tried), decision }
+    : { error: null, bound: judged.bound, verdict, approved, tried: keeps ? tried : null, decision };
+}
+
+/** Asks until there is an answer. One that wants a preview is followed by the same question with what that showed. */
+async function answerTo(
+  d: DispatchDeps,
+  call: ToolCallData,
+  { bound, shown }: Judged,
+  { verdict: judged, repeated, tried: first }: AskedCall,
+  signal: AbortSignal,
+): Promise<Answered> {
+  let tried = first;
+  let verdict = tried ? withEffects(judged, tried) : judged;
+  let canPreview = tried === null && bound.tool.rehearse !== undefined && judged.sandbox === 'off';
+  for (let round = 0; ; round++) {
+    const asked = {
+      ...question(d, call, shown, verdict, repeated === undefined),
+      ...(await linesOf(d, bound, verdict)),
+      ...(canPreview ? { canPreview: true as const } : {}),
+      ...(tried ? { effects: tried.seen } : {}),
+    };
+    const given =
+      round > 0
+        ? await askedAgain(d, asked, signal)
+        : await askedOnce(d, asked, grantFor(d, call, bound, repeated), signal);
+    if (given.answer.answer !== 'preview') return { ...given, verdict, tried };
+    canPreview = false;
+    const preview = await rehearseCall(d, bound, contextOf(d, { id: call.id, bound, verdict }, signal));
+    if (typeof preview === 'string') tellNoPreview(d, preview);
+    else {
+      tried = preview;
+      verdict = withEffects(judged, preview);
+    }
+  }
+}
+
+async function recordAnswer(
+  d: DispatchDeps,
+  call: ToolCallData,
+  { repeated }: AskedCall,
+  { answer, granted, hooked, verdict, tried }: Answered,
+  error: ErrorEnvelope | null,
+): Promise<void> {
   await d.record.append({
     kind: 'approval',
-    content: error ? `denied: ${reasons}` : `allowed: ${reasons}`,
+    content: `${error ? 'denied' : 'allowed'}: ${verdict.reasons.join('; ')}`,
     data: {
       tool_call_id: call.id,
       decision: error ? 'deny' : 'allow',
       by: hooked ? 'hook' : granted ? 'session_grant' : answer.answer === 'unavailable' ? 'headless' : 'user',
       risk: verdict.risk,
       reasons: verdict.reasons,
-      call_sha256: hash,
-      ...(loops ? { repeated } : {}),
-      ...rulesMade(asked, answer),
+      call_sha256: hashOf(d, call),
+      ...(repeated === undefined ? {} : { repeated }),
+      ...seenOf(tried),
+      ...rulesMade(verdict, answer),
     },
   });
-  return error ? { error, denied: deniedBy(answer, verdict, error) } : { error: null, verdict, approved };
+}
+
+function seenOf(tried: TriedCall | null): Pick<DecidedCall, 'effects'> {
+  return tried ? { effects: tried.seen.effects } : {};
+}
+
+function hashOf(d: DispatchDeps, { function: { name, arguments: text } }: ToolCallData): string {
+  return d.host.sha256(`${name}\0${text}`);
+}
+
+/** The key of a yes to this call for the rest of the session. One to a repeated call is another. */
+function grantFor(d: DispatchDeps, call: ToolCallData, bound: BoundCall, repeated: number | undefined): string {
+  const hash = hashOf(d, call);
+  return grantOf(repeated === undefined ? hash : `repeated ${hash}`, bound);
+}
+
+function tellNoPreview(d: DispatchDeps, why: string): void {
+  d.emit({ type: 'notice', level: 'warn', code: 'no_preview', message: `No preview: ${why}.` });
+}
+
+/** Puts a question again, with what a preview showed. */
+async function askedAgain(d: DispatchDeps, question: Question, signal: AbortSignal): Promise<AskedAnswer> {
+  return { answer: await d.approval.ask(question, signal), granted: false, approved: true };
 }
 
 /** A denial that nothing else than policy decided. */
-function deniedAs(reason: string, remedy: string): Permission {
-  return { error: errorEnvelope('permission_denied', reason), denied: { reason, remedy, unasked: false } };
+function deniedAs({ reasons, decidedBy = 'mode' }: Verdict, tried: TriedCall | null): Refused {
+  const seen = tried ? `; it ${tried.seen.text}, and was not run` : '';
+  const reason = `Denied by policy: ${reasons.join('; ')}${seen}`;
+  const effects = seenOf(tried);
+  const remedy = 'Use /permissions or `agent permissions` to see the rules.';
+  return {
+    error: errorEnvelope('permission_denied', reason),
+    denied: { reason, remedy, unasked: false, ...effects },
+    decision: { decidedBy, ...effects, ...(tried ? { kept: false } : {}) },
+  };
 }
 
-function deniedBy({ answer }: Answer, verdict: Verdict, { code, error }: ErrorEnvelope): Denied | null {
+function deniedBy(
+  { answer }: Answer,
+  verdict: Verdict,
+  { code, error }: ErrorEnvelope,
+  tried: TriedCall | null,
+): Denied | null {
+  const effects = seenOf(tried);
   if (answer === 'unavailable')
-    return { reason: verdict.reasons.join('; '), remedy: remedyForUser(verdict), unasked: true };
-  return code === 'cancelled' ? null : { reason: error.replace(/\.$/, ''), remedy: '', unasked: false };
+    return { reason: verdict.reasons.join('; '), remedy: remedyForUser(verdict), unasked: true, ...effects };
+  return code === 'cancelled' ? null : { reason: error.replace(/\.$/, ''), remedy: '', unasked: false, ...effects };
 }
 
-function rulesMade({ verdict: { rules = [] } }: Question, answer: Answer): Pick<ApprovalData, 'rules' | 'lasts'> {
+function rulesMade({ rules = [] }: Verdict, answer: Answer): Pick<ApprovalData, 'rules' | 'lasts'> {
   return answer.answer === 'rules' ? { rules, lasts: answer.lasts } : {};
 }
 
@@ -282,11 +473,10 @@ async function askedOnce(
   grant: string,
   signal: AbortSignal,
 ): Promise<AskedAnswer> {
-  const { grants, rules: made } = d.approval;
+  const { grants } = d.approval;
   const rules = question.verdict.rules ?? [];
-  const isRuled = rules.length > 0 && rules.every((rule) => made.has(ruleKey(rule)));
   if (grants.has(grant)) return { answer: { answer: 'once' }, granted: true, approved: true };
-  if (isRuled) return { answer: { answer: 'once' }, granted: true, approved: false };
+  if (isRuled(d, question.verdict)) return { answer: { answer: 'once' }, granted: true, approved: false };
   const said = await answerOfHooks(d, question, signal);
   if (said) return { answer: said, granted: false, approved: false, hooked: true };
   await d.record.settle();
@@ -295,6 +485,11 @@ async function askedOnce(
   if (answer.answer === 'once') suggestRule(d, rules.length > 0 ? JSON.stringify(rules) : grant, rules);
   if (answer.answer === 'rules') await makeRules(d, rules, answer.lasts);
   return { answer, granted: false, approved: true };
+}
+
+/** Whether rules that the person made in this session allow the call. */
+function isRuled({ approval: { rules: made } }: DispatchDeps, { rules = [] }: Verdict): boolean {
+  return rules.length > 0 && rules.every((rule) => made.has(ruleKey(rule)));
 }
 
 /** A rule that could not be kept counts for the session all the same. */
@@ -404,6 +599,8 @@ function remedy(verdict: Verdict): string {
 function denial(answer: Answer, verdict: Verdict, signal: AbortSignal): ErrorEnvelope | null {
   switch (answer.answer) {
     case 'once':
+    case 'keep':
+    case 'preview':
     case 'session':
     case 'rules':
       return null;
@@ -439,18 +636,8 @@ async function run(
           deadline.abort();
         });
   const ctx: ToolContext = {
-    cwd: d.cwd,
-    session: callSession(d, id, signal, clock),
-    sandbox: verdict.sandbox,
-    readsOnly: verdict.risk === 'read-only',
-    approved,
-    ...(verdict.landings ? { landings: verdict.landings } : {}),
-    limits: bound.limits,
-    knownFiles: d.record.knownFiles,
+    ...contextOf(d, { id, bound, verdict, approved, clock, progress }, signal),
     signal: clock === null ? signal : AbortSignal.any([signal, deadline.signal]),
-    eventOutput: (seq) => storedOutput(d, seq),
-    progress,
-    ...(d.secrets ? { outputMask: d.secrets.stream() } : {}),
   };
   try {
     const outcome = await bound.tool.run(bound.args, ctx);
@@ -470,6 +657,34 @@ async function run(
   } finally {
     clock?.stop();
   }
+}
+
+interface CallContext extends Pick<AllowedCall, 'bound' | 'verdict'> {
+  readonly id: string;
+  readonly approved?: boolean;
+  readonly clock?: CallClock | null;
+  readonly progress?: (chunk: string) => void;
+}
+
+function contextOf(
+  d: DispatchDeps,
+  { id, bound, verdict, approved = false, clock = null, progress = () => undefined }: CallContext,
+  signal: AbortSignal,
+): ToolContext {
+  return {
+    cwd: d.cwd,
+    session: callSession(d, id, signal, clock),
+    sandbox: verdict.sandbox,
+    readsOnly: verdict.risk === 'read-only',
+    approved,
+    ...(verdict.landings ? { landings: verdict.landings } : {}),
+    limits: bound.limits,
+    knownFiles: d.record.knownFiles,
+    signal,
+    eventOutput: (seq) => storedOutput(d, seq),
+    progress,
+    ...(d.secrets ? { outputMask: d.secrets.stream() } : {}),
+  };
 }
 
 /** The session of a call, and whom it may ask. While a person answers, its clock stands still. */

@@ -360,11 +360,21 @@ export async function answer(d: TurnDeps, call: ToolCallData, done: Dispatched):
         ...(files && files.length > 0 ? { files } : {}),
         ...(diff ? { diff } : {}),
         ...captureData(captured),
+        ...decisionData(done),
         ...(kept && kept.attachments.length > 0 ? { attachments: kept.attachments } : {}),
       },
     },
     [...(captured?.blobs ?? []), ...(kept?.blobs ?? [])],
   );
+}
+
+function decisionData({ decision = {} }: Dispatched): Pick<ToolResultData, 'decided_by' | 'effects' | 'kept'> {
+  const { decidedBy, effects, kept } = decision;
+  return {
+    ...(decidedBy === undefined ? {} : { decided_by: decidedBy }),
+    ...(effects === undefined ? {} : { effects }),
+    ...(kept === undefined ? {} : { kept }),
+  };
 }
 
 function captureData(captured: Dispatched['captured']): Pick<ToolResultData, 'changes' | 'folders' | 'unwatched'> {

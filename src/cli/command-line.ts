@@ -202,6 +202,10 @@ export function createMachine(request: () => LoadOptions): Machine {
       const { env, cwd, home } = request();
       return await (await import('./session/open-tools.js')).checkSandbox({ cwd, env, home, config });
     },
+    rehearsals: async (config) => {
+      const { env, cwd, home } = request();
+      return await (await import('./session/open-tools.js')).checkRehearsals({ cwd, env, home, config });
+    },
     store: (config) => inspectStore(config.files.database),
     server: async (config) => {
       if (config.store.url === null) return [];

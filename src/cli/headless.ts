@@ -1,5 +1,6 @@
 import { addUsage, noUsage, type UsageSum } from '../agent/budget.js';
 import { exit } from '../commands/command.js';
+import { effectsText } from '../core/effects.js';
 import { type Event, knownEvent, tookMs } from '../core/event.js';
 import { isRecord, type Json, type JsonObject, parseJson } from '../core/json.js';
 import type { Fault } from '../core/provider.js';
@@ -80,12 +81,13 @@ export async function runHeadless(options: HeadlessOptions): Promise<number> {
 
 /** Source: contracts 10, "Denials are told". */
 function printDenial(denial: Denial): void {
-  const { reason, unasked, remedy } = denial;
+  const { reason, unasked, remedy, effects } = denial;
   const call = spelledLine(shortCall(denial));
   const what = unasked
     ? `not run, because nobody could be asked: ${call}`
     : `not run: ${call}: ${spelledLine(firstLine(reason, 200))}`;
-  printError(`agent: ${what}\n${remedy === '' ? '' : `${remedy}\n`}`);
+  const would = effects && unasked ? `it ${spelledLine(effectsText({ effects, unclear: null }))}\n` : '';
+  printError(`agent: ${what}\n${would}${remedy === '' ? '' : `${remedy}\n`}`);
 }
 
 /** Returns `bash(rm -rf src)` for a command; any other call as its event has it. */
@@ -233,7 +235,14 @@ function eventLine(raw: Event): PrintedLine | null {
     case 'tool_result': {
       const { tool_call_id, name, output, success } = event.data;
       const duration_ms = tookMs(event.data) ?? 0;
-      return { type: 'tool_result', tool_call_id, name, output, success, duration_ms, content: event.content };
+      const { decided_by, effects, kept } = event.data;
+      return {
+        type: 'tool_result',
+        ...{ tool_call_id, name, output, success, duration_ms, content: event.content },
+        ...(decided_by === undefined ? {} : { decided_by }),
+        ...(effects === undefined ? {} : { effects }),
+        ...(kept === undefined ? {} : { kept }),
+      };
     }
     case 'usage':
     case 'agent_usage': {
@@ -261,11 +270,12 @@ function resultObject(end: Answered, sessionId: string, usage: UsageSum, duratio
     tool_calls: end.toolCalls,
     usage: { ...usage },
     duration_ms: Math.round(durationMs),
-    denials: end.denials.map(({ tool_call_id, name, content, reason, agent_session_id: agent }) => ({
+    denials: end.denials.map(({ tool_call_id, name, content, reason, effects, agent_session_id: agent }) => ({
       tool_call_id,
       name,
       content,
       reason,
+      ...(effects === undefined ? {} : { effects }),
       ...(agent === undefined ? {} : { agent_session_id: agent }),
     })),
     ...(end.unsaved ? { unsaved: end.unsaved } : {}),

@@ -217,6 +217,8 @@ export interface Doors {
 export interface Machine {
   /** Tries the sandbox out. */
   sandbox(config: LoadedConfig['config']): Promise<DoctorCheck>;
+  /** Tries out whether commands can be rehearsed. */
+  rehearsals(config: LoadedConfig['config']): Promise<DoctorCheck>;
   /** The store, which is not opened. */
   store(config: LoadedConfig['config']): StoreInspection;
   /** The server of `store.url`; nothing where there is none. */

@@ -1,3 +1,4 @@
+import type { Decider, Effects } from './effects.js';
 import { isRecord, type Json, type JsonObject, type JsonSchema } from './json.js';
 
 /** One row of the log as it is stored. Unknown kinds are passed on. Order is `seq` (from 1), never time. Source:
@@ -178,6 +179,11 @@ export interface ToolResultData {
   /** Why there may be changes that are not listed. */
   readonly unwatched?: string;
   readonly attachments?: readonly AttachmentData[];
+  /** What decided whether it was run. Absent: it was no call that could be run. */
+  readonly decided_by?: Decider;
+  /** What a rehearsal of it did, and whether that was kept. */
+  readonly effects?: Effects;
+  readonly kept?: boolean;
   /** True where the program ended before there was a result, and this one was added when the session was resumed. */
   readonly synthetic?: true;
 }
@@ -246,6 +252,8 @@ export interface ApprovalData {
   readonly call_sha256: string;
   /** So often the call had given the same result, which is why the person was asked. */
   readonly repeated?: number;
+  /** What a rehearsal of the call did, as the person was shown it. */
+  readonly effects?: Effects;
   /** The rules that the person made with this answer, and how long they last. */
   readonly rules?: readonly object[];
   readonly lasts?: 'session' | 'always';

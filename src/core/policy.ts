@@ -1,3 +1,4 @@
+import type { Effects } from './effects.js';
 import type { Event, EventDraft } from './event.js';
 import { isRecord } from './json.js';
 import type { BoundCall, Risk, Sandbox, SessionView } from './tool.js';
@@ -36,6 +37,10 @@ export interface Verdict {
   /** Sentences, most important first; empty for an allowed reader. */
   readonly reasons: readonly string[];
   readonly sandbox: Sandbox;
+  /** What decided, where nobody is asked: the short list of commands that only read, a rule of the user, or the mode. */
+  readonly decidedBy?: 'static' | 'rule' | 'mode';
+  /** A rehearsal that shows no effects stands for a yes, or lifts the denial of plan mode. */
+  readonly rehearsable?: true;
   /** True where no approval mode allows the call unasked: secret files, protected paths. */
   readonly everyMode?: true;
   /** True where a rule of the user wants the call asked. */
@@ -56,6 +61,9 @@ export interface Verdict {
 export interface Policy {
   /** `session`: absent for a call of none. */
   assess(call: BoundCall, cwd: string, session?: SessionView): Promise<Verdict>;
+  /** Returns why writing these absolute paths is dangerous whatever writes them, a sentence for each; none where it is
+   * not. Never rejects. Absent: nothing is protected. */
+  dangersOf?(paths: readonly string[]): Promise<readonly string[]>;
   /** Adds to the user's own allow rules, which count at once; says where they are kept, or why not. Absent: none can be
    * added. Never rejects. */
   allow?(rules: readonly Rule[]): Promise<Kept>;
@@ -85,10 +93,33 @@ export interface Question {
   /** The lines at which it begins to change its file, where that is known. */
   readonly lines?: readonly number[];
   readonly verdict: Verdict;
+  /** A rehearsal can show what it would do. */
+  readonly canPreview?: true;
+  /** What a rehearsal did. */
+  readonly effects?: SeenEffects;
+}
+
+/** The effects of a rehearsed call, as a question shows them. */
+export interface SeenEffects {
+  readonly effects: Effects;
+  /** `would write 2 files (…)`. */
+  readonly text: string;
+  /** One effect on each line, deletions first; what is dangerous is marked. */
+  readonly lines: readonly string[];
+  /** Unified diff of the changes. */
+  readonly diff: string;
+  /** Why they cannot be kept; null where the person may keep them. */
+  readonly keepProblem: string | null;
+  /** Some of them are dangerous whatever does them. */
+  readonly dangers: readonly string[];
 }
 
 export type Answer =
   | { readonly answer: 'once' }
+  /** What its rehearsal did is to be kept; nothing runs again. */
+  | { readonly answer: 'keep' }
+  /** Show first what it would do. The same question follows, with the effects. */
+  | { readonly answer: 'preview' }
   /** This exact call (same tool, same argument bytes) for the rest of the session. */
   | { readonly answer: 'session' }
   /** Whatever the rules of the verdict allow: for the rest of the session, or for good as rules of the user. */

@@ -15,6 +15,31 @@ const usage = {
   cost_usd: cost,
 } as const;
 
+const effects = {
+  type: 'object',
+  description: 'What a rehearsal of the call did on a copy of the files.',
+  properties: {
+    written: {
+      type: 'array',
+      items: {
+        type: 'object',
+        properties: {
+          path: text,
+          change: { enum: ['created', 'changed', 'attributes'] },
+          added: { ...count, description: 'Lines of text.' },
+          removed: count,
+        },
+        required: ['path', 'change', 'added', 'removed'],
+        additionalProperties: false,
+      },
+    },
+    deleted: { type: 'array', items: text },
+    network: { type: 'boolean' },
+  },
+  required: ['written', 'deleted', 'network'],
+  additionalProperties: false,
+} as const;
+
 const about = {
   session: 'The first line.',
   text_delta: 'A part of an answer as it comes.',
@@ -72,7 +97,11 @@ export const streamLines = {
       duration_ms: { type: 'number', minimum: 0 },
       content: text,
     },
-    {},
+    {
+      decided_by: { enum: ['static', 'rehearsal', 'rule', 'mode', 'user', 'hook'] },
+      effects,
+      kept: { type: 'boolean', description: 'The changes of the rehearsal were made.' },
+    },
   ),
   usage: line('usage', usage, {
     agent_session_id: { type: 'string', description: 'What an agent of this session used: the id of its own session.' },
@@ -98,7 +127,7 @@ export const streamLines = {
         description: 'The calls that were not allowed, also those of sub-agents.',
         items: {
           type: 'object',
-          properties: { tool_call_id: text, name: text, content: text, reason: text, agent_session_id: text },
+          properties: { tool_call_id: text, name: text, content: text, reason: text, effects, agent_session_id: text },
           required: ['tool_call_id', 'name', 'content', 'reason'],
           additionalProperties: false,
         },

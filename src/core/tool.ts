@@ -2,6 +2,7 @@ import type { Envelope, ErrorEnvelope } from './envelope.js';
 import type { CallTarget, ChangeData, Event, FileState, FolderData, ToolCallData, ToolSpec } from './event.js';
 import type { Form, FormAnswer } from './form.js';
 import type { SearchAnswer, SearchRequest } from './provider.js';
+import type { Effects } from './effects.js';
 import type { StreamMask } from './secrets/guard.js';
 
 /** The sets of built-in tools, in the order in which a model is shown them. The settings, the command line and the
@@ -67,13 +68,42 @@ interface Placed {
   linesOf?(args: ToolArgs, place: Pick<ToolContext, 'cwd' | 'landings'>): Promise<readonly number[]>;
 }
 
+/** A command that ran on a copy-on-write view of the files. Nothing of what it did is on the disk. */
+export interface Rehearsal {
+  /** What the call returns if this run counts. */
+  readonly outcome: ToolOutcome;
+  readonly effects: Effects;
+  /** Why the run does not tell what the command would do, although it wrote nothing; null where it tells. */
+  readonly unclear: string | null;
+  /** Why its changes cannot be kept; null where they can. */
+  readonly keepProblem: string | null;
+  /** The changes as a unified diff, cut at `maxBytes`. */
+  diff(maxBytes: number): Promise<string>;
+  /** Applies the changes. All of them are made, or none. */
+  keep(): Promise<Kept>;
+  /** Throws the changes away. */
+  discard(): Promise<void>;
+}
+
+export type Kept =
+  | { readonly ok: true; readonly outcome: ToolOutcome }
+  /** A sentence: nothing was changed, and why. */
+  | { readonly ok: false; readonly problem: string };
+
+/** A tool whose calls can be tried on a copy-on-write view of the files. */
+interface Rehearsed {
+  /** Runs a call so that nothing of what it does reaches the disk, the network or other processes. Returns a sentence
+   * without its end where this call cannot be run so. Never rejects. */
+  rehearse?(args: ToolArgs, ctx: ToolContext): Promise<Rehearsal | string>;
+}
+
 /** A tool whose first call takes long to begin. */
 interface Prepared {
   /** Begins to load what its calls run with. Called before policy judges one. */
   prepare?(): void;
 }
 
-export interface Tool extends ToolSpec, Forwarding, Placed, Prepared {
+export interface Tool extends ToolSpec, Forwarding, Placed, Prepared, Rehearsed {
   readonly effect: Effect;
   readonly toolset: Toolset;
   /** Its calls do nothing (`--test`), so they are asked about only where every call is. */
@@ -213,6 +243,8 @@ export interface Denial {
   readonly unasked: boolean;
   /** What the user can do so that such a call runs. */
   readonly remedy: string;
+  /** What it would do, where it was rehearsed. */
+  readonly effects?: Effects;
   /** The session of the sub-agent that made the call. */
   readonly agent_session_id?: string;
 }

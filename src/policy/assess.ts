@@ -65,28 +65,68 @@ export function createPolicy(options: PolicyOptions): Policy {
     return options.planning === true && risk !== 'read-only' && !isAllowed;
   };
   return {
+    dangersOf: (paths) => Promise.resolve(dangersOf(paths, shared)),
     async assess(call, cwd, session = noSession): Promise<Verdict> {
       const judgement = await judgeCall(call, { cwd, session }, shared);
-      if (isHeld(call, judgement)) return heldByPlan(judgement, sandbox);
+      const rehearsable = mayBeRehearsed(call, judgement, { approval, sandbox }) ? { rehearsable: true as const } : {};
+      if (isHeld(call, judgement)) {
+        // The kernel holds a command to reading, where it holds commands at all.
+        if (sandbox !== 'off' && judgement.quiet) return readInSandbox;
+        return { ...heldByPlan(judgement, sandbox), ...rehearsable };
+      }
       const decided = decide(judgement, approval, sandbox);
       const decision = decided === 'ask' && call.tool.inert === true && approval !== 'always' ? 'allow' : decided;
       const { risk, targets, named } = judgement;
-      const reasons =
-        decision === 'ask' && judgement.reasons.length === 0 && judgement.ruling !== 'ask'
-          ? ['every call is asked about']
-          : [...ruleReason(judgement, decision), ...judgement.reasons];
       return {
         risk,
         decision,
-        reasons,
+        reasons: reasonsOf(judgement, decision),
         sandbox,
-        ...(decision === 'ask' ? whoseQuestion(judgement, sandbox) : {}),
+        ...rehearsable,
+        ...(decision === 'ask' ? whoseQuestion(judgement, sandbox) : { decidedBy: deciderOf(judgement, decision) }),
         ...(targets.length > 0 ? { targets } : {}),
         ...(risk === 'read-only' ? {} : { named }),
         ...lasting(judgement, decision),
       };
     },
   };
+}
+
+const readInSandbox: Verdict = {
+  risk: 'read-only',
+  decision: 'allow',
+  reasons: [],
+  sandbox: 'read-only',
+  decidedBy: 'mode',
+};
+
+function reasonsOf(judgement: Judgement, decision: Verdict['decision']): readonly string[] {
+  const { reasons, ruling } = judgement;
+  if (decision === 'ask' && reasons.length === 0 && ruling !== 'ask') return ['every call is asked about'];
+  return [...ruleReason(judgement, decision), ...reasons];
+}
+
+/** A rehearsal may answer for a command that is not dangerous, or that nobody can judge by its text. It cannot where the
+ * user wants each call asked about, or where a sandbox confines commands already. */
+function mayBeRehearsed(
+  { tool }: BoundCall,
+  { risk, listed, unclear, guarded, ruling }: Judgement,
+  { approval, sandbox }: Pick<PolicyOptions, 'approval' | 'sandbox'>,
+): boolean {
+  if (tool.rehearse === undefined || guarded || sandbox !== 'off' || approval === 'always') return false;
+  return ruling !== 'ask' && ruling !== 'deny' && (unclear || (risk !== 'dangerous' && !listed));
+}
+
+function deciderOf({ listed, ruling }: Judgement, decision: Verdict['decision']): NonNullable<Verdict['decidedBy']> {
+  if (ruling === 'deny' || (ruling === 'allow' && decision === 'allow')) return 'rule';
+  return listed && decision === 'allow' ? 'static' : 'mode';
+}
+
+function dangersOf(paths: readonly string[], { secrets, isProtected, facts }: ShellRules): readonly string[] {
+  return paths.flatMap((path) => {
+    if (secrets.matches(path)) return [`${path} holds secrets`];
+    return isProtected(path) ? [protectionReason(path, facts)] : [];
+  });
 }
 
 /** Says what of a question is not up to the approval mode. */
@@ -115,6 +155,9 @@ async function judgeCall(call: BoundCall, place: CallPlace, rules: ShellRules): 
   };
   return {
     risk: judged.risk,
+    listed: judged.risk === 'read-only',
+    unclear: false,
+    quiet: false,
     reasons: judged.reasons,
     targets: [],
     named: await pathsOfArguments(call, cwd, rules),
@@ -151,6 +194,9 @@ async function judgeFileCall(call: BoundCall, cwd: string, rules: ShellRules): P
   const held = rules.sandbox === 'off' ? [] : outside;
   const guarded = guards.length + held.length > 0;
   const shared = {
+    listed: !writes,
+    unclear: false,
+    quiet: false,
     guarded,
     confined: outside.length === 0 && judged.length > 0,
     targets: writes || guarded ? paths : [],

@@ -16,6 +16,9 @@ export interface PathFacts {
   /** The names in a folder, at most some thousands; none where it cannot be read. Absent: wildcards
    * are not expanded. */
   namesIn?(folder: string): Promise<readonly string[]>;
+  /** Returns where the PATH finds a program, links resolved; null where it finds none, or where a folder of the PATH is
+   * relative. Absent: nobody looks, and no program counts as known. */
+  programAt?(name: string): Promise<string | null>;
   /** A regular file that is no link and has at most `maxBytes`; `refused` for whatever else is there. Never rejects. */
   readWhole(path: string, maxBytes: number): Promise<Uint8Array | 'missing' | 'refused'>;
   /** Returns whether one of the first 20,000 files below a folder fits, by its absolute path; links are not followed.

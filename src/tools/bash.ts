@@ -1,11 +1,13 @@
 import { statSync } from 'node:fs';
+import { statsAt } from '../disk/path-stats.js';
 import type { Json } from '../core/json.js';
-import type { ToolContext, ToolOutcome } from '../core/tool.js';
+import type { Rehearsal, ToolContext, ToolOutcome } from '../core/tool.js';
 import { createAutoRunWatch } from './changes/auto-run-files.js';
 import { type DefinedTool, defineTool, failed, type FromSchema, succeeded } from './define-tool.js';
 import { absolutePath, fileFailure, FileRefusal, pathProblem, shownPath } from './files/open-file.js';
 import { type CollectedOutput, createOutputCollector, createProgressStream } from './process/output-collector.js';
 import type { ProcessRequest, ProcessResult, ProcessRunner } from './process/runner.js';
+import type { Rehearsals } from './rehearsal/open-rehearsals.js';
 
 export interface BashOptions {
   readonly processes: ProcessRunner;
@@ -20,6 +22,8 @@ export interface BashOptions {
   readonly protectedEnv: readonly string[];
   /** Runs commands that may go on without their call. Absent: none does. */
   readonly background?: Background;
+  /** Runs commands on a copy-on-write view of the files. Absent: none is. */
+  readonly rehearsals?: () => Promise<Rehearsals>;
 }
 
 /** Where commands can go on in the background. */
@@ -99,11 +103,38 @@ export function bashTool(options: BashOptions): DefinedTool {
     prepare: () => {
       options.processes.prepare();
     },
+    rehearse: (args, ctx) => rehearseCommand(args, ctx, options),
     async run(args, ctx) {
       const newAutoRunFiles = ctx.sandbox === 'read-only' || ctx.readsOnly === true ? () => [] : watch(ctx.cwd);
       const outcome = await runCommand(args, ctx, options, env(ctx.readsOnly === true));
       return warned(outcome, newAutoRunFiles());
     },
+  });
+}
+
+const maxRehearsedS = 120;
+
+async function rehearseCommand(args: BashArgs, ctx: ToolContext, options: BashOptions): Promise<Rehearsal | string> {
+  const seconds = args.timeout_seconds ?? options.timeoutS;
+  if (!options.rehearsals) return 'commands are not rehearsed here';
+  if (args.background === true) return 'commands in the background are not rehearsed';
+  if (seconds > maxRehearsedS) return `commands with more than ${maxRehearsedS} s are not rehearsed`;
+  const cwd = args.workdir === undefined ? ctx.cwd : absolutePath(ctx.cwd, args.workdir);
+  if (statsAt(cwd)?.isDirectory() !== true) return `${cwd} is not a directory`;
+  const timeoutMs = Math.min(seconds * 1000, ctx.limits.timeoutMs ?? Number.POSITIVE_INFINITY);
+  return await (
+    await options.rehearsals()
+  ).run({
+    command: {
+      ...shellCommand(args.command, options.shell),
+      cwd,
+      env: shellEnvironment(options.env, options.protectedEnv),
+    },
+    signal: ctx.signal,
+    timeoutMs,
+    maxTotalBytes,
+    maxOutputBytes: ctx.limits.maxOutputBytes,
+    outcome: (result, collected) => processOutcome(result, collected, { timeoutMs, maxTotalBytes }, words),
   });
 }
 
@@ -293,6 +324,9 @@ const gitReading: Settings = [
   ['safe.bareRepository', 'explicit'],
 ];
 
+/** Git writes nothing into its index, and a file of options for ripgrep counts for nothing. */
+const reading: Readonly<Record<string, string>> = { GIT_OPTIONAL_LOCKS: '0', RIPGREP_CONFIG_PATH: '' };
+
 /** Returns the environment of a child process: our own without the protected names (provider keys), and with everything
  * interactive switched off. `readsOnly` is for a command that was judged to change nothing. */
 export function shellEnvironment(
@@ -304,7 +338,12 @@ export function shellEnvironment(
   const isKept = (entry: readonly [string, string | undefined]): entry is [string, string] =>
     entry[1] !== undefined && !hidden.has(entry[0]);
   const kept = Object.entries(own).filter(isKept);
-  return { ...Object.fromEntries(kept), ...quiet, ...gitOverrides(own, readsOnly ? gitReading : gitAlways) };
+  return {
+    ...Object.fromEntries(kept),
+    ...quiet,
+    ...(readsOnly ? reading : {}),
+    ...gitOverrides(own, readsOnly ? gitReading : gitAlways),
+  };
 }
 
 /** Adds settings after those that the environment carries already. Source: git-config(1), `GIT_CONFIG_COUNT`. */

@@ -6,6 +6,7 @@ import { createContentMemory } from './files/atomic-write.js';
 import { globTool } from './glob.js';
 import { grepTool, type HiddenFiles } from './grep.js';
 import type { ProcessRunner } from './process/runner.js';
+import type { Rehearsals } from './rehearsal/open-rehearsals.js';
 import { fileEditTool, fileWriteTool } from './write-files.js';
 
 export interface BuiltinOptions {
@@ -30,6 +31,7 @@ export interface BuiltinOptions {
   readonly protectedEnv: readonly string[];
   /** Where commands go on in the background; absent where none does. */
   readonly background?: Background;
+  readonly rehearsals?: () => Promise<Rehearsals>;
 }
 
 /** The sets that are on by themselves. Their code is loaded with the program; `cli/session/open-toolsets.ts` loads the
@@ -79,15 +81,16 @@ export function inTestMode(tools: readonly Tool[]): readonly Tool[] {
 function cannedTool(tool: Tool): Tool {
   const output = `[test mode] ${tool.name} not run`;
   return {
-    ...withoutTarget(tool),
+    ...withoutOtherRuns(tool),
     inert: true,
     run: () => Promise.resolve({ envelope: { output, test_mode: true }, summary: output }),
   };
 }
 
-/** Returns the tool itself, where it would reach another one. */
-function withoutTarget(tool: Tool): Tool {
+/** Returns the tool without what it would reach or try instead of its run. */
+function withoutOtherRuns(tool: Tool): Tool {
   const copy = { ...tool };
   delete copy.resolve;
+  delete copy.rehearse;
   return copy;
 }

@@ -3,7 +3,16 @@ import { type ErrorCode, errorEnvelope, type OutputEnvelope } from '../core/enve
 import { isRecord, type Json, type JsonSchema } from '../core/json.js';
 import { longestTimerMs } from '../core/runtime.js';
 import { firstLine, wellFormed } from '../core/text.js';
-import type { ArgumentProblem, CallPlace, Judged, Tool, ToolArgs, ToolContext, ToolOutcome } from '../core/tool.js';
+import type {
+  ArgumentProblem,
+  CallPlace,
+  Judged,
+  Rehearsal,
+  Tool,
+  ToolArgs,
+  ToolContext,
+  ToolOutcome,
+} from '../core/tool.js';
 import { pathStats } from '../disk/path-stats.js';
 
 /** The type of values that fit a schema, for the keywords that tools use. A part that the schema does not describe is
@@ -64,6 +73,8 @@ export interface ToolDefinition<S extends JsonSchema> extends Pick<
   readonly judge?: (args: FromSchema<S>, place: CallPlace) => Judged | Promise<Judged>;
   /** Numbers the lines that a call would change; none where it cannot tell. */
   readonly linesOf?: (args: FromSchema<S>, place: Pick<ToolContext, 'cwd' | 'landings'>) => Promise<readonly number[]>;
+  /** Runs a call on a copy-on-write view of the files. */
+  readonly rehearse?: (args: FromSchema<S>, ctx: ToolContext) => Promise<Rehearsal | string>;
   readonly run: (args: FromSchema<S>, ctx: ToolContext) => Promise<ToolOutcome>;
 }
 
@@ -72,7 +83,7 @@ export type DefinedTool = Omit<Tool, 'toolset'>;
 
 /** Makes a tool whose functions take arguments of the type its schema describes. */
 export function defineTool<const S extends JsonSchema>(definition: ToolDefinition<S>): DefinedTool {
-  const { schema, describe, check, judge, linesOf, untrusted, run, ...facts } = definition;
+  const { schema, describe, check, judge, linesOf, untrusted, rehearse, run, ...facts } = definition;
   // The registry has checked arguments against the schema before any of these is called.
   const typed = (args: ToolArgs): FromSchema<S> => args as FromSchema<S>;
   return {
@@ -83,6 +94,7 @@ export function defineTool<const S extends JsonSchema>(definition: ToolDefinitio
     ...(check && { check: (args: ToolArgs) => check(typed(args)) }),
     ...(judge && { judge: (args: ToolArgs, place: CallPlace) => judge(typed(args), place) }),
     ...(linesOf && { linesOf: (args, place) => linesOf(typed(args), place) }),
+    ...(rehearse && { rehearse: (args: ToolArgs, ctx: ToolContext) => rehearse(typed(args), ctx) }),
     run: async (args, ctx) => goneDirectory(schema, args, ctx) ?? (await run(typed(args), ctx)),
   };
 }

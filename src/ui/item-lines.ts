@@ -338,7 +338,29 @@ export function questionRows(question: Question): readonly string[] {
 
 /** Returns all that the call would do, escaped and complete: each argument under its name, an edit as removed and added
  * lines. */
-export function questionParts({ call: { args }, lines = [] }: Question): QuestionParts {
+export function questionParts(question: Question): QuestionParts {
+  const { texts, edit } = callParts(question);
+  const { effects } = question;
+  if (!effects) return { texts, edit };
+  return { texts: [...texts, '', ...effectRows(effects.lines)], edit };
+}
+
+/** So many effects are named beside deletions. */
+const mostEffects = 200;
+
+/** What a rehearsed call would do; deletions first and whole. */
+function effectRows(lines: readonly string[]): readonly string[] {
+  const rows = lines.map((line) => decisionText(line, { lines: false }));
+  const deletions = rows.filter((row) => row.startsWith('deletes '));
+  const others = rows.slice(deletions.length);
+  const more = others.length > mostEffects ? [`and ${others.length - mostEffects} more`] : [];
+  return [
+    'A rehearsal shows that it',
+    ...[...deletions, ...others.slice(0, mostEffects), ...more].map((row) => `  ${row}`),
+  ];
+}
+
+function callParts({ call: { args }, lines = [] }: Question): QuestionParts {
   const names = Object.keys(args);
   const single = names.length === 1 ? args[names[0] ?? ''] : undefined;
   if (typeof single === 'string') return { texts: decisionText(single, { lines: true }).split('\n'), edit: [] };
@@ -385,7 +407,11 @@ export function askedLines(question: Question, arrow: string): readonly string[]
 /** Returns `askedLines`, and what the words for lasting answers stand for. */
 export function questionLines(question: Question, arrow: string): readonly string[] {
   const { rules = [] } = question.verdict;
-  const asked = askedLines(question, arrow);
+  const asked = [
+    ...askedLines(question, arrow),
+    ...(canKeep(question) ? ['keep: makes these changes, and runs nothing again'] : []),
+    ...(question.canPreview ? ['preview: shows first what it would do'] : []),
+  ];
   if (rules.length === 0) return asked;
   const kept = rules.map((rule) => JSON.stringify(rule)).join(', ');
   return [
@@ -425,12 +451,26 @@ function editedLines(before: string, after: string, first: number | null): DiffL
   ];
 }
 
+/** Whether what a rehearsal did can be kept. */
+export function canKeep({ effects }: Question): boolean {
+  return effects !== undefined && effects.keepProblem === null;
+}
+
+/** The answers that only some questions have. */
+function offeredAnswer(text: string, question: Question): Answer | null {
+  if (question.canPreview && /^p(?:review)?$/i.test(text)) return { answer: 'preview' };
+  if (canKeep(question) && /^k(?:eep)?$/i.test(text)) return { answer: 'keep' };
+  if ((question.verdict.rules ?? []).length === 0 || !/^(?:these|always)$/i.test(text)) return null;
+  return { answer: 'rules', lasts: text.toLowerCase() === 'these' ? 'session' : 'always' };
+}
+
 /** Returns the answer that a line means; null if it is none. A dangerous call has no one-letter yes. */
-export function lineAnswer(line: string, { risk, rules = [] }: Question['verdict']): Answer | null {
+export function lineAnswer(line: string, question: Question): Answer | null {
+  const { risk } = question.verdict;
   const text = line.trim();
+  const offered = offeredAnswer(text, question);
+  if (offered) return offered;
   const isDangerous = risk === 'dangerous';
-  const lasting = rules.length > 0 ? /^(?:these|(always))$/i.exec(text) : null;
-  if (lasting) return { answer: 'rules', lasts: lasting[1] === undefined ? 'session' : 'always' };
   if ((isDangerous ? /^yes$/i : /^y(es)?$/i).test(text)) return { answer: 'once' };
   if ((isDangerous ? /^session$/i : /^s(ession)?$/i).test(text)) return { answer: 'session' };
   if (text === '') return { answer: 'deny' };

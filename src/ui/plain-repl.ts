@@ -8,7 +8,15 @@ import { changeRows } from './diff-lines.js';
 import { createLineSender } from './editor/pasted-pictures.js';
 import { lastExchange } from './event-text.js';
 import { fillByLine } from './filled-form.js';
-import { type Greeting, itemLines, type ItemStyle, lineAnswer, noticeLines, questionLines } from './item-lines.js';
+import {
+  canKeep,
+  type Greeting,
+  itemLines,
+  type ItemStyle,
+  lineAnswer,
+  noticeLines,
+  questionLines,
+} from './item-lines.js';
 import { renderMarkdown } from './markdown/incremental.js';
 import { defaultDetail, type ReplHandle, type ReplOptions } from './repl-options.js';
 import { type CommandContext, isCommandLine } from './slash-command.js';
@@ -379,12 +387,17 @@ class PlainRepl implements ReplHandle {
     this.#lines(questionLines(question, this.#style.theme.glyphs.arrow));
     const { callId } = question;
     const rules = question.verdict.rules ?? [];
+    const answers = [
+      ...(canKeep(question) ? ['keep'] : []),
+      ...(question.canPreview ? ['preview'] : []),
+      ...['yes', 'session', ...(rules.length > 0 ? ['these', 'always'] : [])],
+    ];
     this.#read({
-      prompt: rules.length > 0 ? 'yes, session, these, always, or no (and why): ' : 'yes, session, or no (and why): ',
+      prompt: `${answers.join(', ')}, or no (and why): `,
       asks: true,
       id: callId,
       take: (line) => {
-        const answer = lineAnswer(line, question.verdict);
+        const answer = lineAnswer(line, question);
         if (answer) this.#session.answer(callId, answer);
         return answer !== null;
       },

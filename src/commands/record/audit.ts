@@ -323,8 +323,6 @@ async function createAnalysis({ config, home }: Settings): Promise<Analyse> {
       home,
       cwd,
       workspace: cwd,
-      plainGit: true,
-      steered: new Set(),
       secrets,
       isProtected: createProtectedPaths({ home, workspace: cwd, ownPaths }),
     });

@@ -65,6 +65,7 @@ async function facts({
     reaches: (server) => reachesServer(server),
     more: async () => [
       await machine.sandbox(loaded.config),
+      await machine.rehearsals(loaded.config),
       ...checkNetwork(env),
       ...checkWeb(loaded.config, env),
       ...(await machine.server(loaded.config)),

@@ -43,7 +43,7 @@ import { cloudCodes, cloudTests, compilerCodes, mediaCodes, serviceCodes, system
 import { judgeReading, readerCodes, secretFilter } from './readers.js';
 import { awkCodes, sedCodes } from './sed-and-awk.js';
 import { scriptFindings, taskFindings } from './simple-command.js';
-import { asks, asksRepository, asksTool } from './steering-files.js';
+import { asks, asksRepository } from './questions.js';
 import { has, parseOptions, valuesOfAny } from './words.js';
 
 /** What the tables of package managers cannot say. */
@@ -111,7 +111,7 @@ function installsNames(call: Invocation): readonly Finding[] {
 
 function uvPip(call: Invocation): readonly Finding[] {
   const inner = call.argv(call.args.slice(call.args.findIndex(({ text }) => text === 'pip')));
-  return inner.length > 0 ? inner : asksTool(call, 'venv');
+  return inner.length > 0 ? inner : asks(call);
 }
 
 function npmExec(call: Invocation, _program: Program, { operands }: Options): readonly Finding[] {
@@ -128,9 +128,9 @@ function npmConfig(call: Invocation, _program: Program, { operands }: Options): 
   const words = operands.map(({ text }) => text);
   const [first, second] = words;
   if (first === 'get' || (second === 'get' && words.length > 2))
-    return words.some((word) => /auth|token|password/i.test(word)) ? danger(call, 'prints tokens') : asksTool(call);
+    return words.some((word) => /auth|token|password/i.test(word)) ? danger(call, 'prints tokens') : asks(call);
   if (/^(?:yarn|pnpm)$/.test(call.name) && /^(?:list|ls)$/.test(second ?? '')) return danger(call, 'prints tokens');
-  return second === 'list' || second === 'ls' ? asksTool(call) : danger(call, 'changes settings of npm');
+  return second === 'list' || second === 'ls' ? asks(call) : danger(call, 'changes settings of npm');
 }
 
 /** Tools that projects install for themselves. Any other name may be fetched and run on the spot. */
@@ -301,7 +301,7 @@ function answer(entry: Program, { asks: place }: Outcome, call: Invocation, opti
     case 'service':
       return asks(call);
     case 'tool':
-      return asksTool(call);
+      return asks(call);
     case 'repository':
       return asksRepository(call);
     default:

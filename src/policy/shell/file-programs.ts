@@ -16,7 +16,7 @@ import {
   type Code,
 } from './invocation.js';
 import { has, parseOptions, valuesOf } from './words.js';
-import { asks } from './steering-files.js';
+import { asks } from './questions.js';
 
 export const fileCodes: Readonly<Record<string, Code>> = {
   chmod,

@@ -16,7 +16,7 @@ import {
   writeTo,
 } from './invocation.js';
 import { taskFindings, writtenFindings } from './simple-command.js';
-import { asks } from './steering-files.js';
+import { asks } from './questions.js';
 import { literalArg, parseOptions, valuesOf, valuesOfAny } from './words.js';
 
 /** Shells whose text is read as bash. What others make of the same words (qualifiers of zsh, tests of dash) is not

@@ -30,6 +30,8 @@ export interface Finding {
   readonly reason: string;
   /** No rule of the user lifts it: secrets, protected paths, what cannot be analysed. */
   readonly fixed?: boolean;
+  /** It is dangerous only because nobody can tell what it does. */
+  readonly unclear?: true;
   readonly targets?: readonly string[];
 }
 
@@ -87,10 +89,6 @@ export interface ShellContext {
   readonly workspace: string;
   readonly secrets: SecretPaths;
   readonly isProtected: ProtectedPaths;
-  /** The repository's own configuration names no program that a reading git command would run. */
-  readonly plainGit: boolean;
-  /** Families of tools that files of the folder, or of one above it, steer: `familyOf` names them. */
-  readonly steered: ReadonlySet<string>;
   /** Folders on the way that are reached through links, and where they lie: `..` means another folder to a program than
    * to the shell. */
   readonly landings?: ReadonlyMap<string, string>;
@@ -112,8 +110,6 @@ export interface Scan {
   readonly programs: KnownPrograms;
   readonly folders: Folders;
   readonly files: Files;
-  /** What of the repository's settings the judgement rests on. */
-  readonly relies: Set<string>;
   readonly functions: Set<string>;
   readonly variables: Map<string, Variable>;
   readonly commands: FoundCommand[];
@@ -178,7 +174,7 @@ export function change(call: Pick<Invocation, 'name' | 'args'>, what: string): r
 }
 
 export function unanalysable(what: string): readonly Finding[] {
-  return [{ risk: 'dangerous', reason: `cannot be analysed: ${what}`, fixed: true }];
+  return [{ risk: 'dangerous', reason: `cannot be analysed: ${what}`, fixed: true, unclear: true }];
 }
 
 /** A program of awk or sed in a file of the workspace is a script like any other; one that is made as it runs is

@@ -14,7 +14,7 @@ import {
   type Test,
   writeTo,
 } from './invocation.js';
-import { asks } from './steering-files.js';
+import { asks } from './questions.js';
 import { has, literalArg, parseOptions, valuesOf } from './words.js';
 
 export const networkCodes: Readonly<Record<string, Code>> = {

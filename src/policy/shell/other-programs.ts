@@ -16,7 +16,7 @@ import {
   writeTo,
 } from './invocation.js';
 import { unknownFindings } from './simple-command.js';
-import { asks, wordsOf } from './steering-files.js';
+import { asks, wordsOf } from './questions.js';
 import { literalArg, parseOptions, valuesOf } from './words.js';
 
 export const serviceCodes: Readonly<Record<string, Code>> = { database };

@@ -11,7 +11,7 @@ import {
   type Program,
   writeTo,
 } from './invocation.js';
-import { asksTool } from './steering-files.js';
+import { asks } from './questions.js';
 import { has, parseOptions, valuesOf, valuesOfAny } from './words.js';
 
 /** What tells no more of a file than its name or its size. */
@@ -142,7 +142,7 @@ function cowFile(call: Invocation, _program: Program, options: Options): readonl
 }
 
 function huntsHiddenOrSteered(call: Invocation, program: Program, options: Options): readonly Finding[] {
-  return [...huntsHidden(call, program, options), ...asksTool(call)];
+  return [...huntsHidden(call, program, options), ...asks(call)];
 }
 
 function envFilter(call: Invocation, _program: Program, options: Options): readonly Finding[] {

@@ -19,7 +19,7 @@ import {
   unanalysable,
 } from './invocation.js';
 import { namesOnly, searchText } from './readers.js';
-import { asksTool } from './steering-files.js';
+import { asks } from './questions.js';
 import { resolveWord } from './words.js';
 
 const systemFolder = /^\/(?:usr\/(?:local\/)?)?s?bin\/|^\/opt\/homebrew\/bin\//;
@@ -117,7 +117,7 @@ function specialFindings(call: Invocation): readonly Finding[] {
   const { name, args, scan } = call;
   const known = scan.programs.get(name) ?? scan.programs.get(familyOf(name));
   if (scan.functions.has(name) && !known) return [];
-  if (isVersionQuestion(call)) return asksTool(call);
+  if (isVersionQuestion(call)) return asks(call);
   if (known) return known.judge(call);
   if (name.includes('/')) return program(call);
   return [

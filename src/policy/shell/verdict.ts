@@ -10,23 +10,31 @@ import type { RuleTest } from '../rules.js';
 import { commandTables } from './command-tables.js';
 import { collectNames } from './expansions.js';
 import {
+  change,
   type Finding,
   type FoundCommand,
+  type Invocation,
   type KnownPrograms,
   type Place,
   type Scan,
   type ShellContext,
   unanalysable,
 } from './invocation.js';
+import { listedCommand } from './listed-commands.js';
 import { namedPaths } from './named-paths.js';
 import { hasPlainGit } from './plain-git.js';
 import { type RealPath, realPaths } from './real-paths.js';
-import { steeredFamilies } from './steering-files.js';
 import { walk } from './walk.js';
 
 /** What is known of a call before the approval mode is asked. */
 export interface Judgement {
   readonly risk: Risk;
+  /** Nothing has to be guessed: it is a reader by its tool, or all of its programs and options are on the short list. */
+  readonly listed: boolean;
+  /** It is dangerous only because nobody can tell what it does. */
+  readonly unclear: boolean;
+  /** Nothing in the text of a command says that it does more than read. */
+  readonly quiet: boolean;
   readonly reasons: readonly string[];
   /** Paths that the permission prompt shows. */
   readonly targets: readonly string[];
@@ -57,22 +65,28 @@ export interface ShellRules {
 export async function judgeShell(command: string, cwd: string, tool: string, rules: ShellRules): Promise<Judgement> {
   const { facts, secrets, isProtected } = rules;
   const places = { home: facts.home, cwd, workspace: facts.workspace };
-  const start = { ...places, secrets, isProtected, plainGit: true, steered: new Set<string>() };
-  const { context, analysis: first } = await followed(command, start, facts);
-  const wanders = first.wanders && classifyShell(command.replace(topLevel, '.'), context).wanders;
-  const plainGit =
-    !first.relies.has('git') || (!wanders && (await isPlainEverywhere(hasPlainGit, first.folders, facts)));
-  const steered = wanders ? first.relies : await steeredFamilies(first.relies, first.folders, facts);
-  const analysis = plainGit && steered.size === 0 ? first : classifyShell(command, { ...context, plainGit, steered });
+  const { context, analysis } = await followed(command, { ...places, secrets, isProtected }, facts);
   const disk = await namedOnDisk(analysis, facts);
   const linked = linkedFindings(disk, rules);
   const paths = rulePaths(analysis, disk);
-  const findings = [...linked, ...analysis.findings];
-  const risk = linked.length > 0 ? 'dangerous' : analysis.risk;
+  const seen = [...linked, ...analysis.findings];
+  const listed =
+    linked.length === 0 && analysis.risk === 'read-only' && !wanders(analysis, command, context)
+      ? await isListed(command, analysis.folders, facts)
+      : false;
+  const findings =
+    seen.length === 0 && !listed
+      ? change(oneLine(command), 'is not on the short list of commands that only read')
+      : seen;
+  const grave = findings.filter((finding) => finding.risk === 'dangerous');
+  const risk = grave.length > 0 ? 'dangerous' : listed ? 'read-only' : 'mutating';
   const inside = isInside(normalise((await facts.landing(cwd)) ?? '/'), facts.workspace);
   const targets = [...new Set([...findings.flatMap((finding) => finding.targets ?? [])])];
   return {
     risk,
+    listed,
+    quiet: seen.length === 0,
+    unclear: grave.length > 0 && grave.every((finding) => finding.unclear === true),
     reasons: findings.map((finding) => finding.reason),
     targets,
     named: namedPaths(command, analysis, context),
@@ -83,6 +97,16 @@ export async function judgeShell(command: string, cwd: string, tool: string, rul
       ? commandRules(unruled(analysis, { tool, paths }, rules), tool, (line) => classifyShell(line, context))
       : [],
   };
+}
+
+/** A command as a reason names it. */
+function oneLine(command: string): Pick<Invocation, 'name' | 'args'> {
+  return { name: command.trim().replaceAll(/\s+/g, ' '), args: [] };
+}
+
+/** Whether a part of it may run where nobody knows. */
+function wanders(analysis: ShellAnalysis, command: string, context: ShellContext): boolean {
+  return analysis.wanders && classifyShell(command.replace(topLevel, '.'), context).wanders;
 }
 
 /** The root of the repository around a command. Its settings are checked in any case. */
@@ -104,6 +128,34 @@ async function followed(
     const isSettled = unknown.every((folder) => landings.get(folder) === folder);
     if (isSettled || round === maxRounds) return { context: judged, analysis };
   }
+}
+
+/** A folder with so many names may have more than were read. */
+const manyNames = 5000;
+
+/** Whether a command is on the short list, as the machine is now: a wildcard may stand for a file that is called like an
+ * option, a program may lie in the workspace, a repository may name programs for git. */
+async function isListed(command: string, folders: readonly string[], facts: PathFacts): Promise<boolean> {
+  const listed = listedCommand(command);
+  if (listed === null) return false;
+  const checks = [
+    ...(listed.git ? [isPlainEverywhere(hasPlainGit, folders, facts)] : []),
+    ...(listed.wildcards ? folders.map((folder) => hasPlainNames(folder, facts)) : []),
+    ...listed.programs.map((name) => isOutside(name, facts)),
+  ];
+  return (await Promise.all(checks)).every(Boolean);
+}
+
+/** No name in a folder looks like an option. */
+async function hasPlainNames(folder: string, facts: PathFacts): Promise<boolean> {
+  const names = (await facts.namesIn?.(folder)) ?? [];
+  return names.length > 0 && names.length < manyNames && !names.some((name) => name.startsWith('-'));
+}
+
+/** The PATH finds a program, and not in the workspace. */
+async function isOutside(name: string, facts: PathFacts): Promise<boolean> {
+  const path = (await facts.programAt?.(name)) ?? null;
+  return path !== null && !isInside(path, facts.workspace);
 }
 
 /** `cd` and `git -C` may lead into another repository, with settings of its own. */
@@ -170,7 +222,7 @@ function ruling(
   if (subjects.some((subject) => rules.deny(subject) !== null)) return 'deny';
   if (subjects.some((subject) => rules.ask(subject) !== null)) return 'ask';
   if (!canBeAllowed(analysis, linked, inside)) return null;
-  return activeOf(analysis).length > 0 && unruled(analysis, { tool, paths }, rules).length === 0 ? 'allow' : null;
+  return analysis.commands.length > 0 && unruled(analysis, { tool, paths }, rules).length === 0 ? 'allow' : null;
 }
 
 /** Whether rules for its commands could allow the line. */
@@ -191,7 +243,8 @@ function unruled(
   { tool, paths }: { readonly tool: string; readonly paths: readonly string[] },
   { allow }: ShellRules,
 ): readonly FoundCommand[] {
-  return activeOf(analysis).filter(({ exact, argv, findings }) => {
+  const active = activeOf(analysis);
+  return (active.length > 0 ? active : analysis.commands).filter(({ exact, argv, findings }) => {
     const risk = findings.some((finding) => finding.risk === 'dangerous') ? 'dangerous' : 'mutating';
     return !exact || allow({ tool, argv, paths, risk })?.argv === undefined;
   });
@@ -214,8 +267,6 @@ export interface ShellAnalysis {
   readonly folders: readonly string[];
   /** It may stand in other folders too. */
   readonly wanders: boolean;
-  /** Whose settings in these folders it took to be plain. */
-  readonly relies: ReadonlySet<string>;
   /** Absolute paths read and written by redirects and known arguments, by text alone: links are not followed. */
   readonly reads: readonly string[];
   readonly writes: readonly string[];
@@ -245,7 +296,6 @@ function newScan(context: ShellContext, parse: Parse, programs: KnownPrograms): 
     programs,
     folders: { cwds: [context.cwd], lost: false, wanders: false },
     files: { writes: new Set(), reads: new Set(), fetched: new Set(), written: new Map() },
-    relies: new Set(),
     functions: new Set(),
     variables: new Map(),
     commands: [],
@@ -295,7 +345,6 @@ function summary(scan: Scan): ShellAnalysis {
     loose: scan.findings.filter((finding) => !owned.has(finding)),
     folders: scan.folders.cwds,
     wanders: scan.folders.lost || scan.folders.wanders,
-    relies: scan.relies,
     reads: [...scan.files.reads],
     writes: [...scan.files.writes],
     targets: [...new Set(findings.flatMap((finding) => finding.targets ?? []))],

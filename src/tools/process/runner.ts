@@ -38,6 +38,10 @@ export interface ProcessRequest extends Command {
   readonly joined?: boolean;
   /** Bytes for descriptor 3. */
   readonly input?: Uint8Array;
+  /** Confines this command in another way than the others; `sandbox` is not `off`. */
+  readonly confine?: Confine;
+  /** Called with the first process of its namespaces. */
+  onNamespace?(leader: number): void;
   /** The chunk may be reused after the call. */
   onOutput(chunk: Buffer, stream: 'stdout' | 'stderr'): void;
   /** Takes charge of the processes of its group that go on when it has ended. Their output goes on to `onOutput`;
@@ -170,6 +174,7 @@ class Runner implements ProcessRunner {
     this.#groups.add(child.pid);
     this.#commands.add(child.pid);
     this.#running.add(child.pid);
+    if (request.onNamespace) void child.namespaceLeader.then((pid) => pid !== null && request.onNamespace?.(pid));
     const ended = await supervised(child, request, output);
     const result = { ...ended, background: ended.background + this.#strays(child.pid, request, ended.ended) };
     this.#running.delete(child.pid);
@@ -236,12 +241,13 @@ class Runner implements ProcessRunner {
     const count = request.joined === true ? 1 : 2;
     while ((await pipes?.prepare(count)) === true) {
       if (signal.aborted) return null;
-      const command = this.#confined(request, sandbox, this.#part(0));
+      const command = this.#confined(request, sandbox, this.#part(0), request.confine);
       const taken = pipes?.take(count);
       if (taken) return start({ command, input, pipes: taken, onOutput: output.add });
     }
     if (signal.aborted) return null;
-    const command = this.#confined(count > 1 ? request : joinedByShell(request), sandbox, this.#part(0));
+    const joined = count > 1 ? request : joinedByShell(request);
+    const command = this.#confined(joined, sandbox, this.#part(0), request.confine);
     return start({ command, input, pipes: undefined, onOutput: output.add });
   }
 
@@ -252,8 +258,13 @@ class Runner implements ProcessRunner {
   }
 
   /** `part` passes through a sandbox. */
-  #confined(command: Command, sandbox: Sandbox, part: Variable): ConfinedCommand {
-    const { confine, marker } = this.#options;
+  #confined(
+    command: Command,
+    sandbox: Sandbox,
+    part: Variable,
+    confine: Confine | undefined = this.#options.confine,
+  ): ConfinedCommand {
+    const { marker } = this.#options;
     if (sandbox !== 'off' && !confine) throw new Error(`no ${sandbox} sandbox is available here`);
     const held = sandbox === 'off' || !confine ? command : confine(command, sandbox);
     return { ...held, env: { ...held.env, [marker.name]: marker.value, [part.name]: part.value } };

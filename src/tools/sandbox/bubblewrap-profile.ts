@@ -111,7 +111,8 @@ function systemFolder(path: string): readonly string[] {
   return stat.isSymbolicLink() ? ['--symlink', readlinkSync(path), path] : ['--ro-bind', path, path];
 }
 
-function hiddenSystemSecrets(): readonly string[] {
+/** Returns the mounts that cover the files of the system which only root may read. */
+export function hiddenSystemSecrets(): readonly string[] {
   return [...systemSecrets, ...hostKeys()]
     .filter(isReadable)
     .flatMap((path) => (statSync(path).isDirectory() ? ['--tmpfs', path, '--remount-ro', path] : hide(path)));
@@ -138,7 +139,7 @@ function isReadable(path: string): boolean {
 
 /** Covers a path with a device that the mount forbids to open. It covers only paths that exist: bubblewrap would leave
  * an empty file behind on the real disk. */
-function hide(path: string): readonly string[] {
+export function hide(path: string): readonly string[] {
   return ['--ro-bind', '/dev/null', path];
 }
 

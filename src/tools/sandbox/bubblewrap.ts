@@ -39,7 +39,7 @@ export interface SandboxLimits {
 }
 
 const maxFileBlocks = (2 * 1024 ** 3) / 512;
-const usualLimits: SandboxLimits = { maxProcesses: 512, maxDataBytes: null };
+export const usualLimits: SandboxLimits = { maxProcesses: 512, maxDataBytes: null };
 
 /** Wraps commands so that the kernel confines them: no network, no capabilities, the home directory hidden, and only
  * the workspace and private temporary folders writable (`read-only`: not even these). Everything ends with the
@@ -110,14 +110,19 @@ function profileOptions(version: string): ProfileOptions {
 
 /** Returns a script that sets the limits inside the sandbox. From Linux 5.14 on, the number of processes is counted in
  * the new user namespace; before, it is counted for the whole user. Shells spell the option differently. */
-function limitScript({ maxProcesses, maxDataBytes }: SandboxLimits): string {
+function limitScript(limits: SandboxLimits): string {
+  return `${limitLines(limits)}exec "$@"`;
+}
+
+/** Returns the commands that set the limits. */
+export function limitLines({ maxProcesses, maxDataBytes }: SandboxLimits): string {
   const [major = 0, minor = 0] = release().split('.').map(Number);
   const processes =
     major > 5 || (major === 5 && minor >= 14)
       ? `ulimit -u ${maxProcesses} 2>/dev/null || ulimit -p ${maxProcesses} 2>/dev/null; `
       : '';
   const data = maxDataBytes === null ? '' : `ulimit -d ${Math.floor(maxDataBytes / 1024)} 2>/dev/null; `;
-  return `ulimit -c 0 2>/dev/null; ulimit -f ${maxFileBlocks} 2>/dev/null; ${data}${processes}exec "$@"`;
+  return `ulimit -c 0 2>/dev/null; ulimit -f ${maxFileBlocks} 2>/dev/null; ${data}${processes}`;
 }
 
 /** The variables that a confined command gets: where things are, the language, and what keeps programs from asking.

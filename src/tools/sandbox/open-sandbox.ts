@@ -196,7 +196,7 @@ interface SandboxFailure {
 const elsewhere = 'Run outside of this container, or without a sandbox (--sandbox off).';
 
 /** Returns what a machine without bubblewrap needs. */
-function missingProgram(): SandboxFailure {
+export function missingProgram(): SandboxFailure {
   return {
     ok: false,
     problem: 'the sandbox needs bubblewrap, and bwrap is not installed',

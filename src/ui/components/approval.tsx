@@ -9,7 +9,7 @@ import type { ScreenSize } from '../../terminal/writer.js';
 import { editKey, type Editor, editorText, emptyEditor, paste, type } from '../editor/editor.js';
 import { dialogKeys } from '../editor/key-table.js';
 import { editRows, type Rows } from '../diff-lines.js';
-import { questionParts, rulesText } from '../item-lines.js';
+import { canKeep, questionParts, rulesText } from '../item-lines.js';
 import type { Theme } from '../theme.js';
 import { KeyHint, Row, useTheme } from './row.js';
 import type { Overlay } from './screen.js';
@@ -106,18 +106,28 @@ const exactly: Choice = {
   letter: 'a',
   means: { answer: 'session' },
 };
+const keep: Choice = { text: 'Keep these changes; nothing runs again', letter: 'k', means: { answer: 'keep' } };
+const forReal: Choice = { ...once, text: 'Run it for real' };
+const preview: Choice = { text: 'Show first what it would do', letter: 'p', means: { answer: 'preview' } };
 const no: Choice = { text: 'No', letter: 'n', means: { answer: 'deny' } };
 const noBecause: Choice = { text: 'No, and tell the model why', letter: 't', means: 'why' };
 
 /** A question offers rules only where policy found some. What is kept for good has no letter. */
-function choicesFor({ verdict: { rules = [] } }: Question): readonly Choice[] {
-  if (rules.length === 0) return [once, exactly, no, noBecause];
+function choicesFor(question: Question): readonly Choice[] {
+  const { canPreview, effects } = question;
+  const { rules = [] } = question.verdict;
+  const first = [...(canKeep(question) ? [keep] : []), effects ? forReal : once];
+  // Changes to files that other programs obey are agreed to last.
+  if (effects && effects.dangers.length > 0) return [no, noBecause, forReal];
+  const shows = canPreview ? [preview] : [];
+  if (rules.length === 0) return [...first, exactly, ...shows, no, noBecause];
   const what = decisionText(rulesText(rules), { lines: false });
   return [
-    once,
+    ...first,
     exactly,
     { text: `Yes, and ${what} in this session`, letter: 's', means: { answer: 'rules', lasts: 'session' } },
     { text: 'Yes, always: keeps the rule below', means: { answer: 'rules', lasts: 'always' } },
+    ...shows,
     no,
     noBecause,
   ];
@@ -234,14 +244,20 @@ export function createApproval(
 ): Overlay {
   const { texts, edit } = questionParts(question);
   const body = new ScrolledBody(texts, (columns) => editRows(edit, theme, columns));
-  return new Approval(question, body, theme.glyphs.arrow, onAnswer, onChange);
+  const diff = decisionText(question.effects?.diff ?? '', { lines: true });
+  const bodies = { body, diff: diff === '' ? null : new ScrolledBody(diff.split('\n')) };
+  return new Approval(question, bodies, theme.glyphs.arrow, onAnswer, onChange);
 }
 
 class Approval implements Overlay {
   readonly #question: Question;
   readonly #onAnswer: (answer: Answer) => void;
   readonly #onChange: () => void;
-  readonly #body: ScrolledBody;
+  #body: ScrolledBody;
+  /** What has to be seen before a yes. */
+  readonly #asked: ScrolledBody;
+  /** The other of the call and the diff; null where there is none. */
+  #other: ScrolledBody | null;
   readonly #arrow: string;
   readonly #choices: readonly Choice[];
   #selected: number;
@@ -250,7 +266,7 @@ class Approval implements Overlay {
 
   constructor(
     question: Question,
-    body: ScrolledBody,
+    { body, diff }: { readonly body: ScrolledBody; readonly diff: ScrolledBody | null },
     arrow: string,
     onAnswer: (answer: Answer) => void,
     onChange: () => void,
@@ -260,6 +276,8 @@ class Approval implements Overlay {
     this.#onAnswer = onAnswer;
     this.#onChange = onChange;
     this.#body = body;
+    this.#asked = body;
+    this.#other = diff;
     this.#choices = choicesFor(question);
     this.#selected = this.#choices.indexOf(no);
   }
@@ -317,7 +335,9 @@ class Approval implements Overlay {
 
   #keys(): string {
     const letters = this.#choices.flatMap(({ letter = [] }) => letter).join(' ');
-    return `Arrows and Enter choose${this.#isDangerous() ? '' : `, or ${letters}`}; ${dialogKeys.leave} says no`;
+    const other = this.#body === this.#asked ? 'the diff' : 'the call';
+    const shows = this.#other === null ? '' : `; ${dialogKeys.details} shows ${other}`;
+    return `Arrows and Enter choose${this.#isDangerous() ? '' : `, or ${letters}`}; ${dialogKeys.leave} says no${shows}`;
   }
 
   #takeKey(name: string): boolean {
@@ -328,6 +348,10 @@ class Approval implements Overlay {
       case 'down':
       case 'tab':
         this.#selected = Math.min(this.#choices.length - 1, this.#selected + 1);
+        break;
+      case 'ctrl-o':
+        if (this.#other === null) return false;
+        [this.#body, this.#other] = [this.#other, this.#body];
         break;
       case 'pagedown':
       case 'ctrl-v':
@@ -355,7 +379,7 @@ class Approval implements Overlay {
     const index = this.#indexOf(letter.toLowerCase());
     if (letter === ' ' && this.#body.goesOn) this.#body.page(1);
     else if (index < 0) return false;
-    else if (this.#isDangerous()) {
+    else if (this.#isDangerous() && this.#choices[index] !== preview) {
       this.#hint = 'Dangerous: choose with the arrows and Enter.';
       return false;
     } else this.#choose(index);
@@ -372,8 +396,9 @@ class Approval implements Overlay {
   #choose(index: number): void {
     const means = this.#choices[index]?.means ?? no.means;
     this.#selected = index;
-    if (index < this.#choices.indexOf(no) && this.#body.isUnseen) {
-      this.#hint = this.#body.showMore();
+    if (isYes(means) && this.#asked.isUnseen) {
+      if (this.#body !== this.#asked) [this.#body, this.#other] = [this.#asked, this.#body];
+      this.#hint = this.#asked.showMore();
       return;
     }
     if (means === 'why') this.#message = emptyEditor;
@@ -401,6 +426,10 @@ class Approval implements Overlay {
     const text = editorText(message).trim();
     this.#onAnswer(text === '' ? { answer: 'deny' } : { answer: 'deny', message: text });
   }
+}
+
+function isYes(means: Choice['means']): boolean {
+  return means !== 'why' && means.answer !== 'deny' && means.answer !== 'preview';
 }
 
 /** Returns texts as rows, at most `most` of them. Where some are left out, all stand behind the text as well, each row

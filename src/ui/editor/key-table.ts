@@ -177,7 +177,11 @@ export function shownKey(key: string): string {
 }
 
 /** Keys that mean the same in every dialog, as people write them. */
-export const dialogKeys = { leave: shownKey('escape'), empty: shownKey('ctrl-u') } as const;
+export const dialogKeys = {
+  leave: shownKey('escape'),
+  empty: shownKey('ctrl-u'),
+  details: shownKey('ctrl-o'),
+} as const;
 
 function capital(word: string): string {
   return word.slice(0, 1).toUpperCase() + word.slice(1);

@@ -1,7 +1,7 @@
 import { addAll } from '../../../core/lists.js';
-import { lstatSync, readlinkSync, realpathSync } from 'node:fs';
+import { accessSync, constants, lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
-import { dirname, isAbsolute, join } from 'node:path';
+import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import type { Approval } from '../../../commands/command.js';
 import { type LoadedOnce, loadOnce } from '../../../core/runtime.js';
 import { type ApprovalMode, planNews, type Policy, ruleKey, type Verdict } from '../../../core/policy.js';
@@ -24,7 +24,7 @@ export interface SwitchablePolicy extends Policy, Approval {
 /** From loose to strict. */
 export const approvalModes = ['never', 'dangerous', 'mutating', 'always'] as const satisfies readonly ApprovalMode[];
 
-type PolicySource = Pick<Settings, 'config' | 'cwd' | 'home' | 'loaded' | 'ephemeral'>;
+type PolicySource = Pick<Settings, 'config' | 'cwd' | 'env' | 'home' | 'loaded' | 'ephemeral'>;
 
 /** Opens the policy of this run. Its code is loaded with the first call that it judges. */
 export function openPolicy(settings: PolicySource): SwitchablePolicy {
@@ -74,6 +74,7 @@ export function openPolicy(settings: PolicySource): SwitchablePolicy {
     changeRules,
     allow: (added) => changeRules('allow', (own) => [...own, ...added]),
     assess: async (call, cwd, session) => await (await policy.get()).assess(call, cwd, session),
+    dangersOf: async (paths) => (await (await policy.get()).dangersOf?.(paths)) ?? [],
   };
 }
 
@@ -97,6 +98,7 @@ export function withLandings(facts: PathFacts, open: (facts: PathFacts) => Polic
     return effect === 'read' || effect === 'write' ? { ...verdict, landings: noted } : verdict;
   };
   return {
+    ...policy,
     assess: (...call) => {
       const judged = last.then(() => judge(...call));
       last = judged.catch(() => undefined);
@@ -106,7 +108,7 @@ export function withLandings(facts: PathFacts, open: (facts: PathFacts) => Polic
 }
 
 async function loadPolicy(
-  { config, cwd, home }: PolicySource,
+  { config, cwd, env, home }: PolicySource,
   chosen: Pick<PolicyOptions, 'approval' | 'planning' | 'rules' | 'sandbox'>,
 ): Promise<Policy> {
   const { createPolicy } = await import('../../../policy/assess.js');
@@ -115,6 +117,7 @@ async function loadPolicy(
     home,
     workspace: cwd,
     ownPaths: [...new Set([dirname(files.config), files.data, dirname(files.log), files.cache])],
+    env,
   });
   return withLandings(facts, (noting) =>
     createPolicy({
@@ -128,8 +131,36 @@ async function loadPolicy(
 const maxLinks = 40;
 
 /** Follows paths as the kernel does, one component at a time, also those that do not exist yet. */
-export function createPathFacts(places: Pick<PathFacts, 'home' | 'workspace' | 'ownPaths'>): PathFacts {
-  return { ...places, landing: async (path) => await landing(path, places.workspace), readWhole, hasFile, namesIn };
+export function createPathFacts({
+  env,
+  ...places
+}: Pick<PathFacts, 'home' | 'workspace' | 'ownPaths'> & { readonly env?: Settings['env'] }): PathFacts {
+  const programs =
+    env === undefined ? {} : { programAt: async (name: string) => await Promise.resolve(programAt(name, env)) };
+  return {
+    ...places,
+    ...programs,
+    landing: async (path) => await landing(path, places.workspace),
+    readWhole,
+    hasFile,
+    namesIn,
+  };
+}
+
+/** A function of the environment goes before every program. */
+function programAt(name: string, env: Settings['env']): string | null {
+  if (env[`BASH_FUNC_${name}%%`] !== undefined) return null;
+  const folders = (env['PATH'] ?? '').split(delimiter);
+  if (!folders.every((folder) => isAbsolute(folder))) return null;
+  for (const folder of folders) {
+    try {
+      accessSync(join(folder, name), constants.X_OK);
+      return realpathSync(join(folder, name));
+    } catch {
+      /* It is not here. */
+    }
+  }
+  return null;
 }
 
 const maxNames = 5_000;

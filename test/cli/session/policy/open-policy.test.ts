@@ -49,7 +49,7 @@ mkdirSync(home);
 async function opened(text: string, ephemeral = false): Promise<SwitchablePolicy> {
   writeFileSync(join(home, 'config.json'), text);
   const loaded = await loadConfig({ env: { AGENT_HOME: home }, cwd: root, home: root });
-  return openPolicy({ loaded, config: loaded.config, cwd: root, home: root, ephemeral });
+  return openPolicy({ loaded, config: loaded.config, cwd: root, env: process.env, home: root, ephemeral });
 }
 
 async function decided(policy: SwitchablePolicy, command: string): Promise<Verdict['decision']> {

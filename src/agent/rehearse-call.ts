@@ -1,0 +1,75 @@
+import { type Decider, effectLines, type Effects, effectsText, hasEffects } from '../core/effects.js';
+import { errorEnvelope } from '../core/envelope.js';
+import type { SeenEffects, Verdict } from '../core/policy.js';
+import type { BoundCall, Rehearsal, ToolContext, ToolOutcome } from '../core/tool.js';
+import type { DispatchDeps } from './dependencies.js';
+
+/** A call that ran on a copy-on-write view of the files, and what it did there as a person is shown it. */
+export interface TriedCall {
+  readonly rehearsal: Rehearsal;
+  readonly seen: SeenEffects;
+}
+
+/** What is recorded of how a call was decided. */
+export interface DecidedCall {
+  readonly decidedBy?: Decider;
+  readonly effects?: Effects;
+  readonly kept?: boolean;
+}
+
+const maxDiffBytes = 64 * 1024;
+
+/** Rehearses a call. Null, or a sentence without its end, where it cannot be rehearsed. Never rejects. */
+export async function rehearseCall(d: DispatchDeps, bound: BoundCall, ctx: ToolContext): Promise<TriedCall | string> {
+  const rehearsal = (await bound.tool.rehearse?.(bound.args, ctx)) ?? 'it cannot be rehearsed';
+  if (typeof rehearsal === 'string') {
+    d.host.log({ at: 'rehearsal', message: 'a call was not rehearsed', tool: bound.tool.name, reason: rehearsal });
+    return rehearsal;
+  }
+  return { rehearsal, seen: await seenEffects(d, rehearsal) };
+}
+
+async function seenEffects(d: DispatchDeps, rehearsal: Rehearsal): Promise<SeenEffects> {
+  const { effects, keepProblem } = rehearsal;
+  if (!hasEffects(rehearsal))
+    return {
+      effects,
+      text: effectsText(rehearsal),
+      lines: [],
+      diff: '',
+      keepProblem: 'there is nothing to keep',
+      dangers: [],
+    };
+  const shown = (path: string): string => (path.startsWith(`${d.cwd}/`) ? path.slice(d.cwd.length + 1) : path);
+  const touched = [...effects.deleted, ...effects.written.map(({ path }) => path)];
+  const dangers = (await d.tools.policy.dangersOf?.(touched)) ?? [];
+  const hidden = <T>(value: T): T => d.secrets?.deep(value) ?? value;
+  return hidden({
+    effects,
+    text: effectsText(rehearsal, shown),
+    lines: effectLines(effects, shown),
+    diff: await rehearsal.diff(maxDiffBytes),
+    keepProblem: keepProblem ?? (dangers.length > 0 ? 'it changes protected files' : null),
+    dangers,
+  });
+}
+
+/** The verdict on a call whose effects are known. */
+export function withEffects(verdict: Verdict, { seen }: TriedCall): Verdict {
+  const { dangers, text } = seen;
+  return {
+    ...verdict,
+    risk: dangers.length > 0 ? 'dangerous' : verdict.risk,
+    reasons: [...dangers, `it ${text}`, ...verdict.reasons],
+    // A rule for the command would allow what was seen to be dangerous.
+    ...(dangers.length > 0 ? { rules: [] } : {}),
+  };
+}
+
+/** Keeps what a rehearsal did. */
+export async function keptOutcome({ rehearsal }: TriedCall): Promise<ToolOutcome> {
+  const kept = await rehearsal.keep();
+  if (kept.ok) return { ...kept.outcome, summary: `${kept.outcome.summary} · kept` };
+  const error = `Nothing was changed, because the changes could not be kept: ${kept.problem}. Make the call again.`;
+  return { envelope: errorEnvelope('execution_failed', error), summary: error };
+}

@@ -1,0 +1,307 @@
+import { type BigIntStats, closeSync, lstatSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs';
+import { setImmediate as nextTick } from 'node:timers/promises';
+import type { Effects, WrittenPath } from '../../core/effects.js';
+import { readBounded } from '../../disk/bounded-file.js';
+import { sameIndexEntries } from './git-index.js';
+import { isHarmlessPath } from './harmless.js';
+import type { Layer } from './overlay-layers.js';
+
+/** A path below a layer. Names of files are bytes: here one character stands for each (latin1). '' is the folder itself. */
+export type RawName = string;
+
+/** One thing that has to be done so that the real tree becomes what the layer says. */
+export interface Step {
+  readonly layer: Layer;
+  readonly name: RawName;
+  /** `put`: the whole of what lies there in the layer takes the place of what is there. `attributes`: mode, owner and
+   * times alone. `merge`: a folder, whose entries have steps of their own. */
+  readonly what: 'put' | 'delete' | 'attributes' | 'merge';
+  /** Nobody is asked because of it. */
+  readonly harmless: boolean;
+}
+
+export interface LayerChanges {
+  readonly effects: Pick<Effects, 'written' | 'deleted'>;
+  readonly steps: readonly Step[];
+  /** Sockets, pipes and devices, absolute. */
+  readonly odd: readonly string[];
+}
+
+/** Lists the names in folders of the merged view of a layer: by the name of the folder. */
+export type ListMerged = (
+  layer: Layer,
+  folders: readonly RawName[],
+) => Promise<ReadonlyMap<RawName, ReadonlySet<RawName>>>;
+
+/** Returns the bytes of a path, as Node's functions take them. */
+export function bytesOf(folder: string, name: RawName): Buffer {
+  return name === '' ? Buffer.from(folder) : Buffer.concat([Buffer.from(`${folder}/`), Buffer.from(name, 'latin1')]);
+}
+
+/** Returns the path as a text to show. */
+export function shownPath({ layer, name }: Pick<Step, 'layer' | 'name'>): string {
+  return bytesOf(layer.real, name).toString('utf8');
+}
+
+/** Finds out what was written into layers. Source: Linux, Documentation/filesystems/overlayfs.rst. */
+export async function changesIn(layers: readonly Layer[], home: string, list: ListMerged): Promise<LayerChanges> {
+  const found = new Collector(home);
+  for (const layer of layers) {
+    const shared = foldersInBoth(layer, '');
+    const merged = shared.length > 0 ? await list(layer, shared) : new Map<RawName, ReadonlySet<RawName>>();
+    await found.visit(layer, '', merged);
+  }
+  return found;
+}
+
+/** Folders of a layer that are folders in the real tree too. Only the merged view tells whether they hide it. */
+function foldersInBoth(layer: Layer, name: RawName): readonly RawName[] {
+  return namesIn(bytesOf(layer.upper, name)).flatMap((entry) => {
+    const inner = below(name, entry);
+    const isShared =
+      statOf(bytesOf(layer.upper, inner))?.isDirectory() === true &&
+      statOf(bytesOf(layer.real, inner))?.isDirectory() === true;
+    return isShared ? [inner, ...foldersInBoth(layer, inner)] : [];
+  });
+}
+
+const maxDeleted = 20_000;
+const maxTextBytes = 1024 * 1024;
+/** So many files are compared line by line; of the others all lines count as new. */
+const maxCompared = 500;
+const restEvery = 256;
+
+class Collector implements LayerChanges {
+  readonly steps: Step[] = [];
+  readonly odd: string[] = [];
+  readonly #home: string;
+  readonly #written: WrittenPath[] = [];
+  readonly #deleted: string[] = [];
+  #compared = 0;
+  #visited = 0;
+
+  constructor(home: string) {
+    this.#home = home;
+  }
+
+  get effects(): LayerChanges['effects'] {
+    return { written: this.#written, deleted: this.#deleted };
+  }
+
+  async visit(layer: Layer, folder: RawName, merged: ReadonlyMap<RawName, ReadonlySet<RawName>>): Promise<void> {
+    for (const entry of namesIn(bytesOf(layer.upper, folder))) {
+      if (++this.#visited % restEvery === 0) await nextTick();
+      await this.#entry(layer, below(folder, entry), merged);
+    }
+  }
+
+  async #entry(layer: Layer, name: RawName, merged: ReadonlyMap<RawName, ReadonlySet<RawName>>): Promise<void> {
+    const upper = statOf(bytesOf(layer.upper, name));
+    const real = statOf(bytesOf(layer.real, name));
+    const at = { layer, name, harmless: isHarmlessPath(shownPath({ layer, name }), this.#home) };
+    if (upper === null) return;
+    if (isWhiteout(upper)) {
+      if (real !== null) this.#gone(at);
+    } else if (!upper.isDirectory()) await this.#file(at, upper, real);
+    else if (real?.isDirectory() === true && isMerged(layer, name, merged)) {
+      this.steps.push({ ...at, what: 'merge' });
+      if (!isSameOwner(upper, real)) this.#wrote(at, 'attributes');
+      await this.visit(layer, name, merged);
+    } else {
+      this.steps.push({ ...at, what: 'put' });
+      await this.#newFolder(at, real);
+    }
+  }
+
+  #gone(at: Omit<Step, 'what'>): void {
+    this.steps.push({ ...at, what: 'delete' });
+    this.#goneBelow(at);
+  }
+
+  /** A folder that takes the place of all that was there. */
+  async #newFolder(at: Omit<Step, 'what'>, real: BigIntStats | null): Promise<void> {
+    const { layer, name } = at;
+    const entries = namesIn(bytesOf(layer.upper, name));
+    this.#replaced(at, real, new Set(entries));
+    if (entries.length === 0 && real === null) this.#wrote(at, 'created');
+    for (const entry of entries) {
+      if (++this.#visited % restEvery === 0) await nextTick();
+      const inner = this.#inside(at, entry);
+      const upper = statOf(bytesOf(layer.upper, inner.name));
+      if (upper === null || isWhiteout(upper)) continue;
+      const before = statOf(bytesOf(layer.real, inner.name));
+      if (upper.isDirectory()) await this.#newFolder(inner, before);
+      else await this.#compare(inner, upper, before);
+    }
+  }
+
+  /** What a new folder leaves out of the one that was there. */
+  #replaced(at: Omit<Step, 'what'>, real: BigIntStats | null, kept: ReadonlySet<RawName>): void {
+    if (real?.isDirectory() !== true) {
+      if (real !== null) this.#goneBelow(at);
+      return;
+    }
+    for (const gone of namesIn(bytesOf(at.layer.real, at.name)))
+      if (!kept.has(gone)) this.#goneBelow(this.#inside(at, gone));
+  }
+
+  #inside({ layer, name }: Omit<Step, 'what'>, entry: RawName): Omit<Step, 'what'> {
+    const inner = { layer, name: below(name, entry) };
+    return { ...inner, harmless: isHarmlessPath(shownPath(inner), this.#home) };
+  }
+
+  async #file(at: Omit<Step, 'what'>, upper: BigIntStats, real: BigIntStats | null): Promise<void> {
+    const what = await this.#compare(at, upper, real);
+    if (what !== null) this.steps.push({ ...at, ...what });
+  }
+
+  /** Returns the step for a file or link; null where nothing but its place is new. */
+  async #compare(
+    at: Omit<Step, 'what'>,
+    upper: BigIntStats,
+    real: BigIntStats | null,
+  ): Promise<Pick<Step, 'what' | 'harmless'> | null> {
+    const { layer, name, harmless } = at;
+    if (!upper.isFile() && !upper.isSymbolicLink()) {
+      this.odd.push(shownPath(at));
+      this.#wrote(at, 'created');
+      return { what: 'put', harmless };
+    }
+    if (real?.isDirectory() === true) this.#goneBelow(at);
+    if (real === null || real.isDirectory()) {
+      this.#wrote(at, 'created', { added: linesOf(textAt(bytesOf(layer.upper, name))), removed: 0 });
+      return { what: 'put', harmless };
+    }
+    if (isSameContent(at, upper, real)) {
+      if (isSameFacts(upper, real)) return null;
+      this.#wrote(at, 'attributes');
+      return { what: 'attributes', harmless };
+    }
+    if (isRefreshedIndex(at)) return { what: 'put', harmless: true };
+    this.#wrote(at, 'changed', await this.#lines(at));
+    return { what: 'put', harmless };
+  }
+
+  async #lines({ layer, name }: Omit<Step, 'what'>): Promise<Pick<WrittenPath, 'added' | 'removed'>> {
+    const [before, after] = [textAt(bytesOf(layer.real, name)), textAt(bytesOf(layer.upper, name))];
+    const whole = { added: linesOf(after), removed: linesOf(before) };
+    if (before === null || after === null || ++this.#compared > maxCompared) return whole;
+    const { diffLines } = await import('diff');
+    const parts = diffLines(before, after, { maxEditLength: 4000 });
+    if (parts === undefined) return whole;
+    const count = (wanted: (part: { readonly added: boolean; readonly removed: boolean }) => boolean): number =>
+      parts.filter(wanted).reduce((sum, part) => sum + part.count, 0);
+    return { added: count((part) => part.added), removed: count((part) => part.removed) };
+  }
+
+  #wrote(
+    at: Omit<Step, 'what'>,
+    change: WrittenPath['change'],
+    lines: Pick<WrittenPath, 'added' | 'removed'> = { added: 0, removed: 0 },
+  ): void {
+    if (!at.harmless) this.#written.push({ path: shownPath(at), change, ...lines });
+  }
+
+  /** Names every file that goes with a path. */
+  #goneBelow(at: Omit<Step, 'what'>): void {
+    if (at.harmless || this.#deleted.length >= maxDeleted) return;
+    const path = bytesOf(at.layer.real, at.name);
+    const inner = statOf(path)?.isDirectory() === true ? namesIn(path) : [];
+    if (inner.length === 0) this.#deleted.push(shownPath(at));
+    for (const entry of inner) this.#goneBelow(this.#inside(at, entry));
+  }
+}
+
+function isWhiteout(stat: BigIntStats): boolean {
+  return stat.isCharacterDevice() && stat.rdev === 0n;
+}
+
+/** Whether a folder of a layer shows all entries of the real one that it does not mark as deleted. */
+function isMerged(layer: Layer, name: RawName, lists: ReadonlyMap<RawName, ReadonlySet<RawName>>): boolean {
+  const merged = lists.get(name) ?? new Set<RawName>();
+  return !namesIn(bytesOf(layer.real, name)).some((entry) => {
+    if (merged.has(entry)) return false;
+    const mark = statOf(bytesOf(layer.upper, below(name, entry)));
+    return mark === null || !isWhiteout(mark);
+  });
+}
+
+function isSameOwner(one: BigIntStats, other: BigIntStats): boolean {
+  return one.mode === other.mode && one.uid === other.uid && one.gid === other.gid;
+}
+
+function isSameFacts(one: BigIntStats, other: BigIntStats): boolean {
+  return isSameOwner(one, other) && one.mtimeNs === other.mtimeNs;
+}
+
+function isSameContent({ layer, name }: Omit<Step, 'what'>, upper: BigIntStats, real: BigIntStats): boolean {
+  const [one, other] = [bytesOf(layer.upper, name), bytesOf(layer.real, name)];
+  if (upper.isSymbolicLink() || real.isSymbolicLink())
+    return upper.isSymbolicLink() && real.isSymbolicLink() && linkOf(one).equals(linkOf(other));
+  return upper.isFile() && real.isFile() && upper.size === real.size && sameBytes(one, other);
+}
+
+function linkOf(path: Buffer): Buffer {
+  return readlinkSync(path, { encoding: 'buffer' });
+}
+
+const pieceBytes = 1024 * 1024;
+
+function sameBytes(one: Buffer, other: Buffer): boolean {
+  const opened: number[] = [];
+  try {
+    for (const path of [one, other]) opened.push(openSync(path, 'r'));
+    const [a, b] = [Buffer.alloc(pieceBytes), Buffer.alloc(pieceBytes)];
+    for (;;) {
+      const [lengthA, lengthB] = [readSync(opened[0] ?? -1, a), readSync(opened[1] ?? -1, b)];
+      if (lengthA !== lengthB || !a.subarray(0, lengthA).equals(b.subarray(0, lengthB))) return false;
+      if (lengthA === 0) return true;
+    }
+  } catch {
+    return false;
+  } finally {
+    for (const descriptor of opened) closeSync(descriptor);
+  }
+}
+
+function isRefreshedIndex({ layer, name }: Omit<Step, 'what'>): boolean {
+  if (!/(?:^|\/)\.git\/(?:worktrees\/[^/]+\/|modules\/.+\/)?index$/.test(name)) return false;
+  const [real, upper] = [layer.real, layer.upper].map((folder) => wholeFile(bytesOf(folder, name), 64 * pieceBytes));
+  return real !== null && real !== undefined && upper !== null && upper !== undefined && sameIndexEntries(real, upper);
+}
+
+function wholeFile(path: Buffer, maxBytes: number): Buffer | null {
+  const found = readBounded(path.toString('utf8'), { maxBytes, longer: 'refuse', links: 'refuse' });
+  return found.kind === 'read' ? found.bytes : null;
+}
+
+/** Returns the text of a file; null where it is no text or too long to compare. */
+export function textAt(path: Buffer): string | null {
+  const bytes = wholeFile(path, maxTextBytes);
+  return bytes === null || bytes.includes(0) ? null : bytes.toString('utf8');
+}
+
+function linesOf(text: string | null): number {
+  if (text === null || text === '') return 0;
+  return text.split('\n').length - (text.endsWith('\n') ? 1 : 0);
+}
+
+function below(folder: RawName, entry: RawName): RawName {
+  return folder === '' ? entry : `${folder}/${entry}`;
+}
+
+function statOf(path: Buffer): BigIntStats | null {
+  try {
+    return lstatSync(path, { bigint: true });
+  } catch {
+    return null;
+  }
+}
+
+function namesIn(path: Buffer): readonly RawName[] {
+  try {
+    return readdirSync(path, { encoding: 'buffer' }).map((name) => name.toString('latin1'));
+  } catch {
+    return [];
+  }
+}

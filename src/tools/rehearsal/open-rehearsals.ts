@@ -1,0 +1,395 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { isError } from '../../core/envelope.js';
+import { type Effects, hasEffects } from '../../core/effects.js';
+import { loadOnce } from '../../core/runtime.js';
+import type { Kept, Rehearsal, ToolOutcome } from '../../core/tool.js';
+import { unifiedDiff } from '../files/atomic-write.js';
+import { type CollectedOutput, createOutputCollector } from '../process/output-collector.js';
+import type { ProcessRequest, ProcessResult, ProcessRunner } from '../process/runner.js';
+import type { Command } from '../process/start-child.js';
+import { homeInside, seccompFilter, workspaceProblem } from '../sandbox/bubblewrap-profile.js';
+import { isWithin } from '../sandbox/guards.js';
+import { explainFailure, findProgram, missingProgram, missingSystem } from '../sandbox/open-sandbox.js';
+import { bytesOf, changesIn, type LayerChanges, type ListMerged, textAt } from './layer-changes.js';
+import { finishJournals } from './journal.js';
+import { keepLayers } from './keep.js';
+import { type KeepPlan, planKeep } from './keep-plan.js';
+import {
+  coveredFolders,
+  isOwnerAlive,
+  type Layers,
+  makeLayers,
+  mountsBelow,
+  ownerName,
+  removeLeftLayers,
+} from './overlay-layers.js';
+import { type NetworkUse, openNetworkUse } from './network-use.js';
+import { createView, leftFile, listMerged, mountOptionsToTry } from './rehearsal-view.js';
+
+export interface RehearsalOptions {
+  readonly processes: ProcessRunner;
+  /** Absolute, links resolved. */
+  readonly workspace: string;
+  readonly home: string;
+  readonly path: string;
+  /** Recognises files with secrets by their absolute path, and variables by their name. */
+  readonly isSecret: (path: string) => boolean;
+  readonly isSecretVariable: (name: string) => boolean;
+  /** The folder of the journals of changes that are kept. */
+  readonly journals: string;
+}
+
+/** Why commands cannot be rehearsed here, and the step that changes it. */
+export interface RehearsalProblem {
+  readonly problem: string;
+  readonly fix: string;
+}
+
+export interface RehearsalRequest {
+  readonly command: Command;
+  readonly signal: AbortSignal;
+  readonly timeoutMs: number;
+  /** The command is ended if it prints more. */
+  readonly maxTotalBytes: number;
+  readonly maxOutputBytes: number;
+  /** Says how the command ended. */
+  readonly outcome: (result: ProcessResult, collected: CollectedOutput) => ToolOutcome;
+}
+
+/** Runs commands on a copy-on-write view of the files. */
+export interface Rehearsals {
+  /** Tries once whether that is possible here. Never rejects. */
+  problem(): Promise<RehearsalProblem | null>;
+  /** Returns a sentence without its end where the command could not be run on such a view. Never rejects. */
+  run(request: RehearsalRequest): Promise<Rehearsal | string>;
+}
+
+type Opened =
+  | { readonly ok: true; readonly folders: readonly string[]; readonly view: ReturnType<typeof createView> }
+  | ({ readonly ok: false } & RehearsalProblem);
+
+export function createRehearsals(options: RehearsalOptions): Rehearsals {
+  const opened = loadOnce(() => open(options).catch((error: unknown): Opened => failedToOpen(messageOf(error))));
+  return {
+    problem: async () => {
+      const found = await opened.get();
+      return found.ok ? null : found;
+    },
+    run: async (request) => {
+      const found = await opened.get();
+      if (!found.ok) return found.problem;
+      try {
+        return await rehearse(request, found, options);
+      } catch (error) {
+        return messageOf(error);
+      }
+    },
+  };
+}
+
+/** Finishes or takes back changes that a killed program was keeping, and removes what it left. */
+export async function recoverRehearsals(journals: string): Promise<void> {
+  await finishJournals(journals, isOwnerAlive);
+  await removeLeftLayers();
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function failedToOpen(complaint: string): Opened {
+  return explainFailure(complaint, process.getuid?.() === 0);
+}
+
+async function open(options: RehearsalOptions): Promise<Opened> {
+  if (process.platform !== 'linux') return missingSystem(process.platform);
+  const { workspace, home } = options;
+  const misplaced = workspaceProblem(workspace, '');
+  if (misplaced !== null) return { ok: false, problem: misplaced, fix: 'Start in the directory of a project.' };
+  const program = findProgram(options.path, workspace);
+  if (program === null) return missingProgram();
+  await removeLeftLayers();
+  const all = coveredFolders(workspace, homeInside(home) === home ? home : null);
+  const mounts = mountsBelow(all);
+  const folders = all.filter(
+    (folder) => isWithin(workspace, folder) || !mounts.some((point) => isWithin(point, folder)),
+  );
+  const below = mounts.find((point) => folders.some((folder) => isWithin(point, folder)));
+  if (below !== undefined)
+    return {
+      ok: false,
+      problem: `${below} is a file system of its own below what would be covered`,
+      fix: 'Start elsewhere.',
+    };
+  const shared = { program, workspace, home, isSecret: options.isSecret, filter: seccompFilter(process.arch) };
+  let complaint = '';
+  for (const mountOptions of mountOptionsToTry) {
+    const view = createView({ ...shared, mountOptions });
+    complaint = await probe({ ok: true, folders, view }, options);
+    if (complaint === '') return { ok: true, folders, view };
+  }
+  return failedToOpen(complaint);
+}
+
+const probeMs = 20_000;
+
+/** Runs a command that does nothing. Returns what went wrong, or ''. */
+async function probe({ folders, view }: Extract<Opened, { ok: true }>, options: RehearsalOptions): Promise<string> {
+  const layers = makeLayers(folders);
+  try {
+    const command = { file: 'true', args: [], cwd: options.workspace, env: { PATH: options.path } };
+    const { text, result } = await output(options.processes, {
+      ...command,
+      sandbox: 'workspace',
+      confine: view(layers),
+      signal: new AbortController().signal,
+      timeoutMs: probeMs,
+      maxTotalBytes: 65_536,
+      joined: true,
+    });
+    if (result.ended === 'not_started') return result.error;
+    return result.exitCode === 0 ? '' : text || `it ended with ${result.exitCode}`;
+  } finally {
+    await layers.remove();
+  }
+}
+
+async function output(
+  processes: ProcessRunner,
+  request: Omit<ProcessRequest, 'onOutput'>,
+): Promise<{ readonly text: string; readonly result: ProcessResult }> {
+  const pieces: Buffer[] = [];
+  const result = await processes.run({ ...request, onOutput: (chunk) => pieces.push(Buffer.from(chunk)) });
+  return { text: Buffer.concat(pieces).toString('latin1'), result };
+}
+
+const lookEveryMs = 50;
+
+/** Ends a command as soon as it tries to reach the network: it would wait for an answer that cannot come. */
+interface NetworkWatch {
+  begin(leader: number): void;
+  /** Whether the command ran at all, and whether it tried. */
+  end(): { readonly ran: boolean; readonly tried: boolean };
+}
+
+function watchNetwork(stop: AbortController): NetworkWatch {
+  let use: NetworkUse | null = null;
+  let timer: NodeJS.Timeout | undefined;
+  return {
+    begin: (leader) => {
+      const opened = openNetworkUse(leader);
+      use = opened;
+      timer = setInterval(() => {
+        if (opened.tried()) stop.abort();
+      }, lookEveryMs);
+    },
+    end: () => {
+      clearInterval(timer);
+      const ran = use !== null;
+      const tried = use?.tried() === true;
+      use?.close();
+      return { ran, tried };
+    },
+  };
+}
+
+/** Variables that lead to other programs: agents of keys, message buses, screens, the Windows around a WSL. */
+const leadingOut =
+  /^(?:SSH_AUTH_SOCK|SSH_AGENT_PID|GPG_AGENT_INFO|DBUS_.*|DISPLAY|WAYLAND_DISPLAY|XAUTHORITY|XDG_RUNTIME_DIR|WSL_INTEROP|DOCKER_HOST|TMUX.*)$/;
+
+/** Returns the environment of a rehearsal: without what leads out of it, and without secrets, because nobody is asked
+ * before its output goes to the model. */
+function rehearsalEnvironment(
+  env: Readonly<Record<string, string>>,
+  isSecretVariable: (name: string) => boolean,
+): Readonly<Record<string, string>> {
+  const isKept = (name: string): boolean =>
+    name.startsWith('GIT_CONFIG_') || !(leadingOut.test(name) || isSecretVariable(name));
+  return { ...Object.fromEntries(Object.entries(env).filter(([name]) => isKept(name))), ...unasked };
+}
+
+/** Switches off what tools do on the network besides their work: they look for new versions of themselves. */
+const unasked: Readonly<Record<string, string>> = {
+  NO_UPDATE_NOTIFIER: '1',
+  npm_config_update_notifier: 'false',
+  DO_NOT_TRACK: '1',
+};
+
+async function rehearse(
+  request: RehearsalRequest,
+  { folders, view }: Extract<Opened, { ok: true }>,
+  options: RehearsalOptions,
+): Promise<Rehearsal | string> {
+  const layers = makeLayers(folders);
+  try {
+    // Node 20 can collect a signal of `AbortSignal.any` before it fires.
+    const stop = new AbortController();
+    request.signal.addEventListener('abort', () => {
+      stop.abort();
+    });
+    if (request.signal.aborted) stop.abort();
+    const network = watchNetwork(stop);
+    const collector = createOutputCollector(request.maxOutputBytes);
+    const result = await options.processes.run({
+      ...request.command,
+      env: rehearsalEnvironment(request.command.env, options.isSecretVariable),
+      sandbox: 'workspace',
+      confine: view(layers),
+      signal: stop.signal,
+      timeoutMs: request.timeoutMs,
+      maxTotalBytes: request.maxTotalBytes,
+      joined: true,
+      onNamespace: (leader) => {
+        network.begin(leader);
+      },
+      onOutput: (chunk) => {
+        collector.add(chunk);
+      },
+    });
+    const { ran, tried } = network.end();
+    const collected = collector.collected();
+    if (!ran) {
+      await layers.remove();
+      return result.ended === 'not_started'
+        ? result.error
+        : collected.parts.join('').trim() || 'it could not be started';
+    }
+    const changes = await changesIn(layers.layers, options.home, mergedLists(options.processes, layers));
+    const ended: Ended = { result, collected, tried, left: readFileSync(leftFile(layers), 'utf8') };
+    return rehearsal(request, ended, changes, { layers, options });
+  } catch (error) {
+    await layers.remove();
+    throw error;
+  }
+}
+
+/** How a rehearsed command ended. */
+interface Ended {
+  readonly result: ProcessResult;
+  readonly collected: CollectedOutput;
+  readonly tried: boolean;
+  readonly left: string;
+}
+
+interface Held {
+  readonly layers: Layers;
+  readonly options: RehearsalOptions;
+}
+
+function rehearsal(
+  request: RehearsalRequest,
+  ended: Ended,
+  changes: LayerChanges,
+  { layers, options }: Held,
+): Rehearsal {
+  const { workspace, home, journals } = options;
+  const effects: Effects = { ...changes.effects, network: ended.tried };
+  const unclear = unclearEnd(ended);
+  const plan = planKeep(layers, changes.steps, { workspace, home });
+  const outcome = request.outcome(ended.result, ended.collected);
+  const problem = keepProblem(ended, unclear, changes, plan);
+  return {
+    outcome: hasEffects({ effects, unclear }) ? outcome : noted(outcome, ended.result),
+    effects,
+    unclear,
+    keepProblem: problem,
+    diff: (maxBytes) => diffOf(changes, maxBytes),
+    keep: async (): Promise<Kept> => {
+      if (typeof plan === 'string' || problem !== null)
+        return { ok: false, problem: problem ?? (typeof plan === 'string' ? plan : '') };
+      const kept = await keepLayers({
+        layers,
+        plan,
+        places: { workspace, home },
+        journals,
+        name: `${ownerName()}-${randomUUID()}`,
+      });
+      await layers.remove();
+      return typeof kept === 'string' ? { ok: false, problem: kept } : { ok: true, outcome: { ...outcome, ...kept } };
+    },
+    discard: () => layers.remove(),
+  };
+}
+
+const note = 'rehearsed: without network, sockets and other processes';
+
+/** A command that failed may have failed for want of what a rehearsal does not have. */
+function noted(outcome: ToolOutcome, result: ProcessResult): ToolOutcome {
+  const { envelope } = outcome;
+  if (isError(envelope) || result.ended !== 'exit' || result.exitCode === 0) return outcome;
+  return { ...outcome, envelope: { ...envelope, note } };
+}
+
+/** What a program says that could not do on the view what it can do outside: rename a folder, change a file of another
+ * owner, write where the view is read-only. */
+const refusedInView =
+  /EXDEV|cross-device|os error 18|EOVERFLOW|Value too large|os error 75|EROFS|Read-only file system|os error 30/i;
+
+/** Says why a run does not tell what the command would do, or null. */
+function unclearEnd({ result, collected, left, tried }: Ended): string | null {
+  if (result.ended === 'timeout') return 'it was still running when its time was over';
+  if (result.ended === 'cancelled' && !tried) return 'it was stopped';
+  if (left.includes('processes')) return 'it leaves processes running';
+  if (left.includes('memory')) return 'it leaves files in /dev/shm';
+  if (result.ended !== 'exit' || result.exitCode === 0) return null;
+  return refusedInView.test(collected.parts.join('')) ? 'it does something that a rehearsal cannot' : null;
+}
+
+function keepProblem(
+  { tried }: Ended,
+  unclear: string | null,
+  { odd }: LayerChanges,
+  plan: KeepPlan | string,
+): string | null {
+  if (tried) return 'it uses the network';
+  if (unclear !== null) return unclear;
+  if (odd.length > 0) return `${odd[0] ?? ''} is neither a file nor a folder nor a link`;
+  return typeof plan === 'string' ? plan : null;
+}
+
+async function diffOf({ steps, effects }: LayerChanges, maxBytes: number): Promise<string> {
+  const { written, deleted } = effects;
+  const wanted = new Set(written.map(({ path }) => path));
+  let text = deleted.map((path) => `deleted: ${path}\n`).join('');
+  for (const { path } of written) {
+    const layer = steps.find((step) => isWithin(path, step.layer.real))?.layer;
+    if (layer === undefined || !wanted.has(path)) continue;
+    const name = Buffer.from(path.slice(layer.real.length + 1)).toString('latin1');
+    const [before, after] = [textAt(bytesOf(layer.real, name)), textAt(bytesOf(layer.upper, name))];
+    text +=
+      after === null
+        ? `not a text: ${path}\n`
+        : ((await unifiedDiff(path.slice(1), before, after)) ?? `attributes: ${path}\n`);
+    if (text.length > maxBytes)
+      return `${text.slice(0, text.lastIndexOf('\n', maxBytes) + 1)}… The rest is left out.\n`;
+  }
+  return text;
+}
+
+/** Lists names in the merged view, in a namespace of its own. */
+function mergedLists(processes: ProcessRunner, layers: Layers): ListMerged {
+  return async (layer, folders) => {
+    const { text, result } = await output(processes, {
+      ...listMerged(layer, `${layers.folder}/view`),
+      env: { PATH: process.env['PATH'] ?? '/usr/bin:/bin', LC_ALL: 'C' },
+      sandbox: 'off',
+      input: Buffer.from(folders.map((name) => `./${name}\0`).join(''), 'latin1'),
+      signal: new AbortController().signal,
+      timeoutMs: 120_000,
+      maxTotalBytes: 256 * 1024 * 1024,
+    });
+    if (result.ended !== 'exit' || result.exitCode !== 0)
+      throw new Error(`the merged view could not be read: ${text.slice(0, 200)}`);
+    return namesByFolder(folders, text);
+  };
+}
+
+function namesByFolder(folders: readonly string[], text: string): ReadonlyMap<string, ReadonlySet<string>> {
+  const names = new Map(folders.map((name) => [name, new Set<string>()]));
+  for (const path of text.split('\0')) {
+    const at = path.lastIndexOf('/');
+    names.get(path.slice(2, at))?.add(path.slice(at + 1));
+  }
+  return names;
+}
