@@ -1,6 +1,7 @@
 import type { Command } from 'unbash';
 import versions from '../../../config/commands/versions.json' with { type: 'json' };
 import wordLists from '../../../config/commands/words.json' with { type: 'json' };
+import { isInside } from '../guarded-paths.js';
 import {
   type Arg,
   candidates,
@@ -10,6 +11,7 @@ import {
   type Finding,
   type Invocation,
   isFetched,
+  isScratch,
   pathsOf,
   type Place,
   quoted,
@@ -156,8 +158,8 @@ function program(call: Invocation): readonly Finding[] {
   if (/^ld-(?:linux|musl)|^ld\.so/.test(call.name.replace(/^.*\//, '')))
     return danger(call, 'starts a program through the loader');
   if (isFetched(call.name, call.scan)) return danger(call, 'runs a file that was fetched from the network');
-  if (pathsOf(call.name, call.scan).some((path) => /^\/(?:tmp|var\/tmp|dev\/shm)\//.test(path)))
-    return danger(call, 'runs a program from a temporary folder');
+  const isForeign = (path: string): boolean => isScratch(path) && !isInside(path, call.scan.context.workspace);
+  if (pathsOf(call.name, call.scan).some(isForeign)) return danger(call, 'runs a program from a temporary folder');
   if (/^\/etc\/(?:init|rc\d?)\.d\//.test(call.name)) return danger(call, 'controls services');
   const base = call.name.replace(/^.*\//, '');
   if (/^(?:sudo|su|rm|dd|sh|bash|curl|wget|nc)$/.test(base))
