@@ -194,7 +194,8 @@ export function refusedAllow(rule: Rule): string | null {
   const [program, verb] = rule.argv ?? [];
   if (program === undefined) return refusedTool(rule.tool ?? '');
   const name = program.replace(/^.*\//, '');
-  if (openEnded.has(name)) return `${name} runs whatever follows it, so it cannot be allowed by its leading words`;
+  if (openEnded.has(name) || openEnded.has(name.replace(/[-.\d]+$/, '')))
+    return `${name} runs whatever follows it, so it cannot be allowed by its leading words`;
   if (verb === undefined && needsSubcommand(name)) return `${name} needs its subcommand in an allow rule`;
   return openEndedVerbs.has(`${name} ${verb ?? ''}`) ? `${name} ${verb} runs whatever follows it` : null;
 }
