@@ -1,7 +1,7 @@
 import type { Rule } from '../core/policy.js';
 import type { BoundCall, Judged } from '../core/tool.js';
 import { isInside } from './guarded-paths.js';
-import { needsSubcommand, refusedAllow } from './rules.js';
+import { mayBeOffered, needsSubcommand, refusedAllow } from './rules.js';
 import type { Finding, FoundCommand } from './shell/invocation.js';
 
 /** Judges a command line. */
@@ -32,25 +32,23 @@ export function actsOnAnything(argv: readonly string[], analyse: Analyse): boole
   );
 }
 
-/** Returns one rule for each command that would otherwise be asked about; none where one of them cannot have a rule. */
+/** Returns one rule for each command that would otherwise be asked about; none where one of them cannot have a rule, and
+ * none where one is dangerous: each such call is a question of its own. */
 export function commandRules(commands: readonly FoundCommand[], tool: string, analyse: Analyse): readonly Rule[] {
   const rules = new Map<string, Rule>();
   for (const command of commands) {
     const isDangerous = command.findings.some(({ risk }) => risk === 'dangerous');
-    const argv = command.exact ? leadingWords(command.argv, isDangerous) : null;
-    if (argv === null || refusedAllow({ tool, argv }) !== null || actsOnAnything(argv, analyse)) return [];
-    rules.set(argv.join(' '), { tool, argv, ...(isDangerous ? { exact: true } : { risk: 'mutating' }) });
+    const argv = command.exact && !isDangerous ? leadingWords(command.argv) : null;
+    if (argv === null || !mayBeOffered(argv)) return [];
+    if (refusedAllow({ tool, argv }) !== null || actsOnAnything(argv, analyse)) return [];
+    rules.set(argv.join(' '), { tool, argv, risk: 'mutating' });
   }
   return shortEnough([...rules.values()]);
 }
 
-/** A command that only changes something is known by its program and subcommand, as long as it is not dangerous. One
- * that is dangerous is known by all its words and no others, where its program is one whose subcommand says what it
- * does. */
-function leadingWords(argv: readonly string[], isDangerous: boolean): readonly string[] | null {
-  const [program = ''] = argv;
-  if (isDangerous && !needsSubcommand(program)) return null;
-  const words = isDangerous ? argv : argv.slice(0, subcommandEnd(argv));
+/** A command that only changes something is known by its program and subcommand. */
+function leadingWords(argv: readonly string[]): readonly string[] | null {
+  const words = argv.slice(0, subcommandEnd(argv));
   return words.length > 0 && words.length <= mostWords && words.every((word) => plainWord.test(word)) ? words : null;
 }
 

@@ -183,6 +183,19 @@ function isText(value: unknown): boolean {
 
 const openEnded = new Set(wordLists.lists.openEndedPrograms);
 const openEndedVerbs = new Set(wordLists.lists.openEndedVerbs);
+const neverOffered = new Set([...wordLists.lists.neverOfferedPrograms, ...wordLists.lists.neverOfferedVerbs]);
+
+/** The name of a program without its version: `python3.12`, `node-20`. */
+function plainName(name: string): string {
+  return name.replace(/[-.\d]+$/, '');
+}
+
+/** Whether a rule that begins with these words may be offered to a person. The user may write more rules than that:
+ * one for `psql` is heeded, and offered to nobody. */
+export function mayBeOffered([program = '', verb = '']: readonly string[]): boolean {
+  const name = program.replace(/^.*\//, '');
+  return ![name, plainName(name), `${name} ${verb}`].some((words) => neverOffered.has(words));
+}
 
 /** Programs whose first word says what they do. */
 export function needsSubcommand(program: string): boolean {
@@ -194,7 +207,8 @@ export function refusedAllow(rule: Rule): string | null {
   const [program, verb] = rule.argv ?? [];
   if (program === undefined) return refusedTool(rule.tool ?? '');
   const name = program.replace(/^.*\//, '');
-  if (openEnded.has(name)) return `${name} runs whatever follows it, so it cannot be allowed by its leading words`;
+  if (openEnded.has(name) || openEnded.has(plainName(name)))
+    return `${name} runs whatever follows it, so it cannot be allowed by its leading words`;
   if (verb === undefined && needsSubcommand(name)) return `${name} needs its subcommand in an allow rule`;
   return openEndedVerbs.has(`${name} ${verb ?? ''}`) ? `${name} ${verb} runs whatever follows it` : null;
 }

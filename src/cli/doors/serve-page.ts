@@ -16,7 +16,7 @@ import { betweenIdleLooksMs, endsText, followersFolder, type ToldQuestion } from
 import { openRecord } from '../session/open-record.js';
 import { readSettings } from '../settings.js';
 import { type Following, followSession, type Seen } from './follow-session.js';
-import { askBlocks, entryParts, foundPage, listPage, pagePolicy, sessionPage } from './session-page.js';
+import { askBlocks, entryParts, foundPage, listPage, pagePolicy, searchPolicy, sessionPage } from './session-page.js';
 
 /** Opens the record and the running sessions as pages on this machine's loopback address, until Ctrl-C. Whoever knows
  * the address that is printed may read all of it and answer questions: it holds a secret that is new with each start.
@@ -152,7 +152,7 @@ class Pages {
     const page = /[\p{L}\p{N}]/u.test(query)
       ? foundPage(query, await this.#store.search(query, mostHits), rows)
       : listPage(rows, await this.#store.count());
-    html(response, page);
+    html(response, page, searchPolicy);
   }
 
   /** A browser that connects again names the last event that it got. */
@@ -413,8 +413,10 @@ const always = {
   'cross-origin-opener-policy': 'same-origin',
 } as const;
 
-function html(response: ServerResponse, text: string): void {
-  response.writeHead(200, { ...always, 'content-type': 'text/html; charset=utf-8' }).end(text);
+function html(response: ServerResponse, text: string, policy = pagePolicy): void {
+  response
+    .writeHead(200, { ...always, 'content-security-policy': policy, 'content-type': 'text/html; charset=utf-8' })
+    .end(text);
 }
 
 function plain(response: ServerResponse, status: number, text: string): void {

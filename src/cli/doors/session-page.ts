@@ -1,6 +1,5 @@
-import { createHash } from 'node:crypto';
 import { findScript, pageStyle } from '../../commands/doors/page-look.js';
-import { entryBlock, escaped, markupFor } from '../../commands/sessions/export-html.js';
+import { entryBlock, escaped, markupFor, policyHash } from '../../commands/sessions/export-html.js';
 import { entriesOf, type Entry } from '../../commands/sessions/export-entries.js';
 import type { ExportedSession } from '../../commands/sessions/stored-session.js';
 import { distinctTitles, localTime, oneLine } from '../../commands/line-output.js';
@@ -39,6 +38,16 @@ mark {
 .back {
   color: var(--dim);
   font-size: 0.875rem;
+}
+.entry,
+#live,
+#output {
+  isolation: isolate;
+}
+#asks {
+  position: relative;
+  z-index: 1;
+  background: var(--page);
 }
 #live {
   white-space: pre-wrap;
@@ -142,14 +151,19 @@ asks.addEventListener('click', async (event) => {
   }
 });`;
 
-const scripts = [findScript, liveScript].map(
-  (text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`,
-);
+/** What a browser may do on our pages: load nothing from elsewhere, run no script and take no style but ours, be framed
+ * by nobody. `forms`: where a form may go; the page of a session has none. */
+function policyFor(forms: "'none'" | "'self'"): string {
+  return (
+    `default-src 'none'; img-src data:; style-src ${policyHash(style)}; ` +
+    `script-src ${policyHash(findScript)} ${policyHash(liveScript)}; ` +
+    `connect-src 'self'; form-action ${forms}; base-uri 'none'; frame-ancestors 'none'`
+  );
+}
 
-/** What a browser may do on our pages: load nothing from elsewhere, run no script but ours, be framed by nobody. */
-export const pagePolicy =
-  `default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src ${scripts.join(' ')}; ` +
-  "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+export const pagePolicy = policyFor("'none'");
+/** For the pages with a search form. */
+export const searchPolicy = policyFor("'self'");
 
 function page(title: string, body: string, after: readonly string[] = []): string {
   return `<!doctype html>

@@ -12,8 +12,14 @@ import { findScript, pageStyle } from '../doors/page-look.js';
 import { type CallResult, entriesOf, type Entry, tookText } from './export-entries.js';
 import type { ExportedSession } from './stored-session.js';
 
-const scriptHash = createHash('sha256').update(findScript).digest('base64');
-const policy = `default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-${scriptHash}'`;
+/** The name by which a policy allows exactly this script or style. */
+export function policyHash(text: string): string {
+  return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+}
+
+const policy =
+  `default-src 'none'; style-src ${policyHash(pageStyle)}; script-src ${policyHash(findScript)}; ` +
+  "form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 const picturePolicy = `${policy}; img-src data:`;
 
 /** Marks up a text: Markdown as HTML, code in colours. */
@@ -60,6 +66,11 @@ export async function markupFor(entries: readonly Entry[], blobs: readonly Blob[
     gfm: true,
     renderer: {
       html: ({ raw }) => escaped(raw),
+      // The parser takes text behind a tag such as <pre> for HTML already: here no text is.
+      text(token) {
+        return 'tokens' in token && token.tokens ? this.parser.parseInline(token.tokens) : escapedProse(token.text);
+      },
+      codespan: ({ text }) => `<code>${escaped(text)}</code>`,
       code: ({ text, lang }) => `<pre><code>${code(text, (lang ?? '').split(/[\s{,:]/)[0] ?? '')}</code></pre>`,
       heading({ tokens, depth }) {
         const level = Math.min(6, depth + 1);
@@ -82,6 +93,11 @@ export async function markupFor(entries: readonly Entry[], blobs: readonly Blob[
     code,
     prose: (markdown) => `<div class="text">${marked.parse(visible(markdown), { async: false })}</div>`,
   };
+}
+
+/** Escapes text of Markdown. The few entities that people write stay; one for a hidden character does not. */
+function escapedProse(text: string): string {
+  return escaped(text).replace(/&amp;(amp|lt|gt|quot|nbsp);/g, '&$1;');
 }
 
 /** Shows a picture in the page, and names anything else. */

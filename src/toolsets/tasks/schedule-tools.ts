@@ -51,7 +51,7 @@ function addReminder(d: ScheduleOptions): DefinedTool {
       additionalProperties: false,
     },
     check: (args) => outOfBounds(args, { delay: [1, 100], message: [1, 2000] }),
-    judge: () => ({ risk: 'mutating', reasons: ['it sets a reminder'] }),
+    judge: () => ({ risk: 'mutating', reasons: ['it sets a reminder'], singular: true }),
     run: async ({ delay, message }, ctx) => {
       const times = await loadTimes();
       const here = { now: d.now(), tz: d.zone() };
@@ -119,8 +119,8 @@ function addRecurringTask(d: ScheduleOptions): DefinedTool {
       executionProblem(args.task_type, args.execution_data ?? {}),
     judge: ({ task_type: type }) =>
       type === 'reminder'
-        ? { risk: 'mutating', reasons: ['it sets a reminder that comes again'] }
-        : { risk: 'dangerous', reasons: ['it runs again and again, also when nobody is there'] },
+        ? { risk: 'mutating', reasons: ['it sets a reminder that comes again'], singular: true }
+        : { risk: 'dangerous', singular: true, reasons: ['it runs again and again, also when nobody is there'] },
     run: async (args, ctx) => {
       const { localTime, parseSchedule, runTimes, zoneProblem } = await loadTimes();
       const tz = args.timezone ?? d.zone();

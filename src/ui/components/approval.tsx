@@ -29,6 +29,7 @@ export class ScrolledBody {
   #wrapped: { readonly columns: number; readonly prose: boolean; readonly parts: readonly Rows[] } | null = null;
   #parts: readonly Rows[] = [];
   #length = 0;
+  #columns = 0;
   #top = 0;
   #height = 1;
   #seen = 0;
@@ -50,8 +51,15 @@ export class ScrolledBody {
       this.#wrapped = { columns, prose, parts: [rows, this.#edit?.(columns) ?? []] };
     }
     this.#parts = [...this.#wrapped.parts, behind];
-    this.#length = this.#parts.reduce((sum, { length }) => sum + length, 0);
-    return this.#length;
+    const length = this.#parts.reduce((sum, part) => sum + part.length, 0);
+    if (columns !== this.#columns || length !== this.#length) {
+      // Other rows than before: what was seen of the old ones says nothing about them.
+      this.#top = 0;
+      this.#seen = 0;
+    }
+    this.#columns = columns;
+    this.#length = length;
+    return length;
   }
 
   /** Returns the part that `height` rows show; it counts as seen. */
@@ -59,7 +67,7 @@ export class ScrolledBody {
     this.#height = height;
     this.#top = Math.max(0, Math.min(this.#top, this.#length - height));
     const end = Math.min(this.#length, this.#top + height);
-    this.#seen = Math.max(this.#seen, end);
+    if (this.#top <= this.#seen) this.#seen = Math.max(this.#seen, end);
     const shown: string[] = [];
     let start = 0;
     for (const part of this.#parts) {
@@ -70,8 +78,9 @@ export class ScrolledBody {
     return { rows: shown, above: this.#top, below: this.#length - end };
   }
 
+  /** Keys may come faster than frames: no page is left out. */
   page(by: 1 | -1): void {
-    this.#top += by * this.#height;
+    this.#top = Math.min(this.#top + by * this.#height, this.#seen);
   }
 
   /** Something is below the part that is shown. */
@@ -100,6 +109,9 @@ interface Choice {
   readonly means: Answer | 'why';
 }
 
+const keepsBelow = 'Yes, always: keeps the rule below';
+const keepsAbove = 'Yes, always: keeps the rule above';
+const tooSmallHint = 'Make the window larger to say yes';
 const once: Choice = { text: 'Yes, once', letter: 'y', means: { answer: 'once' } };
 const exactly: Choice = {
   text: 'Yes, and this exact call again in this session',
@@ -126,7 +138,7 @@ function choicesFor(question: Question): readonly Choice[] {
     ...first,
     exactly,
     { text: `Yes, and ${what} in this session`, letter: 's', means: { answer: 'rules', lasts: 'session' } },
-    { text: 'Yes, always: keeps the rule below', means: { answer: 'rules', lasts: 'always' } },
+    { text: keepsBelow, means: { answer: 'rules', lasts: 'always' } },
     ...shows,
     no,
     noBecause,
@@ -142,12 +154,18 @@ const whyNot = 'Why not? ';
 /** The rows of the terminal that are neither body nor choices: two free rows, gap, status, title, the notes on what is
  * above and below, hint. */
 const rowsAround = 8;
+/** In a narrower window the rows would be cut. */
+const leastColumns = 14;
+/** The rows that text, reasons and targets need at least, so that rules stand below the choices and not in the text. */
+const leastBesideRules = 4;
+const question = 'Allow this call?';
 
 /** What a question shows. */
 interface ApprovalProps {
   readonly tool: string;
   readonly risk: string;
-  readonly body: BodyPart;
+  /** Null: there is no room to show what is asked. */
+  readonly body: BodyPart | null;
   readonly reasons: readonly string[];
   readonly targets: readonly string[];
   readonly choices: readonly Choice[];
@@ -165,8 +183,8 @@ function ApprovalQuestion(props: ApprovalProps): ReactNode {
   const { paint, glyphs } = useTheme();
   return (
     <Box flexDirection="column">
-      <Row>{`${paint('warn', 'Allow this call?')} ${paint('bold', tool)} ${paint('dim', `(${risk})`)}`}</Row>
-      <Body body={body} before="you can say yes" />
+      <Row>{`${paint('warn', question)} ${paint('bold', tool)} ${paint('dim', `(${risk})`)}`}</Row>
+      {body === null ? null : <Body body={body} before="you can say yes" />}
       {reasons.map((reason) => (
         <Row key={`r${reason}`}>{paint('warn', '! ') + reason}</Row>
       ))}
@@ -237,16 +255,16 @@ function ChoiceRow({ text, selected, waits, isLast }: ChoiceProps): ReactNode {
 /** The question about a call. Its default is no; what was not on the screen cannot be agreed to, and no single letter
  * agrees to a dangerous call. */
 export function createApproval(
-  question: Question,
+  asked: Question,
   theme: Theme,
   onAnswer: (answer: Answer) => void,
   onChange: () => void,
 ): Overlay {
-  const { texts, edit } = questionParts(question);
+  const { texts, edit } = questionParts(asked);
   const body = new ScrolledBody(texts, (columns) => editRows(edit, theme, columns));
-  const diff = decisionText(question.effects?.diff ?? '', { lines: true });
+  const diff = decisionText(asked.effects?.diff ?? '', { lines: true });
   const bodies = { body, diff: diff === '' ? null : new ScrolledBody(diff.split('\n')) };
-  return new Approval(question, bodies, theme.glyphs.arrow, onAnswer, onChange);
+  return new Approval(asked, bodies, theme.glyphs.arrow, onAnswer, onChange);
 }
 
 class Approval implements Overlay {
@@ -263,22 +281,24 @@ class Approval implements Overlay {
   #selected: number;
   #message: Editor | null = null;
   #hint = '';
+  /** Until it was drawn nothing of it was seen. */
+  #isTooSmall = true;
 
   constructor(
-    question: Question,
+    asked: Question,
     { body, diff }: { readonly body: ScrolledBody; readonly diff: ScrolledBody | null },
     arrow: string,
     onAnswer: (answer: Answer) => void,
     onChange: () => void,
   ) {
-    this.#question = question;
+    this.#question = asked;
     this.#arrow = arrow;
     this.#onAnswer = onAnswer;
     this.#onChange = onChange;
     this.#body = body;
     this.#asked = body;
     this.#other = diff;
-    this.#choices = choicesFor(question);
+    this.#choices = choicesFor(asked);
     this.#selected = this.#choices.indexOf(no);
   }
 
@@ -290,27 +310,48 @@ class Approval implements Overlay {
   element(size: ScreenSize, waits: boolean): ReactElement {
     const { verdict } = this.#question;
     const columns = Math.max(10, size.columns - 4);
-    const kept = keptText(this.#question).flatMap((rule) => wrapWords(decisionText(rule, { lines: false }), columns));
-    const room = Math.max(2, size.rows - rowsAround - this.#choices.length - kept.length);
-    const reasons = fitting(verdict.reasons, '!', columns, Math.max(1, Math.floor(room / 2)));
+    const isRoomy = size.rows > rowsAround + 1 && size.columns >= leastColumns;
+    this.#isTooSmall = !isRoomy;
+    const shownChoices = isRoomy
+      ? windowOf(this.#choices.length, this.#selected, size.rows - rowsAround - 1)
+      : windowOf(this.#choices.length, Math.max(this.#selected, this.#choices.indexOf(no)), size.rows - 4);
+    const tool = decisionText(this.#question.call.tool.name, { lines: false });
+    const rules = keptText(this.#question).flatMap((rule) => brokenText(rule, columns));
+    const free = size.rows - rowsAround - shownChoices.length;
+    const isBelow = free - rules.length >= leastBesideRules;
+    const room = Math.max(1, isBelow ? free - rules.length : free);
+    const reasons = fitting(verdict.reasons, '!', columns, Math.floor(room / 2));
     const mostTargets = Math.max(0, Math.min(6, Math.floor((room - reasons.rows.length) / 3)));
     const targets = fitting(verdict.targets ?? [], this.#arrow, columns, mostTargets);
-    this.#body.wrap(columns, { prose: false, behind: [...targets.behind, ...reasons.behind] });
+    const name = cutTitle(tool, verdict.risk, columns);
+    const behind = [...name, ...targets.behind, ...reasons.behind, ...(isBelow ? [] : rules)];
+    this.#body.wrap(columns, { prose: false, behind });
+    const height = room - reasons.rows.length - targets.rows.length;
     return (
       <ApprovalQuestion
-        tool={decisionText(this.#question.call.tool.name, { lines: false })}
+        tool={tool}
         risk={verdict.risk}
-        body={this.#body.part(Math.max(1, room - reasons.rows.length - targets.rows.length))}
-        reasons={reasons.rows}
-        targets={targets.rows}
-        choices={this.#choices}
-        kept={kept}
-        selected={this.#selected}
+        {...(isRoomy
+          ? { body: this.#body.part(height), reasons: reasons.rows, targets: targets.rows }
+          : { body: null, reasons: [], targets: [] })}
+        choices={shownChoices.map((index) => this.#shownChoice(index, isBelow))}
+        kept={isRoomy && isBelow ? rules : []}
+        selected={shownChoices.indexOf(this.#selected)}
         message={this.#message ? decisionText(editorText(this.#message), { lines: false }) : null}
-        hint={this.#hint === '' ? this.#keys() : this.#hint}
+        hint={this.#hintNow()}
         waits={waits}
       />
     );
+  }
+
+  #hintNow(): string {
+    if (this.#isTooSmall) return tooSmallHint;
+    return this.#hint === '' ? this.#keys() : this.#hint;
+  }
+
+  #shownChoice(index: number, isBelow: boolean): Choice {
+    const choice = this.#choices[index] ?? no;
+    return choice.text === keepsBelow && !isBelow ? { ...choice, text: keepsAbove } : choice;
   }
 
   take(event: InputEvent): InputEvent | null {
@@ -396,6 +437,10 @@ class Approval implements Overlay {
   #choose(index: number): void {
     const means = this.#choices[index]?.means ?? no.means;
     this.#selected = index;
+    if (isYes(means) && this.#isTooSmall) {
+      this.#selected = this.#choices.indexOf(no);
+      return;
+    }
     if (isYes(means) && this.#asked.isUnseen) {
       if (this.#body !== this.#asked) [this.#body, this.#other] = [this.#asked, this.#body];
       this.#hint = this.#asked.showMore();
@@ -432,6 +477,26 @@ function isYes(means: Choice['means']): boolean {
   return means !== 'why' && means.answer !== 'deny' && means.answer !== 'preview';
 }
 
+/** Returns the rows of a text, broken at words, and inside those that are longer than a row. */
+function brokenText(text: string, columns: number): readonly string[] {
+  return wrapWords(decisionText(text, { lines: false }), columns).flatMap((row) =>
+    wrapLine(row, columns).map((part) => part.text),
+  );
+}
+
+/** A title that does not fit is cut at the edge: then the body says whole what it says. */
+function cutTitle(tool: string, risk: string, columns: number): readonly string[] {
+  const fits = textWidth(`${question} ${tool} (${risk})`) <= columns;
+  return fits ? [] : brokenText(`tool: ${tool} (${risk})`, columns);
+}
+
+/** Returns which of `length` items to show in `height` rows, so that the chosen one is among them. */
+function windowOf(length: number, selected: number, height: number): readonly number[] {
+  const count = Math.max(1, Math.min(length, height));
+  const top = Math.max(0, Math.min(length - count, selected - count + 1));
+  return Array.from({ length: count }, (_item, index) => top + index);
+}
+
 /** Returns texts as rows, at most `most` of them. Where some are left out, all stand behind the text as well, each row
  * behind `sign`: that is seen whole before a yes. */
 function fitting(
@@ -440,8 +505,7 @@ function fitting(
   columns: number,
   most: number,
 ): { readonly rows: readonly string[]; readonly behind: readonly string[] } {
-  const wrapped = (width: number): readonly string[] =>
-    texts.flatMap((text) => wrapWords(decisionText(text, { lines: false }), width));
+  const wrapped = (width: number): readonly string[] => texts.flatMap((text) => brokenText(text, width));
   const rows = wrapped(columns);
   if (rows.length <= most) return { rows, behind: [] };
   return { rows: rows.slice(0, most), behind: wrapped(columns - 2).map((row) => `${sign} ${row}`) };

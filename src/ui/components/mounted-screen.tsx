@@ -114,9 +114,10 @@ function withPromptOf(next: Arranged, before: Arranged, rows: LiveRows): LiveRow
 function bounded(frame: readonly string[], row: number, column: number, { size }: LiveState): LiveRows {
   const left = Math.max(0, frame.length - roomFor(size));
   const line = Math.max(0, row - left);
+  const at = Math.min(size.columns - 1, column); // the row may be cut at the edge
   const lines = frame.slice(left).map((text, index) => {
-    const missing = index === line ? column - textWidth(text) : 0;
+    const missing = index === line ? at - textWidth(text) : 0;
     return missing > 0 ? text + ' '.repeat(missing) : text;
   });
-  return { lines, cursor: { line, column: Math.min(size.columns - 1, column) } };
+  return { lines, cursor: { line, column: at } };
 }

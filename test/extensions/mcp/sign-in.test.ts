@@ -171,12 +171,23 @@ test('the browser comes back to this machine alone, to one path, and nothing lis
   const stop = new AbortController();
   const shown: string[] = [];
   const listener = await listenForBrowser([0], (address) => shown.push(address.href), stop.signal);
-  const answer = listener.visit(new URL('https://example.com/authorize'));
+  expect((await fetch(`${listener.redirectUrl}?code=7&state=s`)).status).toBe(400);
+  const answer = listener.visit(new URL('https://example.com/authorize?state=s'));
   expect(listener.redirectUrl).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/callback$/);
   expect((await fetch(new URL('/other?code=1', listener.redirectUrl))).status).toBe(404);
+  for (const spoilt of [
+    '',
+    '?code=1',
+    '?code=1&state=t',
+    '?error=x&state=',
+    '?state=s',
+    '?code=1&state=t&state=s',
+    '?code=1&state=s&state=t',
+  ])
+    expect((await fetch(listener.redirectUrl + spoilt)).status, spoilt).toBe(400);
   expect((await fetch(`${listener.redirectUrl}?code=7&state=s`)).status).toBe(200);
   expect((await answer).searchParams.get('code')).toBe('7');
-  expect(shown).toEqual(['https://example.com/authorize']);
+  expect(shown).toEqual(['https://example.com/authorize?state=s']);
   const port = Number(new URL(listener.redirectUrl).port);
   const second = await listenForBrowser([port, 0], () => undefined, stop.signal);
   expect(second.redirectUrl).not.toBe(listener.redirectUrl);

@@ -15,13 +15,20 @@ export async function listenForBrowser(
   show: (address: URL) => void,
   signal: AbortSignal,
 ): Promise<Listener> {
-  let arrived: (address: URL) => void = () => undefined;
+  let visit: { readonly state: string | null; readonly arrived: (address: URL) => void } | null = null;
   const server = createServer((request, response) => {
     const address = URL.parse(request.url ?? '', 'http://127.0.0.1');
-    const isAnswer = address?.pathname === path && request.method === 'GET';
-    response.writeHead(isAnswer ? 200 : 404, { 'content-type': 'text/plain; charset=utf-8', connection: 'close' });
-    response.end(isAnswer ? 'Back in the terminal it goes on; this page can be closed.\n' : 'Nothing is here.\n');
-    if (isAnswer) arrived(address);
+    const reply = (status: number, text: string): void => {
+      response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', connection: 'close' });
+      response.end(`${text}\n`);
+    };
+    if (address?.pathname !== path || request.method !== 'GET') reply(404, 'Nothing is here.');
+    else if (visit === null || !isAnswerTo(visit.state, address))
+      reply(400, 'This is not the answer to the sign-in that waits in the terminal, which still waits for it.');
+    else {
+      reply(200, 'Back in the terminal it goes on; this page can be closed.');
+      visit.arrived(address);
+    }
   });
   await listening(server, ports);
   const { port } = server.address() as AddressInfo; // of a server that listens on a port
@@ -29,7 +36,7 @@ export async function listenForBrowser(
     redirectUrl: `http://127.0.0.1:${port}${path}`,
     visit: async (address) => {
       const answer = new Promise<URL>((resolve, reject) => {
-        arrived = resolve;
+        visit = { state: address.searchParams.get('state'), arrived: resolve };
         const stop = (): void => {
           reject(new Error('nobody came back from the browser'));
         };
@@ -44,6 +51,13 @@ export async function listenForBrowser(
       server.closeAllConnections();
     },
   };
+}
+
+/** Any page can call the listener; only the server that was asked knows the state. */
+function isAnswerTo(state: string | null, { searchParams }: URL): boolean {
+  const given = searchParams.getAll('state');
+  const isWhole = searchParams.has('code') || searchParams.has('error');
+  return isWhole && (state === null ? given.length === 0 : given.length === 1 && given[0] === state);
 }
 
 async function listening(server: ReturnType<typeof createServer>, ports: readonly number[]): Promise<void> {
