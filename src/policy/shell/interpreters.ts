@@ -14,6 +14,7 @@ import {
   secretIn,
   unanalysable,
   writeTo,
+  unclear,
 } from './invocation.js';
 import { taskFindings, writtenFindings } from './simple-command.js';
 import { asks } from './questions.js';
@@ -87,12 +88,12 @@ function inlineCode(args: readonly Arg[], at: number, how: Interprets, call: Inv
   const next = args[at + 1] ?? literalArg('');
   const code = text ?? next.text;
   if ([option, next].some((arg) => arg.dynamic || arg.substitution !== 'none'))
-    return danger(call, 'runs code that is known only when it runs');
+    return unclear(call, 'runs code that is known only when it runs');
   if (how.shell === true) return otherShell([code], call);
   if (call.name === 'perl' && isReplacing(args, at)) return replaced(args, at, call);
   return how.language && isPlainCode(code, how.language)
     ? plainCode(code, how.language, call)
-    : danger(call, 'runs code that is not analysed');
+    : unclear(call, 'runs code that is not analysed');
 }
 
 function plainCode(code: string, language: 'python' | 'javascript', call: Invocation): readonly Finding[] {
@@ -122,10 +123,10 @@ function fromInput(how: Interprets, call: Invocation): readonly Finding[] {
 
 function runsFile(file: Arg, call: Invocation): readonly Finding[] {
   if (file.substitution !== 'none' || /^\/dev\/|^\/proc\//.test(file.text))
-    return danger(call, 'runs a program that is known only when it runs');
+    return unclear(call, 'runs a program that is known only when it runs');
   if (/^https?:|^data:/.test(file.text)) return danger(call, 'runs a program from the network');
   if (isFetched(file.text, call.scan)) return danger(call, 'runs a file that was fetched from the network');
-  if (file.dynamic) return danger(call, 'runs a file that is known only when it runs');
+  if (file.dynamic) return unclear(call, 'runs a file that is known only when it runs');
   const written = writtenFindings(file.text, call);
   if (written.length > 0) return written;
   if (/^\/(?:tmp|var\/tmp|dev\/shm)\//.test(file.text)) return danger(call, 'runs a file from a temporary folder');
@@ -159,7 +160,7 @@ function timed(args: readonly Arg[], call: Invocation): readonly Finding[] {
   const options = parseOptions(args, '-n -r -s -u --number --repeat --setup --unit');
   const code = [...options.operands, ...valuesOf(options, '-s', '--setup')];
   const plain = code.every((arg) => !arg.dynamic && arg.substitution === 'none' && isPlainCode(arg.text, 'python'));
-  return plain ? change(call, 'runs a tool') : danger(call, 'runs code that is not analysed');
+  return plain ? change(call, 'runs a tool') : unclear(call, 'runs code that is not analysed');
 }
 
 function shell(call: Invocation): readonly Finding[] {
@@ -207,7 +208,7 @@ function otherShell(texts: readonly string[], call: Invocation): readonly Findin
 function deno(call: Invocation): readonly Finding[] {
   const [verb, ...rest] = call.args;
   if (/^(?:eval|repl|install|upgrade|jupyter|x|publish|serve|deploy|compile)$/.test(verb?.text ?? ''))
-    return danger(call, 'runs or installs code that is not analysed');
+    return unclear(call, 'runs or installs code that is not analysed');
   const remote = rest.some(({ text }) => /^(?:https?:|npm:|jsr:|data:|-$)/.test(text));
   return remote ? danger(call, 'runs a program from the network') : change(call, 'runs a program of the workspace');
 }

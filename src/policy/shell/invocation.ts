@@ -169,6 +169,11 @@ export function danger(
   return [{ risk: 'dangerous', reason: `${shown(call)} ${what}`, ...(targets ? { targets } : {}) }];
 }
 
+/** A danger only because nobody can tell what it does. */
+export function unclear(call: Pick<Invocation, 'name' | 'args'>, what: string): readonly Finding[] {
+  return [{ risk: 'dangerous', reason: `${shown(call)} ${what}`, unclear: true }];
+}
+
 export function change(call: Pick<Invocation, 'name' | 'args'>, what: string): readonly Finding[] {
   return [{ risk: 'mutating', reason: `${shown(call)} ${what}` }];
 }
@@ -184,7 +189,7 @@ export function fromFile(files: readonly Arg[], call: Pick<Invocation, 'name' | 
     (arg) => arg.dynamic || arg.substitution !== 'none' || /^-$|^\/dev\/|^\/proc\//.test(arg.text),
   );
   return made
-    ? danger(call, 'runs a program that is known only when it runs')
+    ? unclear(call, 'runs a program that is known only when it runs')
     : change(call, 'runs a program from a file');
 }
 

@@ -10,6 +10,7 @@ import {
   secretIn,
   unanalysable,
   writeTo,
+  unclear,
 } from './invocation.js';
 import { has, literalArg, parseOptions, valuesOf } from './words.js';
 
@@ -26,7 +27,7 @@ function sed(call: Invocation): readonly Finding[] {
   const code = scripts.length > 0 ? scripts : options.operands.slice(0, 1);
   const files = scripts.length > 0 ? options.operands : options.operands.slice(1);
   if (code.some((arg) => arg.dynamic && arg.substitution !== 'none'))
-    return danger(call, 'runs a script that is known only when it runs');
+    return unclear(call, 'runs a script that is known only when it runs');
   const findings = code.some((arg) => arg.dynamic)
     ? unanalysable('a script of sed with unknown text')
     : scriptFindings(code.map(({ text }) => text).join('\n'), call, has(options, '--sandbox'));

@@ -174,6 +174,8 @@ class Collector implements LayerChanges {
     }
     if (isSameContent(at, upper, real)) {
       if (isSameFacts(upper, real)) return null;
+      // Git writes its index anew to keep what it saw of the files.
+      if (isIndex(name) && isSameOwner(upper, real)) return { what: 'attributes', harmless: true };
       this.#wrote(at, 'attributes');
       return { what: 'attributes', harmless };
     }
@@ -264,8 +266,12 @@ function sameBytes(one: Buffer, other: Buffer): boolean {
   }
 }
 
+function isIndex(name: RawName): boolean {
+  return /(?:^|\/)\.git\/(?:worktrees\/[^/]+\/|modules\/.+\/)?index$/.test(name);
+}
+
 function isRefreshedIndex({ layer, name }: Omit<Step, 'what'>): boolean {
-  if (!/(?:^|\/)\.git\/(?:worktrees\/[^/]+\/|modules\/.+\/)?index$/.test(name)) return false;
+  if (!isIndex(name)) return false;
   const [real, upper] = [layer.real, layer.upper].map((folder) => wholeFile(bytesOf(folder, name), 64 * pieceBytes));
   return real !== null && real !== undefined && upper !== null && upper !== undefined && sameIndexEntries(real, upper);
 }

@@ -117,7 +117,8 @@ async function removeLayers(folder: string): Promise<void> {
     await rm(folder, { recursive: true, force: true });
   } catch {
     openFolders(Buffer.from(folder));
-    await rm(folder, { recursive: true, force: true });
+    // A command that is being ended may still write.
+    await rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
   }
 }
 
@@ -136,7 +137,10 @@ export async function removeLeftLayers(): Promise<void> {
       const path = join(place, name);
       const stat = lstatSync(path, { throwIfNoEntry: false });
       if (stat?.isDirectory() !== true || stat.uid !== own) continue;
-      if (!isOwnerAlive(name.slice(prefix.length))) await removeLayers(path);
+      if (isOwnerAlive(name.slice(prefix.length))) continue;
+      await removeLayers(path).catch(() => {
+        /* The next start tries again. */
+      });
     }
   }
 }

@@ -29,6 +29,8 @@ export interface RigOptions {
   readonly answer?: (question: Question) => Answer;
   /** The folder of journals; beside the home directory unless given. */
   readonly journals?: string;
+  /** Processes end also where this one is killed. */
+  readonly watched?: boolean;
 }
 
 export interface Rig {
@@ -43,7 +45,10 @@ export interface Rig {
 export function createRig(options: RigOptions): Rig {
   const { workspace, home, rehearses = true, answer } = options;
   const env: Record<string, string | undefined> = { ...process.env, HOME: home, ...options.env };
-  const processes = createProcessRunner({ marker: { name: '_AGENT_RIG', value: randomUUID() } });
+  const processes = createProcessRunner({
+    marker: { name: '_AGENT_RIG', value: randomUUID() },
+    watched: options.watched ?? false,
+  });
   const journals = options.journals ?? join(home, '..', 'journals');
   mkdirSync(journals, { recursive: true });
   const secrets = createSecretPaths(defaultDeny, home);
