@@ -1,5 +1,6 @@
 import type { ErrorObject } from 'ajv';
 import themeDocument from '../../config/theme.schema.json' with { type: 'json' };
+import { globProblem } from '../core/files/glob-steps.js';
 import { isRecord } from '../core/json.js';
 import {
   childNode,
@@ -21,7 +22,48 @@ interface Validate {
 
 /** Finds everything wrong with the settings in `value`, in its order. Empty: they are valid. Never coerces. */
 export function checkSettings(value: unknown): readonly Issue[] {
-  return issuesOf(settings, configSchema, value);
+  const issues = issuesOf(settings, configSchema, value);
+  const globs = globIssues(value).filter(({ path }) => !issues.some((issue) => isWithin(path, issue.path)));
+  return globs.length === 0
+    ? issues
+    : [...issues, ...globs].toSorted((one, other) => inOrderOf(value, one.path, other.path));
+}
+
+const maxGlobs = 1000;
+
+/** Finds globs that cannot be used. */
+function globIssues(value: unknown): readonly Issue[] {
+  const denied = valueAtPath(value, ['fs', 'deny']);
+  const lists = ['allow', 'ask', 'deny'].map((list) => ['rules', list] as const);
+  const long = [['fs', 'deny'] as const, ...lists].flatMap((path) => {
+    const list = valueAtPath(value, path);
+    const count = Array.isArray(list) ? list.length : 0;
+    return count > maxGlobs ? [globIssue(path, `has ${count} entries; at most ${maxGlobs}`)] : [];
+  });
+  if (long.length > 0) return long;
+  return [
+    ...stringsIn(denied).flatMap((glob, index) => globIssueAt(['fs', 'deny', index], glob)),
+    ...lists.flatMap((path) => {
+      const list = valueAtPath(value, path);
+      const rules: readonly unknown[] = Array.isArray(list) ? list : [];
+      return rules.flatMap((rule, index) =>
+        isRecord(rule) ? globIssueAt([...path, index, 'path'], rule['path']) : [],
+      );
+    }),
+  ];
+}
+
+function stringsIn(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function globIssueAt(path: KeyPath, glob: unknown): readonly Issue[] {
+  const problem = typeof glob === 'string' ? globProblem(glob) : null;
+  return problem === null ? [] : [globIssue(path, problem)];
+}
+
+function globIssue(path: KeyPath, reason: string): Issue {
+  return { path, reason, unknown: false, nearest: null };
 }
 
 /** Checks one setting. */

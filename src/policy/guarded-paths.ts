@@ -1,3 +1,4 @@
+import { globProblem, type GlobStep, isRepeated, matchesSteps } from '../core/files/glob-steps.js';
 import { type Obeyed, obeyedInProjects, obeyedInRepositories } from '../core/files/obeyed-files.js';
 
 /** What policy needs to know of the machine. It never touches a file itself; cli implements this with node:fs. */
@@ -126,17 +127,109 @@ export function compileGlobs(
   home: string,
   brackets: BracketReading = 'syntax',
 ): (path: string) => boolean {
-  const positive = toPattern(
+  const positive = anyOf(
     globs.filter((glob) => !glob.startsWith('!')),
     home,
     brackets,
   );
-  const negative = toPattern(
+  const negative = anyOf(
     globs.filter((glob) => glob.startsWith('!')).map((glob) => glob.slice(1)),
     home,
     brackets,
   );
-  return (path) => positive !== null && positive.test(path) && !(negative !== null && negative.test(path));
+  return (path) => positive(path) && !negative(path);
+}
+
+/** The settings refuse a glob that is too long or branches too much; here it matches nothing. One with many stars would
+ * have a regular expression look for ever, so it is matched step by step. */
+function anyOf(globs: readonly string[], home: string, brackets: BracketReading): (path: string) => boolean {
+  const sound = globs.filter((glob) => globProblem(glob) === null);
+  const pattern = toPattern(
+    sound.filter((glob) => !hasManyStars(glob)),
+    home,
+    brackets,
+  );
+  const sequences = sound
+    .filter(hasManyStars)
+    .flatMap((glob) => withoutGroups(anchored(glob.replace(/(?<=.)\/$/, ''), home), brackets))
+    .map((glob) => stepsOf(glob, brackets));
+  return (path) => {
+    if (pattern?.test(path) === true) return true;
+    if (sequences.length === 0) return false;
+    const lower = path.toLowerCase();
+    return sequences.some((steps) => matchesSteps(steps, lower));
+  };
+}
+
+const mostStars = 2;
+
+/** More than two stars in one name, or more than two pairs of stars. */
+function hasManyStars(glob: string): boolean {
+  const pairs = glob.match(/\*\*/g)?.length ?? 0;
+  return pairs > mostStars || glob.split('/').some((name) => (name.match(/\*/g)?.length ?? 0) > mostStars);
+}
+
+/** Returns the globs that `{a,b}` stands for, the innermost groups first. */
+function withoutGroups(glob: string, brackets: BracketReading): readonly string[] {
+  if (brackets === 'names' || !glob.includes(',') || !hasPairedBraces(glob)) return [glob];
+  const group = /\{([^{}]*)\}/.exec(glob);
+  if (!group) return [glob];
+  const [whole, inner = ''] = group;
+  const [before, after] = [glob.slice(0, group.index), glob.slice(group.index + whole.length)];
+  return inner.split(',').flatMap((item) => withoutGroups(before + item + after, brackets));
+}
+
+/** The parts of a glob in lower case, as `source` reads them. */
+function stepsOf(glob: string, brackets: BracketReading): readonly GlobStep[] {
+  const steps: GlobStep[] = [];
+  const add = (step: GlobStep): void => {
+    if (!isRepeated(steps.at(-1), step)) steps.push(step);
+  };
+  let end = 0;
+  const addText = (text: string): void => {
+    for (const char of text.toLowerCase()) add({ kind: 'literal', char });
+  };
+  for (const match of glob.matchAll(tokens)) {
+    addText(glob.slice(end, match.index));
+    end = match.index + match[0].length;
+    const step = stepOf(match[0], brackets);
+    if (step === null) addText(match[0]);
+    else add(step);
+  }
+  addText(glob.slice(end));
+  return steps;
+}
+
+function stepOf(token: string, brackets: BracketReading): GlobStep | null {
+  switch (token) {
+    case '**/':
+      return { kind: 'folders_before' };
+    case '/**':
+      return { kind: 'maybe_inside' };
+    case '**':
+      return { kind: 'any' };
+    case '*':
+      return { kind: 'star' };
+    case '?':
+      return { kind: 'one' };
+    default:
+      return token.length > 1 && token.startsWith('[') && brackets === 'syntax' ? classStep(token.toLowerCase()) : null;
+  }
+}
+
+function classStep(token: string): GlobStep | null {
+  const negated = /^\[[!^]/.test(token);
+  const inner = [...token.slice(negated ? 2 : 1, -1)];
+  const ranges: [string, string][] = [];
+  for (let at = 0; at < inner.length; at++) {
+    const from = inner[at] ?? '';
+    const to = inner[at + 1] === '-' && at + 2 < inner.length ? (inner[at + 2] ?? '') : from;
+    if (to < from) return null;
+    ranges.push([from, to]);
+    if (inner[at + 1] === '-' && at + 2 < inner.length) at += 2;
+  }
+  if (negated) ranges.push(['/', '/']);
+  return { kind: 'class', negated, ranges };
 }
 
 /** How a pattern for any depth begins. */

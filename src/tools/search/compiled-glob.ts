@@ -1,3 +1,4 @@
+import { type GlobStep, inClass, isRepeated, matchesSteps } from '../../core/files/glob-steps.js';
 import { addAll } from '../../core/lists.js';
 
 /** A compiled glob. Paths are relative to the folder that the glob belongs to; for ignore files they are `byteText`. */
@@ -7,14 +8,12 @@ export interface CompiledGlob {
   leadsInto(folder: string): boolean;
 }
 
-type Step =
-  | { readonly kind: 'literal'; readonly char: string }
-  | { readonly kind: 'one' }
-  | { readonly kind: 'star' | 'folders_before' | 'all_inside' | 'folders_between' }
-  | { readonly kind: 'class'; readonly negated: boolean; readonly ranges: readonly (readonly [string, string])[] };
+type Step = GlobStep;
 type Sequence = readonly Step[];
 
 const maxSequences = 1024;
+/** Of all sequences together. A longer glob is refused. */
+const maxSteps = 50_000;
 
 /** Returns the UTF-8 of a text with one character for each byte: ripgrep matches patterns against bytes. */
 export function byteText(text: string): string {
@@ -30,7 +29,7 @@ export function compileGlob(glob: string): CompiledGlob | null {
   const matchers = sequences.map(matcherOf);
   return {
     matches: (path) => matchers.some((matches) => matches(path)),
-    leadsInto: (folder) => sequences.some((steps) => matchesFrom(steps, 0, `${folder}/`, 0, new Set(), true)),
+    leadsInto: (folder) => sequences.some((steps) => matchesSteps(steps, `${folder}/`, true)),
   };
 }
 
@@ -51,7 +50,7 @@ function nameMatcher(steps: Sequence): PathMatcher {
     const whole = steps.map((step) => step.char).join('');
     return (path) => path === whole;
   }
-  return (path) => matchesFrom(steps, 0, path, 0, new Set(), false);
+  return (path) => matchesSteps(steps, path);
 }
 
 function staysInName(step: Step): boolean {
@@ -59,30 +58,8 @@ function staysInName(step: Step): boolean {
     step.kind === 'one' ||
     step.kind === 'star' ||
     (step.kind === 'literal' && step.char !== '/') ||
-    (step.kind === 'class' && !holds(step, '/'))
+    (step.kind === 'class' && !inClass(step, '/'))
   );
-}
-
-/** `failed` holds the places where a step of variable length has already failed. With `asPrefix`, a path that ends
- * before the steps do matches. */
-function matchesFrom(
-  steps: Sequence,
-  index: number,
-  path: string,
-  at: number,
-  failed: Set<number>,
-  asPrefix: boolean,
-): boolean {
-  for (let i = index, p = at; ; i++) {
-    const step = steps[i];
-    if (step === undefined) return p === path.length;
-    if (p >= path.length && asPrefix) return true;
-    if (step.kind !== 'literal' && step.kind !== 'one' && step.kind !== 'class')
-      return matchesVariable(steps, i, path, p, failed, asPrefix);
-    const char = charAt(path, p);
-    if (!takes(step, char)) return false;
-    p += char.length;
-  }
 }
 
 /** Returns the character at an index, or an empty text behind the end. */
@@ -91,66 +68,10 @@ function charAt(path: string, at: number): string {
   return code === undefined ? '' : String.fromCodePoint(code);
 }
 
-function takes(step: Extract<Step, { kind: 'literal' | 'one' | 'class' }>, char: string): boolean {
-  if (step.kind === 'literal') return char === step.char;
-  if (step.kind === 'one') return char !== '' && char !== '/';
-  return char !== '' && holds(step, char);
-}
-
-function matchesVariable(
-  steps: Sequence,
-  index: number,
-  path: string,
-  at: number,
-  failed: Set<number>,
-  asPrefix: boolean,
-): boolean {
-  const key = at * steps.length + index;
-  if (failed.has(key)) return false;
-  for (const next of endsOf(steps[index], path, at)) {
-    if (matchesFrom(steps, index + 1, path, next, failed, asPrefix)) return true;
-  }
-  failed.add(key);
-  return false;
-}
-
-function endsOf(step: Step | undefined, path: string, at: number): Iterable<number> {
-  switch (step?.kind) {
-    case 'star':
-      return starEnds(path, at);
-    case 'all_inside':
-      return path[at] === '/' ? insideEnds(path, at) : [];
-    case 'folders_between':
-      return path[at] === '/' ? folderEnds(path, at + 1) : [];
-    default:
-      return folderEnds(path, at);
-  }
-}
-
-function* starEnds(path: string, at: number): Generator<number> {
-  for (let p = at; ; p++) {
-    yield p;
-    if (p >= path.length || path[p] === '/') return;
-  }
-}
-
-function* insideEnds(path: string, at: number): Generator<number> {
-  for (let p = path.length; p > at; p--) yield p;
-}
-
-function* folderEnds(path: string, at: number): Generator<number> {
-  yield at;
-  for (let p = path.indexOf('/', at); p >= 0; p = path.indexOf('/', p + 1)) yield p + 1;
-}
-
-function holds(step: Extract<Step, { kind: 'class' }>, char: string): boolean {
-  return step.ranges.some(([from, to]) => char >= from && char <= to) !== step.negated;
-}
-
 /** A group of alternatives that is being read: the text before it, the alternatives that ended, and the current one. */
 interface Group {
-  readonly before: readonly Sequence[];
-  readonly ended: Sequence[];
+  readonly before: readonly Step[][];
+  readonly ended: Step[][];
 }
 
 /** Reads a glob into the sequences that its braces stand for. The rules are those of ripgrep (globset), with all their
@@ -160,7 +81,8 @@ class GlobReader {
   readonly #groups: Group[] = [];
   #at = 0;
   /** The alternatives that were read so far in the innermost group. */
-  #open: readonly Sequence[] = [[]];
+  #open: readonly Step[][] = [[]];
+  #steps = 0;
   #unclosedClass = false;
   #broken = false;
 
@@ -211,8 +133,10 @@ class GlobReader {
     }
   }
 
-  #push(...steps: readonly Step[]): void {
-    this.#open = this.#open.map((sequence) => [...sequence, ...steps]);
+  #push(step: Step): void {
+    this.#steps += this.#open.length;
+    if (this.#steps > maxSteps) this.#broken = true;
+    for (const sequence of this.#open) if (!isRepeated(sequence.at(-1), step)) sequence.push(step);
   }
 
   #endAlternative(): void {
@@ -229,6 +153,11 @@ class GlobReader {
     this.#endAlternative();
     const group = this.#groups.pop();
     if (!group || group.before.length * group.ended.length > maxSequences) {
+      this.#broken = true;
+      return;
+    }
+    this.#steps += lengthOf(group.before) * group.ended.length + lengthOf(group.ended) * group.before.length;
+    if (this.#steps > maxSteps) {
       this.#broken = true;
       return;
     }
@@ -291,6 +220,10 @@ class GlobReader {
     if (ranges === null) this.#broken = true;
     else this.#push({ kind: 'class', negated, ranges });
   }
+}
+
+function lengthOf(sequences: readonly Sequence[]): number {
+  return sequences.reduce((sum, { length }) => sum + length, 0);
 }
 
 /** Returns the ranges between the brackets, or null if one runs backwards. */

@@ -167,13 +167,34 @@ function readIgnoreFile(
 ): IgnoreFile | null {
   const found = readBounded(path, { maxBytes: maxIgnoreBytes, longer: 'refuse', links });
   if (found.kind === 'refused') refused(path, found.reason);
-  return found.kind === 'read' ? parseIgnoreFile(found.bytes) : null;
+  if (found.kind !== 'read') return null;
+  return parseIgnoreFile(found.bytes, (reason) => {
+    refused(path, reason);
+  });
 }
 
-export function parseIgnoreFile(bytes: Buffer): IgnoreFile | null {
-  const rules = linesOf(bytes)
-    .flatMap((line) => ruleOf(line) ?? [])
-    .toReversed();
+/** A path has at most 4,096 bytes, so a longer line can hardly match one. */
+const maxLineChars = 4096;
+/** Of all lines with wildcards together: every entry of a folder is held against each of them. */
+const maxPatternChars = 262_144;
+
+/** `refused` is told of lines that are left out. */
+export function parseIgnoreFile(bytes: Buffer, refused: (reason: string) => void = () => undefined): IgnoreFile | null {
+  const rules: Rule[] = [];
+  let room = maxPatternChars;
+  let leftOut = 0;
+  for (const line of linesOf(bytes)) {
+    const isWild = /[*?[{]/.test(line.slice(0, maxLineChars));
+    if (line.length > maxLineChars || (isWild && line.length > room)) {
+      leftOut++;
+      continue;
+    }
+    if (isWild) room -= line.length;
+    const rule = ruleOf(line);
+    if (rule) rules.push(rule);
+  }
+  rules.reverse();
+  if (leftOut > 0) refused(`${leftOut} of its lines are left out, because they are too long`);
   if (rules.length === 0) return null;
   return {
     verdict(path, isFolder) {
