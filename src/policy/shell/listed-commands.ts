@@ -39,6 +39,8 @@ const programs: ReadonlyMap<string, Listed> = new Map(
 const gitVerbs: ReadonlyMap<string, Listed> = new Map(Object.entries(table.git as Readonly<Record<string, Listed>>));
 const builtins = new Set(['command', 'pwd', 'cd', 'true', 'false', 'echo', 'printf', 'test', '[', 'type']);
 
+const maxCharacters = 10_000;
+
 /** Returns the names of all programs of the list. */
 export function listedPrograms(): readonly string[] {
   return [...programs.keys(), ...[...gitVerbs.keys()].map((verb) => `git ${verb}`)];
@@ -47,6 +49,7 @@ export function listedPrograms(): readonly string[] {
 /** Reads a command line against the short list of programs and options that only read. Null: something in it is not on
  * the list, is not a literal word, or writes somewhere. */
 export function listedCommand(line: string): ListedCommand | null {
+  if (line.length > maxCharacters) return null;
   const found = { programs: new Set<string>(), wildcards: false, git: false };
   try {
     const script = parse(line);

@@ -42,6 +42,7 @@ function sed(call: Invocation): readonly Finding[] {
 function scriptFindings(script: string, call: Invocation, sandboxed: boolean): readonly Finding[] {
   const reader = { text: script, at: 0 };
   const findings: Finding[] = [];
+  if (script.length > maxProgramChars) return unanalysable('a long script of sed');
   while (reader.at < script.length) {
     skip(reader, /[\s;]*/y);
     if (reader.at >= script.length) break;
@@ -236,7 +237,11 @@ function awk(call: Invocation): readonly Finding[] {
   return [...programFindings(program.map(({ text }) => text).join('\n'), call), ...unknown];
 }
 
+/** A longer program is not looked through. */
+const maxProgramChars = 4000;
+
 function programFindings(program: string, call: Invocation): readonly Finding[] {
+  if (program.length > maxProgramChars) return unanalysable('a long program of awk');
   const { code, strings } = split(program);
   const secret = strings.map((text) => secretIn(literalArg(text), call.scan)).find((found) => found !== null);
   if (secret) return danger(call, `names the secret file ${secret}`, [secret]);

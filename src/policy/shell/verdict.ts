@@ -329,7 +329,24 @@ function refusal(command: string): string | null {
   if (otherBlank.test(command) || hasUnseen(command.replace(/[\t\n]/g, '')))
     return 'it holds characters that cannot be seen';
   if (/[^\S\n]{80,}\S/.test(command) || /\n{20,}\s*\S/.test(command)) return 'blanks push a part of it out of sight';
-  return command.isWellFormed() ? null : 'it holds broken characters';
+  if (!command.isWellFormed()) return 'it holds broken characters';
+  return nestsDeeply(command) ? 'it is nested too deeply' : null;
+}
+
+const maxNesting = 200;
+const maxBackquotes = 10_000;
+
+/** A parser goes into each bracket that is open. Those in quoted texts count as well. */
+function nestsDeeply(command: string): boolean {
+  let open = 0;
+  let backquotes = 0;
+  for (const char of command) {
+    if (char === '(' || char === '{') open++;
+    else if ((char === ')' || char === '}') && open > 0) open--;
+    else if (char === '`') backquotes++;
+    if (open > maxNesting || backquotes > maxBackquotes) return true;
+  }
+  return false;
 }
 
 function summary(scan: Scan): ShellAnalysis {

@@ -34,6 +34,8 @@ import { literalArg, resolveWord, secretVariableIn } from './words.js';
 /** More simple commands than this are not looked through. Source: security 5.1. */
 export const maxParts = 200;
 const maxDepth = 40;
+/** Each wrapper (`env`, `nice`, `timeout`) reads all words behind it. */
+const maxWords = 1000;
 
 /** Visits everything in a script that can run, read or write; findings go to `scan`. */
 export function walk(node: SyntaxNode, scan: Scan, place: Place): void {
@@ -285,6 +287,10 @@ function walkCommand(node: Command, scan: Scan, place: Place): void {
   scan.parts++;
   if (scan.parts === maxParts + 1) report(scan, unanalysable(`it has more than ${maxParts} parts`));
   if (scan.parts > maxParts) return;
+  if (node.suffix.length + node.prefix.length > maxWords) {
+    report(scan, unanalysable(`a command of it has more than ${maxWords} words`));
+    return;
+  }
   forEachChild(node, (child) => walk(child, scan, { ...place, piped: false, input: '', next: null }));
   if (!node.name) return;
   report(scan, descriptorFindings(node));
