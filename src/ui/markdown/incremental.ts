@@ -20,6 +20,21 @@ const mostOpenChars = 48_000;
 /** The lexer calls itself for each level of quotations and lists; text with more levels is shown as it is. */
 const tooManyLevels = /^[ \t]*(?:(?:>|(?:[-+*]|\d{1,9}[.)])[ \t])[ \t]*){65}/m;
 
+/** The lexer holds each mark of emphasis in a paragraph against all others. */
+const mostMarks = 500;
+const newBlock = /^\s*(?:$|[-+*]\s|\d{1,9}[.)]\s|[>|#])/;
+
+function hasManyMarks(text: string): boolean {
+  if (text.length <= mostMarks) return false;
+  let marks = 0;
+  for (const line of text.split('\n')) {
+    if (newBlock.test(line)) marks = 0;
+    for (const char of line) if (char === '*' || char === '_') marks++;
+    if (marks > mostMarks) return true;
+  }
+  return false;
+}
+
 /** Renders Markdown while it arrives. Each block is lexed until the next one begins, then never again. */
 export class MarkdownStream {
   #style: MarkdownStyle;
@@ -163,7 +178,9 @@ export function renderMarkdown(text: string, style: MarkdownStyle): readonly str
 /** Returns the blocks of a Markdown text. */
 export function lexMarkdown(text: string): TokensList {
   const plain: Tokens.Paragraph = { type: 'paragraph', raw: text, text, tokens: [{ type: 'text', raw: text, text }] };
-  return tooManyLevels.test(text) ? Object.assign([plain], { links: {} }) : lexer(text, { gfm: true });
+  return tooManyLevels.test(text) || hasManyMarks(text)
+    ? Object.assign([plain], { links: {} })
+    : lexer(text, { gfm: true });
 }
 
 /** Gets the lexer ready for the first answer. Node compiles each of its regular expressions with its first use and
