@@ -329,10 +329,12 @@ async function askAbout(
   signal: AbortSignal,
 ): Promise<Permitted | Refused> {
   const answered = await answerTo(d, call, judged, asked, signal);
-  const { answer, approved, verdict, tried } = answered;
+  const { approved, verdict, tried } = answered;
+  const keeps = answered.answer.answer === 'keep' && tried?.seen.keepProblem === null;
+  // What cannot be kept is not run instead.
+  const answer: Answer = answered.answer.answer === 'keep' && !keeps ? { answer: 'deny' } : answered.answer;
   const error = denial(answer, verdict, signal);
-  await recordAnswer(d, call, asked, answered, error);
-  const keeps = answer.answer === 'keep' && tried?.seen.keepProblem === null;
+  await recordAnswer(d, call, asked, { ...answered, answer }, error);
   const decision: DecidedCall = {
     decidedBy: answered.hooked ? 'hook' : answer.answer === 'unavailable' ? 'mode' : 'user',
     ...seenOf(tried),

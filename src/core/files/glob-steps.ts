@@ -124,11 +124,11 @@ const maxAlternatives = 512;
 
 /** Returns why a glob of the settings cannot be used, as the end of a sentence; null where it can. Its length and its
  * braces are bounded, so that no file can make the program compile or match without end. */
-export function globProblem(glob: string): string | null {
-  if (glob.length > maxChars) return `has ${glob.length} characters; at most ${maxChars}`;
+export function globProblem(pattern: string): string | null {
+  if (pattern.length > maxChars) return `has ${pattern.length} characters; at most ${maxChars}`;
   /** For each group that is open: the alternatives that have ended, and those of the one that is read. */
   const open: { ended: number; current: number }[] = [{ ended: 0, current: 1 }];
-  for (const char of glob) {
+  for (const char of pattern) {
     const group = open.at(-1);
     if (group === undefined) return null;
     if (char === '{') open.push({ ended: 0, current: 1 });

@@ -51,6 +51,11 @@ export const obeyedInProjects: readonly Obeyed[] = [
     '.dir-locals.el',
   ),
   ...obeyed('.gdbinit', '.lldbinit'),
+  ...obeyed('.hg/hgrc', '.jj/repo/config.toml', '.lefthook.yml', '.lefthook.yaml', '.helix/', '.agents/'),
+  ...obeyed('opencode.json', 'opencode.jsonc', 'crush.json', '.crush.json', '.mise.toml', 'mise.toml', '.mise/'),
+  ...obeyed('.pnpmfile.cjs', '.pnpmfile.mjs', '.yarn/releases/', '.yarn/plugins/', '.mvn/extensions.xml'),
+  ...obeyed('.mvn/jvm.config', '.mvn/maven.config', 'rust-toolchain.toml', 'rust-toolchain'),
+  ...obeyed('.Renviron', '.Rprofile', '.iex.exs', '.irbrc', '.pryrc'),
   ...written('sitecustomize.py', 'usercustomize.py', 'conftest.pth', 'site-packages/*.pth'),
 ];
 

@@ -70,6 +70,16 @@ const minCutChars = 12;
 const maxClean = 500;
 const maxCleanChars = 32_768;
 
+/** Sequences that a terminal obeys, and characters that nobody sees; line ends and tabs are seen. */
+const unshown =
+  // oxlint-disable-next-line no-control-regex -- what is looked for
+  /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])|(?![\n\r\t])[\p{Cc}\p{Default_Ignorable_Code_Point}]/gu;
+
+function needsCleaning(text: string): boolean {
+  // oxlint-disable-next-line no-control-regex -- all of visible ASCII
+  return /[^\x20-\x7e\n\r\t]/.test(text) && text.search(unshown) >= 0;
+}
+
 export function createSecretGuard(options: SecretGuardOptions): SecretGuard {
   return new Guard(options);
 }
@@ -104,7 +114,8 @@ class Guard implements SecretGuard {
     if (this.#clean.has(text)) return text;
     const { found } = scanner.scan(text);
     const plain = found.length === 0 ? text : this.#replaced(text, found);
-    const masked = plain.includes('\\u00') && /\\u00[2-7][0-9a-f]/i.test(plain) ? this.#unescaped(plain) : plain;
+    const shown = needsCleaning(plain) ? this.#asShown(plain) : plain;
+    const masked = shown.includes('\\u00') && /\\u00[2-7][0-9a-f]/i.test(shown) ? this.#unescaped(shown) : shown;
     if (masked === text && text.length <= maxCleanChars && this.#clean.size < maxClean) this.#clean.add(text);
     return masked;
   }
@@ -129,14 +140,33 @@ class Guard implements SecretGuard {
       plain += code === undefined ? text.charAt(at) : String.fromCharCode(Number.parseInt(code, 16));
       at += code === undefined ? 1 : 6;
     }
-    places.push(text.length);
+    return this.#maskedAt(text, plain, places);
+  }
+
+  /** Masks secrets that have sequences for colours or characters without width in them: where those are left out,
+   * the secret is shown whole. */
+  #asShown(text: string): string {
+    const places: number[] = [];
+    let plain = '';
+    let end = 0;
+    for (const match of text.matchAll(unshown)) {
+      for (let at = end; at < match.index; at++) places.push(at);
+      plain += text.slice(end, match.index);
+      end = match.index + match[0].length;
+    }
+    for (let at = end; at <= text.length; at++) places.push(at);
+    return this.#maskedAt(text, plain + text.slice(end), places);
+  }
+
+  /** Masks the secrets of `plain`, whose characters stand at `places` in `text`; there is one more place, of its end. */
+  #maskedAt(text: string, plain: string, places: readonly number[]): string {
     const { found } = this.#scanner.scan(plain);
     let masked = '';
     let from = 0;
     for (const secret of found) {
-      const [start = 0, end = text.length] = [places[secret.start], places[secret.end]];
+      const start = places[secret.start] ?? 0;
       masked += text.slice(from, start) + this.#placeholders.of(plain.slice(secret.start, secret.end), secret);
-      from = end;
+      from = places[secret.end] ?? text.length;
     }
     return masked + text.slice(from);
   }

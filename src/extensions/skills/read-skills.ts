@@ -189,7 +189,7 @@ function namesBelow(folder: string, above = ''): readonly string[] {
   for (const entry of entries) {
     if (names.length > maxHashed) break;
     const name = above === '' ? entry.name : `${above}/${entry.name}`;
-    if (entry.isDirectory() && name.split('/').length < 5) addAll(names, namesBelow(join(folder, entry.name), name));
+    if (entry.isDirectory()) addAll(names, namesBelow(join(folder, entry.name), name));
     else if (!entry.isDirectory()) names.push(name);
   }
   return names;

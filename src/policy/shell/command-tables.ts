@@ -36,6 +36,7 @@ import {
   type Program,
   type Rule,
   type Test,
+  unclear,
   writeTo,
 } from './invocation.js';
 import { networkCodes, networkTests } from './network-programs.js';
@@ -148,7 +149,9 @@ function runner(call: Invocation): readonly Finding[] {
     return danger(call, 'fetches and runs a package');
   const tool = args[at];
   if (!tool) return change(call, 'runs a tool of the project');
-  if (tool.dynamic || !localTools.has(tool.text)) return danger(call, 'fetches and runs a package');
+  if (tool.dynamic) return danger(call, 'fetches and runs a package');
+  // Whether it is installed, a rehearsal without network shows.
+  if (!localTools.has(tool.text)) return unclear(call, 'may fetch and run a package');
   const drops = /^(?:prisma db push .*--(?:force-reset|accept-data-loss)|drizzle-kit drop)/.test(
     words.slice(at).join(' '),
   );

@@ -314,10 +314,11 @@ async function killed(times: number): Promise<void> {
     const child = spawn(process.execPath, [process.argv[1] ?? '', 'victim', folder], {
       stdio: ['ignore', 'pipe', 'ignore'],
     });
+    const exited = new Promise((resolve) => child.once('exit', resolve));
     await new Promise((resolve) => child.stdout.once('data', resolve));
-    await delay((round / times) * totalMs);
+    await delay((round / times) * totalMs * 1.2);
     child.kill('SIGKILL');
-    await new Promise((resolve) => child.once('exit', resolve));
+    await exited;
     await delay(100);
     await recoverRehearsals(join(folder, 'journals'));
     const now = picture(join(folder, 'work'));

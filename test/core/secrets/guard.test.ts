@@ -410,3 +410,24 @@ test('texts made to be slow are read in one pass: no repetition in a repetition,
     }
   }
 });
+
+test.each([
+  ['a colour', '\u001b[1m\u001b[31m'],
+  ['the end of a colour', '\u001b[0m'],
+  ['a link', '\u001b]8;;\u0007'],
+  ['a character without width', '\u200b'],
+  ['a joiner', '\u2060'],
+  ['a soft hyphen', '\u00ad'],
+  ['a control character', '\u0001'],
+])('a secret with %s in it is masked as it would be shown', (_what, mark) => {
+  for (const at of [1, 4, 5, 20]) {
+    const text = `before ${token.slice(0, at)}${mark}${token.slice(at)} behind`;
+    const masked = guard().text(text);
+    expect(masked).toMatch(/^before «secret:github_token[^»]*» behind$/);
+  }
+});
+
+test('colours of a text without secrets stay', () => {
+  const text = '\u001b[31mred\u001b[0m and \u200bplain\n\tand more';
+  expect(guard().text(text)).toBe(text);
+});

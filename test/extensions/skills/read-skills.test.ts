@@ -144,6 +144,16 @@ test('one changed byte in any file of a skill changes its hash', () => {
   expect(before?.files).toBe(2);
 });
 
+test('a file at any depth of a skill is a part of its hash, and counts', () => {
+  const deep = `a/${'d/'.repeat(12)}run.sh`;
+  const root = folder({ 'a/SKILL.md': '---\ndescription: a\n---\n', [deep]: 'echo 1\n' });
+  const skill = { path: join(root, 'a/SKILL.md') };
+  const before = hashSkill(skill);
+  expect(before?.files).toBe(2);
+  writeFileSync(join(root, deep), 'echo 2\n');
+  expect(hashSkill(skill)?.sha256).not.toBe(before?.sha256);
+});
+
 test('the catalogue has a limit, and names stand there in any case', () => {
   const root = folder(
     Object.fromEntries(
