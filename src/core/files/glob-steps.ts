@@ -126,23 +126,40 @@ const maxAlternatives = 512;
  * braces are bounded, so that no file can make the program compile or match without end. */
 export function globProblem(pattern: string): string | null {
   if (pattern.length > maxChars) return `has ${pattern.length} characters; at most ${maxChars}`;
-  /** For each group that is open: the alternatives that have ended, and those of the one that is read. */
-  const open: { ended: number; current: number }[] = [{ ended: 0, current: 1 }];
+  const groups = new OpenGroups();
   for (const char of pattern) {
-    const group = open.at(-1);
-    if (group === undefined) return null;
-    if (char === '{') open.push({ ended: 0, current: 1 });
-    if (char === ',' && open.length > 1) {
-      group.ended += group.current;
-      group.current = 1;
-    }
-    if (char === '}' && open.length > 1) {
-      open.pop();
-      const outer = open.at(-1);
-      if (outer) outer.current *= group.ended + group.current;
-      if ((outer?.current ?? 0) > maxAlternatives) return `its braces give more than ${maxAlternatives} alternatives`;
-    }
-    if (open.length > maxNesting + 1) return `nests braces more than ${maxNesting} deep`;
+    groups.read(char);
+    if (groups.depth > maxNesting) return `nests braces more than ${maxNesting} deep`;
+    if (groups.most > maxAlternatives) return `its braces give more than ${maxAlternatives} alternatives`;
   }
   return null;
+}
+
+/** Counts the alternatives that braces give. */
+class OpenGroups {
+  /** For each group that is open: the alternatives that have ended, and those of the one that is read. */
+  readonly #open: { ended: number; current: number }[] = [];
+  #outer = 1;
+  most = 1;
+
+  get depth(): number {
+    return this.#open.length;
+  }
+
+  read(char: string): void {
+    const group = this.#open.at(-1);
+    if (char === '{') this.#open.push({ ended: 0, current: 1 });
+    else if (char === ',' && group) {
+      group.ended += group.current;
+      group.current = 1;
+    } else if (char === '}' && group) this.#close(group.ended + group.current);
+  }
+
+  #close(alternatives: number): void {
+    this.#open.pop();
+    const outer = this.#open.at(-1);
+    if (outer) outer.current *= alternatives;
+    else this.#outer *= alternatives;
+    this.most = Math.max(this.most, outer?.current ?? this.#outer);
+  }
 }

@@ -283,14 +283,17 @@ function bodyOf(node: HereDoc): string {
   return node.body.text;
 }
 
-function walkCommand(node: Command, scan: Scan, place: Place): void {
+function isTooMuch({ prefix, suffix }: Command, scan: Scan): boolean {
   scan.parts++;
   if (scan.parts === maxParts + 1) report(scan, unanalysable(`it has more than ${maxParts} parts`));
-  if (scan.parts > maxParts) return;
-  if (node.suffix.length + node.prefix.length > maxWords) {
-    report(scan, unanalysable(`a command of it has more than ${maxWords} words`));
-    return;
-  }
+  if (scan.parts > maxParts) return true;
+  if (prefix.length + suffix.length <= maxWords) return false;
+  report(scan, unanalysable(`a command of it has more than ${maxWords} words`));
+  return true;
+}
+
+function walkCommand(node: Command, scan: Scan, place: Place): void {
+  if (isTooMuch(node, scan)) return;
   forEachChild(node, (child) => walk(child, scan, { ...place, piped: false, input: '', next: null }));
   if (!node.name) return;
   report(scan, descriptorFindings(node));

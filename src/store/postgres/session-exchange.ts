@@ -18,6 +18,7 @@ import type {
 import { StoreError } from '../errors.js';
 import { type ChainRow, linkProblem } from '../hash-chain.js';
 import { sameLink } from '../sets/sync-rows.js';
+import { blankedBy } from './foreign-redactions.js';
 
 /** The two sides, and what belongs to this machine. */
 export interface ExchangeParts {
@@ -438,7 +439,9 @@ async function pullRedactions({ rows, team }: ExchangeParts, remote: TeamSession
     const [here] = await rows.events(remote.id, seq - 1, 1);
     if (here === undefined || here.seq !== seq || here.redacted !== null) continue;
     const [event] = await team.log.events(remote.id, seq - 1, 1);
-    if (event && event.seq === seq) open.push({ sessionId: remote.id, event });
+    // Whoever owns a session that this one was forked from may redact here, and nobody may write here.
+    const isOurs = remote.isOwn && remote.parentId === null;
+    if (event && event.seq === seq) open.push({ sessionId: remote.id, event: isOurs ? event : blankedBy(event, here) });
   }
   if (open.length > 0) await rows.redact(open);
 }

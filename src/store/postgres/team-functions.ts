@@ -194,8 +194,78 @@ REVOKE ALL ON FUNCTION agent.one_of(jsonb, text),
 GRANT EXECUTE ON FUNCTION agent.search(text, jsonb, bigint,
   bigint) TO ${groupRole};`;
 
-/** The first message that is no note of the program is the prompt of its session. */
+/** The texts in a JSON value as a mark; names and ids stay. What is no JSON is left out. */
+const blankFunctions = `
+CREATE OR REPLACE FUNCTION agent.blank(value jsonb, name text) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE SET search_path = agent, pg_temp AS $$
+BEGIN
+  RETURN CASE jsonb_typeof(value)
+    WHEN 'string' THEN CASE WHEN name IN ('id', 'tool_call_id', 'response_id',
+      'type', 'name', 'kind') THEN value ELSE '"[redacted]"'::jsonb END
+    WHEN 'object' THEN (SELECT coalesce(jsonb_object_agg(f.key,
+      agent.blank(f.value, f.key)), '{}') FROM jsonb_each(value) f)
+    WHEN 'array' THEN (SELECT coalesce(jsonb_agg(agent.blank(f.value, name)
+      ORDER BY f.ordinality), '[]')
+      FROM jsonb_array_elements(value) WITH ORDINALITY f)
+    ELSE value END;
+END $$;
+CREATE OR REPLACE FUNCTION agent.blank_text(value text) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE SET search_path = agent, pg_temp AS $$
+BEGIN
+  RETURN agent.blank(value::jsonb, '')::text;
+EXCEPTION WHEN others THEN
+  RETURN NULL;
+END $$;
+REVOKE ALL ON FUNCTION agent.blank(jsonb, text), agent.blank_text(text)
+  FROM PUBLIC;`;
+
+/** Whether a parent was on the server when its fork came. Somebody could add
+ * a session of the parent's id later, to reach what was forked from it. */
+export const seenParents = `
+ALTER TABLE agent.sessions ADD COLUMN parent_seen boolean NOT NULL
+  DEFAULT false;
+UPDATE agent.sessions s SET parent_seen = true WHERE EXISTS (
+  SELECT FROM agent.sessions p WHERE p.id = s.parent_id);
+CREATE FUNCTION agent.note_parent() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = agent, pg_temp AS $$
+BEGIN
+  NEW.parent_seen := EXISTS (SELECT FROM agent.sessions p
+    WHERE p.id = NEW.parent_id);
+  RETURN NEW;
+END $$;
+CREATE TRIGGER parent_seen BEFORE INSERT ON agent.sessions FOR EACH ROW
+  EXECUTE FUNCTION agent.note_parent();
+CREATE FUNCTION agent.keep_parent() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  NEW.parent_seen := OLD.parent_seen
+    AND NEW.parent_id IS NOT DISTINCT FROM OLD.parent_id;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER parent_kept BEFORE UPDATE ON agent.sessions FOR EACH ROW
+  WHEN (NEW.parent_id IS DISTINCT FROM OLD.parent_id
+    OR NEW.parent_seen IS DISTINCT FROM OLD.parent_seen)
+  EXECUTE FUNCTION agent.keep_parent();`;
+
+/** Only its owner says what a task may do, cost and for how long. */
+export const ownersColumns = `
+CREATE FUNCTION agent.own_columns() RETURNS trigger LANGUAGE plpgsql
+    SET search_path = agent, pg_temp AS $$
+BEGIN
+  IF OLD.owner <> ${mine} THEN
+    RAISE EXCEPTION 'only its owner changes grants, costs and the end of a task'
+      USING ERRCODE = '42501';
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER own_columns BEFORE UPDATE ON agent.tasks FOR EACH ROW
+  WHEN ((NEW.grants, NEW.max_cost_usd, NEW.expires_at)
+    IS DISTINCT FROM (OLD.grants, OLD.max_cost_usd, OLD.expires_at))
+  EXECUTE FUNCTION agent.own_columns();`;
+
+/** The first message that is no note of the program is the prompt of its
+ * session. In sessions of others nothing is written but a mark. */
 export const redactFunction = `
+${blankFunctions}
 CREATE OR REPLACE FUNCTION agent.redact(session text, event bigint, link bytea,
   old text, new_content text, is_json boolean,
   new_data text, new_crc bigint, new_words text) RETURNS bigint
@@ -203,6 +273,7 @@ CREATE OR REPLACE FUNCTION agent.redact(session text, event bigint, link bytea,
   SET search_path = agent, pg_temp AS $$
 DECLARE
   found text;
+  own boolean;
   changed bigint := 0;
 BEGIN
   IF NOT agent.is_mine(session) THEN RETURN 0; END IF;
@@ -212,19 +283,29 @@ BEGIN
   FOR found IN
     WITH RECURSIVE family AS (
       SELECT session COLLATE "C" AS id UNION SELECT s.id FROM agent.sessions s
-        JOIN family f ON s.parent_id = f.id)
+        JOIN family f ON s.parent_id = f.id
+        WHERE coalesce((to_jsonb(s)->>'parent_seen')::boolean, true))
     SELECT s.id FROM agent.sessions s
       JOIN agent.events e ON e.session_id = s.id AND e.seq = event
     WHERE e.hash = link AND (s.owner = ${mine} OR s.id IN (SELECT id
       FROM family))
   LOOP
+    own := EXISTS (SELECT FROM agent.sessions s
+      WHERE s.id = found AND s.owner = ${mine});
     UPDATE agent.events e
-      SET content = new_content, content_json = is_json,
-      data_json = new_data, crc32 = new_crc,
-      words = new_words::tsvector, redacted = coalesce(e.redacted, old)
+      SET content = CASE WHEN own THEN new_content
+        WHEN e.content IS NULL THEN NULL ELSE '[redacted]' END,
+      content_json = own AND is_json,
+      data_json = CASE WHEN own THEN new_data
+        ELSE agent.blank_text(e.data_json) END,
+      crc32 = CASE WHEN own THEN new_crc END,
+      words = CASE WHEN own THEN new_words::tsvector END,
+      redacted = coalesce(e.redacted, old)
       WHERE e.session_id = found AND e.seq = event;
     UPDATE agent.sessions s
-      SET prompt = left(split_part(new_content, E'\\n', 1), 200)
+      SET prompt = CASE WHEN own
+        THEN left(split_part(new_content, E'\\n', 1), 200)
+        ELSE '[redacted]' END
       WHERE s.id = found
       AND event = (SELECT min(seq) FROM agent.events
         WHERE session_id = found AND kind = 'user'

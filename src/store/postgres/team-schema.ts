@@ -1,5 +1,14 @@
 import { StoreError } from '../errors.js';
-import { functions, groupRole, mine, myTeams, redactFunction, searchFunction } from './team-functions.js';
+import {
+  functions,
+  groupRole,
+  mine,
+  myTeams,
+  ownersColumns,
+  redactFunction,
+  searchFunction,
+  seenParents,
+} from './team-functions.js';
 import { type Rows, type ServerConnection } from './server-connection.js';
 
 /** The lock under which tables are made and changed. */
@@ -345,6 +354,7 @@ const migrations: readonly string[] = [
   redactFunction,
   filters,
   wholeJson,
+  [seenParents, redactFunction, ownersColumns].join('\n'),
 ];
 
 /** The tables that this program works with. */

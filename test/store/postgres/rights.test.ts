@@ -180,9 +180,11 @@ describe.each(ways)('rights, %s', (_way, near, isThere) => {
     const fork = sessionRow({ parentId: ours.id });
     const copy = await bob.leases.acquire(fork.id);
     if (copy.held) await bob.log.push(push(fork, [first], { token: copy.token }));
-    const redacted = { ...first, content: '[redacted]', redacted: '{"content":"x"}' };
+    const redacted = { ...first, content: 'a text of her own', redacted: '{"content":"x"}' };
     expect(await alice.log.redact(ours.id, redacted)).toBe(2);
-    expect(await bob.log.events(fork.id, 0, 9)).toEqual([redacted]);
+    expect(await alice.log.events(ours.id, 0, 1)).toEqual([redacted]);
+    const marked = { content: '[redacted]', crc32: null };
+    expect(await bob.log.events(fork.id, 0, 9)).toMatchObject([marked]);
     expect((await alice.log.session(ours.id))?.redacted).toEqual([redacted.seq]);
     expect((await bob.record.sessions(99)).find(({ id }) => id === fork.id)?.prompt).toBe('[redacted]');
     expect(await bob.record.search('launch', 9)).toEqual([]);
@@ -190,5 +192,19 @@ describe.each(ways)('rights, %s', (_way, near, isThere) => {
     expect(await alice.log.session(given().own.id)).toBeNull();
     expect(await alice.blobs.get(sha256)).toBeNull();
     expect(await bob.blobs.get(sha256)).toEqual(bytes);
+  });
+
+  test('nobody reaches a session by claiming to be its parent', async () => {
+    const { alice, bob, ours } = given();
+    const [first] = await alice.log.events(ours.id, 0, 1);
+    if (!first) throw new Error('there is no event');
+    const parent = sessionRow({});
+    const fork = sessionRow({ parentId: parent.id });
+    const held = await bob.leases.acquire(fork.id);
+    if (held.held) await bob.log.push(push(fork, [first], { token: held.token }));
+    const claimed = await alice.leases.acquire(parent.id);
+    if (claimed.held) await alice.log.push(push(parent, [first], { token: claimed.token }));
+    expect(await alice.log.redact(parent.id, { ...first, content: 'hers', redacted: '{}' })).toBeGreaterThan(0);
+    expect(await bob.log.events(fork.id, 0, 9)).toEqual([first]);
   });
 });

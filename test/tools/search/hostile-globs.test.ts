@@ -57,7 +57,7 @@ test.each(shapes)('a guarded glob with %s is refused with a sentence, or matches
 });
 
 test('forty stars between letters match what they say', () => {
-  const glob = compileGlobs([`${'*a'.repeat(40)}`], '/home/u');
+  const glob = compileGlobs(['*a'.repeat(40)], '/home/u');
   expect(glob(`/x/${'ba'.repeat(40)}`)).toBe(true);
   expect(glob(`/x/${'ba'.repeat(39)}`)).toBe(false);
   expect(glob(`/x/${'a'.repeat(4000)}b`)).toBe(false);
