@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Heard } from '../../commands/command.js';
+import type { ApprovalMode } from '../../core/policy.js';
 import type { Tasks } from '../../core/tasks.js';
 import { createProcessRunner } from '../../tools/process/runner.js';
 import { announce, type Announcement } from '../../toolsets/tasks/announce.js';
@@ -16,18 +17,25 @@ type Source = Pick<Settings, 'config' | 'env' | 'home' | 'log'>;
 interface Person {
   readonly heard: Heard;
   readonly asks: boolean;
+  /** The approval mode of their conversation: no task does more than that. */
+  readonly approval?: () => ApprovalMode;
 }
 
 /** Opens what fires the tasks of a store. Runs have the settings of their own directory, with the `options` that hold
  * for all of them. */
-export function openFiring(settings: Source, options: RootOptions, tasks: Tasks, { heard, asks }: Person): Firing {
+export function openFiring(
+  settings: Source,
+  options: RootOptions,
+  tasks: Tasks,
+  { heard, asks, approval }: Person,
+): Firing {
   const { config, log } = settings;
   const toDesktop = desktop(settings);
   return createFiring({
     tasks,
     now: Date.now,
     nextAfter: ({ schedule }, afterMs) => runTimes(schedule, afterMs, 1)[0] ?? null,
-    work: (errand) => runErrand(options, errand),
+    work: (errand) => runErrand(options, errand, approval?.()),
     tell: async (said, fired, signal) => {
       const isRead = heard(said, fired);
       const problem = await toDesktop(said, signal);

@@ -106,7 +106,11 @@ class Live implements ReplTasks {
       this.#handle?.remind(said);
       return true;
     };
-    const firing = openFiring(settings, ownOptions(options), tasks, { heard, asks: true });
+    const firing = openFiring(settings, ownOptions(options), tasks, {
+      heard,
+      asks: true,
+      approval: () => settings.config.policy.approval,
+    });
     return { tasks, firing };
   }
 
@@ -129,9 +133,13 @@ function unseenLine({ id, status, summary }: TaskRun, name: string): string {
   return `${status}: ${firstLine(name, 60)}${more === '' ? '' : `: ${more}`}${next}`;
 }
 
-/** A yes or a model for this conversation is none for tasks; what holds calls back is for both. */
-function ownOptions({ safe, sandbox, test, ephemeral, debug, outputFormat }: RootOptions): RootOptions {
+/** A yes or a model for this conversation is none for tasks; what holds calls back is for both. A list of tools that
+ * only adds some (`+web`) holds nothing back. */
+function ownOptions(options: RootOptions): RootOptions {
+  const { safe, sandbox, test, ephemeral, debug, outputFormat, tools } = options;
+  const isNarrower = tools === false || (typeof tools === 'string' && !tools.startsWith('+'));
   return {
+    ...(isNarrower ? { tools } : {}),
     outputFormat,
     set: [],
     ...(safe ? { safe } : {}),

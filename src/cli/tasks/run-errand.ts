@@ -1,3 +1,4 @@
+import type { ApprovalMode } from '../../core/policy.js';
 import type { TurnEnd } from '../../core/session-port.js';
 import type { Denial } from '../../core/tool.js';
 import { counted } from '../../tools/define-tool.js';
@@ -12,6 +13,7 @@ import { type Errand, missedText, type Outcome } from '../../toolsets/tasks/firi
 import { apiCallOf } from '../../toolsets/tasks/task-call.js';
 import { createUsageMeter } from '../headless.js';
 import type { RootOptions } from '../options.js';
+import { approvalModes } from '../session/policy/open-policy.js';
 import { assemble, type Assembly, openRun, type Run } from '../session/assemble.js';
 import type { Mission } from '../session/find-session.js';
 import { readSettings } from '../settings.js';
@@ -28,11 +30,11 @@ interface Work {
 }
 
 /** Does what a task says in a session of its own, in the directory of the task, with nobody there to ask. Returns what
- * came of it; a failure to begin is one, too. Never rejects. */
-export async function runErrand(options: RootOptions, errand: Errand): Promise<Outcome> {
+ * came of it; a failure to begin is one, too. Never rejects. `atLeast`: the approval mode of whoever fires it, where that is stricter than the one of the directory. */
+export async function runErrand(options: RootOptions, errand: Errand, atLeast?: ApprovalMode): Promise<Outcome> {
   try {
     const work = workOf(errand);
-    const [settings, chosen, asking] = await settingsFor(options, errand, work);
+    const [settings, chosen, asking] = await settingsFor({ options, atLeast }, errand, work);
     const run = await openRun(settings, chosen, asking);
     try {
       return await inSession(run, errand, work);
@@ -73,7 +75,7 @@ function workOf({ task, run, missed }: Errand): Work {
 /** Returns the settings of the task's directory, with what the run may cost. A run that is one call gets its tool
  * alone. */
 async function settingsFor(
-  options: RootOptions,
+  { options, atLeast }: { readonly options: RootOptions; readonly atLeast: ApprovalMode | undefined },
   { task, maxCostUsd }: Errand,
   { call, toldByModel = call === undefined }: Work,
 ): Promise<Parameters<typeof openRun>> {
@@ -81,12 +83,17 @@ async function settingsFor(
   const chosen: RootOptions = {
     ...options,
     cwd: task.cwd,
+    ...(atLeast !== undefined && isStricter(atLeast, config.policy.approval) ? { approval: atLeast } : {}),
     ...(call === undefined ? {} : { tools: call.name }),
     ...(toldByModel
       ? { maxCost: String(Math.min(maxCostUsd, config.limits.maxCostUsd ?? Infinity)) }
       : { model: 'offline/offline' }),
   };
   return [await readSettings(chosen), chosen];
+}
+
+function isStricter(one: ApprovalMode, other: ApprovalMode): boolean {
+  return approvalModes.indexOf(one) > approvalModes.indexOf(other);
 }
 
 const newSession = { continueNewest: false, resume: null, fork: false };
