@@ -261,7 +261,10 @@ async function kept(): Promise<void> {
     const rig = keeping(join(base, 'one', 'work'), join(base, 'one', 'home'));
     const done = await rig.call('./do.sh');
     await rig.close();
-    spawnSync('./do.sh', { cwd: join(base, 'two', 'work'), env: { ...process.env, HOME: join(base, 'two', 'home') } });
+    spawnSync('bash', ['do.sh'], {
+      cwd: join(base, 'two', 'work'),
+      env: { ...process.env, HOME: join(base, 'two', 'home') },
+    });
     if (done.decision?.kept !== true) {
       refused++;
       console.log(`not kept: ${command}: ${rig.questions.at(-1)?.effects?.keepProblem ?? ''}`);
@@ -297,7 +300,7 @@ async function killed(times: number): Promise<void> {
   };
   make(model);
   const beforeAll = picture(join(model, 'work'));
-  spawnSync('./do.sh', { cwd: join(model, 'work') });
+  spawnSync('bash', ['do.sh'], { cwd: join(model, 'work') });
   const afterAll = picture(join(model, 'work'));
   const whole = join(scratch, 'kill-whole');
   make(whole);
