@@ -5,6 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { isRecord } from '../../core/json.js';
 import { readBoundedText } from '../../disk/bounded-file.js';
 import { isThisMachine } from '../../network/proxies.js';
+import { loadingVariable } from './executed-files.js';
 import { type HeadersHelper, shellVariables } from './headers-helper.js';
 
 /** How a server is reached. Variables are filled in. */
@@ -169,6 +170,9 @@ function wayOf(name: string, entry: Readonly<Record<string, unknown>>, place: Pl
   if (named !== null) return unusable(named);
   const key = place.withheld?.find((withheld) => [...variablesIn(entry), ...helperVariables(entry)].includes(withheld));
   if (key !== undefined) return unusable(`${key} is a key of yours, and the file of a project gets none`);
+  const loading = place.withheld === undefined ? null : loadingVariable(entry);
+  if (loading !== null)
+    return unusable(`${loading} has programs load other code, and the file of a project may not set it`);
   const missing = new Set<string>();
   const fill = (text: string): string => filledIn(text, place.env, missing);
   const way = kindOf(entry) === 'http' ? httpWay(entry, fill, place) : stdioWay(entry, fill, place);

@@ -1,4 +1,6 @@
+import { dirname } from 'node:path';
 import { isRecord } from '../../core/json.js';
+import { isSecretVariable } from '../../core/secrets/scanner.js';
 import {
   type ConfiguredServer,
   configuredServer,
@@ -8,6 +10,7 @@ import {
   type ServerFile,
   variablesIn,
 } from './configured-servers.js';
+import { executedFiles, trustHash } from './executed-files.js';
 import { replaceFile } from './remembered-tools.js';
 
 /** Where servers are named. */
@@ -46,7 +49,7 @@ export function listServers({ own, project, given = {}, ...place }: ServerFiles)
   const found = readServerFile(file);
   const ofProject = serversIn(found, file, { ...place, cwd: folder, withheld });
   const problems = [...problemsOf(users, own), ...problemsOf(found, file)];
-  if (found.kind !== 'read' || !project.isTrusted(found.sha256))
+  if (found.kind !== 'read' || !project.isTrusted(trustHash(found.sha256, found.entries, folder)))
     return { servers: together(ofUser, handed), aside: ofProject, problems };
   return { servers: together(together(ofUser, ofProject), handed), aside: [], problems };
 }
@@ -86,8 +89,12 @@ export function serverPart(
   const lines = Object.entries(found.entries).flatMap(([name, entry]) => [
     `${isOwn(name) ? 'in place of your own server' : 'the server'} ${JSON.stringify(name)} ${wayLine(entry)}`,
     ...detailLines(entry),
+    ...executedFiles(entry, dirname(file)).map(
+      (path) => `  runs ${quoted(path)} of the project; a change of it asks again`,
+    ),
   ]);
-  return lines.length === 0 ? null : { path: file, sha256: found.sha256, lines };
+  const sha256 = trustHash(found.sha256, found.entries, dirname(file));
+  return lines.length === 0 ? null : { path: file, sha256, lines };
 }
 
 function wayLine(entry: unknown): string {
@@ -103,12 +110,26 @@ function detailLines(entry: unknown): readonly string[] {
   const names = (value: unknown): string => (isRecord(value) ? Object.keys(value).join(', ') : '');
   const shown: readonly (readonly [string, string])[] = [
     ['in the folder', entry['cwd'] === undefined ? '' : quoted(entry['cwd'])],
-    ['sets the variables', names(entry['env'])],
+    ['sets the variables', settingsText(entry['env'])],
     ['sends the headers', names(entry['headers'])],
     ['runs for more headers', entry['headersHelper'] === undefined ? '' : quoted(entry['headersHelper'])],
     ['is given these variables of yours', [...new Set([...variablesIn(entry), ...helperVariables(entry)])].join(', ')],
   ];
   return shown.flatMap(([what, text]) => (text === '' ? [] : [`  ${what} ${text}`]));
+}
+
+const maxValue = 200;
+
+/** Variables with their values; those that hold a secret by their name, and long ones, without. */
+function settingsText(value: unknown): string {
+  if (!isRecord(value)) return '';
+  return Object.entries(value)
+    .map(([name, text]) =>
+      typeof text === 'string' && text.length <= maxValue && !isSecretVariable(name, text)
+        ? `${name}=${quoted(text)}`
+        : name,
+    )
+    .join(', ');
 }
 
 function quoted(value: unknown): string {

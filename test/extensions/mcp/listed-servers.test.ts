@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { listServers, serverPart } from '../../../src/extensions/mcp/listed-servers.js';
@@ -70,7 +70,53 @@ test('the file of a project is given variables that its question shows, and no k
   ]);
 });
 
-test('the question shows what starts, where it reaches, and the names of all variables', () => {
+test('trust covers the files of the project that a server runs, and no variable has it load others', () => {
+  const project = {
+    one: { command: 'node', args: ['tools/srv.cjs', '--config', 'data.json'], env: { A: '--import=./deep/pre.mjs' } },
+  };
+  const given = files({}, project);
+  const write = (name: string, text: string): void => {
+    writeFileSync(join(given.project.folder, name), text);
+  };
+  mkdirSync(join(given.project.folder, 'tools'));
+  for (const name of ['tools/srv.cjs', 'data.json', 'deep/pre.mjs']) write(name, '1');
+  const part = serverPart(given.project.file, given.own);
+  expect(part?.lines.filter((line) => line.includes('runs'))).toEqual([
+    '  runs deep/pre.mjs of the project; a change of it asks again',
+    '  runs tools/srv.cjs of the project; a change of it asks again',
+  ]);
+  const isTrusted = (sha256: string): boolean => sha256 === part?.sha256;
+  const trusted = (): number => listServers({ ...given, project: { ...given.project, isTrusted } }).servers.length;
+  write('data.json', '2');
+  expect(trusted()).toBe(1);
+  for (const name of ['tools/srv.cjs', 'deep/pre.mjs']) {
+    write(name, '2');
+    expect(trusted()).toBe(0);
+    write(name, '1');
+    expect(trusted()).toBe(1);
+  }
+  for (const name of [
+    'NODE_OPTIONS',
+    'LD_PRELOAD',
+    'DYLD_INSERT_LIBRARIES',
+    'PYTHONPATH',
+    'BASH_ENV',
+    'PERL5OPT',
+    'RUBYOPT',
+    'GIT_SSH',
+  ]) {
+    const { servers } = listServers(trusting({}, { x: { command: 'a', env: { [name]: 'x' } } }));
+    expect(servers[0]?.way).toEqual({
+      kind: 'unusable',
+      problem: `${name} has programs load other code, and the file of a project may not set it`,
+    });
+  }
+  expect(listServers(files({ x: { command: 'a', env: { NODE_OPTIONS: 'x' } } }, {})).servers[0]?.way.kind).toBe(
+    'stdio',
+  );
+});
+
+test('the question shows what starts, where it reaches, and the variables', () => {
   const given = files(
     { both: { command: 'mine' } },
     {
@@ -86,7 +132,7 @@ test('the question shows what starts, where it reaches, and the names of all var
     lines: [
       'in place of your own server "both" starts npx -y "a b" "${ARG}"',
       '  in the folder ..',
-      '  sets the variables NODE_OPTIONS, B',
+      '  sets the variables NODE_OPTIONS=x, B="${TOKEN:-y}"',
       '  is given these variables of yours ARG, TOKEN',
       'the server "far" is reached at "https://a.example/${PATH_PART}"',
       '  sends the headers Authorization',

@@ -1,0 +1,64 @@
+import { createHash } from 'node:crypto';
+import { isAbsolute, join, resolve } from 'node:path';
+import { isRecord } from '../../core/json.js';
+import { readBounded } from '../../disk/bounded-file.js';
+import { statsAt } from '../../disk/path-stats.js';
+
+/** Names of files that interpreters run, and of programs. Data files change all the time, and run nothing. */
+const code = /\.(?:[cm]?[jt]sx?|py|rb|pl|php|lua|sh|bash|zsh|ps1|bat|cmd|exe|jar|go|rs|rhai|wasm)$/i;
+const maxFileBytes = 4 * 1024 * 1024;
+const maxFiles = 50;
+
+/** Returns the files of a project that an entry of its `.mcp.json` has run or loaded: by its command, its arguments, its
+ * variables and its helper for headers. Relative to `folder`, sorted. */
+export function executedFiles(entry: unknown, folder: string): readonly string[] {
+  const words = isRecord(entry) ? textsOf(entry).flatMap(wordsOf) : [];
+  const start = isRecord(entry) && typeof entry['cwd'] === 'string' ? resolve(folder, entry['cwd']) : folder;
+  const paths = words.map((word) => (isAbsolute(word) ? word : join(start, word)));
+  const inside = paths.filter((path) => path.startsWith(`${folder}/`) && isRun(path));
+  return [...new Set(inside.map((path) => path.slice(folder.length + 1)))].toSorted().slice(0, maxFiles);
+}
+
+function isRun(path: string): boolean {
+  const stat = statsAt(path);
+  return stat?.isFile() === true && (code.test(path) || (stat.mode & 0o111) !== 0);
+}
+
+function textsOf(entry: Readonly<Record<string, unknown>>): readonly unknown[] {
+  const { command, args, env, headersHelper: helper } = entry;
+  return [command, helper, ...(Array.isArray(args) ? args : []), ...(isRecord(env) ? Object.values(env) : [])];
+}
+
+/** The words of a text, and what stands behind `=` in them: `--require=./pre.cjs`. */
+function wordsOf(value: unknown): readonly string[] {
+  if (typeof value !== 'string' || value.length > 4096) return [];
+  const words = [value, ...value.split(/\s+/)];
+  return words
+    .flatMap((word) => [word, ...(word.includes('=') ? [word.slice(word.indexOf('=') + 1)] : [])])
+    .filter(Boolean);
+}
+
+/** The hash that trust in a file of servers stands for (hex): of its bytes, and of every file of the project that its
+ * servers run. Without such a file it is that of the bytes. */
+export function trustHash(sha256: string, entries: Readonly<Record<string, unknown>>, folder: string): string {
+  const files = [...new Set(Object.values(entries).flatMap((entry) => executedFiles(entry, folder)))].toSorted();
+  if (files.length === 0) return sha256;
+  const hash = createHash('sha256').update(sha256);
+  for (const file of files) {
+    const found = readBounded(join(folder, file), { maxBytes: maxFileBytes, longer: 'refuse', links: 'follow' });
+    // What cannot be read whole is trusted by no answer.
+    hash.update(`\n${file}\0`).update(found.kind === 'read' ? found.bytes : String(Math.random()));
+  }
+  return hash.digest('hex');
+}
+
+/** Variables by which programs load code that their command line does not name. Sources: the manuals of node, python,
+ * perl, ruby, bash, java, ld.so, dyld and git. */
+const loading =
+  /^(?:NODE_OPTIONS|NODE_PATH|NODE_REPL_EXTERNAL_MODULE|LD_(?:PRELOAD|LIBRARY_PATH|AUDIT)|DYLD_.*|PYTHON(?:STARTUP|PATH|HOME|USERBASE|BREAKPOINT)|BASH_ENV|ENV|BASH_FUNC_.*|PERL5?(?:OPT|LIB|DB)|PERL5DB|RUBY(?:OPT|LIB)|(?:JAVA_TOOL|_JAVA|JDK_JAVA)_OPTIONS|CLASSPATH|GIT_.*|PATH|PROMPT_COMMAND|ELECTRON_RUN_AS_NODE|DENO_.*|BUN_OPTIONS|npm_config_.*|NPM_CONFIG_.*|PHPRC|PHP_INI_SCAN_DIR|LUA_INIT.*|GCONV_PATH|SHELL|EDITOR|VISUAL|PAGER)$/i;
+
+/** Returns the first variable of an entry that a project may not set, or null. */
+export function loadingVariable(entry: Readonly<Record<string, unknown>>): string | null {
+  const { env } = entry;
+  return isRecord(env) ? (Object.keys(env).find((name) => loading.test(name)) ?? null) : null;
+}
