@@ -28,6 +28,7 @@ import {
   type FileText,
   parseConfigText,
   readConfigFile,
+  readOwnConfigFile,
 } from './settings-file.js';
 import { defaultValues, keyText } from './settings-schema.js';
 
@@ -77,7 +78,7 @@ interface ProjectLayer extends Layer {
 export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const { env, cwd, home, flags = {}, set = [], projectTrusted = false } = options;
   const files = agentPaths(env, home);
-  const content = readConfigFile(files.config);
+  const content = readOwnConfigFile(files.config);
   const user =
     content.kind === 'missing'
       ? emptyLayer

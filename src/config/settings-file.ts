@@ -15,6 +15,7 @@ import {
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { isRecord } from '../core/json.js';
 import { readBounded } from '../disk/bounded-file.js';
+import { statsAt } from '../disk/path-stats.js';
 import { type Issue, type KeyPath, keyText, misplacedSecret } from './settings-schema.js';
 
 /** The absolute paths of the program's own files. Each is made when it is needed. Source: contracts 2, "Where files
@@ -113,6 +114,25 @@ export function readConfigFile(path: string): FileText {
     default:
       return found satisfies never;
   }
+}
+
+/** Reads the user's own settings. One that somebody else may have written is refused, as ssh refuses its own. */
+export function readOwnConfigFile(path: string): FileText {
+  const content = readConfigFile(path);
+  const reason = content.kind === 'text' ? othersHand(path) : null;
+  return reason === null ? content : { kind: 'unreadable', reason };
+}
+
+function othersHand(path: string): string | null {
+  const [uid, gid, stat] = [process.getuid?.(), process.getgid?.(), statsAt(path)];
+  if (uid === undefined || stat === null) return null;
+  if (stat.uid !== uid && stat.uid !== 0)
+    return `it belongs to another user (uid ${stat.uid}); take it over with chown`;
+  const mode = (stat.mode & 0o777).toString(8).padStart(4, '0');
+  if ((stat.mode & 0o002) !== 0) return `anybody may write it (mode ${mode}); chmod go-w it`;
+  return (stat.mode & 0o020) !== 0 && stat.gid !== gid
+    ? `another group may write it (mode ${mode}); chmod go-w it`
+    : null;
 }
 
 const tooDeep: Parsed = {

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, symlinkSync } from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { makePlace, projectPath, userPath } from './fixture.js';
@@ -396,4 +396,24 @@ test('the profile embedded gives other defaults; what is said in any other place
     { maxToolTurns: 1, toolTimeoutMs: 500 },
     [],
   ]);
+});
+
+test.each([
+  [0o666, 'anybody may write it (mode 0666); chmod go-w it'],
+  [0o602, 'anybody may write it (mode 0602); chmod go-w it'],
+])('settings that others may write are refused: mode %o', async (mode, reason) => {
+  const place = makePlace();
+  const file = place.write(userPath, '{"approval": "never"}');
+  chmodSync(file, mode);
+  const { config, problems } = await place.load();
+  expect(problems.map(({ message }) => message)).toEqual([`${file}: ${reason}`]);
+  expect(config.policy.approval).toBe('dangerous');
+  chmodSync(file, 0o644);
+  expect((await place.load()).config.policy.approval).toBe('never');
+});
+
+test.skipIf(process.getuid?.() !== 0)('settings that belong to another user are refused, for root too', async () => {
+  const place = makePlace();
+  chownSync(place.write(userPath, '{"approval": "never"}'), 12_345, 0);
+  expect((await place.load()).problems[0]?.message).toContain('it belongs to another user (uid 12345)');
 });

@@ -1,6 +1,6 @@
 import { hiddenFiles } from './hidden-files.js';
 import { randomUUID } from 'node:crypto';
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { CliError, type DoctorCheck, exit } from '../../commands/command.js';
 import { fail, ok } from '../../commands/settings/doctor-checks.js';
@@ -221,7 +221,7 @@ export function openedRehearsals(
 /** Finishes or takes back changes of a rehearsed command that a killed program was keeping. */
 async function recoverKept(config: Settings['config']): Promise<void> {
   const journals = journalsOf(config);
-  if (!existsSync(journals)) return;
+  if (!existsSync(journals) || readdirSync(journals).length === 0) return;
   const { recoverRehearsals } = await import('../../tools/rehearsal/open-rehearsals.js');
   await recoverRehearsals(journals);
 }
