@@ -22,6 +22,7 @@ import {
   makeLayers,
   mountsBelow,
   ownerName,
+  placesFor,
   removeLeftLayers,
 } from './overlay-layers.js';
 import { type NetworkUse, openNetworkUse } from './network-use.js';
@@ -66,7 +67,13 @@ export interface Rehearsals {
 }
 
 type Opened =
-  | { readonly ok: true; readonly folders: readonly string[]; readonly view: ReturnType<typeof createView> }
+  | {
+      readonly ok: true;
+      readonly folders: readonly string[];
+      /** Where the layers lie. */
+      readonly place: string;
+      readonly view: ReturnType<typeof createView>;
+    }
   | ({ readonly ok: false } & RehearsalProblem);
 
 export function createRehearsals(options: RehearsalOptions): Rehearsals {
@@ -123,20 +130,25 @@ async function open(options: RehearsalOptions): Promise<Opened> {
       fix: 'Start elsewhere.',
     };
   const shared = { program, workspace, home, isSecret: options.isSecret, filter: seccompFilter(process.arch) };
-  let complaint = '';
-  for (const mountOptions of mountOptionsToTry) {
-    const view = createView({ ...shared, mountOptions });
-    complaint = await probe({ ok: true, folders, view }, options);
-    if (complaint === '') return { ok: true, folders, view };
-  }
+  const places = placesFor(folders);
+  let complaint = places.length > 0 ? '' : 'there is no place for the copies';
+  for (const place of places)
+    for (const mountOptions of mountOptionsToTry) {
+      const tried = { ok: true, folders, place, view: createView({ ...shared, mountOptions }) } as const;
+      complaint = await probe(tried, options);
+      if (complaint === '') return tried;
+    }
   return failedToOpen(complaint);
 }
 
 const probeMs = 20_000;
 
 /** Runs a command that does nothing. Returns what went wrong, or ''. */
-async function probe({ folders, view }: Extract<Opened, { ok: true }>, options: RehearsalOptions): Promise<string> {
-  const layers = makeLayers(folders);
+async function probe(
+  { folders, place, view }: Extract<Opened, { ok: true }>,
+  options: RehearsalOptions,
+): Promise<string> {
+  const layers = makeLayers(folders, place);
   try {
     const command = { file: 'true', args: [], cwd: options.workspace, env: { PATH: options.path } };
     const { text, result } = await output(options.processes, {
@@ -218,10 +230,10 @@ const unasked: Readonly<Record<string, string>> = {
 
 async function rehearse(
   request: RehearsalRequest,
-  { folders, view }: Extract<Opened, { ok: true }>,
+  { folders, place, view }: Extract<Opened, { ok: true }>,
   options: RehearsalOptions,
 ): Promise<Rehearsal | string> {
-  const layers = makeLayers(folders);
+  const layers = makeLayers(folders, place);
   try {
     // Node 20 can collect a signal of `AbortSignal.any` before it fires.
     const stop = new AbortController();

@@ -66,11 +66,15 @@ export function mountsBelow(folders: readonly string[]): readonly string[] {
   return [...new Set(points)].filter((point) => folders.some((folder) => point !== folder && isWithin(point, folder)));
 }
 
-/** Makes empty layers over `folders`. Each gets the mode, the owner and the times of what it covers. Throws where there
- * is no room for them. */
-export function makeLayers(folders: readonly string[]): Layers {
-  const place = layerPlaces.find((path) => canHold(path, folders));
-  if (place === undefined) throw new Error(`none of ${layerPlaces.join(', ')} can hold the copies`);
+/** Returns where layers over `folders` may lie. Not each file system can hold some: one that is an overlay itself, as in
+ * a container, cannot. */
+export function placesFor(folders: readonly string[]): readonly string[] {
+  return layerPlaces.filter((path) => canHold(path, folders));
+}
+
+/** Makes empty layers over `folders` in `place`. Each gets the mode, the owner and the times of what it covers. Throws
+ * where there is no room for them. */
+export function makeLayers(folders: readonly string[], place: string): Layers {
   const folder = mkdtempSync(join(place, `${prefix}${ownerName()}-`));
   const remove = (): Promise<void> => removeLayers(folder);
   try {
