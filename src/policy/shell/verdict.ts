@@ -6,6 +6,7 @@ import { hasUnseen } from '../../core/text.js';
 import type { Sandbox } from '../../core/tool.js';
 import { isInside, normalise, type PathFacts, type ProtectedPaths, type SecretPaths } from '../guarded-paths.js';
 import { commandRules } from '../lasting-rules.js';
+import { reachingWord } from '../reaching-words.js';
 import type { RuleTest } from '../rules.js';
 import { commandTables } from './command-tables.js';
 import { collectNames } from './expansions.js';
@@ -241,12 +242,15 @@ function activeOf(analysis: ShellAnalysis): readonly FoundCommand[] {
 function unruled(
   analysis: ShellAnalysis,
   { tool, paths }: { readonly tool: string; readonly paths: readonly string[] },
-  { allow }: ShellRules,
+  { allow, facts }: ShellRules,
 ): readonly FoundCommand[] {
   const active = activeOf(analysis);
+  const place = { cwd: analysis.folders[0] ?? facts.workspace, home: facts.home, workspace: facts.workspace };
   return (active.length > 0 ? active : analysis.commands).filter(({ exact, argv, findings }) => {
     const risk = findings.some((finding) => finding.risk === 'dangerous') ? 'dangerous' : 'mutating';
-    return !exact || allow({ tool, argv, paths, risk })?.argv === undefined;
+    const rule = exact ? allow({ tool, argv, paths, risk }) : null;
+    // A rule that names the words itself covers them.
+    return rule?.argv === undefined || reachingWord(argv.slice(rule.argv.length), place) !== null;
   });
 }
 
