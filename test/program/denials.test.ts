@@ -164,7 +164,13 @@ const asksAlways = JSON.stringify({
 
 test.each([
   ['a command', remove, ['--approval', 'never'], true, null],
-  ['a command that a rule may allow', { name: 'bash', arguments: { command: 'npm test' } }, [], true, null],
+  [
+    'a command that a rule may allow',
+    { name: 'bash', arguments: { command: 'npm test', timeout_seconds: 300 } },
+    [],
+    true,
+    null,
+  ],
   ['a guarded file', secret, ['--approval', 'never'], false, null],
   ['a call that a hook wants asked', remove, ['--approval', 'never'], false, asksAlways],
 ] as const)(

@@ -169,6 +169,12 @@ const calls = (...commands: readonly string[]) => [
   { text: 'done' },
 ];
 
+/** A command with so much time is not rehearsed: whether it is asked about depends on the rules alone. */
+const unrehearsed = (command: string) => [
+  { calls: [{ name: 'bash', arguments: { command, timeout_seconds: 300 } }] },
+  { text: 'done' },
+];
+
 test('--allowed-tools spares questions as rules do, and no more', async () => {
   const at = place({ 'a.txt': '', 'b.txt': '' });
   const model = script(at, calls('rm -rf a.txt', 'rm -rf b.txt'));
@@ -228,7 +234,7 @@ test.each([
 ])('its program with a star spares the question about `%s`: exit %i', async (command, expected) => {
   const at = place({ 'a.txt': '' });
   const program = /^(?:git|\w+)/.exec(command)?.[0] ?? '';
-  const model = script(at, calls(command));
+  const model = script(at, unrehearsed(command));
   const go = ['-p', '-m', model, '--approval', 'mutating', '--allowed-tools', `bash(${program} *)`, 'go'];
   const { code, stderr } = await agent(at, go);
   expect([code, readdirSync(at.work)]).toEqual([expected, ['a.txt']]);
@@ -267,7 +273,7 @@ test.each([
   ['Bash(git add:*), WebFetch(domain:docs.example.com), mcp__github, mcp__github__*', 'git add a.txt', 0, ''],
 ])('%s spares the question about `%s`: exit %i', async (pattern, command, expected, message) => {
   const at = place({ 'a.txt': '' });
-  const go = ['-p', '-m', script(at, calls(command)), '--approval', 'mutating', '--allowed-tools', pattern, 'go'];
+  const go = ['-p', '-m', script(at, unrehearsed(command)), '--approval', 'mutating', '--allowed-tools', pattern, 'go'];
   const { code, stderr } = await agent(at, go);
   expect([code, stderr.includes('--allowed-tools: ')]).toEqual([expected, message !== '']);
   expect(stderr).toContain(message);
