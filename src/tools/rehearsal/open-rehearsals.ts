@@ -185,13 +185,23 @@ interface NetworkWatch {
   end(): { readonly ran: boolean; readonly tried: boolean };
 }
 
+/** Null where the process has ended before anybody could look. */
+function openedUse(leader: number): NetworkUse | null {
+  try {
+    return openNetworkUse(leader);
+  } catch {
+    return null;
+  }
+}
+
 function watchNetwork(stop: AbortController): NetworkWatch {
   let use: NetworkUse | null = null;
   let timer: NodeJS.Timeout | undefined;
   return {
     begin: (leader) => {
-      const opened = openNetworkUse(leader);
+      const opened = openedUse(leader);
       use = opened;
+      if (opened === null) return;
       timer = setInterval(() => {
         if (opened.tried()) stop.abort();
       }, lookEveryMs);
@@ -263,9 +273,7 @@ async function rehearse(
     const collected = collector.collected();
     if (!ran) {
       await layers.remove();
-      return result.ended === 'not_started'
-        ? result.error
-        : collected.parts.join('').trim() || 'it could not be started';
+      return notRun(result, collected);
     }
     const changes = await changesIn(layers.layers, options.home, mergedLists(options.processes, layers));
     const ended: Ended = { result, collected, tried, left: readFileSync(leftFile(layers), 'utf8') };
@@ -274,6 +282,13 @@ async function rehearse(
     await layers.remove();
     throw error;
   }
+}
+
+/** Why there is no rehearsal: the mounts of the view failed, or the command ended before its network could be watched. */
+function notRun(result: ProcessResult, { parts }: CollectedOutput): string {
+  if (result.ended === 'not_started') return result.error;
+  const hasFailed = result.exitCode === 125 || result.exitCode === 1;
+  return (hasFailed ? parts.join('').trim() : '') || 'its network could not be watched';
 }
 
 /** How a rehearsed command ended. */
