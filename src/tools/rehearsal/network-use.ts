@@ -44,8 +44,14 @@ function hasTried(text: string): boolean {
   });
 }
 
+/** What cannot be read tells of a try: somebody is asked then. */
+const unreadable = 'Ip: OutNoRoutes\nIp: 1\n';
+
 function contentOf(descriptor: number): string {
   const bytes = Buffer.alloc(16_384);
-  const length = readSync(descriptor, bytes, 0, bytes.length, 0);
-  return bytes.toString('latin1', 0, length);
+  try {
+    return bytes.toString('latin1', 0, readSync(descriptor, bytes, 0, bytes.length, 0));
+  } catch {
+    return unreadable;
+  }
 }
