@@ -1,17 +1,17 @@
 import { type Decider, effectLines, type Effects, effectsText, hasEffects } from '../core/effects.js';
 import { errorEnvelope } from '../core/envelope.js';
-import type { SeenEffects, Verdict } from '../core/policy.js';
+import type { EffectsSummary, Verdict } from '../core/policy.js';
 import type { BoundCall, Rehearsal, ToolContext, ToolOutcome } from '../core/tool.js';
 import type { DispatchDeps } from './dependencies.js';
 
 /** A call that ran on a copy-on-write view of the files, and what it did there as a person is shown it. */
-export interface TriedCall {
+export interface RehearsedCall {
   readonly rehearsal: Rehearsal;
-  readonly seen: SeenEffects;
+  readonly summary: EffectsSummary;
 }
 
-/** What is recorded of how a call was decided. */
-export interface DecidedCall {
+/** How a call was decided, as its result records it. */
+export interface CallDecision {
   readonly decidedBy?: Decider;
   readonly effects?: Effects;
   readonly kept?: boolean;
@@ -20,16 +20,20 @@ export interface DecidedCall {
 const maxDiffBytes = 64 * 1024;
 
 /** Rehearses a call. Null, or a sentence without its end, where it cannot be rehearsed. Never rejects. */
-export async function rehearseCall(d: DispatchDeps, bound: BoundCall, ctx: ToolContext): Promise<TriedCall | string> {
+export async function rehearseCall(
+  d: DispatchDeps,
+  bound: BoundCall,
+  ctx: ToolContext,
+): Promise<RehearsedCall | string> {
   const rehearsal = (await bound.tool.rehearse?.(bound.args, ctx)) ?? 'it cannot be rehearsed';
   if (typeof rehearsal === 'string') {
     d.host.log({ at: 'rehearsal', message: 'a call was not rehearsed', tool: bound.tool.name, reason: rehearsal });
     return rehearsal;
   }
-  return { rehearsal, seen: await seenEffects(d, rehearsal) };
+  return { rehearsal, summary: await summarizeEffects(d, rehearsal) };
 }
 
-async function seenEffects(d: DispatchDeps, rehearsal: Rehearsal): Promise<SeenEffects> {
+async function summarizeEffects(d: DispatchDeps, rehearsal: Rehearsal): Promise<EffectsSummary> {
   const { effects, keepProblem } = rehearsal;
   if (!hasEffects(rehearsal))
     return {
@@ -55,19 +59,19 @@ async function seenEffects(d: DispatchDeps, rehearsal: Rehearsal): Promise<SeenE
 }
 
 /** The verdict on a call whose effects are known. */
-export function withEffects(verdict: Verdict, { seen }: TriedCall): Verdict {
-  const { dangers, text } = seen;
+export function addEffects(verdict: Verdict, { summary }: RehearsedCall): Verdict {
+  const { dangers, text } = summary;
   return {
     ...verdict,
     risk: dangers.length > 0 ? 'dangerous' : verdict.risk,
     reasons: [...dangers, `it ${text}`, ...verdict.reasons],
-    // A rule for the command would allow what was seen to be dangerous.
+    // A rule for the command would also allow the danger that the rehearsal showed.
     ...(dangers.length > 0 ? { rules: [] } : {}),
   };
 }
 
 /** Keeps what a rehearsal did. */
-export async function keptOutcome({ rehearsal }: TriedCall): Promise<ToolOutcome> {
+export async function keepRehearsal({ rehearsal }: RehearsedCall): Promise<ToolOutcome> {
   const kept = await rehearsal.keep();
   if (kept.ok) return { ...kept.outcome, summary: `${kept.outcome.summary} · kept` };
   const error = `Nothing was changed, because the changes could not be kept: ${kept.problem}. Make the call again.`;

@@ -8,7 +8,7 @@ export type WrittenPath = {
   readonly removed: number;
 };
 
-/** What a command would do, as a rehearsal saw it. Source: contracts 10, "What decided a call". */
+/** The effects that a command had in a rehearsal. Source: contracts 10, "What decided a call". */
 export type Effects = {
   readonly written: readonly WrittenPath[];
   /** Absolute paths of files, and of folders that were empty. */
@@ -17,18 +17,18 @@ export type Effects = {
   readonly network: boolean;
 };
 
-/** What decided a call. Source: contracts 10. */
+/** Names what decided a call. Source: contracts 10. */
 export type Decider = 'static' | 'rehearsal' | 'rule' | 'mode' | 'user' | 'hook';
 
-/** A rehearsal, as far as somebody decides by it. */
-interface Shown {
+/** The part of a rehearsal by which somebody decides. */
+interface ObservedRun {
   readonly effects: Effects;
-  /** Why it does not tell what the command would do; null where it tells. */
+  /** Why the rehearsal does not show all effects of the command; null where it does. */
   readonly unclear: string | null;
 }
 
 /** Whether somebody has to be asked about a rehearsed command. */
-export function hasEffects({ effects, unclear }: Shown): boolean {
+export function hasEffects({ effects, unclear }: ObservedRun): boolean {
   return effects.network || unclear !== null || effects.written.length + effects.deleted.length > 0;
 }
 
@@ -36,7 +36,10 @@ const maxListed = 5;
 
 /** Says what a command would do, without a subject: `would write 14 files (dist/app.js +210, …) and use the network`.
  * Deletions come first. `shown` shortens a path. */
-export function effectsText({ effects, unclear }: Shown, shown: (path: string) => string = (path) => path): string {
+export function effectsText(
+  { effects, unclear }: ObservedRun,
+  shown: (path: string) => string = (path) => path,
+): string {
   const { written, deleted, network } = effects;
   const parts = [
     ...(deleted.length > 0 ? [`delete ${counted(deleted.length, 'file')} (${listed(deleted.map(shown))})`] : []),

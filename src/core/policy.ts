@@ -96,15 +96,15 @@ export interface Question {
   /** A rehearsal can show what it would do. */
   readonly canPreview?: true;
   /** What a rehearsal did. */
-  readonly effects?: SeenEffects;
+  readonly effects?: EffectsSummary;
 }
 
 /** The effects of a rehearsed call, as a question shows them. */
-export interface SeenEffects {
+export interface EffectsSummary {
   readonly effects: Effects;
   /** `would write 2 files (…)`. */
   readonly text: string;
-  /** One effect on each line, deletions first; what is dangerous is marked. */
+  /** One effect on each line, deletions first. */
   readonly lines: readonly string[];
   /** Unified diff of the changes. */
   readonly diff: string;

@@ -80,12 +80,12 @@ export interface Rehearsal {
   /** The changes as a unified diff, cut at `maxBytes`. */
   diff(maxBytes: number): Promise<string>;
   /** Applies the changes. All of them are made, or none. */
-  keep(): Promise<Kept>;
+  keep(): Promise<KeepResult>;
   /** Throws the changes away. */
   discard(): Promise<void>;
 }
 
-export type Kept =
+export type KeepResult =
   | { readonly ok: true; readonly outcome: ToolOutcome }
   /** A sentence: nothing was changed, and why. */
   | { readonly ok: false; readonly problem: string };

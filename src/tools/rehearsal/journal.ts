@@ -19,6 +19,7 @@ import {
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isRecord, parseJson } from '../../core/json.js';
+import { type RawName, textOf } from './raw-paths.js';
 
 /** Mode, owner and times of a file, as decimal numbers; `modified` in seconds. */
 export interface Attributes {
@@ -28,14 +29,14 @@ export interface Attributes {
   readonly modified: number;
 }
 
-/** One change to the real tree. Paths are absolute, one character for each byte (latin1). Which of them are done is
+/** One change to the real tree. Paths are absolute. Which of them are done is
  * told by the inode at `path`: `fresh` where it is done, `old` where it is not. */
 export interface JournalStep {
   readonly what: 'put' | 'delete' | 'attributes' | 'folder';
-  readonly path: string;
+  readonly path: RawName;
   /** Where the new file or folder waits, and where the old one goes. */
-  readonly staged: string;
-  readonly trash: string;
+  readonly staged: RawName;
+  readonly trash: RawName;
   readonly old: string | null;
   readonly fresh: string | null;
   readonly before: Attributes | null;
@@ -68,19 +69,19 @@ export function carryOut({ folder, steps }: Journal): string | null {
       const problem = doStep(step);
       if (problem === null) continue;
       takeBack(steps.slice(0, index + 1));
-      end(folder);
+      markDone(folder);
       return problem;
     } catch (error) {
       takeBack(steps.slice(0, index + 1));
-      end(folder);
-      return `${text(step.path)}: ${error instanceof Error ? error.message : String(error)}`;
+      markDone(folder);
+      return `${textOf(step.path)}: ${error instanceof Error ? error.message : String(error)}`;
     }
   }
-  end(folder);
+  markDone(folder);
   return null;
 }
 
-function end(folder: string): void {
+function markDone(folder: string): void {
   renameSync(join(folder, planName), join(folder, doneName));
   syncPath(folder);
 }
@@ -134,7 +135,7 @@ function doStep(step: JournalStep): string | null {
 
 function doPut(step: JournalStep): string | null {
   const { old, fresh } = step;
-  const [path, staged, trash] = bytesOf(step);
+  const [path, staged, trash] = pathsOf(step);
   const now = inodeOf(path);
   if (now === fresh) return null;
   if (isHalfReplaced(step, now)) renameSync(staged, path);
@@ -146,11 +147,11 @@ function doPut(step: JournalStep): string | null {
 
 /** The old one is in the trash, and nothing stands in its place yet. */
 function isHalfReplaced(step: JournalStep, now: string | null): boolean {
-  return now === null && step.old !== null && inodeOf(bytesOf(step)[2]) === step.old;
+  return now === null && step.old !== null && inodeOf(pathsOf(step)[2]) === step.old;
 }
 
 function doDelete(step: JournalStep): string | null {
-  const [path, , trash] = bytesOf(step);
+  const [path, , trash] = pathsOf(step);
   const now = inodeOf(path);
   if (isHalfReplaced(step, now)) return null;
   if (now !== step.old) return changed(step);
@@ -159,7 +160,7 @@ function doDelete(step: JournalStep): string | null {
 }
 
 function doAttributes(step: JournalStep): string | null {
-  const [path] = bytesOf(step);
+  const [path] = pathsOf(step);
   const now = inodeOf(path);
   if (now !== step.old && step.what === 'attributes') return changed(step);
   if (now !== null && step.after !== null) setAttributes(path, step.after);
@@ -185,35 +186,31 @@ function takeBack(steps: readonly JournalStep[]): void {
   for (const step of steps.toReversed()) {
     if (step.what === 'delete') putBack(step);
     if (step.what === 'put') {
-      const [path, staged] = bytesOf(step);
+      const [path, staged] = pathsOf(step);
       if (inodeOf(path) === step.fresh && step.fresh !== null) renameSync(path, staged);
       putBack(step);
     }
   }
   for (const step of steps) {
-    const [path] = bytesOf(step);
+    const [path] = pathsOf(step);
     if (step.before !== null && inodeOf(path) === step.old) setAttributes(path, step.before);
   }
 }
 
 /** Moves what a step has put into the trash to where it was. */
 function putBack(step: JournalStep): void {
-  const [path, , trash] = bytesOf(step);
+  const [path, , trash] = pathsOf(step);
   if (step.old === null || inodeOf(trash) !== step.old) return;
   if (inodeOf(path) === null) renameSync(trash, path);
   else unlinkSync(trash);
 }
 
 function changed({ path }: JournalStep): string {
-  return `${text(path)} changed meanwhile`;
+  return `${textOf(path)} changed meanwhile`;
 }
 
-function bytesOf({ path, staged, trash }: JournalStep): readonly [path: Buffer, staged: Buffer, trash: Buffer] {
+function pathsOf({ path, staged, trash }: JournalStep): readonly [path: Buffer, staged: Buffer, trash: Buffer] {
   return [Buffer.from(path, 'latin1'), Buffer.from(staged, 'latin1'), Buffer.from(trash, 'latin1')];
-}
-
-function text(path: string): string {
-  return Buffer.from(path, 'latin1').toString('utf8');
 }
 
 /** Returns the inode at a path; null where there is nothing. */

@@ -1,14 +1,15 @@
-import { accessSync, type BigIntStats, constants, lstatSync, readdirSync } from 'node:fs';
+import { accessSync, type BigIntStats, constants } from 'node:fs';
 import { dirname } from 'node:path';
 import { addAll } from '../../core/lists.js';
 import { isWithin } from '../sandbox/guards.js';
-import { bytesOf, shownPath, type Step } from './layer-changes.js';
+import { shownPath, type Step } from './layer-changes.js';
 import type { Layers } from './overlay-layers.js';
+import { bytesOf, joined, namesIn, type RawName, statOf, textOf } from './raw-paths.js';
 
 /** What stood at the path of a step when the plan was made, so that a change since then is seen. */
 export interface Condition {
-  /** Absolute, one character for each byte. */
-  readonly path: string;
+  /** Absolute. */
+  readonly path: RawName;
   /** Null: nothing was there. */
   readonly inode: string | null;
   readonly changedAt: string | null;
@@ -53,7 +54,7 @@ export function changedSince({ conditions }: KeepPlan): string | null {
       (stat === null ? null : String(stat.ctimeNs)) !== one.changedAt
     );
   });
-  return changed === undefined ? null : Buffer.from(changed.path, 'latin1').toString('utf8');
+  return changed === undefined ? null : textOf(changed.path);
 }
 
 function conditionsOf(step: Step): readonly Condition[] {
@@ -97,7 +98,8 @@ function mayWrite(folder: Buffer): boolean {
 
 function hasHardLinks(path: Buffer, stat: BigIntStats): boolean {
   if (!stat.isDirectory()) return stat.isFile() && stat.nlink > 1n;
-  return innerOf(path).some((inner) => {
+  return namesIn(path).some((name) => {
+    const inner = joined(path, name);
     const found = statOf(inner);
     return found !== null && hasHardLinks(inner, found);
   });
@@ -108,25 +110,10 @@ function isOlder(path: Buffer, stat: BigIntStats, moment: bigint): boolean {
   if (stat.ctimeNs >= moment) return false;
   return (
     !stat.isDirectory() ||
-    innerOf(path).every((inner) => {
+    namesIn(path).every((name) => {
+      const inner = joined(path, name);
       const found = statOf(inner);
       return found === null || isOlder(inner, found, moment);
     })
   );
-}
-
-function innerOf(folder: Buffer): readonly Buffer[] {
-  try {
-    return readdirSync(folder, { encoding: 'buffer' }).map((name) => Buffer.concat([folder, Buffer.from('/'), name]));
-  } catch {
-    return [];
-  }
-}
-
-function statOf(path: Buffer): BigIntStats | null {
-  try {
-    return lstatSync(path, { bigint: true });
-  } catch {
-    return null;
-  }
 }

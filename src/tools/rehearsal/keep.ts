@@ -1,13 +1,4 @@
-import {
-  type BigIntStats,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  readlinkSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { type BigIntStats, mkdirSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { FolderData } from '../../core/event.js';
 import type { FileChange, ToolOutcome } from '../../core/tool.js';
@@ -15,7 +6,7 @@ import { readBounded } from '../../disk/bounded-file.js';
 import { runQuietly } from '../process/start-child.js';
 import { isWithin } from '../sandbox/guards.js';
 import { isHarmlessPath } from './harmless.js';
-import { bytesOf, type Step } from './layer-changes.js';
+import type { Step } from './layer-changes.js';
 import {
   type Attributes,
   attributesOf,
@@ -27,6 +18,7 @@ import {
 } from './journal.js';
 import { changedSince, type KeepPlaces, type KeepPlan } from './keep-plan.js';
 import type { Layer, Layers } from './overlay-layers.js';
+import { bytesOf, isWhiteout, joined, namesIn, type RawName, statOf } from './raw-paths.js';
 
 export interface KeepRequest {
   readonly layers: Layers;
@@ -97,11 +89,10 @@ async function stage({ layers, plan, places }: KeepRequest, folder: string): Pro
 
 /** Removes the marks of deleted files from a folder that is put in place as a whole. */
 function removeMarks(path: Buffer): void {
-  const stat = lstatSync(path);
-  if (stat.isCharacterDevice() && stat.rdev === 0) rmSync(path);
-  if (stat.isDirectory())
-    for (const name of readdirSync(path, { encoding: 'buffer' }))
-      removeMarks(Buffer.concat([path, Buffer.from('/'), name]));
+  const stat = statOf(path);
+  if (stat === null) return;
+  if (isWhiteout(stat)) rmSync(path);
+  if (stat.isDirectory()) for (const name of namesIn(path)) removeMarks(joined(path, name));
 }
 
 /** Puts the steps into the order in which they are made: the attributes of folders last, inner ones first, because
@@ -145,18 +136,18 @@ const maxBytes = 64 * 1024 * 1024;
 
 /** Reads what the steps change, before and after, as undo needs it. What counts for nothing is not undone. */
 function keptFiles(steps: readonly Step[], home: string): KeptFiles {
-  const found = new Found(home);
+  const collected = new UndoCollector(home);
   for (const { layer, name, what } of steps) {
     const [real, upper] = [bytesOf(layer.real, name), bytesOf(layer.upper, name)];
-    if (what === 'delete') found.pair(real, real, null);
-    else if (what === 'put') found.pair(real, real, upper);
-    else if (what === 'attributes') found.pair(real, real, upper);
-    else found.folder(real, statOf(real), statOf(upper));
+    if (what === 'delete') collected.pair(real, real, null);
+    else if (what === 'put' || what === 'attributes') collected.pair(real, real, upper);
+    else collected.folder(real, statOf(real), statOf(upper));
   }
-  return found.kept();
+  return collected.kept();
 }
 
-class Found {
+/** Collects the files and folders that are kept, for undo. */
+class UndoCollector {
   readonly #changes: FileChange[] = [];
   readonly #folders: FolderData[] = [];
   readonly #unread: string[] = [];
@@ -176,15 +167,16 @@ class Found {
   pair(path: Buffer, before: Buffer | null, after: Buffer | null): void {
     if (isHarmlessPath(path.toString('utf8'), this.#home)) return;
     const was = before === null ? null : statOf(before);
-    const is = after === null ? null : unmarked(statOf(after));
+    const found = after === null ? null : statOf(after);
+    const is = found !== null && isWhiteout(found) ? null : found;
     if (isFolder(was) || isFolder(is)) this.#inFolder(path, { before, was }, { after, is });
     if (isNoFolder(was) || isNoFolder(is)) this.#file(path, { before, was }, { after, is });
   }
 
   #inFolder(path: Buffer, { before, was }: Was, { after, is }: Is): void {
-    const names = new Set([...namesIn(before, was), ...namesIn(after, is)]);
+    const names = new Set([...entriesOf(before, was), ...entriesOf(after, is)]);
     const sofar = this.#changes.length + this.#folders.length;
-    for (const name of names) this.pair(inside(path, name), inner(before, was, name), inner(after, is, name));
+    for (const name of names) this.pair(joined(path, name), inner(before, was, name), inner(after, is, name));
     // A folder that holds nothing but what counts for nothing counts for nothing itself.
     if (names.size === 0 || this.#changes.length + this.#folders.length > sofar) this.folder(path, was, is);
   }
@@ -227,11 +219,6 @@ interface Is {
   readonly is: BigIntStats | null;
 }
 
-/** A mark of a deleted file stands for nothing. */
-function unmarked(stat: BigIntStats | null): BigIntStats | null {
-  return stat?.isCharacterDevice() === true && stat.rdev === 0n ? null : stat;
-}
-
 function isFolder(stat: BigIntStats | null): boolean {
   return stat?.isDirectory() === true;
 }
@@ -244,19 +231,10 @@ function folderMode(stat: BigIntStats | null): number | null {
   return stat?.isDirectory() === true ? Number(stat.mode) : null;
 }
 
-function inside(folder: Buffer, name: string): Buffer {
-  return Buffer.concat([folder, Buffer.from(`/`), Buffer.from(name, 'latin1')]);
+function inner(folder: Buffer | null, stat: BigIntStats | null, name: RawName): Buffer | null {
+  return folder !== null && stat?.isDirectory() === true ? joined(folder, name) : null;
 }
 
-function inner(folder: Buffer | null, stat: BigIntStats | null, name: string): Buffer | null {
-  return folder !== null && stat?.isDirectory() === true ? inside(folder, name) : null;
-}
-
-function namesIn(folder: Buffer | null, stat: BigIntStats | null): readonly string[] {
-  if (folder === null || stat?.isDirectory() !== true) return [];
-  return readdirSync(folder, { encoding: 'buffer' }).map((name) => name.toString('latin1'));
-}
-
-function statOf(path: Buffer): BigIntStats | null {
-  return lstatSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;
+function entriesOf(folder: Buffer | null, stat: BigIntStats | null): readonly RawName[] {
+  return folder !== null && isFolder(stat) ? namesIn(folder) : [];
 }

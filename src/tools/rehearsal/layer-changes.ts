@@ -1,13 +1,11 @@
-import { type BigIntStats, closeSync, lstatSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs';
+import { type BigIntStats, closeSync, openSync, readlinkSync, readSync } from 'node:fs';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { Effects, WrittenPath } from '../../core/effects.js';
 import { readBounded } from '../../disk/bounded-file.js';
 import { sameIndexEntries } from './git-index.js';
 import { isHarmlessPath } from './harmless.js';
 import type { Layer } from './overlay-layers.js';
-
-/** A path below a layer. Names of files are bytes: here one character stands for each (latin1). '' is the folder itself. */
-export type RawName = string;
+import { below, bytesOf, isWhiteout, namesIn, type RawName, statOf } from './raw-paths.js';
 
 /** One thing that has to be done so that the real tree becomes what the layer says. */
 export interface Step {
@@ -16,7 +14,7 @@ export interface Step {
   /** `put`: the whole of what lies there in the layer takes the place of what is there. `attributes`: mode, owner and
    * times alone. `merge`: a folder, whose entries have steps of their own. */
   readonly what: 'put' | 'delete' | 'attributes' | 'merge';
-  /** Nobody is asked because of it. */
+  /** It counts for nothing: nobody is asked because of it. */
   readonly harmless: boolean;
 }
 
@@ -32,11 +30,6 @@ export type ListMerged = (
   layer: Layer,
   folders: readonly RawName[],
 ) => Promise<ReadonlyMap<RawName, ReadonlySet<RawName>>>;
-
-/** Returns the bytes of a path, as Node's functions take them. */
-export function bytesOf(folder: string, name: RawName): Buffer {
-  return name === '' ? Buffer.from(folder) : Buffer.concat([Buffer.from(`${folder}/`), Buffer.from(name, 'latin1')]);
-}
 
 /** Returns the path as a text to show. */
 export function shownPath({ layer, name }: Pick<Step, 'layer' | 'name'>): string {
@@ -91,21 +84,21 @@ class Collector implements LayerChanges {
   async visit(layer: Layer, folder: RawName, merged: ReadonlyMap<RawName, ReadonlySet<RawName>>): Promise<void> {
     for (const entry of namesIn(bytesOf(layer.upper, folder))) {
       if (++this.#visited % restEvery === 0) await nextTick();
-      await this.#entry(layer, below(folder, entry), merged);
+      await this.#visitEntry(layer, below(folder, entry), merged);
     }
   }
 
-  async #entry(layer: Layer, name: RawName, merged: ReadonlyMap<RawName, ReadonlySet<RawName>>): Promise<void> {
+  async #visitEntry(layer: Layer, name: RawName, merged: ReadonlyMap<RawName, ReadonlySet<RawName>>): Promise<void> {
     const upper = statOf(bytesOf(layer.upper, name));
     const real = statOf(bytesOf(layer.real, name));
     const at = { layer, name, harmless: isHarmlessPath(shownPath({ layer, name }), this.#home) };
     if (upper === null) return;
     if (isWhiteout(upper)) {
-      if (real !== null) this.#gone(at);
-    } else if (!upper.isDirectory()) await this.#file(at, upper, real);
+      if (real !== null) this.#deletePath(at);
+    } else if (!upper.isDirectory()) await this.#addFile(at, upper, real);
     else if (real?.isDirectory() === true && isMerged(layer, name, merged)) {
       this.steps.push({ ...at, what: 'merge' });
-      if (!isSameOwner(upper, real)) this.#wrote(at, 'attributes');
+      if (!isSameOwner(upper, real)) this.#recordWrite(at, 'attributes');
       await this.visit(layer, name, merged);
     } else {
       this.steps.push({ ...at, what: 'put' });
@@ -113,17 +106,17 @@ class Collector implements LayerChanges {
     }
   }
 
-  #gone(at: Omit<Step, 'what'>): void {
+  #deletePath(at: Omit<Step, 'what'>): void {
     this.steps.push({ ...at, what: 'delete' });
-    this.#goneBelow(at);
+    this.#recordDeletions(at);
   }
 
   /** A folder that takes the place of all that was there. */
   async #newFolder(at: Omit<Step, 'what'>, real: BigIntStats | null): Promise<void> {
     const { layer, name } = at;
     const entries = namesIn(bytesOf(layer.upper, name));
-    this.#replaced(at, real, new Set(entries));
-    if (entries.length === 0 && real === null) this.#wrote(at, 'created');
+    this.#recordReplaced(at, real, new Set(entries));
+    if (entries.length === 0 && real === null) this.#recordWrite(at, 'created');
     for (const entry of entries) {
       if (++this.#visited % restEvery === 0) await nextTick();
       const inner = this.#inside(at, entry);
@@ -136,13 +129,13 @@ class Collector implements LayerChanges {
   }
 
   /** What a new folder leaves out of the one that was there. */
-  #replaced(at: Omit<Step, 'what'>, real: BigIntStats | null, kept: ReadonlySet<RawName>): void {
+  #recordReplaced(at: Omit<Step, 'what'>, real: BigIntStats | null, kept: ReadonlySet<RawName>): void {
     if (real?.isDirectory() !== true) {
-      if (real !== null) this.#goneBelow(at);
+      if (real !== null) this.#recordDeletions(at);
       return;
     }
     for (const gone of namesIn(bytesOf(at.layer.real, at.name)))
-      if (!kept.has(gone)) this.#goneBelow(this.#inside(at, gone));
+      if (!kept.has(gone)) this.#recordDeletions(this.#inside(at, gone));
   }
 
   #inside({ layer, name }: Omit<Step, 'what'>, entry: RawName): Omit<Step, 'what'> {
@@ -150,7 +143,7 @@ class Collector implements LayerChanges {
     return { ...inner, harmless: isHarmlessPath(shownPath(inner), this.#home) };
   }
 
-  async #file(at: Omit<Step, 'what'>, upper: BigIntStats, real: BigIntStats | null): Promise<void> {
+  async #addFile(at: Omit<Step, 'what'>, upper: BigIntStats, real: BigIntStats | null): Promise<void> {
     const what = await this.#compare(at, upper, real);
     if (what !== null) this.steps.push({ ...at, ...what });
   }
@@ -164,23 +157,23 @@ class Collector implements LayerChanges {
     const { layer, name, harmless } = at;
     if (!upper.isFile() && !upper.isSymbolicLink()) {
       this.odd.push(shownPath(at));
-      this.#wrote(at, 'created');
+      this.#recordWrite(at, 'created');
       return { what: 'put', harmless };
     }
-    if (real?.isDirectory() === true) this.#goneBelow(at);
+    if (real?.isDirectory() === true) this.#recordDeletions(at);
     if (real === null || real.isDirectory()) {
-      this.#wrote(at, 'created', { added: linesOf(textAt(bytesOf(layer.upper, name))), removed: 0 });
+      this.#recordWrite(at, 'created', { added: linesOf(textAt(bytesOf(layer.upper, name))), removed: 0 });
       return { what: 'put', harmless };
     }
     if (isSameContent(at, upper, real)) {
       if (isSameFacts(upper, real)) return null;
       // Git writes its index anew to keep what it saw of the files.
       if (isIndex(name) && isSameOwner(upper, real)) return { what: 'attributes', harmless: true };
-      this.#wrote(at, 'attributes');
+      this.#recordWrite(at, 'attributes');
       return { what: 'attributes', harmless };
     }
     if (isRefreshedIndex(at)) return { what: 'put', harmless: true };
-    this.#wrote(at, 'changed', await this.#lines(at));
+    this.#recordWrite(at, 'changed', await this.#lines(at));
     return { what: 'put', harmless };
   }
 
@@ -196,7 +189,7 @@ class Collector implements LayerChanges {
     return { added: count((part) => part.added), removed: count((part) => part.removed) };
   }
 
-  #wrote(
+  #recordWrite(
     at: Omit<Step, 'what'>,
     change: WrittenPath['change'],
     lines: Pick<WrittenPath, 'added' | 'removed'> = { added: 0, removed: 0 },
@@ -205,17 +198,13 @@ class Collector implements LayerChanges {
   }
 
   /** Names every file that goes with a path. */
-  #goneBelow(at: Omit<Step, 'what'>): void {
+  #recordDeletions(at: Omit<Step, 'what'>): void {
     if (at.harmless || this.#deleted.length >= maxDeleted) return;
     const path = bytesOf(at.layer.real, at.name);
     const inner = statOf(path)?.isDirectory() === true ? namesIn(path) : [];
     if (inner.length === 0) this.#deleted.push(shownPath(at));
-    for (const entry of inner) this.#goneBelow(this.#inside(at, entry));
+    for (const entry of inner) this.#recordDeletions(this.#inside(at, entry));
   }
-}
-
-function isWhiteout(stat: BigIntStats): boolean {
-  return stat.isCharacterDevice() && stat.rdev === 0n;
 }
 
 /** Whether a folder of a layer shows all entries of the real one that it does not mark as deleted. */
@@ -290,24 +279,4 @@ export function textAt(path: Buffer): string | null {
 function linesOf(text: string | null): number {
   if (text === null || text === '') return 0;
   return text.split('\n').length - (text.endsWith('\n') ? 1 : 0);
-}
-
-function below(folder: RawName, entry: RawName): RawName {
-  return folder === '' ? entry : `${folder}/${entry}`;
-}
-
-function statOf(path: Buffer): BigIntStats | null {
-  try {
-    return lstatSync(path, { bigint: true });
-  } catch {
-    return null;
-  }
-}
-
-function namesIn(path: Buffer): readonly RawName[] {
-  try {
-    return readdirSync(path, { encoding: 'buffer' }).map((name) => name.toString('latin1'));
-  } catch {
-    return [];
-  }
 }

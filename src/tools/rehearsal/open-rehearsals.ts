@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { isError } from '../../core/envelope.js';
 import { type Effects, hasEffects } from '../../core/effects.js';
 import { loadOnce } from '../../core/runtime.js';
-import type { Kept, Rehearsal, ToolOutcome } from '../../core/tool.js';
+import type { KeepResult, Rehearsal, ToolOutcome } from '../../core/tool.js';
 import { unifiedDiff } from '../files/atomic-write.js';
 import { type CollectedOutput, createOutputCollector } from '../process/output-collector.js';
 import type { ProcessRequest, ProcessResult, ProcessRunner } from '../process/runner.js';
@@ -11,10 +11,10 @@ import type { Command } from '../process/start-child.js';
 import { homeInside, seccompFilter, workspaceProblem } from '../sandbox/bubblewrap-profile.js';
 import { isWithin } from '../sandbox/guards.js';
 import { explainFailure, findProgram, missingProgram, missingSystem } from '../sandbox/open-sandbox.js';
-import { bytesOf, changesIn, type LayerChanges, type ListMerged, textAt } from './layer-changes.js';
+import { changesIn, type LayerChanges, type ListMerged, textAt } from './layer-changes.js';
 import { finishJournals } from './journal.js';
 import { keepLayers } from './keep.js';
-import { type KeepPlan, planKeep } from './keep-plan.js';
+import { planKeep } from './keep-plan.js';
 import {
   coveredFolders,
   isOwnerAlive,
@@ -26,6 +26,7 @@ import {
   removeLeftLayers,
 } from './overlay-layers.js';
 import { type NetworkUse, openNetworkUse } from './network-use.js';
+import { bytesOf } from './raw-paths.js';
 import { createView, leftFile, listMerged, mountOptionsToTry } from './rehearsal-view.js';
 
 export interface RehearsalOptions {
@@ -276,7 +277,7 @@ async function rehearse(
       return notRun(result, collected);
     }
     const changes = await changesIn(layers.layers, options.home, mergedLists(options.processes, layers));
-    const ended: Ended = { result, collected, tried, left: readFileSync(leftFile(layers), 'utf8') };
+    const ended: EndedRun = { result, collected, tried, left: readFileSync(leftFile(layers), 'utf8') };
     return rehearsal(request, ended, changes, { layers, options });
   } catch (error) {
     await layers.remove();
@@ -292,46 +293,39 @@ function notRun(result: ProcessResult, { parts }: CollectedOutput): string {
 }
 
 /** How a rehearsed command ended. */
-interface Ended {
+interface EndedRun {
   readonly result: ProcessResult;
   readonly collected: CollectedOutput;
   readonly tried: boolean;
   readonly left: string;
 }
 
-interface Held {
+interface OpenLayers {
   readonly layers: Layers;
   readonly options: RehearsalOptions;
 }
 
 function rehearsal(
   request: RehearsalRequest,
-  ended: Ended,
+  ended: EndedRun,
   changes: LayerChanges,
-  { layers, options }: Held,
+  { layers, options }: OpenLayers,
 ): Rehearsal {
   const { workspace, home, journals } = options;
   const effects: Effects = { ...changes.effects, network: ended.tried };
   const unclear = unclearEnd(ended);
-  const plan = planKeep(layers, changes.steps, { workspace, home });
+  const places = { workspace, home };
+  const plan = keepProblem(ended, unclear, changes) ?? planKeep(layers, changes.steps, places);
   const outcome = request.outcome(ended.result, ended.collected);
-  const problem = keepProblem(ended, unclear, changes, plan);
   return {
     outcome: hasEffects({ effects, unclear }) ? outcome : noted(outcome, ended.result),
     effects,
     unclear,
-    keepProblem: problem,
+    keepProblem: typeof plan === 'string' ? plan : null,
     diff: (maxBytes) => diffOf(changes, maxBytes),
-    keep: async (): Promise<Kept> => {
-      if (typeof plan === 'string' || problem !== null)
-        return { ok: false, problem: problem ?? (typeof plan === 'string' ? plan : '') };
-      const kept = await keepLayers({
-        layers,
-        plan,
-        places: { workspace, home },
-        journals,
-        name: `${ownerName()}-${randomUUID()}`,
-      });
+    keep: async (): Promise<KeepResult> => {
+      if (typeof plan === 'string') return { ok: false, problem: plan };
+      const kept = await keepLayers({ layers, plan, places, journals, name: `${ownerName()}-${randomUUID()}` });
       await layers.remove();
       return typeof kept === 'string' ? { ok: false, problem: kept } : { ok: true, outcome: { ...outcome, ...kept } };
     },
@@ -354,7 +348,7 @@ const refusedInView =
   /EXDEV|cross-device|os error 18|EOVERFLOW|Value too large|os error 75|EROFS|Read-only file system|os error 30/i;
 
 /** Says why a run does not tell what the command would do, or null. */
-function unclearEnd({ result, collected, left, tried }: Ended): string | null {
+function unclearEnd({ result, collected, left, tried }: EndedRun): string | null {
   if (result.ended === 'timeout') return 'it was still running when its time was over';
   if (result.ended === 'cancelled' && !tried) return 'it was stopped';
   if (left.includes('processes')) return 'it leaves processes running';
@@ -363,25 +357,19 @@ function unclearEnd({ result, collected, left, tried }: Ended): string | null {
   return refusedInView.test(collected.parts.join('')) ? 'it does something that a rehearsal cannot' : null;
 }
 
-function keepProblem(
-  { tried }: Ended,
-  unclear: string | null,
-  { odd }: LayerChanges,
-  plan: KeepPlan | string,
-): string | null {
+function keepProblem({ tried }: EndedRun, unclear: string | null, { odd }: LayerChanges): string | null {
   if (tried) return 'it uses the network';
   if (unclear !== null) return unclear;
   if (odd.length > 0) return `${odd[0] ?? ''} is neither a file nor a folder nor a link`;
-  return typeof plan === 'string' ? plan : null;
+  return null;
 }
 
 async function diffOf({ steps, effects }: LayerChanges, maxBytes: number): Promise<string> {
   const { written, deleted } = effects;
-  const wanted = new Set(written.map(({ path }) => path));
   let text = deleted.map((path) => `deleted: ${path}\n`).join('');
   for (const { path } of written) {
     const layer = steps.find((step) => isWithin(path, step.layer.real))?.layer;
-    if (layer === undefined || !wanted.has(path)) continue;
+    if (layer === undefined) continue;
     const name = Buffer.from(path.slice(layer.real.length + 1)).toString('latin1');
     const [before, after] = [textAt(bytesOf(layer.real, name)), textAt(bytesOf(layer.upper, name))];
     text +=

@@ -1,0 +1,65 @@
+import type { CallClock } from '../core/call-clock.js';
+import { isError, parseEnvelope } from '../core/envelope.js';
+import type { Form } from '../core/form.js';
+import { isRecord } from '../core/json.js';
+import type { Verdict } from '../core/policy.js';
+import type { AgentOrder, BoundCall, CallSession, ToolContext } from '../core/tool.js';
+import type { DispatchDeps } from './dependencies.js';
+
+interface CallContext {
+  readonly bound: BoundCall;
+  readonly verdict: Verdict;
+  readonly id: string;
+  readonly approved?: boolean;
+  readonly clock?: CallClock | null;
+  readonly progress?: (chunk: string) => void;
+}
+
+/** Builds what a tool is given to run one call. */
+export function contextOf(
+  d: DispatchDeps,
+  { id, bound, verdict, approved = false, clock = null, progress = () => undefined }: CallContext,
+  signal: AbortSignal,
+): ToolContext {
+  return {
+    cwd: d.cwd,
+    session: callSession(d, id, signal, clock),
+    sandbox: verdict.sandbox,
+    readsOnly: verdict.risk === 'read-only',
+    approved,
+    ...(verdict.landings ? { landings: verdict.landings } : {}),
+    limits: bound.limits,
+    knownFiles: d.record.knownFiles,
+    signal,
+    eventOutput: (seq) => storedOutput(d, seq),
+    progress,
+    ...(d.secrets ? { outputMask: d.secrets.stream() } : {}),
+  };
+}
+
+/** The session of a call, and whom it may ask. While a person answers, its clock stands still. */
+function callSession(d: DispatchDeps, id: string, signal: AbortSignal, clock: CallClock | null): CallSession {
+  const { record, searchWeb, runAgent, approval } = d;
+  const { putForm } = approval;
+  const whileAsking: CallClock['whileAsking'] = (asking) => (clock ? clock.whileAsking(asking) : asking());
+  return {
+    id: record.id,
+    events: () => record.events(),
+    ...(searchWeb ? { searchWeb } : {}),
+    ...(putForm ? { putForm: (form: Form) => whileAsking(() => putForm(form, signal)) } : {}),
+    ...(runAgent
+      ? { runAgent: (order: AgentOrder, stop: AbortSignal) => runAgent(order, { id, signal: stop, whileAsking }) }
+      : {}),
+  };
+}
+
+function storedOutput(d: DispatchDeps, seq: number): string | null {
+  const event = d.record.events().find((item) => item.seq === seq);
+  if (event?.kind === 'user' || event?.kind === 'assistant') return event.content;
+  if (event?.kind !== 'tool_result' || !isRecord(event.data) || typeof event.data.output !== 'string') return null;
+  const envelope = parseEnvelope(event.data.output);
+  if (!isError(envelope)) return envelope.output;
+  return isRecord(envelope.details) && typeof envelope.details.output === 'string'
+    ? envelope.details.output
+    : envelope.error;
+}
