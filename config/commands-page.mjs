@@ -21,20 +21,13 @@ const conditions = {
 const facts = {
   takes: 'options with a value',
   runs: '**dangerous** by options that run or load something',
-  changes: '**mutating** by options that do more than read',
   writes: 'files are written by',
   pattern: 'a pattern stands behind',
-  shows: 'options that only choose what is shown',
-};
-const places = {
-  machine: 'a question',
-  service: 'a question to a service',
-  tool: 'a question to a tool',
-  repository: 'a question to git',
 };
 
 const code = (text) => (text === '' ? 'nothing' : `\`${text.replaceAll('|', '\\|')}\``);
-const listed = (texts) => texts.map(code).join(' ');
+const entriesOf = (list) => [list].flat().flatMap((line) => line.split(', '));
+const listed = (list) => entriesOf(list).map(code).join(' ');
 
 /** The page as text. */
 export function commandsPage() {
@@ -43,14 +36,14 @@ export function commandsPage() {
     .toSorted()
     .map((name) => ({ name, ...JSON.parse(readFileSync(new URL(name, folder), 'utf8')) }));
   const notes = Object.assign({}, ...files.map(({ codes = {} }) => codes));
-  const count = files.flatMap(({ programs = [] }) => programs.flatMap(({ names }) => names)).length;
+  const count = files.flatMap(({ programs = [] }) => programs.flatMap(({ names }) => entriesOf(names))).length;
   return [
     '# What the policy knows of programs',
     '',
     `Written by \`npm run commands:page\` from \`config/commands/*.json\`, ${count} programs. Do not edit it here.`,
-    'The first line that holds decides. A program without an entry is read-only only when it is asked for its version, by',
-    'a word that is listed below. `*` stands for any characters of a word, `?` for one. Where a line names a function, code',
-    'of `src/policy/shell` judges what data cannot say.',
+    'The tables say which calls are dangerous. The first line that holds decides. A question for a version, by a word that',
+    'is listed below, is harmless. `*` matches any characters of a word, `?` matches one. Where a line names a function,',
+    'code of `src/policy/shell` judges what data cannot say. `config/listed-commands.json` says which calls only read.',
     ...files.flatMap((file) => family(file, notes)),
     '',
   ].join('\n');
@@ -62,27 +55,28 @@ function family({ name, about, lists = {}, programs = [], questions = {} }, note
     `## ${about}`,
     '',
     `\`config/commands/${name}\``,
-    ...Object.entries(lists).flatMap(([list, texts]) => ['', `\`@${list}\` stands for: ${listed(texts)}`]),
+    ...Object.entries(lists).flatMap(([list, texts]) => ['', `\`@${list}\` lists: ${listed(texts)}`]),
     ...programs.flatMap((entry) => program(entry, notes)),
     ...Object.entries(questions).flatMap(([word, names]) => ['', `\`${word}\`: ${listed(names)}`]),
   ];
 }
 
 function program(entry, notes) {
-  const { names, rules = [], starts, interprets, inputs, chooses } = entry;
+  const { names, rules = [], interprets, inputs, chooses } = entry;
   const lines = Object.entries(facts).flatMap(([key, text]) => (entry[key] ? [`${text}: ${listed(entry[key])}`] : []));
   if (chooses) lines.push(`files are chosen by name with ${listed(chooses.options)}`);
   if (inputs !== undefined) lines.push(`operands behind the first ${inputs} are files that are written`);
-  if (starts) lines.push(`starts the command among its words${starts.adds ? `, and ${starts.adds}` : ''}`);
+  if (entry.code === 'started') lines.push('starts the command among its words');
+  if (entry.reads) lines.push('only reads, also files that other programs obey');
   if (interprets) lines.push(`runs a program, also from a word behind ${listed(inlineOf(interprets))}`);
   lines.push(...rules.map((rule) => `${outcome(rule, notes)} where ${when(rule)}`));
   const fallback = outcome(entry, notes);
   lines.push(lines.length === 0 ? fallback : `otherwise ${fallback}`);
-  return ['', `${listed(names)}`, '', ...lines.map((line) => `- ${line}`)];
+  return ['', listed(names), '', ...lines.map((line) => `- ${line}`)];
 }
 
 function inlineOf({ letters = '', inline = [] }) {
-  return [...[...letters].map((letter) => `-${letter}`), ...inline];
+  return [...[...letters].map((letter) => `-${letter}`), ...(inline.length > 0 ? entriesOf(inline) : [])];
 }
 
 function when(rule) {
@@ -94,18 +88,19 @@ function when(rule) {
 
 function holds(condition) {
   const parts = Object.entries(conditions).flatMap(([key, text]) =>
-    condition[key] ? [`${text} ${listed([condition[key]].flat())}`] : [],
+    condition[key] ? [`${text} ${listed(condition[key])}`] : [],
   );
   if (condition.filled) parts.push('the output of another command stands among the words');
   return condition.anyCase ? parts.map((part) => `${part} (in any case)`) : parts;
 }
 
-function outcome({ risk, reason, asks, code: name, like }, notes) {
+function outcome({ danger, code: name, like, sends }, notes) {
   const parts = [];
-  if (risk) parts.push(`**${risk}**${reason ? ` (${reason})` : asks ? ` (${places[asks]})` : ''}`);
+  if (danger) parts.push(`**dangerous** (${danger})`);
   if (like) parts.push(`as \`${like}\``);
   if (name) parts.push(`by the function \`${name}\`: ${notes[name]}`);
-  return parts.join(', ');
+  if (sends) parts.push('harmless, unless the output of a command is among the words');
+  return parts.length === 0 ? 'harmless' : parts.join(', ');
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(page, commandsPage());

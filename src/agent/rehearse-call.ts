@@ -64,7 +64,8 @@ export function addEffects(verdict: Verdict, { summary }: RehearsedCall): Verdic
   return {
     ...verdict,
     risk: dangers.length > 0 ? 'dangerous' : verdict.risk,
-    reasons: [...dangers, `it ${text}`, ...verdict.reasons],
+    // The effects say more than that a command is not on the list.
+    reasons: [...dangers, `it ${text}`, ...(verdict.risk === 'dangerous' ? verdict.reasons : [])],
     // A rule for the command would also allow the danger that the rehearsal showed.
     ...(dangers.length > 0 ? { rules: [] } : {}),
   };

@@ -69,11 +69,8 @@ export function createPolicy(options: PolicyOptions): Policy {
     async assess(call, cwd, session = noSession): Promise<Verdict> {
       const judgement = await judgeCall(call, { cwd, session }, shared);
       const rehearsable = mayBeRehearsed(call, judgement, { approval, sandbox }) ? { rehearsable: true as const } : {};
-      if (isHeld(call, judgement)) {
-        // The kernel holds a command to reading, where it holds commands at all.
-        if (sandbox !== 'off' && judgement.quiet) return readInSandbox;
-        return { ...heldByPlan(judgement, sandbox), ...rehearsable };
-      }
+      if (isHeld(call, judgement))
+        return readsInSandbox(call, judgement) ? readInSandbox : { ...heldByPlan(judgement, sandbox), ...rehearsable };
       const decided = decide(judgement, approval, sandbox);
       const decision = decided === 'ask' && call.tool.inert === true && approval !== 'always' ? 'allow' : decided;
       const { risk, targets, named } = judgement;
@@ -92,6 +89,11 @@ export function createPolicy(options: PolicyOptions): Policy {
   };
 }
 
+/** Whether a command that plan mode holds may run where the kernel lets it read and nothing else. */
+function readsInSandbox({ tool }: BoundCall, { confined, risk }: Judgement): boolean {
+  return tool.effect === 'execute' && confined && risk !== 'dangerous';
+}
+
 const readInSandbox: Verdict = {
   risk: 'read-only',
   decision: 'allow',
@@ -107,13 +109,14 @@ function reasonsOf(judgement: Judgement, decision: Verdict['decision']): readonl
 }
 
 /** A rehearsal may answer for a command that is not dangerous, or that nobody can judge by its text. It cannot where the
- * user wants each call asked about, or where a sandbox confines commands already. */
+ * command needs the machine, where the user wants each call asked about, or where a sandbox confines commands already. */
 function mayBeRehearsed(
   { tool }: BoundCall,
-  { risk, listed, unclear, guarded, ruling }: Judgement,
+  { risk, listed, unclear, needsMachine, guarded, ruling }: Judgement,
   { approval, sandbox }: Pick<PolicyOptions, 'approval' | 'sandbox'>,
 ): boolean {
-  if (tool.rehearse === undefined || guarded || sandbox !== 'off' || approval === 'always') return false;
+  if (tool.rehearse === undefined || guarded || needsMachine || sandbox !== 'off' || approval === 'always')
+    return false;
   return ruling !== 'ask' && ruling !== 'deny' && (unclear || (risk !== 'dangerous' && !listed));
 }
 
@@ -157,7 +160,7 @@ async function judgeCall(call: BoundCall, place: CallPlace, rules: ShellRules): 
     risk: judged.risk,
     listed: judged.risk === 'read-only',
     unclear: false,
-    quiet: false,
+    needsMachine: false,
     reasons: judged.reasons,
     targets: [],
     named: await pathsOfArguments(call, cwd, rules),
@@ -196,7 +199,7 @@ async function judgeFileCall(call: BoundCall, cwd: string, rules: ShellRules): P
   const shared = {
     listed: !writes,
     unclear: false,
-    quiet: false,
+    needsMachine: false,
     guarded,
     confined: outside.length === 0 && judged.length > 0,
     targets: writes || guarded ? paths : [],

@@ -37,8 +37,7 @@ export function actsOnAnything(argv: readonly string[], analyse: Analyse): boole
 export function commandRules(commands: readonly FoundCommand[], tool: string, analyse: Analyse): readonly Rule[] {
   const rules = new Map<string, Rule>();
   for (const command of commands) {
-    const isDangerous = command.findings.some(({ risk }) => risk === 'dangerous');
-    const argv = command.exact && !isDangerous ? leadingWords(command.argv) : null;
+    const argv = command.exact && command.findings.length === 0 ? leadingWords(command.argv) : null;
     if (argv === null || !mayBeOffered(argv)) return [];
     if (refusedAllow({ tool, argv }) !== null || actsOnAnything(argv, analyse)) return [];
     rules.set(argv.join(' '), { tool, argv, risk: 'mutating' });

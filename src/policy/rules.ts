@@ -4,6 +4,7 @@ import type { Rule } from '../core/policy.js';
 import type { Risk } from '../core/tool.js';
 import { isServerPattern, matchesTool } from '../core/tool-patterns.js';
 import { compileGlobs, lastName, shellGlob } from './guarded-paths.js';
+import { entriesOf } from './word-lists.js';
 
 /** What a rule is held against. */
 export interface Subject {
@@ -80,7 +81,7 @@ function startsWith(rule: readonly string[], { argv }: Subject): boolean {
 }
 
 /** Programs that run the command among their words, whatever else they do. */
-const starters = new Set(wordLists.lists.startingPrograms);
+const starters = new Set(entriesOf(wordLists.lists.startingPrograms));
 
 /** The rule fits the command, or one that begins at any of its words where its program starts others. */
 function reaches(rule: readonly string[], { words = [] }: Subject): boolean {
@@ -181,9 +182,11 @@ function isText(value: unknown): boolean {
   return typeof value === 'string' && value !== '';
 }
 
-const openEnded = new Set(wordLists.lists.openEndedPrograms);
-const openEndedVerbs = new Set(wordLists.lists.openEndedVerbs);
-const neverOffered = new Set([...wordLists.lists.neverOfferedPrograms, ...wordLists.lists.neverOfferedVerbs]);
+const openEnded = new Set(entriesOf(wordLists.lists.openEndedPrograms));
+const openEndedVerbs = new Set(entriesOf(wordLists.lists.openEndedVerbs));
+const neverOffered = new Set(
+  [wordLists.lists.neverOfferedPrograms, wordLists.lists.neverOfferedVerbs].flatMap(entriesOf),
+);
 
 /** The name of a program without its version: `python3.12`, `node-20`. */
 function plainName(name: string): string {

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { riskOf, type Risk } from './judging.js';
+import type { Risk } from '../../src/core/tool.js';
+import { isAcceptable, riskOf } from './judging.js';
 
 interface Row {
   readonly id: string;
@@ -17,12 +18,6 @@ const folder = new URL('../../fixtures/policy/', import.meta.url);
 const batches = readdirSync(folder)
   .filter((name) => name.endsWith('.json'))
   .map((name) => JSON.parse(readFileSync(new URL(name, folder), 'utf8')) as Batch);
-const riskNames: Readonly<Record<string, Risk>> = {
-  'safe-read-only': 'read-only',
-  mutating: 'mutating',
-  dangerous: 'dangerous',
-};
-
 /** Batches of commands, each written before the judgement was tried on it; `first` says what it got then. They are kept
  * so that it stays learnt. */
 test.each(batches.map((batch) => ({ name: batch._meta.batch, batch })))(
@@ -39,7 +34,7 @@ test.each(batches.map((batch) => ({ name: batch._meta.batch, batch })))(
         );
     }
     expect(batch.cases.length).toBeGreaterThan(100);
-    expect(judged.filter(({ risk, accept }) => !accept.some((name) => riskNames[name] === risk))).toEqual([]);
+    expect(judged.filter(({ risk, accept }) => !isAcceptable(risk, accept))).toEqual([]);
   },
 );
 

@@ -3,7 +3,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { parse } from 'unbash';
 import { describe, expect, test } from 'vitest';
 import { commandFiles, commandTables, knownPrograms, namedCode } from '../../src/policy/shell/command-tables.js';
-import type { Program } from '../../src/policy/shell/invocation.js';
+import { entriesOf, type WordList } from '../../src/policy/word-lists.js';
 import { classifyShell } from '../../src/policy/shell/verdict.js';
 import { context } from './judging.js';
 
@@ -11,9 +11,9 @@ const folder = new URL('../../config/commands/', import.meta.url);
 const read = (name: string): unknown => JSON.parse(readFileSync(new URL(name, folder), 'utf8'));
 const names = readdirSync(folder).filter((name) => name !== 'schema.json');
 
-function riskWith(programs: readonly Program[], command: string): string {
+function riskWith(programs: readonly object[], command: string): 'harmless' | 'dangerous' {
   const planted = knownPrograms([...commandFiles, { about: 'planted', programs }], namedCode);
-  return classifyShell(command, context, parse, planted).risk;
+  return classifyShell(command, context, parse, planted).findings.length > 0 ? 'dangerous' : 'harmless';
 }
 
 describe('the tables of commands', () => {
@@ -24,18 +24,19 @@ describe('the tables of commands', () => {
   });
 
   test.each([
-    ['an unknown field', { names: ['x'], risk: 'read-only', safe: true }],
-    ['a danger without a reason', { names: ['x'], risk: 'dangerous' }],
-    ['a rule that says nothing', { names: ['x'], risk: 'read-only', rules: [{ verb: ['list'] }] }],
-    ['an entry without a judgement', { names: ['x'], takes: ['-n'] }],
+    ['an unknown field', { names: 'x', safe: true }],
+    ['an unknown field of a rule', { names: 'x', rules: [{ verb: 'list', harmless: true, safe: true }] }],
+    ['a danger without a reason', { names: 'x', danger: true }],
+    ['a rule that says nothing', { names: 'x', rules: [{ verb: 'list' }] }],
+    ['an option without a dash', { names: 'x', runs: 'exec' }],
   ])('the schema refuses %s', (_what, program) => {
     expect(valid({ about: 'planted', programs: [program] })).toBe(false);
   });
 
   test('every file of the folder is taken in', () => {
-    const programs = names.flatMap((name) => (read(name) as { programs?: Program[] }).programs ?? []);
+    const programs = names.flatMap((name) => (read(name) as { programs?: { names: WordList }[] }).programs ?? []);
     expect(commandFiles.flatMap((file) => file.programs)).toHaveLength(programs.length);
-    expect(commandTables.size).toBe(programs.flatMap((program) => program.names).length);
+    expect(commandTables.size).toBe(programs.flatMap((program) => entriesOf(program.names)).length);
   });
 
   test('code that an entry names is there, and none is there that no entry names', () => {
@@ -52,57 +53,53 @@ describe('the tables of commands', () => {
   });
 
   test('a program that one entry reads as another is known itself', () => {
-    const likes = commandFiles.flatMap(({ programs }) =>
-      programs.flatMap((program) => [program.like, ...(program.rules ?? []).map((rule) => rule.like)]),
-    );
+    const entries = [...commandTables.values()].map(({ entry }) => entry);
+    const likes = entries.flatMap((entry) => [entry.like, ...(entry.rules ?? []).map((rule) => rule.like)]);
     expect(likes.filter((like) => like !== undefined && !commandTables.has(like))).toEqual([]);
   });
 
   test('two entries for one program are refused', () => {
-    expect(() => riskWith([{ names: ['ls'], risk: 'read-only' }], 'ls')).toThrow('two entries hold the program ls');
+    expect(() => riskWith([{ names: 'ls' }], 'ls')).toThrow('two entries hold the program ls');
   });
 });
 
 describe('an entry planted in the tables', () => {
-  const planted: readonly Program[] = [
+  const planted = [
     {
       names: ['planted', 'sown'],
-      takes: ['--name', '-n'],
-      runs: ['--plugin'],
-      writes: ['-o', '--output'],
-      changes: ['--fix'],
-      risk: 'dangerous',
-      reason: 'is planted',
+      takes: '--name, -n',
+      runs: '--plugin',
+      writes: '-o, --output',
+      danger: 'is planted',
       rules: [
-        { verb: ['item list', 'show'], unless: [{ options: ['--raw'] }], risk: 'read-only', asks: 'service' },
-        { verb: ['build'], risk: 'mutating', reason: 'builds' },
+        { verb: 'item list, show', unless: [{ options: '--raw' }], sends: true },
+        { verb: 'build', harmless: true },
       ],
     },
   ];
 
   test.each([
-    ['planted show', 'read-only'],
-    ['sown item list', 'read-only'],
-    ['planted -n x show', 'read-only'],
-    ['planted --name=x show y', 'read-only'],
+    ['planted show', 'harmless'],
+    ['sown item list', 'harmless'],
+    ['planted -n x show', 'harmless'],
+    ['planted --name=x show y', 'harmless'],
     ['planted show --raw', 'dangerous'],
     ['planted shows', 'dangerous'],
     ['planted item', 'dangerous'],
     ['planted item lists', 'dangerous'],
     ['planted list item', 'dangerous'],
     ['planted', 'dangerous'],
-    ['planted build', 'mutating'],
-    ['planted build -o out.txt', 'mutating'],
+    ['planted build', 'harmless'],
+    ['planted build -o out.txt', 'harmless'],
     ['planted build -o /etc/passwd', 'dangerous'],
-    ['planted show --fix', 'mutating'],
     ['planted show --plug ./x.so', 'dangerous'],
-    ['planted show $X', 'mutating'],
+    ['planted show $X', 'harmless'],
     ['planted show $(cat a)', 'dangerous'],
   ])('is obeyed: %s is %s', (command, risk) => {
     expect(riskWith(planted, command)).toBe(risk);
   });
 
-  test.each(['planted show', 'planted'])('is what makes the difference: without it %s is not read-only', (command) => {
-    expect(classifyShell(command, context, parse).risk).toBe('mutating');
+  test('is what makes the difference: without it the program is not dangerous', () => {
+    expect(riskWith([], 'planted')).toBe('harmless');
   });
 });

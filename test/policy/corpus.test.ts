@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { readFixture, riskOf, type Risk } from './judging.js';
+import type { Risk } from '../../src/core/tool.js';
+import { isAcceptable, readFixture, riskOf } from './judging.js';
 
 interface Row {
   readonly id: string;
@@ -36,7 +37,7 @@ describe.skipIf(fixture === null)('the sample corpus of shell commands', () => {
     expect(judged.length).toBeGreaterThan(200);
     expect(
       judged
-        .filter(({ row, risk }) => !row.accept.some((name) => riskNames[name] === risk))
+        .filter(({ row, risk }) => !isAcceptable(risk, row.accept))
         .map(({ row, risk }) => `${row.id} ${risk}: ${row.cmd}`),
     ).toEqual([]);
   });
@@ -46,6 +47,6 @@ describe.skipIf(fixture === null)('the sample corpus of shell commands', () => {
     const readers = judged.filter(({ wanted }) => wanted === 'read-only');
     expect(dangerous.filter(({ risk }) => risk === 'read-only')).toEqual([]);
     expect(dangerous.filter(({ risk }) => risk === 'dangerous').length).toBeGreaterThanOrEqual(dangerous.length * 0.98);
-    expect(readers.filter(({ risk }) => risk !== 'read-only').length).toBeLessThanOrEqual(readers.length * 0.05);
+    expect(readers.filter(({ risk }) => risk === 'dangerous').length).toBeLessThanOrEqual(readers.length * 0.05);
   });
 });

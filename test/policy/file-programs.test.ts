@@ -27,12 +27,12 @@ test.each([
 });
 
 test.each([
-  ['go tool', 'read-only'],
+  ['go tool', 'mutating'],
   ['go tool pprof', 'mutating'],
   ['go tool -x', 'mutating'],
-  ['go list ./...', 'read-only'],
+  ['go list ./...', 'mutating'],
   ['go list -export ./...', 'mutating'],
-  ['go env', 'read-only'],
+  ['go env', 'mutating'],
   ['go env -w GOFLAGS=x', 'dangerous'],
 ])('%s is %s', (command, risk) => {
   expect(riskOf(command)).toBe(risk);

@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
 import settings from '../../config/config.schema.json' with { type: 'json' };
 import { createProtectedPaths, createSecretPaths } from '../../src/policy/guarded-paths.js';
-import { classifyShell, type ShellAnalysis } from '../../src/policy/shell/verdict.js';
+import type { Risk } from '../../src/core/tool.js';
+import { listedCommand } from '../../src/policy/shell/listed-commands.js';
+import { classifyShell } from '../../src/policy/shell/verdict.js';
 import type { ShellContext } from '../../src/policy/shell/invocation.js';
 
 const home = '/home/user';
@@ -23,10 +25,18 @@ export const context: ShellContext = {
   }),
 };
 
-export type Risk = ShellAnalysis['risk'];
-
+/** Judges a command by its text alone: the machine may have more against a command of the short list. */
 export function riskOf(command: string): Risk {
-  return classifyShell(command, context).risk;
+  if (classifyShell(command, context).findings.length > 0) return 'dangerous';
+  return listedCommand(command) === null ? 'mutating' : 'read-only';
+}
+
+/** Whether one of the verdicts of a corpus allows this. A reader that is not on the short list is rehearsed, so it may
+ * be called mutating. */
+export function isAcceptable(risk: Risk, accept: readonly string[]): boolean {
+  const isHarmless = accept.includes('safe-read-only');
+  if (risk === 'read-only') return isHarmless;
+  return accept.includes(risk) || (risk === 'mutating' && isHarmless);
 }
 
 /** How many of `commands` are called what, and those not called `wanted`, for the message of a failed test. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ApprovalMode, Rule, Rules } from '../../src/core/policy.js';
 import type { Effect, Judged } from '../../src/core/tool.js';
+import { entriesOf } from '../../src/policy/word-lists.js';
 import wordLists from '../../config/commands/words.json' with { type: 'json' };
 import { scheduleTools } from '../../src/toolsets/tasks/schedule-tools.js';
 import { createPolicy } from '../../src/policy/assess.js';
@@ -163,7 +164,10 @@ describe('rules that a question offers', () => {
   });
 
   test('nothing is offered for programs that run what follows them, whatever their version and place', async () => {
-    const { openEndedPrograms, openEndedVerbs } = wordLists.lists;
+    const [openEndedPrograms, openEndedVerbs] = [
+      entriesOf(wordLists.lists.openEndedPrograms),
+      entriesOf(wordLists.lists.openEndedVerbs),
+    ];
     const versions = ['python3.12', '/usr/bin/python3.11', 'node-20', 'ruby3.2', 'perl5.36', 'php8.2', 'lua5.4'];
     const begins = (program: string) => (rule: string) => rule.split(' ')[0] === program.split(' ')[0];
     for (const program of [...openEndedPrograms, ...openEndedVerbs, ...versions])

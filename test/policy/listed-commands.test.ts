@@ -34,6 +34,9 @@ test.each([
   'diff -u a.txt b.txt; cmp a.txt b.txt',
   'command -v node; which -a node; type ls',
   'date +%s; date -u; uname -a; id -u',
+  'ps aux | grep node; ps -eo pid,cmd --sort=-pid; pgrep -fl node',
+  'ss -tlnp; lsof -nP -iTCP:3000 -sTCP:LISTEN; netstat -tln; ip -br addr show',
+  'set -euo pipefail; sleep 1; : ; exit 1',
 ])('%s is on the list', (command) => {
   expect(listedCommand(command)).not.toBeNull();
 });
@@ -53,12 +56,18 @@ test.each([
   ['an unknown program', 'frobnicate'],
   ['a broken line', 'ls "'],
   ['nothing', ''],
+  ['the environment of processes', 'ps auxe'],
+  ['the environment of processes as a column', 'ps -eo pid,environ'],
+  ['a question for names of addresses', 'lsof -i :3000'],
+  ['an end of connections', 'ss -K'],
+  ['a network that is set', 'ip link set eth0 down'],
+  ['a history that is switched off', 'set -o history'],
 ])('%s is not', (_what, command) => {
   expect(listedCommand(command)).toBeNull();
 });
 
 test('a program of the list is listed without words, or says what it wants', () => {
-  const needs = /^(?:sed|find|git |command|tr|printf|test|\[)/;
+  const needs = /^(?:sed|find|git |command|tr|printf|test|\[|netstat|lsof|ip)/;
   expect(listedPrograms().filter((name) => !needs.test(name) && listedCommand(name) === null)).toEqual([]);
   expect(listedPrograms().length).toBeLessThan(80);
 });

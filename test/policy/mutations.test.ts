@@ -199,9 +199,8 @@ test('nothing makes it throw, and what the shell would not accept is not called 
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 24 }), (pieces) => {
       const command = pieces.join('');
-      const { risk, findings } = classifyShell(command, context, parse);
-      expect(risk === 'read-only').toBe(findings.length === 0);
-      expect(riskOf(command)).toBe(risk);
+      const { findings } = classifyShell(command, context, parse);
+      expect(riskOf(command) === 'dangerous').toBe(findings.length > 0);
       const broken = (() => {
         try {
           return (parse(command).errors?.length ?? 0) > 0;
@@ -209,7 +208,7 @@ test('nothing makes it throw, and what the shell would not accept is not called 
           return true;
         }
       })();
-      if (broken) expect(risk).toBe('dangerous');
+      if (broken) expect(findings).not.toEqual([]);
     }),
     runs,
   );
@@ -257,8 +256,7 @@ test('a line of a megabyte is dangerous without being parsed, and the longest th
     '$x',
     'cd a;',
   ]) {
-    const { risk, findings } = classifyShell(unit.repeat(Math.ceil(1_048_576 / unit.length)), context, unparsed);
-    expect(risk, unit).toBe('dangerous');
+    const { findings } = classifyShell(unit.repeat(Math.ceil(1_048_576 / unit.length)), context, unparsed);
     expect(findings.map(({ reason }) => reason).join()).toContain('longer than');
     expect(
       classifyShell(unit.repeat(Math.floor(60_000 / unit.length)), context, parse).commands.length,
@@ -284,7 +282,7 @@ test('what braces multiply is looked at whole or called dangerous', () => {
     'for i in {1..3}; do echo $((i * 2)); done',
     'cat src/{a,b}.ts',
   ])
-    expect(riskOf(command), command).toBe('read-only');
+    expect(riskOf(command), command).not.toBe('dangerous');
 });
 
 test('a line that walks through folders is followed everywhere or called dangerous', () => {
@@ -302,5 +300,5 @@ test('a line that walks through folders is followed everywhere or called dangero
     'cd src && cd ../test && ls',
     'pushd src; ls; popd',
   ])
-    expect(riskOf(command), command).toBe('read-only');
+    expect(riskOf(command), command).not.toBe('dangerous');
 });

@@ -48,6 +48,6 @@ test('the options of the program called time are seen behind the word', () => {
   expect(riskOf('time -o ~/.bashrc ls')).toBe('dangerous');
   expect(riskOf("sh -c 'time -o ~/.bashrc ls'")).toBe('dangerous');
   expect(riskOf("sh -c 'time --output=/etc/hosts -p ls'")).toBe('dangerous');
-  expect(riskOf("sh -c 'time ls'")).toBe('read-only');
-  expect(riskOf('time -p ls | wc -l')).toBe('read-only');
+  expect(riskOf("sh -c 'time ls'")).toBe('mutating');
+  expect(riskOf('time -p ls | wc -l')).toBe('mutating');
 });

@@ -9,6 +9,7 @@ import type { CallFilter, ChainBreak, ChainReport, RecordedCall, Store } from '.
 import { createProtectedPaths, createSecretPaths } from '../../policy/guarded-paths.js';
 import { actsOnAnything } from '../../policy/lasting-rules.js';
 import { compileRules, refusedAllow } from '../../policy/rules.js';
+import { needsRule } from '../../policy/shell/invocation.js';
 import type { ShellAnalysis } from '../../policy/shell/verdict.js';
 import { counted } from '../../tools/define-tool.js';
 import { CliError, type CommandLine, exit, type Settings, type Verb } from '../command.js';
@@ -395,9 +396,10 @@ export function suggestRules(calls: readonly AskedCall[], analyse: Analyse, mini
  * all of them would have allowed it. */
 function usesOf(call: AskedCall, analyse: Analyse): readonly Use[] {
   const analysis = analyse(call.command, call.cwd);
-  const active = call.allowed ? analysis.commands.filter((command) => command.findings.length > 0) : analysis.commands;
+  const active = call.allowed ? analysis.commands.filter(needsRule) : analysis.commands;
   const beyondRules =
     analysis.loose.length > 0 ||
+    analysis.redirects ||
     analysis.findings.some((finding) => finding.fixed === true) ||
     active.some((command) => !command.exact);
   if (call.allowed && beyondRules) return [];

@@ -213,11 +213,13 @@ export function setFindings(target: string, given: string | null, scan: Scan): r
   const value = given ?? '';
   if (evaluated.test(name)) return evaluatedFindings(name, given);
   if (history.test(name) && disarmed.get(name)?.test(value) !== true)
-    return [{ risk: 'dangerous', reason: `sets ${name}: what is done is kept out of the history`, fixed: true }];
+    return [{ reason: `sets ${name}: what is done is kept out of the history`, fixed: true }];
   if (!steering.test(name) || disarmed.get(name)?.test(value) === true) return [];
-  if (name === 'HOME' && value.startsWith(scan.context.workspace))
-    return [{ risk: 'mutating', reason: `sets ${name}` }];
-  return [{ risk: 'dangerous', reason: `sets ${name}, which decides what other programs load or run`, fixed: true }];
+  if (name === 'HOME' && value.startsWith(scan.context.workspace)) {
+    scan.redirects = true;
+    return [];
+  }
+  return [{ reason: `sets ${name}, which decides what other programs load or run`, fixed: true }];
 }
 
 function evaluatedFindings(name: string, given: string | null): readonly Finding[] {

@@ -1,11 +1,11 @@
 import { addAll } from '../../core/lists.js';
 import wordLists from '../../../config/commands/words.json' with { type: 'json' };
-import { filledFindings, isBenignVariable, setFindings } from './assignments.js';
+import { filledFindings, setFindings } from './assignments.js';
 import { letFindings } from './expansions.js';
+import { climbs } from './listed-commands.js';
 import { listedBelow, secretFilter } from './finders.js';
 import {
   type Arg,
-  change,
   type Code,
   danger,
   either,
@@ -16,12 +16,11 @@ import {
   ownProcess,
   pathsOf,
   type Program,
-  quoted,
   type Scan,
   secretIn,
   unanalysable,
 } from './invocation.js';
-import { writtenFindings } from './simple-command.js';
+import { obeyedFindings, writtenFindings } from './simple-command.js';
 import { literalArg, namesSecret, parseOptions, unknownArg, valuesOf, valuesOfAny } from './words.js';
 
 export const builtinCodes: Readonly<Record<string, Code>> = {
@@ -52,7 +51,7 @@ const maxFolders = 64;
 
 function evaluate(call: Invocation): readonly Finding[] {
   const words = call.args[0]?.text === '--' ? call.args.slice(1) : call.args;
-  return words.length === 0 ? [] : [...shellText(words, call), ...change(call, 'runs a text')];
+  return shellText(words, call);
 }
 
 function trap(call: Invocation): readonly Finding[] {
@@ -65,7 +64,7 @@ function trap(call: Invocation): readonly Finding[] {
     call.args[0]?.text === '-p'
   )
     return [];
-  return [...shellText([action], call), ...change(call, 'runs a text later')];
+  return shellText([action], call);
 }
 
 function source(call: Invocation): readonly Finding[] {
@@ -74,11 +73,8 @@ function source(call: Invocation): readonly Finding[] {
   if (file.dynamic || file.substitution !== 'none' || /^\/dev\/|^\/proc\//.test(file.text))
     return unanalysable(`${call.name} runs a program that is known only when it runs`);
   if (isFetched(file.text, call.scan)) return danger(call, 'runs a file that was fetched from the network');
-  return [...writtenFindings(file.text, call), ...change(call, 'runs a script')];
+  return writtenFindings(file.text, call);
 }
-
-/** `link/..` is beside the target of the link, wherever that lies. */
-export const climbs = /[^./][^/]*\/\.\.(?:\/|$)/;
 
 /** Relative paths after it may start in either folder: the command may fail, and may stand in a branch. */
 function changeFolder(call: Invocation): readonly Finding[] {
@@ -92,9 +88,7 @@ function changeFolder(call: Invocation): readonly Finding[] {
   // With -P a `..` behind a link leads to the folder of the link's target.
   if (climbs.test(target.text) && call.args.some(({ text }) => /^-[Le@]*P/.test(text))) scan.folders.wanders = true;
   for (const value of target.values) if (!value.includes('\0') && value !== '-') enter(value, scan);
-  return target.dynamic && target.substitution !== 'names'
-    ? change(call, 'goes to a folder that is known only when it runs')
-    : [];
+  return [];
 }
 
 function enter(folder: string, scan: Scan): void {
@@ -119,17 +113,13 @@ function declare(call: Invocation): readonly Finding[] {
     .filter((text) => /^[-+][A-Za-z]/.test(text))
     .join('');
   const words = call.args.filter(({ text }) => !/^[-+]/.test(text));
-  const exports = call.name === 'export' || flags.includes('x');
   if (/[in]/.test(flags) && call.name !== 'export')
     return unanalysable(`${call.name} ${flags} evaluates what it assigns`);
   if (words.length === 0 && !/[fF]/.test(flags) && call.name !== 'local') return dump(call);
   if (flags.includes('p')) return printed(words, call);
   const evaluated = words.some(({ text }) => /^\w+\[(?!\d+\])[^=]*(?:=|$)|^\w*\0/.test(text));
   if (evaluated) return unanalysable('an assignment whose name or index is evaluated');
-  const steering = words.flatMap((word) => assigned(word, call));
-  return steering.length === 0 && words.length > 0 && exports
-    ? change(call, 'changes the environment of later commands')
-    : steering;
+  return words.flatMap((word) => assigned(word, call));
 }
 
 function printed(words: readonly Arg[], call: Invocation): readonly Finding[] {
@@ -158,9 +148,7 @@ function shopt(call: Invocation): readonly Finding[] {
   const names = call.args.filter(({ text }) => !text.startsWith('-'));
   if (names.some(({ text }) => text === 'history')) return danger(call, 'keeps commands out of the history');
   if (names.some(({ text }) => text === 'expand_aliases')) return danger(call, 'lets aliases change what commands run');
-  return names.length > 0 && call.args[0]?.text.startsWith('-s') === true
-    ? change(call, 'changes how the shell reads')
-    : [];
+  return [];
 }
 
 function arithmetic(call: Invocation): readonly Finding[] {
@@ -212,7 +200,7 @@ function wait(call: Invocation): readonly Finding[] {
 /** `jobs -x command` runs the command. */
 function jobs(call: Invocation): readonly Finding[] {
   const at = call.args.findIndex(({ text }) => /^-\w*x/.test(text));
-  return at < 0 ? [] : [...call.argv(call.args.slice(at + 1)), ...change(call, 'runs a command')];
+  return at < 0 ? [] : call.argv(call.args.slice(at + 1));
 }
 
 /** `-v` and `-R` evaluate an index, wherever in the test they stand. */
@@ -233,7 +221,7 @@ function compgen(call: Invocation): readonly Finding[] {
 function kill(call: Invocation): readonly Finding[] {
   const words = call.args.map(({ text }) => text);
   if (words.some((text) => /^-[lL]$/.test(text))) return [];
-  if (words[0] === '-0' && words.length === 2) return change(call, 'asks whether a process lives');
+  if (words[0] === '-0' && words.length === 2) return [];
   const whom = call.args.filter(
     (arg, at) => (!arg.text.startsWith('-') || /^-\d{2,}$/.test(arg.text)) && !/^-[sn]$/.test(words[at - 1] ?? ''),
   );
@@ -243,17 +231,11 @@ function kill(call: Invocation): readonly Finding[] {
       (arg) =>
         !arg.dynamic && arg.values.every((text) => /^%[\w+%-]*$/.test(text) || text.replace(/^-/, '') === ownProcess),
     );
-  return own && !words.includes('-1')
-    ? change(call, 'ends processes that this command started')
-    : danger(call, 'ends processes');
+  return own && !words.includes('-1') ? [] : danger(call, 'ends processes');
 }
 
 function yes(call: Invocation): readonly Finding[] {
-  const head = call.place.next?.[0]?.text;
-  if (head === 'head') return [];
-  return call.place.next === null
-    ? danger(call, 'prints without end')
-    : change(call, `answers every question of ${quoted(head ?? '')} with yes`);
+  return call.place.next === null ? danger(call, 'prints without end') : [];
 }
 
 export const wrapperCodes: Readonly<Record<string, Code>> = { command, env, parallel, started: through, xargs };
@@ -289,14 +271,12 @@ function takesNext(text: string, takes: ReadonlySet<string>): boolean {
 }
 
 function through(call: Invocation, program: Program, options: Options): readonly Finding[] {
-  const { text = [], adds } = program.starts ?? {};
-  const texts = valuesOfAny(options, text);
+  const texts = valuesOfAny(options, program.starts?.text ?? []);
   const inner = inside(call.args, program);
-  const starts = inner.length > 0 || texts.length > 0 || call.name === 'script';
   return [
+    ...obeyedFindings(call, call.args.slice(0, call.args.length - inner.length)),
     ...texts.flatMap((arg) => shellText([arg], call)),
     ...started(inner, program, call),
-    ...(adds !== undefined && starts ? change(call, adds) : []),
   ];
 }
 
@@ -347,11 +327,7 @@ function movedTo(option: Arg | undefined, next: Arg | undefined, call: Invocatio
 
 function settingFindings(text: string, call: Invocation): readonly Finding[] {
   const at = text.indexOf('=');
-  const name = text.slice(0, at);
-  return [
-    ...setFindings(name, text.slice(at + 1), call.scan),
-    ...(isBenignVariable(name) ? [] : change(call, `sets ${name}`)),
-  ];
+  return setFindings(text.slice(0, at), text.slice(at + 1), call.scan);
 }
 
 const plainSearch = new RegExp(`^(?:grep|rg) (?:-\\S+ )?\\^(?:${either(wordLists.lists.plainVariables)})=$`);
@@ -372,7 +348,6 @@ function printsNamesOnly(next: readonly Arg[] | null): boolean {
 /** Judges the command that xargs runs with words that are not known yet. */
 function xargs(call: Invocation, program: Program, options: Options): readonly Finding[] {
   const inner = inside(call.args, program);
-  const files = valuesOf(options, '-a', '--arg-file');
   const replace = valuesOf(options, '-I', '--replace', '-J').map(({ text }) => text)[0] ?? '{}';
   const name = lister(call)
     ? (listedBelow(
@@ -401,7 +376,6 @@ function xargs(call: Invocation, program: Program, options: Options): readonly F
       [...words, lister(call) ? { ...unknownArg, text: name, values: [name], substitution: 'names' } : unknownArg],
       { captured: true, piped: false },
     ),
-    ...(files.length > 0 ? change(call, 'takes words from a file') : []),
   ];
 }
 
@@ -434,8 +408,5 @@ function parallel(call: Invocation, program: Program): readonly Finding[] {
   const split = call.args.findIndex(({ text }) => text.startsWith(':::'));
   const inner = inside(split < 0 ? call.args : call.args.slice(0, split), program);
   if (inner.length === 0) return unanalysable(`${call.name} runs its input as commands`);
-  return [
-    ...call.argv([...inner, unknownArg], { captured: true, piped: false }),
-    ...change(call, 'runs many commands'),
-  ];
+  return [...call.argv([...inner, unknownArg], { captured: true, piped: false })];
 }

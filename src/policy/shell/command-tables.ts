@@ -13,15 +13,15 @@ import system from '../../../config/commands/system.json' with { type: 'json' };
 import text from '../../../config/commands/text.json' with { type: 'json' };
 import wordLists from '../../../config/commands/words.json' with { type: 'json' };
 import { builtinCodes, shellText, wrapperCodes } from './builtins-and-wrappers.js';
+import { isRecord } from '../../core/json.js';
+import { entriesOf, type WordList } from '../word-lists.js';
 import { archiveCodes, fileCodes } from './file-programs.js';
 import { findCodes } from './finders.js';
 import { gitCodes, gitTests } from './git.js';
 import { interpreterCodes } from './interpreters.js';
 import {
   type Arg,
-  change,
   type Code,
-  type CommandFile,
   type Condition,
   danger,
   either,
@@ -40,11 +40,11 @@ import {
   writeTo,
 } from './invocation.js';
 import { networkCodes, networkTests } from './network-programs.js';
-import { cloudCodes, cloudTests, compilerCodes, mediaCodes, serviceCodes, systemCodes } from './other-programs.js';
+import { cloudCodes, cloudTests, compilerCodes, serviceCodes, systemCodes } from './other-programs.js';
 import { judgeReading, readerCodes, secretFilter } from './readers.js';
 import { awkCodes, sedCodes } from './sed-and-awk.js';
 import { scriptFindings, taskFindings } from './simple-command.js';
-import { asks, asksRepository } from './questions.js';
+import { sendsWords } from './questions.js';
 import { has, parseOptions, valuesOfAny } from './words.js';
 
 /** What the tables of package managers cannot say. */
@@ -112,7 +112,7 @@ function installsNames(call: Invocation): readonly Finding[] {
 
 function uvPip(call: Invocation): readonly Finding[] {
   const inner = call.argv(call.args.slice(call.args.findIndex(({ text }) => text === 'pip')));
-  return inner.length > 0 ? inner : asks(call);
+  return inner.length > 0 ? inner : sendsWords(call);
 }
 
 function npmExec(call: Invocation, _program: Program, { operands }: Options): readonly Finding[] {
@@ -122,20 +122,20 @@ function npmExec(call: Invocation, _program: Program, { operands }: Options): re
 function projectScript(call: Invocation, _program: Program, { operands }: Options): readonly Finding[] {
   const verb = operands[0]?.text ?? '';
   const told = scriptFindings(/^(?:run|run-script|rum|urn)$/.test(verb) ? (operands[1]?.text ?? '') : verb, call);
-  return told.length > 0 ? told : change(call, 'runs project code or uses the network');
+  return told;
 }
 
 function npmConfig(call: Invocation, _program: Program, { operands }: Options): readonly Finding[] {
   const words = operands.map(({ text }) => text);
   const [first, second] = words;
   if (first === 'get' || (second === 'get' && words.length > 2))
-    return words.some((word) => /auth|token|password/i.test(word)) ? danger(call, 'prints tokens') : asks(call);
+    return words.some((word) => /auth|token|password/i.test(word)) ? danger(call, 'prints tokens') : sendsWords(call);
   if (/^(?:yarn|pnpm)$/.test(call.name) && /^(?:list|ls)$/.test(second ?? '')) return danger(call, 'prints tokens');
-  return second === 'list' || second === 'ls' ? asks(call) : danger(call, 'changes settings of npm');
+  return second === 'list' || second === 'ls' ? sendsWords(call) : danger(call, 'changes settings of npm');
 }
 
 /** Tools that projects install for themselves. Any other name may be fetched and run on the spot. */
-const localTools = new Set(wordLists.lists.projectTools);
+const localTools = new Set(entriesOf(wordLists.lists.projectTools));
 
 function runner(call: Invocation): readonly Finding[] {
   const { args } = call;
@@ -148,16 +148,14 @@ function runner(call: Invocation): readonly Finding[] {
   if (own.some((text) => /^(?:-p|--package|--from|--with|--index-url|--registry)(?:=|$)/.test(text)))
     return danger(call, 'fetches and runs a package');
   const tool = args[at];
-  if (!tool) return change(call, 'runs a tool of the project');
+  if (!tool) return [];
   if (tool.dynamic) return danger(call, 'fetches and runs a package');
   // Whether it is installed, a rehearsal without network shows.
   if (!localTools.has(tool.text)) return unclear(call, 'may fetch and run a package');
   const drops = /^(?:prisma db push .*--(?:force-reset|accept-data-loss)|drizzle-kit drop)/.test(
     words.slice(at).join(' '),
   );
-  return drops
-    ? danger(call, 'drops data')
-    : [...taskFindings(call, words.slice(at + 1)), ...change(call, 'runs a tool of the project')];
+  return drops ? danger(call, 'drops data') : taskFindings(call, words.slice(at + 1));
 }
 
 /** A package that is named by where it lies instead of by its name in a registry. */
@@ -190,7 +188,32 @@ function installs(call: Invocation, names: readonly Arg[]): readonly Finding[] {
   if (address) return danger(call, `installs from ${address.text}`);
   if (words.some((text) => otherRegistry.test(text) && !isOwnMeaning(text, call.name)))
     return danger(call, 'installs outside the project or from another registry');
-  return change(call, 'installs packages, which may run code');
+  return [];
+}
+
+/** A file of `config/commands` as it is written. */
+export interface CommandFile {
+  readonly about: string;
+  /** Lists that entries name as `@name`. */
+  readonly lists?: Lists;
+  readonly programs: readonly object[];
+}
+
+type Lists = Readonly<Record<string, WordList>>;
+
+const listKeys = new Set(
+  entriesOf(
+    'names, takes, runs, writes, pattern, program, verb, alone, operands, start, whole, says, behind, every, options, inline, preload, text',
+  ),
+);
+
+/** Returns an entry with its lists as arrays. */
+function unpacked(value: unknown, key = ''): unknown {
+  if (listKeys.has(key)) return entriesOf(value as WordList);
+  if (Array.isArray(value)) return value.map((one) => unpacked(one));
+  return isRecord(value)
+    ? Object.fromEntries(Object.entries(value).map(([name, one]) => [name, unpacked(one, name)]))
+    : value;
 }
 
 /** Makes the tables, by the name of the program. Rules are compiled when a program is first judged. Throws if two
@@ -198,7 +221,8 @@ function installs(call: Invocation, names: readonly Arg[]): readonly Finding[] {
 export function knownPrograms(files: readonly CommandFile[], code: NamedCode): KnownPrograms {
   const known = new Map<string, KnownProgram>();
   for (const { programs, lists = {} } of files)
-    for (const entry of programs) {
+    for (const written of programs) {
+      const entry = unpacked(written) as Program;
       let judge: KnownProgram['judge'] | undefined;
       const program = { entry, judge: (call: Invocation) => (judge ??= judgement(entry, lists, code))(call) };
       for (const name of entry.names) {
@@ -208,8 +232,6 @@ export function knownPrograms(files: readonly CommandFile[], code: NamedCode): K
     }
   return known;
 }
-
-type Lists = NonNullable<CommandFile['lists']>;
 
 interface Words {
   readonly call: Invocation;
@@ -231,8 +253,8 @@ function judgement(entry: Program, lists: Lists, code: NamedCode): KnownProgram[
     if (filter !== null) return danger(call, `picks files with secrets by ${filter}`);
     const words = wordsOf(call, options);
     const outcome = rules.find(({ holds }) => holds(words))?.rule ?? entry;
-    if (outcome.risk === 'dangerous' && outcome.code === undefined) return danger(call, outcome.reason ?? '');
-    return milder(entry, outcome, call, options, code);
+    if (outcome.danger !== undefined && outcome.code === undefined) return danger(call, outcome.danger);
+    return decided(entry, outcome, call, options, code);
   };
 }
 
@@ -245,24 +267,7 @@ function wordsOf(call: Invocation, options: Options): Words {
   };
 }
 
-/** Judges a call that no rule calls dangerous. The files that it writes come first. */
-function milder(
-  entry: Program,
-  outcome: Outcome,
-  call: Invocation,
-  options: Options,
-  code: NamedCode,
-): readonly Finding[] {
-  const files = valuesOfAny(options, entry.writes ?? []);
-  const behind = entry.inputs === undefined ? [] : options.operands.slice(entry.inputs);
-  const written = [...files, ...behind].flatMap((arg) => writeTo(arg, call));
-  if (written.length > 0)
-    return outcome.risk === 'read-only' ? written : [...written, ...decided(entry, outcome, call, options, code)];
-  const changes = given(entry.changes, options, entry.takes);
-  if (changes !== undefined) return change(call, `${changes} does more than read`);
-  return decided(entry, outcome, call, options, code);
-}
-
+/** Judges a call that no rule alone calls dangerous. The files that it writes come first. */
 function decided(
   entry: Program,
   outcome: Outcome,
@@ -270,22 +275,16 @@ function decided(
   options: Options,
   { codes }: NamedCode,
 ): readonly Finding[] {
-  const found = [...likeAnother(outcome, call, options), ...(codes[outcome.code ?? '']?.(call, entry, options) ?? [])];
-  switch (outcome.risk) {
-    case undefined:
-      return outcome.code === undefined && outcome.like === undefined
-        ? change(call, 'is not known to only read')
-        : found;
-    case 'dangerous':
-      return [...found, ...danger(call, outcome.reason ?? '')];
-    case 'mutating':
-      return found.some(({ risk }) => risk === 'dangerous') ? found : [...found, ...change(call, outcome.reason ?? '')];
-    case 'read-only':
-      return found.length > 0 ? found : answer(entry, outcome, call, options);
-    default:
-      outcome.risk satisfies never;
-      return found;
-  }
+  const files = valuesOfAny(options, entry.writes ?? []);
+  const behind = entry.inputs === undefined ? [] : options.operands.slice(entry.inputs);
+  const found = [
+    ...[...files, ...behind].flatMap((arg) => writeTo(arg, call)),
+    ...likeAnother(outcome, call, options),
+    ...(codes[outcome.code ?? '']?.(call, entry, options) ?? []),
+    ...(outcome.danger === undefined ? [] : danger(call, outcome.danger)),
+  ];
+  if (found.length > 0) return found;
+  return outcome.sends === true ? sendsWords(call) : judgeReading(entry, call, options);
 }
 
 function likeAnother({ like }: Outcome, call: Invocation, { operands }: Options): readonly Finding[] {
@@ -293,24 +292,6 @@ function likeAnother({ like }: Outcome, call: Invocation, { operands }: Options)
   const verb = operands[0];
   const rest = verb === undefined ? [] : call.args.slice(call.args.indexOf(verb) + 1);
   return call.scan.programs.get(like)?.judge({ ...call, args: rest }) ?? [];
-}
-
-function answer(entry: Program, { asks: place }: Outcome, call: Invocation, options: Options): readonly Finding[] {
-  switch (place) {
-    case undefined:
-      return judgeReading(entry, call, options);
-    case 'machine':
-      return [];
-    case 'service':
-      return asks(call);
-    case 'tool':
-      return asks(call);
-    case 'repository':
-      return asksRepository(call);
-    default:
-      place satisfies never;
-      return [];
-  }
 }
 
 /** `takes` are options of their own: `--type` is no beginning of `--type-add`. */
@@ -380,7 +361,6 @@ export const namedCode: NamedCode = {
     ...findCodes,
     ...gitCodes,
     ...interpreterCodes,
-    ...mediaCodes,
     ...networkCodes,
     ...packageCodes,
     ...readerCodes,

@@ -2,7 +2,6 @@ import fileTables from '../../../config/commands/files.json' with { type: 'json'
 import { isInside } from '../guarded-paths.js';
 import {
   type Arg,
-  change,
   comesFromNetwork,
   danger,
   type Finding,
@@ -16,7 +15,8 @@ import {
   type Code,
 } from './invocation.js';
 import { has, parseOptions, valuesOf } from './words.js';
-import { asks } from './questions.js';
+import { sendsWords } from './questions.js';
+import { entriesOf } from '../word-lists.js';
 
 export const fileCodes: Readonly<Record<string, Code>> = {
   chmod,
@@ -87,7 +87,7 @@ function lost(operands: readonly Arg[], call: Invocation, found: readonly string
     if (!isInside(path, scan.context.workspace) && !isScratch(path))
       return danger(call, `removes ${path}, outside the workspace`, [path]);
   }
-  return change(call, 'deletes files');
+  return [];
 }
 
 function removeFolder(call: Invocation): readonly Finding[] {
@@ -96,9 +96,7 @@ function removeFolder(call: Invocation): readonly Finding[] {
 }
 
 function gio(call: Invocation): readonly Finding[] {
-  return call.args[0]?.text === 'trash'
-    ? change(call, 'moves files to the trash')
-    : danger(call, 'reaches files through the desktop');
+  return call.args[0]?.text === 'trash' ? [] : danger(call, 'reaches files through the desktop');
 }
 
 function destination(options: Options): { readonly to: Arg | undefined; readonly from: readonly Arg[] } {
@@ -115,14 +113,14 @@ function copy(call: Invocation): readonly Finding[] {
   if (call.name === 'install' && valuesOf(options, '-m', '--mode').some(({ text }) => setsId(text)))
     return danger(call, 'sets the user id bit');
   const { to, from } = destination(options);
-  if (!to) return change(call, 'copies files');
+  if (!to) return [];
   const wide = from.find(
     (arg) => isHomeOrRoot(arg, call) && has(options, '-r', '-R', '-a', '--recursive', '--archive'),
   );
   if (wide) return danger(call, `copies everything below ${wide.text}, secrets among it`);
   const device = from.find(({ text }) => /^\/dev\/(?!null$)/.test(text));
   if (device) return danger(call, `copies the device ${device.text}`);
-  return [...into(to, from, call), ...change(call, 'copies files')];
+  return into(to, from, call);
 }
 
 /** Judges a write to a name, or below a folder of that name. */
@@ -131,10 +129,7 @@ function into(to: Arg, from: readonly Arg[], call: Invocation): readonly Finding
     const text = `${to.text.replace(/\/+$/, '')}/${arg.text.replace(/\/+$/, '').replace(/^.*\//, '')}`;
     return { ...to, text, values: [text], substitution: arg.substitution };
   });
-  return [to, ...below]
-    .flatMap((arg) => writeTo(arg, call))
-    .filter(({ risk }) => risk === 'dangerous')
-    .slice(0, 2);
+  return [to, ...below].flatMap((arg) => writeTo(arg, call)).slice(0, 2);
 }
 
 function isHomeOrRoot(arg: Arg, call: Invocation): boolean {
@@ -152,10 +147,10 @@ function isHomeOrRoot(arg: Arg, call: Invocation): boolean {
 function move(call: Invocation): readonly Finding[] {
   const options = parseOptions(call.args, copyTakes);
   const { to, from } = destination(options);
-  if (!to) return change(call, 'moves files');
+  if (!to) return [];
   if (to.text === '/dev/null') return danger(call, 'moves files into nothing', targets(from, call));
-  const away = from.length > 0 ? lost(from, call, targets(from, call)).filter(({ risk }) => risk === 'dangerous') : [];
-  return [...away, ...into(to, from, call), ...change(call, 'moves files')];
+  const away = from.length > 0 ? lost(from, call, targets(from, call)) : [];
+  return [...away, ...into(to, from, call)];
 }
 
 function link(call: Invocation): readonly Finding[] {
@@ -170,14 +165,14 @@ function link(call: Invocation): readonly Finding[] {
     source &&
     pathsOf(source.text, call.scan).some((path) => !isInside(path, call.scan.context.workspace) && !isScratch(path));
   if (hard) return danger(call, 'makes a hard link to a file outside the workspace');
-  return [...(to ? into(to, options.operands.slice(0, -1), call) : []), ...change(call, 'makes a link')];
+  return to ? into(to, options.operands.slice(0, -1), call) : [];
 }
 
 function each(call: Invocation): readonly Finding[] {
   const options = parseOptions(call.args, '-m -d -r -t --mode --date --reference');
   if (call.name === 'mkdir' && valuesOf(options, '-m', '--mode').some(({ text }) => setsId(text)))
     return danger(call, 'sets the user id bit');
-  return [...options.operands.flatMap((arg) => writeTo(arg, call)), ...change(call, 'writes files')];
+  return options.operands.flatMap((arg) => writeTo(arg, call));
 }
 
 function tee(call: Invocation): readonly Finding[] {
@@ -185,8 +180,7 @@ function tee(call: Invocation): readonly Finding[] {
   if (comesFromNetwork(call.place.input))
     for (const arg of operands) for (const path of pathsOf(arg.text, call.scan)) call.scan.files.fetched.add(path);
   for (const arg of operands) for (const path of pathsOf(arg.text, call.scan)) call.scan.files.written.set(path, null);
-  const shell = operands.some((arg) => arg.substitution === 'any') ? change(call, 'writes to a command') : [];
-  return [...operands.filter((arg) => !arg.text.startsWith('/dev/fd/')).flatMap((arg) => writeTo(arg, call)), ...shell];
+  return operands.filter((arg) => !arg.text.startsWith('/dev/fd/')).flatMap((arg) => writeTo(arg, call));
 }
 
 function lastWritten(call: Invocation): readonly Finding[] {
@@ -196,7 +190,7 @@ function lastWritten(call: Invocation): readonly Finding[] {
   );
   if (has(options, '--filter')) return danger(call, '--filter runs a shell command');
   const prefix = options.operands[1];
-  return [...(prefix ? writeTo(prefix, call) : []), ...change(call, 'writes pieces')];
+  return prefix ? writeTo(prefix, call) : [];
 }
 
 function dd(call: Invocation): readonly Finding[] {
@@ -215,7 +209,7 @@ function dd(call: Invocation): readonly Finding[] {
     );
   return input.startsWith('/dev/') && !call.args.some(({ text }) => text.startsWith('count='))
     ? danger(call, 'copies without end')
-    : change(call, 'copies raw data');
+    : [];
 }
 
 function setsId(mode: string): boolean {
@@ -236,7 +230,7 @@ function chmod(call: Invocation): readonly Finding[] {
   const recursive = flags.some(({ name }) => name === '-R' || name === '--recursive');
   if (recursive && (files.some((arg) => arg.glob) || paths.some((path) => isInside(call.scan.context.workspace, path))))
     return danger(call, 'changes the mode of everything below');
-  return [...files.flatMap((arg) => writeTo(arg, call)), ...change(call, 'changes modes')];
+  return files.flatMap((arg) => writeTo(arg, call));
 }
 
 /** `777`, `666`, `o+w`, `a=rw`, `+rw` and their like. */
@@ -261,7 +255,6 @@ function patch(call: Invocation): readonly Finding[] {
   return [
     ...where.flatMap((arg) => writeTo(arg, call)),
     ...options.operands.slice(0, 1).flatMap((arg) => writeTo(arg, call)),
-    ...change(call, 'edits files'),
   ];
 }
 
@@ -275,7 +268,7 @@ function editor(call: Invocation): readonly Finding[] {
   const input = call.place.piped || call.place.input.trim() !== '';
   return commands || input
     ? danger(call, 'runs commands of the editor')
-    : [...parseOptions(call.args).operands.flatMap((arg) => writeTo(arg, call)), ...change(call, 'opens an editor')];
+    : parseOptions(call.args).operands.flatMap((arg) => writeTo(arg, call));
 }
 
 function editorWindow(call: Invocation): readonly Finding[] {
@@ -286,7 +279,7 @@ function editorWindow(call: Invocation): readonly Finding[] {
 
 export const archiveCodes: Readonly<Record<string, Code>> = { ar, cpio, sevenZip, tar, unzip, zip };
 
-const tarTakes = new Set(fileTables.lists.tarTakes);
+const tarTakes = new Set(entriesOf(fileTables.lists.tarTakes));
 
 /** The first word of tar may be a cluster without a dash. */
 function undashed(args: readonly Arg[]): readonly Arg[] {
@@ -306,15 +299,14 @@ function undashed(args: readonly Arg[]): readonly Arg[] {
 
 function tar(call: Invocation): readonly Finding[] {
   const options = parseOptions(undashed(call.args), tarTakes);
-  const deadly = fileTables.lists.tarDangers.find((name) => has(options, name));
+  const deadly = entriesOf(fileTables.lists.tarDangers).find((name) => has(options, name));
   if (deadly !== undefined) return danger(call, `${deadly} runs another program or leaves the folder`);
   if (valuesOf(options, '-f', '--file').some(({ text }) => text.includes(':') && !has(options, '--force-local')))
     return danger(call, 'reaches another machine');
-  if (call.args.some((arg) => arg.dynamic || (arg.glob && /^\*$/.test(arg.text))))
-    return [...change(call, 'takes words that are known only when it runs')];
+  if (call.args.some((arg) => arg.dynamic || (arg.glob && /^\*$/.test(arg.text)))) return [];
   const notes = [...valuesOf(options, '-g', '--index-file', '--volno-file'), ...snapshots(call)];
   const noted = notes.flatMap((arg) => writeTo(arg, call));
-  if (noted.length > 0) return [...noted, ...change(call, 'writes a list of the files')];
+  if (noted.length > 0) return noted;
   if (has(options, '-t', '--list') && !has(options, '-x', '-c', '-r', '-u', '--extract', '--create', '--delete'))
     return [];
   const { home } = call.scan.context;
@@ -323,12 +315,12 @@ function tar(call: Invocation): readonly Finding[] {
   );
   if (wide && !has(options, '-x', '--extract'))
     return danger(call, `packs everything below ${wide.text}, secrets among it`);
-  if (has(options, '-O', '--to-stdout') && has(options, '-x', '--extract')) return asks(call);
+  if (has(options, '-O', '--to-stdout') && has(options, '-x', '--extract')) return sendsWords(call);
   keepUnpacked(options, call);
   const where = has(options, '-x', '--extract', '--get')
     ? valuesOf(options, '-C', '--directory', '--one-top-level')
     : valuesOf(options, '-f', '--file').filter(({ text }) => text !== '-');
-  return [...where.flatMap((arg) => writeTo(arg, call)), ...change(call, 'packs or unpacks files')];
+  return where.flatMap((arg) => writeTo(arg, call));
 }
 
 /** `--listed-incremental`, of which `--list` is no beginning. */
@@ -355,7 +347,7 @@ function unzip(call: Invocation): readonly Finding[] {
   if (has(options, '-l', '-v', '-Z', '-t', '-p', '-z') && !has(options, '-d')) return [];
   if (options.operands.some(({ text }) => isFetched(text, call.scan)))
     keepFetchedFolder(valuesOf(options, '-d')[0]?.text ?? '.', call.scan);
-  return [...valuesOf(options, '-d').flatMap((arg) => writeTo(arg, call)), ...change(call, 'unpacks files')];
+  return valuesOf(options, '-d').flatMap((arg) => writeTo(arg, call));
 }
 
 function zip(call: Invocation): readonly Finding[] {
@@ -367,7 +359,7 @@ function zip(call: Invocation): readonly Finding[] {
   )
     return danger(call, 'runs a test command or removes the files that it packed');
   const archive = options.operands[0];
-  return [...(archive ? writeTo(archive, call) : []), ...change(call, 'packs files')];
+  return archive ? writeTo(archive, call) : [];
 }
 
 function sevenZip(call: Invocation): readonly Finding[] {
@@ -378,20 +370,16 @@ function sevenZip(call: Invocation): readonly Finding[] {
     .map((arg): Arg => ({ ...arg, text: arg.text.slice(2), values: arg.values.map((value) => value.slice(2)) }));
   return [
     ...where.flatMap((arg) => writeTo(arg, call)),
-    ...(verb === 'd' || call.args.some(({ text }) => text === '-sdel')
-      ? danger(call, 'deletes')
-      : change(call, 'packs or unpacks files')),
+    ...(verb === 'd' || call.args.some(({ text }) => text === '-sdel') ? danger(call, 'deletes') : []),
   ];
 }
 
 function cpio(call: Invocation): readonly Finding[] {
   return call.args.some(({ text }) => /rsh-command|absolute-filenames|^-[a-z]*[FIO]/.test(text))
     ? danger(call, 'runs a program or leaves the folder')
-    : change(call, 'packs or unpacks files');
+    : [];
 }
 
 function ar(call: Invocation): readonly Finding[] {
-  return /^-?[tp]/.test(call.args[0]?.text ?? '') && !call.args.some(({ text }) => /^--|^@/.test(text))
-    ? []
-    : change(call, 'changes an archive');
+  return /^-?[tp]/.test(call.args[0]?.text ?? '') && !call.args.some(({ text }) => /^--|^@/.test(text)) ? [] : [];
 }

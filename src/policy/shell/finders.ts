@@ -3,10 +3,8 @@ import textTables from '../../../config/commands/text.json' with { type: 'json' 
 import { isInside } from '../guarded-paths.js';
 import {
   type Arg,
-  change,
   type Code,
   danger,
-  either,
   type Finding,
   type Invocation,
   pathsOf,
@@ -17,14 +15,13 @@ import {
 } from './invocation.js';
 import { printsNames } from './readers.js';
 import { literalArg, parseOptions, unknownArg } from './words.js';
+import { entriesOf } from '../word-lists.js';
 
 export const findCodes: Readonly<Record<string, Code>> = { fd, find };
 
 const writes = /^-f(?:print|print0|printf|ls)$/;
 const valued = /^-(?:i?name|i?path|i?wholename|i?regex|perm|newer\w*|size|[acm]time|[acm]min|user|group|printf)$/;
 const runs = /^-(?:exec|execdir|ok|okdir)$/;
-/** Tests of find that do nothing. Any other word with a dash is not known. */
-const tests = new RegExp(`^-(?:${either(textTables.lists.findTests)}|O[0-3])$`);
 
 function find(call: Invocation): readonly Finding[] {
   const findings: Finding[] = [];
@@ -51,16 +48,7 @@ function primary(at: number, call: Invocation): readonly Finding[] {
   if (valued.test(before)) return [];
   if (arg.text === '-delete') return danger(call, 'deletes what it finds');
   if (writes.test(arg.text)) return writeTo(call.args[at + 1] ?? unknownArg, call);
-  if (arg.text === '-files0-from') return change(call, 'takes its folders from a file');
-  if (/^-[A-Za-z]/.test(arg.text) && !tests.test(arg.text))
-    return change(call, `${arg.text} is not known to only look`);
-  return unknownWord(arg, call);
-}
-
-function unknownWord(arg: Arg, call: Invocation): readonly Finding[] {
-  return arg.dynamic && arg.substitution !== 'names'
-    ? change(call, 'takes words that are known only when it runs')
-    : [];
+  return [];
 }
 
 function commandEnd(args: readonly Arg[], from: number): number {
@@ -151,16 +139,13 @@ function fdFilters(words: readonly string[]): readonly Filter[] {
   return [...extensions.map((text): Filter => ({ text, kind: 'glob' })), ...patterns];
 }
 
-const fdTakes = new Set(textTables.lists.fdTakes);
+const fdTakes = new Set(entriesOf(textTables.lists.fdTakes));
 
 function fd(call: Invocation): readonly Finding[] {
   const at = call.args.findIndex(({ text }) => /^(?:-[a-zA-Z]*[xX]|--exec|--exec-batch)$/.test(text));
   const attached = call.args.find(({ text }) => /^--exec(?:-batch)?=/.test(text));
   if (attached) return danger(call, 'runs a command on what it finds');
-  if (at < 0)
-    return call.args.some((arg) => arg.dynamic && arg.substitution !== 'names')
-      ? change(call, 'takes words that are known only when it runs')
-      : [];
+  if (at < 0) return [];
   const words = call.args.slice(at + 1);
   const filled = words.map((arg) => (arg.text.includes('{') ? { ...unknownArg, substitution: 'names' as const } : arg));
   return [

@@ -1,10 +1,9 @@
 import { addAll } from '../../core/lists.js';
 import gitTables from '../../../config/commands/git.json' with { type: 'json' };
 import { lastName } from '../guarded-paths.js';
-import { climbs, shellText } from './builtins-and-wrappers.js';
+import { shellText } from './builtins-and-wrappers.js';
 import {
   type Arg,
-  change,
   type Code,
   danger,
   either,
@@ -18,6 +17,7 @@ import {
   writeTo,
 } from './invocation.js';
 import { has, parseOptions, valuesOf } from './words.js';
+import { entriesOf } from '../word-lists.js';
 
 /** What the tables of git cannot say. */
 export const gitCodes: Readonly<Record<string, Code>> = {
@@ -47,8 +47,7 @@ interface Split {
 
 function git(call: Invocation): readonly Finding[] {
   const split = globalOptions(call);
-  if (split.findings.some(({ risk }) => risk === 'dangerous')) return split.findings;
-  return [...split.findings, ...subcommand(split.verb, split.rest, call)];
+  return split.findings.length > 0 ? split.findings : subcommand(split.verb, split.rest, call);
 }
 
 /** The options before the subcommand: `-c` may name programs, `--git-dir` another configuration. */
@@ -63,8 +62,7 @@ function globalOptions(call: Invocation): Split {
         verb: '',
         rest: [],
       };
-    if (arg.text === '')
-      return { findings: [...findings, ...change(call, 'is given an empty word')], verb: '', rest: [] };
+    if (arg.text === '') return { findings, verb: '', rest: [] };
     if (!arg.text.startsWith('-')) return { findings, verb: arg.text, rest: args.slice(i + 1) };
     addAll(findings, globalOption(arg.text, args[i + 1], call));
     if (/^(?:-c|-C)$|^--(?:exec-path|git-dir|work-tree|namespace|super-prefix|config-env)$/.test(arg.text)) i++;
@@ -78,16 +76,15 @@ function globalOption(text: string, value: Arg | undefined, call: Invocation): r
       ? []
       : danger(call, 'changes a setting that may name a program');
   if (/^--config-env|^-c./.test(text)) return danger(call, 'changes a setting that may name a program');
-  if (text === '-C') return value ? folder(value, call) : [];
+  if (text === '-C' && value) enter(value, call);
   if (/^--(?:exec-path=|git-dir|work-tree|namespace|super-prefix)/.test(text))
     return danger(call, 'uses the settings of another repository');
-  return text === '-p' || text === '--paginate' ? change(call, 'starts a pager') : [];
+  return [];
 }
 
-function folder(value: Arg, call: Invocation): readonly Finding[] {
+/** `-C folder`: like `cd`. */
+function enter(value: Arg, call: Invocation): void {
   call.argv([{ ...value, text: 'cd', values: ['cd'], dynamic: false, glob: false, substitution: 'none' }, value]);
-  const known = (!value.dynamic || value.substitution === 'names') && !climbs.test(value.text);
-  return known && !value.glob && /^[\w./~+@-]+$/.test(value.text) ? [] : change(call, 'works in another repository');
 }
 
 function settingIsHarmless(setting: string): boolean {
@@ -107,7 +104,7 @@ const runningOptions = [
   '--show-signature',
   '--contents',
 ];
-const readTakes = new Set(lists.readTakes);
+const readTakes = new Set(entriesOf(lists.readTakes));
 const transport = /^(?:ext|fd)::|^\w+:\/\/-/;
 
 /** Judges the words of a subcommand by the entry of that subcommand. */
@@ -115,16 +112,14 @@ function subcommand(verb: string, rest: readonly Arg[], call: Invocation): reado
   if (verb === '') return [];
   if (verb.startsWith('credential')) return danger(call, 'prints or keeps credentials');
   const known = call.scan.programs.get(`git ${verb}`);
-  const always = known?.entry.risk === 'dangerous' && known.entry.rules === undefined;
+  const always = known?.entry.danger !== undefined && known.entry.rules === undefined;
   const running = always ? undefined : runningOption(verb, rest, parseOptions(rest, readTakes));
   if (running !== undefined) return danger(call, `${running} runs another program`);
   if (verb === 'config') return config(rest, call);
   const before = call.args.slice(0, call.args.length - rest.length).map(({ text }) => text);
   const inner = { ...call, name: [call.name, ...before].join(' '), args: rest };
-  const found = known?.judge(inner) ?? change(inner, 'changes the repository');
-  return found.length > 0 && rest.some(({ text }) => transport.test(text))
-    ? danger(call, 'runs a program as its transport')
-    : found;
+  if (rest.some(({ text }) => transport.test(text))) return danger(call, 'runs a program as its transport');
+  return known?.judge(inner) ?? [];
 }
 
 /** An option that runs a program; that of `git grep` may stand in a cluster (`-nO./program`). */
@@ -146,7 +141,7 @@ function config(rest: readonly Arg[], call: Invocation): readonly Finding[] {
     return danger(call, 'changes the settings of every repository');
   const key = /^(?:un)?set$/.test(first) ? second : first;
   return harmlessSettings.test(key) && !rest.some((arg) => arg.dynamic)
-    ? change(call, 'changes a setting of the repository')
+    ? []
     : danger(call, 'changes a setting that decides what git runs or where it sends');
 }
 
@@ -261,7 +256,5 @@ function eachSubmodule(call: Invocation): readonly Finding[] {
   const words = call.args
     .slice(call.args.findIndex(({ text }) => text === 'foreach') + 1)
     .filter(({ text }) => text !== '--recursive');
-  return words.length === 0
-    ? unanalysable('git submodule foreach without a command')
-    : [...shellText(words, call), ...change(call, 'runs a command in every submodule')];
+  return words.length === 0 ? unanalysable('git submodule foreach without a command') : shellText(words, call);
 }

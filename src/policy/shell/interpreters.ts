@@ -2,7 +2,6 @@ import wordLists from '../../../config/commands/words.json' with { type: 'json' 
 import { isInside } from '../guarded-paths.js';
 import {
   type Arg,
-  change,
   type Code,
   danger,
   type Finding,
@@ -17,8 +16,9 @@ import {
   unclear,
 } from './invocation.js';
 import { taskFindings, writtenFindings } from './simple-command.js';
-import { asks } from './questions.js';
+import { sendsWords } from './questions.js';
 import { literalArg, parseOptions, valuesOf, valuesOfAny } from './words.js';
+import { entriesOf } from '../word-lists.js';
 
 /** Shells whose text is read as bash. What others make of the same words (qualifiers of zsh, tests of dash) is not
  * known. */
@@ -66,7 +66,6 @@ function scriptAt(args: readonly Arg[], takes: readonly string[]): number {
 interface Module {
   readonly name: string;
   readonly args: readonly Arg[];
-  readonly isolated: boolean;
 }
 
 /** `-m name`, also behind other letters and with the name attached. */
@@ -77,9 +76,8 @@ function moduleOf(args: readonly Arg[]): Module | null {
   const operand = before.some(({ text }, index) => !text.startsWith('-') && !isValue(index));
   if (at < 0 || operand) return null;
   const attached = args[at]?.text.replace(/^-\w*?m/, '') ?? '';
-  const isolated = args.slice(0, at + 1).some(({ text }) => /^-[bBdEiIOPqsSuvx]*[IP]/.test(text));
-  if (attached !== '') return { name: attached, args: args.slice(at + 1), isolated };
-  return { name: args[at + 1]?.text ?? '', args: args.slice(at + 2), isolated };
+  if (attached !== '') return { name: attached, args: args.slice(at + 1) };
+  return { name: args[at + 1]?.text ?? '', args: args.slice(at + 2) };
 }
 
 function inlineCode(args: readonly Arg[], at: number, how: Interprets, call: Invocation): readonly Finding[] {
@@ -91,13 +89,7 @@ function inlineCode(args: readonly Arg[], at: number, how: Interprets, call: Inv
     return unclear(call, 'runs code that is known only when it runs');
   if (how.shell === true) return otherShell([code], call);
   if (call.name === 'perl' && isReplacing(args, at)) return replaced(args, at, call);
-  return how.language && isPlainCode(code, how.language)
-    ? plainCode(code, how.language, call)
-    : unclear(call, 'runs code that is not analysed');
-}
-
-function plainCode(code: string, language: 'python' | 'javascript', call: Invocation): readonly Finding[] {
-  return onlyPrints(code, language) ? [] : change(call, 'runs code');
+  return how.language && isPlainCode(code, how.language) ? [] : unclear(call, 'runs code that is not analysed');
 }
 
 function isReplacing(args: readonly Arg[], at: number): boolean {
@@ -111,14 +103,14 @@ function isReplacing(args: readonly Arg[], at: number): boolean {
 function replaced(args: readonly Arg[], at: number, call: Invocation): readonly Finding[] {
   const files = args.slice(at + 2);
   const inPlace = args.slice(0, at + 1).some(({ text }) => /^-[0-9lnpaw]*i/.test(text));
-  return inPlace ? [...files.flatMap((arg) => writeTo(arg, call)), ...change(call, 'edits files')] : asks(call, files);
+  return inPlace ? files.flatMap((arg) => writeTo(arg, call)) : sendsWords(call, files);
 }
 
 function fromInput(how: Interprets, call: Invocation): readonly Finding[] {
   const { input, next } = call.place;
-  if (!isFed(call.place)) return change(call, 'waits for a program on its input');
+  if (!isFed(call.place)) return [];
   const literal = next === null && /^\s*\S/.test(input) && how.language && isPlainCode(input, how.language);
-  return literal && how.language ? plainCode(input, how.language, call) : danger(call, 'runs its input as a program');
+  return literal ? [] : danger(call, 'runs its input as a program');
 }
 
 function runsFile(file: Arg, call: Invocation): readonly Finding[] {
@@ -134,22 +126,15 @@ function runsFile(file: Arg, call: Invocation): readonly Finding[] {
     call,
     call.args.slice(call.args.indexOf(file) + 1).map(({ text }) => text),
   );
-  return told.length > 0 ? told : change(call, 'runs a program of the workspace');
+  return told;
 }
 
-const quietModules = new Set(wordLists.lists.pythonTools);
-
-/** Modules are looked for in the folder first, unless python is told to stay away from it (`-I`, `-P`). */
-function moduleFindings({ name, args, isolated }: Module, call: Invocation): readonly Finding[] {
-  if (/^(?:pip|twine|sqlite3)$/.test(name)) {
-    const local = isolated ? [] : change(call, 'takes in modules of the folder');
-    return [...call.argv([literalArg(name), ...args]), ...local];
-  }
+function moduleFindings({ name, args }: Module, call: Invocation): readonly Finding[] {
+  if (/^(?:pip|twine|sqlite3)$/.test(name)) return call.argv([literalArg(name), ...args]);
   if (/^(?:http\.server|SimpleHTTPServer|pyftpdlib|uploadserver)$/.test(name))
     return danger(call, 'serves the folder to the network');
   if (otherwise.test(name)) return danger(call, 'reaches more than the workspace');
-  if (name === 'timeit') return timed(args, call);
-  return change(call, quietModules.has(name) ? 'runs a tool' : 'runs a module');
+  return name === 'timeit' ? timed(args, call) : [];
 }
 
 const otherwise =
@@ -160,7 +145,7 @@ function timed(args: readonly Arg[], call: Invocation): readonly Finding[] {
   const options = parseOptions(args, '-n -r -s -u --number --repeat --setup --unit');
   const code = [...options.operands, ...valuesOf(options, '-s', '--setup')];
   const plain = code.every((arg) => !arg.dynamic && arg.substitution === 'none' && isPlainCode(arg.text, 'python'));
-  return plain ? change(call, 'runs a tool') : unclear(call, 'runs code that is not analysed');
+  return plain ? [] : unclear(call, 'runs code that is not analysed');
 }
 
 function shell(call: Invocation): readonly Finding[] {
@@ -185,18 +170,15 @@ function shell(call: Invocation): readonly Finding[] {
 
 function shellInput(call: Invocation): readonly Finding[] {
   if (isFed(call.place)) return danger(call, 'runs its input as a program');
-  return call.args.some(({ text }) => /^-[a-z]*[il]/.test(text))
-    ? danger(call, 'starts an interactive shell')
-    : change(call, 'waits for commands on its input');
+  return call.args.some(({ text }) => /^-[a-z]*[il]/.test(text)) ? danger(call, 'starts an interactive shell') : [];
 }
 
 function inlineShell(args: readonly Arg[], at: number, call: Invocation): readonly Finding[] {
   const code = args.slice(at + 1).find(({ text }) => !/^[-+][a-zA-Z]+$|^--$/.test(text)) ?? args[at + 1];
   if (!code || code.dynamic || code.substitution !== 'none')
     return unanalysable(`${call.name} -c runs a text that is known only when it runs`);
-  const login = args.some(({ text }) => /^-[a-z]*[il]/.test(text)) ? change(call, 'reads the start-up files') : [];
   if (!likeBash.has(call.name)) return otherShell(code.values, call);
-  return [...code.values.flatMap((text) => call.script(text, { next: null, posix: call.name === 'sh' })), ...login];
+  return code.values.flatMap((text) => call.script(text, { next: null, posix: call.name === 'sh' }));
 }
 
 /** Reads the text as bash would, for the files that it names, but calls it dangerous in any case. */
@@ -210,15 +192,14 @@ function deno(call: Invocation): readonly Finding[] {
   if (/^(?:eval|repl|install|upgrade|jupyter|x|publish|serve|deploy|compile)$/.test(verb?.text ?? ''))
     return unclear(call, 'runs or installs code that is not analysed');
   const remote = rest.some(({ text }) => /^(?:https?:|npm:|jsr:|data:|-$)/.test(text));
-  return remote ? danger(call, 'runs a program from the network') : change(call, 'runs a program of the workspace');
+  return remote ? danger(call, 'runs a program from the network') : [];
 }
 
 /** bc and dc calculate; dc has `!` to run a command. */
 function calculator(call: Invocation): readonly Finding[] {
   const text = `${call.place.input} ${call.args.map((arg) => arg.text).join(' ')}`;
   if (call.name === 'dc' && text.includes('!')) return danger(call, 'runs a command');
-  const files = call.args.some((arg) => !arg.text.startsWith('-'));
-  return files || call.args.some((arg) => arg.dynamic) ? change(call, 'runs a program of its own') : [];
+  return [];
 }
 
 /** Options by which build tools are given recipes, or the folder where they lie. */
@@ -270,13 +251,11 @@ function make(call: Invocation): readonly Finding[] {
   )
     return danger(call, 'installs, publishes or drops');
   const secret = call.args.map((arg) => secretIn(arg, call.scan)).find((found) => found !== null);
-  return secret
-    ? danger(call, `names the secret file ${secret}`)
-    : [...taskFindings(call), ...change(call, "runs the project's recipes")];
+  return secret ? danger(call, `names the secret file ${secret}`) : taskFindings(call);
 }
 
-const pythonNames = new Set(wordLists.lists.plainPython);
-const javascriptNames = new Set(wordLists.lists.plainJavascript);
+const pythonNames = new Set(entriesOf(wordLists.lists.plainPython));
+const javascriptNames = new Set(entriesOf(wordLists.lists.plainJavascript));
 const pythonStrings = /(?:\b([fF][rR]?|[rR][fF]))?(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')/g;
 const strings = /"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'/g;
 
@@ -307,18 +286,7 @@ function fields(text: string, formatted?: string): string {
   return formatted ? [...text.matchAll(/\{([^{}]*)\}/g)].map((match) => ` ${match[1] ?? ''} `).join(' ') : ' ';
 }
 
-/** True for plain code that does nothing but print: it takes in no module, which could be a file of the folder, and
- * picks no member by a computed name. */
-function onlyPrints(code: string, language: 'python' | 'javascript'): boolean {
-  if (!isPlainCode(code, language)) return false;
-  if (language === 'javascript') return !/[\w)\]]\s*\[\s*[^\d\s\]]|\{\s*\[/.test(code);
-  return (
-    !/\bfrom\b/.test(code) &&
-    [...code.matchAll(/\bimport\s+([^;\n]*)/g)].every((match) => /^sys\s*$/.test(match[1] ?? ''))
-  );
-}
-
-const dangerousNames = new Set(wordLists.lists.dangerousNames);
+const dangerousNames = new Set(entriesOf(wordLists.lists.dangerousNames));
 
 function requiresOnlyJson(code: string): boolean {
   return [...code.matchAll(/\brequire\b\s*(.{0,200})/gs)].every(

@@ -1,6 +1,7 @@
 import { addAll } from '../../core/lists.js';
 import { replaceUnseen } from '../../core/text.js';
 import { isInside, type ProtectedPaths, resolvePath, type SecretPaths } from '../guarded-paths.js';
+import { entriesOf, type WordList } from '../word-lists.js';
 
 /** Stands in `Arg.text` for what only the running shell knows. */
 export const unknownText = '\0';
@@ -24,8 +25,8 @@ export interface Arg {
   readonly secretVariable: string | null;
 }
 
+/** Why a command is dangerous. */
 export interface Finding {
-  readonly risk: 'mutating' | 'dangerous';
   /** A short sentence about the part it names. */
   readonly reason: string;
   /** No rule of the user lifts it: secrets, protected paths, what cannot be analysed. */
@@ -102,6 +103,13 @@ export interface FoundCommand {
   readonly findings: readonly Finding[];
   /** Its words are what they seem, its program is no function of the line, and nothing else starts it. */
   readonly exact: boolean;
+  /** Its program and options are on the short list. */
+  readonly listed: boolean;
+}
+
+/** Returns whether a rule has to allow this command before a rule can allow its line. */
+export function needsRule({ findings, listed }: FoundCommand): boolean {
+  return findings.length > 0 || !listed;
 }
 
 /** Collects what a walk through a command line finds. Mutable, owned by one classification. */
@@ -114,6 +122,8 @@ export interface Scan {
   readonly variables: Map<string, Variable>;
   readonly commands: FoundCommand[];
   readonly findings: Finding[];
+  /** Something besides its commands counts: a redirect writes, or reads what is known only when it runs. */
+  redirects: boolean;
   parts: number;
   /** Walks a text that a shell would run; its findings go to `findings`. */
   readonly script: (text: string, place: Place) => void;
@@ -166,20 +176,16 @@ export function danger(
   what: string,
   targets?: readonly string[],
 ): readonly Finding[] {
-  return [{ risk: 'dangerous', reason: `${shown(call)} ${what}`, ...(targets ? { targets } : {}) }];
+  return [{ reason: `${shown(call)} ${what}`, ...(targets ? { targets } : {}) }];
 }
 
 /** A danger only because nobody can tell what it does. */
 export function unclear(call: Pick<Invocation, 'name' | 'args'>, what: string): readonly Finding[] {
-  return [{ risk: 'dangerous', reason: `${shown(call)} ${what}`, unclear: true }];
-}
-
-export function change(call: Pick<Invocation, 'name' | 'args'>, what: string): readonly Finding[] {
-  return [{ risk: 'mutating', reason: `${shown(call)} ${what}` }];
+  return [{ reason: `${shown(call)} ${what}`, unclear: true }];
 }
 
 export function unanalysable(what: string): readonly Finding[] {
-  return [{ risk: 'dangerous', reason: `cannot be analysed: ${what}`, fixed: true, unclear: true }];
+  return [{ reason: `cannot be analysed: ${what}`, fixed: true, unclear: true }];
 }
 
 /** A program of awk or sed in a file of the workspace is a script like any other; one that is made as it runs is
@@ -188,9 +194,7 @@ export function fromFile(files: readonly Arg[], call: Pick<Invocation, 'name' | 
   const made = files.some(
     (arg) => arg.dynamic || arg.substitution !== 'none' || /^-$|^\/dev\/|^\/proc\//.test(arg.text),
   );
-  return made
-    ? unclear(call, 'runs a program that is known only when it runs')
-    : change(call, 'runs a program from a file');
+  return made ? unclear(call, 'runs a program that is known only when it runs') : [];
 }
 
 /** Every absolute path that `text` may mean, one for each directory the command may start in. */
@@ -215,25 +219,25 @@ export function isScratch(path: string): boolean {
 
 const harmless = /^\/dev\/(?:null|stdout|stderr|tty|zero|full|fd\/\d+)$|^\/proc\/self\/fd\/[012]$/;
 
-/** What writing to the path `arg` is: nothing for `/dev/null`, a change inside the workspace or a temporary folder,
- * else dangerous. */
+/** Whether what is written there is kept nowhere: `/dev/null`, the screen. */
+export function isDiscarded(arg: Arg, scan: Scan): boolean {
+  return !arg.dynamic && arg.values.flatMap((value) => pathsOf(value, scan)).every((path) => harmless.test(path));
+}
+
+/** Notes a write to the path `arg`, and judges it: outside the workspace and folders for temporary files it is
+ * dangerous, and so is a path that is protected or not known. */
 export function writeTo(arg: Arg, call: Pick<Invocation, 'name' | 'args' | 'scan'>): readonly Finding[] {
   const { scan } = call;
+  if (isDiscarded(arg, scan)) return [];
   const paths = arg.values.flatMap((value) => pathsOf(value, scan));
-  if (!arg.dynamic && paths.every((path) => harmless.test(path))) return [];
   for (const path of paths) scan.files.writes.add(path);
   const guarded = guardedWrite(paths, arg, scan);
   if (guarded) return guarded;
   const known = paths.filter((path) => !path.includes(unknownText));
   const outside = known.find((path) => !isInside(path, scan.context.workspace) && !isScratch(path));
   if (outside !== undefined) return danger(call, `writes outside the workspace: ${outside}`, [outside]);
-  if (arg.dynamic) {
-    return isAnchored(arg, scan)
-      ? change(call, 'writes a file')
-      : danger(call, 'writes to a file that is known only when it runs');
-  }
-  if (scan.folders.lost) return danger(call, 'writes in a directory that is known only when it runs');
-  return change(call, `writes ${known[0] ?? 'a file'}`);
+  if (arg.dynamic) return isAnchored(arg, scan) ? [] : danger(call, 'writes to a file that is known only when it runs');
+  return scan.folders.lost ? danger(call, 'writes in a directory that is known only when it runs') : [];
 }
 
 /** The part of the word that is known leads into the workspace or a temporary folder. */
@@ -265,7 +269,6 @@ function guardedWrite(paths: readonly string[], arg: Arg, scan: Scan): readonly 
   if (found === undefined) return null;
   return [
     {
-      risk: 'dangerous',
       reason: `writes the protected file ${found.replaceAll(unknownText, '…')}`,
       fixed: true,
       targets: [found],
@@ -342,16 +345,16 @@ export interface Flag {
   readonly value: Arg | null;
 }
 
-/** How a call is judged. A read-only call asks the machine, a service elsewhere, a tool that obeys files of the folder,
- * or a repository that may name programs. If it asks none of them, it reads the files among its words. */
+/** How a call is judged. It is harmless where nothing is given. */
 export interface Outcome {
-  readonly risk?: 'read-only' | 'mutating' | 'dangerous';
-  readonly reason?: string;
-  readonly asks?: 'machine' | 'service' | 'tool' | 'repository';
-  /** The name of a function that judges the rest. A read-only call stays read-only if the function finds nothing. */
+  /** Why it is dangerous: the end of a sentence that begins with the command. */
+  readonly danger?: string;
+  /** The name of a function that judges the rest. */
   readonly code?: string;
   /** The words behind the first operand are judged as those of this program. */
   readonly like?: string;
+  /** It sends its words away, or obeys them: the output of a command among them is dangerous. */
+  readonly sends?: true;
 }
 
 /** Lists of phrases. They are compared word by word: `*` stands for any characters of a word, `?` for one. */
@@ -400,10 +403,10 @@ export interface Program extends Outcome, Reading {
   readonly takes?: readonly string[];
   /** Options that make it run or load something: dangerous. */
   readonly runs?: readonly string[];
-  /** Options that make a reader do more: mutating. */
-  readonly changes?: readonly string[];
   /** Options whose value is a file that is written. */
   readonly writes?: readonly string[];
+  /** It only reads, also files that other programs obey. */
+  readonly reads?: true;
   readonly starts?: Starts;
   readonly interprets?: Interprets;
   readonly rules?: readonly Rule[];
@@ -420,20 +423,14 @@ export interface Reading {
   /** Prints what is in files. */
   readonly content?: true;
   readonly recursive?: true;
-  /** Words known only at run time cannot make it do anything else. */
-  readonly open?: true;
   /** Prints no more of a file than its name or its size. */
   readonly namesOnly?: true;
-  /** Options that only choose what is shown of a file. */
-  readonly shows?: readonly string[];
 }
 
 /** How a program takes the command that it starts. */
 interface Starts {
   /** Words of its own before the command. */
   readonly skip?: number;
-  /** What it does even around a reader. */
-  readonly adds?: string;
   /** The words are joined and run by a shell. */
   readonly joins?: true;
   /** Options whose value is a text that a shell runs. */
@@ -452,15 +449,8 @@ export interface Interprets {
   readonly shell?: true;
 }
 
-export interface CommandFile {
-  readonly about: string;
-  /** Lists that rules name as `@name`. */
-  readonly lists?: Readonly<Record<string, readonly string[]>>;
-  readonly programs: readonly Program[];
-}
-
 /** Phrases as alternatives of a regular expression. */
-export function either(phrases: readonly string[], lists: NonNullable<CommandFile['lists']> = {}): string {
+export function either(phrases: WordList, lists: Readonly<Record<string, WordList>> = {}): string {
   return expanded(phrases, lists)
     .map((phrase) =>
       phrase
@@ -472,6 +462,9 @@ export function either(phrases: readonly string[], lists: NonNullable<CommandFil
 }
 
 /** The texts, with `@name` replaced by the list of that name. */
-export function expanded(texts: readonly string[], lists: NonNullable<CommandFile['lists']>): readonly string[] {
-  return texts.flatMap((text) => (text.startsWith('@') && lists[text.slice(1)]) || [text]);
+export function expanded(texts: WordList, lists: Readonly<Record<string, WordList>>): readonly string[] {
+  return entriesOf(texts).flatMap((text) => {
+    const list = text.startsWith('@') ? lists[text.slice(1)] : undefined;
+    return list === undefined ? [text] : entriesOf(list);
+  });
 }

@@ -37,7 +37,28 @@ const programs: ReadonlyMap<string, Listed> = new Map(
   ),
 );
 const gitVerbs: ReadonlyMap<string, Listed> = new Map(Object.entries(table.git as Readonly<Record<string, Listed>>));
-const builtins = new Set(['command', 'pwd', 'cd', 'true', 'false', 'echo', 'printf', 'test', '[', 'type']);
+const builtins = new Set([
+  'command',
+  'pwd',
+  'cd',
+  ':',
+  'true',
+  'false',
+  'echo',
+  'printf',
+  'test',
+  '[',
+  'type',
+  'exit',
+  'set',
+]);
+
+const hidden = new Set(table.hidden.split(' '));
+
+/** Returns whether a program answers from what a rehearsal hides: other processes, services and devices. */
+export function needsMachine(program: string): boolean {
+  return hidden.has(program.replace(/^.*\//, ''));
+}
 
 const maxCharacters = 10_000;
 
@@ -81,7 +102,7 @@ function isListedPipeline(node: PipelineNode, found: Found): boolean {
 }
 
 /** A word of a command: its text, and whether the shell makes names of files from it. */
-interface PlainWord {
+export interface PlainWord {
   readonly text: string;
   readonly wildcard: boolean;
 }
@@ -90,13 +111,29 @@ function isListedCommand({ name, prefix, args, redirects }: Command, found: Foun
   if (name === undefined || prefix.length > 0 || !redirects.every(isHarmlessRedirect)) return false;
   const head = plainWord(name);
   const words = args.map((word) => (word.type === 'Word' ? plainWord(word) : null));
-  if (head === null || head.wildcard || words.some((word) => word === null)) return false;
-  const plain = words.filter((word) => word !== null);
-  if (!builtins.has(head.text)) found.programs.add(head.text);
-  if (head.text === 'git') return isListedGit(plain, found);
-  const entry = programs.get(head.text);
-  return entry !== undefined && fits(entry, plain, found);
+  if (head === null || words.some((word) => word === null)) return false;
+  return areListed(
+    head,
+    words.filter((word) => word !== null),
+    found,
+  );
 }
+
+/** Returns whether the words of one command are on the list. The first is its program. */
+export function isListed([head, ...words]: readonly PlainWord[]): boolean {
+  return head !== undefined && areListed(head, words, { programs: new Set(), wildcards: false, git: false });
+}
+
+function areListed(head: PlainWord, words: readonly PlainWord[], found: Found): boolean {
+  if (head.wildcard) return false;
+  if (!builtins.has(head.text)) found.programs.add(head.text);
+  if (head.text === 'git') return isListedGit(words, found);
+  const entry = programs.get(head.text);
+  return entry !== undefined && fits(entry, words, found);
+}
+
+/** `link/..` is beside the target of the link, wherever that lies. */
+export const climbs = /[^./][^/]*\/\.\.(?:\/|$)/;
 
 function isListedGit(words: readonly PlainWord[], found: Found): boolean {
   found.git = true;
@@ -106,7 +143,8 @@ function isListedGit(words: readonly PlainWord[], found: Found): boolean {
   const own = words.slice(0, rest);
   const [verb, ...args] = words.slice(rest);
   const entry = gitVerbs.get(verb?.text ?? '');
-  const isPlain = rest >= 0 && [...own, ...(verb ? [verb] : [])].every(({ wildcard }) => !wildcard);
+  const isPlain =
+    rest >= 0 && [...own, ...(verb ? [verb] : [])].every(({ text, wildcard }) => !wildcard && !climbs.test(text));
   return isPlain && entry !== undefined && fits(entry, args, found);
 }
 
@@ -226,6 +264,31 @@ const checks: Readonly<Record<string, Check>> = {
     /^(?:[^%]|%%|%[-+ #0]*\d*(?:\.\d+)?[sdiuxXobcqfgeG])*$/s.test(format) &&
     rest.length < 200,
   test: (operands) => operands.every((word) => !word.startsWith('-') || testWords.test(word)) && operands.length < 20,
+  shellOptions: (operands, words) =>
+    operands.length === 0 &&
+    words.every(
+      (word, at) => !/^-\w*o$/.test(words[at - 1] ?? '') || /^(?:pipefail|errexit|nounset|xtrace)$/.test(word),
+    ),
+  /** `e` without a dash prints the environment. */
+  processes: (operands) =>
+    operands.every((word, at) =>
+      /^-\w*[opCUu]$/.test(operands[at - 1] ?? '')
+        ? /^[\w,:%=.]+$/.test(word) && !/env/i.test(word)
+        : /^(?:-[efFAalLwjTHydopCUu]+|[auxwfr]+|--no-headers|--forest|--(?:sort|pid|ppid)=[\w,+-]+)$/.test(word),
+    ),
+  /** Without `-n` it asks for the names of addresses. */
+  numeric: (_operands, words) => words.some((word) => /^-\w*n/.test(word)),
+  openFiles: (operands) =>
+    operands.some((word) => /^-[Ptl]*n/.test(word)) &&
+    operands.every((word) =>
+      /^(?:-[nPtla]+|-i(?:[46]?(?:TCP|UDP)?(?::[\w,-]+)?)?|(?:TCP|UDP)?:[\d,-]+|-sTCP:\w+|-[pcu]|[\w,.][\w,./-]*)$/i.test(
+        word,
+      ),
+    ),
+  interfaces: (operands) =>
+    /^(?:-(?:br|4|6|o|s|j|c) )*(?:a|addr|address|l|link|r|route|n|neigh)(?: (?:show|list|ls)(?: dev \w+)?)?$/.test(
+      operands.join(' '),
+    ),
   commandName: (_operands, [first = '']) => /^-[vV]$/.test(first),
   date: (operands) => operands.every((word) => word.startsWith('+')),
   sed: ([script = ''], words) =>

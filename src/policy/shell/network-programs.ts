@@ -3,7 +3,6 @@ import networkTables from '../../../config/commands/network.json' with { type: '
 import { lastName } from '../guarded-paths.js';
 import {
   type Arg,
-  change,
   type Code,
   danger,
   type Finding,
@@ -14,8 +13,8 @@ import {
   type Test,
   writeTo,
 } from './invocation.js';
-import { asks } from './questions.js';
 import { has, literalArg, parseOptions, valuesOf } from './words.js';
+import { entriesOf } from '../word-lists.js';
 
 export const networkCodes: Readonly<Record<string, Code>> = {
   curl,
@@ -43,7 +42,7 @@ function addressFindings(call: Invocation, addresses: readonly Arg[]): readonly 
 /** Ports of data stores on this machine, which obey requests of this kind. */
 const dataPorts = /:(?:9200|5984|8086|6333|7474|8983|15672|9090|8529|3100|8123|5601)(?:\/|$)/;
 
-const { curlUploads } = networkTables.lists;
+const curlUploads = entriesOf(networkTables.lists.curlUploads);
 
 function curl(call: Invocation, _program: Program, options: Options): readonly Finding[] {
   const addresses = [...options.operands, ...valuesOf(options, '--url')];
@@ -53,7 +52,7 @@ function curl(call: Invocation, _program: Program, options: Options): readonly F
   if (local && destroysLocally(options, addresses)) return danger(call, 'deletes data');
   if (curlUploads.flatMap((name) => valuesOf(options, name)).some(({ text }) => text.includes('@')))
     return danger(call, 'sends a file');
-  return [...addressFindings(call, addresses), ...saved(call, options, addresses), ...change(call, 'uses the network')];
+  return [...addressFindings(call, addresses), ...saved(call, options, addresses)];
 }
 
 /** A data store of this machine that is told to delete, close or stop. */
@@ -137,7 +136,7 @@ function wget(call: Invocation, _program: Program, options: Options): readonly F
         });
   for (const file of files) remember(file, call);
   const written = [...named, ...logs].filter(({ text }) => text !== '-').flatMap((arg) => writeTo(arg, call));
-  return [...addressFindings(call, options.operands), ...written, ...change(call, 'uses the network')];
+  return [...addressFindings(call, options.operands), ...written];
 }
 
 function httpie(call: Invocation): readonly Finding[] {
@@ -148,7 +147,7 @@ function httpie(call: Invocation): readonly Finding[] {
   const local = words.some((text) => isLocal(text) || /^:\d+/.test(text));
   return body && !local
     ? danger(call, 'sends data to the network')
-    : [...addressFindings(call, parseOptions(call.args).operands), ...change(call, 'uses the network')];
+    : addressFindings(call, parseOptions(call.args).operands);
 }
 
 function fetcher(call: Invocation): readonly Finding[] {
@@ -156,7 +155,7 @@ function fetcher(call: Invocation): readonly Finding[] {
     ...addressFindings(call, parseOptions(call.args).operands),
     ...(call.args.some(({ text }) => /^(?:--on-|--exec|-cfg|--conf-path|-cmd_script|--input-file|-i$)/.test(text))
       ? danger(call, 'runs commands')
-      : change(call, 'uses the network')),
+      : []),
   ];
 }
 
@@ -168,9 +167,7 @@ function resolver(call: Invocation): readonly Finding[] {
     return danger(call, 'sends the contents of a file');
   if (call.args.some(({ text }) => text.length > 100 || /[\w-]{40,}\./.test(text)))
     return danger(call, 'asks for a name that looks like data');
-  return call.args.length === 0 && call.place.piped
-    ? danger(call, 'sends its input')
-    : change(call, 'uses the network');
+  return call.args.length === 0 && call.place.piped ? danger(call, 'sends its input') : [];
 }
 
 /** Its input, or a word known only when it runs, becomes a command on the other machine. */
@@ -184,7 +181,7 @@ function rsync(call: Invocation, _program: Program, options: Options): readonly 
   const { home } = call.scan.context;
   if (options.operands.slice(0, -1).some(({ text }) => text.replace(/\/+$/, '') === home || text === '/'))
     return danger(call, 'copies everything, secrets among it');
-  return [...(to && options.operands.length > 1 ? writeTo(to, call) : []), ...change(call, 'copies files')];
+  return to && options.operands.length > 1 ? writeTo(to, call) : [];
 }
 
 function openssl(call: Invocation): readonly Finding[] {
@@ -198,46 +195,14 @@ function openssl(call: Invocation): readonly Finding[] {
     return danger(call, 'uses keys or the network');
   const { flags } = parseOptions(call.args.map(doubleDashed), '--out --CAkey --CAserial');
   const written = flags.flatMap(({ name, value }) => (name === '--out' && value ? writeTo(value, call) : []));
-  if (written.length > 0) return [...written, ...change(call, 'writes a file')];
-  return /^(?:x509|crl|req|verify|asn1parse|dgst)$/.test(verb) && !given(signs)
-    ? asks(call)
-    : change(call, 'calculates with files');
+  if (written.length > 0) return written;
+  return [];
 }
 
 /** openssl takes `-out` and `--out` alike. */
 function doubleDashed(arg: Arg): Arg {
   return /^-\w{2,}/.test(arg.text) ? { ...arg, text: `-${arg.text}` } : arg;
 }
-
-/** Options of openssl that sign, make or use a key, write a file or ask the network. */
-const signs = new RegExp(
-  `^--?(?:${[
-    'out\\w*',
-    'sign\\w*',
-    'prverify',
-    'verify_recover',
-    'key\\w*',
-    'newkey',
-    'new',
-    'CA\\w*key',
-    'force_pubkey',
-    'hmac',
-    'mac',
-    'macopt',
-    'rand',
-    'writerand',
-    'crl_download',
-    'strparse',
-    'genstr',
-    'genconf',
-    'x509toreq',
-    'req',
-    'set_serial',
-    'passin',
-    'CAcreateserial',
-    'CAserial',
-  ].join('|')})$`,
-);
 
 const metadata = new RegExp(
   '^(?:169\\.254\\.\\d+\\.\\d+|metadata(?:\\.google\\.internal|\\.goog)?|instance-data(?:\\..*)?' +

@@ -1,8 +1,6 @@
 import wordLists from '../../../config/commands/words.json' with { type: 'json' };
 import { isInside } from '../guarded-paths.js';
 import {
-  type Arg,
-  change,
   type Code,
   danger,
   either,
@@ -16,8 +14,9 @@ import {
   writeTo,
 } from './invocation.js';
 import { unknownFindings } from './simple-command.js';
-import { asks, wordsOf } from './questions.js';
+import { sendsWords, wordsOf } from './questions.js';
 import { literalArg, parseOptions, valuesOf } from './words.js';
+import { entriesOf } from '../word-lists.js';
 
 export const serviceCodes: Readonly<Record<string, Code>> = { database };
 
@@ -70,8 +69,8 @@ const dotCommands = new RegExp(
 );
 
 /** Commands of sqlite3 and duckdb that run a program or reach a file, each of which any beginning of its name calls. */
-const reaching = lists.databaseDots;
-const harmlessDots = new Set(lists.harmlessDots);
+const reaching = entriesOf(lists.databaseDots);
+const harmlessDots = new Set(entriesOf(lists.harmlessDots));
 const readsFiles = /^(?:sqlite|duckdb|clickhouse|litecli)/;
 
 function reachingDot(call: Invocation): boolean {
@@ -104,7 +103,6 @@ function database(call: Invocation): readonly Finding[] {
   if (language.test(text) || call.args.some(({ text: word }) => word === '--delete'))
     return danger(call, 'changes or destroys data');
   if (namesDestroyer(call)) return danger(call, 'runs statements of a file that is named for destroying');
-  if (call.name.startsWith('sqlite') && onlyReads(call, text)) return [];
   const reached = readsFiles.test(call.name) ? fileOfStatement(call, text) : [];
   if (reached.length > 0) return reached;
   if (dotCommands.test(text)) return danger(call, 'runs a command or writes a file from the database program');
@@ -115,39 +113,12 @@ function statements(call: Invocation): readonly Finding[] {
   const unknown = call.args.some((arg) => arg.dynamic || /^--?(?:cmd|init)$/.test(arg.text));
   if (unknown) return danger(call, 'is given words that are known only when it runs');
   const rare = /^(?:influx|etcdctl|turso|cockroach|neo4j-client)$/.test(call.name);
-  return [...(rare ? unknownFindings(call) : []), ...change(call, 'talks to a database')];
+  return rare ? unknownFindings(call) : [];
 }
 
 function namesDestroyer(call: Invocation): boolean {
   return [...call.scan.files.reads].some(
     (path) => /\.(?:sql|js|cql|redis|txt)$/.test(path) && destroyingFile.test(path),
-  );
-}
-
-const readingPragma = 'table_info|table_list|index_list|user_version|integrity_check|foreign_key_list';
-const readingStatement = new RegExp(`^\\s*(?:select|with|explain|pragma\\s+(?:${readingPragma})\\b)`, 'i');
-
-/** `sqlite3 -readonly db 'select …'`: opened so that nothing can be written, and no command of the program itself but
- * those that list. */
-function onlyReads(call: Invocation, text: string): boolean {
-  const { flags, operands } = parseOptions(
-    call.args.map((arg) => (/^-[a-z]{2,}$/.test(arg.text) ? { ...arg, text: `-${arg.text}` } : arg)),
-    '--separator --cmd --init --nullvalue --vfs',
-  );
-  const statements = operands.slice(1).map((arg) => arg.text);
-  return (
-    flags.some(({ name }) => name === '--readonly') &&
-    !flags.some(({ name }) => /^--(?:cmd|init|vfs|zip|append)$/.test(name)) &&
-    !call.place.piped &&
-    call.place.input.trim() === '' &&
-    statements.length > 0 &&
-    !call.args.some((arg) => arg.dynamic) &&
-    statements.every(
-      (statement) =>
-        readingStatement.test(statement) ||
-        /^\.(?:tables|schema|indexes|databases|fullschema|stats|dbinfo)(?: \w+)?$/.test(statement),
-    ) &&
-    !/;\s*\.|\n\s*\./.test(text)
   );
 }
 
@@ -180,13 +151,11 @@ function inspect(call: Invocation): readonly Finding[] {
   if (/(?:-f|--format)\b/.test(text))
     return /\.Env\b|json \.(?:Config)?\s*}}|\.Config\s*}}|range/.test(text)
       ? danger(call, 'prints the environment of a container')
-      : asks(call);
-  return call.args.some(({ text: word }) => word.startsWith('--type='))
-    ? asks(call)
-    : change(call, 'prints the settings of a container, its environment among them');
+      : sendsWords(call);
+  return [];
 }
 
-const library = new Set(wordLists.lists.imageLibrary);
+const library = new Set(entriesOf(wordLists.lists.imageLibrary));
 
 /** An image of the library (`node:20`) in a container that sees nothing of the machine but the workspace. */
 function runImage(call: Invocation, program: Program): readonly Finding[] {
@@ -207,9 +176,7 @@ function runImage(call: Invocation, program: Program): readonly Finding[] {
     options.flags.some(({ name }) => /^--(?:mount|env-file|volumes-from|gpus|restart|userns|uts|ipc|cgroup)/.test(name))
   )
     return danger(call, 'runs, removes, enters or publishes containers');
-  return mountsMachine(call)
-    ? danger(call, 'gives a container the machine')
-    : change(call, 'runs an image of the library');
+  return mountsMachine(call) ? danger(call, 'gives a container the machine') : [];
 }
 
 /** The words give a container rights on the machine, or a folder of it outside the workspace. */
@@ -232,15 +199,10 @@ function forgeQuestion(call: Invocation): readonly Finding[] {
   const programs = words.flatMap((text, index) => (isValue(index) ? [text] : (attached(text) ?? [])));
   const environment = programs.some((text) => /\$ENV\b|(?<!\.)\benv\b/.test(text.replace(/"(?:[^"\\]|\\[^(])*"/g, '')));
   if (environment) return danger(call, 'reads the environment, which holds keys');
-  if (
-    words.some((text) => /^--(?:web|watch)$/.test(text) || (text === '-w' && words[0] !== 'run')) ||
-    words[1] === 'watch'
-  )
-    return change(call, 'opens a program or runs until it is stopped');
-  return asks(call);
+  return sendsWords(call);
 }
 
-export const systemCodes: Readonly<Record<string, Code>> = { getent, graphics, ldd, perf };
+export const systemCodes: Readonly<Record<string, Code>> = { getent, graphics, perf };
 
 const graphicsQuestions = new RegExp(
   `^(?:${[
@@ -256,11 +218,10 @@ function graphics(call: Invocation): readonly Finding[] {
   const words = call.args.map(({ text }) => text);
   const files = valuesOf(parseOptions(call.args, '-f --filename'), '-f', '--filename');
   const noted = files.flatMap((arg) => writeTo(arg, call));
-  if (noted.length > 0) return [...noted, ...change(call, 'writes a file')];
-  if (words.some((text) => /^-l(?:ms)?$|^--loop/.test(text)) || /^[dp]mon$/.test(words[0] ?? ''))
-    return change(call, 'runs until it is stopped');
+  if (noted.length > 0) return noted;
+  if (words.some((text) => /^-l(?:ms)?$|^--loop/.test(text)) || /^[dp]mon$/.test(words[0] ?? '')) return [];
   const known = graphicsQuestions.test(words.join(' '));
-  return known ? asks(call) : danger(call, 'changes the settings of the graphics card');
+  return known ? sendsWords(call) : danger(call, 'changes the settings of the graphics card');
 }
 
 /** `perf stat command`, `perf record command`. */
@@ -270,10 +231,7 @@ function perf(call: Invocation): readonly Finding[] {
     ({ text }, index) =>
       index > 0 && !text.startsWith('-') && !/^-(?:e|o|F|c|g|r|d|I)$/.test(call.args[index - 1]?.text ?? ''),
   );
-  return [
-    ...(/^(?:stat|record|trace|mem|c2c|lock|kmem)$/.test(verb) && at > 0 ? call.argv(call.args.slice(at)) : []),
-    ...change(call, 'observes programs'),
-  ];
+  return [...(/^(?:stat|record|trace|mem|c2c|lock|kmem)$/.test(verb) && at > 0 ? call.argv(call.args.slice(at)) : [])];
 }
 
 function getent(call: Invocation): readonly Finding[] {
@@ -284,32 +242,7 @@ function getent(call: Invocation): readonly Finding[] {
   return /^(?:passwd|group|services|protocols|networks|rpc|initgroups)$/.test(database) ||
     (/^a?hosts(?:v[46])?$/.test(database) && /^(?:localhost|[\w-]+)?$/.test(call.args[1]?.text ?? ''))
     ? []
-    : change(call, 'uses the network');
-}
-
-export const mediaCodes: Readonly<Record<string, Code>> = { pdfText, shows };
-
-const plainFile = /^[^:|@=%]+$/;
-
-/** A program that shows what a file is, with options that only choose what is shown and operands that are plain
- * files. */
-function shows(call: Invocation, { shows: harmless = [] }: Program): readonly Finding[] {
-  const pattern = new RegExp(`^(?:${either(harmless)})$`);
-  const plain = call.args.every((arg, index) =>
-    arg.text.startsWith('-') ? pattern.test(arg.text) : plainFile.test(arg.text) || isFormat(call.args[index - 1]),
-  );
-  return plain ? asks(call) : change(call, 'is not known to only read');
-}
-
-function isFormat(before: Arg | undefined): boolean {
-  return before !== undefined && /^-(?:format|show_entries|select_streams|of|print_format|d)$/.test(before.text);
-}
-
-function pdfText(call: Invocation): readonly Finding[] {
-  return call.args.at(-1)?.text === '-' &&
-    call.args.slice(0, -1).every(({ text }) => /^-(?:layout|raw|f|l|enc|nopgbrk|q)$/.test(text) || plainFile.test(text))
-    ? asks(call)
-    : change(call, 'writes a file of text');
+    : [];
 }
 
 export const compilerCodes: Readonly<Record<string, Code>> = { cmake, compiled };
@@ -322,15 +255,11 @@ function compiled(call: Invocation, _program: Program, options: Options): readon
 function cmake(call: Invocation): readonly Finding[] {
   const at = call.args.findIndex(({ text }) => text === '-E');
   if (at < 0)
-    return call.args.some(({ text }) => /^(?:install|--install)$/.test(text))
-      ? danger(call, 'installs programs')
-      : change(call, 'builds and runs project code');
+    return call.args.some(({ text }) => /^(?:install|--install)$/.test(text)) ? danger(call, 'installs programs') : [];
   const [tool, ...rest] = call.args.slice(at + 1);
   const inner = tools[tool?.text ?? ''];
   if (inner && tool) return call.argv([{ ...tool, text: inner, values: [inner] }, ...rest]);
-  return /^(?:remove_directory|rm|remove)$/.test(tool?.text ?? '')
-    ? danger(call, 'deletes files')
-    : change(call, 'works on files');
+  return /^(?:remove_directory|rm|remove)$/.test(tool?.text ?? '') ? danger(call, 'deletes files') : [];
 }
 
 const tools: Readonly<Record<string, string>> = {
@@ -348,10 +277,3 @@ const tools: Readonly<Record<string, string>> = {
   time: 'time',
   sleep: 'sleep',
 };
-
-function ldd(call: Invocation): readonly Finding[] {
-  const { args, scan } = call;
-  const ofSystem = (arg: Arg): boolean =>
-    !arg.dynamic && pathsOf(arg.text, scan).every((path) => /^\/(?:usr|bin|sbin|lib)/.test(path));
-  return args.every((arg) => arg.text.startsWith('-') || ofSystem(arg)) ? [] : change(call, 'may run the program');
-}

@@ -1,7 +1,6 @@
 import wordLists from '../../../config/commands/words.json' with { type: 'json' };
 import {
   type Arg,
-  change,
   type Code,
   danger,
   either,
@@ -11,7 +10,7 @@ import {
   type Program,
   writeTo,
 } from './invocation.js';
-import { asks } from './questions.js';
+import { sendsWords } from './questions.js';
 import { has, parseOptions, valuesOf, valuesOfAny } from './words.js';
 
 /** What tells no more of a file than its name or its size. */
@@ -79,11 +78,10 @@ export function secretFilter({ chooses }: Program, call: Invocation, options: Op
   return filters.find((text) => call.scan.context.secrets.singlesOut(text, chooses.kind)) ?? null;
 }
 
-/** Judges a program that reads by the files and folders among its words. */
+/** Judges a program that prints files by the files and folders among its words. */
 export function judgeReading(entry: Program, call: Invocation, options: Options): readonly Finding[] {
   const recursive = entry.recursive === true || has(options, '-r', '-R', '--recursive');
-  const wide = entry.content === true ? wideFindings(call, options.operands, recursive) : [];
-  return wide.length > 0 ? wide : unknownWords(entry, call);
+  return entry.content === true ? wideFindings(call, options.operands, recursive) : [];
 }
 
 /** Reading a whole home or system folder reads its secrets too. */
@@ -114,27 +112,10 @@ function wideFindings(call: Invocation, operands: readonly Arg[], recursive: boo
   return endless ? danger(call, 'reads without end') : [];
 }
 
-/** `packages/$p/package.json`: whatever stands in the middle, the name of the file is known, and it is no option. */
-function endsPlainly(text: string): boolean {
-  return (
-    /^[\w.][^\0]*\/.*\/[\w-]+\.\w+$/s.test(text) ||
-    /^[\w.][^\0]*\/[^/]*\0\.(?:[cm]?[jt]sx?|md|py|go|rs|java|rb|c|h|css|html)$/s.test(text)
-  );
-}
-
-function unknownWords(entry: Program, call: Invocation): readonly Finding[] {
-  const unknown = call.args.find((arg) => (arg.dynamic && !endsPlainly(arg.text)) || arg.substitution === 'any');
-  if (!unknown || entry.open === true) return [];
-  if (unknown.dynamic && unknown.substitution === 'names' && entry.runs === undefined && entry.writes === undefined)
-    return [];
-  if (unknown.text.startsWith('/dev/fd/')) return [];
-  return change(call, 'takes words that are known only when it runs');
-}
-
 function compress(call: Invocation, _program: Program, options: Options): readonly Finding[] {
   const prints =
     has(options, '-l', '--list', '-t', '--test', '-c', '--stdout', '--to-stdout') && !has(options, '-r', '--recursive');
-  return prints ? [] : [...options.operands.flatMap((arg) => writeTo(arg, call)), ...change(call, 'replaces files')];
+  return prints ? [] : options.operands.flatMap((arg) => writeTo(arg, call));
 }
 
 function cowFile(call: Invocation, _program: Program, options: Options): readonly Finding[] {
@@ -142,18 +123,19 @@ function cowFile(call: Invocation, _program: Program, options: Options): readonl
 }
 
 function huntsHiddenOrSteered(call: Invocation, program: Program, options: Options): readonly Finding[] {
-  return [...huntsHidden(call, program, options), ...asks(call)];
+  return [...huntsHidden(call, program, options), ...sendsWords(call)];
 }
 
+/** A filter of jq, yq and their like, which `-i` of yq applies to the files themselves. */
 function envFilter(call: Invocation, _program: Program, options: Options): readonly Finding[] {
   const program = call.args.map(({ text }) => text).join('\n');
   const reads = /\$ENV\b|\benv\b|\bstrenv\b|\benvsubst\b|\bload(?:_\w+)?\b|\binput_filename\b.*\bsystem\b/.test(
     program.replace(/\.env\b|"(?:[^"\\]|\\[^(])*"/g, ''),
   );
   if (reads) return danger(call, 'reads the environment, which holds keys');
-  if (call.name === 'dasel' && /^(?:put|delete)$/.test(options.operands[0]?.text ?? ''))
-    return change(call, 'edits files');
-  return valuesOf(options, '-L').length > 0 ? change(call, 'loads modules') : [];
+  return has(options, '-i', '--inplace', '--in-place') && call.name !== 'jq'
+    ? options.operands.flatMap((arg) => writeTo(arg, call))
+    : [];
 }
 
 /** A search through hidden and ignored files for what secrets are called. */

@@ -1,6 +1,5 @@
 import { addAll } from '../../core/lists.js';
 import {
-  change,
   type Code,
   danger,
   type Finding,
@@ -31,11 +30,8 @@ function sed(call: Invocation): readonly Finding[] {
   const findings = code.some((arg) => arg.dynamic)
     ? unanalysable('a script of sed with unknown text')
     : scriptFindings(code.map(({ text }) => text).join('\n'), call, has(options, '--sandbox'));
-  const written = inPlace ? [...files.flatMap((arg) => writeTo(arg, call)), ...change(call, 'edits files')] : [];
-  const unknown = files.some((arg) => arg.dynamic && arg.substitution !== 'names')
-    ? change(call, 'takes words that are known only when it runs')
-    : [];
-  return [...findings, ...written, ...unknown];
+  const written = inPlace ? files.flatMap((arg) => writeTo(arg, call)) : [];
+  return [...findings, ...written];
 }
 
 /** Reads a script of sed command by command; one that it cannot follow counts as dangerous. */
@@ -228,13 +224,9 @@ function awk(call: Invocation): readonly Finding[] {
     flag.value && (flag.name === '-e' || flag.name === '--source') ? [flag.value] : [],
   );
   const program = given.length > 0 ? given : options.operands.slice(0, 1);
-  const files = given.length > 0 ? options.operands : options.operands.slice(1);
   if (program.some((arg) => arg.dynamic || arg.substitution !== 'none'))
     return unanalysable('a program of awk with unknown text');
-  const unknown = files.some((arg) => arg.dynamic && arg.substitution !== 'names')
-    ? change(call, 'takes words that are known only when it runs')
-    : [];
-  return [...programFindings(program.map(({ text }) => text).join('\n'), call), ...unknown];
+  return programFindings(program.map(({ text }) => text).join('\n'), call);
 }
 
 /** A longer program is not looked through. */

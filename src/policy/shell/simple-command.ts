@@ -5,12 +5,12 @@ import { isInside } from '../guarded-paths.js';
 import {
   type Arg,
   candidates,
-  change,
   danger,
   either,
   type Finding,
   type Invocation,
   isFetched,
+  type KnownProgram,
   isScratch,
   pathsOf,
   type Place,
@@ -20,9 +20,10 @@ import {
   shown,
   unanalysable,
 } from './invocation.js';
+import { isListed } from './listed-commands.js';
 import { namesOnly, searchText } from './readers.js';
-import { asks } from './questions.js';
 import { resolveWord } from './words.js';
+import { entriesOf } from '../word-lists.js';
 
 const systemFolder = /^\/(?:usr\/(?:local\/)?)?s?bin\/|^\/opt\/homebrew\/bin\//;
 const plainName = /^[\w./+:@%=,~[\]-]+$/;
@@ -33,27 +34,26 @@ const systemPath = /^\/(?:etc|usr|bin|sbin|lib\w*|opt|proc|sys|dev|run|var|boot|
 export function judge(argv: readonly Arg[], place: Place, scan: Scan, prefixed = false): readonly Finding[] {
   const head = argv[0];
   if (!head) return [];
-  const findings = judgeNamed(head, argv.slice(1), place, scan, prefixed);
-  const plain = argv.every((arg) => !arg.dynamic && !arg.glob && arg.values.length === 1);
-  const exact = plain && !prefixed && place.started !== true && !scan.functions.has(head.text);
-  scan.commands.push({ argv: argv.map(({ text }) => text), words: argv.map(({ values }) => values), findings, exact });
+  const findings = judgeNamed(head, argv.slice(1), place, scan);
+  const isKnown = argv.every((arg) => !arg.dynamic && arg.values.length === 1);
+  const isPlain = isKnown && !prefixed && !scan.functions.has(head.text);
+  scan.commands.push({
+    argv: argv.map(({ text }) => text),
+    words: argv.map(({ values }) => values),
+    findings,
+    exact: isPlain && place.started !== true && !argv.some(({ glob }) => glob),
+    listed: isPlain && isListed(argv.map(({ text, glob }) => ({ text, wildcard: glob }))),
+  });
   return findings;
 }
 
-function judgeNamed(head: Arg, args: readonly Arg[], place: Place, scan: Scan, prefixed: boolean): readonly Finding[] {
+function judgeNamed(head: Arg, args: readonly Arg[], place: Place, scan: Scan): readonly Finding[] {
   const unclear = nameProblem(head);
   if (unclear !== null) return unanalysable(unclear);
   const inSystem = systemFolder.test(head.text);
   const name = inSystem ? head.text.replace(/^.*\//, '') : head.text;
   const call = invocation(name, args, place, scan);
-  const general = generalFindings(call);
-  const special = specialFindings(call);
-  const planted = special.length > 0 && !name.startsWith('git') ? plantedFindings(call) : [];
-  const beside =
-    prefixed && general.length + special.length === 0 && !isReader(call)
-      ? change(call, 'runs with changed variables')
-      : [];
-  return [...general, ...planted, ...special, ...beside];
+  return [...generalFindings(call), ...plantedFindings(call), ...specialFindings(call)];
 }
 
 function nameProblem(head: Arg): string | null {
@@ -90,10 +90,7 @@ const inspectors = new Set(['[', 'test', '[[', 'unset', 'export']);
 function generalFindings(call: Invocation): readonly Finding[] {
   const { name, args, scan } = call;
   const leaking = inspectors.has(name) ? undefined : args.find((arg) => arg.secretVariable !== null);
-  if (leaking)
-    return [
-      { risk: 'dangerous', reason: `${shown(call)} uses the secret variable $${leaking.secretVariable}`, fixed: true },
-    ];
+  if (leaking) return [{ reason: `${shown(call)} uses the secret variable $${leaking.secretVariable}`, fixed: true }];
   if (namesOnly(call)) return [];
   const text = searchText(call);
   for (const arg of args) {
@@ -105,7 +102,6 @@ function generalFindings(call: Invocation): readonly Finding[] {
     if (secret !== null)
       return [
         {
-          risk: 'dangerous',
           reason: `${shown(call)} names the secret file ${secret.replaceAll('\0', '…')}`,
           fixed: true,
           targets: [secret],
@@ -116,19 +112,16 @@ function generalFindings(call: Invocation): readonly Finding[] {
 }
 
 function specialFindings(call: Invocation): readonly Finding[] {
-  const { name, args, scan } = call;
-  const known = scan.programs.get(name) ?? scan.programs.get(familyOf(name));
+  const { name, scan } = call;
+  const known = knownAs(call);
   if (scan.functions.has(name) && !known) return [];
-  if (isVersionQuestion(call)) return asks(call);
+  if (isVersionQuestion(call)) return [];
   if (known) return known.judge(call);
-  if (name.includes('/')) return program(call);
-  return [
-    ...unknownFindings(call),
-    ...change(
-      call,
-      args.length === 1 && args[0]?.text === '--help' ? 'runs an unknown program' : 'is not known to only read',
-    ),
-  ];
+  return name.includes('/') ? program(call) : unknownFindings(call);
+}
+
+function knownAs({ name, scan }: Invocation): KnownProgram | undefined {
+  return scan.programs.get(name) ?? scan.programs.get(familyOf(name));
 }
 
 /** The entry that stands for a family of programs of which a system has many. */
@@ -138,11 +131,6 @@ function familyOf(name: string): string {
   return /^(?:python|pypy|ruby|perl|lua|php)\d[\d.]*$/.test(name) ? name.replace(/[\d.]+$/, '') : name;
 }
 
-function isReader({ name, scan }: Invocation): boolean {
-  const entry = scan.programs.get(name)?.entry;
-  return entry?.risk === 'read-only' && entry.asks === undefined;
-}
-
 /** `node --version` and its like; each program takes the words that it knows. */
 function isVersionQuestion({ name, args }: Invocation): boolean {
   const word = args.length === 1 ? args[0]?.text : undefined;
@@ -150,7 +138,7 @@ function isVersionQuestion({ name, args }: Invocation): boolean {
 }
 
 const versionWords: ReadonlyMap<string, ReadonlySet<string>> = new Map(
-  Object.entries(versions.questions).map(([word, names]) => [word, new Set(names)]),
+  Object.entries(versions.questions).map(([word, names]) => [word, new Set(entriesOf(names))]),
 );
 
 /** A program named by its path: of the workspace, or fetched by this very script. */
@@ -164,17 +152,19 @@ function program(call: Invocation): readonly Finding[] {
   const base = call.name.replace(/^.*\//, '');
   if (/^(?:sudo|su|rm|dd|sh|bash|curl|wget|nc)$/.test(base))
     return danger(call, `runs a program called ${base} from an unusual place`);
-  return [
-    ...writtenFindings(call.name, call),
-    ...taskFindings(call),
-    ...change(call, 'runs a program of the workspace'),
-  ];
+  return [...writtenFindings(call.name, call), ...taskFindings(call)];
 }
 
-/** Anything but a reader that names a file which some program obeys. */
+/** Anything but a reader that names a file which some program obeys. Git's own entries say what it changes. */
 function plantedFindings(call: Invocation): readonly Finding[] {
+  const isReader = knownAs(call)?.entry.reads === true || call.name.startsWith('git') || isVersionQuestion(call);
+  return isReader ? [] : obeyedFindings(call, call.args);
+}
+
+/** Finds a file that some program obeys among words. */
+export function obeyedFindings(call: Invocation, args: readonly Arg[]): readonly Finding[] {
   const { scan } = call;
-  for (const arg of call.args) {
+  for (const arg of args) {
     for (const text of arg.values.flatMap(candidates)) {
       const found = pathsOf(text, scan).find(
         (path) => path.length < 4096 && !systemPath.test(path) && scan.context.isProtected(path),
@@ -182,7 +172,6 @@ function plantedFindings(call: Invocation): readonly Finding[] {
       if (found !== undefined)
         return [
           {
-            risk: 'dangerous',
             reason: `${shown(call)} may change the protected file ${found}`,
             fixed: true,
             targets: [found],
@@ -269,7 +258,7 @@ const guardedPlace = new RegExp(
 const consoles = /(?:^|\s)(?:dbshell|dbconsole|db|db:shell|console|c|tinker|shell|repl|psysh|runner)(?:\s|$)/;
 
 /** Tools that bring a database from one state to the next, and back. */
-const migrators = new Set(lists.migrators);
+const migrators = new Set(entriesOf(lists.migrators));
 
 /** A framework or a script of the project that is told to throw data away, or is given code to run. */
 export function taskFindings(

@@ -11,17 +11,17 @@ import type { RuleTest } from '../rules.js';
 import { commandTables } from './command-tables.js';
 import { collectNames } from './expansions.js';
 import {
-  change,
   type Finding,
   type FoundCommand,
-  type Invocation,
   type KnownPrograms,
+  needsRule,
   type Place,
+  quoted,
   type Scan,
   type ShellContext,
   unanalysable,
 } from './invocation.js';
-import { listedCommand } from './listed-commands.js';
+import { listedCommand, needsMachine } from './listed-commands.js';
 import { namedPaths } from './named-paths.js';
 import { hasPlainGit } from './plain-git.js';
 import { type RealPath, realPaths } from './real-paths.js';
@@ -34,8 +34,8 @@ export interface Judgement {
   readonly listed: boolean;
   /** It is dangerous only because nobody can tell what it does. */
   readonly unclear: boolean;
-  /** Nothing in the text of a command says that it does more than read. */
-  readonly quiet: boolean;
+  /** Its answer comes from processes, services or devices of the machine, so a rehearsal would be wrong. */
+  readonly needsMachine: boolean;
   readonly reasons: readonly string[];
   /** Paths that the permission prompt shows. */
   readonly targets: readonly string[];
@@ -70,25 +70,20 @@ export async function judgeShell(command: string, cwd: string, tool: string, rul
   const disk = await namedOnDisk(analysis, facts);
   const linked = linkedFindings(disk, rules);
   const paths = rulePaths(analysis, disk);
-  const seen = [...linked, ...analysis.findings];
+  const findings = [...linked, ...analysis.findings];
   const listed =
-    linked.length === 0 && analysis.risk === 'read-only' && !wanders(analysis, command, context)
-      ? await isListed(command, analysis.folders, facts)
+    findings.length === 0 && !wanders(analysis, command, context)
+      ? await isListedHere(command, analysis.folders, facts)
       : false;
-  const findings =
-    seen.length === 0 && !listed
-      ? change(oneLine(command), 'is not on the short list of commands that only read')
-      : seen;
-  const grave = findings.filter((finding) => finding.risk === 'dangerous');
-  const risk = grave.length > 0 ? 'dangerous' : listed ? 'read-only' : 'mutating';
+  const outside = analysis.commands.some(({ argv: [program = ''] }) => needsMachine(program));
   const inside = isInside(normalise((await facts.landing(cwd)) ?? '/'), facts.workspace);
   const targets = [...new Set([...findings.flatMap((finding) => finding.targets ?? [])])];
   return {
-    risk,
+    risk: findings.length > 0 ? 'dangerous' : listed ? 'read-only' : 'mutating',
     listed,
-    quiet: seen.length === 0,
-    unclear: grave.length > 0 && grave.every((finding) => finding.unclear === true),
-    reasons: findings.map((finding) => finding.reason),
+    unclear: findings.length > 0 && findings.every((finding) => finding.unclear === true),
+    needsMachine: outside,
+    reasons: findings.length > 0 || listed ? findings.map((finding) => finding.reason) : [unlisted(command, outside)],
     targets,
     named: namedPaths(command, analysis, context),
     guarded: false,
@@ -100,9 +95,12 @@ export async function judgeShell(command: string, cwd: string, tool: string, rul
   };
 }
 
-/** A command as a reason names it. */
-function oneLine(command: string): Pick<Invocation, 'name' | 'args'> {
-  return { name: command.trim().replaceAll(/\s+/g, ' '), args: [] };
+/** Says why a command that is not dangerous does not count as reading. */
+function unlisted(command: string, outside: boolean): string {
+  const line = quoted(command.trim().replaceAll(/\s+/g, ' '));
+  return outside
+    ? `${line} looks at processes, services or devices, which a rehearsal hides`
+    : `${line} is not on the list of commands that only read`;
 }
 
 /** Whether a part of it may run where nobody knows. */
@@ -136,7 +134,7 @@ const manyNames = 5000;
 
 /** Whether a command is on the short list, as the machine is now: a wildcard may stand for a file that is called like an
  * option, a program may lie in the workspace, a repository may name programs for git. */
-async function isListed(command: string, folders: readonly string[], facts: PathFacts): Promise<boolean> {
+async function isListedHere(command: string, folders: readonly string[], facts: PathFacts): Promise<boolean> {
   const listed = listedCommand(command);
   if (listed === null) return false;
   const checks = [
@@ -193,7 +191,6 @@ function rulePaths({ reads, writes, targets }: ShellAnalysis, disk: NamedOnDisk)
 /** Finds redirects and operands that lead to guarded files: by a link, or by a wildcard. */
 function linkedFindings({ reads, writes }: NamedOnDisk, { secrets, isProtected }: ShellRules): readonly Finding[] {
   const leads = ({ path, landed, wildcard }: RealPath, kind: string): Finding => ({
-    risk: 'dangerous',
     reason:
       landed === path
         ? `${wildcard ?? path} stands for the ${kind} file ${landed}`
@@ -230,12 +227,7 @@ function ruling(
 function canBeAllowed(analysis: ShellAnalysis, linked: readonly Finding[], inside: boolean): boolean {
   const stays = inside && analysis.folders.length === 1 && !analysis.wanders;
   const isFixed = analysis.findings.some((finding) => finding.fixed === true);
-  return stays && linked.length === 0 && analysis.loose.length === 0 && !isFixed;
-}
-
-/** The commands that do more than read. */
-function activeOf(analysis: ShellAnalysis): readonly FoundCommand[] {
-  return analysis.commands.filter((command) => command.findings.length > 0);
+  return stays && linked.length === 0 && analysis.loose.length === 0 && !analysis.redirects && !isFixed;
 }
 
 /** Those of them that no rule allows. */
@@ -244,10 +236,10 @@ function unruled(
   { tool, paths }: { readonly tool: string; readonly paths: readonly string[] },
   { allow, facts }: ShellRules,
 ): readonly FoundCommand[] {
-  const active = activeOf(analysis);
+  const active = analysis.commands.filter(needsRule);
   const place = { cwd: analysis.folders[0] ?? facts.workspace, home: facts.home, workspace: facts.workspace };
   return (active.length > 0 ? active : analysis.commands).filter(({ exact, argv, findings }) => {
-    const risk = findings.some((finding) => finding.risk === 'dangerous') ? 'dangerous' : 'mutating';
+    const risk = findings.length > 0 ? 'dangerous' : 'mutating';
     const rule = exact ? allow({ tool, argv, paths, risk }) : null;
     // A rule that names the words itself covers them.
     return rule?.argv === undefined || reachingWord(argv.slice(rule.argv.length), place) !== null;
@@ -260,13 +252,14 @@ const maxCharacters = 65_536;
 
 /** Everything known of a command line without running it. */
 export interface ShellAnalysis {
-  readonly risk: 'read-only' | 'mutating' | 'dangerous';
-  /** Most important first, without repetitions. */
+  /** Why it is dangerous, without repetitions; none where it is not. */
   readonly findings: readonly Finding[];
   /** Every program that would run, wrappers included, with its words; NUL stands for text not known. */
   readonly commands: readonly FoundCommand[];
   /** Findings that belong to no command: redirects, assignments, expansions. */
   readonly loose: readonly Finding[];
+  /** A redirect in it writes, or reads what is known only when it runs. */
+  readonly redirects: boolean;
   /** Every directory that a part of it may stand in, absolute. */
   readonly folders: readonly string[];
   /** It may stand in other folders too. */
@@ -304,6 +297,7 @@ function newScan(context: ShellContext, parse: Parse, programs: KnownPrograms): 
     variables: new Map(),
     commands: [],
     findings: [],
+    redirects: false,
     parts: 0,
     script: (text, place) => {
       runScript(text, scan, parse, place);
@@ -356,22 +350,17 @@ function nestsDeeply(command: string): boolean {
 function summary(scan: Scan): ShellAnalysis {
   const seen = new Map<string, Finding>();
   for (const finding of scan.findings) if (!seen.has(finding.reason)) seen.set(finding.reason, finding);
-  const findings = [...seen.values()].toSorted((a, b) => weight(b) - weight(a));
+  const findings = [...seen.values()];
   const owned = new Set(scan.commands.flatMap((command) => command.findings));
-  const [worst] = findings;
   return {
-    risk: worst?.risk ?? 'read-only',
     findings,
     commands: scan.commands,
     loose: scan.findings.filter((finding) => !owned.has(finding)),
+    redirects: scan.redirects,
     folders: scan.folders.cwds,
     wanders: scan.folders.lost || scan.folders.wanders,
     reads: [...scan.files.reads],
     writes: [...scan.files.writes],
     targets: [...new Set(findings.flatMap((finding) => finding.targets ?? []))],
   };
-}
-
-function weight(finding: Finding): number {
-  return finding.risk === 'dangerous' ? 1 : 0;
 }

@@ -20,6 +20,7 @@ import { arithmeticFindings, assignmentFindings, expansionFindings, testFindings
 import {
   type Arg,
   type Finding,
+  isDiscarded,
   pathsOf,
   type Place,
   quoted,
@@ -30,6 +31,7 @@ import {
 } from './invocation.js';
 import { judge, keepWritten } from './simple-command.js';
 import { literalArg, resolveWord, secretVariableIn } from './words.js';
+import { entriesOf } from '../word-lists.js';
 
 /** More simple commands than this are not looked through. Source: security 5.1. */
 export const maxParts = 200;
@@ -154,7 +156,7 @@ function walkSubstitution(
 function walkFunction(node: FunctionNode, scan: Scan, place: Place): void {
   const name = node.name.value;
   if (callsItself(node.body, name))
-    report(scan, [{ risk: 'dangerous', reason: `the function ${quoted(name)} starts itself again`, fixed: true }]);
+    report(scan, [{ reason: `the function ${quoted(name)} starts itself again`, fixed: true }]);
   walk(node.body, scan, place);
 }
 
@@ -181,14 +183,8 @@ function endless(node: While | ArithmeticFor): readonly Finding[] {
     forEachChild(child, visit);
   };
   forEachChild(node.body, visit);
-  if (pieces.includes('break') || pieces.includes('exit') || pieces.includes('return'))
-    return [{ risk: 'mutating', reason: 'the loop ends only from inside' }];
-  return [
-    {
-      risk: pieces.includes('&') || !pieces.includes('sleep') ? 'dangerous' : 'mutating',
-      reason: 'the loop never ends',
-    },
-  ];
+  if (pieces.some((piece) => /^(?:break|exit|return)$/.test(piece))) return [];
+  return pieces.includes('&') || !pieces.includes('sleep') ? [{ reason: 'the loop never ends' }] : [];
 }
 
 function alwaysTrue(node: While): boolean {
@@ -199,7 +195,7 @@ function alwaysTrue(node: While): boolean {
   return node.kind === 'while' ? name === 'true' || name === ':' : name === 'false';
 }
 
-const consumers = new Set(wordLists.lists.consumers);
+const consumers = new Set(entriesOf(wordLists.lists.consumers));
 
 function walkPipeline(node: Pipeline, scan: Scan, place: Place): void {
   if (node.commands.length > maxParts) {
@@ -227,7 +223,7 @@ function timed(node: Pipeline, scan: Scan, place: Place): readonly Finding[] {
   const words = first?.type === 'Command' ? argvOf(first, scan) : [];
   if (words[0]?.text.startsWith('-') === true) return judge([literalArg('time'), ...words], place, scan);
   const argv = ['time', ...words.map(({ text }) => text)];
-  scan.commands.push({ argv, words: argv.map((text) => [text]), findings: [], exact: true });
+  scan.commands.push({ argv, words: argv.map((text) => [text]), findings: [], exact: true, listed: true });
   return [];
 }
 
@@ -355,34 +351,32 @@ function redirectFindings(node: Redirect, scan: Scan): readonly Finding[] {
   const named = descriptor?.type === 'FileDescriptorVariable' ? filledFindings(literalArg(descriptor.name), scan) : [];
   if (!node.target || named.length > 0) return named;
   const args = resolveWord(node.target, scan);
-  return args.flatMap((arg) => oneTarget(node.operator, arg, node, scan));
+  return args.flatMap((arg) => oneTarget(node.operator, arg, scan));
 }
 
 /** Text of the script that a command reads: a variable in it is printed or sent like one among its words. */
 function hereFindings(parts: readonly WordPart[], scan: Scan): readonly Finding[] {
   const secret = secretVariableIn(parts, scan);
-  return secret === null
-    ? []
-    : [{ risk: 'dangerous', reason: `passes on the secret variable $${secret}`, fixed: true }];
+  return secret === null ? [] : [{ reason: `passes on the secret variable $${secret}`, fixed: true }];
 }
 
-function oneTarget(operator: Redirect['operator'], arg: Arg, node: Redirect, scan: Scan): readonly Finding[] {
+function oneTarget(operator: Redirect['operator'], arg: Arg, scan: Scan): readonly Finding[] {
   if (arg.values.some((value) => /^\/dev\/(?:tcp|udp)\//.test(value)))
-    return [{ risk: 'dangerous', reason: `${quoted(arg.text)} opens a network connection`, fixed: true }];
+    return [{ reason: `${quoted(arg.text)} opens a network connection`, fixed: true }];
   if (/^[<>]&$/.test(operator) && /^\d*-?$/.test(arg.text)) return [];
   if (arg.substitution === 'any' && arg.text.startsWith('/dev/fd/')) return [];
-  const call = { name: operator, args: [arg], scan };
   if (operator === '<' || operator === '<&') return readFrom(arg, scan);
-  if (node.descriptor?.type === 'FileDescriptorVariable' && operator !== '<>') return writeTo(arg, call);
-  return operator === '<>' ? [...readFrom(arg, scan), ...writeTo(arg, call)] : writeTo(arg, call);
+  if (!isDiscarded(arg, scan)) scan.redirects = true;
+  const written = writeTo(arg, { name: operator, args: [arg], scan });
+  return operator === '<>' ? [...readFrom(arg, scan), ...written] : written;
 }
 
 function readFrom(arg: Arg, scan: Scan): readonly Finding[] {
   const secret = secretIn(arg, scan);
-  if (secret !== null)
-    return [{ risk: 'dangerous', reason: `reads the secret file ${secret}`, fixed: true, targets: [secret] }];
+  if (secret !== null) return [{ reason: `reads the secret file ${secret}`, fixed: true, targets: [secret] }];
   for (const path of pathsOf(arg.text, scan)) scan.files.reads.add(path);
   const device = arg.values.find((value) => /^\/dev\/(?!null|stdin|zero|fd\/|urandom|random|tty)/.test(value));
-  if (device !== undefined) return [{ risk: 'dangerous', reason: `reads the device ${device}`, targets: [device] }];
-  return arg.dynamic ? [{ risk: 'mutating', reason: 'reads a file that is known only when it runs' }] : [];
+  if (device !== undefined) return [{ reason: `reads the device ${device}`, targets: [device] }];
+  if (arg.dynamic) scan.redirects = true;
+  return [];
 }

@@ -130,7 +130,7 @@ async function open(options: RehearsalOptions): Promise<Opened> {
       problem: `${below} is a file system of its own below what would be covered`,
       fix: 'Start elsewhere.',
     };
-  const shared = { program, workspace, home, isSecret: options.isSecret, filter: seccompFilter(process.arch) };
+  const shared = { program, workspace, home, isSecret: options.isSecret, filter: seccompFilter(process.arch, true) };
   const places = placesFor(folders);
   let complaint = places.length > 0 ? '' : 'there is no place for the copies';
   for (const place of places)
@@ -342,10 +342,14 @@ function noted(outcome: ToolOutcome, result: ProcessResult): ToolOutcome {
   return { ...outcome, envelope: { ...envelope, note } };
 }
 
-/** What a program says that could not do on the view what it can do outside: rename a folder, change a file of another
- * owner, write where the view is read-only. */
+/** Errors of programs that could not do on the view what they can do outside: rename a folder, change a file of another
+ * owner, set its owner or attributes, write where the view is read-only. */
 const refusedInView =
-  /EXDEV|cross-device|os error 18|EOVERFLOW|Value too large|os error 75|EROFS|Read-only file system|os error 30/i;
+  /EXDEV|cross-device|os error 18\b|EOVERFLOW|Value too large|os error 75|EROFS|Read-only file system|os error 30|EPERM|Operation not permitted|os error 1\b|Operation not supported|os error 95|(?:owner|group)\S* of .*Invalid argument/i;
+
+/** Errors of programs that could not reach what a rehearsal hides: a socket, another process. */
+const hiddenFromView =
+  /(?:cannot|could not|can't|couldn't|failed to|unable to|error) connect|error connecting|connection (?:to \S+ .{0,80}failed|refused)|ECONNREFUSED|ESRCH|No such process/i;
 
 /** Says why a run does not tell what the command would do, or null. */
 function unclearEnd({ result, collected, left, tried }: EndedRun): string | null {
@@ -354,7 +358,9 @@ function unclearEnd({ result, collected, left, tried }: EndedRun): string | null
   if (left.includes('processes')) return 'it leaves processes running';
   if (left.includes('memory')) return 'it leaves files in /dev/shm';
   if (result.ended !== 'exit' || result.exitCode === 0) return null;
-  return refusedInView.test(collected.parts.join('')) ? 'it does something that a rehearsal cannot' : null;
+  const output = collected.parts.join('');
+  if (refusedInView.test(output)) return 'it does something that a rehearsal cannot';
+  return hiddenFromView.test(output) ? 'it looks for something that a rehearsal hides' : null;
 }
 
 function keepProblem({ tried }: EndedRun, unclear: string | null, { odd }: LayerChanges): string | null {

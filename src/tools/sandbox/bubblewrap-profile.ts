@@ -173,16 +173,20 @@ interface CallNumbers {
   readonly clone: number;
   readonly unshare: number;
   readonly refused: readonly number[];
+  readonly attributes: readonly number[];
 }
 
 /** Numbers that are the same on all machines: pidfd_getfd, io_uring (3), the mount interface (8). Source: Linux,
  * asm-generic/unistd.h. */
 const shared: readonly number[] = [438, 425, 426, 427, 428, 429, 430, 431, 432, 433, 442, 467];
+/** setxattrat, removexattrat. */
+const sharedAttributes: readonly number[] = [463, 466];
 const clone3 = 435;
 
 /** Order of `refused`: ptrace, process_vm_readv and _writev, kcmp, add_key, request_key, keyctl, bpf, perf_event_open,
  * userfaultfd, mount, umount2, pivot_root, chroot, setns, open_by_handle_at, kexec_load, kexec_file_load, init_, finit_
- * and delete_module, acct, swapon, swapoff, reboot, then what only one machine has (iopl, ioperm, modify_ldt). Sources:
+ * and delete_module, acct, swapon, swapoff, reboot, then what only one machine has (iopl, ioperm, modify_ldt). Order of
+ * `attributes`: setxattr, lsetxattr, fsetxattr, removexattr, lremovexattr, fremovexattr. Sources:
  * Linux, arch/x86/entry/syscalls/syscall_64.tbl and asm-generic/unistd.h; audit numbers from linux/audit.h. */
 const machines: Readonly<Record<string, CallNumbers>> = {
   x64: {
@@ -222,6 +226,7 @@ const machines: Readonly<Record<string, CallNumbers>> = {
       154,
       ...shared,
     ],
+    attributes: [188, 189, 190, 197, 198, 199, ...sharedAttributes],
   },
   arm64: {
     audit: 0xc00000b7,
@@ -257,11 +262,14 @@ const machines: Readonly<Record<string, CallNumbers>> = {
       142,
       ...shared,
     ],
+    attributes: [5, 6, 7, 14, 15, 16, ...sharedAttributes],
   },
 };
 
 /** ioctls that type into a terminal: TIOCSTI, TIOCLINUX. */
 const typingRequests: readonly number[] = [0x5412, 0x541c];
+/** ioctls that set flags of a file: FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR. */
+const flagRequests: readonly number[] = [0x4008_6602, 0x401c_5820];
 /** AF_UNIX, AF_INET, AF_INET6, AF_NETLINK. A network namespace does not confine the others, above all AF_VSOCK. */
 const socketFamilies: readonly number[] = [1, 2, 10, 16];
 const newNamespaces = 0x7e02_0000;
@@ -295,6 +303,7 @@ const fail = (errno: number): number => 0x0005_0000 | errno;
 const notPermitted = fail(1);
 const noSuchCall = fail(38);
 const noSuchFamily = fail(97);
+const notSupported = fail(95);
 /** Offsets in struct seccomp_data. Only the low half of an argument counts, as it does for the kernel with these calls.
  */
 const at = { call: 0, machine: 4, first: 16, second: 24 } as const;
@@ -302,11 +311,14 @@ const at = { call: 0, machine: 4, first: 16, second: 24 } as const;
 /** Returns a system call filter for bubblewrap's `--seccomp`: an array of struct sock_filter, little-endian. It refuses
  * calls that type into terminals, trace other processes, mount, make namespaces, or reach large and rarely needed
  * parts of the kernel; a call of a foreign machine ends the process. Returns null for an unknown processor. `arch` is
- * a `process.arch`. Source: Linux, Documentation/userspace-api/seccomp_filter.rst. */
-export function seccompFilter(arch: string): Uint8Array | null {
+ * a `process.arch`. With `keepsAttributes` it also refuses to set extended attributes and flags of files, which no layer
+ * of a rehearsal shows. Source: Linux, Documentation/userspace-api/seccomp_filter.rst. */
+export function seccompFilter(arch: string, keepsAttributes = false): Uint8Array | null {
   const numbers = machines[arch];
   if (!numbers) return null;
   const { refused } = numbers;
+  const requests = keepsAttributes ? [...typingRequests, ...flagRequests] : typingRequests;
+  const attributes = keepsAttributes ? numbers.attributes : [];
   return encoded([
     load(at.machine),
     jumpIfEqual(numbers.audit, 1, 0),
@@ -319,7 +331,7 @@ export function seccompFilter(arch: string): Uint8Array | null {
     ...onArgument(
       numbers.ioctl,
       at.second,
-      typingRequests.map((request, index) => jumpIfEqual(request, typingRequests.length - index, 0)),
+      requests.map((request, index) => jumpIfEqual(request, requests.length - index, 0)),
       [answer(allow), answer(notPermitted)],
     ),
     ...onArgument(numbers.clone, at.first, [jumpIfAnyBit(newNamespaces, 1, 0)], [answer(allow), answer(notPermitted)]),
@@ -335,6 +347,7 @@ export function seccompFilter(arch: string): Uint8Array | null {
       socketFamilies.map((family, index) => jumpIfEqual(family, socketFamilies.length - index, 0)),
       [answer(noSuchFamily), answer(allow)],
     ),
+    ...attributes.flatMap((number) => [jumpIfEqual(number, 0, 1), answer(notSupported)]),
     ...refused.map((number, index) => jumpIfEqual(number, refused.length - index, 0)),
     answer(allow),
     answer(notPermitted),

@@ -20,14 +20,12 @@ function main(): number {
     lines.push(...traceLines(Array.from({ length: Math.min(batch, count - done) }, () => mutatedCommand(random))));
   const unlisted = lines.filter((line) => line.unlisted.length > 0);
   const surprises = lines.filter(isSurprise);
-  for (const { command, risk, unlisted: programs, listed } of surprises)
-    console.log(JSON.stringify({ surprise: programs, risk, command, listed }));
-  const risks = ['read-only', 'mutating', 'dangerous']
-    .map((risk) => `${lines.filter((line) => line.risk === risk).length} ${risk}`)
-    .join(', ');
+  for (const { command, unlisted: programs, listed } of surprises)
+    console.log(JSON.stringify({ surprise: programs, command, listed }));
+  const dangerous = lines.filter((line) => line.isDangerous).length;
   const executed = lines.reduce((sum, line) => sum + line.executed, 0);
   console.log(
-    `commands: ${lines.length} run (${risks}), ${executed} programs executed, ${unlisted.length - surprises.length} dangerous lines ran an unlisted program, ${surprises.length} surprises`,
+    `commands: ${lines.length} run (${dangerous} dangerous), ${executed} programs executed, ${unlisted.length - surprises.length} dangerous lines ran an unlisted program, ${surprises.length} surprises`,
   );
   return surprises.length === 0 ? 0 : 1;
 }

@@ -17,11 +17,9 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isError } from '../../../src/core/envelope.js';
 import { effectsText } from '../../../src/core/effects.js';
-import { classifyShell } from '../../../src/policy/shell/verdict.js';
 import { createProcessRunner } from '../../../src/tools/process/runner.js';
 import { createRehearsals, recoverRehearsals } from '../../../src/tools/rehearsal/open-rehearsals.js';
 import { openSandbox } from '../../../src/tools/sandbox/open-sandbox.js';
-import { context } from '../../policy/judging.js';
 import { createRig, type Rig } from '../../tools/rehearsal/rehearsal-rig.js';
 
 // `npm run t:rehearsal [part]`: ordinary commands under `mutating` in a clone of this repository and in a small project:
@@ -106,7 +104,6 @@ function steady(text: string): string {
 async function ordinary(): Promise<void> {
   let asked = 0;
   let askedWithout = 0;
-  let askedBefore = 0;
   let rehearsed = 0;
   let equal = 0;
   let listed = 0;
@@ -121,8 +118,6 @@ async function ordinary(): Promise<void> {
     await rig.rehearsals.problem();
     for (const command of commands) {
       count++;
-      const before = classifyShell(command, { ...context, cwd: folder, workspace: folder }).risk;
-      if (before !== 'read-only') askedBefore++;
       if ((await without.call(command)).decision?.decidedBy !== 'static') askedWithout++;
       const start = performance.now();
       const done = await rig.call(command);
@@ -156,7 +151,7 @@ async function ordinary(): Promise<void> {
   const middle = overheads.toSorted((a, b) => a - b)[Math.floor(overheads.length / 2)] ?? 0;
   console.log(
     `rehearsal: ${count} ordinary commands: ${listed} on the list, ${rehearsed} rehearsed without effects, ${asked} asked about ` +
-      `(${askedWithout} without rehearsals, ${askedBefore} by the text alone); ${equal} of ${rehearsed} gave what a run outside gave; ` +
+      `(${askedWithout} without rehearsals); ${equal} of ${rehearsed} gave what a run outside gave; ` +
       `median ${middle.toFixed(0)} ms more than the bare command`,
   );
 }

@@ -1,11 +1,11 @@
 import { classifyShell } from '../../../src/policy/shell/verdict.js';
-import { context, type Risk } from '../../policy/judging.js';
+import { context } from '../../policy/judging.js';
 import { tracePrograms } from './traced.js';
 
 /** What the classifier said of a line beside what ran. */
 export interface TracedLine {
   readonly command: string;
-  readonly risk: Risk;
+  readonly isDangerous: boolean;
   readonly listed: readonly string[];
   /** How many programs ran. */
   readonly executed: number;
@@ -17,11 +17,11 @@ export interface TracedLine {
 export function traceLines(commands: readonly string[]): readonly TracedLine[] {
   return tracePrograms(commands).map((ran, index) => {
     const command = commands[index] ?? '';
-    const { risk, commands: found } = classifyShell(command, context);
+    const { findings, commands: found } = classifyShell(command, context);
     const listed = new Set(found.map(({ argv }) => (argv[0] ?? '').replace(/^.*\//, '')));
     return {
       command,
-      risk,
+      isDangerous: findings.length > 0,
       listed: [...listed],
       executed: ran.size,
       unlisted: [...ran].filter((program) => !listed.has(program)),
@@ -30,6 +30,6 @@ export function traceLines(commands: readonly string[]): readonly TracedLine[] {
 }
 
 /** A line that ran a program nobody was told of and that nobody would have been asked about. */
-export function isSurprise({ risk, unlisted }: TracedLine): boolean {
-  return unlisted.length > 0 && risk !== 'dangerous';
+export function isSurprise({ isDangerous, unlisted }: TracedLine): boolean {
+  return unlisted.length > 0 && !isDangerous;
 }

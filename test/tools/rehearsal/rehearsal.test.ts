@@ -154,6 +154,17 @@ describe.skipIf(!possible)('a rehearsed command', () => {
     ['a process', 'sleep 60 & echo', 'it leaves processes running'],
     ['a file in memory', 'echo x > /dev/shm/left', 'it leaves files in /dev/shm'],
     ['a read-only place', 'bash -c "touch /opt/left"', 'it does something that a rehearsal cannot'],
+    [
+      'an attribute',
+      `python3 -c "import os; os.setxattr('a.txt', 'user.x', b'1')"`,
+      'it does something that a rehearsal cannot',
+    ],
+    ['a copy with attributes', 'cp -a a.txt b.txt; cmp a.txt b.txt; rm b.txt', null],
+    [
+      'a socket that is hidden',
+      'echo "error connecting to /tmp/x"; false',
+      'it looks for something that a rehearsal hides',
+    ],
   ])('%s', async (_what, command, wanted) => {
     const { outcome, decision } = await rig().call(script(command));
     if (wanted === null) expect(decision?.decidedBy, JSON.stringify(outcome.envelope)).toBe('rehearsal');
@@ -175,6 +186,14 @@ describe.skipIf(!possible)('a rehearsed command', () => {
       expect((await call(script(`cat < /dev/tcp/${place} || true`))).decision?.effects?.network, place).toBe(true);
     expect((await call(script('getent hosts example.com || true'))).decision?.effects?.network).toBe(true);
     expect(connections).toBe(0);
+  });
+
+  test('is not rehearsed where it looks at what a rehearsal hides', async () => {
+    for (const command of ['ps auxe', 'docker ps', 'timeout 5 tmux ls', 'cd src && systemctl status']) {
+      const { decision, denials } = await rig().call(command);
+      expect([decision?.effects, denials.length], command).toEqual([undefined, 1]);
+    }
+    expect((await rig({ planning: true }).call('docker ps')).denials[0]?.reason).toContain('which a rehearsal hides');
   });
 
   test('sees no secrets', async () => {

@@ -5,8 +5,12 @@ const audit = { x64: 0xc000003e, arm64: 0xc00000b7 } as const;
 type Call = { readonly machine?: number; readonly number: number; readonly args?: readonly [bigint, bigint] };
 
 /** Runs the filter as the kernel does: over the little-endian bytes of struct seccomp_data. */
-function verdict(arch: 'x64' | 'arm64', { machine = audit[arch], number, args = [0n, 0n] }: Call): string {
-  const filter = Buffer.from(seccompFilter(arch) ?? []);
+function verdict(
+  arch: 'x64' | 'arm64',
+  { machine = audit[arch], number, args = [0n, 0n] }: Call,
+  keepsAttributes = false,
+): string {
+  const filter = Buffer.from(seccompFilter(arch, keepsAttributes) ?? []);
   const data = Buffer.alloc(64);
   data.writeUInt32LE(number, 0);
   data.writeUInt32LE(machine, 4);
@@ -28,6 +32,7 @@ function verdict(arch: 'x64' | 'arm64', { machine = audit[arch], number, args = 
           0x00050001: 'EPERM',
           0x00050026: 'ENOSYS',
           0x00050061: 'EAFNOSUPPORT',
+          0x0005005f: 'EOPNOTSUPP',
         }[value] ?? value.toString(16)
       );
     else {
@@ -87,6 +92,19 @@ test('what no command needs is refused on both machines, what lies beside it is 
   for (const arch of ['x64', 'arm64'] as const) {
     expect(refused[arch].filter((number) => verdict(arch, { number }) !== 'EPERM')).toEqual([]);
     expect(neighbours[arch].filter((number) => verdict(arch, { number }) !== 'allow')).toEqual([]);
+  }
+});
+
+test('attributes and flags of files can be set in the sandbox, and not in a rehearsal', () => {
+  const calls = { x64: [188, 189, 190, 197, 198, 199, 463, 466], arm64: [5, 6, 7, 14, 15, 16, 463, 466] };
+  const ioctl = { x64: 16, arm64: 29 };
+  for (const arch of ['x64', 'arm64'] as const) {
+    expect(new Set(calls[arch].map((number) => verdict(arch, { number }, true)))).toEqual(new Set(['EOPNOTSUPP']));
+    expect(new Set(calls[arch].map((number) => verdict(arch, { number })))).toEqual(new Set(['allow']));
+    const flags = { number: ioctl[arch], args: [0n, 0x4008_6602n] } as const;
+    expect([verdict(arch, flags, true), verdict(arch, flags)]).toEqual(['EPERM', 'allow']);
+    expect(verdict(arch, { number: ioctl[arch], args: [0n, 0x5412n] }, true)).toBe('EPERM');
+    expect(verdict(arch, { number: 442 }, true)).toBe('EPERM');
   }
 });
 
