@@ -1,3 +1,4 @@
+import { setFlagsFromString } from 'node:v8';
 import { Command, CommanderError, Help, Option } from 'commander';
 import { CliError, exit } from '../commands/command.js';
 import { addVerbs, helpFlags, verbNames } from '../commands/registration.js';
@@ -17,6 +18,9 @@ import {
   printError,
   watchStandardOutput,
 } from './print.js';
+
+// A regular expression of a setting, a server or a model that backtracks without end goes on in V8's linear engine.
+setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks');
 
 /** Runs one command line and returns its exit code, once the reader of standard output has taken everything. */
 export async function run(argv: readonly string[], early: EarlyFrame | null): Promise<number> {

@@ -1,4 +1,5 @@
 import { BlockList, isIP } from 'node:net';
+import { matchesStars } from '../core/star-pattern.js';
 
 export type NetworkEnvironment = Readonly<Record<string, string | undefined>>;
 
@@ -183,12 +184,8 @@ function matchesHost(pattern: string, host: string): boolean {
   if (family !== 0) return isIP(host) !== 0 && isInList(pattern, family === 4 ? 32 : 128, host);
   if (pattern === '<local>') return isIP(host) === 0 && !host.includes('.');
   const suffix = pattern.replace(/^\*?\./, '');
-  if (suffix.includes('*')) return new RegExp(`^${suffix.split(/\*+/).map(escaped).join('.*')}$`).test(host);
+  if (suffix.includes('*')) return matchesStars(suffix, host);
   return host === suffix || host.endsWith(`.${suffix}`);
-}
-
-function escaped(text: string): string {
-  return text.replaceAll(/[.+?^${}()|[\]\\]/g, '\\$&');
 }
 
 function isInRange(range: string, host: string, variable: string): boolean {

@@ -392,3 +392,20 @@ test.each(endless)('%s without an end holds up neither a search nor a turn', asy
     stdout: expect.stringContaining('sub/a.ts'),
   });
 });
+
+test('a regular expression that backtracks without end holds nothing up', async () => {
+  const at = place();
+  const tool = at.file(
+    'slow.mjs',
+    `export default {
+  name: 'slow_match',
+  description: 'Matches a text.',
+  parameters: { type: 'object', properties: {}, additionalProperties: false },
+  effect: 'read',
+  execute: () => String(/^(?:a+)+$/.test('a'.repeat(60) + '!')),
+};`,
+  );
+  const [, sha256 = ''] = /sha256 ([0-9a-f]+)/.exec((await agent(at, ['tools', 'add', tool])).stdout) ?? [];
+  expect((await agent(at, ['tools', 'add', tool, '--sha256', sha256])).code).toBe(0);
+  expect((await agent(at, ['tools', 'call', 'slow_match', '{}'])).stdout).toContain('false');
+});

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { request } from 'node:http';
+import { createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import puppeteer, { type Page } from 'puppeteer-core';
 import { expect, onTestFinished, test } from 'vitest';
@@ -135,7 +136,7 @@ test.skipIf(chromium === undefined)('a browser shows a hostile session as text, 
   page.on('pageerror', (error) => problems.push(String(error)));
   page.on('console', (message) => problems.push(message.text()));
   await page.goto(address.href);
-  expect(page.url()).toBe(`${address.origin}/`);
+  expect(page.url()).toMatch(new RegExp(`^${address.origin}/[\\w-]{16}/$`));
   expect(await page.title()).toBe('Sessions');
   await page.click('.list a');
   await page.waitForSelector('#entries');
@@ -154,10 +155,131 @@ test.skipIf(chromium === undefined)('a browser shows a hostile session as text, 
   await says(page, '#state', 'waiting for you · $0.25');
   await repl.until(/It is gone\./);
   expect(existsSync(join(at.work, 'old'))).toBe(false);
-  await page.goto(`${address.origin}/?q=remove`);
+  await page.click('.back');
+  await page.waitForSelector('input[type=search]');
+  await page.type('input[type=search]', 'remove');
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('mark');
   expect(await page.$eval('mark', (part) => part.textContent)).toBe('remove');
   expect(await page.$eval('.list a', (part) => part.textContent)).toMatch(/^make it <script>/);
   expect(problems).toEqual([]);
+});
+
+/** Texts of a model that try to style, hide or relabel what stands beside them. */
+const stylings = [
+  '<style>#asks{display:none} button{font-size:0} button::after{content:"Deny";font-size:1rem}</style>',
+  'hello <pre> <img/src=x style="position:fixed;inset:0"> <style/x>*{opacity:0}</style>',
+  '<div style="position:fixed;inset:0;z-index:9999;background:white">all is well</div>',
+  '<div id="asks" class="ask"><button data-answer="once">No</button></div>',
+  '# <link rel=stylesheet href=data:text/css,*%7Bdisplay:none%7D>',
+  '| a | b |\n| - | - |\n| <style>*{display:none}</style> | <base href=http://evil.example/> |',
+  '- <form action=http://evil.example/><button>Deny</button></form>\n- <svg><style>*{display:none}</style></svg>',
+  '```"><style>*{display:none}</style>\n<iframe srcdoc=x></iframe>\n```',
+  '[deny](javascript:alert(1)) [x](data:text/html,<style>) ![y](http://evil.example/p.png) <http://evil.example>',
+  '[a]: <javascript:alert(1)> "<style>*{display:none}</style>"\n\n[a] **<dialog open>** `<style>`',
+  '&lt;style&gt;*{display:none}&lt;/style&gt; <!-- <style> --> <![CDATA[<style>*{}</style>]]>',
+  '<details open><summary>x</summary><math><mtext><table><mglyph><style><img src=x></style></mglyph></table></mtext></math>',
+  `\u202E${'\u0301'.repeat(400)} ${'x'.repeat(5000)} \u2066`,
+];
+
+/** What a page holds of other elements than ours, of attributes that style or run, and of addresses that run. */
+const foreignParts = (): readonly string[] => {
+  const entries = document.querySelector('#entries');
+  const elements = [
+    ...(entries?.querySelectorAll(
+      'style,link,meta,base,form,button,iframe,object,embed,svg,math,script,dialog,img,input:not([disabled])',
+    ) ?? []),
+  ].map(({ outerHTML }) => outerHTML);
+  const attributes = [...(entries?.querySelectorAll('*') ?? [])].flatMap((element) =>
+    [...element.attributes]
+      .filter(({ name, value }) => /^on|^style$|^data-answer$/.test(name) || (name === 'id' && !/^e\d+$/.test(value)))
+      .map(({ name }) => `${element.tagName} ${name}`),
+  );
+  const addresses = [...(entries?.querySelectorAll('a') ?? [])]
+    .map(({ href }) => href)
+    .filter((href) => !/^https?:\/\/evil\.example\/|#e\d+$/.test(href));
+  return [...elements, ...attributes, ...addresses];
+};
+
+test.skipIf(chromium === undefined)('no text of a model styles, hides or relabels a pending question', async () => {
+  const command = 'rm -rf old';
+  const text = stylings.join('\n\n');
+  const at = place({
+    'script.json': JSON.stringify({
+      turns: [
+        { text, calls: [{ name: 'bash', arguments: { command: 'cat <<"E"\n<style>*{display:none}</style>\nE' } }] },
+        { text, calls: [{ name: 'bash', arguments: { command } }] },
+        { text: 'Done.' },
+      ],
+    }),
+    'old/file': 'x',
+  });
+  const repl = openScreen(at, ['-m', `offline/${join(at.work, 'script.json')}`]);
+  await repl.until(/❯/);
+  repl.type(`${stylings[0] ?? ''}\r`);
+  await repl.until(/Allow this call/);
+  const [{ id } = { id: '' }] = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as {
+    id: string;
+  }[];
+  const address = await serving(at);
+  const browser = await puppeteer.launch({ executablePath: chromium ?? '', args: ['--no-sandbox'] });
+  onTestFinished(() => browser.close());
+  const page = await browser.newPage();
+  const asked: string[] = [];
+  page.on('request', (sent) => asked.push(sent.url()));
+  await page.goto(address.href);
+  await page.click(`.list a[href="s/${id}"]`);
+  await says(page, '#asks', command);
+  expect(await page.evaluate(foreignParts)).toEqual([]);
+  const labels = await page.$$eval('#asks button', (buttons) =>
+    buttons.map((button) => {
+      button.scrollIntoView();
+      const { left, top, width, height } = button.getBoundingClientRect();
+      const { opacity, visibility, fontSize } = getComputedStyle(button);
+      const isSeen = document.elementFromPoint(left + width / 2, top + height / 2) === button;
+      return [button.textContent, isSeen, opacity, visibility, Number.parseFloat(fontSize) > 10];
+    }),
+  );
+  expect(labels).toEqual([
+    ['Allow once', true, '1', 'visible', true],
+    ['Allow this exact call in this session', true, '1', 'visible', true],
+    ['Deny', true, '1', 'visible', true],
+  ]);
+  expect(asked.filter((url) => !url.startsWith(address.origin))).toEqual([]);
+  await page.click('.ask button[data-answer=deny]');
+  await repl.until(/Done\./);
+  expect(existsSync(join(at.work, 'old'))).toBe(true);
+
+  const file = join(at.home, 'page.html');
+  expect((await agent(at, ['sessions', 'export', id, '-o', file])).code).toBe(0);
+  const exported = await browser.newPage();
+  exported.on('request', (sent) => asked.push(sent.url()));
+  await exported.goto(`file://${file}`);
+  expect(await exported.evaluate(foreignParts)).toEqual([]);
+  expect(await exported.$eval('main', (main) => getComputedStyle(main).display)).toBe('block');
+  expect(asked.filter((url) => !url.startsWith(address.origin) && url !== `file://${file}`)).toEqual([]);
+});
+
+test.skipIf(chromium === undefined)('no other server of this machine gets the cookie of the pages', async () => {
+  const { at } = await recorded();
+  const address = await serving(at);
+  const cookies: (string | undefined)[] = [];
+  const other = createServer((asked, answer) => {
+    cookies.push(asked.headers.cookie);
+    answer.end('<p>hello</p>');
+  });
+  await new Promise<void>((resolve) => {
+    other.listen(0, '127.0.0.1', resolve);
+  });
+  onTestFinished(() => void other.close());
+  const browser = await puppeteer.launch({ executablePath: chromium ?? '', args: ['--no-sandbox'] });
+  onTestFinished(() => browser.close());
+  const page = await browser.newPage();
+  await page.goto(address.href);
+  expect(await page.title()).toBe('Sessions');
+  const port = (other.address() as AddressInfo).port;
+  for (const path of ['/', '/s/x', '/?token=x']) await page.goto(`http://127.0.0.1:${port}${path}`);
+  expect(new Set(cookies)).toEqual(new Set([undefined]));
 });
 
 async function says(page: Page, selector: string, text: string): Promise<void> {

@@ -55,6 +55,8 @@ class Pages {
   readonly #store: Store;
   readonly #folder: string;
   readonly #token = randomBytes(24).toString('base64url');
+  /** Where the pages are for a browser. Cookies reach all ports of this machine, those with a path only who knows it. */
+  readonly #path = `/${randomBytes(12).toString('base64url')}`;
   readonly #rooms = new Map<string, OpenRoom>();
   readonly #server: Server;
   #port = 0;
@@ -92,6 +94,7 @@ class Pages {
 
   async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? '/', `http://127.0.0.1:${this.#port}`);
+    if (url.pathname.startsWith(`${this.#path}/`)) url.pathname = url.pathname.slice(this.#path.length);
     this.#refuseStrangers(request);
     const given = url.searchParams.get('token');
     if (given !== null && request.method === 'GET') this.#letIn(given, url.pathname, response);
@@ -100,14 +103,14 @@ class Pages {
     else await this.#route(url, request, response);
   }
 
-  /** Takes the secret out of the address, so that it is in no history and no link. */
-  #letIn(given: string, path: string, response: ServerResponse): void {
+  /** Takes the token out of the address, so that it is in no history and no link. */
+  #letIn(given: string, page: string, response: ServerResponse): void {
     if (!this.#isToken(given)) throw new Refusal(403, 'This is not the address that was printed.');
-    const cookie = `${this.#cookie()}=${this.#token}; HttpOnly; SameSite=Strict; Path=/`;
-    response.writeHead(303, { location: path, 'set-cookie': cookie, ...always }).end();
+    const cookie = `${this.#cookie()}=${this.#token}; HttpOnly; SameSite=Strict; Path=${this.#path}/`;
+    response.writeHead(303, { location: this.#path + page, 'set-cookie': cookie, ...always }).end();
   }
 
-  /** Cookies are shared by all ports. */
+  /** All servers of this machine share one jar of cookies. */
   #cookie(): string {
     return `agent_${this.#port}`;
   }

@@ -151,8 +151,8 @@ asks.addEventListener('click', async (event) => {
   }
 });`;
 
-/** What a browser may do on our pages: load nothing from elsewhere, run no script and take no style but ours, be framed
- * by nobody. `forms`: where a form may go; the page of a session has none. */
+/** Returns the Content-Security-Policy of our pages: they load nothing from elsewhere, use only our scripts and styles,
+ * and cannot be framed. `forms`: where a form may go; the page of a session has none. */
 function policyFor(forms: "'none'" | "'self'"): string {
   return (
     `default-src 'none'; img-src data:; style-src ${policyHash(style)}; ` +
@@ -175,7 +175,7 @@ function page(title: string, body: string, after: readonly string[] = []): strin
 
 function searchForm(query: string): string {
   const value = query === '' ? '' : ` value="${escaped(query)}"`;
-  return `<form class="tools" action="/" method="get">
+  return `<form class="tools" action="./" method="get">
 <input type="search" name="q"${value} placeholder="Search all sessions" aria-label="Search">
 <button>Search</button></form>`;
 }
@@ -193,7 +193,7 @@ export function listPage(rows: readonly SessionSummary[], total: number): string
     const name = names.get(row.id) ?? row.id;
     const cost = row.costUsd === null ? '' : ` · ${formatCost(row.costUsd)}`;
     const facts = `${modelOf(row)} · ${localTime(row.updatedAt)} · ${row.events} events${cost}`;
-    return `<li><a href="/s/${escaped(row.id)}">${escaped(name)}</a><p>${escaped(facts)}</p>
+    return `<li><a href="s/${escaped(row.id)}">${escaped(name)}</a><p>${escaped(facts)}</p>
 <p><code>${escaped(row.cwd)}</code></p></li>`;
   });
   const shown =
@@ -209,7 +209,7 @@ export function foundPage(query: string, hits: readonly SearchHit[], rows: reado
   const items = hits.map((hit) => {
     const name = names.get(hit.sessionId) ?? oneLine(hit.title ?? hit.sessionId, 120);
     const facts = `${hit.kind}, event ${hit.seq} · ${localTime(hit.createdAt)} · ${hit.cwd}`;
-    return `<li><a href="/s/${escaped(hit.sessionId)}?from=${hit.seq}#e${hit.seq}">${escaped(name)}</a>
+    return `<li><a href="s/${escaped(hit.sessionId)}?from=${hit.seq}#e${hit.seq}">${escaped(name)}</a>
 <p>${marked(hit)}</p><p>${escaped(facts)}</p></li>`;
   });
   const list =
@@ -218,7 +218,7 @@ export function foundPage(query: string, hits: readonly SearchHit[], rows: reado
       : `<ul class="list">${items.join('')}</ul>`;
   return page(
     `Search: ${query}`,
-    `<header><a class="back" href="/">All sessions</a><h1>Search</h1></header>${searchForm(query)}${list}`,
+    `<header><a class="back" href="./">All sessions</a><h1>Search</h1></header>${searchForm(query)}${list}`,
   );
 }
 
@@ -267,7 +267,7 @@ export async function sessionPage({ row, events, blobs = [] }: ExportedSession, 
   const facts = `${modelOf(row)} · begun ${localTime(row.createdAt)}`;
   return page(
     title,
-    `<header><a class="back" href="/">All sessions</a><h1>${escaped(title)}</h1>
+    `<header><a class="back" href="../">All sessions</a><h1>${escaped(title)}</h1>
 <p>${escaped(facts)} · <span id="state"></span></p>
 <p><code>${escaped(row.cwd)}</code> · <code>${escaped(row.id)}</code></p></header>
 <div class="tools"><input id="find" type="search" placeholder="Find in this session ( / )" aria-label="Find">

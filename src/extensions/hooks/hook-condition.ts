@@ -1,3 +1,4 @@
+import { matchesStars } from '../../core/star-pattern.js';
 import { join, resolve } from 'node:path';
 import { matchesTool } from '../../core/tool-patterns.js';
 import type { HookedCall } from '../../core/hooks.js';
@@ -60,12 +61,10 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** `*` stands for any characters. ` *` and `:*` at the end also match the text before them alone. */
+/** `*` matches any characters. ` *` and `:*` at the end also match the text before them alone. */
 function starTest(rule: string): (text: string) => boolean {
-  const open = /^(.*?)(?::\*|\s+\*)$/s.exec(rule);
-  const parts = (open?.[1] ?? rule).split('*').map((part) => part.replaceAll(/[\\^$.|?+()[\]{}]/g, '\\$&'));
-  const test = new RegExp(`^${parts.join('.*')}${open ? '(?:\\s.*)?' : ''}$`, 's');
-  return (text) => test.test(text);
+  const open = /^(.*?)(?::\*|\s+\*)$/s.exec(rule)?.[1];
+  return (text) => matchesStars(open ?? rule, text, open !== undefined);
 }
 
 /** Patterns of paths are those of .gitignore: `//` begins an absolute path, `/` one below the folder of the settings,

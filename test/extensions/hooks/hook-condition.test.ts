@@ -73,3 +73,12 @@ test.each(['', 'git push', 'Bash(', 'Bash()', 'Bash(x) || Read(y)', 'WebFetch(ex
     expect(parseCondition(text)).toBeNull();
   },
 );
+
+test('stars are matched without going back over them', () => {
+  const long = 'a'.repeat(20_000);
+  expect(runs(`WebSearch(${'*a'.repeat(500)}*b)`, 'web_search', { query: long })).toBe(false);
+  expect(runs(`WebSearch(${'*a'.repeat(500)}*)`, 'web_search', { query: long })).toBe(true);
+  expect(runs('WebSearch(a*b *)', 'web_search', { query: 'axb abxb c' })).toBe(true);
+  expect(runs('WebSearch(a*b *)', 'web_search', { query: 'axb abxbc' })).toBe(true);
+  expect(runs('WebSearch(a*c *)', 'web_search', { query: 'axb abxbcd' })).toBe(false);
+});
