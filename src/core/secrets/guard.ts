@@ -80,6 +80,39 @@ function needsCleaning(text: string): boolean {
   return /[^\x20-\x7e\n\r\t]/.test(text) && text.search(unshown) >= 0;
 }
 
+/** A secret, and where it stands in the text that holds it. */
+interface PlacedSecret {
+  readonly secret: FoundSecret;
+  readonly value: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+function placed(secret: FoundSecret, plain: string, places: readonly number[]): PlacedSecret {
+  const { start, end } = secret;
+  return { secret, value: plain.slice(start, end), start: places[start] ?? 0, end: (places[end - 1] ?? 0) + 1 };
+}
+
+/** Returns a text without what is not shown of it, and the place in the text of each character and of its end. */
+function shownForm(text: string): { readonly plain: string; readonly places: readonly number[] } {
+  const places: number[] = [];
+  let plain = '';
+  let end = 0;
+  for (const match of text.matchAll(unshown)) {
+    for (let at = end; at < match.index; at++) places.push(at);
+    plain += text.slice(end, match.index);
+    end = match.index + match[0].length;
+  }
+  for (let at = end; at <= text.length; at++) places.push(at);
+  return { plain: plain + text.slice(end), places };
+}
+
+/** Returns where an escape sequence begins whose end has not come yet; the length of the text where there is none. */
+function unfinishedAt(text: string, from: number): number {
+  const at = text.lastIndexOf('\u001b');
+  return at >= from && /^\u001b(?:\[[0-?]{0,64}[ -/]{0,4})?$/.test(text.slice(at, at + 80)) ? at : text.length;
+}
+
 export function createSecretGuard(options: SecretGuardOptions): SecretGuard {
   return new Guard(options);
 }
@@ -140,33 +173,29 @@ class Guard implements SecretGuard {
       plain += code === undefined ? text.charAt(at) : String.fromCharCode(Number.parseInt(code, 16));
       at += code === undefined ? 1 : 6;
     }
-    return this.#maskedAt(text, plain, places);
+    const found = this.#scanner.scan(plain).found.map((secret) => ({
+      secret,
+      value: plain.slice(secret.start, secret.end),
+      start: places[secret.start] ?? 0,
+      end: places[secret.end] ?? text.length,
+    }));
+    return this.#replacedAt(text, found);
   }
 
   /** Masks secrets that have sequences for colours or characters without width in them: where those are left out,
    * the secret is shown whole. */
   #asShown(text: string): string {
-    const places: number[] = [];
-    let plain = '';
-    let end = 0;
-    for (const match of text.matchAll(unshown)) {
-      for (let at = end; at < match.index; at++) places.push(at);
-      plain += text.slice(end, match.index);
-      end = match.index + match[0].length;
-    }
-    for (let at = end; at <= text.length; at++) places.push(at);
-    return this.#maskedAt(text, plain + text.slice(end), places);
+    const { plain, places } = shownForm(text);
+    const found = this.#scanner.scan(plain).found.map((secret) => placed(secret, plain, places));
+    return this.#replacedAt(text, found);
   }
 
-  /** Masks the secrets of `plain`, whose characters stand at `places` in `text`; there is one more place, of its end. */
-  #maskedAt(text: string, plain: string, places: readonly number[]): string {
-    const { found } = this.#scanner.scan(plain);
+  #replacedAt(text: string, found: readonly PlacedSecret[]): string {
     let masked = '';
     let from = 0;
-    for (const secret of found) {
-      const start = places[secret.start] ?? 0;
-      masked += text.slice(from, start) + this.#placeholders.of(plain.slice(secret.start, secret.end), secret);
-      from = places[secret.end] ?? text.length;
+    for (const { start, end, secret, value } of found) {
+      masked += text.slice(from, start) + this.#placeholders.of(value, secret);
+      from = end;
     }
     return masked + text.slice(from);
   }
@@ -343,10 +372,40 @@ class Guard implements SecretGuard {
       const text = behind + waiting + piece;
       const from = behind.length;
       if (text.length === from) return '';
+      if (needsCleaning(text)) return releaseShown(text, from, isWhole);
       const { found, openAt } = scannerNow().scan(text, from, isWhole);
-      waiting = text.slice(openAt);
-      behind = text.slice(Math.max(0, openAt - 32), openAt);
+      keep(text, openAt);
       return this.#replaced(text.slice(0, openAt), found).slice(from);
+    };
+    /** The same for a text with colours or characters without width in it, which is scanned with and without them. */
+    const releaseShown = (text: string, from: number, isWhole: boolean): string => {
+      const ready = isWhole ? text : text.slice(0, unfinishedAt(text, from));
+      const { plain, places } = shownForm(ready);
+      const raw = scannerNow().scan(ready, from, isWhole);
+      const bare = scannerNow().scan(
+        plain,
+        places.findIndex((place) => place >= from),
+        isWhole,
+      );
+      const direct = raw.found.map((secret): PlacedSecret => ({
+        ...secret,
+        secret,
+        value: ready.slice(secret.start, secret.end),
+      }));
+      const hidden = bare.found
+        .map((secret) => placed(secret, plain, places))
+        .filter(({ start, end }) => !direct.some((other) => start < other.end && other.start < end));
+      const sorted = [...direct, ...hidden].toSorted((a, b) => a.start - b.start);
+      // What one of them holds back may be the end of a secret that the other has found.
+      const held = Math.min(raw.openAt, places[bare.openAt] ?? raw.openAt);
+      const open = sorted.find(({ start, end }) => start < held && end > held)?.start ?? held;
+      const found = sorted.filter(({ end }) => end <= open);
+      keep(text, open);
+      return this.#replacedAt(text.slice(0, open), found).slice(from);
+    };
+    const keep = (text: string, from: number): void => {
+      waiting = text.slice(from);
+      behind = text.slice(Math.max(0, from - 32), from);
     };
     return {
       add: (piece) => release(piece, false),

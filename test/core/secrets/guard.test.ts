@@ -71,6 +71,8 @@ const places: readonly (readonly [name: string, around: (text: string) => string
   ['in a string of JSON in one', (text) => JSON.stringify({ a: JSON.stringify({ b: `\n${text}\n` }) })],
   ['behind an escape of JSON', (text) => `"é\\u00e9${text}\\n"`],
   ['in colour', (text) => `\u001b[32m${text}\u001b[0m`],
+  ['with a colour inside', (text) => `a \u001b[1m${text.slice(0, 9)}\u001b[01;31m\u001b[K${text.slice(9)}\u001b[0m b`],
+  ['with a character without width inside', (text) => `${text.slice(0, 7)}\u200b${text.slice(7)}`],
   ['in brackets', (text) => `(${text})[${text}]`],
   ['twice in a line', (text) => `${text} ${text}`],
 ];
