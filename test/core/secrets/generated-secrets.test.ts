@@ -172,6 +172,23 @@ const grammars: Readonly<Record<string, () => string | Sample>> = {
     after: ';Encrypt=true',
   }),
   url_password: () => inUrl('https', `${some(letters, 10)}${some(digits, 2)}`),
+  option_password: () => ({
+    before: oneOf('curl -u deploy:', "curl --user 'deploy:", 'http --user=deploy:'),
+    secret: `${some(letters, 8)}${some(digits, 3)}`,
+  }),
+  registry_auth: () => ({
+    before: oneOf('{"auths":{"ghcr.io":{"auth": "', '//registry.npmjs.org/:_authToken=', '_auth="'),
+    secret: `${some(base62, 20)}${some(digits, 2)}${some(letters, 8)}`,
+    after: '"',
+  }),
+  kubernetes_secret: () => ({
+    before: oneOf('data:\n  password: ', '"db-password": "', '  tls.key: '),
+    secret: `${some(base62, 14)}==`,
+  }),
+  session_cookie: () => ({
+    before: oneOf('Set-Cookie: app=', 'cookie: id=', 'connect.sid=', 'PHPSESSID=', '__Secure-next-auth.session-token='),
+    secret: `${some(base62, 28)}${some(digits, 4)}`,
+  }),
   authorization: () => ({
     before: oneOf('Authorization: Bearer ', 'authorization: Basic '),
     secret: oneOf(some(base62, 40), some(lower, 48), some(letters, 32)),
@@ -280,6 +297,8 @@ test('texts that look like secrets stay as they are', () => {
     `cache_key: ${sha.slice(0, 12)} sort-key primary_key foreign_key`,
     'p->zToken = sqlite3DbSpanDup(db, a); nToken = sqlite3Strlen30NN(z); token = scanTemplateAndSetTokenValue(false)',
     'return pos += 3, token = SyntaxKind.LessThanLessThanEqualsToken; secret = secretTable16By24Entries[at]',
+    'docker run -u 1000:1000 -u node:node; ps -u root:wheel; "auth": "authenticated"; _auth=undefined; session=createSession()',
+    'password: ab== token: x= secret: aes256gcm; cookie: consent=yes; cookie: theme=dark-mode-enabled-always',
     '--token-limit 4000 --password-file /etc/app/password.txt --api-key-helper ./bin/helper',
     'AKIAIOSFODNN7EXAMPLE ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx sk-ant-your-key-goes-here-please',
   ];
