@@ -1,4 +1,4 @@
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { isRecord } from '../../core/json.js';
 import { isSecretVariable } from '../../core/secrets/scanner.js';
 import {
@@ -10,7 +10,7 @@ import {
   type ServerFile,
   variablesIn,
 } from './configured-servers.js';
-import { executedFiles, trustHash } from './executed-files.js';
+import { executedFiles, isTooLarge, trustHash } from './executed-files.js';
 import { replaceFile } from './remembered-tools.js';
 
 /** Where servers are named. */
@@ -89,8 +89,10 @@ export function serverPart(
   const lines = Object.entries(found.entries).flatMap(([name, entry]) => [
     `${isOwn(name) ? 'in place of your own server' : 'the server'} ${JSON.stringify(name)} ${wayLine(entry)}`,
     ...detailLines(entry),
-    ...executedFiles(entry, dirname(file)).map(
-      (path) => `  runs ${quoted(path)} of the project; a change of it asks again`,
+    ...executedFiles(entry, dirname(file)).map((path) =>
+      isTooLarge(join(dirname(file), path))
+        ? `  runs ${quoted(path)} of the project, which is too large to be checked: the file cannot be trusted`
+        : `  runs ${quoted(path)} of the project; a change of it asks again`,
     ),
   ]);
   const sha256 = trustHash(found.sha256, found.entries, dirname(file));

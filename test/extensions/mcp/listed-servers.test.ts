@@ -1,5 +1,5 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { listServers, serverPart } from '../../../src/extensions/mcp/listed-servers.js';
 import { tree } from '../../tools/workbench.js';
@@ -114,6 +114,30 @@ test('trust covers the files of the project that a server runs, and no variable 
   expect(listServers(files({ x: { command: 'a', env: { NODE_OPTIONS: 'x' } } }, {})).servers[0]?.way.kind).toBe(
     'stdio',
   );
+});
+
+test.each([
+  ['a script without an extension', { command: 'node', args: ['--no-warnings', 'bin/server'] }, 'bin/server'],
+  ['the folder of the project', { command: 'node', args: ['.'] }, 'index.js'],
+  ['a folder that is run as a whole', { command: 'python3', args: ['server/'] }, 'server/__main__.py'],
+  ['a package of Go', { command: 'go', args: ['run', './cmd/x'] }, 'cmd/x/main.go'],
+  ['a script of package.json', { command: 'npm', args: ['run', '--silent', 'mcp'] }, 'package.json'],
+  ['a recipe', { command: 'make', args: ['serve'] }, 'Makefile'],
+  ['a service', { command: 'docker', args: ['compose', 'run', 'mcp'] }, 'compose.yaml'],
+  ['a project of uv', { command: 'uv', args: ['run', 'mcp-server'] }, 'pyproject.toml'],
+  ['a program of many megabytes', { command: './big' }, 'big'],
+])('trust covers %s', (_what, entry, name) => {
+  const given = files({}, { one: entry });
+  const path = join(given.project.folder, name);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, '1'.repeat(name === 'big' ? 6_000_000 : 1), { mode: 0o755 });
+  const part = serverPart(given.project.file, given.own);
+  const isTrusted = (sha256: string): boolean => sha256 === part?.sha256;
+  const trusted = (): number => listServers({ ...given, project: { ...given.project, isTrusted } }).servers.length;
+  expect(part?.lines).toContain(`  runs ${name} of the project; a change of it asks again`);
+  expect(trusted()).toBe(1);
+  writeFileSync(path, '2');
+  expect(trusted()).toBe(0);
 });
 
 test('the question shows what starts, where it reaches, and the variables', () => {
