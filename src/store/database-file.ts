@@ -26,12 +26,18 @@ const ourFiles = /^(agent\.(db|log)|config\.json|trust|history)/;
 
 /** Looks at the file's entry only: to open and close a database beside SQLite
  * would drop the locks of this process. Throws a StoreError `unwritable` for
- * something that is not a file. Source: sqlite.org/howtocorrupt.html, 2.2. */
+ * a link and for something that is not a file. Source: sqlite.org/howtocorrupt.html, 2.2. */
 export function inspectFile(file: string): FileCondition {
-  const found = pathStats(file, 'follow');
+  const found = pathStats(file, 'keep');
   if (found.kind === 'missing') return { is: 'missing' };
   if (found.kind === 'refused') throw unwritable(file, `it cannot be looked at (${found.code})`);
   const { stats } = found;
+  if (stats.isSymbolicLink())
+    throw new StoreError(
+      'unwritable',
+      `The session database ${file} cannot be used: it is a link, and its target would be changed`,
+      'Move the file here, or link the folder instead.',
+    );
   if (!stats.isFile()) throw unwritable(file, 'it is not a regular file');
   return stats.size === 0 ? { is: 'damaged', reason: 'it is empty (0 bytes)' } : { is: 'present' };
 }
@@ -73,8 +79,14 @@ function makeFolder(folder: string): void {
 /** Removes every right of group and others from a path of ours. A path that is
  * missing or someone else's stays as it is. */
 export function makePrivate(path: string, mode: number): void {
-  const stats = statsAt(path);
-  if (!stats || (stats.mode & 0o077) === 0 || (process.getuid && stats.uid !== process.getuid())) return;
+  const stats = statsAt(path, 'keep');
+  if (
+    !stats ||
+    stats.isSymbolicLink() ||
+    (stats.mode & 0o077) === 0 ||
+    (process.getuid && stats.uid !== process.getuid())
+  )
+    return;
   chmodSync(path, mode);
 }
 

@@ -1,7 +1,7 @@
 import { statsAt } from '../disk/path-stats.js';
 import { chmodSync, constants, copyFileSync, existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import type { Notes } from '../core/notes.js';
 import { loadOnce } from '../core/runtime.js';
 import { noFilters } from '../core/files/search-filters.js';
@@ -96,6 +96,12 @@ const indexedAtOnce = 64;
 const indexedAtClose = 512;
 const indexedBeforeSearch = 2000;
 
+/** Returns the path of a database, its folder without links: two names of one folder are one database. */
+function placeOf(file: string): string {
+  const folder = dirname(resolve(file));
+  return existsSync(folder) ? join(realpathSync(folder), basename(file)) : resolve(file);
+}
+
 /** Opens the session database, or makes it (0600, in a folder of 0700). A damaged one is moved aside and its readable
  * rows are saved into a new one. Throws a StoreError when there can be no store: the native module is missing
  * (`driver`), the place is not writable (`unwritable`), the schema is newer (`newer`). All methods of the store reject
@@ -106,7 +112,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
   let tell = (message: string): void => {
     notices.push(message);
   };
-  const file = existsSync(options.file) ? realpathSync(options.file) : resolve(options.file);
+  const file = placeOf(options.file);
   const open: OpenOptions = {
     driver,
     file,

@@ -344,3 +344,27 @@ test('the session of a run is not the one that -c goes on with', async () => {
   expect((await agent(at, ['-r', session, '-p', 'more', ...json])).code).toBe(0);
   expect(lines((await agent(at, ['-c', '-p', 'on', ...json])).stdout)).toMatchObject([{ session_id: session }]);
 });
+
+test('a task is no freer than the session that made it was then', async () => {
+  const at = place({ 'a.txt': 'x' });
+  const writes = script(at, [
+    { text: 'I write.', calls: [{ name: 'file_write', arguments: { path: 'made.txt', content: 'x' } }] },
+    { text: 'Done.' },
+  ]);
+  await scene(at, { model: writes });
+  const sessions = async (): Promise<readonly { id: string }[]> =>
+    JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as readonly { id: string }[];
+  await agent(at, ['-p', '--approval', 'mutating', 'list *.txt', '-m', 'offline/offline']);
+  const strict = (await sessions())[0]?.id ?? '';
+  await agent(at, ['-p', '--approval', 'never', 'list *.txt', '-m', 'offline/offline']);
+  const free = (await sessions()).find(({ id }) => id !== strict)?.id ?? '';
+  const opened = await openSqliteStore({ file: file(at), now: Date.now });
+  const tasks = await opened.tasks();
+  await tasks.add(task(at, 'strict', { madeInSession: strict }));
+  await tasks.add(task(at, 'free', { madeInSession: free }));
+  await opened.store.close();
+  await agent(at, ['tasks', 'run', 'strict']);
+  expect(existsSync(join(at.work, 'made.txt'))).toBe(false);
+  await agent(at, ['tasks', 'run', 'free']);
+  expect(existsSync(join(at.work, 'made.txt'))).toBe(true);
+});

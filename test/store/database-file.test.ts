@@ -1,4 +1,13 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
@@ -85,6 +94,26 @@ test('modes that were loosened are tightened again; a folder with other things i
   chmodSync(file, 0o644);
   await (await openSqliteStore({ file, now: clock })).store.close();
   expect([mode(file), mode(shared)]).toEqual(['600', '755']);
+});
+
+test('a link is refused, and its target stays as it is; a folder that is a link is followed', async () => {
+  const target = join(folder, 'target');
+  writeFileSync(target, 'mine', { mode: 0o644 });
+  chmodSync(target, 0o644);
+  const file = join(folder, 'linked.db');
+  symlinkSync(target, file);
+  await expect(openSqliteStore({ file, now: clock })).rejects.toMatchObject({
+    code: 'unwritable',
+    message: expect.stringContaining('it is a link'),
+  });
+  for (const suffix of ['-wal', '-shm']) symlinkSync(target, join(folder, `beside.db${suffix}`));
+  await openSqliteStore({ file: join(folder, 'beside.db'), now: clock }).then(
+    ({ store }) => store.close(),
+    () => undefined,
+  );
+  expect([readFileSync(target, 'utf8'), mode(target)]).toEqual(['mine', '644']);
+  symlinkSync(folder, join(folder, 'here'));
+  await (await openSqliteStore({ file: join(folder, 'here', 'through.db'), now: clock })).store.close();
 });
 
 test('a newer database is refused and stays as it is, also when only its log has the newer schema', async () => {

@@ -21,6 +21,7 @@ export interface ReplTasks {
 }
 
 interface Source extends Pick<Run, 'options' | 'tasks'> {
+  readonly policy: Pick<Run['policy'], 'mode' | 'planning'>;
   readonly settings: Pick<Settings, 'config' | 'env' | 'home' | 'log'>;
 }
 
@@ -109,7 +110,8 @@ class Live implements ReplTasks {
     const firing = openFiring(settings, ownOptions(options), tasks, {
       heard,
       asks: true,
-      approval: () => settings.config.policy.approval,
+      // Where nobody can be asked, `mutating` runs what plan mode runs.
+      approval: () => (this.#run.policy.planning() ? 'mutating' : this.#run.policy.mode()),
     });
     return { tasks, firing };
   }

@@ -1,5 +1,6 @@
 import type { ApprovalMode } from '../../core/policy.js';
 import type { TurnEnd } from '../../core/session-port.js';
+import type { Task } from '../../core/tasks.js';
 import type { Denial } from '../../core/tool.js';
 import { counted } from '../../tools/define-tool.js';
 import { isError, parseEnvelope } from '../../core/envelope.js';
@@ -13,6 +14,7 @@ import { type Errand, missedText, type Outcome } from '../../toolsets/tasks/firi
 import { apiCallOf } from '../../toolsets/tasks/task-call.js';
 import { createUsageMeter } from '../headless.js';
 import type { RootOptions } from '../options.js';
+import { keepMode } from '../session/policy/kept-mode.js';
 import { approvalModes } from '../session/policy/open-policy.js';
 import { assemble, type Assembly, openRun, type Run } from '../session/assemble.js';
 import type { Mission } from '../session/find-session.js';
@@ -30,13 +32,15 @@ interface Work {
 }
 
 /** Does what a task says in a session of its own, in the directory of the task, with nobody there to ask. Returns what
- * came of it; a failure to begin is one, too. Never rejects. `atLeast`: the approval mode of whoever fires it, where that is stricter than the one of the directory. */
+ * came of it; a failure to begin is one, too. Never rejects. It is no freer than the session that made the task was then,
+ * and than `atLeast`, the approval mode of whoever fires it. */
 export async function runErrand(options: RootOptions, errand: Errand, atLeast?: ApprovalMode): Promise<Outcome> {
   try {
     const work = workOf(errand);
     const [settings, chosen, asking] = await settingsFor({ options, atLeast }, errand, work);
     const run = await openRun(settings, chosen, asking);
     try {
+      await keepMode(run, await eventsOfMaker(run, errand.task), false);
       return await inSession(run, errand, work);
     } finally {
       await run.close();
@@ -90,6 +94,12 @@ async function settingsFor(
       : { model: 'offline/offline' }),
   };
   return [await readSettings(chosen), chosen];
+}
+
+/** Returns the events of the session that made a task, up to that second: the store keeps no more of the time. */
+async function eventsOfMaker({ store }: Run, { madeInSession, createdAt }: Task): Promise<readonly Event[]> {
+  if (madeInSession === null || (await store.session(madeInSession)) === null) return [];
+  return (await store.load(madeInSession)).filter((event) => event.createdAt < createdAt + 1000);
 }
 
 function isStricter(one: ApprovalMode, other: ApprovalMode): boolean {

@@ -60,6 +60,7 @@ async function scene(...given: readonly Task[]): Promise<Scene> {
   const source = {
     settings: { config, env: { PATH: process.env.PATH }, home: process.cwd(), log: () => undefined },
     options: { outputFormat: 'text', set: [] },
+    policy: { mode: () => 'dangerous' as const, planning: () => false },
     tasks: () => (opened++, Promise.resolve(counted)),
   };
   const repl = createReplTasks(
