@@ -345,6 +345,8 @@ export interface ExchangeScope {
  * the session `branch` from now on. */
 export type Outcome =
   | { readonly kind: 'pushed' | 'pulled'; readonly sessionId: string; readonly events: number }
+  /** So many events of a session that is here were redacted at the server, maybe by somebody else. */
+  | { readonly kind: 'redacted'; readonly sessionId: string; readonly events: number }
   | { readonly kind: 'branched'; readonly sessionId: string; readonly branch: string }
   | {
       readonly kind: 'left';
@@ -353,6 +355,12 @@ export type Outcome =
       /** The number of events that are not sent; absent where nothing was to be sent. */
       readonly unsent?: number;
     };
+
+/** Returns the sentence about events of a session that others redacted. */
+export function redactedLine({ sessionId, events }: Extract<Outcome, { kind: 'redacted' }>): string {
+  const counted = `${events} ${events === 1 ? 'event' : 'events'}`;
+  return `Redacted in the team's store, by you elsewhere or by a colleague: ${counted} of session ${sessionId}.`;
+}
 
 export interface Exchange {
   /** Sends what the server lacks, in order; also what was redacted. */

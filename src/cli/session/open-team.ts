@@ -9,6 +9,7 @@ import {
   type Exchange,
   leaseBeatMs,
   type Outcome,
+  redactedLine,
   type SyncRows,
   type Team,
   type TeamSession,
@@ -300,6 +301,7 @@ class Pusher implements RunSync {
         sessionId,
         `Session ${sessionId} went on on another machine, too. What was new here is session ${outcome.branch} now.`,
       );
+    if (outcome.kind === 'redacted') this.#tell('warn', `redacted ${sessionId}`, redactedLine(outcome));
     if (outcome.kind === 'left') this.#tell('info', sessionId, `Session ${sessionId} is not sent: ${outcome.reason}.`);
   }
 

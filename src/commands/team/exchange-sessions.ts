@@ -1,4 +1,4 @@
-import type { Exchange, ExchangeScope, Outcome } from '../../core/team.js';
+import { type Exchange, type ExchangeScope, type Outcome, redactedLine } from '../../core/team.js';
 import { CliError, type CommandLine, exit, type OpenedStore, type Verb } from '../command.js';
 import { pointInTime, printJson } from '../line-output.js';
 
@@ -94,6 +94,7 @@ function totals(outcomes: readonly Outcome[]): readonly string[] {
 }
 
 function branchLine(outcome: Outcome): readonly string[] {
+  if (outcome.kind === 'redacted') return [redactedLine(outcome)];
   if (outcome.kind !== 'branched') return [];
   return [
     `Session ${outcome.sessionId} went on on another machine, too; what was new here is session ${outcome.branch} now.`,

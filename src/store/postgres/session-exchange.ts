@@ -403,8 +403,7 @@ async function pullSession(
   if (remote.end.seq === 0 || (local === 'removed' && scope.sessionId === undefined)) return [];
   if (local === null || local === 'removed') return [await take(parts, remote, { seen: null, after: start })];
   const ours = await bringUp(parts, local, remote, kept);
-  await pullRedactions(parts, remote);
-  return ours;
+  return [...ours, ...(await pullRedactions(parts, remote))];
 }
 
 /** Brings a session that is here to where it is at the server. */
@@ -432,16 +431,18 @@ function isRenamed({ row, state, rowPushed }: LocalSession, remote: TeamSession)
   return (state === null || rowPushed) && (row.title !== remote.title || row.model !== remote.model);
 }
 
-/** What was redacted there is redacted here. */
-async function pullRedactions({ rows, team }: ExchangeParts, remote: TeamSession): Promise<void> {
+/** Redacts here what was redacted there. */
+async function pullRedactions({ rows, team }: ExchangeParts, remote: TeamSession): Promise<readonly Outcome[]> {
   const open: Redacted[] = [];
+  const isOurs = remote.isOwn && remote.parentId === null;
   for (const seq of remote.redacted) {
     const [here] = await rows.events(remote.id, seq - 1, 1);
     if (here === undefined || here.seq !== seq || here.redacted !== null) continue;
     const [event] = await team.log.events(remote.id, seq - 1, 1);
     // Whoever owns a session that this one was forked from may redact here, and nobody may write here.
-    const isOurs = remote.isOwn && remote.parentId === null;
     if (event && event.seq === seq) open.push({ sessionId: remote.id, event: isOurs ? event : blankedBy(event, here) });
   }
-  if (open.length > 0) await rows.redact(open);
+  if (open.length === 0) return [];
+  await rows.redact(open);
+  return isOurs ? [] : [{ kind: 'redacted', sessionId: remote.id, events: open.length }];
 }

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { describe, expect, test as anyTest } from 'vitest';
 import { type Blob, type SessionRow, type Store, ulid } from '../../../src/core/store.js';
-import type { Exchange, Team } from '../../../src/core/team.js';
+import { type Exchange, redactedLine, type Team } from '../../../src/core/team.js';
 import { type ExchangeParts, openExchange } from '../../../src/store/postgres/session-exchange.js';
 import { openSqliteStore } from '../../../src/store/sqlite-store.js';
 import { clock, event, sessionRow, temporaryFolder } from '../samples.js';
@@ -186,6 +186,23 @@ describe.each(ways)('two machines and the server of a team, %s', (_way, near, is
     expect(await one.records.verify(null)).toEqual(await other.records.verify(null));
     expect(await team.record.search('b', 9)).toEqual([]);
     await end(team);
+  });
+
+  test('what a colleague redacted is reported', async () => {
+    const [alices, bobs] = await people('alice', 'bob');
+    if (!alices || !bobs) return;
+    const alice = await machine(alices, { sharedWith: 'crew' });
+    const bob = await machine(bobs);
+    const { id } = await written(alice.store, letters);
+    await alice.exchange.push();
+    await bob.exchange.pull();
+    await alice.records.redact(id, 2, { content: '[redacted]', data: null });
+    await alice.exchange.push();
+    const outcome = { kind: 'redacted', sessionId: id, events: 1 } as const;
+    expect(await bob.exchange.pull()).toEqual([outcome]);
+    expect(redactedLine(outcome)).toMatch(/: 1 event of session \w+\.$/);
+    expect(await bob.exchange.pull()).toEqual([]);
+    await end(alices, bobs);
   });
 
   test('what was removed here stays away until it is asked for, and removed there it stays here', async () => {
