@@ -19,3 +19,11 @@ export function smallestOf(numbers: Iterable<number>, most = Infinity): number {
   for (const number of numbers) smallest = Math.min(smallest, number);
   return smallest;
 }
+
+/** A list as a table in `config` writes it: entries with `, ` between them, on one line or on several. */
+export type WordList = string | readonly string[];
+
+/** Returns the entries of a list. */
+export function entriesOf(list: WordList): readonly string[] {
+  return (typeof list === 'string' ? [list] : list).flatMap((line) => line.split(', '));
+}

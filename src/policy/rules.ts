@@ -1,10 +1,10 @@
+import { entriesOf } from '../core/lists.js';
 import wordLists from '../../config/commands/words.json' with { type: 'json' };
 import { isRecord } from '../core/json.js';
 import type { Rule } from '../core/policy.js';
 import type { Risk } from '../core/tool.js';
 import { isServerPattern, matchesTool } from '../core/tool-patterns.js';
 import { compileGlobs, lastName, shellGlob } from './guarded-paths.js';
-import { entriesOf } from './word-lists.js';
 
 /** What a rule is held against. */
 export interface Subject {

@@ -1,9 +1,9 @@
+import { entriesOf, type WordList } from '../../src/core/lists.js';
 import { readdirSync, readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { parse } from 'unbash';
 import { describe, expect, test } from 'vitest';
 import { commandFiles, commandTables, knownPrograms, namedCode } from '../../src/policy/shell/command-tables.js';
-import { entriesOf, type WordList } from '../../src/policy/word-lists.js';
 import { classifyShell } from '../../src/policy/shell/verdict.js';
 import { context } from './judging.js';
 

@@ -1,7 +1,7 @@
+import { entriesOf } from '../../src/core/lists.js';
 import { describe, expect, test } from 'vitest';
 import type { ApprovalMode, Rule, Rules } from '../../src/core/policy.js';
 import type { Effect, Judged } from '../../src/core/tool.js';
-import { entriesOf } from '../../src/policy/word-lists.js';
 import wordLists from '../../config/commands/words.json' with { type: 'json' };
 import { scheduleTools } from '../../src/toolsets/tasks/schedule-tools.js';
 import { createPolicy } from '../../src/policy/assess.js';

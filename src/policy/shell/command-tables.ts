@@ -1,3 +1,4 @@
+import { entriesOf, type WordList } from '../../core/lists.js';
 import clouds from '../../../config/commands/clouds.json' with { type: 'json' };
 import files from '../../../config/commands/files.json' with { type: 'json' };
 import git from '../../../config/commands/git.json' with { type: 'json' };
@@ -14,7 +15,6 @@ import text from '../../../config/commands/text.json' with { type: 'json' };
 import wordLists from '../../../config/commands/words.json' with { type: 'json' };
 import { builtinCodes, shellText, wrapperCodes } from './builtins-and-wrappers.js';
 import { isRecord } from '../../core/json.js';
-import { entriesOf, type WordList } from '../word-lists.js';
 import { archiveCodes, fileCodes } from './file-programs.js';
 import { findCodes } from './finders.js';
 import { gitCodes, gitTests } from './git.js';

@@ -1,3 +1,4 @@
+import { entriesOf } from '../../core/lists.js';
 import fileTables from '../../../config/commands/files.json' with { type: 'json' };
 import { isInside } from '../guarded-paths.js';
 import {
@@ -16,7 +17,6 @@ import {
 } from './invocation.js';
 import { has, parseOptions, valuesOf } from './words.js';
 import { sendsWords } from './questions.js';
-import { entriesOf } from '../word-lists.js';
 
 export const fileCodes: Readonly<Record<string, Code>> = {
   chmod,

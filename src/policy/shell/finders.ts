@@ -1,4 +1,4 @@
-import { addAll } from '../../core/lists.js';
+import { addAll, entriesOf } from '../../core/lists.js';
 import textTables from '../../../config/commands/text.json' with { type: 'json' };
 import { isInside } from '../guarded-paths.js';
 import {
@@ -15,7 +15,6 @@ import {
 } from './invocation.js';
 import { printsNames } from './readers.js';
 import { literalArg, parseOptions, unknownArg } from './words.js';
-import { entriesOf } from '../word-lists.js';
 
 export const findCodes: Readonly<Record<string, Code>> = { fd, find };
 

@@ -1,4 +1,4 @@
-import { addAll } from '../../core/lists.js';
+import { addAll, entriesOf } from '../../core/lists.js';
 import gitTables from '../../../config/commands/git.json' with { type: 'json' };
 import { lastName } from '../guarded-paths.js';
 import { shellText } from './builtins-and-wrappers.js';
@@ -17,7 +17,6 @@ import {
   writeTo,
 } from './invocation.js';
 import { has, parseOptions, valuesOf } from './words.js';
-import { entriesOf } from '../word-lists.js';
 
 /** What the tables of git cannot say. */
 export const gitCodes: Readonly<Record<string, Code>> = {

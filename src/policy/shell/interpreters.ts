@@ -1,3 +1,4 @@
+import { entriesOf } from '../../core/lists.js';
 import wordLists from '../../../config/commands/words.json' with { type: 'json' };
 import { isInside } from '../guarded-paths.js';
 import {
@@ -18,7 +19,6 @@ import {
 import { taskFindings, writtenFindings } from './simple-command.js';
 import { sendsWords } from './questions.js';
 import { literalArg, parseOptions, valuesOf, valuesOfAny } from './words.js';
-import { entriesOf } from '../word-lists.js';
 
 /** Shells whose text is read as bash. What others make of the same words (qualifiers of zsh, tests of dash) is not
  * known. */

@@ -1,7 +1,6 @@
-import { addAll } from '../../core/lists.js';
+import { addAll, entriesOf, type WordList } from '../../core/lists.js';
 import { replaceUnseen } from '../../core/text.js';
 import { isInside, type ProtectedPaths, resolvePath, type SecretPaths } from '../guarded-paths.js';
-import { entriesOf, type WordList } from '../word-lists.js';
 
 /** Stands in `Arg.text` for what only the running shell knows. */
 export const unknownText = '\0';

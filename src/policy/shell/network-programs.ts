@@ -1,4 +1,4 @@
-import { addAll } from '../../core/lists.js';
+import { addAll, entriesOf } from '../../core/lists.js';
 import networkTables from '../../../config/commands/network.json' with { type: 'json' };
 import { lastName } from '../guarded-paths.js';
 import {
@@ -14,7 +14,6 @@ import {
   writeTo,
 } from './invocation.js';
 import { has, literalArg, parseOptions, valuesOf } from './words.js';
-import { entriesOf } from '../word-lists.js';
 
 export const networkCodes: Readonly<Record<string, Code>> = {
   curl,

@@ -1,3 +1,4 @@
+import { entriesOf } from '../../core/lists.js';
 import wordLists from '../../../config/commands/words.json' with { type: 'json' };
 import { isInside } from '../guarded-paths.js';
 import {
@@ -16,7 +17,6 @@ import {
 import { unknownFindings } from './simple-command.js';
 import { sendsWords, wordsOf } from './questions.js';
 import { literalArg, parseOptions, valuesOf } from './words.js';
-import { entriesOf } from '../word-lists.js';
 
 export const serviceCodes: Readonly<Record<string, Code>> = { database };
 

@@ -1,3 +1,4 @@
+import { entriesOf } from '../../core/lists.js';
 import type { Command } from 'unbash';
 import versions from '../../../config/commands/versions.json' with { type: 'json' };
 import wordLists from '../../../config/commands/words.json' with { type: 'json' };
@@ -23,7 +24,6 @@ import {
 import { isListed } from './listed-commands.js';
 import { namesOnly, searchText } from './readers.js';
 import { resolveWord } from './words.js';
-import { entriesOf } from '../word-lists.js';
 
 const systemFolder = /^\/(?:usr\/(?:local\/)?)?s?bin\/|^\/opt\/homebrew\/bin\//;
 const plainName = /^[\w./+:@%=,~[\]-]+$/;

@@ -1,4 +1,4 @@
-import { addAll } from '../../core/lists.js';
+import { addAll, entriesOf } from '../../core/lists.js';
 import {
   type ArithmeticFor,
   type Command,
@@ -31,7 +31,6 @@ import {
 } from './invocation.js';
 import { judge, keepWritten } from './simple-command.js';
 import { literalArg, resolveWord, secretVariableIn } from './words.js';
-import { entriesOf } from '../word-lists.js';
 
 /** More simple commands than this are not looked through. Source: security 5.1. */
 export const maxParts = 200;
