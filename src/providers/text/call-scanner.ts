@@ -46,6 +46,9 @@ export function createTextScanner(tools: ToolSchemas): TextScanner {
   return new Scanner(tools);
 }
 
+/** A call of so many characters is looked at again only when it has grown by a thirty-second part. */
+const longBlock = 16 * 1024;
+
 class Scanner implements TextScanner {
   readonly #tools: ToolSchemas;
   #calls: ReceivedCall[] = [];
@@ -60,6 +63,8 @@ class Scanner implements TextScanner {
   /** The current line as far as it was shown. */
   #line = '';
   #spoke = false;
+  /** Text that has come and was not looked at. */
+  #late = '';
   /** How many places looked like a call and were none. */
   #failed = 0;
 
@@ -68,12 +73,18 @@ class Scanner implements TextScanner {
   }
 
   push(text: string): readonly Shown[] {
-    this.#rest += text;
+    this.#late += text;
+    // To look at a long call again with each of its small pieces would take time in the square of its length.
+    if (this.#block !== null && this.#rest.length > longBlock && this.#late.length < this.#rest.length / 32) return [];
+    this.#rest += this.#late;
+    this.#late = '';
     this.#read(false);
     return this.#take();
   }
 
   end(cut: boolean): { readonly shown: readonly Shown[]; readonly calls: readonly ReceivedCall[] } {
+    this.#rest += this.#late;
+    this.#late = '';
     const half = cut && this.#block !== null ? namedTool(this.#rest, this.#tools) : null;
     if (half !== null) {
       this.#calls.push({ id: '', name: half, arguments: this.#rest });

@@ -462,3 +462,21 @@ test('every log gives requests that the vendors accept, as text too', () => {
   );
   console.log(`Text protocol: ${cases} requests checked`);
 });
+
+test.each([
+  ['and text behind it', '\nThen I look.'],
+  ['and another call behind it', `\n${block('glob', '{"pattern":"*.ts"}')}`],
+  ['and nothing behind it', ''],
+])('a long call in small pieces %s is read as in one piece', (_what, behind) => {
+  const args = JSON.stringify({ path: 'a.ts', content: 'const a = f(b[0], { c: `d` });\n'.repeat(2000) });
+  for (const call of [
+    block('file_write', args),
+    `<tool_call>\n{"name":"file_write","arguments":${args}}\n</tool_call>`,
+  ]) {
+    const answer = `I write it.\n\n${call}${behind}`;
+    const pieces = answer.match(/[^]{1,20}/g) ?? [];
+    const whole = read([answer]);
+    expect(whole.calls[0]).toBe(`file_write ${args}`);
+    expect(read(pieces)).toEqual(whole);
+  }
+});
