@@ -82,6 +82,8 @@ async function moduleTools(
   if (file.kind === 'broken') throw new Error(file.problem);
   // The hash makes it another module for Node once the file has changed.
   const loaded: unknown = await import(`${pathToFileURL(file.path).href}?sha256=${file.sha256}`);
+  const now = readToolFile(file.path);
+  if (now.kind !== 'module' || now.sha256 !== file.sha256) throw new Error('it changed while it was loaded.');
   const given: unknown = isRecord(loaded) ? loaded.default : undefined;
   const tools: readonly unknown[] = Array.isArray(given) ? given : [given];
   return tools.map((tool) => toTool(moduleTool(tool), compile));

@@ -22,7 +22,7 @@ export interface Descriptor {
 }
 
 /** A file of tools, as it is on the disk now. `path` has its links resolved; `sha256` (hex) is over the descriptor and
- * every file that its command names, or over the module. */
+ * every file that its command names, or over the module and the files that it imports by relative paths. */
 export type ToolFile =
   | { readonly kind: 'program'; readonly path: string; readonly sha256: string; readonly descriptor: Descriptor }
   | { readonly kind: 'module'; readonly path: string; readonly sha256: string }
@@ -38,7 +38,7 @@ export function readToolFile(path: string): ToolFile {
   try {
     const file = realpathSync(given);
     return file.endsWith('.mjs')
-      ? { kind: 'module', path: file, sha256: hashOf([contents(file, maxProgramBytes)]) }
+      ? { kind: 'module', path: file, sha256: hashOf(moduleParts(file)) }
       : readProgram(file);
   } catch (error) {
     const problem = error instanceof Refusal ? error.message : 'there is no such file';
@@ -48,6 +48,25 @@ export function readToolFile(path: string): ToolFile {
 
 /** What is wrong with a file; a clause. */
 class Refusal extends Error {}
+
+const maxImports = 500;
+const imported = /(?:\bfrom|\bimport|\brequire)\s*\(?\s*(['"`])(\.{1,2}\/[^'"`\n]+)\1/g;
+/** What Node adds to the path of a `require`. */
+const endings = ['', '.js', '.cjs', '.mjs', '.json', '/index.js'];
+
+/** Returns a module and all files that it imports by relative paths, at any depth, in the order in which they are named. */
+function moduleParts(path: string): readonly Buffer[] {
+  const parts = new Map<string, Buffer>([[path, contents(path, maxProgramBytes)]]);
+  for (const [file, bytes] of parts) {
+    for (const [, , name = ''] of bytes.toString('utf8').matchAll(imported)) {
+      const found = endings.map((ending) => join(dirname(file), name + ending)).find((one) => isFile(one));
+      if (found === undefined || parts.has(realpathSync(found))) continue;
+      if (parts.size >= maxImports) throw new Refusal(`it imports more than ${maxImports} files`);
+      parts.set(realpathSync(found), contents(found, maxProgramBytes));
+    }
+  }
+  return [...parts.values()];
+}
 
 function readProgram(path: string): ToolFile {
   const text = contents(path, maxDescriptorBytes);

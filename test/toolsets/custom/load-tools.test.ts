@@ -193,6 +193,38 @@ test('a module gives one tool or several', async () => {
   expect(await hanging).toMatchObject({ code: 'cancelled' });
 });
 
+test('the hash of a module covers what it imports, at any depth, and a module that changes while it loads is refused', async () => {
+  const root = tree({
+    'tool.mjs': `import { double } from './lib/double.mjs';
+      export default { name: 'double', description: 'Doubles.', parameters: {}, execute: () => double(2) };`,
+    'lib/double.mjs': "export { double } from '../deep/er.mjs'; import './tool-data.json';",
+    'lib/tool-data.json': '{}',
+    'deep/er.mjs': 'const other = await import("./last.mjs"); export const double = (n) => String(other.factor * n);',
+    'deep/last.mjs': 'export const factor = 2;',
+    'beside.mjs': 'export {}',
+  });
+  const path = join(root, 'tool.mjs');
+  const before = readToolFile(path);
+  const write = (name: string, text: string): void => {
+    writeFileSync(join(root, name), text);
+  };
+  write('beside.mjs', 'export const x = 1;');
+  expect(readToolFile(path)).toEqual(before);
+  for (const name of ['lib/double.mjs', 'lib/tool-data.json', 'deep/er.mjs', 'deep/last.mjs']) {
+    const text = readFileSync(join(root, name), 'utf8');
+    write(name, `${text}\n`);
+    expect(readToolFile(path), name).not.toEqual(before);
+    write(name, text);
+  }
+  const changing = join(tree({ 'changes.mjs': '' }), 'changes.mjs');
+  writeFileSync(
+    changing,
+    `import { appendFileSync } from 'node:fs'; appendFileSync(new URL(import.meta.url).pathname, '//');
+     export default { name: 'one', description: 'One.', parameters: {}, execute: () => '1' };`,
+  );
+  expect((await loaded([changing])).notices).toEqual([expect.stringContaining('it changed while it was loaded')]);
+});
+
 test.each([
   ['{', 'it is not JSON'],
   ['[]', 'it is no JSON object'],
