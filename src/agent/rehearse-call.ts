@@ -1,6 +1,6 @@
 import { type Decider, effectLines, type Effects, effectsText, hasEffects } from '../core/effects.js';
 import { errorEnvelope } from '../core/envelope.js';
-import type { EffectsSummary, Verdict } from '../core/policy.js';
+import { type EffectsSummary, unlistedReason, type Verdict } from '../core/policy.js';
 import type { BoundCall, Rehearsal, ToolContext, ToolOutcome } from '../core/tool.js';
 import type { DispatchDeps } from './dependencies.js';
 
@@ -64,8 +64,7 @@ export function addEffects(verdict: Verdict, { summary }: RehearsedCall): Verdic
   return {
     ...verdict,
     risk: dangers.length > 0 ? 'dangerous' : verdict.risk,
-    // The effects say more than that a command is not on the list.
-    reasons: [...dangers, `it ${text}`, ...(verdict.risk === 'dangerous' ? verdict.reasons : [])],
+    reasons: [...dangers, `it ${text}`, ...verdict.reasons.filter((reason) => !reason.endsWith(unlistedReason))],
     // A rule for the command would also allow the danger that the rehearsal showed.
     ...(dangers.length > 0 ? { rules: [] } : {}),
   };

@@ -74,6 +74,9 @@ export interface Policy {
   record?(events: readonly Event[]): EventDraft | null;
 }
 
+/** Ends the reason that a command is asked about for no other reason. Its effects, once they are known, say more. */
+export const unlistedReason = 'is not on the list of commands that only read';
+
 /** What became of something to be kept, as a sentence. */
 export interface Kept {
   readonly done: boolean;

@@ -1,7 +1,7 @@
 import { addAll } from '../../core/lists.js';
 import { parse as parseShell, type ParsedScript } from 'unbash';
 import type { Risk } from '../../core/tool.js';
-import type { Rule } from '../../core/policy.js';
+import { type Rule, unlistedReason } from '../../core/policy.js';
 import { hasUnseen } from '../../core/text.js';
 import type { Sandbox } from '../../core/tool.js';
 import { isInside, normalise, type PathFacts, type ProtectedPaths, type SecretPaths } from '../guarded-paths.js';
@@ -100,7 +100,7 @@ function unlisted(command: string, outside: boolean): string {
   const line = quoted(command.trim().replaceAll(/\s+/g, ' '));
   return outside
     ? `${line} looks at processes, services or devices, which a rehearsal hides`
-    : `${line} is not on the list of commands that only read`;
+    : `${line} ${unlistedReason}`;
 }
 
 /** Whether a part of it may run where nobody knows. */
