@@ -9,11 +9,11 @@ const conditions = {
   program: 'the program is',
   verb: 'the operands begin with',
   alone: 'the operands are only',
-  operands: 'among the operands stands',
+  operands: 'the operands include',
   start: 'the words begin with',
   whole: 'the words are only',
-  says: 'among the words stands',
-  behind: 'behind the first word stands',
+  says: 'the words include',
+  behind: 'after the first word comes',
   every: 'every word is one of',
   options: 'an option is',
   test: 'it passes the test',
@@ -22,7 +22,7 @@ const facts = {
   takes: 'options with a value',
   runs: '**dangerous** by options that run or load something',
   writes: 'files are written by',
-  pattern: 'a pattern stands behind',
+  pattern: 'a pattern follows',
 };
 
 const code = (text) => (text === '' ? 'nothing' : `\`${text.replaceAll('|', '\\|')}\``);
@@ -90,7 +90,7 @@ function holds(condition) {
   const parts = Object.entries(conditions).flatMap(([key, text]) =>
     condition[key] ? [`${text} ${listed(condition[key])}`] : [],
   );
-  if (condition.filled) parts.push('the output of another command stands among the words');
+  if (condition.filled) parts.push('the words include the output of another command');
   return condition.anyCase ? parts.map((part) => `${part} (in any case)`) : parts;
 }
 
@@ -99,7 +99,7 @@ function outcome({ danger, code: name, like, sends }, notes) {
   if (danger) parts.push(`**dangerous** (${danger})`);
   if (like) parts.push(`as \`${like}\``);
   if (name) parts.push(`by the function \`${name}\`: ${notes[name]}`);
-  if (sends) parts.push('harmless, unless the output of a command is among the words');
+  if (sends) parts.push('harmless, unless the words include the output of another command');
   return parts.length === 0 ? 'harmless' : parts.join(', ');
 }
 

@@ -179,9 +179,9 @@ export interface ToolResultData {
   /** Why there may be changes that are not listed. */
   readonly unwatched?: string;
   readonly attachments?: readonly AttachmentData[];
-  /** What decided whether it was run. Absent: it was no call that could be run. */
+  /** Names what decided whether the call ran. Absent: the call could not run at all. */
   readonly decided_by?: Decider;
-  /** What a rehearsal of it did, and whether that was kept. */
+  /** The effects of its rehearsal. Absent: it was not rehearsed. */
   readonly effects?: Effects;
   readonly kept?: boolean;
   /** True where the program ended before there was a result, and this one was added when the session was resumed. */
@@ -252,7 +252,7 @@ export interface ApprovalData {
   readonly call_sha256: string;
   /** So often the call had given the same result, which is why the person was asked. */
   readonly repeated?: number;
-  /** What a rehearsal of the call did, as the person was shown it. */
+  /** The effects of the rehearsal of the call. Absent: it was not rehearsed. */
   readonly effects?: Effects;
   /** The rules that the person made with this answer, and how long they last. */
   readonly rules?: readonly object[];

@@ -37,7 +37,7 @@ export interface Verdict {
   /** Sentences, most important first; empty for an allowed reader. */
   readonly reasons: readonly string[];
   readonly sandbox: Sandbox;
-  /** What decided, where nobody is asked: the short list of commands that only read, a rule of the user, or the mode. */
+  /** Names what decided, if `agent` does not ask: the list of commands that only read, a rule of the user, or the mode. */
   readonly decidedBy?: 'static' | 'rule' | 'mode';
   /** A rehearsal that shows no effects stands for a yes, or lifts the denial of plan mode. */
   readonly rehearsable?: true;
