@@ -16,7 +16,7 @@ test('sessions of one name, as a session and its forks, can be told apart in the
   };
   const rows = ['01M8AAAAAAAAA1', '01M8AAAAAAAAB2', '01M8AAAAAAAAC3'].map((id) => ({ ...row, id }));
   const page = listPage([...rows, { ...row, id: 'other', prompt: 'another' }] as never, 4);
-  const names = [...page.matchAll(/<a href="\/s\/[^"]+">([^<]*)<\/a>/g)].map(([, name]) => name);
+  const names = [...page.matchAll(/<a href="s\/[^"]+">([^<]*)<\/a>/g)].map(([, name]) => name);
   expect(new Set(names).size).toBe(4);
   expect(names.every((name, index) => index === 3 || name?.startsWith('fix the total · begun '))).toBe(true);
   expect(names[3]).toBe('another');
