@@ -71,6 +71,8 @@ test.each([
   async ({ isTerminal }) => {
     const steps = Array.from({ length: 60 }, (_, at) => ({
       text: `Step ${at} is **made**.`,
+      // The second follower has to come before the end.
+      delay_ms: 50,
       calls: [{ name: 'bash', arguments: { command: `echo call ${at}` } }],
     }));
     const script = JSON.stringify({ turns: [{ text: 'Hi.' }, ...steps, { text: 'All is done.' }] });
