@@ -19,7 +19,8 @@ import {
   watchStandardOutput,
 } from './print.js';
 
-// A regular expression of a setting, a server or a model that backtracks without end goes on in V8's linear engine.
+// A regular expression of a setting, a server or a model that backtracks without end continues in V8's linear engine. The
+// engine takes none with lookaround, back references, or the flags `i` and `u`. Source: v8.dev/blog/non-backtracking-regexp.
 setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks');
 
 /** Runs one command line and returns its exit code, once the reader of standard output has taken everything. */
