@@ -246,7 +246,7 @@ interface AskedAnswer {
   readonly hooked?: true;
 }
 
-/** Returns the person's answer, or the one they gave for the rest of the session under this `grant` or as rules. */
+/** Returns the user's answer, or an earlier answer that holds for the session: a grant with the key `grant`, or rules. */
 async function askedOnce(
   d: DispatchDeps,
   question: Question,
@@ -280,7 +280,7 @@ async function makeRules(d: DispatchDeps, rules: readonly Rule[], lasts: 'sessio
   if (kept) d.emit({ type: 'notice', level: kept.done ? 'info' : 'warn', code: 'rule_kept', message: kept.said });
 }
 
-/** After so many answers the user is told how to make a rule. */
+/** Number of identical answers after which a notice shows how to make a rule. */
 const tiresomeQuestions = 3;
 
 function suggestRule(d: DispatchDeps, key: string, rules: readonly Rule[]): void {
@@ -369,7 +369,7 @@ function allowedBy({ rules = [] }: Verdict): readonly string[] | null {
   return rules.length > 0 && patterns.length === rules.length ? patterns : null;
 }
 
-/** Says what the person can do so that such a call runs. */
+/** Returns the sentence that tells the model how the user can allow such calls. */
 function remedy(verdict: Verdict): string {
   return verdict.everyMode
     ? 'No --approval mode allows such calls unasked; the user can say yes to them when agent runs in a terminal.'
@@ -387,7 +387,7 @@ function denial(answer: Answer, verdict: Verdict, signal: AbortSignal): ErrorEnv
     case 'unavailable':
       return errorEnvelope(
         'permission_denied',
-        `Not run, because it needs a yes and nobody can be asked here: ${verdict.reasons.join('; ')}. ` +
+        `Not run: it needs approval, and this run cannot ask the user: ${verdict.reasons.join('; ')}. ` +
           remedy(verdict),
       );
     case 'deny':

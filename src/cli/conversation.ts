@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import type { Readable } from 'node:stream';
 import type { Session } from '../agent/session.js';
 import { CliError, exit } from '../commands/command.js';
 import { didYouMean, withoutEnd } from '../core/text.js';
@@ -223,7 +224,7 @@ export interface StdinReading {
 
 /** Reads all of standard input as text. Rejects with a `CliError` where it is longer than any prompt can be. Says on
  * stderr that it waits for the end, or that it no longer does. Source: contracts 8 and 10, "Standard input". */
-export async function readStdin(input: NodeJS.ReadStream, reading: StdinReading): Promise<string> {
+export async function readStdin(input: Readable, reading: StdinReading): Promise<string> {
   const { notice, schedule, hasPrompt } = reading;
   const cancelNotice = hasPrompt
     ? () => undefined

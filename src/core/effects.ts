@@ -20,7 +20,7 @@ export type Effects = {
 /** Names what decided a call. Source: contracts 10. */
 export type Decider = 'static' | 'rehearsal' | 'rule' | 'mode' | 'user' | 'hook';
 
-/** The part of a rehearsal by which somebody decides. */
+/** The effects of a rehearsal that decide whether `agent` asks. */
 interface ObservedRun {
   readonly effects: Effects;
   /** Why the rehearsal does not show all effects of the command; null where it does. */

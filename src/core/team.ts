@@ -345,7 +345,7 @@ export interface ExchangeScope {
  * the session `branch` from now on. */
 export type Outcome =
   | { readonly kind: 'pushed' | 'pulled'; readonly sessionId: string; readonly events: number }
-  /** So many events of a session that is here were redacted at the server, maybe by somebody else. */
+  /** `events`: the number of events of a local session that were redacted on the server, possibly by a colleague. */
   | { readonly kind: 'redacted'; readonly sessionId: string; readonly events: number }
   | { readonly kind: 'branched'; readonly sessionId: string; readonly branch: string }
   | {

@@ -2,8 +2,7 @@ import { PassThrough, Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { joinPrompt, readStdin } from '../../src/cli/conversation.js';
 
-const input = (...chunks: readonly (Buffer | string)[]): NodeJS.ReadStream =>
-  Readable.from(chunks) as unknown as NodeJS.ReadStream;
+const input = (...chunks: readonly (Buffer | string)[]): Readable => Readable.from(chunks);
 const silent = {
   notice: (text: string): void => {
     throw new Error(`nothing was to be said: ${text}`);
@@ -38,7 +37,7 @@ test('a folder as standard input is an empty one', async () => {
       this.destroy(Object.assign(new Error('it is a directory'), { code: 'EISDIR' }));
     },
   });
-  expect(await readStdin(broken as unknown as NodeJS.ReadStream, silent)).toBe('');
+  expect(await readStdin(broken, silent)).toBe('');
 });
 
 /** Reads what `chunks` bring, and then nothing, with time that passes only where nothing more comes. */

@@ -230,9 +230,9 @@ test('an agent is judged as its session is, and more strictly where its file say
     await store.close();
     return String(events.find(({ kind }) => kind === 'tool_result')?.content);
   };
-  expect(await tried('', dangerous)).toContain('nobody can be asked here');
+  expect(await tried('', dangerous)).toContain('this run cannot ask');
   expect(await tried('', dangerous, '--approval', 'never')).not.toContain('Not run');
-  expect(await tried('permissionMode: bypassPermissions', dangerous)).toContain('nobody can be asked');
+  expect(await tried('permissionMode: bypassPermissions', dangerous)).toContain('this run cannot ask');
   expect(await tried('', change)).not.toContain('Not run');
   expect(await tried('permissionMode: plan', change)).toContain('Denied by policy: the agent finder only reads');
   expect(await tried('permissionMode: mutating', change)).toContain('calls of the agent finder are asked about');

@@ -69,7 +69,7 @@ test('a call that a hook has changed is validated and judged again, whatever the
     );
     const judged = await agent(at, go(at, [call('ls'), { text: 'done' }]));
     expect(judged).toMatchObject({ code: 6 });
-    expect(judged.stdout).toContain('Not run, because it needs a yes');
+    expect(judged.stdout).toContain('Not run: it needs approval');
     expect(judged.stdout).toContain(gone);
   }
   const at = withHooks(one('PreToolUse', specific({ updatedInput: { cmd: 'ls' } }), 'Bash'));

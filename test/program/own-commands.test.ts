@@ -86,7 +86,7 @@ test('a command that fails is told, and its errors are sent; a refusal ends it a
   expect((await agent(at, ['sessions', 'show', id])).stdout).toMatch(/Look: ls: .*nowhere.* \[exit code 2\]/);
   const refused = await go('/asks');
   expect(refused.stdout).toBe('');
-  expect(refused.stderr).toContain('needs a yes and nobody can be asked here');
+  expect(refused.stderr).toContain('needs approval, and this run cannot ask');
   expect((await go('/odd x')).stderr).toContain('/odd was not sent: an argument stands where it cannot be quoted');
 });
 

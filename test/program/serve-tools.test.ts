@@ -105,7 +105,7 @@ describe.each(Object.entries(dialects))('over %s', (_version, dialectFor) => {
     const messages = await served(at, dialectFor({}), [calling(1, 'bash', { command: 'rm -rf kept.txt' })]);
     expect(resultOf(messages, 1)).toMatchObject({
       isError: true,
-      content: [{ text: expect.stringContaining('nobody can be asked here') as string }, {}],
+      content: [{ text: expect.stringContaining('this run cannot ask') as string }, {}],
     });
     expect(existsSync(kept)).toBe(true);
   });

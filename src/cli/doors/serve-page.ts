@@ -55,7 +55,8 @@ class Pages {
   readonly #store: Store;
   readonly #folder: string;
   readonly #token = randomBytes(24).toString('base64url');
-  /** Where the pages are for a browser. Cookies reach all ports of this machine, those with a path only who knows it. */
+  /** Path prefix of the pages in a browser. A cookie is sent to every port of this machine, but only below its path,
+   * which no other server knows. */
   readonly #path = `/${randomBytes(12).toString('base64url')}`;
   readonly #rooms = new Map<string, OpenRoom>();
   readonly #server: Server;

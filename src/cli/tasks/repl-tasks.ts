@@ -110,7 +110,7 @@ class Live implements ReplTasks {
     const firing = openFiring(settings, ownOptions(options), tasks, {
       heard,
       asks: true,
-      // Where nobody can be asked, `mutating` runs what plan mode runs.
+      // A task cannot ask, so `mutating` allows it no more than plan mode does.
       approval: () => (this.#run.policy.planning() ? 'mutating' : this.#run.policy.mode()),
     });
     return { tasks, firing };

@@ -80,7 +80,7 @@ function needsCleaning(text: string): boolean {
   return /[^\x20-\x7e\n\r\t]/.test(text) && text.search(unshown) >= 0;
 }
 
-/** A secret, and where it stands in the text that holds it. */
+/** A secret with its value and its position in the text. */
 interface PlacedSecret {
   readonly secret: FoundSecret;
   readonly value: string;
@@ -396,7 +396,7 @@ class Guard implements SecretGuard {
         .map((secret) => placed(secret, plain, places))
         .filter(({ start, end }) => !direct.some((other) => start < other.end && other.start < end));
       const sorted = [...direct, ...hidden].toSorted((a, b) => a.start - b.start);
-      // What one of them holds back may be the end of a secret that the other has found.
+      // One scan can hold back the end of a secret that the other scan has found.
       const held = Math.min(raw.openAt, places[bare.openAt] ?? raw.openAt);
       const open = sorted.find(({ start, end }) => start < held && end > held)?.start ?? held;
       const found = sorted.filter(({ end }) => end <= open);

@@ -51,7 +51,7 @@ class Refusal extends Error {}
 
 const maxImports = 500;
 const imported = /(?:\bfrom|\bimport|\brequire)\s*\(?\s*(['"`])(\.{1,2}\/[^'"`\n]+)\1/g;
-/** What Node adds to the path of a `require`. */
+/** Endings that Node tries for the path of a `require`. */
 const endings = ['', '.js', '.cjs', '.mjs', '.json', '/index.js'];
 
 /** Returns a module and all files that it imports by relative paths, at any depth, in the order in which they are named. */
