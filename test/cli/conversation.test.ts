@@ -46,7 +46,7 @@ async function readOpen(chunks: readonly string[], hasPrompt: boolean) {
   const notices: string[] = [];
   const delays: number[] = [];
   const left = [...chunks];
-  const text = await readStdin(stdin as unknown as NodeJS.ReadStream, {
+  const text = await readStdin(stdin, {
     notice: (line) => notices.push(line),
     hasPrompt,
     schedule: (callback, delayMs) => {

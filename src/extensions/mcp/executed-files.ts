@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { readdirSync } from 'node:fs';
-import { basename, isAbsolute, join, resolve } from 'node:path';
+import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import { isRecord } from '../../core/json.js';
 import { readBounded } from '../../disk/bounded-file.js';
+import { importedFiles } from '../../disk/imported-files.js';
 import { statsAt } from '../../disk/path-stats.js';
 
 /** Names of files that interpreters run, and of programs. Data files change all the time, and run nothing. */
@@ -39,13 +40,21 @@ export function executedFiles(entry: unknown, folder: string): readonly string[]
   const start = isRecord(entry) && typeof entry['cwd'] === 'string' ? resolve(folder, entry['cwd']) : folder;
   const paths = words.map((word) => (isAbsolute(word) ? word : join(start, word)));
   const named = [...paths.filter(isRun), ...paths.flatMap(codeIn), ...(isRecord(entry) ? programOf(entry, start) : [])];
-  const inside = named.filter((path) => path.startsWith(`${folder}/`));
+  const started = named.filter((path) => path.startsWith(`${folder}/`));
+  const inside = started.flatMap(withHelpers).filter((path) => path.startsWith(`${folder}/`));
   return [...new Set(inside.map((path) => path.slice(folder.length + 1)))].toSorted().slice(0, maxFiles);
 }
 
 function isRun(path: string): boolean {
   const stat = statsAt(path);
   return stat?.isFile() === true && (code.test(path) || (stat.mode & 0o111) !== 0);
+}
+
+/** Returns a program with what it loads: the files that a module of JavaScript imports, and the code beside a script of
+ * Python, which takes modules from its folder. */
+function withHelpers(path: string): readonly string[] {
+  if (/\.[cm]?[jt]sx?$/i.test(path)) return [path, ...importedFiles(path, maxFiles)];
+  return path.endsWith('.py') ? [path, ...codeIn(dirname(path))] : [path];
 }
 
 /** Returns the code in a folder that is run as a whole: `node .`, `python server/`, `go run ./cmd/x`. */

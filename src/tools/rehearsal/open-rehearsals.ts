@@ -349,7 +349,7 @@ const refusedInView =
 
 /** Errors of programs that could not reach what a rehearsal hides: a socket, another process. */
 const hiddenFromView =
-  /(?:cannot|could not|can't|couldn't|failed to|unable to|error) connect|error connecting|connection (?:to \S+ .{0,80}failed|refused)|ECONNREFUSED|ESRCH|No such process/i;
+  /(?:cannot|could not|can't|couldn't|failed to|unable to|error) connect|error connecting|connection (?:to \S+ .{0,80}failed|refused)|ECONNREFUSED|dial unix|cannot communicate with|(?:cannot|unable to) open display|ESRCH|No such process/i;
 
 /** Says why a run does not tell what the command would do, or null. */
 function unclearEnd({ result, collected, left, tried }: EndedRun): string | null {

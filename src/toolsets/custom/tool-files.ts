@@ -6,6 +6,7 @@ import { isRecord, type JsonSchema } from '../../core/json.js';
 import { nearestName } from '../../core/text.js';
 import type { Effect, ToolLimits } from '../../core/tool.js';
 import { readBounded } from '../../disk/bounded-file.js';
+import { importedFiles } from '../../disk/imported-files.js';
 import { problemIn, type Returns } from './authored-tool.js';
 import { descriptorName, isFile } from './tool-places.js';
 
@@ -50,22 +51,11 @@ export function readToolFile(path: string): ToolFile {
 class Refusal extends Error {}
 
 const maxImports = 500;
-const imported = /(?:\bfrom|\bimport|\brequire)\s*\(?\s*(['"`])(\.{1,2}\/[^'"`\n]+)\1/g;
-/** Endings that Node tries for the path of a `require`. */
-const endings = ['', '.js', '.cjs', '.mjs', '.json', '/index.js'];
 
-/** Returns a module and all files that it imports by relative paths, at any depth, in the order in which they are named. */
 function moduleParts(path: string): readonly Buffer[] {
-  const parts = new Map<string, Buffer>([[path, contents(path, maxProgramBytes)]]);
-  for (const [file, bytes] of parts) {
-    for (const [, , name = ''] of bytes.toString('utf8').matchAll(imported)) {
-      const found = endings.map((ending) => join(dirname(file), name + ending)).find((one) => isFile(one));
-      if (found === undefined || parts.has(realpathSync(found))) continue;
-      if (parts.size >= maxImports) throw new Refusal(`it imports more than ${maxImports} files`);
-      parts.set(realpathSync(found), contents(found, maxProgramBytes));
-    }
-  }
-  return [...parts.values()];
+  const files = importedFiles(path, maxImports);
+  if (files.length > maxImports) throw new Refusal(`it imports more than ${maxImports} files`);
+  return files.map((file) => contents(file, maxProgramBytes));
 }
 
 function readProgram(path: string): ToolFile {

@@ -173,7 +173,14 @@ const grammars: Readonly<Record<string, () => string | Sample>> = {
   }),
   url_password: () => inUrl('https', `${some(letters, 10)}${some(digits, 2)}`),
   option_password: () => ({
-    before: oneOf('curl -u deploy:', "curl --user 'deploy:", 'http --user=deploy:'),
+    before: oneOf(
+      'curl -u deploy:',
+      "curl --user 'deploy:",
+      'http -a deploy:',
+      'http --auth=deploy:',
+      'wget --user=x --password=',
+      "tool --http-password '",
+    ),
     secret: `${some(letters, 8)}${some(digits, 3)}`,
   }),
   registry_auth: () => ({

@@ -116,6 +116,36 @@ test('trust covers the files of the project that a server runs, and no variable 
   );
 });
 
+test('trust covers what a server imports, and the modules beside a script of Python', () => {
+  const given = files(
+    {},
+    {
+      js: { command: 'node', args: ['tools/srv.mjs'] },
+      py: { command: 'python3', args: ['py/srv.py'] },
+    },
+  );
+  const texts = {
+    'tools/srv.mjs': "import './lib/a.mjs';",
+    'tools/lib/a.mjs': "export * from '../../deep/b.mjs';",
+    'deep/b.mjs': '1',
+    'py/srv.py': 'import helper',
+    'py/helper.py': '1',
+  };
+  for (const [name, text] of Object.entries(texts)) {
+    mkdirSync(dirname(join(given.project.folder, name)), { recursive: true });
+    writeFileSync(join(given.project.folder, name), text);
+  }
+  const part = serverPart(given.project.file, given.own);
+  const isTrusted = (sha256: string): boolean => sha256 === part?.sha256;
+  const trusted = (): number => listServers({ ...given, project: { ...given.project, isTrusted } }).servers.length;
+  expect(trusted()).toBe(2);
+  for (const [name, text] of Object.entries(texts)) {
+    writeFileSync(join(given.project.folder, name), `${text} `);
+    expect(trusted(), name).toBe(0);
+    writeFileSync(join(given.project.folder, name), text);
+  }
+});
+
 test.each([
   ['a script without an extension', { command: 'node', args: ['--no-warnings', 'bin/server'] }, 'bin/server'],
   ['the folder of the project', { command: 'node', args: ['.'] }, 'index.js'],
