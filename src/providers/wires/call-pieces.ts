@@ -24,6 +24,13 @@ export interface CallSlot {
   hasManyIds: boolean;
 }
 
+/** A call that may get more pieces. */
+interface OpenSlot extends CallSlot {
+  /** The last character of the arguments that is no blank; '' if there is none. To look at the arguments themselves after
+   * each piece would take time in the square of their length. */
+  last: string;
+}
+
 /** Joins the calls of a stream. A call that the server sends again is the same call. */
 export interface CallPieces {
   add(piece: CallPiece): void;
@@ -36,11 +43,12 @@ export interface CallPieces {
 /** Servers number the pieces of a call, name its id, both, or neither; they repeat ids and names in every piece, send
  * another id with each, send the whole call behind its pieces, and put several calls under one number. */
 export function createCallPieces(): CallPieces {
-  const slots: CallSlot[] = [];
+  const slots: OpenSlot[] = [];
   return {
     add(piece) {
       const found = findSlot(slots, piece);
-      if (found === undefined || startsAnother(found, piece)) slots.push({ ...piece, hasManyIds: false });
+      if (found === undefined || startsAnother(found, piece))
+        slots.push({ ...piece, last: lastOf(piece.arguments), hasManyIds: false });
       else append(found, piece);
     },
     calls: () =>
@@ -54,7 +62,7 @@ export function receivedCall({ id, name, arguments: text, fields }: CallSlot): R
 }
 
 /** Returns the call that a piece may belong to: by its index and id, by either, else the latest. */
-function findSlot(slots: readonly CallSlot[], piece: CallPiece): CallSlot | undefined {
+function findSlot(slots: readonly OpenSlot[], piece: CallPiece): OpenSlot | undefined {
   const { place, id } = piece;
   const byId = id === '' ? undefined : slots.findLast((slot) => slot.id === id);
   if (place === null) return byId ?? slots.at(-1);
@@ -73,7 +81,7 @@ interface Difference {
   readonly isObject: boolean;
 }
 
-function startsAnother(slot: CallSlot, piece: CallPiece): boolean {
+function startsAnother(slot: OpenSlot, piece: CallPiece): boolean {
   const isObject = startsObject(piece.arguments);
   const isNamed = piece.name !== '';
   if (piece.id === '' && !isNamed && !isObject) return false;
@@ -85,12 +93,12 @@ function startsAnother(slot: CallSlot, piece: CallPiece): boolean {
     isHead: isBlank(piece.arguments),
     isObject,
   };
-  return isComplete(slot.arguments) ? followsWhole(slot, piece, difference) : followsPart(slot, difference);
+  return isWhole(slot) ? followsWhole(slot, piece, difference) : followsPart(slot, difference);
 }
 
 /** Whether a piece behind a whole call starts another: it is not the same call again. */
 function followsWhole(
-  slot: CallSlot,
+  slot: OpenSlot,
   piece: CallPiece,
   { hasNewId, hasNewName, isNamed, isHead, isObject }: Difference,
 ): boolean {
@@ -100,9 +108,9 @@ function followsWhole(
 
 /** Whether a piece behind an unfinished call starts another. Under one index an id alone tells nothing: servers give
  * another one with each piece. */
-function followsPart(slot: CallSlot, { hasNewId, hasNewName, isNamed, isHead, isObject }: Difference): boolean {
+function followsPart(slot: OpenSlot, { hasNewId, hasNewName, isNamed, isHead, isObject }: Difference): boolean {
   if (hasNewName && (hasNewId || (isObject && slot.place === null))) return true;
-  if (isHead || isBlank(slot.arguments)) return hasNewId && isNamed && slot.place === null;
+  if (isHead || slot.last === '') return hasNewId && isNamed && slot.place === null;
   return isObject && isNamed && (hasNewId || !mayGoOnWithObject(slot.arguments));
 }
 
@@ -111,15 +119,30 @@ function isNewId(slot: CallSlot, piece: CallPiece): boolean {
 }
 
 /** A name may be repeated in every piece, or be split into pieces before the arguments. */
-function append(slot: CallSlot, piece: CallPiece): void {
+function append(slot: OpenSlot, piece: CallPiece): void {
   if (isNewId(slot, piece)) slot.hasManyIds = true;
   if (slot.id === '') slot.id = piece.id;
   slot.fields = mergeFields(slot.fields, piece.fields);
-  const hasMore =
-    piece.arguments !== '' && !(isComplete(slot.arguments) && (isBlank(piece.arguments) || isRepeat(slot, piece)));
+  const hasMore = piece.arguments !== '' && !isSentAgain(slot, piece);
   if (slot.name === '') slot.name = piece.name;
   else if (piece.name !== slot.name && slot.arguments === '') slot.name += piece.name;
-  if (hasMore) slot.arguments += piece.arguments;
+  if (!hasMore) return;
+  slot.arguments += piece.arguments;
+  slot.last = lastOf(piece.arguments) || slot.last;
+}
+
+/** Returns whether a piece behind a whole call brings nothing: a blank, or the same arguments again. */
+function isSentAgain(slot: OpenSlot, piece: CallPiece): boolean {
+  if (isBlank(piece.arguments)) return isWhole(slot);
+  return startsObject(piece.arguments) && isWhole(slot) && isRepeat(slot, piece);
+}
+
+function lastOf(text: string): string {
+  return text.trimEnd().slice(-1);
+}
+
+function isWhole(slot: OpenSlot): boolean {
+  return slot.last === '}' && isComplete(slot.arguments);
 }
 
 /** Returns the calls without those that the server sent again. Two calls with ids of their own are two calls, however
