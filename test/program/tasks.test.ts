@@ -358,12 +358,17 @@ test('a task is no freer than the session that made it was then', async () => {
   const strict = (await sessions())[0]?.id ?? '';
   await agent(at, ['-p', '--approval', 'never', 'list *.txt', '-m', 'offline/offline']);
   const free = (await sessions()).find(({ id }) => id !== strict)?.id ?? '';
+  await agent(at, ['-p', '--approval', 'never', '--tools', 'glob', 'list *.txt', '-m', 'offline/offline']);
+  const narrow = (await sessions()).find(({ id }) => id !== strict && id !== free)?.id ?? '';
   const opened = await openSqliteStore({ file: file(at), now: Date.now });
   const tasks = await opened.tasks();
   await tasks.add(task(at, 'strict', { madeInSession: strict }));
+  await tasks.add(task(at, 'narrow', { madeInSession: narrow }));
   await tasks.add(task(at, 'free', { madeInSession: free }));
   await opened.store.close();
   await agent(at, ['tasks', 'run', 'strict']);
+  expect(existsSync(join(at.work, 'made.txt'))).toBe(false);
+  await agent(at, ['tasks', 'run', 'narrow']);
   expect(existsSync(join(at.work, 'made.txt'))).toBe(false);
   await agent(at, ['tasks', 'run', 'free']);
   expect(existsSync(join(at.work, 'made.txt'))).toBe(true);

@@ -14,6 +14,8 @@ import { type Errand, missedText, type Outcome } from '../../toolsets/tasks/firi
 import { apiCallOf } from '../../toolsets/tasks/task-call.js';
 import { createUsageMeter } from '../headless.js';
 import type { RootOptions } from '../options.js';
+import { narrowed } from '../../tools/registry.js';
+import { lastTools } from '../session/context-files.js';
 import { keepMode } from '../session/policy/kept-mode.js';
 import { approvalModes } from '../session/policy/open-policy.js';
 import { assemble, type Assembly, openRun, type Run } from '../session/assemble.js';
@@ -40,8 +42,9 @@ export async function runErrand(options: RootOptions, errand: Errand, atLeast?: 
     const [settings, chosen, asking] = await settingsFor({ options, atLeast }, errand, work);
     const run = await openRun(settings, chosen, asking);
     try {
-      await keepMode(run, await eventsOfMaker(run, errand.task), false);
-      return await inSession(run, errand, work);
+      const maker = await eventsOfMaker(run, errand.task);
+      await keepMode(run, maker, false);
+      return await inSession(work.call ? run : withToolsOf(run, maker), errand, work);
     } finally {
       await run.close();
     }
@@ -100,6 +103,16 @@ async function settingsFor(
 async function eventsOfMaker({ store }: Run, { madeInSession, createdAt }: Task): Promise<readonly Event[]> {
   if (madeInSession === null || (await store.session(madeInSession)) === null) return [];
   return (await store.load(madeInSession)).filter((event) => event.createdAt < createdAt + 1000);
+}
+
+/** Returns the run with no other tools than the session that made the task had. A task that is one call keeps its tool:
+ * the user allowed that very call. */
+function withToolsOf(run: Run, maker: readonly Event[]): Run {
+  const tools = lastTools(maker)?.tools;
+  if (!tools) return run;
+  const names = new Set(tools.map(({ name }) => name));
+  const registry = narrowed(run.toolbox.registry, { offers: (name) => names.has(name), reaches: () => true });
+  return { ...run, toolbox: { ...run.toolbox, registry } };
 }
 
 function isStricter(one: ApprovalMode, other: ApprovalMode): boolean {
