@@ -16,33 +16,48 @@ const versionIn = (file) => readJson(file).version;
 /** What every session loads. */
 const startRoots = [
   'src/cli/run.ts',
-  'src/cli/conversation.ts',
-  'src/config/settings-check.ts',
-  'src/providers/http/endpoint-provider.ts',
-  'src/providers/wires/chat-request.ts',
-  'src/providers/wires/chat-stream.ts',
+  'src/frontends/repl/conversation.ts',
+  'src/kernel/config/settings-check.ts',
+  'src/kernel/providers/http/endpoint-provider.ts',
+  'src/kernel/providers/wires/chat-request.ts',
+  'src/kernel/providers/wires/chat-stream.ts',
+  'src/features/hooks/hook-files.ts',
+  'src/features/mcp/server-files.ts',
+  'src/features/prompts-and-skills/text-parts.ts',
+  'src/features/subagents/agent-files.ts',
 ];
 
 /** What a REPL loads besides: the sets of tools that it offers by itself. */
 const replRoots = [
-  'src/cli/session/repl-set-makers.ts',
-  'src/extensions/agents/roles.ts',
-  'src/toolsets/jobs/background.ts',
-  'src/toolsets/jobs/look-after.ts',
+  'src/features/ask-and-plan/put-questions.ts',
+  'src/features/todo/step-list.ts',
+  'src/features/subagents/roles.ts',
+  'src/features/background-tasks/background.ts',
+  'src/features/background-tasks/look-after.ts',
 ];
 
 /** What a session loads besides where people bring something along: sets of tools, servers, skills, agents. */
 const broughtRoots = [
-  'src/cli/session/set-makers.ts',
-  'src/cli/mcp/start-servers.ts',
-  'src/core/notes.ts',
-  'src/extensions/skills/read-skills.ts',
-  'src/extensions/skills/use-skill.ts',
-  'src/store/sets/note-rows.ts',
+  'src/features/code-execution/execute-code.ts',
+  'src/features/custom-tools/open-custom.ts',
+  'src/features/docs-search/open-docs.ts',
+  'src/features/memory/open-memory.ts',
+  'src/features/scheduled-tasks/schedule-tools.ts',
+  'src/features/small-tools/clock.ts',
+  'src/features/small-tools/file-facts.ts',
+  'src/features/small-tools/key-values.ts',
+  'src/features/small-tools/math.ts',
+  'src/features/web/open-search.ts',
+  'src/features/web/open-web.ts',
+  'src/features/mcp/start-servers.ts',
+  'src/features/memory/notes.ts',
+  'src/features/prompts-and-skills/read-skills.ts',
+  'src/features/prompts-and-skills/use-skill.ts',
+  'src/features/memory/note-rows.ts',
 ];
 
 /** What is loaded where nothing is brought along. */
-const otherStarts = ['src/cli/repl/repl.ts', 'src/library/open-agent.ts'];
+const otherStarts = ['src/frontends/repl/repl.ts', 'src/frontends/library/open-agent.ts'];
 
 /** Throws where two modules of one entry export the same name. */
 function refuseEqualExports(outputs) {
@@ -59,7 +74,7 @@ function refuseEqualExports(outputs) {
  * build before found. */
 function withFewFiles({ inputs, outputs }) {
   refuseEqualExports(outputs);
-  const first = reached(inputs, ['src/cli/main.ts', 'src/cli/early-frame.ts']);
+  const first = reached(inputs, ['src/cli/main.ts', 'src/ui/early-frame.ts']);
   const start = reached(inputs, startRoots);
   const repl = reached(inputs, replRoots);
   const brought = reached(inputs, broughtRoots);
@@ -127,9 +142,9 @@ const options = {
   absWorkingDir: root,
   entryPoints: [
     'src/cli/main.ts',
-    'src/library.ts',
-    'src/toolsets/web/page-worker.ts',
-    'src/extensions/pictures/scale-worker.ts',
+    'src/frontends/library/library.ts',
+    'src/kernel/tools/page-worker.ts',
+    'src/features/attachments/scale-worker.ts',
   ],
   outdir: 'dist',
   entryNames: '[name]',

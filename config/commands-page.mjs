@@ -43,7 +43,7 @@ export function commandsPage() {
     `Written by \`npm run commands:page\` from \`config/commands/*.json\`, ${count} programs. Do not edit it here.`,
     'The tables say which calls are dangerous. The first line that holds decides. A question for a version, by a word that',
     'is listed below, is harmless. `*` matches any characters of a word, `?` matches one. Where a line names a function,',
-    'code of `src/policy/shell` judges what data cannot say. `config/listed-commands.json` says which calls only read.',
+    'code of `src/kernel/permissions/shell` judges what data cannot say. `config/listed-commands.json` says which calls only read.',
     ...files.flatMap((file) => family(file, notes)),
     '',
   ].join('\n');

@@ -41,7 +41,7 @@ function schemaWithoutTexts(file) {
 }
 
 /** The checks of the arguments of our own tools, by the text of their schemas, with the options of `loadSchemaCompiler`
- * in `src/tools/registry.ts`. */
+ * in `src/kernel/tools/registry.ts`. */
 export function argumentChecks() {
   const schemas = JSON.parse(readFileSync(`${root}/config/tool-schemas.json`, 'utf8')).map(({ schema }) => schema);
   const ajv = new Ajv2020({ strict: false, verbose: true, code: { source: true, esm: true } });

@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 
 const importPattern = /(?:from|import\()\s*['"](\.[^'"]+)\.js['"]/g;
 
-/** Writes the types of `agent-shell` to dist/types: those that src/library.ts leads to, and no others. Throws where they
+/** Writes the types of `agent-shell` to dist/types: those that src/frontends/library/library.ts leads to, and no others. Throws where they
  * name a package, which a program that uses them may not have. */
 export function writeLibraryTypes(root) {
   const folder = join(root, 'dist/types');
@@ -19,7 +19,7 @@ export function writeLibraryTypes(root) {
     if (stray) throw new Error(`${file} needs the types of ${stray[1]}`);
     for (const [, path] of text.matchAll(importPattern)) visit(resolve(dirname(file), `${path}.d.ts`));
   };
-  visit(join(folder, 'library.d.ts'));
+  visit(join(folder, 'frontends/library/library.d.ts'));
   for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
     const file = join(folder, name);
     if (name.endsWith('.d.ts') && !needed.has(file)) rmSync(file);

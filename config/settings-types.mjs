@@ -1,4 +1,4 @@
-// node config/settings-types.mjs           writes src/config/settings-values.ts, the types of config/config.schema.json
+// node config/settings-types.mjs           writes src/kernel/config/settings-values.ts, the types of config/config.schema.json
 // node config/settings-types.mjs <schema>  prints the types of another schema
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -56,4 +56,4 @@ function typeName(name) {
 const [schema] = process.argv.slice(2);
 const types = typesOf(JSON.parse(readFileSync(schema ?? file('config/config.schema.json'), 'utf8')));
 if (schema) process.stdout.write(types);
-else writeFileSync(file('src/config/settings-values.ts'), `${types}\n`);
+else writeFileSync(file('src/kernel/config/settings-values.ts'), `${types}\n`);

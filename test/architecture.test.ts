@@ -5,83 +5,65 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
 
-/** Which folders a folder may import, and which packages (`node:` stands for all of Node's own). The table is the
- * documentation. */
-const layers: Readonly<Record<string, { readonly folders: readonly string[]; readonly packages: readonly string[] }>> =
-  {
-    core: { folders: [], packages: [] },
-    disk: { folders: [], packages: ['node:'] },
-    network: { folders: ['core', 'disk'], packages: ['node:', 'socks', 'undici'] },
-    agent: { folders: ['core'], packages: [] },
-    policy: { folders: ['core'], packages: ['unbash'] },
-    providers: { folders: ['core', 'disk', 'network'], packages: ['node:', 'openai', '@anthropic-ai/sdk', 'undici'] },
-    tools: {
-      folders: ['core', 'disk'],
-      packages: ['node:', 'ajv', 'chardet', 'execa', 'fast-glob', 'iconv-lite', 'ignore', 'diff', '@vscode/ripgrep'],
-    },
-    toolsets: {
-      folders: ['core', 'disk', 'network', 'tools'],
-      packages: ['node:', 'croner', 'htmlparser2', 'undici', 'unpdf'],
-    },
-    extensions: {
-      folders: ['core', 'disk', 'network', 'tools'],
-      packages: ['node:', '@modelcontextprotocol/client', '@silvia-odwyer/photon-node', 'jsonc-parser', 'smol-toml'],
-    },
-    telemetry: { folders: ['core', 'network'], packages: ['node:', '@opentelemetry'] },
-    store: { folders: ['core', 'disk', 'network'], packages: ['node:', 'better-sqlite3', 'pg'] },
-    config: { folders: ['core', 'disk'], packages: ['node:', 'ajv', 'jsonc-parser'] },
-    terminal: { folders: ['core'], packages: ['string-width', 'wrap-ansi'] },
-    ui: {
-      folders: ['core', 'terminal'],
-      packages: ['react', 'ink', 'marked', 'highlight.js', 'fuzzysort', 'wrap-ansi'],
-    },
-    commands: {
-      folders: [
-        'core',
-        'network',
-        'agent',
-        'policy',
-        'providers',
-        'tools',
-        'toolsets',
-        'extensions',
-        'store',
-        'config',
-        'terminal',
-        'ui',
-      ],
-      packages: ['node:', 'commander', 'marked'],
-    },
-    cli: {
-      folders: [
-        'core',
-        'disk',
-        'network',
-        'agent',
-        'policy',
-        'providers',
-        'tools',
-        'toolsets',
-        'extensions',
-        'telemetry',
-        'store',
-        'config',
-        'terminal',
-        'ui',
-        'commands',
-      ],
-      packages: ['*'],
-    },
-    library: { folders: ['core', 'cli', 'tools', 'toolsets'], packages: ['node:'] },
-    'library.ts': { folders: ['core', 'library', 'tools', 'toolsets'], packages: [] },
-  };
+/** A part of the tree: the parts that it may import besides itself, and the packages (`node:` stands for all of Node's
+ * own, `*` for any). */
+interface Layer {
+  readonly parts: readonly string[];
+  readonly packages: readonly string[];
+}
+
+/** The rooms of the kernel, lowest first: each imports those above it in this list that it names. */
+const kernel: Readonly<Record<string, Layer>> = {
+  'kernel/core': { parts: [], packages: ['string-width'] },
+  'kernel/disk': { parts: ['kernel/core'], packages: ['node:', 'chardet', 'iconv-lite'] },
+  'kernel/network': { parts: ['kernel/core', 'kernel/disk'], packages: ['node:', 'socks', 'undici'] },
+  'kernel/config': {
+    parts: ['kernel/core', 'kernel/disk'],
+    packages: ['node:', 'ajv', 'jsonc-parser'],
+  },
+  'kernel/tools': {
+    parts: ['kernel/core', 'kernel/disk'],
+    packages: ['node:', 'ajv', 'diff', 'execa', 'fast-glob', 'htmlparser2', 'ignore', 'unpdf', '@vscode/ripgrep'],
+  },
+  'kernel/permissions': { parts: ['kernel/core'], packages: ['unbash'] },
+  'kernel/providers': {
+    parts: ['kernel/core', 'kernel/disk', 'kernel/network'],
+    packages: ['node:', 'openai', '@anthropic-ai/sdk', 'undici'],
+  },
+  'kernel/secrets': {
+    parts: ['kernel/core', 'kernel/disk', 'kernel/network', 'kernel/config', 'kernel/providers', 'kernel/tools'],
+    packages: ['node:'],
+  },
+  'kernel/agent': { parts: ['kernel/core', 'kernel/secrets'], packages: [] },
+  'kernel/store': {
+    parts: ['kernel/core', 'kernel/disk', 'kernel/network'],
+    packages: ['node:', 'better-sqlite3'],
+  },
+};
+const kernelRooms = [...Object.keys(kernel), 'kernel/console'];
+
+/** The whole tree, lowest first. A feature imports the kernel and its own folder, never another feature. */
+const layers: Readonly<Record<string, Layer>> = {
+  ...kernel,
+  'kernel/console': { parts: Object.keys(kernel), packages: ['node:', 'commander'] },
+  ui: {
+    parts: kernelRooms,
+    packages: ['node:', 'react', 'ink', 'marked', 'highlight.js', 'fuzzysort', 'string-width', 'wrap-ansi'],
+  },
+  features: { parts: kernelRooms, packages: ['*'] },
+  app: { parts: [...kernelRooms, 'ui', 'features'], packages: ['*'] },
+  commands: { parts: [...kernelRooms, 'ui', 'features', 'app'], packages: ['*'] },
+  frontends: { parts: [...kernelRooms, 'ui', 'features', 'app', 'commands'], packages: ['*'] },
+  cli: { parts: [...kernelRooms, 'ui', 'features', 'app', 'frontends', 'commands'], packages: ['*'] },
+};
+
 /** Statements at the start of a line, and dynamic imports anywhere; texts that merely look alike are not. */
 const importPattern =
   /^(?:import|export)\b(?:[^;'"`]*?\bfrom\s*)?\s*(['"])([^'"\n]+)\1|\b(?:import|require)\s*\(\s*(['"])([^'"\n]+)\3/gm;
 
 interface Source {
   readonly path: string;
-  readonly folder: string;
+  readonly part: string;
   readonly text: string;
   readonly imports: readonly string[];
 }
@@ -92,7 +74,7 @@ function readSources(root: string): Source[] {
     .map((name) => {
       const text = readFileSync(join(root, name), 'utf8');
       const imports = [...text.matchAll(importPattern)].map((match) => match[2] ?? match[4] ?? '');
-      return { path: join(root, name), folder: name.split('/')[0] ?? '', text, imports };
+      return { path: join(root, name), part: partOf(name), text, imports };
     });
 }
 
@@ -102,26 +84,36 @@ function target(source: Source, specifier: string): string {
 
 function forbiddenImports(root: string, sources: readonly Source[]): string[] {
   return sources.flatMap((source) => {
-    const layer = layers[source.folder];
-    if (!layer) return [`${relative(root, source.path)}: no layer called ${source.folder}`];
+    const layer = layers[source.part];
+    if (!layer) return [`${relative(root, source.path)}: no part of the tree is called ${source.part}`];
     return source.imports
       .filter((specifier) => !allowed(root, source, specifier, layer))
       .map((specifier) => `${relative(root, source.path)} imports ${specifier}`);
   });
 }
 
-function allowed(root: string, source: Source, specifier: string, layer: (typeof layers)[string]): boolean {
+function allowed(root: string, source: Source, specifier: string, layer: Layer): boolean {
   if (specifier.startsWith('.')) {
     const inside = relative(root, target(source, specifier));
     if (inside.startsWith('../config/') && inside.endsWith('.json')) return true;
-    const folder = inside.split('/')[0] ?? '';
-    return folder === source.folder || layer.folders.includes(folder);
+    const part = partOf(inside);
+    if (part !== source.part) return layer.parts.includes(part);
+    return part !== 'features' || folderOf(inside) === folderOf(relative(root, source.path));
   }
   return layer.packages.some(
     (name) =>
       name === '*' ||
       (name === 'node:' ? specifier.startsWith('node:') : specifier === name || specifier.startsWith(`${name}/`)),
   );
+}
+
+/** Returns the first two folders of a path. */
+function folderOf(path: string): string {
+  return path.split('/').slice(0, 2).join('/');
+}
+
+function partOf(path: string): string {
+  return path.startsWith('kernel/') ? folderOf(path) : (path.split('/')[0] ?? '');
 }
 
 function cycles(root: string, sources: readonly Source[]): string[] {
@@ -147,7 +139,7 @@ function cycles(root: string, sources: readonly Source[]): string[] {
 /** A second place that drives a model would be a second loop. */
 function streamCallers(root: string, sources: readonly Source[]): string[] {
   return sources
-    .filter((source) => source.folder !== 'providers' && /\bprovider\.stream\(/.test(source.text))
+    .filter((source) => source.part !== 'kernel/providers' && /\bprovider\.stream\(/.test(source.text))
     .map((source) => relative(root, source.path));
 }
 
@@ -160,33 +152,33 @@ function processStarters(root: string, sources: readonly Source[]): string[] {
 
 /** Who opens files in a way of its own, and why. A file that is read unasked goes through disk/bounded-file.ts. */
 const openers: Readonly<Record<string, string>> = {
-  'disk/bounded-file.ts': 'the one way',
-  'tools/files/open-file.ts': 'a file that a call names, under its own checks',
-  'tools/search/file-walk.ts': 'folders',
-  'tools/files/atomic-write.ts': 'drafts of its own, and folders',
-  'tools/process/start-child.ts': 'pipes of its own',
-  'tools/sandbox/open-sandbox.ts': 'settings of the kernel',
-  'tools/sandbox/bubblewrap.ts': 'settings of the kernel',
-  'tools/process/watchdog.ts': 'the list of processes, made up by the kernel',
-  'tools/rehearsal/layer-changes.ts': 'what a rehearsed command wrote, bit by bit',
-  'tools/rehearsal/journal.ts': 'journals of its own',
-  'tools/rehearsal/overlay-layers.ts': 'what the kernel says of mounts and processes',
-  'tools/rehearsal/network-use.ts': 'counters of the kernel',
-  'tools/rehearsal/open-rehearsals.ts': 'a file of its own',
-  'tools/rehearsal/rehearsal-view.ts': 'what the kernel says of sockets',
-  'store/database-file.ts': 'drafts of its own, and folders',
-  'store/salvage.ts': 'the database, any size',
-  'store/open-database.ts': 'a lock file of its own',
-  'store/lease.ts': 'the list of processes, made up by the kernel',
-  'config/settings-file.ts': 'drafts of its own',
-  'commands/histories/import-sessions.ts': 'a file or pipe that the user names',
-  'cli/doors/final-answer.ts': 'a device or pipe that the user names, to write to it',
-  'cli/repl/job-control.ts': 'what the kernel says of processes',
-  'cli/repl/user-shell.ts': 'a draft of its own',
-  'cli/secrets.ts': 'a key of its own',
-  'cli/settings.ts': 'a file or pipe that the user names, cut',
-  'cli/trust.ts': 'drafts of its own',
-  'toolsets/web/page-worker.ts': 'the page that it is given on descriptor 3',
+  'kernel/disk/bounded-file.ts': 'the one way',
+  'kernel/tools/files/open-file.ts': 'a file that a call names, under its own checks',
+  'kernel/tools/search/file-walk.ts': 'folders',
+  'kernel/tools/files/atomic-write.ts': 'drafts of its own, and folders',
+  'kernel/tools/process/start-child.ts': 'pipes of its own',
+  'kernel/tools/sandbox/open-sandbox.ts': 'settings of the kernel',
+  'kernel/tools/sandbox/bubblewrap.ts': 'settings of the kernel',
+  'kernel/tools/process/watchdog.ts': 'the list of processes, made up by the kernel',
+  'kernel/tools/rehearsal/layer-changes.ts': 'what a rehearsed command wrote, bit by bit',
+  'kernel/tools/rehearsal/journal.ts': 'journals of its own',
+  'kernel/tools/rehearsal/overlay-layers.ts': 'what the kernel says of mounts and processes',
+  'kernel/tools/rehearsal/network-use.ts': 'counters of the kernel',
+  'kernel/tools/rehearsal/open-rehearsals.ts': 'a file of its own',
+  'kernel/tools/rehearsal/rehearsal-view.ts': 'what the kernel says of sockets',
+  'kernel/store/database-file.ts': 'drafts of its own, and folders',
+  'kernel/store/salvage.ts': 'the database, any size',
+  'kernel/store/open-database.ts': 'a lock file of its own',
+  'kernel/store/lease.ts': 'the list of processes, made up by the kernel',
+  'kernel/config/settings-file.ts': 'drafts of its own',
+  'features/history-import/import-sessions.ts': 'a file or pipe that the user names',
+  'frontends/headless/final-answer.ts': 'a device or pipe that the user names, to write to it',
+  'frontends/repl/job-control.ts': 'what the kernel says of processes',
+  'frontends/repl/user-shell.ts': 'a draft of its own',
+  'kernel/secrets/known-secrets.ts': 'a key of its own',
+  'app/settings.ts': 'a file or pipe that the user names, cut',
+  'kernel/config/trust-file.ts': 'drafts of its own',
+  'kernel/tools/page-worker.ts': 'the page that it is given on descriptor 3',
 };
 
 const opening = /^(?:readFile(?:Sync)?|open(?:Sync|AsBlob)?|read(?:Sync|v|vSync)?|createReadStream|promises)$/;
@@ -224,7 +216,7 @@ function keptPromises(root: string, sources: readonly Source[]): string[] {
 
 /** The two places every byte to a terminal passes: the printer of the command line, which sanitises, and what gives the
  * screen's writer its terminal. The program that converts pages has a pipe for its output. */
-const terminalWriters = ['cli/print.ts', 'cli/early-frame.ts', 'toolsets/web/page-worker.ts'];
+const terminalWriters = ['kernel/console/print.ts', 'ui/early-frame.ts', 'kernel/tools/page-worker.ts'];
 /** Comments may name the streams. */
 const namesTerminal = new RegExp(
   [
@@ -281,11 +273,11 @@ test('no imports form a cycle', () => {
 });
 
 test('only the loop asks a provider for a stream', () => {
-  expect(streamCallers(root, sources).filter((path) => path !== 'agent/request.ts')).toEqual([]);
+  expect(streamCallers(root, sources).filter((path) => path !== 'kernel/agent/request.ts')).toEqual([]);
 });
 
 test('only one module starts processes', () => {
-  expect(processStarters(root, sources)).toEqual(['tools/process/start-child.ts']);
+  expect(processStarters(root, sources)).toEqual(['kernel/tools/process/start-child.ts']);
 });
 
 test('a file is opened in one place, or in one that has a reason', () => {
@@ -310,7 +302,7 @@ test('a planted reader of files is found, however it is imported', () => {
   ]);
 });
 
-test('what is loaded at its first use is kept by core/load-once.ts, which forgets a failure', () => {
+test('what is loaded at its first use is kept by loadOnce, which forgets a failure', () => {
   expect(keptPromises(root, sources)).toEqual([]);
   const bad = plant({
     'tools/a.ts': 'let loading: Promise<Part> | null = null;\nexport const load = () => (loading ??= part());\n',
@@ -330,7 +322,7 @@ test('only the printer of the command line and the opener of the screen name the
 });
 
 test('only one module lists the characters that nobody sees', () => {
-  expect(hiddenClasses(root, sources)).toEqual(['core/text.ts']);
+  expect(hiddenClasses(root, sources)).toEqual(['kernel/core/text.ts']);
 });
 
 test('each planted way around the printer is found, and a comment is none', () => {
@@ -368,15 +360,19 @@ test('each planted way around the printer is found, and a comment is none', () =
 test('a planted forbidden import, and a planted cycle are each found', () => {
   const bad = plant({
     'ui/planted.ts':
-      "import { open } from '../store/sqlite.js';\nimport fs from 'node:fs';\nconst late = () => import('better-sqlite3');\n",
-    'store/sqlite.ts': 'export const open = 1;\n',
-    'core/a.ts': "import type { B } from './b.js';\n",
-    'core/b.ts': "export * from './a.js';\n",
+      "import { open } from '../cli/run.js';\nimport { Client } from 'pg';\nconst late = () => import('better-sqlite3');\n",
+    'cli/run.ts': 'export const open = 1;\n',
+    'features/one/a.ts': "import { b } from '../two/b.js';\nimport { c } from './c.js';\n",
+    'features/two/b.ts': 'export const b = 1;\n',
+    'features/one/c.ts': 'export const c = 1;\n',
+    'kernel/core/a.ts': "import type { B } from './b.js';\n",
+    'kernel/core/b.ts': "export * from './a.js';\n",
   });
-  expect(forbiddenImports(planted, bad)).toEqual([
-    'ui/planted.ts imports ../store/sqlite.js',
-    'ui/planted.ts imports node:fs',
+  expect(forbiddenImports(planted, bad).toSorted()).toEqual([
+    'features/one/a.ts imports ../two/b.js',
+    'ui/planted.ts imports ../cli/run.js',
     'ui/planted.ts imports better-sqlite3',
+    'ui/planted.ts imports pg',
   ]);
   expect(cycles(planted, bad)).toHaveLength(1);
 });
@@ -418,7 +414,7 @@ test('the linter refuses a list that is spread into arguments, and allows one wh
 
 test('JSON is parsed in one place, which bounds its depth', () => {
   // The page of a session runs in a browser.
-  const others = ['core/json.ts', 'cli/doors/session-page.ts'];
+  const others = ['kernel/core/json.ts', 'frontends/viewers/session-page.ts'];
   const callers = readSources(root)
     .filter((source) => /\bJSON\.parse\b(?!`)/.test(source.text))
     .map((source) => relative(root, source.path));

@@ -1,7 +1,7 @@
 // The start path: `--version` is answered and the prompt is painted before the rest of the program is loaded.
-import { letGoOfLostTerminals, openOutput, outputIsTerminal, printError } from './print.js';
-import type { EarlyFrame } from './early-frame.js';
-import { version, versionFlags } from './version.js';
+import { letGoOfLostTerminals, openOutput, outputIsTerminal, printError } from '../kernel/console/print.js';
+import type { EarlyFrame } from '../ui/early-frame.js';
+import { version, versionFlags } from '../kernel/console/version.js';
 
 const argv = process.argv.slice(2);
 if (versionFlags.split(', ').includes(argv[0] ?? '')) {
@@ -15,7 +15,7 @@ async function start(): Promise<void> {
   try {
     early =
       process.stdin.isTTY && outputIsTerminal()
-        ? (await import('./early-frame.js')).paintEarly(argv, process.env)
+        ? (await import('../ui/early-frame.js')).paintEarly(argv, process.env)
         : null;
     process.once('exit', letGoOfLostTerminals);
     process.exit(await (await import('./run.js')).run(argv, early));

@@ -1,14 +1,14 @@
 import { setFlagsFromString } from 'node:v8';
 import { Command, CommanderError, Help, Option } from 'commander';
-import { CliError, exit } from '../commands/command.js';
-import { addVerbs, helpFlags, verbNames } from '../commands/registration.js';
+import { CliError, exit } from '../kernel/console/command.js';
+import { addVerbs, helpFlags, slashNames, verbNames } from '../kernel/console/registration.js';
 import { table } from '../commands/table.js';
-import { editDistance } from '../core/text.js';
-import { StoreError } from '../store/errors.js';
-import type { EarlyFrame } from './early-frame.js';
-import { missingPart } from './ending.js';
-import { globalOptions, type OptionTable, rootOptions, type RootOptions } from './options.js';
-import { version, versionFlags } from './version.js';
+import { editDistance } from '../kernel/core/text.js';
+import { StoreError } from '../kernel/store/errors.js';
+import type { EarlyFrame } from '../ui/early-frame.js';
+import { missingPart } from '../ui/ending.js';
+import { globalOptions, type OptionTable, rootOptions, type RootOptions } from '../kernel/console/options.js';
+import { version, versionFlags } from '../kernel/console/version.js';
 import {
   askLine,
   errorsAreTerminal,
@@ -17,7 +17,7 @@ import {
   print,
   printError,
   watchStandardOutput,
-} from './print.js';
+} from '../kernel/console/print.js';
 
 // A regular expression of a setting, a server or a model that backtracks without end continues in V8's linear engine. The
 // engine takes none with lookaround, back references, or the flags `i` and `u`. Source: v8.dev/blog/non-backtracking-regexp.
@@ -32,7 +32,7 @@ export async function run(argv: readonly string[], early: EarlyFrame | null): Pr
   } catch (error) {
     early?.withdraw();
     const failure = describeFailure(error, argv.includes('--debug'));
-    const { keptSecrets, knownSecrets, plainGuard } = await import('./secrets.js');
+    const { keptSecrets, knownSecrets, plainGuard } = await import('../kernel/secrets/known-secrets.js');
     const secrets = [...knownSecrets(process.env), ...keptSecrets(process.env)];
     printError(plainGuard(process.env, secrets).text(failure.text));
     exitCode = failure.exitCode;
@@ -159,14 +159,19 @@ export async function buildProgram({ words: given, rest, early, finish }: Progra
       },
     })
     .configureHelp({ minWidthToWrap: 24, optionDescription: describeOption })
-    .action(async (words: string[], options: RootOptions) => {
+    .action(async (words: string[], parsed: RootOptions) => {
+      const options = { ...parsed, commandNames: slashNames(table) };
       if (rest.length === 0) await askAboutCommand(words, options, verbNames(table));
-      finish(await (await import('./conversation.js')).runConversation([...words, ...rest], options, early));
+      finish(
+        await (await import('../frontends/repl/conversation.js')).runConversation([...words, ...rest], options, early),
+      );
     });
   await addVerbs(program, table, {
     load: verbsToLoad(given),
-    line: async (options: RootOptions) =>
-      (await import('./command-line.js')).createCommandLine(options, program, globalOptions()),
+    line: async (options: RootOptions) => {
+      const { createCommandLine } = await import('./command-line.js');
+      return createCommandLine({ ...options, commandNames: slashNames(table) }, program, globalOptions());
+    },
     finish,
   });
   return program;

@@ -1,4 +1,4 @@
-import type { Section } from './command.js';
+import type { Section } from '../kernel/console/command.js';
 
 /** Commands of the conversation that is open. */
 export const conversation: readonly Section[] = [
@@ -7,24 +7,19 @@ export const conversation: readonly Section[] = [
     entries: [
       {
         slash: ['model [provider/model]', 'show or change the model; --keep keeps it'],
-        load: async () => (await import('./settings/switch-model.js')).switchModel,
+        load: async () => (await import('./switch-model.js')).switchModel,
       },
       {
         slash: ['effort [level]', 'how much the model thinks; --keep keeps it'],
-        load: async () => (await import('./connect/choose-effort.js')).chooseEffort,
+        load: async () => (await import('./choose-effort.js')).chooseEffort,
       },
       {
         slash: ['clear|new', 'start a new session; this one is kept'],
-        load: async () => (await import('./conversation/rewind.js')).clear,
+        load: async () => (await import('./compact-session.js')).clear,
       },
       {
         slash: ['fork', 'go on in a copy of this session'],
-        load: async () => (await import('./conversation/rewind.js')).fork,
-      },
-      {
-        slash: ['rewind [event]', 'go back to before an earlier message, or to right after an event'],
-        waits: true,
-        load: async () => (await import('./conversation/rewind.js')).rewind,
+        load: async () => (await import('./compact-session.js')).fork,
       },
       {
         slash: [
@@ -32,64 +27,48 @@ export const conversation: readonly Section[] = [
           'put a summary in the place of the conversation so far; the originals stay',
         ],
         waits: true,
-        load: async () => (await import('./conversation/rewind.js')).compact,
+        load: async () => (await import('./compact-session.js')).compact,
       },
       {
         slash: ['uncompact', 'take the last compaction back'],
         waits: true,
-        load: async () => (await import('./conversation/rewind.js')).uncompact,
+        load: async () => (await import('./compact-session.js')).uncompact,
       },
       {
         slash: ['context', 'what the next request is made of'],
-        load: async () => (await import('./conversation/show-parts.js')).context,
+        load: async () => (await import('./show-parts.js')).context,
       },
       {
         slash: ['cost', 'tokens and cost of this session'],
-        load: async () => (await import('./conversation/show-parts.js')).cost,
+        load: async () => (await import('./show-parts.js')).cost,
       },
       {
         slash: ['budget [+usd, usd or off]', 'what this session may cost'],
-        load: async () => (await import('./conversation/show-parts.js')).budget,
-      },
-      {
-        slash: ['init [what matters]', 'write AGENTS.md, instructions for agents, from this repository'],
-        load: async () => (await import('./conversation/written-prompts.js')).initProject,
-      },
-      {
-        slash: ['review [commit, branch or range]', 'review changes: not committed, or since a commit or branch'],
-        load: async () => (await import('./conversation/written-prompts.js')).reviewChanges,
+        load: async () => (await import('./show-parts.js')).budget,
       },
       {
         slash: ['diff', 'what the calls of this session changed in files'],
-        load: async () => (await import('./conversation/show-parts.js')).showChanges,
+        load: async () => (await import('./show-parts.js')).showChanges,
       },
       {
         slash: ['show [number]', 'an event in full; the last result without a number'],
-        load: async () => (await import('./conversation/show-parts.js')).showEvent,
+        load: async () => (await import('./show-parts.js')).showEvent,
       },
       {
         slash: ['copy [block]', 'copy the last answer, or a code block of it'],
-        load: async () => (await import('./conversation/show-parts.js')).copyAnswer,
+        load: async () => (await import('./show-parts.js')).copyAnswer,
       },
       {
         slash: ['theme [name]', 'other colours: dark, light, none or your own; --keep keeps them'],
-        load: async () => (await import('./settings/switch-model.js')).chooseTheme,
+        load: async () => (await import('./switch-model.js')).chooseTheme,
       },
       {
         slash: ['approval [always|mutating|dangerous|never]', 'which calls wait for a yes; --keep keeps it'],
-        load: async () => (await import('./settings/switch-model.js')).approvalMode,
-      },
-      {
-        slash: ['jobs [number, kill or background]', 'commands in the background: their output, and how one is ended'],
-        load: async () => (await import('./tasks/show-jobs.js')).showJobs,
-      },
-      {
-        slash: ['plan [request or off]', 'plan mode: only calls that read are run; off carries the plan out'],
-        load: async () => (await import('./settings/plan-mode.js')).planMode,
+        load: async () => (await import('./switch-model.js')).approvalMode,
       },
       {
         slash: ['permissions [add, edit or rm]', 'calls allowed, asked about and denied by rules; change them'],
-        load: async () => (await import('./settings/tend-rules.js')).permissions,
+        load: async () => (await import('./tend-rules.js')).permissions,
       },
     ],
   },

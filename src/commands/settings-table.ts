@@ -1,4 +1,4 @@
-import type { Section } from './command.js';
+import type { Section } from '../kernel/console/command.js';
 
 /** Commands of what the program works with: tools, servers, models, settings. */
 export const settings: readonly Section[] = [
@@ -8,160 +8,119 @@ export const settings: readonly Section[] = [
       {
         line: ['tools', 'list, show, call and check tools; add and remove your own'],
         slash: ['tools [+set, -tool or add path]', 'the tools the model has; switch some on and off, or add your own'],
-        load: async () => (await import('./settings/use-tools.js')).tools,
+        load: async () => (await import('../features/custom-tools/use-tools.js')).tools,
       },
       {
         line: ['tools list', 'the catalogue'],
-        load: async () => (await import('./settings/use-tools.js')).listTools,
+        load: async () => (await import('../features/custom-tools/use-tools.js')).listTools,
       },
       {
         line: ['tools show <name>', 'its description and schema'],
-        load: async () => (await import('./settings/use-tools.js')).showTool,
+        load: async () => (await import('../features/custom-tools/use-tools.js')).showTool,
       },
       {
         line: ['tools call <name> [json]', 'run one tool through the whole path and print its envelope'],
-        load: async () => (await import('./settings/use-tools.js')).callTool,
+        load: async () => (await import('../features/custom-tools/use-tools.js')).callTool,
       },
       {
         line: ['tools check <name> [json]', 'what policy says of that call, without running it'],
-        load: async () => (await import('./settings/use-tools.js')).checkTool,
+        load: async () => (await import('../features/custom-tools/use-tools.js')).checkTool,
       },
       {
         line: ['tools add <path>', 'allow tools of your own: the folder of a tool.json, or an .mjs file'],
-        load: async () => (await import('./settings/use-tools.js')).addTools,
+        load: async () => (await import('../features/custom-tools/use-tools.js')).addTools,
       },
       {
         line: ['tools remove <what>', 'take that back; by name, folder or file'],
-        load: async () => (await import('./settings/use-tools.js')).removeTools,
+        load: async () => (await import('../features/custom-tools/use-tools.js')).removeTools,
       },
       {
         line: ['hooks', 'your own programs that are asked at points of a session'],
         slash: ['hooks', 'your own programs that are asked at points of a session'],
-        load: async () => (await import('./settings/list-extensions.js')).hooks,
+        load: async () => (await import('./list-extensions.js')).hooks,
       },
       {
         line: ['hooks list', 'list them, and whether they are trusted'],
-        load: async () => (await import('./settings/list-extensions.js')).listHooks,
+        load: async () => (await import('./list-extensions.js')).listHooks,
       },
       {
         line: ['hooks show <event>', 'those of one event, in full'],
-        load: async () => (await import('./settings/list-extensions.js')).showHooks,
+        load: async () => (await import('./list-extensions.js')).showHooks,
       },
       {
         line: ['hooks check', 'read their files and say what is wrong; ends with 2 where something is'],
-        load: async () => (await import('./settings/list-extensions.js')).checkHooks,
+        load: async () => (await import('./list-extensions.js')).checkHooks,
       },
       {
         line: ['skills', 'the skills that are found, and where'],
         slash: ['skills', 'the skills that are found, and where; /skill:name uses one'],
-        load: async () => (await import('./settings/list-extensions.js')).skills,
+        load: async () => (await import('./list-extensions.js')).skills,
       },
       {
         line: ['skills list', 'list them'],
-        load: async () => (await import('./settings/list-extensions.js')).listSkills,
+        load: async () => (await import('./list-extensions.js')).listSkills,
       },
       {
         line: ['skills show <name>', 'one of them, with its text'],
-        load: async () => (await import('./settings/list-extensions.js')).showSkill,
+        load: async () => (await import('./list-extensions.js')).showSkill,
       },
       {
         line: ['skills check', 'read their files and say what is wrong; ends with 2 where something is'],
-        load: async () => (await import('./settings/list-extensions.js')).checkSkills,
+        load: async () => (await import('./list-extensions.js')).checkSkills,
       },
       {
         line: ['agents', 'the agents that the model may ask for, their tools and models'],
         slash: ['agents', 'the agents that the model may ask for, their tools and models'],
-        load: async () => (await import('./settings/list-extensions.js')).agents,
+        load: async () => (await import('./list-extensions.js')).agents,
       },
       {
         line: ['agents list', 'list them'],
-        load: async () => (await import('./settings/list-extensions.js')).listAgents,
+        load: async () => (await import('./list-extensions.js')).listAgents,
       },
       {
         line: ['agents show <name>', 'one of them, with its prompt'],
-        load: async () => (await import('./settings/list-extensions.js')).showAgent,
+        load: async () => (await import('./list-extensions.js')).showAgent,
       },
       {
         line: ['agents check', 'read their files and say what is wrong; ends with 2 where something is'],
-        load: async () => (await import('./settings/list-extensions.js')).checkAgents,
-      },
-      {
-        line: ['mcp', 'list, show, add, import, remove and try MCP servers'],
-        slash: ['mcp [name]', 'the MCP servers of this session; reconnect, login, enable, disable <name>'],
-        load: async () => (await import('./settings/use-servers.js')).mcp,
-      },
-      {
-        line: ['mcp list', 'the servers of mcp.json; starts none'],
-        load: async () => (await import('./settings/use-servers.js')).listServers,
-      },
-      {
-        line: ['mcp get <name>', 'its entry'],
-        load: async () => (await import('./settings/use-servers.js')).showServer,
-      },
-      {
-        line: ['mcp add <name> [command...]', 'a server by its command line behind --, or by --url'],
-        load: async () => (await import('./settings/use-servers.js')).addServer,
-      },
-      {
-        line: ['mcp remove <name>', 'take it out of mcp.json'],
-        load: async () => (await import('./settings/use-servers.js')).removeServer,
-      },
-      {
-        line: ['mcp import <client>', 'copy the servers of claude-code, codex, cursor, vscode, gemini or opencode'],
-        load: async () => (await import('./mcp/import-servers.js')).importServers,
-      },
-      {
-        line: ['mcp test <name>', 'connect to it and list its tools'],
-        load: async () => (await import('./settings/use-servers.js')).testServer,
-      },
-      {
-        line: ['mcp login <name>', 'sign in to a server that asks for it'],
-        load: async () => (await import('./mcp/sign-in-to-server.js')).signIn,
-      },
-      {
-        line: ['mcp logout <name>', 'delete what a sign-in gave'],
-        load: async () => (await import('./mcp/sign-in-to-server.js')).signOut,
-      },
-      {
-        line: ['mcp serve', 'offer our tools to another program, as an MCP server over standard input and output'],
-        load: async () => (await import('./settings/use-servers.js')).serveTools,
+        load: async () => (await import('./list-extensions.js')).checkAgents,
       },
       {
         line: ['acp', 'serve an editor over standard input and output (Agent Client Protocol)'],
-        load: async () => (await import('./doors/serve-programs.js')).serveEditor,
+        load: async () => (await import('./serve-programs.js')).serveEditor,
       },
       {
         line: ['schema', 'the JSON Schema of every line that --output-format stream-json prints'],
-        load: async () => (await import('./doors/serve-programs.js')).showSchema,
+        load: async () => (await import('./serve-programs.js')).showSchema,
       },
       {
         line: ['config', "path, show, get, set and check the configuration, and trust in a project's"],
         slash: ['config', 'every setting and where it came from'],
-        load: async () => (await import('./settings/configure.js')).config,
+        load: async () => (await import('./configure.js')).config,
       },
       {
         line: ['config path', 'where the files are'],
-        load: async () => (await import('./settings/configure.js')).configPath,
+        load: async () => (await import('./configure.js')).configPath,
       },
       {
         line: ['config show', 'every value and where it came from'],
-        load: async () => (await import('./settings/configure.js')).configShow,
+        load: async () => (await import('./configure.js')).configShow,
       },
       {
         line: ['config get <key>', 'one value'],
-        load: async () => (await import('./settings/configure.js')).configGet,
+        load: async () => (await import('./configure.js')).configGet,
       },
       {
         line: ['config set <key> <value>', 'change the user file, comments kept'],
-        load: async () => (await import('./settings/configure.js')).configSet,
+        load: async () => (await import('./configure.js')).configSet,
       },
       {
         line: ['config check', 'read every file and say what is wrong'],
-        load: async () => (await import('./settings/configure.js')).configCheck,
+        load: async () => (await import('./configure.js')).configCheck,
       },
       {
         line: ['config trust', "asks about a project's settings that need your trust"],
-        load: async () => (await import('./settings/trust-project.js')).trustProject,
+        load: async () => (await import('./trust-project.js')).trustProject,
       },
       {
         line: [
@@ -169,33 +128,33 @@ export const settings: readonly Section[] = [
           'connect a model: its key or a sign-in, checked and kept, and a model of the provider',
         ],
         slash: ['login [provider]', 'connect a model: a key or a sign-in, and a model of the provider'],
-        load: async () => (await import('./connect/log-in.js')).login,
+        load: async () => (await import('./log-in.js')).login,
       },
       {
         line: ['logout [provider]', 'forget the key of a provider'],
         slash: ['logout [provider]', 'forget the key of a provider'],
-        load: async () => (await import('./connect/log-in.js')).logout,
+        load: async () => (await import('./log-in.js')).logout,
       },
       {
         line: ['providers', 'the providers known here and whether their keys are set; check one'],
-        load: async () => (await import('./settings/list-models.js')).listProviders,
+        load: async () => (await import('./list-models.js')).listProviders,
       },
       {
         line: ['providers check <name>', 'send one minimal request and say what works: auth, streaming, tools'],
-        load: async () => (await import('./settings/list-models.js')).checkProvider,
+        load: async () => (await import('./list-models.js')).checkProvider,
       },
       {
         line: ['models', 'the models known here, local servers included'],
-        load: async () => (await import('./settings/list-models.js')).listModels,
+        load: async () => (await import('./list-models.js')).listModels,
       },
       {
         line: ['doctor', 'checks this machine and says what to do about what is missing'],
         slash: ['doctor', 'check this machine: node, storage, keys, servers, sandbox'],
-        load: async () => (await import('./settings/doctor.js')).doctor,
+        load: async () => (await import('./doctor.js')).doctor,
       },
       {
         line: ['completion <shell>', 'a completion script for bash, zsh or fish'],
-        load: async () => (await import('./settings/complete-shell.js')).completeShell,
+        load: async () => (await import('./complete-shell.js')).completeShell,
       },
     ],
   },
@@ -205,15 +164,15 @@ export const settings: readonly Section[] = [
       {
         line: ['help [command...]', 'what a command does and takes'],
         slash: ['help|? [keys]', 'what one can type here'],
-        load: async () => (await import('./settings/about.js')).showHelp,
+        load: async () => (await import('./about.js')).showHelp,
       },
       {
         line: ['upgrade', 'say how this was installed and what upgrades it; --yes runs that'],
-        load: async () => (await import('./comfort/upgrade.js')).upgrade,
+        load: async () => (await import('./upgrade.js')).upgrade,
       },
       {
         line: ['version', 'print the version'],
-        load: async () => (await import('./settings/about.js')).showVersion,
+        load: async () => (await import('./about.js')).showVersion,
       },
       {
         slash: ['exit|quit|q', 'leave'],

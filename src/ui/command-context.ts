@@ -1,4 +1,4 @@
-import type { CommandContext } from './slash-command.js';
+import type { CommandContext } from '../kernel/console/slash-command.js';
 import type { Dialogs } from './components/dialogs.js';
 import type { Display } from './display.js';
 import type { KeyOf } from './editor/key-table.js';

@@ -1,7 +1,8 @@
-import { addAll, largestOf } from '../core/lists.js';
-import { expandTabs, textWidth, unjoined, wrapLine, wrapWords } from '../terminal/rows.js';
-import { sanitize } from '../terminal/sanitize.js';
-import type { Theme } from './theme.js';
+import type { Change } from '../kernel/console/slash-command.js';
+import { addAll, largestOf } from '../kernel/core/lists.js';
+import { expandTabs, textWidth, unjoined, wrapLine, wrapWords } from './terminal/rows.js';
+import { sanitize } from '../kernel/core/sanitize.js';
+import type { Theme } from '../kernel/console/theme.js';
 
 /** Colours the lines of a unified diff that a model wrote, and adds nothing. */
 export function paintDiff(lines: readonly string[], { paint }: Theme): string[] {
@@ -26,12 +27,6 @@ export interface DiffLine {
 export interface TextPart {
   readonly from: number;
   readonly to: number;
-}
-
-/** A change of one file as a unified diff, and the call that made it. */
-export interface Change {
-  readonly title: string;
-  readonly diff: string;
 }
 
 /** How a change is laid out: in rows of so many columns, under a look. */

@@ -1,8 +1,9 @@
-import { createLinks, expandTabs, type Links, splitStyledLines } from '../terminal/rows.js';
-import { sanitize } from '../terminal/sanitize.js';
-import { type Answer, clipboardSequence } from '../terminal/streams.js';
-import { type Lost, type ScreenSize, Writer } from '../terminal/writer.js';
-import { type Change, changeRows } from './diff-lines.js';
+import { createLinks, expandTabs, type Links, splitStyledLines } from './terminal/rows.js';
+import { sanitize } from '../kernel/core/sanitize.js';
+import { type Answer, clipboardSequence } from './terminal/streams.js';
+import { type Lost, type ScreenSize, Writer } from './terminal/writer.js';
+import { changeRows } from './diff-lines.js';
+import type { Change } from '../kernel/console/slash-command.js';
 import type { LiveRows } from './components/mounted-screen.js';
 import type { Overlay } from './components/screen.js';
 import { createKeyMap, type KeyOf } from './editor/key-table.js';
@@ -18,7 +19,7 @@ import { createLive, type DisplayState, type Live } from './live.js';
 import { createHighlighter, type Highlight, type Highlighter } from './markdown/highlight.js';
 import { renderMarkdown } from './markdown/incremental.js';
 import { defaultDetail, type ReplOptions, type ReplTerminal } from './repl-options.js';
-import { createSwitchableTheme, type SwitchableTheme, type ThemeChoice } from './theme.js';
+import { createSwitchableTheme, type SwitchableTheme, type ThemeChoice } from '../kernel/console/theme.js';
 import { Transcript } from './transcript.js';
 import type { Item } from './view.js';
 

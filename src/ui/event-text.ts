@@ -1,7 +1,7 @@
-import { isError, parseEnvelope } from '../core/envelope.js';
-import { createTimeline, type Event, knownEvent, type ToolResultData } from '../core/event.js';
-import { isRecord, type Json } from '../core/json.js';
-import type { Change } from './diff-lines.js';
+import { isError, parseEnvelope } from '../kernel/core/envelope.js';
+import { createTimeline, type Event, knownEvent, type ToolResultData } from '../kernel/core/event.js';
+import { isRecord, type Json } from '../kernel/core/json.js';
+import type { Change } from '../kernel/console/slash-command.js';
 import { emptyView, type Item, reduce } from './view.js';
 
 /** The readable part of a response's reasoning items. */

@@ -1,5 +1,5 @@
-import type { Form, FormAnswer, FormField, FormOption, FormValue } from '../core/form.js';
-import { decisionText } from '../terminal/sanitize.js';
+import type { Form, FormAnswer, FormField, FormOption, FormValue } from '../kernel/core/form.js';
+import { decisionText } from '../kernel/core/sanitize.js';
 
 /** What was said to one question. `value` is undefined where it is left out. */
 export type Said =

@@ -1,15 +1,15 @@
-import { firstLine, withoutEnd } from '../core/text.js';
-import { type Envelope, isError, parseEnvelope } from '../core/envelope.js';
-import { type ToolResultData, tookMs } from '../core/event.js';
-import { isRecord } from '../core/json.js';
-import type { Answer, Question, Rule } from '../core/policy.js';
-import type { TurnEnd } from '../core/session-port.js';
-import { expandTabs, splitStyledLines, unjoined, wrapLine, wrapWords } from '../terminal/rows.js';
-import { decisionText, sanitize } from '../terminal/sanitize.js';
+import { firstLine, withoutEnd } from '../kernel/core/text.js';
+import { type Envelope, isError, parseEnvelope } from '../kernel/core/envelope.js';
+import { type ToolResultData, tookMs } from '../kernel/core/event.js';
+import { isRecord } from '../kernel/core/json.js';
+import type { Answer, Question, Rule } from '../kernel/core/policy.js';
+import type { TurnEnd } from '../kernel/core/session-port.js';
+import { expandTabs, splitStyledLines, unjoined, wrapLine, wrapWords } from './terminal/rows.js';
+import { decisionText, sanitize } from '../kernel/core/sanitize.js';
 import { changeLines, type DiffLine, placeRows } from './diff-lines.js';
 import type { KeyOf } from './editor/key-table.js';
 import type { MarkdownStyle, WrapMode } from './markdown/blocks.js';
-import { createTheme, type Theme } from './theme.js';
+import { createTheme, type Theme } from '../kernel/console/theme.js';
 import type { Item } from './view.js';
 
 export interface ItemStyle {

@@ -1,4 +1,4 @@
-import type { SessionPort } from '../core/session-port.js';
+import type { SessionPort } from '../kernel/core/session-port.js';
 import type { Dialogs } from './components/dialogs.js';
 import type { Display } from './display.js';
 import type { KeyOf } from './editor/key-table.js';
@@ -6,7 +6,7 @@ import { createPastedPictures } from './editor/pasted-pictures.js';
 import type { InputAction, PromptInput } from './editor/prompt-input.js';
 import { eventChange, eventText, eventTitle, newestWithMore } from './event-text.js';
 import { defaultDetail, type ReplHandle, type ReplOptions } from './repl-options.js';
-import { createLeaving, type Timers } from './timers.js';
+import { createLeaving, type Timers } from '../kernel/core/timers.js';
 import type { Turns, Work } from './turns.js';
 import type { View } from './view.js';
 

@@ -1,11 +1,11 @@
-import type { Clock } from '../core/runtime.js';
-import type { ScreenSize } from '../terminal/writer.js';
+import type { Clock } from '../kernel/core/runtime.js';
+import type { ScreenSize } from './terminal/writer.js';
 import { type LiveRows, mountScreen } from './components/mounted-screen.js';
 import { runningCalls, type RunningState } from './components/running.js';
 import { type Arranged, arrange, type LiveState, type Overlay } from './components/screen.js';
 import { type StatusFacts, statusLine, todoRow } from './components/status-line.js';
 import type { PromptInput } from './editor/prompt-input.js';
-import type { SwitchableTheme } from './theme.js';
+import type { SwitchableTheme } from '../kernel/console/theme.js';
 import type { View } from './view.js';
 
 /** The state that a frame is made from, besides what is printed. */

@@ -1,14 +1,15 @@
-import type { Kept } from '../core/policy.js';
-import type { Clock, Schedule } from '../core/runtime.js';
-import type { SessionPort } from '../core/session-port.js';
-import type { FirstFrame, InputPort, Notify, OutputPort, Sign } from '../terminal/streams.js';
+import type { Kept } from '../kernel/core/policy.js';
+import type { Clock, Schedule } from '../kernel/core/runtime.js';
+import type { SessionPort } from '../kernel/core/session-port.js';
+import type { FirstFrame, InputPort, Notify, OutputPort } from './terminal/streams.js';
+import type { Sign } from '../kernel/console/slash-command.js';
 import type { StatusFacts } from './components/status-line.js';
 import type { Bindings } from './editor/key-table.js';
 import type { ReasoningOf } from './event-text.js';
 import type { Greeting, ResultDetail } from './item-lines.js';
 import type { WrapMode } from './markdown/blocks.js';
-import type { Command } from './slash-command.js';
-import type { TerminalFacts } from './theme.js';
+import type { Command } from '../kernel/console/slash-command.js';
+import type { TerminalFacts } from '../kernel/console/theme.js';
 import type { PrintedEnd } from './transcript.js';
 import type { View } from './view.js';
 

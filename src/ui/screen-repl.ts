@@ -1,8 +1,9 @@
-import type { AgentEvent, SessionPort } from '../core/session-port.js';
-import { withAnswers } from '../terminal/answers.js';
-import type { InputEvent } from '../terminal/keyboard.js';
-import { readKeys } from '../terminal/read-keys.js';
-import { enterTerminal, leaveTerminal, type Sign } from '../terminal/streams.js';
+import type { AgentEvent, SessionPort } from '../kernel/core/session-port.js';
+import { withAnswers } from './terminal/answers.js';
+import type { InputEvent } from './terminal/keyboard.js';
+import { readKeys } from './terminal/read-keys.js';
+import { enterTerminal, leaveTerminal } from './terminal/streams.js';
+import type { Sign } from '../kernel/console/slash-command.js';
 import { commandContext } from './command-context.js';
 import { createDialogs, type Dialogs } from './components/dialogs.js';
 import type { StatusFacts } from './components/status-line.js';
@@ -15,7 +16,7 @@ import { earlierText, isNote, lastExchange } from './event-text.js';
 import { createKeyActs, type KeyActs } from './key-acts.js';
 import { warmMarkdown } from './markdown/incremental.js';
 import type { ReplHandle, ReplOptions } from './repl-options.js';
-import { createTimers, type Timers } from './timers.js';
+import { createTimers, type Timers } from '../kernel/core/timers.js';
 import {
   createTurns,
   createWork,

@@ -1,13 +1,13 @@
-import type { Event } from '../core/event.js';
-import { createLinks, dropColumns, type Links, wrapLine, wrapWords } from '../terminal/rows.js';
-import type { Lost } from '../terminal/writer.js';
+import type { Event } from '../kernel/core/event.js';
+import { createLinks, dropColumns, type Links, wrapLine, wrapWords } from './terminal/rows.js';
+import type { Lost } from './terminal/writer.js';
 import { createKeyMap } from './editor/key-table.js';
 import { earlierText, lastExchange } from './event-text.js';
 import { itemLines, type ItemStyle, type ResultDetail } from './item-lines.js';
 import type { MarkdownStyle } from './markdown/blocks.js';
 import { createHighlighter, type Highlighter } from './markdown/highlight.js';
 import { MarkdownStream } from './markdown/incremental.js';
-import { createTheme, type TerminalFacts } from './theme.js';
+import { createTheme, type TerminalFacts } from '../kernel/console/theme.js';
 import type { Item } from './view.js';
 
 /** The lines that a frame adds to the scrollback. `partial`: the last line

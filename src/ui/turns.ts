@@ -1,13 +1,20 @@
-import { type Event, knownEvent, typedText } from '../core/event.js';
-import type { Clock } from '../core/runtime.js';
-import type { AgentEvent, QueuedMessage, SessionPort } from '../core/session-port.js';
-import { fitWidth } from '../terminal/rows.js';
-import { createSanitizer, sanitize } from '../terminal/sanitize.js';
-import { hasTitle, notify, reportFocus, setTitle, type Sign } from '../terminal/streams.js';
+import { type Event, knownEvent, typedText } from '../kernel/core/event.js';
+import type { Clock } from '../kernel/core/runtime.js';
+import type { AgentEvent, QueuedMessage, SessionPort } from '../kernel/core/session-port.js';
+import { fitWidth } from './terminal/rows.js';
+import { createSanitizer, sanitize } from '../kernel/core/sanitize.js';
+import { hasTitle, notify, reportFocus, setTitle } from './terminal/streams.js';
+import type { Sign } from '../kernel/console/slash-command.js';
 import type { Display } from './display.js';
 import type { ReplTerminal, RunShell, ShellRun } from './repl-options.js';
-import { type Command, type CommandContext, type TypedCommand, typedCommand, unknownCommand } from './slash-command.js';
-import { patienceMs, type Timers } from './timers.js';
+import {
+  type Command,
+  type CommandContext,
+  type TypedCommand,
+  typedCommand,
+  unknownCommand,
+} from '../kernel/console/slash-command.js';
+import { patienceMs, type Timers } from '../kernel/core/timers.js';
 import type { View } from './view.js';
 
 /** What keeps the input busy beside a turn: a slash command, or a `!command` of the user. */

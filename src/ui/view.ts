@@ -1,9 +1,16 @@
-import { type Event, knownEvent, type KnownEvent, spentBy, type ToolResultData, typedText } from '../core/event.js';
-import { type TodoItem, todoOf, todoOfCall } from '../core/projection.js';
-import type { Form } from '../core/form.js';
-import type { Question } from '../core/policy.js';
-import type { AgentEvent, QueuedMessage, TurnEnd } from '../core/session-port.js';
-import type { Clock, Schedule } from '../core/runtime.js';
+import {
+  type Event,
+  knownEvent,
+  type KnownEvent,
+  spentBy,
+  type ToolResultData,
+  typedText,
+} from '../kernel/core/event.js';
+import { type TodoItem, todoOf, todoOfCall } from '../kernel/core/projection.js';
+import type { Form } from '../kernel/core/form.js';
+import type { Question } from '../kernel/core/policy.js';
+import type { AgentEvent, QueuedMessage, TurnEnd } from '../kernel/core/session-port.js';
+import type { Clock, Schedule } from '../kernel/core/runtime.js';
 
 /** A finished item. Items are printed once, in this order. */
 export type Item =

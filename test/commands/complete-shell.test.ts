@@ -3,11 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import {
-  type CompletionCommand,
-  completionScript,
-  isCompletionShell,
-} from '../../src/commands/settings/complete-shell.js';
+import { type CompletionCommand, completionScript, isCompletionShell } from '../../src/commands/complete-shell.js';
 
 const leaf = (name: string, args: CompletionCommand['args'] = []): CompletionCommand => ({
   name,

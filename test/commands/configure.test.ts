@@ -14,8 +14,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { strayLimit, strayLimits, toolNames } from '../../src/cli/session/open-tools.js';
-import { type ConfigCommandIo, runConfigCommand } from '../../src/commands/settings/configure.js';
+import { strayLimit, strayLimits, toolNames } from '../../src/app/open-tools.js';
+import { type ConfigCommandIo, runConfigCommand } from '../../src/commands/configure.js';
 
 interface Ran {
   readonly code: number;

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import type { DoctorCheck } from '../../src/commands/command.js';
+import type { DoctorCheck } from '../../src/kernel/console/command.js';
 import {
   checkConfig,
   checkDisk,
@@ -14,14 +14,8 @@ import {
   checkTerminal,
   checkNetwork,
   checkWeb,
-} from '../../src/commands/settings/doctor-checks.js';
-import {
-  type DoctorFacts,
-  findRipgrep,
-  reachesServer,
-  runDoctor,
-  terminalFacts,
-} from '../../src/commands/settings/doctor.js';
+} from '../../src/commands/doctor-checks.js';
+import { type DoctorFacts, findRipgrep, reachesServer, runDoctor, terminalFacts } from '../../src/commands/doctor.js';
 
 const terminal = {
   isTerminal: true,

@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { exportGuard } from '../../src/cli/secrets.js';
-import { csvLine } from '../../src/commands/line-output.js';
-import { foldTurns } from '../../src/commands/record/figures.js';
-import type { SpendingRow } from '../../src/core/store.js';
-import { entriesOf } from '../../src/commands/sessions/export-entries.js';
-import { entryBlock, markupFor, toHtml } from '../../src/commands/sessions/export-html.js';
-import { toMarkdown } from '../../src/commands/sessions/export-session.js';
-import { readJsonl, toJsonl } from '../../src/commands/sessions/stored-session.js';
-import type { Event } from '../../src/core/event.js';
-import { event, sessionRow } from '../store/samples.js';
+import { exportGuard } from '../../src/kernel/secrets/known-secrets.js';
+import { csvLine } from '../../src/kernel/console/line-output.js';
+import { foldTurns } from '../../src/commands/figures.js';
+import type { SpendingRow } from '../../src/kernel/core/store.js';
+import { entriesOf } from '../../src/ui/export-entries.js';
+import { entryBlock, markupFor, toHtml } from '../../src/ui/export-html.js';
+import { toMarkdown } from '../../src/commands/export-session.js';
+import { readJsonl, toJsonl } from '../../src/kernel/console/stored-session.js';
+import type { Event } from '../../src/kernel/core/event.js';
+import { event, sessionRow } from '../kernel/store/samples.js';
 
 const nasty = '</pre><script>alert(1)</script>"\'&\u001b[31m\u202e```';
 const events: readonly Event[] = [

@@ -1,16 +1,20 @@
 import { Command } from 'commander';
-import { exportGuard, guardedNotes, plainGuard } from '../../src/cli/secrets.js';
-import { CliError, type CommandLine, type Settings } from '../../src/commands/command.js';
-import { addVerbs } from '../../src/commands/registration.js';
+import { exportGuard, plainGuard } from '../../src/kernel/secrets/known-secrets.js';
+import { guardedNotes } from '../../src/features/memory/guarded-notes.js';
+import { CliError, type CommandLine } from '../../src/kernel/console/command.js';
+import type { Settings } from '../../src/kernel/console/run-settings.js';
+import { addVerbs } from '../../src/kernel/console/registration.js';
 import { table } from '../../src/commands/table.js';
-import { loadConfig } from '../../src/config/load.js';
-import type { Notes } from '../../src/core/notes.js';
-import type { Records, Store } from '../../src/core/store.js';
-import type { Tasks } from '../../src/core/tasks.js';
-import { openMemoryStore } from '../../src/store/memory-store.js';
-import { storedKeys } from './connect/stored.js';
-import { createMemoryNotes } from '../../src/store/sets/memory-notes.js';
-import { openMemoryTasks } from '../../src/store/sets/memory-tasks.js';
+import { loadConfig } from '../../src/kernel/config/load.js';
+import type { Notes } from '../../src/features/memory/notes.js';
+import type { Records, Store } from '../../src/kernel/core/store.js';
+import type { Tasks } from '../../src/features/scheduled-tasks/tasks.js';
+import { openMemoryStore } from '../../src/kernel/store/memory-store.js';
+import { storedKeys } from '../kernel/secrets/stored.js';
+import { createMemoryNotes } from '../../src/features/memory/memory-notes.js';
+import { openMemoryTasks } from '../../src/features/scheduled-tasks/memory-tasks.js';
+import type { Tables } from '../../src/kernel/store/tables.js';
+import { projects } from '../../src/app/project-files.js';
 
 export interface Ran {
   /** Of a `CliError`, its exit code. */
@@ -38,11 +42,15 @@ export async function lineRig(answers: readonly string[] = []): Promise<LineRig>
     home: '/nowhere',
     loaded,
     config: loaded.config,
+    projects,
+    commandNames: [],
     log: () => undefined,
     guard: plainGuard({}, []),
     ephemeral: false,
+    testMode: false,
+    notices: [],
     secrets: [],
-    keys: await storedKeys(),
+    keys: { ...(await storedKeys()), ofInstallation: () => Buffer.alloc(32) },
   };
   const left = [...answers];
   const run = async (...argv: readonly string[]): Promise<Ran> => {
@@ -74,10 +82,7 @@ export async function lineRig(answers: readonly string[] = []): Promise<LineRig>
         await use({
           store,
           records: store.records,
-          tasks: () => Promise.resolve(tasks),
-          notes: () => Promise.resolve({ notes, project: settings.cwd }),
-          team: () => Promise.reject(new CliError(2, 'there is no team', 'Set store.url.')),
-          exchange: () => Promise.reject(new CliError(2, 'there is no team', 'Set store.url.')),
+          tables: (async ({ name }) => ({ tasks, notes })[name] ?? null) as Tables,
           settings,
           newestHere: () => store.newest(settings.cwd),
           notePlace: () => Promise.resolve({}),

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { Event } from '../../src/core/event.js';
-import type { SessionRow } from '../../src/core/store.js';
-import { event, sessionRow, usage } from '../store/samples.js';
+import type { Event } from '../../src/kernel/core/event.js';
+import type { SessionRow } from '../../src/kernel/core/store.js';
+import { event, sessionRow, usage } from '../kernel/store/samples.js';
 import { lineRig, type LineRig } from './line-rig.js';
 
 const dayMs = 86_400_000;

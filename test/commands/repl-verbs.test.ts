@@ -1,12 +1,13 @@
 import { expect, test } from 'vitest';
-import type { Approval, Repl, Spending } from '../../src/commands/command.js';
-import { slashCommands } from '../../src/commands/registration.js';
-import { keepSetting } from '../../src/commands/settings/keep-setting.js';
+import type { Repl, Spending } from '../../src/kernel/console/command.js';
+import type { Approval } from '../../src/kernel/console/run-settings.js';
+import { slashCommands } from '../../src/kernel/console/registration.js';
+import { keepSetting } from '../../src/kernel/console/keep-setting.js';
 import { table } from '../../src/commands/table.js';
-import type { Event } from '../../src/core/event.js';
-import { type ApprovalMode, planNotes, type Rule, ruleKey, type Rules } from '../../src/core/policy.js';
-import type { CommandContext } from '../../src/ui/slash-command.js';
-import { event, usage } from '../store/samples.js';
+import type { Event } from '../../src/kernel/core/event.js';
+import { type ApprovalMode, planNotes, type Rule, ruleKey, type Rules } from '../../src/kernel/core/policy.js';
+import type { CommandContext } from '../../src/kernel/console/slash-command.js';
+import { event, usage } from '../kernel/store/samples.js';
 
 interface Said {
   readonly lines: string[];

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { type AskedCall, type Suggestions, suggestRules } from '../../src/commands/record/audit.js';
-import { classifyShell } from '../../src/policy/shell/verdict.js';
-import { context } from '../policy/judging.js';
+import { type AskedCall, type Suggestions, suggestRules } from '../../src/commands/audit.js';
+import { classifyShell } from '../../src/kernel/permissions/shell/verdict.js';
+import { context } from '../kernel/permissions/judging.js';
 
 let time = 1_800_000_000_000;
 

@@ -1,10 +1,10 @@
 import { Command } from 'commander';
 import { expect, test } from 'vitest';
-import type { CommandLine, Repl, Verb } from '../../src/commands/command.js';
-import { addVerbs, slashCommands, verbNames } from '../../src/commands/registration.js';
-import { showHelp } from '../../src/commands/settings/about.js';
-import { commandSpec, completionScript } from '../../src/commands/settings/complete-shell.js';
-import type { Section } from '../../src/commands/command.js';
+import type { CommandLine, Repl, Verb } from '../../src/kernel/console/command.js';
+import { addVerbs, slashCommands, verbNames } from '../../src/kernel/console/registration.js';
+import { showHelp } from '../../src/commands/about.js';
+import { commandSpec, completionScript } from '../../src/commands/complete-shell.js';
+import type { Section } from '../../src/kernel/console/command.js';
 import { table } from '../../src/commands/table.js';
 import { openRepl } from '../ui/repl-harness.js';
 

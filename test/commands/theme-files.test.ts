@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import { expect, onTestFinished, test } from 'vitest';
 import schema from '../../config/theme.schema.json' with { type: 'json' };
-import { loadTheme, themeNames } from '../../src/commands/settings/theme-files.js';
-import { runConfigCommand } from '../../src/commands/settings/configure.js';
-import { createTheme, parseStyle, roles } from '../../src/ui/theme.js';
+import { loadTheme, themeNames } from '../../src/kernel/console/theme-files.js';
+import { runConfigCommand } from '../../src/commands/configure.js';
+import { createTheme, parseStyle, roles } from '../../src/kernel/console/theme.js';
 
 /** A home whose themes are `files`, by name. */
 function makeHome(files: Readonly<Record<string, string>>): {

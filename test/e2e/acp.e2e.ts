@@ -16,7 +16,7 @@ import {
 } from '@agentclientprotocol/sdk';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect, onTestFinished, test } from 'vitest';
-import { triedServer } from '../extensions/mcp/tried-server.js';
+import { triedServer } from '../features/mcp/tried-server.js';
 import { agent, binary, place, type Place, script } from './program.js';
 
 const schemaFile = fileURLToPath(

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { renderMarkdown } from '../../src/ui/markdown/incremental.js';
-import { createTheme } from '../../src/ui/theme.js';
+import { createTheme } from '../../src/kernel/console/theme.js';
 import { generateTokens } from '../ui/generated-text.js';
 import { place, script } from './program.js';
 import { openScreen, type Screen } from './terminal.js';

@@ -14,17 +14,17 @@ const task: readonly Turn[] = [
   {
     text: 'I look for the file first.',
     calls: [
-      { name: 'glob', arguments: { pattern: 'src/core/i*.ts' } },
+      { name: 'glob', arguments: { pattern: 'src/kernel/core/i*.ts' } },
       { name: 'grep', arguments: { pattern: 'function ulid', path: 'src' } },
     ],
   },
-  { calls: [{ name: 'file_read', arguments: { path: 'src/core/store.ts' } }] },
+  { calls: [{ name: 'file_read', arguments: { path: 'src/kernel/core/store.ts' } }] },
   { calls: [{ name: 'bash', arguments: { command: 'node check.mjs' } }] },
   {
     calls: [
       {
         name: 'file_edit',
-        arguments: { path: 'src/core/store.ts', old_string: '30 ** digit', new_string: '32 ** digit' },
+        arguments: { path: 'src/kernel/core/store.ts', old_string: '30 ** digit', new_string: '32 ** digit' },
       },
     ],
   },
@@ -32,7 +32,7 @@ const task: readonly Turn[] = [
   { text: 'The version bits were wrong; the test passes now.' },
 ];
 const check =
-  "import { readFileSync } from 'node:fs';\nif (!readFileSync('src/core/store.ts', 'utf8').includes('32 ** digit')) { console.error('the base is wrong'); process.exit(1); }\nconsole.log('ok');\n";
+  "import { readFileSync } from 'node:fs';\nif (!readFileSync('src/kernel/core/store.ts', 'utf8').includes('32 ** digit')) { console.error('the base is wrong'); process.exit(1); }\nconsole.log('ok');\n";
 
 test.each([
   [
@@ -57,8 +57,11 @@ test.each([
   async (wire, environment) => {
     const at = place();
     cpSync(join(repository, 'src'), join(at.work, 'src'), { recursive: true });
-    const broken = readFileSync(join(at.work, 'src/core/store.ts'), 'utf8').replace('32 ** digit', '30 ** digit');
-    writeFileSync(join(at.work, 'src/core/store.ts'), broken);
+    const broken = readFileSync(join(at.work, 'src/kernel/core/store.ts'), 'utf8').replace(
+      '32 ** digit',
+      '30 ** digit',
+    );
+    writeFileSync(join(at.work, 'src/kernel/core/store.ts'), broken);
     writeFileSync(join(at.work, 'check.mjs'), check);
     execFileSync('git', ['init', '-q', at.work]);
     expect(spawnSync(process.execPath, ['check.mjs'], { cwd: at.work }).status).toBe(1);

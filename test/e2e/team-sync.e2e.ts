@@ -1,5 +1,5 @@
 import { expect, test as anyTest } from 'vitest';
-import { serverOfFile } from '../store/postgres/server.js';
+import { serverOfFile } from '../features/team-store/server.js';
 import { agent, type Place, place, script } from './program.js';
 
 const { installed, server } = serverOfFile(1);

@@ -3,9 +3,9 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { streamLines } from '../../src/core/stream-lines.js';
-import { isRecord } from '../../src/core/json.js';
-import { openSqliteStore } from '../../src/store/sqlite-store.js';
+import { streamLines } from '../../src/kernel/core/stream-lines.js';
+import { isRecord } from '../../src/kernel/core/json.js';
+import { openSqliteStore } from '../../src/kernel/store/sqlite-store.js';
 import { agent, lines, place, repl, script } from './inside.js';
 
 type At = ReturnType<typeof place>;
@@ -151,12 +151,12 @@ test('agents of a project count once they are trusted, and a changed byte asks a
     return JSON.stringify(lines(stdout)[0]?.tools).includes('"agent"');
   };
   expect(await offered()).toBe(false);
-  const { openTrustFile } = await import('../../src/cli/trust.js');
-  const { projectFiles } = await import('../../src/cli/project-files.js');
-  const { agentPaths } = await import('../../src/config/settings-file.js');
+  const { openTrustFile } = await import('../../src/kernel/config/trust-file.js');
+  const { projects } = await import('../../src/app/project-files.js');
+  const { agentPaths } = await import('../../src/kernel/config/settings-file.js');
   const files = agentPaths(at.env, at.env.HOME ?? '');
   const here = { cwd: at.work, home: at.env.HOME ?? '', config: { files } };
-  const set = await projectFiles(here);
+  const set = await projects.files(here);
   expect(set?.files.flatMap((file) => file.lines)).toEqual([
     'agent helper: Helps.',
     'tools: those of the session; model: that of the session',

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { createAgent } from '../../src/library.js';
+import { createAgent } from '../../src/frontends/library/library.js';
 import type { Finished } from '../e2e/program.js';
 import { agent, lines, place, script } from './inside.js';
 

@@ -2,9 +2,9 @@ import { chmodSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { projectFiles } from '../../src/cli/project-files.js';
-import { openTrustFile } from '../../src/cli/trust.js';
-import { agentPaths } from '../../src/config/settings-file.js';
+import { projects } from '../../src/app/project-files.js';
+import { openTrustFile } from '../../src/kernel/config/trust-file.js';
+import { agentPaths } from '../../src/kernel/config/settings-file.js';
 import { agent, lines, place, repl, script } from './inside.js';
 
 type At = ReturnType<typeof place>;
@@ -23,7 +23,7 @@ async function documented(): Promise<At> {
     chmodSync(join(bin, name), 0o755);
   }
   const settings = { cwd: at.work, home: at.home, config: { files: agentPaths(at.env, at.home) } };
-  const files = await projectFiles(settings);
+  const files = await projects.files(settings);
   if (files === null) throw new Error('nothing to trust');
   openTrustFile(settings.config.files.trust).files.record(files, true, 1);
   return { ...at, env: { ...at.env, PATH: `${bin}:${process.env.PATH}` } };

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { table } from '../../src/commands/table.js';
 import type { Place } from '../e2e/program.js';
-import { triedCollector } from '../telemetry/tried-collector.js';
+import { triedCollector } from '../features/telemetry/tried-collector.js';
 import { agent, place, repl, script } from './inside.js';
 
 interface Row {

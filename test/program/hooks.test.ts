@@ -1,9 +1,9 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { projectFiles } from '../../src/cli/project-files.js';
-import { openTrustFile } from '../../src/cli/trust.js';
-import { agentPaths } from '../../src/config/settings-file.js';
+import { projects } from '../../src/app/project-files.js';
+import { openTrustFile } from '../../src/kernel/config/trust-file.js';
+import { agentPaths } from '../../src/kernel/config/settings-file.js';
 import { agent, lines, place, repl, script } from './inside.js';
 
 type At = ReturnType<typeof place>;
@@ -22,7 +22,7 @@ function withHooks(hooks: unknown, files: Readonly<Record<string, string>> = {})
 /** Trusts the files of the project as they are now, as a yes in a terminal does. */
 async function trust(at: At): Promise<readonly string[]> {
   const settings = { cwd: at.work, home: at.home, config: { files: agentPaths(at.env, at.home) } };
-  const files = await projectFiles(settings);
+  const files = await projects.files(settings);
   if (files === null) throw new Error('nothing to trust');
   openTrustFile(settings.config.files.trust).files.record(files, true, 1);
   return files.files.flatMap((file) => file.lines);

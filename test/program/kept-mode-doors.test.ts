@@ -1,7 +1,7 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createAgent } from '../../src/library.js';
+import { createAgent } from '../../src/frontends/library/library.js';
 import { agent, place, repl, script } from './inside.js';
 
 type Place = ReturnType<typeof place>;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { triedServer } from '../extensions/mcp/tried-server.js';
+import { triedServer } from '../features/mcp/tried-server.js';
 import { agent, place, repl, script } from './inside.js';
 
 type At = ReturnType<typeof place>;

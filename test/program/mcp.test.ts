@@ -1,10 +1,10 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
-import { projectFiles } from '../../src/cli/project-files.js';
-import { openTrustFile } from '../../src/cli/trust.js';
-import { agentPaths } from '../../src/config/settings-file.js';
-import { triedServer } from '../extensions/mcp/tried-server.js';
+import { projects } from '../../src/app/project-files.js';
+import { openTrustFile } from '../../src/kernel/config/trust-file.js';
+import { agentPaths } from '../../src/kernel/config/settings-file.js';
+import { triedServer } from '../features/mcp/tried-server.js';
 import { agent, place, repl, script } from './inside.js';
 
 type At = ReturnType<typeof place>;
@@ -206,7 +206,7 @@ test('/mcp shows the servers of the session, and connects one anew', async () =>
 /** Says yes or no to the files of the project at this place. */
 async function trust(at: At, isYes = true): Promise<void> {
   const here = { cwd: at.work, home: at.home, config: { files: agentPaths(at.env, at.home) } };
-  const files = await projectFiles(here);
+  const files = await projects.files(here);
   if (files === null) throw new Error('nothing to trust');
   openTrustFile(here.config.files.trust).files.record(files, isYes, 1);
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import type { Place } from '../e2e/program.js';
-import { startVendor } from '../providers/vendor-server.js';
+import { startVendor } from '../kernel/providers/vendor-server.js';
 import { agent, place, repl, script } from './inside.js';
 
 interface StoredEvent {

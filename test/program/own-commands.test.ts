@@ -3,11 +3,11 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { projectFiles } from '../../src/cli/project-files.js';
-import { openTrustFile } from '../../src/cli/trust.js';
+import { projects } from '../../src/app/project-files.js';
+import { openTrustFile } from '../../src/kernel/config/trust-file.js';
 import { table } from '../../src/commands/table.js';
-import { agentPaths } from '../../src/config/settings-file.js';
-import { readFrontMatter } from '../../src/extensions/front-matter.js';
+import { agentPaths } from '../../src/kernel/config/settings-file.js';
+import { readFrontMatter } from '../../src/kernel/config/front-matter.js';
 import { agent, lines, place, repl, script } from './inside.js';
 
 type At = ReturnType<typeof place>;
@@ -159,7 +159,7 @@ test('the commands of the program are described in the table as in their files',
 /** Trusts the files of the project as they are now, as a yes in a terminal does. */
 async function trust(at: At): Promise<void> {
   const settings = { cwd: at.work, home: at.home, config: { files: agentPaths(at.env, at.home) } };
-  const files = await projectFiles(settings);
+  const files = await projects.files(settings);
   if (files === null) throw new Error('nothing to trust');
   openTrustFile(settings.config.files.trust).files.record(files, true, 1);
 }
@@ -195,11 +195,11 @@ test('links out of a project are left out, and what lies in the home folder is t
   symlinkSync(at.home, join(at.work, '.agent'));
   own(at, 'mine.md', 'Mine.\n');
   write(join(at.home, '.git/HEAD'), '');
-  const settings = (cwd: string): Parameters<typeof projectFiles>[0] => ({
+  const settings = (cwd: string): Parameters<typeof projects.files>[0] => ({
     cwd,
     home: at.home,
     config: { files: agentPaths(at.env, at.home) },
   });
-  expect(await projectFiles(settings(at.work))).toBeNull();
-  expect(await projectFiles(settings(at.home))).toBeNull();
+  expect(await projects.files(settings(at.work))).toBeNull();
+  expect(await projects.files(settings(at.home))).toBeNull();
 });

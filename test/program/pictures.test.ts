@@ -1,8 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { png } from '../extensions/pictures/samples.js';
-import { startVendor, type VendorHabits, type VendorServer } from '../providers/vendor-server.js';
+import { png } from '../features/attachments/samples.js';
+import { startVendor, type VendorHabits, type VendorServer } from '../kernel/providers/vendor-server.js';
 import { agent, lines, place, repl, script } from './inside.js';
 
 type At = ReturnType<typeof place>;

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { startVendor, type VendorServer } from '../providers/vendor-server.js';
+import { startVendor, type VendorServer } from '../kernel/providers/vendor-server.js';
 import { agent, lines, place, script } from './inside.js';
 import type { Place } from '../e2e/program.js';
 

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { isRecord } from '../../src/core/json.js';
+import { isRecord } from '../../src/kernel/core/json.js';
 import type { Place } from '../e2e/program.js';
-import { bringHome } from '../extensions/histories/recorded-home.js';
+import { bringHome } from '../features/history-import/recorded-home.js';
 import { agent, place } from './inside.js';
 
 type Fields = Readonly<Record<string, unknown>>;

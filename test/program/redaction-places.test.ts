@@ -2,11 +2,12 @@ import { appendFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFi
 import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { expect, test } from 'vitest';
-import type { Task } from '../../src/core/tasks.js';
-import { openSqliteStore } from '../../src/store/sqlite-store.js';
+import type { Task } from '../../src/features/scheduled-tasks/tasks.js';
+import { openSqliteStore } from '../../src/kernel/store/sqlite-store.js';
 import type { Place } from '../e2e/program.js';
-import { png } from '../extensions/pictures/samples.js';
+import { png } from '../features/attachments/samples.js';
 import { agent, lines, place, repl, script } from './inside.js';
+import { taskTableSet } from '../../src/features/scheduled-tasks/task-tables.js';
 
 const secret = 'flamingo-77-quartz';
 const text = `The launch of ${secret} is on the ninth of May,\nand "nobody" may know it before.`;
@@ -121,7 +122,7 @@ async function plant(at: Place, id: string): Promise<void> {
   await agent(at, ['memory', 'add', `Know that ${line}`]);
   const opened = await openSqliteStore({ file: join(at.home, '.agent/agent.db'), now: Date.now });
   await opened.store.setQueue(id, [{ text: `tell them: ${text}`, when: 'after' }]);
-  await (await opened.tasks()).add({ ...task, cwd: at.work });
+  await (await opened.tables(taskTableSet)).add({ ...task, cwd: at.work });
   await opened.store.close();
   const ran = await agent(at, ['tasks', 'run', 'launch', '--set', `model=${script(at, [{ text: `Done: ${line}` }])}`]);
   expect(ran.code).toBe(0);

@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test as anyTest } from 'vitest';
 import type { Place } from '../e2e/program.js';
-import { serverOfFile } from '../store/postgres/server.js';
+import { serverOfFile } from '../features/team-store/server.js';
 import { agent, place, script } from './inside.js';
 
 const { installed, server } = serverOfFile(3);

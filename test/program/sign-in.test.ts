@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { signingServer } from '../extensions/mcp/signing-server.js';
+import { signingServer } from '../features/mcp/signing-server.js';
 import { agent, place, repl, script } from './inside.js';
 
 test('agent mcp login signs in, what it gave is masked everywhere, and logout deletes it', async () => {

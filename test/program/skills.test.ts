@@ -1,9 +1,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
-import { projectFiles } from '../../src/cli/project-files.js';
-import { openTrustFile } from '../../src/cli/trust.js';
-import { agentPaths } from '../../src/config/settings-file.js';
+import { projects } from '../../src/app/project-files.js';
+import { openTrustFile } from '../../src/kernel/config/trust-file.js';
+import { agentPaths } from '../../src/kernel/config/settings-file.js';
 import { agent, lines, place, repl, script } from './inside.js';
 
 type At = ReturnType<typeof place>;
@@ -31,7 +31,7 @@ async function events(at: At): Promise<readonly Logged[]> {
 
 async function trust(at: At): Promise<void> {
   const settings = { cwd: at.work, home: at.home, config: { files: agentPaths(at.env, at.home) } };
-  const files = await projectFiles(settings);
+  const files = await projects.files(settings);
   if (files === null) throw new Error('nothing to trust');
   openTrustFile(settings.config.files.trust).files.record(files, true, 1);
 }

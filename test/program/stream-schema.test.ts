@@ -1,8 +1,8 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import type { PrintedLine } from '../../src/cli/headless.js';
-import type { StreamEvent } from '../../src/library.js';
+import type { PrintedLine } from '../../src/frontends/headless/headless.js';
+import type { StreamEvent } from '../../src/frontends/library/library.js';
 import { agent, lines, place, script } from './inside.js';
 
 type Line = Readonly<Record<string, unknown>>;

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { createAgent } from '../../src/library.js';
+import { createAgent } from '../../src/frontends/library/library.js';
 import { agent, lines, place, script } from './inside.js';
 
 type Place = ReturnType<typeof place>;

@@ -5,11 +5,12 @@ import type { AddressInfo } from 'node:net';
 import { PassThrough } from 'node:stream';
 import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
-import type { Task } from '../../src/core/tasks.js';
-import { openSqliteStore } from '../../src/store/sqlite-store.js';
+import type { Task } from '../../src/features/scheduled-tasks/tasks.js';
+import { openSqliteStore } from '../../src/kernel/store/sqlite-store.js';
 import type { Finished, Place } from '../e2e/program.js';
 import { modelServer } from '../e2e/model-server.js';
 import { agent, lines, place, repl, script } from './inside.js';
+import { taskTableSet } from '../../src/features/scheduled-tasks/task-tables.js';
 
 const minute = 60_000;
 
@@ -49,7 +50,7 @@ async function scene(at: Place, settings: object, ...tasks: readonly Task[]): Pr
     JSON.stringify({ tasks: { notify_command: ['sh', '-c', 'cat >>"$HOME/told"'] }, ...settings }),
   );
   const opened = await openSqliteStore({ file: file(at), now: Date.now });
-  const store = await opened.tasks();
+  const store = await opened.tables(taskTableSet);
   for (const one of tasks) await store.add(one);
   await opened.store.close();
 }
@@ -192,7 +193,9 @@ test('a reminder that comes due is said in the REPL, once, and what came before 
   );
   expect((await agent(at, ['tasks', 'run-due'])).stdout).toMatch(/^done before \w+: Call Ada\n$/);
   const next = await openSqliteStore({ file: file(at), now: Date.now });
-  await (await next.tasks()).add(task(at, 'oven', { ...oven, execution: { message: 'Take the pizza out' } }));
+  await (
+    await next.tables(taskTableSet)
+  ).add(task(at, 'oven', { ...oven, execution: { message: 'Take the pizza out' } }));
   await next.store.close();
   const { stdout } = await repl(
     at,
@@ -361,7 +364,7 @@ test('a task is no freer than the session that made it was then', async () => {
   await agent(at, ['-p', '--approval', 'never', '--tools', 'glob', 'list *.txt', '-m', 'offline/offline']);
   const narrow = (await sessions()).find(({ id }) => id !== strict && id !== free)?.id ?? '';
   const opened = await openSqliteStore({ file: file(at), now: Date.now });
-  const tasks = await opened.tasks();
+  const tasks = await opened.tables(taskTableSet);
   await tasks.add(task(at, 'strict', { madeInSession: strict }));
   await tasks.add(task(at, 'narrow', { madeInSession: narrow }));
   await tasks.add(task(at, 'free', { madeInSession: free }));

@@ -1,8 +1,8 @@
 import { PassThrough } from 'node:stream';
 import { Client } from 'pg';
 import { expect, test as anyTest } from 'vitest';
-import { openLink } from '../store/postgres/link.js';
-import { serverOfFile } from '../store/postgres/server.js';
+import { openLink } from '../features/team-store/link.js';
+import { serverOfFile } from '../features/team-store/server.js';
 import { agent, lines, place, script } from './inside.js';
 
 const { installed, server } = serverOfFile(3);

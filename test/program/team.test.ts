@@ -1,11 +1,11 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test as anyTest } from 'vitest';
-import type { Event } from '../../src/core/event.js';
-import type { Team } from '../../src/core/team.js';
-import { event, sessionRow } from '../store/samples.js';
-import { share } from '../store/postgres/samples-team.js';
-import { openAs, serverOfFile } from '../store/postgres/server.js';
+import type { Event } from '../../src/kernel/core/event.js';
+import type { Team } from '../../src/features/team-store/team.js';
+import { event, sessionRow } from '../kernel/store/samples.js';
+import { share } from '../features/team-store/samples-team.js';
+import { openAs, serverOfFile } from '../features/team-store/server.js';
 import { agent, lines, place, repl, script } from './inside.js';
 
 const { installed, server } = serverOfFile(7);

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { type SeenSpan, triedCollector } from '../telemetry/tried-collector.js';
+import { type SeenSpan, triedCollector } from '../features/telemetry/tried-collector.js';
 import { agent, place, script } from './inside.js';
 
 type At = ReturnType<typeof place>;

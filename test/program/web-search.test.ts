@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeEach, expect, onTestFinished, test } from 'vitest';
-import { startDouble } from '../toolsets/web/http-double.js';
+import { startDouble } from '../features/web/http-double.js';
 import { agent, place, script } from './inside.js';
 
 const double = await startDouble();

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Form } from '../../src/core/form.js';
+import type { Form } from '../../src/kernel/core/form.js';
 import { openRepl } from '../ui/repl-harness.js';
 import { expectScreen } from './expect-screen.js';
 

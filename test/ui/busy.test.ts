@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import type { Command } from '../../src/ui/slash-command.js';
+import type { Command } from '../../src/kernel/console/slash-command.js';
 import type { RunShell } from '../../src/ui/repl-options.js';
-import type { Form } from '../../src/core/form.js';
-import type { AgentEvent } from '../../src/core/session-port.js';
+import type { Form } from '../../src/kernel/core/form.js';
+import type { AgentEvent } from '../../src/kernel/core/session-port.js';
 import { createFakeSession, type FakeSession, question } from './fake-session.js';
 import { facts, type Harness, openRepl, shown } from './repl-harness.js';
 

@@ -1,8 +1,8 @@
-import type { Event, EventDraft } from '../../src/core/event.js';
-import { type FormAnswer, isFormAnswer } from '../../src/core/form.js';
-import type { Answer, Question } from '../../src/core/policy.js';
-import type { AgentEvent, QueuedMessage, SessionPort, TurnEnd } from '../../src/core/session-port.js';
-import type { Tool } from '../../src/core/tool.js';
+import type { Event, EventDraft } from '../../src/kernel/core/event.js';
+import { type FormAnswer, isFormAnswer } from '../../src/kernel/core/form.js';
+import type { Answer, Question } from '../../src/kernel/core/policy.js';
+import type { AgentEvent, QueuedMessage, SessionPort, TurnEnd } from '../../src/kernel/core/session-port.js';
+import type { Tool } from '../../src/kernel/core/tool.js';
 
 /** A session that does what the test says: a turn runs until `end` is called. */
 export interface FakeSession extends SessionPort {

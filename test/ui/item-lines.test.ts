@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { ToolResultData } from '../../src/core/event.js';
-import { dropColumns, wrapLine } from '../../src/terminal/rows.js';
+import type { ToolResultData } from '../../src/kernel/core/event.js';
+import { dropColumns, wrapLine } from '../../src/ui/terminal/rows.js';
 import { runningCalls } from '../../src/ui/components/running.js';
 import { statusLine } from '../../src/ui/components/status-line.js';
 import {
@@ -11,7 +11,7 @@ import {
   type ResultDetail,
   resultLines,
 } from '../../src/ui/item-lines.js';
-import { createTheme } from '../../src/ui/theme.js';
+import { createTheme } from '../../src/kernel/console/theme.js';
 import { emptyView } from '../../src/ui/view.js';
 
 const plain = createTheme({ unicode: true, colors: 0, theme: 'dark' });

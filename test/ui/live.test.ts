@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createKeyDecoder } from '../../src/terminal/key-decoder.js';
+import { createKeyDecoder } from '../../src/ui/terminal/key-decoder.js';
 import { PromptInput } from '../../src/ui/editor/prompt-input.js';
 import { createLive, type DisplayState } from '../../src/ui/live.js';
-import { createSwitchableTheme } from '../../src/ui/theme.js';
+import { createSwitchableTheme } from '../../src/kernel/console/theme.js';
 import { emptyView } from '../../src/ui/view.js';
 
 const facts = { model: 'm', approval: 'ask', sandbox: 'off', directory: '~' };

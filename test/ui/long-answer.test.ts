@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { renderMarkdown } from '../../src/ui/markdown/incremental.js';
-import { createTheme } from '../../src/ui/theme.js';
+import { createTheme } from '../../src/kernel/console/theme.js';
 import { assistant } from './fake-session.js';
 import { generateTokens } from './generated-text.js';
 import { facts, openRepl, type Harness } from './repl-harness.js';

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Command } from '../../src/ui/slash-command.js';
-import type { Reflow } from '../../src/terminal/reflow.js';
+import type { Command } from '../../src/kernel/console/slash-command.js';
+import type { Reflow } from '../../src/ui/terminal/reflow.js';
 import { assistant } from './fake-session.js';
 import { generateTokens } from './generated-text.js';
 import { openRepl, shown, type Harness } from './repl-harness.js';
-import { createEmulator, type Emulator } from '../terminal/terminal-emulator.js';
+import { createEmulator, type Emulator } from './terminal/terminal-emulator.js';
 
 /** A terminal that reads what it is sent when it is told to, as one behind a line does. */
 interface Slow {

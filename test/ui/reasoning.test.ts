@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Event, EventDraft } from '../../src/core/event.js';
-import { reasoningText } from '../../src/providers/wires/pieces.js';
+import type { Event, EventDraft } from '../../src/kernel/core/event.js';
+import { reasoningText } from '../../src/kernel/providers/wires/pieces.js';
 import { assistant, createFakeSession, type FakeSession } from './fake-session.js';
 import { facts, openRepl, shown, type Harness } from './repl-harness.js';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { chosenSign } from '../../src/cli/terminal-theme.js';
+import { chosenSign } from '../../src/frontends/repl/terminal-theme.js';
 import { question } from './fake-session.js';
 import { type HarnessOptions, openRepl, shown } from './repl-harness.js';
 

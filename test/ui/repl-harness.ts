@@ -1,8 +1,8 @@
-import type { Repl, Themes } from '../../src/commands/command.js';
-import { slashCommands } from '../../src/commands/registration.js';
+import type { Repl, Themes } from '../../src/kernel/console/command.js';
+import { slashCommands } from '../../src/kernel/console/registration.js';
 import { table } from '../../src/commands/table.js';
-import type { FirstFrame, InputPort } from '../../src/terminal/streams.js';
-import { startPlainRepl } from '../../src/ui/plain-repl.js';
+import type { FirstFrame, InputPort } from '../../src/ui/terminal/streams.js';
+import { startPlainRepl } from '../../src/frontends/repl/plain-repl.js';
 import type {
   ReplHandle,
   ReplInput,
@@ -12,9 +12,9 @@ import type {
   ReplTerminal,
 } from '../../src/ui/repl-options.js';
 import { startScreenRepl } from '../../src/ui/screen-repl.js';
-import type { Command } from '../../src/ui/slash-command.js';
-import type { TerminalFacts } from '../../src/ui/theme.js';
-import { createEmulator, type Emulator } from '../terminal/terminal-emulator.js';
+import type { Command } from '../../src/kernel/console/slash-command.js';
+import type { TerminalFacts } from '../../src/kernel/console/theme.js';
+import { createEmulator, type Emulator } from './terminal/terminal-emulator.js';
 import { createFakeSession, type FakeSession } from './fake-session.js';
 
 /** What a test says of the REPL, sections put together. */

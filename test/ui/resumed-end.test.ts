@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import type { Event } from '../../src/core/event.js';
-import type { QueuedMessage } from '../../src/core/session-port.js';
-import type { Reflow } from '../../src/terminal/reflow.js';
-import { paintFirstFrame } from '../../src/terminal/streams.js';
+import type { Event } from '../../src/kernel/core/event.js';
+import type { QueuedMessage } from '../../src/kernel/core/session-port.js';
+import type { Reflow } from '../../src/ui/terminal/reflow.js';
+import { paintFirstFrame } from '../../src/ui/terminal/streams.js';
 import { openingRows } from '../../src/ui/components/status-line.js';
 import { defaultDetail } from '../../src/ui/repl-options.js';
 import { printedEnd } from '../../src/ui/transcript.js';
-import { createEmulator, type Emulator } from '../terminal/terminal-emulator.js';
+import { createEmulator, type Emulator } from './terminal/terminal-emulator.js';
 import { assistant, createFakeSession } from './fake-session.js';
 import { facts, openRepl, shown } from './repl-harness.js';
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { type InputPort, paintFirstFrame } from '../../src/terminal/streams.js';
+import { type InputPort, paintFirstFrame } from '../../src/ui/terminal/streams.js';
 import { openingRows } from '../../src/ui/components/status-line.js';
-import type { Command } from '../../src/ui/slash-command.js';
-import { createEmulator } from '../terminal/terminal-emulator.js';
+import type { Command } from '../../src/kernel/console/slash-command.js';
+import { createEmulator } from './terminal/terminal-emulator.js';
 import { assistant, createFakeSession } from './fake-session.js';
 import { facts, openRepl, shown } from './repl-harness.js';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { leaveTerminal } from '../../src/terminal/streams.js';
+import { leaveTerminal } from '../../src/ui/terminal/streams.js';
 import { assistant, createFakeSession, question } from './fake-session.js';
 import { facts, openRepl, type Harness } from './repl-harness.js';
 

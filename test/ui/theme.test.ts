@@ -7,7 +7,7 @@ import {
   type CustomTheme,
   parseStyle,
   styleCodes,
-} from '../../src/ui/theme.js';
+} from '../../src/kernel/console/theme.js';
 
 function codes(text: string, depth: ColorDepth): readonly string[] | null {
   const style = parseStyle(text);

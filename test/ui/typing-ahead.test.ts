@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Risk } from '../../src/core/tool.js';
+import type { Risk } from '../../src/kernel/core/tool.js';
 import { question } from './fake-session.js';
 import { openRepl, shown, type Harness } from './repl-harness.js';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { AgentEvent } from '../../src/core/session-port.js';
+import type { AgentEvent } from '../../src/kernel/core/session-port.js';
 import { lastExchange } from '../../src/ui/event-text.js';
 import { createViewStore, emptyView, reduce, totalsOf, type View } from '../../src/ui/view.js';
 import { assistant, createFakeSession } from './fake-session.js';

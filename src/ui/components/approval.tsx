@@ -1,16 +1,16 @@
 import { Box } from 'ink';
 import type { ReactElement, ReactNode } from 'react';
-import { addAll } from '../../core/lists.js';
-import type { Answer, Question } from '../../core/policy.js';
-import { type InputEvent, keyName } from '../../terminal/keyboard.js';
-import { textWidth, wrapLine, wrapWords } from '../../terminal/rows.js';
-import { decisionText } from '../../terminal/sanitize.js';
-import type { ScreenSize } from '../../terminal/writer.js';
+import { addAll } from '../../kernel/core/lists.js';
+import type { Answer, Question } from '../../kernel/core/policy.js';
+import { type InputEvent, keyName } from '../terminal/keyboard.js';
+import { textWidth, wrapLine, wrapWords } from '../terminal/rows.js';
+import { decisionText } from '../../kernel/core/sanitize.js';
+import type { ScreenSize } from '../terminal/writer.js';
 import { editKey, type Editor, editorText, emptyEditor, paste, type } from '../editor/editor.js';
 import { dialogKeys } from '../editor/key-table.js';
 import { editRows, type Rows } from '../diff-lines.js';
 import { canKeep, questionParts, rulesText } from '../item-lines.js';
-import type { Theme } from '../theme.js';
+import type { Theme } from '../../kernel/console/theme.js';
 import { KeyHint, Row, useTheme } from './row.js';
 import type { Overlay } from './screen.js';
 

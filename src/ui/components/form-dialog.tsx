@@ -1,10 +1,10 @@
 import { Box } from 'ink';
 import type { ReactElement, ReactNode } from 'react';
-import type { Form, FormAnswer, FormField, FormValue } from '../../core/form.js';
-import { type InputEvent, keyName } from '../../terminal/keyboard.js';
-import { fitWidth, textWidth, wrapLine, wrapWords } from '../../terminal/rows.js';
-import { decisionText } from '../../terminal/sanitize.js';
-import type { ScreenSize } from '../../terminal/writer.js';
+import type { Form, FormAnswer, FormField, FormValue } from '../../kernel/core/form.js';
+import { type InputEvent, keyName } from '../terminal/keyboard.js';
+import { fitWidth, textWidth, wrapLine, wrapWords } from '../terminal/rows.js';
+import { decisionText } from '../../kernel/core/sanitize.js';
+import type { ScreenSize } from '../terminal/writer.js';
 import { editKey, type Editor, editorText, editorWith, paste, type } from '../editor/editor.js';
 import {
   askerText,

@@ -1,23 +1,13 @@
+import type { HiddenQuestion } from '../../kernel/console/slash-command.js';
 import { Box } from 'ink';
 import type { ReactElement, ReactNode } from 'react';
-import { type InputEvent, keyName } from '../../terminal/keyboard.js';
-import { textWidth, wrapWords } from '../../terminal/rows.js';
-import { sanitize } from '../../terminal/sanitize.js';
-import type { ScreenSize } from '../../terminal/writer.js';
+import { type InputEvent, keyName } from '../terminal/keyboard.js';
+import { textWidth, wrapWords } from '../terminal/rows.js';
+import { sanitize } from '../../kernel/core/sanitize.js';
+import type { ScreenSize } from '../terminal/writer.js';
 import { dialogKeys } from '../editor/key-table.js';
 import { KeyHint, Row, useTheme } from './row.js';
 import type { Overlay } from './screen.js';
-
-/** A question whose answer is shown nowhere and kept nowhere: no history, no draft, no transcript has it. */
-export interface HiddenQuestion {
-  readonly title: string;
-  /** What helps to answer, a line each. */
-  readonly rows: readonly string[];
-  /** Takes the question back: it is answered with null. */
-  readonly signal?: AbortSignal;
-  /** Nobody has called for it just now: it takes keys after a pause. */
-  readonly asks?: boolean;
-}
 
 interface HiddenProps {
   readonly title: string;

@@ -1,8 +1,8 @@
-import { largestOf } from '../../core/lists.js';
+import { largestOf } from '../../kernel/core/lists.js';
 import { Box, Text } from 'ink';
 import type { ReactNode } from 'react';
-import { textWidth, wrapWords } from '../../terminal/rows.js';
-import type { Theme } from '../theme.js';
+import { textWidth, wrapWords } from '../terminal/rows.js';
+import type { Theme } from '../../kernel/console/theme.js';
 import { Row, useTheme } from './row.js';
 
 /** One thing to choose from. Both texts are clean. */

@@ -1,5 +1,5 @@
 import { type DOMElement, type Instance, render } from 'ink';
-import { textWidth } from '../../terminal/rows.js';
+import { textWidth } from '../terminal/rows.js';
 import { type Arranged, type LiveState, roomFor, Screen } from './screen.js';
 import { ScreenContext } from './row.js';
 

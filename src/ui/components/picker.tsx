@@ -1,39 +1,14 @@
+import type { PickItem, Picking } from '../../kernel/console/slash-command.js';
 import { Box } from 'ink';
 import type { ReactElement, ReactNode } from 'react';
-import { type InputEvent, keyName } from '../../terminal/keyboard.js';
-import { sanitize } from '../../terminal/sanitize.js';
-import { textWidth } from '../../terminal/rows.js';
-import type { ScreenSize } from '../../terminal/writer.js';
+import { type InputEvent, keyName } from '../terminal/keyboard.js';
+import { sanitize } from '../../kernel/core/sanitize.js';
+import { textWidth } from '../terminal/rows.js';
+import type { ScreenSize } from '../terminal/writer.js';
 import { dialogKeys } from '../editor/key-table.js';
 import { type Choice, Choices } from './menu.js';
 import { KeyHint, Row, useTheme } from './row.js';
 import type { Overlay } from './screen.js';
-
-/** One thing to choose. `detail`: what helps to choose it, such as age, directory or first words. */
-export interface PickItem<T> {
-  readonly label: string;
-  readonly detail?: string;
-  readonly value: T;
-}
-
-/** What is found later, and a line about it. */
-export interface Later<T> {
-  readonly items: readonly PickItem<T>[];
-  readonly marked: readonly string[];
-  readonly said: string;
-}
-
-/** The things to choose from. `current` is the present value, which is selected while nothing is typed. */
-export interface Picking<T> {
-  readonly title: string;
-  readonly items: readonly PickItem<T>[];
-  readonly current?: T;
-  /** It asks for a yes to something that is done at once. */ readonly confirms?: boolean;
-  /** Words that are marked in the labels. */ readonly marked?: readonly string[];
-  /** Takes the question back: it is answered with null. */ readonly signal?: AbortSignal;
-  /** More, which comes behind the items once it is there, and a line until then. Must not reject. */
-  readonly more?: { readonly said: string; readonly found: Promise<Later<T>> };
-}
 
 /** Ranks the indexes of `texts` by how well they match `query`. */
 export type Rank = (query: string, texts: readonly string[]) => readonly number[];

@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
-import { clusters, fitWidth, textWidth } from '../../terminal/rows.js';
+import { clusters, fitWidth, textWidth } from '../terminal/rows.js';
 import { displayText, type Editor, isPaste, pasteLabel } from '../editor/editor.js';
-import type { Theme } from '../theme.js';
+import type { Theme } from '../../kernel/console/theme.js';
 import { Row } from './row.js';
 
 /** What is written, and what stands before it while the history is searched. */

@@ -1,6 +1,6 @@
 import { Box, type DOMElement, Text } from 'ink';
 import { createContext, type ReactNode, useContext, useLayoutEffect, useRef } from 'react';
-import { createTheme, type Role, type Theme } from '../theme.js';
+import { createTheme, type Role, type Theme } from '../../kernel/console/theme.js';
 
 /** Sets the place of the cursor: a column of the row that `node` lays out. */
 export type PlaceCursor = (node: DOMElement, column: number) => void;

@@ -1,9 +1,9 @@
-import { withoutEnd } from '../../core/text.js';
+import { withoutEnd } from '../../kernel/core/text.js';
 import { Fragment, type ReactNode } from 'react';
-import { expandTabs, splitStyledLines, unjoined } from '../../terminal/rows.js';
-import { sanitize } from '../../terminal/sanitize.js';
+import { expandTabs, splitStyledLines, unjoined } from '../terminal/rows.js';
+import { sanitize } from '../../kernel/core/sanitize.js';
 import { formatElapsed } from '../item-lines.js';
-import { patienceMs } from '../timers.js';
+import { patienceMs } from '../../kernel/core/timers.js';
 import type { OpenCall } from '../view.js';
 import { Row, useTheme } from './row.js';
 

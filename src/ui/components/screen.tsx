@@ -1,11 +1,11 @@
 import { Box } from 'ink';
 import type { ReactElement, ReactNode } from 'react';
-import type { QueuedMessage } from '../../core/session-port.js';
-import type { InputEvent } from '../../terminal/keyboard.js';
-import { fitWidth } from '../../terminal/rows.js';
-import { sanitize } from '../../terminal/sanitize.js';
-import type { ScreenSize } from '../../terminal/writer.js';
-import type { Theme } from '../theme.js';
+import type { QueuedMessage } from '../../kernel/core/session-port.js';
+import type { InputEvent } from '../terminal/keyboard.js';
+import { fitWidth } from '../terminal/rows.js';
+import { sanitize } from '../../kernel/core/sanitize.js';
+import type { ScreenSize } from '../terminal/writer.js';
+import type { Theme } from '../../kernel/console/theme.js';
 import { Menu, menuHeight, type MenuState } from './menu.js';
 import { Prompt, type PromptRows, promptRows, type PromptState } from './prompt.js';
 import { Row, useTheme } from './row.js';

@@ -1,10 +1,10 @@
-import { addAll } from '../../core/lists.js';
-import { todoNow } from '../../core/projection.js';
-import { sanitize } from '../../terminal/sanitize.js';
-import { fitWidth, textWidth } from '../../terminal/rows.js';
-import type { ScreenSize } from '../../terminal/writer.js';
+import { addAll } from '../../kernel/core/lists.js';
+import { todoNow } from '../../kernel/core/projection.js';
+import { sanitize } from '../../kernel/core/sanitize.js';
+import { fitWidth, textWidth } from '../terminal/rows.js';
+import type { ScreenSize } from '../terminal/writer.js';
 import { formatCost, formatCount, formatElapsed, type Greeting, greetingLines } from '../item-lines.js';
-import { createTheme, type TerminalFacts, type Theme } from '../theme.js';
+import { createTheme, type TerminalFacts, type Theme } from '../../kernel/console/theme.js';
 import { emptyView, type View } from '../view.js';
 
 /** The facts of the status line that the view does not know. */

@@ -1,6 +1,6 @@
-import { wellFormed } from '../../core/text.js';
-import { type Key, keyName } from '../../terminal/keyboard.js';
-import { clusters } from '../../terminal/rows.js';
+import { wellFormed } from '../../kernel/core/text.js';
+import { type Key, keyName } from '../terminal/keyboard.js';
+import { clusters } from '../terminal/rows.js';
 
 /** A text being written. Pure: every operation gives a new state. Large pastes stand in `text` as one lone
  * surrogate each, which no text from outside contains. */

@@ -1,5 +1,5 @@
-import { nearestName } from '../../core/text.js';
-import { type Key, keyName } from '../../terminal/keyboard.js';
+import { nearestName } from '../../kernel/core/text.js';
+import { type Key, keyName } from '../terminal/keyboard.js';
 import { type EditAction, edits } from './editor.js';
 
 /** An action of the input line: its keys, and what it does, for a reader. */

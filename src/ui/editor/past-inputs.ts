@@ -1,5 +1,5 @@
 import type { Draft, ReplInput } from '../repl-options.js';
-import type { Timers } from '../timers.js';
+import type { Timers } from '../../kernel/core/timers.js';
 import type { KeyOf } from './key-table.js';
 import type { PromptInput } from './prompt-input.js';
 

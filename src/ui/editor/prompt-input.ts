@@ -1,9 +1,9 @@
-import { type InputEvent, type Key, keyName } from '../../terminal/keyboard.js';
-import { clusters } from '../../terminal/rows.js';
-import { sanitize } from '../../terminal/sanitize.js';
+import { type InputEvent, type Key, keyName } from '../terminal/keyboard.js';
+import { clusters } from '../terminal/rows.js';
+import { sanitize } from '../../kernel/core/sanitize.js';
 import type { MenuState } from '../components/menu.js';
 import type { Rank } from '../components/picker.js';
-import type { Command } from '../slash-command.js';
+import type { Command } from '../../kernel/console/slash-command.js';
 import type { Vim } from '../vim/vim.js';
 import {
   change,

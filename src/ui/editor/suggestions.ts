@@ -1,6 +1,6 @@
 import type fuzzysort from 'fuzzysort';
-import { sanitize } from '../../terminal/sanitize.js';
-import type { Command } from '../slash-command.js';
+import { sanitize } from '../../kernel/core/sanitize.js';
+import type { Command } from '../../kernel/console/slash-command.js';
 import type { MenuState } from '../components/menu.js';
 import type { Rank } from '../components/picker.js';
 import { change, type Editor } from './editor.js';

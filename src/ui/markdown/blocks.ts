@@ -1,9 +1,9 @@
-import { largestOf } from '../../core/lists.js';
+import { largestOf } from '../../kernel/core/lists.js';
 import type { Token, Tokens } from 'marked';
 import wrapAnsi from 'wrap-ansi';
-import { expandTabs, textWidth, wrapWords } from '../../terminal/rows.js';
+import { expandTabs, textWidth, wrapWords } from '../terminal/rows.js';
 import { paintDiff } from '../diff-lines.js';
-import type { Paint, Theme } from '../theme.js';
+import type { Paint, Theme } from '../../kernel/console/theme.js';
 import type { Highlight } from './highlight.js';
 
 export interface MarkdownStyle {

@@ -1,5 +1,5 @@
 import type { HLJSApi, LanguageFn } from 'highlight.js';
-import type { Role, Theme } from '../theme.js';
+import type { Role, Theme } from '../../kernel/console/theme.js';
 
 /** Colours code by line; null while the language is unknown or not loaded. */
 export type Highlight = (code: string, language: string) => readonly string[] | null;

@@ -1,5 +1,5 @@
 import { lexer, type Token, type Tokens, type TokensList } from 'marked';
-import { createSanitizer } from '../../terminal/sanitize.js';
+import { createSanitizer } from '../../kernel/core/sanitize.js';
 import { languageOf, type MarkdownStyle, renderBlock } from './blocks.js';
 
 /** The present lines of a streaming text. `done` lines are final and returned once; `open` lines belong to the block

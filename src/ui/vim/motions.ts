@@ -1,4 +1,4 @@
-import { clusters } from '../../terminal/rows.js';
+import { clusters } from '../terminal/rows.js';
 
 /** A character as the reader sees it, and what it is to vim's words. `end` is where the next one begins. */
 interface Cell {

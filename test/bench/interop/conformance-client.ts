@@ -1,14 +1,14 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { FormAnswer } from '../../../src/core/form.js';
-import { isRecord } from '../../../src/core/json.js';
-import { configuredServer } from '../../../src/extensions/mcp/configured-servers.js';
-import { openSignIns } from '../../../src/extensions/mcp/access/kept-sign-ins.js';
-import { type Connection, unheard } from '../../../src/extensions/mcp/open-connection.js';
-import { httpLink } from '../../../src/extensions/mcp/server-link.js';
-import { type Callback, signIn, type SignInNeeded, withSignIn } from '../../../src/extensions/mcp/access/sign-in.js';
-import { createProcessRunner } from '../../../src/tools/process/runner.js';
+import type { FormAnswer } from '../../../src/kernel/core/form.js';
+import { isRecord } from '../../../src/kernel/core/json.js';
+import { configuredServer } from '../../../src/features/mcp/configured-servers.js';
+import { openSignIns } from '../../../src/features/mcp/access/kept-sign-ins.js';
+import { type Connection, unheard } from '../../../src/features/mcp/open-connection.js';
+import { httpLink } from '../../../src/features/mcp/server-link.js';
+import { type Callback, signIn, type SignInNeeded, withSignIn } from '../../../src/features/mcp/access/sign-in.js';
+import { createProcessRunner } from '../../../src/kernel/tools/process/runner.js';
 
 const { open } = createProcessRunner({ marker: { name: '_AGENT_TEST', value: String(process.pid) } });
 

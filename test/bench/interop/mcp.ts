@@ -3,13 +3,13 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import * as pty from '@lydell/node-pty';
-import { configuredServer } from '../../../src/extensions/mcp/configured-servers.js';
-import { openSignIns } from '../../../src/extensions/mcp/access/kept-sign-ins.js';
-import { namedTools } from '../../../src/extensions/mcp/foreign-tools.js';
-import { openRememberedTools } from '../../../src/extensions/mcp/remembered-tools.js';
-import { createServers, type Servers } from '../../../src/extensions/mcp/servers.js';
-import { createProcessRunner } from '../../../src/tools/process/runner.js';
-import { triedServer } from '../../extensions/mcp/tried-server.js';
+import { configuredServer } from '../../../src/features/mcp/configured-servers.js';
+import { openSignIns } from '../../../src/features/mcp/access/kept-sign-ins.js';
+import { namedTools } from '../../../src/features/mcp/foreign-tools.js';
+import { openRememberedTools } from '../../../src/features/mcp/remembered-tools.js';
+import { createServers, type Servers } from '../../../src/features/mcp/servers.js';
+import { createProcessRunner } from '../../../src/kernel/tools/process/runner.js';
+import { triedServer } from '../../features/mcp/tried-server.js';
 import { median } from '../perf/program.js';
 import { measure, rounds } from '../reliability/bench.js';
 

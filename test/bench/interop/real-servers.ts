@@ -1,8 +1,8 @@
-// Installs the reference servers of the protocol from the npm registry where test/extensions/mcp/real-servers.test.ts
+// Installs the reference servers of the protocol from the npm registry where test/features/mcp/real-servers.test.ts
 // looks for them. `npm run t:mcp-servers` does that and runs the test.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
-import { referenceServers } from '../../extensions/mcp/reference-servers.js';
+import { referenceServers } from '../../features/mcp/reference-servers.js';
 
 const { folder, packages, found } = referenceServers();
 if (!found()) {

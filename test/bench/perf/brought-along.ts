@@ -3,8 +3,8 @@ import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { spawn } from '@lydell/node-pty';
-import { toolsets } from '../../../src/core/tool.js';
-import { triedServer } from '../../extensions/mcp/tried-server.js';
+import { toolsets } from '../../../src/app/features.js';
+import { triedServer } from '../../features/mcp/tried-server.js';
 import { openModel } from './model.js';
 import { median, type Place, runProgram } from './program.js';
 

@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { noSession, type Tool, type ToolContext } from '../../../src/core/tool.js';
-import { builtinTools } from '../../../src/tools/builtin.js';
-import { createProcessRunner } from '../../../src/tools/process/runner.js';
-import { findRipgrep } from '../../../src/tools/search/text-search.js';
+import { noSession, type Tool, type ToolContext } from '../../../src/kernel/core/tool.js';
+import { builtinTools } from '../../../src/kernel/tools/builtin.js';
+import { createProcessRunner } from '../../../src/kernel/tools/process/runner.js';
+import { findRipgrep } from '../../../src/kernel/tools/search/text-search.js';
 import { median } from './program.js';
 import type { Row } from './turns.js';
 

@@ -3,12 +3,12 @@ import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Event } from '../../../src/core/event.js';
-import type { Occasion } from '../../../src/core/hooks.js';
-import { readHookFile } from '../../../src/extensions/hooks/listed-hooks.js';
-import { allowedAsTheyAre, createHooks } from '../../../src/extensions/hooks/run-hooks.js';
-import { createTranscripts } from '../../../src/extensions/hooks/transcripts.js';
-import { createProcessRunner } from '../../../src/tools/process/runner.js';
+import type { Event } from '../../../src/kernel/core/event.js';
+import type { Occasion } from '../../../src/kernel/core/hooks.js';
+import { readHookFile } from '../../../src/features/hooks/listed-hooks.js';
+import { allowedAsTheyAre, createHooks } from '../../../src/features/hooks/run-hooks.js';
+import { createTranscripts } from '../../../src/features/hooks/transcripts.js';
+import { createProcessRunner } from '../../../src/kernel/tools/process/runner.js';
 
 const mostMs = 15;
 const rounds = Number(process.argv[2] ?? 60);

@@ -1,6 +1,6 @@
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { isRecord } from '../../../src/core/json.js';
+import { isRecord } from '../../../src/kernel/core/json.js';
 
 /** What the model answers to the request that has `answered` of its own messages in it. */
 export type Script = (

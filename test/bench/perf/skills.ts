@@ -2,8 +2,8 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type HeadCache, skillsIn } from '../../../src/extensions/skills/read-skills.js';
-import { skillsBlock } from '../../../src/extensions/skills/use-skill.js';
+import { type HeadCache, skillsIn } from '../../../src/features/prompts-and-skills/read-skills.js';
+import { skillsBlock } from '../../../src/features/prompts-and-skills/use-skill.js';
 
 const rounds = Number(process.argv[2] ?? 20);
 const folder = mkdtempSync(join(tmpdir(), 'agent-skills-'));

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { parseSearchLine } from '../../../src/core/files/search-filters.js';
-import { openSqliteStore } from '../../../src/store/sqlite-store.js';
+import { parseSearchLine } from '../../../src/kernel/core/files/search-filters.js';
+import { openSqliteStore } from '../../../src/kernel/store/sqlite-store.js';
 import { generateStore } from './generate.js';
 
 /** `npm run t:find [-- <events>]`: how long a search of the record takes with each filter, with hits and without, as a

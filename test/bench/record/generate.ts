@@ -1,7 +1,7 @@
 import Database from 'better-sqlite3';
-import { ulid } from '../../../src/core/store.js';
-import { chainLink, eventChecksum, eventDigests } from '../../../src/store/hash-chain.js';
-import { openSqliteStore } from '../../../src/store/sqlite-store.js';
+import { ulid } from '../../../src/kernel/core/store.js';
+import { chainLink, eventChecksum, eventDigests } from '../../../src/kernel/store/hash-chain.js';
+import { openSqliteStore } from '../../../src/kernel/store/sqlite-store.js';
 
 export interface Generated {
   readonly words: readonly string[];

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import Database from 'better-sqlite3';
-import { openSqliteStore } from '../../../src/store/sqlite-store.js';
+import { openSqliteStore } from '../../../src/kernel/store/sqlite-store.js';
 
 /** `npm run t:histories [-- <MB> [<program>...]]`: `agent sessions import` of one conversation of so many megabytes (200) of each
  * program: time, events, the most memory, beside that of a conversation of one turn, and how long another session, which

@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createProjection } from '../../../src/core/projection.js';
-import { openSqliteStore } from '../../../src/store/sqlite-store.js';
+import { createProjection } from '../../../src/kernel/core/projection.js';
+import { openSqliteStore } from '../../../src/kernel/store/sqlite-store.js';
 import { generateStore } from './generate.js';
 
 /** `npm run bench:record [-- <events> <events of the longest session>]`: search and resume on a generated store, as a

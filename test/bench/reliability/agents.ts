@@ -4,12 +4,12 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Event } from '../../../src/core/event.js';
-import { project } from '../../../src/core/projection.js';
-import { openSqliteStore } from '../../../src/store/sqlite-store.js';
-import { makers } from '../../providers/logs.js';
-import { wires } from '../../providers/wires/recordings.js';
-import { rules } from '../../providers/wires/request-rules.js';
+import type { Event } from '../../../src/kernel/core/event.js';
+import { project } from '../../../src/kernel/core/projection.js';
+import { openSqliteStore } from '../../../src/kernel/store/sqlite-store.js';
+import { makers } from '../../kernel/providers/logs.js';
+import { wires } from '../../kernel/providers/wires/recordings.js';
+import { rules } from '../../kernel/providers/wires/request-rules.js';
 import { measure } from './bench.js';
 
 /** `npm run t:agents`: agents of the built program against a model on loopback. Costs are held against what the model

@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Event } from '../../../src/core/event.js';
-import type { SessionRow } from '../../../src/core/store.js';
+import type { Event } from '../../../src/kernel/core/event.js';
+import type { SessionRow } from '../../../src/kernel/core/store.js';
 
 /** Runs `work` in a folder that is removed afterwards, prints the line it gives, and ends with 1 where it says that
  * something is broken. */

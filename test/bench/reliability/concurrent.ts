@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { openSqliteStore } from '../../../src/store/sqlite-store.js';
+import { openSqliteStore } from '../../../src/kernel/store/sqlite-store.js';
 import { event, measure, row, rounds } from './bench.js';
 
 /** `npm run t:concurrent`: eight processes write 500 events each into one database at once. This file is both the

@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { openSqliteStore } from '../../../src/store/sqlite-store.js';
+import { openSqliteStore } from '../../../src/kernel/store/sqlite-store.js';
 import { generateStore, randomNumbers } from '../record/generate.js';
 import { measure, rounds } from './bench.js';
 

@@ -1,9 +1,9 @@
 import { copyFileSync, existsSync, mkdirSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
-import { CliError } from '../../../src/commands/command.js';
-import { explainMissing, lostEvents } from '../../../src/cli/session/open-record.js';
-import { openSession } from '../../../src/cli/session/find-session.js';
-import { openSqliteStore } from '../../../src/store/sqlite-store.js';
+import { CliError } from '../../../src/kernel/console/command.js';
+import { explainMissing, lostEvents } from '../../../src/app/open-record.js';
+import { openSession } from '../../../src/app/find-session.js';
+import { openSqliteStore } from '../../../src/kernel/store/sqlite-store.js';
 import { event, measure, row, rounds } from './bench.js';
 
 /** `node test/bench/run.mjs test/bench/reliability/cutlog.ts`: databases as a kill leaves them, with their log deleted,

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { openSqliteStore } from '../../../src/store/sqlite-store.js';
-import { StoreError } from '../../../src/store/errors.js';
+import { openSqliteStore } from '../../../src/kernel/store/sqlite-store.js';
+import { StoreError } from '../../../src/kernel/store/errors.js';
 import { event, measure, row, rounds } from './bench.js';
 
 /** `npm run t:enospc`: fills a small file system until an append is refused, looks that everything acknowledged is

@@ -1,13 +1,13 @@
 import { spawn } from 'node:child_process';
 import { mkdirSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { streamLine } from '../../../src/cli/headless.js';
-import type { Event } from '../../../src/core/event.js';
-import { project } from '../../../src/core/projection.js';
-import { openSqliteStore } from '../../../src/store/sqlite-store.js';
-import { makers } from '../../providers/logs.js';
-import { wires } from '../../providers/wires/recordings.js';
-import { rules } from '../../providers/wires/request-rules.js';
+import { streamLine } from '../../../src/frontends/headless/headless.js';
+import type { Event } from '../../../src/kernel/core/event.js';
+import { project } from '../../../src/kernel/core/projection.js';
+import { openSqliteStore } from '../../../src/kernel/store/sqlite-store.js';
+import { makers } from '../../kernel/providers/logs.js';
+import { wires } from '../../kernel/providers/wires/recordings.js';
+import { rules } from '../../kernel/providers/wires/request-rules.js';
 import { measure, rounds } from './bench.js';
 
 /** `npm run t:kill9`: kills `agent -p` with SIGKILL at a random instant, half of the times counted from its start, half

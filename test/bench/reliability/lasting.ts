@@ -9,8 +9,8 @@ import { measure, rounds } from './bench.js';
  * Half of the rounds end it in order, half by SIGKILL at a random instant; then the processes that are left are
  * counted. */
 const owner = `
-import { createProcessRunner } from './src/tools/process/runner.js';
-import { createLastingProcess } from './src/tools/process/lasting-process.js';
+import { createProcessRunner } from './src/kernel/tools/process/runner.js';
+import { createLastingProcess } from './src/kernel/tools/process/lasting-process.js';
 const [, , mark] = process.argv;
 const runner = createProcessRunner({ watched: true, marker: { name: '_LASTING_BENCH', value: mark } });
 const command = \`(setsid bash -c 'trap "" TERM HUP INT; while :; do sleep 600.\${mark}; done' &)

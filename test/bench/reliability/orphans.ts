@@ -1,8 +1,8 @@
 import fc from 'fast-check';
-import { project } from '../../../src/core/projection.js';
-import { logs, makers } from '../../providers/logs.js';
-import { wires } from '../../providers/wires/recordings.js';
-import { hasSchemas, loneSurrogates, rules, schemaError } from '../../providers/wires/request-rules.js';
+import { project } from '../../../src/kernel/core/projection.js';
+import { logs, makers } from '../../kernel/providers/logs.js';
+import { wires } from '../../kernel/providers/wires/recordings.js';
+import { hasSchemas, loneSurrogates, rules, schemaError } from '../../kernel/providers/wires/request-rules.js';
 import { measure, rounds } from './bench.js';
 
 /** `npm run t:orphans`: sessions cut at a random event, as a request of each API, held against its rules of pairing and

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { spawn } from '@lydell/node-pty';
 import xterm from '@xterm/headless';
 import Database from 'better-sqlite3';
-import { openSqliteStore } from '../../../src/store/sqlite-store.js';
+import { openSqliteStore } from '../../../src/kernel/store/sqlite-store.js';
 import { generateStore } from '../record/generate.js';
 
 /** `npm run t:resize [-- <events>]`: the built program in two terminals (xterm.js and, where it is installed, tmux), 40

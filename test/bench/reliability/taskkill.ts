@@ -2,9 +2,10 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Task } from '../../../src/core/tasks.js';
-import { openSqliteStore } from '../../../src/store/sqlite-store.js';
+import type { Task } from '../../../src/features/scheduled-tasks/tasks.js';
+import { openSqliteStore } from '../../../src/kernel/store/sqlite-store.js';
 import { measure, rounds } from './bench.js';
+import { taskTableSet } from '../../../src/features/scheduled-tasks/task-tables.js';
 
 /** `npm run t:taskkill`: kills `agent tasks run-due` with SIGKILL at a random instant of a run that appends a line to a
  * file, fires again twice, and counts the lines. A reminder that is due at the same time has to be told at least once.
@@ -58,9 +59,9 @@ function linesOf(path: string): number {
 
 /** How far a run had come when its process was killed. */
 async function stepOf(file: string): Promise<string> {
-  const { store, tasks } = await openSqliteStore({ file, now: Date.now });
+  const { store, tables } = await openSqliteStore({ file, now: Date.now });
   try {
-    const run = (await (await tasks()).runs({ limit: 9 })).find(({ taskId }) => taskId === 'effect');
+    const run = (await (await tables(taskTableSet)).runs({ limit: 9 })).find(({ taskId }) => taskId === 'effect');
     if (run === undefined) return 'before the claim';
     if (run.status !== 'running') return 'after its end';
     if (run.sessionId === null) return 'claimed';
@@ -99,8 +100,8 @@ async function prepare({ work, home }: Place, file: string): Promise<void> {
   const settings = { model: `offline/${join(home, 'script.json')}`, tasks: { notify_command: tell } };
   writeFileSync(join(home, '.agent/config.json'), JSON.stringify(settings));
   rmSync(join(home, 'told'), { force: true });
-  const { store, tasks } = await openSqliteStore({ file, now: Date.now });
-  const found = await tasks();
+  const { store, tables } = await openSqliteStore({ file, now: Date.now });
+  const found = await tables(taskTableSet);
   await found.add(task(work, { id: 'effect', type: 'agent_task', execution: { prompt: 'go' } }));
   await found.add(task(work, { id: 'remind', type: 'reminder', execution: { message: 'ring' } }));
   await store.close();
@@ -120,8 +121,8 @@ async function round(place: Place, killMs: number, tally: Tally): Promise<void> 
   tally.effects += effects;
   if (effects > 1) tally.doubled++;
   if (linesOf(join(place.home, 'told')) < 1) tally.silent++;
-  const { store, tasks } = await openSqliteStore({ file, now: Date.now });
-  const found = await tasks();
+  const { store, tables } = await openSqliteStore({ file, now: Date.now });
+  const found = await tables(taskTableSet);
   const runs = (await found.runs({ limit: 9 })).filter(({ taskId }) => taskId === 'effect');
   if (runs.length !== 1 || !['done', 'interrupted'].includes(runs[0]?.status ?? '')) tally.unsettled++;
   if ((await found.due(Date.now())).length > 0) tally.unsettled++;

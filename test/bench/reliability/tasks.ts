@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process';
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Task } from '../../../src/core/tasks.js';
-import { openSqliteStore } from '../../../src/store/sqlite-store.js';
+import type { Task } from '../../../src/features/scheduled-tasks/tasks.js';
+import { openSqliteStore } from '../../../src/kernel/store/sqlite-store.js';
 import { measure, rounds } from './bench.js';
+import { taskTableSet } from '../../../src/features/scheduled-tasks/task-tables.js';
 
 /** `npm run t:tasks`: twenty processes fire 2,000 due tasks of one database, each claim followed by an effect (a line in
  * a file). Then the same with processes that are killed at random, and others that take over. This file is both the
@@ -38,7 +39,7 @@ function task(id: string): Task {
 /** Fires until nothing is due: claim, effect, end. */
 async function work(file: string, effects: string): Promise<void> {
   const { store, ...opened } = await openSqliteStore({ file, now: Date.now, maxBusyMs: 120_000 });
-  const tasks = await opened.tasks();
+  const tasks = await opened.tables(taskTableSet);
   for (let due = await tasks.due(dueAt); due.length > 0; due = await tasks.due(dueAt)) {
     const from = Math.floor(Math.random() * due.length);
     for (const one of due.slice(from, from + listed)) {
@@ -63,7 +64,7 @@ function start(file: string, effects: string): { readonly kill: () => void; read
 
 async function open(file: string, count: number) {
   const opened = await openSqliteStore({ file, now: Date.now });
-  const tasks = await opened.tasks();
+  const tasks = await opened.tables(taskTableSet);
   for (let i = 0; i < count; i++) await tasks.add(task(`t${i}`));
   return { tasks, close: () => opened.store.close() };
 }

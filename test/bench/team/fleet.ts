@@ -1,7 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { openTasksOnServer } from '../../../src/store/open-store.js';
-import { addDueTasks, openFleet, type Worker } from '../../store/postgres/fleet.js';
-import { startPooler, startServer } from '../../store/postgres/start-server.js';
+import { openTablesOnServer } from '../../../src/app/open-store.js';
+import { addDueTasks, openFleet, type Worker } from '../../features/team-store/fleet.js';
+import { startPooler, startServer } from '../../features/team-store/start-server.js';
+import { taskTableSet } from '../../../src/features/scheduled-tasks/task-tables.js';
 
 /** `npm run t:fleet [tasks] [workers] [killed]`: real processes fire the due tasks of one PostgreSQL; some of them are
  * killed with SIGKILL in the middle. Once directly, once through pgbouncer in transaction mode. Each task may have its
@@ -22,7 +23,9 @@ interface Outcome {
 }
 
 async function crowd(url: string): Promise<Outcome> {
-  const { tasks, close } = await openTasksOnServer(url, { env: {}, home: '/', team: 'crew', machine: 'any' });
+  const server = { env: {}, home: '/', team: 'crew', machine: 'any' };
+  const { tables, close } = await openTablesOnServer(url, server, Date.now);
+  const tasks = await tables(taskTableSet);
   await addDueTasks(tasks, count);
   const fleet = await openFleet();
   try {

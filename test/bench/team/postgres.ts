@@ -1,10 +1,10 @@
 // The team's store on a PostgreSQL of its own, with fsync: npm run t:postgres [-- events [search]]
 import { existsSync, readFileSync } from 'node:fs';
-import { noFilters, type SearchFilters } from '../../../src/core/files/search-filters.js';
-import type { Event } from '../../../src/core/event.js';
-import { type SessionRow, ulid } from '../../../src/core/store.js';
-import type { ChainPoint, StoredEvent, Team } from '../../../src/core/team.js';
-import { chained, endOf, push, start } from '../../store/postgres/samples-team.js';
+import { noFilters, type SearchFilters } from '../../../src/kernel/core/files/search-filters.js';
+import type { Event } from '../../../src/kernel/core/event.js';
+import { type SessionRow, ulid } from '../../../src/kernel/core/store.js';
+import type { ChainPoint, StoredEvent, Team } from '../../../src/features/team-store/team.js';
+import { chained, endOf, push, start } from '../../features/team-store/samples-team.js';
 import {
   openAs,
   poolerProgram,
@@ -12,7 +12,7 @@ import {
   startPooler,
   startServer,
   type TestServer,
-} from '../../store/postgres/start-server.js';
+} from '../../features/team-store/start-server.js';
 
 const events = Number(process.argv[2] ?? 1_000_000);
 const eventsOfSession = 100;

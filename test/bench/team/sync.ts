@@ -7,10 +7,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as wait } from 'node:timers/promises';
-import { type SessionRow, type Store, ulid } from '../../../src/core/store.js';
-import { openSqliteStore } from '../../../src/store/sqlite-store.js';
-import { openLink } from '../../store/postgres/link.js';
-import { poolerProgram, postgresFolder, startPooler, startServer } from '../../store/postgres/start-server.js';
+import { type SessionRow, type Store, ulid } from '../../../src/kernel/core/store.js';
+import { openSqliteStore } from '../../../src/kernel/store/sqlite-store.js';
+import { openLink } from '../../features/team-store/link.js';
+import { poolerProgram, postgresFolder, startPooler, startServer } from '../../features/team-store/start-server.js';
 import { openModel } from '../perf/model.js';
 import { median } from '../perf/program.js';
 

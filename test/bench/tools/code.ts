@@ -3,8 +3,8 @@ import { createServer } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fixture from '../../../fixtures/tools/hostile-code.json' with { type: 'json' };
-import { noSession } from '../../../src/core/tool.js';
-import { codeTools } from '../../../src/toolsets/code/execute-code.js';
+import { noSession } from '../../../src/kernel/core/tool.js';
+import { codeTools } from '../../../src/features/code-execution/execute-code.js';
 
 // `npm run t:code`: the programs of fixtures/tools/hostile-code.json in the sandbox alone. Prints a line for each; fails
 // where one was not held. Without bubblewrap they are counted as skipped.

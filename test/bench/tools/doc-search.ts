@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
-import { noSession } from '../../../src/core/tool.js';
-import { openDocIndex } from '../../../src/store/sets/doc-index.js';
-import { docsTools } from '../../../src/toolsets/docs/search-documents.js';
+import { noSession } from '../../../src/kernel/core/tool.js';
+import { openDocIndex } from '../../../src/features/docs-search/doc-rows.js';
+import { docsTools } from '../../../src/features/docs-search/search-documents.js';
 
 // `npm run t:docs -- [folder]`: indexes a folder of documents (node_modules unless given) and asks it questions. Prints
 // documents, passages, seconds and the time of a query; fails where a question finds nothing.

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import fixture from '../../../fixtures/tools/math.json' with { type: 'json' };
-import { evaluate, shownNumber } from '../../../src/toolsets/small/math.js';
+import { evaluate, shownNumber } from '../../../src/features/small-tools/math.js';
 
 // `npm run t:math -- [texts]`: the rows of fixtures/tools/math.json against what Python gave, then texts made at random.
 // Fails where a row is wrong, a text throws, takes over 100 ms, or names a position outside of it.

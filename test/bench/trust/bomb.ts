@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { webTools } from '../../../src/toolsets/web/open-web.js';
+import { webTools } from '../../../src/features/web/open-web.js';
 
 // `npm run t:bomb`: a server of another process sends 2 GiB of zeros as 2 MB of gzip to web_fetch. Prints how much was
 // kept and how far the memory of this process grew; fails over 5 MB kept or 100 MB grown.

@@ -13,8 +13,8 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { accounts, bubblewrapWorks, type Account } from '../../tools/sandbox/confined-child.js';
-import { hangingCommands, hangingSamples } from '../../tools/sandbox/hanging-commands.js';
+import { accounts, bubblewrapWorks, type Account } from '../../kernel/tools/sandbox/confined-child.js';
+import { hangingCommands, hangingSamples } from '../../kernel/tools/sandbox/hanging-commands.js';
 
 // `npm run t:contained`: commands that wait for ever, print without end or fork without end, through the built program
 // and as each account there is. The samples and the forking run in the sandbox alone. Prints a line for each kind;

@@ -3,12 +3,14 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { isError } from '../../../src/core/envelope.js';
-import { guardedNotes, knownSecrets } from '../../../src/cli/secrets.js';
-import { registryOf } from '../../toolsets/registered.js';
-import { noSession, type ToolContext } from '../../../src/core/tool.js';
-import { openSqliteStore } from '../../../src/store/sqlite-store.js';
-import { memoryTools } from '../../../src/toolsets/memory/remember.js';
+import { isError } from '../../../src/kernel/core/envelope.js';
+import { knownSecrets } from '../../../src/kernel/secrets/known-secrets.js';
+import { guardedNotes } from '../../../src/features/memory/guarded-notes.js';
+import { registryOf } from '../../features/registered.js';
+import { noSession, type ToolContext } from '../../../src/kernel/core/tool.js';
+import { openSqliteStore } from '../../../src/kernel/store/sqlite-store.js';
+import { memoryTools } from '../../../src/features/memory/remember.js';
+import { noteTableSet } from '../../../src/features/memory/note-tables.js';
 
 interface Form {
   readonly kind: string;
@@ -24,7 +26,7 @@ const ofVariables = forms.filter(({ kind }) => kind === 'environment').map(({ se
 const env = Object.fromEntries(ofVariables.map((value, index) => [`DEPLOY_${index}_SECRET`, value]));
 const folder = mkdtempSync(join(tmpdir(), 'agent-notes-'));
 const opened = await openSqliteStore({ file: join(folder, 'agent.db'), now: Date.now });
-const notes = guardedNotes(await opened.notes(), { env, secrets: knownSecrets(env) });
+const notes = guardedNotes(await opened.tables(noteTableSet), { env, secrets: knownSecrets(env) });
 const tools = registryOf(
   memoryTools({
     notes: () => Promise.resolve(notes),

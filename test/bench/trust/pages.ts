@@ -1,4 +1,4 @@
-import { pageText } from '../../../src/toolsets/web/page-text.js';
+import { pageText } from '../../../src/kernel/tools/page-text.js';
 
 // `npm run t:pages`: pages made to keep a converter busy. Prints the milliseconds of processor time of each and fails where one takes more
 // than a second for each started megabyte.

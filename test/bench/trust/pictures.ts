@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pictureFacts } from '../../../src/extensions/pictures/image-header.js';
-import { png, turnedJpeg } from '../../extensions/pictures/samples.js';
-import { startVendor, type VendorHabits } from '../../providers/vendor-server.js';
+import { pictureFacts } from '../../../src/features/attachments/image-header.js';
+import { png, turnedJpeg } from '../../features/attachments/samples.js';
+import { startVendor, type VendorHabits } from '../../kernel/providers/vendor-server.js';
 
 // `npm run t:pictures`: the built program sends pictures of every bad kind to servers of all three wires. Prints what
 // was sent, and fails where a picture over the limits went out, or where a session cannot go on after any of them.

@@ -2,13 +2,13 @@ import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { createPathFacts, withLandings } from '../../../src/cli/session/policy/open-policy.js';
-import type { Policy } from '../../../src/core/policy.js';
-import { noSession, type Registry, type ToolContext } from '../../../src/core/tool.js';
-import { createPolicy } from '../../../src/policy/assess.js';
-import { builtinTools } from '../../../src/tools/builtin.js';
-import { createProcessRunner } from '../../../src/tools/process/runner.js';
-import { createRegistry } from '../../../src/tools/registry.js';
+import { createPathFacts, withLandings } from '../../../src/app/open-policy.js';
+import type { Policy } from '../../../src/kernel/core/policy.js';
+import { noSession, type Registry, type ToolContext } from '../../../src/kernel/core/tool.js';
+import { createPolicy } from '../../../src/kernel/permissions/assess.js';
+import { builtinTools } from '../../../src/kernel/tools/builtin.js';
+import { createProcessRunner } from '../../../src/kernel/tools/process/runner.js';
+import { createRegistry } from '../../../src/kernel/tools/registry.js';
 
 /** What one kind of race came to. `refused`: also what a search left out. `escapes`: calls that were allowed as lying
  * inside the workspace and read or changed something else. */

@@ -16,7 +16,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createRig } from '../../tools/rehearsal/rehearsal-rig.js';
+import { createRig } from '../../kernel/tools/rehearsal/rehearsal-rig.js';
 
 // `npm run t:readonly [pattern]`: commands that look as if they only read, and write, connect or start something. Each
 // is run in scratch folders with nobody to ask: under `mutating` and in plan mode, with rehearsals and without, and as a

@@ -15,12 +15,12 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isError } from '../../../src/core/envelope.js';
-import { effectsText } from '../../../src/core/effects.js';
-import { createProcessRunner } from '../../../src/tools/process/runner.js';
-import { createRehearsals, recoverRehearsals } from '../../../src/tools/rehearsal/open-rehearsals.js';
-import { openSandbox } from '../../../src/tools/sandbox/open-sandbox.js';
-import { createRig, type Rig } from '../../tools/rehearsal/rehearsal-rig.js';
+import { isError } from '../../../src/kernel/core/envelope.js';
+import { effectsText } from '../../../src/kernel/core/effects.js';
+import { createProcessRunner } from '../../../src/kernel/tools/process/runner.js';
+import { createRehearsals, recoverRehearsals } from '../../../src/kernel/tools/rehearsal/open-rehearsals.js';
+import { openSandbox } from '../../../src/kernel/tools/sandbox/open-sandbox.js';
+import { createRig, type Rig } from '../../kernel/tools/rehearsal/rehearsal-rig.js';
 
 // `npm run t:rehearsal [part]`: ordinary commands under `mutating` in a clone of this repository and in a small project:
 // who is asked, with rehearsals and without; whether a rehearsal gives what a run outside gives; what it costs. Then

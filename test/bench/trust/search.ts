@@ -1,10 +1,10 @@
-import { openTransport } from '../../../src/providers/http/transport.js';
-import { searchNatively } from '../../../src/providers/native-search.js';
-import { searchEngines, type SearchServiceName } from '../../../src/toolsets/web/search-engines.js';
-import { webSearchTool } from '../../../src/toolsets/web/search-web.js';
-import { vendorEndpoint } from '../../providers/vendors.js';
-import { type Reply, startDouble } from '../../toolsets/web/http-double.js';
-import { answers, nothing, results } from '../../toolsets/web/search-samples.js';
+import { openTransport } from '../../../src/kernel/providers/http/transport.js';
+import { searchNatively } from '../../../src/kernel/providers/native-search.js';
+import { searchEngines, type SearchServiceName } from '../../../src/features/web/search-engines.js';
+import { webSearchTool } from '../../../src/features/web/search-web.js';
+import { vendorEndpoint } from '../../kernel/providers/vendors.js';
+import { type Reply, startDouble } from '../../features/web/http-double.js';
+import { answers, nothing, results } from '../../features/web/search-samples.js';
 
 // `npm run t:search`: every search service and every provider's search on a server of this machine. Prints what a model is told of each
 // answer, and fails where one is told wrongly or a key stands in it.

@@ -1,7 +1,7 @@
 // How often ordinary code is taken for a secret: npm run t:secrets [folder...]
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { createSecretScanner, secretForms } from '../../../src/core/secrets/scanner.js';
+import { createSecretScanner, secretForms } from '../../../src/kernel/core/secrets/scanner.js';
 
 const folders = process.argv.slice(2);
 const scanner = createSecretScanner(secretForms());

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { isError } from '../../../src/core/envelope.js';
-import { fakeWeb } from '../../toolsets/web/fake-web.js';
+import { isError } from '../../../src/kernel/core/envelope.js';
+import { fakeWeb } from '../../features/web/fake-web.js';
 
 // `npm run t:ssrf [file]`: addresses that a page or a model may name to reach what is not public. Each row runs through
 // web_fetch with names, answers and redirects that are made up, in a session without a person; a dial to an address that

@@ -1,5 +1,5 @@
-import { classifyShell } from '../../../src/policy/shell/verdict.js';
-import { context } from '../../policy/judging.js';
+import { classifyShell } from '../../../src/kernel/permissions/shell/verdict.js';
+import { context } from '../../kernel/permissions/judging.js';
 import { tracePrograms } from './traced.js';
 
 /** What the classifier said of a line beside what ran. */

@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Task } from '../../../src/core/tasks.js';
-import { openSqliteStore } from '../../../src/store/sqlite-store.js';
+import type { Task } from '../../../src/features/scheduled-tasks/tasks.js';
+import { openSqliteStore } from '../../../src/kernel/store/sqlite-store.js';
 import { measure } from '../reliability/bench.js';
+import { taskTableSet } from '../../../src/features/scheduled-tasks/task-tables.js';
 
 /** `npm run t:unattended`: a task that nobody watches wants to remove a folder. Prints how fast it was denied, and
  * whether it runs once it is approved; then what the two limits on money do. AGENT_PROGRAM names another build. */
@@ -34,7 +35,7 @@ async function scene(folder: string, limits: object): Promise<Place> {
   const settings = { model: `offline/${script}`, tasks: { ...limits, notify_command: ['true'] } };
   writeFileSync(join(place.home, '.agent/config.json'), JSON.stringify(settings));
   const opened = await openSqliteStore({ file: join(place.home, '.agent/agent.db'), now: Date.now });
-  await (await opened.tasks()).add(tidy(place.work));
+  await (await opened.tables(taskTableSet)).add(tidy(place.work));
   await opened.store.close();
   return place;
 }

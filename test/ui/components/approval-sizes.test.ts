@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import type { Rule } from '../../../src/core/policy.js';
-import type { Risk } from '../../../src/core/tool.js';
-import { textWidth, withoutSgr } from '../../../src/terminal/rows.js';
+import type { Rule } from '../../../src/kernel/core/policy.js';
+import type { Risk } from '../../../src/kernel/core/tool.js';
+import { textWidth, withoutSgr } from '../../../src/ui/terminal/rows.js';
 import { createApproval } from '../../../src/ui/components/approval.js';
 import { mountScreen } from '../../../src/ui/components/mounted-screen.js';
 import { arrange } from '../../../src/ui/components/screen.js';
 import { emptyEditor } from '../../../src/ui/editor/editor.js';
-import { createTheme } from '../../../src/ui/theme.js';
+import { createTheme } from '../../../src/kernel/console/theme.js';
 import { question } from '../fake-session.js';
 
 const theme = createTheme({ unicode: true, colors: 0, theme: 'none' });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Risk } from '../../../src/core/tool.js';
-import type { Command } from '../../../src/ui/slash-command.js';
+import type { Risk } from '../../../src/kernel/core/tool.js';
+import type { Command } from '../../../src/kernel/console/slash-command.js';
 import { assistant, createFakeSession, question } from '../fake-session.js';
 import { facts, type Harness, openRepl, shown } from '../repl-harness.js';
 

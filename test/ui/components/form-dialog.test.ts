@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Form, FormAnswer, FormField } from '../../../src/core/form.js';
+import type { Form, FormAnswer, FormField } from '../../../src/kernel/core/form.js';
 import { type Harness, openRepl, shown } from '../repl-harness.js';
 
 /** A form takes keys after a pause as long as this. */

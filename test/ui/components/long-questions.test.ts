@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { withoutSgr } from '../../../src/terminal/rows.js';
+import { withoutSgr } from '../../../src/ui/terminal/rows.js';
 import { ScrolledBody } from '../../../src/ui/components/approval.js';
 import { type DiffLine, editRows, placeRows } from '../../../src/ui/diff-lines.js';
 import { questionParts } from '../../../src/ui/item-lines.js';
-import { createTheme } from '../../../src/ui/theme.js';
-import type { Question } from '../../../src/core/policy.js';
+import { createTheme } from '../../../src/kernel/console/theme.js';
+import type { Question } from '../../../src/kernel/core/policy.js';
 
 const theme = createTheme({ unicode: true, colors: 256, theme: 'dark' });
 

@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest';
-import { createKeyDecoder } from '../../../src/terminal/key-decoder.js';
+import { createKeyDecoder } from '../../../src/ui/terminal/key-decoder.js';
 import { mountScreen } from '../../../src/ui/components/mounted-screen.js';
 import { arrange, type Overlay } from '../../../src/ui/components/screen.js';
 import { emptyEditor } from '../../../src/ui/editor/editor.js';
-import { createTheme } from '../../../src/ui/theme.js';
-import { createPicker, type Later, type PickItem, type Picking } from '../../../src/ui/components/picker.js';
+import { createTheme } from '../../../src/kernel/console/theme.js';
+import { createPicker } from '../../../src/ui/components/picker.js';
+import type { Later, PickItem, Picking } from '../../../src/kernel/console/slash-command.js';
 
 const screen = mountScreen();
 const items = ['alpha', 'beta', 'gamma', 'delta'].map((label, index) => ({ label, value: index }));

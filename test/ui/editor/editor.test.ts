@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createKeyDecoder } from '../../../src/terminal/key-decoder.js';
+import { createKeyDecoder } from '../../../src/ui/terminal/key-decoder.js';
 import { layoutEditor } from '../../../src/ui/components/prompt.js';
 import {
   displayText,

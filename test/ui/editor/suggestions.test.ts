@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createKeyDecoder } from '../../../src/terminal/key-decoder.js';
+import { createKeyDecoder } from '../../../src/ui/terminal/key-decoder.js';
 import { type InputAction, PromptInput } from '../../../src/ui/editor/prompt-input.js';
 import { createRank } from '../../../src/ui/editor/suggestions.js';
 

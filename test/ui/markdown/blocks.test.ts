@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import type { Event } from '../../../src/core/event.js';
+import type { Event } from '../../../src/kernel/core/event.js';
 import type { MarkdownStyle } from '../../../src/ui/markdown/blocks.js';
 import { MarkdownStream, renderMarkdown } from '../../../src/ui/markdown/incremental.js';
-import { createTheme } from '../../../src/ui/theme.js';
+import { createTheme } from '../../../src/kernel/console/theme.js';
 import { assistant, createFakeSession } from '../fake-session.js';
 import { facts, openRepl } from '../repl-harness.js';
 

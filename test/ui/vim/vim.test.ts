@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createKeyDecoder } from '../../../src/terminal/key-decoder.js';
+import { createKeyDecoder } from '../../../src/ui/terminal/key-decoder.js';
 import { PromptInput, type InputAction } from '../../../src/ui/editor/prompt-input.js';
 import { createVim } from '../../../src/ui/vim/vim.js';
 import { openRepl, shown } from '../repl-harness.js';

@@ -1,0 +1,275 @@
+import { existsSync, realpathSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { type ContextFile, renderSystemPrompt } from '../kernel/agent/system-prompt.js';
+import { type Event, type EventDraft, knownEvent, type RequestSettings, type ToolsData } from '../kernel/core/event.js';
+import { replaceUnseen } from '../kernel/core/text.js';
+import type { Registry } from '../kernel/core/tool.js';
+import { readBounded } from '../kernel/disk/bounded-file.js';
+import { isKernelPath } from '../kernel/tools/files/open-file.js';
+import type { Notice, Settings } from '../kernel/console/run-settings.js';
+import { spelledOut } from './trust.js';
+import { isSaid } from './provider-settings.js';
+import { skillsFor } from '../features/prompts-and-skills/open-commands.js';
+import { toolSpecs } from './open-tools.js';
+
+const maxBytes = 64 * 1024;
+/** Characters that a question spells out and a text may hold: layout, the selector of emoji, icons of a font, and
+ * characters newer than this program. */
+const harmless = /[\t\n\r\u2800\p{Co}]|\ufe0f|(?!\p{Default_Ignorable_Code_Point})\p{Cn}/u;
+
+interface ContextNotice {
+  readonly level: 'info' | 'warn';
+  readonly message: string;
+}
+
+interface ContextFiles {
+  readonly files: readonly ContextFile[];
+  readonly notices: readonly ContextNotice[];
+}
+
+/** Reads the user's own `AGENTS.md` and those from the repository's root down to `cwd`, the most general first. In a
+ * folder of the repository without one, its `CLAUDE.md` is read and a notice names it; no other file of another agent
+ * is. At most 64 KiB of each are read; hidden characters are removed and counted in a notice. A notice names a file
+ * that cannot be read, and one of the repository that is a link out of it. */
+export function readContextFiles(cwd: string, userDir: string): ContextFiles {
+  const warnings: string[] = [];
+  const { root, folders } = projectFolders(cwd);
+  const own = readOne(join(userDir, 'AGENTS.md'), null, warnings) ?? [];
+  const project = folders.flatMap(
+    (folder) =>
+      readOne(join(folder, 'AGENTS.md'), root, warnings) ?? readOne(join(folder, 'CLAUDE.md'), root, warnings) ?? [],
+  );
+  const others = project.filter(({ path }) => path.endsWith('/CLAUDE.md')).map(({ path }) => path);
+  const said =
+    others.length === 0
+      ? []
+      : [
+          {
+            level: 'info' as const,
+            message:
+              `Instructions are read from ${others.map(spelledOut).join(', ')}: ` +
+              `there is no AGENTS.md beside ${others.length === 1 ? 'it' : 'them'}.`,
+          },
+        ];
+  return {
+    files: [...own, ...project],
+    notices: [...said, ...warnings.map((message) => ({ level: 'warn' as const, message }))],
+  };
+}
+
+/** Returns null where there is no such file, and an empty list for one that is refused. */
+function readOne(path: string, within: string | null, notices: string[]): readonly ContextFile[] | null {
+  const found = readBounded(path, { maxBytes, longer: 'start', links: 'follow' });
+  if (found.kind === 'missing') return null;
+  if (found.kind === 'refused') {
+    notices.push(`${path} was not read: ${found.reason}.`);
+    return [];
+  }
+  if (
+    isKernelPath(found.path) ||
+    (within !== null && !found.path.startsWith(within.endsWith('/') ? within : `${within}/`))
+  ) {
+    notices.push(`${path} is a link out of the project, to ${spelledOut(found.path)}; it was not read.`);
+    return [];
+  }
+  const raw = found.bytes
+    .toString('utf8')
+    .replace(/^\ufeff/, '')
+    .toWellFormed();
+  if (found.size > maxBytes) notices.push(`${path} has ${found.size} bytes; the model is given the first ${maxBytes}.`);
+  let count = 0;
+  const text = replaceUnseen(raw, (char) => {
+    if (harmless.test(char)) return char;
+    count++;
+    return '';
+  });
+  if (count > 0)
+    notices.push(
+      count === 1
+        ? `${path} holds 1 hidden character; it was left out.`
+        : `${path} holds ${count} hidden characters; they were left out.`,
+    );
+  return [{ path, text }];
+}
+
+/** `root`: where the files must lie, links resolved. */
+function projectFolders(cwd: string): { readonly root: string; readonly folders: readonly string[] } {
+  const root = repositoryRoot(cwd);
+  const folders = [cwd];
+  for (let at = cwd; root !== null && at !== root; at = dirname(at)) folders.unshift(dirname(at));
+  // A session that is imported may be of a directory that is gone.
+  return { root: existsSync(cwd) ? realpathSync(root ?? cwd) : cwd, folders };
+}
+
+/** Returns the nearest folder at or above `cwd` that holds `.git`, or null. */
+export function repositoryRoot(cwd: string): string | null {
+  for (let at = cwd; ; at = dirname(at)) {
+    if (existsSync(join(at, '.git'))) return at;
+    if (dirname(at) === at) return null;
+  }
+}
+
+/** Returns the first events of a new session, and what the person is told of them; nothing for one that is resumed.
+ * `window`: the tokens of its model's context window. */
+export async function sessionBeginning(
+  settings: Pick<Settings, 'cwd' | 'home' | 'config' | 'projects' | 'commandNames'>,
+  registry: Registry,
+  { restored }: { readonly restored: readonly Event[] },
+  facts: { readonly window: () => number | null; readonly notes: () => Promise<string> },
+): Promise<{ readonly opening: readonly EventDraft[]; readonly notices: readonly Notice[] }> {
+  if (restored.length > 0) return { opening: [], notices: [] };
+  const { files, notices } = readContextFiles(settings.cwd, dirname(settings.config.files.config));
+  const skills = await skillsFor(settings, registry, facts.window());
+  return {
+    opening: openingEvents(settings, registry, { files, skills: skills.text, notes: await facts.notes() }),
+    notices: [...skills.notices, ...notices.map((notice): Notice => ({ ...notice, code: 'context_file' }))],
+  };
+}
+
+/** What becomes of the system prompt of a resumed session. */
+export interface PromptChange {
+  /** The new prompt, rendered with the instructions as they are now. Null: the prompt stays. */
+  readonly prompt: EventDraft | null;
+  readonly notices: readonly Notice[];
+}
+
+const staysAsIs: PromptChange = { prompt: null, notices: [] };
+
+/** Compares the system prompt of a resumed session with the user's own one. An option changes it; a different setting
+ * of a file or the environment does not, and a notice says so. `mask` hides secrets as the log does. */
+export async function changedPrompt(
+  settings: Pick<Settings, 'cwd' | 'home' | 'config' | 'loaded' | 'projects' | 'commandNames'>,
+  registry: Registry,
+  { restored }: { readonly restored: readonly Event[] },
+  { mask, ...facts }: Parameters<typeof sessionBeginning>[3] & { readonly mask: (text: string) => string },
+): Promise<PromptChange> {
+  const last = restored.findLast(({ kind }) => kind === 'system')?.content ?? null;
+  if (last === null) return staysAsIs;
+  const own = mask(settings.config.request.systemPrompt ?? '').trim();
+  if (own !== '' && last.endsWith(`\n\n${own}`)) return staysAsIs;
+  if (!isSaid(settings, 'system_prompt')) return own === '' ? staysAsIs : { prompt: null, notices: [keptPrompt] };
+  const [prompt] = (await sessionBeginning(settings, registry, { restored: [] }, facts)).opening;
+  return prompt === undefined || mask(prompt.content ?? '') === last
+    ? staysAsIs
+    : { prompt, notices: [replacedPrompt] };
+}
+
+const keptPrompt: Notice = {
+  level: 'info',
+  code: 'system_prompt_kept',
+  message:
+    'This session keeps the system prompt it began with; `system_prompt` has changed. --system-prompt replaces it.',
+};
+const replacedPrompt: Notice = {
+  level: 'warn',
+  code: 'system_prompt_changed',
+  message: "The system prompt of this session changed: the provider's cache of this conversation is lost once.",
+};
+
+/** Returns the first events of the session of an agent: who it is, what it knows, and its tools. `skills`: texts that
+ * it knows from the beginning. */
+export async function agentOpening(
+  settings: Pick<Settings, 'cwd' | 'home' | 'config' | 'projects' | 'commandNames'>,
+  registry: Registry,
+  {
+    role,
+    skills,
+    window,
+  }: { readonly role: string; readonly skills: readonly string[]; readonly window: number | null },
+): Promise<readonly EventDraft[]> {
+  const { files } = readContextFiles(settings.cwd, dirname(settings.config.files.config));
+  const listed = await skillsFor(settings, registry, window);
+  const known = [...skills, listed.text].filter((text) => text !== '').join('\n\n');
+  const { config } = settings;
+  const own = { ...config, request: { ...config.request, systemPrompt: null } };
+  return openingEvents({ ...settings, config: own }, registry, { files, skills: known, notes: '', role });
+}
+
+/** What a session is told besides its tools. `skills` and `notes` are parts of the prompt, or ''. */
+interface SessionContext {
+  readonly files: readonly ContextFile[];
+  readonly skills: string;
+  readonly notes: string;
+  readonly role?: string;
+}
+
+/** Returns the first two events of a session: the system prompt, and the tools with the settings that shape
+ * requests. */
+function openingEvents(
+  { cwd, config }: Pick<Settings, 'cwd' | 'config'>,
+  registry: Registry,
+  { files: contextFiles, skills, notes, role }: SessionContext,
+): readonly EventDraft[] {
+  const content = renderSystemPrompt({
+    cwd,
+    platform: process.platform,
+    date: new Date().toISOString().slice(0, 10),
+    isGitRepository: repositoryRoot(cwd) !== null,
+    tools: registry.list(),
+    contextFiles,
+    skills,
+    notes,
+    ...(role === undefined ? {} : { role }),
+    userPrompt: config.request.systemPrompt ?? '',
+  });
+  return [{ kind: 'system', content, data: null }, toolsEvent(config, registry)];
+}
+
+/** Returns the event of the tools that are offered, with the settings that shape requests. `kept`: those that the
+ * session has, where it has some. */
+export function toolsEvent(
+  { limits, request, provider }: Settings['config'],
+  registry: Registry,
+  kept: Partial<RequestSettings> = {},
+): Extract<EventDraft, { readonly kind: 'tools' }> {
+  const data: ToolsData = {
+    tools: toolSpecs(registry),
+    settings: {
+      model_output_size: limits.modelOutputBytes,
+      ...(provider.toolProtocol === 'auto' ? {} : { tool_protocol: provider.toolProtocol }),
+      ...(request.maxOutputTokens === null ? {} : { max_output_tokens: request.maxOutputTokens }),
+      ...(request.effort === null ? {} : { effort: request.effort }),
+      ...kept,
+    },
+  };
+  return { kind: 'tools', content: data.tools.map((tool) => tool.name).join(' '), data };
+}
+
+export function lastTools(events: readonly Event[]): ToolsData | null {
+  const event = events.findLast((item) => item.kind === 'tools');
+  const known = event ? knownEvent(event) : null;
+  return known?.kind === 'tools' ? known.data : null;
+}
+
+/** Settings that shape requests, by the names in the configuration. */
+const frozen: readonly (keyof RequestSettings)[] = [
+  'model_output_size',
+  'tool_protocol',
+  'max_output_tokens',
+  'effort',
+];
+
+/** Returns the `tools` event for a resumed session whose recorded tools or settings an option changes: `--tools` and
+ * `--no-tools` change the tools, `--effort` and `--set` the settings that they name. Returns null where nothing
+ * changes. The configuration's files alone never change an old session. */
+export function changedTools(
+  { config, loaded }: Pick<Settings, 'config' | 'loaded'>,
+  registry: Registry,
+  last: ToolsData | null,
+  chosen: string | boolean | undefined,
+): EventDraft | null {
+  const asked = toolsEvent(config, registry);
+  if (last === null) return asked;
+  const given = frozen.filter((name) => ['flag', 'set'].includes(loaded.origins[name]?.kind ?? ''));
+  const kept = Object.entries(last.settings).filter(([name]) => !given.some((key) => key === name));
+  const explicit = Object.entries(asked.data.settings).filter(([name]) => given.some((key) => key === name));
+  const tools = typeof chosen === 'string' || chosen === false ? asked.data.tools : last.tools;
+  const data = { tools, settings: Object.fromEntries([...kept, ...explicit]) as RequestSettings };
+  return sorted(data) === sorted(last)
+    ? null
+    : { kind: 'tools', content: tools.map(({ name }) => name).join(' '), data };
+}
+
+function sorted({ tools, settings }: ToolsData): string {
+  return JSON.stringify([tools, Object.entries(settings).toSorted(([one], [other]) => (one < other ? -1 : 1))]);
+}

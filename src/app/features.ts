@@ -1,0 +1,49 @@
+import { askAndPlan } from '../features/ask-and-plan/feature.js';
+import { backgroundTasks } from '../features/background-tasks/feature.js';
+import { codeExecution } from '../features/code-execution/feature.js';
+import { customTools } from '../features/custom-tools/feature.js';
+import { docsSearch } from '../features/docs-search/feature.js';
+import { historyImport } from '../features/history-import/feature.js';
+import { hooks } from '../features/hooks/feature.js';
+import { mcp } from '../features/mcp/feature.js';
+import { memory } from '../features/memory/feature.js';
+import { promptsAndSkills } from '../features/prompts-and-skills/feature.js';
+import { scheduledTasks } from '../features/scheduled-tasks/feature.js';
+import { smallTools } from '../features/small-tools/feature.js';
+import { subagents } from '../features/subagents/feature.js';
+import { teamStore } from '../features/team-store/feature.js';
+import { todo } from '../features/todo/feature.js';
+import { undo } from '../features/undo/feature.js';
+import { web } from '../features/web/feature.js';
+import { worktrees } from '../features/worktrees/feature.js';
+import type { Feature, FeatureToolset } from '../kernel/console/feature.js';
+import type { Toolset } from '../kernel/core/tool.js';
+import { coreToolsets } from '../kernel/tools/builtin.js';
+
+/** Every feature of the program, in the order in which a model is shown their tools. */
+export const features: readonly Feature[] = [
+  web,
+  scheduledTasks,
+  smallTools,
+  docsSearch,
+  codeExecution,
+  memory,
+  customTools,
+  askAndPlan,
+  backgroundTasks,
+  todo,
+  subagents,
+  mcp,
+  hooks,
+  promptsAndSkills,
+  worktrees,
+  historyImport,
+  teamStore,
+  undo,
+];
+
+/** The sets of tools whose code is loaded once they are switched on. */
+export const featureToolsets: readonly FeatureToolset[] = features.flatMap(({ toolsets }) => toolsets ?? []);
+
+/** All sets of tools, in the order in which a model is shown them. */
+export const toolsets: readonly Toolset[] = [...coreToolsets, ...featureToolsets];

@@ -1,0 +1,136 @@
+import { type Event, type EventDraft, knownEvent, type ModeData } from '../kernel/core/event.js';
+import type { ApprovalMode } from '../kernel/core/policy.js';
+import type { Sandbox } from '../kernel/core/tool.js';
+import { CliError } from '../kernel/console/command.js';
+import type { RunSandbox } from './open-tools.js';
+import { isSaid } from './provider-settings.js';
+import type { SpendLimit } from './spend-limit.js';
+import type { Notice, Settings } from '../kernel/console/run-settings.js';
+import { approvalModes } from '../kernel/core/policy.js';
+import type { SwitchablePolicy } from '../kernel/console/run-settings.js';
+
+interface ModeSource {
+  readonly policy: SwitchablePolicy;
+  readonly sandbox: RunSandbox;
+  readonly spend: SpendLimit;
+  readonly settings: Settings;
+}
+
+/** From loose to strict. */
+const sandboxes = ['off', 'workspace', 'read-only'] as const satisfies readonly Sandbox[];
+
+/** Returns the event for how freely the session may act now. Null if its log says so already, and for a session without
+ * any event of that kind that is as free as a session can be without a setting. */
+export function modeChange(
+  { policy, spend, settings }: Omit<ModeSource, 'sandbox'>,
+  events: readonly Event[],
+): EventDraft | null {
+  const now: ModeData = {
+    approval: policy.mode(),
+    plan: policy.planning(),
+    sandbox: policy.sandbox(),
+    max_cost_usd: spend.limitUsd(),
+  };
+  const last = lastMode(events);
+  const isFree =
+    isFreeApproval(policy.mode(), settings) && !now.plan && now.sandbox === 'off' && now.max_cost_usd === null;
+  if (last === null ? isFree : isEqual(last, now)) return null;
+  return { kind: 'mode', content: modeText(now), data: now };
+}
+
+/** `dangerous` is the default; where it was asked for, it is stricter than `never`. */
+function isFreeApproval(mode: ApprovalMode, settings: Settings): boolean {
+  if (mode === 'never') return true;
+  return mode === 'dangerous' && settings.config.policy.approval !== 'never' && !isSaid(settings, 'approval');
+}
+
+function isEqual(one: ModeData, other: ModeData): boolean {
+  return modeText(one) === modeText(other);
+}
+
+function modeText({ approval, plan, sandbox, max_cost_usd: limit }: ModeData): string {
+  const cost = limit === null || limit === undefined ? '' : `, at most $${limit}`;
+  return `approval ${approval}${plan ? ', plan mode' : ''}, sandbox ${sandbox}${cost}`;
+}
+
+function lastMode(events: readonly Event[]): ModeData | null {
+  const event = events.findLast(({ kind }) => kind === 'mode');
+  const known = event ? knownEvent(event) : null;
+  return known?.kind === 'mode' ? known.data : null;
+}
+
+/** Keeps what a resumed session had stricter than this run, and says so. An option of the command line wins, and a
+ * notice names what it loosens. `lineCounts`: false if the command line was meant for another session. Throws a
+ * `CliError` (2) where the sandbox of the session cannot be opened here. */
+export async function keepMode(
+  run: ModeSource,
+  restored: readonly Event[],
+  lineCounts: boolean,
+): Promise<readonly Notice[]> {
+  const last = lastMode(restored);
+  if (last === null) return [];
+  const given = (key: string): boolean => lineCounts && isSaid(run.settings, key);
+  const approval = given('approval');
+  return [
+    ...keptApproval(run, last, approval),
+    ...keptPlan(run, last, approval),
+    ...(await keptSandbox(run, last, given('sandbox'))),
+    ...keptLimit(run, last, given('max_cost_usd')),
+  ];
+}
+
+function keptApproval({ policy }: ModeSource, last: ModeData, isGiven: boolean): readonly Notice[] {
+  const mode = policy.mode();
+  const before = approvalModes.find((one) => one === last.approval) ?? mode;
+  if (approvalModes.indexOf(before) <= approvalModes.indexOf(mode)) return [];
+  if (isGiven) return [changed(`The approval mode is now ${mode}; this session had ${before}.`)];
+  policy.switchTo(before);
+  return [kept(`Approval mode ${before}, as this session had it. /approval or --approval changes it.`)];
+}
+
+function keptPlan({ policy }: ModeSource, last: ModeData, isGiven: boolean): readonly Notice[] {
+  if (!last.plan || policy.planning()) return [];
+  if (isGiven)
+    return [changed(`Plan mode is off: --approval ${policy.mode()} was given; this session was in plan mode.`)];
+  policy.plan(true);
+  return [kept('Plan mode is on, as this session had it. /plan or --approval ends it.')];
+}
+
+async function keptSandbox(
+  { policy, sandbox }: ModeSource,
+  last: ModeData,
+  isGiven: boolean,
+): Promise<readonly Notice[]> {
+  const now = policy.sandbox();
+  const before = sandboxes.find((one) => one === last.sandbox) ?? now;
+  if (sandboxes.indexOf(before) <= sandboxes.indexOf(now)) return [];
+  if (isGiven) return [changed(`The sandbox is now ${now}; this session had ${before}.`)];
+  try {
+    await sandbox.need(before);
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    throw new CliError(
+      error.exitCode,
+      `the session had the sandbox ${before}, which cannot be opened here: ${error.message}`,
+      `${error.hint} To continue without it, add --sandbox ${now}.`,
+    );
+  }
+  policy.confineTo(before);
+  return [kept(`Sandbox ${before}, as this session had it. --sandbox changes it.`)];
+}
+
+function keptLimit({ spend }: ModeSource, { max_cost_usd: limit }: ModeData, isGiven: boolean): readonly Notice[] {
+  const now = spend.limitUsd();
+  if (limit === null || limit === undefined || (now !== null && now <= limit)) return [];
+  if (isGiven) return [changed(`The cost limit is now $${now}; this session had $${limit}.`)];
+  spend.set(limit);
+  return [kept(`Cost limit $${limit}, as this session had it. /budget or --max-cost changes it.`)];
+}
+
+function kept(message: string): Notice {
+  return { level: 'warn', code: 'mode_kept', message };
+}
+
+function changed(message: string): Notice {
+  return { level: 'warn', code: 'mode_changed', message };
+}

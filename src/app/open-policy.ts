@@ -1,0 +1,242 @@
+import { addAll } from '../kernel/core/lists.js';
+import { accessSync, constants, lstatSync, readlinkSync, realpathSync } from 'node:fs';
+import { lstat, readdir } from 'node:fs/promises';
+import { delimiter, dirname, isAbsolute, join } from 'node:path';
+import { type LoadedOnce, loadOnce } from '../kernel/core/runtime.js';
+import { approvalModes, planNews, type Policy, ruleKey, type Verdict } from '../kernel/core/policy.js';
+import { readBounded } from '../kernel/disk/bounded-file.js';
+import type { PolicyOptions } from '../kernel/permissions/assess.js';
+import type { PathFacts } from '../kernel/permissions/guarded-paths.js';
+import type { Settings, SwitchablePolicy } from '../kernel/console/run-settings.js';
+
+type PolicySource = Pick<Settings, 'config' | 'cwd' | 'env' | 'home' | 'loaded' | 'ephemeral'>;
+
+/** Opens the policy of this run. Its code is loaded with the first call that it judges. */
+export function openPolicy(settings: PolicySource): SwitchablePolicy {
+  /** The mode that the user set, and the one that counts. */
+  let chosen = settings.config.policy.approval;
+  let mode = chosen;
+  let { rules } = settings.config.policy;
+  let planning = false;
+  let { sandbox } = settings.config.policy;
+  const loaded = (): LoadedOnce<Policy> =>
+    loadOnce(() => loadPolicy(settings, { approval: mode, rules, planning, sandbox }));
+  let policy = loaded();
+  const changeRules: SwitchablePolicy['changeRules'] = async (list, change) => {
+    const { keepRules } = await import('./own-rules.js');
+    const { own, next, kept } = await keepRules(settings, list, change);
+    const gone = new Set(own.map(ruleKey));
+    rules = { ...rules, [list]: [...rules[list].filter((rule) => !gone.has(ruleKey(rule))), ...next] };
+    policy = loaded();
+    return kept;
+  };
+  const plan = (on: boolean): void => {
+    planning = on;
+    policy = loaded();
+  };
+  return {
+    mode: () => mode,
+    switchTo: (next) => {
+      chosen = next;
+      mode = next;
+      policy = loaded();
+    },
+    planning: () => planning,
+    news: (events) => planNews(planning, events),
+    plan,
+    next: () => {
+      const way = [...approvalModes.slice(approvalModes.indexOf(chosen)), 'plan'] as const;
+      const stop = way[(way.indexOf(planning ? 'plan' : mode) + 1) % way.length];
+      mode = stop === undefined || stop === 'plan' ? chosen : stop;
+      plan(stop === 'plan');
+    },
+    sandbox: () => sandbox,
+    confineTo: (next) => {
+      sandbox = next;
+      policy = loaded();
+    },
+    rules: () => rules,
+    changeRules,
+    allow: (added) => changeRules('allow', (own) => [...own, ...added]),
+    assess: async (call, cwd, session) => await (await policy.get()).assess(call, cwd, session),
+    dangersOf: async (paths) => (await (await policy.get()).dangersOf?.(paths)) ?? [],
+  };
+}
+
+/** Adds to each verdict on a file tool where its paths led, so that the tool can refuse a path that was exchanged
+ * meanwhile. Calls are judged one after the other. */
+export function withLandings(facts: PathFacts, open: (facts: PathFacts) => Policy): Policy {
+  let noted: string[] = [];
+  let last: Promise<unknown> = Promise.resolve();
+  const policy = open({
+    ...facts,
+    landing: async (path) => {
+      const landed = await facts.landing(path);
+      if (landed !== null) noted.push(landed);
+      return landed;
+    },
+  });
+  const judge = async (...call: Parameters<Policy['assess']>): Promise<Verdict> => {
+    noted = [];
+    const verdict = await policy.assess(...call);
+    const { effect } = call[0].tool;
+    return effect === 'read' || effect === 'write' ? { ...verdict, landings: noted } : verdict;
+  };
+  return {
+    ...policy,
+    assess: (...call) => {
+      const judged = last.then(() => judge(...call));
+      last = judged.catch(() => undefined);
+      return judged;
+    },
+  };
+}
+
+async function loadPolicy(
+  { config, cwd, env, home }: PolicySource,
+  chosen: Pick<PolicyOptions, 'approval' | 'planning' | 'rules' | 'sandbox'>,
+): Promise<Policy> {
+  const { createPolicy } = await import('../kernel/permissions/assess.js');
+  const { files } = config;
+  const facts = createPathFacts({
+    home,
+    workspace: cwd,
+    ownPaths: [...new Set([dirname(files.config), files.data, dirname(files.log), files.cache])],
+    env,
+  });
+  return withLandings(facts, (noting) =>
+    createPolicy({
+      ...chosen,
+      fsDeny: config.fs.deny,
+      facts: noting,
+    }),
+  );
+}
+
+const maxLinks = 40;
+
+/** Follows paths as the kernel does, one component at a time, also those that do not exist yet. */
+export function createPathFacts({
+  env,
+  ...places
+}: Pick<PathFacts, 'home' | 'workspace' | 'ownPaths'> & { readonly env?: Settings['env'] }): PathFacts {
+  const programs =
+    env === undefined ? {} : { programAt: async (name: string) => await Promise.resolve(programAt(name, env)) };
+  return {
+    ...places,
+    ...programs,
+    landing: async (path) => await landing(path, places.workspace),
+    readWhole,
+    hasFile,
+    namesIn,
+  };
+}
+
+/** A function of the environment goes before every program. */
+function programAt(name: string, env: Settings['env']): string | null {
+  if (env[`BASH_FUNC_${name}%%`] !== undefined) return null;
+  const folders = (env['PATH'] ?? '').split(delimiter);
+  if (!folders.every((folder) => isAbsolute(folder))) return null;
+  for (const folder of folders) {
+    try {
+      accessSync(join(folder, name), constants.X_OK);
+      return realpathSync(join(folder, name));
+    } catch {
+      /* It is not here. */
+    }
+  }
+  return null;
+}
+
+const maxNames = 5_000;
+
+async function namesIn(folder: string): Promise<readonly string[]> {
+  return (await readdir(folder).catch(() => [])).slice(0, maxNames);
+}
+
+const maxLookedAt = 20_000;
+
+async function hasFile(folder: string, fits: (path: string) => boolean): Promise<boolean> {
+  const folders = [folder];
+  let seen = 0;
+  for (let at = 0; at < folders.length; at++) {
+    const current = folders[at] ?? '';
+    const entries = await readdir(current, { withFileTypes: true }).catch(() => []);
+    for (const entry of entries) {
+      if (++seen > maxLookedAt) return false;
+      const path = join(current, entry.name);
+      if (entry.isFile() && fits(path)) return true;
+      if (entry.isDirectory()) folders.push(path);
+    }
+  }
+  return false;
+}
+
+async function landing(path: string, workspace: string): Promise<string | null> {
+  if (!isAbsolute(path)) return null;
+  // A file system that does not answer holds up a worker thread here, not the program. The workspace's has answered
+  // before, and the synchronous call costs a fraction.
+  if (path !== workspace && !path.startsWith(`${workspace}/`)) await lstat(path).catch(() => null);
+  return landed(path) ?? walk(path);
+}
+
+/** Returns null where there is nothing, or it may not be seen. */
+function landed(path: string): string | null {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    return null;
+  }
+}
+
+function walk(path: string): string | null {
+  const left = path
+    .split('/')
+    .filter((part) => part !== '' && part !== '.')
+    .toReversed();
+  let at = '/';
+  let missing = false;
+  for (let links = 0; left.length > 0;) {
+    const part = left.pop() ?? '';
+    if (part === '..') {
+      at = dirname(at);
+      continue;
+    }
+    const next = join(at, part);
+    const link: LinkTarget = missing ? { kind: 'plain' } : linkTarget(next);
+    if (link.kind === 'unknown') return null;
+    if (link.kind === 'missing') missing = true;
+    if (link.kind === 'link') {
+      if (++links > maxLinks) return null;
+      if (isAbsolute(link.target)) at = '/';
+      addAll(
+        left,
+        link.target
+          .split('/')
+          .filter((item) => item !== '' && item !== '.')
+          .toReversed(),
+      );
+    } else at = next;
+  }
+  return at;
+}
+
+type LinkTarget =
+  | { readonly kind: 'plain' | 'missing' | 'unknown' }
+  | { readonly kind: 'link'; readonly target: string };
+
+function linkTarget(path: string): LinkTarget {
+  try {
+    const stat = lstatSync(path, { throwIfNoEntry: false });
+    if (stat === undefined) return { kind: 'missing' };
+    return stat.isSymbolicLink() ? { kind: 'link', target: readlinkSync(path) } : { kind: 'plain' };
+  } catch {
+    return { kind: 'unknown' };
+  }
+}
+
+async function readWhole(path: string, maxBytes: number): Promise<Uint8Array | 'missing' | 'refused'> {
+  await lstat(path).catch(() => null); // a file system that does not answer keeps a worker waiting, not the program
+  const found = readBounded(path, { maxBytes, longer: 'refuse', links: 'refuse' });
+  return found.kind === 'read' ? found.bytes : found.kind;
+}

@@ -1,0 +1,391 @@
+import { hiddenFiles } from './hidden-files.js';
+import { randomUUID } from 'node:crypto';
+import { existsSync, readdirSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { CliError, type DoctorCheck, exit } from '../kernel/console/command.js';
+import { fail, ok } from '../kernel/console/doctor-check.js';
+import type { Origin } from '../kernel/config/layers.js';
+import { isSwitchedOff, type LoadedConfig } from '../kernel/config/load.js';
+import { type ConfigProblem, fileProblem, issueProblem, readConfigFile } from '../kernel/config/settings-file.js';
+import { type Issue, keyText } from '../kernel/config/settings-schema.js';
+import type { ToolSpec } from '../kernel/core/event.js';
+import type { JsonSchema } from '../kernel/core/json.js';
+import { nearestName } from '../kernel/core/text.js';
+import type { Registry, Sandbox, Tool } from '../kernel/core/tool.js';
+import { createSecretPaths } from '../kernel/permissions/guarded-paths.js';
+import type { Background } from '../kernel/tools/bash.js';
+import { builtinTools, inTestMode, inToolset } from '../kernel/tools/builtin.js';
+import { atExit } from '../kernel/tools/process/at-exit.js';
+import { type Confine, createProcessRunner, type ProcessRunner } from '../kernel/tools/process/runner.js';
+import { createRegistry } from '../kernel/tools/registry.js';
+import type { Servers } from '../features/mcp/servers.js';
+import { loadOnce } from '../kernel/core/runtime.js';
+import type { Rehearsals } from '../kernel/tools/rehearsal/open-rehearsals.js';
+import { openSandbox as openKernelSandbox, type SandboxRequest } from '../kernel/tools/sandbox/open-sandbox.js';
+import { ownKeys, secretVariables } from '../kernel/secrets/known-secrets.js';
+import { openTrustFile } from '../kernel/config/trust-file.js';
+import type { Settings } from '../kernel/console/run-settings.js';
+import type { OpenedServers } from '../features/mcp/start-servers.js';
+import { type OpenedJobs, openJobs } from '../features/background-tasks/open-jobs.js';
+import { runningJobs } from '../features/background-tasks/job-parts.js';
+import { openMcp } from '../features/mcp/open-mcp.js';
+import { runningServers } from '../features/mcp/mcp-parts.js';
+import { type Catalogue, createCatalogue, offeredTools, toolsNamed } from './open-toolsets.js';
+import { featureToolsets, toolsets } from './features.js';
+import type { ConfiguredModel, ToolsetHost } from '../kernel/console/feature.js';
+import { Parts } from '../kernel/console/parts.js';
+import { resolveProvider } from '../kernel/providers/catalog.js';
+import { unpricedModel, providerChoice } from './open-model.js';
+import { configuredModel } from './provider-settings.js';
+
+/** The tools of this run, and the processes that they have started. */
+export interface Toolbox {
+  readonly registry: Registry;
+  readonly catalogue: Catalogue;
+  /** Starts them. */
+  readonly processes: ProcessRunner;
+  /** Offers tools of these names, too, unless somebody has switched their set off. */
+  readonly offer: (names: readonly string[]) => Promise<void>;
+  /** The servers whose tools are offered; null where there are none. */
+  readonly servers: () => Promise<Servers | null>;
+  readonly jobs: OpenedJobs;
+  /** Ends the processes that still run, and the connections to servers. */
+  readonly close: () => Promise<void>;
+}
+
+type ToolSource = ToolsetHost['settings'];
+/** Null: commands run without a sandbox. */
+type Sandboxed = Pick<RunSandbox, 'confine'> | null;
+
+interface ToolboxHost extends Pick<ToolsetHost, 'approval' | 'ports' | 'notify'> {
+  readonly sandbox: Sandboxed;
+  readonly inRepl?: boolean;
+}
+
+/** Opens the tools of this run. `chosen`: `--tools` (names or toolsets), or false for `--no-tools`. Processes of tools
+ * end with this process at the latest. */
+export async function openToolbox(
+  settings: ToolSource,
+  chosen: string | boolean | undefined,
+  { sandbox, inRepl = false, ...host }: ToolboxHost,
+): Promise<Toolbox> {
+  const { config } = settings;
+  const mark = { name: '_AGENT_RUN', value: randomUUID() };
+  const processes = runnerIn(sandbox, mark);
+  const cancelExit = atExit(() => {
+    processes.killNow();
+  });
+  await recoverKept(config);
+  const mcp = loadOnce(() => openMcp(settings, { runner: processes, mark }, host.notify));
+  const jobs = openJobs((background) => coreTools(settings, processes, background).find(isShell));
+  const catalogue = createCatalogue(coreTools(settings, processes), {
+    settings,
+    processes,
+    ...host,
+    offersOwnTools: !config.tools.toolsets.includes('custom') && !/\bcustom\b/.test(String(chosen)),
+    parts: new Parts().add(runningServers, () => mcp.get()).add(runningJobs, () => jobs.get()),
+    model: modelFacts(settings),
+    hiddenFiles: () => hiddenFiles(settings),
+  });
+  await refuseStrayLimits(settings, catalogue);
+  const registry = createRegistry({
+    maxOutputBytes: config.limits.maxOutputBytes,
+    timeoutMs: config.limits.toolTimeoutMs,
+    now: () => performance.now(),
+  });
+  const register = (tools: readonly Tool[]): void => {
+    const joined = withJobs(tools, jobs, registry);
+    for (const tool of settings.testMode ? inTestMode(joined) : joined)
+      if (!registry.get(tool.name)) registry.register(tool, config.tools.limits[tool.name]);
+  };
+  register(await offeredTools(catalogue, setsOfRun(settings, inRepl), chosen));
+  return {
+    registry,
+    catalogue,
+    processes,
+    offer: async (names) => {
+      const missing = names.filter((name) => !registry.get(name));
+      await catalogue.find(missing);
+      const tools = await toolsNamed(catalogue, new Set(missing));
+      register(tools.filter(({ toolset }) => !isSwitchedOff(toolset.name, settings.loaded)));
+      if (!isSwitchedOff('mcp', settings.loaded)) register(await toolsOfServers(missing, () => mcp.get()));
+    },
+    servers: async () =>
+      registry.list().some(({ toolset }) => toolset.name === 'mcp') ? ((await mcp.get())?.servers ?? null) : null,
+    jobs,
+    close: async () => {
+      jobs.close();
+      const servers = await mcp.started();
+      await Promise.all([servers?.close(), processes.killBackground()]);
+      cancelExit();
+    },
+  };
+}
+
+function modelFacts(settings: ToolSource): ConfiguredModel {
+  return {
+    unpriced: () => unpricedModel(settings),
+    canSearch: () => {
+      const model = resolveProvider(providerChoice(settings, configuredModel(settings)));
+      return model.ok && model.endpoint.search !== undefined;
+    },
+  };
+}
+
+function runnerIn(sandbox: Sandboxed, marker: { readonly name: string; readonly value: string }): ProcessRunner {
+  return createProcessRunner({
+    watched: true,
+    marker,
+    get confine() {
+      return sandbox?.confine;
+    },
+  });
+}
+
+/** Returns tools of servers by their names: an old session may have been given others than a new one would be. */
+async function toolsOfServers(
+  names: readonly string[],
+  opened: () => Promise<OpenedServers | null>,
+): Promise<readonly Tool[]> {
+  const set = featureToolsets.find(({ name }) => name === 'mcp');
+  const mcpNames = set?.tools ?? [];
+  const isTheirs = names.some((name) => name.startsWith('mcp__') || mcpNames.includes(name));
+  return set && isTheirs ? inToolset(set, (await opened())?.named(names) ?? []) : [];
+}
+
+function isShell({ toolset }: Tool): boolean {
+  return toolset.name === 'exec';
+}
+
+/** With the jobs comes another form of the tool that runs commands. */
+function withJobs(tools: readonly Tool[], jobs: OpenedJobs, registry: Registry): readonly Tool[] {
+  const shell = tools.some(({ name }) => name === 'jobs') ? registry.list().find(isShell) : undefined;
+  if (shell) registry.unregister(shell.name);
+  return jobs.joined(shell ? [shell, ...tools] : tools);
+}
+
+/** Throws a `CliError` for limits of a tool that does not exist. */
+async function refuseStrayLimits({ config, loaded }: ToolSource, catalogue: Catalogue): Promise<void> {
+  await catalogue.find(Object.keys(config.tools.limits));
+  const [problem] = await strayLimits(
+    loaded,
+    catalogue.sets.flatMap(({ tools }) => tools),
+  );
+  if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
+}
+
+/** Returns the sets that are switched on: those of the settings, the user's own tools where there are some, and in a
+ * REPL what it offers by itself. Source: contracts 10, "Custom tools". */
+function setsOfRun({ config, loaded }: ToolSource, inRepl: boolean): readonly string[] {
+  return toolsets.flatMap((set) => {
+    const isOffered = (inRepl && set.inRepl === true) || (set.name === 'custom' && hasOwnTools(config));
+    const isOn = config.tools.toolsets.includes(set.name) || (isOffered && !isSwitchedOff(set.name, loaded));
+    return isOn ? [set.name] : [];
+  });
+}
+
+/** Returns true if the user has allowed at least one tool of their own. */
+export function hasOwnTools({ files }: Pick<Settings['config'], 'files'>): boolean {
+  return openTrustFile(files.trust).tools.list().length > 0;
+}
+
+/** The shell of commands: the bash that the path leads to, else that of the system, else `sh`. */
+function shellOf({ PATH = '' }: ToolSource['env']): string {
+  if (PATH.split(delimiter).some((folder) => folder !== '' && existsSync(join(folder, 'bash')))) return 'bash';
+  return ['/bin/bash', '/usr/bin/bash'].find((file) => existsSync(file)) ?? 'sh';
+}
+
+function coreTools(settings: ToolSource, processes: ProcessRunner, background?: Background): readonly Tool[] {
+  const { config, env } = settings;
+  return builtinTools({
+    processes,
+    ...(background ? { background } : {}),
+    env,
+    protectedEnv: secretVariables(env, ownKeys(config)),
+    shell: shellOf(env),
+    hiddenFiles: () => hiddenFiles(settings),
+    rehearsals: openedRehearsals(settings, processes),
+    maxReadBytes: config.fs.maxBytes,
+    encoding: config.fs.encoding,
+    modelOutputBytes: config.limits.modelOutputBytes,
+    timeoutS: config.exec.timeoutS,
+    maxTimeoutS: config.exec.maxTimeoutS,
+  });
+}
+
+/** Opens what runs commands on a copy-on-write view, with the first of them. */
+export function openedRehearsals(
+  { cwd, home, env, config }: Place,
+  processes: ProcessRunner,
+): () => Promise<Rehearsals> {
+  const opened = loadOnce(async () => {
+    const [{ createRehearsals }, { namesSecret }] = await Promise.all([
+      import('../kernel/tools/rehearsal/open-rehearsals.js'),
+      import('../kernel/permissions/shell/words.js'),
+    ]);
+    const secrets = createSecretPaths(config.fs.deny, home);
+    return createRehearsals({
+      processes,
+      workspace: cwd,
+      home,
+      path: env['PATH'] ?? '',
+      isSecret: (path) => secrets.matches(path),
+      isSecretVariable: namesSecret,
+      journals: journalsOf(config),
+    });
+  });
+  return () => opened.get();
+}
+
+/** Finishes or takes back changes of a rehearsed command that a killed program was keeping. */
+async function recoverKept(config: Settings['config']): Promise<void> {
+  const journals = journalsOf(config);
+  if (!existsSync(journals) || readdirSync(journals).length === 0) return;
+  const { recoverRehearsals } = await import('../kernel/tools/rehearsal/open-rehearsals.js');
+  await recoverRehearsals(journals);
+}
+
+/** The folder for changes of rehearsed commands that are being kept. */
+export function journalsOf({ files }: Pick<Settings['config'], 'files'>): string {
+  return join(files.data, 'keeping');
+}
+
+/** Returns a problem for each limit of a tool that does not exist: with a slip in the name the tool would have no
+ * limit. `tools`: the names of all tools, also those that are switched off. Limits of a project without trust are
+ * ignored. */
+export async function strayLimits(
+  { config, origins, project }: LoadedConfig,
+  tools: readonly string[],
+): Promise<readonly ConfigProblem[]> {
+  const problems: ConfigProblem[] = [];
+  for (const name of Object.keys(config.tools.limits)) {
+    const issue = strayLimit(name, tools);
+    const key = keyText(['tools', 'limits', name]);
+    const origin = Object.entries(origins).find(([other]) => other === key || other.startsWith(`${key}.`))?.[1];
+    if (issue === null || (origin?.kind === 'project' && project?.trusted !== true)) continue;
+    problems.push(await problemAt(origin, issue));
+  }
+  return problems;
+}
+
+/** Returns the issue of a limit for a tool that does not exist, else null. */
+export function strayLimit(name: string, tools: readonly string[]): Issue | null {
+  if (tools.includes(name)) return null;
+  const meant = nearestName(name, tools);
+  return {
+    path: ['tools', 'limits', name],
+    reason: 'is not a tool',
+    unknown: true,
+    nearest: meant === null ? null : keyText(['tools', 'limits', meant]),
+  };
+}
+
+async function problemAt(origin: Origin | undefined, issue: Issue): Promise<ConfigProblem> {
+  if (origin?.kind !== 'user' && origin?.kind !== 'project')
+    return issueProblem(origin?.kind === 'environment' ? origin.variable : '--set', issue);
+  const content = readConfigFile(origin.file);
+  return content.kind === 'text'
+    ? await fileProblem(origin.file, content.text, issue)
+    : issueProblem(origin.file, issue);
+}
+
+/** Returns the names of all tools of the program, also of those that are switched off. */
+export function toolNames(): readonly string[] {
+  const none = {
+    env: {},
+    protectedEnv: [],
+    shell: 'sh',
+    maxReadBytes: 1,
+    encoding: null,
+    modelOutputBytes: 1,
+    timeoutS: 1,
+    maxTimeoutS: 1,
+  };
+  const processes = createProcessRunner({ marker: { name: '_AGENT_RUN', value: '' } });
+  return [
+    ...builtinTools({ ...none, processes }).map((tool) => tool.name),
+    ...featureToolsets.flatMap(({ tools }) => tools ?? []),
+  ];
+}
+
+/** Returns what a model is told of the tools. That a tool takes no other arguments is checked by us; of the sets that
+ * are off by themselves, it is not said with every request. */
+export function toolSpecs(registry: Registry): readonly ToolSpec[] {
+  return registry.list().map(({ name, description, input_schema, toolset }) => ({
+    name,
+    description,
+    input_schema:
+      featureToolsets.some(({ name: set }) => set === toolset.name) && toolset.name !== 'custom'
+        ? withoutClosing(input_schema)
+        : input_schema,
+  }));
+}
+
+function withoutClosing({ additionalProperties, ...schema }: JsonSchema): JsonSchema {
+  return additionalProperties === false ? schema : { ...schema, ...(additionalProperties && { additionalProperties }) };
+}
+
+type Place = Pick<Settings, 'cwd' | 'env' | 'home' | 'config'>;
+
+/** Opens the sandbox of this run and tries it once with the profile of commands. Returns undefined where none is
+ * configured. Throws a `CliError` with exit code 2 where it does not hold: nothing runs then. */
+export async function openSandbox(
+  settings: Pick<Settings, 'log'> & Place,
+  sandbox: Sandbox = settings.config.policy.sandbox,
+): Promise<Confine | undefined> {
+  if (sandbox === 'off') return undefined;
+  const opened = await openKernelSandbox(request(settings, sandbox));
+  if (!opened.ok) throw new CliError(exit.usage, opened.problem, opened.fix);
+  settings.log({ at: 'sandbox', message: opened.detail, sandbox, tools: opened.tools });
+  return opened.confine;
+}
+
+/** The sandbox of a run, which a resumed session may need although the settings have none. */
+export interface RunSandbox {
+  /** Undefined: no command of this run is in a sandbox so far. */
+  readonly confine: Confine | undefined;
+  /** Opens a sandbox where none is open. Rejects as `openSandbox` does. */
+  need(sandbox: Sandbox): Promise<void>;
+}
+
+export async function openRunSandbox(settings: Pick<Settings, 'log'> & Place): Promise<RunSandbox> {
+  let confine = await openSandbox(settings);
+  return {
+    get confine() {
+      return confine;
+    },
+    need: async (sandbox) => {
+      confine ??= await openSandbox(settings, sandbox);
+    },
+  };
+}
+
+/** Checks the sandbox for `agent doctor` with the real profile. Where no sandbox is configured, a failure is only a
+ * warning. */
+export async function checkSandbox(place: Place): Promise<DoctorCheck> {
+  const { sandbox } = place.config.policy;
+  const opened = await openKernelSandbox(request(place, sandbox === 'off' ? 'workspace' : sandbox));
+  if (!opened.ok)
+    return { ...fail('sandbox', opened.problem, opened.fix), status: sandbox === 'off' ? 'warn' : 'fail' };
+  const tools = opened.tools.length === 0 ? '' : `; shown read-only besides the system: ${opened.tools.join(', ')}`;
+  const root =
+    process.getuid?.() === 0
+      ? '; as root: files of root stay readable where they are shown, better run as an ordinary user'
+      : '';
+  return ok('sandbox', `${opened.detail}${tools}${root}`);
+}
+
+/** Says whether commands can be rehearsed, for `agent doctor`, and if not, what to install or to allow. */
+export async function checkRehearsals(place: Place): Promise<DoctorCheck> {
+  const processes = createProcessRunner({ marker: { name: '_AGENT_DOCTOR', value: String(process.pid) } });
+  const problem = await (await openedRehearsals(place, processes)()).problem();
+  if (problem === null)
+    return ok('rehearsals', 'commands can be tried on a copy-on-write view of the files before anybody is asked');
+  const without = 'the modes that ask, ask about every command that is not on the short list';
+  return { ...fail('rehearsals', `${problem.problem}; ${without}`, problem.fix), status: 'warn' };
+}
+
+function request({ cwd, env, home, config }: Place, sandbox: SandboxRequest['sandbox']): SandboxRequest {
+  const secrets = createSecretPaths(config.fs.deny, home);
+  return { sandbox, workspace: cwd, home, env, isSecret: (path) => secrets.matches(path) };
+}

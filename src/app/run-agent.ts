@@ -1,0 +1,516 @@
+import { parseJson } from '../kernel/core/json.js';
+import { netChanges } from '../kernel/agent/file-history.js';
+import { addUsage, noUsage, spentUsd } from '../kernel/agent/budget.js';
+import type { AgentCall, Agents, ApprovalDeps, TurnDeps } from '../kernel/agent/dependencies.js';
+import type { Recorder } from '../kernel/agent/recorder.js';
+import { createSession, interruptedResult, type Session, type SessionOptions } from '../kernel/agent/session.js';
+import { type CallClock, startCallClock } from '../kernel/core/call-clock.js';
+import { type Event, type EventDraft, knownEvent, type ToolCallData, type UsageData } from '../kernel/core/event.js';
+import { type ErrorCode, errorEnvelope } from '../kernel/core/envelope.js';
+import { isRecord, type JsonObject } from '../kernel/core/json.js';
+import { interruptedRunning, type OpenCall } from '../kernel/core/projection.js';
+import type { AgentEvent, TurnEnd } from '../kernel/core/session-port.js';
+import { placeOf, type SessionRow, type Store } from '../kernel/core/store.js';
+import { firstLine } from '../kernel/core/text.js';
+import type { AgentOrder, Registry, ToolOutcome } from '../kernel/core/tool.js';
+import type { AgentRole, FoundAgents } from '../features/subagents/roles.js';
+import { theirNames } from '../kernel/tools/claude-dialect.js';
+import { findModel } from '../kernel/providers/models.js';
+import type { Telemetry } from '../features/telemetry/collector.js';
+import { counted, failed, succeeded } from '../kernel/tools/define-tool.js';
+import { narrowed } from '../kernel/tools/registry.js';
+import { CliError } from '../kernel/console/command.js';
+import { agentOpening } from './context-files.js';
+import { newSessionId, type OpenedSession, openSession } from './find-session.js';
+import { directoryId } from '../kernel/disk/directory-id.js';
+import { skillTexts } from '../features/prompts-and-skills/open-commands.js';
+import type { OpenedHooks } from '../features/hooks/open-hooks.js';
+import { choiceOf, type OpenedModel, resolveModel } from './open-model.js';
+import type { ModelChoice } from './provider-settings.js';
+import { findAgents } from '../features/subagents/agent-files.js';
+import type { Settings } from '../kernel/console/run-settings.js';
+
+/** What agents are run with. */
+export interface AgentHost {
+  readonly settings: Settings;
+  readonly store: Store;
+  /** Of the session that they work for. */
+  readonly registry: Registry;
+  /** Null: there are none. */
+  readonly hooks: OpenedHooks | null;
+  readonly telemetry: Telemetry | null;
+  readonly openModel: (choice: ModelChoice) => Promise<OpenedModel>;
+  /** Gets the records of sub-agents whose events are not all saved when they end. */
+  readonly records: Recorder[];
+}
+
+interface Work {
+  readonly role: AgentRole;
+  readonly order: AgentOrder;
+}
+
+/** The session and the call that an agent works for. `share`: how many agents share what may be spent. */
+interface Client {
+  readonly parent: TurnDeps;
+  readonly call: AgentCall;
+  readonly share: () => number;
+}
+
+/** An agent that takes no notice of its time is stopped so much later. */
+const graceMs = 60_000;
+
+/** Has an agent do its work in a session of its own, and returns its last message. What it uses counts at once in the
+ * session that it works for. Throws where it cannot begin. */
+async function runAgent(host: AgentHost, work: Work, client: Client): Promise<ToolOutcome> {
+  const model = await modelOf(host, work.role, client.parent);
+  try {
+    const opened = await openChild(host, work, client);
+    if (typeof opened === 'string') return failed('not_found', opened);
+    try {
+      return await inSession(host, work, { ...client, opened, model });
+    } finally {
+      await opened.release().catch(() => undefined);
+    }
+  } finally {
+    model.close();
+  }
+}
+
+async function inSession(host: AgentHost, { role, order }: Work, parts: Parts): Promise<ToolOutcome> {
+  const { parent, call, opened } = parts;
+  const ofAgent = createLimits(host.settings.config.agents, role, parent.host.now);
+  const longestMs = ofAgent.timeoutMs + graceMs;
+  const clock = startCallClock({ timeoutMs: longestMs, maxMs: longestMs }, parent.host, () => {
+    ofAgent.timeIsUp();
+    child.interrupt();
+  });
+  const limits: Limits = {
+    ...ofAgent,
+    whileAsking: (asking) => call.whileAsking(() => clock.whileAsking(() => ofAgent.whileAsking(asking))),
+  };
+  const child = await createChild(host, { ...parts, role, limits });
+  if (opened.restored.length > 0) await child.repair();
+  const before = child.events().length;
+  const stop = child.subscribe(createReporter(child, { ...parts, role, limits }));
+  const unfollow = host.telemetry?.follow({
+    session: child,
+    mask: (text) => parent.secrets?.text(text) ?? text,
+    within: { session: parent.record.id, call: call.id, agent: role.name },
+  });
+  const interrupt = (): void => {
+    child.interrupt();
+  };
+  call.signal.addEventListener('abort', interrupt);
+  try {
+    const working = child.submit(order.prompt);
+    if (call.signal.aborted) interrupt();
+    const end = await working;
+    await child.record.flush();
+    if (child.record.unsaved().length > 0) host.records.push(child.record);
+    else child.record.end();
+    const events = child.events().slice(before);
+    const outcome = outcomeOf(end, { child, role, limits, events, signal: call.signal });
+    const denials = end.denials.map((denial) => ({ agent_session_id: child.id, ...denial }));
+    return { ...outcome, recorded: netChanges(events), denials };
+  } finally {
+    clock.stop();
+    call.signal.removeEventListener('abort', interrupt);
+    stop();
+    unfollow?.();
+  }
+}
+
+/** Opens a new session for an agent, or that of one that goes on. A text says why there is none. */
+async function openChild(
+  { store, settings }: AgentHost,
+  { role, order }: Work,
+  { parent, call }: Client,
+): Promise<OpenedSession | string> {
+  const createdAt = parent.host.now();
+  const directory = directoryId(settings.cwd);
+  const title = firstLine(`${role.name}: ${order.description}`, 120);
+  const fresh: SessionRow = {
+    id: newSessionId(() => createdAt),
+    parentId: parent.record.id,
+    parentCallId: call.id,
+    cwd: parent.cwd,
+    title: parent.secrets?.text(title) ?? title,
+    ...placeOf(parent.model().ref),
+    createdAt,
+    updatedAt: createdAt,
+    ...(directory === null ? {} : { directoryId: directory }),
+  };
+  const choice = { continueNewest: false, resume: null, fork: false };
+  if (order.resume === undefined) return await openSession(store, choice, fresh);
+  const found = (await store.agentsOf(parent.record.id)).find(({ id }) => id === order.resume);
+  if (!found) return `resume: this session has no agent ${firstLine(order.resume, 64)}; start one without resume.`;
+  if (!isOf(found, role)) return `resume: ${found.id} is not the session of an agent ${role.name}.`;
+  return await openSession(store, { ...choice, resume: found.id }, fresh);
+}
+
+function isOf({ title }: SessionRow, { name }: AgentRole): boolean {
+  return title?.startsWith(`${name}:`) === true;
+}
+
+type ChildModel = Pick<OpenedModel, 'provider' | 'ref' | 'close'>;
+
+/** The model of an agent: its own, where there is one of that name, else that of its session. */
+async function modelOf(host: AgentHost, { model }: AgentRole, parent: TurnDeps): Promise<ChildModel> {
+  const own: ChildModel = { ...parent.model(), close: () => undefined };
+  const name = model === null ? null : modelNamed(host.settings, model, own.ref);
+  if (name === null) return own;
+  const resolved = resolveModel(host.settings, name, own.ref);
+  if (!resolved.ok) throw new Error(`its model ${name} cannot be used: ${resolved.problem.message}`);
+  return await host.openModel(choiceOf(resolved.ref));
+}
+
+/** The names by which Claude Code means the newest of a family. They mean nothing with models of others. */
+const families: readonly string[] = ['sonnet', 'opus', 'haiku'];
+
+/** Returns the name of the model that an agent is to use; null where its session's stands in for it. */
+export function modelNamed(settings: Settings, name: string, { provider }: TurnRef): string | null {
+  if (!families.includes(name)) return name;
+  return provider === 'anthropic' && findModel(provider, name, settings.config.provider.models) ? name : null;
+}
+
+type TurnRef = ReturnType<TurnDeps['model']>['ref'];
+
+/** What an agent may use, besides money. */
+interface Limits {
+  readonly maxTurns: number;
+  readonly timeoutMs: number;
+  /** Which of them is used up, as a sentence; null: none. */
+  usedUp(): string | null;
+  spent(usage: UsageData): void;
+  timeIsUp(): void;
+  /** What a person takes to answer is no time of the agent. */
+  whileAsking: CallClock['whileAsking'];
+  tokens(): number;
+}
+
+function createLimits(
+  { maxTurns, timeoutS, maxTokens }: Settings['config']['agents'],
+  role: AgentRole,
+  now: () => number,
+): Limits {
+  const startedAt = now();
+  const timeoutMs = timeoutS * 1000;
+  let tokens = 0;
+  let late = false;
+  let askedMs = 0;
+  return {
+    maxTurns: Math.min(maxTurns, role.maxTurns ?? maxTurns),
+    timeoutMs,
+    usedUp: () => {
+      if (late || now() - startedAt - askedMs >= timeoutMs)
+        return `An agent has ${timeoutS} s, and they are over. Answer now.`;
+      return tokens >= maxTokens ? `An agent has ${maxTokens} tokens, and they are used up. Answer now.` : null;
+    },
+    spent: (usage) => {
+      tokens += usage.input_tokens + usage.cache_write_tokens + usage.output_tokens;
+    },
+    timeIsUp: () => {
+      late = true;
+    },
+    whileAsking: async (asking) => {
+      const askedAt = now();
+      try {
+        return await asking();
+      } finally {
+        askedMs += now() - askedAt;
+      }
+    },
+    tokens: () => tokens,
+  };
+}
+
+interface Parts extends Client {
+  readonly opened: OpenedSession;
+  readonly model: ChildModel;
+}
+
+interface ChildParts extends Parts {
+  readonly role: AgentRole;
+  readonly limits: Limits;
+}
+
+async function createChild(host: AgentHost, { parent, call, share, ...parts }: ChildParts): Promise<Session> {
+  const { role, opened, model, limits } = parts;
+  const { settings, store } = host;
+  const { toolsOf, mayReach, stricter } = await import('../features/subagents/roles.js');
+  const names = new Set(toolsOf(role, host.registry.list(), theirNames).map(({ name }) => name));
+  const registry = narrowed(host.registry, {
+    offers: (name) => names.has(name),
+    reaches: (target) => mayReach(role, target),
+  });
+  const window = parent.models.contextWindow?.(model.ref) ?? null;
+  const opening =
+    opened.restored.length > 0
+      ? []
+      : await agentOpening(settings, registry, {
+          role: role.prompt,
+          skills: await skillTexts(settings, role.skills),
+          window,
+        });
+  const { capture } = parent.tools;
+  const { id: session } = parent.record;
+  const within = { session, events: () => parent.record.events() };
+  const hooks = host.hooks?.of('startup', { id: opened.row.id, type: role.name, within });
+  const child: Session = createSession({
+    record: {
+      store,
+      row: { ...opened.row, ...placeOf(model.ref) },
+      restored: opened.restored,
+      opening,
+      begin: opened.begin,
+    },
+    model,
+    models: { ...parent.models, budget: (ref) => budgetOf(parent, child, share(), ref) },
+    connect: () => Promise.reject(new Error('an agent keeps its model')),
+    tools: {
+      registry,
+      policy: stricter(parent.tools.policy, role.mode, role.name),
+      ...(capture ? { capture } : {}),
+      ...(hooks ? { hooks } : {}),
+    },
+    limits: { ...parent.limits, maxToolTurns: limits.maxTurns, usedUp: () => limits.usedUp() },
+    interactive: parent.approval.canAsk,
+    approval: approvalOf(parent.approval, role, call.id, limits),
+    host: parent.host,
+    ...(parent.secrets ? { secrets: parent.secrets } : {}),
+    ...(parent.attachments ? { attachments: parent.attachments } : {}),
+  });
+  return child;
+}
+
+/** What is left of the limit of the session, shared with the agents that run beside this one. */
+function budgetOf(
+  parent: TurnDeps,
+  child: Session,
+  share: number,
+  ref: TurnRef,
+): ReturnType<NonNullable<SessionOptions['models']['budget']>> {
+  const budget = parent.models.budget?.(ref) ?? null;
+  if (budget === null || 'code' in budget) return budget;
+  const left = budget.maxCostUsd - spentUsd(parent.record.events());
+  return { ...budget, maxCostUsd: spentUsd(child.events()) + left / Math.max(1, share) };
+}
+
+/** Asks whom the session asks, and says which agent it is. */
+function approvalOf(
+  approval: ApprovalDeps,
+  { name, mode }: AgentRole,
+  callId: string,
+  { whileAsking }: Limits,
+): ApprovalDeps {
+  const { putForm: _ofSession, ...shared } = approval;
+  if (mode === 'dontAsk') return { ...shared, canAsk: false, ask: () => Promise.resolve({ answer: 'unavailable' }) };
+  return {
+    ...shared,
+    ask: ({ verdict, ...question }, signal) =>
+      whileAsking(() =>
+        approval.ask(
+          {
+            ...question,
+            callId: `${callId} ${question.callId}`,
+            title: `${question.title} (agent ${name})`,
+            verdict: { ...verdict, reasons: [`asked by the agent ${name}`, ...verdict.reasons] },
+          },
+          signal,
+        ),
+      ),
+  };
+}
+
+/** The event by which a session records what an agent used for it. */
+function agentUsage(
+  usage: UsageData,
+  { agent, sessionId, callId }: { readonly agent: string; readonly sessionId: string; readonly callId: string },
+): EventDraft {
+  return {
+    kind: 'agent_usage',
+    content: null,
+    data: { ...usage, agent, agent_session_id: sessionId, tool_call_id: callId },
+  };
+}
+
+/** Passes on what an agent does: what it uses to the record of the session, and a line for each step to the screen. */
+function createReporter(
+  child: Session,
+  { parent, call, role, limits }: Client & { readonly role: AgentRole; readonly limits: Limits },
+): (event: AgentEvent) => void {
+  const { provider, model } = child.ref();
+  let turn = 0;
+  let costUsd: number | null = 0;
+  const step = (doing: string): void => {
+    const turns = turn > limits.maxTurns ? 'last answer' : `turn ${turn}/${limits.maxTurns}`;
+    const cost = costUsd === null ? 'cost unknown' : `$${costUsd.toFixed(4)}`;
+    const facts = [role.name, `${provider}/${model}`, turns, `${limits.tokens()} tokens`, cost, doing];
+    parent.emit({ type: 'tool_output', callId: call.id, chunk: `${facts.join(' · ')}\n` });
+  };
+  const record = (usage: UsageData): void => {
+    limits.spent(usage);
+    costUsd = costUsd === null || usage.cost_usd === null ? null : costUsd + usage.cost_usd;
+    void parent.record.append(agentUsage(usage, { agent: role.name, sessionId: child.id, callId: call.id }));
+  };
+  return (event) => {
+    if (event.type === 'request_started') {
+      turn += 1;
+      step('asks the model');
+    }
+    if (event.type === 'retry_scheduled') step(`asks again, attempt ${event.attempt}: ${firstLine(event.reason, 80)}`);
+    if (event.type === 'notice' && event.level !== 'info')
+      parent.emit({ ...event, message: `Agent ${role.name}: ${event.message}` });
+    const known = event.type === 'event' ? knownEvent(event.event) : null;
+    if (known?.kind === 'usage') record(known.data);
+    if (known?.kind === 'tool_call') step(known.content);
+  };
+}
+
+interface Ended {
+  readonly child: Session;
+  readonly role: AgentRole;
+  readonly limits: Limits;
+  /** Since the agent was asked. */
+  readonly events: readonly Event[];
+  readonly signal: AbortSignal;
+}
+
+/** Returns the last message of an agent as the result of the call; an error where there is none. */
+function outcomeOf(end: TurnEnd, ended: Ended): ToolOutcome {
+  const { child, role, limits, events } = ended;
+  const { cost_usd, ...tokens } = events.reduce(addUsage, noUsage);
+  const { turns, toolCalls, denials } = end;
+  const denied = denials.length;
+  const facts: JsonObject = {
+    agent_session_id: child.id,
+    turns,
+    tool_calls: toolCalls,
+    usage: { ...tokens },
+    cost_usd,
+  };
+  const output = end.text.trim();
+  const error = errorOf(end, output, ended);
+  if (error) {
+    const [code, why] = error;
+    return failed(code, `The agent ${role.name} ${why}`, { ...facts, ...(output === '' ? {} : { output }) });
+  }
+  const isShort = end.status === 'limit_reached' || limits.usedUp() !== null;
+  const summary = `${role.name}: ${counted(toolCalls, 'call')} in ${counted(responsesIn(events), 'request')}`;
+  const status = isShort ? 'limit_reached' : 'completed';
+  return succeeded(summary, { output, status, ...facts, ...(denied > 0 ? { denied } : {}) });
+}
+
+/** Counts the responses of the model, also those without a call. */
+function responsesIn(events: readonly Event[]): number {
+  const ids = events.flatMap((event) => {
+    const known = event.kind === 'assistant' || event.kind === 'tool_call' ? knownEvent(event) : null;
+    return known?.kind === 'assistant' || known?.kind === 'tool_call' ? [known.data.response_id] : [];
+  });
+  return new Set(ids).size;
+}
+
+/** Why what an agent said is no result; null where it is one. */
+function errorOf(end: TurnEnd, output: string, { limits, signal }: Ended): readonly [ErrorCode, string] | null {
+  const { status, fault } = end;
+  if (signal.aborted) return ['cancelled', 'was stopped before it had finished.'];
+  if (fault?.code === 'max_cost') return ['limit_reached', `has no money left: ${fault.message}`];
+  if (fault) return ['execution_failed', `failed: ${fault.message}`];
+  if (status === 'interrupted') return ['limit_reached', `was stopped: ${limits.usedUp() ?? 'it was interrupted.'}`];
+  if (output !== '') return null;
+  if (status === 'limit_reached') return ['limit_reached', 'was stopped at its limit and ended without a word.'];
+  return ['execution_failed', 'ended without a word.'];
+}
+
+/** Runs the agents of one session. */
+export function createAgents(host: AgentHost): Agents {
+  let running = 0;
+  const find = (): Promise<FoundAgents> => findAgents(host.settings);
+  return {
+    run: async (order, parent, call) => {
+      running += 1;
+      try {
+        const role = (await find()).agents.find(({ name }) => name === order.agent);
+        if (!role) return failed('not_found', `There is no agent ${firstLine(order.agent, 64)} any more.`);
+        return await runAgent(host, { role, order }, { parent, call, share: () => running });
+      } catch (error) {
+        parent.host.log({ at: 'agents', message: 'an agent could not be run', error: String(error) });
+        const why = error instanceof CliError ? `${error.message}. ${error.hint}` : String(error);
+        return failed('execution_failed', `The agent ${order.agent} could not be run: ${why}`);
+      } finally {
+        running -= 1;
+      }
+    },
+    runTogether: async (calls) => {
+      if (!calls.every((call) => call?.tool.name === 'agent')) return false;
+      const { toolsOf } = await import('../features/subagents/roles.js');
+      const { agents } = await find();
+      const reads = calls.map((call) => {
+        const role = agents.find(({ name }) => name === call?.args['agent']);
+        const tools = role ? toolsOf(role, host.registry.list(), theirNames) : [];
+        return (
+          role !== undefined && call?.args['resume'] === undefined && tools.every(({ effect }) => effect === 'read')
+        );
+      });
+      return !reads.includes(false);
+    },
+  };
+}
+
+/** Answers calls of agents that the program's end left open: the session of the agent is named, and what it spent
+ * until then is recorded. */
+export async function answerOpen(
+  session: Session,
+  open: readonly OpenCall[],
+  store: Pick<Store, 'agentsOf' | 'load'>,
+): Promise<void> {
+  const agents = await store.agentsOf(session.id);
+  for (const { call } of open) {
+    const { agent, resume } = orderOf(call);
+    const child = agents.find(({ id, parentCallId }) => parentCallId === call.id || id === resume);
+    if (!child) continue;
+    const known = session.events().flatMap((event) => responseOf(event, child.id) ?? []);
+    const events = await store.load(child.id);
+    for (const raw of events) {
+      const event = raw.kind === 'usage' ? knownEvent(raw) : null;
+      if (event?.kind !== 'usage' || known.includes(event.data.response_id)) continue;
+      await session.append(agentUsage(event.data, { agent, sessionId: child.id, callId: call.id }));
+    }
+    const said = `${interruptedRunning.error} Its work so far is kept: resume "${child.id}" goes on with it.`;
+    const result = interruptedResult(call, errorEnvelope('interrupted', said, { agent_session_id: child.id }));
+    const { changes, folders = [], unwatched } = netChanges(sinceLastPrompt(events));
+    await session.append({
+      ...result,
+      data: {
+        ...result.data,
+        ...(changes.length > 0 ? { changes } : {}),
+        ...(folders.length > 0 ? { folders } : {}),
+        ...(unwatched === undefined ? {} : { unwatched }),
+      },
+    });
+  }
+}
+
+/** The events of the order that an agent was given last. */
+function sinceLastPrompt(events: readonly Event[]): readonly Event[] {
+  const prompt = events.findLastIndex(({ kind, data }) => kind === 'user' && !(isRecord(data) && data.note === true));
+  return events.slice(Math.max(0, prompt));
+}
+
+function orderOf({ function: { arguments: text } }: ToolCallData): {
+  readonly agent: string;
+  readonly resume: unknown;
+} {
+  try {
+    const given: unknown = parseJson(text);
+    return isRecord(given) ? { agent: String(given.agent), resume: given.resume } : { agent: '', resume: null };
+  } catch {
+    return { agent: '', resume: null };
+  }
+}
+
+/** The response of this agent whose usage the event records. */
+function responseOf(raw: Event, sessionId: string): string | null {
+  const event = raw.kind === 'agent_usage' ? knownEvent(raw) : null;
+  return event?.kind === 'agent_usage' && event.data.agent_session_id === sessionId ? event.data.response_id : null;
+}

@@ -1,0 +1,80 @@
+import type { Command } from 'commander';
+import { didYouMean } from '../kernel/core/text.js';
+import { createKeyMap, type KeyMap, keyRows } from '../ui/editor/key-table.js';
+import type { Command as SlashCommand } from '../kernel/console/slash-command.js';
+import { CliError, exit, type Verb } from '../kernel/console/command.js';
+
+export const showHelp: Verb = {
+  line: {
+    example: 'agent help sessions list',
+    options: (command) => command.option('--man', 'print the manual page'),
+    run: async ({ out, program }, words, { man }: { man?: boolean }) => {
+      if (man) {
+        out.data((await import('./man-page.js')).manPage(program.root));
+        return exit.done;
+      }
+      commandOf(program.root, words).outputHelp();
+      return exit.done;
+    },
+  },
+  slash: async (argument, { screen, commands, settings }) => {
+    const keys = createKeyMap(settings.config.ui.bindings);
+    if (argument !== '' && argument !== 'keys')
+      screen.notice('error', `There is no help on ${argument}. There is /help, and /help keys for all keys.`);
+    else screen.print(argument === 'keys' ? allKeys(keys) : helpText(commands(), keys), 'markdown');
+  },
+};
+
+export const showVersion: Verb = {
+  line: {
+    example: 'agent version',
+    run: async ({ out, program }) => {
+      out.print(`${program.root.version() ?? ''}\n`);
+      return exit.done;
+    },
+  },
+};
+
+function commandOf(program: Command, words: readonly string[]): Command {
+  return words.reduce((above, word) => {
+    const found = above.commands.find((command) => command.name() === word);
+    if (found) return found;
+    const names = above.commands.map((command) => command.name());
+    const known = names.length === 0 ? '' : `${didYouMean(word, names)} Known: ${names.join(', ')}. `.trimStart();
+    throw new CliError(
+      exit.usage,
+      `there is no command \`${words.join(' ')}\``,
+      `${known}A prompt that begins with the name of a command goes behind --.`,
+    );
+  }, program);
+}
+
+function cell(text: string): string {
+  return text.replaceAll('|', '\\|');
+}
+
+/** Every action of the input with its keys, and the name that `ui.bindings` has for it. */
+function allKeys(keys: KeyMap): string {
+  const rows = keyRows(keys, { edits: true }).map(
+    ({ action, keys: shown, about }) => `| ${cell(shown === '' ? '-' : shown)} | ${cell(about)} | ${action} |`,
+  );
+  return ['| Key | | Action |', '| --- | --- | --- |', ...rows].join('\n');
+}
+
+function helpText(commands: readonly SlashCommand[], map: KeyMap): string {
+  const rows = commands.map(
+    ({ name, argument, description }) =>
+      `| ${cell(`/${name}${argument === undefined ? '' : ` ${argument}`}`)} | ${cell(description)} |`,
+  );
+  return [
+    '| Command | |',
+    '| --- | --- |',
+    ...rows,
+    '',
+    '## Keys',
+    '',
+    ...keyRows(map, { edits: false }).flatMap(({ keys, about }) => (keys === '' ? [] : [`- ${keys}: ${about}.`])),
+    '- `\\` Enter: a new line. `@` completes paths, `?` on the empty line shows the keys, /help keys all of them.',
+    '- `!command` runs a command and shows it to the model, `!!command` only to you. `/show N` shows any event.',
+  ].join('\n');
+}

@@ -1,0 +1,377 @@
+import { largestOf } from '../kernel/core/lists.js';
+import { type Origin, originRank, parseText, unknownKeyProblem, valueAt } from '../kernel/config/layers.js';
+import { loadConfig, type LoadedConfig, type LoadOptions } from '../kernel/config/load.js';
+import {
+  agentPaths,
+  type AgentPaths,
+  type ConfigProblem,
+  editConfigFile,
+  issueProblem,
+  textProblem,
+} from '../kernel/config/settings-file.js';
+import {
+  type Key,
+  keyText,
+  knownKeys,
+  maskText,
+  maskValue,
+  resolveKey,
+  variableOf,
+} from '../kernel/config/settings-schema.js';
+import type { Json } from '../kernel/core/json.js';
+import { type CommandLine, exit, type LineForm, type Repl, type Tools, type Verb } from '../kernel/console/command.js';
+import { type Bindings, bindingProblem } from '../ui/editor/key-table.js';
+import { jsonText } from '../kernel/console/line-output.js';
+import type { Rule } from '../kernel/core/policy.js';
+import { unheededAllow } from '../kernel/permissions/rules.js';
+import { loadTheme, ownThemes } from '../kernel/console/theme-files.js';
+
+/** `agent config` holds other verbs; `/config` shows every setting. */
+export const config: Verb = {
+  line: { example: 'agent config set model openai/gpt-5.2' },
+  slash: showSettings,
+};
+
+export const configPath: Verb = { line: form('path', 'agent config path') };
+export const configShow: Verb = { line: form('show', 'agent config show --json') };
+export const configGet: Verb = { line: form('get', 'agent config get max_tool_turns') };
+export const configSet: Verb = { line: form('set', 'agent config set ui.theme light') };
+export const configCheck: Verb = { line: form('check', 'agent config check') };
+
+function form(verb: string, example: string): LineForm {
+  return {
+    example,
+    options: (command) => command.option('--json', 'JSON output'),
+    run: (line, args, options: { readonly json?: boolean }) =>
+      runConfigCommand([verb, ...args], ioOf(line, options.json === true)),
+  };
+}
+
+function ioOf({ out, request, tools }: CommandLine, asJson: boolean): ConfigCommandIo {
+  return {
+    stdout: {
+      write: (text) => {
+        out.data(text);
+      },
+    },
+    stderr: {
+      write: (text) => {
+        out.error(text);
+      },
+    },
+    json: asJson,
+    tools,
+    ...request,
+  };
+}
+
+/** What a `config` command works with. The options are those that stand before or behind it on the command line. */
+export interface ConfigCommandIo extends LoadOptions {
+  readonly stdout: { write(text: string): unknown };
+  readonly stderr: { write(text: string): unknown };
+  readonly tools: Pick<Tools, 'strayLimit' | 'strayLimits'>;
+  readonly json?: boolean;
+}
+
+/** `agent config path|show|get KEY|set KEY VALUE|check`. `args` starts with the verb and holds no options. Returns the
+ * exit code; settings are read here and not before, so that a broken file can still be found, checked and corrected.
+ * Values are shown with secrets masked. */
+export async function runConfigCommand(args: readonly string[], io: ConfigCommandIo): Promise<number> {
+  const [verb, ...rest] = args;
+  switch (verb) {
+    case 'path':
+      return showPaths(io);
+    case 'show':
+      return showAll(io);
+    case 'get':
+      return getKey(rest, io);
+    case 'set':
+      return setKey(rest, io);
+    case 'check':
+      return check(io);
+    default:
+      return fail(
+        io,
+        `unknown command "config ${verb ?? ''}"`,
+        'Use agent config path, show, get KEY, set KEY VALUE or check.',
+      );
+  }
+}
+
+function showPaths(io: ConfigCommandIo): number {
+  const { config, database, log, history } = agentPaths(io.env, io.home);
+  const files = [
+    ['config', config],
+    ['database', database],
+    ['log', log],
+    ['history', history],
+  ] as const;
+  return print(io, io.json ? jsonText(files.map(([name, path]) => ({ name, path }))) : config);
+}
+
+async function showAll(io: ConfigCommandIo): Promise<number> {
+  const loaded = await load(io);
+  const rows = configRows(loaded);
+  const keyWidth = largestOf(rows.map((row) => row.key.length));
+  const lines = rows.map(
+    (row) =>
+      `${row.key.padEnd(keyWidth)}  ${row.value === null ? '-' : JSON.stringify(row.value)}  (${originText(row)})`,
+  );
+  print(io, io.json ? jsonText(rows) : lines.join('\n'));
+  return report(loaded, io);
+}
+
+async function getKey([name = '']: readonly string[], io: ConfigCommandIo): Promise<number> {
+  const key = resolveKey(name);
+  if (!key) return failWith(io, unknownKeyProblem(name, 'agent config get'));
+  const loaded = await load(io);
+  const asked = keyText(key.path);
+  // The value of a key with a wrong setting is unknown, and not the default.
+  if (
+    loaded.problems.some(
+      (problem) => problem.key === asked || problem.key.startsWith(`${asked}.`) || asked.startsWith(`${problem.key}.`),
+    )
+  )
+    return report(loaded, io);
+  const value = maskValue(valueAt(loaded.values, key.path) ?? null, key.path);
+  print(io, io.json || typeof value !== 'string' ? (value === null && !io.json ? '' : jsonText(value)) : value);
+  return report(loaded, io);
+}
+
+/** The value `null` removes the key. */
+async function setKey([name, text]: readonly string[], io: ConfigCommandIo): Promise<number> {
+  if (name === undefined || text === undefined)
+    return fail(
+      io,
+      'config set needs a key and a value',
+      'For example: agent config set max_tool_turns 10. The value null removes the key.',
+    );
+  const key = resolveKey(name);
+  if (!key) return failWith(io, unknownKeyProblem(name, 'agent config set'));
+  const parsed = text === 'null' ? { ok: true as const, value: undefined } : await parseText(text, key);
+  if (!parsed.ok) return failWith(io, textProblem(keyText(key.path), key.path, parsed.reason));
+  const files = agentPaths(io.env, io.home);
+  const { config: file } = files;
+  const unusable =
+    keyText(key.path) === 'ui.theme'
+      ? await themeProblem(parsed.value, files)
+      : text === 'null'
+        ? null
+        : await strayTool(key.path, io);
+  if (unusable) return failWith(io, unusable);
+  try {
+    const edited = await editConfigFile(file, key.path, parsed.value);
+    if (!edited.ok) return failWith(io, edited.problem);
+  } catch (error) {
+    return fail(
+      io,
+      `${file} could not be written: ${(error as Error).message}`,
+      'Make its directory writable, or set AGENT_HOME to one that is.',
+      exit.failed,
+    );
+  }
+  const done = parsed.value === undefined ? 'removed' : `= ${JSON.stringify(maskValue(parsed.value, key.path))}`;
+  print(io, `${file}: ${keyText(key.path)} ${done}`);
+  return sayOverruled(key, io);
+}
+
+/** Returns the problem of a limit for a tool that does not exist. */
+async function strayTool(
+  [section, limits, name]: readonly string[],
+  { tools }: ConfigCommandIo,
+): Promise<ConfigProblem | null> {
+  if (section !== 'tools' || limits !== 'limits' || name === undefined) return null;
+  const issue = await tools.strayLimit(name);
+  return issue && issueProblem('agent config set', issue);
+}
+
+/** Says that another source overrules the value that was set. */
+async function sayOverruled(key: Key, io: ConfigCommandIo): Promise<number> {
+  const { origins } = await load(io);
+  const origin = origins[keyText(key.path)];
+  if (origin && originRank(origin) > originRank({ kind: 'user', file: '' })) {
+    const winner = origin.kind === 'environment' ? variableOf(keyText(key.path)) : `the ${origin.kind}`;
+    io.stderr.write(`agent: ${keyText(key.path)} is overruled at the moment by ${winner}\n`);
+  }
+  return exit.done;
+}
+
+function wrongRules(allow: readonly Rule[]): readonly ConfigProblem[] {
+  return unheededAllow(allow).map((message) => ({
+    message,
+    hint: 'Name the command more exactly, for example {"argv":["git","status"]}, or remove the rule.',
+    key: 'rules.allow',
+    where: 'settings',
+  }));
+}
+
+async function check(io: ConfigCommandIo): Promise<number> {
+  const loaded = await load(io);
+  const { ui, files } = loaded.config;
+  const theme = await themeProblem(ui.theme, files);
+  const own = [
+    theme ?? [],
+    wrongBinding(ui.bindings, files.config) ?? [],
+    wrongRules(loaded.config.policy.rules.allow),
+  ].flat();
+  const problems = [...loaded.problems, ...own, ...(await io.tools.strayLimits(loaded))];
+  if (io.json) {
+    print(
+      io,
+      jsonText(
+        problems.map(({ message, hint, key, where, line, column, nearest }) => ({
+          message,
+          hint,
+          key,
+          where,
+          line: line ?? null,
+          column: column ?? null,
+          nearest: nearest ?? null,
+        })),
+      ),
+    );
+  } else if (problems.length === 0) {
+    print(
+      io,
+      [
+        `${loaded.config.files.config}: ok`,
+        ...(loaded.project ? [`${loaded.project.file.path}: ${loaded.project.trusted ? 'ok' : 'not trusted'}`] : []),
+      ].join('\n'),
+    );
+  }
+  return report({ ...loaded, problems }, io);
+}
+
+/** Returns what is wrong with the user's own keys, or null. */
+export function wrongBinding(bindings: Bindings, where: string): ConfigProblem | null {
+  const problem = bindingProblem(bindings);
+  const hint = '/help keys lists all actions and their keys.';
+  return problem && { message: `${problem.key}: ${problem.message}`, hint, key: problem.key, where };
+}
+
+/** Returns the problem of a theme of the user, or null. */
+async function themeProblem(name: unknown, files: Pick<AgentPaths, 'config'>): Promise<ConfigProblem | null> {
+  if (typeof name !== 'string' || ownThemes.includes(name)) return null;
+  const loaded = await loadTheme(name, files);
+  return loaded.ok ? null : loaded.problem;
+}
+
+function load({
+  env,
+  cwd,
+  home,
+  set = [],
+  flags = {},
+  projectTrusted = false,
+}: ConfigCommandIo): Promise<LoadedConfig> {
+  return loadConfig({ env, cwd, home, set, flags, projectTrusted });
+}
+
+function report({ notices, problems }: LoadedConfig, io: ConfigCommandIo): number {
+  for (const notice of notices) io.stderr.write(`agent: ${maskText(notice.message)}\n`);
+  for (const problem of problems) failWith(io, problem);
+  return problems.length === 0 ? exit.done : exit.usage;
+}
+
+function failWith(io: ConfigCommandIo, problem: ConfigProblem): number {
+  return fail(io, problem.message, problem.hint);
+}
+
+function fail(io: ConfigCommandIo, message: string, hint: string, code: number = exit.usage): number {
+  io.stderr.write(`agent: ${message}\n${hint}\n`);
+  return code;
+}
+
+function print(io: ConfigCommandIo, text: string): number {
+  io.stdout.write(`${text}\n`);
+  return exit.done;
+}
+
+/** One row of `agent config show --json`. `source`: the file or variable, or null. A key without a value has null. */
+export interface ConfigRow {
+  readonly key: string;
+  readonly value: Json;
+  readonly origin: Origin['kind'];
+  readonly source: string | null;
+}
+
+/** Returns every key with a fixed name, and every other one that has a value, in the order of the schema. Masks
+ * secrets. */
+export function configRows({ values, origins }: Pick<LoadedConfig, 'values' | 'origins'>): readonly ConfigRow[] {
+  const known = knownKeys();
+  const fixed = known.filter((key) => !key.includes('<') && !known.some((other) => other.startsWith(`${key}.`)));
+  const added = Object.keys(origins).filter((key) => !fixed.includes(key));
+  return [...fixed, ...added].map((key) => {
+    const origin = origins[key] ?? { kind: 'default' };
+    const path = resolveKey(key)?.path ?? [key];
+    return {
+      key,
+      value: maskValue(valueAt(values, path) ?? null, path),
+      origin: origin.kind,
+      source: sourceOf(origin),
+    };
+  });
+}
+
+/** Says in words where a value came from. */
+export function originText(row: ConfigRow): string {
+  if (row.value === null) return 'not set';
+  switch (row.origin) {
+    case 'default':
+      return 'default';
+    case 'user':
+    case 'project':
+      return `${row.origin} file ${row.source ?? ''}`;
+    case 'environment':
+      return row.source ?? '';
+    case 'set':
+      return '--set';
+    case 'flag':
+      return 'option';
+    default:
+      return row.origin satisfies never;
+  }
+}
+
+function sourceOf(origin: Origin): string | null {
+  switch (origin.kind) {
+    case 'user':
+    case 'project':
+      return origin.file;
+    case 'environment':
+      return origin.variable;
+    case 'default':
+    case 'set':
+    case 'flag':
+      return null;
+    default:
+      return origin satisfies never;
+  }
+}
+
+/** `/config`: settings that were said, the defaults, and what is not set. */
+async function showSettings(_argument: string, { screen, settings }: Repl): Promise<void> {
+  const rows = configRows(settings.loaded);
+  const set = rows.filter((row) => row.value !== null);
+  const said = set
+    .filter((row) => row.origin !== 'default')
+    .map((row) => `${row.key} = ${valueText(row.value)} (${originText(row)})`);
+  const defaults = set.filter((row) => row.origin === 'default').map((row) => `${row.key} = ${valueText(row.value)}`);
+  const unset = rows.filter((row) => row.value === null).map((row) => row.key);
+  const parts = [
+    ...said,
+    ...(said.length > 0 ? [''] : []),
+    'Defaults:',
+    ...defaults,
+    '',
+    `Not set: ${unset.join(', ')}`,
+  ];
+  await screen.page('Settings', parts.join('\n'), { prose: true });
+}
+
+/** Writes a value on one line that may break between the items of a list. */
+function valueText(value: Json): string {
+  return Array.isArray(value) && value.length > 0
+    ? value.map((item) => JSON.stringify(item)).join(', ')
+    : JSON.stringify(value);
+}

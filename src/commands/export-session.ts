@@ -1,0 +1,270 @@
+import { largestOf } from '../kernel/core/lists.js';
+import { writeFileSync } from 'node:fs';
+import { extname, resolve } from 'node:path';
+import { type Event, knownEvent } from '../kernel/core/event.js';
+import { project } from '../kernel/core/projection.js';
+import type { SecretGuard } from '../kernel/core/secrets/guard.js';
+import { didYouMean, escapedJson } from '../kernel/core/text.js';
+import { sanitize } from '../kernel/core/sanitize.js';
+import { counted } from '../kernel/tools/define-tool.js';
+import type { WrittenSession } from '../features/history-import/for-other-programs.js';
+import { CliError, type CommandLine, exit, type Repl, type Verb } from '../kernel/console/command.js';
+import { localTime } from '../kernel/console/line-output.js';
+import { entriesOf, type Entry, resultTitle } from '../ui/export-entries.js';
+import { attachedBlobs, type ExportedSession, findSession, toJsonl } from '../kernel/console/stored-session.js';
+
+interface Options {
+  readonly format?: string;
+  readonly output?: string;
+  readonly redact?: boolean;
+}
+
+const toHtml = async (session: ExportedSession): Promise<string> =>
+  (await import('../ui/export-html.js')).toHtml(session);
+
+/** What is written, and what is said of it. */
+type Written = Pick<WrittenSession, 'text'> & Partial<WrittenSession>;
+type Format = (session: ExportedSession) => Promise<Written>;
+
+const load = () => import('../features/history-import/for-other-programs.js');
+
+const formats: Readonly<Record<string, Format>> = {
+  md: async (session) => ({ text: toMarkdown(session) }),
+  jsonl: async (session) => ({ text: toJsonl(session) }),
+  html: async (session) => ({ text: await toHtml(session) }),
+  script: async ({ events }) => ({ text: toScript(events) }),
+  'claude-code': async (session) => (await load()).forClaudeCode(session),
+  codex: async (session) => (await load()).forCodex(session),
+};
+
+/** `agent sessions export`, and `/export` for the session on the screen. */
+export const exportSession: Verb = {
+  line: {
+    example: 'agent sessions export 0198 --format html -o session.html',
+    options: (command) =>
+      command
+        .option('--format <format>', `${Object.keys(formats).join(', ')}; default: what the file's name says, else md`)
+        .option('-o, --output <file>', 'into this file (mode 0600)')
+        .option('--no-redact', 'leave keys as they are'),
+    run: (line, [id = ''], options: Options) => exportStored(line, id, options),
+  },
+  slash: exportShown,
+};
+
+/** Writes to stdout, or into a file (0600) with `-o`. Masks keys unless `--no-redact` is given. */
+async function exportStored({ out, guards, withStore }: CommandLine, id: string, options: Options): Promise<number> {
+  const name = options.format ?? formatOfFile(options.output) ?? 'md';
+  const format = Object.hasOwn(formats, name) ? formats[name] : undefined;
+  if (!format)
+    throw new CliError(
+      exit.usage,
+      `--format: unknown format \`${name}\``,
+      `${didYouMean(name, Object.keys(formats))} Known: ${Object.keys(formats).join(', ')}`.trim(),
+    );
+  return await withStore(async ({ store, settings }) => {
+    const row = await findSession(store, id);
+    const events = await store.load(row.id);
+    const guard = options.redact === false ? null : await guards.export();
+    const session = { row, events, ...(await attachedBlobs(events, store)) };
+    const { text, file, command } = await format(guard === null ? session : redacted(session, guard));
+    if (options.output === undefined) out.data(isLines(name) ? escapedJson(text) : text);
+    else write(resolve(settings.cwd, options.output), text);
+    if (file !== undefined) out.error(`It is looked for as ~/${file}; there \`${command}\` goes on with it.\n`);
+    const masked = guard?.count() ?? 0;
+    if (masked > 0)
+      out.error(
+        `agent: ${counted(masked, 'value')} that looked like keys ${masked === 1 ? 'was' : 'were'} masked; ` +
+          '--no-redact leaves them\n',
+      );
+    return exit.done;
+  });
+}
+
+function isLines(format: string): boolean {
+  return ['jsonl', 'claude-code', 'codex'].includes(format);
+}
+
+/** Masks values that look like secrets, also inside JSON. Texts that a provider sealed (`reasoning`) lose only known
+ * values: another change would make them worthless. */
+function redacted({ row, events, ...rest }: ExportedSession, guard: SecretGuard): ExportedSession {
+  return {
+    ...rest,
+    row: { ...row, title: row.title === null ? null : guard.text(row.title) },
+    events: events.map((event) => guard.event(event)),
+  };
+}
+
+function formatOfFile(path: string | undefined): string | undefined {
+  return /\.(md|jsonl|html?)$/i
+    .exec(path ?? '')?.[1]
+    ?.toLowerCase()
+    .replace(/^htm$/, 'html');
+}
+
+function write(path: string, text: string): void {
+  try {
+    writeFileSync(path, text, { mode: 0o600 });
+  } catch (error) {
+    throw new CliError(
+      exit.failed,
+      `cannot write ${path}: ${error instanceof Error ? error.message : String(error)}`,
+      'Give another path to -o.',
+    );
+  }
+}
+
+/** Masks keys. An existing file is not overwritten. */
+async function exportShown(argument: string, { screen, sessions, settings, line }: Repl): Promise<void> {
+  const { row, session } = sessions.current();
+  const events = session.events();
+  if (events.length === 0) {
+    screen.notice('info', 'There is nothing to export yet.');
+    return;
+  }
+  const name = argument === '' ? `session-${row.id.slice(0, 13)}.md` : argument;
+  const format = extname(name) === '' ? formats.md : formats[formatOfFile(name) ?? ''];
+  if (!format) {
+    screen.notice('error', `${name} was not written: end the name in .md, .html or .jsonl, by what it is to hold.`);
+    return;
+  }
+  const guard = await line.guards.export();
+  const { text } = await format(redacted({ row, events, ...(await attachedBlobs(events, session)) }, guard));
+  try {
+    writeFileSync(resolve(settings.cwd, name), text, { mode: 0o600, flag: 'wx' });
+  } catch (error) {
+    screen.notice('error', `${name} was not written: ${whyNot(error)}`);
+    return;
+  }
+  const masked = guard.count();
+  const said = `${counted(masked, 'value')} that looked like keys ${masked === 1 ? 'is' : 'are'} masked in it.`;
+  screen.notice('info', `This session is in ${name}.${masked > 0 ? ` ${said}` : ''}`);
+}
+
+function whyNot(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return 'code' in error && error.code === 'EEXIST' ? 'it exists; give another name' : error.message;
+}
+
+/** Writes a session as Markdown: messages as they are, calls and results in fences, the system prompt folded. Contains
+ * no control characters: it may be printed on a terminal. */
+export function toMarkdown({ row, events }: ExportedSession): string {
+  const facts = [
+    `- session \`${row.id}\``,
+    `- directory \`${row.cwd}\``,
+    `- model \`${row.provider ?? '?'}/${row.model ?? '?'}\``,
+    `- ${localTime(row.createdAt)} to ${localTime(row.updatedAt)}`,
+  ];
+  const first = events.find((event) => event.kind === 'user')?.content?.split('\n')[0] ?? row.id;
+  const title = (row.title ?? first).slice(0, 120).toWellFormed();
+  return sanitize(`${[`# ${title}`, facts.join('\n'), ...entriesOf(events).map(block)].join('\n\n')}\n`);
+}
+
+function block(entry: Entry): string {
+  switch (entry.type) {
+    case 'system':
+      return `<details><summary>System prompt</summary>\n\n${fence(entry.text)}\n\n</details>`;
+    case 'user':
+      return `## ❯ ${entry.text.includes('\n') ? `\n\n${quoted(entry.text)}` : entry.text}`;
+    case 'note':
+      return quoted(entry.text);
+    case 'assistant':
+      return entry.text.trim();
+    case 'call':
+      return callBlock(entry);
+    case 'shell':
+      return `**!!** \`${entry.command.replaceAll('`', "'")}\`\n\n${fence(entry.output)}`;
+    case 'event':
+      return `*${entry.kind}: ${entry.text.replaceAll('\n', ' ')}*`;
+    default:
+      return entry satisfies never;
+  }
+}
+
+function callBlock(entry: Extract<Entry, { type: 'call' }>): string {
+  const { result } = entry;
+  const state = result === null ? 'no result' : `${result.success ? '✔' : '✘'} ${resultTitle(result)}`;
+  const decision = entry.decision === null ? '' : `, ${entry.decision}`;
+  const title = `**${entry.tool}** ${`${state}${decision}`.replaceAll('\n', ' ')}`;
+  const parts = [
+    fence(entry.arguments, 'json'),
+    ...(result === null ? [] : [result.diff === null ? fence(result.output) : fence(result.diff, 'diff')]),
+  ];
+  return `${title}\n\n${parts.join('\n\n')}`;
+}
+
+/** Puts a text in a fence that is longer than any fence in it. */
+function fence(text: string, language = ''): string {
+  const longest = largestOf(
+    [...text.matchAll(/`{3,}/g)].map((found) => found[0].length),
+    2,
+  );
+  const marks = '`'.repeat(longest + 1);
+  return `${marks}${language}\n${text}${text.endsWith('\n') || text === '' ? '' : '\n'}${marks}`;
+}
+
+function quoted(text: string): string {
+  return text
+    .split('\n')
+    .map((line) => `> ${line}`)
+    .join('\n');
+}
+
+interface ScriptUsage {
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  readonly cache_read_tokens: number;
+  readonly cache_write_tokens: number;
+  readonly cost_usd?: number;
+}
+
+/** Writes the model's side of a session as a script for `--model offline/<file>` (docs/offline-script.md): one turn for
+ * each response, with its calls byte for byte. Leaves out rewound events, and compactions, so that every response is
+ * there. */
+export function toScript(events: readonly Event[]): string {
+  const usage = new Map<string, ScriptUsage>();
+  for (const raw of events) {
+    const event = knownEvent(raw);
+    if (event?.kind !== 'usage') continue;
+    const {
+      response_id: id,
+      input_tokens,
+      output_tokens,
+      cache_read_tokens,
+      cache_write_tokens,
+      cost_usd,
+    } = event.data;
+    usage.set(id, {
+      input_tokens,
+      output_tokens,
+      cache_read_tokens: cache_read_tokens ?? 0,
+      cache_write_tokens: cache_write_tokens ?? 0,
+      ...(cost_usd === null ? {} : { cost_usd }),
+    });
+  }
+  const responseOf = responseIds(events);
+  const answers = project(events.filter((event) => !event.kind.startsWith('compaction'))).messages.flatMap((message) =>
+    message.role === 'assistant' ? [message] : [],
+  );
+  const turns = answers.map((message) => {
+    const spent = usage.get(responseOf.get(message.seq) ?? '');
+    return {
+      ...(message.text === '' ? {} : { text: message.text }),
+      ...(message.calls.length === 0
+        ? {}
+        : { calls: message.calls.map((call) => ({ name: call.name, raw: call.arguments, id: call.id })) }),
+      ...(message.data?.stop === 'length' ? { stop: 'length' } : {}),
+      ...(spent ? { usage: spent } : {}),
+    };
+  });
+  return `${JSON.stringify({ turns }, null, 2)}\n`;
+}
+
+/** Maps the `seq` of the first row of each response to the id of the response. */
+function responseIds(events: readonly Event[]): ReadonlyMap<number, string> {
+  const found = new Map<number, string>();
+  for (const raw of events) {
+    const event = knownEvent(raw);
+    if (event?.kind === 'assistant' || event?.kind === 'tool_call') found.set(event.seq, event.data.response_id);
+  }
+  return found;
+}

@@ -1,0 +1,341 @@
+import type { Answer, RecordedCall, Records, SpendingRow } from '../kernel/core/store.js';
+import { CliError, type CommandLine, exit, type Printer, type Verb } from '../kernel/console/command.js';
+import {
+  asksTeam,
+  columns,
+  localDay,
+  oneLine,
+  pointInTime,
+  printCsv,
+  printJson,
+} from '../kernel/console/line-output.js';
+import type { Settings } from '../kernel/console/run-settings.js';
+
+interface Options {
+  readonly json?: boolean;
+  readonly since?: string;
+  readonly here?: boolean;
+  readonly team?: boolean;
+  readonly person?: string;
+  readonly by?: string;
+}
+
+interface ToolStats {
+  readonly tool: string;
+  readonly calls: number;
+  readonly ok: number;
+  readonly failed: number;
+  readonly denied: number;
+  readonly open: number;
+  /** The rate among calls that have ended; null where none has. */
+  readonly success_rate: number | null;
+  readonly p50_ms: number;
+  readonly p95_ms: number;
+}
+
+/** Shows how often and how well tools ran, how deep turns went, and how much was spent on what. */
+export const statistics: Verb = {
+  line: {
+    example: 'agent stats --since 7d',
+    options: (command) =>
+      command
+        .option('--since <time>', 'from then on: 2h, 3d, 2w or a date')
+        .option('--here', 'of this directory only')
+        .option('--team', 'what everybody spent whose sessions you may read, in the database of `store.url`')
+        .option('--person <role>', 'the same, of this person')
+        .option('--by <what>', 'the same by person (as it is), project, model or day')
+        .option('--json', 'one JSON array: a row each, with the name of its table'),
+    run: async (line, _args, options: Options) =>
+      asksTeam(options)
+        ? await (await import('../features/team-store/shared-record.js')).teamStatistics(line, options)
+        : await show(line, options),
+  },
+};
+
+async function show({ out, withStore }: CommandLine, options: Options): Promise<number> {
+  const since = options.since === undefined ? 0 : pointInTime(options.since, '--since', Date.now());
+  return await withStore(async ({ records, settings }) => {
+    const scope = { since, ...(options.here ? { cwd: settings.cwd } : {}) };
+    const tools = toolStats(await records.calls(scope));
+    const turns = foldTurns(await records.spending(scope), localDay);
+    if (options.json) printJson(out, tableRows(tools, turns), 2);
+    else out.print(text(tools, turns));
+    return exit.done;
+  });
+}
+
+/** Returns the rows of all tables in one array, each with the name of its table. */
+function tableRows(
+  tools: readonly ToolStats[],
+  { with_tools, without_tools, depth, per_day, per_model, per_project }: TurnStats,
+): readonly object[] {
+  const tables = {
+    tool: tools,
+    with_tools: [with_tools],
+    without_tools: [without_tools],
+    depth: [depth],
+    day: per_day,
+    model: per_model,
+    project: per_project,
+  };
+  return Object.entries(tables).flatMap(([table, rows]) => rows.map((row) => ({ table, ...row })));
+}
+
+function toolStats(calls: readonly RecordedCall[]): readonly ToolStats[] {
+  const byTool = new Map<string, RecordedCall[]>();
+  for (const call of calls) {
+    const others = byTool.get(call.tool ?? '?');
+    if (others) others.push(call);
+    else byTool.set(call.tool ?? '?', [call]);
+  }
+  return [...byTool]
+    .map(([tool, found]): ToolStats => {
+      const ok = found.filter((call) => call.status === 'ok').length;
+      const open = found.filter((call) => call.status === 'open').length;
+      const times = found
+        .flatMap((call) => (call.started && call.durationMs !== null ? [call.durationMs] : []))
+        .sort((a, b) => a - b);
+      return {
+        tool,
+        calls: found.length,
+        ok,
+        open,
+        failed: found.length - ok - open,
+        denied: found.filter((call) => /^(permission_denied|denied_by_user)$/.test(call.status)).length,
+        success_rate: found.length === open ? null : ok / (found.length - open),
+        p50_ms: percentile(times, 0.5),
+        p95_ms: percentile(times, 0.95),
+      };
+    })
+    .sort((one, other) => other.calls - one.calls);
+}
+
+function text(tools: readonly ToolStats[], turns: TurnStats): string {
+  if (turns.with_tools.turns + turns.without_tools.turns === 0 && tools.length === 0)
+    return 'Nothing is on record yet.\n';
+  const blocks = [
+    columns([
+      ['tool', 'calls', 'ok', 'failed', 'denied', 'success', 'p50 ms', 'p95 ms'],
+      ...tools.map((row) => [
+        oneLine(row.tool, 30),
+        String(row.calls),
+        String(row.ok),
+        String(row.failed),
+        String(row.denied),
+        row.success_rate === null ? '-' : `${(row.success_rate * 100).toFixed(1)} %`,
+        String(row.p50_ms),
+        String(row.p95_ms),
+      ]),
+    ]),
+    [
+      `Turns with tools: ${turns.with_tools.turns}, responses that asked for tools in one: ` +
+        `p50 ${turns.depth.p50}, p95 ${turns.depth.p95}, most ${turns.depth.most}.`,
+    ],
+    columns([
+      ['turns', 'turns', ...spendingHead],
+      ['with tools', String(turns.with_tools.turns), ...spendingCells(turns.with_tools)],
+      ['without', String(turns.without_tools.turns), ...spendingCells(turns.without_tools)],
+    ]),
+    columns([['day', ...spendingHead], ...turns.per_day.map((row) => [row.day, ...spendingCells(row)])]),
+    columns([
+      ['model', ...spendingHead],
+      ...turns.per_model.map((row) => [oneLine(row.model, 60), ...spendingCells(row)]),
+    ]),
+    columns([
+      ['project', ...spendingHead],
+      ...turns.per_project.map((row) => [oneLine(row.cwd, 80), ...spendingCells(row)]),
+    ]),
+  ];
+  return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`;
+}
+
+const spendingHead = ['requests', 'input', 'output', 'cost'] as const;
+
+function spendingCells(row: Spending): readonly string[] {
+  const cost =
+    row.unpriced === row.requests
+      ? 'unknown'
+      : `$${row.cost_usd.toFixed(4)}${row.unpriced > 0 ? ` (+${row.unpriced} unpriced)` : ''}`;
+  return [String(row.requests), String(row.input_tokens), String(row.output_tokens), row.requests === 0 ? '-' : cost];
+}
+
+/** Tokens and cost of some requests; `cost_usd` counts what is known, `unpriced` how many requests have no known
+ * price. */
+export interface Spending {
+  readonly requests: number;
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  readonly cost_usd: number;
+  readonly unpriced: number;
+}
+
+export interface TurnStats {
+  /** User turns, and those with at least one response that asked for tools. */
+  readonly with_tools: Spending & { readonly turns: number };
+  readonly without_tools: Spending & { readonly turns: number };
+  /** Responses that asked for tools, in a user turn that had any. */
+  readonly depth: { readonly p50: number; readonly p95: number; readonly most: number };
+  readonly per_day: readonly (Spending & { readonly day: string })[];
+  readonly per_model: readonly (Spending & { readonly model: string })[];
+  readonly per_project: readonly (Spending & { readonly cwd: string })[];
+}
+
+interface Turn {
+  readonly responses: Set<string>;
+  spent: Spending;
+}
+
+const nothing: Spending = { requests: 0, input_tokens: 0, output_tokens: 0, cost_usd: 0, unpriced: 0 };
+
+/** Folds the rows. A user turn is a user event and everything up to the next one. */
+export function foldTurns(rows: readonly SpendingRow[], dayOf: (unixMs: number) => string): TurnStats {
+  const turns = turnsOf(rows);
+  const requests = rows.filter((row) => row.kind === 'usage');
+  const depths = turns
+    .map((turn) => turn.responses.size)
+    .filter((size) => size > 0)
+    .sort((a, b) => a - b);
+  return {
+    with_tools: sum(turns.filter((turn) => turn.responses.size > 0)),
+    without_tools: sum(turns.filter((turn) => turn.responses.size === 0)),
+    depth: { p50: percentile(depths, 0.5), p95: percentile(depths, 0.95), most: depths.at(-1) ?? 0 },
+    per_day: grouped(requests, (row) => dayOf(row.createdAt))
+      .map(([day, spent]) => ({ day, ...spent }))
+      .sort((one, other) => one.day.localeCompare(other.day)),
+    per_model: byRequests(
+      grouped(requests, (row) => `${row.provider ?? '?'}/${row.model ?? '?'}`).map(([model, spent]) => ({
+        model,
+        ...spent,
+      })),
+    ),
+    per_project: byRequests(grouped(requests, (row) => row.cwd).map(([cwd, spent]) => ({ cwd, ...spent }))),
+  };
+}
+
+function turnsOf(rows: readonly SpendingRow[]): readonly Turn[] {
+  const turns: Turn[] = [];
+  let session = '';
+  let turn: Turn | null = null;
+  for (const row of rows) {
+    if (row.sessionId !== session) turn = null;
+    session = row.sessionId;
+    if (row.kind === 'user') {
+      turn = { responses: new Set(), spent: nothing };
+      turns.push(turn);
+    }
+    if (row.kind === 'tool_call') turn?.responses.add(row.responseId ?? '');
+    if (row.kind === 'usage' && turn) turn.spent = plus(turn.spent, row);
+  }
+  return turns;
+}
+
+function grouped(
+  requests: readonly SpendingRow[],
+  keyOf: (row: SpendingRow) => string,
+): readonly (readonly [string, Spending])[] {
+  const groups = new Map<string, Spending>();
+  for (const row of requests) groups.set(keyOf(row), plus(groups.get(keyOf(row)) ?? nothing, row));
+  return [...groups];
+}
+
+function byRequests<T extends Spending>(groups: readonly T[]): readonly T[] {
+  return [...groups].sort((one, other) => other.requests - one.requests);
+}
+
+/** The value below which `share` of the sorted values lie (nearest rank); 0 where there are none. */
+export function percentile(sorted: readonly number[], share: number): number {
+  return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? 0;
+}
+
+function plus(spent: Spending, row: SpendingRow): Spending {
+  return {
+    requests: spent.requests + 1,
+    input_tokens: spent.input_tokens + row.inputTokens,
+    output_tokens: spent.output_tokens + row.outputTokens,
+    cost_usd: spent.cost_usd + (row.costUsd ?? 0),
+    unpriced: spent.unpriced + (row.costUsd === null ? 1 : 0),
+  };
+}
+
+function sum(turns: readonly Turn[]): Spending & { readonly turns: number } {
+  const all = turns.reduce<Spending>(
+    (total, { spent }) => ({
+      requests: total.requests + spent.requests,
+      input_tokens: total.input_tokens + spent.input_tokens,
+      output_tokens: total.output_tokens + spent.output_tokens,
+      cost_usd: total.cost_usd + spent.cost_usd,
+      unpriced: total.unpriced + spent.unpriced,
+    }),
+    nothing,
+  );
+  return { turns: turns.length, ...all };
+}
+
+interface SqlOptions {
+  readonly team?: boolean;
+  readonly json?: boolean;
+  readonly csv?: boolean;
+}
+
+/** Asks the record in SQL; nothing can be changed by it. */
+export const askSql: Verb = {
+  line: {
+    example: 'agent sql "SELECT tool, count(*) FROM v_tool_calls GROUP BY tool"',
+    options: (command) =>
+      command
+        .option('--team', 'to the database of `store.url`, as far as you may read it')
+        .option('--json', 'one JSON array')
+        .option('--csv', 'comma-separated values'),
+    run: async ({ out, withStore }, [question = ''], options: SqlOptions) =>
+      await withStore(async ({ records, settings }) => {
+        const ask = options.team ? teamAsk(settings) : records.ask;
+        if (!ask)
+          throw new CliError(exit.failed, 'this store does not speak SQL', 'agent audit, stats and search read it.');
+        try {
+          await printAnswer(out, await ask(question), options);
+          return exit.done;
+        } catch (error) {
+          throw new CliError(
+            exit.usage,
+            `SQL: ${error instanceof Error ? error.message : String(error)}`,
+            'One SELECT, over v_tool_calls, v_requests, v_sessions, v_files, sessions and events; ' +
+              'docs/record.md describes them.',
+          );
+        }
+      }),
+  },
+};
+
+function teamAsk(settings: Settings): NonNullable<Records['ask']> {
+  return async (question) => {
+    const { withTeam } = await import('../features/team-store/open-team.js');
+    return await withTeam(settings, async ({ team }) => await team.record.ask(question));
+  };
+}
+
+/** Rows of CSV are printed as they come; a table and JSON need all of them. */
+async function printAnswer(out: Printer, { columns: names, rows }: Answer, options: SqlOptions): Promise<void> {
+  if (options.csv) {
+    printCsv(out, names);
+    for await (const row of rows) printCsv(out, row.map(shownValue));
+    return;
+  }
+  const all: (readonly (string | number | null)[])[] = [];
+  for await (const row of rows) all.push(row.map(shownValue));
+  if (options.json)
+    printJson(
+      out,
+      all.map((row) => Object.fromEntries(names.map((name, index) => [name, row[index]]))),
+      2,
+    );
+  else {
+    const lines = columns([names, ...all.map((row) => row.map((value) => oneLine(String(value ?? 'NULL'))))]);
+    out.print(lines.map((line) => `${line}\n`).join(''));
+  }
+}
+
+/** Turns bytes into hexadecimal text and leaves the rest as it is. */
+function shownValue(value: unknown): string | number | null {
+  if (Buffer.isBuffer(value)) return value.toString('hex');
+  return typeof value === 'string' || typeof value === 'number' ? value : null;
+}

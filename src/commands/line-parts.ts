@@ -1,0 +1,226 @@
+import {
+  type Guards,
+  type Machine,
+  type Models,
+  type OpenedStore,
+  type Printer,
+  type Tools,
+  type Trust,
+} from '../kernel/console/command.js';
+import type { LoadOptions } from '../kernel/config/load.js';
+import { loadOnce } from '../kernel/core/runtime.js';
+import type { Endpoint } from '../kernel/providers/catalog.js';
+import { inspectStore } from '../kernel/store/inspect.js';
+import { screenStreams } from '../ui/early-frame.js';
+import type { RootOptions } from '../kernel/console/options.js';
+import {
+  askHidden,
+  askLine,
+  errorsAreTerminal,
+  outputIsTerminal,
+  print,
+  printData,
+  printError,
+} from '../kernel/console/print.js';
+import { exportGuard, sessionGuard } from '../kernel/secrets/known-secrets.js';
+import { newestHere, notePlace } from '../app/find-session.js';
+import { directoryId } from '../kernel/disk/directory-id.js';
+import { openPolicy } from '../app/open-policy.js';
+import { openRecord } from '../app/open-record.js';
+import { projects } from '../app/project-files.js';
+import { homeDirectory } from '../app/home-directory.js';
+import { givenDirectory, readSettings, settingFlags, trustedBefore } from '../app/settings.js';
+import type { Settings } from '../kernel/console/run-settings.js';
+import { askForFiles, askForTrust, openToolFiles, spelledOut, terminalQuestion } from '../app/trust.js';
+import { openTrustFile } from '../kernel/config/trust-file.js';
+import { Parts } from '../kernel/console/parts.js';
+import { openedServers } from '../features/mcp/mcp-parts.js';
+
+export type ReadSettings = () => Promise<Settings>;
+
+/** Returns which settings to load. Throws a `CliError` for an option whose value cannot be read. */
+export function settingsRequest(options: RootOptions): LoadOptions {
+  const { env } = process;
+  const cwd = givenDirectory(options.cwd);
+  const home = homeDirectory(env);
+  return {
+    env,
+    cwd,
+    home,
+    set: options.set,
+    flags: settingFlags(options, cwd),
+    projectTrusted: trustedBefore(env, home),
+  };
+}
+
+export function createPrinter(): Printer {
+  return {
+    print,
+    data: printData,
+    error: printError,
+    ask: askLine,
+    askHidden,
+    isTerminal: outputIsTerminal(),
+    canAsk: process.stdin.isTTY && errorsAreTerminal(),
+    screen: screenStreams().output,
+  };
+}
+
+/** Opens the store for `use` and closes it again, also after a failure. Rejects where it cannot be opened. */
+export async function withStore<T>(settings: Settings, use: (opened: OpenedStore) => Promise<T>): Promise<T> {
+  const { cwd } = settings;
+  const { store, records, tables } = await openRecord(settings, (message) => {
+    printError(`agent: ${message}\n`);
+  });
+  const here = { cwd, directoryId: directoryId(cwd) ?? undefined };
+  try {
+    return await use({
+      store,
+      records,
+      tables,
+      settings,
+      newestHere: () => newestHere(store, here),
+      notePlace: (row) => notePlace(store, row, here),
+    });
+  } finally {
+    await store.close();
+  }
+}
+
+/** Loads the code of the tools when it is first used. */
+export function createTools(read: ReadSettings): Tools {
+  const load = () => import('../app/open-tools.js');
+  const loadPolicy = () => import('../app/open-policy.js');
+  return {
+    open: async (chosen, sandboxed) => {
+      const [settings, { openSandbox, openToolbox }, { openPolicy }] = await Promise.all([
+        read(),
+        load(),
+        loadPolicy(),
+      ]);
+      const notify = (message: string): void => {
+        printError(`agent: ${message}\n`);
+      };
+      const record = loadOnce(() => openRecord(settings, notify));
+      const toolbox = await openToolbox(settings, chosen, {
+        approval: openPolicy(settings),
+        sandbox: sandboxed ? { confine: await openSandbox(settings) } : null,
+        ports: () => record.get(),
+        notify,
+      });
+      return {
+        ...toolbox,
+        parts: new Parts().add(openedServers, toolbox.servers),
+        close: async () => {
+          await toolbox.close();
+          await (await record.started())?.store.close();
+        },
+      };
+    },
+    policy: async () => openPolicy(await read()),
+    host: async () => (await import('../app/assemble.js')).sessionHost((await read()).log),
+    files: async () => {
+      return await openToolFiles(await read());
+    },
+    opening: async (registry, cwd) => {
+      const { sessionBeginning } = await import('../app/context-files.js');
+      const facts = { window: () => null, notes: async () => '' };
+      return (await sessionBeginning({ ...(await read()), cwd }, registry, { restored: [] }, facts)).opening;
+    },
+    strayLimits: async (loaded) => {
+      const { strayLimits, toolNames } = await load();
+      return await strayLimits(loaded, toolNames());
+    },
+    strayLimit: async (name) => {
+      const { strayLimit, toolNames } = await load();
+      return strayLimit(name, toolNames());
+    },
+  };
+}
+
+export function createMachine(request: () => LoadOptions): Machine {
+  return {
+    sandbox: async (config) => {
+      const { env, cwd, home } = request();
+      return await (await import('../app/open-tools.js')).checkSandbox({ cwd, env, home, config });
+    },
+    rehearsals: async (config) => {
+      const { env, cwd, home } = request();
+      return await (await import('../app/open-tools.js')).checkRehearsals({ cwd, env, home, config });
+    },
+    store: (config) => inspectStore(config.files.database),
+    server: async (config) => {
+      if (config.store.url === null) return [];
+      return [await (await import('../features/team-store/open-team.js')).checkServer({ ...request(), config })];
+    },
+    browse: async (url) => await (await import('../kernel/secrets/keyring.js')).openInBrowser(url, request().env),
+  };
+}
+
+export function createModels(options: RootOptions, read: ReadSettings): Models {
+  const load = () => import('../app/open-model.js');
+  return {
+    choice: async (provider, model) => (await load()).providerChoice(await read(), { provider, model }),
+    check: async (provider, model) => {
+      const [{ httpDependencies, resolveReady }, { loadWire }] = await Promise.all([
+        load(),
+        import('../kernel/providers/wires/known-wires.js'),
+      ]);
+      const { model: _model, ...others } = options;
+      const settings = await readSettings({ ...others, provider });
+      const { ref, endpoint } = await resolveReady(settings, { provider, model });
+      if (endpoint.api === 'offline') return null;
+      const { checkEndpoint } = await import('../kernel/providers/discover.js');
+      const wire = await loadWire(endpoint.api);
+      const report = await checkEndpoint(
+        endpoint,
+        ref,
+        wire,
+        settings.config.http,
+        httpDependencies(settings, endpoint),
+      );
+      return { report, ref, baseUrl: endpoint.baseUrl, keyFrom: keySource(endpoint) };
+    },
+    requestBody: async (request) => await (await import('../app/open-record.js')).requestBody(await read(), request),
+  };
+}
+
+/** Where the key of an endpoint comes from; null: there is none. */
+function keySource({ key, keyIsKept, keyEnv }: Endpoint): readonly string[] | null {
+  if (key === null) return null;
+  return keyIsKept ? ['keys.json'] : keyEnv;
+}
+
+export function createGuards(read: ReadSettings): Guards {
+  return {
+    session: async (events) => sessionGuard(await read(), events),
+    export: async () => {
+      const { env, secrets } = await read();
+      return exportGuard(env, secrets, '[redacted]');
+    },
+  };
+}
+
+const nowhere = (): void => {
+  /* There is no draft that what was typed could go to. */
+};
+
+export const trust: Trust = {
+  ask: async (project) => await askForTrust(project, terminalQuestion(process.stdin, nowhere)),
+  files: async (settings) => {
+    const files = await projects.files(settings);
+    if (files === null) return null;
+    return {
+      directory: files.directory,
+      answer: projects.answerFor(settings, files),
+      ask: async () => {
+        const answer = await askForFiles(files, terminalQuestion(process.stdin, nowhere));
+        const { files: answers } = openTrustFile(settings.config.files.trust);
+        if (answer !== 'unanswered') answers.record(files, answer === 'yes', Date.now());
+        return answer;
+      },
+    };
+  },
+  answers: openTrustFile,
+  spelled: spelledOut,
+};

@@ -1,0 +1,372 @@
+import { addAll } from '../kernel/core/lists.js';
+import type { Event } from '../kernel/core/event.js';
+import {
+  filterList,
+  noFilters,
+  parseSearchLine,
+  type SearchFilters,
+  type SearchLine,
+} from '../kernel/core/files/search-filters.js';
+import type { SearchHit, Store } from '../kernel/core/store.js';
+import { didYouMean, spelledLine } from '../kernel/core/text.js';
+import { programs } from '../features/history-import/programs.js';
+import { sanitize } from '../kernel/core/sanitize.js';
+import type { Later, PickItem, Picking } from '../kernel/console/slash-command.js';
+import { eventText } from '../ui/event-text.js';
+import {
+  CliError,
+  type CommandLine,
+  exit,
+  type LineForm,
+  type OpenedStore,
+  type Repl,
+  type Verb,
+} from '../kernel/console/command.js';
+import type { Settings } from '../kernel/console/run-settings.js';
+import { age, asksTeam, countOption, localDay, printListing } from '../kernel/console/line-output.js';
+import { goToSession } from '../kernel/console/stored-session.js';
+
+interface Options {
+  readonly json?: boolean;
+  readonly limit?: string;
+  readonly here?: boolean;
+  readonly team?: boolean;
+  readonly person?: string;
+  readonly since?: string;
+}
+
+const maxHits = 100;
+/** Characters of a snippet before what was found. */
+const before = 20;
+
+const form: LineForm = {
+  example: 'agent search migration error --limit 5',
+  options: (command) =>
+    command
+      .option('--limit <n>', 'at most so many', '20')
+      .option('--here', 'sessions of this directory only')
+      .option('--team', 'in the database of `store.url`: sessions of everybody that you may read')
+      .option('--person <role>', 'the same, of this person')
+      .option(
+        '--since <time>',
+        'with --team: in sessions that began since then; 90d, or 90d before after: or before:, unless you say',
+      )
+      .option('--json', 'one JSON array'),
+  run: (line, words, options: Options) => search(line, words.join(' '), options),
+};
+
+/** `agent search <words>`, and `/search`, which goes on with the session of the
+ * chosen place. */
+export const searchRecord: Verb = { line: form, slash: searchAndGo };
+
+export const searchSessions: Verb = {
+  line: { ...form, example: 'agent sessions search "exact phrase" begin*' },
+};
+
+/** Lists the places in the record that hold all words, newest first. */
+async function search({ out, withStore }: CommandLine, text: string, options: Options): Promise<number> {
+  const limit = countOption(options.limit, '--limit', 20);
+  if (!/[\p{L}\p{N}]/u.test(text))
+    throw new CliError(
+      exit.usage,
+      'there is no word to look for',
+      'For example agent search migration error, "exact phrase" or begin*.',
+    );
+  if (options.since !== undefined && !asksTeam(options))
+    throw new CliError(exit.usage, '--since is for --team', 'Add --team, or leave it out.');
+  return await withStore(async (opened) => {
+    const { store, settings } = opened;
+    const asked = parsed(options.here ? `project:here ${text}` : text, settings.cwd);
+    const find = asksTeam(options) ? teamHits(opened, options, out.error) : ownHits(store);
+    const found = await find(asked, limit + 1);
+    const problem = found.length === 0 ? await unknownValue(asked, find, store) : null;
+    if (problem !== null) throw usage(problem);
+    const hits = found.slice(0, limit);
+    const colors = out.isTerminal && (settings.env.NO_COLOR ?? '') === '';
+    const lines = (): readonly string[] =>
+      hits.length === 0
+        ? [`Nothing holds ${text}.`]
+        : [...hits.flatMap((hit) => hitLines(hit, colors)), 'agent -r <session> goes on with one.'];
+    printListing(out, options.json, hits.map(asJson), lines, { colors });
+    if (found.length > limit)
+      out.error(`There are more than these ${limit}: --limit ${limit * 2} shows some of them.\n`);
+    return exit.done;
+  });
+}
+
+/** Sessions that began longer before now, or before the day of a filter, are
+ * looked at when that is asked for: a team has many. */
+const teamDays = 90;
+
+function teamSince({ after, before }: SearchFilters): number {
+  return Math.max(0, Math.min(Date.now(), after ?? before ?? Infinity) - teamDays * 86_400_000);
+}
+
+type Asked = Extract<SearchLine, { readonly ok: true }>;
+
+/** A place to search: it gives the newest hits first. */
+type HitSource = (asked: Asked, limit: number) => Promise<readonly SearchHit[]>;
+
+function ownHits(store: Pick<Store, 'search'>): HitSource {
+  return ({ words, filters }, limit) => store.search(words, limit, undefined, filters);
+}
+
+function teamHits(opened: OpenedStore, options: Options, printError: (text: string) => void): HitSource {
+  return async ({ words, filters }, limit) => {
+    const { scopeOf } = await import('../features/team-store/shared-record.js');
+    const scope = { since: teamSince(filters), ...scopeOf(options, opened) };
+    const { withTeam } = await import('../features/team-store/open-team.js');
+    return await withTeam(opened.settings, ({ team }) =>
+      team.record.search(words, limit, scope, filters, (count) => {
+        printError(`${unreadableEvents(count)}\n`);
+      }),
+    );
+  };
+}
+
+function unreadableEvents(count: number): string {
+  return `${count} ${count === 1 ? 'event was' : 'events were'} left out, because the stored JSON is broken.`;
+}
+
+/** Throws a `CliError` for a filter that there is not. */
+function parsed(text: string, cwd: string): Asked {
+  const line = parseSearchLine(text, cwd, Object.keys(programs));
+  if (!line.ok) throw usage(line.problem);
+  return line;
+}
+
+function usage(problem: string): CliError {
+  return new CliError(exit.usage, problem, 'docs/record.md has examples.');
+}
+
+/** Says which filter of a search without hits has a value that the record does not know: a session, or a tool that is
+ * neither built in nor recorded. Null: each value is known. */
+async function unknownValue({ filters }: Asked, find: HitSource, store: Pick<Store, 'find'>): Promise<string | null> {
+  const isRecorded = async (only: Partial<SearchFilters>): Promise<boolean> =>
+    (await find({ ok: true, words: '', filters: { ...noFilters, ...only } }, 1)).length > 0;
+  const { session, tools } = filters;
+  if (session !== null && !(await isRecorded({ session }))) {
+    const match = await store.find(session);
+    const nearest = match.found === 'none' ? match.nearest.map((name) => ` \`${name}\``) : [];
+    const meant = nearest.length === 0 ? '' : ` Did you mean${nearest.join(' or')}?`;
+    return `session:${session}: no session has this id or title.${meant} agent sessions list shows them.`;
+  }
+  const builtIn = tools.length === 0 ? [] : await builtInTools();
+  for (const tool of tools.filter((name) => !builtIn.some((known) => globFits(name, known)))) {
+    if (await isRecorded({ tools: [tool] })) continue;
+    const meant = didYouMean(tool, builtIn);
+    return `tool:${tool}: no tool of this name is built in or recorded.${meant === '' ? '' : ` ${meant}`} Built in are ${builtIn.join(', ')}.`;
+  }
+  return null;
+}
+
+async function builtInTools(): Promise<readonly string[]> {
+  const { default: schemas } = await import('../../config/tool-schemas.json', { with: { type: 'json' } });
+  return [...new Set(schemas.map(({ tool }) => tool))];
+}
+
+/** Matches a name of a tool, whose last character may be `*`. */
+function globFits(pattern: string, name: string): boolean {
+  return pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
+}
+
+function asJson(hit: SearchHit): object {
+  return {
+    ...(hit.owner === undefined ? {} : { owner: hit.owner }),
+    session_id: hit.sessionId,
+    seq: hit.seq,
+    kind: hit.kind,
+    created_at: hit.createdAt,
+    cwd: hit.cwd,
+    title: hit.title,
+    snippet: hit.snippet,
+    matches: hit.matches,
+  };
+}
+
+function hitLines(hit: SearchHit, colors: boolean): readonly string[] {
+  const title = hit.title === null ? '' : `  ${spelledLine(hit.title)}`;
+  const ago = `${age(Date.now() - hit.createdAt)} ago`;
+  const owner = hit.owner === undefined ? '' : `${spelledLine(hit.owner)}  `;
+  return [
+    `${hit.sessionId}  #${hit.seq}  ${hit.kind}  ${ago}  ${owner}${spelledLine(hit.cwd)}${title}`,
+    `    ${emphasized(hit, colors)}`,
+  ];
+}
+
+/** Makes a snippet safe and the words that were found bold. */
+function emphasized({ snippet, matches }: SearchHit, colors: boolean): string {
+  if (!colors) return sanitize(snippet);
+  let line = '';
+  let at = 0;
+  for (const [start, end] of matches) {
+    if (start < at) continue;
+    line += `${sanitize(snippet.slice(at, start))}\u001b[1m${sanitize(snippet.slice(start, end))}\u001b[22m`;
+    at = end;
+  }
+  return line + sanitize(snippet.slice(at));
+}
+
+async function searchAndGo(argument: string, repl: Repl): Promise<void> {
+  const { screen, store, settings } = repl;
+  const asked = askedFor(argument, repl);
+  if (asked === null) return;
+  const own = await ownHits(store)(asked, maxHits);
+  let team = settings.config.store.url === null ? null : laterHits(asked, own, repl);
+  if (own.length === 0 && team === null) {
+    await noticeNothing(argument, asked, repl);
+    return;
+  }
+  let items = own.map((found) => item(found, settings));
+  void team?.found.then((later) => {
+    [items, team] = [[...items, ...later.items], null];
+  });
+  let current: SearchHit | undefined;
+  for (;;) {
+    const marked = foundWords(items.map(({ value }) => value));
+    const title = `Found ${argument.trim()}`;
+    const hit = await screen.pick({
+      title,
+      items,
+      marked,
+      ...(team ? { more: team } : {}),
+      ...(current ? { current } : {}),
+    });
+    if (hit === null || (await lookAt(hit, foundWords([hit]), repl))) return;
+    current = hit;
+  }
+}
+
+async function noticeNothing(argument: string, asked: Asked, { screen, store }: Repl): Promise<void> {
+  const problem = await unknownValue(asked, ownHits(store), store);
+  screen.notice(problem === null ? 'info' : 'warn', problem ?? `Nothing holds ${argument.trim()}.`);
+}
+
+/** Null: it is said how to ask. */
+function askedFor(argument: string, { screen, settings }: Repl): Asked | null {
+  const asked = parseSearchLine(argument, settings.cwd, Object.keys(programs));
+  if (asked.ok && /[\p{L}\p{N}]/u.test(argument)) return asked;
+  const how = `Give words to look for, with or without filters: /search migration error tool:bash\n${filterList}`;
+  screen.notice('warn', asked.ok ? how : asked.problem);
+  return null;
+}
+
+/** The hits in the sessions of the team, for which nothing waits. Never rejects. */
+function laterHits(asked: Asked, own: readonly SearchHit[], repl: Repl): NonNullable<Picking<SearchHit>['more']> {
+  const known = new Set(own.map(placeOf));
+  const { words, filters } = asked;
+  const find = async (): Promise<Later<SearchHit>> => {
+    const { withTeam } = await import('../features/team-store/open-team.js');
+    const since = teamSince(filters);
+    let unreadable = '';
+    const all = await withTeam(repl.settings, ({ team }) =>
+      team.record.search(words, maxHits, { since }, filters, (number) => {
+        unreadable = ` ${unreadableEvents(number)}`;
+      }),
+    );
+    const hits = all.filter((hit) => !known.has(placeOf(hit)));
+    const count = hits.length === 0 ? 'Nothing more' : `${hits.length} more`;
+    const items = hits.map((hit) => item(hit, repl.settings));
+    const said = `${count} from the team, in sessions begun since ${localDay(since)}.${unreadable}`;
+    return { items, marked: foundWords(hits), said };
+  };
+  const failed = (error: unknown): Later<SearchHit> => {
+    const said = `The team was not asked: ${error instanceof Error ? error.message : String(error)}.`;
+    return { items: [], marked: [], said };
+  };
+  return { said: 'The team is asked …', found: find().catch(failed) };
+}
+
+function placeOf({ sessionId, seq }: SearchHit): string {
+  return `${sessionId} ${seq}`;
+}
+
+/** Shows what stands around a hit, and goes on there. False: the person goes
+ * back to the list. */
+async function lookAt(hit: SearchHit, marked: readonly string[], repl: Repl): Promise<boolean> {
+  const { screen, sessions } = repl;
+  const { lines, at } = around(await eventsOf(hit, repl), hit.seq);
+  const name = `${hit.sessionId.slice(0, 13)} ${hit.title ?? ''}`.trimEnd();
+  const isOpen = hit.sessionId === sessions.current().session.id;
+  const keys = {
+    enter: isOpen ? 'leaves' : 'resumes',
+    f: 'forks here',
+  };
+  const key = await screen.page(`${name}, event ${hit.seq}`, lines.join('\n'), {
+    at,
+    marked,
+    keys,
+    prose: true,
+  });
+  if (key === null) return false;
+  if (key === 'enter' && isOpen) {
+    screen.notice('info', `That is this session, event ${hit.seq}: ${hit.snippet}`);
+    return true;
+  }
+  const fork = key === 'f';
+  const request = { continueNewest: false, resume: hit.sessionId, fork };
+  await goToSession({ screen, sessions }, fork ? { ...request, at: hit.seq } : request);
+  const whose = hit.owner === undefined ? 'is written elsewhere' : `is one of ${hit.owner}`;
+  if (!fork && sessions.current().session.id !== hit.sessionId)
+    screen.notice('info', `Session ${hit.sessionId} ${whose}; this one goes on from a copy of it.`);
+  return true;
+}
+
+/** From the server where the event is not here. */
+async function eventsOf(hit: SearchHit, { store, settings }: Repl): Promise<readonly Event[]> {
+  const here = await store.load(hit.sessionId);
+  if (hit.owner === undefined || here.some(({ seq }) => seq === hit.seq)) return here;
+  const { withTeam } = await import('../features/team-store/open-team.js');
+  return await withTeam(settings, ({ team }) => team.watch.load(hit.sessionId));
+}
+
+/** So many events before and behind a hit are shown. */
+const mostAround = 100;
+const shownKinds: ReadonlySet<string> = new Set(['user', 'assistant', 'tool_call', 'tool_result', 'shell']);
+
+/** The events around one as lines, and at which of them it begins. */
+function around(events: readonly Event[], seq: number): { readonly lines: readonly string[]; readonly at: number } {
+  const index = events.findIndex((event) => event.seq === seq);
+  const lines: string[] = [];
+  let at = 0;
+  for (const event of events.slice(Math.max(0, index - mostAround), index + mostAround)) {
+    if (!shownKinds.has(event.kind)) continue;
+    if (event.seq === seq) at = lines.length;
+    lines.push(`${event.seq === seq ? '▸ ' : ''}#${event.seq} ${event.kind}`);
+    addAll(lines, eventText(event).split('\n'));
+    lines.push('');
+  }
+  return { lines, at };
+}
+
+/** With whose it is, where there is a team. */
+function item(hit: SearchHit, { cwd, config }: Settings): PickItem<SearchHit> {
+  const detail = [
+    hit.owner ?? (config.store.url === null ? '' : 'yours'),
+    `${age(Date.now() - hit.createdAt)} ago`,
+    hit.kind,
+    `${hit.sessionId.slice(0, 13)} #${hit.seq}`,
+    hit.title ?? '',
+    hit.cwd === cwd ? '' : hit.cwd,
+  ];
+  return { label: aroundHit(hit), detail: detail.filter((part) => part !== '').join(' · '), value: hit };
+}
+
+/** Cuts a snippet to begin shortly before the first word that was found: only
+ * the start of a long one is seen. */
+function aroundHit({ snippet, matches }: SearchHit): string {
+  const at = matches[0]?.[0] ?? 0;
+  if (at <= before) return snippet;
+  const from = snippet.indexOf(' ', at - before) + 1;
+  return `…${snippet.slice(from > 0 && from <= at ? from : at)}`;
+}
+
+/** Returns the words as they stand in the snippets: a search finds other forms
+ * of a word, too. */
+function foundWords(hits: readonly SearchHit[]): readonly string[] {
+  return [
+    ...new Set(
+      hits.flatMap(({ snippet, matches }) => matches.map(([start, end]) => snippet.slice(start, end).toLowerCase())),
+    ),
+  ];
+}

@@ -1,0 +1,41 @@
+import { streamSchema } from '../kernel/core/stream-lines.js';
+import { exit, type Verb } from '../kernel/console/command.js';
+import { countOption, printJson } from '../kernel/console/line-output.js';
+
+/** `agent acp`: an editor drives sessions over standard input and output. */
+export const serveEditor: Verb = {
+  line: {
+    example: 'agent acp',
+    run: async ({ doors }) => await doors.editor(),
+  },
+};
+
+/** `agent watch`: a session of another terminal as it goes on. */
+export const watchSession: Verb = {
+  line: {
+    example: 'agent watch --answer',
+    options: (command) => command.option('--answer', 'answer its questions from here, too'),
+    run: async ({ doors }, [session = null], { answer }) => await doors.watch({ session, answers: answer === true }),
+  },
+};
+
+/** `agent schema`: what a program has to read that starts `agent -p --output-format stream-json`. */
+export const showSchema: Verb = {
+  line: {
+    example: 'agent schema > lines.schema.json',
+    run: ({ out }) => {
+      printJson(out, streamSchema, 2);
+      return Promise.resolve(exit.done);
+    },
+  },
+};
+
+/** `agent serve`: the same in a browser, with the whole record. */
+export const servePages: Verb = {
+  line: {
+    example: 'agent serve --port 7420',
+    options: (command) => command.option('--port <n>', 'on this port of 127.0.0.1; without it, on any free one'),
+    run: async ({ doors }, _words, { port }) =>
+      await doors.pages({ port: typeof port === 'string' ? countOption(port, '--port', 0) : 0 }),
+  },
+};

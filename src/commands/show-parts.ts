@@ -1,0 +1,213 @@
+import { type Token, type Tokens, walkTokens } from 'marked';
+import { addUsage, money, noUsage, spentUsd } from '../kernel/agent/budget.js';
+import { type Event, knownEvent, spentBy } from '../kernel/core/event.js';
+import { utf8Bytes } from '../kernel/core/text.js';
+import { findModel } from '../kernel/providers/models.js';
+import { reasoningText } from '../kernel/providers/wires/pieces.js';
+import { counted } from '../kernel/tools/define-tool.js';
+import { eventChange, eventText, eventTitle, pickEvent } from '../ui/event-text.js';
+import { languageOf } from '../ui/markdown/blocks.js';
+import { lexMarkdown } from '../ui/markdown/incremental.js';
+import type { Repl, Verb } from '../kernel/console/command.js';
+
+/** `/show`: an event in full; the last result without a number. */
+export const showEvent: Verb = {
+  slash: async (argument, { screen, sessions }) => {
+    const events = sessions.current().session.events();
+    const event = pickEvent(events, argument);
+    const change = event ? eventChange(event) : null;
+    const title = event && argument === '' ? `[${event.seq}] ${eventTitle(events, event)}\n` : '';
+    if (event && change && title !== '') screen.print(title.trimEnd());
+    if (event) screen.print(`${change ? '' : title}${eventText(event, reasoningText)}`, change ?? undefined);
+    else
+      screen.notice(
+        'error',
+        argument === '' ? 'There is nothing to show yet.' : `This session has no event ${argument}.`,
+      );
+  },
+};
+
+/** `/diff`: what the calls of this session changed in files. */
+export const showChanges: Verb = {
+  slash: async (_argument, { screen, sessions }) => {
+    const changes = sessions
+      .current()
+      .session.events()
+      .flatMap((raw) => {
+        const event = knownEvent(raw);
+        return event?.kind === 'tool_result' && event.data.diff
+          ? [{ title: `[${event.seq}] ${event.content}`, diff: event.data.diff }]
+          : [];
+      });
+    const text = changes.map(({ title, diff }) => `${title}\n${diff}`).join('\n');
+    if (changes.length > 0) await screen.page('Changes', text, { changes });
+    else screen.notice('info', 'No file was written or edited in this session.');
+  },
+};
+
+/** Some terminals silently refuse more bytes than this. */
+const mostBytes = 74_994;
+
+/** `/copy`: the last answer as it was written, or one code block of it; where there are several, it asks which. */
+export const copyAnswer: Verb = { slash: copy };
+
+async function copy(argument: string, { screen, sessions }: Repl): Promise<void> {
+  const answer = lastAnswer(sessions.current().session.events());
+  if (answer === null) {
+    screen.notice('warn', 'There is no answer to copy yet.');
+    return;
+  }
+  const blocks = codeBlocks(answer);
+  const asked = argument === '' ? await whichPart(screen, answer, blocks) : argument;
+  if (asked === null) return;
+  const text = asked === '' ? answer : blocks[Number(asked) - 1]?.text;
+  if (text === undefined) {
+    screen.notice('warn', blocksSaid(blocks.length));
+    return;
+  }
+  const target = await screen.copy(text);
+  if (target === null) {
+    screen.notice('warn', 'This terminal has no clipboard that a program could reach.');
+    return;
+  }
+  const what = asked === '' ? 'The last answer' : `Code block ${asked}`;
+  const large = Buffer.byteLength(text) > mostBytes ? ' It is large: some terminals take no more than 75 kB.' : '';
+  const where =
+    target === 'tmux'
+      ? "was copied to tmux's paste buffer and to the clipboard of its terminal, if that allows it."
+      : 'was sent to the clipboard of the terminal, if it allows programs to write there (OSC 52).';
+  screen.notice('info', `${what} (${counted(text.split('\n').length, 'line')}) ${where}${large}`);
+}
+
+function blocksSaid(count: number): string {
+  if (count === 0) return 'The last answer has no code block.';
+  const range = count > 1 ? `/copy 1 to /copy ${count}` : '/copy 1';
+  return `The last answer has ${counted(count, 'code block')}: ${range}.`;
+}
+
+interface CodeBlock {
+  readonly text: string;
+  readonly language: string;
+}
+
+/** Returns the number of the block that the person wants as they would type it; empty: the whole answer; null: none. */
+async function whichPart(screen: Repl['screen'], answer: string, blocks: readonly CodeBlock[]): Promise<string | null> {
+  if (blocks.length < 2) return '';
+  const lines = (text: string): string => counted(text.split('\n').length, 'line');
+  return await screen.pick({
+    title: 'Copy',
+    items: [
+      {
+        label: 'the whole answer',
+        detail: lines(answer),
+        value: '',
+      },
+      ...blocks.map(({ text, language }, index) => ({
+        label: `${index + 1}: ${text.trim().split('\n')[0] ?? ''}`,
+        detail: `${language} ${lines(text)}`.trim(),
+        value: String(index + 1),
+      })),
+    ],
+  });
+}
+
+function lastAnswer(events: readonly Event[]): string | null {
+  for (const raw of events.toReversed()) {
+    const event = raw.kind === 'assistant' ? knownEvent(raw) : null;
+    if (event?.kind === 'assistant' && event.content.trim() !== '') return event.content;
+  }
+  return null;
+}
+
+/** The code blocks of a Markdown text, in order, wherever they stand. */
+function codeBlocks(text: string): readonly CodeBlock[] {
+  const found: CodeBlock[] = [];
+  void walkTokens(lexMarkdown(text), (token: Token) => {
+    if (token.type === 'code' && typeof token.text === 'string')
+      found.push({ text: token.text, language: languageOf(token as Tokens.Code) });
+  });
+  return found;
+}
+
+/** `/cost`: tokens and money of this session. */
+export const cost: Verb = {
+  slash: async (_argument, { screen, sessions }) => {
+    const events = sessions.current().session.events();
+    const sum = events.reduce(addUsage, noUsage);
+    const requests = events.filter((event) => spentBy(event) !== null).length;
+    const spent = sum.cost_usd === null ? 'unknown' : `$${sum.cost_usd.toFixed(4)}`;
+    const row = [requests, sum.input_tokens, sum.cache_read_tokens, sum.cache_write_tokens, sum.output_tokens, spent];
+    screen.print(
+      [
+        `| requests | input | cache read | cache write | output | cost |`,
+        '| ---: | ---: | ---: | ---: | ---: | ---: |',
+        `| ${row.join(' | ')} |`,
+      ].join('\n'),
+      'markdown',
+    );
+  },
+};
+
+/** `/context`: what the next request is made of, by estimated size. */
+export const context: Verb = {
+  slash: async (_argument, { screen, sessions, settings }: Repl) => {
+    const { session } = sessions.current();
+    const conversation = session.record.conversation();
+    const messages = conversation.messages.map((message) => utf8Bytes(JSON.stringify(message)));
+    const parts = [
+      ['system prompt', utf8Bytes(conversation.system)],
+      ['tools', utf8Bytes(JSON.stringify(conversation.tools))],
+      ['messages', messages.reduce((sum, bytes) => sum + bytes, 0)],
+    ] as const;
+    const total = parts.reduce((sum, [, bytes]) => sum + bytes, 0);
+    const { provider, model } = session.ref();
+    const window = findModel(provider, model, settings.config.provider.models)?.contextWindow ?? null;
+    const share = (bytes: number): string => (window === null ? '' : `${((bytes / 4 / window) * 100).toFixed(1)} %`);
+    screen.print(
+      [
+        `| part | tokens (bytes/4) | of the window |`,
+        '| --- | ---: | ---: |',
+        ...[...parts, ['all', total] as const].map(
+          ([name, bytes]) => `| ${name} | ${Math.ceil(bytes / 4)} | ${share(bytes)} |`,
+        ),
+        '',
+        window === null ? `The context window of ${model} is not known.` : `${model} has a window of ${window} tokens.`,
+      ].join('\n'),
+      'markdown',
+    );
+  },
+};
+
+/** `/budget`: what may be spent, shown or set. It counts for the sessions of this run. */
+export const budget: Verb = {
+  slash: async (argument, { screen, sessions, spending }) => {
+    const { session } = sessions.current();
+    const spent = spentUsd(session.events());
+    const before = spending.limitUsd();
+    const asked = askedLimit(argument.trim(), before ?? spent);
+    if (asked === undefined)
+      screen.notice('error', 'Give an amount in US dollars: /budget 5, /budget +2, /budget off.');
+    else if (asked !== 'as it is') spending.set(asked);
+    const allowed = spending.budget(session.ref());
+    if (allowed !== null && 'code' in allowed) {
+      spending.set(before);
+      screen.notice('error', `${allowed.message.replace('--max-cost', '/budget')}. ${allowed.hint ?? ''}`);
+    } else if (asked !== undefined) screen.notice('info', spendingLine(spent, spending.limitUsd()));
+  },
+};
+
+/** The limit that `text` asks for, null for none; undefined for what is no amount. */
+function askedLimit(text: string, from: number): number | null | 'as it is' | undefined {
+  if (text === '') return 'as it is';
+  if (text === 'off') return null;
+  const [, plus, amount] = /^(\+?)\$?(\d+(?:\.\d+)?|\.\d+)$/.exec(text) ?? [];
+  return amount === undefined ? undefined : (plus === '+' ? from : 0) + Number(amount);
+}
+
+function spendingLine(spent: number, limit: number | null): string {
+  if (limit === null) return `${money(spent)} is spent, and there is no limit. /budget 5 sets one.`;
+  const left = limit - spent;
+  return left > 0
+    ? `${money(spent)} of ${money(limit)} is spent; ${money(left)} is left.`
+    : `${money(spent)} is spent, and the limit is ${money(limit)}: nothing more is sent.`;
+}

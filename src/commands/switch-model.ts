@@ -1,0 +1,221 @@
+import type { Event } from '../kernel/core/event.js';
+import { isRecord } from '../kernel/core/json.js';
+import type { ApprovalMode } from '../kernel/core/policy.js';
+import { didYouMean } from '../kernel/core/text.js';
+import { builtInPresets, firstWithKey, mergePresets, resolveProvider } from '../kernel/providers/catalog.js';
+import { findLocalServers, type ListedModel, listModels } from '../kernel/providers/discover.js';
+import { findModel, knownModels, type ModelFacts } from '../kernel/providers/models.js';
+import type { PickItem } from '../kernel/console/slash-command.js';
+import { CliError, type Repl, type Verb } from '../kernel/console/command.js';
+import type { Settings } from '../kernel/console/run-settings.js';
+import { modelItem } from './add-model.js';
+import { keepOrSayHow, parseKeep } from '../kernel/console/keep-setting.js';
+
+/** `/model`: another model for the next request, by name or from a list of what can be reached from here. */
+export const switchModel: Verb = {
+  slash: async (argument, repl) => {
+    const { rest, keeps } = parseKeep(argument);
+    const name = rest === '' ? await pickModel(repl) : rest;
+    if (name !== null) await change({ name, keeps }, repl);
+  },
+};
+
+/** What a person asked for: another model, and whether the next sessions begin with it. */
+interface Request {
+  readonly name: string;
+  readonly keeps: boolean;
+}
+
+async function change({ name, keeps }: Request, repl: Repl): Promise<void> {
+  const { screen } = repl;
+  const { session } = repl.sessions.current();
+  const before = session.ref();
+  const resolved = repl.resolveModel(name, before);
+  if (!resolved.ok) {
+    screen.notice('error', `${resolved.problem.message}: ${resolved.problem.hint}`);
+    return;
+  }
+  try {
+    await session.switchModel(resolved.ref);
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    screen.notice('error', `${error.message}: ${error.hint}`);
+    return;
+  }
+  screen.refresh();
+  const dropped =
+    before.provider !== resolved.ref.provider || before.api !== resolved.ref.api || before.model !== resolved.ref.model;
+  const reasoning = dropped && session.events().some(hasReasoning);
+  const at =
+    resolved.ref.baseUrl === before.baseUrl || resolved.ref.baseUrl === undefined ? '' : ` at ${resolved.ref.baseUrl}`;
+  const kept = await keepOrSayHow(repl, 'model', `${resolved.ref.provider}/${resolved.ref.model}`, keeps);
+  screen.notice(
+    'info',
+    `The next request goes to ${resolved.ref.provider}/${resolved.ref.model}${at}. ${kept}` +
+      (reasoning ? ' Reasoning of the model before is not sent to it.' : ''),
+  );
+}
+
+function hasReasoning({ kind, data }: Event): boolean {
+  return kind === 'assistant' && isRecord(data) && 'reasoning' in data;
+}
+
+/** A model as its provider lists it, with its whole name. */
+type Listed = ListedModel & { readonly name: string };
+
+async function pickModel(repl: Repl): Promise<string | null> {
+  const { settings, sessions, screen } = repl;
+  const servers = await findLocalServers({
+    env: settings.env,
+    keys: settings.keys.all(),
+    presets: builtInPresets,
+    userProviders: settings.config.provider.custom,
+  });
+  const local = servers.flatMap(({ endpoint, models }) =>
+    models.map((listed): Listed => ({ ...listed, name: `${endpoint.provider}/${listed.id}` })),
+  );
+  const table = Object.keys({ ...knownModels, ...settings.config.provider.models }).filter(
+    (name) => !isRetired(settings, name) && reachable(settings, name),
+  );
+  const { provider, model } = sessions.current().session.ref();
+  const current = `${provider}/${model}`;
+  const live = [...local, ...(await liveModels(repl))];
+  const listing = new Map(live.map((model) => [model.name, model]));
+  const listed = [...live.map(({ name }) => name), ...table, 'offline/offline'];
+  const names = [...new Set(listed.includes(current) ? listed : [current, ...listed])];
+  if (local.length === 0 && !isConnected(settings, provider))
+    screen.notice('info', 'No key is set and no local server answers; only the offline provider is there.');
+  return await screen.pick({
+    title: 'Model',
+    items: names.map((name) => item(settings, name, listing.get(name))),
+    current,
+  });
+}
+
+/** A provider that takes longer to list its models is left out: what is known of it is there. */
+const longestListMs = 1_500;
+
+/** Returns the models that providers with a key, and custom ones without, list now, each where the settings say that it is. */
+async function liveModels({ settings, line }: Repl): Promise<readonly Listed[]> {
+  const names = Object.keys(mergePresets(builtInPresets, settings.config.provider.custom));
+  const lists = await Promise.all(
+    names.map(async (name) => {
+      const resolved = resolveProvider(await line.models.choice(name, 'any'));
+      if (!resolved.ok || resolved.endpoint.local) return [];
+      const isCustom = Object.hasOwn(settings.config.provider.custom, name);
+      if (resolved.endpoint.key === null && !isCustom) return [];
+      const live = await listModels(resolved.endpoint, settings.env, longestListMs);
+      return live.ok ? live.models.map((listed) => ({ ...listed, name: `${name}/${listed.id}` })) : [];
+    }),
+  );
+  return lists.flat();
+}
+
+/** Returns true if the provider in use is a real one, or if a key or a custom provider is there. */
+function isConnected(settings: Settings, provider: string): boolean {
+  const keys = { env: settings.env, keys: settings.keys.all() };
+  return (
+    provider !== 'offline' ||
+    firstWithKey(builtInPresets, keys) !== null ||
+    Object.keys(settings.config.provider.custom).some((name) => reachable(settings, `${name}/any`))
+  );
+}
+
+function reachable(settings: Settings, name: string): boolean {
+  return resolveProvider({
+    model: name,
+    env: settings.env,
+    keys: settings.keys.all(),
+    presets: builtInPresets,
+    userProviders: settings.config.provider.custom,
+  }).ok;
+}
+
+function factsOf(settings: Settings, name: string): ModelFacts | null {
+  const slash = name.indexOf('/');
+  return findModel(name.slice(0, slash), name.slice(slash + 1), settings.config.provider.models);
+}
+
+function isRetired(settings: Settings, name: string): boolean {
+  return factsOf(settings, name)?.retired === true;
+}
+
+function item(settings: Settings, name: string, live: Listed | undefined): PickItem<string> {
+  const slash = name.indexOf('/');
+  const named = { contextWindow: null, ...live, provider: name.slice(0, slash), id: name.slice(slash + 1) };
+  return { ...modelItem(settings, named), label: name, value: name };
+}
+
+const modes: Readonly<Record<ApprovalMode, string>> = {
+  always: 'every call waits for a yes',
+  mutating: 'calls that write or run wait for a yes',
+  dangerous: 'dangerous calls wait for a yes',
+  never: 'nothing waits but secret files and protected paths',
+};
+
+/** `/approval`: which calls wait for a yes, from now on in this run, and with `--keep` in the next. */
+export const approvalMode: Verb = { slash: changeApproval };
+
+async function changeApproval(argument: string, repl: Repl): Promise<void> {
+  const { approval, screen } = repl;
+  const { rest: asked, keeps } = parseKeep(argument);
+  const names = Object.keys(modes) as ApprovalMode[];
+  const chosen =
+    asked === ''
+      ? await screen.pick({
+          title: `Approval (now ${approval.mode()})`,
+          items: names.map((name) => ({ label: name, detail: modes[name], value: name })),
+          current: approval.mode(),
+        })
+      : (names.find((name) => name === asked) ?? null);
+  if (chosen === null) {
+    if (asked !== '')
+      screen.notice(
+        'warn',
+        `There is no approval mode ${asked}. ${didYouMean(asked, names)} Known: ${names.join(', ')}.`,
+      );
+    return;
+  }
+  approval.switchTo(chosen);
+  screen.refresh();
+  screen.notice('info', `From now on ${modes[chosen]}. ${await keepOrSayHow(repl, 'approval', chosen, keeps)}`);
+}
+
+const own = { dark: 'for a dark ground', light: 'for a light ground', none: 'no colours' } as const;
+
+function isOwn(name: string): name is keyof typeof own {
+  return Object.hasOwn(own, name);
+}
+
+/** `/theme`: other colours from now on, in this run, and with `--keep` in the next. */
+export const chooseTheme: Verb = { slash: choose };
+
+async function choose(argument: string, repl: Repl): Promise<void> {
+  const { screen, themes } = repl;
+  const { rest, keeps } = parseKeep(argument);
+  const names = [...Object.keys(own), ...themes.names().filter((name) => !isOwn(name))];
+  const items = names.map((name): PickItem<string> => ({
+    label: name,
+    detail: isOwn(name) ? own[name] : 'your own',
+    value: name,
+  }));
+  const name = rest === '' ? await screen.pick({ title: 'Colours', items, current: themes.current() }) : rest;
+  if (name === null) return;
+  if (!names.includes(name)) {
+    const near = [didYouMean(name, names)].filter((text) => text !== '');
+    screen.notice('warn', [`There is no theme ${name}.`, ...near, `Known: ${names.join(', ')}.`].join(' '));
+    return;
+  }
+  const tell = (problem: string): void => {
+    screen.notice('error', problem);
+  };
+  const theme = isOwn(name) ? name : await themes.load(name, tell);
+  if (theme === null) return;
+  if (!screen.setTheme(theme)) {
+    screen.notice('warn', 'This terminal is shown no colours (NO_COLOR, TERM=dumb or a plain screen).');
+    return;
+  }
+  themes.chosen(name);
+  const kept = await keepOrSayHow(repl, 'theme', name, keeps);
+  screen.notice('info', `Colours ${isOwn(name) ? own[name] : `of ${name}`} from here on. ${kept}`);
+}

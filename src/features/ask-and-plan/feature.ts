@@ -1,0 +1,27 @@
+import type { Feature } from '../../kernel/console/feature.js';
+
+/** Questions to the user, and plans for the user to agree to. */
+export const askAndPlan: Feature = {
+  name: 'ask-and-plan',
+  toolsets: [
+    {
+      name: 'ask',
+      on: false,
+      inRepl: true,
+      about: 'Offer questions to you, and plans for you to agree to.',
+      tools: ['ask_user', 'propose_plan'],
+      load: async ({ approval }) => (approval ? (await import('./put-questions.js')).askTools(approval) : []),
+    },
+  ],
+  commands: [
+    {
+      heading: null,
+      entries: [
+        {
+          slash: ['plan [request or off]', 'plan mode: only calls that read are run; off carries the plan out'],
+          load: async () => (await import('./plan-mode.js')).planMode,
+        },
+      ],
+    },
+  ],
+};

@@ -1,0 +1,73 @@
+import { homedir } from 'node:os';
+import { basename, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { readBounded } from '../../kernel/disk/bounded-file.js';
+import type { FoundFile } from '../../kernel/core/tool.js';
+import { mostFileBytes } from '../../kernel/core/files/pictures.js';
+import { isPdf, pictureFacts } from './image-header.js';
+
+/** `@shot.png`, `@"my shot.png"`, as the menu of files writes them. */
+const mention = /(?<=^|[\s(])@(?:"([^"\n]+)"|([^\s@"]+))/gu;
+
+export type ReadFile =
+  | { readonly ok: true; readonly file: FoundFile }
+  /** `problem`: a sentence; null where there is no picture or document at the path, and nobody said there was. */
+  | { readonly ok: false; readonly problem: string | null };
+
+/** Reads the pictures and PDFs that a text names by `@path`. Files of other kinds are left to the model's tools. */
+export function mentioned(text: string, cwd: string): readonly ReadFile[] {
+  const paths = [...text.matchAll(mention)].map(([, quoted, plain = '']) => quoted ?? plain.replace(/[),.;:!?]+$/, ''));
+  return [...new Set(paths)].filter(looksLikePicture).map((path) => readPicture(path, cwd));
+}
+
+/** Reads a picture or a PDF. Whoever calls knows that the person named it. */
+export function readPicture(path: string, cwd: string): ReadFile {
+  const absolute = resolve(cwd, localPath(path).replace(/^~(?=\/)/, homedir()));
+  const found = readBounded(absolute, { maxBytes: mostFileBytes, longer: 'refuse', links: 'follow' });
+  const name = basename(absolute);
+  if (found.kind === 'missing') return { ok: false, problem: null };
+  if (found.kind === 'refused') return { ok: false, problem: `${name} is not attached: ${found.reason}.` };
+  const { bytes } = found;
+  return pictureFacts(bytes) === null && !isPdf(bytes)
+    ? { ok: false, problem: `${name} is not attached: it is no PNG, JPEG, GIF, WebP or PDF.` }
+    : { ok: true, file: { name, bytes } };
+}
+
+/** Returns the path of a `file:` address, and anything else as it is. */
+function localPath(path: string): string {
+  try {
+    return /^file:/i.test(path) ? fileURLToPath(path) : path;
+  } catch {
+    return path;
+  }
+}
+
+function looksLikePicture(path: string): boolean {
+  return /\.(?:png|jpe?g|gif|webp|pdf)$/i.test(path);
+}
+/** Returns the paths of a text that is nothing but paths of pictures, as terminals paste what is dragged onto them:
+ * in quotes, with escaped blanks, as `file://`, one or several. Null for any other text. */
+export function pastedPaths(text: string): readonly string[] | null {
+  const words = [...text.trim().matchAll(/'((?:[^'\n]|'\\'')+)'|"([^"\n]+)"|((?:[^\s\\'"]|\\[^\n])+)|(\S)/gu)];
+  const paths = words.map(([, single, double, bare]) => single?.replaceAll("'\\''", "'") ?? double ?? unescaped(bare));
+  const whole = text.trim();
+  if (paths.length > 1 && isPlainPath(whole)) return [whole];
+  return paths.length > 0 && paths.every((path) => path !== null && looksLikePicture(path))
+    ? paths.filter((path) => path !== null)
+    : null;
+}
+
+/** Some terminals paste a path with blanks as it is. */
+function isPlainPath(text: string): boolean {
+  return /^(?:~?\/|[A-Za-z]:\\)[^\n'"\\]*$/.test(text) && looksLikePicture(text) && !/\.\w+\s+[~/]/.test(text);
+}
+
+function unescaped(word: string | undefined): string | null {
+  if (word === undefined) return null;
+  if (!word.startsWith('file://')) return word.replace(/\\(.)/gu, '$1');
+  try {
+    return fileURLToPath(word);
+  } catch {
+    return null;
+  }
+}

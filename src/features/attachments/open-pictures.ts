@@ -1,0 +1,225 @@
+import type { PdfText } from './sent-files.js';
+import { CliError, exit } from '../../kernel/console/command.js';
+import type { AttachmentData } from '../../kernel/core/event.js';
+import type { Attachments, KeptFiles } from '../../kernel/core/files/pictures.js';
+import type { ModelRef } from '../../kernel/core/projection.js';
+import { loadOnce } from '../../kernel/core/runtime.js';
+import type { FoundFile } from '../../kernel/core/tool.js';
+import { findModel } from '../../kernel/providers/models.js';
+import { isWireName, knownWires } from '../../kernel/providers/wires/known-wires.js';
+import type { ProcessRunner } from '../../kernel/tools/process/runner.js';
+import type { Settings } from '../../kernel/console/run-settings.js';
+
+/** A picture that waits for the message whose text names it by this chip. */
+export type Taken = { readonly ok: true; readonly chip: string } | { readonly ok: false; readonly problem: string };
+
+/** The pictures of a run. Nothing is loaded before there is one. */
+export interface Pictures {
+  readonly attachments: Attachments;
+  /** Takes a file at a path that the person gave; it goes with the next message that holds its chip. */
+  take(path: string): Promise<Taken>;
+  takeBytes(file: FoundFile): Promise<Taken>;
+  /** Takes the files that a pasted text names; null where it is no more than a text. They also go with a message that
+   * holds the text itself. */
+  pasted(text: string): Promise<Taken | null>;
+  clipboard(): Promise<Taken>;
+  /** What was taken under this chip goes with the next message, whatever its text is. */
+  attachNext(chip: string): void;
+}
+
+/** Takes the files of `--image`. Returns the prompt with their chips; an empty prompt stays empty, and they go with the
+ * first message. Throws a `CliError` for a file that cannot be attached. */
+export async function promptWithImages(pictures: Pictures, images: readonly string[], prompt: string): Promise<string> {
+  const chips: string[] = [];
+  for (const path of images) {
+    const taken = await pictures.take(path);
+    if (!taken.ok)
+      throw new CliError(exit.usage, `--image: ${taken.problem}`, 'It takes PNG, JPEG, GIF, WebP and PDF files.');
+    if (prompt === '') pictures.attachNext(taken.chip);
+    else chips.push(taken.chip);
+  }
+  return chips.length === 0 ? prompt : `${prompt}\n${chips.join(' ')}`;
+}
+
+type Source = Pick<Settings, 'cwd' | 'config' | 'env'>;
+type Code = Awaited<ReturnType<typeof loadCode>>;
+
+/** Without `processes` the clipboard is empty. */
+export function openPictures(settings: Source, processes: ProcessRunner | null): Pictures {
+  const code = loadOnce(loadCode);
+  const keep: Attachments['keep'] = async (files) => await (await code.get()).keep(files);
+  const waiting = createWaiting();
+  const takeBytes = async (file: FoundFile): Promise<Taken> => {
+    const kept = await keep([file]);
+    const [attachment] = kept.attachments;
+    if (attachment === undefined) return { ok: false, problem: kept.refused.join(' ') };
+    const { labelOf } = await code.get();
+    return { ok: true, chip: waiting.add(kept, attachment, labelOf) };
+  };
+  const take = async (path: string): Promise<Taken> => {
+    const { readPicture } = await code.get();
+    const read = readPicture(path, settings.cwd);
+    if (read.ok) return await takeBytes(read.file);
+    return { ok: false, problem: read.problem ?? `There is no file ${path}.` };
+  };
+  return {
+    attachments: {
+      keep,
+      named: async (text, cwd) => {
+        const chips = await waiting.named(text);
+        const lost = waiting.lost(text).map((chip) => `No picture goes with ${chip} any more: attach it again.`);
+        if (chips.length === 0 && lost.length === 0 && !mayMention.test(text)) return null;
+        const { mentioned } = await code.get();
+        const read = mentioned(text, cwd);
+        const files = await keep(read.flatMap((one) => (one.ok ? [one.file] : [])));
+        const problems = read.flatMap((one) => (one.ok || one.problem === null ? [] : [one.problem]));
+        return joined([...chips, files, { attachments: [], blobs: [], refused: [...lost, ...problems] }]);
+      },
+      sent: async (conversation, sending) => {
+        const { send } = await code.get();
+        return await send(conversation, sending, eyesOf(settings, sending.ref));
+      },
+    },
+    takeBytes,
+    attachNext: (chip) => {
+      waiting.due(chip);
+    },
+    take,
+    pasted: async (text) => {
+      if (!mayBePaths.test(text)) return null;
+      const taken = code.get().then(async ({ pastedPaths }) => await takeAll(pastedPaths(text) ?? [], take));
+      waiting.written(text, taken);
+      return await taken;
+    },
+    clipboard: async () => {
+      const { clipboardPicture } = await import('./clipboard.js');
+      const { env, cwd } = settings;
+      const place = { env, cwd, platform: process.platform };
+      const file = processes && (await clipboardPicture({ ...place, processes }));
+      if (file) return await takeBytes(file);
+      const problem = 'There is no picture in the clipboard, or nothing here that reads it: wl-paste, xclip, pngpaste.';
+      return { ok: false, problem };
+    },
+  };
+}
+
+/** Null where nothing is named, or a file is not there: it is no more than a text then. */
+async function takeAll(paths: readonly string[], take: Pictures['take']): Promise<Taken | null> {
+  const chips: string[] = [];
+  for (const path of paths) {
+    const taken = await take(path);
+    if (!taken.ok) return taken.problem.startsWith('There is no file') ? null : taken;
+    chips.push(taken.chip);
+  }
+  return chips.length === 0 ? null : { ok: true, chip: chips.join(' ') };
+}
+
+async function loadCode() {
+  const [{ mentioned, pastedPaths, readPicture }, { keepFiles }, { scalePicture }, { createSender }, { labelOf }] =
+    await Promise.all([
+      import('./named-files.js'),
+      import('./keep-files.js'),
+      import('./scale-picture.js'),
+      import('./sent-files.js'),
+      import('../../kernel/core/files/pictures.js'),
+    ]);
+  const keep: Attachments['keep'] = (files) => keepFiles(files, (picture) => scalePicture(picture));
+  return { mentioned, pastedPaths, readPicture, keep, labelOf, send: createSender() };
+}
+
+function eyesOf({ config }: Source, { provider, model, api }: ModelRef): Parameters<Code['send']>[2] {
+  return {
+    sees: findModel(provider, model, config.provider.models)?.vision ?? null,
+    readsPdf: isWireName(api) && knownWires[api].readsPdf,
+    pdfText,
+  };
+}
+
+/** So many characters of a PDF go to a model whose wire has no place for it. */
+const mostPdfChars = 100_000;
+
+/** Reads a PDF in a worker, as the tools for the web do. */
+async function pdfText(bytes: Uint8Array, limitMs: number): Promise<PdfText> {
+  const { convertPage } = await import('../../kernel/tools/convert-page.js');
+  const { signal } = new AbortController();
+  try {
+    const text = (await convertPage({ kind: 'pdf', bytes }, { signal, pdfMs: Math.ceil(limitMs) })).text.trim();
+    const more = text.length - mostPdfChars;
+    return {
+      text: more <= 0 ? text : `${text.slice(0, mostPdfChars).toWellFormed()}\n[… ${more} characters more …]`,
+    };
+  } catch (error) {
+    return { problem: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/** Pictures that wait for the message that holds their chip. */
+interface Waiting {
+  /** Returns the chip, which no other picture has. */
+  add(kept: KeptFiles, attachment: AttachmentData, labelOf: Code['labelOf']): string;
+  /** The picture of this chip goes with the next message. */
+  due(chip: string): void;
+  /** A text that stands for what it names until its chip takes its place. */
+  written(text: string, taken: Promise<Taken | null>): void;
+  named(text: string): Promise<readonly KeptFiles[]>;
+  /** The chips in a text whose pictures are not here: it was written in an earlier run. */
+  lost(text: string): readonly string[];
+}
+
+function createWaiting(): Waiting {
+  const waiting = new Map<string, KeptFiles>();
+  const next: string[] = [];
+  const pasted = new Map<string, Promise<Taken | null>>();
+  return {
+    add(kept, attachment, labelOf) {
+      let chip = `[${labelOf(attachment)}]`;
+      const isOther = (taken: KeptFiles | undefined): boolean =>
+        taken !== undefined && taken.attachments[0]?.sha256 !== attachment.sha256;
+      for (let number = 2; isOther(waiting.get(chip)); number++)
+        chip = `[${labelOf({ ...attachment, name: `${attachment.name} (${number})` })}]`;
+      waiting.delete(chip);
+      waiting.set(chip, kept);
+      for (const oldest of [...waiting.keys()].slice(0, -mostWaiting)) waiting.delete(oldest);
+      return chip;
+    },
+    due(chip) {
+      next.push(chip);
+    },
+    written(text, taken) {
+      pasted.set(text, taken);
+      for (const oldest of [...pasted.keys()].slice(0, -mostWaiting)) pasted.delete(oldest);
+    },
+    async named(text) {
+      const due = next.splice(0);
+      const early = [...pasted].filter(([written]) => text.includes(written)).map(([, taken]) => taken);
+      for (const taken of await Promise.all(early)) if (taken?.ok) due.push(taken.chip);
+      const all = [text, ...due].join(' ');
+      return [...waiting].flatMap(([chip, kept]) => (all.includes(chip) ? [kept] : []));
+    },
+    lost: (text) => (text.match(chipForm) ?? []).filter((chip) => !waiting.has(chip)),
+  };
+}
+
+/** A chip may stand in a message that is sent again; the bytes of so many are held. */
+const mostWaiting = 20;
+
+/** A chip as `labelOf` writes it. */
+const chipForm = /\[[^[\]\n]{1,200}\.(?:png|jpe?g|gif|webp)(?: \(\d+\))? \d{1,5}x\d{1,5}\]/gi;
+
+/** Most pastes are no paths. */
+const mayBePaths = /^[^\n]{1,8192}\.(?:png|jpe?g|gif|webp|pdf)['"]?\s*$/i;
+
+/** Most messages name no picture, so no code is loaded for them. */
+const mayMention = /@[^@\n]{1,1024}\.(?:png|jpe?g|gif|webp|pdf)\b/i;
+
+/** The same file is kept once. */
+function joined(all: readonly KeptFiles[]): KeptFiles {
+  const attachments = all.flatMap((kept) => kept.attachments);
+  return {
+    attachments: attachments.filter(
+      ({ sha256 }, index) => attachments.findIndex((other) => other.sha256 === sha256) === index,
+    ),
+    blobs: all.flatMap(({ blobs }) => blobs),
+    refused: all.flatMap(({ refused }) => refused),
+  };
+}

@@ -1,0 +1,320 @@
+import type { Clock, Schedule } from '../../kernel/core/runtime.js';
+import type { ToolContext, ToolOutcome } from '../../kernel/core/tool.js';
+import type { Background, BackgroundCommand } from '../../kernel/tools/bash.js';
+import { failed, succeeded } from '../../kernel/tools/define-tool.js';
+import { createOutputCollector, createProgressStream } from '../../kernel/tools/process/output-collector.js';
+import type { LeftProcesses, ProcessResult } from '../../kernel/tools/process/runner.js';
+import { createKeptOutput, type KeptOutput, type OutputPart } from './kept-output.js';
+
+/** A command that goes on without the call that started it. It ends when the last process of its group has ended. */
+export interface Job {
+  readonly id: number;
+  readonly sessionId: string;
+  /** The command line. */
+  readonly line: string;
+  /** Milliseconds that it has run, until now or until its end. */
+  readonly ranMs: number;
+  readonly end: JobEnd | null;
+}
+
+/** `exitCode`: of the shell; null where it was not started. */
+export interface JobEnd {
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  readonly killed: boolean;
+}
+
+/** The jobs of one run of the program. */
+export interface Jobs extends Background {
+  /** All that run, and the last that have ended; those of one session where it is named. */
+  list(sessionId?: string): readonly Job[];
+  /** Null where there is no such job. */
+  output(id: number, since: number | null, maxBytes: number): OutputPart | null;
+  /** Resolves when the job has ended, when the time is over or when the signal is aborted. Nobody is told of an end
+   * that is waited for. */
+  wait(id: number, ms: number, signal: AbortSignal): Promise<void>;
+  /** Ends a job with all that it has started. `how`: whether its session is told, as of other ends. */
+  kill(id: number, how: 'tell' | 'quietly'): Promise<void>;
+  /** Lets the command that a call of this session waits for go on as a job. */
+  toBackground(sessionId: string): 'moved' | 'nothing runs' | 'too many';
+  /** Gives jobs to a session, numbered from `firstId` on at least. `onEnd` is told of each end that nobody waits for.
+   * Returns how that ends. */
+  attach(sessionId: string, firstId: number, onEnd: (job: Job, last: string) => void): () => void;
+  /** Follows no job any more. Whoever started the processes ends them. */
+  close(): void;
+}
+
+interface Parts {
+  readonly clock: Clock;
+  readonly schedule: Schedule;
+}
+
+export const mostJobs = 8;
+/** Output of jobs that have ended is kept for so many of them. */
+const mostEnded = 16;
+const keptBytes = 1_048_576;
+/** A job is called started once it has run this long. */
+const firstLookMs = 2000;
+/** How often it is seen whether the last process of a group has ended. */
+const pollMs = 250;
+const lastWordsBytes = 2000;
+/** The longest delay that a timer can have. */
+const noTimeoutMs = 2 ** 31 - 1;
+
+/** One command, from its call on. */
+interface Run {
+  readonly line: string;
+  readonly sessionId: string;
+  readonly startedAtMs: number;
+  readonly kept: KeptOutput;
+  readonly stop: AbortController;
+  readonly result: Promise<ProcessResult>;
+  left: LeftProcesses | null;
+  /** Lets its call return. */
+  move: () => void;
+}
+
+interface Entry extends Run {
+  readonly id: number;
+  readonly ended: Promise<void>;
+  endedAtMs: number | null;
+  end: JobEnd | null;
+  killed: boolean;
+  /** How many wait for its end. */
+  awaited: number;
+}
+
+type OnEnd = Parameters<Jobs['attach']>[2];
+
+export function createJobs(parts: Parts): Jobs {
+  return new RunningJobs(parts);
+}
+
+class RunningJobs implements Jobs {
+  readonly #parts: Parts;
+  readonly #entries = new Map<number, Entry>();
+  readonly #sessions = new Map<string, OnEnd>();
+  /** Commands that calls wait for. */
+  readonly #waitedFor = new Set<Run>();
+  readonly #timers = new Set<() => void>();
+  #nextId = 1;
+  #closed = false;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  list(sessionId?: string): readonly Job[] {
+    const entries = [...this.#entries.values()];
+    return entries.filter((entry) => sessionId === undefined || entry.sessionId === sessionId).map(this.#shown);
+  }
+
+  output(id: number, since: number | null, maxBytes: number): OutputPart | null {
+    return this.#entries.get(id)?.kept.part(since, maxBytes) ?? null;
+  }
+
+  async wait(id: number, ms: number, signal: AbortSignal): Promise<void> {
+    const entry = this.#entries.get(id);
+    if (!entry || entry.end) return;
+    entry.awaited += 1;
+    const aborted = new Promise<void>((resolve) => {
+      signal.addEventListener('abort', () => resolve(), { once: true });
+      if (signal.aborted) resolve();
+    });
+    const timer = this.#timer(ms);
+    await Promise.race([entry.ended, timer.over, aborted]);
+    timer.cancel();
+    entry.awaited -= 1;
+  }
+
+  async kill(id: number, how: 'tell' | 'quietly'): Promise<void> {
+    const entry = this.#entries.get(id);
+    if (!entry || entry.end) return;
+    const heard = how === 'quietly' ? 1 : 0;
+    entry.awaited += heard;
+    entry.killed = true;
+    entry.stop.abort();
+    await entry.result;
+    await entry.left?.end();
+    await entry.ended;
+    entry.awaited -= heard;
+  }
+
+  toBackground(sessionId: string): 'moved' | 'nothing runs' | 'too many' {
+    const run = [...this.#waitedFor].findLast((one) => one.sessionId === sessionId);
+    if (!run) return 'nothing runs';
+    if (this.#isFull()) return 'too many';
+    run.move();
+    return 'moved';
+  }
+
+  attach(sessionId: string, firstId: number, onEnd: OnEnd): () => void {
+    this.#nextId = Math.max(this.#nextId, firstId);
+    this.#sessions.set(sessionId, onEnd);
+    return () => {
+      if (this.#sessions.get(sessionId) === onEnd) this.#sessions.delete(sessionId);
+    };
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const finish of this.#timers) finish();
+  }
+
+  async run(command: BackgroundCommand, ctx: ToolContext): Promise<ToolOutcome> {
+    const hasJobs = this.#sessions.has(ctx.session.id);
+    const refusal = command.isBackground ? this.#refusal(hasJobs) : null;
+    if (refusal) return refusal;
+    const { run, release } = this.#begin(command, ctx, hasJobs);
+    const result = await this.#called(run, command.isBackground, hasJobs);
+    const { collected, timedOut } = release();
+    if (!result) {
+      const { id } = this.#add(run);
+      return succeeded(`job ${id} goes on`, { output: collected.parts.join(''), job: id, running: true });
+    }
+    const ended = timedOut && result.ended === 'cancelled' ? { ...result, ended: 'timeout' as const } : result;
+    const outcome = command.outcome(ended, collected);
+    if (!run.left) return outcome;
+    const { id } = this.#add(run);
+    return { ...outcome, summary: `${outcome.summary}: job ${id}`, envelope: { ...outcome.envelope, job: id } };
+  }
+
+  #refusal(hasJobs: boolean): ToolOutcome | null {
+    if (!hasJobs)
+      return failed('execution_failed', 'No command goes on in the background here; run it without background.');
+    return this.#isFull()
+      ? failed('limit_reached', `${mostJobs} jobs run already; end one of them first (jobs kill).`)
+      : null;
+  }
+
+  /** Waits as long as the call does. Returns null where the command goes on. */
+  async #called(run: Run, isBackground: boolean, hasJobs: boolean): Promise<ProcessResult | null> {
+    if (isBackground) {
+      const timer = this.#timer(firstLookMs);
+      const first = await Promise.race([run.result, timer.over]);
+      timer.cancel();
+      return first;
+    }
+    const moved = new Promise<null>((resolve) => {
+      run.move = () => {
+        resolve(null);
+      };
+    });
+    if (hasJobs) this.#waitedFor.add(run);
+    const first = await Promise.race([run.result, moved]);
+    this.#waitedFor.delete(run);
+    return first;
+  }
+
+  /** Starts a command whose call waits for it. Once it is released, neither the call nor its limits stop it. */
+  #begin(command: BackgroundCommand, ctx: ToolContext, hasJobs: boolean) {
+    const kept = createKeptOutput(keptBytes);
+    const collector = createOutputCollector(ctx.limits.maxOutputBytes);
+    const progress = createProgressStream(collector, (chunk) => ctx.progress(chunk), ctx.outputMask);
+    const stop = new AbortController();
+    let isWaitedFor = true;
+    let timedOut = false;
+    const onAbort = (): void => stop.abort();
+    ctx.signal.addEventListener('abort', onAbort, { once: true });
+    if (ctx.signal.aborted) onAbort();
+    const cancelTimer = command.isBackground
+      ? null
+      : this.#parts.schedule(() => {
+          timedOut = true;
+          stop.abort();
+        }, command.timeoutMs);
+    const result = command.start({
+      signal: stop.signal,
+      timeoutMs: noTimeoutMs,
+      get maxTotalBytes() {
+        return isWaitedFor ? command.maxTotalBytes : Infinity;
+      },
+      onOutput(chunk) {
+        kept.add(chunk);
+        if (!isWaitedFor) return;
+        collector.add(chunk);
+        progress.moved();
+      },
+      ...(hasJobs && {
+        onLeft: (left: LeftProcesses) => {
+          run.left = left;
+        },
+      }),
+    });
+    const run: Run = {
+      ...{ line: command.line, sessionId: ctx.session.id, startedAtMs: this.#parts.clock(), kept, stop, result },
+      left: null,
+      move: () => undefined,
+    };
+    const release = () => {
+      isWaitedFor = false;
+      ctx.signal.removeEventListener('abort', onAbort);
+      cancelTimer?.();
+      progress.end();
+      return { collected: collector.collected(), timedOut };
+    };
+    return { run, release };
+  }
+
+  #add(run: Run): Entry {
+    const id = this.#nextId++;
+    let onEnded = (): void => undefined;
+    const ended = new Promise<void>((resolve) => {
+      onEnded = resolve;
+    });
+    // The runner tells of left processes after this, too, so they are read where they are written.
+    const entry: Entry = Object.assign(run, { id, ended, endedAtMs: null, end: null, killed: false, awaited: 0 });
+    this.#entries.set(id, entry);
+    this.#forgetOld();
+    void this.#follow(entry).then(onEnded);
+    return entry;
+  }
+
+  /** Waits for the last process of the group, and tells of the end. */
+  async #follow(entry: Entry): Promise<void> {
+    const result = await entry.result;
+    while (!this.#closed && entry.left && entry.left.size() > 0) await this.#timer(pollMs).over;
+    await entry.left?.drained();
+    if (this.#closed) return;
+    entry.end =
+      result.ended === 'not_started'
+        ? { exitCode: null, signal: null, killed: false }
+        : { exitCode: result.exitCode, signal: result.signal, killed: entry.killed };
+    entry.endedAtMs = this.#parts.clock();
+    if (entry.awaited > 0) return;
+    this.#sessions.get(entry.sessionId)?.(this.#shown(entry), entry.kept.part(null, lastWordsBytes).text);
+  }
+
+  #isFull(): boolean {
+    return [...this.#entries.values()].filter(({ end }) => end === null).length >= mostJobs;
+  }
+
+  #forgetOld(): void {
+    const ended = [...this.#entries.values()].filter(({ end }) => end !== null);
+    for (const { id } of ended.slice(0, Math.max(0, ended.length - mostEnded))) this.#entries.delete(id);
+  }
+
+  readonly #shown = ({ id, sessionId, line, startedAtMs, endedAtMs, end }: Entry): Job => ({
+    ...{ id, sessionId, line, end },
+    ranMs: (endedAtMs ?? this.#parts.clock()) - startedAtMs,
+  });
+
+  /** `over` resolves with null after the time, and when all is closed. */
+  #timer(ms: number): { readonly over: Promise<null>; readonly cancel: () => void } {
+    let finish = (): void => undefined;
+    let cancel = (): void => undefined;
+    const over = new Promise<null>((resolve) => {
+      finish = () => {
+        cancel();
+        resolve(null);
+      };
+    });
+    const cancelTimer = this.#parts.schedule(finish, ms);
+    cancel = () => {
+      cancelTimer();
+      this.#timers.delete(finish);
+    };
+    this.#timers.add(finish);
+    return { over, cancel };
+  }
+}

@@ -1,0 +1,31 @@
+import type { Feature } from '../../kernel/console/feature.js';
+import { runningJobs } from './job-parts.js';
+
+/** Commands that continue in the background. */
+export const backgroundTasks: Feature = {
+  name: 'background-tasks',
+  toolsets: [
+    {
+      name: 'jobs',
+      on: false,
+      inRepl: true,
+      about: 'Offer commands that go on in the background.',
+      tools: ['jobs'],
+      load: async ({ parts }) => [(await import('./look-after.js')).jobsTool(await parts.get(runningJobs)())],
+    },
+  ],
+  commands: [
+    {
+      heading: null,
+      entries: [
+        {
+          slash: [
+            'jobs [number, kill or background]',
+            'commands in the background: their output, and how one is ended',
+          ],
+          load: async () => (await import('./show-jobs.js')).showJobs,
+        },
+      ],
+    },
+  ],
+};

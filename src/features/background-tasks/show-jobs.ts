@@ -1,0 +1,75 @@
+import { firstLine } from '../../kernel/core/text.js';
+import type { Job, Jobs } from './background.js';
+import { stateOf } from './look-after.js';
+import type { Repl, Verb } from '../../kernel/console/command.js';
+import { openedJobs } from './job-parts.js';
+
+const shownBytes = 200_000;
+
+/** `/jobs`: the commands in the background of all sessions of this run, their output, and how one is ended. */
+export const showJobs: Verb = {
+  slash: async (argument, repl) => {
+    const jobs = repl.parts.get(openedJobs)();
+    const [word = '', id] = argument.split(/\s+/);
+    if (word === 'background') moveToBackground(repl, jobs);
+    else if (!jobs || jobs.list().length === 0) repl.screen.notice('info', noJobs(repl));
+    else if (word === '') await pickJob(repl, jobs);
+    else if (word === 'kill') await kill(repl, jobs, found(jobs, id));
+    else await show(repl, jobs, found(jobs, word));
+  },
+};
+
+function noJobs({ tools }: Repl): string {
+  return tools.registry.get('jobs')
+    ? 'There are no jobs.'
+    : 'There are no jobs; /tools +jobs offers them to the model.';
+}
+
+function moveToBackground({ screen, sessions }: Repl, jobs: Jobs | null): void {
+  const moved = jobs?.toBackground(sessions.current().session.id) ?? 'nothing runs';
+  if (moved === 'nothing runs') screen.notice('info', 'No command runs that could go on in the background.');
+  if (moved === 'too many')
+    screen.notice('warn', 'So many jobs run already that none can be added; /jobs kill ends one.');
+}
+
+function found(jobs: Jobs, id: string | undefined): Job | undefined {
+  return jobs.list().find((job) => String(job.id) === id);
+}
+
+function rowOf(job: Job): string {
+  return `${job.id}: ${firstLine(job.line, 60)}`;
+}
+
+async function pickJob(repl: Repl, jobs: Jobs): Promise<void> {
+  const items = jobs.list().map((job) => ({ label: rowOf(job), detail: stateOf(job), value: job.id }));
+  const id = await repl.screen.pick({ title: 'Which job?', items });
+  const job = id === null ? undefined : found(jobs, String(id));
+  if (!job) return;
+  const what = job.end
+    ? 'show'
+    : await repl.screen.pick<'show' | 'kill'>({
+        title: rowOf(job),
+        items: [
+          { label: 'Show its output', value: 'show' },
+          { label: 'End it', detail: 'with all that it has started', value: 'kill' },
+        ],
+        current: 'show',
+      });
+  if (what === 'show') await show(repl, jobs, job);
+  if (what === 'kill') await kill(repl, jobs, job);
+}
+
+async function show({ screen }: Repl, jobs: Jobs, job: Job | undefined): Promise<void> {
+  if (!job) screen.notice('error', 'There is no such job; /jobs lists them.');
+  else await screen.page(`${rowOf(job)} (${stateOf(job)})`, jobs.output(job.id, null, shownBytes)?.text ?? '');
+}
+
+async function kill({ screen }: Repl, jobs: Jobs, job: Job | undefined): Promise<void> {
+  if (!job) {
+    screen.notice('error', 'There is no such job; /jobs lists them.');
+    return;
+  }
+  await jobs.kill(job.id, 'tell');
+  screen.refresh();
+  screen.notice('info', `Job ${job.id} is ended.`);
+}

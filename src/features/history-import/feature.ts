@@ -1,0 +1,17 @@
+import type { Feature } from '../../kernel/console/feature.js';
+
+/** What the user did with other programs. */
+export const historyImport: Feature = {
+  name: 'history-import',
+  commands: [
+    {
+      heading: 'Sessions and the record:',
+      entries: [
+        {
+          line: ['sessions import [file]', 'a session from JSON Lines, or what you did with other programs'],
+          load: async () => (await import('./import-sessions.js')).importSession,
+        },
+      ],
+    },
+  ],
+};

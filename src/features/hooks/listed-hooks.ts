@@ -1,0 +1,227 @@
+import { createHash } from 'node:crypto';
+import { type BigIntStats, realpathSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { type HookEvent, hookEvents } from '../../kernel/core/hooks.js';
+import { isRecord } from '../../kernel/core/json.js';
+import { readBounded } from '../../kernel/disk/bounded-file.js';
+import { parseCondition } from './hook-condition.js';
+
+/** Where hooks stand. */
+export interface HookSource {
+  readonly path: string;
+  readonly origin: 'user' | 'project';
+  /** The folder of the project: where the hooks run, and where relative paths in them start. */
+  readonly directory: string;
+  /** What `~` stands for. */
+  readonly home: string;
+}
+
+/** One command of a hooks file. */
+export interface Hook {
+  readonly from: HookSource;
+  readonly event: HookEvent;
+  /** As it stands in the file; '' for every subject. */
+  readonly matcher: string;
+  readonly command: string;
+  /** Arguments of a program that is started without a shell. */
+  readonly args?: readonly string[];
+  readonly timeoutMs: number;
+  /** A failure of it counts as a denial. */
+  readonly required: boolean;
+  /** The permission rule that a call has to fit (`if`). */
+  readonly condition?: string;
+  /** Nothing waits for it: it can decide nothing. With `rewake`, the model reads what it reports with exit code 2. */
+  readonly background?: 'plain' | 'rewake';
+}
+
+export interface HookFile {
+  readonly hooks: readonly Hook[];
+  /** What is in the file and does not count, as sentences. */
+  readonly problems: readonly string[];
+}
+
+const defaultTimeoutS = 600;
+const timeoutsS: Readonly<Partial<Record<HookEvent, number>>> = { UserPromptSubmit: 30, SessionEnd: 1.5 };
+
+/** Reads the object of a hooks file: `{"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command",
+ * "command": "./check.sh"}]}]}}`. Source: code.claude.com/docs/en/hooks, read 2026-10. */
+export function readHookFile(value: Readonly<Record<string, unknown>>, from: HookSource): HookFile {
+  if (value['disableAllHooks'] === true) return { hooks: [], problems: [] };
+  const { hooks = {} } = value;
+  if (!isRecord(hooks)) return { hooks: [], problems: ['"hooks" is not an object'] };
+  const problems: string[] = [];
+  const found = Object.entries(hooks).flatMap(([name, groups]) => {
+    const event = hookEvents.find((known) => known === name);
+    if (event === undefined) {
+      problems.push(`nothing happens here at ${name}; known: ${hookEvents.join(', ')}`);
+      return [];
+    }
+    if (Array.isArray(groups)) return groups.flatMap((group) => hooksOfGroup(event, group, problems, from));
+    problems.push(`${name} is not a list`);
+    return [];
+  });
+  return { hooks: found, problems };
+}
+
+function hooksOfGroup(event: HookEvent, group: unknown, problems: string[], from: HookSource): readonly Hook[] {
+  if (!isRecord(group) || !Array.isArray(group['hooks'])) {
+    problems.push(`an entry of ${event} has no list "hooks"`);
+    return [];
+  }
+  const { matcher = '' } = group;
+  if (typeof matcher !== 'string' || !isMatcher(matcher)) {
+    problems.push(`the matcher ${JSON.stringify(matcher)} of ${event} is no name and no regular expression`);
+    return [];
+  }
+  return group['hooks'].flatMap((entry: unknown) => {
+    const hook = hookOf(event, matcher, entry);
+    if (typeof hook !== 'string') return [{ ...hook, from }];
+    problems.push(hook);
+    return [];
+  });
+}
+
+function hookOf(event: HookEvent, matcher: string, entry: unknown): Omit<Hook, 'from'> | string {
+  if (!isRecord(entry)) return `an entry of ${event} is not an object`;
+  const { type, command, args, timeout, required, if: condition } = entry;
+  if (type !== 'command') return `hooks of the type ${JSON.stringify(type)} are not run (${event})`;
+  if (typeof command !== 'string' || command.trim() === '') return `a hook of ${event} has no command`;
+  if (args !== undefined && !isTexts(args)) return `"args" of ${command} is not a list of texts`;
+  const problem = conditionProblem(event, command, condition);
+  if (problem !== null) return problem;
+  return {
+    event,
+    matcher,
+    command,
+    ...(args === undefined ? {} : { args }),
+    timeoutMs: timeoutOf(event, timeout),
+    required: required === true,
+    ...(typeof condition === 'string' ? { condition } : {}),
+    ...backgroundOf(entry),
+  };
+}
+
+function timeoutOf(event: HookEvent, timeout: unknown): number {
+  const seconds = typeof timeout === 'number' && timeout > 0 ? timeout : (timeoutsS[event] ?? defaultTimeoutS);
+  return Math.min(seconds, 3600) * 1000;
+}
+
+function backgroundOf(entry: Readonly<Record<string, unknown>>): Pick<Hook, 'background'> {
+  if (entry['asyncRewake'] === true) return { background: 'rewake' };
+  return entry['async'] === true ? { background: 'plain' } : {};
+}
+
+const callEvents: readonly HookEvent[] = ['PreToolUse', 'PermissionRequest', 'PostToolUse', 'PostToolUseFailure'];
+
+/** Returns why a hook with this `if` never runs; null where it can run. */
+function conditionProblem(event: HookEvent, command: string, condition: unknown): string | null {
+  if (condition === undefined) return null;
+  const shown = `${command} (${event})`;
+  if (!callEvents.includes(event)) return `${shown} never runs: only events of tool calls have an "if"`;
+  if (typeof condition === 'string' && parseCondition(condition) !== null) return null;
+  return `${shown} is left out: its "if", ${JSON.stringify(condition)}, is no permission rule such as "Bash(git push *)"`;
+}
+
+function isTexts(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string');
+}
+
+const plainNames = /^[A-Za-z0-9_ ,|-]*$/;
+
+function isMatcher(matcher: string): boolean {
+  if (matcher === '*' || plainNames.test(matcher)) return true;
+  try {
+    return RegExp(matcher) instanceof RegExp;
+  } catch {
+    return false;
+  }
+}
+
+/** Whether a matcher means one of these names: nothing and `*` mean all, a list of names exactly those, anything else
+ * is a regular expression without anchors. */
+export function matches(matcher: string, names: readonly string[]): boolean {
+  if (matcher.trim() === '' || matcher === '*') return true;
+  if (!plainNames.test(matcher)) return names.some((name) => new RegExp(matcher).test(name));
+  const wanted = matcher.split(/[|,]/).map((name) => name.trim());
+  return names.some((name) => wanted.includes(name));
+}
+
+interface NamedFile {
+  /** As it is named. */
+  readonly word: string;
+  /** Absolute, without following links, and with them. */
+  readonly path: string;
+  readonly landed: string;
+  /** Hex; of a file over 4 MiB, or one that cannot be read, of what the file system says of it. */
+  readonly sha256: string;
+}
+
+/** The files that a command line names, as they are now. */
+export interface NamedFiles {
+  /** SHA-256 (hex) of the command line and of those files. */
+  readonly sha256: string;
+  readonly files: readonly NamedFile[];
+  /** Words that look like a script and lead nowhere. */
+  readonly missing: readonly string[];
+}
+
+const ending = /\.(?:sh|bash|zsh|py|js|mjs|cjs|ts|rb|pl|php)$/;
+const looksLikeScript = new RegExp(`/|${ending.source}`);
+const interpreter = /^(?:.*\/)?(?:env|(?:ba|da|z|k)?sh|source|\.|python[\d.]*|node|deno|bun|tsx|ruby|perl|php|uv|run)$/;
+const maxScriptBytes = 4 * 1024 * 1024;
+
+/** Looks at the programs that a hook names: files that can be run, have the ending of a script, or stand behind an
+ * interpreter. Where it writes to is none, or it would change itself with each run. */
+export function namedFiles({ command, args = [], from }: Pick<Hook, 'command' | 'args' | 'from'>): NamedFiles {
+  const hash = createHash('sha256').update(JSON.stringify([command, ...args]));
+  const files: NamedFile[] = [];
+  const missing: string[] = [];
+  const words = args.length > 0 ? [command, ...args, ...args.flatMap(wordsOf)] : wordsOf(command);
+  let isInterpreted = false;
+  for (const word of words.map((given) => placed(given.replaceAll(/["']/g, ''), from))) {
+    if (word === '' || word.startsWith('-') || word.includes('$')) continue;
+    const file = lookedAt(word, resolve(from.directory, word), isInterpreted);
+    isInterpreted = interpreter.test(word);
+    if (file === 'missing' && looksLikeScript.test(word)) missing.push(word);
+    if (file === null || file === 'missing' || files.some(({ path }) => path === file.path)) continue;
+    hash.update(`\0${file.sha256}`);
+    files.push(file);
+  }
+  return { sha256: hash.digest('hex'), files, missing };
+}
+
+/** The words of a command line without those behind a `>`. */
+function wordsOf(command: string): readonly string[] {
+  const found = command.matchAll(/(?:(?<to>>[>|&]?)\s*)?(?<word>[^\s;&|<>()]+)/g);
+  return [...found].flatMap(({ groups }) => (groups?.['to'] === undefined ? [groups?.['word'] ?? ''] : []));
+}
+
+/** Returns null for what is no program. */
+function lookedAt(word: string, path: string, isInterpreted: boolean): NamedFile | 'missing' | null {
+  const facts = factsOf(path);
+  if (!facts) return 'missing';
+  const { dev, ino, size, mtimeNs, ctimeNs, mode } = facts;
+  if (!facts.isFile() || !(isInterpreted || ending.test(word) || (mode & 0o111n) !== 0n)) return null;
+  const file = readBounded(path, { maxBytes: maxScriptBytes, longer: 'refuse', links: 'follow' });
+  const seen = file.kind === 'read' ? file.bytes : [dev, ino, size, mtimeNs, ctimeNs].join(' ');
+  const landed = file.kind === 'read' ? file.path : realpathSync(path);
+  return { word, path, landed, sha256: createHash('sha256').update(seen).digest('hex') };
+}
+
+function factsOf(path: string): BigIntStats | undefined {
+  try {
+    return statSync(path, { bigint: true, throwIfNoEntry: false });
+  } catch {
+    return undefined; // a text that is too long for a path, a folder that is not ours to enter
+  }
+}
+
+/** As a shell would have it: the folder of the project in the place of its variable, and the home folder. */
+function placed(word: string, { directory, home }: HookSource): string {
+  return withProject(word, directory).replace(/^(?:~|\$HOME|\$\{HOME\})(?=\/)/, () => home);
+}
+
+/** Puts the folder of the project in the place of its variable. */
+export function withProject(text: string, directory: string): string {
+  return text.replaceAll(/\$(?:CLAUDE_PROJECT_DIR\b|\{CLAUDE_PROJECT_DIR\})/g, () => directory);
+}

@@ -1,0 +1,96 @@
+import { parseJson } from '../../kernel/core/json.js';
+import { createHash } from 'node:crypto';
+import { realpathSync } from 'node:fs';
+import { join } from 'node:path';
+import { isRecord } from '../../kernel/core/json.js';
+import { readBounded } from '../../kernel/disk/bounded-file.js';
+import { type Hook, type HookSource, namedFiles, readHookFile } from './listed-hooks.js';
+
+/** Hooks as they are on the disk now. */
+export interface HookFiles {
+  /** Of the user, from their own file. */
+  readonly own: readonly Hook[];
+  /** Of the project: they count once the user trusts them. */
+  readonly project: readonly Hook[];
+  /** What in their files does not count, as sentences. */
+  readonly problems: { readonly own: readonly string[]; readonly project: readonly string[] };
+}
+
+const maxBytes = 1024 * 1024;
+
+/** Leaves out files that are links out of `root`. */
+export function insideOf(paths: readonly string[], root: string): readonly string[] {
+  return paths.filter((path) => isBelow(realpathSync(path), root));
+}
+
+/** Reads the hooks of a project. They run in the folder that holds `.agent` or `.claude`. */
+export function readProjectHooks(
+  paths: readonly string[],
+  home: string,
+): { readonly hooks: readonly Hook[]; readonly problems: readonly string[] } {
+  const read = paths.map((path) => {
+    const found = readBounded(path, { maxBytes, longer: 'refuse', links: 'follow' });
+    const value = found.kind === 'read' ? objectIn(found.bytes.toString('utf8')) : null;
+    if (value === null) return { hooks: [], problems: [`${path} cannot be read: it is no JSON object`] };
+    const from: HookSource = { path, origin: 'project', directory: join(path, '..', '..'), home };
+    const { hooks, problems } = readHookFile(value, from);
+    return { hooks, problems: problems.map((problem) => `${path}: ${problem}`) };
+  });
+  return { hooks: read.flatMap(({ hooks }) => hooks), problems: read.flatMap(({ problems }) => problems) };
+}
+
+function objectIn(text: string): Readonly<Record<string, unknown>> | null {
+  try {
+    const value: unknown = parseJson(text.replace(/^\uFEFF/, ''));
+    return isRecord(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Whether a hook of the user starts a file of the project: a stranger may have written that file. */
+export function reachesInto(hook: Hook, root: string): boolean {
+  return (
+    hook.from.origin === 'user' &&
+    namedFiles(hook).files.some(({ path, landed }) => isBelow(path, root) || isBelow(landed, root))
+  );
+}
+
+function isBelow(path: string, root: string): boolean {
+  const top = realpathSync(root);
+  return path.startsWith(top.endsWith('/') ? top : `${top}/`);
+}
+
+/** What needs trust, and what a person has to know of it. */
+interface Part {
+  readonly path: string;
+  readonly sha256: string;
+  readonly lines: readonly string[];
+}
+
+/** Lists the hooks that need trust, by the file they stand in: the command lines, and each file that they name with its
+ * hash. What else stands in the file does not matter. */
+export function partsOfHooks({ own, project }: Pick<HookFiles, 'own' | 'project'>, root: string): readonly Part[] {
+  const asked = [...project, ...own.filter((hook) => reachesInto(hook, root))];
+  return [...new Set(asked.map(({ from }) => from.path))].map((path) => {
+    const hooks = asked.filter(({ from }) => from.path === path);
+    const hash = createHash('sha256');
+    for (const { event, matcher, timeoutMs, required, condition, background, ...hook } of hooks) {
+      const how = condition === undefined && background === undefined ? [] : [condition ?? '', background ?? ''];
+      hash.update(JSON.stringify([event, matcher, timeoutMs, required, ...how, namedFiles(hook).sha256]));
+    }
+    return { path, sha256: hash.digest('hex'), lines: hooks.flatMap(linesOf) };
+  });
+}
+
+function linesOf(hook: Hook): readonly string[] {
+  const command = [hook.command, ...(hook.args ?? [])].join(' ');
+  const condition = hook.condition === undefined ? '' : ` if ${hook.condition}`;
+  const matcher = hook.matcher === '' && condition === '' ? '' : ` (${`${hook.matcher}${condition}`.trim()})`;
+  const { files, missing } = namedFiles(hook);
+  return [
+    `hook ${hook.event}${matcher} runs: ${command}`,
+    ...files.map(({ word, sha256 }) => `  with ${word} (sha256 ${sha256})`),
+    ...missing.map((word) => `  with ${word}, which is missing`),
+  ];
+}

@@ -1,0 +1,300 @@
+import { parseJson } from '../../kernel/core/json.js';
+import { createHash } from 'node:crypto';
+import { isAbsolute, join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { isRecord } from '../../kernel/core/json.js';
+import { readBoundedText } from '../../kernel/disk/bounded-file.js';
+import { isThisMachine } from '../../kernel/network/proxies.js';
+import { loadingVariable } from './executed-files.js';
+import { type HeadersHelper, shellVariables } from './headers-helper.js';
+
+/** How a server is reached. Variables are filled in. */
+export type Way =
+  | {
+      readonly kind: 'stdio';
+      readonly command: string;
+      readonly args: readonly string[];
+      readonly env: Readonly<Record<string, string>>;
+      /** Absolute. */
+      readonly cwd: string;
+    }
+  | {
+      readonly kind: 'http';
+      readonly url: string;
+      readonly headers: Readonly<Record<string, string>>;
+      /** Prints further headers, which win. */
+      readonly helper?: HeadersHelper;
+      readonly signIn: SignInSettings;
+    };
+
+/** What `mcp.json` says of the sign-in to a server. */
+export interface SignInSettings {
+  /** What we are called there. An https address: a document that says who we are, for servers that read such. */
+  readonly clientId?: string;
+  readonly clientSecret?: string;
+  /** The port that the browser comes back to; any without it. */
+  readonly callbackPort?: number;
+  readonly scope?: string;
+}
+
+/** A server of `mcp.json`. */
+export interface ConfiguredServer {
+  readonly name: string;
+  /** The file that names it. */
+  readonly file: string;
+  readonly origin: 'user' | 'project';
+  /** As it is written, variables not filled in. */
+  readonly entry: unknown;
+  /** Of the entry, and of the file where that is a project's: the same words mean another program there. */
+  readonly sha256: string;
+  /** A sentence where it cannot be used as it is written. */
+  readonly way: Way | { readonly kind: 'unusable'; readonly problem: string };
+  readonly enabled: boolean;
+  /** Whether a model is given its tools themselves, or finds them by a search. */
+  readonly expose: 'auto' | 'direct' | 'deferred';
+  readonly startupTimeoutMs: number;
+  readonly timeoutMs: number;
+  readonly maxTimeoutMs: number;
+  /** Globs over the names that the server gives its tools. Null: all. */
+  readonly include: readonly string[] | null;
+  readonly exclude: readonly string[];
+  /** Tools whose calls need no question. */
+  readonly allow: readonly string[];
+  /** The address of the directory that the server is told of (`roots`); null: it is told of none. */
+  readonly root: string | null;
+}
+
+/** The place that entries are read for. */
+export interface Place {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly cwd: string;
+  readonly home: string;
+  /** `http.allow_insecure`: http to other machines than this one. */
+  readonly allowInsecure?: boolean;
+  /** Given for the file of a project: variables that are not filled in there. */
+  readonly withheld?: readonly string[];
+}
+
+/** What a file of servers holds. Entries are as they are written. */
+export type ServerFile =
+  | {
+      readonly kind: 'read';
+      readonly entries: Readonly<Record<string, unknown>>;
+      /** Whatever else it holds. */
+      readonly others: Readonly<Record<string, unknown>>;
+      /** Of the bytes, hex. */
+      readonly sha256: string;
+    }
+  | { readonly kind: 'missing' }
+  | { readonly kind: 'broken'; readonly problem: string };
+
+const maxFileBytes = 1024 * 1024;
+const namePattern = /^(?!.*__)[A-Za-z0-9_-]{1,24}$/;
+
+/** Returns what is wrong with the name of a server, or null. */
+export function nameProblem(name: string): string | null {
+  return namePattern.test(name) ? null : 'its name needs 1 to 24 letters, digits, _ and -, without __';
+}
+
+/** Reads `{"mcpServers": {…}}`. */
+export function readServerFile(file: string): ServerFile {
+  let text: string | null;
+  try {
+    text = readBoundedText(file, { maxBytes: maxFileBytes, longer: 'refuse', links: 'follow' });
+  } catch (error) {
+    return { kind: 'broken', problem: error instanceof Error ? error.message : String(error) };
+  }
+  if (text === null) return { kind: 'missing' };
+  try {
+    const value: unknown = parseJson(text);
+    const { mcpServers: entries, ...others } = isRecord(value) ? value : {};
+    return isRecord(entries)
+      ? { kind: 'read', entries, others, sha256: createHash('sha256').update(text).digest('hex') }
+      : { kind: 'broken', problem: 'it needs an object "mcpServers"' };
+  } catch (error) {
+    return { kind: 'broken', problem: error instanceof Error ? error.message : 'it is no JSON' };
+  }
+}
+
+/** Makes a server of its entry. Never throws: an entry that cannot be used says why. */
+export function configuredServer(name: string, entry: unknown, file: string, place: Place): ConfiguredServer {
+  const given = isRecord(entry) ? entry : {};
+  const isOwn = place.withheld === undefined;
+  const first = (...keys: readonly string[]): unknown => keys.map((key) => given[key]).find((it) => it !== undefined);
+  return {
+    name,
+    file,
+    origin: isOwn ? 'user' : 'project',
+    entry,
+    sha256: createHash('sha256')
+      .update(JSON.stringify([name, entry, ...(isOwn ? [] : [file])]))
+      .digest('hex'),
+    way: wayOf(name, given, place),
+    enabled: given['enabled'] !== false && given['disabled'] !== true,
+    expose: exposeOf(given),
+    startupTimeoutMs: milliseconds(given['startup_timeout_ms'], 30_000),
+    timeoutMs: milliseconds(first('timeout_ms', 'timeout'), 60_000),
+    maxTimeoutMs: milliseconds(given['max_timeout_ms'], 600_000),
+    include: texts(first('include_tools', 'enabled_tools', 'includeTools')),
+    exclude: texts(first('exclude_tools', 'disabled_tools', 'excludeTools')) ?? [],
+    // Only the user says which calls need no question.
+    allow: isOwn ? (texts(given['allow']) ?? []) : [],
+    root: given['roots'] === true ? pathToFileURL(place.cwd).href : null,
+  };
+}
+
+function exposeOf({ expose, alwaysLoad }: Readonly<Record<string, unknown>>): ConfiguredServer['expose'] {
+  if (expose === 'direct' || expose === 'deferred') return expose;
+  return expose === undefined && alwaysLoad === true ? 'direct' : 'auto';
+}
+
+/** Returns whether the name fits one of the globs. `*` stands for any characters. */
+export function fitsGlob(globs: readonly string[], name: string): boolean {
+  return globs.some((glob) => {
+    const [start = '', ...rest] = glob.split('*');
+    const end = rest.pop();
+    if (end === undefined) return glob === name;
+    if (!name.startsWith(start)) return false;
+    let at = start.length;
+    for (const part of rest) {
+      const found = name.indexOf(part, at);
+      if (found < 0) return false;
+      at = found + part.length;
+    }
+    return name.endsWith(end) && name.length - end.length >= at;
+  });
+}
+
+function wayOf(name: string, entry: Readonly<Record<string, unknown>>, place: Place): ConfiguredServer['way'] {
+  const named = nameProblem(name);
+  if (named !== null) return unusable(named);
+  const key = place.withheld?.find((withheld) => [...variablesIn(entry), ...helperVariables(entry)].includes(withheld));
+  if (key !== undefined) return unusable(`${key} is a key of yours, and the file of a project gets none`);
+  const loading = place.withheld === undefined ? null : loadingVariable(entry);
+  if (loading !== null)
+    return unusable(`${loading} has programs load other code, and the file of a project may not set it`);
+  const missing = new Set<string>();
+  const fill = (text: string): string => filledIn(text, place.env, missing);
+  const way = kindOf(entry) === 'http' ? httpWay(entry, fill, place) : stdioWay(entry, fill, place);
+  if (missing.size > 0) return unusable(`${[...missing].join(', ')} is not set; export it, or write \${NAME:-default}`);
+  return way;
+}
+
+function unusable(problem: string): ConfiguredServer['way'] {
+  return { kind: 'unusable', problem };
+}
+
+function kindOf({ type, url, command }: Readonly<Record<string, unknown>>): unknown {
+  if (type === 'streamable-http' || type === 'streamableHttp') return 'http';
+  return type ?? (typeof url === 'string' && command === undefined ? 'http' : 'stdio');
+}
+
+function stdioWay(
+  entry: Readonly<Record<string, unknown>>,
+  fill: (text: string) => string,
+  { cwd, home }: Place,
+): ConfiguredServer['way'] {
+  if (kindOf(entry) !== 'stdio')
+    return unusable(`type ${JSON.stringify(entry['type'])} is not spoken here; "stdio" and "http" are`);
+  const { command, args = [], env = {}, cwd: folder = '.' } = entry;
+  const list = texts(args);
+  const pairs = textPairs(env, fill);
+  if (typeof command !== 'string' || command === '') return unusable('it needs a "command" or a "url"');
+  if (list === null) return unusable('"args" needs a list of texts');
+  if (pairs === null) return unusable('"env" needs texts by name');
+  if (typeof folder !== 'string') return unusable('"cwd" needs a text');
+  const path = (text: string): string => (text.startsWith('~/') ? join(home, text.slice(2)) : text);
+  const start = path(fill(folder));
+  return {
+    kind: 'stdio',
+    command: path(fill(command)),
+    args: list.map((text) => path(fill(text))),
+    env: pairs,
+    cwd: isAbsolute(start) ? start : resolve(cwd, start),
+  };
+}
+
+function httpWay(
+  entry: Readonly<Record<string, unknown>>,
+  fill: (text: string) => string,
+  place: Place,
+): ConfiguredServer['way'] {
+  const { url, headers = {}, headersHelper: helper } = entry;
+  const pairs = textPairs(headers, fill);
+  if (typeof url !== 'string') return unusable('it needs a "url"');
+  if (pairs === null) return unusable('"headers" needs texts by name');
+  if (helper !== undefined && (typeof helper !== 'string' || helper.trim() === ''))
+    return unusable('"headersHelper" needs a command');
+  const address = URL.parse(fill(url));
+  if (address === null || !isAllowed(address, place))
+    return unusable('"url" needs https, or http on this machine; http.allow_insecure=true allows others');
+  const signIn = signInSettings(entry['oauth'], fill);
+  const way = { kind: 'http', url: address.href, headers: pairs, signIn } as const;
+  return helper === undefined ? way : { ...way, helper: headersHelper(helper, place) };
+}
+
+function isAllowed({ protocol, hostname }: URL, { allowInsecure }: Place): boolean {
+  return protocol === 'https:' || (protocol === 'http:' && (allowInsecure === true || isThisMachine(hostname)));
+}
+
+function headersHelper(command: string, { env, cwd }: Place): HeadersHelper {
+  const named = shellVariables(command).flatMap((name) => {
+    const value = env[name];
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return { command, cwd, env: Object.fromEntries(named) };
+}
+
+/** Returns the variables that the command for headers is given. The shell fills them in. */
+export function helperVariables(entry: unknown): readonly string[] {
+  const helper = isRecord(entry) ? entry['headersHelper'] : undefined;
+  return typeof helper === 'string' ? shellVariables(helper) : [];
+}
+
+/** `oauth` of an entry. What is none of its keys is left out. */
+function signInSettings(oauth: unknown, fill: (text: string) => string): SignInSettings {
+  if (!isRecord(oauth)) return {};
+  const { client_id: clientId, client_secret: clientSecret, callback_port: port, scope } = oauth;
+  return {
+    ...(typeof clientId === 'string' ? { clientId: fill(clientId) } : {}),
+    ...(typeof clientSecret === 'string' ? { clientSecret: fill(clientSecret) } : {}),
+    ...(typeof port === 'number' && Number.isInteger(port) && port > 0 && port < 65_536 ? { callbackPort: port } : {}),
+    ...(typeof scope === 'string' ? { scope: fill(scope) } : {}),
+  };
+}
+
+const variable = /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g;
+
+/** Returns the names of all variables in the texts of an entry, each text read by itself as it is when it is filled
+ * in: the start of a variable in one text must not hide another one. */
+export function variablesIn(entry: unknown): readonly string[] {
+  if (typeof entry === 'string') return [...new Set(Array.from(entry.matchAll(variable), ([, name = '']) => name))];
+  return isRecord(entry) || Array.isArray(entry) ? [...new Set(Object.values(entry).flatMap(variablesIn))] : [];
+}
+
+/** Fills in `${NAME}` and `${NAME:-default}` once. Names that are not set are noted in `missing`. */
+function filledIn(text: string, env: Place['env'], missing: Set<string>): string {
+  return text.replaceAll(variable, (_whole, name: string, usual: string | undefined) => {
+    const value = env[name] === '' && usual !== undefined ? usual : (env[name] ?? usual);
+    if (value === undefined) missing.add(name);
+    return value ?? '';
+  });
+}
+
+function texts(value: unknown): readonly string[] | null {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string') ? value : null;
+}
+
+function textPairs(value: unknown, fill: (text: string) => string): Readonly<Record<string, string>> | null {
+  if (!isRecord(value)) return null;
+  const pairs: [string, string][] = [];
+  for (const [name, text] of Object.entries(value)) {
+    if (typeof text !== 'string') return null;
+    pairs.push([name, fill(text)]);
+  }
+  return Object.fromEntries(pairs);
+}
+
+function milliseconds(value: unknown, usual: number): number {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 1 ? Math.min(value, 2 ** 31 - 1) : usual;
+}

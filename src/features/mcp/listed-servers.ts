@@ -1,0 +1,139 @@
+import { dirname, join } from 'node:path';
+import { isRecord } from '../../kernel/core/json.js';
+import { isSecretVariable } from '../../kernel/core/secrets/scanner.js';
+import {
+  type ConfiguredServer,
+  configuredServer,
+  helperVariables,
+  type Place,
+  readServerFile,
+  type ServerFile,
+  variablesIn,
+} from './configured-servers.js';
+import { executedFiles, isTooLarge, trustHash } from './executed-files.js';
+import { replaceFile } from './remembered-tools.js';
+
+/** Where servers are named. */
+export interface ServerFiles extends Place {
+  /** `mcp.json` of the user. */
+  readonly own: string;
+  /** Entries that the program got when it was started, from an editor. They count before all others. */
+  readonly given?: Readonly<Record<string, unknown>> | undefined;
+  /** `.mcp.json` of the project, with the folder that its servers start in. Null: there is none. */
+  readonly project: {
+    readonly file: string;
+    readonly folder: string;
+    /** Variables that no project's file gets: keys of providers. */
+    readonly withheld: readonly string[];
+    /** Whether the user trusts the file with exactly these bytes. */
+    readonly isTrusted: (sha256: string) => boolean;
+  } | null;
+}
+
+export interface ListedServers {
+  /** Those that count. One of a trusted project takes the place of the user's own of the same name. */
+  readonly servers: readonly ConfiguredServer[];
+  /** Those of a project that is not trusted: none of them starts. */
+  readonly aside: readonly ConfiguredServer[];
+  /** Sentences about files that cannot be read. */
+  readonly problems: readonly string[];
+}
+
+/** Reads both files. Starts nothing. */
+export function listServers({ own, project, given = {}, ...place }: ServerFiles): ListedServers {
+  const users = readServerFile(own);
+  const ofUser = serversIn(users, own, place);
+  const handed = Object.entries(given).map(([name, entry]) => configuredServer(name, entry, 'the editor', place));
+  if (project === null) return { servers: together(ofUser, handed), aside: [], problems: problemsOf(users, own) };
+  const { file, folder, withheld } = project;
+  const found = readServerFile(file);
+  const ofProject = serversIn(found, file, { ...place, cwd: folder, withheld });
+  const problems = [...problemsOf(users, own), ...problemsOf(found, file)];
+  if (found.kind !== 'read' || !project.isTrusted(trustHash(found.sha256, found.entries, folder)))
+    return { servers: together(ofUser, handed), aside: ofProject, problems };
+  return { servers: together(together(ofUser, ofProject), handed), aside: [], problems };
+}
+
+/** All of both; of two with one name, the second. */
+function together(one: readonly ConfiguredServer[], other: readonly ConfiguredServer[]): readonly ConfiguredServer[] {
+  const taken = new Set(other.map(({ name }) => name));
+  return [...one.filter(({ name }) => !taken.has(name)), ...other];
+}
+
+function serversIn(found: ServerFile, file: string, place: Place): readonly ConfiguredServer[] {
+  if (found.kind !== 'read') return [];
+  return Object.entries(found.entries).map(([name, entry]) => configuredServer(name, entry, file, place));
+}
+
+function problemsOf(found: ServerFile, file: string): readonly string[] {
+  return found.kind === 'broken' ? [`${file} is left out: ${found.problem}.`] : [];
+}
+
+/** Saves the entries of the user. Keeps whatever else the file holds. */
+export function saveEntries(file: string, entries: Readonly<Record<string, unknown>>): void {
+  const found = readServerFile(file);
+  const others = found.kind === 'read' ? found.others : {};
+  replaceFile(file, `${JSON.stringify({ ...others, mcpServers: entries }, null, 2)}\n`);
+}
+
+/** Says what a person has to know of a project's file before its servers may start. `own`: the file of the user. Null:
+ * the file names none. */
+export function serverPart(
+  file: string,
+  own: string,
+): { readonly path: string; readonly sha256: string; readonly lines: readonly string[] } | null {
+  const found = readServerFile(file);
+  if (found.kind !== 'read') return null;
+  const users = readServerFile(own);
+  const isOwn = (name: string): boolean => users.kind === 'read' && Object.hasOwn(users.entries, name);
+  const lines = Object.entries(found.entries).flatMap(([name, entry]) => [
+    `${isOwn(name) ? 'in place of your own server' : 'the server'} ${JSON.stringify(name)} ${wayLine(entry)}`,
+    ...detailLines(entry),
+    ...executedFiles(entry, dirname(file)).map((path) =>
+      isTooLarge(join(dirname(file), path))
+        ? `  runs ${quoted(path)} of the project, which is too large to be checked: the file cannot be trusted`
+        : `  runs ${quoted(path)} of the project; a change of it asks again`,
+    ),
+  ]);
+  const sha256 = trustHash(found.sha256, found.entries, dirname(file));
+  return lines.length === 0 ? null : { path: file, sha256, lines };
+}
+
+function wayLine(entry: unknown): string {
+  const { command, args, url } = isRecord(entry) ? entry : {};
+  const words = [command, ...(Array.isArray(args) ? (args as readonly unknown[]) : [])].map(quoted);
+  const starts = command === undefined ? [] : [`starts ${words.join(' ')}`];
+  const reaches = url === undefined ? [] : [`is reached at ${quoted(url)}`];
+  return [...starts, ...reaches].join(' and ') || 'has neither a command nor a url';
+}
+
+function detailLines(entry: unknown): readonly string[] {
+  if (!isRecord(entry)) return [];
+  const names = (value: unknown): string => (isRecord(value) ? Object.keys(value).join(', ') : '');
+  const shown: readonly (readonly [string, string])[] = [
+    ['in the folder', entry['cwd'] === undefined ? '' : quoted(entry['cwd'])],
+    ['sets the variables', settingsText(entry['env'])],
+    ['sends the headers', names(entry['headers'])],
+    ['runs for more headers', entry['headersHelper'] === undefined ? '' : quoted(entry['headersHelper'])],
+    ['is given these variables of yours', [...new Set([...variablesIn(entry), ...helperVariables(entry)])].join(', ')],
+  ];
+  return shown.flatMap(([what, text]) => (text === '' ? [] : [`  ${what} ${text}`]));
+}
+
+const maxValue = 200;
+
+/** Variables with their values; those that hold a secret by their name, and long ones, without. */
+function settingsText(value: unknown): string {
+  if (!isRecord(value)) return '';
+  return Object.entries(value)
+    .map(([name, text]) =>
+      typeof text === 'string' && text.length <= maxValue && !isSecretVariable(name, text)
+        ? `${name}=${quoted(text)}`
+        : name,
+    )
+    .join(', ');
+}
+
+function quoted(value: unknown): string {
+  return typeof value === 'string' && /^[\w./:=@+-]+$/.test(value) ? value : (JSON.stringify(value) ?? '');
+}

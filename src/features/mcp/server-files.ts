@@ -1,0 +1,17 @@
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { type Here, type ProjectPart, projectRoot } from '../../kernel/config/project.js';
+
+/** Where the servers of the user stand, and those that a project brings along. */
+export function serverFiles({ config, cwd }: Here): { readonly own: string; readonly ofProject: string } {
+  return { own: join(dirname(config.files.config), 'mcp.json'), ofProject: join(projectRoot({ cwd }), '.mcp.json') };
+}
+
+/** Returns the servers that a project brings along. */
+export async function serverParts(here: Here): Promise<readonly ProjectPart[]> {
+  const { own, ofProject: file } = serverFiles(here);
+  if (!existsSync(file)) return [];
+  const { serverPart } = await import('./listed-servers.js');
+  const part = serverPart(file, own);
+  return part === null ? [] : [part];
+}

@@ -1,0 +1,112 @@
+import { didYouMean } from '../../kernel/core/text.js';
+import { listenForBrowser, pastedAnswer } from './access/browser-return.js';
+import type { ConfiguredServer } from './configured-servers.js';
+import { openSignIns, type SignIns } from './access/kept-sign-ins.js';
+import { logIn, portsOf } from './access/login.js';
+import type { HttpWay } from './server-link.js';
+import type { Callback } from './access/sign-in.js';
+import { createProcessRunner } from '../../kernel/tools/process/runner.js';
+import { CliError, type CommandLine, exit, type Printer, type Verb } from '../../kernel/console/command.js';
+import type { Settings } from '../../kernel/console/run-settings.js';
+import { writtenServers } from './open-mcp.js';
+
+const longestVisitMs = 10 * 60 * 1000;
+/** Where a browser is sent that nobody listens to: the person copies the address it ends at. */
+const manualPort = 33_418;
+
+export const signIn: Verb = {
+  line: {
+    example: 'agent mcp login issues --manual',
+    options: (command) => command.option('--manual', 'paste the address that the browser ends at; listen to nothing'),
+    run: async (line, [name = ''], { manual }) => {
+      const settings = await line.settings();
+      const { server, way } = await reachedOverHttp(line, name);
+      const signIns = signInsOf(settings);
+      const stop = new AbortController();
+      line.onEnd(() => {
+        stop.abort();
+      });
+      const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(longestVisitMs)]);
+      const back =
+        manual === true
+          ? {
+              ...byHand(line.out, way, signal),
+              close: () => undefined,
+            }
+          : await listenForBrowser(portsOf(signIns, way), shownBy(line.out), signal);
+      try {
+        const version = line.program.root.version() ?? '';
+        const { open } = createProcessRunner({ marker: { name: '_AGENT_SIGN_IN', value: String(process.pid) } });
+        const count = await logIn(server, way, { signIns, version, env: settings.env, open }, back);
+        line.out.print(
+          count === null
+            ? `${name} does not ask for a sign-in; it is there without one.\n`
+            : `Signed in to ${name}: ${count} tools.\n`,
+        );
+        return exit.done;
+      } catch (error) {
+        const message = error instanceof Error ? error.message : String(error);
+        throw new CliError(exit.failed, `\`${name}\`: ${message}`, `Nothing more was kept. agent mcp get ${name}`);
+      } finally {
+        back.close();
+      }
+    },
+  },
+};
+
+export const signOut: Verb = {
+  line: {
+    example: 'agent mcp logout issues',
+    run: async (line, [name = '']) => {
+      const { way } = await reachedOverHttp(line, name);
+      line.out.print(
+        signInsOf(await line.settings()).forget(way.url)
+          ? `Signed out of ${name}: what it gave is deleted here. Its own settings may list us until you take us out.\n`
+          : `Nobody was signed in to ${name}.\n`,
+      );
+      return exit.done;
+    },
+  },
+};
+
+async function reachedOverHttp(
+  { settings }: CommandLine,
+  name: string,
+): Promise<{ readonly server: ConfiguredServer; readonly way: HttpWay }> {
+  const { servers } = await writtenServers(await settings());
+  const server = servers.find((other) => other.name === name);
+  if (!server) {
+    const names = servers.map((other) => other.name);
+    const known = `${didYouMean(name, names)} Known: ${names.join(', ') || 'none'}`.trim();
+    throw new CliError(exit.usage, `there is no server \`${name}\``, known);
+  }
+  const { way } = server;
+  if (way.kind === 'http') return { server, way };
+  const problem = way.kind === 'unusable' ? way.problem : 'it is a program of this machine, which takes no sign-in';
+  throw new CliError(exit.usage, `\`${name}\`: ${problem}`, `agent mcp get ${name} shows its entry.`);
+}
+
+function signInsOf({ config, secrets }: Settings): SignIns {
+  return openSignIns(config.files.signIns, (secret) => secrets.push(secret));
+}
+
+function shownBy(out: Printer): (address: URL) => void {
+  return (address) => {
+    out.print(`Open this address in a browser, and say yes there:\n\n${address.href}\n\nWaiting for it…\n`);
+  };
+}
+
+function byHand(out: Printer, { signIn: { callbackPort = manualPort } }: HttpWay, signal: AbortSignal): Callback {
+  return {
+    redirectUrl: `http://127.0.0.1:${callbackPort}/callback`,
+    visit: async (address) => {
+      out.print(
+        `Open this address in a browser, and say yes there:\n\n${address.href}\n\n` +
+          'It ends at a page that cannot be shown; its address is what counts.\n',
+      );
+      const answer = pastedAnswer(await out.ask('Paste that address: ', signal));
+      if (answer === null) throw new Error('that address has no code in it; nothing was kept');
+      return answer;
+    },
+  };
+}

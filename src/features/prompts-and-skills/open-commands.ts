@@ -1,0 +1,180 @@
+import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { statsAt } from '../../kernel/disk/path-stats.js';
+import type { Event } from '../../kernel/core/event.js';
+import type { Expand } from '../../kernel/core/session-port.js';
+import type { CommandFile } from './command-files.js';
+import type { Place } from '../../kernel/config/found-files.js';
+import type { FoundSkills, HeadCache } from './read-skills.js';
+import type { Registry } from '../../kernel/core/tool.js';
+import {
+  asideNotices,
+  type AsideNotice,
+  countingPlaces,
+  isFolder,
+  type TrustedHere,
+} from '../../kernel/config/project.js';
+
+/** What the menu and `/help` show of a command. */
+export type OwnCommand = Pick<CommandFile, 'name' | 'description' | 'argumentHint' | 'origin'>;
+
+/** Commands in files, and skills: the user's own, those of a trusted project, and those that come with the program. */
+export interface OwnCommands {
+  /** Those that are no commands of the program. */
+  list(): Promise<readonly OwnCommand[]>;
+  readonly skills: () => Promise<FoundSkills>;
+  readonly expand: Expand;
+}
+
+/** Where commands and skills are looked for. `commandNames`: names that are taken. */
+interface CommandHere extends TrustedHere {
+  readonly commandNames: readonly string[];
+}
+
+const startsWithName = /^([/$])(\p{L}[\p{L}\p{M}\p{N}_:-]*)(?:\s+([^]*))?$/u;
+
+/** The skills are looked for several times at a start. */
+const heads: HeadCache = new Map();
+
+/** Looks at the disk each time it is asked: a file that has changed counts at once. */
+export function openCommands(settings: CommandHere): OwnCommands {
+  const taken = new Set(settings.commandNames);
+  const find = async (): Promise<readonly CommandFile[]> => {
+    const { commandsIn } = await import('./command-files.js');
+    const own = commandsIn(await countingPlaces(settings, 'commands')).filter(({ name }) => !taken.has(name));
+    return [...commandsIn([ofProgram()]), ...own];
+  };
+  const skills = async (): Promise<FoundSkills> => {
+    const places = await countingPlaces(settings, 'skills');
+    if (places.length === 0) return { skills: [], shadowed: [], problems: [] };
+    return (await import('./read-skills.js')).skillsIn(places, heads);
+  };
+  const isFile = (path: string): boolean => statsAt(resolve(settings.cwd, path))?.isFile() === true;
+  return {
+    skills,
+    list: async () => {
+      const places = await countingPlaces(settings, 'commands');
+      const own = places.length === 0 ? [] : (await find()).filter(({ origin }) => origin !== 'program');
+      const used = (await skills()).skills.filter(({ forUser }) => forUser);
+      return [...own, ...used.map((skill) => ({ ...skill, name: `skill:${skill.name}` }))];
+    },
+    expand: async (message) => {
+      if (!/^[/$]/.test(message.trim())) return namedFolders(message, settings.cwd);
+      const [, sign, typed, given = ''] = startsWithName.exec(message.trim()) ?? [];
+      if (typed === undefined) return null;
+      const name = typed.normalize('NFC');
+      const args = given.trim();
+      // `$name` is a skill or nothing: `$PATH is too long` is a message.
+      if (sign === '$') return await useSkill(await skills(), `skill:${name}`, { args, isFile });
+      const command = (await find()).find((other) => other.name === name);
+      if (!command) return taken.has(name) ? null : await useSkill(await skills(), name, { args, isFile });
+      const { expandTemplate } = await import('./expand-template.js');
+      const expanded = expandTemplate(command.body, { args, isFile });
+      if (typeof expanded === 'string') return `/${name} was not sent: ${expanded}`;
+      return { ...expanded, command: { name, args, sha256: command.sha256 } };
+    },
+  };
+}
+
+/** Adds what lies below the folders that a message names as `@src/`, in the words of the tool that lists files. */
+function namedFolders(message: string, cwd: string): Awaited<ReturnType<Expand>> {
+  const named = [...message.matchAll(/(?<=^|\s)@(?:"([^"\n]*\/)"|(\S*\/)(?=\s|$))/g)];
+  const paths = [...new Set(named.map(([, quoted, plain = '']) => quoted ?? plain))];
+  const folders = paths.filter((path) => statsAt(resolve(cwd, path))?.isDirectory());
+  if (folders.length === 0) return null;
+  return {
+    command: null,
+    calls: folders.map((path) => ({ name: 'glob', arguments: JSON.stringify({ pattern: '**/*', path }) })),
+    text: (outputs) => [message, ...outputs.map((output, at) => `Files in ${folders[at]}:\n${output}`)].join('\n\n'),
+  };
+}
+
+/** A skill by hand: `/skill:name`, or `/name` where that is nothing else. */
+async function useSkill(
+  { skills }: FoundSkills,
+  name: string,
+  use: { readonly args: string; readonly isFile: (path: string) => boolean },
+): ReturnType<Expand> {
+  const skill = skills.find((other) => other.forUser && other.name === name.replace(/^skill:/, ''));
+  if (!skill) return null;
+  const [{ skillMessage }, { readSkillText }] = await Promise.all([
+    import('./use-skill.js'),
+    import('./read-skills.js'),
+  ]);
+  const written = skillMessage(skill, use);
+  if (written === null) return `/${name} was not sent: ${skill.path} cannot be read`;
+  if (typeof written === 'string') return `/${name} was not sent: ${written}`;
+  return { ...written, command: { name, args: use.args, sha256: readSkillText(skill)?.sha256 ?? '' } };
+}
+
+/** Offers the tool for skills where there are some for a model. `chosen`: `--tools`. */
+export async function offerSkills(
+  settings: CommandHere,
+  chosen: string | boolean | undefined,
+  registry: Registry,
+): Promise<void> {
+  if (chosen === false || (typeof chosen === 'string' && !/^\s*[+-]/.test(chosen))) return;
+  const { skills } = openCommands(settings);
+  if (!(await skills()).skills.some(({ forModel }) => forModel)) return;
+  registry.register((await import('./use-skill.js')).skillTool(skills));
+}
+
+/** Tells a session of skills that have come since: it has not read of them in its prompt or in a note. */
+export function skillNews(settings: CommandHere): (events: readonly Event[]) => Promise<readonly string[]> {
+  const { skills: find } = openCommands(settings);
+  return async (events) => {
+    if (events.length === 0) return []; // its prompt, which is sent now, lists them
+    const { skills } = await find();
+    const offered = skills.filter(({ forModel }) => forModel);
+    if (offered.length === 0) return [];
+    return (await import('./use-skill.js')).newSkills(offered, events);
+  };
+}
+
+/** What a new session is told of skills, and what the person is told of them. */
+export async function skillsFor(
+  settings: CommandHere,
+  registry: Registry,
+  windowTokens: number | null,
+): Promise<{ readonly text: string; readonly notices: readonly AsideNotice[] }> {
+  const unusable = await unusableNames(settings);
+  const aside = [...(await asideNotices(settings)), ...unusable];
+  const found = await openCommands(settings).skills();
+  const problems = found.problems.map((message) => ({ level: 'warn', code: 'skills', message }) as const);
+  if (!registry.get('skill')) {
+    // Where there are skills, the person has switched the tool off; where there are none, what is wrong is the reason.
+    const isOff = found.skills.some(({ forModel }) => forModel);
+    return { text: '', notices: [...aside, ...(isOff ? [] : problems)] };
+  }
+  const { skillsBlock } = await import('./use-skill.js');
+  const { text, cut } = skillsBlock(found, windowTokens);
+  const message = `The descriptions of ${cut} skills do not fit; the model is told their names alone.`;
+  const shortened = cut > 0 ? [{ level: 'warn', code: 'skills', message } as const] : [];
+  return { text, notices: [...aside, ...problems, ...shortened] };
+}
+
+async function unusableNames(settings: TrustedHere): Promise<readonly AsideNotice[]> {
+  const places = await countingPlaces(settings, 'commands');
+  if (places.length === 0) return [];
+  const { unusableCommands } = await import('./command-files.js');
+  return unusableCommands(places).map((message) => ({ level: 'warn', code: 'commands', message }) as const);
+}
+
+/** The texts of these skills, for an agent that knows them from the beginning. Others are left out. */
+export async function skillTexts(settings: CommandHere, names: readonly string[]): Promise<readonly string[]> {
+  if (names.length === 0) return [];
+  const { skills } = await openCommands(settings).skills();
+  const { plainMessage } = await import('./use-skill.js');
+  return names.flatMap((name) => {
+    const skill = skills.find((other) => other.name === name);
+    return (skill ? plainMessage(skill, '')?.text([]) : null) ?? [];
+  });
+}
+
+/** The folder of the commands that come with the program. The sources and the bundle lie at different depths. */
+function ofProgram(): Place {
+  const above = ['../../..', '../..', '..'].map((up) =>
+    fileURLToPath(new URL(`${up}/config/prompts`, import.meta.url)),
+  );
+  return { folder: above.find(isFolder) ?? '', origin: 'program', root: null };
+}

@@ -1,0 +1,179 @@
+import { isRecord, type JsonObject } from '../../kernel/core/json.js';
+
+export const taskTypes = ['reminder', 'agent_task', 'api_call', 'web_search'] as const;
+export type TaskType = (typeof taskTypes)[number];
+/** What becomes of runs that nobody was there for, more than a minute late. */
+export type MissedRule = 'run_once' | 'skip' | 'ask';
+
+/** `source` is the schedule in the words it was given in;
+ * `tz` the IANA zone that its hours are in. */
+export type TaskSchedule =
+  | { readonly delay: string }
+  | { readonly cron: string; readonly tz: string; readonly source: string };
+
+/** Something that is to happen at a time.
+ * Times are Unix ms; a store keeps whole seconds of them. */
+export interface Task {
+  /** A few lower-case letters and digits. */
+  readonly id: string;
+  readonly type: TaskType;
+  readonly description: string;
+  readonly scheduleType: 'once' | 'recurring';
+  readonly schedule: TaskSchedule;
+  /** What its kind needs: `{prompt}`, `{url, method}`,
+   * `{query, limit, summarize}`; unknown keys are kept. */
+  readonly execution: JsonObject | null;
+  /** False: paused, or a single one that has fired. */
+  readonly enabled: boolean;
+  readonly createdAt: number;
+  /** When its last run began. */
+  readonly lastRun: number | null;
+  readonly nextRun: number;
+  /** The IANA zone at its creation. */
+  readonly tz: string;
+  /** Where its runs work; absolute. */
+  readonly cwd: string;
+  readonly missed: MissedRule;
+  /** What one run may cost; null: what the settings say. */
+  readonly maxCostUsd: number | null;
+  /** SHA-256 (hex) of the calls that a person has allowed this task. */
+  readonly grants: readonly string[];
+  readonly expiresAt: number | null;
+  /** Runs that failed one after the other. */
+  readonly failures: number;
+  /** The session whose model made it; null: a person did. */
+  readonly madeInSession: string | null;
+  /** Where the store is shared: the machine that runs it, or `anyMachine`. */
+  readonly machine?: string;
+}
+
+/** Machines of this name run any task that is for it. */
+export const anyMachine = 'any';
+
+/** Tasks that one look at a shared store gives.
+ * Others fire meanwhile, so that a longer list would be old. */
+export const mostDue = 100;
+
+/** `interrupted`: its process ended in the middle.
+ * `limit`: it would have cost more than it may. */
+export type RunStatus = 'running' | 'done' | 'failed' | 'needs_approval' | 'limit' | 'interrupted' | 'skipped';
+
+/** One firing of a task. Times are Unix ms. */
+export interface TaskRun {
+  /** A ULID. */
+  readonly id: string;
+  readonly taskId: string;
+  readonly scheduledFor: number;
+  readonly firedAt: number;
+  readonly finishedAt: number | null;
+  readonly status: RunStatus;
+  readonly sessionId: string | null;
+  readonly costUsd: number | null;
+  readonly summary: string | null;
+  /** The person has been told. */
+  readonly seen: boolean;
+  /** The host it runs on, where the store is shared. */
+  readonly host?: string;
+}
+
+/** What is told of a run beside the description of its task. A reminder says no more than that. */
+export function summaryBeside(description: string, summary: string): string {
+  return summary.startsWith(description) ? summary.slice(description.length).trim() : summary;
+}
+
+export type TaskMatch =
+  | { readonly found: 'one'; readonly task: Task }
+  | { readonly found: 'none'; /** The nearest ids. */ readonly nearest: readonly string[] }
+  | { readonly found: 'many'; readonly tasks: readonly Task[] };
+
+export type TaskChange = Partial<
+  Pick<Task, 'enabled' | 'nextRun' | 'missed' | 'maxCostUsd' | 'grants' | 'expiresAt' | 'failures'>
+>;
+
+export interface TaskClaim {
+  readonly firedAt: number;
+  /** Null: there is none; the task is switched off. */
+  readonly nextRun: number | null;
+  /** A run that is skipped is over at once and does not count as the task's last. */
+  readonly status: 'running' | 'skipped';
+  /** Most runs at once in all processes, reminders left aside;
+   * without it there is no such limit. In a store that
+   * machines share each process counts its own. */
+  readonly atOnce?: number;
+}
+
+export type RunChange = Partial<Pick<TaskRun, 'finishedAt' | 'status' | 'sessionId' | 'costUsd' | 'summary'>>;
+
+export interface RunFilter {
+  readonly taskId?: string;
+  /** Those alone that are over and that nobody was told of. */
+  readonly unseen?: true;
+  readonly limit: number;
+}
+
+/** The tasks of one store and what became of them.
+ * All processes that open the store share them. Where it is shared
+ * between machines, `due` gives `mostDue` of those that are for this one and that it has room for. */
+export interface Tasks {
+  /** Rejects with `exists` where the id is taken. */
+  add(task: Task): Promise<void>;
+  /** Those of every state, the next first. */
+  list(): Promise<readonly Task[]>;
+  /** By id or by a prefix that one id alone has. */
+  find(text: string): Promise<TaskMatch>;
+  /** False where there is no such task. */
+  change(id: string, change: TaskChange): Promise<boolean>;
+  /** Removes a task. What its runs did and cost stays.
+   * False where there was none. */
+  remove(id: string): Promise<boolean>;
+  /** Enabled tasks whose time has come, the one that waits longest first.
+   * Opens nothing and writes nothing where there
+   * never was a task. */
+  due(nowMs: number): Promise<readonly Task[]>;
+  /** Fires `task` once among all processes:
+   * moves its next run and writes the run in one transaction, before the work.
+   * Null: another was faster, it was changed or switched off meanwhile,
+   * its last run goes on, or `atOnce` are at
+   * work. */
+  claim(task: Pick<Task, 'id' | 'nextRun'>, claim: TaskClaim): Promise<TaskRun | null>;
+  /** Records what became of a run. A run whose `finishedAt` is set is over. */
+  finish(runId: string, change: RunChange): Promise<void>;
+  /** Newest first. */
+  runs(filter: RunFilter): Promise<readonly TaskRun[]>;
+  markSeen(runIds: readonly string[]): Promise<void>;
+  /** What runs fired since `sinceMs` cost, in USD. */
+  spentSince(sinceMs: number): Promise<number>;
+  /** Ends runs whose process is gone as `interrupted` and returns them.
+   * A reminder among them is due again. */
+  interruptOld(nowMs: number): Promise<readonly TaskRun[]>;
+}
+
+/** The days of a schedule in words, as cron writes them. */
+export const cronDays: Readonly<Record<string, string>> = {
+  daily: '*',
+  weekdays: '1-5',
+  weekends: '0,6',
+  sunday: '0',
+  monday: '1',
+  tuesday: '2',
+  wednesday: '3',
+  thursday: '4',
+  friday: '5',
+  saturday: '6',
+};
+
+/** Reads a stored schedule, also seed 002's `{"pattern":
+ * "daily", "time": "09:00"}`. Null: it says nothing we know. */
+export function readSchedule(value: unknown, tz: string): TaskSchedule | null {
+  if (!isRecord(value)) return null;
+  if (typeof value.delay === 'string') return { delay: value.delay };
+  const zone = typeof value.tz === 'string' ? value.tz : tz;
+  if (typeof value.cron === 'string')
+    return { cron: value.cron, tz: zone, source: typeof value.source === 'string' ? value.source : value.cron };
+  const { pattern, time } = value;
+  if (typeof pattern !== 'string' || typeof time !== 'string' || !Object.hasOwn(cronDays, pattern)) return null;
+  const [, hour, minute] = /^(\d{1,2}):(\d{2})$/.exec(time) ?? [];
+  if (hour === undefined) return null;
+  const cron = `${Number(minute)} ${Number(hour)} * * ${cronDays[pattern] ?? '*'}`;
+  return { cron, tz: zone, source: `${pattern} ${time}` };
+}

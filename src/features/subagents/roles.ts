@@ -1,0 +1,340 @@
+import { addAll } from '../../kernel/core/lists.js';
+import { createHash } from 'node:crypto';
+import type { CallTarget } from '../../kernel/core/event.js';
+import type { ApprovalMode, Policy, Verdict } from '../../kernel/core/policy.js';
+import type { Tool } from '../../kernel/core/tool.js';
+import { isServerPattern, isToolPattern, matchesTool } from '../../kernel/core/tool-patterns.js';
+import { didYouMean } from '../../kernel/core/text.js';
+import { readBounded } from '../../kernel/disk/bounded-file.js';
+import { defineTool, type DefinedTool, failed } from '../../kernel/tools/define-tool.js';
+import { filesIn, type FoundFile, type Place } from '../../kernel/config/found-files.js';
+import { type FrontMatter, markdownText, oneLine, readFrontMatter } from '../../kernel/config/front-matter.js';
+
+/** Another agent that a model may ask for: who it is and what it may use. */
+export interface AgentRole {
+  readonly name: string;
+  /** One line: what it is for. */
+  readonly description: string;
+  /** Names and patterns of tools, as written; null: those of the session. */
+  readonly tools: readonly string[] | null;
+  /** Names and patterns of tools that the agent never gets. */
+  readonly withoutTools: readonly string[];
+  /** Null: that of the session. */
+  readonly model: string | null;
+  /** Null: as many as any agent. */
+  readonly maxTurns: number | null;
+  /** Skills that it knows from the beginning. */
+  readonly skills: readonly string[];
+  /** How much stricter it is than the session. */
+  readonly mode: StricterMode | null;
+  readonly prompt: string;
+  readonly origin: Place['origin'];
+  /** Null: it comes with the program. */
+  readonly path: string | null;
+}
+
+/** `plan`: what does more than read is denied. `dontAsk`: what would be asked about is denied. */
+export type StricterMode = 'plan' | 'dontAsk' | Exclude<ApprovalMode, 'never'>;
+
+export interface FoundAgents {
+  /** The first of each name. */
+  readonly agents: readonly AgentRole[];
+  /** Those behind another of the same name. */
+  readonly shadowed: readonly AgentRole[];
+  /** Sentences. */
+  readonly problems: readonly string[];
+}
+
+const maxBytes = 256 * 1024;
+const maxDescription = 250;
+
+/** Agents that come with the program. A file of the same name stands in for one. */
+const builtIn: readonly AgentRole[] = [
+  {
+    name: 'general',
+    description: 'Does a whole task that stands alone, with the tools of this session.',
+    tools: null,
+    prompt: 'You are an agent that does one task for another agent, which waits for it.',
+  },
+  {
+    name: 'explore',
+    description: 'Finds files, code and facts in this project and reports them; it only reads.',
+    tools: ['glob', 'grep', 'file_read'],
+    prompt:
+      'You are an agent that finds things in a project for another agent, which waits for it. Search widely first, ' +
+      'then read what matters. Report what you found with paths and line numbers, and what you looked for in vain.',
+  },
+].map((role) => ({
+  withoutTools: [],
+  model: null,
+  maxTurns: null,
+  skills: [],
+  mode: null,
+  origin: 'program',
+  path: null,
+  ...role,
+}));
+
+/** Finds the agents of these places, and those that come with the program. A file without a name or a description is
+ * left out, with a sentence about it. */
+export function agentsIn(places: readonly Place[]): FoundAgents {
+  const agents = new Map<string, AgentRole>();
+  const shadowed: AgentRole[] = [];
+  const problems: string[] = [];
+  const read = agentFiles(places).flatMap((file) => readRole(file, problems) ?? []);
+  for (const role of [...read, ...builtIn]) {
+    if (!agents.has(role.name)) agents.set(role.name, role);
+    else if (role.path !== null) shadowed.push(role);
+  }
+  return { agents: [...agents.values()], shadowed, problems };
+}
+
+function agentFiles(places: readonly Place[]): readonly FoundFile[] {
+  return places.flatMap((place) =>
+    filesIn(place, ({ path, name, isFolder }) => (!isFolder && name.endsWith('.md') ? path : null)),
+  );
+}
+
+/** Whether there is any file of an agent. */
+export function hasAgents(places: readonly Place[]): boolean {
+  return agentFiles(places).length > 0;
+}
+
+interface ReadFile extends FrontMatter {
+  /** Of the file, hex. */
+  readonly sha256: string;
+}
+
+function readFile({ path }: FoundFile): ReadFile | null {
+  const found = readBounded(path, { maxBytes, longer: 'refuse', links: 'follow' });
+  if (found.kind !== 'read') return null;
+  const sha256 = createHash('sha256').update(found.bytes).digest('hex');
+  return { ...readFrontMatter(markdownText(found.bytes)), sha256 };
+}
+
+function readRole(file: FoundFile, problems: string[]): AgentRole | null {
+  const { path, place } = file;
+  const read = readFile(file);
+  const leftOut = (why: string): null => {
+    problems.push(`${path} ${why}; the agent is left out.`);
+    return null;
+  };
+  if (read === null) return leftOut('cannot be read');
+  const { fields, body } = read;
+  const field = (key: string): string => fields.get(key)?.trim() ?? '';
+  const name = field('name').normalize('NFC');
+  const description = oneLine(field('description'), maxDescription);
+  if (!/^[\p{L}\p{N}][\p{L}\p{M}\p{N}_-]{0,63}$/u.test(name)) return leftOut('has no name in letters, digits and -');
+  if (description === '') return leftOut('has no description');
+  if (body.trim() === '') return leftOut('has no prompt');
+  addAll(problems, ignored(path, fields));
+  return {
+    name,
+    description,
+    tools: offeredNames(fields.get('tools') ?? '*'),
+    withoutTools: toolNames(field('disallowedTools')).filter(isToolPattern),
+    model: ['', 'inherit'].includes(field('model')) ? null : oneLine(field('model'), 100),
+    maxTurns: turnsOf(field('maxTurns')),
+    skills: listOf(field('skills')),
+    mode: modeOf(field('permissionMode')),
+    prompt: body.trim(),
+    origin: place.origin,
+    path,
+  };
+}
+
+/** `Read, Bash(git diff:*)`: what stands in brackets is left to the rules of the user. */
+function toolNames(text: string): readonly string[] {
+  return listOf(text.replaceAll(/\([^)]*\)|["']/g, ''));
+}
+
+function offeredNames(text: string): readonly string[] | null {
+  const names = toolNames(text);
+  return names.includes('*') ? null : names.filter(isToolPattern);
+}
+
+function listOf(text: string): readonly string[] {
+  return text.split(/[\s,]+/).filter((item) => item !== '');
+}
+
+function turnsOf(text: string): number | null {
+  const turns = Number(text);
+  return Number.isInteger(turns) && turns > 0 ? turns : null;
+}
+
+const modes: readonly string[] = ['plan', 'dontAsk', 'always', 'mutating', 'dangerous'] satisfies StricterMode[];
+
+function modeOf(mode: string): StricterMode | null {
+  return modes.includes(mode) ? (mode as StricterMode) : null;
+}
+
+/** `color` is for the screen of another program. */
+const knownKeys: readonly string[] = [
+  ...['name', 'description', 'tools', 'disallowedTools', 'model', 'maxTurns', 'skills', 'permissionMode'],
+  'color',
+];
+
+function ignored(path: string, fields: FrontMatter['fields']): readonly string[] {
+  const mode = fields.get('permissionMode')?.trim() ?? 'default';
+  const others = [...fields.keys()].filter((key) => !knownKeys.includes(key)).map((key) => oneLine(key, 40));
+  return [
+    ...(others.length > 0 ? [`${path}: ${others.join(', ')} ${others.length === 1 ? 'is' : 'are'} ignored.`] : []),
+    ...(mode !== 'default' && modeOf(mode) === null
+      ? [`${path}: permissionMode ${oneLine(mode, 40)} is ignored; an agent may only be stricter than its session.`]
+      : []),
+    ...['tools', 'disallowedTools'].flatMap((key) => unclearNames(path, key, fields.get(key) ?? '')),
+  ];
+}
+
+/** Reports the entries of a list of tools that mean something else here, or nothing. */
+function unclearNames(path: string, key: string, text: string): readonly string[] {
+  const unknown = toolNames(text).filter((name) => !isToolPattern(name));
+  const partly = key === 'disallowedTools' ? (text.match(/[\w-]+\([^)]*\)/g) ?? []) : [];
+  return [
+    ...(unknown.length > 0
+      ? [
+          `${path}: ${key} ${oneLine(unknown.join(', '), 100)} ${unknown.length === 1 ? 'is' : 'are'} ignored; ` +
+            'write the name of a tool, mcp__server, mcp__server__tool, or a name with *.',
+        ]
+      : []),
+    ...(partly.length > 0
+      ? [
+          `${path}: ${key} ${oneLine(partly.join(', '), 100)} withholds the whole tool; ` +
+            'rules.deny in the settings can refuse single commands and paths.',
+        ]
+      : []),
+  ];
+}
+
+/** A file that needs trust, and what a person has to know of it. */
+interface Part {
+  readonly path: string;
+  readonly sha256: string;
+  readonly lines: readonly string[];
+}
+
+/** Lists the files of agents of a project, also those that are left out. */
+export function partsOfAgents(places: readonly Place[]): readonly Part[] {
+  return agentFiles(places).map((file) => {
+    const role = readRole(file, []);
+    const tools = role?.tools?.join(', ') ?? 'those of the session';
+    const model = role?.model ?? 'that of the session';
+    return {
+      path: file.path,
+      // What cannot be read has a hash that no answer fits.
+      sha256: readFile(file)?.sha256 ?? `unknown ${Math.random()}`,
+      lines: role ? [`agent ${role.name}: ${role.description}`, `tools: ${tools}; model: ${model}`] : ['no agent'],
+    };
+  });
+}
+
+/** No agent starts another one, puts questions of its own to the person, or leaves anything running. */
+const neverTheirs: readonly string[] = ['agent', 'ask_user', 'propose_plan', 'jobs'];
+
+/** The names that another program has for a tool of ours. */
+type TheirNames = (tool: string) => readonly string[];
+
+/** The tools that an agent has of those of its session. One that names tools of servers has the tools that reach
+ * them. */
+export function toolsOf(
+  { tools, withoutTools }: AgentRole,
+  offered: readonly Tool[],
+  theirs: TheirNames,
+): readonly Tool[] {
+  const isNamed = ({ name, otherNames = [] }: Tool, patterns: readonly string[]): boolean =>
+    patterns.some((pattern) => matchesTool(pattern, [name, ...otherNames, ...theirs(name)]));
+  const reaches = ({ toolset }: Tool): boolean => toolset.name === 'mcp' && tools?.some(isServerPattern) === true;
+  return offered.filter(
+    (tool) =>
+      !neverTheirs.includes(tool.name) &&
+      (tools === null || isNamed(tool, tools) || reaches(tool)) &&
+      !isNamed(tool, withoutTools),
+  );
+}
+
+/** Returns true if an agent may call this tool of a server. One that names no tools of servers may call all of them. */
+export function mayReach({ tools, withoutTools }: AgentRole, { name, server }: CallTarget): boolean {
+  const isNamed = (pattern: string): boolean => matchesTool(pattern, [name], [server]);
+  const isListed = tools?.some(isServerPattern) !== true || tools.some(isNamed);
+  return isListed && !withoutTools.some(isNamed);
+}
+
+/** Puts an agent's own strictness over a policy: nothing is allowed that the session would not allow. */
+export function stricter(policy: Policy, mode: StricterMode | null, agent: string): Policy {
+  if (mode === null || mode === 'dangerous' || mode === 'dontAsk') return policy;
+  return {
+    ...policy,
+    assess: async (...call) => heldBy(mode, agent, await policy.assess(...call)),
+  };
+}
+
+function heldBy(mode: 'plan' | 'always' | 'mutating', agent: string, verdict: Verdict): Verdict {
+  const { risk, decision } = verdict;
+  if (mode === 'plan') {
+    if (risk === 'read-only' || decision === 'deny') return verdict;
+    return { ...verdict, decision: 'deny', reasons: [`the agent ${agent} only reads`, ...verdict.reasons] };
+  }
+  if (decision !== 'allow' || (mode === 'mutating' && risk === 'read-only')) return verdict;
+  return { ...verdict, decision: 'ask', reasons: [`calls of the agent ${agent} are asked about`, ...verdict.reasons] };
+}
+
+const maxLine = 250;
+const maxBlock = 6000;
+/** The agent ends by itself before this; its session is closed in the rest. */
+const closingMs = 90_000;
+
+/** `agent`: has another agent do a task. Each call of the agent is judged as one of this session would be, so the call
+ * itself does nothing that need be asked about. */
+export function agentTool(
+  find: () => Promise<FoundAgents>,
+  { agents }: FoundAgents,
+  limits: { readonly timeoutMs: number },
+): DefinedTool {
+  return defineTool({
+    name: 'agent',
+    otherNames: ['Agent', 'Task'],
+    effect: 'read',
+    description: `${about} Agents:\n${linesOf(agents).join('\n')}`,
+    limits: { timeout_ms: limits.timeoutMs + closingMs },
+    schema: {
+      type: 'object',
+      properties: {
+        agent: { type: 'string' },
+        prompt: { type: 'string', description: 'the whole task, and what to report' },
+        description: { type: 'string', description: 'the task in three to six words' },
+        resume: { type: 'string', description: 'agent_session_id of an earlier result: that agent goes on' },
+      },
+      required: ['agent', 'prompt', 'description'],
+      additionalProperties: false,
+    },
+    describe: ({ agent, description }) => `agent(${oneLine(agent, 64)}: ${oneLine(description, 100)})`,
+    judge: () => ({ risk: 'read-only', reasons: [] }),
+    async run(order, { session, signal }) {
+      if (order.prompt.trim() === '') return failed('invalid_args', 'prompt is empty: say what the agent is to do.');
+      const names = (await find()).agents.map(({ name }) => name);
+      if (!names.includes(order.agent))
+        return failed(
+          'not_found',
+          `There is no agent ${oneLine(order.agent, 64)}. ${didYouMean(order.agent, names)} ` +
+            `Known: ${names.join(', ')}.`,
+        );
+      if (!session.runAgent) return failed('execution_failed', 'An agent starts no agents: do the task yourself.');
+      return await session.runAgent(order, signal);
+    },
+  });
+}
+
+const about =
+  'Has another agent do a task in a context of its own; returns its last message. It knows nothing of this ' +
+  'conversation. For work that stands alone and would fill this conversation, not for a call or two. Calls of agents ' +
+  'that only read, made in one response, run side by side.';
+
+/** The first ones with their descriptions, as far as those have room. */
+function linesOf(agents: readonly AgentRole[]): readonly string[] {
+  let length = 0;
+  return agents.map(({ name, description }) => {
+    const line = oneLine(`- ${name}: ${description}`, maxLine);
+    length += line.length;
+    return length > maxBlock ? `- ${name}` : line;
+  });
+}

@@ -1,0 +1,105 @@
+import { type Exchange, type ExchangeScope, type Outcome, redactedLine, type Team } from './team.js';
+import { CliError, type CommandLine, exit, type OpenedStore, type Verb } from '../../kernel/console/command.js';
+import { pointInTime, printJson } from '../../kernel/console/line-output.js';
+import { withExchange } from './open-team.js';
+
+interface Options {
+  readonly since?: string;
+  readonly session?: string;
+  readonly json?: boolean;
+}
+
+type Work = (exchange: Exchange, scope: ExchangeScope) => Promise<readonly Outcome[]>;
+
+/** `agent db push`: the sessions of this machine go to the server. */
+export const pushSessions = exchangeVerb('push', (exchange, scope) => exchange.push(scope));
+
+/** `agent db pull`: sessions of other machines and of the team come here. */
+export const pullSessions = exchangeVerb('pull', (exchange, scope) => exchange.pull(scope));
+
+/** `agent db sync`: first the one, then the other. */
+export const syncSessions = exchangeVerb('sync', async (exchange, scope) => [
+  ...(await exchange.push(scope)),
+  ...(await exchange.pull(scope)),
+]);
+
+function exchangeVerb(name: string, work: Work): Verb {
+  return {
+    line: {
+      example: `agent db ${name} --since 7d`,
+      options: (command) =>
+        command
+          .option('--since <time>', 'those written to since: 45m, 12h, 30d, 8w or a date')
+          .option('--session <session>', 'this one alone: id, prefix or title')
+          .option('--json', 'one JSON array'),
+      run: (line, _args, options: Options) => run(line, options, work),
+    },
+  };
+}
+
+async function run({ out, withStore }: CommandLine, options: Options, work: Work): Promise<number> {
+  const since = options.since === undefined ? {} : { since: pointInTime(options.since, '--since', Date.now()) };
+  return await withStore(async (opened) => {
+    const outcomes = await withExchange(opened, async (exchange, team) => {
+      const { session } = options;
+      const one = session === undefined ? {} : { sessionId: await namedSession(opened, team, session) };
+      return await work(exchange, { ...since, ...one });
+    });
+    if (options.json) printJson(out, outcomes.map(asJson), 2);
+    else out.print(`${[...totals(outcomes), ...outcomes.flatMap(branchLine)].join('\n')}\n`);
+    const left = outcomes.filter((outcome) => outcome.kind === 'left');
+    for (const { sessionId, reason } of left) out.error(`agent: session ${sessionId} stays as it is: ${reason}\n`);
+    const unsent = left.flatMap((outcome) => outcome.unsent ?? []);
+    if (unsent.length > 0) out.error(`agent: ${unsentText(unsent)} Run \`agent db push\` again.\n`);
+    return unsent.length > 0 || (options.session !== undefined && left.length > 0) ? exit.failed : exit.done;
+  });
+}
+
+/** `counts`: of each session, the number of its events that are not sent. */
+function unsentText(counts: readonly number[]): string {
+  const events = counts.reduce((sum, count) => sum + count, 0);
+  const which = counts.length === 1 ? '1 session is' : `${counts.length} sessions are`;
+  return `${events} event${events === 1 ? '' : 's'} of ${which} not sent.`;
+}
+
+/** A session of this machine, or one that the server has. */
+async function namedSession({ store }: OpenedStore, team: Team, text: string): Promise<string> {
+  const match = await store.find(text);
+  if (match.found === 'one') return match.session.id;
+  const id = text.trim().toUpperCase();
+  if (match.found === 'none' && (await team.log.session(id)) !== null) return id;
+  throw new CliError(
+    exit.session,
+    match.found === 'many' ? `several sessions match \`${text}\`` : `there is no session \`${text}\``,
+    'agent sessions list shows those of this machine; one of the server is named by its whole id.',
+  );
+}
+
+function asJson(outcome: Outcome): object {
+  const { kind, sessionId: session_id } = outcome;
+  if (kind === 'branched') return { kind, session_id, branch: outcome.branch };
+  if (kind !== 'left') return { kind, session_id, events: outcome.events };
+  const unsent = outcome.unsent === undefined ? {} : { unsent: outcome.unsent };
+  return { kind, session_id, reason: outcome.reason, ...unsent };
+}
+
+function totals(outcomes: readonly Outcome[]): readonly string[] {
+  const lines = (['pushed', 'pulled'] as const).flatMap((kind) => {
+    const moved = outcomes.flatMap((outcome) => (outcome.kind === kind ? [outcome.events] : []));
+    if (moved.length === 0) return [];
+    const events = moved.reduce((sum, count) => sum + count, 0);
+    const verb = kind === 'pushed' ? 'Pushed' : 'Pulled';
+    return [
+      `${verb} ${events} event${events === 1 ? '' : 's'} of ${moved.length} session${moved.length === 1 ? '' : 's'}.`,
+    ];
+  });
+  return lines.length === 0 ? ['There was nothing to exchange.'] : lines;
+}
+
+function branchLine(outcome: Outcome): readonly string[] {
+  if (outcome.kind === 'redacted') return [redactedLine(outcome)];
+  if (outcome.kind !== 'branched') return [];
+  return [
+    `Session ${outcome.sessionId} went on on another machine, too; what was new here is session ${outcome.branch} now.`,
+  ];
+}

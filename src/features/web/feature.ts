@@ -1,0 +1,23 @@
+import type { Feature } from '../../kernel/console/feature.js';
+
+/** Searches in the web, pages and interfaces. */
+export const web: Feature = {
+  name: 'web',
+  toolsets: [
+    {
+      name: 'web',
+      on: false,
+      about: 'Offer to search the web, read pages and call interfaces.',
+      tools: ['web_search', 'web_fetch', 'api_call'],
+      load: async (host) => {
+        const [{ searchTools }, { webTools }] = await Promise.all([
+          import('./open-search.js'),
+          import('./open-web.js'),
+        ]);
+        const { config, env } = host.settings;
+        const { modelOutputBytes } = config.limits;
+        return [...searchTools(host), ...webTools({ ...config.web, env, modelOutputBytes, now: Date.now })];
+      },
+    },
+  ],
+};

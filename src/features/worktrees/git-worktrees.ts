@@ -1,0 +1,252 @@
+import { existsSync, realpathSync } from 'node:fs';
+import { basename, dirname, join, relative, resolve } from 'node:path';
+import { createProcessRunner } from '../../kernel/tools/process/runner.js';
+import { CliError, exit } from '../../kernel/console/command.js';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Where git is asked. */
+export interface Checkout {
+  readonly cwd: string;
+  readonly env: Environment;
+}
+
+/** A checkout of a repository beside its main one. */
+export interface Worktree {
+  /** What `-w` calls it: the name of its folder, without that of the repository. */
+  readonly name: string;
+  /** Absolute, links resolved. */
+  readonly path: string;
+  /** Null: a commit is checked out. */
+  readonly branch: string | null;
+}
+
+/** What would be lost with a worktree, or is only on its branch. */
+export interface WorktreeState {
+  /** Files that are changed or new, and not committed; those that git ignores do not count. */
+  readonly changed: number;
+  /** Commits that `base` does not have. */
+  readonly ahead: number;
+  /** The checkout that it is compared with, in words. */
+  readonly base: string;
+}
+
+/** A worktree that a session works in. */
+export interface Entered extends Worktree {
+  /** The directory in it that belongs to the one `agent` was started in. */
+  readonly directory: string;
+  readonly isNew: boolean;
+}
+
+/** A checkout of a large repository takes its time. */
+const longestMs = 300_000;
+const maxBytes = 16 * 1024 * 1024;
+const branchPrefix = 'worktree-';
+/** What git is told of the environment: no keys, and nothing that points it at another repository. */
+const passed = ['PATH', 'HOME', 'LANG', 'XDG_CONFIG_HOME', 'TMPDIR', 'USER', 'LOGNAME'];
+/** A repository may have come from others: none of its programs is run for this. */
+const harmless = ['-c', 'core.hooksPath=/dev/null', '-c', 'core.fsmonitor=false'];
+
+/** Returns the worktree of that name, and makes it where there is none: the folder `<repository>-<name>` beside the
+ * main checkout, on the branch `<name>` if there is one, else on a new branch `worktree-<name>` from the commit that is
+ * checked out at `at`. `name` null: one is made up from the time. Throws a `CliError` outside a repository. */
+export async function enterWorktree(at: Checkout, name: string | null, now: Date): Promise<Entered> {
+  const wanted = name ?? now.toISOString().slice(5, 16).replace(/\D/g, '');
+  if (!/^[A-Za-z0-9][\w.-]{0,63}$/.test(wanted) || wanted.endsWith('.lock') || wanted.includes('..'))
+    throw new CliError(
+      exit.usage,
+      `--worktree: \`${wanted}\` is no name for a worktree`,
+      'Give letters, digits, dots, dashes and underscores, for example -w parser.',
+    );
+  const { main, all } = await repository(at);
+  const prefix = (await git(at, ['rev-parse', '--show-prefix'])).trim();
+  const found = all.find((worktree) => worktree.name === wanted);
+  const path = found?.path ?? join(dirname(main), `${basename(main)}-${wanted}`);
+  if (!found) await addWorktree(at, wanted, path);
+  else if (!existsSync(path))
+    throw new CliError(
+      exit.usage,
+      `the folder of worktree ${wanted} is gone: ${path}`,
+      `Run agent worktrees rm ${wanted}, then start again; its branch ${found.branch ?? ''} is kept.`,
+    );
+  const entered = (await repository(at)).all.find((worktree) => worktree.name === wanted);
+  if (!entered) throw new Error(`git made no worktree at ${path}`);
+  const directory = join(entered.path, prefix);
+  return { ...entered, directory: existsSync(directory) ? directory : entered.path, isNew: !found };
+}
+
+async function addWorktree(at: Checkout, name: string, path: string): Promise<void> {
+  if (existsSync(path))
+    throw new CliError(exit.usage, `${path} is there already and is no worktree`, 'Take another name for -w.');
+  for (const branch of [name, branchPrefix + name]) {
+    const known = await run(at, ['show-ref', '--verify', '--quiet', `refs/heads/${branch}`]);
+    if (known.exitCode !== 0) continue;
+    await git(at, ['worktree', 'add', '--', path, branch]);
+    return;
+  }
+  await git(at, ['worktree', 'add', '-b', branchPrefix + name, '--', path, 'HEAD']);
+}
+
+/** Returns the worktrees of the repository, without the main checkout. Throws a `CliError` outside a repository. */
+export async function listWorktrees(at: Checkout): Promise<readonly Worktree[]> {
+  return (await repository(at)).all;
+}
+
+/** Returns the folders that stand for `cwd`, in a main checkout, in its worktrees. It never throws. */
+export async function worktreeFolders(at: Checkout): Promise<readonly string[]> {
+  const root = mainCheckout(at.cwd);
+  if (root === null) return [];
+  const listed = await repository(at).catch(() => null);
+  return (listed?.all ?? []).map(({ path }) => join(path, relative(root, at.cwd)));
+}
+
+/** Returns the main checkout with worktrees that `cwd` is in, or null. */
+function mainCheckout(cwd: string): string | null {
+  for (let at = cwd; ; at = dirname(at)) {
+    if (existsSync(join(at, '.git'))) return existsSync(join(at, '.git', 'worktrees')) ? at : null;
+    if (dirname(at) === at) return null;
+  }
+}
+
+/** Compares a worktree with the checkout that `at` is in; from inside the worktree, with the main one. */
+export async function stateOf(at: Checkout, { path }: Worktree): Promise<WorktreeState> {
+  const { main, all } = await repository(at);
+  const here = all.find((other) => other.path !== path && isInside(at.cwd, other.path));
+  const there = { ...at, cwd: path };
+  const files = existsSync(path) ? await git(there, ['status', '--porcelain', '-z', '--no-renames']) : '';
+  const head = (await git({ ...at, cwd: here?.path ?? main }, ['rev-parse', 'HEAD'])).trim();
+  const ahead = existsSync(path) ? await git(there, ['rev-list', '--count', `${head}..HEAD`]) : '0';
+  const base = here ? `worktree ${here.name}` : 'the main checkout';
+  return { changed: files.split('\0').length - 1, ahead: Number(ahead), base };
+}
+
+function isInside(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(`${folder}/`);
+}
+
+/** Says what a worktree has that its base does not: `clean`, `2 files not committed`, `1 commit more than …`. */
+export function stateText({ changed, ahead, base }: WorktreeState): string {
+  const parts = [
+    ...(changed > 0 ? [`${counted(changed, 'file')} not committed`] : []),
+    ...(ahead > 0 ? [`${counted(ahead, 'commit')} more than ${base}`] : []),
+  ];
+  return parts.length === 0 ? 'clean' : parts.join(', ');
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/** Says at the end of a session what is in its worktree, and how to go on, merge or remove it. */
+export async function worktreeFarewell(at: Checkout, worktree: Worktree): Promise<string> {
+  const { name, path, branch } = worktree;
+  const state = await stateOf(at, worktree);
+  const merge = state.ahead > 0 && branch !== null ? `\nTo merge it: git merge ${branch}` : '';
+  return `Worktree ${name} (${path}, branch ${branch ?? 'none'}): ${stateText(state)}.${merge}
+To work in it again: agent -w ${name}    To remove it: agent worktrees rm ${name}\n`;
+}
+
+/** Removes a worktree and, where the main checkout has all its commits, the branch that was made for it. Throws a
+ * `CliError` where files would be lost, unless `force` is set. Returns what was done. */
+export async function removeWorktree(at: Checkout, name: string, force: boolean): Promise<string> {
+  const { main, all } = await repository(at);
+  const worktree = all.find((one) => one.name === name || one.path === name);
+  if (!worktree) {
+    const names = all.map((one) => one.name).join(', ');
+    throw new CliError(exit.usage, `there is no worktree ${name}`, `Known: ${names === '' ? 'none' : names}.`);
+  }
+  const { branch, path } = worktree;
+  const { changed, ahead, base } = await stateOf({ ...at, cwd: main }, worktree);
+  if (changed > 0 && !force)
+    throw new CliError(
+      exit.failed,
+      `worktree ${worktree.name} has ${stateText({ changed, ahead: 0, base })}`,
+      `Commit them in ${path}, or drop them with agent worktrees rm ${worktree.name} --force.`,
+    );
+  const there = { ...at, cwd: main };
+  await git(there, ['worktree', 'remove', ...(force ? ['--force'] : []), '--', path]);
+  if (branch === null) return `Removed ${path}.`;
+  if (!branch.startsWith(branchPrefix)) return `Removed ${path}. The branch ${branch} stays.`;
+  if (ahead > 0) return `Removed ${path}. The branch ${branch} stays: it has ${counted(ahead, 'commit')} of its own.`;
+  await git(there, ['branch', '-D', '--', branch]);
+  return `Removed ${path} and its branch ${branch}, which had no commit of its own.`;
+}
+
+/** Returns the main checkout and the other worktrees. Throws a `CliError` outside a repository. */
+async function repository(at: Checkout): Promise<{ readonly main: string; readonly all: readonly Worktree[] }> {
+  const listed = await run(at, ['worktree', 'list', '--porcelain', '-z']);
+  if (listed.exitCode !== 0)
+    throw new CliError(
+      exit.usage,
+      `${at.cwd} is in no git repository: ${listed.errors.split('\n')[0] ?? ''}`,
+      'A worktree belongs to one: go to a repository, or make one (git init, and a first commit).',
+    );
+  const entries = listed.output
+    .split('\0\0')
+    .map((entry) => entry.split('\0').filter((line) => line !== ''))
+    .filter((lines) => lines.length > 0);
+  const [listedFirst = '', ...others] = entries.map((lines) => value(lines, 'worktree') ?? '');
+  const main = (await checkoutOfSubmodule(at)) ?? listedFirst;
+  const all = others.map((path, index): Worktree => {
+    const branch = value(entries[index + 1] ?? [], 'branch');
+    const isOurs = path.startsWith(`${main}-`) && dirname(path) === dirname(main);
+    return {
+      name: isOurs ? path.slice(main.length + 1) : basename(path),
+      path: existsSync(path) ? realpathSync(path) : path,
+      branch: branch?.replace(/^refs\/heads\//, '') ?? null,
+    };
+  });
+  return { main: existsSync(main) ? realpathSync(main) : main, all };
+}
+
+/** Returns the folder of the submodule that `at` belongs to, or null. `git worktree list` names the git folder inside
+ * the outer repository in its place. */
+async function checkoutOfSubmodule(at: Checkout): Promise<string | null> {
+  const common = resolve(at.cwd, (await git(at, ['rev-parse', '--git-common-dir'])).trim());
+  const set = await run(at, ['config', '--file', join(common, 'config'), '--get', 'core.worktree']);
+  return set.exitCode === 0 ? resolve(common, set.output.trim()) : null;
+}
+
+function value(lines: readonly string[], key: string): string | undefined {
+  return lines.find((line) => line.startsWith(`${key} `))?.slice(key.length + 1);
+}
+
+interface Said {
+  readonly exitCode: number;
+  readonly output: string;
+  readonly errors: string;
+}
+
+/** Returns what git prints. Throws a `CliError` with its own words where it fails. */
+async function git(at: Checkout, args: readonly string[]): Promise<string> {
+  const { exitCode, output, errors } = await run(at, args);
+  if (exitCode === 0) return output;
+  const what = errors.replace(/^(?:fatal|error): /gm, '').trim();
+  throw new CliError(
+    exit.failed,
+    `git ${args.slice(0, 2).join(' ')} failed: ${what}`,
+    /HEAD/.test(what) ? 'A repository needs a first commit before it can have a worktree.' : 'Mend that and try again.',
+  );
+}
+
+async function run({ cwd, env }: Checkout, args: readonly string[]): Promise<Said> {
+  const processes = createProcessRunner({ marker: { name: '_AGENT_GIT', value: String(process.pid) } });
+  const own = passed.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]));
+  const said = { stdout: '', stderr: '' };
+  const result = await processes.run({
+    file: 'git',
+    args: [...harmless, ...args],
+    cwd,
+    env: { ...Object.fromEntries(own), LC_ALL: 'C', GIT_OPTIONAL_LOCKS: '0', GIT_TERMINAL_PROMPT: '0' },
+    sandbox: 'off',
+    signal: new AbortController().signal,
+    timeoutMs: longestMs,
+    maxTotalBytes: maxBytes,
+    onOutput: (chunk, stream) => {
+      said[stream] += chunk.toString();
+    },
+  });
+  if (result.ended === 'not_started')
+    throw new CliError(exit.failed, `git could not be started: ${result.error}`, 'Install git, then try again.');
+  return { exitCode: result.exitCode, output: said.stdout, errors: said.stderr };
+}

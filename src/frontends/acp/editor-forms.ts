@@ -1,0 +1,165 @@
+import {
+  type AgentContext,
+  type CreateElicitationRequest,
+  type ElicitationContentValue,
+  type ElicitationPropertySchema,
+  methods,
+  type RequestPermissionRequest,
+} from '@agentclientprotocol/sdk';
+import type { Form, FormAnswer, FormField, FormValue } from '../../kernel/core/form.js';
+import { sanitize } from '../../kernel/core/sanitize.js';
+
+/** The editor that a form is put to. */
+export interface FormPlace {
+  readonly client: Pick<AgentContext, 'request'>;
+  readonly sessionId: string;
+  /** The call that asks. */
+  readonly toolCallId: string;
+  /** The editor shows forms; without that it can be asked for one choice after the other. */
+  readonly showsForms: boolean;
+}
+
+/** An answer that does not fit is asked for again so often. */
+const mostTimes = 3;
+/** The name of the field for words of the person's own, beside a choice. */
+const ownWords = (name: string): string => `${name}_own_words`;
+
+/** Puts a form to the person by their editor. An editor that cannot put it counts as a person who does not want to
+ * answer. Source: Agent Client Protocol, version 1, `elicitation/create` and `session/request_permission`, read
+ * 2026-11-22. */
+export async function putToEditor(place: FormPlace, form: Form): Promise<FormAnswer> {
+  if (place.showsForms) return await putForm(place, form);
+  if (!form.fields.every(isOneChoice)) return { answer: 'declined' };
+  const values: Record<string, FormValue> = {};
+  for (const field of form.fields) {
+    const chosen = await putChoice(place, form, field);
+    if (typeof chosen !== 'string') return chosen;
+    values[field.name] = chosen;
+  }
+  return { answer: 'filled', values };
+}
+
+async function putForm({ client, sessionId, toolCallId }: FormPlace, form: Form): Promise<FormAnswer> {
+  let problem = '';
+  for (let time = 0; time < mostTimes; time++) {
+    const request: CreateElicitationRequest = {
+      mode: 'form',
+      sessionId,
+      toolCallId,
+      message: [problem, `${form.from} asks:`, form.message]
+        .filter((part) => part !== '')
+        .map(shown)
+        .join('\n'),
+      requestedSchema: {
+        type: 'object',
+        properties: Object.fromEntries(form.fields.flatMap(properties)),
+        required: form.fields.filter(({ required, free }) => required && free !== true).map(({ name }) => name),
+      },
+    };
+    const reply = await client.request(methods.client.elicitation.create, request);
+    if (reply.action !== 'accept') return { answer: reply.action === 'decline' ? 'declined' : 'cancelled' };
+    const values = valuesOf(form, (reply.content ?? {}) as Readonly<Record<string, ElicitationContentValue>>);
+    problem = problemOf(form, values);
+    if (problem === '') return { answer: 'filled', values };
+  }
+  return { answer: 'declined' };
+}
+
+function properties(field: FormField): readonly (readonly [string, ElicitationPropertySchema])[] {
+  const { name, free, label, question } = field;
+  const own: ElicitationPropertySchema = { type: 'string', title: `${shown(label ?? question)}, in your own words` };
+  return [[name, property(field)], ...(free ? [[ownWords(name), own] as const] : [])];
+}
+
+function property({ kind, question, label, options = [], several, preset }: FormField): ElicitationPropertySchema {
+  const about = { title: shown(label ?? question), description: shown(question) };
+  const choices = options.map((option) => ({
+    const: option.value,
+    title: shown(option.about === undefined ? option.label : `${option.label}: ${option.about}`),
+  }));
+  if (kind === 'choice' && several) return { type: 'array', ...about, items: { anyOf: choices } };
+  const texts = { ...about, ...(typeof preset === 'string' ? { default: preset } : {}) };
+  if (kind === 'choice') return { type: 'string', ...texts, oneOf: choices };
+  if (kind === 'text') return { type: 'string', ...texts };
+  if (kind === 'boolean') return { type: kind, ...about, default: preset === true };
+  return { type: kind, ...about, ...(typeof preset === 'number' ? { default: preset } : {}) };
+}
+
+/** The person's own words go before a choice; where several may be chosen they come with them. */
+function valuesOf(
+  { fields }: Form,
+  content: Readonly<Record<string, ElicitationContentValue>>,
+): Readonly<Record<string, FormValue>> {
+  return Object.fromEntries(
+    fields.flatMap(({ name, several }) => {
+      const own = content[ownWords(name)];
+      const words = typeof own === 'string' ? own.trim() : '';
+      const given = content[name];
+      if (words === '') return given === undefined || given === '' ? [] : [[name, given]];
+      return [[name, several && Array.isArray(given) ? [...given, words] : words]];
+    }),
+  );
+}
+
+/** What is wrong with the values, as a sentence; '' for nothing. */
+function problemOf({ fields }: Form, values: Readonly<Record<string, FormValue>>): string {
+  return fields.map((field) => fieldProblem(field, values[field.name])).find((problem) => problem !== '') ?? '';
+}
+
+const typesOf: Readonly<Partial<Record<FormField['kind'], string>>> = {
+  boolean: 'boolean',
+  number: 'number',
+  integer: 'number',
+};
+
+function fieldProblem({ label, question, required, check, kind }: FormField, value: FormValue | undefined): string {
+  const name = `"${label ?? question}"`;
+  if (value === undefined) return required ? `${name} needs an answer.` : '';
+  const type = typesOf[kind] ?? typeof value;
+  return typeof value === type ? (check?.(value) ?? '') : `${name} needs a ${type}.`;
+}
+
+function isOneChoice({ kind, several, options = [] }: FormField): boolean {
+  return kind === 'choice' && several !== true && options.length > 0;
+}
+
+const noAnswer = 'no_answer';
+
+/** Returns the value that was chosen, or why none was. The option that is preset holds things as they are, so it is the
+ * one that rejects. */
+async function putChoice(
+  { client, sessionId, toolCallId }: FormPlace,
+  form: Form,
+  { question, options = [], preset }: FormField,
+): Promise<string | FormAnswer> {
+  const lines = [
+    form.message,
+    question,
+    ...options.flatMap(({ label, about }) => (about ? [`${label}: ${about}`] : [])),
+  ];
+  const text = lines.filter((line) => line !== '').join('\n\n');
+  const request: RequestPermissionRequest = {
+    sessionId,
+    toolCall: {
+      toolCallId,
+      title: shown(question),
+      content: [{ type: 'content', content: { type: 'text', text: shown(text) } }],
+    },
+    options: [
+      ...options.map(({ label, value }, index) => ({
+        optionId: `option_${index}`,
+        name: shown(label),
+        kind: value === preset ? ('reject_once' as const) : ('allow_once' as const),
+      })),
+      { optionId: noAnswer, name: 'No answer', kind: 'reject_once' },
+    ],
+  };
+  const { outcome } = await client.request(methods.client.session.requestPermission, request);
+  if (outcome.outcome !== 'selected') return { answer: 'cancelled' };
+  const chosen = options.find((_, index) => outcome.optionId === `option_${index}`);
+  return chosen?.value ?? { answer: 'declined' };
+}
+
+function shown(text: string): string {
+  return sanitize(text);
+}

@@ -1,0 +1,516 @@
+import type { Question } from '../../kernel/core/policy.js';
+import type { AgentEvent, SessionPort } from '../../kernel/core/session-port.js';
+import { createHiddenLine, type HiddenLine } from '../../kernel/console/hidden-line.js';
+import { createSanitizer, sanitize, type Sanitizer } from '../../kernel/core/sanitize.js';
+import type { Sign } from '../../kernel/console/slash-command.js';
+import type { Picking, PickItem } from '../../kernel/console/slash-command.js';
+import { changeRows } from '../../ui/diff-lines.js';
+import { createLineSender } from '../../ui/editor/pasted-pictures.js';
+import { lastExchange } from '../../ui/event-text.js';
+import { fillByLine } from '../../ui/filled-form.js';
+import {
+  canKeep,
+  type Greeting,
+  itemLines,
+  type ItemStyle,
+  lineAnswer,
+  noticeLines,
+  questionLines,
+} from '../../ui/item-lines.js';
+import { renderMarkdown } from '../../ui/markdown/incremental.js';
+import { defaultDetail, type ReplHandle, type ReplOptions } from '../../ui/repl-options.js';
+import { type CommandContext, isCommandLine } from '../../kernel/console/slash-command.js';
+import { createTheme } from '../../kernel/console/theme.js';
+import { createLeaving, createTimers, type Leaving, pauseMs, type Timers } from '../../kernel/core/timers.js';
+import { createTurns, shellEnd, type ShellLine, shellLine, type Turns } from '../../ui/turns.js';
+import { createThoughts, emptyView, type Item, reduce, type View } from '../../ui/view.js';
+
+/** The REPL line by line: for screen readers and terminals without escape sequences. Writes no escape byte; the
+ * terminal edits the line. */
+export function startPlainRepl(options: ReplOptions): ReplHandle {
+  return new PlainRepl(options);
+}
+
+/** A question that waits for a line. */
+interface Reader {
+  readonly prompt: string;
+  /** True if it opened by itself: its prompt waits for a pause, and a line begun before that is no answer. */
+  readonly asks: boolean;
+  /** The call in question, or the form. */
+  readonly id?: string;
+  /** Takes a line. Returns false if it is no answer, so it was typed for something else. */
+  take(line: string): boolean;
+}
+
+/** The terminal makes a signal of it. */
+const signalKey = 'Ctrl-C';
+
+/** The longest time that the terminal needs to pass on an unfinished line. */
+const handOutMs = 50;
+
+class PlainRepl implements ReplHandle {
+  readonly #options: ReplOptions;
+  readonly #style: ItemStyle;
+  readonly #decoder = new TextDecoder();
+  readonly #thoughts = createThoughts();
+  readonly #timers: Timers;
+  readonly #leaving: Leaving;
+  #session: SessionPort;
+  readonly #turns: Turns;
+  #unsubscribe: () => void;
+  #view: View = emptyView;
+  #line = '';
+  #sanitizer: Sanitizer | null = null;
+  /** The first one is asked. */
+  #readers: readonly Reader[] = [];
+  /** The reader whose prompt is shown. */
+  #open: Reader | null = null;
+  readonly #hidden: HiddenLine;
+  #closed = false;
+  readonly #sendLine: (line: string) => void;
+
+  constructor(options: ReplOptions) {
+    this.#options = options;
+    this.#style = {
+      theme: createTheme({ ...options.terminal.facts, colors: 0 }),
+      columns: 1_000_000,
+      detail: options.printing.detail ?? defaultDetail,
+    };
+    this.#timers = createTimers(options.time.schedule);
+    this.#leaving = createLeaving({
+      clock: options.time.clock,
+      timers: this.#timers,
+      onChange: () => {
+        /* What was said stays. */
+      },
+      key: signalKey,
+    });
+    this.#hidden = createHiddenLine({
+      raw: (on) => options.terminal.input.setRawMode?.(on),
+      write: (text) => {
+        this.#write(sanitize(text));
+      },
+      onDone: () => {
+        this.#prompt();
+      },
+    });
+    this.#sendLine = createLineSender({
+      port: options.input.pictures,
+      notice: this.notice.bind(this),
+      send: (text) => {
+        if (!this.#closed) this.submit(text);
+      },
+    });
+    options.terminal.input.on('data', this.#take);
+    options.terminal.input.resume();
+    this.#session = options.session;
+    this.#turns = this.#createTurns(options);
+    this.#unsubscribe = this.#session.subscribe(this.#onEvent);
+    if (options.opening.greeting !== undefined) this.#greet(options.opening.greeting);
+    this.#replay();
+    this.#prompt();
+    void this.#offerQueued();
+    if (options.opening.prompt !== undefined) this.submit(options.opening.prompt);
+    for (const chunk of options.terminal.typed ?? []) this.#take(chunk);
+  }
+
+  attach(session: SessionPort): void {
+    this.#turns.attach(session, false);
+    this.#unsubscribe();
+    for (const { id } of this.#readers) if (id !== undefined) this.#withdraw(id);
+    this.#session = session;
+    this.#unsubscribe = session.subscribe(this.#onEvent);
+    this.#replay();
+    void this.#offerQueued();
+  }
+
+  notice(level: 'info' | 'warn' | 'error', message: string): void {
+    this.#lines(noticeLines(level, message, this.#style));
+  }
+  remind({ title, text }: Sign): void {
+    this.notice('info', `${title}: ${text}`);
+  }
+  submit(text: string): void {
+    this.#turns.submit(text);
+  }
+  refresh(): void {
+    /* There is no status line. */
+  }
+  pause(): void {
+    this.#options.terminal.input.pause();
+  }
+  resume(): void {
+    this.#options.terminal.input.resume();
+  }
+
+  interrupt(): boolean {
+    if (this.#turns.stop()) return true;
+    if (this.#turns.busy()) {
+      this.#interrupt();
+      return true;
+    }
+    if (this.#closed || this.#leaving.pressed()) return false;
+    this.#line = '';
+    this.notice('info', this.#leaving.hint() ?? '');
+    this.#prompt();
+    return true;
+  }
+
+  exit(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    if (this.#timers.has('typed')) this.#options.terminal.input.setRawMode?.(false);
+    this.#timers.clear();
+    this.#turns.leave();
+    this.#unsubscribe();
+    this.#options.terminal.input.off('data', this.#take);
+    this.#options.terminal.input.pause();
+    this.#options.onExit();
+  }
+
+  #createTurns({ session, commands }: ReplOptions): Turns {
+    return createTurns({
+      session,
+      commands,
+      context: (signal) => this.#context(signal),
+      runShell: async (line, signal) => {
+        await this.#shell(line, signal).finally(() => {
+          this.#prompt();
+        });
+      },
+      onSend: (send) => {
+        send();
+      },
+      onFailure: (message) => {
+        this.notice('error', message);
+      },
+      onIdle: () => {
+        this.#prompt();
+      },
+    });
+  }
+
+  /** Interrupts the turn and shows what was queued for it. */
+  #interrupt(): void {
+    const queued = this.#turns.takeBack();
+    this.#turns.interrupt();
+    if (queued !== '') this.notice('info', `Not sent:\n${queued}`);
+  }
+
+  /** Offers what waited when the program ended; it is not sent without asking. A line that is no answer was typed for
+   * something else. */
+  async #offerQueued(): Promise<void> {
+    const texts = (await this.#options.input.queued?.(this.#session.id)) ?? [];
+    if (texts.length === 0 || this.#closed) return;
+    this.notice('info', `Never sent, because the program ended before:\n${texts.join('\n\n')}`);
+    this.#read({
+      prompt: 'send it now? yes or no: ',
+      asks: true,
+      take: (line) => {
+        const answer = line.trim();
+        if (/^y(es)?$/i.test(answer)) this.#turns.send(texts.join('\n\n'), 'steer');
+        else this.#prompt();
+        return /^(y(es)?|no?)?$/i.test(answer);
+      },
+    });
+  }
+
+  #replay(): void {
+    for (const item of lastExchange(this.#session.events()).items) this.#item(item);
+  }
+
+  readonly #onEvent = (event: AgentEvent): void => {
+    this.#think(event);
+    if (event.type === 'text_delta') {
+      this.#stream(event.text);
+      return;
+    }
+    const before = this.#view;
+    this.#view = reduce(this.#view, event, this.#options.time.clock());
+    for (const item of this.#view.items) this.#item(item);
+    this.#view = { ...this.#view, items: [] };
+    const { questions, forms } = this.#view;
+    for (const question of questions) if (!before.questions.includes(question)) this.#ask(question);
+    for (const form of forms) if (!before.forms.includes(form)) this.#askForm(form);
+    for (const question of before.questions) if (!questions.includes(question)) this.#withdraw(question.callId);
+    for (const form of before.forms) if (!forms.includes(form)) this.#withdraw(form.id);
+  };
+
+  /** Reasoning between two parts of an answer would separate them. */
+  #think(event: AgentEvent): void {
+    if (this.#options.printing.reasoning !== 'full') return;
+    const text =
+      event.type !== 'reasoning_delta' ? this.#thoughts.end() : this.#sanitizer ? '' : this.#thoughts.take(event.text);
+    if (text !== '') this.#item({ type: 'reasoning', text });
+  }
+
+  #stream(text: string): void {
+    this.#sanitizer ??= createSanitizer({ colors: false });
+    this.#write(this.#sanitizer.write(text));
+  }
+
+  #item(item: Item): void {
+    if (item.type === 'user') return;
+    if (item.type !== 'assistant') {
+      this.#lines(itemLines(item, this.#style));
+      return;
+    }
+    this.#write(this.#sanitizer ? '\n' : item.text === '' ? '' : `${sanitize(item.text)}\n`);
+    this.#sanitizer = null;
+  }
+
+  #lines(lines: readonly string[]): void {
+    this.#write(`${this.#sanitizer ? '\n' : ''}${lines.map((line) => `${line}\n`).join('')}`);
+    this.#sanitizer = null;
+  }
+
+  #greet({ name, line, more }: Greeting): void {
+    this.#write(`${sanitize(name + line)}\n${more === undefined ? '' : `\n${this.#plainText(more)}\n`}`);
+  }
+
+  /** Returns Markdown as it is read aloud: without marks, breaks or drawings. */
+  #plainText(markdown: string): string {
+    return renderMarkdown(sanitize(markdown), {
+      theme: this.#style.theme,
+      columns: this.#style.columns,
+      highlight: () => null,
+    }).join('\n');
+  }
+
+  #write(text: string): void {
+    if (text !== '') this.#options.terminal.output.write(text);
+  }
+
+  #prompt(): void {
+    if (!this.#closed && !this.#hidden.isOpen()) this.#write(this.#style.theme.glyphs.prompt);
+  }
+
+  readonly #take = (chunk: Uint8Array | string): void => {
+    const text = typeof chunk === 'string' ? chunk : this.#decoder.decode(chunk, { stream: true });
+    if (this.#hidden.take(text)) return;
+    if (text.includes('\x03')) {
+      this.#stop();
+      return;
+    }
+    if (text === '\x04') {
+      this.exit();
+      return;
+    }
+    const lines = (this.#line + text).split(/\r\n|\r|\n/);
+    this.#line = lines.pop() ?? '';
+    for (const line of lines) this.#takeLine(line);
+  };
+
+  #stop(): void {
+    if (this.#turns.stop()) return;
+    if (this.#turns.busy()) this.#interrupt();
+    else this.exit();
+  }
+
+  #takeLine(line: string): void {
+    const reader = this.#open;
+    if (reader?.take(line) === true) {
+      this.#done(reader);
+      return;
+    }
+    const [waiting] = this.#readers;
+    this.#takeText(line);
+    if (waiting) this.#offer();
+  }
+
+  #takeText(line: string): void {
+    const text = sanitize(line);
+    if (text.trim() === '') {
+      this.#prompt();
+      return;
+    }
+    void this.#options.input.history.append(text);
+    if (!isCommandLine(text) && text.trim() !== '?' && !shellLine(text)) {
+      this.#sendLine(text);
+      return;
+    }
+    this.#turns.type(text, 'steer');
+    if (!shellLine(text) && this.#readers.length === 0) this.#prompt();
+  }
+
+  #read(reader: Reader): void {
+    this.#readers = [...this.#readers, reader];
+    if (this.#readers[0] === reader) this.#offer();
+  }
+
+  #done(reader: Reader): void {
+    this.#readers = this.#readers.filter((other) => other !== reader);
+    if (this.#open !== reader) return;
+    this.#open = null;
+    this.#offer();
+  }
+
+  /** Removes the question about a call, or the form, that needs no answer any more. */
+  #withdraw(id: string): void {
+    for (const reader of this.#readers) if (reader.id === id) this.#done(reader);
+  }
+
+  /** Shows the next prompt, at once or after a pause. */
+  #offer(): void {
+    const [reader] = this.#readers;
+    this.#open = null;
+    if (!reader) return;
+    if (reader.asks)
+      this.#timers.set('pause', pauseMs, () => {
+        this.#offerAfterPause();
+      });
+    else this.#prompting(reader);
+  }
+
+  #prompting(reader: Reader): void {
+    this.#open = reader;
+    this.#write(reader.prompt);
+  }
+
+  /** The terminal keeps an unfinished line. In raw mode it passes that on, so the program learns what was begun before
+   * the prompt. */
+  #offerAfterPause(): void {
+    const { input } = this.#options.terminal;
+    input.setRawMode?.(true);
+    this.#timers.set('typed', handOutMs, () => {
+      const [reader] = this.#readers;
+      if (reader && this.#line === '') this.#prompting(reader);
+      else if (reader)
+        this.#write(
+          `\nEnd this line first, it is no answer:\n${this.#style.theme.glyphs.prompt}${sanitize(this.#line)}`,
+        );
+      input.setRawMode?.(false);
+    });
+  }
+
+  #ask(question: Question): void {
+    this.#lines(questionLines(question, this.#style.theme.glyphs.arrow));
+    const { callId } = question;
+    const rules = question.verdict.rules ?? [];
+    const answers = [
+      ...(canKeep(question) ? ['keep'] : []),
+      ...(question.canPreview ? ['preview'] : []),
+      ...['yes', 'session', ...(rules.length > 0 ? ['these', 'always'] : [])],
+    ];
+    this.#read({
+      prompt: `${answers.join(', ')}, or no (and why): `,
+      asks: true,
+      id: callId,
+      take: (line) => {
+        const answer = lineAnswer(line, question);
+        if (answer) this.#session.answer(callId, answer);
+        return answer !== null;
+      },
+    });
+  }
+
+  /** Asks what a form asks, one question after the other. A command is run, and the question waits. */
+  #askForm({ id, form }: View['forms'][number]): void {
+    const filling = fillByLine(form);
+    const ask = (asks: boolean): void => {
+      this.#lines(filling.lines());
+      this.#read({
+        prompt: filling.prompt(),
+        asks,
+        id,
+        take: (line) => {
+          if (isCommandLine(line)) return false;
+          const answer = filling.take(line);
+          if (answer) this.#session.answer(id, answer);
+          else ask(false);
+          return true;
+        },
+      });
+    };
+    ask(true);
+  }
+
+  async #shell({ command, sendToModel }: ShellLine, signal: AbortSignal): Promise<void> {
+    const sanitizer = createSanitizer({ colors: false });
+    const onOutput = (chunk: string): void => {
+      this.#write(sanitizer.write(chunk));
+    };
+    const ended = await this.#options.runShell(command, { sendToModel, signal, onOutput });
+    if (ended.exitCode !== 0) this.#lines([shellEnd(ended, signal)]);
+  }
+
+  #context(signal: AbortSignal): CommandContext {
+    const print = (text: string): void => {
+      this.#lines(sanitize(text).split('\n'));
+    };
+    return {
+      signal,
+      keyOf: (action) => (action === 'interrupt' || action === 'cancel' ? signalKey : null),
+      print: (text, as) => {
+        if (as === undefined || as === 'markdown') print(as ? this.#plainText(text) : text);
+        else this.#lines(changeRows(as, this.#style));
+      },
+      copy: () => Promise.resolve(null),
+      setTheme: () => false,
+      notice: (level, message) => {
+        this.notice(level, message);
+      },
+      pick: async (options) => (signal.aborted ? null : await this.#pick(options, signal)),
+      hidden: async ({ title, rows, signal: ends }) =>
+        signal.aborted
+          ? null
+          : await this.#hidden.ask(
+              `${[...rows, title].join('\n')} (not shown; an empty line leaves): `,
+              AbortSignal.any([signal, ...(ends ? [ends] : [])]),
+            ),
+      page: async (title, text, options) => {
+        if (!options?.keys) print(`${title}\n${text}`);
+        return options?.keys ? 'enter' : null;
+      },
+      send: (text) => {
+        if (!signal.aborted) this.#turns.sendFirst(text);
+      },
+      setDraft: () => {
+        /* The terminal owns the line that is being written. */
+      },
+      attach: (session) => {
+        this.attach(session);
+      },
+      refresh: () => {
+        this.refresh();
+      },
+      exit: () => {
+        this.exit();
+      },
+    };
+  }
+
+  #pick<T>({ title, items, current, more, confirms = false }: Picking<T>, signal: AbortSignal): Promise<T | null> {
+    const row = ({ label, detail = '', value }: PickItem<T>, index: number): string =>
+      `${index + 1}. ${sanitize(label)}${value === current ? ' (now)' : ''}  ${sanitize(detail)}`.trimEnd();
+    let all: typeof items | null = items;
+    this.#lines([sanitize(title), ...items.map(row), ...(more ? [sanitize(more.said)] : [])]);
+    void more?.found.then((later) => {
+      if (all === null) return;
+      all = [...items, ...later.items];
+      this.#lines([...all.map(row).slice(items.length), sanitize(later.said)]);
+    });
+    return new Promise((resolve) => {
+      const reader: Reader = {
+        prompt: 'number: ',
+        asks: confirms,
+        take: (line) => {
+          const answer = line.trim();
+          if (confirms && answer !== '' && !/^\d+$/.test(answer)) return false;
+          const chosen = all?.[Number(answer) - 1]?.value ?? null;
+          resolve(chosen);
+          if (chosen === null) this.#prompt();
+          all = null;
+          return true;
+        },
+      };
+      signal.addEventListener('abort', () => {
+        all = null;
+        resolve(null);
+        this.#done(reader);
+        this.#prompt();
+      });
+      this.#read(reader);
+    });
+  }
+}

@@ -1,0 +1,549 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { CliError, exit, type ReplTools } from '../../kernel/console/command.js';
+import { slashCommands } from '../../kernel/console/registration.js';
+import { keepSetting } from '../../kernel/console/keep-setting.js';
+import { table } from '../../commands/table.js';
+import type { Event, ToolsData } from '../../kernel/core/event.js';
+import type { Kept } from '../../kernel/core/policy.js';
+import { type ModelRef, todoOf } from '../../kernel/core/projection.js';
+import type { SessionPort } from '../../kernel/core/session-port.js';
+import { suggestedProvider } from '../../kernel/providers/catalog.js';
+import { reasoningText } from '../../kernel/providers/wires/pieces.js';
+import { walkFiles } from '../../kernel/tools/search/file-walk.js';
+import type { Sign } from '../../kernel/console/slash-command.js';
+import { openingRows } from '../../ui/components/status-line.js';
+import type { TerminalFacts } from '../../kernel/console/theme.js';
+import { emptyView, totalsOf } from '../../ui/view.js';
+import type { Greeting } from '../../ui/item-lines.js';
+import type { ReplHandle, ReplOptions } from '../../ui/repl-options.js';
+import type { Command } from '../../kernel/console/slash-command.js';
+import {
+  createGuards,
+  createMachine,
+  createModels,
+  createPrinter,
+  settingsRequest,
+} from '../../commands/line-parts.js';
+import { type EarlyFrame, screenStreams } from '../../ui/early-frame.js';
+import { endingSignals, type EndingSignal, giveTerminalBackOnCrash, onEndingSignal } from '../../ui/ending.js';
+import type { RootOptions } from '../../kernel/console/options.js';
+import { chosenSign, configuredTheme, createThemes, hasTitle, terminalFacts } from './terminal-theme.js';
+import { version } from '../../kernel/console/version.js';
+import { onLostStream, print } from '../../kernel/console/print.js';
+import { openRun, type Run } from '../../app/assemble.js';
+import { lastTools, toolsEvent } from '../../app/context-files.js';
+import { eventNumber } from '../../app/find-session.js';
+import { openCommands, type OwnCommand } from '../../features/prompts-and-skills/open-commands.js';
+import { offeredTexts } from '../../features/mcp/open-mcp.js';
+import { openedServers } from '../../features/mcp/mcp-parts.js';
+import { promptWithImages } from '../../features/attachments/open-pictures.js';
+import { choseOffline, resolveModel } from '../../app/open-model.js';
+import type { Toolbox } from '../../app/open-tools.js';
+import { changeOf } from '../../app/open-toolsets.js';
+import { askForSettings } from '../../app/settings.js';
+import type { Settings } from '../../kernel/console/run-settings.js';
+import { openToolFiles } from '../../app/trust.js';
+import { createReplTasks, type ReplTasks } from '../../features/scheduled-tasks/repl-tasks.js';
+import { createStatus, openReplSessions, type ReplSessions } from './current-session.js';
+import { hasTerminal, jobControl } from './job-control.js';
+import { createHistoryFile, createSavedQueue, type HistoryFile, unwritten } from './saved-input.js';
+import { keepInTmux } from './tmux-buffer.js';
+import { createOwnRuns, editExternally, runUserShell } from './user-shell.js';
+import { Parts } from '../../kernel/console/parts.js';
+import type { RunTask } from '../../features/scheduled-tasks/firing.js';
+import { firedTasks } from '../../features/scheduled-tasks/open-firing.js';
+import { openedJobs } from '../../features/background-tasks/job-parts.js';
+
+const maxCompletionFiles = 200_000;
+/** To count the conversations of other programs. */
+const maxCountMs = 30;
+
+/** Runs the REPL and returns the exit code. */
+export async function runRepl(
+  words: readonly string[],
+  options: RootOptions,
+  early: EarlyFrame | null,
+): Promise<number> {
+  const { settings, typed } = await askForSettings(options, early);
+  const { files, store } = settings.config;
+  const isFirst = !settings.ephemeral && store.mode !== 'remote' && !existsSync(files.database);
+  const run = await openRun(settings, options, { canAsk: true, inRepl: true });
+  let exitCode: number;
+  let left: string | null = null;
+  let unsaved = 0;
+  try {
+    const resume = typeof options.resume === 'string' ? options.resume : null;
+    const sessions = await openReplSessions(run, {
+      continueNewest: options.continue === true,
+      resume,
+      fork: options.fork === true,
+      ...eventNumber(options.at),
+    });
+    try {
+      const prompt = await promptWithImages(run.toolbox.pictures, options.image ?? [], words.join(' ').trim());
+      exitCode = await converse(run, sessions, prompt, { early, typed, isFirst });
+      const { id } = sessions.current().session;
+      left = run.lasting !== null && (await run.store.session(id).catch(() => null)) !== null ? id : null;
+    } finally {
+      unsaved = await sessions.close();
+    }
+  } finally {
+    await run.close();
+  }
+  const place = typeof options.worktree === 'string' ? `-w ${options.worktree} ` : '';
+  if (left !== null && exitCode === exit.done) print(`To go on: agent ${place}-r ${left.slice(0, 13)}\n`);
+  return unsaved > 0 && exitCode === exit.done ? exit.failed : exitCode;
+}
+
+/** The frame on the terminal, and the keys that were typed before the REPL. */
+interface Before {
+  readonly early: EarlyFrame | null;
+  readonly typed: readonly (Uint8Array | string)[];
+  /** Nothing was ever recorded on this machine. */
+  readonly isFirst: boolean;
+}
+
+/** Shows the screen and waits for its end. */
+async function converse(run: Run, sessions: ReplSessions, prompt: string, before: Before): Promise<number> {
+  const { early, typed } = before;
+  const { settings, options } = run;
+  // This comes before the early frame removes its handlers: a signal in between would leave the terminal raw.
+  const ending = endOnSignals();
+  giveTerminalBackOnCrash(settings.log, options.debug === true);
+  const theme = await configuredTheme(settings);
+  await checkBindings(settings.config);
+  const mask = (text: string): string => settings.guard.text(text);
+  const queue = createSavedQueue(run.store, settings.log, mask, machineClock.schedule);
+  const history = openHistory(settings, mask);
+  const ownCommands = createOwnRuns();
+  const tasks = createReplTasks(
+    { ...run, runTask: runTaskWith(options) },
+    () => sessions.current().session,
+    machineClock.schedule,
+  );
+  const keep: Keep = (key, value) => keepSetting(settings, settings.ephemeral, key, value);
+  const own = await writtenCommands(run);
+  const facts = terminalFacts(settings.env, theme);
+  const status = createStatus(run, sessions);
+  const begins = openingOf(sessions.shown(), settings, prompt);
+  const opening = await showOpening(early, begins, sessions.shown().events(), { status, facts, settings });
+  const startRepl = await loadRepl(facts.plain);
+  const firstFrame = early?.take() ?? null;
+  await new Promise<void>((resolve) => {
+    const handle = startRepl({
+      terminal: {
+        ...screenStreams(),
+        facts,
+        typed,
+        ...(firstFrame ? { firstFrame } : {}),
+        ...signsOf(run, sessions),
+        job: jobControl,
+      },
+      time: machineClock,
+      input: inputOf(run, sessions, { history, queue }),
+      printing: printingOf(settings),
+      opening,
+      session: sessions.shown(),
+      commands: replCommands(run, sessions, { tasks, keep, own }),
+      status: status.facts,
+      runShell: (command, shellOptions) =>
+        ownCommands.follow(sessions.ready().then(() => runUserShell(run, sessions, command, shellOptions))),
+      keepSetting: keep,
+      onExit: resolve,
+    });
+    ending.attach(handle);
+    void status.begin(handle, machineClock.schedule);
+    const ready = whenReady(run, sessions, tasks, handle);
+    if (before.isFirst) void ready.then(() => offerHistories(settings, handle));
+  });
+  status.close();
+  await sessions.ready();
+  sessions.current().session.interrupt();
+  await ownCommands.ended();
+  await tasks.close();
+  await queue.close();
+  await history.settled();
+  return ending.exitCode();
+}
+
+function runTaskWith(options: RootOptions): RunTask {
+  return async (request, atLeast) => {
+    const { runTask, taskOptions } = await import('../../app/run-task.js');
+    return await runTask(taskOptions(options), request, atLeast);
+  };
+}
+
+interface Looks {
+  readonly status: Pick<ReturnType<typeof createStatus>, 'facts'>;
+  readonly facts: TerminalFacts;
+  readonly settings: Settings;
+}
+
+/** Shows how a session begins, or how it ended, before the screen is loaded. Returns what the screen begins with. */
+async function showOpening(
+  early: EarlyFrame | null,
+  opening: ReplOptions['opening'],
+  events: readonly Event[],
+  { status, facts, settings }: Looks,
+): Promise<ReplOptions['opening']> {
+  if (!early) return opening;
+  const { output } = screenStreams();
+  if (opening.greeting) {
+    const above = openingRows(opening.greeting, status.facts(emptyView), facts, output);
+    if (above) early.show(above);
+    return opening;
+  }
+  const view = { ...emptyView, totals: totalsOf(events), todo: todoOf(events) };
+  const { printedEnd } = await import('../../ui/transcript.js');
+  const { columns } = output;
+  const { bindings } = settings.config.ui;
+  const end = await printedEnd(events, facts, { ...printingOf(settings), columns, bindings });
+  const above = openingRows(null, status.facts(view), facts, output, view);
+  if (!end || !above || output.columns !== columns) return opening;
+  early.show(above, end.lines, end.sent);
+  return { ...opening, end };
+}
+
+/** Says what other programs keep on this machine. No code is loaded for that where there are no such programs. */
+async function offerHistories(settings: Settings, handle: ReplHandle): Promise<void> {
+  const { env, home, cwd } = settings;
+  const folders = ['.claude', '.codex', '.pi', '.gemini', '.qwen'].map((name) => join(home, name));
+  const files = [home, cwd].map((folder) => join(folder, '.aider.chat.history.md'));
+  const others = [
+    ...files,
+    env.AIDER_CHAT_HISTORY_FILE ?? '',
+    join(env.XDG_DATA_HOME ?? `${home}/.local/share`, 'opencode'),
+  ];
+  if (![...folders, ...others].some(existsSync)) return;
+  const { offeredHistories } = await import('../../features/history-import/offered-histories.js');
+  const offer = await offeredHistories(settings, maxCountMs);
+  if (offer) handle.notice('info', `${offer.counts}: search them here? ${offer.command}`);
+}
+
+/** Throws a `CliError` where keys of the user's own are wrong. */
+async function checkBindings({ ui, files }: Settings['config']): Promise<void> {
+  if (Object.keys(ui.bindings).length === 0) return;
+  const { wrongBinding } = await import('../../commands/configure.js');
+  const problem = wrongBinding(ui.bindings, files.config);
+  if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
+}
+
+/** Returns what the program tells the terminal beside the screen. */
+function signsOf(
+  { settings, toolbox }: Run,
+  sessions: ReplSessions,
+): Pick<ReplOptions['terminal'], 'notify' | 'tell' | 'title' | 'keepInTmux'> {
+  const { env, config } = settings;
+  return {
+    notify: chosenSign(env, config.ui.notify),
+    tell: (said) => void tellPerson(settings, said),
+    ...(config.ui.title && hasTitle(env) ? { title: () => sessions.title() } : {}),
+    ...(env.TMUX ? { keepInTmux: (text) => keepInTmux(toolbox, settings, text) } : {}),
+  };
+}
+
+/** Tells the person as tasks do: by their own program, else by the desktop. */
+async function tellPerson(settings: Settings, said: Sign): Promise<void> {
+  const problem = await (await import('../../features/scheduled-tasks/open-firing.js')).desktop(settings)(said);
+  if (problem !== null) settings.log({ at: 'ui', message: 'nobody was told', problem });
+}
+
+/** What the line that is typed works with. */
+function inputOf(
+  run: Run,
+  sessions: ReplSessions,
+  { history, queue }: { readonly history: HistoryFile; readonly queue: ReturnType<typeof createSavedQueue> },
+): ReplOptions['input'] {
+  return {
+    history,
+    queued: async () => await sessions.ready().then(() => queue.take(sessions.current().session), nothingWaits),
+    files: () => listFiles(run),
+    keys: run.settings.config.ui.keys,
+    bindings: run.settings.config.ui.bindings,
+    editExternally: (text) => editExternally(run.settings, text),
+    nextMode: () => run.policy.next(),
+    onEmptyLine: () => onEmptyLine(run, sessions.shown()),
+    toBackground: () => run.toolbox.jobs.started()?.toBackground(sessions.shown().id) === 'moved',
+    pictures: run.toolbox.pictures,
+  };
+}
+
+/** Attaches the whole session where its end was shown before. Ends the REPL where it cannot be opened. */
+async function whenReady(run: Run, sessions: ReplSessions, tasks: ReplTasks, handle: ReplHandle): Promise<void> {
+  const shown = sessions.shown();
+  sessions.readRest();
+  try {
+    await sessions.ready();
+  } catch {
+    handle.exit();
+    return;
+  }
+  const { session, notices, model } = sessions.current();
+  if (shown !== session) handle.attach(session, 'shown');
+  for (const notice of [...run.notices, ...notices]) handle.notice(notice.level, notice.message);
+  const { keys } = run.settings;
+  keys.refused.listen(() => {
+    handle.submit('/login');
+  });
+  if (run.options.resume === true) handle.submit('/sessions');
+  model.warm();
+  tasks.start(handle);
+  // Servers that nobody knows yet are asked what they offer; to load their code must not hold up the first keys.
+  machineClock.schedule(() => {
+    void run.toolbox.servers().then((servers) => servers?.discover(new AbortController().signal));
+  }, 500);
+}
+
+/** What Enter on the empty line stands for where there is nothing yet that a person could talk to. */
+function onEmptyLine({ settings }: Run, session: SessionPort): string | null {
+  const { provider, model } = session.ref();
+  const isUnconnected = provider === 'offline' && model === 'offline' && !choseOffline(settings.config.provider);
+  return isUnconnected && session.events().length === 0 && !session.busy() ? '/login' : null;
+}
+
+const nothingWaits = (): readonly string[] => [];
+
+type Keep = (key: string, value: string) => Promise<Kept>;
+
+const machineClock: ReplOptions['time'] = {
+  clock: () => performance.now(),
+  schedule: (callback, delayMs) => {
+    const timer = setTimeout(callback, delayMs);
+    return () => {
+      clearTimeout(timer);
+    };
+  },
+};
+
+/** The settings of what is printed of results, prose and reasoning. */
+function printingOf({ loaded, guard, config: { ui } }: Settings): Required<ReplOptions['printing']> {
+  return {
+    tellsDetail: loaded.origins['ui.tool_output'] === undefined,
+    detail: { show: ui.toolOutput, maxRows: ui.toolOutputRows },
+    wrap: ui.wrap,
+    reasoning: ui.reasoning,
+    reasoningOf: reasoningText,
+    mask: (text) => guard.text(text),
+  };
+}
+
+/** Returns what the REPL starts with: a greeting for a new session, and the prompt of the command line. */
+function openingOf(session: SessionPort, { config }: Pick<Settings, 'config'>, prompt: string): ReplOptions['opening'] {
+  return {
+    ...(session.events().length === 0 ? { greeting: greeting(session.ref(), config.provider) } : {}),
+    ...(prompt === '' ? {} : { prompt }),
+  };
+}
+
+function openHistory(
+  { config, cwd, log, ephemeral }: Pick<Settings, 'config' | 'cwd' | 'log' | 'ephemeral'>,
+  mask: (text: string) => string,
+): HistoryFile {
+  const history = createHistoryFile({ path: config.files.history, cwd, log, mask });
+  return ephemeral ? unwritten(history) : history;
+}
+
+/** Ends the REPL in order at a signal or when the terminal is lost: the terminal is restored, the turn interrupted, the
+ * store closed. */
+function endOnSignals(): { attach(handle: ReplHandle): void; exitCode(): number } {
+  let exitCode: number = exit.done;
+  let handle: ReplHandle | null = null;
+  let ended = false;
+  const end = (code: number | null): void => {
+    if (code === exit.interrupted && handle?.interrupt()) return;
+    exitCode = code ?? exitCode;
+    ended = true;
+    handle?.exit();
+  };
+  onEndingSignal((signal) => {
+    end(endingSignals[signal]);
+    if (ended) endInBackground(signal);
+  });
+  process.stdin.once('end', () => {
+    end(null);
+  });
+  onLostStream(() => {
+    end(null);
+  });
+  return {
+    attach: (opened) => {
+      handle = opened;
+      if (ended) opened.exit();
+    },
+    exitCode: () => exitCode,
+  };
+}
+
+/** A program in the background is stopped by what Node does to the terminal at its exit, and would never end. There, once
+ * everything is closed, the signal ends it. */
+function endInBackground(signal: EndingSignal): void {
+  process.once('exit', () => {
+    if (hasTerminal()) return;
+    process.removeAllListeners(signal);
+    process.kill(process.pid, signal);
+  });
+}
+
+/** Returns the slash commands with the parts that they work with. */
+function replCommands(
+  { settings, options, store, tables, toolbox, policy, spend }: Run,
+  sessions: ReplSessions,
+  { tasks, keep, own }: { readonly tasks: ReplTasks; readonly keep: Keep; readonly own: () => readonly Command[] },
+): () => readonly Command[] {
+  const ofProgram = slashCommands(table, {
+    sessions,
+    store,
+    settings,
+    tools: replTools(settings, toolbox, sessions),
+    approval: policy,
+    spending: spend,
+    resolveModel: (name, current) => resolveModel(settings, name, current),
+    keep: async (key, value) => (await keep(key, value)).said,
+    line: {
+      out: createPrinter(),
+      get request() {
+        return settingsRequest(options);
+      },
+      machine: createMachine(() => settingsRequest(options)),
+      guards: createGuards(() => Promise.resolve(settings)),
+      models: createModels(options, () => Promise.resolve(settings)),
+    },
+    tables,
+    parts: new Parts()
+      .add(firedTasks, tasks.open)
+      .add(openedServers, toolbox.servers)
+      .add(openedJobs, () => toolbox.jobs.started()),
+    commands: () => commands(),
+    themes: createThemes(settings),
+  });
+  const onceReady = (command: Command): Command => ({
+    ...command,
+    run: async (argument, context) => {
+      await sessions.ready();
+      await command.run(argument, context);
+    },
+  });
+  const fixed = ofProgram.map(onceReady);
+  const commands = (): readonly Command[] => [...fixed, ...own().map(onceReady)];
+  return commands;
+}
+
+/** Returns commands in files, skills, and the prompts of servers that are known by then. */
+async function writtenCommands({
+  settings,
+  toolbox,
+}: Pick<Run, 'settings' | 'toolbox'>): Promise<() => readonly Command[]> {
+  const [servers, own] = await Promise.all([toolbox.servers(), openCommands(settings).list()]);
+  return () => [...own, ...offeredTexts(servers).commands].map(sentCommand);
+}
+
+/** A command in a file, or a skill: the session makes the message of it. */
+function sentCommand({
+  name,
+  description,
+  argumentHint,
+  origin,
+}: Omit<OwnCommand, 'origin'> & { readonly origin: string }): Command {
+  return {
+    name,
+    description: `${description} (${origin})`,
+    ...(argumentHint === null ? {} : { argument: argumentHint }),
+    run: (argument, context) => {
+      context.send(`/${name} ${argument}`.trimEnd());
+      return Promise.resolve();
+    },
+  };
+}
+
+/** Lets the person switch tools on and off. The session records each change, because it changes its requests. */
+function replTools(
+  settings: Pick<Settings, 'config' | 'cwd' | 'home' | 'projects' | 'commandNames'>,
+  { registry, catalogue, offer }: Toolbox,
+  sessions: ReplSessions,
+): ReplTools {
+  /** A resumed session may offer less than there is: only the tools of `added` come in. */
+  const record = async (change: Partial<ToolsData['settings']> = {}, added: readonly string[] = []): Promise<void> => {
+    const { session } = sessions.current();
+    const last = lastTools(session.events());
+    const event = toolsEvent(settings.config, registry, { ...last?.settings, ...change });
+    const tools = event.data.tools.filter(
+      ({ name }) => last === null || added.includes(name) || last.tools.some((tool) => tool.name === name),
+    );
+    await session.append({
+      ...event,
+      content: tools.map(({ name }) => name).join(' '),
+      data: { ...event.data, tools },
+    });
+  };
+  return {
+    registry,
+    effort: () => (lastTools(sessions.current().session.events())?.settings ?? settings.config.request).effort ?? null,
+    think: (effort) => record({ effort }),
+    files: () => openToolFiles(settings),
+    reload: async () => {
+      const { before, now } = await catalogue.reload();
+      for (const name of before) registry.unregister(name);
+      await offer(now);
+      await record({}, now);
+    },
+    get sets() {
+      return catalogue.sets;
+    },
+    change: async (choice) => {
+      const { plus, minus } = await changeOf(catalogue, choice);
+      if (minus === null)
+        throw new CliError(
+          exit.usage,
+          `\`${choice}\` says neither on nor off`,
+          'Write for example /tools +web or /tools -bash.',
+        );
+      await offer(plus);
+      for (const name of minus) registry.unregister(name);
+      await record({}, plus);
+    },
+  };
+}
+
+/** Returns what `@` completes: resources of servers, and files as the search tools see them. */
+async function listFiles({
+  settings: { cwd, env },
+  toolbox,
+}: Pick<Run, 'settings' | 'toolbox'>): Promise<readonly string[]> {
+  const files = [...offeredTexts(await toolbox.servers()).resources];
+  const stop = new AbortController();
+  await walkFiles({ root: cwd, includeIgnored: false, signal: stop.signal, env }, (path) => {
+    files.push(path);
+    if (files.length >= maxCompletionFiles) stop.abort();
+  });
+  return files;
+}
+
+/** Returns the greeting: one line, and without a model how to connect one. */
+export function greeting(
+  { provider, model }: ModelRef,
+  configured: { readonly provider: string | null; readonly model: string | null },
+): Greeting {
+  const head = { name: `agent ${version}`, line: ` · ${provider}/${model} · /help` };
+  if (provider !== 'offline' || model !== 'offline') return head;
+  if (choseOffline(configured)) return head;
+  const { name, key, model: suggested } = suggestedProvider();
+  return {
+    ...head,
+    more: [
+      'No model is connected. The embedded **offline** provider answers plain requests such as `list **/*.md`, ' +
+        '`run ls -la`. Enter on the empty line connects one, as `/login` does; or set a key:',
+      '',
+      `- \`export ${key}=…\`, then \`agent -m ${name}/${suggested}\``,
+      '- a local model: `ollama serve`, then `agent -m ollama/<model>`',
+      '- `agent providers` lists the others, and the names of their keys',
+    ].join('\n'),
+  };
+}
+
+/** Loads the REPL for a terminal: with Ink where there are escape sequences, else line by line. What it gives starts at
+ * once; `onExit` is called when it has ended and the terminal is as it was. */
+export async function loadRepl(plain: boolean): Promise<(options: ReplOptions) => ReplHandle> {
+  if (plain) return (await import('./plain-repl.js')).startPlainRepl;
+  return (await import('../../ui/screen-repl.js')).startScreenRepl;
+}

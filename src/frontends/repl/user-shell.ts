@@ -1,0 +1,125 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ensurePrivateDirectory } from '../../kernel/config/settings-file.js';
+import { type Envelope, isError } from '../../kernel/core/envelope.js';
+import { isRecord, type Json } from '../../kernel/core/json.js';
+import { headBytes } from '../../kernel/core/text.js';
+import { runInteractive } from '../../kernel/tools/process/runner.js';
+import type { ShellRun } from '../../ui/repl-options.js';
+import type { Run } from '../../app/assemble.js';
+import type { Settings } from '../../kernel/console/run-settings.js';
+import type { ReplSessions } from './current-session.js';
+
+const maxTold = 32_768;
+
+export interface ShellRunOptions {
+  readonly sendToModel: boolean;
+  readonly signal: AbortSignal;
+  readonly onOutput: (chunk: string) => void;
+}
+
+/** The person's own commands that still run: they are recorded before the session is closed. */
+export interface OwnRuns {
+  follow(run: Promise<ShellRun>): Promise<ShellRun>;
+  ended(): Promise<void>;
+}
+
+export function createOwnRuns(): OwnRuns {
+  const open = new Set<Promise<unknown>>();
+  return {
+    follow: (run) => {
+      open.add(run);
+      const done = (): void => {
+        open.delete(run);
+      };
+      run.then(done, done);
+      return run;
+    },
+    ended: async () => {
+      await Promise.allSettled(open);
+    },
+  };
+}
+
+/** Returns what a command had printed before it was ended. */
+function printedBefore(details: Json | undefined): string {
+  const output = isRecord(details) && typeof details.output === 'string' ? details.output : '';
+  return output === '' || output.endsWith('\n') ? output : `${output}\n`;
+}
+
+/** A command that ended has an exit code; one that goes on in the background has the number of its job alone. */
+function endOf(envelope: Envelope): ShellRun {
+  if (isError(envelope)) return { exitCode: null };
+  const { exit_code: exitCode, job } = envelope;
+  if (typeof exitCode === 'number') return { exitCode };
+  return { exitCode: null, ...(typeof job === 'number' ? { job } : {}) };
+}
+
+/** Runs `!command` of the person, without a question. It is recorded, and the model is told of it unless it was typed
+ * with `!!`. */
+export async function runUserShell(
+  run: Run,
+  sessions: ReplSessions,
+  command: string,
+  options: ShellRunOptions,
+): Promise<ShellRun> {
+  const tool = run.toolbox.registry.get('bash');
+  if (!tool) {
+    options.onOutput('Commands are switched off in this session (tools.exec, --tools).\n');
+    return { exitCode: null };
+  }
+  const { session } = sessions.current();
+  const { config } = run.settings;
+  const outcome = await tool.run(
+    { command, timeout_seconds: config.exec.maxTimeoutS },
+    {
+      cwd: session.cwd,
+      session,
+      signal: options.signal,
+      sandbox: run.policy.sandbox(),
+      knownFiles: new Map(),
+      eventOutput: () => null,
+      limits: { timeoutMs: null, maxOutputBytes: config.limits.maxOutputBytes },
+      progress: options.onOutput,
+      outputMask: sessions.current().secrets.stream(),
+    },
+  );
+  const { envelope } = outcome;
+  const output = isError(envelope) ? `${printedBefore(envelope.details)}${envelope.error}` : envelope.output;
+  const ended = endOf(envelope);
+  const { exitCode } = ended;
+  if (!options.sendToModel) {
+    await session.append({ kind: 'shell', content: output, data: { command, exit_code: exitCode } });
+    return ended;
+  }
+  const stopped = options.signal.aborted ? 'stopped by the user' : 'failed';
+  const ending = ended.job === undefined ? stopped : `goes on as job ${ended.job}`;
+  const told = [
+    '[The user ran a command]',
+    `$ ${command}`,
+    headBytes(output, maxTold),
+    `[${exitCode === null ? ending : `exit code ${exitCode}`}]`,
+  ].join('\n');
+  if (session.busy()) session.enqueue({ text: told, when: 'steer' });
+  else await session.append({ kind: 'user', content: told, data: { note: true } });
+  return ended;
+}
+
+/** Edits `text` in `$VISUAL` or `$EDITOR` (else vi), in a private file. Returns null where the editor failed or changed
+ * nothing. */
+export async function editExternally(settings: Settings, text: string): Promise<string | null> {
+  const [file = 'vi', ...args] = (settings.env.VISUAL || settings.env.EDITOR || 'vi')
+    .split(/\s+/)
+    .filter((word) => word !== '');
+  ensurePrivateDirectory(settings.config.files.data);
+  const folder = await mkdtemp(join(settings.config.files.data, 'edit-'));
+  try {
+    const path = join(folder, 'message.md');
+    await writeFile(path, text, { mode: 0o600 });
+    if ((await runInteractive(file, [...args, path], settings.cwd)) !== 0) return null;
+    const edited = (await readFile(path, 'utf8')).replace(/\n$/, '');
+    return edited === text ? null : edited;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,279 @@
+import { addAll } from '../../kernel/core/lists.js';
+import { hostname } from 'node:os';
+import { createInterface } from 'node:readline';
+import { CliError, exit } from '../../kernel/console/command.js';
+import { findSession } from '../../kernel/console/stored-session.js';
+import { type Event, knownEvent } from '../../kernel/core/event.js';
+import type { SessionRow, Store } from '../../kernel/core/store.js';
+import { decisionText, sanitize } from '../../kernel/core/sanitize.js';
+import { lastExchange } from '../../ui/event-text.js';
+import { itemLines, type ItemStyle, noticeLines } from '../../ui/item-lines.js';
+import { defaultDetail } from '../../ui/repl-options.js';
+import { createTheme } from '../../kernel/console/theme.js';
+import { emptyView, type Item, reduce } from '../../ui/view.js';
+import { endedFromOutside } from '../../ui/ending.js';
+import type { RootOptions } from '../../kernel/console/options.js';
+import { eraseRows, outputColumns, outputIsTerminal, outputRows, print } from '../../kernel/console/print.js';
+import { configuredTheme, terminalFacts } from '../repl/terminal-theme.js';
+import { newestHere } from '../../app/find-session.js';
+import { directoryId } from '../../kernel/disk/directory-id.js';
+import { followersFolder, type ToldQuestion } from '../../app/open-followers.js';
+import { openRecord } from '../../app/open-record.js';
+import { readSettings } from '../../app/settings.js';
+import type { Settings } from '../../kernel/console/run-settings.js';
+import { type Bell, type Following, followSession, type Seen } from './follow-session.js';
+import { LiveText } from './live-text.js';
+import { syncTableSet } from '../../features/team-store/sync-tables.js';
+
+/** Which session to follow, and whether its questions may be answered from here. */
+export interface WatchRequest {
+  /** An id, a prefix or a title; null: the session of this directory that was written to last. */
+  readonly session: string | null;
+  readonly answers: boolean;
+}
+
+/** Shows a session of another terminal as it goes on, until it is ended with Ctrl-C. Returns the exit code. */
+export async function watchSession(options: RootOptions, request: WatchRequest): Promise<number> {
+  const settings = await readSettings(options);
+  const record = await openRecord(settings, () => undefined);
+  const { store } = record;
+  try {
+    const { row, log, bell } = await watched(settings, record, request.session);
+    const screen = new WatchScreen(row, await styleOf(settings), request.answers);
+    const see = (seen: Seen): void => {
+      screen.see(seen);
+    };
+    const ended = endedFromOutside();
+    let following: Following | null = null;
+    const opening = followSession(log, followersFolder(settings.config.files), row.id, see, bell).then((opened) => {
+      following = opened;
+      screen.attach(opened);
+    });
+    const code = await Promise.race([ended, opening.then(() => ended)]);
+    screen.leave();
+    await (following as Following | null)?.close();
+    return code;
+  } finally {
+    await store.close();
+  }
+}
+
+type Recorded = Pick<Awaited<ReturnType<typeof openRecord>>, 'store' | 'tables'>;
+
+interface Watched {
+  readonly row: SessionRow;
+  readonly log: Pick<Store, 'load' | 'tail'>;
+  readonly bell?: Bell;
+}
+
+/** The server is asked so often where it does not tell what is new. */
+const betweenQuestionsMs = 2000;
+
+/** The session of this machine, or of the team's server: where none here has the name, and where the one here is a copy
+ * that another person or another machine writes. */
+async function watched(settings: Settings, record: Recorded, name: string | null): Promise<Watched> {
+  const { store } = record;
+  const found = await chosen(settings, store, name).catch((error: unknown) => error);
+  const here = found instanceof Error ? null : { row: found as SessionRow, log: store };
+  const hasServer = settings.config.store.url !== null;
+  if (here) return (hasServer ? await written(settings, record, here.row.id) : null) ?? here;
+  const elsewhere = name !== null && hasServer ? await onServer(settings, name.trim()) : null;
+  if (elsewhere === null) throw found;
+  return elsewhere;
+}
+
+/** `name`: an id or its start. Null: it is not there. */
+async function onServer(
+  settings: Settings,
+  name: string,
+): Promise<(Watched & { readonly machine: string | null }) | null> {
+  const { team } = await (await import('../../features/team-store/open-team.js')).openTeam(settings);
+  const { idOnServer } = await import('../../features/team-store/id-on-server.js');
+  const id = await idOnServer(team.log, name);
+  const row = id === null ? null : await team.log.session(id);
+  if (row === null) return null;
+  const { watch } = team;
+  const bell = { everyMs: betweenQuestionsMs, listen: async (ring: () => void) => await watch.listen(row.id, ring) };
+  return { row, log: watch, bell, machine: row.machine };
+}
+
+/** Returns the session on the server if another person or another machine wrote to it last. Null, too, where the server
+ * cannot be asked about a session of one's own. */
+async function written(settings: Settings, { tables }: Recorded, id: string): Promise<Watched | null> {
+  const local = (await (await tables(syncTableSet))?.session(id)) ?? null;
+  if (local === null || local === 'removed' || local.state === null) return null;
+  if (local.state.owner !== null) return await onServer(settings, id);
+  // Events that the server lacks are written here.
+  if (local.end.seq > local.state.pushed.seq) return null;
+  const found = await onServer(settings, id).catch(() => null);
+  return found === null || found.machine === null || found.machine === hostname() ? null : found;
+}
+
+async function chosen({ cwd }: Settings, store: Store, name: string | null): Promise<SessionRow> {
+  if (name !== null) return await findSession(store, name);
+  const newest = await newestHere(store, { cwd, directoryId: directoryId(cwd) ?? undefined });
+  if (newest) return newest;
+  throw new CliError(exit.session, `no session was recorded in ${cwd}`, 'Name one: agent sessions list shows them.');
+}
+
+async function styleOf(settings: Settings): Promise<ItemStyle> {
+  const facts = terminalFacts(settings.env, await configuredTheme(settings));
+  const colored = outputIsTerminal() ? facts : { ...facts, colors: 0 as const, theme: 'none' as const };
+  return { theme: createTheme(colored), columns: outputColumns() ?? 100, detail: defaultDetail };
+}
+
+/** Prints what is seen of a session, line after line. */
+class WatchScreen {
+  readonly #row: SessionRow;
+  readonly #style: ItemStyle;
+  readonly #answers: boolean;
+  readonly #questions = new Map<string, ToldQuestion>();
+  readonly #past: Event[] = [];
+  #following: Following | null = null;
+  #stopReading: () => void = () => undefined;
+  #view = emptyView;
+  readonly #text: LiveText;
+  /** Lines to print, all at once. */
+  #out: string[] = [];
+  #isLive = false;
+
+  constructor(row: SessionRow, style: ItemStyle, answers: boolean) {
+    this.#row = row;
+    this.#style = style;
+    this.#answers = answers;
+    this.#text = new LiveText(style, {
+      size: () => {
+        const [columns, rows] = [outputColumns(), outputRows()];
+        return columns === undefined || rows === undefined ? null : { columns, rows };
+      },
+      print: (text) => {
+        print(text, { colors: true });
+      },
+      eraseRows,
+    });
+  }
+
+  /** Shows the end of what is on record, and from now on whatever comes. */
+  attach(following: Following): void {
+    this.#following = following;
+    const { items, earlier } = lastExchange(this.#past);
+    const { id, title, cwd } = this.#row;
+    this.#say('info', `Session ${id}${title === null ? '' : `, ${title}`}, in ${cwd}. Ctrl-C leaves it as it is.`);
+    if (earlier > 0) this.#say('info', `${earlier} earlier messages and calls: agent sessions show ${id}`);
+    for (const item of items) this.#item(item);
+    this.#flush();
+    // A call that is open now is known when it starts and ends.
+    const before = this.#past.reduce((view, event) => reduce(view, { type: 'event', event }, 0), emptyView);
+    this.#view = { ...before, items: [] };
+    this.#past.length = 0;
+    if (!this.#answers || !process.stdin.isTTY) return;
+    const lines = createInterface({ input: process.stdin, terminal: false });
+    lines.on('line', (line) => {
+      this.#take(line.trim());
+      this.#flush();
+    });
+    this.#stopReading = () => {
+      lines.close();
+    };
+  }
+
+  leave(): void {
+    addAll(this.#out, this.#text.stop());
+    this.#flush();
+    this.#stopReading();
+  }
+
+  see(seen: Seen): void {
+    this.#show(seen);
+    this.#flush();
+  }
+
+  #flush(): void {
+    this.#text.draw(this.#out.splice(0));
+  }
+
+  #show(seen: Seen): void {
+    switch (seen.type) {
+      case 'events':
+        if (this.#following) for (const event of seen.events) this.#event(event);
+        else addAll(this.#past, seen.events);
+        return;
+      case 'text':
+        addAll(this.#out, this.#text.update(seen.text));
+        return;
+      case 'void':
+        this.#voidText();
+        return;
+      case 'question':
+        this.#questions.set(seen.question.id, seen.question);
+        this.#ask(seen.question);
+        return;
+      case 'answered':
+        this.#answered(seen.id);
+        return;
+      case 'live':
+        if (!seen.live) addAll(this.#out, this.#text.stop());
+        if (seen.live !== this.#isLive)
+          this.#say(
+            'info',
+            seen.live ? 'The session is running.' : 'The session is not running any more; it is watched on.',
+          );
+        this.#isLive = seen.live;
+        return;
+      case 'output':
+        return;
+      default:
+        return seen satisfies never;
+    }
+  }
+
+  #voidText(): void {
+    const isShown = this.#text.isShown();
+    const rest = this.#text.stop();
+    if (!isShown) return;
+    addAll(this.#out, rest);
+    this.#say('warn', 'The answer above broke off; it is void and asked for again.');
+  }
+
+  #event(event: Event): void {
+    const known = event.kind === 'approval' ? knownEvent(event) : null;
+    if (known?.kind === 'approval') this.#answered(known.data.tool_call_id);
+    this.#view = reduce(this.#view, { type: 'event', event }, 0);
+    for (const item of this.#view.items) this.#item(item);
+    this.#view = { ...this.#view, items: [] };
+  }
+
+  #answered(id: string): void {
+    if (this.#questions.delete(id)) this.#say('info', 'The question is answered.');
+  }
+
+  #item(item: Item): void {
+    addAll(this.#out, item.type === 'assistant' ? this.#text.finish(item.text) : itemLines(item, this.#style));
+  }
+
+  #ask({ tool, risk, rows, reasons, targets, rules }: ToldQuestion): void {
+    const inSession = decisionText(rules ?? 'this exact call', { lines: false });
+    const how = this.#answers
+      ? `y allows it once, s ${inSession} in this session, n denies; Enter sends it.`
+      : 'It waits for an answer where the session runs; agent watch --answer answers from here.';
+    this.#say('warn', `Allow ${tool} (${risk})?`);
+    addAll(this.#out, [
+      ...rows.map((row) => `  ${sanitize(row)}`),
+      ...reasons.map((reason) => `! ${decisionText(reason, { lines: false })}`),
+      ...targets.map((target) => `${this.#style.theme.glyphs.arrow} ${decisionText(target, { lines: false })}`),
+    ]);
+    this.#say('info', how);
+  }
+
+  #take(line: string): void {
+    const [id] = this.#questions.keys();
+    const answers = { y: 'once', yes: 'once', s: 'session', n: 'deny', no: 'deny' } as const;
+    const answer = Object.entries(answers).find(([word]) => word === line.toLowerCase())?.[1];
+    if (id === undefined || !answer) this.#say('info', id === undefined ? 'No question is open.' : 'Type y, s or n.');
+    else this.#following?.answer({ id, answer });
+  }
+
+  #say(level: 'info' | 'warn', message: string): void {
+    addAll(this.#out, noticeLines(level, message, this.#style));
+  }
+}

@@ -1,0 +1,109 @@
+import { existsSync, realpathSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Place } from './found-files.js';
+import { type LoadedConfig, upToRoot } from './load.js';
+
+/** Files of a project that count once the user trusts all of them as they are. */
+export interface ProjectFiles {
+  /** The root of the project, absolute. */
+  readonly directory: string;
+  /** Over all of them, hex. */
+  readonly sha256: string;
+  readonly files: readonly ProjectPart[];
+}
+
+/** One of them, with what a person has to know of it. */
+export interface ProjectPart {
+  readonly path: string;
+  readonly sha256: string;
+  readonly lines: readonly string[];
+}
+
+/** Where files are looked for. */
+export interface Here {
+  readonly cwd: string;
+  readonly home: string;
+  readonly config: Pick<LoadedConfig['config'], 'files'>;
+}
+
+/** The files of projects that count only once the user trusts them. */
+export interface Projects {
+  /** Returns the files of the project as they are now; null where there are none. `read`: parts of one feature that were
+   * read before, for an answer about exactly these. */
+  files(
+    here: Here,
+    read?: { readonly feature: string; readonly parts: readonly ProjectPart[] },
+  ): Promise<ProjectFiles | null>;
+  /** Returns what the user has said of exactly these files; null for nothing. */
+  answerFor(here: Here, files: ProjectFiles | null): boolean | null;
+}
+
+/** Where files are looked for, and what the user trusts there. */
+export interface TrustedHere extends Here {
+  readonly projects: Projects;
+}
+
+/** What is kept in folders of Markdown files. */
+export type Kind = 'commands' | 'skills' | 'agents';
+
+const inProject = ['.agent', '.agents', '.claude'];
+
+/** The folders of the user that are there. Those for skills are shared with other agents. */
+export function userPlaces({ config, home }: Here, kind: Kind): readonly Place[] {
+  const folders = [
+    join(dirname(config.files.config), kind),
+    ...(kind === 'skills' ? [join(home, '.agents', kind)] : []),
+    ...(kind === 'agents' ? [] : [join(home, '.claude', kind)]),
+  ];
+  return folders.filter(isFolder).map((folder) => ({ folder, origin: 'user', root: null }));
+}
+
+/** The folders of the project that are there, the nearest first. Where the home of the user is one, its folders are the
+ * user's own. */
+export function projectPlaces(here: Here, kind: Kind): readonly Place[] {
+  const own = userPlaces(here, kind).map(({ folder }) => realpathSync(folder));
+  const directories = upToRoot(here.cwd);
+  const root = directories.at(-1) ?? here.cwd;
+  return directories
+    .flatMap((directory) => inProject.map((name) => join(directory, name, kind)))
+    .filter((folder) => isFolder(folder) && !own.includes(realpathSync(folder)))
+    .map((folder) => ({ folder, origin: 'project', root }));
+}
+
+export function isFolder(path: string): boolean {
+  return existsSync(path) && statSync(path).isDirectory();
+}
+
+/** Returns the folders that count: the project's, once the user trusts what is in them now, before the user's own. */
+export async function countingPlaces(here: TrustedHere, kind: Kind): Promise<readonly Place[]> {
+  const places = projectPlaces(here, kind);
+  const trusted = places.length > 0 && (await isTrusted(here));
+  return [...(trusted ? places : []), ...userPlaces(here, kind)];
+}
+
+/** Returns true if the user trusts the files of the project as they are now. */
+export async function isTrusted(here: TrustedHere): Promise<boolean> {
+  return here.projects.answerFor(here, await here.projects.files(here)) === true;
+}
+
+/** The topmost folder of the project. */
+export function projectRoot({ cwd }: Pick<Here, 'cwd'>): string {
+  return upToRoot(cwd).at(-1) ?? cwd;
+}
+
+export interface AsideNotice {
+  readonly level: 'info' | 'warn';
+  readonly code: string;
+  readonly message: string;
+}
+
+/** Says that files of this project are left aside. */
+export async function asideNotices(here: TrustedHere): Promise<readonly AsideNotice[]> {
+  const files = await here.projects.files(here);
+  const answer = here.projects.answerFor(here, files);
+  if (files === null || answer === true) return [];
+  const { length } = files.files;
+  const which = length === 1 ? '1 file of this project is' : `${length} files of this project are`;
+  const message = `${which} not trusted and not used; agent config trust asks about them.`;
+  return [{ level: answer === null ? 'warn' : 'info', code: 'project_files', message }];
+}

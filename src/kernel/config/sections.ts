@@ -1,0 +1,217 @@
+import type { JsonObject } from '../core/json.js';
+import type { ApprovalMode, Rules } from '../core/policy.js';
+import type { ModelEntry } from '../core/provider.js';
+import type { Sandbox, ToolLimits } from '../core/tool.js';
+import { toolsetNames } from './settings-schema.js';
+import { type Origin, originRank, type Values } from './layers.js';
+import type { AgentPaths } from './settings-file.js';
+import type { ApiRuleValues, ProviderValues, SettingsValues } from './settings-values.js';
+
+/** The settings, one section for each part that needs some. Null: not set. */
+export interface Config {
+  readonly provider: ProviderSection;
+  readonly request: RequestSection;
+  readonly limits: LimitsSection;
+  readonly policy: PolicySection;
+  readonly tools: ToolsSection;
+  readonly exec: { readonly timeoutS: number; readonly maxTimeoutS: number };
+  readonly http: HttpSection;
+  readonly tasks: TasksSection;
+  /** Limits of agents that work for a session. */
+  readonly agents: CamelCase<SettingsValues['agents']>;
+  readonly docs: DocsSection;
+  readonly memory: SettingsValues['memory'];
+  /** The database of a team, and the role that may read. */
+  readonly store: StoreSection;
+  readonly sync: SettingsValues['sync'];
+  readonly fs: { readonly maxBytes: number; readonly deny: readonly string[]; readonly encoding: string | null };
+  readonly web: WebSection;
+  /** Masks all secrets that are recorded, sent or shown, except the kinds in `unmasked`. */
+  readonly secrets: { readonly mask: boolean; readonly unmasked: readonly string[] };
+  readonly telemetry: TelemetrySection;
+  readonly ui: UiSection;
+  readonly files: AgentPaths;
+}
+
+/** The model and its provider. `custom` and `models` are the user's additions to the tables of `config/`, by name. */
+export interface ProviderSection {
+  readonly model: string | null;
+  readonly provider: string | null;
+  readonly baseUrl: string | null;
+  /** The name of a wire. */
+  readonly api: string | null;
+  readonly toolProtocol: SettingsValues['tool_protocol'];
+  /** `[provider/]model` for a turn whose own model is not to be had. */
+  readonly fallbackModel: string | null;
+  /** Where keys are kept that are entered. */
+  readonly keyStore: SettingsValues['key_store'];
+  readonly custom: Readonly<Record<string, ProviderValues>>;
+  readonly models: Readonly<Record<string, ModelEntry>>;
+}
+
+/** The parts of a request beside the conversation. */
+export interface RequestSection {
+  readonly systemPrompt: string | null;
+  readonly effort: string | null;
+  readonly maxOutputTokens: number | null;
+  readonly extraBody: JsonObject;
+}
+
+export interface LimitsSection {
+  readonly maxToolTurns: number;
+  readonly maxToolCalls: number;
+  readonly loopLimit: number;
+  readonly maxOutputBytes: number;
+  readonly modelOutputBytes: number;
+  readonly maxCostUsd: number | null;
+  /** For tools without a limit of their own. */
+  readonly toolTimeoutMs: number | null;
+}
+
+export interface PolicySection {
+  /** Already includes `tools.confirm: false`. */
+  readonly approval: ApprovalMode;
+  readonly sandbox: Sandbox;
+  readonly rules: Rules;
+}
+
+export interface ToolsSection {
+  /** The toolsets that are switched on. */
+  readonly toolsets: readonly string[];
+  readonly limits: Readonly<Record<string, ToolLimits>>;
+}
+
+/** `timezone` is null for the zone of this machine, `machine` where tasks are not shared. */
+export type TasksSection = CamelCase<Omit<SettingsValues['tasks'], 'timezone' | 'machine'>> & {
+  readonly timezone: string | null;
+  readonly machine: string | null;
+};
+
+/** The database of a team, the role that may read, and where sessions are written. */
+export interface StoreSection {
+  readonly url: string | null;
+  readonly team: string | null;
+  readonly mode: SettingsValues['store']['mode'];
+}
+
+/** `embeddings`: who makes vectors for `doc_search`; both are null where nobody does. */
+export interface DocsSection {
+  readonly embeddings: { readonly baseUrl: string | null; readonly model: string | null };
+}
+
+/** `search`: who searches for `web_search`, and at which address. `api`: what `api_call` may be used with. */
+export interface WebSection {
+  readonly search: {
+    readonly provider: SettingsValues['web']['search']['provider'];
+    readonly baseUrl: string | null;
+  };
+  readonly allowDomains: readonly string[];
+  readonly allowLocal: readonly string[];
+  readonly proxy: SettingsValues['web']['proxy'];
+  readonly api: readonly ApiRuleValues[];
+}
+
+/** `otlpEndpoint`: null where nobody is told anything. */
+export type TelemetrySection = CamelCase<Omit<SettingsValues['telemetry'], 'otlp_endpoint'>> & {
+  readonly otlpEndpoint: string | null;
+};
+
+export type HttpSection = CamelCase<SettingsValues['http']>;
+export type UiSection = CamelCase<SettingsValues['ui']>;
+
+/** The same values under camel-case names: `max_retries` is `maxRetries`. */
+type CamelCase<T> = { readonly [Key in keyof T as CamelName<Key & string>]: T[Key] };
+type CamelName<Name extends string> = Name extends `${infer First}_${infer Rest}`
+  ? `${First}${Capitalize<CamelName<Rest>>}`
+  : Name;
+
+/** Arranges values that have passed the schema, and hold every default, in sections. */
+export function toConfig(values: Values, origins: Readonly<Record<string, Origin>>, files: AgentPaths): Config {
+  const all = values as unknown as SettingsValues;
+  const { exec } = all;
+  return {
+    provider: {
+      model: all.model ?? null,
+      provider: all.provider ?? null,
+      baseUrl: all.base_url ?? null,
+      api: all.provider_api ?? null,
+      toolProtocol: all.tool_protocol,
+      fallbackModel: all.fallback_model ?? null,
+      keyStore: all.key_store,
+      custom: all.providers ?? {},
+      models: all.models ?? {},
+    },
+    request: {
+      systemPrompt: all.system_prompt ?? null,
+      effort: all.effort ?? null,
+      maxOutputTokens: all.max_output_tokens ?? null,
+      extraBody: all.extra_body ?? {},
+    },
+    limits: {
+      maxToolTurns: all.max_tool_turns,
+      maxToolCalls: all.max_tool_calls,
+      loopLimit: all.loop_limit,
+      maxOutputBytes: all.max_output_size,
+      modelOutputBytes: all.model_output_size,
+      maxCostUsd: all.max_cost_usd ?? null,
+      toolTimeoutMs: all.tool_timeout_ms ?? null,
+    },
+    policy: { approval: approvalOf(all, origins), sandbox: all.sandbox, rules: all.rules },
+    tools: {
+      toolsets: toolsetNames.filter((name) => isOn(name, all, origins)),
+      limits: all.tools.limits ?? {},
+    },
+    exec: { timeoutS: Math.min(exec.timeout_s, exec.max_timeout_s), maxTimeoutS: exec.max_timeout_s },
+    http: camelCase(all.http),
+    tasks: { ...camelCase(all.tasks), timezone: all.tasks.timezone ?? null, machine: all.tasks.machine ?? null },
+    agents: camelCase(all.agents),
+    docs: docsOf(all),
+    memory: all.memory,
+    store: { url: all.store.url ?? null, team: all.store.team ?? null, mode: all.store.mode },
+    sync: all.sync,
+    fs: {
+      maxBytes: all.fs.max_size,
+      deny: [...all.fs.deny, files.keys],
+      encoding: all.fs.encoding === 'auto' ? null : all.fs.encoding,
+    },
+    web: {
+      search: { provider: all.web.search.provider, baseUrl: all.web.search.base_url ?? null },
+      allowDomains: all.web.allow_domains.map((domain) => domain.toLowerCase()),
+      allowLocal: all.web.allow_local,
+      proxy: all.web.proxy,
+      api: all.web.api.allow,
+    },
+    secrets: all.secrets,
+    telemetry: { ...camelCase(all.telemetry), otlpEndpoint: all.telemetry.otlp_endpoint ?? null },
+    ui: camelCase(all.ui),
+    files,
+  };
+}
+
+/** A set is on or off by its switch where somebody has set that, else by `toolsets` (`web`, `-mcp`). */
+function isOn(name: string, all: SettingsValues, origins: Readonly<Record<string, Origin>>): boolean {
+  const switchedBy = origins[`tools.${name}`]?.kind ?? 'default';
+  const switches: Readonly<Record<string, unknown>> = all.tools;
+  const isSwitchedOn = switches[name] === true;
+  if (switchedBy !== 'default') return isSwitchedOn;
+  return !all.toolsets.includes(`-${name}`) && (isSwitchedOn || all.toolsets.includes(name));
+}
+
+function docsOf({ docs }: SettingsValues): DocsSection {
+  const { base_url: baseUrl = null, model = null } = docs?.embeddings ?? {};
+  return { embeddings: { baseUrl, model } };
+}
+
+/** `tools.confirm: false` means `never`, unless a source with a higher rank sets `approval`. */
+function approvalOf(all: SettingsValues, origins: Readonly<Record<string, Origin>>): ApprovalMode {
+  const overruled = originRank(origins.approval) > originRank(origins['tools.confirm']);
+  return all.tools.confirm || overruled ? all.approval : 'never';
+}
+
+function camelCase<T extends object>(values: T): CamelCase<T> {
+  const entries = Object.entries(values).map(([name, value]) => [
+    name.replaceAll(/_(.)/g, (_underscore, letter: string) => letter.toUpperCase()),
+    value as unknown,
+  ]);
+  return Object.fromEntries(entries) as CamelCase<T>;
+}

@@ -1,0 +1,192 @@
+import { Writable } from 'node:stream';
+import { closeSync } from 'node:fs';
+import { isatty } from 'node:tty';
+import { sanitize } from '../core/sanitize.js';
+
+// The command line writes to standard output and standard error here and nowhere else (test/architecture.test.ts).
+// Text is sanitised on its way to a terminal. The screen of the REPL has a writer of its own.
+
+export function outputIsTerminal(): boolean {
+  return process.stdout.isTTY;
+}
+
+/** Returns undefined where standard output is no terminal. */
+export function outputColumns(): number | undefined {
+  return outputIsTerminal() ? process.stdout.columns : undefined;
+}
+
+export function errorsAreTerminal(): boolean {
+  return process.stderr.isTTY;
+}
+
+/** Returns undefined where standard output is no terminal. */
+export function outputRows(): number | undefined {
+  return outputIsTerminal() ? process.stdout.rows : undefined;
+}
+
+/** Erases the row that the cursor is in, and `above` rows before it, on a terminal. */
+export function eraseRows(above: number): void {
+  process.stdout.write(`\r${above > 0 ? `\x1b[${above}A` : ''}\x1b[J`);
+}
+
+/** Prints text for people. It is sanitised also for a pipe, which may lead through a pager to a terminal. With `colors`
+ * the caller has sanitised all foreign text itself. */
+export function print(text: string, options: { readonly colors: boolean } = { colors: false }): void {
+  process.stdout.write(sanitize(text, options));
+}
+
+/** Prints text that programs read too, such as CSV: sanitised on a terminal, else byte for byte. */
+export function printData(text: string): void {
+  process.stdout.write(outputIsTerminal() ? sanitize(text) : text);
+}
+
+/** Standard output for a protocol. Whatever a package prints by itself goes to standard error from now on. */
+export function outputForPrograms(): WritableStream<Uint8Array> {
+  globalThis.console = new console.Console(process.stderr);
+  return Writable.toWeb(process.stdout);
+}
+
+export function printError(text: string): void {
+  process.stderr.write(sanitize(text));
+}
+
+/** Asks on standard error, so that standard output holds data only, and returns the line that was typed. Rejects where
+ * `signal` is aborted. */
+export async function askLine(question: string, signal?: AbortSignal): Promise<string> {
+  const { createInterface } = await import('node:readline/promises');
+  const lines = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return await lines.question(sanitize(question), signal ? { signal } : {});
+  } finally {
+    lines.close();
+  }
+}
+
+/** Asks on standard error for what the terminal does not show; one line of standard input where that is no terminal.
+ * Resolves with null where nothing is answered. */
+export async function askHidden(question: string): Promise<string | null> {
+  const { stdin } = process;
+  if (!stdin.isTTY) return await nextLine(stdin);
+  const { createHiddenLine } = await import('./hidden-line.js');
+  return await new Promise((resolve) => {
+    const line = createHiddenLine({
+      raw: (on) => stdin.setRawMode(on),
+      write: (text) => process.stderr.write(sanitize(text)),
+      onDone: () => {
+        stdin.off('data', take).pause();
+      },
+    });
+    const take = (chunk: Buffer | string): void => {
+      const text = chunk.toString();
+      line.take(text);
+      // No signal comes of it while the terminal does not echo.
+      if (text.includes('\x03')) process.kill(process.pid, 'SIGINT');
+    };
+    stdin.on('data', take).resume();
+    void line.ask(question).then(resolve);
+  });
+}
+
+/** Returns the next line of an input that is no terminal; null at its end. */
+async function nextLine(input: NodeJS.ReadStream): Promise<string | null> {
+  if (input.readableEnded) return null;
+  const { createInterface } = await import('node:readline');
+  return await new Promise((resolve) => {
+    const lines = createInterface({ input });
+    lines.once('line', (line) => {
+      resolve(line.trim() || null);
+      lines.close();
+    });
+    lines.once('close', () => {
+      resolve(null);
+    });
+  });
+}
+
+/** Standard output whose reader may go away, as `head` does. */
+export interface Output {
+  /** As `printData`. */
+  write(text: string): void;
+  /** Resolves when the reader has taken everything. */
+  drained(): Promise<void>;
+}
+
+/** Calls `onClosed` once when the reader has gone or writing fails; later writes are dropped. */
+export function openOutput(onClosed: () => void): Output {
+  const { stdout } = process;
+  let closed = false;
+  stdout.on('error', () => {
+    if (closed) return;
+    closed = true;
+    onClosed();
+  });
+  return {
+    write: (text) => {
+      if (!closed) printData(text);
+    },
+    drained: () =>
+      new Promise((resolve) => {
+        if (closed || stdout.writableLength === 0) resolve();
+        else
+          stdout.write('', () => {
+            resolve();
+          });
+      }),
+  };
+}
+
+/** Tells whether standard output was written completely. */
+export interface StandardOutput {
+  /** Resolves when the reader has taken everything, with the error where writing failed. A reader that has gone away is
+   * no error. */
+  taken(): Promise<Error | null>;
+}
+
+const quiet = new Set(['EPIPE', 'ERR_STREAM_DESTROYED', 'EIO']);
+
+/** Watches from the start, so that neither a full disk nor a reader that goes away crashes the program. */
+export function watchStandardOutput(stream: NodeJS.WriteStream = process.stdout): StandardOutput {
+  let failure: NodeJS.ErrnoException | null = null;
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    failure ??= error;
+  });
+  process.stderr.on('error', () => {
+    /* nobody can be told */
+  });
+  const reason = (): Error | null => (failure === null || quiet.has(failure.code ?? '') ? null : failure);
+  return {
+    taken: () =>
+      new Promise((resolve) => {
+        failure ??= stream.errored; // its event may still be on the way
+        if (stream.isTTY || failure !== null || stream.destroyed) {
+          resolve(reason());
+          return;
+        }
+        stream.once('error', () => {
+          resolve(reason());
+        });
+        stream.write('', () => {
+          resolve(reason());
+        });
+      }),
+  };
+}
+
+/** Calls `lost` when one of the standard streams fails. */
+export function onLostStream(lost: () => void): void {
+  for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on('error', lost);
+}
+
+/** Closes standard streams whose terminal is gone. At its exit Node restores the modes of every terminal it was started
+ * on and aborts where that fails with anything but EPERM; it skips descriptors that are closed. Source: Node 20,
+ * `node::ResetStdio`. */
+export function letGoOfLostTerminals(): void {
+  for (const stream of [process.stdin, process.stdout, process.stderr]) {
+    if (!stream.isTTY || isatty(stream.fd)) continue;
+    try {
+      closeSync(stream.fd);
+    } catch {
+      /* closed already */
+    }
+  }
+}

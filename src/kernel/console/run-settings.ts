@@ -1,0 +1,92 @@
+import type { LoadedConfig } from '../config/load.js';
+import type { Projects } from '../config/project.js';
+import type { Kept, ApprovalMode, Policy, Rules, RuleList, Rule } from '../core/policy.js';
+import type { ModelRef } from '../core/projection.js';
+import type { Provider } from '../core/provider.js';
+import type { Log } from '../core/runtime.js';
+import type { SecretGuard } from '../core/secrets/guard.js';
+import type { Sandbox } from '../core/tool.js';
+import type { InstallationKey, Secret } from '../secrets/known-secrets.js';
+import type { StoredKeys } from '../secrets/stored-keys.js';
+
+/** Something that a run has to say before the first message. */
+export interface Notice {
+  readonly level: 'info' | 'warn' | 'error';
+  readonly code: string;
+  readonly message: string;
+}
+
+/** The working directory, the configuration and the log of this run. */
+export interface Settings {
+  /** Absolute, links resolved. */
+  readonly cwd: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly home: string;
+  readonly loaded: LoadedConfig;
+  readonly config: LoadedConfig['config'];
+  /** Files of projects that need the trust of the user. */
+  readonly projects: Projects;
+  /** The names of the program's slash commands, which no command in a file can take. */
+  readonly commandNames: readonly string[];
+  readonly notices: readonly Notice[];
+  readonly log: Log;
+  /** The keys that the program keeps. No process of a tool gets them: they are no variables. */
+  readonly keys: StoredKeys & InstallationKey;
+  /** Keys of providers and other values that sign requests; they must never be written. The list grows
+   * with what comes into being in this run. */
+  readonly secrets: Secret[];
+  /** Hides these and everything that looks like a secret, outside of sessions. */
+  readonly guard: SecretGuard;
+  /** `--test` without `TEST_ALLOW=1`. */
+  readonly testMode: boolean;
+  /** Nothing may be written to the disk. */
+  readonly ephemeral: boolean;
+  /** MCP servers that an editor has given, by name, as `mcp.json` has them. */
+  readonly givenServers?: Readonly<Record<string, unknown>>;
+}
+
+/** What a session is for that nobody sits at. */
+export interface Mission {
+  /** SHA-256 (hex) of calls that the person has allowed beforehand. */
+  readonly grants: readonly string[];
+  /** The calls are those of another program. */
+  readonly door?: 'mcp';
+  /** Puts answers of its own before those of the model. */
+  readonly answers?: (model: Provider) => Provider;
+}
+
+/** The session that a command line asks for: a new one, or an old one as it is or as a fork. */
+export interface SessionChoice {
+  readonly continueNewest: boolean;
+  readonly resume: string | null;
+  readonly fork: boolean;
+  /** The event after which the session goes on: a fork leaves out the later events, else they are rewound. */
+  readonly at?: number;
+  /** The model in use, where a REPL asks: its command line was meant for another session. */
+  readonly after?: ModelRef;
+  /** Absent: somebody sits at it, or asked for it. */
+  readonly mission?: Mission;
+}
+
+/** How much is asked about, and what the user may change of it while the program runs. */
+export interface Approval {
+  mode(): ApprovalMode;
+  switchTo(mode: ApprovalMode): void;
+  /** Plan mode: only calls that read are run, whatever the approval mode and the rules say. */
+  planning(): boolean;
+  plan(on: boolean): void;
+  /** The rules that count now, wherever they come from. */
+  rules(): Rules;
+  /** Changes one list of the user's own rules, for this run and for good. Says where it is kept, or why not. */
+  changeRules(list: RuleList, change: (own: readonly Rule[]) => readonly Rule[]): Promise<Kept>;
+}
+
+/** A policy whose mode and rules the person may change while the program runs. */
+export interface SwitchablePolicy extends Policy, Approval {
+  /** Shift-Tab: switches from the user's mode to the stricter ones, to plan mode, and back. No stop is looser than the
+   * user's mode, which is the one of plan mode, too. */
+  next(): void;
+  /** The sandbox that commands run in. */
+  sandbox(): Sandbox;
+  confineTo(sandbox: Sandbox): void;
+}

@@ -1,0 +1,168 @@
+import type { SessionPort } from '../core/session-port.js';
+import { nameSource, nearestName } from '../core/text.js';
+import type { ThemeChoice } from './theme.js';
+
+/** One thing to choose. `detail`: what helps to choose it, such as age, directory or first words. */
+export interface PickItem<T> {
+  readonly label: string;
+  readonly detail?: string;
+  readonly value: T;
+}
+
+/** What is found later, and a line about it. */
+export interface Later<T> {
+  readonly items: readonly PickItem<T>[];
+  readonly marked: readonly string[];
+  readonly said: string;
+}
+
+/** The things to choose from. `current` is the present value, which is selected while nothing is typed. */
+export interface Picking<T> {
+  readonly title: string;
+  readonly items: readonly PickItem<T>[];
+  readonly current?: T;
+  /** It asks for a yes to something that is done at once. */ readonly confirms?: boolean;
+  /** Words that are marked in the labels. */ readonly marked?: readonly string[];
+  /** Takes the question back: it is answered with null. */ readonly signal?: AbortSignal;
+  /** More, which comes behind the items once it is there, and a line until then. Must not reject. */
+  readonly more?: { readonly said: string; readonly found: Promise<Later<T>> };
+}
+
+/** A question whose answer is shown nowhere and kept nowhere: no history, no draft, no transcript has it. */
+export interface HiddenQuestion {
+  readonly title: string;
+  /** What helps to answer, a line each. */
+  readonly rows: readonly string[];
+  /** Takes the question back: it is answered with null. */
+  readonly signal?: AbortSignal;
+  /** Nobody has called for it just now: it takes keys after a pause. */
+  readonly asks?: boolean;
+}
+
+/** A change of one file as a unified diff, and the call that made it. */
+export interface Change {
+  readonly title: string;
+  readonly diff: string;
+}
+
+/** What a terminal shows on the desktop, where it can. */
+export interface Sign {
+  readonly title: string;
+  readonly text: string;
+}
+
+/** A slash command. The table of them comes from outside. */
+export interface Command {
+  /** Without the slash. */
+  readonly name: string;
+  readonly aliases?: readonly string[];
+  /** One line, for `/help` and the completion menu. */
+  readonly description: string;
+  /** It ends the program, so it is no suggestion for a name that was mistyped. */
+  readonly leaves?: true;
+  /** It needs the session at rest: while a turn runs, it waits in the queue. */
+  readonly waits?: true;
+  /** What may follow the name, e.g. `[model]`. */
+  readonly argument?: string;
+  /** May run while a turn does. A rejection is shown as an error; it does not end the program. */
+  run(argument: string, context: CommandContext): Promise<void>;
+}
+
+export interface PageOptions {
+  readonly prose?: boolean;
+  /** The same text as changes of files, for a screen that lays them out. */
+  readonly changes?: readonly Change[];
+  /** The line that is in view at first. */
+  readonly at?: number;
+  /** Words that are marked. */
+  readonly marked?: readonly string[];
+  /** Keys that end it and are its answer, `enter` or letters, with what they do. Where keys cannot be pressed it is
+   * answered with `enter` at once. */
+  readonly keys?: Readonly<Record<string, string>>;
+}
+
+/** What the screen says of its keys. */
+interface KeyNames {
+  /** The first key of an action as people write it; null where it has none. */
+  readonly keyOf: (action: 'interrupt') => string | null;
+}
+
+/** Says what to do first where a command cannot run beside a turn. */
+export function turnRuns(command: string, { keyOf }: KeyNames): string {
+  const key = keyOf('interrupt');
+  return `A turn is running: interrupt it${key === null ? '' : ` (${key})`} before ${command}.`;
+}
+
+/** What a command may do with the screen. All texts are sanitised on the way. */
+export interface CommandContext extends KeyNames {
+  /** Aborted when the user cancels the command. Dialogs are answered with null from then on, and nothing is sent. */
+  readonly signal: AbortSignal;
+  /** Text as it is, line by line; or Markdown; or laid out as the change of a file that it tells. */
+  print(text: string, as?: 'markdown' | Change): void;
+  notice(level: 'info' | 'warn' | 'error', message: string): void;
+  /** The value of the chosen item, or null. The item of `current` is selected at first. */
+  pick<T>(options: Picking<T>): Promise<T | null>;
+  /** What the person answers without showing it, such as a key; or null. */
+  hidden(question: HiddenQuestion): Promise<string | null>;
+  /** A long text to scroll through; it does not go to the scrollback. `prose`: long lines break at words and go on
+   * indented. Answers the key of `options.keys` that ended it, or null. */
+  page(title: string, text: string, options?: PageOptions): Promise<string | null>;
+  setDraft(text: string): void;
+  /** Sends a message, after a turn that runs. */
+  send(text: string): void;
+  /** Sends a text to the clipboard of tmux, or else of the terminal. Null where there is none. May not reject. */
+  copy(text: string): Promise<'tmux' | 'terminal' | null>;
+  /** Changes the colours from now on. False where there are none (`NO_COLOR`, plain lines). */
+  setTheme(theme: ThemeChoice): boolean;
+  /** Goes on with another session; its last exchange is shown. A turn of the old one is interrupted. */
+  attach(session: SessionPort): void;
+  /** Draws the status line anew after its facts have changed. */
+  refresh(): void;
+  exit(): void;
+}
+
+/** The command of a name or alias. */
+function findCommand(commands: readonly Command[], name: string): Command | undefined {
+  return (
+    commands.find((command) => command.name === name) ??
+    commands.find((command) => command.aliases?.includes(name) === true)
+  );
+}
+
+/** The name or alias that `name` most probably meant. */
+function nearestCommand(commands: readonly Command[], name: string): string | null {
+  const offered = commands.filter((command) => command.leaves !== true);
+  return nearestName(
+    name,
+    offered.flatMap((command) => [command.name, ...(command.aliases ?? [])]),
+  );
+}
+
+const commandLine = new RegExp(`^/(${nameSource}(?::[\\p{L}\\p{M}\\p{N}_-]+)*)(?:\\s+([\\s\\S]*))?$`, 'u');
+
+export function isCommandLine(text: string): boolean {
+  return commandLine.test(text.trim());
+}
+
+/** A slash command as it was typed. */
+export interface TypedCommand {
+  readonly name: string;
+  readonly argument: string;
+  /** Undefined: there is no command of that name. */
+  readonly command: Command | undefined;
+}
+
+/** Returns the command that `text` names; null for a message. A path such as `/etc/hosts is …` is a message. */
+export function typedCommand(text: string, commands: readonly Command[]): TypedCommand | null {
+  const match = text.trim() === '?' ? (['/help', 'help'] as const) : commandLine.exec(text.trim());
+  if (!match) return null;
+  // A file system may spell a letter with a mark as two characters.
+  const name = (match[1] ?? '').normalize('NFC');
+  return { name, argument: (match[2] ?? '').trim(), command: findCommand(commands, name) };
+}
+
+/** Returns the error for a name that no command has. */
+export function unknownCommand({ name }: TypedCommand, commands: readonly Command[]): string {
+  const nearest = nearestCommand(commands, name);
+  return `There is no command /${name}.${nearest === null ? '' : ` The nearest is /${nearest}.`}\n/help lists them all.`;
+}

@@ -1,0 +1,161 @@
+import type { Effects } from './effects.js';
+import type { Event, EventDraft } from './event.js';
+import { isRecord } from './json.js';
+import type { BoundCall, Risk, Sandbox, SessionView } from './tool.js';
+
+export type ApprovalMode = 'never' | 'dangerous' | 'mutating' | 'always';
+
+/** From loose to strict. */
+export const approvalModes = ['never', 'dangerous', 'mutating', 'always'] as const satisfies readonly ApprovalMode[];
+
+/** What the model is told of plan mode. */
+export const planNotes = {
+  on:
+    '[Note: plan mode is on. Only calls that read are run, all others are denied. Find out what you need, then ' +
+    'answer with the plan: what you would change, where and how. The user decides whether it is carried out.]',
+  off: '[Note: plan mode is off. Calls that change something may run again.]',
+} as const;
+
+/** Returns what the model has not been told yet of plan mode, as a note before the next message. */
+export function planNews(isOn: boolean, events: readonly Event[]): readonly string[] {
+  const told = events.findLast(({ content }) => content === planNotes.on || content === planNotes.off);
+  return isOn === (told?.content === planNotes.on) ? [] : [isOn ? planNotes.on : planNotes.off];
+}
+
+/** Whether the model has answered, or proposed a plan, since it was told that plan mode is on. */
+export function hasPlan(events: readonly Event[]): boolean {
+  const from = events.findLastIndex(({ kind, content }) => kind === 'user' && content === planNotes.on);
+  return from >= 0 && events.slice(from).some(isPlan);
+}
+
+function isPlan({ kind, content, data }: Event): boolean {
+  if (kind === 'assistant') return Boolean(content?.trim());
+  return kind === 'tool_result' && isRecord(data) && data.name === 'propose_plan' && data.success === true;
+}
+
+/** The verdict of policy on a call, before anything runs. */
+export interface Verdict {
+  readonly risk: Risk;
+  readonly decision: 'allow' | 'ask' | 'deny';
+  /** Sentences, most important first; empty for an allowed reader. */
+  readonly reasons: readonly string[];
+  readonly sandbox: Sandbox;
+  /** Names what decided, if `agent` does not ask: the list of commands that only read, a rule of the user, or the mode. */
+  readonly decidedBy?: 'static' | 'rule' | 'mode';
+  /** A rehearsal that shows no effects stands for a yes, or lifts the denial of plan mode. */
+  readonly rehearsable?: true;
+  /** True where no approval mode allows the call unasked: secret files, protected paths. */
+  readonly everyMode?: true;
+  /** True where a rule of the user wants the call asked. */
+  readonly ruled?: true;
+  /** Absolute paths that the call would touch, as the kernel resolves them, for the question. */
+  readonly targets?: readonly string[];
+  /** Absolute paths that the call names, whatever it does with them: what undo watches first. Links are not resolved;
+   * wildcards of a shell are as the command has them. */
+  readonly named?: readonly string[];
+  /** Where the kernel found each path of a file tool when the call was judged. A call whose paths lead elsewhere was
+   * not judged. */
+  readonly landings?: readonly string[];
+  /** Rules that would have allowed this call and those like it. Absent where no rule may. */
+  readonly rules?: readonly Rule[];
+}
+
+/** The one place that decides. */
+export interface Policy {
+  /** `session`: absent for a call of none. */
+  assess(call: BoundCall, cwd: string, session?: SessionView): Promise<Verdict>;
+  /** Returns why writing these absolute paths is dangerous whatever writes them, a sentence for each; none where it is
+   * not. Never rejects. Absent: nothing is protected. */
+  dangersOf?(paths: readonly string[]): Promise<readonly string[]>;
+  /** Adds to the user's own allow rules, which count at once; says where they are kept, or why not. Absent: none can be
+   * added. Never rejects. */
+  allow?(rules: readonly Rule[]): Promise<Kept>;
+  /** What the model of this session has not been told yet; asked for before each message. */
+  news?(events: readonly Event[]): readonly string[];
+  /** Returns the event for how freely the session may act, where its log does not say so yet; asked for before each
+   * message. */
+  record?(events: readonly Event[]): EventDraft | null;
+}
+
+/** Ends the reason that a command is asked about for no other reason. Its effects, once they are known, say more. */
+export const unlistedReason = 'is not on the list of commands that only read';
+
+/** What became of something to be kept, as a sentence. */
+export interface Kept {
+  readonly done: boolean;
+  readonly said: string;
+}
+
+/** Asks a person. Never rejects; an aborted signal answers `deny`. */
+export interface Approver {
+  ask(question: Question, signal: AbortSignal): Promise<Answer>;
+}
+
+export interface Question {
+  readonly callId: string;
+  readonly title: string;
+  readonly call: BoundCall;
+  readonly argumentsText: string;
+  /** The lines at which it begins to change its file, where that is known. */
+  readonly lines?: readonly number[];
+  readonly verdict: Verdict;
+  /** A rehearsal can show what it would do. */
+  readonly canPreview?: true;
+  /** What a rehearsal did. */
+  readonly effects?: EffectsSummary;
+}
+
+/** The effects of a rehearsed call, as a question shows them. */
+export interface EffectsSummary {
+  readonly effects: Effects;
+  /** `would write 2 files (…)`. */
+  readonly text: string;
+  /** One effect on each line, deletions first. */
+  readonly lines: readonly string[];
+  /** Unified diff of the changes. */
+  readonly diff: string;
+  /** Why they cannot be kept; null where the person may keep them. */
+  readonly keepProblem: string | null;
+  /** Some of them are dangerous whatever does them. */
+  readonly dangers: readonly string[];
+}
+
+export type Answer =
+  | { readonly answer: 'once' }
+  /** What its rehearsal did is to be kept; nothing runs again. */
+  | { readonly answer: 'keep' }
+  /** Show first what it would do. The same question follows, with the effects. */
+  | { readonly answer: 'preview' }
+  /** This exact call (same tool, same argument bytes) for the rest of the session. */
+  | { readonly answer: 'session' }
+  /** Whatever the rules of the verdict allow: for the rest of the session, or for good as rules of the user. */
+  | { readonly answer: 'rules'; readonly lasts: 'session' | 'always' }
+  | { readonly answer: 'deny'; readonly message?: string }
+  /** Nobody could be asked. */
+  | { readonly answer: 'unavailable' };
+
+/** A rule of the user. It applies to a call that fits every field given: `argv` are the leading words of a command,
+ * `path` a glob over the paths that the call touches. Source: contracts, `rules` of the configuration. */
+export interface Rule {
+  readonly tool?: string;
+  readonly argv?: readonly string[];
+  readonly path?: string;
+  /** Of an allow rule: it allows nothing that is dangerous. */
+  readonly risk?: 'mutating';
+  /** Of an allow rule: `argv` is the whole command. */
+  readonly exact?: boolean;
+}
+
+export interface Rules {
+  readonly allow: readonly Rule[];
+  readonly ask: readonly Rule[];
+  readonly deny: readonly Rule[];
+}
+
+/** The three lists of rules; the first of them to fit decides. */
+export type RuleList = keyof Rules;
+
+/** Rules with the same key are the same rule. */
+export function ruleKey({ tool, argv, path, risk, exact }: Rule): string {
+  return JSON.stringify([tool ?? null, argv ?? null, path ?? null, risk ?? null, exact ?? null]);
+}

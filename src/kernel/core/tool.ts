@@ -1,0 +1,300 @@
+import type { Envelope, ErrorEnvelope } from './envelope.js';
+import type { CallTarget, ChangeData, Event, FileState, FolderData, ToolCallData, ToolSpec } from './event.js';
+import type { Form, FormAnswer } from './form.js';
+import type { SearchAnswer, SearchRequest } from './provider.js';
+import type { Effects } from './effects.js';
+import type { StreamMask } from './secrets/guard.js';
+
+/** What a tool does to the world. Policy needs no more to judge a tool it does not know. */
+export type Effect = 'read' | 'write' | 'execute' | 'network';
+export type Risk = 'read-only' | 'mutating' | 'dangerous';
+/** Tools that are switched on and off as one (`tools.fs: false`, `toolsets: ["web"]`, `--tools +web`). */
+export interface Toolset {
+  readonly name: string;
+  /** Whether it is switched on unless the settings say otherwise. */
+  readonly on: boolean;
+  /** A REPL offers it unless the settings switch it off. */
+  readonly inRepl?: true;
+  /** It is switched on, but its code is loaded only where there is something to offer. */
+  readonly lazy?: true;
+  /** What the switch does, for a person. */
+  readonly about: string;
+  /** A sentence of the system prompt, for a session that has one of its tools. */
+  readonly guidance?: string;
+}
+/** The limits that the operating system sets for a process. */
+export type Sandbox = 'off' | 'workspace' | 'read-only';
+
+/** A tool whose calls are those of other tools. */
+interface Forwarding {
+  /** Says which tool this call is a call of. Whatever comes after `bind` sees that one. */
+  resolve?(args: ToolArgs): Promise<Resolved>;
+}
+
+/** A tool whose calls change lines of a file. */
+interface Placed {
+  /** Numbers the lines at which a call begins to change its file, for the question about it; none where it cannot tell.
+   * Never rejects. */
+  linesOf?(args: ToolArgs, place: Pick<ToolContext, 'cwd' | 'landings'>): Promise<readonly number[]>;
+}
+
+/** A command that ran on a copy-on-write view of the files. Nothing of what it did is on the disk. */
+export interface Rehearsal {
+  /** What the call returns if this run counts. */
+  readonly outcome: ToolOutcome;
+  readonly effects: Effects;
+  /** Why the run does not tell what the command would do, although it wrote nothing; null where it tells. */
+  readonly unclear: string | null;
+  /** Why its changes cannot be kept; null where they can. */
+  readonly keepProblem: string | null;
+  /** The changes as a unified diff, cut at `maxBytes`. */
+  diff(maxBytes: number): Promise<string>;
+  /** Applies the changes. All of them are made, or none. */
+  keep(): Promise<KeepResult>;
+  /** Throws the changes away. */
+  discard(): Promise<void>;
+}
+
+export type KeepResult =
+  | { readonly ok: true; readonly outcome: ToolOutcome }
+  /** A sentence: nothing was changed, and why. */
+  | { readonly ok: false; readonly problem: string };
+
+/** A tool whose calls can be tried on a copy-on-write view of the files. */
+interface Rehearsed {
+  /** Runs a call so that nothing of what it does reaches the disk, the network or other processes. Returns a sentence
+   * without its end where this call cannot be run so. Never rejects. */
+  rehearse?(args: ToolArgs, ctx: ToolContext): Promise<Rehearsal | string>;
+}
+
+/** A tool whose first call takes long to begin. */
+interface Prepared {
+  /** Begins to load what its calls run with. Called before policy judges one. */
+  prepare?(): void;
+}
+
+export interface Tool extends ToolSpec, Forwarding, Placed, Prepared, Rehearsed {
+  readonly effect: Effect;
+  readonly toolset: Toolset;
+  /** Its calls do nothing (`--test`), so they are asked about only where every call is. */
+  readonly inert?: true;
+  /** A line about this tool for the system prompt. */
+  readonly guidance?: Guidance;
+  /** Its limits, unless the settings give others. */
+  readonly limits?: ToolLimits;
+  /** Names that other programs give such a tool. A person may use them; a model is told ours. */
+  readonly otherNames?: readonly string[];
+  /** The same call gives the same result as long as the files are the same, so `replay --verify` makes it again. */
+  readonly repeatable?: true;
+  /** Placeholders in its arguments are replaced by the secrets they stand for: as they are, or where a shell reads them
+   * as text. Without it they stay. */
+  readonly placeholders?: 'plain' | 'shell';
+  /** `glob(pattern="*.ts")`: the content of the `tool_call` event. `args` have passed the schema. */
+  describe(args: ToolArgs): string;
+  /** Finds what is wrong with arguments that pass the schema but cannot be meant (a NUL in a path), or null. Pure; part
+   * of `bind`. */
+  check?(args: ToolArgs): ArgumentProblem | null;
+  /** Says what this call may do, where the effect alone does not tell. Policy asks before the call runs. */
+  judge?(args: ToolArgs, place: CallPlace): Judged | Promise<Judged>;
+  /** May throw; the dispatcher turns that into an `internal` envelope and logs it. Never rejects because of
+   * `ctx.signal`: it returns. */
+  run(args: ToolArgs, ctx: ToolContext): Promise<ToolOutcome>;
+}
+
+/** The tool that a call reaches through another one, and its arguments, which have been checked. */
+export type Resolved =
+  | { readonly ok: true; readonly tool: Tool; readonly args: ToolArgs; readonly target: CallTarget }
+  | { readonly ok: false; readonly error: ErrorEnvelope };
+
+/** What a tool says of one of its calls. `everyMode`: no approval mode allows it unasked. `allowed`: the user has
+ * allowed it, as a rule would. */
+export interface Judged {
+  readonly risk: Risk;
+  /** Sentences, most important first. */
+  readonly reasons: readonly string[];
+  readonly everyMode?: true;
+  /** No rule for all calls of the tool is offered: its arguments say what is run, or it is not what it was. */
+  readonly singular?: true;
+  readonly allowed?: true;
+}
+
+/** Where a call is made. `cwd` is absolute. */
+export interface CallPlace {
+  readonly cwd: string;
+  readonly session: SessionView;
+}
+
+/** The session of a call, as far as its tool may see it. A call without a session sees one without events. */
+export interface SessionView {
+  readonly id: string;
+  events(): readonly Event[];
+}
+
+/** A task for another agent. */
+export interface AgentOrder {
+  /** Its name. */
+  readonly agent: string;
+  readonly prompt: string;
+  /** The task in a few words. */
+  readonly description: string;
+  /** The session of an agent, which goes on. */
+  readonly resume?: string;
+}
+
+/** The session of a call that runs: what it may ask of the model's provider and of the person. */
+export interface CallSession extends SessionView {
+  /** Has the provider of the session's model search the web; its usage is recorded. Never rejects. Absent outside of a
+   * session. */
+  readonly searchWeb?: ((request: SearchRequest) => Promise<SearchAnswer>) | undefined;
+  /** Puts questions to the person. Never rejects. Absent where nobody can be asked. */
+  readonly putForm?: ((form: Form) => Promise<FormAnswer>) | undefined;
+  /** Has another agent do a task, in a session of its own. Never rejects. Absent in a session of an agent. */
+  readonly runAgent?: ((order: AgentOrder, signal: AbortSignal) => Promise<ToolOutcome>) | undefined;
+}
+
+/** For a call of no session. */
+export const noSession: SessionView = { id: '', events: () => [] };
+
+/** A line of the system prompt. It is left out where one of the tools it `needs` is missing. */
+interface Guidance {
+  readonly line: string;
+  readonly needs?: readonly string[];
+}
+
+/** One bad argument, for `details` of `invalid_args`. `argument` is its name, a path such as `list/0`, or '' for the
+ * whole. */
+export interface ArgumentProblem {
+  readonly argument: string;
+  readonly problem: string;
+  readonly expected: string;
+}
+
+/** Arguments that have passed the tool's schema. `defineTool` gives them its type. */
+export type ToolArgs = Readonly<Record<string, unknown>>;
+
+/** A picture or document as it came: from a path, the clipboard, a tool, a server. */
+export interface FoundFile {
+  /** For the reader: `shot.png`. */
+  readonly name: string;
+  readonly bytes: Uint8Array;
+  /** What its source says it is. Pictures and PDFs are recognised by their bytes alone. */
+  readonly mediaType?: string;
+}
+
+export interface ToolOutcome {
+  readonly envelope: Envelope;
+  /** One line: `3 files found`; the content of the `tool_result` event. */
+  readonly summary: string;
+  /** Files the call read whole or wrote, absolute paths. */
+  readonly files?: readonly FileState[];
+  /** Unified diff of what was written. */
+  readonly diff?: string;
+  /** Bytes before and after, for undo; `before` is null for a file that is new. */
+  readonly changes?: readonly FileChange[];
+  /** Changes whose contents the store has from the session of an agent. */
+  readonly recorded?: RecordedChanges;
+  /** The calls of sub-agents that were not allowed. */
+  readonly denials?: readonly Denial[];
+  /** Pictures and documents that the model is to see, and others that are stored with the result. */
+  readonly attachments?: readonly FoundFile[];
+}
+
+/** A call that was not run because it was not allowed. */
+export interface Denial {
+  readonly tool_call_id: string;
+  readonly name: string;
+  /** JSON, as it is recorded. */
+  readonly arguments: string;
+  /** The call on one line, as its event has it: `bash(rm -rf src)`. */
+  readonly content: string;
+  /** A sentence without a full stop. */
+  readonly reason: string;
+  /** The call needed a yes, and nobody could be asked. */
+  readonly unasked: boolean;
+  /** What the user can do so that such a call runs. */
+  readonly remedy: string;
+  /** What it would do, where it was rehearsed. */
+  readonly effects?: Effects;
+  /** The session of the sub-agent that made the call. */
+  readonly agent_session_id?: string;
+}
+
+/** `unwatched`: why there may be more changes than these. */
+export interface RecordedChanges {
+  readonly changes: readonly ChangeData[];
+  readonly folders?: readonly FolderData[];
+  readonly unwatched?: string;
+}
+
+/** Contents of a link are its target. `null`: there was no file. */
+export interface FileChange {
+  readonly path: string;
+  readonly before: Uint8Array | null;
+  readonly after: Uint8Array | null;
+  /** `st_mode`, file type included, where it is known. */
+  readonly beforeMode?: number;
+  readonly afterMode?: number;
+  /** Other paths of the same file (hard links), as far as they were seen. */
+  readonly beforeLinks?: readonly string[];
+  readonly afterLinks?: readonly string[];
+}
+
+export interface ToolContext {
+  /** Absolute; relative paths start here. */
+  readonly cwd: string;
+  readonly session: CallSession;
+  readonly signal: AbortSignal;
+  readonly sandbox: Sandbox;
+  /** Policy judged that the call changes nothing. */
+  readonly readsOnly?: boolean;
+  /** The user answered yes to exactly this call. */
+  readonly approved?: boolean;
+  /** Where the paths of this call led when policy judged them; absent where policy did not judge. */
+  readonly landings?: readonly string[];
+  /** The limits of this call. The tool collects at most `maxOutputBytes`. */
+  readonly limits: { readonly timeoutMs: number | null; readonly maxOutputBytes: number };
+  /** Files that the session has read or written: sha256 (hex) by absolute path; null for a file that did not exist
+   * then. */
+  readonly knownFiles: ReadonlyMap<string, string | null>;
+  /** The stored output of an event, for `event:SEQ`; null where there is none. */
+  eventOutput(seq: number): string | null;
+  /** Live output for the screen; a slow reader may lose chunks. */
+  progress(chunk: string): void;
+  /** Hides secrets in that output; absent where nothing is hidden. */
+  readonly outputMask?: StreamMask;
+}
+
+/** A call whose tool exists and whose arguments passed the schema. */
+export interface BoundCall {
+  readonly tool: Tool;
+  readonly args: ToolArgs;
+  /** Limits of `tools.limits.<name>` applied. */
+  readonly limits: ToolContext['limits'];
+  /** Of a call that reached its tool through another one. */
+  readonly target?: CallTarget;
+}
+
+export type Binding =
+  | { readonly ok: true; readonly bound: BoundCall }
+  | { readonly ok: false; readonly error: ErrorEnvelope };
+
+/** The catalogue of one session. Names are matched exactly. */
+export interface Registry {
+  /** Throws on a name that is taken and on a bad name. */
+  register(tool: Tool, limits?: ToolLimits): void;
+  /** False where there was no such tool. */
+  unregister(name: string): boolean;
+  list(): readonly Tool[];
+  get(name: string): Tool | undefined;
+  /** Exists → arguments are JSON (depth ≤ 64, size ≤ 8 MiB) → schema. Never rejects. */
+  bind(call: ToolCallData['function']): Promise<Binding>;
+  /** Takes one unit of the tool's `rate_per_min`; the error envelope where none is left. */
+  admit(name: string): ErrorEnvelope | null;
+}
+
+/** `tools.limits.<name>` in the configuration. */
+export interface ToolLimits {
+  readonly timeout_ms?: number;
+  readonly rate_per_min?: number;
+  readonly max_output_bytes?: number;
+}

@@ -1,0 +1,18 @@
+import { statSync } from 'node:fs';
+
+/** Identifies a directory, also after it or a folder above it was moved within its file system: by its inode and its
+ * time of birth, since inodes are used again. The number of the device may change with a restart and is left out.
+ * Returns null where the file system does not say. */
+export function directoryId(path: string): string | null {
+  try {
+    const { ino, birthtimeNs, ctimeNs } = statSync(path, { bigint: true });
+    return birthtimeNs === 0n || birthtimeNs > ctimeNs ? null : `${ino}:${birthtimeNs}`;
+  } catch {
+    return null;
+  }
+}
+
+/** What the notes of a directory belong to: its id, so that they stay with it when it is moved. */
+export function projectOf(cwd: string): string {
+  return directoryId(cwd) ?? cwd;
+}

@@ -1,0 +1,231 @@
+import { entriesOf } from '../core/lists.js';
+import wordLists from '../../../config/commands/words.json' with { type: 'json' };
+import { isRecord } from '../core/json.js';
+import type { Rule } from '../core/policy.js';
+import type { Risk } from '../core/tool.js';
+import { isServerPattern, matchesTool } from '../core/tool-patterns.js';
+import { compileGlobs, lastName, shellGlob } from './guarded-paths.js';
+
+/** What a rule is held against. */
+export interface Subject {
+  readonly tool: string;
+  /** The MCP server that the tool belongs to, where that is known. */
+  readonly server?: string;
+  /** The words of one simple command; absent for tools that run none. */
+  readonly argv?: readonly string[];
+  /** Every value that is known of each of those words; NUL stands for what only the running shell knows. */
+  readonly words?: readonly (readonly string[])[];
+  /** Absolute paths, links resolved. */
+  readonly paths: readonly string[];
+  /** What the command or call may do; absent where nobody asks. */
+  readonly risk?: Risk;
+}
+
+/** One list of rules as a test. */
+export type RuleTest = (subject: Subject) => Rule | null;
+
+/** Compiles one list of rules. A rule that stops a call errs on the safe side: one path is enough, and its words may
+ * stand behind other options or behind a program that starts the command. A rule that allows a call errs the other way:
+ * every path must fit, and each leading word exactly. */
+export function compileRules(rules: readonly Rule[], home: string, purpose: 'stop' | 'allow'): RuleTest {
+  const compiled = rules.map((rule) => ({
+    rule,
+    matchesPath: rule.path === undefined ? null : pathTest(rule.path, home, purpose),
+  }));
+  return (subject) =>
+    compiled.find(({ rule, matchesPath }) => {
+      if (rule.tool !== undefined && !namesTool(rule.tool, subject, purpose)) return false;
+      if (purpose === 'allow' && goesTooFar(rule, subject)) return false;
+      if (rule.argv && !(purpose === 'stop' ? reaches(rule.argv, subject) : startsWith(rule.argv, subject)))
+        return false;
+      return (
+        matchesPath === null ||
+        (purpose === 'stop'
+          ? subject.paths.some(matchesPath)
+          : subject.paths.length > 0 && subject.paths.every(matchesPath))
+      );
+    })?.rule ?? null;
+}
+
+/** Folders may be called `[id]`, as in Next.js. A rule that stops a call holds for such a folder and for what the glob
+ * means; one that allows a call holds for the folder alone. */
+function pathTest(path: string, home: string, purpose: 'stop' | 'allow'): (path: string) => boolean {
+  const asNames = compileGlobs([path], home, 'names');
+  const asSyntax = compileGlobs([path], home);
+  const hasClass = path.includes('[');
+  return (subject) => asNames(subject) || ((purpose === 'stop' || !hasClass) && asSyntax(subject));
+}
+
+/** A rule may name all tools of a server: `mcp__github`, `mcp__github__*`, `mcp__github__get_*`. Where the name alone
+ * does not say which server it belongs to, a rule that stops a call holds and one that allows it does not. */
+function namesTool(pattern: string, { tool, server }: Subject, purpose: 'stop' | 'allow'): boolean {
+  if (pattern === tool) return true;
+  if (!isServerPattern(pattern) || !isServerPattern(tool)) return false;
+  const parts = tool.split('__').slice(1);
+  const possible = parts.slice(1).map((_part, index) => parts.slice(0, index + 1).join('__'));
+  const servers = server === undefined ? (purpose === 'stop' || possible.length === 1 ? possible : []) : [server];
+  return matchesTool(pattern, [tool], servers);
+}
+
+/** The call is dangerous, or longer, and the rule allows neither. */
+function goesTooFar({ risk, exact, argv = [] }: Rule, subject: Subject): boolean {
+  return (
+    (risk !== undefined && subject.risk === 'dangerous') || (exact === true && subject.argv?.length !== argv.length)
+  );
+}
+
+type Words = NonNullable<Subject['words']>;
+
+function startsWith(rule: readonly string[], { argv }: Subject): boolean {
+  return argv !== undefined && rule.every((word, index) => argv[index] === word);
+}
+
+/** Programs that run the command among their words, whatever else they do. */
+const starters = new Set(entriesOf(wordLists.lists.startingPrograms));
+
+/** The rule fits the command, or one that begins at any of its words where its program starts others. */
+function reaches(rule: readonly string[], { words = [] }: Subject): boolean {
+  if (fits(rule, words)) return true;
+  if (words[0]?.some((program) => starters.has(lastName(program))) !== true) return false;
+  const begins = words.some((_values, index) => index > 0 && fits(rule, words.slice(index)));
+  return (
+    begins ||
+    words
+      .slice(1)
+      .flat()
+      .some((text) => textHolds(rule, text))
+  );
+}
+
+/** Splits a word that is a text for a shell into commands, without parsing it. */
+function textHolds(rule: readonly string[], text: string): boolean {
+  if (!/\s/.test(text)) return false;
+  return text.split(/[;&|\n()`{}]+/).some((part) => {
+    const words = part
+      .trim()
+      .split(/\s+/)
+      .map((word) => [word.replace(/^["']|["']$/g, '')]);
+    return words.some((_word, index) => fits(rule, words.slice(index)));
+  });
+}
+
+/** The words of the rule stand in their order behind the program, parted by nothing but options and what may be their
+ * values; its options stand anywhere. At least one word must be known to be the same. */
+function fits([program = '', ...rest]: readonly string[], [head = [], ...words]: Words): boolean {
+  const names = head.map((name) => lastName(name));
+  if (!isWord(lastName(program), names)) return false;
+  const plain = rest.filter((word) => !word.startsWith('-'));
+  const end = words.findIndex((values) => values.includes('--'));
+  const options = end < 0 ? words : words.slice(0, end);
+  if (!rest.every((word) => plain.includes(word) || hasOption(word, options.flat()))) return false;
+  const said = words.flat();
+  const known = names.includes(lastName(program)) || plain.some((word) => said.includes(word));
+  return known && follows(plain, words);
+}
+
+function follows(plain: readonly string[], words: Words): boolean {
+  let at = 0;
+  for (const word of plain) {
+    while (!isWord(word, words[at] ?? [])) {
+      const option = words[at]?.[0] ?? '';
+      if (!option.startsWith('-') || option === '--') return false;
+      at++;
+      if (takesValue(option) && isValue(words[at] ?? [], word)) at++;
+    }
+    at++;
+  }
+  return true;
+}
+
+/** False for options that are known to stand alone. */
+function takesValue(option: string): boolean {
+  return !/=|^--no-|^-[pPh]$|^--(?:paginate|bare|silent|quiet|verbose|help|version)$/.test(option);
+}
+
+function isValue(values: readonly string[], word: string): boolean {
+  return !isWord(word, values) && values[0]?.startsWith('-') === false;
+}
+
+/** One of the values is the word, or may expand to it. */
+function isWord(word: string, values: readonly string[]): boolean {
+  return values.some((value) => value === word || (/[*?[\0]/.test(value) && shellGlob(value)(word)));
+}
+
+/** `-rf` is there as `-fr` and as `-r -f`, `--force` as `--force=x` and by a beginning of its name. */
+function hasOption(option: string, texts: readonly string[]): boolean {
+  const long = texts.map((text) => text.replace(/=.*$/s, ''));
+  if (long.includes(option)) return true;
+  const begins = (text: string): boolean => text.length > 3 && text.startsWith('--') && option.startsWith(text);
+  if (option.startsWith('--')) return long.some(begins);
+  const letters = new Set(texts.filter((text) => /^-\w/.test(text)).flatMap((text) => [...text.slice(1)]));
+  return [...option.slice(1)].every((letter) => letters.has(letter));
+}
+
+/** Returns the rule that `value` is; null where it is none, or would fit every call. */
+export function readRule(value: unknown): Rule | null {
+  if (!isRecord(value)) return null;
+  const isRule = Object.entries(value).every(([key, part]) => isPart[key]?.(part) === true);
+  const { tool, argv, path } = value;
+  if (!isRule || (tool === undefined && argv === undefined && path === undefined)) return null;
+  return value;
+}
+
+const isPart: Readonly<Record<string, (part: unknown) => boolean>> = {
+  tool: isText,
+  argv: (part) => Array.isArray(part) && part.length > 0 && part.every(isText),
+  path: isText,
+  risk: (part) => part === 'mutating',
+  exact: (part) => typeof part === 'boolean',
+};
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string' && value !== '';
+}
+
+const openEnded = new Set(entriesOf(wordLists.lists.openEndedPrograms));
+const openEndedVerbs = new Set(entriesOf(wordLists.lists.openEndedVerbs));
+const neverOffered = new Set(
+  [wordLists.lists.neverOfferedPrograms, wordLists.lists.neverOfferedVerbs].flatMap(entriesOf),
+);
+
+/** The name of a program without its version: `python3.12`, `node-20`. */
+function plainName(name: string): string {
+  return name.replace(/[-.\d]+$/, '');
+}
+
+/** Whether a rule that begins with these words may be offered to a person. The user may write more rules than that:
+ * one for `psql` is heeded, and offered to nobody. */
+export function mayBeOffered([program = '', verb = '']: readonly string[]): boolean {
+  const name = program.replace(/^.*\//, '');
+  return ![name, plainName(name), `${name} ${verb}`].some((words) => neverOffered.has(words));
+}
+
+/** Programs whose first word says what they do. */
+export function needsSubcommand(program: string): boolean {
+  return /^(?:git|npm|pnpm|yarn|bun|cargo|go|uv|poetry)$/.test(program);
+}
+
+/** Why an allow rule is refused, or null: a rule may not allow a program that runs whatever follows it. */
+export function refusedAllow(rule: Rule): string | null {
+  const [program, verb] = rule.argv ?? [];
+  if (program === undefined) return refusedTool(rule.tool ?? '');
+  const name = program.replace(/^.*\//, '');
+  if (openEnded.has(name) || openEnded.has(plainName(name)))
+    return `${name} runs whatever follows it, so it cannot be allowed by its leading words`;
+  if (verb === undefined && needsSubcommand(name)) return `${name} needs its subcommand in an allow rule`;
+  return openEndedVerbs.has(`${name} ${verb ?? ''}`) ? `${name} ${verb} runs whatever follows it` : null;
+}
+
+/** Returns a sentence for each allow rule that is left out. */
+export function unheededAllow(rules: readonly Rule[]): readonly string[] {
+  return rules.flatMap((rule) => {
+    const refused = refusedAllow(rule);
+    return refused === null ? [] : [`rules.allow ${JSON.stringify(rule)} allows nothing: ${refused}.`];
+  });
+}
+
+function refusedTool(tool: string): string | null {
+  if (isServerPattern(tool) && tool.includes('*') && !/^mcp__[^*]+__/.test(tool))
+    return 'an allow rule for tools of servers names the server: mcp__server or mcp__server__*';
+  return tool === 'bash' ? 'an allow rule for bash needs the leading words of a command' : null;
+}

@@ -1,0 +1,210 @@
+import { resolve } from 'node:path';
+import { type Envelope, isError } from '../core/envelope.js';
+import type { Event } from '../core/event.js';
+import type { HookedAgent, HookedCall, HookScene, Occasion } from '../core/hooks.js';
+import type { ToolArgs } from '../core/tool.js';
+
+/** How Claude Code calls a tool of ours, and its arguments: `ours: theirs`. The rest keep their names. */
+interface Dialect {
+  readonly names: readonly string[];
+  readonly keys?: Readonly<Record<string, string>>;
+}
+
+const dialects: Readonly<Record<string, Dialect>> = {
+  bash: { names: ['Bash'], keys: { timeout_seconds: 'timeout' } },
+  file_read: { names: ['Read'], keys: { path: 'file_path' } },
+  file_write: { names: ['Write'], keys: { path: 'file_path' } },
+  file_edit: { names: ['Edit'], keys: { path: 'file_path' } },
+  glob: { names: ['Glob'] },
+  grep: { names: ['Grep'], keys: { ignore_case: '-i', context: '-C' } },
+  web_fetch: { names: ['WebFetch'] },
+  web_search: { names: ['WebSearch'] },
+  agent: { names: ['Agent', 'Task'] },
+  ask_user: { names: ['AskUserQuestion'] },
+  skill: { names: ['Skill'] },
+};
+
+/** The names by which a matcher may mean an occasion; none: it has nothing to match. */
+export function subjectsOf(occasion: Occasion, agent?: HookedAgent): readonly string[] {
+  switch (occasion.event) {
+    case 'PreToolUse':
+    case 'PermissionRequest':
+    case 'PostToolUse':
+    case 'PostToolUseFailure':
+      return [occasion.call.tool, ...(dialectOf(occasion.call.tool)?.names ?? [])];
+    case 'SessionStart':
+      return [occasion.source];
+    case 'PreCompact':
+      return [occasion.trigger];
+    case 'Notification':
+      return [occasion.type];
+    case 'SessionEnd':
+      return [occasion.reason];
+    case 'SubagentStop':
+      return agent ? [agent.type] : [];
+    case 'UserPromptSubmit':
+    case 'Stop':
+      return [];
+    default:
+      return occasion satisfies never;
+  }
+}
+
+/** How Claude Code calls a tool of ours. */
+export function theirNames(tool: string): readonly string[] {
+  return dialectOf(tool)?.names ?? [];
+}
+
+function dialectOf(tool: string): Dialect | undefined {
+  return Object.hasOwn(dialects, tool) ? dialects[tool] : undefined;
+}
+
+/** What a hook is told besides what happens. */
+interface Surroundings {
+  /** As Claude Code names it. */
+  readonly mode: string;
+  readonly agent: HookedAgent | undefined;
+  /** Returns the path of a session's transcript. */
+  readonly transcript: (session: string, events: readonly Event[], agent?: HookedAgent) => string;
+}
+
+/** The object that a hook reads on its standard input. Inside a sub-agent it is told of the session of the person, and
+ * of the agent beside it. */
+export function hookInput(
+  occasion: Occasion,
+  scene: HookScene,
+  { mode, agent, transcript }: Surroundings,
+): Readonly<Record<string, unknown>> {
+  const { session, events } = agent?.within ?? scene;
+  return {
+    session_id: session,
+    prompt_id: scene.prompt,
+    transcript_path: transcript(session, events()),
+    cwd: scene.cwd,
+    permission_mode: mode,
+    hook_event_name: occasion.event,
+    ...(agent ? { agent_id: agent.id, agent_type: agent.type } : {}),
+    ...fieldsOf(occasion, scene.cwd),
+    ...(agent && occasion.event === 'SubagentStop'
+      ? { agent_transcript_path: transcript(agent.id, scene.events(), agent) }
+      : {}),
+  };
+}
+
+function fieldsOf(occasion: Occasion, cwd: string): Readonly<Record<string, unknown>> {
+  switch (occasion.event) {
+    case 'SessionStart':
+      return { source: occasion.source, model: occasion.model };
+    case 'UserPromptSubmit':
+      return { prompt: occasion.prompt };
+    case 'PreToolUse':
+    case 'PermissionRequest':
+      return callFields(occasion.call, cwd);
+    case 'PostToolUse':
+      return {
+        ...callFields(occasion.call, cwd),
+        tool_response: response(occasion.call, occasion.envelope, cwd),
+        duration_ms: occasion.durationMs,
+      };
+    case 'PostToolUseFailure':
+      return {
+        ...callFields(occasion.call, cwd),
+        error: isError(occasion.envelope) ? occasion.envelope.error : '',
+        tool_response: occasion.envelope,
+        is_interrupt: isError(occasion.envelope) && occasion.envelope.code === 'cancelled',
+        duration_ms: occasion.durationMs,
+      };
+    case 'Notification':
+      return { message: occasion.message, notification_type: occasion.type };
+    case 'Stop':
+    case 'SubagentStop':
+      return { stop_hook_active: occasion.again, last_assistant_message: occasion.text };
+    case 'PreCompact':
+      return { trigger: occasion.trigger, custom_instructions: occasion.instructions };
+    case 'SessionEnd':
+      return { reason: occasion.reason };
+    default:
+      return occasion satisfies never;
+  }
+}
+
+function callFields(call: HookedCall, cwd: string): Readonly<Record<string, unknown>> {
+  return {
+    ...theirCall(call, cwd),
+    tool_use_id: call.id,
+    agent_tool: { name: call.tool, input: call.args },
+  };
+}
+
+/** A call as Claude Code would have made it. */
+export function theirCall(
+  call: Pick<HookedCall, 'tool' | 'args'>,
+  cwd: string,
+): { readonly tool_name: string; readonly tool_input: ToolArgs } {
+  return { tool_name: dialectOf(call.tool)?.names[0] ?? call.tool, tool_input: theirInput(call, cwd) };
+}
+
+/** Our name of a tool of Claude Code; another name stays as it is. */
+export function ourName(theirs: string): string {
+  return Object.entries(dialects).find(([, { names }]) => names.includes(theirs))?.[0] ?? theirs;
+}
+
+/** Tools that a name of Claude Code's covers in a permission rule beside the tool of that name. */
+const covered: ReadonlyMap<string, readonly string[]> = new Map([
+  ['Edit', ['file_edit', 'file_write']],
+  ['MultiEdit', ['file_edit']],
+  ['Read', ['file_read', 'grep', 'glob']],
+]);
+
+/** Our tools that a permission rule is about, by the name in front of its brackets. */
+export function ruledTools(name: string): readonly string[] {
+  return covered.get(name) ?? [ourName(name)];
+}
+
+/** Our arguments as Claude Code would have them: its names, absolute paths, milliseconds. */
+function theirInput({ tool, args }: Pick<HookedCall, 'tool' | 'args'>, cwd: string): ToolArgs {
+  const dialect = dialectOf(tool);
+  if (!dialect) return args;
+  return Object.fromEntries(
+    Object.entries(args).map(([key, value]) => {
+      if (key === 'path' && typeof value === 'string') return [dialect.keys?.[key] ?? key, absolute(value, cwd)];
+      if (key === 'timeout_seconds' && typeof value === 'number') return ['timeout', value * 1000];
+      return [dialect.keys?.[key] ?? key, value];
+    }),
+  );
+}
+
+/** Stored outputs (`event:7`) are no files. */
+function absolute(path: string, cwd: string): string {
+  return /^event:\d+$/.test(path) ? path : resolve(cwd, path);
+}
+
+/** Input that a hook gives instead, as our tool takes it. What we do not know stays, so that the schema refuses it;
+ * `description` alone, which Claude Code's own calls carry, is left out. */
+export function ourArguments(tool: string, input: ToolArgs): ToolArgs {
+  const dialect = dialectOf(tool);
+  if (!dialect) return input;
+  const ours = new Map(Object.entries(dialect.keys ?? {}).map(([mine, theirs]) => [theirs, mine]));
+  return Object.fromEntries(
+    Object.entries(input).flatMap(([key, value]) => {
+      if (key === 'timeout' && typeof value === 'number') return [['timeout_seconds', Math.ceil(value / 1000)]];
+      return key === 'description' && tool === 'bash' ? [] : [[ours.get(key) ?? key, value]];
+    }),
+  );
+}
+
+function response({ tool, args }: HookedCall, envelope: Envelope, cwd: string): unknown {
+  if (isError(envelope)) return envelope;
+  const path = typeof args['path'] === 'string' ? absolute(args['path'], cwd) : '';
+  switch (tool) {
+    case 'bash':
+      return { stdout: envelope.output, stderr: '', interrupted: false, isImage: false };
+    case 'file_read':
+      return { type: 'text', file: { filePath: path, content: envelope.output } };
+    case 'file_write':
+    case 'file_edit':
+      return { filePath: path, success: true };
+    default:
+      return envelope;
+  }
+}

@@ -1,0 +1,71 @@
+import { basename } from 'node:path';
+import { exit } from '../kernel/console/command.js';
+import { endingOf, turnEndings } from '../kernel/console/turn-endings.js';
+import type { Log } from '../kernel/core/runtime.js';
+import type { TurnEnd } from '../kernel/core/session-port.js';
+import { leaveTerminal } from './terminal/streams.js';
+import { screenStreams } from './early-frame.js';
+import { onLostStream, printError } from '../kernel/console/print.js';
+
+/** The signals that the program ends on, with their exit codes: 128 plus the number of the signal. */
+export const endingSignals = { SIGINT: exit.interrupted, SIGTERM: exit.terminated, SIGHUP: 129 } as const;
+export type EndingSignal = keyof typeof endingSignals;
+
+/** Calls `listener` at each of these signals, which then no longer end the process by themselves. */
+export function onEndingSignal(listener: (signal: EndingSignal) => void): void {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.on(signal, () => {
+      listener(signal);
+    });
+}
+
+/** Resolves with the exit code once a signal, or the loss of the terminal, ends a program that otherwise does not end.
+ * Call it before the first output: who reads that may send a signal at once. */
+export function endedFromOutside(): Promise<number> {
+  return new Promise((resolve) => {
+    onLostStream(() => {
+      resolve(exit.done);
+    });
+    onEndingSignal((signal) => {
+      resolve(endingSignals[signal]);
+    });
+  });
+}
+
+/** Returns the exit code of a headless turn: that of the signal, else that of its ending. */
+export function turnExitCode(end: TurnEnd, signal: EndingSignal | null, unsaved = 0): number {
+  return signal ? endingSignals[signal] : turnEndings[endingOf(end, unsaved)].exitCode;
+}
+
+/** Returns the message for a part of the program that could not be loaded; null for any other error. Parts are loaded
+ * when they are needed, so an upgrade while the program runs shows late: files of another version have other names. */
+export function missingPart(error: unknown): { readonly message: string; readonly hint: string } | null {
+  if (!(error instanceof Error)) return null;
+  if (!('code' in error) || (error.code !== 'MODULE_NOT_FOUND' && error.code !== 'ERR_MODULE_NOT_FOUND')) return null;
+  const file = /'([^']+)'/.exec(error.message)?.[1] ?? '';
+  return {
+    message: `a part of the program is missing or of another version: ${basename(file)}`,
+    hint:
+      'It was changed or removed while agent ran, or is not installed whole: ' +
+      'start agent again (agent -c goes on), or install it anew.',
+  };
+}
+
+/** Ends the program at an error that nobody caught: restores the terminal first and says where the details are. */
+export function giveTerminalBackOnCrash(log: Log, debug: boolean): void {
+  const crashed = (error: unknown): void => {
+    const { input, output } = screenStreams();
+    leaveTerminal(input, output);
+    const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    log({ at: 'crash', message: 'an error was not caught', error: stack });
+    const message = error instanceof Error ? error.message : String(error);
+    const said = missingPart(error) ?? {
+      message: `the program failed: ${message}`,
+      hint: 'The session is kept: agent -c goes on. The log file has the details.',
+    };
+    printError(`\nagent: ${said.message}\n${said.hint}\n${debug ? `${stack}\n` : ''}`);
+    process.exit(exit.failed);
+  };
+  process.on('uncaughtException', crashed);
+  process.on('unhandledRejection', crashed);
+}

@@ -1,0 +1,236 @@
+import { parseJson } from '../kernel/core/json.js';
+import { createHash } from 'node:crypto';
+import { Marked } from 'marked';
+import type { AttachmentData } from '../kernel/core/event.js';
+import { isRecord } from '../kernel/core/json.js';
+import type { Blob } from '../kernel/core/store.js';
+import { replaceDeceptive } from '../kernel/core/text.js';
+import { changedParts, placesOf, type TextPart } from './diff-lines.js';
+import { loadHtmlHighlight } from './markdown/highlight.js';
+import { localTime, oneLine } from '../kernel/console/line-output.js';
+import { findScript, pageStyle } from './page-look.js';
+import { type CallResult, entriesOf, type Entry, tookText } from './export-entries.js';
+import type { ExportedSession } from '../kernel/console/stored-session.js';
+
+/** The name by which a policy allows exactly this script or style. */
+export function policyHash(text: string): string {
+  return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+}
+
+const policy =
+  `default-src 'none'; style-src ${policyHash(pageStyle)}; script-src ${policyHash(findScript)}; ` +
+  "form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
+const picturePolicy = `${policy}; img-src data:`;
+
+/** Marks up a text: Markdown as HTML, code in colours. */
+export interface Markup {
+  readonly prose: (markdown: string) => string;
+  readonly code: (text: string, language: string) => string;
+  /** The pictures and documents of an entry. */
+  readonly attached: (attachments: readonly AttachmentData[]) => string;
+}
+
+/** Writes a session as one self-contained page: its pictures are in it, nothing comes from the network, and no script
+ * runs but the one for searching: the policy of the page forbids everything else. Recorded text is escaped. */
+export async function toHtml({ row, events, blobs = [] }: ExportedSession): Promise<string> {
+  const entries = entriesOf(events);
+  const calls = entries.filter((entry) => entry.type === 'call');
+  const failed = calls.filter((entry) => entry.result?.success === false).length;
+  const [first] = entries.flatMap((entry) => (entry.type === 'user' ? entry.text : []));
+  const title = escaped(oneLine(row.title ?? first ?? row.id, 100));
+  const markup = await markupFor(entries, blobs);
+  const allowed = blobs.length > 0 ? picturePolicy : policy;
+  const model = `${row.provider ?? '?'}/${row.model ?? '?'}`;
+  const facts = `${escaped(model)} · ${localTime(row.createdAt)} – ${localTime(row.updatedAt)}`;
+  return `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="${allowed}">
+<title>${title}</title><style>${pageStyle}</style></head>
+<body><main><header><h1>${title}</h1>
+<p>${facts} · ${calls.length} tool call${calls.length === 1 ? '' : 's'}, ${failed} failed</p>
+<p><code>${escaped(row.cwd)}</code> · <code>${escaped(row.id)}</code></p></header>
+<div class="tools"><input id="find" type="search" placeholder="Find in this session ( / )" aria-label="Find">
+<output id="count"></output>
+<button id="unfold" type="button">Unfold all</button><button id="fold" type="button">Fold all</button></div>
+<div id="entries">
+${entries.map((entry) => entryBlock(entry, markup)).join('\n')}
+</div></main><script>${findScript}</script></body></html>
+`;
+}
+
+export async function markupFor(entries: readonly Entry[], blobs: readonly Blob[]): Promise<Markup> {
+  const texts = entries.flatMap((entry) => (entry.type === 'assistant' ? [entry.text] : []));
+  const highlight = await loadHtmlHighlight(texts.join('\n'), ['bash', 'json']);
+  const code = (text: string, language: string): string => highlight(visible(text), language) ?? escaped(text);
+  const marked = new Marked({
+    gfm: true,
+    renderer: {
+      html: ({ raw }) => escaped(raw),
+      // The parser takes text behind a tag such as <pre> for HTML already: here no text is.
+      text(token) {
+        return 'tokens' in token && token.tokens ? this.parser.parseInline(token.tokens) : escapedProse(token.text);
+      },
+      codespan: ({ text }) => `<code>${escaped(text)}</code>`,
+      code: ({ text, lang }) => `<pre><code>${code(text, (lang ?? '').split(/[\s{,:]/)[0] ?? '')}</code></pre>`,
+      heading({ tokens, depth }) {
+        const level = Math.min(6, depth + 1);
+        return `<h${level}>${this.parser.parseInline(tokens)}</h${level}>`;
+      },
+      image: ({ text, href }) => escaped(text === '' ? href : `${text} (${href})`),
+      link({ href, tokens }) {
+        const text = this.parser.parseInline(tokens);
+        return /^(?:https?:|mailto:)/i.test(href)
+          ? `<a href="${escaped(href)}" rel="noreferrer noopener">${text}</a>`
+          : `${text} (${escaped(href)})`;
+      },
+    },
+  });
+  const stored = new Map(blobs.map(({ sha256, bytes }) => [sha256, bytes]));
+  const attached: Markup['attached'] = (attachments) =>
+    attachments.map((file) => figure(file, stored.get(file.sha256))).join('');
+  return {
+    attached,
+    code,
+    prose: (markdown) => `<div class="text">${marked.parse(visible(markdown), { async: false })}</div>`,
+  };
+}
+
+/** Escapes text of Markdown. The few entities that people write stay; one for a hidden character does not. */
+function escapedProse(text: string): string {
+  return escaped(text).replace(/&amp;(amp|lt|gt|quot|nbsp);/g, '&$1;');
+}
+
+/** Shows a picture in the page, and names anything else. */
+function figure(
+  { name, media_type: type, bytes: size, sha256 }: AttachmentData,
+  bytes: Uint8Array | undefined,
+): string {
+  const about = escaped(`${name} (${type}, ${size} bytes)`);
+  if (bytes === undefined || !/^image\/(?:png|jpeg|gif|webp)$/.test(type))
+    return `<p class="note">${about} ${escaped(sha256)}</p>`;
+  return `<img alt="${about}" title="${about}" src="data:${type};base64,${Buffer.from(bytes).toString('base64')}">`;
+}
+
+/** Returns an entry as a part of a page, with its number as its id: `e7`. `isLive`: a call without a result may still
+ * be running. */
+export function entryBlock(entry: Entry, markup: Markup, isLive = false): string {
+  const number = `<a class="number" href="#e${entry.seq}">${entry.seq}</a>`;
+  const inside = inner(entry, markup, isLive);
+  return `<section class="entry is-${entry.type}" id="e${entry.seq}">${number}${inside}</section>`;
+}
+
+function inner(entry: Entry, markup: Markup, isLive: boolean): string {
+  switch (entry.type) {
+    case 'system':
+      return `<details><summary>System prompt</summary>${pre(entry.text)}</details>`;
+    case 'user':
+      return `<div class="user plain">${escaped(entry.text)}${markup.attached(entry.attachments ?? [])}</div>`;
+    case 'note':
+      return `<div class="note plain">${escaped(entry.text)}</div>`;
+    case 'assistant':
+      return markup.prose(entry.text);
+    case 'call':
+      return callBlock(entry, markup, isLive);
+    case 'shell':
+      return `<details open><summary><code>!! ${escaped(entry.command)}</code></summary>${pre(entry.output)}</details>`;
+    case 'event':
+      return `<div class="event">${escaped(entry.kind)}: ${escaped(entry.text)}</div>`;
+    default:
+      return entry satisfies never;
+  }
+}
+
+function callBlock(
+  { summary, arguments: args, result, decision, tool }: Extract<Entry, { type: 'call' }>,
+  markup: Markup,
+  isLive: boolean,
+): string {
+  const state = stateOf(result, isLive);
+  const title = escaped(summary === '' ? tool : oneLine(summary, 200));
+  const note = decision === null ? '' : `<p class="note">${escaped(decision)}</p>`;
+  const diff = result?.diff ?? null;
+  const change = diff === null ? '' : `${label('Change')}${changeBlock(diff)}`;
+  const output = result === null || (diff !== null && result.success) ? '' : `${label('Result')}${pre(result.output)}`;
+  const isWhole = diff !== null && !/^…/m.test(diff);
+  const given = argumentBlock(args, isWhole, markup);
+  const shown = markup.attached(result?.attachments ?? []);
+  const parts = [note, given, change, output, shown].join('');
+  return `<details><summary><code>${title}</code>${state}</summary>${parts}</details>`;
+}
+
+function stateOf(result: CallResult | null, isLive: boolean): string {
+  if (result === null && isLive) return '<span class="state">no result yet</span>';
+  if (result === null) return '<span class="state failed">no result</span>';
+  const [kind, sign] = result.success ? ['ok', '✔'] : ['failed', '✘'];
+  const summary = escaped(oneLine(result.summary, 60));
+  const took = tookText(result);
+  const time = took === '' ? '' : `<span class="state">${took}</span>`;
+  return `<span class="state ${kind}">${sign} ${summary}</span>${time}`;
+}
+
+/** Shows a command in colours. Arguments are folded away where the change below says the same. */
+function argumentBlock(args: string, told: boolean, markup: Markup): string {
+  const parsed = parsedArguments(args);
+  if (parsed === null) return `${label('Arguments')}${pre(args)}`;
+  const pretty = `<pre>${markup.code(JSON.stringify(parsed, null, 2), 'json')}</pre>`;
+  if (told) return `<details><summary>Arguments</summary>${pretty}</details>`;
+  if (typeof parsed.command === 'string' && Object.keys(parsed).length === 1)
+    return `${label('Command')}<pre>${markup.code(parsed.command, 'bash')}</pre>`;
+  return `${label('Arguments')}${pretty}`;
+}
+
+function parsedArguments(args: string): Readonly<Record<string, unknown>> | null {
+  try {
+    const parsed: unknown = parseJson(args);
+    return isRecord(parsed) ? parsed : null;
+  } catch {
+    return null;
+  }
+}
+
+function changeBlock(diff: string): string {
+  const places = placesOf(diff.split('\n'));
+  if (places.length === 0) return pre(diff);
+  const kinds = { '+': ' class="added"', '-': ' class="removed"', ' ': '' } as const;
+  const shown = places.map((place) => {
+    const marks = changedParts(place);
+    return place
+      .map(({ sign, number, text }, index) => {
+        const words = marks[index] ? marked(text, marks[index]) : escaped(text);
+        return `<div${kinds[sign]}><i>${number}</i>${sign} ${words}</div>`;
+      })
+      .join('');
+  });
+  const last = diff.trimEnd().split('\n').at(-1) ?? '';
+  const cut = last.startsWith('…') ? `<div class="gap">${escaped(last)}</div>` : '';
+  return `<div class="change">${shown.join('<div class="gap">…</div>')}${cut}</div>`;
+}
+
+function marked(text: string, { from, to }: TextPart): string {
+  return `${escaped(text.slice(0, from))}<b>${escaped(text.slice(from, to))}</b>${escaped(text.slice(to))}`;
+}
+
+function label(text: string): string {
+  return `<p class="label">${text}</p>`;
+}
+
+function pre(text: string): string {
+  return `<pre>${escaped(text)}</pre>`;
+}
+
+/** Replaces hidden characters, and those that HTML does not know, with U+FFFD. */
+function visible(text: string): string {
+  return replaceDeceptive(text.toWellFormed().replace(/\r\n?/g, '\n'), () => '\ufffd');
+}
+
+/** Escapes for text and for quoted attributes. */
+export function escaped(text: string): string {
+  const entities: Readonly<Record<string, string>> = {
+    '&': '&amp;',
+    '<': '&lt;',
+    '>': '&gt;',
+    '"': '&quot;',
+    "'": '&#39;',
+  };
+  return visible(text).replace(/[&<>"']/g, (char) => entities[char] ?? char);
+}

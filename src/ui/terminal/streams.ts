@@ -1,0 +1,199 @@
+import type { Sign } from '../../kernel/console/slash-command.js';
+import { firstLine, spelledLine } from '../../kernel/core/text.js';
+import type { Reflow, ScreenSize } from './reflow.js';
+import { sanitize } from '../../kernel/core/sanitize.js';
+
+/** What the terminal sends: `process.stdin` fits. */
+export interface InputPort {
+  on(event: 'data', listener: (chunk: Uint8Array | string) => void): unknown;
+  off(event: 'data', listener: (chunk: Uint8Array | string) => void): unknown;
+  /** Missing where the input is not a terminal. */
+  setRawMode?(on: boolean): unknown;
+  resume(): unknown;
+  pause(): unknown;
+  /** Present if the terminal can be asked where its cursor is. */
+  readonly answers?: Answers;
+}
+
+/** What draws: `process.stdout` fits. `columns` and `rows` are missing or 0 where nobody knows them. */
+export interface OutputPort {
+  write(text: string): unknown;
+  readonly columns?: number | undefined;
+  readonly rows?: number | undefined;
+  on(event: 'resize', listener: () => void): unknown;
+  off(event: 'resize', listener: () => void): unknown;
+}
+
+/** The terminal's answer: its size, and where the cursor is, counted from 0. */
+export interface Answer {
+  readonly size: ScreenSize;
+  readonly row: number;
+  readonly column: number;
+}
+
+/** Asks the terminal where its cursor is and how large it is, and takes the answers out of its input. */
+export interface Answers {
+  /** Returns the sequence that asks; null if the terminal never answers or owes too many answers. An `urgent` question
+   * may add to those. */
+  question(urgent: boolean): string | null;
+  /** Registers a listener. It is called with each answer, in the order of the questions. */
+  listen(onAnswer: (answer: Answer) => void): void;
+  /** Returns the sequence that asks for a sign of life; null if the terminal did not answer it before. The answer stays
+   * in the input, behind all that the terminal sent before. */
+  askForSign(): string | null;
+  /** Returns whether it answers so fast that a frame may wait for the answer. */
+  quick(): boolean;
+  /** Returns the number of questions without an answer. */
+  owed(): number;
+  /** Returns how long to wait for the answer to the last question; 0 if no answer is owed or expected. */
+  patienceMs(): number;
+  /** Calls back once no answer is owed, or after the longest time an answer may take. Whoever has the terminal then
+   * reads a later answer as keys. */
+  whenQuiet(callback: () => void): void;
+  /** Returns what it may do with its rows, the likeliest first; one entry if it says which terminal it is. */
+  reflow(): readonly Reflow[];
+}
+
+type Output = Pick<OutputPort, 'write'>;
+
+/** The title that each terminal has now. The user's own title waits on the terminal's stack. */
+const shown = new WeakMap<Output, string>();
+
+/** Sets the terminal's title. The first call puts the user's own title on the terminal's stack. Writes nothing where
+ * the title is the same already. Source: xterm ctlseqs, "Operating System Commands" 0 and "Window manipulation" 22 and
+ * 23. */
+export function setTitle(output: Output, text: string): void {
+  const title = sanitize(text).replace(/\s+/g, ' ');
+  const before = shown.get(output);
+  if (before === title) return;
+  output.write(`${before === undefined ? '\x1b[22;0t' : ''}\x1b]0;${title}\x07`);
+  shown.set(output, title);
+}
+
+export function hasTitle(output: Output): boolean {
+  return shown.has(output);
+}
+
+/** Takes the user's own title back from the stack if another one was set. */
+function restoreTitle(output: Output): void {
+  if (shown.delete(output)) output.write('\x1b[23;0t');
+}
+
+/** The terminals that report whether their window has the focus. */
+const reporting = new WeakSet<Output>();
+
+/** Has the terminal report whether its window has the focus (DECSET 1004), or no more. `leaveTerminal` ends it too. */
+export function reportFocus(output: Output, on: boolean): void {
+  if (on === reporting.has(output)) return;
+  output.write(on ? '\x1b[?1004h' : '\x1b[?1004l');
+  if (on) reporting.add(output);
+  else reporting.delete(output);
+}
+
+/** Bracketed paste (DECSET 2004) and the kitty keyboard protocol's flags "disambiguate" and "report alternate keys",
+ * pushed on its stack: with the second, key combinations work on layouts without Latin letters. No mouse, no alternate
+ * screen. */
+const enterSequence = '\x1b[?2004h\x1b[>5u';
+/** Pops the keyboard flags, ends bracketed paste, a frame cut off in the middle, and attributes; shows the cursor. */
+const leaveSequence = '\x1b[<u\x1b[?2004l\x1b[?2026l\x1b[m\x1b[?25h';
+
+/** OSC 52: sets the clipboard to a text. Many terminals take it, tmux where `set-clipboard` is on; nobody answers.
+ * Source: xterm, "Operating System Commands". */
+export function clipboardSequence(text: string): string {
+  return `\x1b]52;c;${Buffer.from(text, 'utf8').toString('base64')}\x07`;
+}
+
+/** Switches on raw mode and our modes. `leaveTerminal` undoes it and must run on every way out. */
+export function enterTerminal(input: InputPort, output: Pick<OutputPort, 'write'>): void {
+  input.setRawMode?.(true);
+  output.write(enterSequence);
+  input.resume();
+}
+
+/** Gives the terminal back as it was. It may be called twice, or without `enterTerminal`. */
+export function leaveTerminal(input: InputPort, output: Pick<OutputPort, 'write'>): void {
+  restoreTitle(output);
+  reportFocus(output, false);
+  output.write(leaveSequence);
+  try {
+    input.setRawMode?.(false);
+  } catch {
+    /* the terminal is gone (EIO): there is nothing to give back, and the way out goes on */
+  }
+  input.pause();
+}
+
+/** `command`: not the terminal but a program tells the person. */
+export type Notify = 'bell' | 'osc9' | 'osc777' | 'off' | 'command';
+
+const maxSign = 200;
+
+/** Tells the user something by the terminal's own sign: BEL, OSC 9 (iTerm2, kitty, WezTerm) or OSC 777 (urxvt, foot,
+ * Ghostty). */
+export function notify(output: Output, how: Notify, said: Sign): void {
+  const [title, text] = [said.title, said.text].map((part) => spelledLine(firstLine(part, maxSign)));
+  if (how === 'bell') output.write('\x07');
+  else if (how === 'osc9') output.write(`\x1b]9;${text}\x07`);
+  else if (how === 'osc777') output.write(`\x1b]777;notify;${title?.replaceAll(';', ',')};${text}\x07`);
+}
+
+/** Lines, and the column of the cursor in the last of them. */
+export interface Painted {
+  /** Lines above them that are printed for good. */
+  readonly printed?: readonly string[];
+  readonly lines: readonly string[];
+  readonly column: number;
+}
+
+/** The screen before the rest of the program is loaded, and the keys typed since. */
+export interface FirstFrame {
+  readonly painted: Painted;
+  /** Puts rows above the prompt, none of them wider than the terminal, and prints lines above those, once. `sent`: how
+   * these lines are written. */
+  show(above: readonly string[], printed?: readonly string[], sent?: readonly string[]): void;
+  /** Stops collecting keys and returns those typed so far, in order. */
+  takeKeys(): readonly (Uint8Array | string)[];
+  /** Erases the frame. */
+  erase(): void;
+}
+
+/** Paints the prompt below an empty row for the status, in plain escape codes. It depends on nothing, so it is there
+ * within the first milliseconds; the screen takes it over without writing it again. Not for plain mode. */
+export function paintFirstFrame(
+  input: InputPort,
+  output: Pick<OutputPort, 'write'>,
+  {
+    unicode,
+    promptCodes: [open, close] = ['', ''],
+  }: { readonly unicode: boolean; readonly promptCodes?: readonly [open: string, close: string] },
+): FirstFrame {
+  const keys: (Uint8Array | string)[] = [];
+  const collect = (chunk: Uint8Array | string): void => {
+    keys.push(chunk);
+  };
+  const prompt = `${open}${unicode ? '❯' : '>'} ${close}`;
+  let lines: readonly string[] = ['', prompt];
+  let printed: readonly string[] = [];
+  const top = (): string => `\r\x1b[${lines.length - 1}A`;
+  input.on('data', collect);
+  enterTerminal(input, output);
+  output.write(lines.join('\r\n'));
+  return {
+    get painted() {
+      return { printed, lines, column: 2 };
+    },
+    show: (above, given = [], sent = given) => {
+      const move = top();
+      printed = given;
+      lines = [...above, prompt];
+      output.write(move + [...sent, ...lines].map((line) => `\x1b[K${line}`).join('\r\n'));
+    },
+    takeKeys: () => {
+      input.off('data', collect);
+      return keys;
+    },
+    erase: () => {
+      output.write(`${top()}\x1b[J`);
+    },
+  };
+}

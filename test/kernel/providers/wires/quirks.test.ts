@@ -1,0 +1,410 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
+import { expect, test } from 'vitest';
+import type { Json } from '../../../../src/kernel/core/json.js';
+import { decode, type Decoded, fold, wires } from './recordings.js';
+
+const fixtures = pathToFileURL('fixtures/');
+
+const glob = { id: 'call_a', name: 'glob', arguments: '{"pattern":"*"}' };
+const split = { usage: { usage: { input: 40, cacheRead: 60, cacheWrite: 0, output: 7 } } };
+const plain = { usage: { usage: { input: 100, cacheRead: 0, cacheWrite: 0, output: 7 } } };
+const anthropicUsage = { usage: { usage: { input: 40, cacheRead: 60, cacheWrite: 5, output: 7 } } };
+const incomplete = { calls: [], stop: null, fault: { fault: { code: 'stream_incomplete' }, retryable: true } };
+const failed = (code: string, retryable: boolean): object => ({
+  calls: [],
+  stop: null,
+  fault: { fault: { code }, retryable },
+});
+const reasoningItem = {
+  id: 'rs_1',
+  type: 'reasoning',
+  summary: [{ type: 'summary_text', text: 'Look first.' }],
+  encrypted_content: 'gAAA==',
+};
+const search = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: 'x' } };
+
+/** One file per quirk: what each means. */
+const cases: Readonly<Record<string, readonly [wire: 'chat' | 'messages' | 'responses', want: object]>> = {
+  'openai/chat-text.sse': ['chat', { text: 'Hello 😀', stop: 'stop', fault: null, ...split }],
+  'openai/chat-parallel-calls.sse': [
+    'chat',
+    {
+      calls: [
+        { ...glob, arguments: '{"pattern":"*.ts"}' },
+        { id: 'call_b', name: 'grep', arguments: '{"pattern":"TODO"}' },
+      ],
+      stop: 'tool',
+      usage: null,
+    },
+  ],
+  'openai/chat-function-call.sse': ['chat', { calls: [{ ...glob, id: '' }], stop: 'tool' }],
+  'openai/chat-refusal.sse': ['chat', { text: 'I cannot help.', stop: 'refusal' }],
+  'openai/chat-content-filter.sse': ['chat', { text: 'Half', stop: 'content_filter' }],
+  'openai/chat-length-in-call.sse': [
+    'chat',
+    { calls: [{ id: 'call_a', name: 'bash', arguments: '{"command":"rm' }], stop: 'length' },
+  ],
+  'openai/chat-split-surrogate.sse': ['chat', { text: 'a😀b\ufffd', stop: 'stop' }],
+  'openai/chat-broken-event.sse': ['chat', { text: 'Hello', ...incomplete }],
+  'openai/chat-no-finish.sse': ['chat', { text: 'Hel', ...incomplete }],
+  'openai/chat-done-without-finish.sse': ['chat', { text: 'Hel', ...incomplete }],
+  'openai/responses-reasoning-and-call.sse': [
+    'responses',
+    { text: 'Looking.', reasoning: 'Look first.', calls: [glob], stop: 'tool', kept: [reasoningItem], ...split },
+  ],
+  'openai/responses-interleaved.sse': [
+    'responses',
+    {
+      calls: [glob, { ...glob, id: 'call_b' }],
+      stop: 'tool',
+      kept: [
+        reasoningItem,
+        { type: 'layout_call' },
+        { ...reasoningItem, id: 'rs_2', encrypted_content: 'gBBB==' },
+        { type: 'layout_call' },
+      ],
+    },
+  ],
+  'openai/responses-server-tools.sse': [
+    'responses',
+    { text: 'Looking.', calls: [], stop: 'stop', kept: [{ type: 'web_search_call' }] },
+  ],
+  'openai/responses-refusal.sse': ['responses', { text: 'No.', stop: 'refusal' }],
+  'openai/responses-incomplete.sse': [
+    'responses',
+    { calls: [{ ...glob, arguments: '{"pat' }], stop: 'length', usage: null },
+  ],
+  'openai/responses-filtered.sse': ['responses', { text: 'Half', stop: 'content_filter' }],
+  'openai/responses-failed.sse': ['responses', failed('network', true)],
+  'openai/responses-cancelled.sse': ['responses', failed('network', true)],
+  'openai/responses-error-event.sse': ['responses', failed('rate_limited', true)],
+  'openai/responses-cut.sse': ['responses', incomplete],
+  'openai/responses-only-completed.sse': [
+    'responses',
+    { text: 'Looking.', reasoning: 'Look first.', calls: [glob], stop: 'tool', kept: [reasoningItem] },
+  ],
+  'anthropic/thinking-text-calls.sse': [
+    'messages',
+    {
+      text: 'Looking.',
+      reasoning: 'Let me look.',
+      stop: 'tool',
+      kept: [{ type: 'thinking', thinking: 'Let me look.', signature: 'EqQB==' }],
+      calls: [
+        { id: 'toolu_1', name: 'glob', arguments: '{"pattern":"*.ts"}' },
+        { id: 'toolu_2', name: 'bash', arguments: '{}' },
+      ],
+      ...anthropicUsage,
+    },
+  ],
+  'anthropic/interleaved-thinking.sse': [
+    'messages',
+    {
+      stop: 'tool',
+      kept: [
+        { type: 'thinking', thinking: 'One.', signature: 'S1==' },
+        { type: 'layout_call' },
+        { type: 'redacted_thinking', data: 'EmwKAh==' },
+        { type: 'layout_call' },
+      ],
+    },
+  ],
+  'anthropic/server-tools.sse': [
+    'messages',
+    {
+      text: 'Searching.Found it.',
+      calls: [],
+      stop: 'stop',
+      kept: [
+        { type: 'layout_text', units: 10 },
+        search,
+        { type: 'web_search_tool_result', tool_use_id: 'srvtoolu_1' },
+        { type: 'layout_text', units: 9 },
+      ],
+    },
+  ],
+  'anthropic/unanswered-server-tool.sse': [
+    'messages',
+    { text: 'Searching.', calls: [], stop: 'pause', kept: [{ type: 'layout_text' }, search] },
+  ],
+  'anthropic/unknown-events.sse': ['messages', incomplete],
+  'anthropic/no-message-stop.sse': ['messages', { text: 'Hello', stop: 'stop', fault: null, ...anthropicUsage }],
+  'anthropic/error-in-stream.sse': ['messages', { text: 'par', ...failed('network', true) }],
+  'anthropic/cut-in-call.sse': ['messages', incomplete],
+  'anthropic/max-tokens-in-call.sse': [
+    'messages',
+    { calls: [{ id: 'toolu_1', name: 'bash', arguments: '{"command":"ec' }], stop: 'length' },
+  ],
+  'anthropic/refusal.sse': ['messages', { text: 'I', calls: [], stop: 'refusal' }],
+  'anthropic/window-exceeded.sse': ['messages', { text: 'Half', stop: 'length' }],
+  'anthropic/duplicate-start.sse': ['messages', { text: 'Hello', stop: 'stop', ...anthropicUsage }],
+  'anthropic/second-start-after-text.sse': ['messages', { text: 'Hello', ...incomplete }],
+  'openrouter/reasoning-details-and-cost.sse': [
+    'chat',
+    {
+      text: 'Looking.',
+      reasoning: 'Let me look.',
+      stop: 'tool',
+      calls: [{ id: 'toolu_1', name: 'glob', arguments: '{"pattern":"*"}' }],
+      kept: [
+        { type: 'reasoning.text', format: 'anthropic-claude-v1', index: 0, text: 'Let me look.', signature: 'EqQB==' },
+        { type: 'reasoning.encrypted', data: 'Emw==', index: 1 },
+      ],
+      usage: { usage: { input: 25, cacheRead: 60, cacheWrite: 15, output: 7 }, costUsd: 0.00042 },
+    },
+  ],
+  'openrouter/own-key-cost.sse': ['chat', { text: 'Hi', usage: { costUsd: 0.021 } }],
+  'openrouter/error-in-choice.sse': ['chat', { text: 'par', ...failed('network', true) }],
+  'openrouter/error-object.sse': [
+    'chat',
+    {
+      text: 'par',
+      calls: [],
+      fault: {
+        fault: { code: 'rate_limited', message: 'Provider returned error: slow down', status: 429 },
+        retryable: true,
+      },
+    },
+  ],
+  'openrouter/null-arguments.sse': ['chat', { calls: [{ id: '0', name: 'bash', arguments: '' }], stop: 'tool' }],
+  'deepseek/reasoning-and-cache.sse': [
+    'chat',
+    {
+      text: '',
+      reasoning: 'Thinking.',
+      calls: [{ ...glob, id: 'call_00_a' }],
+      stop: 'tool',
+      kept: [{ type: 'reasoning_content', text: 'Thinking.' }],
+      ...split,
+    },
+  ],
+  'deepseek/out-of-resources.sse': ['chat', { text: 'Half', ...failed('network', true) }],
+  'ollama/whole-calls-same-index.sse': [
+    'chat',
+    {
+      calls: [
+        { ...glob, arguments: '{"pattern":"a"}' },
+        { ...glob, id: 'call_b', arguments: '{"pattern":"b"}' },
+      ],
+      stop: 'tool',
+    },
+  ],
+  'ollama/calls-without-ids.sse': [
+    'chat',
+    {
+      calls: [
+        { id: '', name: 'glob', arguments: '{"pattern":"a"}' },
+        { id: '', name: 'grep', arguments: '{"pattern":"b"}' },
+      ],
+      stop: 'tool',
+    },
+  ],
+  'ollama/reasoning-field.sse': [
+    'chat',
+    { text: 'Hi', reasoning: 'Thinking.', stop: 'stop', kept: [{ type: 'reasoning_content', text: 'Thinking.' }] },
+  ],
+  'mistral/whole-call-no-index.sse': ['chat', { calls: [{ ...glob, id: 'gSIMJiOkT' }], stop: 'tool', ...plain }],
+  'mistral/thinking-parts.sse': ['chat', { text: 'Hi', reasoning: 'Hm.', stop: 'stop' }],
+  'mistral/empty-name-repeated.sse': ['chat', { calls: [glob], stop: 'tool' }],
+  'moonshot/usage-in-choice.sse': ['chat', { text: 'Hi', stop: 'stop', ...split }],
+  'xai/reasoning-outside-completion.sse': [
+    'chat',
+    { text: 'Hi', usage: { usage: { input: 100, cacheRead: 0, cacheWrite: 0, output: 37 } } },
+  ],
+  'groq/usage-elsewhere.sse': ['chat', { text: 'Hi', ...plain }],
+  'lmstudio/cumulative-usage.sse': ['chat', { text: 'Hi', stop: 'stop', ...plain }],
+  'lmstudio/name-in-pieces.sse': [
+    'chat',
+    { calls: [{ id: 'call_a', name: 'file_read', arguments: '{"path":"a"}' }], stop: 'tool' },
+  ],
+  'lmstudio/error-event.sse': ['chat', { text: 'H', ...failed('network', true) }],
+  'llamacpp/odd-chunks.sse': ['chat', { text: 'Hi', ...failed('protocol', false), usage: null }],
+  'llamacpp/unknown-reason-with-call.sse': ['chat', failed('protocol', false)],
+  'llamacpp/no-name-no-id.sse': ['chat', { calls: [{ id: '', name: '', arguments: '{}' }], stop: 'tool' }],
+  'snowflake/no-finish-but-usage.sse': ['chat', { text: 'Hi', stop: 'stop', fault: null, ...plain }],
+};
+
+test.each(Object.entries(cases))('%s, whole and one byte at a time', (file, [name, want]) => {
+  const bytes = readFileSync(new URL(file, fixtures));
+  const wire = wires[name]!;
+  const whole = decode(wire, [bytes]);
+  expect(fold(whole)).toMatchObject(want);
+  expect(
+    decode(
+      wire,
+      Array.from(bytes, (byte) => Uint8Array.of(byte)),
+    ),
+  ).toEqual(whole);
+});
+
+test('every fixture is used and every folder of them is known', () => {
+  const files = readdirSync(fixtures, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.sse'));
+  expect(files.sort()).toEqual(Object.keys(cases).sort());
+});
+
+test('a stream cut anywhere before its finish gives no call and one retryable fault', () => {
+  for (const [file, [name]] of Object.entries(cases).filter(([key]) =>
+    /parallel|thinking-text|reasoning-and-call|whole-calls/.test(key),
+  )) {
+    const bytes = readFileSync(new URL(file, fixtures));
+    const end = bytes.indexOf(
+      name === 'chat'
+        ? '"tool_calls"}]'
+        : name === 'messages'
+          ? '"tool_use", "stop_sequence"'
+          : '"response.completed", ',
+    );
+    for (let at = 0; at < end; at++) {
+      const got = fold(decode(wires[name]!, [bytes.subarray(0, at)]));
+      expect([got.calls, got.stop, got.fault?.fault.code, got.fault?.retryable], `${file} cut at ${at}`).toEqual([
+        [],
+        null,
+        'stream_incomplete',
+        true,
+      ]);
+    }
+  }
+});
+
+test('endless text and endless arguments are given up at 8 MiB', () => {
+  const big = 'x'.repeat(1024 * 1024);
+  const events: Readonly<Record<string, (value: string) => object>> = {
+    'chat text': (content) => ({ choices: [{ index: 0, delta: { content } }] }),
+    'chat arguments': (text) => ({
+      choices: [{ index: 0, delta: { tool_calls: [{ index: 0, function: { name: 'a', arguments: text } }] } }],
+    }),
+    'messages text': (text) => ({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } }),
+    'messages arguments': (text) => ({
+      type: 'content_block_delta',
+      index: 0,
+      delta: { type: 'input_json_delta', partial_json: text },
+    }),
+    'responses text': (delta) => ({ type: 'response.output_text.delta', item_id: 'm', delta }),
+    'responses arguments': (delta) => ({ type: 'response.function_call_arguments.delta', item_id: 'f', delta }),
+  };
+  for (const [name, make] of Object.entries(events)) {
+    const decoder = wires[name.split(' ')[0]!]!.decoder();
+    const type = name.endsWith('text') ? 'text' : 'tool_use';
+    decoder.push({
+      event: '',
+      data: JSON.stringify({ type: 'content_block_start', index: 0, content_block: { type, text: '' } }),
+    });
+    const chunks = Array.from({ length: 10 }, () =>
+      decoder.push({ event: '', data: JSON.stringify(make(big)) }),
+    ).flat();
+    expect(
+      chunks.filter(({ type }) => type === 'fault'),
+      name,
+    ).toMatchObject([{ fault: { code: 'protocol' }, retryable: false }]);
+    expect(decoder.end(), name).toEqual([]);
+  }
+});
+
+/** What a wire makes of these events, as data. */
+function play(wire: 'chat' | 'messages' | 'responses', ...events: readonly object[]): Decoded {
+  const decoder = wires[wire]!.decoder();
+  return fold([
+    ...events.flatMap((event) => decoder.push({ event: '', data: JSON.stringify(event) })),
+    ...decoder.end(),
+  ]);
+}
+const chat = (delta: object, finish: string | null = null): object => ({
+  choices: [{ index: 0, delta, finish_reason: finish }],
+});
+
+test('an empty legacy function_call beside tool_calls is no call', () => {
+  const made = { id: 'call_a', type: 'function', function: { name: 'glob', arguments: '{}' } };
+  for (const old of [{ name: '', arguments: '' }, { name: null, arguments: null }, {}]) {
+    expect(play('chat', chat({ tool_calls: [made], function_call: old }), chat({}, 'tool_calls')).calls).toEqual([
+      { id: 'call_a', name: 'glob', arguments: '{}' },
+    ]);
+    expect(
+      fold(
+        wires.chat!.decodeBody({
+          choices: [{ message: { tool_calls: [made], function_call: old }, finish_reason: 'tool_calls' }],
+        }),
+      ).calls,
+    ).toHaveLength(1);
+  }
+});
+
+test('content in parts: only a list is thinking, and only in a part of that type', () => {
+  const hm = [{ type: 'text', text: 'Hm.' }];
+  const parts = [
+    { type: 'thinking', thinking: 'no list' },
+    { type: 'reference', thinking: hm },
+    { type: 'thinking', thinking: hm },
+    { type: 'text', text: 'Hi' },
+  ];
+  expect(play('chat', chat({ content: parts }), chat({}, 'stop'))).toMatchObject({
+    text: 'Hi',
+    reasoning: 'Hm.',
+    stop: 'stop',
+  });
+});
+
+test('Responses: a delta that is no text says nothing, and does not stand for the answer that came whole', () => {
+  const output = [{ type: 'message', id: 'm1', content: [{ type: 'output_text', text: 'Hello' }] }];
+  const completed = { type: 'response.completed', response: { status: 'completed', output } };
+  for (const delta of ['', null, 5, { text: 'x' }]) {
+    expect(
+      play('responses', { type: 'response.output_text.delta', item_id: 'm0', delta }, completed),
+      JSON.stringify(delta),
+    ).toMatchObject({ text: 'Hello', stop: 'stop' });
+  }
+});
+
+test('Responses: only a message with text takes a place between reasoning and calls, with its phase', () => {
+  const call = { type: 'function_call', id: 'f', call_id: 'c', name: 'glob', arguments: '{}' };
+  const message = (text: string, phase?: unknown): object => ({
+    type: 'message',
+    id: `m${text}`,
+    content: [{ type: 'output_text', text }],
+    ...(phase === undefined ? {} : { phase }),
+  });
+  const kept = (said: object): readonly unknown[] =>
+    play('responses', {
+      type: 'response.completed',
+      response: { status: 'completed', output: [call, reasoningItem, said] },
+    }).kept;
+  expect(kept(message(''))).toEqual([{ type: 'layout_call' }, reasoningItem]);
+  expect(kept(message('Hi', 5))).toEqual([{ type: 'layout_call' }, reasoningItem, { type: 'layout_text', units: 2 }]);
+  expect(kept(message('Hi', 'commentary'))).toEqual([
+    { type: 'layout_call' },
+    reasoningItem,
+    { type: 'layout_text', units: 2, phase: 'commentary' },
+  ]);
+});
+
+test.each(Object.keys(wires))('%s: an event without data means nothing', (name) => {
+  const decoder = wires[name]!.decoder();
+  expect(decoder.push({ event: '', data: '' })).toEqual([]);
+  expect(decoder.push({ event: 'ping', data: '' })).toEqual([]);
+  expect(decoder.end()).toMatchObject([{ type: 'fault', fault: { message: expect.stringContaining('ended') } }]);
+});
+
+test('nothing is given after an end or a fault', () => {
+  for (const wire of Object.values(wires)) {
+    const decoder = wire.decoder();
+    expect(decoder.end()).toHaveLength(1);
+    expect([
+      ...decoder.push({ event: '', data: '{"choices":[{"index":0,"delta":{"content":"late"}}]}' }),
+      ...decoder.end(),
+    ]).toEqual([]);
+  }
+});
+
+test('JSON that is no answer is a protocol fault, and an error object is what it says', () => {
+  const bodies: readonly (readonly [Json, string])[] = [
+    [{}, 'protocol'],
+    [[], 'protocol'],
+    ['hello', 'network'],
+    [null, 'protocol'],
+    [{ error: { code: 401, message: 'no key' } }, 'auth'],
+    [{ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }, 'network'],
+  ];
+  const codes = (read: (body: Json) => Decoded): unknown[] => bodies.map(([body]) => read(body).fault?.fault.code);
+  for (const wire of Object.values(wires))
+    expect(codes((body) => fold(wire.decodeBody(body)))).toEqual(bodies.map(([, code]) => code));
+});

@@ -1,0 +1,134 @@
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { plainGuard, type Secret } from '../../../src/kernel/secrets/known-secrets.js';
+import { openKeyring } from '../../../src/kernel/secrets/keyring.js';
+import { keptNames, openStoredKeys, type StoredKeys } from '../../../src/kernel/secrets/stored-keys.js';
+import { builtInPresets, findKey, resolveProvider } from '../../../src/kernel/providers/catalog.js';
+import { storedKeys } from './stored.js';
+
+const key = 'sk-kept-0123456789abcdef';
+
+function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), 'agent-keys-'));
+  onTestFinished(() => {
+    rmSync(path, { recursive: true });
+  });
+  return path;
+}
+
+test('a key is kept for the owner alone and comes back; forgotten, it is gone from the disk', async () => {
+  const file = join(folder(), 'deep', 'keys.json');
+  const keys = await storedKeys(file);
+  keys.enter('openai', key);
+  expect(await keys.keep('openai', key, 'file')).toEqual({ done: true, said: `Kept in ${file} (0600).` });
+  expect([statSync(file).mode & 0o777, (await storedKeys(file)).all()]).toEqual([0o600, { openai: { key } }]);
+  const later = await storedKeys(file);
+  expect([await later.forget('openai'), await later.forget('openai'), later.all()]).toEqual([true, false, {}]);
+  expect(readFileSync(file, 'utf8')).not.toContain(key);
+});
+
+test('a variable wins over a kept key, and what is entered in this run wins over both', async () => {
+  const keys = await storedKeys();
+  const preset = builtInPresets['openai'];
+  if (!preset) throw new Error('there is no OpenAI');
+  const found = (): unknown => findKey('openai', preset, { env: { OPENAI_API_KEY: 'from-env' }, keys: keys.all() });
+  expect(found()).toEqual({ key: 'from-env', variable: 'OPENAI_API_KEY' });
+  expect(findKey('openai', preset, { env: {}, keys: { openai: { key } } })).toEqual({ key, variable: null });
+  keys.enter('openai', key);
+  expect(found()).toEqual({ key, variable: null });
+});
+
+test('a kept key goes to its own provider, whichever variables others share with it', () => {
+  const shared = { base_url: 'https://elsewhere.example/v1', key_env: ['OPENAI_API_KEY'] };
+  const choice = { env: {}, keys: { openai: { key } }, presets: builtInPresets, userProviders: { mine: shared } };
+  expect(resolveProvider({ ...choice, name: 'mine', model: 'm' })).toMatchObject({
+    ok: false,
+    problem: { kind: 'key_missing' },
+  });
+  expect(resolveProvider({ ...choice, name: 'openai', model: 'm' })).toMatchObject({
+    endpoint: { key, keyIsKept: true },
+  });
+});
+
+test('a file that is no JSON is named, not used and not written over', async () => {
+  const file = join(folder(), 'keys.json');
+  writeFileSync(file, '{ "keys": oops');
+  const problems: string[] = [];
+  const keys = await openStoredKeys({
+    file,
+    ephemeral: false,
+    keyring: () => Promise.reject(new Error('there is no keyring')),
+    onKey: () => undefined,
+    onProblem: (problem) => problems.push(problem),
+  });
+  expect([problems, keys.all(), (await keys.keep('openai', key, 'file')).done]).toEqual([
+    [`${file} is no JSON object: its keys are not used.`],
+    {},
+    false,
+  ]);
+  expect(readFileSync(file, 'utf8')).toBe('{ "keys": oops');
+});
+
+/** A keyring over a double of libsecret's program, which keeps its secrets in a folder. */
+async function withKeyring(at: string, file: string): Promise<StoredKeys> {
+  return await openStoredKeys({
+    file,
+    ephemeral: false,
+    keyring: () => Promise.resolve(openKeyring({ PATH: `${at}:${process.env['PATH'] ?? ''}`, HOME: at }, 'linux')),
+    onKey: () => undefined,
+    onProblem: (problem) => {
+      throw new Error(problem);
+    },
+  });
+}
+
+test('the keyring of the system keeps a key instead of the file; the program sees it on its standard input', async () => {
+  const at = folder();
+  const file = join(at, 'keys.json');
+  const program = join(at, 'secret-tool');
+  writeFileSync(
+    program,
+    `#!/bin/sh\necho "$@" >>${at}/args\ncase $1 in store) cat >${at}/kept;; clear) rm ${at}/kept;; *) [ -e ${at}/kept ] && cat ${at}/kept;; esac\n`,
+  );
+  chmodSync(program, 0o755);
+  const keys = await withKeyring(at, file);
+  expect(existsSync(join(at, 'args'))).toBe(false);
+  expect((await keys.keep('xai', key, 'keyring')).said).toBe('Kept in the keyring of the system.');
+  expect([readFileSync(file, 'utf8').includes(key), keptNames(file)]).toEqual([false, ['xai']]);
+  const later = await withKeyring(at, file);
+  expect(later.all()).toEqual({ xai: { key } });
+  expect(readFileSync(join(at, 'args'), 'utf8')).not.toContain(key);
+  expect([await later.forget('xai'), existsSync(join(at, 'kept')), keptNames(file)]).toEqual([true, false, []]);
+});
+
+test('a system without a keyring says so, and the key is not kept', async () => {
+  const at = folder();
+  const keys = await openStoredKeys({
+    file: join(at, 'keys.json'),
+    ephemeral: false,
+    keyring: () => Promise.resolve(openKeyring({ PATH: at, HOME: at }, 'linux')),
+    onKey: () => undefined,
+    onProblem: () => undefined,
+  });
+  expect(await keys.keep('xai', key, 'keyring')).toEqual({
+    done: false,
+    said: 'It is not kept: there is no secret-tool here.',
+  });
+  expect(existsSync(join(at, 'keys.json'))).toBe(false);
+});
+
+test('a guard that was made before hides a key that is entered later, also in the middle of a stream', () => {
+  const secrets: Secret[] = [];
+  const guard = plainGuard({}, secrets, { mask: false, unmasked: [] });
+  const stream = guard.stream();
+  expect(guard.text(`x ${key} y`)).toContain(key);
+  secrets.push({ name: 'keys.json:openai', value: key });
+  const masked = '«redacted:keys.json:openai»';
+  expect([guard.text(`x ${key} y`), guard.json(JSON.stringify({ a: key }))]).toEqual([
+    `x ${masked} y`,
+    JSON.stringify({ a: masked }),
+  ]);
+  expect(stream.add(key.slice(0, 9)) + stream.add(`${key.slice(9)} `) + stream.end()).toBe(`${masked} `);
+});
