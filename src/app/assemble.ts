@@ -13,12 +13,10 @@ import { placeOf, type SessionEnds, type SessionRow, type Store } from '../kerne
 import type { Registry } from '../kernel/core/tool.js';
 import { findModel } from '../kernel/providers/models.js';
 import { narrowed } from '../kernel/tools/registry.js';
-import { openTelemetry } from '../features/telemetry/open-telemetry.js';
 import type { RootOptions } from '../kernel/console/options.js';
 import { printError } from '../kernel/console/print.js';
 import { sessionGuard } from '../kernel/secrets/known-secrets.js';
 import type { Notice, Settings } from '../kernel/console/run-settings.js';
-import { version } from '../kernel/console/version.js';
 import { changedPrompt, changedTools, lastTools, type PromptChange, sessionBeginning } from './context-files.js';
 import {
   addressNotices,
@@ -29,7 +27,7 @@ import {
   refuseAgent,
   resumedModel,
 } from './find-session.js';
-import { directoryId, projectOf } from '../kernel/disk/directory-id.js';
+import { directoryId } from '../kernel/disk/directory-id.js';
 import type { SessionChoice } from '../kernel/console/run-settings.js';
 import type { AllowedTools } from './allowed-tools.js';
 import type { InstructionChange } from './changed-instructions.js';
@@ -39,7 +37,6 @@ import { lateAgents, settleAgents } from './late-agents.js';
 import { jobNotes } from '../features/background-tasks/open-jobs.js';
 import { followServers, serverNotes, withServers } from '../features/mcp/open-mcp.js';
 import { choiceOf, fallbackModel, fallbackNotices, type OpenedModel, openModel } from './open-model.js';
-import { openHooks, sourceOf } from '../features/hooks/open-hooks.js';
 import { openFollowers } from './open-followers.js';
 import { openPictures, type Pictures } from '../features/attachments/open-pictures.js';
 import type { RunSync } from '../features/team-store/open-team.js';
@@ -52,8 +49,9 @@ import type { AgentHost } from './run-agent.js';
 import { createLastSave, type LastSaveHost } from './last-save.js';
 import { createSpendLimit, requirePrice, type SpendLimit } from './spend-limit.js';
 import { explainMissing, lostEvents, noteEnds, openCapture, openSessionStore } from './open-record.js';
-import { openNotes } from '../features/memory/note-tables.js';
 import type { Tables } from '../kernel/store/tables.js';
+import type { SessionSource } from '../kernel/core/hooks.js';
+import { openRunParts, type RunParts } from './run-parts.js';
 
 /** What all sessions of one run share. */
 export interface Run {
@@ -63,8 +61,10 @@ export interface Run {
   readonly tables: Tables;
   /** Null: no session outlives this process. `sync` sends sessions to the server of a team; null: there is none. */
   readonly lasting: { readonly ends: SessionEnds; readonly sync: RunSync | null } | null;
-  /** With the hooks and the collector of the user, and the pictures that messages and results bring. */
-  readonly toolbox: Toolbox & Pick<AgentHost, 'hooks' | 'telemetry'> & { readonly pictures: Pictures };
+  /** With the pictures that messages and results bring. */
+  readonly toolbox: Toolbox & { readonly pictures: Pictures };
+  /** What features do in this run. */
+  readonly parts: RunParts;
   readonly policy: SwitchablePolicy;
   readonly sandbox: RunSandbox;
   readonly spend: SpendLimit;
@@ -89,7 +89,6 @@ export async function openRun(
   const notify = (message: string, code = 'tool_missing'): void => {
     said.push({ level: 'warn', code, message });
   };
-  const following = openTelemetry({ ...settings, ...settings.config, version }, notify);
   const [{ store, tables, ends, sync, notices }, toolbox] = await Promise.all([
     opening,
     openToolbox(settings, options.tools, {
@@ -100,32 +99,26 @@ export async function openRun(
       notify,
     }),
   ]);
-  const hooks = await openHooks(settings, options.hooks !== false, { processes: toolbox.processes, policy });
+  const { processes, registry } = toolbox;
+  const parts = await openRunParts({ settings, options, registry, tables, processes, policy, notify });
   await offerSkills(settings, options.tools, toolbox.registry);
   await offerAgents(settings, options.tools, toolbox.offer);
-  const telemetry = await following;
   return {
     settings,
     options,
     store,
     tables,
     lasting: ends && { ends, sync },
-    toolbox: { ...toolbox, hooks, telemetry, pictures: openPictures(settings, toolbox.processes) },
+    parts,
+    toolbox: { ...toolbox, pictures: openPictures(settings, toolbox.processes) },
     policy,
     sandbox,
     spend: createSpendLimit(settings.config),
     get notices() {
-      return [
-        ...settings.notices,
-        ...notices,
-        ...said,
-        ...allowed.notices(toolbox.registry),
-        ...(hooks?.notices ?? []),
-      ];
+      return [...settings.notices, ...notices, ...said, ...allowed.notices(toolbox.registry), ...parts.notices()];
     },
     close: async () => {
-      await Promise.all([toolbox.close(), telemetry?.close()]);
-      hooks?.close();
+      await Promise.all([toolbox.close(), parts.close()]);
       await sync?.end();
       await store.close();
     },
@@ -240,7 +233,7 @@ async function beginningOf(
 > {
   const { settings, lasting } = run;
   const window = (): number | null => modelFacts(run)?.contextWindow?.(model.ref) ?? null;
-  const facts = { window, notes: () => remembered(run), mask: (text: string) => secrets.text(text) };
+  const facts = { window, notes: () => run.parts.promptText(), mask: (text: string) => secrets.text(text) };
   const { opening, notices } = await sessionBeginning(settings, run.toolbox.registry, opened, facts);
   const offered = run.options.tools === undefined ? toolsOnRecord(run, () => opened.restored) : run.toolbox.registry;
   const changed =
@@ -261,7 +254,7 @@ async function beginningOf(
 
 /** Notes where turns end, tells of servers and jobs, and other screens what happens. Returns what ends all that. */
 async function attached(
-  { toolbox, lasting, settings }: Run,
+  { toolbox, parts, lasting, settings }: Run,
   session: Session,
   secrets: SecretGuard,
 ): Promise<() => Promise<void>> {
@@ -269,14 +262,14 @@ async function attached(
   const unfollow = await followServers(toolbox, session);
   const leaveJobs = toolbox.jobs.attach(session);
   const letGo = openFollowers(session, settings);
-  const unfollowed = toolbox.telemetry?.follow({ session, mask: (text) => secrets.text(text) });
+  const unfollowed = parts.follow({ session, mask: (text) => secrets.text(text) });
   const leave = lasting?.sync?.follow(session);
   return async () => {
     leave?.();
     leaveJobs();
     unfollow();
     letGo();
-    unfollowed?.();
+    unfollowed();
     await note?.();
   };
 }
@@ -304,7 +297,7 @@ async function sinceThen(
   const [{ changedInstructions }, skills, memory] = await Promise.all([
     import('./changed-instructions.js'),
     skillsFor(settings, toolbox.registry, window),
-    remembered(run),
+    run.parts.promptText(),
   ]);
   const changed = changedInstructions({
     settings,
@@ -366,14 +359,15 @@ function sessionTools(
   },
 ): SessionOptions['tools'] {
   const { registry } = run.toolbox;
+  const hooks = run.parts.hooks(sourceOf(choice, isNew));
   return {
-    agents: lateAgents({ ...run, ...run.toolbox, ...forAgents }),
-    ...(run.toolbox.hooks ? { hooks: run.toolbox.hooks.of(sourceOf(choice, isNew)) } : {}),
+    agents: lateAgents({ ...run, registry, ...forAgents }),
+    ...(hooks ? { hooks } : {}),
     registry: isNew ? registry : toolsOnRecord(run, () => session().events()),
     policy: { ...run.policy, record: (events) => modeChange(run, events) },
     ...(run.toolbox.registry.get('skill') ? { news: skillNews(run.settings) } : {}),
     capture: openCapture(run.settings),
-    renewPrompt: (prompt) => renewed(run, prompt),
+    renewPrompt: (prompt) => run.parts.renewPrompt(prompt),
   };
 }
 
@@ -385,27 +379,10 @@ function toolsOnRecord({ toolbox }: Run, events: () => readonly Event[]): Regist
   });
 }
 
-/** Returns the prompt with the notes as they are now. */
-async function renewed(run: Run, prompt: string): Promise<string> {
-  if (!keepsNotes(run)) return prompt;
-  return (await import('../features/memory/notes.js')).withNotes(prompt, await remembered(run));
-}
-
-function keepsNotes({ toolbox }: Run): boolean {
-  return toolbox.registry.list().some(({ toolset }) => toolset.name === 'memory');
-}
-
-/** Returns what earlier sessions noted, for the prompt of a new one; '' where the tools for notes are not offered. */
-async function remembered(run: Run): Promise<string> {
-  const { settings, tables } = run;
-  if (!keepsNotes(run)) return '';
-  const { notesBlock } = await import('../features/memory/notes.js');
-  try {
-    return notesBlock(await (await openNotes(tables, settings)).list({ project: projectOf(settings.cwd) }));
-  } catch (error) {
-    settings.log({ at: 'notes', message: 'notes could not be read', error: String(error) });
-    return '';
-  }
+/** How a session of that choice begins. */
+export function sourceOf({ fork, after }: SessionChoice, isNew: boolean): SessionSource {
+  if (isNew) return after === undefined ? 'startup' : 'clear';
+  return fork ? 'fork' : 'resume';
 }
 
 /** Finds the session and takes its lease. Where it is not found, the error says what is known of it. */

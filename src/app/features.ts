@@ -12,6 +12,7 @@ import { scheduledTasks } from '../features/scheduled-tasks/feature.js';
 import { smallTools } from '../features/small-tools/feature.js';
 import { subagents } from '../features/subagents/feature.js';
 import { teamStore } from '../features/team-store/feature.js';
+import { telemetry } from '../features/telemetry/feature.js';
 import { todo } from '../features/todo/feature.js';
 import { undo } from '../features/undo/feature.js';
 import { web } from '../features/web/feature.js';
@@ -40,6 +41,7 @@ export const features: readonly Feature[] = [
   historyImport,
   teamStore,
   undo,
+  telemetry,
 ];
 
 /** The sets of tools whose code is loaded once they are switched on. */

@@ -5,10 +5,10 @@ import type { Store } from '../kernel/core/store.js';
 import type { AgentHost } from './run-agent.js';
 
 /** The agents of a session. Their code is loaded with the first call. */
-export function lateAgents({ settings, store, registry, hooks, telemetry, openModel, records }: AgentHost): Agents {
+export function lateAgents({ settings, store, registry, parts, openModel, records }: AgentHost): Agents {
   const agents = loadOnce(async () => {
     const { createAgents } = await import('./run-agent.js');
-    return createAgents({ settings, store, registry, hooks, telemetry, openModel, records });
+    return createAgents({ settings, store, registry, parts, openModel, records });
   });
   return {
     run: async (...order) => await (await agents.get()).run(...order),

@@ -16,7 +16,6 @@ import type { AgentOrder, Registry, ToolOutcome } from '../kernel/core/tool.js';
 import type { AgentRole, FoundAgents } from '../features/subagents/roles.js';
 import { theirNames } from '../kernel/tools/claude-dialect.js';
 import { findModel } from '../kernel/providers/models.js';
-import type { Telemetry } from '../features/telemetry/collector.js';
 import { counted, failed, succeeded } from '../kernel/tools/define-tool.js';
 import { narrowed } from '../kernel/tools/registry.js';
 import { CliError } from '../kernel/console/command.js';
@@ -24,11 +23,11 @@ import { agentOpening } from './context-files.js';
 import { newSessionId, type OpenedSession, openSession } from './find-session.js';
 import { directoryId } from '../kernel/disk/directory-id.js';
 import { skillTexts } from '../features/prompts-and-skills/open-commands.js';
-import type { OpenedHooks } from '../features/hooks/open-hooks.js';
 import { choiceOf, type OpenedModel, resolveModel } from './open-model.js';
 import type { ModelChoice } from './provider-settings.js';
 import { findAgents } from '../features/subagents/agent-files.js';
 import type { Settings } from '../kernel/console/run-settings.js';
+import type { RunParts } from './run-parts.js';
 
 /** What agents are run with. */
 export interface AgentHost {
@@ -36,9 +35,8 @@ export interface AgentHost {
   readonly store: Store;
   /** Of the session that they work for. */
   readonly registry: Registry;
-  /** Null: there are none. */
-  readonly hooks: OpenedHooks | null;
-  readonly telemetry: Telemetry | null;
+  /** What features do in the run. */
+  readonly parts: RunParts;
   readonly openModel: (choice: ModelChoice) => Promise<OpenedModel>;
   /** Gets the records of sub-agents whose events are not all saved when they end. */
   readonly records: Recorder[];
@@ -92,7 +90,7 @@ async function inSession(host: AgentHost, { role, order }: Work, parts: Parts): 
   if (opened.restored.length > 0) await child.repair();
   const before = child.events().length;
   const stop = child.subscribe(createReporter(child, { ...parts, role, limits }));
-  const unfollow = host.telemetry?.follow({
+  const unfollow = host.parts.follow({
     session: child,
     mask: (text) => parent.secrets?.text(text) ?? text,
     within: { session: parent.record.id, call: call.id, agent: role.name },
@@ -116,7 +114,7 @@ async function inSession(host: AgentHost, { role, order }: Work, parts: Parts): 
     clock.stop();
     call.signal.removeEventListener('abort', interrupt);
     stop();
-    unfollow?.();
+    unfollow();
   }
 }
 
@@ -255,7 +253,7 @@ async function createChild(host: AgentHost, { parent, call, share, ...parts }: C
   const { capture } = parent.tools;
   const { id: session } = parent.record;
   const within = { session, events: () => parent.record.events() };
-  const hooks = host.hooks?.of('startup', { id: opened.row.id, type: role.name, within });
+  const hooks = host.parts.hooks('startup', { id: opened.row.id, type: role.name, within });
   const child: Session = createSession({
     record: {
       store,

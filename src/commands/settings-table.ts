@@ -35,57 +35,6 @@ export const settings: readonly Section[] = [
         load: async () => (await import('../features/custom-tools/use-tools.js')).removeTools,
       },
       {
-        line: ['hooks', 'your own programs that are asked at points of a session'],
-        slash: ['hooks', 'your own programs that are asked at points of a session'],
-        load: async () => (await import('./list-extensions.js')).hooks,
-      },
-      {
-        line: ['hooks list', 'list them, and whether they are trusted'],
-        load: async () => (await import('./list-extensions.js')).listHooks,
-      },
-      {
-        line: ['hooks show <event>', 'those of one event, in full'],
-        load: async () => (await import('./list-extensions.js')).showHooks,
-      },
-      {
-        line: ['hooks check', 'read their files and say what is wrong; ends with 2 where something is'],
-        load: async () => (await import('./list-extensions.js')).checkHooks,
-      },
-      {
-        line: ['skills', 'the skills that are found, and where'],
-        slash: ['skills', 'the skills that are found, and where; /skill:name uses one'],
-        load: async () => (await import('./list-extensions.js')).skills,
-      },
-      {
-        line: ['skills list', 'list them'],
-        load: async () => (await import('./list-extensions.js')).listSkills,
-      },
-      {
-        line: ['skills show <name>', 'one of them, with its text'],
-        load: async () => (await import('./list-extensions.js')).showSkill,
-      },
-      {
-        line: ['skills check', 'read their files and say what is wrong; ends with 2 where something is'],
-        load: async () => (await import('./list-extensions.js')).checkSkills,
-      },
-      {
-        line: ['agents', 'the agents that the model may ask for, their tools and models'],
-        slash: ['agents', 'the agents that the model may ask for, their tools and models'],
-        load: async () => (await import('./list-extensions.js')).agents,
-      },
-      {
-        line: ['agents list', 'list them'],
-        load: async () => (await import('./list-extensions.js')).listAgents,
-      },
-      {
-        line: ['agents show <name>', 'one of them, with its prompt'],
-        load: async () => (await import('./list-extensions.js')).showAgent,
-      },
-      {
-        line: ['agents check', 'read their files and say what is wrong; ends with 2 where something is'],
-        load: async () => (await import('./list-extensions.js')).checkAgents,
-      },
-      {
         line: ['acp', 'serve an editor over standard input and output (Agent Client Protocol)'],
         load: async () => (await import('./serve-programs.js')).serveEditor,
       },

@@ -57,6 +57,8 @@ export interface Finished {
   readonly stderr: string;
 }
 export interface RunOptions {
+  /** Another build of the program. */
+  readonly program?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly stdin?: string;
   readonly onStart?: (child: ChildProcess) => void;
@@ -65,7 +67,7 @@ export interface RunOptions {
 
 /** Runs the built program to its end. Standard input is empty unless given. */
 export async function agent(at: Place, args: readonly string[], options: RunOptions = {}): Promise<Finished> {
-  const child = spawn(process.execPath, [binary, ...args], {
+  const child = spawn(process.execPath, [options.program ?? binary, ...args], {
     cwd: at.work,
     env: { ...at.env, ...options.env },
     stdio: ['pipe', 'pipe', 'pipe'],

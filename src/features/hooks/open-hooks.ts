@@ -1,34 +1,19 @@
 import { CliError, exit } from '../../kernel/console/command.js';
-import type { HookedAgent, Hooks, SessionSource } from '../../kernel/core/hooks.js';
-import type { ProcessRunner } from '../../kernel/tools/process/runner.js';
 import { projectRoot, type TrustedHere } from '../../kernel/config/project.js';
-import { areTrusted, hookFiles } from './hook-files.js';
+import { areTrusted, hookFiles, type ReadHookFiles } from './hook-files.js';
 import { ownKeys, secretVariables } from '../../kernel/secrets/known-secrets.js';
-import type { Notice, Settings } from '../../kernel/console/run-settings.js';
-import type { SessionChoice } from '../../kernel/console/run-settings.js';
-import type { SwitchablePolicy } from '../../kernel/console/run-settings.js';
 import type { Hook } from './listed-hooks.js';
-
-/** The hooks of a run. */
-export interface OpenedHooks {
-  /** Those of a session that began so; those of a sub-agent name it. */
-  readonly of: (source: SessionSource, agent?: HookedAgent) => Hooks;
-  readonly notices: readonly Notice[];
-  /** Removes what was written for hooks. */
-  readonly close: () => void;
-}
+import type { RunHost, RunPart } from '../../kernel/console/feature.js';
+import { claudeMode } from '../../kernel/tools/claude-dialect.js';
 
 /** Opens the hooks of the user, `hooks.json` beside their settings, and those of the project where they are trusted;
- * null where there are none, and under `--test`, which runs nothing. Throws a `CliError` (2) for a file of the user
+ * where they are trusted. Throws a `CliError` (2) for a file of the user
  * that cannot be read: what it holds back would not be held back. */
 export async function openHooks(
-  settings: Settings,
-  isWanted: boolean,
-  { processes, policy }: { readonly processes: ProcessRunner; readonly policy: SwitchablePolicy },
-): Promise<OpenedHooks | null> {
-  const { config, env, testMode } = settings;
-  const found = isWanted && !testMode ? await hookFiles(settings) : null;
-  if (found === null) return null;
+  found: ReadHookFiles,
+  { settings, processes, policy }: Pick<RunHost, 'settings' | 'processes' | 'policy'>,
+): Promise<RunPart> {
+  const { config, env } = settings;
   if (found.unusable) throw unusable(found.unusable.path, found.unusable.reason);
   const [{ createHooks, allowedAsTheyAre }, { createTranscripts }, { reachesInto }] = await Promise.all([
     import('./run-hooks.js'),
@@ -51,7 +36,7 @@ export async function openHooks(
     now: () => performance.now(),
   };
   return {
-    of: (source, agent) => createHooks(hooks, host, { source, agent }),
+    hooks: (source, agent) => createHooks(hooks, host, { source, agent }),
     notices: [
       ...found.problems.own.map((message) => ({ level: 'warn', code: 'hook', message }) as const),
       ...(trusted ? found.problems.project : []).map((message) => ({ level: 'info', code: 'hook', message }) as const),
@@ -84,17 +69,6 @@ export async function listHooks(settings: TrustedHere): Promise<ListedHooks> {
     ],
     problems: [...(unusable ? [`${unusable.path}: ${unusable.reason}`] : []), ...problems.own, ...problems.project],
   };
-}
-
-/** How Claude Code names the mode that calls are judged in. */
-export function claudeMode(policy: Pick<SwitchablePolicy, 'planning' | 'mode'>): string {
-  return policy.planning() ? 'plan' : policy.mode() === 'never' ? 'bypassPermissions' : 'default';
-}
-
-/** How a session of that choice begins. */
-export function sourceOf({ fork, after }: SessionChoice, isNew: boolean): SessionSource {
-  if (isNew) return after === undefined ? 'startup' : 'clear';
-  return fork ? 'fork' : 'resume';
 }
 
 function unusable(path: string, reason: string): CliError {

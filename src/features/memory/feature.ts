@@ -1,4 +1,4 @@
-import type { Feature } from '../../kernel/console/feature.js';
+import type { Feature, PromptBlock } from '../../kernel/console/feature.js';
 import type { Entry } from '../../kernel/console/command.js';
 
 const commands: readonly Entry[] = [
@@ -77,4 +77,13 @@ export const memory: Feature = {
     },
   ],
   commands: [{ heading: 'Memory:', entries: [...commands, ...commands.map(underNotes)] }],
+  openRun: ({ registry, settings, tables }) => {
+    const isOffered = (): boolean => registry.list().some(({ toolset }) => toolset.name === 'memory');
+    const promptBlock: PromptBlock = {
+      text: async () => (isOffered() ? await (await import('./open-memory.js')).rememberedText(tables, settings) : ''),
+      replaceIn: async (prompt, block) =>
+        isOffered() ? (await import('./notes.js')).withNotes(prompt, block) : prompt,
+    };
+    return Promise.resolve({ promptBlock });
+  },
 };

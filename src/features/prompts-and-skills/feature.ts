@@ -5,6 +5,28 @@ export const promptsAndSkills: Feature = {
   name: 'prompts-and-skills',
   commands: [
     {
+      heading: 'Tools, models and settings:',
+      entries: [
+        {
+          line: ['skills', 'the skills that are found, and where'],
+          slash: ['skills', 'the skills that are found, and where; /skill:name uses one'],
+          load: async () => (await import('./list-skills.js')).skills,
+        },
+        {
+          line: ['skills list', 'list them'],
+          load: async () => (await import('./list-skills.js')).listSkills,
+        },
+        {
+          line: ['skills show <name>', 'one of them, with its text'],
+          load: async () => (await import('./list-skills.js')).showSkill,
+        },
+        {
+          line: ['skills check', 'read their files and say what is wrong; ends with 2 where something is'],
+          load: async () => (await import('./list-skills.js')).checkSkills,
+        },
+      ],
+    },
+    {
       heading: null,
       entries: [
         {

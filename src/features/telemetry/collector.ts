@@ -6,7 +6,8 @@ import type { Log } from '../../kernel/core/runtime.js';
 import { secureOptions } from '../../kernel/network/authorities.js';
 import { createFetch } from '../../kernel/network/proxied.js';
 import { type NetworkEnvironment, proxyFor } from '../../kernel/network/proxies.js';
-import { createFollower, type Followed } from './followed-session.js';
+import type { ObservedSession } from '../../kernel/console/feature.js';
+import { createFollower } from './followed-session.js';
 
 /** Where spans and figures go. */
 export interface CollectorOptions {
@@ -24,7 +25,7 @@ export interface CollectorOptions {
 /** Spans and figures of the sessions of a run, on their way to a collector. */
 export interface Telemetry {
   /** Follows a session until the function that it returns is called. */
-  follow(followed: Followed): () => void;
+  follow(followed: ObservedSession): () => void;
   /** Sends what is left, for a second at most. Never rejects. */
   close(): Promise<void>;
 }

@@ -13,17 +13,9 @@ import {
 } from '@opentelemetry/api';
 import { isError, parseEnvelope } from '../../kernel/core/envelope.js';
 import { type Event, knownEvent, type KnownEvent, type UsageData } from '../../kernel/core/event.js';
-import type { AgentEvent, SessionPort, TurnEnd } from '../../kernel/core/session-port.js';
+import type { AgentEvent, TurnEnd } from '../../kernel/core/session-port.js';
 import { firstLine } from '../../kernel/core/text.js';
-
-/** What is said of a session beside what it tells itself. */
-export interface Followed {
-  readonly session: Pick<SessionPort, 'id' | 'ref' | 'subscribe'>;
-  /** Takes the secrets out of a text. */
-  readonly mask: (text: string) => string;
-  /** The call of another session that an agent works for; absent for a session of the person. */
-  readonly within?: { readonly session: string; readonly call: string; readonly agent: string };
-}
+import type { ObservedSession } from '../../kernel/console/feature.js';
 
 export interface FollowParts {
   readonly tracer: Tracer;
@@ -37,7 +29,7 @@ export interface FollowParts {
 /** Returns what makes spans and figures of the events of sessions, by the conventions for generative AI: a turn is
  * `invoke_agent`, a request `chat`, a call `execute_tool`. It keeps nothing of a session once that is let go.
  * Source: OpenTelemetry semantic conventions 1.41.0, docs/gen-ai. */
-export function createFollower(parts: FollowParts): (followed: Followed) => () => void {
+export function createFollower(parts: FollowParts): (followed: ObservedSession) => () => void {
   const figures = createFigures(parts.meter);
   const sessions = new Map<string, FollowedSession>();
   return (followed) => {
@@ -95,14 +87,14 @@ const mostContent = 32_768;
 const mostName = 64;
 
 class FollowedSession {
-  readonly #followed: Followed;
+  readonly #followed: ObservedSession;
   readonly #parts: SessionParts;
   readonly #named = new Map<string, { readonly name: string; readonly arguments: string }>();
   readonly #calls = new Map<string, Span>();
   #turn: Span | null = null;
   #request: OpenRequest | null = null;
 
-  constructor(followed: Followed, parts: SessionParts) {
+  constructor(followed: ObservedSession, parts: SessionParts) {
     this.#followed = followed;
     this.#parts = parts;
   }

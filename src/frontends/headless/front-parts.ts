@@ -6,7 +6,7 @@ import { theirCall } from '../../kernel/tools/claude-dialect.js';
 import { type Answered, type Ask, createTurnLines, type TurnLines, type TurnScene } from './headless.js';
 import type { RootOptions } from '../../kernel/console/options.js';
 import type { Run } from '../../app/assemble.js';
-import { claudeMode } from '../../features/hooks/open-hooks.js';
+import { claudeMode } from '../../kernel/tools/claude-dialect.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 import { createClaudeLines } from './claude-lines.js';
 import { askForJson, openAnswerFile, readAnswerSchema } from './final-answer.js';

@@ -1,12 +1,15 @@
 import type { Here, ProjectPart } from '../config/project.js';
+import type { SessionPort } from '../core/session-port.js';
+import type { SessionSource, HookedAgent, Hooks } from '../core/hooks.js';
 import type { Store } from '../core/store.js';
-import type { Toolset } from '../core/tool.js';
+import type { Registry, Toolset } from '../core/tool.js';
 import type { Tables } from '../store/tables.js';
 import type { DefinedTool } from '../tools/define-tool.js';
 import type { ProcessRunner } from '../tools/process/runner.js';
 import type { Section } from './command.js';
+import type { RootOptions } from './options.js';
 import type { Parts } from './parts.js';
-import type { Approval, Settings } from './run-settings.js';
+import type { Approval, Notice, Settings, SwitchablePolicy } from './run-settings.js';
 
 /** A part of the program that can be left out: one folder below `src/features`, and one line in `src/app/features.ts`.
  * This object is loaded at every start, so it imports no code: it loads its own with the first use. */
@@ -19,6 +22,49 @@ export interface Feature {
   readonly commands?: readonly Section[];
   /** Lists what it would take from a project that the user has not trusted yet. */
   projectParts?(here: Here): Promise<readonly ProjectPart[]>;
+  /** Opens what it does in a run; null where there is nothing to do. */
+  openRun?(host: RunHost): Promise<RunPart | null>;
+}
+
+/** What a feature has of a run. */
+export interface RunHost {
+  readonly settings: Settings;
+  readonly options: RootOptions;
+  /** The tools that are offered. */
+  readonly registry: Registry;
+  readonly tables: Tables;
+  readonly processes: ProcessRunner;
+  readonly policy: SwitchablePolicy;
+  /** Shows a warning to the user. */
+  readonly notify: (message: string, code: string) => void;
+}
+
+/** What a feature does in a run. */
+export interface RunPart {
+  readonly notices?: readonly Notice[];
+  /** Follows a session, also that of a sub-agent, until the function that it returns is called. */
+  follow?(followed: ObservedSession): () => void;
+  /** Returns what is asked at points of a session that begins in this way. `agent`: it is that of a sub-agent. */
+  hooks?(source: SessionSource, agent?: HookedAgent): Hooks;
+  readonly promptBlock?: PromptBlock;
+  close?(): Promise<void> | void;
+}
+
+/** A block of the system prompt that differs from session to session. */
+export interface PromptBlock {
+  /** Returns the block as it is now; '' for none. */
+  text(): Promise<string>;
+  /** Returns a prompt with this block in the place of the one that it has. */
+  replaceIn(prompt: string, block: string): Promise<string>;
+}
+
+/** A session that features may follow. */
+export interface ObservedSession {
+  readonly session: SessionPort;
+  /** Hides secrets of the session. */
+  readonly mask: (text: string) => string;
+  /** The call that a sub-agent works for. */
+  readonly within?: { readonly session: string; readonly call: string; readonly agent: string };
 }
 
 /** A set of tools whose code is loaded once it is switched on. */

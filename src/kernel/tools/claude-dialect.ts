@@ -3,6 +3,7 @@ import { type Envelope, isError } from '../core/envelope.js';
 import type { Event } from '../core/event.js';
 import type { HookedAgent, HookedCall, HookScene, Occasion } from '../core/hooks.js';
 import type { ToolArgs } from '../core/tool.js';
+import type { ApprovalMode } from '../core/policy.js';
 
 /** How Claude Code calls a tool of ours, and its arguments: `ours: theirs`. The rest keep their names. */
 interface Dialect {
@@ -207,4 +208,9 @@ function response({ tool, args }: HookedCall, envelope: Envelope, cwd: string): 
     default:
       return envelope;
   }
+}
+
+/** How Claude Code names the mode that calls are judged in. */
+export function claudeMode(policy: { planning(): boolean; mode(): ApprovalMode }): string {
+  return policy.planning() ? 'plan' : policy.mode() === 'never' ? 'bypassPermissions' : 'default';
 }

@@ -1,0 +1,93 @@
+import {
+  checkVerb,
+  type List,
+  type Listing,
+  listVerb,
+  showVerb,
+  unknownName,
+} from '../../kernel/console/listed-files.js';
+import type { TrustedHere } from '../../kernel/config/project.js';
+import type { Verb } from '../../kernel/console/command.js';
+import { columns } from '../../kernel/console/line-output.js';
+import { namedFiles } from './listed-hooks.js';
+import { type ListedHooks, listHooks as listedHooks } from './open-hooks.js';
+
+async function findHooks(settings: TrustedHere): Promise<ListedHooks> {
+  return await listedHooks(settings);
+}
+
+type ListedHook = ListedHooks['hooks'][number];
+
+function hookListing({ hooks, problems }: ListedHooks): Listing {
+  return { rows: hooks.map(hookRow), lines: hookLines(hooks), problems };
+}
+
+function hookRow(hook: ListedHook): Readonly<Record<string, unknown>> {
+  const { event, matcher, command, args, timeoutMs, required, condition, background, from, counts } = hook;
+  const { sha256, missing } = namedFiles(hook);
+  const shown = { event, matcher, command, args: args ?? null, timeout_s: timeoutMs / 1000, required, sha256, missing };
+  const more = { if: condition ?? null, background: background ?? null };
+  return { ...shown, ...more, origin: from.origin, path: from.path, counts };
+}
+
+function inBackground({ background }: ListedHook): string {
+  return background === undefined ? '' : ' (in the background)';
+}
+
+function hookLines(hooks: ListedHooks['hooks']): readonly string[] {
+  if (hooks.length === 0)
+    return ['No hooks. They are read from hooks.json beside your configuration (`agent config path`).'];
+  return columns(
+    hooks.map((hook) => {
+      const { sha256, missing } = namedFiles(hook);
+      const gone = missing.length === 0 ? '' : ` (missing: ${missing.join(', ')})`;
+      const aside = hook.counts ? '' : ' (not trusted, not run: agent config trust asks about it)';
+      const command = [hook.command, ...(hook.args ?? [])].join(' ');
+      const names = hook.matcher === '' ? '*' : hook.matcher;
+      const matcher = `${names}${hook.condition === undefined ? '' : ` if ${hook.condition}`}`;
+      const shown = `${command}${inBackground(hook)}${gone}${aside}`;
+      return [hook.event, matcher, hook.from.origin, sha256.slice(0, 12), shown];
+    }),
+  );
+}
+
+const hooksOf: List = async ({ settings }) => hookListing(await findHooks(await settings()));
+
+export const listHooks: Verb = listVerb('agent hooks list --json', hooksOf);
+
+export const hooks: Verb = {
+  ...listHooks,
+  slash: async (_argument, { screen, settings }) => {
+    const { lines, problems } = hookListing(await findHooks(settings));
+    for (const problem of problems) screen.notice('warn', problem);
+    screen.print(lines.join('\n'));
+  },
+};
+
+/** Shows the hooks of an event. */
+export const showHooks: Verb = showVerb('agent hooks show PreToolUse', async ({ settings }, name) => {
+  const { hooks } = await findHooks(await settings());
+  const ofEvent = hooks.filter(({ event }) => event === name);
+  if (ofEvent.length === 0)
+    throw unknownName(
+      'hook',
+      name,
+      hooks.map(({ event }) => event),
+    );
+  const rows = ofEvent.map(hookRow);
+  const lines = rows.map((row) =>
+    Object.entries(row)
+      .map(([key, value]) => `${key}: ${typeof value === 'string' ? value : JSON.stringify(value)}`)
+      .join('\n'),
+  );
+  return { row: rows, lines: [lines.join('\n\n')] };
+});
+
+/** Missing files of a hook are problems, too: the hook fails each time it is called. */
+export const checkHooks: Verb = checkVerb('agent hooks check', 'hooks', async ({ settings }) => {
+  const listed = await findHooks(await settings());
+  const missing = listed.hooks.flatMap((hook) =>
+    namedFiles(hook).missing.map((file) => `${hook.from.path}: ${hook.event}: ${file} does not exist`),
+  );
+  return hookListing({ ...listed, problems: [...listed.problems, ...missing] });
+});

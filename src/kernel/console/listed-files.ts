@@ -1,0 +1,87 @@
+import { sanitize } from '../core/sanitize.js';
+import { didYouMean } from '../core/text.js';
+import { CliError, type CommandLine, exit, type Verb } from './command.js';
+import { printJson, printListing } from './line-output.js';
+
+interface Options {
+  readonly json?: boolean;
+}
+
+/** Files that the user wrote for this program or another agent, as a listing shows them. */
+export interface Listing {
+  /** One JSON object each. */
+  readonly rows: readonly Readonly<Record<string, unknown>>[];
+  readonly lines: readonly string[];
+  /** What in the files does not count, as sentences. */
+  readonly problems: readonly string[];
+}
+
+/** Reads the files that a command lists. */
+export type List = (line: CommandLine) => Promise<Listing>;
+
+/** Makes the command that lists files. */
+export function listVerb(example: string, list: List): Verb {
+  return {
+    line: {
+      example,
+      options: (command) => command.option('--json', 'one JSON array'),
+      run: async (line, _args, { json }: Options) => {
+        const { rows, lines, problems } = await list(line);
+        for (const problem of problems) line.out.error(`agent: ${problem}\n`);
+        printListing(line.out, json, rows, () => lines);
+        return exit.done;
+      },
+    },
+  };
+}
+
+/** Reads the files and says what is wrong with them. Ends with 2 where something is. */
+export function checkVerb(example: string, what: string, list: List): Verb {
+  return {
+    line: {
+      example,
+      options: (command) => command.option('--json', 'one JSON array of the problems'),
+      run: async (line, _args, { json }: Options) => {
+        const { rows, problems } = await list(line);
+        const good = `${what}: ${rows.length} found, no problem`;
+        printListing(
+          line.out,
+          json,
+          problems.map((message) => ({ message })),
+          () => (problems.length === 0 ? [good] : problems.map((problem) => sanitize(problem))),
+        );
+        return problems.length === 0 ? exit.done : exit.usage;
+      },
+    },
+  };
+}
+
+/** Makes the command that shows one of them. */
+export function showVerb(
+  example: string,
+  show: (line: CommandLine, name: string) => Promise<{ readonly row: unknown; readonly lines: readonly string[] }>,
+): Verb {
+  return {
+    line: {
+      example,
+      options: (command) => command.option('--json', 'as JSON'),
+      run: async (line, [name = ''], { json }: Options) => {
+        const { row, lines } = await show(line, name);
+        if (json) printJson(line.out, row, 2);
+        else line.out.print(`${sanitize(lines.join('\n'))}\n`);
+        return exit.done;
+      },
+    },
+  };
+}
+
+/** Returns the error for a name that is none of `names`. */
+export function unknownName(kind: string, name: string, names: readonly string[]): CliError {
+  const known = names.length === 0 ? `There are no ${kind}s.` : `Known: ${[...new Set(names)].join(', ')}`;
+  return new CliError(exit.usage, `there is no ${kind} \`${name}\``, `${didYouMean(name, names)} ${known}`.trim());
+}
+
+/** Notices about files that are not used. */
+export interface Aside {
+  readonly aside: readonly { readonly message: string }[];
+}
