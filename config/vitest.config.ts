@@ -12,6 +12,8 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 60_000,
     pool: 'forks',
+    // Tests share the modules of their worker: none may leave something behind in one.
+    isolate: false,
     maxWorkers: 2,
     ...secondTry,
   },

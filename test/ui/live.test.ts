@@ -5,6 +5,7 @@ import { PromptInput } from '../../src/ui/editor/prompt-input.js';
 import { createLive, type DisplayState } from '../../src/ui/live.js';
 import { createSwitchableTheme } from '../../src/kernel/console/theme.js';
 import { emptyView } from '../../src/ui/view.js';
+import { propertyRuns } from '../property-runs.js';
 
 const facts = { model: 'm', approval: 'ask', sandbox: 'off', directory: '~' };
 const keys = [
@@ -56,6 +57,6 @@ test('what a key types is echoed as Ink lays it out', () => {
         echoing.unmount();
       },
     ),
-    { numRuns: 60 },
+    { numRuns: propertyRuns(60) },
   );
 });

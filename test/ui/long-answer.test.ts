@@ -5,6 +5,7 @@ import { createTheme } from '../../src/kernel/console/theme.js';
 import { assistant } from './fake-session.js';
 import { generateTokens } from './generated-text.js';
 import { facts, openRepl, type Harness } from './repl-harness.js';
+import { propertyRuns } from '../property-runs.js';
 
 const expected = (text: string, columns: number): string =>
   renderMarkdown(text, { theme: createTheme({ ...facts, colors: 16 }), columns, highlight: () => null })
@@ -132,7 +133,7 @@ test('whatever the sizes on the way, no word is lost or doubled, in a terminal t
       await drawn(harness);
       expect(squeezed(answer(harness.terminal.lines()).join('\n'))).toBe(squeezed(expected(tokens.join(''), 80)));
     }),
-    { numRuns: 60 },
+    { numRuns: propertyRuns(60) },
   );
 });
 

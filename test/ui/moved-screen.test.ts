@@ -6,6 +6,7 @@ import { assistant } from './fake-session.js';
 import { generateTokens } from './generated-text.js';
 import { openRepl, shown, type Harness } from './repl-harness.js';
 import { createEmulator, type Emulator } from './terminal/terminal-emulator.js';
+import { propertyRuns } from '../property-runs.js';
 
 /** A terminal that reads what it is sent when it is told to, as one behind a line does. */
 interface Slow {
@@ -101,7 +102,7 @@ test.each<Reflow>(['all', 'all but the cursor'])(
         expect(lines.filter((line) => line.startsWith('❯'))).toEqual(['❯ go', '❯']);
         expect(slow.terminal.sent()).not.toMatch(/\x1b\[[23]J/);
       }),
-      { numRuns: 25 },
+      { numRuns: propertyRuns(25) },
     );
   },
 );

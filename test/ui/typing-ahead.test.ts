@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { Risk } from '../../src/kernel/core/tool.js';
 import { question } from './fake-session.js';
 import { openRepl, shown, type Harness } from './repl-harness.js';
+import { propertyRuns } from '../property-runs.js';
 
 /** Numbers in 0..1 that are the same in every run (mulberry32). */
 function randomFrom(seed: number): () => number {
@@ -44,7 +45,7 @@ function ask(harness: Harness, callId: string, risk: Risk): void {
 }
 
 test('over a thousand questions that come while somebody types at 20 to 400 ms a key, none is answered and no key is lost', async () => {
-  const runs = 1_000;
+  const runs = propertyRuns(1_000);
   const random = randomFrom(7);
   const harness = openRepl();
   const alone = openRepl();

@@ -1,4 +1,4 @@
-// Installs the reference servers of the protocol from the npm registry where test/features/mcp/real-servers.test.ts
+// Installs the reference servers of the protocol from the npm registry where test/features/mcp/real-servers.system.ts
 // looks for them. `npm run t:mcp-servers` does that and runs the test.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';

@@ -4,6 +4,7 @@ import rowsFile from '../../../fixtures/tools/math.json' with { type: 'json' };
 import { evaluate, mathTools, shownNumber } from '../../../src/features/small-tools/math.js';
 import { context, envelopeOf } from '../../kernel/tools/workbench.js';
 import { registryOf } from '../registered.js';
+import { propertyRuns } from '../../property-runs.js';
 
 const rows = rowsFile.rows.map(([expression = '', result = '']) => ({ expression, result: Number(result) }));
 const inMath = (expression: string) => envelopeOf('math_eval', { expression }, context('/'), registryOf(mathTools()));
@@ -78,6 +79,6 @@ test('no text throws, and every position lies inside it', () => {
       if (result.ok) return Number.isFinite(result.value) && Number.isFinite(Number(shownNumber(result.value)));
       return result.position >= Math.min(1, text.length) && result.position <= text.length && result.problem !== '';
     }),
-    { numRuns: 1000 },
+    { numRuns: propertyRuns(1000) },
   );
 });

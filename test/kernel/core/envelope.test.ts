@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { clampEnvelope, clampText } from '../../../src/kernel/core/envelope.js';
 import { modelOutput } from '../../../src/kernel/core/model-output.js';
 import { headBytes, tailBytes, utf8Bytes } from '../../../src/kernel/core/text.js';
+import { propertyRuns } from '../../property-runs.js';
 
 const unit = fc.string({ unit: 'grapheme', maxLength: 400 });
 
@@ -33,7 +34,7 @@ test('long texts are counted like short ones, wherever a character falls', () =>
         }
       },
     ),
-    { numRuns: 40 },
+    { numRuns: propertyRuns(40) },
   );
 });
 

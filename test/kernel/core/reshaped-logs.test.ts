@@ -5,6 +5,7 @@ import { createProjection, project } from '../../../src/kernel/core/projection.j
 import { logs, makers, number } from '../providers/logs.js';
 import { wires } from '../providers/wires/recordings.js';
 import { rules, schemaError } from '../providers/wires/request-rules.js';
+import { propertyRuns } from '../../property-runs.js';
 
 type Draft = Omit<Event, 'seq' | 'createdAt'>;
 
@@ -62,7 +63,7 @@ test('any prefix of a log with rewinds and compactions gives requests that every
       expect(broken(events)).toEqual([]);
       expect(broken(events.slice(0, Math.min(length, events.length)))).toEqual([]);
     }),
-    { numRuns: 600 },
+    { numRuns: propertyRuns(600) },
   );
 });
 
@@ -75,7 +76,7 @@ test('events added one at a time give the same conversation as all at once, at a
         expect(projection.conversation()).toEqual(project(events.slice(0, index + 1)));
       }
     }),
-    { numRuns: 200 },
+    { numRuns: propertyRuns(200) },
   );
 });
 
@@ -94,7 +95,7 @@ test('a rewind brings back the conversation of that moment, and a rewind to just
       const back = number([...rewound, { kind: 'rewind', content: '', data: { to_seq: events.length } }]);
       expect(settled(back)).toEqual(settled(events));
     }),
-    { numRuns: 500 },
+    { numRuns: propertyRuns(500) },
   );
 });
 
@@ -109,6 +110,6 @@ test('an undone compaction leaves the conversation as if there had been none', (
       const log = number([...events.slice(0, split), compaction, ...events.slice(split), undone]);
       expect(project(log)).toEqual(project(bare));
     }),
-    { numRuns: 500 },
+    { numRuns: propertyRuns(500) },
   );
 });

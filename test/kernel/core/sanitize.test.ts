@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createSanitizer, decisionText, sanitize } from '../../../src/kernel/core/sanitize.js';
+import { propertyRuns } from '../../property-runs.js';
 
 interface Case {
   readonly id: string;
@@ -110,7 +111,7 @@ test('from anything, split anywhere, only text, tabs, line ends and colours come
           .join(''),
       ).toBe(createSanitizer({ colors }).write(chunks.join('')));
     }),
-    { numRuns: 500 },
+    { numRuns: propertyRuns(500) },
   );
 });
 
@@ -122,7 +123,7 @@ test('what a person decides by is pure: no control, no attribute, nothing hidden
         /[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|[\u{e0000}-\u{e007f}]/u,
       );
     }),
-    { numRuns: 300 },
+    { numRuns: propertyRuns(300) },
   );
 });
 

@@ -12,6 +12,7 @@ import { optionCommands } from './option-commands.js';
 import { readerCommands } from './reader-commands.js';
 import { readerDailyCommands } from './reader-daily-commands.js';
 import { readerLineCommands } from './reader-line-commands.js';
+import { propertyRuns } from '../../property-runs.js';
 
 const dangerous = Object.values({
   ...harmCommands,
@@ -79,7 +80,7 @@ const wrap: readonly ((inner: string) => string)[] = [
   (x) => `${x} 2>/dev/null`,
 ];
 const joint = fc.constantFrom('; ', ' && ', ' || ', ' | ', '\n', ' & ');
-const runs = { numRuns: 2000, seed: 20_261_121 };
+const runs = { numRuns: propertyRuns(2000), seed: 20_261_121 };
 
 test('a dangerous part is never hidden by readers and structure around it', () => {
   fc.assert(

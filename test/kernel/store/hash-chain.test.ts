@@ -45,6 +45,12 @@ test.each([
   ['a lost hash', 'UPDATE events SET hash = NULL WHERE session_id = ? AND seq = 3', 3, 'unhashed'],
   ['another hash', 'UPDATE events SET hash = zeroblob(16) WHERE session_id = ? AND seq = 3', 3, 'chain'],
   ['a longer hash', 'UPDATE events SET hash = hash || zeroblob(16) WHERE session_id = ? AND seq = 3', 3, 'chain'],
+  [
+    'a text in the place of a hash',
+    'UPDATE events SET hash = substr(hex(hash), 1, 16) WHERE session_id = ? AND seq = 3',
+    3,
+    'chain',
+  ],
   ['a shortened hash', 'UPDATE events SET hash = substr(hash, 1, 4) WHERE session_id = ? AND seq = 3', 3, 'chain'],
   [
     'two events exchanged',

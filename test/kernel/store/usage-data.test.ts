@@ -5,6 +5,7 @@ import { expect, test } from 'vitest';
 import type { Event } from '../../../src/kernel/core/event.js';
 import { openSqliteStore } from '../../../src/kernel/store/sqlite-store.js';
 import { clock, event, sessionRow, temporaryFolder } from './samples.js';
+import { propertyRuns } from '../../property-runs.js';
 
 const folder = temporaryFolder();
 let files = 0;
@@ -91,7 +92,7 @@ test('whatever a usage event holds comes back, in short and in long sessions', a
     fc.record({ input_tokens: count }),
     fc.constant({ response_id: 'r1', input_tokens: 0, cost_usd: null }),
   );
-  const samples = fc.sample(fc.oneof(whole, foreign), { numRuns: 200, seed: 7 });
+  const samples = fc.sample(fc.oneof(whole, foreign), { numRuns: propertyRuns(200), seed: 7 });
   const datas: readonly unknown[] = [
     ...samples,
     ...Array.from({ length: 4300 }, (_, index) => samples[index % samples.length]),

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { clampText, plainMarker } from '../../../src/kernel/core/envelope.js';
 import { createOutputCollector } from '../../../src/kernel/tools/process/output-collector.js';
 import { compareBytes, createListing } from '../../../src/kernel/tools/search/file-walk.js';
+import { propertyRuns } from '../../property-runs.js';
 
 const words = fc
   .array(fc.constantFrom('a', 'é', '€', '\u{1F600}', '\n', 'xyz'), { maxLength: 300 })
@@ -115,7 +116,7 @@ test('a listing of many lines in any order is what sorting and clamping all of t
         });
       },
     ),
-    { numRuns: 10 },
+    { numRuns: propertyRuns(10) },
   );
 });
 

@@ -19,6 +19,7 @@ import { createTheme } from '../../../src/kernel/console/theme.js';
 import { expect, test } from 'vitest';
 import type { FileState } from '../../../src/kernel/core/event.js';
 import { call, context, envelopeOf, makeFifo, registry, tree } from './workbench.js';
+import { propertyRuns } from '../../property-runs.js';
 
 const sha = (bytes: string | Buffer): string => createHash('sha256').update(bytes).digest('hex');
 const write = (cwd: string, path: string, content: string) => envelopeOf('file_write', { path, content }, context(cwd));
@@ -488,7 +489,7 @@ test('any edit gives the text that a plain replacement gives', () => {
       );
       expect(readFileSync(join(cwd, 'f'), 'utf8')).toBe(`${before}<${new_string}>${after}`);
     }),
-    { numRuns: 60 },
+    { numRuns: propertyRuns(60) },
   );
 });
 

@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import picomatch from 'picomatch';
 import { expect, test } from 'vitest';
 import { call, context, envelopeOf, registry, tree } from './workbench.js';
+import { propertyRuns } from '../../property-runs.js';
 
 const ripgrep = createRequire(createRequire(import.meta.url).resolve('@vscode/ripgrep')).resolve(
   `@vscode/ripgrep-${process.platform}-${process.arch}/bin/rg`,
@@ -317,7 +318,7 @@ test('random patterns find what picomatch finds', async () => {
         found: expected.sort((x, y) => Buffer.compare(Buffer.from(x), Buffer.from(y))),
       });
     }),
-    { numRuns: Number(process.env.FC_RUNS ?? 150) },
+    { numRuns: propertyRuns(150) },
   );
 });
 

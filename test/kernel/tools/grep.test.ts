@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { findRipgrep } from '../../../src/kernel/tools/search/text-search.js';
 import { call, context, envelopeOf, registry, tree } from './workbench.js';
+import { propertyRuns } from '../../property-runs.js';
 
 const engines = [
   { engine: 'ripgrep', tools: registry() },
@@ -381,6 +382,6 @@ test('random expressions find what plain ripgrep finds, with both engines', asyn
       // Without ripgrep an expression that means something else is refused, and never found nowhere.
       if (second?.['error'] === undefined) expect([pattern, second?.['count']]).toEqual([pattern, expected]);
     }),
-    { numRuns: 150 },
+    { numRuns: propertyRuns(150) },
   );
 });

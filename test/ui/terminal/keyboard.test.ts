@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { createKeyDecoder } from '../../../src/ui/terminal/key-decoder.js';
 import { type InputEvent, keyName } from '../../../src/ui/terminal/keyboard.js';
 import { readKeys } from '../../../src/ui/terminal/read-keys.js';
+import { propertyRuns } from '../../property-runs.js';
 
 function shown(events: readonly InputEvent[]): string[] {
   return events.map((event) => (event.type === 'key' ? keyName(event) : `${event.type}:${event.text}`));
@@ -234,7 +235,7 @@ test.each([false, true])(
           sent.map(([[, text]]) => text).join(''),
         );
       }),
-      { numRuns: 2_000 },
+      { numRuns: propertyRuns(2_000) },
     );
   },
 );

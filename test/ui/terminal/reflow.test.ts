@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { createTerminalModel, type Reflow, type Standing } from '../../../src/ui/terminal/reflow.js';
 import { wrapLine } from '../../../src/ui/terminal/rows.js';
 import { createEmulator } from './terminal-emulator.js';
+import { propertyRuns } from '../../property-runs.js';
 
 const line = fc
   .array(fc.constantFrom('word ', 'x', 'long-word-of-some-length ', '日本', '語', ''), { maxLength: 30 })
@@ -81,7 +82,7 @@ test.each<Reflow>(['all', 'all but the cursor'])(
           expect(model.cursor.column).toBe(terminal.cursor().column);
         },
       ),
-      { numRuns: 60 },
+      { numRuns: propertyRuns(60) },
     );
   },
 );

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Writer } from '../../../src/ui/terminal/writer.js';
 import { createEmulator, type Emulator } from './terminal-emulator.js';
+import { propertyRuns } from '../../property-runs.js';
 
 function open(columns: number, rows: number): { screen: Writer; terminal: Emulator } {
   const terminal = createEmulator(columns, rows);
@@ -203,7 +204,7 @@ test('whatever happens, each committed line is in the scrollback once and no cle
         .filter((line) => line !== '');
       expect(visible.slice(-last.lines.length)).toEqual(last.lines.map((line) => line.trimEnd()));
     }),
-    { numRuns: 150 },
+    { numRuns: propertyRuns(150) },
   );
 });
 

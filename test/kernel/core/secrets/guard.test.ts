@@ -11,6 +11,7 @@ import {
   secretForms,
   secretKinds,
 } from '../../../../src/kernel/core/secrets/scanner.js';
+import { propertyRuns } from '../../../property-runs.js';
 
 interface Row {
   readonly kind: string;
@@ -380,7 +381,7 @@ test('for any text, pieces give the same as the whole, and a second pass finds n
         expect(shown + stream.end()).toBe(whole);
       },
     ),
-    { numRuns: 200 },
+    { numRuns: propertyRuns(200) },
   );
 });
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createSecretGuard, type StreamMask } from '../../../../src/kernel/core/secrets/guard.js';
+import { propertyRuns } from '../../../property-runs.js';
 
 const hidden = [
   { form: 'key-value-1-longer', mark: '«redacted:LONG»' },
@@ -52,7 +53,7 @@ test('however a text is cut into pieces, secrets are hidden and everything else 
         expect(shown + mask.end()).toBe(whole(text));
       },
     ),
-    { numRuns: 2000 },
+    { numRuns: propertyRuns(2000) },
   );
 });
 

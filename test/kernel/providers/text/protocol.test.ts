@@ -9,6 +9,7 @@ import { conversation } from '../http/http-rig.js';
 import { logs } from '../logs.js';
 import { decode, fold, wires } from '../wires/recordings.js';
 import { rules, schemaError } from '../wires/request-rules.js';
+import { propertyRuns } from '../../../property-runs.js';
 
 const tools = new Map([
   ['glob', { type: 'object', properties: { pattern: { type: 'string' } } }],
@@ -329,7 +330,7 @@ test('nothing of an answer is lost or doubled, wherever it is cut', () => {
         if (whole.calls.length === 0 && !/think|analysis/i.test(answer)) expect(whole.text).toBe(answer);
       },
     ),
-    { numRuns: 3000 },
+    { numRuns: propertyRuns(3000) },
   );
   console.log(`Text protocol: ${cases} answers, cut and whole`);
 });
@@ -458,7 +459,7 @@ test('every log gives requests that the vendors accept, as text too', () => {
         expect(schemaError(schema, body), name).toBeNull();
       }
     }),
-    { numRuns: 300 },
+    { numRuns: propertyRuns(300) },
   );
   console.log(`Text protocol: ${cases} requests checked`);
 });

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Json } from '../../../../src/kernel/core/json.js';
 import { decode, wires } from './recordings.js';
+import { propertyRuns } from '../../../property-runs.js';
 
 const folder = pathToFileURL('fixtures/');
 const streams = readdirSync(folder, { recursive: true, encoding: 'utf8' })
@@ -59,7 +60,7 @@ test('a damaged stream never throws and ends exactly once, with calls only befor
           if (chunk.type === 'text' || chunk.type === 'reasoning') expect(chunk.text.isWellFormed()).toBe(true);
       }
     }),
-    { numRuns: 2000 },
+    { numRuns: propertyRuns(2000) },
   );
   console.log(`Streams: ${cases} damaged ones read`);
 });
@@ -73,7 +74,7 @@ test('any JSON is read as a body without throwing and ends exactly once', () => 
         }
       }
     }),
-    { numRuns: 500 },
+    { numRuns: propertyRuns(500) },
   );
 });
 

@@ -6,6 +6,7 @@ import type { Wire, WireOptions } from '../../../../src/kernel/providers/wires/w
 import { logs, makers, number } from '../logs.js';
 import { wires } from './recordings.js';
 import { asMessages, hasSchemas, loneSurrogates, mistralTurns, rules, schemaError } from './request-rules.js';
+import { propertyRuns } from '../../../property-runs.js';
 
 if (!hasSchemas) console.log("Requests: ../shared/fixtures/schemas is absent, the vendors' schemas are skipped");
 
@@ -80,7 +81,7 @@ test('any prefix of any log gives requests that every vendor accepts', () => {
       expect(broken(events, toolChoice)).toEqual([]);
       expect(broken(events.slice(0, Math.min(length, events.length)), toolChoice)).toEqual([]);
     }),
-    { numRuns: 1500 },
+    { numRuns: propertyRuns(1500) },
   );
   console.log(`Requests: ${cases} checked against schemas and pairing rules`);
 });
@@ -97,7 +98,7 @@ test('a log with events missing gives requests that every vendor accepts', () =>
         ),
       ).toEqual([]);
     }),
-    { numRuns: 400 },
+    { numRuns: propertyRuns(400) },
   );
   console.log(`Requests: ${cases} checked with events missing`);
 });
@@ -114,7 +115,7 @@ test('the same conversation gives the same bytes, kept or made anew, and the obj
         expect(wire.request(conversation, options(quirks))).toEqual(JSON.parse(first));
       }
     }),
-    { numRuns: 200 },
+    { numRuns: propertyRuns(200) },
   );
 });
 

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createSseReader } from '../../../../src/kernel/providers/http/answer-reader.js';
 import type { ServerEvent } from '../../../../src/kernel/providers/wires/wire.js';
+import { propertyRuns } from '../../../property-runs.js';
 
 function read(...pieces: readonly (string | Uint8Array)[]): {
   readonly events: ServerEvent[];
@@ -96,6 +97,6 @@ test('wherever the bytes are split, the events are the same', () => {
         expect(read(...Array.from(bytes, (byte) => Uint8Array.of(byte)))).toEqual(read(bytes));
       },
     ),
-    { numRuns: 500 },
+    { numRuns: propertyRuns(500) },
   );
 });

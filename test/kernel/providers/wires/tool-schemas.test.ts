@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { isRecord, type Json, type JsonSchema } from '../../../../src/kernel/core/json.js';
 import { type SchemaDialect, schemaDialects } from '../../../../src/kernel/providers/quirks.js';
 import { offeredTools, schemaDialect, schemaFor } from '../../../../src/kernel/providers/wires/tool-schemas.js';
+import { propertyRuns } from '../../../property-runs.js';
 
 const file = new URL('../../../../fixtures/tool-schemas.json', import.meta.url);
 /** Schemas with the shapes that public MCP servers send. */
@@ -161,7 +162,7 @@ test.each(['gemini', 'moonshot', 'grammar'] as const)('any schema becomes one th
       expect(refusals(made, problems[dialect])).toEqual([]);
       expect(JSON.stringify(made).length).toBeLessThan(400_000);
     }),
-    { numRuns: 300 },
+    { numRuns: propertyRuns(300) },
   );
 });
 

@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { compileGlob } from '../../../../src/kernel/tools/search/compiled-glob.js';
 import { call, context, envelopeOf, makeFifo, registry, tree } from '../workbench.js';
+import { propertyRuns } from '../../../property-runs.js';
 
 const ripgrep = createRequire(createRequire(import.meta.url).resolve('@vscode/ripgrep')).resolve(
   `@vscode/ripgrep-${process.platform}-${process.arch}/bin/rg`,
@@ -170,7 +171,7 @@ test('random trees with random ignore files look as they do to ripgrep', async (
       expect(listed(output)).toEqual(seen(cwd, home, inRepository ? [] : ['--no-require-git']));
       rmSync(cwd, { recursive: true });
     }),
-    { numRuns: 150 },
+    { numRuns: propertyRuns(150) },
   );
 }, 60_000);
 
