@@ -1,7 +1,7 @@
 // Bundles src/ into dist/: one entry, split at every dynamic import, so that a path loads only what it uses.
 import { execFileSync } from 'node:child_process';
 import { copyFile, rm, writeFile } from 'node:fs/promises';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
@@ -182,6 +182,8 @@ const options = {
   legalComments: 'none',
   logLevel: 'warning',
 };
+// `npm start` builds once.
+if (process.argv.includes('--once') && existsSync(`${root}/dist/agent.1`)) process.exit(0);
 await rm(`${root}/dist`, { recursive: true, force: true });
 const plugins = [withCompiledChecks, withJsonAsText];
 const plan = await build({ ...options, write: false, plugins });

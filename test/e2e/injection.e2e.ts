@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { agent, place, script, type Place } from './program.js';
 import { openScreen, type Screen } from './terminal.js';
@@ -12,14 +12,11 @@ interface Case {
   readonly must_survive?: readonly string[];
 }
 
-const file = new URL('../../../shared/fixtures/security/ansi-injection.json', import.meta.url);
-const cases: readonly Case[] = existsSync(file)
-  ? (JSON.parse(readFileSync(file, 'utf8')) as { cases: readonly Case[] }).cases
-  : [];
+const file = new URL('../../fixtures/security/ansi-injection.json', import.meta.url);
+const cases: readonly Case[] = (JSON.parse(readFileSync(file, 'utf8')) as { readonly cases: readonly Case[] }).cases;
 const of = (...contexts: readonly string[]): readonly Case[] =>
   cases.filter((item) => contexts.includes(item.context) && item.payload !== undefined);
 const whole = (item: Case): string => (typeof item.payload === 'string' ? item.payload : (item.payload ?? []).join(''));
-if (cases.length === 0) console.warn('skipped the cases of ansi-injection.json: the shared folder is absent');
 
 /** All that the program itself writes between its start and its end: rows up and down, columns, erasing to the right,
  * frames, and the questions who the terminal is and where it stands. Attributes only where colours are on. */
@@ -80,60 +77,52 @@ function played(at: Place, turns: readonly (readonly [call: object | null, text:
   );
 }
 
-test.skipIf(cases.length === 0)(
-  'nothing in the output of a tool reaches the terminal',
-  async () => {
-    const list = of('tool_output', 'tool_output_chunks');
-    const at = place();
-    const commands = list.map((item, index) => {
-      const chunks = typeof item.payload === 'string' ? [item.payload] : (item.payload ?? []);
-      chunks.forEach((chunk, part) => {
-        at.file(`case-${index}-${part}`, chunk);
-      });
-      return chunks.map((_, part) => `cat case-${index}-${part}`).join('; sleep 0.3; ');
+test('nothing in the output of a tool reaches the terminal', async () => {
+  const list = of('tool_output', 'tool_output_chunks');
+  const at = place();
+  const commands = list.map((item, index) => {
+    const chunks = typeof item.payload === 'string' ? [item.payload] : (item.payload ?? []);
+    chunks.forEach((chunk, part) => {
+      at.file(`case-${index}-${part}`, chunk);
     });
-    const model = played(
-      at,
-      commands.map((command) => [{ name: 'bash', arguments: { command } }, '']),
-    );
-    const screen = openScreen(at, ['-m', model, '--approval', 'never'], colourless);
-    await screen.until(/❯/);
-    const failures: string[] = [];
-    for (const [index, item] of list.entries()) {
-      const { bytes, text } = await during(screen, `turn-${index}\r`, new RegExp(`over-${index}\\n[\\s\\S]*❯`));
-      failures.push(...reached(item, bytes), ...missing(item, text));
-    }
-    report('tool output', list.length, failures);
-  },
-  180_000,
-);
+    return chunks.map((_, part) => `cat case-${index}-${part}`).join('; sleep 0.3; ');
+  });
+  const model = played(
+    at,
+    commands.map((command) => [{ name: 'bash', arguments: { command } }, '']),
+  );
+  const screen = openScreen(at, ['-m', model, '--approval', 'never'], colourless);
+  await screen.until(/❯/);
+  const failures: string[] = [];
+  for (const [index, item] of list.entries()) {
+    const { bytes, text } = await during(screen, `turn-${index}\r`, new RegExp(`over-${index}\\n[\\s\\S]*❯`));
+    failures.push(...reached(item, bytes), ...missing(item, text));
+  }
+  report('tool output', list.length, failures);
+}, 180_000);
 
-test.skipIf(cases.length === 0)(
-  'nothing in the text of a model reaches the terminal',
-  async () => {
-    const list = of('model_text');
-    const at = place();
-    const screen = openScreen(
-      at,
-      [
-        '-m',
-        script(
-          at,
-          list.map((item, index) => ({ text: `${whole(item)}\n\nover-${index}` })),
-        ),
-      ],
-      colourless,
-    );
-    await screen.until(/❯/);
-    const failures: string[] = [];
-    for (const [index, item] of list.entries()) {
-      const { bytes, text } = await during(screen, `turn-${index}\r`, new RegExp(`over-${index}\\n[\\s\\S]*❯`));
-      failures.push(...reached(item, bytes), ...missing(item, text));
-    }
-    report('model text', list.length, failures);
-  },
-  60_000,
-);
+test('nothing in the text of a model reaches the terminal', async () => {
+  const list = of('model_text');
+  const at = place();
+  const screen = openScreen(
+    at,
+    [
+      '-m',
+      script(
+        at,
+        list.map((item, index) => ({ text: `${whole(item)}\n\nover-${index}` })),
+      ),
+    ],
+    colourless,
+  );
+  await screen.until(/❯/);
+  const failures: string[] = [];
+  for (const [index, item] of list.entries()) {
+    const { bytes, text } = await during(screen, `turn-${index}\r`, new RegExp(`over-${index}\\n[\\s\\S]*❯`));
+    failures.push(...reached(item, bytes), ...missing(item, text));
+  }
+  report('model text', list.length, failures);
+}, 60_000);
 
 /** The call whose question shows the payload. With --test no such call could run, and each is answered with no. */
 function asked(item: Case): object {
@@ -144,88 +133,80 @@ function asked(item: Case): object {
   };
 }
 
-test.skipIf(cases.length === 0)(
-  'a question shows what it asks about, and nothing in it reaches the terminal',
-  async () => {
-    const list = of('approval_command', 'approval_path', 'approval_url');
+test('a question shows what it asks about, and nothing in it reaches the terminal', async () => {
+  const list = of('approval_command', 'approval_path', 'approval_url');
+  const at = place();
+  const screen = openScreen(
+    at,
+    [
+      '-m',
+      played(
+        at,
+        list.map((item) => [asked(item), '']),
+      ),
+      '--test',
+      '--approval',
+      'always',
+    ],
+    colourless,
+  );
+  await screen.until(/❯/);
+  const failures: string[] = [];
+  for (const [index, item] of list.entries()) {
+    const question = await during(screen, `turn-${index}\r`, /Allow this call\?[\s\S]*and tell the model why/);
+    const shown = screen.text().slice(screen.text().lastIndexOf('Allow this call?'));
+    failures.push(...missing(item, shown));
+    await screen.until(/Arrows and Enter choose/);
+    screen.type('\r');
+    await screen.until(new RegExp(`over-${index}\\n`));
+    await screen.until(/❯ *$/);
+    failures.push(...reached(item, question.bytes));
+  }
+  expect(screen.text()).not.toContain('test mode');
+  report('questions', list.length, failures);
+}, 240_000);
+
+test('nothing in a file name or a pasted text reaches the terminal; a written file keeps its bytes', async () => {
+  const failures: string[] = [];
+  const [names, pastes, files] = [of('filename'), of('pasted_input'), of('file_write_content')];
+  for (const item of names) {
+    const at = place({ [whole(item)]: 'x' });
+    const screen = openScreen(
+      at,
+      ['-m', played(at, [[{ name: 'glob', arguments: { pattern: '**/*' } }, '']])],
+      colourless,
+    );
+    await screen.until(/❯/);
+    const { bytes, text } = await during(screen, 'go\r', /over-0\n[\s\S]*❯/);
+    failures.push(...reached(item, bytes), ...missing(item, text));
+  }
+  for (const item of pastes) {
+    const at = place();
+    const screen = openScreen(at, ['-m', script(at, [{ text: 'heard' }], { loop: true }), '--no-tools'], colourless);
+    await screen.until(/❯/);
+    const { bytes, text } = await during(screen, `\x1b[200~${whole(item)}\x1b[201~\r`, /heard\n[\s\S]*❯/);
+    failures.push(...reached(item, bytes), ...missing(item, text));
+  }
+  for (const item of files) {
     const at = place();
     const screen = openScreen(
       at,
       [
         '-m',
-        played(
-          at,
-          list.map((item) => [asked(item), '']),
-        ),
-        '--test',
+        played(at, [[{ name: 'file_write', arguments: { path: 'written', content: whole(item) } }, '']]),
         '--approval',
-        'always',
+        'never',
       ],
       colourless,
     );
     await screen.until(/❯/);
-    const failures: string[] = [];
-    for (const [index, item] of list.entries()) {
-      const question = await during(screen, `turn-${index}\r`, /Allow this call\?[\s\S]*and tell the model why/);
-      const shown = screen.text().slice(screen.text().lastIndexOf('Allow this call?'));
-      failures.push(...missing(item, shown));
-      await screen.until(/Arrows and Enter choose/);
-      screen.type('\r');
-      await screen.until(new RegExp(`over-${index}\\n`));
-      await screen.until(/❯ *$/);
-      failures.push(...reached(item, question.bytes));
-    }
-    expect(screen.text()).not.toContain('test mode');
-    report('questions', list.length, failures);
-  },
-  240_000,
-);
-
-test.skipIf(cases.length === 0)(
-  'nothing in a file name or a pasted text reaches the terminal; a written file keeps its bytes',
-  async () => {
-    const failures: string[] = [];
-    const [names, pastes, files] = [of('filename'), of('pasted_input'), of('file_write_content')];
-    for (const item of names) {
-      const at = place({ [whole(item)]: 'x' });
-      const screen = openScreen(
-        at,
-        ['-m', played(at, [[{ name: 'glob', arguments: { pattern: '**/*' } }, '']])],
-        colourless,
-      );
-      await screen.until(/❯/);
-      const { bytes, text } = await during(screen, 'go\r', /over-0\n[\s\S]*❯/);
-      failures.push(...reached(item, bytes), ...missing(item, text));
-    }
-    for (const item of pastes) {
-      const at = place();
-      const screen = openScreen(at, ['-m', script(at, [{ text: 'heard' }], { loop: true }), '--no-tools'], colourless);
-      await screen.until(/❯/);
-      const { bytes, text } = await during(screen, `\x1b[200~${whole(item)}\x1b[201~\r`, /heard\n[\s\S]*❯/);
-      failures.push(...reached(item, bytes), ...missing(item, text));
-    }
-    for (const item of files) {
-      const at = place();
-      const screen = openScreen(
-        at,
-        [
-          '-m',
-          played(at, [[{ name: 'file_write', arguments: { path: 'written', content: whole(item) } }, '']]),
-          '--approval',
-          'never',
-        ],
-        colourless,
-      );
-      await screen.until(/❯/);
-      const { bytes } = await during(screen, 'go\r', /over-0\n[\s\S]*❯/);
-      if (readFileSync(`${at.work}/written`, 'utf8') !== whole(item))
-        failures.push(`${item.id}: the file is not what was written`);
-      failures.push(...reached({ ...item, must_not_reach: [] }, bytes));
-    }
-    report('file names, pastes, files', names.length + pastes.length + files.length, failures);
-  },
-  60_000,
-);
+    const { bytes } = await during(screen, 'go\r', /over-0\n[\s\S]*❯/);
+    if (readFileSync(`${at.work}/written`, 'utf8') !== whole(item))
+      failures.push(`${item.id}: the file is not what was written`);
+    failures.push(...reached({ ...item, must_not_reach: [] }, bytes));
+  }
+  report('file names, pastes, files', names.length + pastes.length + files.length, failures);
+}, 60_000);
 
 test('without the REPL too, an answer on a terminal does not steer it; into a pipe it goes as it is', async () => {
   const answer = '\u001b]0;pwned\u0007\u001b[2Jhello \u009b31mred';

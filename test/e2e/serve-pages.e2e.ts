@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import puppeteer, { type Page } from 'puppeteer-core';
+import { chromium as browserType, type Page } from 'playwright-core';
 import { expect, onTestFinished, test } from 'vitest';
 import { agent, binary, place, type Place } from './program.js';
 import { followPage } from './pages.js';
@@ -129,7 +129,7 @@ test('the page of a session that waits for an answer never says that it does not
 test.skipIf(chromium === undefined)('a browser shows a hostile session as text, follows it and answers', async () => {
   const { at, script, id } = await recorded();
   const address = await serving(at);
-  const browser = await puppeteer.launch({ executablePath: chromium ?? '', args: ['--no-sandbox'] });
+  const browser = await browserType.launch({ executablePath: chromium ?? '', args: ['--no-sandbox'] });
   onTestFinished(() => browser.close());
   const page = await browser.newPage();
   const problems: string[] = [];
@@ -222,7 +222,7 @@ test.skipIf(chromium === undefined)('no text of a model styles, hides or relabel
     id: string;
   }[];
   const address = await serving(at);
-  const browser = await puppeteer.launch({ executablePath: chromium ?? '', args: ['--no-sandbox'] });
+  const browser = await browserType.launch({ executablePath: chromium ?? '', args: ['--no-sandbox'] });
   onTestFinished(() => browser.close());
   const page = await browser.newPage();
   const asked: string[] = [];
@@ -272,7 +272,7 @@ test.skipIf(chromium === undefined)('no other server of this machine gets the co
     other.listen(0, '127.0.0.1', resolve);
   });
   onTestFinished(() => void other.close());
-  const browser = await puppeteer.launch({ executablePath: chromium ?? '', args: ['--no-sandbox'] });
+  const browser = await browserType.launch({ executablePath: chromium ?? '', args: ['--no-sandbox'] });
   onTestFinished(() => browser.close());
   const page = await browser.newPage();
   await page.goto(address.href);
@@ -284,9 +284,8 @@ test.skipIf(chromium === undefined)('no other server of this machine gets the co
 
 async function says(page: Page, selector: string, text: string): Promise<void> {
   await page.waitForFunction(
-    (where: string, what: string) => document.querySelector(where)?.textContent?.includes(what) === true,
+    ([where, what]) => document.querySelector(where)?.textContent?.includes(what) === true,
+    [selector, text] as const,
     { timeout: 20_000 },
-    selector,
-    text,
   );
 }

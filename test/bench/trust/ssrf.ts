@@ -5,7 +5,7 @@ import { fakeWeb } from '../../features/web/fake-web.js';
 // `npm run t:ssrf [file]`: addresses that a page or a model may name to reach what is not public. Each row runs through
 // web_fetch with names, answers and redirects that are made up, in a session without a person; a dial to an address that
 // is not public counts as wrong whatever the tool says. Prints each wrong verdict; fails where there is one.
-const file = process.argv[2] ?? '../shared/fixtures/security/ssrf-urls.json';
+const file = process.argv[2] ?? 'fixtures/security/ssrf-urls.json';
 
 interface Row {
   readonly id: string;

@@ -10,9 +10,7 @@ interface Row {
   readonly accept: readonly string[];
 }
 
-const fixture = readFixture('dangerous-commands.json') as { readonly cases: readonly Row[] } | null;
-const rows = fixture?.cases ?? [];
-if (fixture === null) console.log('policy corpus: the shared fixtures are not there, 211 cases skipped');
+const { cases: rows } = readFixture('dangerous-commands.json') as { readonly cases: readonly Row[] };
 
 const riskNames: Readonly<Record<string, Risk>> = {
   'safe-read-only': 'read-only',
@@ -20,7 +18,7 @@ const riskNames: Readonly<Record<string, Risk>> = {
   dangerous: 'dangerous',
 };
 
-describe.skipIf(fixture === null)('the sample corpus of shell commands', () => {
+describe('the sample corpus of shell commands', () => {
   const judged = rows.flatMap((row) =>
     row.cmd === undefined ? [] : [{ row, risk: riskOf(row.cmd), wanted: riskNames[row.verdict] }],
   );

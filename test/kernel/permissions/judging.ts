@@ -54,11 +54,7 @@ export function tally(
   return { counts, others };
 }
 
-/** A fixture beside the repository, or null where there is none. */
+/** Reads a file of `fixtures/security`. */
 export function readFixture(name: string): unknown {
-  try {
-    return JSON.parse(readFileSync(new URL(`../../../shared/fixtures/security/${name}`, import.meta.url), 'utf8'));
-  } catch {
-    return null;
-  }
+  return JSON.parse(readFileSync(new URL(`../../../fixtures/security/${name}`, import.meta.url), 'utf8'));
 }
