@@ -16,7 +16,7 @@ const versionIn = (file) => readJson(file).version;
 /** What every session loads. */
 const startRoots = [
   'src/cli/run.ts',
-  'src/frontends/repl/conversation.ts',
+  'src/frontends/repl/start-front-end.ts',
   'src/kernel/config/settings-check.ts',
   'src/kernel/providers/http/endpoint-provider.ts',
   'src/kernel/providers/wires/chat-request.ts',
@@ -33,7 +33,7 @@ const replRoots = [
   'src/features/todo/step-list.ts',
   'src/features/subagents/roles.ts',
   'src/features/background-tasks/background.ts',
-  'src/features/background-tasks/look-after.ts',
+  'src/features/background-tasks/jobs-tool.ts',
 ];
 
 /** What a session loads besides where people bring something along: sets of tools, servers, skills, agents. */

@@ -114,14 +114,14 @@ async function resumed(
   }
 }
 
-export type Place = { readonly cwd: string; readonly directoryId?: string | undefined };
+export type SessionPlace = { readonly cwd: string; readonly directoryId?: string | undefined };
 
-function placeOf({ cwd, directoryId: id }: SessionRow): Place & Pick<SessionRow, 'directoryId'> {
+function placeOf({ cwd, directoryId: id }: SessionRow): SessionPlace & Pick<SessionRow, 'directoryId'> {
   return { cwd, ...(id === undefined ? {} : { directoryId: id }) };
 }
 
 /** Returns whether `here` is the directory of the session under a new name. */
-function hasMoved(row: SessionRow, here: Place): boolean {
+function hasMoved(row: SessionRow, here: SessionPlace): boolean {
   return (
     row.directoryId !== undefined &&
     row.directoryId === here.directoryId &&
@@ -132,7 +132,7 @@ function hasMoved(row: SessionRow, here: Place): boolean {
 
 /** Records the place of the session's directory, so that it is found after a move. Failures are ignored. Returns the
  * moves of the session, this one included. */
-export async function notePlace(store: Store, row: SessionRow, here: Place): Promise<Pick<SessionRow, 'moves'>> {
+export async function notePlace(store: Store, row: SessionRow, here: SessionPlace): Promise<Pick<SessionRow, 'moves'>> {
   const { cwd, directoryId: id } = here;
   if (id === undefined) return {};
   const isUnknown = row.directoryId === undefined && row.cwd === cwd;
@@ -167,7 +167,7 @@ function refuseUnknownEvent(events: readonly Event[], at: number, id: string): v
 export async function chosenRow(
   store: Store,
   choice: SessionChoice,
-  { cwd, directoryId: id }: Place,
+  { cwd, directoryId: id }: SessionPlace,
 ): Promise<SessionRow | null> {
   if (choice.resume !== null) return await findSession(store, choice.resume);
   if (!choice.continueNewest) return null;
@@ -181,7 +181,10 @@ export async function chosenRow(
 }
 
 /** Returns the session of this directory that was written to last, also one from before the directory was moved. */
-export async function newestHere(store: SessionCatalogue, { cwd, directoryId: id }: Place): Promise<SessionRow | null> {
+export async function newestHere(
+  store: SessionCatalogue,
+  { cwd, directoryId: id }: SessionPlace,
+): Promise<SessionRow | null> {
   const newest = await store.newest(cwd);
   if (newest || id === undefined) return newest;
   const elsewhere = await store.newestOfDirectory(id);
@@ -377,7 +380,7 @@ export function changesSince(opened: OpenedSession, cwd: string, now: number): r
   ];
 }
 
-/** Throws a `CliError` for the session of an agent: what is spent there would be missing in that of the person. */
+/** Throws a `CliError` for the session of an agent: what is spent there would be missing in that of the user. */
 export function refuseAgent({ id, parentId, parentCallId }: SessionRow, { fork }: SessionChoice): void {
   if (parentCallId === undefined || fork) return;
   throw new CliError(

@@ -11,7 +11,7 @@ import { tailBytes } from '../kernel/core/text.js';
 import type { Settings } from '../kernel/console/run-settings.js';
 
 /** A question as another screen shows it. */
-export interface ToldQuestion {
+export interface FollowerApproval {
   readonly id: string;
   readonly tool: string;
   readonly risk: string;
@@ -27,11 +27,11 @@ export interface ToldQuestion {
  * slow. `text` is a part of the answer that is not recorded yet; `after` is the number of the last event before that
  * answer, so the event of the answer, whose number is greater, replaces the text. Processes of earlier versions leave
  * out `after` and the text of `state`. */
-export type Told =
+export type FollowerMessage =
   | {
       readonly type: 'state';
       readonly busy: boolean;
-      readonly questions: readonly ToldQuestion[];
+      readonly questions: readonly FollowerApproval[];
       readonly text?: string;
       readonly after?: number;
     }
@@ -39,7 +39,7 @@ export type Told =
   | { readonly type: 'text'; readonly text: string; readonly after?: number }
   | { readonly type: 'void' }
   | { readonly type: 'output'; readonly callId: string; readonly text: string }
-  | { readonly type: 'question'; readonly question: ToldQuestion }
+  | { readonly type: 'question'; readonly question: FollowerApproval }
   | { readonly type: 'answered'; readonly id: string }
   | { readonly type: 'busy'; readonly busy: boolean };
 
@@ -123,7 +123,7 @@ class Followers {
   /** The answer that is not recorded yet. */
   #text: string[] = [];
   #textAfter = 0;
-  #pending: Told[] = [];
+  #pending: FollowerMessage[] = [];
   #timer: NodeJS.Timeout | null = null;
   #sentAt = -Infinity;
 
@@ -186,7 +186,7 @@ class Followers {
     } else if (event.type === 'retry_scheduled' || (event.type === 'event' && endsText(event.event))) this.#text = [];
   }
 
-  #toldOf(event: AgentEvent): Told | null {
+  #toldOf(event: AgentEvent): FollowerMessage | null {
     switch (event.type) {
       case 'event':
         return { type: 'event', seq: event.event.seq };
@@ -219,7 +219,7 @@ class Followers {
     if (toldQuestion === null && this.#questions.size > 0) return await this.#sendState(socket);
     this.#send();
     if (socket.destroyed) return;
-    const state: Told = {
+    const state: FollowerMessage = {
       type: 'state',
       busy: this.#session.busy(),
       questions: toldQuestion === null ? [] : [...this.#questions.values()].map(toldQuestion),
@@ -255,7 +255,7 @@ class Followers {
 }
 
 /** Adds a message to those of a piece, as few and as short as they can be. */
-function addTold(pending: Told[], told: Told, event: AgentEvent): void {
+function addTold(pending: FollowerMessage[], told: FollowerMessage, event: AgentEvent): void {
   if (event.type === 'event' && endsText(event.event))
     for (let at = pending.length - 1; at >= 0; at--) if (pending[at]?.type === 'text') pending.splice(at, 1);
   const last = pending.at(-1);
@@ -265,7 +265,7 @@ function addTold(pending: Told[], told: Told, event: AgentEvent): void {
 }
 
 /** Returns one message that says what both say, or null. */
-function joinTold(last: Told, told: Told): Told | null {
+function joinTold(last: FollowerMessage, told: FollowerMessage): FollowerMessage | null {
   if (told.type === 'event' && last.type === 'event') return told;
   if (told.type === 'text' && last.type === 'text') return { ...told, text: last.text + told.text };
   if (told.type === 'output' && last.type === 'output' && last.callId === told.callId)
@@ -314,7 +314,7 @@ function heed(session: SessionPort, questions: ReadonlyMap<string, Question>, li
 /** Loaded where there is a question. */
 const describer = loadOnce(async () => {
   const { questionRows, rulesText } = await import('../ui/item-lines.js');
-  const toldQuestion = (question: Question): ToldQuestion => {
+  const toldQuestion = (question: Question): FollowerApproval => {
     const { callId: id, call, verdict } = question;
     const { risk, reasons, targets = [], rules = [] } = verdict;
     return {

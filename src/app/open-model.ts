@@ -212,7 +212,7 @@ const thinkingMs = 500;
 
 function loadForCalls(): void {
   const parts = [
-    import('../kernel/permissions/assess.js'),
+    import('../kernel/permissions/permission-policy.js'),
     import('../kernel/permissions/shell/verdict.js'),
     import('../kernel/tools/argument-checks.js'),
     import('../kernel/tools/process/start-child.js'),
@@ -315,7 +315,7 @@ function isOnPath({ PATH = '' }: NodeJS.ProcessEnv, program: string): boolean {
   );
 }
 
-/** Returns whether the person asked for the embedded provider, rather than get it because there is no other. */
+/** Returns whether the user asked for the embedded provider, rather than get it because there is no other. */
 export function choseOffline({ provider, model }: Pick<Settings['config']['provider'], 'provider' | 'model'>): boolean {
   return provider === 'offline' || /^offline(?:\/|$)/.test(model ?? '');
 }

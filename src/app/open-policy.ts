@@ -5,7 +5,7 @@ import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { type LoadedOnce, loadOnce } from '../kernel/core/runtime.js';
 import { approvalModes, planNews, type Policy, ruleKey, type Verdict } from '../kernel/core/policy.js';
 import { readBounded } from '../kernel/disk/bounded-file.js';
-import type { PolicyOptions } from '../kernel/permissions/assess.js';
+import type { PolicyOptions } from '../kernel/permissions/permission-policy.js';
 import type { PathFacts } from '../kernel/permissions/guarded-paths.js';
 import type { Settings, SwitchablePolicy } from '../kernel/console/run-settings.js';
 
@@ -96,7 +96,7 @@ async function loadPolicy(
   { config, cwd, env, home }: PolicySource,
   chosen: Pick<PolicyOptions, 'approval' | 'planning' | 'rules' | 'sandbox'>,
 ): Promise<Policy> {
-  const { createPolicy } = await import('../kernel/permissions/assess.js');
+  const { createPolicy } = await import('../kernel/permissions/permission-policy.js');
   const { files } = config;
   const facts = createPathFacts({
     home,

@@ -39,7 +39,7 @@ import { unpricedModel, providerChoice } from './open-model.js';
 import { configuredModel } from './provider-settings.js';
 
 /** The tools of this run, and the processes that they have started. */
-export interface Toolbox {
+export interface RunTools {
   readonly registry: Registry;
   readonly catalogue: Catalogue;
   /** Starts them. */
@@ -68,7 +68,7 @@ export async function openToolbox(
   settings: ToolSource,
   chosen: string | boolean | undefined,
   { sandbox, inRepl = false, ...host }: ToolboxHost,
-): Promise<Toolbox> {
+): Promise<RunTools> {
   const { config } = settings;
   const mark = { name: '_AGENT_RUN', value: randomUUID() };
   const processes = runnerIn(sandbox, mark);
@@ -167,7 +167,7 @@ function withJobs(tools: readonly Tool[], jobs: OpenedJobs, registry: Registry):
 /** Throws a `CliError` for limits of a tool that does not exist. */
 async function refuseStrayLimits({ config, loaded }: ToolSource, catalogue: Catalogue): Promise<void> {
   await catalogue.find(Object.keys(config.tools.limits));
-  const [problem] = await strayLimits(
+  const [problem] = await unknownToolLimits(
     loaded,
     catalogue.sets.flatMap(({ tools }) => tools),
   );
@@ -253,13 +253,13 @@ export function journalsOf({ files }: Pick<Settings['config'], 'files'>): string
 /** Returns a problem for each limit of a tool that does not exist: with a slip in the name the tool would have no
  * limit. `tools`: the names of all tools, also those that are switched off. Limits of a project without trust are
  * ignored. */
-export async function strayLimits(
+export async function unknownToolLimits(
   { config, origins, project }: LoadedConfig,
   tools: readonly string[],
 ): Promise<readonly ConfigProblem[]> {
   const problems: ConfigProblem[] = [];
   for (const name of Object.keys(config.tools.limits)) {
-    const issue = strayLimit(name, tools);
+    const issue = unknownToolLimit(name, tools);
     const key = keyText(['tools', 'limits', name]);
     const origin = Object.entries(origins).find(([other]) => other === key || other.startsWith(`${key}.`))?.[1];
     if (issue === null || (origin?.kind === 'project' && project?.trusted !== true)) continue;
@@ -269,7 +269,7 @@ export async function strayLimits(
 }
 
 /** Returns the issue of a limit for a tool that does not exist, else null. */
-export function strayLimit(name: string, tools: readonly string[]): Issue | null {
+export function unknownToolLimit(name: string, tools: readonly string[]): Issue | null {
   if (tools.includes(name)) return null;
   const meant = nearestName(name, tools);
   return {

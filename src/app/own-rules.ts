@@ -1,7 +1,7 @@
 import { keepSetting } from '../kernel/console/keep-setting.js';
 import { parseConfigText, readConfigFile } from '../kernel/config/settings-file.js';
 import { isRecord } from '../kernel/core/json.js';
-import { type Kept, type Rule, ruleKey, type RuleList } from '../kernel/core/policy.js';
+import { type SaveResult, type Rule, ruleKey, type RuleList } from '../kernel/core/policy.js';
 import { readRule } from '../kernel/permissions/rules.js';
 import { counted } from '../kernel/tools/define-tool.js';
 import type { Settings } from '../kernel/console/run-settings.js';
@@ -10,7 +10,7 @@ import type { Settings } from '../kernel/console/run-settings.js';
 interface KeptRules {
   readonly own: readonly Rule[];
   readonly next: readonly Rule[];
-  readonly kept: Kept;
+  readonly kept: SaveResult;
 }
 
 /** Changes one list of rules in the user's configuration; those of projects and of the command line are not in it. The

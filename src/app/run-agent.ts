@@ -3,7 +3,7 @@ import { netChanges } from '../kernel/agent/file-history.js';
 import { addUsage, noUsage, spentUsd } from '../kernel/agent/budget.js';
 import type { AgentCall, Agents, ApprovalDeps, TurnDeps } from '../kernel/agent/dependencies.js';
 import type { Recorder } from '../kernel/agent/recorder.js';
-import { createSession, interruptedResult, type Session, type SessionOptions } from '../kernel/agent/session.js';
+import { createSession, interruptedResult, type Session, type SessionParts } from '../kernel/agent/session.js';
 import { type CallClock, startCallClock } from '../kernel/core/call-clock.js';
 import { type Event, type EventDraft, knownEvent, type ToolCallData, type UsageData } from '../kernel/core/event.js';
 import { type ErrorCode, errorEnvelope } from '../kernel/core/envelope.js';
@@ -12,12 +12,12 @@ import { interruptedRunning, type OpenCall } from '../kernel/core/projection.js'
 import type { AgentEvent, TurnEnd } from '../kernel/core/session-port.js';
 import { placeOf, type SessionRow, type Store } from '../kernel/core/store.js';
 import { firstLine } from '../kernel/core/text.js';
-import type { AgentOrder, Registry, ToolOutcome } from '../kernel/core/tool.js';
+import type { SubagentRequest, Registry, ToolOutcome } from '../kernel/core/tool.js';
 import type { AgentRole, FoundAgents } from '../features/subagents/roles.js';
 import { theirNames } from '../kernel/tools/claude-dialect.js';
 import { findModel } from '../kernel/providers/models.js';
 import { counted, failed, succeeded } from '../kernel/tools/define-tool.js';
-import { narrowed } from '../kernel/tools/registry.js';
+import { createSubsetRegistry } from '../kernel/tools/registry.js';
 import { CliError } from '../kernel/console/command.js';
 import { agentOpening } from './context-files.js';
 import { newSessionId, type OpenedSession, openSession } from './find-session.js';
@@ -44,7 +44,7 @@ export interface AgentHost {
 
 interface Work {
   readonly role: AgentRole;
-  readonly order: AgentOrder;
+  readonly order: SubagentRequest;
 }
 
 /** The session and the call that an agent works for. `share`: how many agents share what may be spent. */
@@ -237,7 +237,7 @@ async function createChild(host: AgentHost, { parent, call, share, ...parts }: C
   const { settings, store } = host;
   const { toolsOf, mayReach, stricter } = await import('../features/subagents/roles.js');
   const names = new Set(toolsOf(role, host.registry.list(), theirNames).map(({ name }) => name));
-  const registry = narrowed(host.registry, {
+  const registry = createSubsetRegistry(host.registry, {
     offers: (name) => names.has(name),
     reaches: (target) => mayReach(role, target),
   });
@@ -287,7 +287,7 @@ function budgetOf(
   child: Session,
   share: number,
   ref: TurnRef,
-): ReturnType<NonNullable<SessionOptions['models']['budget']>> {
+): ReturnType<NonNullable<SessionParts['models']['budget']>> {
   const budget = parent.models.budget?.(ref) ?? null;
   if (budget === null || 'code' in budget) return budget;
   const left = budget.maxCostUsd - spentUsd(parent.record.events());

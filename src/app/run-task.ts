@@ -10,16 +10,16 @@ import type { ModelChunk, Provider } from '../kernel/core/provider.js';
 import { firstLine } from '../kernel/core/text.js';
 import { CliError } from '../kernel/console/command.js';
 import { endingOf, turnEndings } from '../kernel/console/turn-endings.js';
-import { type TaskRunRequest, missedText, type Outcome } from '../features/scheduled-tasks/firing.js';
+import { type TaskRunRequest, missedText, type TaskOutcome } from '../features/scheduled-tasks/scheduler.js';
 import { apiCallOf } from '../features/scheduled-tasks/task-call.js';
 import { createUsageMeter } from '../kernel/console/usage-meter.js';
 import type { RootOptions } from '../kernel/console/options.js';
-import { narrowed } from '../kernel/tools/registry.js';
+import { createSubsetRegistry } from '../kernel/tools/registry.js';
 import { lastTools } from './context-files.js';
 import { keepMode } from './kept-mode.js';
 import { approvalModes } from '../kernel/core/policy.js';
-import { assemble, type Assembly, openRun, type Run } from './assemble.js';
-import type { Mission } from '../kernel/console/run-settings.js';
+import { createAgentSession, type Assembly, openRun, type Run } from './create-session.js';
+import type { UnattendedRun } from '../kernel/console/run-settings.js';
 import { readSettings } from './settings.js';
 
 /** A summary is a few lines of a list; the session has the rest. */
@@ -36,7 +36,11 @@ interface Work {
 /** Does what a task says in a session of its own, in the directory of the task, with nobody there to ask. Returns what
  * came of it; a failure to begin is one, too. Never rejects. It is no freer than the session that made the task was then,
  * and than `atLeast`, the approval mode of whoever fires it. */
-export async function runTask(options: RootOptions, request: TaskRunRequest, atLeast?: ApprovalMode): Promise<Outcome> {
+export async function runTask(
+  options: RootOptions,
+  request: TaskRunRequest,
+  atLeast?: ApprovalMode,
+): Promise<TaskOutcome> {
   try {
     const work = workOf(request);
     const [settings, chosen, asking] = await settingsFor({ options, atLeast }, request, work);
@@ -111,7 +115,10 @@ function withToolsOf(run: Run, maker: readonly Event[]): Run {
   const tools = lastTools(maker)?.tools;
   if (!tools) return run;
   const names = new Set(tools.map(({ name }) => name));
-  const registry = narrowed(run.toolbox.registry, { offers: (name) => names.has(name), reaches: () => true });
+  const registry = createSubsetRegistry(run.toolbox.registry, {
+    offers: (name) => names.has(name),
+    reaches: () => true,
+  });
   return { ...run, toolbox: { ...run.toolbox, registry } };
 }
 
@@ -121,14 +128,14 @@ function isStricter(one: ApprovalMode, other: ApprovalMode): boolean {
 
 const newSession = { continueNewest: false, resume: null, fork: false };
 
-async function inSession(run: Run, request: TaskRunRequest, work: Work): Promise<Outcome> {
+async function inSession(run: Run, request: TaskRunRequest, work: Work): Promise<TaskOutcome> {
   const { task, signal } = request;
   const { call } = work;
-  const mission: Mission = {
+  const mission: UnattendedRun = {
     grants: task.grants,
     ...(call ? { answers: (model) => callFirst(call, work.toldByModel === true ? model : null) } : {}),
   };
-  const chat = await assemble(run, { ...newSession, mission }, false);
+  const chat = await createAgentSession(run, { ...newSession, mission }, false);
   const { session } = chat;
   const interrupt = (): void => {
     session.interrupt();
@@ -169,7 +176,7 @@ async function begin(
   await run.store.update(session.id, { title: secrets.text(firstLine(`Task: ${task.description}`, 120)) });
 }
 
-type Ended = Omit<Outcome, 'costUsd'>;
+type Ended = Omit<TaskOutcome, 'costUsd'>;
 
 /** What else decides what came of a run. */
 interface Facts {

@@ -228,7 +228,7 @@ interface AskedSettings {
   readonly typed: readonly Uint8Array[];
 }
 
-/** Reads the configuration for a person at a terminal. Where a project asks for settings that need trust, the person is
+/** Reads the configuration for a person at a terminal. Where a project asks for settings that need trust, the user is
  * asked before any of them counts, once for each content of the file. */
 export async function askForSettings(options: RootOptions, early: TypedKeys | null): Promise<AskedSettings> {
   const asked = await askForFiles(await askForProject(options, early), early);
@@ -294,7 +294,7 @@ async function askForProject(options: RootOptions, early: TypedKeys | null): Pro
   return { settings: { ...settled, notices: [...settled.notices, ...notices] }, typed };
 }
 
-/** Turns Enter into a new line of the draft: nothing is sent that the person has not seen in the input. */
+/** Turns Enter into a new line of the draft: nothing is sent that the user has not seen in the input. */
 function unsent(chunk: Uint8Array | string): Uint8Array {
   return Buffer.from(chunk).map((byte) => (byte === 0x0d ? 0x0a : byte));
 }

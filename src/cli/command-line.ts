@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
-import { type CommandLine, type Doors } from '../kernel/console/command.js';
+import { type CommandLine, type FrontEnds } from '../kernel/console/command.js';
 import { loadOnce } from '../kernel/core/runtime.js';
 import { endingSignals, onEndingSignal } from '../ui/ending.js';
 import type { RootOptions } from '../kernel/console/options.js';
 import { readSettings } from '../app/settings.js';
 import { Parts } from '../kernel/console/parts.js';
-import { taskRunner } from '../features/scheduled-tasks/firing.js';
+import { taskRunner } from '../features/scheduled-tasks/scheduler.js';
 import {
   type ReadSettings,
   createPrinter,
@@ -51,7 +51,7 @@ export function createCommandLine(
   };
 }
 
-function createDoors(options: RootOptions): Doors {
+function createDoors(options: RootOptions): FrontEnds {
   return {
     tools: async () => await (await import('../frontends/mcp-server/serve-mcp.js')).serveMcp(options),
     editor: async () => await (await import('../frontends/acp/serve-editors.js')).serveEditors(options),

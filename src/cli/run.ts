@@ -163,7 +163,9 @@ export async function buildProgram({ words: given, rest, early, finish }: Progra
       const options = { ...parsed, commandNames: slashNames(table) };
       if (rest.length === 0) await askAboutCommand(words, options, verbNames(table));
       finish(
-        await (await import('../frontends/repl/conversation.js')).runConversation([...words, ...rest], options, early),
+        await (
+          await import('../frontends/repl/start-front-end.js')
+        ).runConversation([...words, ...rest], options, early),
       );
     });
   await addVerbs(program, table, {

@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
 import { didYouMean } from '../kernel/core/text.js';
-import { createKeyMap, type KeyMap, keyRows } from '../ui/editor/key-table.js';
-import type { Command as SlashCommand } from '../kernel/console/slash-command.js';
-import { CliError, exit, type Verb } from '../kernel/console/command.js';
+import { createKeyMap, type KeyMap, keyRows } from '../ui/editor/keybindings.js';
+import type { SlashCommand } from '../kernel/console/slash-command.js';
+import { CliError, exit, type CommandHandler } from '../kernel/console/command.js';
 
-export const showHelp: Verb = {
+export const showHelp: CommandHandler = {
   line: {
     example: 'agent help sessions list',
     options: (command) => command.option('--man', 'print the manual page'),
@@ -25,7 +25,7 @@ export const showHelp: Verb = {
   },
 };
 
-export const showVersion: Verb = {
+export const showVersion: CommandHandler = {
   line: {
     example: 'agent version',
     run: async ({ out, program }) => {

@@ -22,7 +22,7 @@ import { CliError, exit } from '../kernel/console/command.js';
 import type { Settings } from '../kernel/console/run-settings.js';
 import { beginSignIn, codeIn } from './browser-sign-in.js';
 
-/** How the person is asked, on the screen or line by line. */
+/** How the user is asked, on the screen or line by line. */
 export interface Asking {
   pick<T>(picking: Picking<T>): Promise<T | null>;
   hidden(question: HiddenQuestion): Promise<string | null>;
@@ -82,7 +82,7 @@ async function reach(d: Connecting, way: Way, manual: boolean): Promise<Endpoint
   return way.by === 'browser' ? await signIn(d, way.name, manual) : await withKey(d, way.name);
 }
 
-/** Asks for another key of a provider, until one is right. False where the person leaves. */
+/** Asks for another key of a provider, until one is right. False where the user leaves. */
 export async function enterKey(d: Connecting, provider: string, why: string): Promise<boolean> {
   return (await typedKey(d, provider, why)) !== null;
 }
@@ -151,7 +151,7 @@ async function withKey(d: Connecting, name: string): Promise<Endpoint | null> {
   return other ? await typedKey(d, name, '') : endpoint;
 }
 
-/** Whether the person wants to enter another key than the one that is there; null: neither. */
+/** Whether the user wants to enter another key than the one that is there; null: neither. */
 async function wantsOther({ asking }: Connecting, endpoint: Endpoint): Promise<boolean | null> {
   const from = endpoint.keyIsKept ? 'the kept one' : `of ${endpoint.keyEnv.join(' or ')}`;
   return await asking.pick({
@@ -169,7 +169,7 @@ async function isThere({ asking, settings }: Connecting, endpoint: Endpoint): Pr
   return listed.ok;
 }
 
-/** Asks for a key until one is right, or until the person keeps one that cannot be checked. The key is kept then.
+/** Asks for a key until one is right, or until the user keeps one that cannot be checked. The key is kept then.
  * `why`: nobody has called for it, and this is the reason. */
 async function typedKey(d: Connecting, name: string, why: string): Promise<Endpoint | null> {
   const preset = presetsOf(d)[name];
@@ -199,7 +199,7 @@ type TriedKey =
   | { readonly endpoint: Endpoint; readonly isRight: boolean }
   | { readonly endpoint: null; readonly problem: string };
 
-/** Checks a key. Without an endpoint and without a problem, the person has left. */
+/** Checks a key. Without an endpoint and without a problem, the user has left. */
 async function tryKey(d: Connecting, name: string, key: string): Promise<TriedKey> {
   const choice = await d.choice(name, 'any');
   const resolved = resolveProvider({ ...choice, keys: { ...choice.keys, [name]: { key, entered: true } } });
@@ -303,7 +303,7 @@ async function comingCode(
   return code === '' ? null : code;
 }
 
-/** Lets the person choose a model of an endpoint; the one that is used now is selected, or its default model. */
+/** Lets the user choose a model of an endpoint; the one that is used now is selected, or its default model. */
 async function pickModel(
   { asking, settings }: Connecting,
   endpoint: Endpoint,

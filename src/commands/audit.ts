@@ -7,12 +7,12 @@ import { isRecord } from '../kernel/core/json.js';
 import type { Rule } from '../kernel/core/policy.js';
 import type { CallFilter, ChainBreak, ChainReport, RecordedCall, Store } from '../kernel/core/store.js';
 import { createProtectedPaths, createSecretPaths } from '../kernel/permissions/guarded-paths.js';
-import { actsOnAnything } from '../kernel/permissions/lasting-rules.js';
+import { actsOnAnything } from '../kernel/permissions/suggested-rules.js';
 import { compileRules, refusedAllow } from '../kernel/permissions/rules.js';
 import { needsRule } from '../kernel/permissions/shell/invocation.js';
 import type { ShellAnalysis } from '../kernel/permissions/shell/verdict.js';
 import { counted } from '../kernel/tools/define-tool.js';
-import { CliError, type CommandLine, exit, type Verb } from '../kernel/console/command.js';
+import { CliError, type CommandLine, exit, type CommandHandler } from '../kernel/console/command.js';
 import type { Settings } from '../kernel/console/run-settings.js';
 import {
   asksTeam,
@@ -56,7 +56,7 @@ const fields = [
   'error',
 ] as const;
 
-export const auditCalls: Verb = {
+export const auditCalls: CommandHandler = {
   line: {
     example: 'agent audit --since 2h --errors',
     options: (command) =>
@@ -88,7 +88,7 @@ function withFilters(command: Command): Command {
 const wordy: readonly string[] = ['arguments', 'summary', 'error'];
 
 /** `agent audit export`: every tool call as a line of JSON, oldest first, for another program. */
-export const exportCalls: Verb = {
+export const exportCalls: CommandHandler = {
   line: {
     example: 'agent audit export --hash-args --since 2w > calls.jsonl',
     options: (command) =>
@@ -188,7 +188,7 @@ const limits =
   'anew, or take events away at the end of a session. Keep the heads (--json) elsewhere to notice that too.';
 
 /** Names the first break of each session. Exit 0 where every chain is whole, else 1. */
-export const verifyRecord: Verb = {
+export const verifyRecord: CommandHandler = {
   line: {
     example: 'agent audit verify',
     options: (command) => command.option('--json', 'one JSON object'),
@@ -235,8 +235,8 @@ function text({ sessions, events, redacted, breaks, heads }: ChainReport): strin
 
 const minimum = 3;
 
-/** Proposes allow rules for commands that the person allowed again and again. Changes nothing. */
-export const suggestAllowRules: Verb = {
+/** Proposes allow rules for commands that the user allowed again and again. Changes nothing. */
+export const suggestAllowRules: CommandHandler = {
   line: {
     example: 'agent audit suggest-rules',
     options: (command) => command.option('--json', 'one JSON array'),
@@ -393,7 +393,7 @@ export function suggestRules(calls: readonly AskedCall[], analyse: Analyse, mini
   };
 }
 
-/** Returns the commands of a line that the person was asked about. Those of an allowed line count only where rules for
+/** Returns the commands of a line that the user was asked about. Those of an allowed line count only where rules for
  * all of them would have allowed it. */
 function usesOf(call: AskedCall, analyse: Analyse): readonly Use[] {
   const analysis = analyse(call.command, call.cwd);

@@ -7,7 +7,7 @@ import { openTransport } from '../kernel/providers/http/transport.js';
 import { readText } from '../kernel/providers/http/body.js';
 import { httpFault } from '../kernel/providers/wires/fault.js';
 
-/** The page that asks the person, and the address that gives out the key (`sign_in` of a preset). */
+/** The page that asks the user, and the address that gives out the key (`sign_in` of a preset). */
 export interface SignInPlaces {
   readonly page: string;
   readonly keys: string;

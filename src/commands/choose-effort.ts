@@ -1,6 +1,6 @@
 import { findModel } from '../kernel/providers/models.js';
 import { didYouMean } from '../kernel/core/text.js';
-import type { Repl, Verb } from '../kernel/console/command.js';
+import type { Repl, CommandHandler } from '../kernel/console/command.js';
 import { keepOrSayHow, parseKeep } from '../kernel/console/keep-setting.js';
 
 /** All levels, by what they mean. */
@@ -15,7 +15,7 @@ const levels = {
 } as const;
 
 /** `/effort`: how much the model thinks, from the next request on, and with `--keep` in the next sessions. */
-export const chooseEffort: Verb = { slash: choose };
+export const chooseEffort: CommandHandler = { slash: choose };
 
 async function choose(argument: string, repl: Repl): Promise<void> {
   const { screen, tools, sessions } = repl;

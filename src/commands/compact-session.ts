@@ -1,11 +1,11 @@
 import type { Event } from '../kernel/core/event.js';
-import type { Verb, Repl } from '../kernel/console/command.js';
+import type { CommandHandler, Repl } from '../kernel/console/command.js';
 import { turnRuns } from '../kernel/console/slash-command.js';
 import { goToSession } from '../kernel/console/stored-session.js';
 import { countingEvents } from '../kernel/core/event.js';
 
 /** `/clear`: a new session takes the place of this one. */
-export const clear: Verb = {
+export const clear: CommandHandler = {
   slash: async (_argument, { screen, sessions }) => {
     const { session } = sessions.current();
     const isKept = session.events().length > 0;
@@ -18,7 +18,7 @@ export const clear: Verb = {
 };
 
 /** `/fork`: the conversation goes on in a copy of this session. */
-export const fork: Verb = {
+export const fork: CommandHandler = {
   slash: async (_argument, { screen, sessions }) => {
     const { id } = sessions.current().session;
     await goToSession({ screen, sessions }, { continueNewest: false, resume: id, fork: true });
@@ -26,7 +26,7 @@ export const fork: Verb = {
   },
 };
 
-export const compact: Verb = {
+export const compact: CommandHandler = {
   slash: async (argument, repl) => {
     const focus = argument.replace(/(?:^|\s)--dry-run(?=\s|$)/, ' ').trim();
     if (focus !== argument.trim()) dryRun(repl);
@@ -34,7 +34,7 @@ export const compact: Verb = {
   },
 };
 
-export const uncompact: Verb = { slash: (_argument, repl) => takeBack(repl) };
+export const uncompact: CommandHandler = { slash: (_argument, repl) => takeBack(repl) };
 
 function dryRun({ sessions, screen }: Repl): void {
   const plan = sessions.current().session.compactionPlan();

@@ -1,12 +1,12 @@
 import type { Command, Option } from 'commander';
 import { didYouMean } from '../kernel/core/text.js';
 import { builtInPresets } from '../kernel/providers/catalog.js';
-import { CliError, exit, type Verb } from '../kernel/console/command.js';
+import { CliError, exit, type CommandHandler } from '../kernel/console/command.js';
 
 const shells: readonly string[] = ['bash', 'zsh', 'fish'];
 
 /** `agent completion bash`: prints the script, which is made from the command line itself. */
-export const completeShell: Verb = {
+export const completeShell: CommandHandler = {
   line: {
     example: 'agent completion bash >> ~/.bashrc',
     run: async ({ out, program: { root, globalOptions } }, [shell = '']) => {

@@ -10,7 +10,7 @@ import {
   textProblem,
 } from '../kernel/config/settings-file.js';
 import {
-  type Key,
+  type SettingKey,
   keyText,
   knownKeys,
   maskText,
@@ -19,26 +19,33 @@ import {
   variableOf,
 } from '../kernel/config/settings-schema.js';
 import type { Json } from '../kernel/core/json.js';
-import { type CommandLine, exit, type LineForm, type Repl, type Tools, type Verb } from '../kernel/console/command.js';
-import { type Bindings, bindingProblem } from '../ui/editor/key-table.js';
+import {
+  type CommandLine,
+  exit,
+  type CliCommand,
+  type Repl,
+  type Tools,
+  type CommandHandler,
+} from '../kernel/console/command.js';
+import { type Bindings, bindingProblem } from '../ui/editor/keybindings.js';
 import { jsonText } from '../kernel/console/line-output.js';
 import type { Rule } from '../kernel/core/policy.js';
 import { unheededAllow } from '../kernel/permissions/rules.js';
 import { loadTheme, ownThemes } from '../kernel/console/theme-files.js';
 
 /** `agent config` holds other verbs; `/config` shows every setting. */
-export const config: Verb = {
+export const config: CommandHandler = {
   line: { example: 'agent config set model openai/gpt-5.2' },
   slash: showSettings,
 };
 
-export const configPath: Verb = { line: form('path', 'agent config path') };
-export const configShow: Verb = { line: form('show', 'agent config show --json') };
-export const configGet: Verb = { line: form('get', 'agent config get max_tool_turns') };
-export const configSet: Verb = { line: form('set', 'agent config set ui.theme light') };
-export const configCheck: Verb = { line: form('check', 'agent config check') };
+export const configPath: CommandHandler = { line: form('path', 'agent config path') };
+export const configShow: CommandHandler = { line: form('show', 'agent config show --json') };
+export const configGet: CommandHandler = { line: form('get', 'agent config get max_tool_turns') };
+export const configSet: CommandHandler = { line: form('set', 'agent config set ui.theme light') };
+export const configCheck: CommandHandler = { line: form('check', 'agent config check') };
 
-function form(verb: string, example: string): LineForm {
+function form(verb: string, example: string): CliCommand {
   return {
     example,
     options: (command) => command.option('--json', 'JSON output'),
@@ -186,7 +193,7 @@ async function strayTool(
 }
 
 /** Says that another source overrules the value that was set. */
-async function sayOverruled(key: Key, io: ConfigCommandIo): Promise<number> {
+async function sayOverruled(key: SettingKey, io: ConfigCommandIo): Promise<number> {
   const { origins } = await load(io);
   const origin = origins[keyText(key.path)];
   if (origin && originRank(origin) > originRank({ kind: 'user', file: '' })) {

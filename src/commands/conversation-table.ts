@@ -68,7 +68,7 @@ export const conversation: readonly Section[] = [
       },
       {
         slash: ['permissions [add, edit or rm]', 'calls allowed, asked about and denied by rules; change them'],
-        load: async () => (await import('./tend-rules.js')).permissions,
+        load: async () => (await import('./permission-rules.js')).permissions,
       },
     ],
   },

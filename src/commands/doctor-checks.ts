@@ -6,7 +6,7 @@ import type { ConfigProblem, Environment } from '../kernel/config/settings-file.
 import type { StoreFacts } from '../kernel/store/inspect.js';
 import type { DoctorCheck } from '../kernel/console/command.js';
 
-export interface TerminalFacts {
+export interface TerminalReport {
   readonly isTerminal: boolean;
   readonly term: string;
   /** 1, 4, 8 or 24 bits. */
@@ -54,7 +54,7 @@ export function checkRipgrep(found: RipgrepFact | null): DoctorCheck {
   );
 }
 
-export function checkTerminal(facts: TerminalFacts): DoctorCheck {
+export function checkTerminal(facts: TerminalReport): DoctorCheck {
   if (!facts.isTerminal) return ok('terminal', 'output is not a terminal');
   const colors = facts.noColor
     ? 'no colours (NO_COLOR)'

@@ -6,7 +6,13 @@ import { loadConfig, type LoadOptions } from '../kernel/config/load.js';
 import type { ConfigProblem, Environment } from '../kernel/config/settings-file.js';
 import { builtInPresets, keyNames } from '../kernel/providers/catalog.js';
 import type { StoreInspection } from '../kernel/store/inspect.js';
-import { type CommandLine, type DoctorCheck, exit, type Screen, type Verb } from '../kernel/console/command.js';
+import {
+  type CommandLine,
+  type DoctorCheck,
+  exit,
+  type Screen,
+  type CommandHandler,
+} from '../kernel/console/command.js';
 import { keptNames } from '../kernel/secrets/stored-keys.js';
 import { jsonText } from '../kernel/console/line-output.js';
 import {
@@ -22,12 +28,12 @@ import {
   checkWeb,
   type KeyFact,
   type RipgrepFact,
-  type TerminalFacts,
+  type TerminalReport,
 } from './doctor-checks.js';
 import { fail, ok } from '../kernel/console/doctor-check.js';
 
 /** Checks this machine, on the command line and in the REPL. */
-export const doctor: Verb = {
+export const doctor: CommandHandler = {
   line: {
     example: 'agent doctor',
     options: (command) => command.option('--json', 'one JSON array'),
@@ -109,7 +115,7 @@ function modeOf(file: string): number | null {
   }
 }
 
-function localServers(): readonly LocalServer[] {
+function localServers(): readonly FoundServer[] {
   return Object.values(builtInPresets)
     .filter((preset) => preset.local === true)
     .map((preset) => {
@@ -119,7 +125,7 @@ function localServers(): readonly LocalServer[] {
 }
 
 /** A server on this machine that may be running. */
-export interface LocalServer {
+export interface FoundServer {
   readonly name: string;
   readonly host: string;
   readonly port: number;
@@ -128,14 +134,14 @@ export interface LocalServer {
 /** The facts that `agent doctor` checks. A probe that throws becomes a failed check with its message. */
 export interface DoctorFacts {
   readonly nodeVersion: string;
-  readonly terminal: TerminalFacts;
+  readonly terminal: TerminalReport;
   readonly keys: readonly KeyFact[];
   readonly kept: KeptFacts;
-  readonly servers: readonly LocalServer[];
+  readonly servers: readonly FoundServer[];
   ripgrep(): Promise<RipgrepFact | null>;
   config(): Promise<{ readonly file: string; readonly problems: readonly ConfigProblem[] }>;
   readonly store: StoreInspection;
-  reaches(server: LocalServer): Promise<boolean>;
+  reaches(server: FoundServer): Promise<boolean>;
   /** Checks of other parts, for example of the sandbox. */
   more?(): Promise<readonly DoctorCheck[]>;
 }
@@ -169,7 +175,7 @@ export async function runDoctor(io: DoctorIo, facts: DoctorFacts): Promise<numbe
   return checks.some((check) => check.status === 'fail') ? exit.failed : exit.done;
 }
 
-async function checkServer(server: LocalServer, facts: DoctorFacts): Promise<DoctorCheck> {
+async function checkServer(server: FoundServer, facts: DoctorFacts): Promise<DoctorCheck> {
   const running = await facts.reaches(server);
   return ok(server.name, `${running ? 'answers' : 'not running'} at ${server.host}:${server.port}`);
 }
@@ -205,7 +211,7 @@ function line({ name, status, detail, fix }: DoctorCheck): string {
 }
 
 /** The facts about the terminal behind standard output. */
-export function terminalFacts(screen: Screen, env: Environment): TerminalFacts {
+export function terminalFacts(screen: Screen, env: Environment): TerminalReport {
   return {
     isTerminal: screen.isTTY === true,
     term: env.TERM ?? '',
@@ -229,7 +235,7 @@ export async function findRipgrep(env: Environment): Promise<RipgrepFact | null>
 }
 
 /** Tells whether something accepts connections there within `timeoutMs`. */
-export function reachesServer({ host, port }: LocalServer, timeoutMs = 200): Promise<boolean> {
+export function reachesServer({ host, port }: FoundServer, timeoutMs = 200): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host, port });
     const answer = (reached: boolean): void => {

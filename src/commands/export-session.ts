@@ -8,9 +8,9 @@ import { didYouMean, escapedJson } from '../kernel/core/text.js';
 import { sanitize } from '../kernel/core/sanitize.js';
 import { counted } from '../kernel/tools/define-tool.js';
 import type { WrittenSession } from '../features/history-import/for-other-programs.js';
-import { CliError, type CommandLine, exit, type Repl, type Verb } from '../kernel/console/command.js';
+import { CliError, type CommandLine, exit, type Repl, type CommandHandler } from '../kernel/console/command.js';
 import { localTime } from '../kernel/console/line-output.js';
-import { entriesOf, type Entry, resultTitle } from '../ui/export-entries.js';
+import { entriesOf, type ExportEntry, resultTitle } from '../ui/export-entries.js';
 import { attachedBlobs, type ExportedSession, findSession, toJsonl } from '../kernel/console/stored-session.js';
 
 interface Options {
@@ -38,7 +38,7 @@ const formats: Readonly<Record<string, Format>> = {
 };
 
 /** `agent sessions export`, and `/export` for the session on the screen. */
-export const exportSession: Verb = {
+export const exportSession: CommandHandler = {
   line: {
     example: 'agent sessions export 0198 --format html -o session.html',
     options: (command) =>
@@ -159,7 +159,7 @@ export function toMarkdown({ row, events }: ExportedSession): string {
   return sanitize(`${[`# ${title}`, facts.join('\n'), ...entriesOf(events).map(block)].join('\n\n')}\n`);
 }
 
-function block(entry: Entry): string {
+function block(entry: ExportEntry): string {
   switch (entry.type) {
     case 'system':
       return `<details><summary>System prompt</summary>\n\n${fence(entry.text)}\n\n</details>`;
@@ -180,7 +180,7 @@ function block(entry: Entry): string {
   }
 }
 
-function callBlock(entry: Extract<Entry, { type: 'call' }>): string {
+function callBlock(entry: Extract<ExportEntry, { type: 'call' }>): string {
   const { result } = entry;
   const state = result === null ? 'no result' : `${result.success ? '✔' : '✘'} ${resultTitle(result)}`;
   const decision = entry.decision === null ? '' : `, ${entry.decision}`;

@@ -1,5 +1,5 @@
-import type { Answer, RecordedCall, Records, SpendingRow } from '../kernel/core/store.js';
-import { CliError, type CommandLine, exit, type Printer, type Verb } from '../kernel/console/command.js';
+import type { SqlAnswer, RecordedCall, Records, SpendingRow } from '../kernel/core/store.js';
+import { CliError, type CommandLine, exit, type Printer, type CommandHandler } from '../kernel/console/command.js';
 import {
   asksTeam,
   columns,
@@ -34,7 +34,7 @@ interface ToolStats {
 }
 
 /** Shows how often and how well tools ran, how deep turns went, and how much was spent on what. */
-export const statistics: Verb = {
+export const statistics: CommandHandler = {
   line: {
     example: 'agent stats --since 7d',
     options: (command) =>
@@ -151,7 +151,7 @@ function text(tools: readonly ToolStats[], turns: TurnStats): string {
 
 const spendingHead = ['requests', 'input', 'output', 'cost'] as const;
 
-function spendingCells(row: Spending): readonly string[] {
+function spendingCells(row: SpendingFigures): readonly string[] {
   const cost =
     row.unpriced === row.requests
       ? 'unknown'
@@ -161,7 +161,7 @@ function spendingCells(row: Spending): readonly string[] {
 
 /** Tokens and cost of some requests; `cost_usd` counts what is known, `unpriced` how many requests have no known
  * price. */
-export interface Spending {
+export interface SpendingFigures {
   readonly requests: number;
   readonly input_tokens: number;
   readonly output_tokens: number;
@@ -171,21 +171,21 @@ export interface Spending {
 
 export interface TurnStats {
   /** User turns, and those with at least one response that asked for tools. */
-  readonly with_tools: Spending & { readonly turns: number };
-  readonly without_tools: Spending & { readonly turns: number };
+  readonly with_tools: SpendingFigures & { readonly turns: number };
+  readonly without_tools: SpendingFigures & { readonly turns: number };
   /** Responses that asked for tools, in a user turn that had any. */
   readonly depth: { readonly p50: number; readonly p95: number; readonly most: number };
-  readonly per_day: readonly (Spending & { readonly day: string })[];
-  readonly per_model: readonly (Spending & { readonly model: string })[];
-  readonly per_project: readonly (Spending & { readonly cwd: string })[];
+  readonly per_day: readonly (SpendingFigures & { readonly day: string })[];
+  readonly per_model: readonly (SpendingFigures & { readonly model: string })[];
+  readonly per_project: readonly (SpendingFigures & { readonly cwd: string })[];
 }
 
 interface Turn {
   readonly responses: Set<string>;
-  spent: Spending;
+  spent: SpendingFigures;
 }
 
-const nothing: Spending = { requests: 0, input_tokens: 0, output_tokens: 0, cost_usd: 0, unpriced: 0 };
+const nothing: SpendingFigures = { requests: 0, input_tokens: 0, output_tokens: 0, cost_usd: 0, unpriced: 0 };
 
 /** Folds the rows. A user turn is a user event and everything up to the next one. */
 export function foldTurns(rows: readonly SpendingRow[], dayOf: (unixMs: number) => string): TurnStats {
@@ -232,13 +232,13 @@ function turnsOf(rows: readonly SpendingRow[]): readonly Turn[] {
 function grouped(
   requests: readonly SpendingRow[],
   keyOf: (row: SpendingRow) => string,
-): readonly (readonly [string, Spending])[] {
-  const groups = new Map<string, Spending>();
+): readonly (readonly [string, SpendingFigures])[] {
+  const groups = new Map<string, SpendingFigures>();
   for (const row of requests) groups.set(keyOf(row), plus(groups.get(keyOf(row)) ?? nothing, row));
   return [...groups];
 }
 
-function byRequests<T extends Spending>(groups: readonly T[]): readonly T[] {
+function byRequests<T extends SpendingFigures>(groups: readonly T[]): readonly T[] {
   return [...groups].sort((one, other) => other.requests - one.requests);
 }
 
@@ -247,7 +247,7 @@ export function percentile(sorted: readonly number[], share: number): number {
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? 0;
 }
 
-function plus(spent: Spending, row: SpendingRow): Spending {
+function plus(spent: SpendingFigures, row: SpendingRow): SpendingFigures {
   return {
     requests: spent.requests + 1,
     input_tokens: spent.input_tokens + row.inputTokens,
@@ -257,8 +257,8 @@ function plus(spent: Spending, row: SpendingRow): Spending {
   };
 }
 
-function sum(turns: readonly Turn[]): Spending & { readonly turns: number } {
-  const all = turns.reduce<Spending>(
+function sum(turns: readonly Turn[]): SpendingFigures & { readonly turns: number } {
+  const all = turns.reduce<SpendingFigures>(
     (total, { spent }) => ({
       requests: total.requests + spent.requests,
       input_tokens: total.input_tokens + spent.input_tokens,
@@ -278,7 +278,7 @@ interface SqlOptions {
 }
 
 /** Asks the record in SQL; nothing can be changed by it. */
-export const askSql: Verb = {
+export const askSql: CommandHandler = {
   line: {
     example: 'agent sql "SELECT tool, count(*) FROM v_tool_calls GROUP BY tool"',
     options: (command) =>
@@ -314,7 +314,7 @@ function teamAsk(settings: Settings): NonNullable<Records['ask']> {
 }
 
 /** Rows of CSV are printed as they come; a table and JSON need all of them. */
-async function printAnswer(out: Printer, { columns: names, rows }: Answer, options: SqlOptions): Promise<void> {
+async function printAnswer(out: Printer, { columns: names, rows }: SqlAnswer, options: SqlOptions): Promise<void> {
   if (options.csv) {
     printCsv(out, names);
     for await (const row of rows) printCsv(out, row.map(shownValue));

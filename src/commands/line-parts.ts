@@ -1,8 +1,8 @@
 import {
-  type Guards,
-  type Machine,
+  type SecretGuards,
+  type SystemChecks,
   type Models,
-  type OpenedStore,
+  type CommandStore,
   type Printer,
   type Tools,
   type Trust,
@@ -67,7 +67,7 @@ export function createPrinter(): Printer {
 }
 
 /** Opens the store for `use` and closes it again, also after a failure. Rejects where it cannot be opened. */
-export async function withStore<T>(settings: Settings, use: (opened: OpenedStore) => Promise<T>): Promise<T> {
+export async function withStore<T>(settings: Settings, use: (opened: CommandStore) => Promise<T>): Promise<T> {
   const { cwd } = settings;
   const { store, records, tables } = await openRecord(settings, (message) => {
     printError(`agent: ${message}\n`);
@@ -118,7 +118,7 @@ export function createTools(read: ReadSettings): Tools {
       };
     },
     policy: async () => openPolicy(await read()),
-    host: async () => (await import('../app/assemble.js')).sessionHost((await read()).log),
+    host: async () => (await import('../app/create-session.js')).sessionHost((await read()).log),
     files: async () => {
       return await openToolFiles(await read());
     },
@@ -128,17 +128,17 @@ export function createTools(read: ReadSettings): Tools {
       return (await sessionBeginning({ ...(await read()), cwd }, registry, { restored: [] }, facts)).opening;
     },
     strayLimits: async (loaded) => {
-      const { strayLimits, toolNames } = await load();
-      return await strayLimits(loaded, toolNames());
+      const { unknownToolLimits, toolNames } = await load();
+      return await unknownToolLimits(loaded, toolNames());
     },
     strayLimit: async (name) => {
-      const { strayLimit, toolNames } = await load();
-      return strayLimit(name, toolNames());
+      const { unknownToolLimit, toolNames } = await load();
+      return unknownToolLimit(name, toolNames());
     },
   };
 }
 
-export function createMachine(request: () => LoadOptions): Machine {
+export function createMachine(request: () => LoadOptions): SystemChecks {
   return {
     sandbox: async (config) => {
       const { env, cwd, home } = request();
@@ -191,7 +191,7 @@ function keySource({ key, keyIsKept, keyEnv }: Endpoint): readonly string[] | nu
   return keyIsKept ? ['keys.json'] : keyEnv;
 }
 
-export function createGuards(read: ReadSettings): Guards {
+export function createGuards(read: ReadSettings): SecretGuards {
   return {
     session: async (events) => sessionGuard(await read(), events),
     export: async () => {

@@ -7,7 +7,7 @@ import {
   type ListedModel,
 } from '../kernel/providers/discover.js';
 import { findModel, knownModels, type ModelFacts, modelSources } from '../kernel/providers/models.js';
-import { CliError, type CommandLine, exit, type Verb } from '../kernel/console/command.js';
+import { CliError, type CommandLine, exit, type CommandHandler } from '../kernel/console/command.js';
 import type { Settings } from '../kernel/console/run-settings.js';
 import { columns, printListing } from '../kernel/console/line-output.js';
 
@@ -45,7 +45,7 @@ const unknownModel: ModelFacts = {
 
 /** Lists the models of the table and of running local servers; with `--provider` the models that this provider
  * lists. */
-export const listModels: Verb = {
+export const listModels: CommandHandler = {
   line: {
     example: 'agent models --provider ollama',
     options: (command) => command.option('--json', 'one JSON array'),
@@ -160,7 +160,7 @@ interface ListProvidersOptions {
   readonly model?: string;
 }
 
-export const listProviders: Verb = {
+export const listProviders: CommandHandler = {
   line: {
     example: 'agent providers --json',
     options: (command) => command.option('--json', 'one JSON array'),
@@ -168,7 +168,7 @@ export const listProviders: Verb = {
   },
 };
 
-export const checkProvider: Verb = {
+export const checkProvider: CommandHandler = {
   line: {
     example: 'agent providers check openrouter',
     options: (command) => command.option('--json', 'one JSON array'),

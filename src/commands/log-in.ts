@@ -1,14 +1,21 @@
 import { builtInPresets, keyNames, mergePresets } from '../kernel/providers/catalog.js';
 import { didYouMean } from '../kernel/core/text.js';
 import type { Picking, PickItem } from '../kernel/console/slash-command.js';
-import { CliError, type CommandLine, exit, type Printer, type Repl, type Verb } from '../kernel/console/command.js';
+import {
+  CliError,
+  type CommandLine,
+  exit,
+  type Printer,
+  type Repl,
+  type CommandHandler,
+} from '../kernel/console/command.js';
 import type { Settings } from '../kernel/console/run-settings.js';
 import { keepSetting } from '../kernel/console/keep-setting.js';
 import { type Asking, type ConnectedModel, connectModel, type Connecting, enterKey } from './add-model.js';
-import type { Refusal } from '../kernel/secrets/refused-keys.js';
+import type { KeyRefusal } from '../kernel/secrets/refused-keys.js';
 
 /** `agent login` and `/login`: connects a model in place. */
-export const login: Verb = {
+export const login: CommandHandler = {
   slash: async (argument, repl) => {
     const words = argument.split(/\s+/).filter((word) => word !== '');
     const refusal = repl.settings.keys.refused.first();
@@ -27,7 +34,7 @@ export const login: Verb = {
 };
 
 /** `agent logout` and `/logout`: forgets the key of a provider. */
-export const logout: Verb = {
+export const logout: CommandHandler = {
   slash: async (argument, { screen, settings }) => {
     const said = await forget(settings, argument.trim(), (picking) => screen.pick(picking));
     if (said !== null) screen.notice('info', said);
@@ -103,7 +110,7 @@ async function goOn(
 }
 
 /** Asks for another key in the place of one that was refused, and has the request sent again. */
-async function renew(repl: Repl, refusal: Refusal): Promise<void> {
+async function renew(repl: Repl, refusal: KeyRefusal): Promise<void> {
   const again = await enterKey(ofRepl(repl, refusal.signal), refusal.provider, refusal.message);
   refusal.answer(again);
 }

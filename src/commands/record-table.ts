@@ -8,11 +8,11 @@ export const record: readonly Section[] = [
       {
         line: ['sessions', 'list, show, search, export, import, rename and remove sessions'],
         slash: ['sessions|resume [id, prefix or title]', 'go on with another session'],
-        load: async () => (await import('./tend-sessions.js')).sessions,
+        load: async () => (await import('./manage-sessions.js')).sessions,
       },
       {
         line: ['sessions list', 'newest first'],
-        load: async () => (await import('./tend-sessions.js')).listSessions,
+        load: async () => (await import('./manage-sessions.js')).listSessions,
       },
       {
         line: ['watch [session]', 'follow a session that runs in another terminal'],
@@ -24,16 +24,16 @@ export const record: readonly Section[] = [
       },
       {
         line: ['sessions show <session>', 'its events, or the request its next turn would send'],
-        load: async () => (await import('./tend-sessions.js')).showSession,
+        load: async () => (await import('./manage-sessions.js')).showSession,
       },
       {
         line: ['sessions rename <session> <title...>', 'give it a title'],
         slash: ['rename [title]', 'give this session a title; without one the model is asked for it'],
-        load: async () => (await import('./tend-sessions.js')).renameSession,
+        load: async () => (await import('./manage-sessions.js')).renameSession,
       },
       {
         line: ['sessions rm <session...>', 'delete sessions and all their events'],
-        load: async () => (await import('./tend-sessions.js')).removeSessions,
+        load: async () => (await import('./manage-sessions.js')).removeSessions,
       },
       {
         line: [
@@ -49,7 +49,7 @@ export const record: readonly Section[] = [
       },
       {
         line: ['sessions prune', 'list old sessions, and delete them with --yes'],
-        load: async () => (await import('./tend-sessions.js')).pruneSessions,
+        load: async () => (await import('./manage-sessions.js')).pruneSessions,
       },
       {
         line: [

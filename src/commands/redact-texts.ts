@@ -3,11 +3,11 @@ import { attachmentsOf, type Event, type EventDraft, knownEvent } from '../kerne
 import { isRecord, parseJson } from '../kernel/core/json.js';
 import { redactedText, type TextTrace, traceTexts } from '../kernel/core/text-trace.js';
 import { eraseInFiles } from '../kernel/store/erase-files.js';
-import { CliError, type CommandLine, exit, type OpenedStore, type Verb } from '../kernel/console/command.js';
+import { CliError, type CommandLine, exit, type CommandStore, type CommandHandler } from '../kernel/console/command.js';
 import { countOption } from '../kernel/console/line-output.js';
 import { findSession } from '../kernel/console/stored-session.js';
 
-export const redactTexts: Verb = {
+export const redactTexts: CommandHandler = {
   line: {
     example: 'agent redact 0198 17',
     run: (line, [id = '', seq = '']) => redact(line, id, countOption(seq, 'event', 1)),
@@ -62,7 +62,7 @@ const placeholder = redactedText;
 /** Removes what quotes the texts elsewhere: in the record, and in the files beside it. Returns what was done and where a
  * text remains, a line each. */
 async function eraseQuotes(
-  { records, store, settings }: OpenedStore,
+  { records, store, settings }: CommandStore,
   sessionId: string,
   quoted: { readonly texts: readonly string[]; readonly contents: readonly string[] },
 ): Promise<readonly string[]> {

@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { withoutRepeats } from '../kernel/agent/repeats.js';
+import { withoutRepeats } from '../kernel/agent/loop-detection.js';
 import { type ChangeData, type Event, knownEvent } from '../kernel/core/event.js';
 import { isRecord, type Json } from '../kernel/core/json.js';
 import type { SecretGuard } from '../kernel/core/secrets/guard.js';
@@ -22,10 +22,10 @@ import { type BoundCall, noSession, type Registry, type ToolContext } from '../k
 import { sanitize } from '../kernel/core/sanitize.js';
 import { diffRows } from '../ui/diff-lines.js';
 import { createTheme, type Theme } from '../kernel/console/theme.js';
-import { CliError, type CommandLine, exit, type Printer, type Verb } from '../kernel/console/command.js';
+import { CliError, type CommandLine, exit, type Printer, type CommandHandler } from '../kernel/console/command.js';
 import type { Settings } from '../kernel/console/run-settings.js';
 import { columns, oneLine, printListing } from '../kernel/console/line-output.js';
-import { entriesOf, type Entry, resultTitle, shownOutput } from '../ui/export-entries.js';
+import { entriesOf, type ExportEntry, resultTitle, shownOutput } from '../ui/export-entries.js';
 import { findSession } from '../kernel/console/stored-session.js';
 
 interface Options {
@@ -39,7 +39,7 @@ interface Options {
 const longestWaitMs = 3000;
 const maxResultLines = 10;
 
-export const replay: Verb = {
+export const replay: CommandHandler = {
   line: {
     example: 'agent replay 0198 --speed 4',
     options: (command) =>
@@ -104,7 +104,7 @@ function lookOf({ isTerminal, screen }: Printer, { env, config }: Settings): Loo
 }
 
 /** Returns the lines of an entry with its change laid out. Everything is clean. */
-function paintedLines(entry: Entry, { theme, columns }: Look): string {
+function paintedLines(entry: ExportEntry, { theme, columns }: Look): string {
   const diff = entry.type === 'call' ? entry.result?.diff : null;
   if (entry.type !== 'call' || !entry.result || !diff) return sanitize(lines(entry));
   const head = lines({ ...entry, result: { ...entry.result, output: '', diff: null } });
@@ -113,11 +113,11 @@ function paintedLines(entry: Entry, { theme, columns }: Look): string {
 }
 
 /** A call is shown with its result, so at the time of the result. */
-function finishedAt(entry: Entry): number {
+function finishedAt(entry: ExportEntry): number {
   return entry.type === 'call' ? entry.at + (entry.result?.durationMs ?? 0) : entry.at;
 }
 
-function lines(entry: Entry): string {
+function lines(entry: ExportEntry): string {
   switch (entry.type) {
     case 'system':
       return `(system prompt, ${entry.text.split('\n').length} lines)`;
@@ -137,7 +137,7 @@ function lines(entry: Entry): string {
   }
 }
 
-function callLines({ summary, result, decision }: Extract<Entry, { type: 'call' }>): string {
+function callLines({ summary, result, decision }: Extract<ExportEntry, { type: 'call' }>): string {
   const sign = result === null ? '?' : result.success ? '✔' : '✘';
   const title = `${sign} ${summary}${decision === null ? '' : `  [${decision}]`}`;
   return result === null

@@ -17,10 +17,10 @@ import {
   CliError,
   type CommandLine,
   exit,
-  type LineForm,
-  type OpenedStore,
+  type CliCommand,
+  type CommandStore,
   type Repl,
-  type Verb,
+  type CommandHandler,
 } from '../kernel/console/command.js';
 import type { Settings } from '../kernel/console/run-settings.js';
 import { age, asksTeam, countOption, localDay, printListing } from '../kernel/console/line-output.js';
@@ -39,7 +39,7 @@ const maxHits = 100;
 /** Characters of a snippet before what was found. */
 const before = 20;
 
-const form: LineForm = {
+const form: CliCommand = {
   example: 'agent search migration error --limit 5',
   options: (command) =>
     command
@@ -57,9 +57,9 @@ const form: LineForm = {
 
 /** `agent search <words>`, and `/search`, which goes on with the session of the
  * chosen place. */
-export const searchRecord: Verb = { line: form, slash: searchAndGo };
+export const searchRecord: CommandHandler = { line: form, slash: searchAndGo };
 
-export const searchSessions: Verb = {
+export const searchSessions: CommandHandler = {
   line: { ...form, example: 'agent sessions search "exact phrase" begin*' },
 };
 
@@ -111,7 +111,7 @@ function ownHits(store: Pick<Store, 'search'>): HitSource {
   return ({ words, filters }, limit) => store.search(words, limit, undefined, filters);
 }
 
-function teamHits(opened: OpenedStore, options: Options, printError: (text: string) => void): HitSource {
+function teamHits(opened: CommandStore, options: Options, printError: (text: string) => void): HitSource {
   return async ({ words, filters }, limit) => {
     const { scopeOf } = await import('../features/team-store/shared-record.js');
     const scope = { since: teamSince(filters), ...scopeOf(options, opened) };
@@ -281,7 +281,7 @@ function placeOf({ sessionId, seq }: SearchHit): string {
   return `${sessionId} ${seq}`;
 }
 
-/** Shows what stands around a hit, and goes on there. False: the person goes
+/** Shows what stands around a hit, and goes on there. False: the user goes
  * back to the list. */
 async function lookAt(hit: SearchHit, marked: readonly string[], repl: Repl): Promise<boolean> {
   const { screen, sessions } = repl;

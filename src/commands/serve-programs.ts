@@ -1,9 +1,9 @@
 import { streamSchema } from '../kernel/core/stream-lines.js';
-import { exit, type Verb } from '../kernel/console/command.js';
+import { exit, type CommandHandler } from '../kernel/console/command.js';
 import { countOption, printJson } from '../kernel/console/line-output.js';
 
 /** `agent acp`: an editor drives sessions over standard input and output. */
-export const serveEditor: Verb = {
+export const serveEditor: CommandHandler = {
   line: {
     example: 'agent acp',
     run: async ({ doors }) => await doors.editor(),
@@ -11,7 +11,7 @@ export const serveEditor: Verb = {
 };
 
 /** `agent watch`: a session of another terminal as it goes on. */
-export const watchSession: Verb = {
+export const watchSession: CommandHandler = {
   line: {
     example: 'agent watch --answer',
     options: (command) => command.option('--answer', 'answer its questions from here, too'),
@@ -20,7 +20,7 @@ export const watchSession: Verb = {
 };
 
 /** `agent schema`: what a program has to read that starts `agent -p --output-format stream-json`. */
-export const showSchema: Verb = {
+export const showSchema: CommandHandler = {
   line: {
     example: 'agent schema > lines.schema.json',
     run: ({ out }) => {
@@ -31,7 +31,7 @@ export const showSchema: Verb = {
 };
 
 /** `agent serve`: the same in a browser, with the whole record. */
-export const servePages: Verb = {
+export const servePages: CommandHandler = {
   line: {
     example: 'agent serve --port 7420',
     options: (command) => command.option('--port <n>', 'on this port of 127.0.0.1; without it, on any free one'),

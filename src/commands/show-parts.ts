@@ -8,10 +8,10 @@ import { counted } from '../kernel/tools/define-tool.js';
 import { eventChange, eventText, eventTitle, pickEvent } from '../ui/event-text.js';
 import { languageOf } from '../ui/markdown/blocks.js';
 import { lexMarkdown } from '../ui/markdown/incremental.js';
-import type { Repl, Verb } from '../kernel/console/command.js';
+import type { Repl, CommandHandler } from '../kernel/console/command.js';
 
 /** `/show`: an event in full; the last result without a number. */
-export const showEvent: Verb = {
+export const showEvent: CommandHandler = {
   slash: async (argument, { screen, sessions }) => {
     const events = sessions.current().session.events();
     const event = pickEvent(events, argument);
@@ -28,7 +28,7 @@ export const showEvent: Verb = {
 };
 
 /** `/diff`: what the calls of this session changed in files. */
-export const showChanges: Verb = {
+export const showChanges: CommandHandler = {
   slash: async (_argument, { screen, sessions }) => {
     const changes = sessions
       .current()
@@ -49,7 +49,7 @@ export const showChanges: Verb = {
 const mostBytes = 74_994;
 
 /** `/copy`: the last answer as it was written, or one code block of it; where there are several, it asks which. */
-export const copyAnswer: Verb = { slash: copy };
+export const copyAnswer: CommandHandler = { slash: copy };
 
 async function copy(argument: string, { screen, sessions }: Repl): Promise<void> {
   const answer = lastAnswer(sessions.current().session.events());
@@ -90,7 +90,7 @@ interface CodeBlock {
   readonly language: string;
 }
 
-/** Returns the number of the block that the person wants as they would type it; empty: the whole answer; null: none. */
+/** Returns the number of the block that the user wants as they would type it; empty: the whole answer; null: none. */
 async function whichPart(screen: Repl['screen'], answer: string, blocks: readonly CodeBlock[]): Promise<string | null> {
   if (blocks.length < 2) return '';
   const lines = (text: string): string => counted(text.split('\n').length, 'line');
@@ -130,7 +130,7 @@ function codeBlocks(text: string): readonly CodeBlock[] {
 }
 
 /** `/cost`: tokens and money of this session. */
-export const cost: Verb = {
+export const cost: CommandHandler = {
   slash: async (_argument, { screen, sessions }) => {
     const events = sessions.current().session.events();
     const sum = events.reduce(addUsage, noUsage);
@@ -149,7 +149,7 @@ export const cost: Verb = {
 };
 
 /** `/context`: what the next request is made of, by estimated size. */
-export const context: Verb = {
+export const context: CommandHandler = {
   slash: async (_argument, { screen, sessions, settings }: Repl) => {
     const { session } = sessions.current();
     const conversation = session.record.conversation();
@@ -179,7 +179,7 @@ export const context: Verb = {
 };
 
 /** `/budget`: what may be spent, shown or set. It counts for the sessions of this run. */
-export const budget: Verb = {
+export const budget: CommandHandler = {
   slash: async (argument, { screen, sessions, spending }) => {
     const { session } = sessions.current();
     const spent = spentUsd(session.events());

@@ -6,13 +6,13 @@ import { builtInPresets, firstWithKey, mergePresets, resolveProvider } from '../
 import { findLocalServers, type ListedModel, listModels } from '../kernel/providers/discover.js';
 import { findModel, knownModels, type ModelFacts } from '../kernel/providers/models.js';
 import type { PickItem } from '../kernel/console/slash-command.js';
-import { CliError, type Repl, type Verb } from '../kernel/console/command.js';
+import { CliError, type Repl, type CommandHandler } from '../kernel/console/command.js';
 import type { Settings } from '../kernel/console/run-settings.js';
 import { modelItem } from './add-model.js';
 import { keepOrSayHow, parseKeep } from '../kernel/console/keep-setting.js';
 
 /** `/model`: another model for the next request, by name or from a list of what can be reached from here. */
-export const switchModel: Verb = {
+export const switchModel: CommandHandler = {
   slash: async (argument, repl) => {
     const { rest, keeps } = parseKeep(argument);
     const name = rest === '' ? await pickModel(repl) : rest;
@@ -154,7 +154,7 @@ const modes: Readonly<Record<ApprovalMode, string>> = {
 };
 
 /** `/approval`: which calls wait for a yes, from now on in this run, and with `--keep` in the next. */
-export const approvalMode: Verb = { slash: changeApproval };
+export const approvalMode: CommandHandler = { slash: changeApproval };
 
 async function changeApproval(argument: string, repl: Repl): Promise<void> {
   const { approval, screen } = repl;
@@ -188,7 +188,7 @@ function isOwn(name: string): name is keyof typeof own {
 }
 
 /** `/theme`: other colours from now on, in this run, and with `--keep` in the next. */
-export const chooseTheme: Verb = { slash: choose };
+export const chooseTheme: CommandHandler = { slash: choose };
 
 async function choose(argument: string, repl: Repl): Promise<void> {
   const { screen, themes } = repl;

@@ -7,7 +7,7 @@ import {
   exit,
   type Printer,
   type TrustAnswers,
-  type Verb,
+  type CommandHandler,
 } from '../kernel/console/command.js';
 import { columns, printListing } from '../kernel/console/line-output.js';
 
@@ -18,7 +18,7 @@ interface Options {
 }
 
 /** Asks about the settings of this project (again), lists the answers, or forgets the one for this directory. */
-export const trustProject: Verb = {
+export const trustProject: CommandHandler = {
   line: {
     example: 'agent config trust --list',
     options: (command) =>

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isProxyVariable } from '../kernel/network/proxies.js';
 import { createProcessRunner } from '../kernel/tools/process/runner.js';
-import { CliError, type CommandLine, exit, type Verb } from '../kernel/console/command.js';
+import { CliError, type CommandLine, exit, type CommandHandler } from '../kernel/console/command.js';
 import type { Settings } from '../kernel/console/run-settings.js';
 
 const packageName = 'agent-shell';
@@ -12,7 +12,7 @@ const packageName = 'agent-shell';
 export interface Installation {
   /** In words, to stand behind "installed". */
   readonly how: string;
-  /** The programs that upgrade it, one after the other. Empty: the person does it, as `how` says. */
+  /** The programs that upgrade it, one after the other. Empty: the user does it, as `how` says. */
   readonly commands: readonly (readonly string[])[];
   /** Where they are run. */
   readonly cwd: string;
@@ -65,7 +65,7 @@ export function installationOf(root: string): Installation {
 }
 
 /** `agent upgrade`. The network is used with `--check` and `--yes` alone. */
-export const upgrade: Verb = {
+export const upgrade: CommandHandler = {
   line: {
     example: 'agent upgrade --check',
     options: (command) =>
@@ -146,7 +146,7 @@ interface Ended {
 const longestMs = 900_000;
 const maxBytes = 16 * 1024 * 1024;
 
-/** Runs a program of the person, without keys of providers. The proxies stay, with their passwords. */
+/** Runs a program of the user, without keys of providers. The proxies stay, with their passwords. */
 async function run(
   line: CommandLine,
   [file = '', ...args]: readonly string[],

@@ -1,7 +1,7 @@
 import type { CommandContext } from '../kernel/console/slash-command.js';
 import type { Dialogs } from './components/dialogs.js';
 import type { Display } from './display.js';
-import type { KeyOf } from './editor/key-table.js';
+import type { KeyOf } from './editor/keybindings.js';
 import type { PromptInput } from './editor/prompt-input.js';
 import type { ReplHandle, ReplTerminal } from './repl-options.js';
 

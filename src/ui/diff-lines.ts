@@ -1,4 +1,4 @@
-import type { Change } from '../kernel/console/slash-command.js';
+import type { FileChangeText } from '../kernel/console/slash-command.js';
 import { addAll, largestOf } from '../kernel/core/lists.js';
 import { expandTabs, textWidth, unjoined, wrapLine, wrapWords } from './terminal/rows.js';
 import { sanitize } from '../kernel/core/sanitize.js';
@@ -36,7 +36,7 @@ interface ChangeStyle {
 }
 
 /** Returns a change of a file below its title, in rows. */
-export function changeRows({ title, diff }: Change, style: ChangeStyle): string[] {
+export function changeRows({ title, diff }: FileChangeText, style: ChangeStyle): string[] {
   const { theme, columns } = style;
   const head = wrapWords(theme.paint('bold', sanitize(title).replace(/\s+/g, ' ')), columns, 2);
   return [...head, ...diffRows(diff, style)];
@@ -81,14 +81,14 @@ function lineStyle(places: readonly (readonly DiffLine[])[], theme: Theme, colum
 }
 
 /** Rows that are made when they are shown. */
-export interface Rows {
+export interface DiffRows {
   readonly length: number;
   slice(from: number, to: number): string[];
 }
 
 /** Returns the rows of an edit in so many columns. Of a long one only the rows that are shown are painted: painting all
  * of them takes seconds for each width. */
-export function editRows(edit: readonly DiffLine[], theme: Theme, columns: number): Rows {
+export function editRows(edit: readonly DiffLine[], theme: Theme, columns: number): DiffRows {
   const style = lineStyle([edit], theme, columns);
   const marks = changedParts(edit);
   const ends: number[] = [];

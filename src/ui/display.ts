@@ -1,12 +1,12 @@
 import { createLinks, expandTabs, type Links, splitStyledLines } from './terminal/rows.js';
 import { sanitize } from '../kernel/core/sanitize.js';
-import { type Answer, clipboardSequence } from './terminal/streams.js';
+import { type TerminalAnswer, clipboardSequence } from './terminal/streams.js';
 import { type Lost, type ScreenSize, Writer } from './terminal/writer.js';
 import { changeRows } from './diff-lines.js';
-import type { Change } from '../kernel/console/slash-command.js';
+import type { FileChangeText } from '../kernel/console/slash-command.js';
 import type { LiveRows } from './components/mounted-screen.js';
 import type { Overlay } from './components/screen.js';
-import { createKeyMap, type KeyOf } from './editor/key-table.js';
+import { createKeyMap, type KeyOf } from './editor/keybindings.js';
 import {
   commandLines,
   type Greeting,
@@ -21,7 +21,7 @@ import { renderMarkdown } from './markdown/incremental.js';
 import { defaultDetail, type ReplOptions, type ReplTerminal } from './repl-options.js';
 import { createSwitchableTheme, type SwitchableTheme, type ThemeChoice } from '../kernel/console/theme.js';
 import { Transcript } from './transcript.js';
-import type { Item } from './view.js';
+import type { TranscriptItem } from './view.js';
 
 /** Draws on the terminal, and asks it where it is. */
 export function createDisplay(
@@ -79,7 +79,7 @@ export class Display {
   #apart = false;
   /** Set while the terminal has not said where it is: nothing is drawn then, and new items wait. */
   #endWait: (() => void) | null = null;
-  #held: readonly Item[] = [];
+  #held: readonly TranscriptItem[] = [];
   #state: DisplayState | null = null;
   /** True while colours for the waiting items are loaded: printed text cannot change later, so the items wait. */
   #loading = false;
@@ -126,7 +126,7 @@ export class Display {
   }
 
   /** Draws a whole frame: new items are printed, the text moves on. */
-  frame(finished: readonly Item[], state: DisplayState): void {
+  frame(finished: readonly TranscriptItem[], state: DisplayState): void {
     this.#held = this.#held.length > 0 ? [...this.#held, ...finished] : finished;
     this.#state = state;
     this.#newest = state.view.text;
@@ -135,7 +135,7 @@ export class Display {
     else if (!this.#endWait) this.#paint(state);
   }
 
-  #loadColors(items: readonly Item[]): void {
+  #loadColors(items: readonly TranscriptItem[]): void {
     const code = items.flatMap((item) => (item.type === 'assistant' ? [item.text] : []));
     const loaded = code.length === 0 ? null : this.#highlighter.load(code.join('\n'));
     if (!loaded) return;
@@ -227,7 +227,7 @@ export class Display {
     this.#screen.close();
   }
 
-  answered(answer: Answer): void {
+  answered(answer: TerminalAnswer): void {
     if (!this.#screen.answered(answer) && !this.#endWait) {
       this.#screen.ask();
       this.#wait();
@@ -323,7 +323,7 @@ interface Notes {
   /** `attached`: right below what was printed before. */
   print(text: string, options?: { readonly attached: boolean }): void;
   printMarkdown(text: string): void;
-  printChange(change: Change): void;
+  printChange(change: FileChangeText): void;
   /** A command that the user typed, as their messages are printed. */
   command(line: string): void;
   /** One dim row. */

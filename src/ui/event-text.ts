@@ -1,8 +1,8 @@
 import { isError, parseEnvelope } from '../kernel/core/envelope.js';
 import { createTimeline, type Event, knownEvent, type ToolResultData } from '../kernel/core/event.js';
 import { isRecord, type Json } from '../kernel/core/json.js';
-import type { Change } from '../kernel/console/slash-command.js';
-import { emptyView, type Item, reduce } from './view.js';
+import type { FileChangeText } from '../kernel/console/slash-command.js';
+import { emptyView, type TranscriptItem, reduce } from './view.js';
 
 /** The readable part of a response's reasoning items. */
 export type ReasoningOf = (items: readonly Json[]) => string;
@@ -34,7 +34,7 @@ export function eventTitle(events: readonly Event[], raw: Event): string {
 }
 
 /** Returns the change of a file that an event is the result of; its title is the summary. */
-export function eventChange(raw: Event): Change | null {
+export function eventChange(raw: Event): FileChangeText | null {
   const event = raw.kind === 'tool_result' ? knownEvent(raw) : null;
   if (event?.kind !== 'tool_result' || event.data.diff === undefined) return null;
   return { title: event.content, diff: event.data.diff };
@@ -67,7 +67,10 @@ const mostEvents = 60;
 
 /** Returns the last exchange of a session as finished items, without the middle of a long one, and how many messages
  * and calls are not shown. Events that were rewound do not count. */
-export function lastExchange(log: readonly Event[]): { readonly items: readonly Item[]; readonly earlier: number } {
+export function lastExchange(log: readonly Event[]): {
+  readonly items: readonly TranscriptItem[];
+  readonly earlier: number;
+} {
   const events = countingNow(log);
   const start = events.findLastIndex((event) => event.kind === 'user' && !isNote(event));
   if (start < 0) return { items: [], earlier: 0 };
@@ -98,7 +101,7 @@ function countingNow(log: readonly Event[]): readonly Event[] {
   return timeline.events();
 }
 
-/** Returns true for a user event that the program wrote, not the person. */
+/** Returns true for a user event that the program wrote, not the user. */
 export function isNote(event: Event): boolean {
   return event.kind === 'user' && isRecord(event.data) && event.data.note === true;
 }

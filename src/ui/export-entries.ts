@@ -2,7 +2,7 @@ import { isError, parseEnvelope } from '../kernel/core/envelope.js';
 import { type AttachmentData, attachmentsOf, type Event, knownEvent, tookMs } from '../kernel/core/event.js';
 
 /** A session in the form people read: messages, and calls with their results. */
-export type Entry =
+export type ExportEntry =
   | {
       readonly type: 'user' | 'note' | 'assistant' | 'system';
       readonly seq: number;
@@ -39,7 +39,7 @@ export interface CallResult {
 }
 
 /** Returns the entries in order, without requests, starts and the catalogue of tools. */
-export function entriesOf(events: readonly Event[]): readonly Entry[] {
+export function entriesOf(events: readonly Event[]): readonly ExportEntry[] {
   const results = new Map<string, CallResult>();
   const decisions = new Map<string, string>();
   for (const raw of events) {
@@ -95,7 +95,7 @@ function entryOf(
   raw: Event,
   results: ReadonlyMap<string, CallResult>,
   decisions: ReadonlyMap<string, string>,
-): Entry | null {
+): ExportEntry | null {
   const event = knownEvent(raw);
   const at = raw.createdAt;
   const { seq } = raw;

@@ -9,7 +9,7 @@ import { changedParts, placesOf, type TextPart } from './diff-lines.js';
 import { loadHtmlHighlight } from './markdown/highlight.js';
 import { localTime, oneLine } from '../kernel/console/line-output.js';
 import { findScript, pageStyle } from './page-look.js';
-import { type CallResult, entriesOf, type Entry, tookText } from './export-entries.js';
+import { type CallResult, entriesOf, type ExportEntry, tookText } from './export-entries.js';
 import type { ExportedSession } from '../kernel/console/stored-session.js';
 
 /** The name by which a policy allows exactly this script or style. */
@@ -58,7 +58,7 @@ ${entries.map((entry) => entryBlock(entry, markup)).join('\n')}
 `;
 }
 
-export async function markupFor(entries: readonly Entry[], blobs: readonly Blob[]): Promise<Markup> {
+export async function markupFor(entries: readonly ExportEntry[], blobs: readonly Blob[]): Promise<Markup> {
   const texts = entries.flatMap((entry) => (entry.type === 'assistant' ? [entry.text] : []));
   const highlight = await loadHtmlHighlight(texts.join('\n'), ['bash', 'json']);
   const code = (text: string, language: string): string => highlight(visible(text), language) ?? escaped(text);
@@ -113,13 +113,13 @@ function figure(
 
 /** Returns an entry as a part of a page, with its number as its id: `e7`. `isLive`: a call without a result may still
  * be running. */
-export function entryBlock(entry: Entry, markup: Markup, isLive = false): string {
+export function entryBlock(entry: ExportEntry, markup: Markup, isLive = false): string {
   const number = `<a class="number" href="#e${entry.seq}">${entry.seq}</a>`;
   const inside = inner(entry, markup, isLive);
   return `<section class="entry is-${entry.type}" id="e${entry.seq}">${number}${inside}</section>`;
 }
 
-function inner(entry: Entry, markup: Markup, isLive: boolean): string {
+function inner(entry: ExportEntry, markup: Markup, isLive: boolean): string {
   switch (entry.type) {
     case 'system':
       return `<details><summary>System prompt</summary>${pre(entry.text)}</details>`;
@@ -141,7 +141,7 @@ function inner(entry: Entry, markup: Markup, isLive: boolean): string {
 }
 
 function callBlock(
-  { summary, arguments: args, result, decision, tool }: Extract<Entry, { type: 'call' }>,
+  { summary, arguments: args, result, decision, tool }: Extract<ExportEntry, { type: 'call' }>,
   markup: Markup,
   isLive: boolean,
 ): string {

@@ -2,7 +2,7 @@ import type { Form, FormAnswer, FormField, FormOption, FormValue } from '../kern
 import { decisionText } from '../kernel/core/sanitize.js';
 
 /** What was said to one question. `value` is undefined where it is left out. */
-export type Said =
+export type FormReading =
   | { readonly ok: true; readonly value: FormValue | undefined }
   | { readonly ok: false; readonly problem: string };
 
@@ -20,8 +20,8 @@ export function isChosen({ kind }: FormField): boolean {
   return kind === 'choice' || kind === 'boolean';
 }
 
-/** Says what the options with these indexes mean, with a text of the person's own beside them. */
-export function saidByChoice(field: FormField, indexes: readonly number[], own = ''): Said {
+/** Says what the options with these indexes mean, with a text of the user's own beside them. */
+export function saidByChoice(field: FormField, indexes: readonly number[], own = ''): FormReading {
   const values = indexes.flatMap((index) => optionsOf(field)[index]?.value ?? []);
   if (own !== '') values.push(own);
   const [value] = values;
@@ -30,8 +30,8 @@ export function saidByChoice(field: FormField, indexes: readonly number[], own =
   return checked(field, field.several === true ? values : value);
 }
 
-/** Says what a text means that the person wrote. Empty: what is preset, or nothing. */
-export function saidByText(field: FormField, written: string): Said {
+/** Says what a text means that the user wrote. Empty: what is preset, or nothing. */
+export function saidByText(field: FormField, written: string): FormReading {
   const text = written.trim();
   if (text === '') return field.preset === undefined ? saidNothing(field) : checked(field, field.preset);
   if (field.kind === 'text') return checked(field, text);
@@ -44,17 +44,17 @@ export function saidByText(field: FormField, written: string): Said {
   return checked(field, value);
 }
 
-function saidByWord(field: FormField, text: string): Said {
+function saidByWord(field: FormField, text: string): FormReading {
   if (/^(?:y(?:es)?|true)$/i.test(text)) return checked(field, true);
   if (/^(?:no?|false)$/i.test(text)) return checked(field, false);
   return { ok: false, problem: 'Answer yes or no.' };
 }
 
-function saidNothing(field: FormField): Said {
+function saidNothing(field: FormField): FormReading {
   return field.required ? { ok: false, problem: 'This needs an answer.' } : { ok: true, value: undefined };
 }
 
-function checked(field: FormField, value: FormValue): Said {
+function checked(field: FormField, value: FormValue): FormReading {
   const problem = field.check?.(value) ?? null;
   return problem === null ? { ok: true, value } : { ok: false, problem: decisionText(problem, { lines: false }) };
 }
@@ -149,8 +149,8 @@ function howToAnswer({ kind, several, free, required, preset }: FormField): stri
   return ways[kind] + own + empty;
 }
 
-/** Reads numbers of options, an option in its own words, or a text of the person's. */
-function saidByLine(field: FormField, line: string): Said {
+/** Reads numbers of options, an option in its own words, or a text of the user's. */
+function saidByLine(field: FormField, line: string): FormReading {
   const text = line.trim();
   if (field.kind !== 'choice' || text === '') return saidByText(field, text);
   const options = optionsOf(field);

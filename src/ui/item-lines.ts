@@ -2,15 +2,15 @@ import { firstLine, withoutEnd } from '../kernel/core/text.js';
 import { type Envelope, isError, parseEnvelope } from '../kernel/core/envelope.js';
 import { type ToolResultData, tookMs } from '../kernel/core/event.js';
 import { isRecord } from '../kernel/core/json.js';
-import type { Answer, Question, Rule } from '../kernel/core/policy.js';
+import type { PermissionAnswer, Question, Rule } from '../kernel/core/policy.js';
 import type { TurnEnd } from '../kernel/core/session-port.js';
 import { expandTabs, splitStyledLines, unjoined, wrapLine, wrapWords } from './terminal/rows.js';
 import { decisionText, sanitize } from '../kernel/core/sanitize.js';
 import { changeLines, type DiffLine, placeRows } from './diff-lines.js';
-import type { KeyOf } from './editor/key-table.js';
+import type { KeyOf } from './editor/keybindings.js';
 import type { MarkdownStyle, WrapMode } from './markdown/blocks.js';
 import { createTheme, type Theme } from '../kernel/console/theme.js';
-import type { Item } from './view.js';
+import type { TranscriptItem } from './view.js';
 
 export interface ItemStyle {
   readonly theme: Theme;
@@ -23,7 +23,7 @@ export interface ItemStyle {
 }
 
 /** Returns a finished item as lines. An assistant's text is not among them, because it streams. */
-export function itemLines(item: Exclude<Item, { readonly type: 'assistant' }>, style: ItemStyle): string[] {
+export function itemLines(item: Exclude<TranscriptItem, { readonly type: 'assistant' }>, style: ItemStyle): string[] {
   const { theme } = style;
   switch (item.type) {
     case 'user':
@@ -71,7 +71,7 @@ function prose(line: string, { columns, wrap }: Pick<ItemStyle, 'columns' | 'wra
   return wrap === 'terminal' ? [line] : wrapWords(line, columns, indent);
 }
 
-function voidLines(item: Extract<Item, { readonly type: 'void' }>, { theme, columns }: ItemStyle): string[] {
+function voidLines(item: Extract<TranscriptItem, { readonly type: 'void' }>, { theme, columns }: ItemStyle): string[] {
   const reason = sanitize(item.reason);
   const count = `try ${item.attempt} of ${item.maxRetries}`;
   const said = `The answer above broke off (${reason}); it is void and asked for again, ${count}.`;
@@ -457,7 +457,7 @@ export function canKeep({ effects }: Question): boolean {
 }
 
 /** The answers that only some questions have. */
-function offeredAnswer(text: string, question: Question): Answer | null {
+function offeredAnswer(text: string, question: Question): PermissionAnswer | null {
   if (question.canPreview && /^p(?:review)?$/i.test(text)) return { answer: 'preview' };
   if (canKeep(question) && /^k(?:eep)?$/i.test(text)) return { answer: 'keep' };
   if ((question.verdict.rules ?? []).length === 0 || !/^(?:these|always)$/i.test(text)) return null;
@@ -465,7 +465,7 @@ function offeredAnswer(text: string, question: Question): Answer | null {
 }
 
 /** Returns the answer that a line means; null if it is none. A dangerous call has no one-letter yes. */
-export function lineAnswer(line: string, question: Question): Answer | null {
+export function lineAnswer(line: string, question: Question): PermissionAnswer | null {
   const { risk } = question.verdict;
   const text = line.trim();
   const offered = offeredAnswer(text, question);

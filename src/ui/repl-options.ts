@@ -1,14 +1,14 @@
-import type { Kept } from '../kernel/core/policy.js';
+import type { SaveResult } from '../kernel/core/policy.js';
 import type { Clock, Schedule } from '../kernel/core/runtime.js';
 import type { SessionPort } from '../kernel/core/session-port.js';
 import type { FirstFrame, InputPort, Notify, OutputPort } from './terminal/streams.js';
-import type { Sign } from '../kernel/console/slash-command.js';
+import type { DesktopNotification } from '../kernel/console/slash-command.js';
 import type { StatusFacts } from './components/status-line.js';
-import type { Bindings } from './editor/key-table.js';
+import type { Bindings } from './editor/keybindings.js';
 import type { ReasoningOf } from './event-text.js';
 import type { Greeting, ResultDetail } from './item-lines.js';
 import type { WrapMode } from './markdown/blocks.js';
-import type { Command } from '../kernel/console/slash-command.js';
+import type { SlashCommand } from '../kernel/console/slash-command.js';
 import type { TerminalFacts } from '../kernel/console/theme.js';
 import type { PrintedEnd } from './transcript.js';
 import type { View } from './view.js';
@@ -41,8 +41,8 @@ export interface ReplTerminal {
   readonly typed?: readonly (Uint8Array | string)[];
   /** A sign for a long turn that ended or asks, while the window may be elsewhere. */
   readonly notify?: Notify;
-  /** Where `notify` is `command`: starts the program that tells the person. */
-  readonly tell?: (said: Sign) => void;
+  /** Where `notify` is `command`: starts the program that tells the user. */
+  readonly tell?: (said: DesktopNotification) => void;
   /** The session's own title, null where it has none. Missing: the terminal's title is left alone. */
   readonly title?: () => string | null;
   /** What a shell does with jobs; missing where there is none. */
@@ -132,19 +132,19 @@ export interface ReplOptions {
   readonly opening: ReplOpening;
   readonly session: SessionPort;
   /** Asked anew at each use: servers offer theirs once they are connected. */
-  readonly commands: () => readonly Command[];
+  readonly commands: () => readonly SlashCommand[];
   /** What the status line shows; asked anew at each frame, so it must be cheap. */
   readonly status: (view: View) => StatusFacts;
   /** `!command` (sent to the model) and `!!command` (not sent). What it prints is shown; resolves when it has ended,
    * soon after `signal`. */
   readonly runShell: RunShell;
   /** Keeps a setting in the user's configuration; says where, or why not. Missing: nothing is kept. May not reject. */
-  readonly keepSetting?: (key: string, value: string) => Promise<Kept>;
+  readonly keepSetting?: (key: string, value: string) => Promise<SaveResult>;
   /** The terminal is given back; what is left is to close the rest and end. */
   readonly onExit: () => void;
 }
 
-/** How a command of the person ended. `job`: it goes on as that one. */
+/** How a command of the user ended. `job`: it goes on as that one. */
 export interface ShellRun {
   readonly exitCode: number | null;
   readonly job?: number;
@@ -164,7 +164,7 @@ export interface ReplHandle {
   attach(session: SessionPort, shown?: 'shown'): void;
   notice(level: 'info' | 'warn' | 'error', message: string): void;
   /** Tells of something at its time: a notice, with the sign of the terminal. */
-  remind(said: Sign): void;
+  remind(said: DesktopNotification): void;
   /** As if the user had sent it: a command runs, anything else goes to the model. */
   submit(text: string): void;
   /** Draws the status line anew. */

@@ -3,17 +3,17 @@ import { withAnswers } from './terminal/answers.js';
 import type { InputEvent } from './terminal/keyboard.js';
 import { readKeys } from './terminal/read-keys.js';
 import { enterTerminal, leaveTerminal } from './terminal/streams.js';
-import type { Sign } from '../kernel/console/slash-command.js';
+import type { DesktopNotification } from '../kernel/console/slash-command.js';
 import { commandContext } from './command-context.js';
 import { createDialogs, type Dialogs } from './components/dialogs.js';
 import type { StatusFacts } from './components/status-line.js';
 import { createDisplay, type Display, sizeOf } from './display.js';
 import { createPastInputs, type PastInputs } from './editor/past-inputs.js';
-import { createKeyMap, type KeyMap, shownKey } from './editor/key-table.js';
+import { createKeyMap, type KeyMap, shownKey } from './editor/keybindings.js';
 import { PromptInput } from './editor/prompt-input.js';
 import { createRank } from './editor/suggestions.js';
 import { earlierText, isNote, lastExchange } from './event-text.js';
-import { createKeyActs, type KeyActs } from './key-acts.js';
+import { createKeyActs, type KeyActs } from './keybinding-handlers.js';
 import { warmMarkdown } from './markdown/incremental.js';
 import type { ReplHandle, ReplOptions } from './repl-options.js';
 import { createTimers, type Timers } from '../kernel/core/timers.js';
@@ -25,7 +25,7 @@ import {
   type Turns,
   type Work,
   type WorkTitle,
-} from './turns.js';
+} from './turn-runner.js';
 import { createViewStore, type View, type ViewStore } from './view.js';
 
 const frameMs = 34;
@@ -216,7 +216,7 @@ class ScreenRepl implements ReplHandle {
     this.#display.notes.notice(level, message);
     this.#frame();
   }
-  remind(said: Sign): void {
+  remind(said: DesktopNotification): void {
     this.notice('info', `${said.title}: ${said.text}`);
     if (!this.#closed) this.#work.remind(said);
   }

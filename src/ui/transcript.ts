@@ -1,14 +1,14 @@
 import type { Event } from '../kernel/core/event.js';
 import { createLinks, dropColumns, type Links, wrapLine, wrapWords } from './terminal/rows.js';
 import type { Lost } from './terminal/writer.js';
-import { createKeyMap } from './editor/key-table.js';
+import { createKeyMap } from './editor/keybindings.js';
 import { earlierText, lastExchange } from './event-text.js';
 import { itemLines, type ItemStyle, type ResultDetail } from './item-lines.js';
 import type { MarkdownStyle } from './markdown/blocks.js';
 import { createHighlighter, type Highlighter } from './markdown/highlight.js';
 import { MarkdownStream } from './markdown/incremental.js';
 import { createTheme, type TerminalFacts } from '../kernel/console/theme.js';
-import type { Item } from './view.js';
+import type { TranscriptItem } from './view.js';
 
 /** The lines that a frame adds to the scrollback. `partial`: the last line
  * continues in the open ones. */
@@ -32,7 +32,7 @@ export class Transcript {
   #printed = { lines: 0, columns: 0 };
   #out: string[] = [];
   #partial = false;
-  #last: Item['type'] | 'other' | null = null;
+  #last: TranscriptItem['type'] | 'other' | null = null;
   /** The width of the open block. It stays while a part of the block is printed,
    * because another width breaks the lines elsewhere. */
   #blockColumns: number;
@@ -55,7 +55,7 @@ export class Transcript {
 
   /** Adds `items` in order, then `text`, which streams now. `maxRows` bounds the
    * open lines; the rest is returned for printing. */
-  advance(items: readonly Item[], text: string, maxRows: number): Printed {
+  advance(items: readonly TranscriptItem[], text: string, maxRows: number): Printed {
     for (const item of items) this.#take(item);
     if (text !== '' || this.#stream) this.#streamTo(text);
     this.#bound(maxRows);
@@ -112,7 +112,7 @@ export class Transcript {
     this.#fitBlock();
   }
 
-  #take(item: Item): void {
+  #take(item: TranscriptItem): void {
     if (item.type === 'assistant') {
       this.#finish(item.text, item.interrupted);
       return;
@@ -134,7 +134,7 @@ export class Transcript {
     this.#tellsDetail = false;
   }
 
-  #hintBelow(item: Item, rows: number): readonly string[] {
+  #hintBelow(item: TranscriptItem, rows: number): readonly string[] {
     const { detail, theme, columns, keyOf } = this.#style;
     const key = keyOf?.('switch_detail') ?? null;
     if (key === null || !this.#tellsDetail || item.type !== 'result' || detail.show !== 'full' || rows <= longRows)
@@ -151,7 +151,7 @@ export class Transcript {
 
   /** Prints an empty line between items that do not belong together. A result
    * follows its call directly. */
-  #begin(type: Item['type'] | 'other'): void {
+  #begin(type: TranscriptItem['type'] | 'other'): void {
     const attached = this.#last === 'call' && (type === 'result' || type === 'call');
     if (this.#last !== null && !attached) this.#out.push('');
     this.#last = type;

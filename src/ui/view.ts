@@ -13,7 +13,7 @@ import type { AgentEvent, QueuedMessage, TurnEnd } from '../kernel/core/session-
 import type { Clock, Schedule } from '../kernel/core/runtime.js';
 
 /** A finished item. Items are printed once, in this order. */
-export type Item =
+export type TranscriptItem =
   | { readonly type: 'user'; readonly seq: number; readonly text: string }
   | { readonly type: 'assistant'; readonly seq: number; readonly text: string; readonly interrupted: boolean }
   /** Paragraphs of reasoning; they come before the text. */
@@ -26,7 +26,7 @@ export type Item =
   | { readonly type: 'ended'; readonly end: TurnEnd };
 
 /** A call without a result yet. */
-export interface OpenCall {
+export interface StartedCall {
   readonly callId: string;
   readonly seq: number;
   readonly title: string;
@@ -56,7 +56,7 @@ export interface View {
   /** Text since the last durable event. */
   readonly text: string;
   readonly reasoning: string;
-  readonly calls: readonly OpenCall[];
+  readonly calls: readonly StartedCall[];
   readonly questions: readonly Question[];
   readonly forms: readonly { readonly id: string; readonly form: Form }[];
   readonly queue: readonly QueuedMessage[];
@@ -70,7 +70,7 @@ export interface View {
   /** What the model does and has left to do. */
   readonly todo: readonly TodoItem[];
   /** Finished and not yet taken by the screen. */
-  readonly items: readonly Item[];
+  readonly items: readonly TranscriptItem[];
 }
 
 const mostOutput = 8_192;
@@ -157,7 +157,7 @@ function retrying(view: View, event: Extract<AgentEvent, { type: 'retry_schedule
   };
 }
 
-function withItem(view: View, ...items: readonly Item[]): View {
+function withItem(view: View, ...items: readonly TranscriptItem[]): View {
   return { ...view, items: [...view.items, ...items] };
 }
 
@@ -216,7 +216,7 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
   }
 }
 
-function openCall({ seq, content, data }: Extract<KnownEvent, { readonly kind: 'tool_call' }>): OpenCall {
+function openCall({ seq, content, data }: Extract<KnownEvent, { readonly kind: 'tool_call' }>): StartedCall {
   return { callId: data.id, seq, title: content, startedAtMs: null, output: '', todo: todoOfCall(data) };
 }
 
@@ -235,7 +235,7 @@ function resulted(view: View, event: Extract<KnownEvent, { readonly kind: 'tool_
     calls: view.calls.filter((item) => item !== call),
     ...(event.data.success && call?.todo ? { todo: call.todo } : {}),
   };
-  const result: Item = { type: 'result', seq: event.seq, summary: event.content, result: event.data };
+  const result: TranscriptItem = { type: 'result', seq: event.seq, summary: event.content, result: event.data };
   if (call?.startedAtMs !== null) return withItem(next, result);
   return withItem(next, { type: 'call', seq: call.seq, title: call.title }, result);
 }
@@ -272,7 +272,7 @@ export interface ViewStore {
   view(): View;
   apply(event: AgentEvent): void;
   /** Returns the finished items since the last call. */
-  takeItems(): readonly Item[];
+  takeItems(): readonly TranscriptItem[];
   /** Starts again for another session with the totals and the list of its past. */
   reset(past: readonly Event[]): void;
   close(): void;

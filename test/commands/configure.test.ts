@@ -14,7 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { strayLimit, strayLimits, toolNames } from '../../src/app/open-tools.js';
+import { unknownToolLimit, unknownToolLimits, toolNames } from '../../src/app/open-tools.js';
 import { type ConfigCommandIo, runConfigCommand } from '../../src/commands/configure.js';
 
 interface Ran {
@@ -53,8 +53,8 @@ function makeHome(): {
       cwd: home,
       home,
       tools: {
-        strayLimit: async (name) => strayLimit(name, toolNames()),
-        strayLimits: async (loaded) => await strayLimits(loaded, toolNames()),
+        strayLimit: async (name) => unknownToolLimit(name, toolNames()),
+        strayLimits: async (loaded) => await unknownToolLimits(loaded, toolNames()),
       },
       ...options,
     });

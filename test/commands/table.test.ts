@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { expect, test } from 'vitest';
-import type { CommandLine, Repl, Verb } from '../../src/kernel/console/command.js';
+import type { CommandLine, Repl, CommandHandler } from '../../src/kernel/console/command.js';
 import { addVerbs, slashCommands, verbNames } from '../../src/kernel/console/registration.js';
 import { showHelp } from '../../src/commands/about.js';
 import { commandSpec, completionScript } from '../../src/commands/complete-shell.js';
@@ -9,7 +9,7 @@ import { table } from '../../src/commands/table.js';
 import { openRepl } from '../ui/repl-harness.js';
 
 const ran: string[] = [];
-const planted: Verb = {
+const planted: CommandHandler = {
   line: {
     example: 'agent planted oak --deep',
     options: (command) => command.option('--deep', 'as far down as it goes'),

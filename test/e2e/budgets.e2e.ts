@@ -68,7 +68,7 @@ test('a headless answer loads at most 1,030 kB, no terminal and no policy', asyn
   });
   const { files, bytes, names } = loadedFrom(folder);
   expect(code).toBe(0);
-  expect(names.filter((name) => /chunks\/(?:repl|screen-repl|assess|start-child)-/.test(name))).toEqual([]);
+  expect(names.filter((name) => /chunks\/(?:repl|screen-repl|permission-policy|start-child)-/.test(name))).toEqual([]);
   expect(bytes, `${files} files, ${bytes} bytes`).toBeLessThanOrEqual(1_030_000);
 });
 
@@ -105,7 +105,7 @@ test('while a model takes its time, what a first call needs is loaded', async ()
   const env = { ...key, OPENAI_BASE_URL: `${server.url}/v1`, NODE_V8_COVERAGE: folder };
   await agent(place(), ['-p', 'hi'], { env });
   const { names } = loadedFrom(folder);
-  const parts = ['argument-checks', 'assess', 'verdict', 'start-child'];
+  const parts = ['argument-checks', 'permission-policy', 'verdict', 'start-child'];
   expect(parts.filter((part) => names.some((name) => name.includes(`chunks/${part}-`)))).toEqual(parts);
 });
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Command } from '../../src/kernel/console/slash-command.js';
+import type { SlashCommand } from '../../src/kernel/console/slash-command.js';
 import type { RunShell } from '../../src/ui/repl-options.js';
 import type { Form } from '../../src/kernel/core/form.js';
 import type { AgentEvent } from '../../src/kernel/core/session-port.js';
@@ -46,7 +46,7 @@ async function open(plain: boolean): Promise<Rig> {
     ran.push(text);
     return submit(text);
   };
-  const command = (name: string, run: Command['run']): Command => ({ name, description: '', run });
+  const command = (name: string, run: SlashCommand['run']): SlashCommand => ({ name, description: '', run });
   const runShell: RunShell = async (line, { signal }) => {
     ran.push(`!${line}`);
     if (line !== 'sleep') return { exitCode: 0 };
@@ -57,7 +57,7 @@ async function open(plain: boolean): Promise<Rig> {
     return { exitCode: 0 };
   };
   const items = [{ label: 'one', value: 1 }];
-  const commands: readonly Command[] = [
+  const commands: readonly SlashCommand[] = [
     command('mark', async () => void ran.push('/mark')),
     { ...command('rest', async () => void ran.push('/rest')), waits: true },
     command('probe', () => hold.work),
@@ -201,7 +201,7 @@ for (const plain of forms) {
     const other = createFakeSession();
     const gate = held();
     const rig = await open(plain);
-    const commands: Command[] = [
+    const commands: SlashCommand[] = [
       {
         name: 'open',
         description: '',

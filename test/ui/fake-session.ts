@@ -1,6 +1,6 @@
 import type { Event, EventDraft } from '../../src/kernel/core/event.js';
 import { type FormAnswer, isFormAnswer } from '../../src/kernel/core/form.js';
-import type { Answer, Question } from '../../src/kernel/core/policy.js';
+import type { PermissionAnswer, Question } from '../../src/kernel/core/policy.js';
 import type { AgentEvent, QueuedMessage, SessionPort, TurnEnd } from '../../src/kernel/core/session-port.js';
 import type { Tool } from '../../src/kernel/core/tool.js';
 
@@ -19,7 +19,7 @@ export interface FakeSession extends SessionPort {
   ): void;
   end(status?: TurnEnd['status'], fault?: TurnEnd['fault']): Promise<void>;
   readonly submitted: string[];
-  readonly answers: [string, Answer][];
+  readonly answers: [string, PermissionAnswer][];
   readonly forms: [string, FormAnswer][];
   readonly interrupts: () => number;
 }
@@ -28,7 +28,7 @@ export function createFakeSession(past: readonly Event[] = []): FakeSession {
   const events: Event[] = [...past];
   const listeners = new Set<(event: AgentEvent) => void>();
   const submitted: string[] = [];
-  const answers: [string, Answer][] = [];
+  const answers: [string, PermissionAnswer][] = [];
   const forms: [string, FormAnswer][] = [];
   let queue: readonly QueuedMessage[] = [];
   let finish: ((end: TurnEnd) => void) | null = null;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Command } from '../../src/kernel/console/slash-command.js';
+import type { SlashCommand } from '../../src/kernel/console/slash-command.js';
 import type { Reflow } from '../../src/ui/terminal/reflow.js';
 import { assistant } from './fake-session.js';
 import { generateTokens } from './generated-text.js';
@@ -142,7 +142,7 @@ test('a terminal that is asked in vain gets its frames as it would without quest
 });
 
 test('a pager that a smaller window pushes off the top does not count as text that waits to be printed', async () => {
-  const page: Command = {
+  const page: SlashCommand = {
     name: 'page',
     description: 'a long text',
     run: async (_, context) => {
@@ -223,7 +223,7 @@ test.each([
 ])(
   'keys in a picker whose frames meet a terminal that is %i×%i already take nothing of what stands above',
   async (columns, rows) => {
-    const pick: Command = {
+    const pick: SlashCommand = {
       name: 'pick',
       description: 'one of many',
       run: async (_, context) => {
@@ -267,7 +267,7 @@ test.each([
 test.each([0, 1, 2, 3, 4])(
   'a size that comes %i readings after another, keys being typed in a picker meanwhile, doubles nothing of the text that goes on above',
   async (readings) => {
-    const pick: Command = {
+    const pick: SlashCommand = {
       name: 'pick',
       description: 'one of many',
       run: async (_, context) => {

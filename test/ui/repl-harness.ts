@@ -12,7 +12,7 @@ import type {
   ReplTerminal,
 } from '../../src/ui/repl-options.js';
 import { startScreenRepl } from '../../src/ui/screen-repl.js';
-import type { Command } from '../../src/kernel/console/slash-command.js';
+import type { SlashCommand } from '../../src/kernel/console/slash-command.js';
 import type { TerminalFacts } from '../../src/kernel/console/theme.js';
 import { createEmulator, type Emulator } from './terminal/terminal-emulator.js';
 import { createFakeSession, type FakeSession } from './fake-session.js';
@@ -24,7 +24,7 @@ export type HarnessOptions = Partial<
     ReplPrinting &
     ReplOpening &
     Pick<ReplOptions, 'session' | 'status' | 'runShell' | 'keepSetting' | 'onExit'> & {
-      readonly commands: readonly Command[];
+      readonly commands: readonly SlashCommand[];
     }
 >;
 
@@ -62,11 +62,11 @@ const entries = names.flatMap((name) => all.filter(({ slash }) => slash?.[0].spl
 for (const { load } of entries) await load?.();
 
 function screenCommands(
-  commands: () => readonly Command[],
+  commands: () => readonly SlashCommand[],
   session: FakeSession,
   themes: Themes = { current: () => 'dark', names: () => [], load: async () => null, chosen: () => undefined },
   bindings: ReplInput['bindings'] = {},
-): readonly Command[] {
+): readonly SlashCommand[] {
   const context: Partial<Repl> = {
     sessions: { current: () => ({ session }), rename: async () => undefined, open: async () => session } as never,
     commands,
@@ -116,7 +116,7 @@ export function openRepl(
     pause: () => undefined,
   };
   const session = (options.session as FakeSession | undefined) ?? createFakeSession();
-  const commands: Command[] = [...(options.commands ?? [])];
+  const commands: SlashCommand[] = [...(options.commands ?? [])];
   commands.push(...screenCommands(() => commands, session, options.themes, options.bindings));
   const { onExit, ...rest } = options;
   const sections = { history: inputHistory(history), files: async () => completedFiles, ...rest };

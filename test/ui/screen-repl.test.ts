@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { type InputPort, paintFirstFrame } from '../../src/ui/terminal/streams.js';
 import { openingRows } from '../../src/ui/components/status-line.js';
-import type { Command } from '../../src/kernel/console/slash-command.js';
+import type { SlashCommand } from '../../src/kernel/console/slash-command.js';
 import { createEmulator } from './terminal/terminal-emulator.js';
 import { assistant, createFakeSession } from './fake-session.js';
 import { facts, openRepl, shown } from './repl-harness.js';
@@ -477,8 +477,8 @@ test('an interrupt that takes a moment says so', async () => {
 });
 
 test('a slash command stands above what it prints, once; one that prints nothing or sends a message leaves no line', async () => {
-  const command = (name: string, run: Command['run']): Command => ({ name, description: '', run });
-  const commands: readonly Command[] = [
+  const command = (name: string, run: SlashCommand['run']): SlashCommand => ({ name, description: '', run });
+  const commands: readonly SlashCommand[] = [
     command('notes', async (_argument, { notice }) => {
       notice('info', 'There are no notes.');
       notice('info', 'Make one.');
@@ -536,7 +536,7 @@ test.each([
 ])(
   'at %i columns and %i rows the menu of commands shows the selected one, however far one goes',
   async (columns, rows) => {
-    const command = (name: string): Command => ({ name, description: '', run: async () => undefined });
+    const command = (name: string): SlashCommand => ({ name, description: '', run: async () => undefined });
     const commands = Array.from({ length: 20 }, (_, index) => command(`zz${index}-command`));
     const harness = openRepl({ columns, rows, commands });
     await harness.settle();

@@ -1,10 +1,10 @@
 import { hasPlan } from '../../kernel/core/policy.js';
 import type { PickItem } from '../../kernel/console/slash-command.js';
-import type { Repl, Verb } from '../../kernel/console/command.js';
+import type { Repl, CommandHandler } from '../../kernel/console/command.js';
 
 /** `/plan`: only calls that read are run until the user lets the plan be carried out. The plan is the model's answer;
  * no answer to a question, and no other message, ends plan mode. */
-export const planMode: Verb = {
+export const planMode: CommandHandler = {
   slash: async (argument, repl) => {
     if (argument === 'off') leave(repl, 'go');
     else if (argument !== '') begin(argument, repl);

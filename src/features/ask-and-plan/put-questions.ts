@@ -54,7 +54,7 @@ const schema = {
 
 type Asked = FromSchema<typeof schema>['questions'];
 
-/** `ask_user`: up to four questions with choices; the person may always answer in words of their own. */
+/** `ask_user`: up to four questions with choices; the user may always answer in words of their own. */
 export function askTool(): DefinedTool {
   return defineTool({
     name: 'ask_user',
@@ -120,7 +120,7 @@ function fieldOf({ question, header, options, multi }: Asked[number], index: num
   };
 }
 
-/** Says which labels were chosen; what is none of them are words of the person. */
+/** Says which labels were chosen; what is none of them are words of the user. */
 function saidText({ options }: Asked[number], value: FormValue | undefined): string {
   const said = (Array.isArray(value) ? value : [value]).map(String);
   const isLabel = (text: string): boolean => options.some(({ label }) => label === text);
@@ -139,7 +139,7 @@ export function askTools(approval: NonNullable<ToolsetHost['approval']>): readon
   return [askTool(), planTool(mode)];
 }
 
-/** `propose_plan`: puts the plan to the person, who alone ends plan mode. */
+/** `propose_plan`: puts the plan to the user, who alone ends plan mode. */
 export function planTool(mode: PlanMode): DefinedTool {
   return defineTool({
     name: 'propose_plan',

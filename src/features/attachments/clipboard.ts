@@ -1,6 +1,6 @@
-import type { FoundFile } from '../../kernel/core/tool.js';
+import type { MatchedFile } from '../../kernel/core/tool.js';
 import type { ProcessRunner } from '../../kernel/tools/process/runner.js';
-import { mostFileBytes } from '../../kernel/core/files/pictures.js';
+import { mostFileBytes } from '../../kernel/core/files/attached-formats.js';
 import { pictureFacts } from './image-header.js';
 
 const longestMs = 5000;
@@ -23,7 +23,7 @@ export interface ClipboardPlace {
 }
 
 /** Reads the picture in the clipboard. Null where there is none, or no program that reads it. */
-export async function clipboardPicture(place: ClipboardPlace): Promise<FoundFile | null> {
+export async function clipboardPicture(place: ClipboardPlace): Promise<MatchedFile | null> {
   for (const [file = '', ...args] of programs(place.env, place.platform)) {
     const bytes = await printed(file, args, place);
     if (pictureFacts(bytes) !== null) return { name: 'pasted.png', bytes };

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { AttachmentData } from '../../kernel/core/event.js';
-import { type KeptFiles, mostFileBytes } from '../../kernel/core/files/pictures.js';
+import { type KeptAttachments, mostFileBytes } from '../../kernel/core/files/attached-formats.js';
 import { firstLine } from '../../kernel/core/text.js';
-import type { FoundFile } from '../../kernel/core/tool.js';
+import type { MatchedFile } from '../../kernel/core/tool.js';
 import { isPdf, pictureFacts, type PictureFacts } from './image-header.js';
 
 /** What providers take without trouble, however many pictures there are: Anthropic refuses sides over 2,000 px in a
@@ -30,7 +30,7 @@ export interface Scaled {
 
 /** Makes files ready for the record: pictures small and upright, everything else as it is. What is within the limits
  * passes byte for byte. Never rejects; a file that is not taken has a sentence. */
-export async function keepFiles(files: readonly FoundFile[], scale: Scale): Promise<KeptFiles> {
+export async function keepFiles(files: readonly MatchedFile[], scale: Scale): Promise<KeptAttachments> {
   const kept = [];
   const refused = [];
   // One at a time: a decoded picture takes hundreds of megabytes.
@@ -51,7 +51,7 @@ interface Kept {
   readonly bytes: Uint8Array;
 }
 
-async function keepFile(file: FoundFile, scale: Scale): Promise<Kept | string> {
+async function keepFile(file: MatchedFile, scale: Scale): Promise<Kept | string> {
   const name = firstLine(file.name, 120) || 'file';
   const { bytes } = file;
   if (bytes.length > mostFileBytes)
@@ -74,7 +74,7 @@ async function keepFile(file: FoundFile, scale: Scale): Promise<Kept | string> {
   return keptAs(name, scaled.bytes, scaled.mediaType, now);
 }
 
-function keptOther(name: string, { bytes, mediaType = '' }: FoundFile): Kept | string {
+function keptOther(name: string, { bytes, mediaType = '' }: MatchedFile): Kept | string {
   if (isPdf(bytes)) return keptAs(name, bytes, 'application/pdf');
   return mediaType.startsWith('image/')
     ? `${name} is not attached: it is no PNG, JPEG, GIF or WebP.`

@@ -2,15 +2,15 @@ import { homedir } from 'node:os';
 import { basename, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readBounded } from '../../kernel/disk/bounded-file.js';
-import type { FoundFile } from '../../kernel/core/tool.js';
-import { mostFileBytes } from '../../kernel/core/files/pictures.js';
+import type { MatchedFile } from '../../kernel/core/tool.js';
+import { mostFileBytes } from '../../kernel/core/files/attached-formats.js';
 import { isPdf, pictureFacts } from './image-header.js';
 
 /** `@shot.png`, `@"my shot.png"`, as the menu of files writes them. */
 const mention = /(?<=^|[\s(])@(?:"([^"\n]+)"|([^\s@"]+))/gu;
 
 export type ReadFile =
-  | { readonly ok: true; readonly file: FoundFile }
+  | { readonly ok: true; readonly file: MatchedFile }
   /** `problem`: a sentence; null where there is no picture or document at the path, and nobody said there was. */
   | { readonly ok: false; readonly problem: string | null };
 
@@ -20,7 +20,7 @@ export function mentioned(text: string, cwd: string): readonly ReadFile[] {
   return [...new Set(paths)].filter(looksLikePicture).map((path) => readPicture(path, cwd));
 }
 
-/** Reads a picture or a PDF. Whoever calls knows that the person named it. */
+/** Reads a picture or a PDF. Whoever calls knows that the user named it. */
 export function readPicture(path: string, cwd: string): ReadFile {
   const absolute = resolve(cwd, localPath(path).replace(/^~(?=\/)/, homedir()));
   const found = readBounded(absolute, { maxBytes: mostFileBytes, longer: 'refuse', links: 'follow' });

@@ -1,28 +1,30 @@
 import type { PdfText } from './sent-files.js';
 import { CliError, exit } from '../../kernel/console/command.js';
 import type { AttachmentData } from '../../kernel/core/event.js';
-import type { Attachments, KeptFiles } from '../../kernel/core/files/pictures.js';
+import type { Attachments, KeptAttachments } from '../../kernel/core/files/attached-formats.js';
 import type { ModelRef } from '../../kernel/core/projection.js';
 import { loadOnce } from '../../kernel/core/runtime.js';
-import type { FoundFile } from '../../kernel/core/tool.js';
+import type { MatchedFile } from '../../kernel/core/tool.js';
 import { findModel } from '../../kernel/providers/models.js';
 import { isWireName, knownWires } from '../../kernel/providers/wires/known-wires.js';
 import type { ProcessRunner } from '../../kernel/tools/process/runner.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 
 /** A picture that waits for the message whose text names it by this chip. */
-export type Taken = { readonly ok: true; readonly chip: string } | { readonly ok: false; readonly problem: string };
+export type TakenImage =
+  | { readonly ok: true; readonly chip: string }
+  | { readonly ok: false; readonly problem: string };
 
 /** The pictures of a run. Nothing is loaded before there is one. */
 export interface Pictures {
   readonly attachments: Attachments;
-  /** Takes a file at a path that the person gave; it goes with the next message that holds its chip. */
-  take(path: string): Promise<Taken>;
-  takeBytes(file: FoundFile): Promise<Taken>;
+  /** Takes a file at a path that the user gave; it goes with the next message that holds its chip. */
+  take(path: string): Promise<TakenImage>;
+  takeBytes(file: MatchedFile): Promise<TakenImage>;
   /** Takes the files that a pasted text names; null where it is no more than a text. They also go with a message that
    * holds the text itself. */
-  pasted(text: string): Promise<Taken | null>;
-  clipboard(): Promise<Taken>;
+  pasted(text: string): Promise<TakenImage | null>;
+  clipboard(): Promise<TakenImage>;
   /** What was taken under this chip goes with the next message, whatever its text is. */
   attachNext(chip: string): void;
 }
@@ -49,14 +51,14 @@ export function openPictures(settings: Source, processes: ProcessRunner | null):
   const code = loadOnce(loadCode);
   const keep: Attachments['keep'] = async (files) => await (await code.get()).keep(files);
   const waiting = createWaiting();
-  const takeBytes = async (file: FoundFile): Promise<Taken> => {
+  const takeBytes = async (file: MatchedFile): Promise<TakenImage> => {
     const kept = await keep([file]);
     const [attachment] = kept.attachments;
     if (attachment === undefined) return { ok: false, problem: kept.refused.join(' ') };
     const { labelOf } = await code.get();
     return { ok: true, chip: waiting.add(kept, attachment, labelOf) };
   };
-  const take = async (path: string): Promise<Taken> => {
+  const take = async (path: string): Promise<TakenImage> => {
     const { readPicture } = await code.get();
     const read = readPicture(path, settings.cwd);
     if (read.ok) return await takeBytes(read.file);
@@ -104,7 +106,7 @@ export function openPictures(settings: Source, processes: ProcessRunner | null):
 }
 
 /** Null where nothing is named, or a file is not there: it is no more than a text then. */
-async function takeAll(paths: readonly string[], take: Pictures['take']): Promise<Taken | null> {
+async function takeAll(paths: readonly string[], take: Pictures['take']): Promise<TakenImage | null> {
   const chips: string[] = [];
   for (const path of paths) {
     const taken = await take(path);
@@ -121,7 +123,7 @@ async function loadCode() {
       import('./keep-files.js'),
       import('./scale-picture.js'),
       import('./sent-files.js'),
-      import('../../kernel/core/files/pictures.js'),
+      import('../../kernel/core/files/attached-formats.js'),
     ]);
   const keep: Attachments['keep'] = (files) => keepFiles(files, (picture) => scalePicture(picture));
   return { mentioned, pastedPaths, readPicture, keep, labelOf, send: createSender() };
@@ -156,24 +158,24 @@ async function pdfText(bytes: Uint8Array, limitMs: number): Promise<PdfText> {
 /** Pictures that wait for the message that holds their chip. */
 interface Waiting {
   /** Returns the chip, which no other picture has. */
-  add(kept: KeptFiles, attachment: AttachmentData, labelOf: Code['labelOf']): string;
+  add(kept: KeptAttachments, attachment: AttachmentData, labelOf: Code['labelOf']): string;
   /** The picture of this chip goes with the next message. */
   due(chip: string): void;
   /** A text that stands for what it names until its chip takes its place. */
-  written(text: string, taken: Promise<Taken | null>): void;
-  named(text: string): Promise<readonly KeptFiles[]>;
+  written(text: string, taken: Promise<TakenImage | null>): void;
+  named(text: string): Promise<readonly KeptAttachments[]>;
   /** The chips in a text whose pictures are not here: it was written in an earlier run. */
   lost(text: string): readonly string[];
 }
 
 function createWaiting(): Waiting {
-  const waiting = new Map<string, KeptFiles>();
+  const waiting = new Map<string, KeptAttachments>();
   const next: string[] = [];
-  const pasted = new Map<string, Promise<Taken | null>>();
+  const pasted = new Map<string, Promise<TakenImage | null>>();
   return {
     add(kept, attachment, labelOf) {
       let chip = `[${labelOf(attachment)}]`;
-      const isOther = (taken: KeptFiles | undefined): boolean =>
+      const isOther = (taken: KeptAttachments | undefined): boolean =>
         taken !== undefined && taken.attachments[0]?.sha256 !== attachment.sha256;
       for (let number = 2; isOther(waiting.get(chip)); number++)
         chip = `[${labelOf({ ...attachment, name: `${attachment.name} (${number})` })}]`;
@@ -213,7 +215,7 @@ const mayBePaths = /^[^\n]{1,8192}\.(?:png|jpe?g|gif|webp|pdf)['"]?\s*$/i;
 const mayMention = /@[^@\n]{1,1024}\.(?:png|jpe?g|gif|webp|pdf)\b/i;
 
 /** The same file is kept once. */
-function joined(all: readonly KeptFiles[]): KeptFiles {
+function joined(all: readonly KeptAttachments[]): KeptAttachments {
   const attachments = all.flatMap((kept) => kept.attachments);
   return {
     attachments: attachments.filter(

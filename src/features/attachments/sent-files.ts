@@ -1,6 +1,6 @@
 import { parseEnvelope } from '../../kernel/core/envelope.js';
 import type { AttachmentData } from '../../kernel/core/event.js';
-import { attachedTo, type Attachments, labelOf, type Sending } from '../../kernel/core/files/pictures.js';
+import { attachedTo, type Attachments, labelOf, type Sending } from '../../kernel/core/files/attached-formats.js';
 import type { Message, SentFile } from '../../kernel/core/projection.js';
 
 /** So many of the newest files go with a request. Older ones are left out so many at a time, so that the provider's
@@ -11,7 +11,7 @@ const step = 10;
 const mostBytes = 16 * 1024 * 1024;
 
 /** What a model takes. */
-export interface Eyes {
+export interface ModelCapabilities {
   /** Null: not known, so pictures are sent. */
   readonly sees: boolean | null;
   /** It reads PDFs itself. */
@@ -27,13 +27,13 @@ export type PdfText = { readonly text: string } | { readonly problem: string };
 const mostPdfMs = 20_000;
 
 /** What becomes of an attachment in a request. `line`: the text in its place. */
-type Fate = { readonly file: AttachmentData; readonly as: 'file' | 'text' } | { readonly line: string };
+type AttachmentDecision = { readonly file: AttachmentData; readonly as: 'file' | 'text' } | { readonly line: string };
 
 /** Puts the files of a conversation into it: the newest as files, others as a line in their place. */
 export function createSender(): (
   conversation: Parameters<Attachments['sent']>[0],
   sending: Sending,
-  eyes: Eyes,
+  eyes: ModelCapabilities,
 ) => ReturnType<Attachments['sent']> {
   const made = new WeakMap<Message, { readonly variant: string; readonly message: Message }>();
   return async (conversation, sending, eyes) => {
@@ -59,8 +59,8 @@ export function createSender(): (
 function fates(
   all: readonly AttachmentData[],
   { ref, withdrawn }: Sending,
-  eyes: Eyes,
-): (file: AttachmentData) => Fate {
+  eyes: ModelCapabilities,
+): (file: AttachmentData) => AttachmentDecision {
   const refused = new Set(
     withdrawn
       .filter(({ provider, model }) => provider === ref.provider && model === ref.model)
@@ -99,7 +99,12 @@ function isShown(file: AttachmentData): boolean {
   return isPdf(file) || /^image\/(?:png|jpeg|gif|webp)$/.test(file.media_type);
 }
 
-async function filled(message: Message, own: readonly Fate[], sending: Sending, given: Eyes): Promise<Message> {
+async function filled(
+  message: Message,
+  own: readonly AttachmentDecision[],
+  sending: Sending,
+  given: ModelCapabilities,
+): Promise<Message> {
   const eyes = withBudget(given);
   if (message.role === 'user') {
     const { files, lines } = await loaded(own, sending, eyes);
@@ -119,7 +124,7 @@ async function filled(message: Message, own: readonly Fate[], sending: Sending, 
 }
 
 /** Returns `eyes` whose PDFs share `mostPdfMs`. */
-function withBudget(eyes: Eyes): Eyes {
+function withBudget(eyes: ModelCapabilities): ModelCapabilities {
   let leftMs = mostPdfMs;
   return {
     ...eyes,
@@ -134,9 +139,9 @@ function withBudget(eyes: Eyes): Eyes {
 }
 
 async function loaded(
-  own: readonly Fate[],
+  own: readonly AttachmentDecision[],
   { blob }: Sending,
-  eyes: Eyes,
+  eyes: ModelCapabilities,
 ): Promise<{ readonly files: readonly SentFile[]; readonly lines: readonly string[] }> {
   const files: SentFile[] = [];
   const lines: string[] = [];

@@ -11,7 +11,7 @@ export const backgroundTasks: Feature = {
       inRepl: true,
       about: 'Offer commands that go on in the background.',
       tools: ['jobs'],
-      load: async ({ parts }) => [(await import('./look-after.js')).jobsTool(await parts.get(runningJobs)())],
+      load: async ({ parts }) => [(await import('./jobs-tool.js')).jobsTool(await parts.get(runningJobs)())],
     },
   ],
   commands: [

@@ -26,7 +26,7 @@ export function openJobs(shellTool: (background: Background) => Tool | undefined
   const loaded = loadOnce(async () => {
     const [{ createJobs }, { endNote, recordedJobs }] = await Promise.all([
       import('./background.js'),
-      import('./look-after.js'),
+      import('./jobs-tool.js'),
     ]);
     const jobs = createJobs({ clock: () => performance.now(), schedule });
     const attach = (session: Session): (() => void) =>
@@ -78,7 +78,7 @@ function tell(session: Session, note: string): void {
 /** Returns what the model is told of jobs that an earlier run of the program has left open on the record. */
 export async function jobNotes(jobs: OpenedJobs, events: readonly Event[]): Promise<readonly string[]> {
   if (!events.some(startedJob)) return [];
-  const { lostNote, recordedJobs } = await import('./look-after.js');
+  const { lostNote, recordedJobs } = await import('./jobs-tool.js');
   const running = new Set((jobs.started()?.list() ?? []).flatMap(({ id, end }) => (end === null ? [id] : [])));
   const lost = recordedJobs(events).open.filter((id) => !running.has(id));
   return lost.length === 0 ? [] : [lostNote(lost)];

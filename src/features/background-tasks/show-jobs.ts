@@ -1,13 +1,13 @@
 import { firstLine } from '../../kernel/core/text.js';
 import type { Job, Jobs } from './background.js';
-import { stateOf } from './look-after.js';
-import type { Repl, Verb } from '../../kernel/console/command.js';
+import { stateOf } from './jobs-tool.js';
+import type { Repl, CommandHandler } from '../../kernel/console/command.js';
 import { openedJobs } from './job-parts.js';
 
 const shownBytes = 200_000;
 
 /** `/jobs`: the commands in the background of all sessions of this run, their output, and how one is ended. */
-export const showJobs: Verb = {
+export const showJobs: CommandHandler = {
   slash: async (argument, repl) => {
     const jobs = repl.parts.get(openedJobs)();
     const [word = '', id] = argument.split(/\s+/);

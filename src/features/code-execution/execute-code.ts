@@ -17,7 +17,7 @@ import { findProgram, openSandbox } from '../../kernel/tools/sandbox/open-sandbo
 export interface CodeOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
-  /** Tells the person why the tool is not offered. */
+  /** Tells the user why the tool is not offered. */
   readonly notify: (message: string) => void;
   /** A file that remembers that the sandbox works here, so that it is tried once and not at every start. */
   readonly tried: string;

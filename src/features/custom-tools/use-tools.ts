@@ -2,7 +2,7 @@ import type { DispatchDeps } from '../../kernel/agent/dependencies.js';
 import { dispatch } from '../../kernel/agent/dispatch.js';
 import { createRecorder } from '../../kernel/agent/recorder.js';
 import { isError } from '../../kernel/core/envelope.js';
-import type { Answer, Approver } from '../../kernel/core/policy.js';
+import type { PermissionAnswer, Approver } from '../../kernel/core/policy.js';
 import { didYouMean, escapedJson, spelledLine } from '../../kernel/core/text.js';
 import type { Registry, Tool } from '../../kernel/core/tool.js';
 import { openMemoryStore } from '../../kernel/store/memory-store.js';
@@ -15,7 +15,7 @@ import {
   type Repl,
   type ReplTools,
   type ToolFileFacts,
-  type Verb,
+  type CommandHandler,
 } from '../../kernel/console/command.js';
 import { turnRuns } from '../../kernel/console/slash-command.js';
 import { columns, printJson, printListing } from '../../kernel/console/line-output.js';
@@ -28,7 +28,7 @@ interface Options {
 
 /** `agent tools` holds other verbs; `/tools` shows the catalogue of the session, `/tools +web` changes it, `/tools add`
  * adds tools of the user's own. */
-export const tools: Verb = {
+export const tools: CommandHandler = {
   line: { example: 'agent tools call glob \'{"pattern":"**/*.md"}\'' },
   slash: async (argument, repl) => {
     const [word = '', ...rest] = argument.split(/\s+/);
@@ -84,7 +84,7 @@ async function changed({ tools, sessions, screen }: Repl, work: () => Promise<vo
   screen.notice('info', `Tools: ${names.join(', ') || 'none'}. The prompt cache starts anew.`);
 }
 
-export const listTools: Verb = {
+export const listTools: CommandHandler = {
   line: {
     example: 'agent tools list --json',
     options: (command) => command.option('--json', 'one JSON array'),
@@ -108,7 +108,7 @@ export const listTools: Verb = {
   },
 };
 
-export const showTool: Verb = {
+export const showTool: CommandHandler = {
   line: {
     example: 'agent tools show grep',
     options: (command) => command.option('--json', 'the schema as JSON'),
@@ -116,21 +116,21 @@ export const showTool: Verb = {
   },
 };
 
-export const callTool: Verb = {
+export const callTool: CommandHandler = {
   line: {
     example: 'agent tools call bash \'{"command":"date"}\'',
     run: (line, [name = '', json = ''], options: Options) => run(line, { name, json }, options),
   },
 };
 
-export const checkTool: Verb = {
+export const checkTool: CommandHandler = {
   line: {
     example: 'agent tools check bash \'{"command":"rm -rf /"}\'',
     run: (line, [name = '', json = ''], options: Options) => check(line, { name, json }, options),
   },
 };
 
-export const addTools: Verb = {
+export const addTools: CommandHandler = {
   line: {
     example: 'agent tools add ./insert_clip',
     options: (command) => command.option('--sha256 <hash>', 'allow the files with this hash, without a question'),
@@ -138,7 +138,7 @@ export const addTools: Verb = {
   },
 };
 
-export const removeTools: Verb = {
+export const removeTools: CommandHandler = {
   line: {
     example: 'agent tools remove insert_clip',
     run: async ({ out, tools: access }, [what = '']) => {
@@ -344,7 +344,7 @@ async function standalone({ tools: access, settings, out }: CommandLine, registr
 function terminalApprover(out: Printer): Approver {
   if (!out.canAsk) return { ask: () => Promise.resolve({ answer: 'unavailable' }) };
   return {
-    async ask(question, signal): Promise<Answer> {
+    async ask(question, signal): Promise<PermissionAnswer> {
       try {
         const text = [question.title, question.argumentsText, ...question.verdict.reasons]
           .map((line) => decisionText(line, { lines: false }))

@@ -6,7 +6,7 @@ import {
   contentText,
   countOf,
   directoryIn,
-  type Fields,
+  type TurnFields,
   fieldsOf,
   fileEnds,
   filesBelow,
@@ -63,7 +63,7 @@ function head(source: Source, { home }: HistoryPlace): FoundConversation | null 
 
 const titleFields = ['customTitle', 'aiTitle', 'summary'];
 
-function titleIn(lines: readonly Fields[]): string | null {
+function titleIn(lines: readonly TurnFields[]): string | null {
   for (const field of titleFields)
     for (const line of lines) {
       const title = line['message'] === undefined ? textOf(line[field]) : null;
@@ -72,8 +72,8 @@ function titleIn(lines: readonly Fields[]): string | null {
   return null;
 }
 
-/** Returns the first line of what the person typed; null for any other line. */
-function promptOf(line: Fields): string | null {
+/** Returns the first line of what the user typed; null for any other line. */
+function promptOf(line: TurnFields): string | null {
   if (!isPrompt(line)) return null;
   const text = promptText(line);
   return text === null ? null : firstLine(text.trim(), 120);
@@ -83,8 +83,8 @@ function promptOf(line: Fields): string | null {
 const programCommand =
   /^\/(?:add-dir|agents|bashes|clear|compact|config|context|cost|doctor|effort|exit|export|extra-usage|fast|help|hooks|ide|init|install-github-app|keybindings|login|logout|mcp|memory|model|output-style|permissions|plan|plugin|privacy-settings|quit|release-notes|reload-plugins|remote-control|rename|resume|rewind|sandbox|skills|stats|status|statusline|tasks|terminal-setup|theme|todos|upgrade|usage|vim)\b/;
 
-/** Returns what the person said first, in its last wording. */
-function firstPrompt(lines: readonly Fields[]): string | null {
+/** Returns what the user said first, in its last wording. */
+function firstPrompt(lines: readonly TurnFields[]): string | null {
   const prompts = lines.filter((line) => {
     const prompt = promptOf(line);
     return prompt !== null && !programCommand.test(prompt);
@@ -96,8 +96,8 @@ function firstPrompt(lines: readonly Fields[]): string | null {
   return promptOf(last ?? first);
 }
 
-/** A line of the person: no result, nothing that the program says in their name. */
-function isPrompt(line: Fields): boolean {
+/** A line of the user: no result, nothing that the program says in their name. */
+function isPrompt(line: TurnFields): boolean {
   if (line['type'] !== 'user' || line['isSidechain'] === true || line['isMeta'] === true) return false;
   if (line['isCompactSummary'] === true) return false;
   return !listOf(fieldsOf(line['message'])['content']).some((block) => fieldsOf(block)['type'] === 'tool_result');
@@ -106,7 +106,7 @@ function isPrompt(line: Fields): boolean {
 function* turns({ file }: FoundConversation): Generator<Turn> {
   const last = lastPrompts(file);
   const seen = new Set<string>();
-  /** On branches that the person left by going back. */
+  /** On branches that the user left by going back. */
   const left = new Set<string>();
   for (const line of jsonLines(file)) {
     if (typeof line === 'string') {
@@ -136,7 +136,7 @@ function lastPrompts(file: string): ReadonlyMap<string, string> {
   return last;
 }
 
-function* turnsOf(line: Fields, uuid: string): Generator<Turn> {
+function* turnsOf(line: TurnFields, uuid: string): Generator<Turn> {
   const { type } = line;
   if (type !== 'user' && type !== 'assistant') {
     if (type === 'attachment') yield* attachment(line);
@@ -150,8 +150,8 @@ function* turnsOf(line: Fields, uuid: string): Generator<Turn> {
   else yield* said(line);
 }
 
-/** What the person typed while a turn was running is kept beside the conversation. */
-function* attachment(line: Fields): Generator<Turn> {
+/** What the user typed while a turn was running is kept beside the conversation. */
+function* attachment(line: TurnFields): Generator<Turn> {
   const { type, prompt } = fieldsOf(line['attachment']);
   const text = type === 'queued_command' ? contentText(prompt) : '';
   if (text !== '' && line['isSidechain'] !== true)
@@ -168,7 +168,7 @@ const stops: Readonly<Record<string, Stop>> = {
   refusal: 'refusal',
 };
 
-function* answer(line: Fields, uuid: string): Generator<Turn> {
+function* answer(line: TurnFields, uuid: string): Generator<Turn> {
   const message = fieldsOf(line['message']);
   const model = modelIn(line);
   if (model === null) {
@@ -189,7 +189,7 @@ function* answer(line: Fields, uuid: string): Generator<Turn> {
 }
 
 /** Null: the program wrote the answer itself, such as an error. */
-function modelIn(line: Fields): string | null {
+function modelIn(line: TurnFields): string | null {
   const { model } = fieldsOf(line['message']);
   if (line['type'] !== 'assistant' || line['isApiErrorMessage'] === true || model === '<synthetic>') return null;
   return textOf(model) ?? 'unknown';
@@ -199,11 +199,11 @@ function blockName(type: string): string {
   return type.includes('thinking') ? 'reasoning' : 'other_blocks';
 }
 
-function callOf({ id, name, input }: Fields, uuid: string) {
+function callOf({ id, name, input }: TurnFields, uuid: string) {
   return { id: textOf(id) ?? uuid, name: textOf(name) ?? '', arguments: JSON.stringify(input ?? {}) };
 }
 
-function tokensOf(usage: Fields) {
+function tokensOf(usage: TurnFields) {
   return {
     input: countOf(usage['input_tokens']),
     output: countOf(usage['output_tokens']),
@@ -213,7 +213,7 @@ function tokensOf(usage: Fields) {
   };
 }
 
-function* said(line: Fields): Generator<Turn> {
+function* said(line: TurnFields): Generator<Turn> {
   const at = timeOf(line['timestamp']);
   for (const item of listOf(fieldsOf(line['message'])['content'])) {
     const block = fieldsOf(item);
@@ -225,15 +225,15 @@ function* said(line: Fields): Generator<Turn> {
   else if (isPrompt(line)) yield { kind: 'dropped', what: 'command_outputs' };
 }
 
-function result(block: Fields, at: number): Turn {
+function result(block: TurnFields, at: number): Turn {
   const text = contentText(block['content']);
   const isError = block['is_error'] === true;
   const exitCode = isError ? numberIn(text, /^(?:Error: )?Exit code (\d{1,3})\b/) : undefined;
   return { kind: 'result', at, callId: textOf(block['tool_use_id']) ?? '', text, isError, exitCode };
 }
 
-/** Null: the person typed nothing, as in the output of a command. */
-function promptText(line: Fields): string | null {
+/** Null: the user typed nothing, as in the output of a command. */
+function promptText(line: TurnFields): string | null {
   const { content } = fieldsOf(line['message']);
   const texts = typeof content === 'string' ? [content] : listOf(content).map((block) => contentText([block]));
   const text = texts

@@ -5,7 +5,7 @@ import {
   contentText,
   countOf,
   directoryIn,
-  type Fields,
+  type TurnFields,
   fieldsOf,
   fileEnds,
   filesBelow,
@@ -44,10 +44,10 @@ const lineTypes = /^(?:session_meta|turn_context|response_item|event_msg|compact
 /** The payload of a line. Early versions wrote bare items. */
 interface LineParts {
   readonly type: string;
-  readonly payload: Fields;
+  readonly payload: TurnFields;
 }
 
-function partsOf(line: Fields): LineParts {
+function partsOf(line: TurnFields): LineParts {
   const type = textOf(line['type']) ?? '';
   if (lineTypes.test(type)) return { type, payload: fieldsOf(line['payload']) };
   if (itemTypes.test(type)) return { type: 'response_item', payload: line };
@@ -75,12 +75,12 @@ function head(source: Source, { home }: HistoryPlace): FoundConversation | null 
   };
 }
 
-function payloadOf(parts: readonly LineParts[], wanted: string): Fields {
+function payloadOf(parts: readonly LineParts[], wanted: string): TurnFields {
   return fieldsOf(parts.find(({ type }) => type === wanted)?.payload);
 }
 
 /** The session of an agent that works for another one. */
-function isOfAgent(meta: Fields): boolean {
+function isOfAgent(meta: TurnFields): boolean {
   return meta['thread_source'] === 'subagent' || fieldsOf(meta['source'])['subagent'] !== undefined;
 }
 
@@ -89,7 +89,7 @@ function firstPrompt(parts: readonly LineParts[]): string | null {
   return prompt === undefined ? null : firstLine(prompt.trim(), 120);
 }
 
-/** Returns what the person typed; null for any other line. */
+/** Returns what the user typed; null for any other line. */
 function promptOf({ type, payload }: LineParts): string | null {
   if (type !== 'response_item' || payload['type'] !== 'message' || payload['role'] !== 'user') return null;
   const kinds = fieldsOf(payload['internal_chat_message_metadata_passthrough'])['content_item_kinds'];
@@ -133,7 +133,7 @@ class Responses {
     }
   }
 
-  *#line(line: Fields): Generator<Turn> {
+  *#line(line: TurnFields): Generator<Turn> {
     const { type, payload } = partsOf(line);
     const at = timeOf(line['timestamp']);
     switch (type) {
@@ -168,7 +168,7 @@ class Responses {
     return { at, response: `response_${this.#number}` };
   }
 
-  *#item(payload: Fields, at: number): Generator<Turn> {
+  *#item(payload: TurnFields, at: number): Generator<Turn> {
     const { type } = payload;
     if (type === 'message') yield* this.#message(payload, at);
     else if (type === 'reasoning') yield { kind: 'dropped', what: 'reasoning' };
@@ -180,7 +180,7 @@ class Responses {
     } else yield { kind: 'dropped', what: 'other_items' };
   }
 
-  *#message(payload: Fields, at: number): Generator<Turn> {
+  *#message(payload: TurnFields, at: number): Generator<Turn> {
     if (payload['role'] === 'assistant') {
       const text = contentText(payload['content']);
       if (text.trim() !== '') yield { ...this.#part(at), kind: 'text', text, from: this.#from };
@@ -195,7 +195,7 @@ class Responses {
   }
 
   /** The tokens of a response stand in a record of their own, in its event, or in both. */
-  *#used(usage: Fields, at: number): Generator<Turn> {
+  *#used(usage: TurnFields, at: number): Generator<Turn> {
     const input = countOf(usage['input_tokens']);
     const cacheRead = Math.min(input, countOf(usage['cached_input_tokens']));
     const cacheWrite = Math.min(input - cacheRead, countOf(usage['cache_write_input_tokens']));
@@ -212,7 +212,7 @@ function* turns({ file }: FoundConversation): Generator<Turn> {
   yield* new Responses(file).turns();
 }
 
-/** Returns the lines, from 1, of turns that the person took back. */
+/** Returns the lines, from 1, of turns that the user took back. */
 function leftRanges(file: string): readonly (readonly [number, number])[] {
   const ranges: (readonly [number, number])[] = [];
   const prompts: number[] = [];
@@ -230,13 +230,13 @@ function leftRanges(file: string): readonly (readonly [number, number])[] {
 }
 
 /** Where a summary is encrypted, the conversation stays. */
-function* compacted({ message }: Fields, at: number): Generator<Turn> {
+function* compacted({ message }: TurnFields, at: number): Generator<Turn> {
   const text = textOf(message);
   if (text === null) yield { kind: 'dropped', what: 'sealed_summaries' };
   else yield { kind: 'summary', at, text };
 }
 
-function callOf(payload: Fields) {
+function callOf(payload: TurnFields) {
   const { name, arguments: text, input, action } = payload;
   const given = typeof text === 'string' ? text : JSON.stringify(action ?? { input: input ?? '' });
   return {
@@ -246,7 +246,7 @@ function callOf(payload: Fields) {
   };
 }
 
-function result(payload: Fields, at: number): Turn {
+function result(payload: TurnFields, at: number): Turn {
   const { output } = payload;
   // Earlier versions put a JSON text there, others an object or a list of contents.
   const inner = fieldsOf(typeof output === 'string' ? objectOf(output) : output);

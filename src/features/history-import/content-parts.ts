@@ -1,4 +1,4 @@
-import { type Fields, fieldsOf, numberIn, textOf, type Turn } from './neutral-turns.js';
+import { type TurnFields, fieldsOf, numberIn, textOf, type Turn } from './neutral-turns.js';
 
 /** What Gemini CLI and what came of it call the parts of a content. */
 export interface PartsOf {
@@ -31,11 +31,11 @@ export function partsOf(content: unknown, otherId: string): PartsOf {
 }
 
 /** Returns a call from its fields `id`, `name` and `args`. */
-export function callOf({ id, name, args }: Fields, otherId: string): PartsOf['calls'][number] {
+export function callOf({ id, name, args }: TurnFields, otherId: string): PartsOf['calls'][number] {
   return { id: textOf(id) ?? otherId, name: textOf(name) ?? '', arguments: JSON.stringify(args ?? {}) };
 }
 
-function responseOf({ id, response }: Fields, otherId: string): PartsOf['results'][number] {
+function responseOf({ id, response }: TurnFields, otherId: string): PartsOf['results'][number] {
   const { output, error } = fieldsOf(response);
   const isError = error !== undefined;
   const said = isError ? error : (output ?? response);
@@ -48,7 +48,7 @@ function responseOf({ id, response }: Fields, otherId: string): PartsOf['results
 const lastLines =
   /\nExit Code: (\d{1,3})(?:\n(?:Signal|Background PIDs|Process Group PGID): .*){0,3}(?:\n<\/untrusted_context>)?\s*$/;
 
-/** Returns the summary in what the program says for the person after it has compacted; null for anything else. */
+/** Returns the summary in what the program says for the user after it has compacted; null for anything else. */
 export function summaryIn(text: string): string | null {
   return /^\s*<state_snapshot>/.test(text) ? text : null;
 }

@@ -7,7 +7,7 @@ import { readBoundedText } from '../../kernel/disk/bounded-file.js';
 import { callOf, partsOf, type PartsOf, summaryIn } from './content-parts.js';
 import {
   countOf,
-  type Fields,
+  type TurnFields,
   fieldsOf,
   fileEnds,
   filesBelow,
@@ -67,7 +67,7 @@ function head(source: Source, { home }: HistoryPlace): FoundConversation | null 
   };
 }
 
-function lastText(lines: readonly Fields[], name: string): string | null {
+function lastText(lines: readonly TurnFields[], name: string): string | null {
   return lines.map((line) => textOf(line[name])).findLast((text) => text !== null) ?? null;
 }
 
@@ -78,7 +78,7 @@ function isWhole(file: string): boolean {
 const maxWholeBytes = 64 * 1024 * 1024;
 
 /** The header and the messages of a file that is one object. Throws an Error whose message is a clause. */
-function wholeRecords(file: string): readonly Fields[] {
+function wholeRecords(file: string): readonly TurnFields[] {
   const text = readBoundedText(file, { maxBytes: maxWholeBytes, longer: 'refuse', links: 'follow' });
   if (text === null) throw new Error('it has more than 64 MB in one object, or cannot be read');
   const whole = objectOf(text);
@@ -117,19 +117,19 @@ function directoryOf(project: string, hash: string | null): string | null {
   return Object.entries(fieldsOf(known?.['projects'])).find(fits)?.[0] ?? null;
 }
 
-function isMessage(record: Fields): boolean {
+function isMessage(record: TurnFields): boolean {
   return typeof record['id'] === 'string' && typeof record['type'] === 'string';
 }
 
 /** The messages of a record: its own, or the copies in it. */
-function messagesIn(record: Fields): readonly Fields[] {
+function messagesIn(record: TurnFields): readonly TurnFields[] {
   if (isMessage(record)) return [record];
   return [...listOf(fieldsOf(record['$set'])['messages']), ...listOf(record['messages'])]
     .map(fieldsOf)
     .filter(isMessage);
 }
 
-function promptOf(message: Fields): string | null {
+function promptOf(message: TurnFields): string | null {
   if (message['type'] !== 'user') return null;
   const text = partsOf(message['content'], '').texts.filter(isTyped).join('\n');
   return text === '' ? null : firstLine(text.trim(), 120);
@@ -139,7 +139,7 @@ function isTyped(text: string): boolean {
   return !/^\s*<(?:session_context|state_snapshot)>/.test(text);
 }
 
-function* recordsOf(file: string): Generator<Fields | string> {
+function* recordsOf(file: string): Generator<TurnFields | string> {
   if (isWhole(file)) yield* wholeRecords(file);
   else yield* jsonLines(file);
 }
@@ -148,7 +148,7 @@ function* recordsOf(file: string): Generator<Fields | string> {
 interface Plan {
   /** For each message its last record, counted. */
   readonly last: ReadonlyMap<string, number>;
-  /** Messages that the person has taken back. */
+  /** Messages that the user has taken back. */
   readonly left: ReadonlySet<string>;
 }
 
@@ -174,7 +174,7 @@ function* turns({ file }: FoundConversation): Generator<Turn> {
   const answered = new Set<string>();
   const seen = new Set<string>();
   /** Messages in the order of their first record, each with its last one once that is read. */
-  const waiting = new Map<string, Fields | null>();
+  const waiting = new Map<string, TurnFields | null>();
   let index = 0;
   for (const record of recordsOf(file)) {
     index += 1;
@@ -193,7 +193,7 @@ function* turns({ file }: FoundConversation): Generator<Turn> {
 }
 
 /** Yields the messages at the front that are whole. */
-function* ready(waiting: Map<string, Fields | null>, left: Plan['left'], answered: Set<string>): Generator<Turn> {
+function* ready(waiting: Map<string, TurnFields | null>, left: Plan['left'], answered: Set<string>): Generator<Turn> {
   for (const [id, message] of waiting) {
     if (message === null) return;
     waiting.delete(id);
@@ -204,7 +204,7 @@ function* ready(waiting: Map<string, Fields | null>, left: Plan['left'], answere
   }
 }
 
-function* said(message: Fields, id: string, answered: Set<string>): Generator<Turn> {
+function* said(message: TurnFields, id: string, answered: Set<string>): Generator<Turn> {
   const at = timeOf(message['timestamp']);
   const { texts, results, dropped } = partsOf(message['content'], id);
   yield* given(results, at, answered);
@@ -225,7 +225,7 @@ function* given(results: PartsOf['results'], at: number, answered: Set<string>):
   }
 }
 
-function* answer(message: Fields, id: string, answered: Set<string>): Generator<Turn> {
+function* answer(message: TurnFields, id: string, answered: Set<string>): Generator<Turn> {
   const at = timeOf(message['timestamp']);
   const part = { at, response: id, key: id };
   const from = { provider: 'google', model: textOf(message['model']) ?? 'unknown' };
@@ -242,7 +242,7 @@ function* answer(message: Fields, id: string, answered: Set<string>): Generator<
 }
 
 /** `input` has the cached ones in it; `output` has no thoughts in it. */
-function tokensOf(tokens: Fields) {
+function tokensOf(tokens: TurnFields) {
   const cacheRead = countOf(tokens['cached']);
   return {
     input: Math.max(0, countOf(tokens['input']) - cacheRead) + countOf(tokens['tool']),
@@ -253,7 +253,7 @@ function tokensOf(tokens: Fields) {
   };
 }
 
-function* resultOf(tool: Fields, otherId: string, answered: Set<string>): Generator<Turn> {
+function* resultOf(tool: TurnFields, otherId: string, answered: Set<string>): Generator<Turn> {
   const callId = textOf(tool['id']) ?? otherId;
   const at = timeOf(tool['timestamp']);
   const { results, texts } = partsOf(tool['result'] ?? [], callId);

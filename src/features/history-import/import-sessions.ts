@@ -13,9 +13,9 @@ import {
   CliError,
   type CommandLine,
   exit,
-  type Guards,
-  type Toolbox,
-  type Verb,
+  type SecretGuards,
+  type OpenedTools,
+  type CommandHandler,
 } from '../../kernel/console/command.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 import { columns, localTime, oneLine, printJson } from '../../kernel/console/line-output.js';
@@ -33,7 +33,7 @@ interface ImportOptions {
 }
 
 /** Takes over a session that was exported, or conversations of other programs. */
-export const importSession: Verb = {
+export const importSession: CommandHandler = {
   line: {
     example: 'agent sessions import --from claude-code --here',
     options: (command) =>
@@ -88,7 +88,7 @@ const noCounts: Counts = { prompts: 0, answers: 0, calls: 0, dropped: {} };
 interface Importer {
   readonly store: Store;
   readonly settings: Settings;
-  readonly guards: Guards;
+  readonly guards: SecretGuards;
   readonly options: ImportOptions;
   /** The first events of a new session in a directory. */
   readonly opening: (cwd: string) => Promise<readonly EventDraft[]>;
@@ -227,7 +227,7 @@ function listCandidates(
     );
 }
 
-function openings({ tools }: CommandLine, { registry }: Toolbox): Importer['opening'] {
+function openings({ tools }: CommandLine, { registry }: OpenedTools): Importer['opening'] {
   const known = new Map<string, Promise<readonly EventDraft[]>>();
   return async (cwd) => {
     const opening = known.get(cwd) ?? tools.opening(registry, cwd);

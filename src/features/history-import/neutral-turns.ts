@@ -31,7 +31,7 @@ export interface FoundConversation extends Source {
   readonly startedAt: number;
   readonly updatedAt: number;
   readonly title: string | null;
-  /** The first line of what the person said first; null where it is not in the first lines. */
+  /** The first line of what the user said first; null where it is not in the first lines. */
   readonly prompt: string | null;
   /** Of the program. */
   readonly version: string | null;
@@ -113,13 +113,13 @@ export type Turn =
   /** What is not taken over, by a name that is counted: `reasoning`. */
   | { readonly kind: 'dropped'; readonly what: string };
 
-export type Fields = Readonly<Record<string, unknown>>;
+export type TurnFields = Readonly<Record<string, unknown>>;
 
 /** Longer lines are left out. */
 export const maxLineBytes = 16 * 1024 * 1024;
 
 /** Yields the objects in lines, and the name under which a line without one is counted. */
-export function* jsonLines(file: string): Generator<Fields | string> {
+export function* jsonLines(file: string): Generator<TurnFields | string> {
   for (const { text, torn } of fileLines(file, maxLineBytes)) {
     if (text === null) yield 'long_lines';
     else if (text.trim() !== '')
@@ -129,7 +129,7 @@ export function* jsonLines(file: string): Generator<Fields | string> {
 
 /** Returns the objects of a line. Two writers at once may leave several in one; null stands for a part that is no
  * object. */
-function objectsIn(line: string): readonly (Fields | null)[] {
+function objectsIn(line: string): readonly (TurnFields | null)[] {
   const whole = objectOf(line);
   if (whole !== null) return [whole];
   const ends = objectEnds(line);
@@ -152,7 +152,7 @@ function objectEnds(line: string): readonly number[] {
 }
 
 /** Returns the object of a JSON text; null for anything else. */
-export function objectOf(text: string): Fields | null {
+export function objectOf(text: string): TurnFields | null {
   try {
     const value: unknown = parseJson(text);
     return isRecord(value) ? value : null;
@@ -163,8 +163,8 @@ export function objectOf(text: string): Fields | null {
 
 /** The beginning and the end of a file. */
 export interface FileEnds {
-  readonly first: readonly Fields[];
-  readonly last: readonly Fields[];
+  readonly first: readonly TurnFields[];
+  readonly last: readonly TurnFields[];
   readonly bytes: number;
 }
 
@@ -179,7 +179,7 @@ export function fileEnds(file: string): FileEnds | null {
   return { first, last: end.kind === 'read' ? objectsOf(end.bytes) : first, bytes: start.size };
 }
 
-function objectsOf(bytes: Buffer): readonly Fields[] {
+function objectsOf(bytes: Buffer): readonly TurnFields[] {
   return bytes
     .toString('utf8')
     .split('\n')
@@ -207,7 +207,7 @@ function entriesOf(folder: string) {
 /** The times of the first and the last line, else of the file. */
 export function timesOf(file: string, ends: FileEnds): Pick<FoundConversation, 'startedAt' | 'updatedAt'> {
   const written = writtenAt(file);
-  const times = (lines: readonly Fields[]): readonly unknown[] => lines.map(({ timestamp }) => timestamp);
+  const times = (lines: readonly TurnFields[]): readonly unknown[] => lines.map(({ timestamp }) => timestamp);
   return {
     startedAt: firstTime(times(ends.first), written),
     updatedAt: firstTime(times(ends.last).toReversed(), written),
@@ -255,7 +255,7 @@ export function countOf(value: unknown): number {
 }
 
 /** Returns the fields of an object; none for anything else. */
-export function fieldsOf(value: unknown): Fields {
+export function fieldsOf(value: unknown): TurnFields {
   return isRecord(value) ? value : {};
 }
 

@@ -5,7 +5,7 @@ import { readBoundedText } from '../../kernel/disk/bounded-file.js';
 import {
   countOf,
   directoryIn,
-  type Fields,
+  type TurnFields,
   fieldsOf,
   filesBelow,
   firstTime,
@@ -23,10 +23,10 @@ import {
 
 /** A database of opencode. */
 interface Rows {
-  readonly sessions: () => readonly Fields[];
-  readonly session: (id: string) => Fields | null;
-  readonly messages: (session: string) => readonly Fields[];
-  readonly parts: (message: string) => readonly Fields[];
+  readonly sessions: () => readonly TurnFields[];
+  readonly session: (id: string) => TurnFields | null;
+  readonly messages: (session: string) => readonly TurnFields[];
+  readonly parts: (message: string) => readonly TurnFields[];
 }
 
 /** Opens a database for reading; null for any other file. */
@@ -86,12 +86,12 @@ function storedOf(open: OpenRows, { file, session }: Source): Stored {
 
 const maxBytes = 64 * 1024 * 1024;
 
-function objectIn(file: string): Fields | null {
+function objectIn(file: string): TurnFields | null {
   return objectOf(readBoundedText(file, { maxBytes, longer: 'refuse', links: 'follow' }) ?? '');
 }
 
 /** Returns what is known of the session: a row and a file name the same things differently. */
-function infoOf({ id, rows, storage }: Stored): Fields | null {
+function infoOf({ id, rows, storage }: Stored): TurnFields | null {
   const row = rows?.session(id);
   if (row) {
     const revert = objectOf(textOf(row['revert']) ?? '');
@@ -150,10 +150,10 @@ function lastModel({ id, rows, storage }: Stored): string | null {
 interface Entry {
   readonly id: string;
   /** Null: it is damaged. */
-  readonly data: Fields | null;
+  readonly data: TurnFields | null;
 }
 
-function joined(rows: readonly Fields[], folder: string): readonly Entry[] {
+function joined(rows: readonly TurnFields[], folder: string): readonly Entry[] {
   const entries = new Map<string, Entry>();
   for (const file of filesBelow(folder, 0, /\.json$/)) {
     const id = basename(file, '.json');
@@ -207,7 +207,7 @@ function* turnsOf(stored: Stored): Generator<Turn> {
   }
 }
 
-function* said(data: Fields, id: string, parts: readonly Entry[]): Generator<Turn> {
+function* said(data: TurnFields, id: string, parts: readonly Entry[]): Generator<Turn> {
   const at = timeOf(fieldsOf(data['time'])['created']);
   const texts: string[] = [];
   let files = 0;
@@ -224,12 +224,12 @@ function* said(data: Fields, id: string, parts: readonly Entry[]): Generator<Tur
   if (texts.length > 0) yield { kind: 'user', at, text: texts.join('\n\n'), key: id };
 }
 
-/** What the program says in the name of the person. */
-function isMeta(part: Fields | null): boolean {
+/** What the program says in the name of the user. */
+function isMeta(part: TurnFields | null): boolean {
   return part?.['synthetic'] === true || part?.['ignored'] === true;
 }
 
-function* answer(data: Fields, id: string, parts: readonly Entry[]): Generator<Turn> {
+function* answer(data: TurnFields, id: string, parts: readonly Entry[]): Generator<Turn> {
   const at = timeOf(fieldsOf(data['time'])['created']);
   const from = { provider: textOf(data['providerID']) ?? 'unknown', model: textOf(data['modelID']) ?? 'unknown' };
   if (data['summary'] === true) {
@@ -260,23 +260,23 @@ function* partOf({ id, data: part }: Entry, own: Own, from: NamedModel): Generat
   else if (part?.['type'] !== 'step-start') yield { kind: 'dropped', what: nameOf(part) };
 }
 
-function textIn(part: Fields | null): string | null {
+function textIn(part: TurnFields | null): string | null {
   return part?.['type'] === 'text' ? textOf(part['text']) : null;
 }
 
-function startOf(part: Fields | null, otherwise: number): number {
+function startOf(part: TurnFields | null, otherwise: number): number {
   return firstTime(
     [fieldsOf(part?.['time'])['start'], fieldsOf(fieldsOf(part?.['state'])['time'])['start']],
     otherwise,
   );
 }
 
-function nameOf(part: Fields | null): string {
+function nameOf(part: TurnFields | null): string {
   if (part === null) return 'damaged_parts';
   return part['type'] === 'reasoning' ? 'reasoning' : 'other_parts';
 }
 
-function* tool(part: Fields, partId: string, own: Own): Generator<Turn> {
+function* tool(part: TurnFields, partId: string, own: Own): Generator<Turn> {
   const state = fieldsOf(part['state']);
   const id = textOf(part['callID']) ?? partId;
   yield { ...own, kind: 'call', id, name: textOf(part['tool']) ?? '', arguments: JSON.stringify(state['input'] ?? {}) };
@@ -296,7 +296,7 @@ function* tool(part: Fields, partId: string, own: Own): Generator<Turn> {
   };
 }
 
-function tokensOf({ tokens, cost }: Fields) {
+function tokensOf({ tokens, cost }: TurnFields) {
   const { input, output, reasoning, cache } = fieldsOf(tokens);
   const { read, write } = fieldsOf(cache);
   return {

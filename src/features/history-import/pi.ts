@@ -5,7 +5,7 @@ import {
   contentText,
   countOf,
   directoryIn,
-  type Fields,
+  type TurnFields,
   fieldsOf,
   fileEnds,
   filesBelow,
@@ -56,7 +56,7 @@ function head(source: Source, { home }: HistoryPlace): FoundConversation | null 
 
 /** The entries from the root to the leaf. The first version had no ids: all count. */
 interface Path {
-  readonly has: (entry: Fields) => boolean;
+  readonly has: (entry: TurnFields) => boolean;
   /** Returns the first message at or behind an entry. */
   readonly messageFrom: (id: unknown) => string | undefined;
 }
@@ -107,15 +107,15 @@ function* turns({ file }: FoundConversation): Generator<Turn> {
   }
 }
 
-function messageOf(entry: Fields): Fields {
+function messageOf(entry: TurnFields): TurnFields {
   return entry['type'] === 'message' ? fieldsOf(entry['message']) : {};
 }
 
-function isSaid({ type }: Fields): boolean {
+function isSaid({ type }: TurnFields): boolean {
   return type === 'message' || type === 'custom_message' || type === 'branch_summary';
 }
 
-function* turnsOf(entry: Fields, key: string, path: Path): Generator<Turn> {
+function* turnsOf(entry: TurnFields, key: string, path: Path): Generator<Turn> {
   const at = timeOf(entry['timestamp']);
   switch (entry['type']) {
     case 'message':
@@ -139,7 +139,7 @@ function* turnsOf(entry: Fields, key: string, path: Path): Generator<Turn> {
   }
 }
 
-function* message(fields: Fields, key: string, at: number): Generator<Turn> {
+function* message(fields: TurnFields, key: string, at: number): Generator<Turn> {
   switch (fields['role']) {
     case 'user':
     case 'custom':
@@ -176,7 +176,7 @@ const stops: Readonly<Record<string, Stop>> = {
   aborted: 'interrupted',
 };
 
-function* answer(fields: Fields, key: string, at: number): Generator<Turn> {
+function* answer(fields: TurnFields, key: string, at: number): Generator<Turn> {
   const part = { at, key, response: key };
   const from = { provider: textOf(fields['provider']) ?? 'pi', model: textOf(fields['model']) ?? 'unknown' };
   const stop = stops[textOf(fields['stopReason']) ?? ''];
@@ -192,11 +192,11 @@ function* answer(fields: Fields, key: string, at: number): Generator<Turn> {
   if (used.input + used.output + used.cacheRead + used.cacheWrite > 0) yield { ...part, kind: 'usage', from, ...used };
 }
 
-function callOf({ id, name, arguments: input }: Fields) {
+function callOf({ id, name, arguments: input }: TurnFields) {
   return { id: textOf(id) ?? '', name: textOf(name) ?? '', arguments: JSON.stringify(input ?? {}) };
 }
 
-function tokensOf(usage: Fields) {
+function tokensOf(usage: TurnFields) {
   const cost = fieldsOf(usage['cost'])['total'];
   return {
     input: countOf(usage['input']),
@@ -208,15 +208,15 @@ function tokensOf(usage: Fields) {
   };
 }
 
-function result(fields: Fields, at: number): Turn {
+function result(fields: TurnFields, at: number): Turn {
   const text = contentText(fields['content']);
   const isError = fields['isError'] === true;
   const exitCode = isError ? numberIn(text, /\nCommand exited with code (\d{1,3})\s*$/) : undefined;
   return { kind: 'result', at, callId: textOf(fields['toolCallId']) ?? '', text, isError, exitCode };
 }
 
-/** Returns what the model was told of a command that the person ran. */
-function commandText({ command, output, exitCode, cancelled }: Fields): string {
+/** Returns what the model was told of a command that the user ran. */
+function commandText({ command, output, exitCode, cancelled }: TurnFields): string {
   const shown = textOf(output) === null ? '(no output)' : `\`\`\`\n${String(output)}\n\`\`\``;
   const code = countOf(exitCode);
   const failed = code > 0 ? `\n\nCommand exited with code ${code}` : '';

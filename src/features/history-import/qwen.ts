@@ -4,7 +4,7 @@ import { partsOf } from './content-parts.js';
 import {
   countOf,
   directoryIn,
-  type Fields,
+  type TurnFields,
   fieldsOf,
   fileEnds,
   filesBelow,
@@ -53,17 +53,17 @@ function head(source: Source, { home }: HistoryPlace): FoundConversation | null 
   };
 }
 
-function titleOf(record: Fields): string | null {
+function titleOf(record: TurnFields): string | null {
   if (record['subtype'] !== 'custom_title') return null;
   return textOf(fieldsOf(record['systemPayload'])['customTitle']);
 }
 
-function promptOf(record: Fields): string | null {
+function promptOf(record: TurnFields): string | null {
   const text = record['type'] === 'user' ? messageOf(record, '').texts.join('\n') : '';
   return text === '' ? null : firstLine(text.trim(), 120);
 }
 
-function messageOf(record: Fields, id: string) {
+function messageOf(record: TurnFields, id: string) {
   return partsOf(listOf(fieldsOf(record['message'])['parts']), id);
 }
 
@@ -126,7 +126,7 @@ function signOf(parts: unknown): string {
   return JSON.stringify([texts, calls, results.map(({ callId }) => callId).slice(0, 1)]);
 }
 
-function* turnsOf(record: Fields, id: string, recent: RecentMessages): Generator<Turn> {
+function* turnsOf(record: TurnFields, id: string, recent: RecentMessages): Generator<Turn> {
   if (record['isSidechain'] === true) yield { kind: 'dropped', what: 'sidechains' };
   else if (record['type'] === 'system') yield* compaction(record, recent);
   else {
@@ -137,7 +137,7 @@ function* turnsOf(record: Fields, id: string, recent: RecentMessages): Generator
 }
 
 /** The new history begins with the summary and a word that it was understood; the rest was kept. */
-function* compaction(record: Fields, recent: RecentMessages): Generator<Turn> {
+function* compaction(record: TurnFields, recent: RecentMessages): Generator<Turn> {
   if (record['subtype'] !== 'chat_compression') return;
   const [first, , kept] = listOf(fieldsOf(record['systemPayload'])['compressedHistory']).map(fieldsOf);
   const text = partsOf(first?.['parts'], '').texts.join('\n\n');
@@ -146,7 +146,7 @@ function* compaction(record: Fields, recent: RecentMessages): Generator<Turn> {
   if (text !== '') yield { kind: 'summary', at, text, ...(keepsFrom === undefined ? {} : { keepsFrom }) };
 }
 
-function* said(record: Fields, id: string): Generator<Turn> {
+function* said(record: TurnFields, id: string): Generator<Turn> {
   const at = timeOf(record['timestamp']);
   const { texts, results, dropped } = messageOf(record, id);
   for (const result of results) yield { kind: 'result', at, ...result };
@@ -156,7 +156,7 @@ function* said(record: Fields, id: string): Generator<Turn> {
   else if (dropped.includes('files')) yield { kind: 'user', at, text: '[a file that was not taken over]', key: id };
 }
 
-function* answer(record: Fields, id: string): Generator<Turn> {
+function* answer(record: TurnFields, id: string): Generator<Turn> {
   const part = { at: timeOf(record['timestamp']), response: id, key: id };
   const from = { provider: 'qwen', model: textOf(record['model']) ?? 'unknown' };
   const { texts, calls, dropped } = messageOf(record, id);
@@ -168,7 +168,7 @@ function* answer(record: Fields, id: string): Generator<Turn> {
 }
 
 /** The total tells whether the thoughts are counted in the answer, which differs with the provider. */
-function tokensOf(usage: Fields) {
+function tokensOf(usage: TurnFields) {
   const input = countOf(usage['promptTokenCount']);
   const cacheRead = Math.min(input, countOf(usage['cachedContentTokenCount']));
   const answered = countOf(usage['candidatesTokenCount']);

@@ -31,7 +31,7 @@ const nothing: OneAnswer = {
   message: null,
 };
 
-/** Most characters of a text for the model or the person. */
+/** Most characters of a text for the model or the user. */
 const maxCharacters = 10_000;
 
 /** Exit 2 denies where something can be denied; elsewhere it is a failure like the others. */

@@ -7,7 +7,7 @@ import {
   unknownName,
 } from '../../kernel/console/listed-files.js';
 import type { TrustedHere } from '../../kernel/config/project.js';
-import type { Verb } from '../../kernel/console/command.js';
+import type { CommandHandler } from '../../kernel/console/command.js';
 import { columns } from '../../kernel/console/line-output.js';
 import { namedFiles } from './listed-hooks.js';
 import { type ListedHooks, listHooks as listedHooks } from './open-hooks.js';
@@ -53,9 +53,9 @@ function hookLines(hooks: ListedHooks['hooks']): readonly string[] {
 
 const hooksOf: List = async ({ settings }) => hookListing(await findHooks(await settings()));
 
-export const listHooks: Verb = listVerb('agent hooks list --json', hooksOf);
+export const listHooks: CommandHandler = listVerb('agent hooks list --json', hooksOf);
 
-export const hooks: Verb = {
+export const hooks: CommandHandler = {
   ...listHooks,
   slash: async (_argument, { screen, settings }) => {
     const { lines, problems } = hookListing(await findHooks(settings));
@@ -65,7 +65,7 @@ export const hooks: Verb = {
 };
 
 /** Shows the hooks of an event. */
-export const showHooks: Verb = showVerb('agent hooks show PreToolUse', async ({ settings }, name) => {
+export const showHooks: CommandHandler = showVerb('agent hooks show PreToolUse', async ({ settings }, name) => {
   const { hooks } = await findHooks(await settings());
   const ofEvent = hooks.filter(({ event }) => event === name);
   if (ofEvent.length === 0)
@@ -84,7 +84,7 @@ export const showHooks: Verb = showVerb('agent hooks show PreToolUse', async ({ 
 });
 
 /** Missing files of a hook are problems, too: the hook fails each time it is called. */
-export const checkHooks: Verb = checkVerb('agent hooks check', 'hooks', async ({ settings }) => {
+export const checkHooks: CommandHandler = checkVerb('agent hooks check', 'hooks', async ({ settings }) => {
   const listed = await findHooks(await settings());
   const missing = listed.hooks.flatMap((hook) =>
     namedFiles(hook).missing.map((file) => `${hook.from.path}: ${hook.event}: ${file} does not exist`),

@@ -181,7 +181,7 @@ async function askOne(
   return null;
 }
 
-/** What a hook in the background says can decide nothing any more: the model and the person read it. */
+/** What a hook in the background says can decide nothing any more: the model and the user read it. */
 function lateAnswer({ background, event }: Hook, answer: OneAnswer, { exit, stdout, stderr }: HookResult): OneAnswer {
   const report = exit === 2 ? stderr.trim() || stdout.trim() : '';
   const undecided = { ...answer, decision: 'none', args: null, output: null, stop: null } as const;

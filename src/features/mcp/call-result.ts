@@ -2,7 +2,7 @@ import { parseJson } from '../../kernel/core/json.js';
 import { isDeepStrictEqual } from 'node:util';
 import { isRecord } from '../../kernel/core/json.js';
 import { firstLine } from '../../kernel/core/text.js';
-import type { FoundFile, ToolOutcome } from '../../kernel/core/tool.js';
+import type { MatchedFile, ToolOutcome } from '../../kernel/core/tool.js';
 import { failed, succeeded } from '../../kernel/tools/define-tool.js';
 import { visible } from './foreign-tools.js';
 
@@ -28,7 +28,7 @@ export function outcomeOf(server: string, result: unknown): ToolOutcome {
 }
 
 /** The bytes of a block, under a name of ours. */
-function contentOf(server: string, block: unknown, number: number): readonly FoundFile[] {
+function contentOf(server: string, block: unknown, number: number): readonly MatchedFile[] {
   if (!isRecord(block)) return [];
   const resource = isRecord(block['resource']) ? block['resource'] : {};
   const [kind, base64, mimeType] =

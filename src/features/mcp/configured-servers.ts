@@ -65,7 +65,7 @@ export interface ConfiguredServer {
 }
 
 /** The place that entries are read for. */
-export interface Place {
+export interface EntryPlace {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   readonly home: string;
@@ -117,7 +117,7 @@ export function readServerFile(file: string): ServerFile {
 }
 
 /** Makes a server of its entry. Never throws: an entry that cannot be used says why. */
-export function configuredServer(name: string, entry: unknown, file: string, place: Place): ConfiguredServer {
+export function configuredServer(name: string, entry: unknown, file: string, place: EntryPlace): ConfiguredServer {
   const given = isRecord(entry) ? entry : {};
   const isOwn = place.withheld === undefined;
   const first = (...keys: readonly string[]): unknown => keys.map((key) => given[key]).find((it) => it !== undefined);
@@ -165,7 +165,7 @@ export function fitsGlob(globs: readonly string[], name: string): boolean {
   });
 }
 
-function wayOf(name: string, entry: Readonly<Record<string, unknown>>, place: Place): ConfiguredServer['way'] {
+function wayOf(name: string, entry: Readonly<Record<string, unknown>>, place: EntryPlace): ConfiguredServer['way'] {
   const named = nameProblem(name);
   if (named !== null) return unusable(named);
   const key = place.withheld?.find((withheld) => [...variablesIn(entry), ...helperVariables(entry)].includes(withheld));
@@ -192,7 +192,7 @@ function kindOf({ type, url, command }: Readonly<Record<string, unknown>>): unkn
 function stdioWay(
   entry: Readonly<Record<string, unknown>>,
   fill: (text: string) => string,
-  { cwd, home }: Place,
+  { cwd, home }: EntryPlace,
 ): ConfiguredServer['way'] {
   if (kindOf(entry) !== 'stdio')
     return unusable(`type ${JSON.stringify(entry['type'])} is not spoken here; "stdio" and "http" are`);
@@ -217,7 +217,7 @@ function stdioWay(
 function httpWay(
   entry: Readonly<Record<string, unknown>>,
   fill: (text: string) => string,
-  place: Place,
+  place: EntryPlace,
 ): ConfiguredServer['way'] {
   const { url, headers = {}, headersHelper: helper } = entry;
   const pairs = textPairs(headers, fill);
@@ -233,11 +233,11 @@ function httpWay(
   return helper === undefined ? way : { ...way, helper: headersHelper(helper, place) };
 }
 
-function isAllowed({ protocol, hostname }: URL, { allowInsecure }: Place): boolean {
+function isAllowed({ protocol, hostname }: URL, { allowInsecure }: EntryPlace): boolean {
   return protocol === 'https:' || (protocol === 'http:' && (allowInsecure === true || isThisMachine(hostname)));
 }
 
-function headersHelper(command: string, { env, cwd }: Place): HeadersHelper {
+function headersHelper(command: string, { env, cwd }: EntryPlace): HeadersHelper {
   const named = shellVariables(command).flatMap((name) => {
     const value = env[name];
     return value === undefined ? [] : [[name, value] as const];
@@ -273,7 +273,7 @@ export function variablesIn(entry: unknown): readonly string[] {
 }
 
 /** Fills in `${NAME}` and `${NAME:-default}` once. Names that are not set are noted in `missing`. */
-function filledIn(text: string, env: Place['env'], missing: Set<string>): string {
+function filledIn(text: string, env: EntryPlace['env'], missing: Set<string>): string {
   return text.replaceAll(variable, (_whole, name: string, usual: string | undefined) => {
     const value = env[name] === '' && usual !== undefined ? usual : (env[name] ?? usual);
     if (value === undefined) missing.add(name);

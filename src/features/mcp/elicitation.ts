@@ -4,14 +4,14 @@ import { isRecord } from '../../kernel/core/json.js';
 import { headBytes } from '../../kernel/core/text.js';
 import { visible } from './foreign-tools.js';
 
-/** Puts a form to the person. */
+/** Puts a form to the user. */
 export type PutForm = (form: Form) => Promise<FormAnswer>;
 
 const maxFields = 20;
 const maxOptions = 100;
 const maxTextBytes = 4096;
 
-/** Has the person answer what a server wants to know (`elicitation/create`). Without a person the answer is `cancel`.
+/** Has the user answer what a server wants to know (`elicitation/create`). Without a person the answer is `cancel`.
  * Source: Model Context Protocol 2025-11-25 and 2026-07-28, "Elicitation", read 2026-11-22. */
 export async function elicited(server: string, params: unknown, putForm: PutForm | null): Promise<ElicitResult> {
   const form = formOf(server, params);

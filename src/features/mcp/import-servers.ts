@@ -4,7 +4,7 @@ import { didYouMean, spelledLine } from '../../kernel/core/text.js';
 import { readServerFile } from './configured-servers.js';
 import { saveEntries } from './listed-servers.js';
 import { type FoundEntry, otherClients, serversOfClient } from './other-clients.js';
-import { CliError, type CommandLine, exit, type Verb } from '../../kernel/console/command.js';
+import { CliError, type CommandLine, exit, type CommandHandler } from '../../kernel/console/command.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 import { columns } from '../../kernel/console/line-output.js';
 
@@ -13,7 +13,7 @@ interface Options {
 }
 
 /** Copies the servers of another program into the user's own file, once they have been shown. */
-export const importServers: Verb = {
+export const importServers: CommandHandler = {
   line: {
     example: 'agent mcp import codex',
     options: (command) => command.option('--yes', 'copy them without a question'),

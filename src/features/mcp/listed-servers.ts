@@ -5,7 +5,7 @@ import {
   type ConfiguredServer,
   configuredServer,
   helperVariables,
-  type Place,
+  type EntryPlace,
   readServerFile,
   type ServerFile,
   variablesIn,
@@ -14,7 +14,7 @@ import { executedFiles, isTooLarge, trustHash } from './executed-files.js';
 import { replaceFile } from './remembered-tools.js';
 
 /** Where servers are named. */
-export interface ServerFiles extends Place {
+export interface ServerFiles extends EntryPlace {
   /** `mcp.json` of the user. */
   readonly own: string;
   /** Entries that the program got when it was started, from an editor. They count before all others. */
@@ -60,7 +60,7 @@ function together(one: readonly ConfiguredServer[], other: readonly ConfiguredSe
   return [...one.filter(({ name }) => !taken.has(name)), ...other];
 }
 
-function serversIn(found: ServerFile, file: string, place: Place): readonly ConfiguredServer[] {
+function serversIn(found: ServerFile, file: string, place: EntryPlace): readonly ConfiguredServer[] {
   if (found.kind !== 'read') return [];
   return Object.entries(found.entries).map(([name, entry]) => configuredServer(name, entry, file, place));
 }

@@ -9,9 +9,9 @@ export interface OfferedResource {
   readonly about: string;
 }
 
-/** A message that a server writes for the person (`prompts/list`). */
+/** A message that a server writes for the user (`prompts/list`). */
 export interface OfferedPrompt {
-  /** `mcp__<server>__<prompt>`: the command that the person types. */
+  /** `mcp__<server>__<prompt>`: the command that the user types. */
   readonly command: string;
   /** The name that the server gives it. */
   readonly ownName: string;

@@ -21,12 +21,12 @@ export type Sdk = typeof sdkModule;
 export interface CallOptions {
   readonly signal: AbortSignal;
   readonly onProgress: (text: string) => void;
-  /** Puts what the server wants to know to the person; null where nobody can be asked. */
+  /** Puts what the server wants to know to the user; null where nobody can be asked. */
   readonly putForm: PutForm | null;
 }
 
 /** An open connection. */
-export interface Connection {
+export interface McpConnection {
   /** The version of the protocol that both speak. */
   readonly protocol: string;
   /** What the server lists, as it sent it. */
@@ -48,7 +48,7 @@ export interface LeftOut {
 }
 
 /** Is told what happens to an open connection. */
-export interface Heard {
+export interface McpEventListener {
   readonly onTools: (tools: readonly unknown[]) => void;
   readonly onListFailed: (problem: string) => void;
   /** An entry of a list cannot be used. */
@@ -57,7 +57,7 @@ export interface Heard {
 }
 
 /** For a connection whose end closes it. */
-export const unheard: Heard = {
+export const unheard: McpEventListener = {
   onTools: () => undefined,
   onListFailed: () => undefined,
   onLeftOut: () => undefined,
@@ -89,8 +89,8 @@ export async function openConnection(
   sdk: Sdk,
   server: ConfiguredServer,
   { transport, mode, version }: Opening,
-  heard: Heard,
-): Promise<Connection> {
+  heard: McpEventListener,
+): Promise<McpConnection> {
   const lists = relisting(() => listTools(client, server, heard), heard);
   const client = newClient(sdk, server, { mode, version }, lists.changed);
   const asked = openCalls();
@@ -126,7 +126,7 @@ function connectionOf(
   client: Client,
   server: ConfiguredServer,
   asked: ReturnType<typeof openCalls>,
-): Omit<Connection, 'tools' | 'resources' | 'prompts'> {
+): Omit<McpConnection, 'tools' | 'resources' | 'prompts'> {
   return {
     protocol: client.getNegotiatedProtocolVersion() ?? '',
     read: async (uri, signal) => await client.readResource({ uri }, { signal, timeout: server.timeoutMs }),
@@ -162,7 +162,7 @@ const maxPages = 64;
 async function listTools(
   client: Client,
   { startupTimeoutMs }: ConfiguredServer,
-  { onLeftOut }: Heard,
+  { onLeftOut }: McpEventListener,
 ): Promise<readonly unknown[]> {
   if (client.getServerCapabilities()?.tools === undefined) return [];
   const limit = { timeout: startupTimeoutMs };
@@ -203,7 +203,7 @@ const relistEveryMs = 1000;
 /** Asks for the tools again when they have changed: one list at a time, and at most one a second. */
 function relisting(
   list: () => Promise<readonly unknown[]>,
-  { onTools, onListFailed }: Heard,
+  { onTools, onListFailed }: McpEventListener,
 ): { readonly changed: () => void; readonly start: () => void; readonly stop: () => void } {
   let state: 'off' | 'ready' | 'waiting' = 'off';
   let isDue = false;
@@ -270,7 +270,7 @@ function none(): readonly [] {
   return [];
 }
 
-/** How often a server may ask the person within one call, and how often it may be turned down. */
+/** How often a server may ask the user within one call, and how often it may be turned down. */
 const [maxQuestions, maxRefusals] = [20, 3];
 
 interface OpenCall {

@@ -8,7 +8,7 @@ import { isProxyVariable, NetworkSettingError } from '../../kernel/network/proxi
 import { createLastingProcess, type OpenCommand } from '../../kernel/tools/process/lasting-process.js';
 import type { Exit } from '../../kernel/tools/process/start-child.js';
 import type { ConfiguredServer, Way } from './configured-servers.js';
-import { type Connection, type Heard, openConnection, type Sdk } from './open-connection.js';
+import { type McpConnection, type McpEventListener, openConnection, type Sdk } from './open-connection.js';
 import { createForeignMessages, type ForeignMessages } from './foreign-messages.js';
 import { visible } from './foreign-tools.js';
 import { helperHeaders, HelperFailure } from './headers-helper.js';
@@ -35,7 +35,7 @@ export interface ConnectionHost {
 /** One server, connected or not. A program is started again where it has ended, at most 3 times in 10 minutes. */
 export interface Link {
   /** Rejects with a sentence for a person. */
-  connect(heard: Heard): Promise<Connection>;
+  connect(heard: McpEventListener): Promise<McpConnection>;
   /** The end of the standard error of a program; '' for others. */
   lastWords(): string;
   /** Ends the connection, the program and everything it has started. */
@@ -94,7 +94,7 @@ function stdioLink(server: ConfiguredServer, way: Extract<Way, { kind: 'stdio' }
   return {
     connect: async (heard) => {
       const sdk = await import('@modelcontextprotocol/client');
-      const connectAs = async (mode: VersionNegotiationMode, messages: ForeignMessages): Promise<Connection> => {
+      const connectAs = async (mode: VersionNegotiationMode, messages: ForeignMessages): Promise<McpConnection> => {
         transport = new LineTransport(process, messages, heardLines);
         return await openConnection(sdk, server, { transport, mode, version: host.version }, heard);
       };
@@ -152,7 +152,7 @@ export function httpLink(server: ConfiguredServer, way: HttpWay, host: HttpHost)
     if (signIns.current(url)?.tokens && needed.scope !== '') signIns.want(url, needed.scope);
     return new Error(`it needs a sign-in: agent mcp login ${server.name}`, { cause: error });
   };
-  const connectOnce = async (sdk: Sdk, heard: Heard): Promise<Connection> => {
+  const connectOnce = async (sdk: Sdk, heard: McpEventListener): Promise<McpConnection> => {
     await transport?.close();
     const printed = helper && (await helperHeaders(helper, { name: server.name, url }, host.open, passedOn(host.env)));
     const opened = new sdk.StreamableHTTPClientTransport(new URL(url), {

@@ -1,7 +1,7 @@
 import { firstLine, headBytes } from '../../kernel/core/text.js';
 import type { OpenCommand } from '../../kernel/tools/process/lasting-process.js';
 import { type ConfiguredServer, fitsGlob, type Way } from './configured-servers.js';
-import type { CallOptions, Connection, LeftOut } from './open-connection.js';
+import type { CallOptions, McpConnection, LeftOut } from './open-connection.js';
 import type { OfferedTexts } from './offered-texts.js';
 import type { ConnectionHost, Link } from './server-link.js';
 import { type ForeignTool, type NamelessTool, namedTools } from './foreign-tools.js';
@@ -42,7 +42,7 @@ export interface Servers {
   /** What servers offer besides tools, as far as it is known. */
   texts(): readonly (OfferedTexts & { readonly server: string })[];
   /** Asks a server for something else than a call; connects it where it is not connected. Never rejects. */
-  ask(server: string, work: (connection: Connection) => Promise<unknown>, signal?: AbortSignal): Promise<Called>;
+  ask(server: string, work: (connection: McpConnection) => Promise<unknown>, signal?: AbortSignal): Promise<Called>;
   /** Connects it anew, with all that it offers now; with `show` after a person has signed in. Returns what went wrong,
    * or null. */
   reconnect(name: string, show?: ShowPage): Promise<string | null>;
@@ -68,8 +68,8 @@ interface Entry {
   /** Null for one that cannot be used. */
   readonly link: Link | null;
   isOn: boolean;
-  connection: Connection | null;
-  connecting: Promise<Connection> | null;
+  connection: McpConnection | null;
+  connecting: Promise<McpConnection> | null;
   tools: readonly NamelessTool[] | null;
   texts: OfferedTexts;
   problem: string | null;
@@ -153,7 +153,7 @@ class ServerPool implements Servers {
 
   async ask(
     server: string,
-    work: (connection: Connection) => Promise<unknown>,
+    work: (connection: McpConnection) => Promise<unknown>,
     signal: AbortSignal = new AbortController().signal,
   ): Promise<Called> {
     return await this.#connected(server, signal, async (connection) => ({
@@ -166,7 +166,7 @@ class ServerPool implements Servers {
   async #connected(
     name: string,
     signal: AbortSignal,
-    work: (connection: Connection) => Promise<Called>,
+    work: (connection: McpConnection) => Promise<Called>,
   ): Promise<Called> {
     const entry = this.#entry(name);
     if (!entry?.isOn) return { kind: 'failed', problem: `there is no server ${name}` };
@@ -263,7 +263,7 @@ class ServerPool implements Servers {
     entry.connection = null;
   }
 
-  #connect(entry: Entry): Promise<Connection> {
+  #connect(entry: Entry): Promise<McpConnection> {
     if (this.#isClosed) return Promise.reject(new Error('the program ends'));
     if (entry.connection) return Promise.resolve(entry.connection);
     entry.connecting ??= this.#opened(entry).finally(() => {
@@ -272,10 +272,10 @@ class ServerPool implements Servers {
     return entry.connecting;
   }
 
-  async #opened(entry: Entry): Promise<Connection> {
+  async #opened(entry: Entry): Promise<McpConnection> {
     const { log, now } = this.#options;
     // A server may end before its connection is handed over.
-    let opened: Connection | 'closed' | null = null;
+    let opened: McpConnection | 'closed' | null = null;
     entry.leftOut = [];
     try {
       if (entry.link === null || !entry.isOn) throw new Error('it is switched off');

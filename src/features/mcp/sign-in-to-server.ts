@@ -6,15 +6,15 @@ import { logIn, portsOf } from './access/login.js';
 import type { HttpWay } from './server-link.js';
 import type { Callback } from './access/sign-in.js';
 import { createProcessRunner } from '../../kernel/tools/process/runner.js';
-import { CliError, type CommandLine, exit, type Printer, type Verb } from '../../kernel/console/command.js';
+import { CliError, type CommandLine, exit, type Printer, type CommandHandler } from '../../kernel/console/command.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 import { writtenServers } from './open-mcp.js';
 
 const longestVisitMs = 10 * 60 * 1000;
-/** Where a browser is sent that nobody listens to: the person copies the address it ends at. */
+/** Where a browser is sent that nobody listens to: the user copies the address it ends at. */
 const manualPort = 33_418;
 
-export const signIn: Verb = {
+export const signIn: CommandHandler = {
   line: {
     example: 'agent mcp login issues --manual',
     options: (command) => command.option('--manual', 'paste the address that the browser ends at; listen to nothing'),
@@ -54,7 +54,7 @@ export const signIn: Verb = {
   },
 };
 
-export const signOut: Verb = {
+export const signOut: CommandHandler = {
   line: {
     example: 'agent mcp logout issues',
     run: async (line, [name = '']) => {

@@ -4,7 +4,7 @@ import type { ConfiguredServer } from './configured-servers.js';
 import { createErrorLogs } from './error-logs.js';
 import { directTools } from './exposure.js';
 import { openSignIns } from './access/kept-sign-ins.js';
-import { type Mark, noteRun, sweepRuns } from './left-behind.js';
+import { type Mark, noteRun, sweepRuns } from './orphaned-servers.js';
 import { type ListedServers, listServers, type ServerFiles } from './listed-servers.js';
 import { openRememberedTools } from './remembered-tools.js';
 import type { ConnectionHost } from './server-link.js';

@@ -7,7 +7,7 @@ import { pastedAnswer } from './access/browser-return.js';
 import type { ShowPage } from './access/login.js';
 import { saveEntries } from './listed-servers.js';
 import type { ServerFacts, Servers } from './servers.js';
-import { CliError, type CommandLine, exit, type Repl, type Verb } from '../../kernel/console/command.js';
+import { CliError, type CommandLine, exit, type Repl, type CommandHandler } from '../../kernel/console/command.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 import { columns, oneLine, printJson, printListing } from '../../kernel/console/line-output.js';
 import { writtenServers } from './open-mcp.js';
@@ -22,7 +22,7 @@ interface Options {
 
 /** `agent mcp` holds other verbs; `/mcp` shows the servers of the session, `/mcp name` one of them, and
  * `/mcp reconnect name` connects it anew, `/mcp login name` after a sign-in. */
-export const mcp: Verb = {
+export const mcp: CommandHandler = {
   line: { example: 'agent mcp add files -- npx -y @modelcontextprotocol/server-filesystem .' },
   slash: async (argument, repl) => {
     const [word = '', name = ''] = argument.trim().split(/\s+/);
@@ -33,9 +33,9 @@ export const mcp: Verb = {
   },
 };
 
-const json: NonNullable<Verb['line']>['options'] = (command) => command.option('--json', 'as JSON');
+const json: NonNullable<CommandHandler['line']>['options'] = (command) => command.option('--json', 'as JSON');
 
-export const listServers: Verb = {
+export const listServers: CommandHandler = {
   line: {
     example: 'agent mcp list --json',
     options: json,
@@ -69,7 +69,7 @@ function notTrusted(server: ConfiguredServer): readonly [ConfiguredServer, strin
   return [server, 'not trusted'];
 }
 
-export const showServer: Verb = {
+export const showServer: CommandHandler = {
   line: {
     example: 'agent mcp get files',
     run: async ({ out, settings }, [name = '']) => {
@@ -82,7 +82,7 @@ export const showServer: Verb = {
   },
 };
 
-export const addServer: Verb = {
+export const addServer: CommandHandler = {
   line: {
     example: 'agent mcp add issues --url https://example.com/mcp --header "Authorization: Bearer \\${TOKEN}"',
     options: (command) =>
@@ -118,7 +118,7 @@ export const addServer: Verb = {
   },
 };
 
-export const removeServer: Verb = {
+export const removeServer: CommandHandler = {
   line: {
     example: 'agent mcp remove files',
     run: async ({ out, settings }, [name = '']) => {
@@ -131,7 +131,7 @@ export const removeServer: Verb = {
   },
 };
 
-export const testServer: Verb = {
+export const testServer: CommandHandler = {
   line: {
     example: 'agent mcp test files',
     options: json,
@@ -155,7 +155,7 @@ export const testServer: Verb = {
 };
 
 /** The other way round: our tools for other programs. */
-export const serveTools: Verb = {
+export const serveTools: CommandHandler = {
   line: {
     example: 'agent --tools fs mcp serve',
     run: async ({ doors }) => await doors.tools(),

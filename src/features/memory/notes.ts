@@ -1,6 +1,6 @@
 import { headBytes, replaceUnseen, utf8Bytes, wellFormed } from '../../kernel/core/text.js';
 
-/** Whose word a note is: the person's, the model's, or that of a turn which read text from outside. */
+/** Whose word a note is: the user's, the model's, or that of a turn which read text from outside. */
 export type NoteTrust = 'user' | 'model' | 'tool';
 
 /** Something worth knowing in later sessions. */
@@ -17,7 +17,7 @@ export interface Note {
   readonly pinned: boolean;
   /** Forgotten, or replaced by another: found only where archived notes are asked for. */
   readonly archived: boolean;
-  /** The session that saved it; null for a note of the person's. */
+  /** The session that saved it; null for a note of the user's. */
   readonly sessionId: string | null;
   /** The last event before it was saved. */
   readonly seq: number | null;

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
 import { nameSource } from '../../kernel/core/text.js';
 import { readBounded } from '../../kernel/disk/bounded-file.js';
-import { filesIn, type FoundFile, type Place } from '../../kernel/config/found-files.js';
+import { filesIn, type FoundFile, type SearchedFolder } from '../../kernel/config/found-files.js';
 import { markdownText, oneLine, readFrontMatter } from '../../kernel/config/front-matter.js';
 
-/** A command in a Markdown file: what the person types it for is in the file. */
+/** A command in a Markdown file: what the user types it for is in the file. */
 export interface CommandFile {
   /** `a:b` for the file `a/b.md`, `a-b` for `a b.md`. */
   readonly name: string;
@@ -13,7 +13,7 @@ export interface CommandFile {
   readonly description: string;
   readonly argumentHint: string | null;
   readonly path: string;
-  readonly origin: Place['origin'];
+  readonly origin: SearchedFolder['origin'];
   /** Of the file, hex. */
   readonly sha256: string;
   /** The text below its fields. */
@@ -26,7 +26,7 @@ const commandName = new RegExp(`^${nameSource}(?::[\\p{L}\\p{N}][\\p{L}\\p{M}\\p
 
 /** Reads the commands of these places. The first of a name counts. Files with a name that nobody could type, empty
  * ones and those over 256 KiB are left out. */
-export function commandsIn(places: readonly Place[]): readonly CommandFile[] {
+export function commandsIn(places: readonly SearchedFolder[]): readonly CommandFile[] {
   const commands = new Map<string, CommandFile>();
   for (const place of places)
     for (const file of filesIn(place, ({ path, name, isFolder }) =>
@@ -39,7 +39,7 @@ export function commandsIn(places: readonly Place[]): readonly CommandFile[] {
 }
 
 /** Names the command files whose names cannot be typed. */
-export function unusableCommands(places: readonly Place[]): readonly string[] {
+export function unusableCommands(places: readonly SearchedFolder[]): readonly string[] {
   return places
     .flatMap((place) => filesIn(place, ({ path, name, isFolder }) => (!isFolder && name.endsWith('.md') ? path : null)))
     .filter(({ path, name }) => basename(path) !== 'SKILL.md' && !commandName.test(commandNameOf(name)))

@@ -31,11 +31,11 @@ export const promptsAndSkills: Feature = {
       entries: [
         {
           slash: ['init [what matters]', 'write AGENTS.md, instructions for agents, from this repository'],
-          load: async () => (await import('./written-prompts.js')).initProject,
+          load: async () => (await import('./prompt-commands.js')).initProject,
         },
         {
           slash: ['review [commit, branch or range]', 'review changes: not committed, or since a commit or branch'],
-          load: async () => (await import('./written-prompts.js')).reviewChanges,
+          load: async () => (await import('./prompt-commands.js')).reviewChanges,
         },
       ],
     },

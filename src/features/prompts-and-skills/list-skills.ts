@@ -8,7 +8,7 @@ import {
   unknownName,
 } from '../../kernel/console/listed-files.js';
 import { asideNotices } from '../../kernel/config/project.js';
-import type { Verb } from '../../kernel/console/command.js';
+import type { CommandHandler } from '../../kernel/console/command.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
 import { openCommands } from './open-commands.js';
@@ -52,9 +52,9 @@ const skillsOf: List = async ({ settings }) => {
   return listed.rows.length > 0 ? listed : { ...listed, lines: [noSkills] };
 };
 
-export const listSkills: Verb = listVerb('agent skills list --json', skillsOf);
+export const listSkills: CommandHandler = listVerb('agent skills list --json', skillsOf);
 
-export const skills: Verb = {
+export const skills: CommandHandler = {
   ...listSkills,
   slash: async (_argument, { screen, settings }) => {
     const { lines, problems } = skillListing(await findSkills(settings));
@@ -63,7 +63,7 @@ export const skills: Verb = {
   },
 };
 
-export const showSkill: Verb = showVerb('agent skills show review', async ({ settings }, name) => {
+export const showSkill: CommandHandler = showVerb('agent skills show review', async ({ settings }, name) => {
   const { skills } = await findSkills(await settings());
   const skill = skills.find((one) => one.name === name);
   if (!skill)
@@ -77,4 +77,4 @@ export const showSkill: Verb = showVerb('agent skills show review', async ({ set
   return { row: { ...skillRow(skill, false), text }, lines: [...skillLines(skill), '', text ?? '(it cannot be read)'] };
 });
 
-export const checkSkills: Verb = checkVerb('agent skills check', 'skills', skillsOf);
+export const checkSkills: CommandHandler = checkVerb('agent skills check', 'skills', skillsOf);

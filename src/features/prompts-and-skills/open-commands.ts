@@ -4,7 +4,7 @@ import { statsAt } from '../../kernel/disk/path-stats.js';
 import type { Event } from '../../kernel/core/event.js';
 import type { Expand } from '../../kernel/core/session-port.js';
 import type { CommandFile } from './command-files.js';
-import type { Place } from '../../kernel/config/found-files.js';
+import type { SearchedFolder } from '../../kernel/config/found-files.js';
 import type { FoundSkills, HeadCache } from './read-skills.js';
 import type { Registry } from '../../kernel/core/tool.js';
 import {
@@ -131,7 +131,7 @@ export function skillNews(settings: CommandHere): (events: readonly Event[]) => 
   };
 }
 
-/** What a new session is told of skills, and what the person is told of them. */
+/** What a new session is told of skills, and what the user is told of them. */
 export async function skillsFor(
   settings: CommandHere,
   registry: Registry,
@@ -142,7 +142,7 @@ export async function skillsFor(
   const found = await openCommands(settings).skills();
   const problems = found.problems.map((message) => ({ level: 'warn', code: 'skills', message }) as const);
   if (!registry.get('skill')) {
-    // Where there are skills, the person has switched the tool off; where there are none, what is wrong is the reason.
+    // Where there are skills, the user has switched the tool off; where there are none, what is wrong is the reason.
     const isOff = found.skills.some(({ forModel }) => forModel);
     return { text: '', notices: [...aside, ...(isOff ? [] : problems)] };
   }
@@ -172,7 +172,7 @@ export async function skillTexts(settings: CommandHere, names: readonly string[]
 }
 
 /** The folder of the commands that come with the program. The sources and the bundle lie at different depths. */
-function ofProgram(): Place {
+function ofProgram(): SearchedFolder {
   const above = ['../../..', '../..', '..'].map((up) =>
     fileURLToPath(new URL(`${up}/config/prompts`, import.meta.url)),
   );

@@ -8,7 +8,7 @@ import { isRecord } from '../../kernel/core/json.js';
 import { readBounded } from '../../kernel/disk/bounded-file.js';
 import { commandsIn } from './command-files.js';
 import { expandTemplate } from './expand-template.js';
-import { filesIn, type FoundFile, type Place } from '../../kernel/config/found-files.js';
+import { filesIn, type FoundFile, type SearchedFolder } from '../../kernel/config/found-files.js';
 import { type FrontMatter, markdownText, oneLine, readFrontMatter } from '../../kernel/config/front-matter.js';
 
 /** Instructions for one kind of work: a folder with a `SKILL.md`. Source: agentskills.io, "Specification"
@@ -19,7 +19,7 @@ export interface Skill {
   readonly description: string;
   /** Of the `SKILL.md`. */
   readonly path: string;
-  readonly origin: Place['origin'];
+  readonly origin: SearchedFolder['origin'];
   /** As written. It grants nothing. */
   readonly allowedTools: string | null;
   readonly argumentHint: string | null;
@@ -44,7 +44,7 @@ const maxSkillBytes = 1024 * 1024;
 
 /** Finds the skills of these places. Takes what is not quite as it should be, with a sentence about it; a skill without
  * a description is left out, because nobody could tell when to use it. */
-export function skillsIn(places: readonly Place[], heads: HeadCache = new Map()): FoundSkills {
+export function skillsIn(places: readonly SearchedFolder[], heads: HeadCache = new Map()): FoundSkills {
   const skills = new Map<string, Skill>();
   const shadowed: Skill[] = [];
   const problems: string[] = [];
@@ -207,8 +207,8 @@ export function partsOf({
   commands,
   skills,
 }: {
-  readonly commands: readonly Place[];
-  readonly skills: readonly Place[];
+  readonly commands: readonly SearchedFolder[];
+  readonly skills: readonly SearchedFolder[];
 }): readonly Part[] {
   const found = skillsIn(skills);
   return [

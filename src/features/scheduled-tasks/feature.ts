@@ -32,11 +32,11 @@ export const scheduledTasks: Feature = {
         },
         {
           line: ['tasks list', 'the next one first'],
-          load: async () => (await import('./tend-tasks.js')).listTasks,
+          load: async () => (await import('./manage-tasks.js')).listTasks,
         },
         {
           line: ['tasks show <task>', 'all that is known of it, and its last runs'],
-          load: async () => (await import('./tend-tasks.js')).showTask,
+          load: async () => (await import('./manage-tasks.js')).showTask,
         },
         {
           line: ['tasks run <task>', 'do it now, whatever its schedule says'],
@@ -44,23 +44,23 @@ export const scheduledTasks: Feature = {
         },
         {
           line: ['tasks pause <task>', 'leave it out until it is resumed'],
-          load: async () => (await import('./tend-tasks.js')).pauseTask,
+          load: async () => (await import('./manage-tasks.js')).pauseTask,
         },
         {
           line: ['tasks resume <task>', 'go on with its next time, and keep it beyond its end'],
-          load: async () => (await import('./tend-tasks.js')).resumeTask,
+          load: async () => (await import('./manage-tasks.js')).resumeTask,
         },
         {
           line: ['tasks rm <task>', 'remove it'],
-          load: async () => (await import('./tend-tasks.js')).removeTask,
+          load: async () => (await import('./manage-tasks.js')).removeTask,
         },
         {
           line: ['tasks inbox', 'what came of tasks and you were not told yet'],
-          load: async () => (await import('./tend-tasks.js')).taskInbox,
+          load: async () => (await import('./manage-tasks.js')).taskInbox,
         },
         {
           line: ['tasks runs [task]', 'what came of each run, newest first'],
-          load: async () => (await import('./tend-tasks.js')).listRuns,
+          load: async () => (await import('./manage-tasks.js')).listRuns,
         },
         {
           line: [

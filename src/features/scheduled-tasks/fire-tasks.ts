@@ -5,17 +5,17 @@ import type { Store } from '../../kernel/core/store.js';
 import type { RunStatus, Task, TaskRun, Tasks } from './tasks.js';
 import { didYouMean } from '../../kernel/core/text.js';
 import { decisionText } from '../../kernel/core/sanitize.js';
-import { taskRunner, type Firing } from './firing.js';
+import { taskRunner, type Firing } from './scheduler.js';
 import { timerKinds, timerText } from './timer-files.js';
 import {
   CliError,
   type CommandLine,
   exit,
-  type OpenedStore,
+  type CommandStore,
   type Repl,
-  type Verb,
+  type CommandHandler,
 } from '../../kernel/console/command.js';
-import { openFiring, firedTasks, type Heard } from './open-firing.js';
+import { openFiring, firedTasks, type TaskEventListener } from './open-scheduler.js';
 import { oneLine, printListing } from '../../kernel/console/line-output.js';
 import { runExitCode } from '../../kernel/console/turn-endings.js';
 import {
@@ -39,7 +39,7 @@ interface Options {
 const slashRuns = 20;
 
 /** `agent tasks` holds other verbs; `/tasks` is all of them. */
-export const tasks: Verb = {
+export const tasks: CommandHandler = {
   line: { example: 'agent tasks list' },
   slash: async (argument, repl) => {
     const [word = 'list', ...ids] = argument.split(/\s+/).filter((part) => part !== '');
@@ -69,7 +69,7 @@ export const tasks: Verb = {
   },
 };
 
-export const runTask: Verb = {
+export const runTask: CommandHandler = {
   line: {
     example: 'agent tasks run k3v9',
     options: (command) => command.option('--json', 'the run as JSON'),
@@ -80,7 +80,7 @@ export const runTask: Verb = {
   },
 };
 
-export const approveRun: Verb = {
+export const approveRun: CommandHandler = {
   line: {
     example: 'agent tasks approve 01KA3B',
     options: (command) => command.option('--yes', 'do not ask again').option('--json', 'the run that follows, as JSON'),
@@ -95,7 +95,7 @@ export const approveRun: Verb = {
   },
 };
 
-export const runDueTasks: Verb = {
+export const runDueTasks: CommandHandler = {
   line: {
     example: 'agent tasks run-due --json',
     options: (command) => command.option('--json', 'what was fired, as one JSON array'),
@@ -121,7 +121,7 @@ const mostRuns = 1000;
 /** The lease that a daemon holds, as one of a session. */
 const daemonLease = 'tasks daemon';
 
-export const taskDaemon: Verb = {
+export const taskDaemon: CommandHandler = {
   line: {
     example: 'agent tasks daemon',
     run: (line) =>
@@ -168,7 +168,7 @@ async function keepLooking(firing: Firing, signal: AbortSignal, out: CommandLine
   }
 }
 
-export const printTimer: Verb = {
+export const printTimer: CommandHandler = {
   line: {
     example: 'agent tasks timer systemd',
     run: async ({ out, settings }, [kind = '']) => {
@@ -205,7 +205,7 @@ async function look(firing: Firing, signal: AbortSignal): Promise<void> {
 interface Opened {
   readonly tasks: Tasks;
   readonly firing: Firing;
-  readonly store: OpenedStore['store'];
+  readonly store: CommandStore['store'];
   /** Aborted by a signal that asks the program to end. */
   readonly stopped: AbortSignal;
   /** Its exit code, or null. */
@@ -229,7 +229,7 @@ async function withFiring(line: CommandLine, use: (opened: Opened) => Promise<nu
 }
 
 /** Says what happens on standard error. Nobody may be reading, so nothing counts as read. */
-function heard({ out }: CommandLine): Heard {
+function heard({ out }: CommandLine): TaskEventListener {
   return ({ title, text }) => {
     out.error(`${title}: ${oneLine(text, 500)}\n`);
     return false;

@@ -1,5 +1,5 @@
 import { type RunStatus, summaryBeside, type Task, type TaskRun, type Tasks } from './tasks.js';
-import { localTime as zonedTime, runTimes } from './when.js';
+import { localTime as zonedTime, runTimes } from './schedule-parser.js';
 import { CliError, exit } from '../../kernel/console/command.js';
 import { age, columns, localTime, oneLine } from '../../kernel/console/line-output.js';
 
@@ -200,10 +200,10 @@ export function runAsJson(run: TaskRun): object {
   };
 }
 
-export type Change = 'pause' | 'resume' | 'rm';
+export type TaskAction = 'pause' | 'resume' | 'rm';
 
 /** Each returns what it did, as a sentence. */
-export const changes: Readonly<Record<Change, (found: Tasks, id: string) => Promise<string>>> = {
+export const changes: Readonly<Record<TaskAction, (found: Tasks, id: string) => Promise<string>>> = {
   pause: async (found, id) => {
     const task = await findTask(found, id);
     await found.change(task.id, { enabled: false });

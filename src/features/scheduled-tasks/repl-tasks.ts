@@ -1,19 +1,19 @@
-import type { FiredTasks } from './open-firing.js';
+import type { FiredTasks } from './open-scheduler.js';
 import { unseenRuns } from './found-tasks.js';
 import { loadOnce, type Schedule } from '../../kernel/core/runtime.js';
 import type { SessionPort } from '../../kernel/core/session-port.js';
 import { summaryBeside, type TaskRun, type Tasks } from './tasks.js';
 import { firstLine } from '../../kernel/core/text.js';
-import type { Sign } from '../../kernel/console/slash-command.js';
+import type { DesktopNotification } from '../../kernel/console/slash-command.js';
 import type { Approval, Settings } from '../../kernel/console/run-settings.js';
 import { taskTableSet } from './task-tables.js';
 import type { Tables } from '../../kernel/store/tables.js';
-import type { RunTask } from './firing.js';
+import type { RunTask } from './scheduler.js';
 
 /** Where a REPL shows what becomes of tasks. */
 interface ReplNotices {
   notice(level: 'info', message: string): void;
-  remind(said: Sign): void;
+  remind(said: DesktopNotification): void;
 }
 
 /** Tasks in a REPL: those that come due are fired between the turns. */
@@ -111,8 +111,8 @@ class Live implements ReplTasks {
 
   async #load(): Promise<FiredTasks> {
     const { settings, runTask } = this.#run;
-    const [tasks, { openFiring }] = await Promise.all([this.#run.tables(taskTableSet), import('./open-firing.js')]);
-    const heard = (said: Sign): boolean => {
+    const [tasks, { openFiring }] = await Promise.all([this.#run.tables(taskTableSet), import('./open-scheduler.js')]);
+    const heard = (said: DesktopNotification): boolean => {
       this.#handle?.remind(said);
       return true;
     };

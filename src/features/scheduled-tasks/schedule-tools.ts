@@ -11,7 +11,7 @@ import {
   succeeded,
 } from '../../kernel/tools/define-tool.js';
 import { apiCallOf, grantFor } from './task-call.js';
-import type { Here } from './when.js';
+import type { ScheduleContext } from './schedule-parser.js';
 
 export interface ScheduleOptions {
   readonly tasks: () => Promise<Tasks>;
@@ -32,7 +32,7 @@ const maxExecutionBytes = 32_768;
 /** A task of a model that asks a model ends after this time, unless a person keeps it. */
 const modelsOwnMs = 30 * 24 * 60 * 60 * 1000;
 /** Reads and writes times, with a calendar of 33 KB: it is loaded with the first call. */
-const loadTimes = () => import('./when.js');
+const loadTimes = () => import('./schedule-parser.js');
 type Times = Awaited<ReturnType<typeof loadTimes>>;
 /** The session of a call that a person makes with `agent tools call`. */
 const ofPerson = 'call';
@@ -87,7 +87,7 @@ function addReminder(d: ScheduleOptions): DefinedTool {
 }
 
 /** `14:35`, with the day where it is another, with seconds where it is soon. */
-function shortTime(at: number, { now, tz }: Here, { localTime }: Times): string {
+function shortTime(at: number, { now, tz }: ScheduleContext, { localTime }: Times): string {
   const [day = '', time = ''] = localTime(at, tz).split('T');
   const shown = at - now < 120_000 ? time : time.slice(0, 5);
   return localTime(now, tz).startsWith(day) ? shown : `${day} ${shown}`;

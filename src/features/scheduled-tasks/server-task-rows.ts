@@ -129,7 +129,7 @@ class SharedTasks implements Tasks {
    * those of others are taken where the settings say that this
    * machine is for any. Those of one moment come in an order of this worker's own,
    * so that workers do not all reach for
-   * the same. What waits for a word of the person comes last. */
+   * the same. What waits for a word of the user comes last. */
   due: Tasks['due'] = (nowMs) =>
     this.#tasks(
       `WHERE enabled AND next_run <= $1 AND ($2 OR task_type = 'reminder')

@@ -70,7 +70,7 @@ export interface TaskRun {
   readonly sessionId: string | null;
   readonly costUsd: number | null;
   readonly summary: string | null;
-  /** The person has been told. */
+  /** The user has been told. */
   readonly seen: boolean;
   /** The host it runs on, where the store is shared. */
   readonly host?: string;

@@ -8,7 +8,7 @@ import {
   unknownName,
 } from '../../kernel/console/listed-files.js';
 import { asideNotices, type TrustedHere } from '../../kernel/config/project.js';
-import type { Verb } from '../../kernel/console/command.js';
+import type { CommandHandler } from '../../kernel/console/command.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
 import { findAgents } from './agent-files.js';
 import type { AgentRole, FoundAgents } from './roles.js';
@@ -48,9 +48,9 @@ async function findRoles(settings: TrustedHere): Promise<FoundAgents & Aside> {
 
 const agentsOf: List = async ({ settings }) => agentListing(await findRoles(await settings()));
 
-export const listAgents: Verb = listVerb('agent agents list --json', agentsOf);
+export const listAgents: CommandHandler = listVerb('agent agents list --json', agentsOf);
 
-export const agents: Verb = {
+export const agents: CommandHandler = {
   ...listAgents,
   slash: async (_argument, { screen, settings, tools }) => {
     const { lines, problems } = agentListing(await findRoles(settings));
@@ -60,7 +60,7 @@ export const agents: Verb = {
   },
 };
 
-export const showAgent: Verb = showVerb('agent agents show explore', async ({ settings }, name) => {
+export const showAgent: CommandHandler = showVerb('agent agents show explore', async ({ settings }, name) => {
   const { agents } = await findRoles(await settings());
   const role = agents.find((one) => one.name === name);
   if (!role)
@@ -72,4 +72,4 @@ export const showAgent: Verb = showVerb('agent agents show explore', async ({ se
   return { row: { ...agentRow(role, false), prompt: role.prompt }, lines: [...agentLines(role), '', role.prompt] };
 });
 
-export const checkAgents: Verb = checkVerb('agent agents check', 'agents', agentsOf);
+export const checkAgents: CommandHandler = checkVerb('agent agents check', 'agents', agentsOf);

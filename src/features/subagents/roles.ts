@@ -7,7 +7,7 @@ import { isServerPattern, isToolPattern, matchesTool } from '../../kernel/core/t
 import { didYouMean } from '../../kernel/core/text.js';
 import { readBounded } from '../../kernel/disk/bounded-file.js';
 import { defineTool, type DefinedTool, failed } from '../../kernel/tools/define-tool.js';
-import { filesIn, type FoundFile, type Place } from '../../kernel/config/found-files.js';
+import { filesIn, type FoundFile, type SearchedFolder } from '../../kernel/config/found-files.js';
 import { type FrontMatter, markdownText, oneLine, readFrontMatter } from '../../kernel/config/front-matter.js';
 
 /** Another agent that a model may ask for: who it is and what it may use. */
@@ -28,7 +28,7 @@ export interface AgentRole {
   /** How much stricter it is than the session. */
   readonly mode: StricterMode | null;
   readonly prompt: string;
-  readonly origin: Place['origin'];
+  readonly origin: SearchedFolder['origin'];
   /** Null: it comes with the program. */
   readonly path: string | null;
 }
@@ -77,7 +77,7 @@ const builtIn: readonly AgentRole[] = [
 
 /** Finds the agents of these places, and those that come with the program. A file without a name or a description is
  * left out, with a sentence about it. */
-export function agentsIn(places: readonly Place[]): FoundAgents {
+export function agentsIn(places: readonly SearchedFolder[]): FoundAgents {
   const agents = new Map<string, AgentRole>();
   const shadowed: AgentRole[] = [];
   const problems: string[] = [];
@@ -89,14 +89,14 @@ export function agentsIn(places: readonly Place[]): FoundAgents {
   return { agents: [...agents.values()], shadowed, problems };
 }
 
-function agentFiles(places: readonly Place[]): readonly FoundFile[] {
+function agentFiles(places: readonly SearchedFolder[]): readonly FoundFile[] {
   return places.flatMap((place) =>
     filesIn(place, ({ path, name, isFolder }) => (!isFolder && name.endsWith('.md') ? path : null)),
   );
 }
 
 /** Whether there is any file of an agent. */
-export function hasAgents(places: readonly Place[]): boolean {
+export function hasAgents(places: readonly SearchedFolder[]): boolean {
   return agentFiles(places).length > 0;
 }
 
@@ -214,7 +214,7 @@ interface Part {
 }
 
 /** Lists the files of agents of a project, also those that are left out. */
-export function partsOfAgents(places: readonly Place[]): readonly Part[] {
+export function partsOfAgents(places: readonly SearchedFolder[]): readonly Part[] {
   return agentFiles(places).map((file) => {
     const role = readRole(file, []);
     const tools = role?.tools?.join(', ') ?? 'those of the session';
@@ -228,7 +228,7 @@ export function partsOfAgents(places: readonly Place[]): readonly Part[] {
   });
 }
 
-/** No agent starts another one, puts questions of its own to the person, or leaves anything running. */
+/** No agent starts another one, puts questions of its own to the user, or leaves anything running. */
 const neverTheirs: readonly string[] = ['agent', 'ask_user', 'propose_plan', 'jobs'];
 
 /** The names that another program has for a tool of ours. */

@@ -1,5 +1,11 @@
-import { type Exchange, type ExchangeScope, type Outcome, redactedLine, type Team } from './team.js';
-import { CliError, type CommandLine, exit, type OpenedStore, type Verb } from '../../kernel/console/command.js';
+import { type Exchange, type ExchangeScope, type ExchangeOutcome, redactedLine, type Team } from './team.js';
+import {
+  CliError,
+  type CommandLine,
+  exit,
+  type CommandStore,
+  type CommandHandler,
+} from '../../kernel/console/command.js';
 import { pointInTime, printJson } from '../../kernel/console/line-output.js';
 import { withExchange } from './open-team.js';
 
@@ -9,7 +15,7 @@ interface Options {
   readonly json?: boolean;
 }
 
-type Work = (exchange: Exchange, scope: ExchangeScope) => Promise<readonly Outcome[]>;
+type Work = (exchange: Exchange, scope: ExchangeScope) => Promise<readonly ExchangeOutcome[]>;
 
 /** `agent db push`: the sessions of this machine go to the server. */
 export const pushSessions = exchangeVerb('push', (exchange, scope) => exchange.push(scope));
@@ -23,7 +29,7 @@ export const syncSessions = exchangeVerb('sync', async (exchange, scope) => [
   ...(await exchange.pull(scope)),
 ]);
 
-function exchangeVerb(name: string, work: Work): Verb {
+function exchangeVerb(name: string, work: Work): CommandHandler {
   return {
     line: {
       example: `agent db ${name} --since 7d`,
@@ -63,7 +69,7 @@ function unsentText(counts: readonly number[]): string {
 }
 
 /** A session of this machine, or one that the server has. */
-async function namedSession({ store }: OpenedStore, team: Team, text: string): Promise<string> {
+async function namedSession({ store }: CommandStore, team: Team, text: string): Promise<string> {
   const match = await store.find(text);
   if (match.found === 'one') return match.session.id;
   const id = text.trim().toUpperCase();
@@ -75,7 +81,7 @@ async function namedSession({ store }: OpenedStore, team: Team, text: string): P
   );
 }
 
-function asJson(outcome: Outcome): object {
+function asJson(outcome: ExchangeOutcome): object {
   const { kind, sessionId: session_id } = outcome;
   if (kind === 'branched') return { kind, session_id, branch: outcome.branch };
   if (kind !== 'left') return { kind, session_id, events: outcome.events };
@@ -83,7 +89,7 @@ function asJson(outcome: Outcome): object {
   return { kind, session_id, reason: outcome.reason, ...unsent };
 }
 
-function totals(outcomes: readonly Outcome[]): readonly string[] {
+function totals(outcomes: readonly ExchangeOutcome[]): readonly string[] {
   const lines = (['pushed', 'pulled'] as const).flatMap((kind) => {
     const moved = outcomes.flatMap((outcome) => (outcome.kind === kind ? [outcome.events] : []));
     if (moved.length === 0) return [];
@@ -96,7 +102,7 @@ function totals(outcomes: readonly Outcome[]): readonly string[] {
   return lines.length === 0 ? ['There was nothing to exchange.'] : lines;
 }
 
-function branchLine(outcome: Outcome): readonly string[] {
+function branchLine(outcome: ExchangeOutcome): readonly string[] {
   if (outcome.kind === 'redacted') return [redactedLine(outcome)];
   if (outcome.kind !== 'branched') return [];
   return [

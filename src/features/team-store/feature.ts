@@ -9,15 +9,15 @@ export const teamStore: Feature = {
       entries: [
         {
           line: ['db', 'the PostgreSQL database of `store.url` that a team shares its sessions through'],
-          load: async () => (await import('./tend-database.js')).database,
+          load: async () => (await import('./manage-database.js')).database,
         },
         {
           line: ['db init', 'make its tables, or bring them up to date; for its owner'],
-          load: async () => (await import('./tend-database.js')).initDatabase,
+          load: async () => (await import('./manage-database.js')).initDatabase,
         },
         {
           line: ['db status', 'who you are there, what it holds, and who else may read it'],
-          load: async () => (await import('./tend-database.js')).databaseStatus,
+          load: async () => (await import('./manage-database.js')).databaseStatus,
         },
         {
           line: ['db push', 'send it the sessions of this machine'],

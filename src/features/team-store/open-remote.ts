@@ -5,7 +5,7 @@ import { StoreError } from '../../kernel/store/errors.js';
 import type { OpenedStore } from '../../kernel/store/sqlite-store.js';
 import { createRemoteRecords } from './remote-records.js';
 import { RemoteStore } from './remote-store.js';
-import { type Rows, type ServerAddress, ServerConnection } from './server-connection.js';
+import { type QueryRows, type ServerAddress, ServerConnection } from './server-connection.js';
 import { type Tables, tablesAt } from '../../kernel/store/tables.js';
 import { checkSchema } from './team-schema.js';
 import { teamOn } from './team-store.js';
@@ -86,8 +86,8 @@ function checked(address: ServerAddress) {
       throw error;
     }
   };
-  const rows: Rows = (text, values) => asked(() => connection.rows(text, values));
-  const read: Rows = (text, values) => asked(() => connection.read(text, values));
+  const rows: QueryRows = (text, values) => asked(() => connection.rows(text, values));
+  const read: QueryRows = (text, values) => asked(() => connection.read(text, values));
   const transact: ServerConnection['transact'] = (work) => asked(() => connection.transact(work));
   const question: ServerConnection['question'] = (text, values) => asked(() => connection.question(text, values));
   const { name, encrypted, listen } = connection;

@@ -2,10 +2,17 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises';
 import type { Session } from '../../kernel/agent/session.js';
-import { CliError, type DoctorCheck, exit, type OpenedStore } from '../../kernel/console/command.js';
+import { CliError, type DoctorCheck, exit, type CommandStore } from '../../kernel/console/command.js';
 import { loadOnce } from '../../kernel/core/runtime.js';
 import { isSessionId, type Store, ulid } from '../../kernel/core/store.js';
-import { type Exchange, type Outcome, redactedLine, type SyncRows, type Team, type TeamSession } from './team.js';
+import {
+  type Exchange,
+  type ExchangeOutcome,
+  redactedLine,
+  type SyncRows,
+  type Team,
+  type TeamSession,
+} from './team.js';
 import { leaseBeatMs, type Tables } from '../../kernel/store/tables.js';
 import { StoreError } from '../../kernel/store/errors.js';
 import { printError } from '../../kernel/console/print.js';
@@ -52,7 +59,7 @@ export async function withTeam<T>(
 /** Opens the exchange of sessions between this machine and the server for one command. Throws a `CliError` (2) where
  * there is none. */
 export async function withExchange<T>(
-  { tables, settings }: Pick<OpenedStore, 'tables' | 'settings'>,
+  { tables, settings }: Pick<CommandStore, 'tables' | 'settings'>,
   use: (exchange: Exchange, team: Team) => Promise<T>,
 ): Promise<T> {
   const rows = await syncRows(tables);
@@ -329,7 +336,7 @@ class Pusher implements RunSync {
     this.#tell(isAway ? 'info' : 'warn', 'failed', `${reason}. Sessions are kept here and go along later.${hint}`);
   }
 
-  #hear(outcome: Outcome): void {
+  #hear(outcome: ExchangeOutcome): void {
     this.#settings.log({ at: 'sync', message: outcome.kind, detail: true, session: outcome.sessionId });
     const { sessionId } = outcome;
     if (outcome.kind === 'branched')

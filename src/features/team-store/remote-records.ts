@@ -16,7 +16,7 @@ import { sessionOfRow, type StoredSession } from '../../kernel/store/session-row
 import { isOriginalOnServer } from './question-views.js';
 import type { ServerConnection } from './server-connection.js';
 import { chainRow } from './stored-events.js';
-import { type ServerEvent, storedEvent } from './stored-events.js';
+import { type ServerEventRow, storedEvent } from './stored-events.js';
 import { eventColumns, sessionColumns } from './team-store.js';
 
 interface Source {
@@ -25,7 +25,7 @@ interface Source {
 }
 
 type CallRow = StoredSession & { /** Its `seq`. */ readonly event: number };
-type EventOfSession = ServerEvent & { readonly session_id: string };
+type EventOfSession = ServerEventRow & { readonly session_id: string };
 
 /** Calls whose outcomes are read in one go. */
 const callsAtOnce = 500;

@@ -36,7 +36,7 @@ import {
 } from '../../kernel/store/session-rows.js';
 import { clean } from './event-columns.js';
 import { isOriginalOnServer } from './question-views.js';
-import type { Rows, ServerConnection } from './server-connection.js';
+import type { QueryRows, ServerConnection } from './server-connection.js';
 import { announceEnd, chained, chainRow, copyEvents, createNews, endOf, type News, partsOf } from './stored-events.js';
 import { appendEvents, createBlobs, sessionColumns, sessionTexts, type teamOn } from './team-store.js';
 
@@ -80,7 +80,7 @@ const newestFirst = 'ORDER BY written DESC NULLS LAST, updated_at DESC, id DESC'
  * All methods reject with a StoreError, see `core/team.ts`. */
 export class RemoteStore implements Store {
   readonly #d: RemoteStoreOptions;
-  readonly #rows: Rows;
+  readonly #rows: QueryRows;
   readonly #leases = new Map<string, Held>();
   /** Where sessions end that this process writes. */
   readonly #ends = new Map<string, ChainPoint>();
@@ -430,7 +430,7 @@ export class RemoteStore implements Store {
   }
 
   /** False where the id is taken. */
-  async #insertSession(rows: Rows, row: SessionRow): Promise<boolean> {
+  async #insertSession(rows: QueryRows, row: SessionRow): Promise<boolean> {
     const month = new Date(this.#d.now()).getUTCMonth();
     if (month !== this.#monthMade) await rows('SELECT agent.make_partitions()');
     this.#monthMade = month;

@@ -6,7 +6,7 @@ import { statsAt } from '../../kernel/disk/path-stats.js';
 import { readBoundedText } from '../../kernel/disk/bounded-file.js';
 import { certificateAuthorities } from '../../kernel/network/authorities.js';
 import { NetworkSettingError } from '../../kernel/network/proxies.js';
-import type { Answer } from '../../kernel/core/store.js';
+import type { SqlAnswer } from '../../kernel/core/store.js';
 import { StoreError, type StoreErrorCode } from '../../kernel/store/errors.js';
 import { questionText } from './question-views.js';
 
@@ -18,7 +18,7 @@ export interface ServerAddress {
   readonly home: string;
 }
 
-export type Rows = ServerRows;
+export type QueryRows = ServerRows;
 
 const connectMs = 5000;
 /** Longer questions are given up by the server. */
@@ -51,10 +51,10 @@ export class ServerConnection {
   }
 
   /** One statement, which is a transaction of its own. */
-  rows: Rows = (text, values = []) => this.#turn(async (client) => await ask(client, text, values));
+  rows: QueryRows = (text, values = []) => this.#turn(async (client) => await ask(client, text, values));
 
   /** One question in a transaction that only reads and ends after two seconds. */
-  read: Rows = <Row>(text: string, values: readonly unknown[] = []) =>
+  read: QueryRows = <Row>(text: string, values: readonly unknown[] = []) =>
     this.#turn(async (client) => {
       const begun = client.query(`BEGIN READ ONLY; SET LOCAL statement_timeout = ${readMs}`);
       const rows = ask<Row>(client, text, values);
@@ -67,7 +67,7 @@ export class ServerConnection {
   /** One question in somebody's own words, over the tables of `agent` and the
    * views of docs/record.md, each parameter a `?`. It is one statement, reads
    * alone and ends after two seconds. */
-  question = (text: string, values: readonly unknown[]): Promise<Answer> =>
+  question = (text: string, values: readonly unknown[]): Promise<SqlAnswer> =>
     this.#turn(async (client) => {
       const query = { text: questionText(text), values: [...values], rowMode: 'array' as const, queryMode: 'extended' };
       const begun = client.query(
@@ -82,7 +82,7 @@ export class ServerConnection {
 
   /** Several statements in one transaction. It is rolled back where `work`
    * rejects. */
-  transact = <T>(work: (rows: Rows) => Promise<T>): Promise<T> =>
+  transact = <T>(work: (rows: QueryRows) => Promise<T>): Promise<T> =>
     this.#turn(async (client) => {
       await client.query('BEGIN');
       try {

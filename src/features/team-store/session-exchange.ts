@@ -8,7 +8,7 @@ import type {
   Exchange,
   ExchangeScope,
   LocalSession,
-  Outcome,
+  ExchangeOutcome,
   Redacted,
   StoredEvent,
   SyncRows,
@@ -52,7 +52,7 @@ export function openExchange(parts: ExchangeParts): Exchange {
   const kept: Kept = new Map();
   return {
     push: async (scope = {}) => {
-      const outcomes: Outcome[] = [];
+      const outcomes: ExchangeOutcome[] = [];
       await pushRedactions(parts);
       for await (const local of pendingSessions(parts, scope, kept)) {
         addAll(outcomes, await pushListed(parts, local.row.id, kept));
@@ -90,7 +90,7 @@ async function* pendingSessions(
 }
 
 /** Pushes a session as it is now: another process of this machine may have sent it since it was listed. */
-async function pushListed(parts: ExchangeParts, id: string, kept: Kept): Promise<readonly Outcome[]> {
+async function pushListed(parts: ExchangeParts, id: string, kept: Kept): Promise<readonly ExchangeOutcome[]> {
   const local = await parts.rows.session(id);
   const outcomes = local === null || local === 'removed' ? [] : await pushSession(parts, local, kept);
   return await Promise.all(
@@ -100,7 +100,7 @@ async function pushListed(parts: ExchangeParts, id: string, kept: Kept): Promise
   );
 }
 
-async function pushSession(parts: ExchangeParts, local: LocalSession, kept: Kept): Promise<readonly Outcome[]> {
+async function pushSession(parts: ExchangeParts, local: LocalSession, kept: Kept): Promise<readonly ExchangeOutcome[]> {
   const { team } = parts;
   const { id, cwd } = local.row;
   if (parts.isExcluded(cwd) || local.end.seq === 0) return [];
@@ -163,7 +163,7 @@ async function sendEvents(
   parts: ExchangeParts,
   local: LocalSession,
   token: string,
-): Promise<readonly Outcome[] | 'diverged'> {
+): Promise<readonly ExchangeOutcome[] | 'diverged'> {
   const sessionId = local.row.id;
   const known = local.state?.pushed ?? start;
   const isKnown = sameLink(known.link, await parts.rows.link(sessionId, known.seq));
@@ -293,7 +293,7 @@ async function pushRedactions({ rows, team, isExcluded }: ExchangeParts): Promis
 
 /** Makes our branch of a session that went on in two places a session of its
  * own, takes the server's events in its place, and pushes the branch. */
-async function settleTwo(parts: ExchangeParts, local: LocalSession, kept: Kept): Promise<readonly Outcome[]> {
+async function settleTwo(parts: ExchangeParts, local: LocalSession, kept: Kept): Promise<readonly ExchangeOutcome[]> {
   const { rows, team } = parts;
   const sessionId = local.row.id;
   const remote = await team.log.session(sessionId);
@@ -337,7 +337,7 @@ interface Taking {
 }
 
 /** Takes the rest of a session from the server, contents of files first. */
-async function take({ rows, team }: ExchangeParts, remote: TeamSession, taking: Taking): Promise<Outcome> {
+async function take({ rows, team }: ExchangeParts, remote: TeamSession, taking: Taking): Promise<ExchangeOutcome> {
   const sessionId = remote.id;
   for (const sha256 of await rows.missingBlobs(await team.blobs.of(sessionId))) {
     const bytes = await team.blobs.get(sha256);
@@ -370,8 +370,12 @@ async function* eventPages(team: Team, id: string, after: number): AsyncGenerato
   }
 }
 
-async function pullSessions(parts: ExchangeParts, scope: ExchangeScope, kept: Kept): Promise<readonly Outcome[]> {
-  const outcomes: Outcome[] = [];
+async function pullSessions(
+  parts: ExchangeParts,
+  scope: ExchangeScope,
+  kept: Kept,
+): Promise<readonly ExchangeOutcome[]> {
+  const outcomes: ExchangeOutcome[] = [];
   for await (const listed of teamSessions(parts.team, scope)) {
     if (!parts.isExcluded(listed.cwd)) addAll(outcomes, await pullSession(parts, listed, scope, kept));
     if (!(await parts.pause())) break;
@@ -398,7 +402,7 @@ async function pullSession(
   remote: TeamSession,
   scope: ExchangeScope,
   kept: Kept,
-): Promise<readonly Outcome[]> {
+): Promise<readonly ExchangeOutcome[]> {
   const local = await parts.rows.session(remote.id);
   if (remote.end.seq === 0 || (local === 'removed' && scope.sessionId === undefined)) return [];
   if (local === null || local === 'removed') return [await take(parts, remote, { seen: null, after: start })];
@@ -412,7 +416,7 @@ async function bringUp(
   local: LocalSession,
   remote: TeamSession,
   kept: Kept,
-): Promise<readonly Outcome[]> {
+): Promise<readonly ExchangeOutcome[]> {
   const { rows, team } = parts;
   const shorter = Math.min(local.end.seq, remote.end.seq);
   const [theirs] = shorter === remote.end.seq ? [] : await team.log.events(remote.id, shorter - 1, 1);
@@ -432,7 +436,7 @@ function isRenamed({ row, state, rowPushed }: LocalSession, remote: TeamSession)
 }
 
 /** Redacts here what was redacted there. */
-async function pullRedactions({ rows, team }: ExchangeParts, remote: TeamSession): Promise<readonly Outcome[]> {
+async function pullRedactions({ rows, team }: ExchangeParts, remote: TeamSession): Promise<readonly ExchangeOutcome[]> {
   const open: Redacted[] = [];
   const isOurs = remote.isOwn && remote.parentId === null;
   for (const seq of remote.redacted) {

@@ -1,5 +1,5 @@
 import { type SpentBy, spentBy, type TeamCall, type TeamScope, type TeamSpending, type TeamSummary } from './team.js';
-import { CliError, type CommandLine, exit, type OpenedStore } from '../../kernel/console/command.js';
+import { CliError, type CommandLine, exit, type CommandStore } from '../../kernel/console/command.js';
 import {
   age,
   columns,
@@ -26,7 +26,7 @@ export interface TeamOptions {
 const shown = 50;
 
 /** What `--person`, `--since` and `--here` leave of the record. */
-export function scopeOf({ person, since, here }: TeamOptions, { settings }: Pick<OpenedStore, 'settings'>): TeamScope {
+export function scopeOf({ person, since, here }: TeamOptions, { settings }: Pick<CommandStore, 'settings'>): TeamScope {
   return {
     ...(person === undefined ? {} : { owner: person }),
     ...(here ? { cwd: settings.cwd } : {}),

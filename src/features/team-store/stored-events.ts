@@ -8,10 +8,10 @@ import {
   eventDigests,
   type HashedRow,
 } from '../../kernel/store/hash-chain.js';
-import type { Rows } from './server-connection.js';
+import type { QueryRows } from './server-connection.js';
 
 /** A row of the server's events. */
-export interface ServerEvent {
+export interface ServerEventRow {
   readonly seq: number;
   readonly kind: string;
   readonly content: string | null;
@@ -23,7 +23,7 @@ export interface ServerEvent {
   readonly redacted: string | null;
 }
 
-export function storedEvent(row: ServerEvent): StoredEvent {
+export function storedEvent(row: ServerEventRow): StoredEvent {
   const { content, content_json: isJson, data_json: dataJson, created_at: createdAt, ...same } = row;
   const text: unknown = isJson ? parseJson(content ?? 'null') : content;
   return { ...same, content: typeof text === 'string' ? text : null, dataJson, createdAt };
@@ -61,7 +61,7 @@ export function chainRow(event: StoredEvent): ChainRow {
 }
 
 /** Copies the first events of a session, with the contents that they refer to. */
-export async function copyEvents(rows: Rows, from: string, to: string, uptoSeq: number): Promise<void> {
+export async function copyEvents(rows: QueryRows, from: string, to: string, uptoSeq: number): Promise<void> {
   await rows(
     `INSERT INTO agent.events (session_id, ${copiedColumns})
      SELECT $2, ${copiedColumns} FROM agent.events WHERE session_id = $1 AND seq <= $3`,
@@ -115,7 +115,7 @@ export function createNews(tell: (sessionId: string, seq: number) => Promise<voi
 
 /** Tells those who watch, once a push. It is a transaction of its own that waits for no disk: announcements are
  * committed one after the other, and with the events' own all writers of the server would be. */
-export async function announceEnd(rows: Rows, sessionId: string, seq: number): Promise<void> {
+export async function announceEnd(rows: QueryRows, sessionId: string, seq: number): Promise<void> {
   await rows(announce, [`${sessionId} ${seq}`]).catch(() => null);
 }
 

@@ -1,7 +1,7 @@
 import { parseJson } from '../../kernel/core/json.js';
 import type { SpentBy, TeamCall, TeamRecord, TeamSpending } from './team.js';
 import { isOriginalOnServer } from './question-views.js';
-import type { Rows } from './server-connection.js';
+import type { QueryRows } from './server-connection.js';
 
 interface CallRow {
   readonly owner: string;
@@ -59,7 +59,7 @@ interface SpentRow {
 
 /** Listings of what the team did, from the columns that are read out of events
  * as they are written. */
-export function createFigures(read: Rows): Pick<TeamRecord, 'calls' | 'spent'> {
+export function createFigures(read: QueryRows): Pick<TeamRecord, 'calls' | 'spent'> {
   return {
     calls: async (
       limit,

@@ -9,7 +9,7 @@ import {
   searchFunction,
   seenParents,
 } from './team-functions.js';
-import { type Rows, type ServerConnection } from './server-connection.js';
+import { type QueryRows, type ServerConnection } from './server-connection.js';
 
 /** The lock under which tables are made and changed. */
 const schemaLock = 4_153_728_901;
@@ -409,7 +409,7 @@ function refuseNewer(version: number, name: string): void {
   );
 }
 
-async function checkServer(rows: Rows, name: string): Promise<void> {
+async function checkServer(rows: QueryRows, name: string): Promise<void> {
   const [facts] = await rows<{ version: number; encoding: string }>(
     `SELECT current_setting('server_version_num')::int AS version, current_setting('server_encoding') AS encoding`,
   );

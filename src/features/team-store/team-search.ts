@@ -5,8 +5,8 @@ import { ulid } from '../../kernel/core/store.js';
 import type { StoredEvent, TeamHit, TeamScope } from './team.js';
 import { holdsPhrases, type SearchQuery, snippetOf } from '../../kernel/store/search-index.js';
 import { searchTextOf, tsquery } from './event-columns.js';
-import type { Rows } from './server-connection.js';
-import { type ServerEvent, storedEvent } from './stored-events.js';
+import type { QueryRows } from './server-connection.js';
+import { type ServerEventRow, storedEvent } from './stored-events.js';
 
 /** What is searched for, and where. */
 export interface TeamQuestion {
@@ -15,7 +15,7 @@ export interface TeamQuestion {
   readonly filters: SearchFilters;
 }
 
-interface HitRow extends Omit<ServerEvent, 'crc32' | 'hash' | 'redacted'> {
+interface HitRow extends Omit<ServerEventRow, 'crc32' | 'hash' | 'redacted'> {
   readonly session_id: string;
   readonly cwd: string;
   readonly title: string | null;
@@ -31,7 +31,7 @@ const searchedAtOnce = 3200;
 /** The newest events that fit, of those that this role may read. An event whose JSON is broken is left out;
  * `onUnreadable` gets the number of these. */
 export async function findHits(
-  read: Rows,
+  read: QueryRows,
   { query, scope, filters }: TeamQuestion,
   limit: number,
   onUnreadable: (count: number) => void,

@@ -23,9 +23,9 @@ import { StoreError } from '../../kernel/store/errors.js';
 import { searchOf } from '../../kernel/store/search-index.js';
 import { promptLine, sessionOfRow, type StoredSession, sessionValues } from '../../kernel/store/session-rows.js';
 import { clean, columnsOf, type EventColumns } from './event-columns.js';
-import { announceEnd, type ServerEvent, storedEvent } from './stored-events.js';
+import { announceEnd, type ServerEventRow, storedEvent } from './stored-events.js';
 import { isOriginalOnServer } from './question-views.js';
-import { type Rows, type ServerAddress, ServerConnection } from './server-connection.js';
+import { type QueryRows, type ServerAddress, ServerConnection } from './server-connection.js';
 import { createFigures } from './team-figures.js';
 import { groupRole } from './team-functions.js';
 import { checkSchema, initServer, teamSchema } from './team-schema.js';
@@ -56,7 +56,7 @@ type Questions = Pick<ServerConnection, 'name' | 'rows' | 'read' | 'transact' | 
 export function teamOn(server: Questions): Omit<Team, 'close'> {
   const ready = loadOnce(async () => await checkSchema(server));
   const asked =
-    (ask: 'rows' | 'read'): Rows =>
+    (ask: 'rows' | 'read'): QueryRows =>
     async (text, values) => {
       await ready.get();
       return await server[ask](text, values);
@@ -79,13 +79,13 @@ export function teamOn(server: Questions): Omit<Team, 'close'> {
       },
     },
     watch: createWatch(server, async (order, values) =>
-      (await rows<ServerEvent>(`${selectEvents} ${order}`, values)).map(storedEvent),
+      (await rows<ServerEventRow>(`${selectEvents} ${order}`, values)).map(storedEvent),
     ),
     facts: async () => await factsOf(server, rows),
   };
 }
 
-async function factsOf(server: Questions, rows: Rows): Promise<TeamFacts> {
+async function factsOf(server: Questions, rows: QueryRows): Promise<TeamFacts> {
   const [facts] = await rows<Omit<TeamFacts, 'server' | 'schema' | 'encrypted'>>(`
     SELECT current_setting('server_version') AS version,
       session_user::text AS role,
@@ -121,7 +121,7 @@ interface ServerSession extends ListedSession {
   readonly redacted: readonly number[];
 }
 
-function createLog(rows: Rows, read: Rows, transact: ServerConnection['transact'], name: string): TeamLog {
+function createLog(rows: QueryRows, read: QueryRows, transact: ServerConnection['transact'], name: string): TeamLog {
   return {
     push: createPush(rows, transact, name),
     session: async (id) => {
@@ -133,7 +133,7 @@ function createLog(rows: Rows, read: Rows, transact: ServerConnection['transact'
       return (await read<ServerSession>(rest, [after, since, limit])).map(teamSession);
     },
     events: async (id, afterSeq, limit) =>
-      (await read<ServerEvent>(pageOfEvents, [id, afterSeq, limit])).map(storedEvent),
+      (await read<ServerEventRow>(pageOfEvents, [id, afterSeq, limit])).map(storedEvent),
     redact: async (sessionId, event) => {
       const { words } = columnsOf(event);
       const [row] = await rows<{ readonly changed: number }>(
@@ -159,12 +159,12 @@ const pageOfEvents = `
       ORDER BY seq LIMIT $3) page
   WHERE total <= ${maxPageBytes} OR place = 1 ORDER BY seq`;
 
-function createPush(rows: Rows, transact: ServerConnection['transact'], name: string): TeamLog['push'] {
+function createPush(rows: QueryRows, transact: ServerConnection['transact'], name: string): TeamLog['push'] {
   let monthMade = -1;
   return async (push) => {
     const month = new Date().getUTCMonth();
     const isFirst = push.after.seq === 0;
-    const write = async (within: Rows): Promise<Pushed | null> => {
+    const write = async (within: QueryRows): Promise<Pushed | null> => {
       if (isFirst && month !== monthMade) await within('SELECT agent.make_partitions()');
       if (isFirst) await within(insertSession, [...sessionTexts(push.session), push.team, push.machine]);
       return await append(within, push);
@@ -254,7 +254,7 @@ const fencedAppend = `
   SELECT count(*) AS events FROM fenced LEFT JOIN added ON true HAVING count(*) > 0`;
 
 /** Null: nothing was written. */
-async function append(rows: Rows, push: Push): Promise<Pushed | null> {
+async function append(rows: QueryRows, push: Push): Promise<Pushed | null> {
   const added = await appendEvents(rows, { ...push, session: push.session.id, row: push });
   return added ? { kind: 'stored' } : null;
 }
@@ -268,7 +268,7 @@ interface Addition extends Pick<Push, 'after' | 'events' | 'token' | 'synced'> {
 
 /** Appends to a session that exists.
  * False, and nothing is written: it does not end at `after`, or the lease is not held. */
-export async function appendEvents(rows: Rows, addition: Addition): Promise<boolean> {
+export async function appendEvents(rows: QueryRows, addition: Addition): Promise<boolean> {
   const { session, row, after, events, token, synced } = addition;
   const end = events.length === 0 ? after : lastOf(events);
   const [, , cwd, title, provider, model, , updatedAt = 0, dirId, api, baseUrl, moves] = row
@@ -305,7 +305,7 @@ function promptOf(events: readonly StoredEvent[]): string | null {
 }
 
 /** Says why nothing was appended. */
-async function whyNot(rows: Rows, push: Push, name: string): Promise<Pushed> {
+async function whyNot(rows: QueryRows, push: Push, name: string): Promise<Pushed> {
   const lastPushed = push.events.at(-1)?.seq ?? push.after.seq;
   const [found] = await rows<{
     readonly own: boolean;
@@ -343,7 +343,7 @@ function compareEnds({ after, events }: Push, end: ChainPoint, link: Uint8Array 
 /** Contents are sent a few at a time. */
 const maxPutBytes = 8 * 1024 * 1024;
 
-export function createBlobs(rows: Rows): TeamBlobs {
+export function createBlobs(rows: QueryRows): TeamBlobs {
   return {
     missing: async (sessionId, sha256) =>
       (await rows<{ readonly hash: string }>('SELECT agent.blobs_missing($1, $2) AS hash', [sessionId, sha256])).map(
@@ -384,7 +384,7 @@ interface LeaseRow {
   readonly since: number;
 }
 
-function createLeases(rows: Rows): TeamLeases {
+function createLeases(rows: QueryRows): TeamLeases {
   return {
     acquire: async (sessionId, token = randomUUID()) => {
       const [row] = await rows<LeaseRow>('SELECT * FROM agent.lease_take($1, $2, $3, $4, $5)', [
@@ -410,7 +410,7 @@ function createLeases(rows: Rows): TeamLeases {
   };
 }
 
-function createRecord(read: Rows): Pick<TeamRecord, 'search' | 'sessions'> {
+function createRecord(read: QueryRows): Pick<TeamRecord, 'search' | 'sessions'> {
   return {
     sessions: async (limit, { owner = null, cwd = null, since = 0 } = {}) => {
       const found = await read<ListedSession & { readonly prompt: string | null; readonly cost_usd: number | null }>(

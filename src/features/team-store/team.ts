@@ -1,6 +1,6 @@
 import type { SearchFilters } from '../../kernel/core/files/search-filters.js';
 import type {
-  Answer,
+  SqlAnswer,
   Blob,
   LeaseHolder,
   SearchHit,
@@ -11,7 +11,7 @@ import type {
 } from '../../kernel/core/store.js';
 
 /** The store that a team shares. Every method may reject with a StoreError
- * whose `message` and `hint` are for the person:
+ * whose `message` and `hint` are for the user:
  * `unreachable`: no such host, nobody listens, the connection broke.
  * `refused`: name, password or database.
  * `tls`: the certificate.
@@ -181,7 +181,7 @@ export interface TeamRecord {
   ): Promise<readonly TeamHit[]>;
   /** Answers one reading question in SQL, over the tables of the server and
    * the views of docs/record.md, as far as this role may read. */
-  ask(question: string): Promise<Answer>;
+  ask(question: string): Promise<SqlAnswer>;
   /** The newest tool calls, oldest first. */
   calls(limit: number, filter?: TeamCallFilter): Promise<readonly TeamCall[]>;
   /** What requests cost, what cost most first; days in order. `zone`: the IANA
@@ -347,7 +347,7 @@ export interface ExchangeScope {
 
 /** What became of a session. `branched`: it went on in two places, and ours is
  * the session `branch` from now on. */
-export type Outcome =
+export type ExchangeOutcome =
   | { readonly kind: 'pushed' | 'pulled'; readonly sessionId: string; readonly events: number }
   /** `events`: the number of events of a local session that were redacted on the server, possibly by a colleague. */
   | { readonly kind: 'redacted'; readonly sessionId: string; readonly events: number }
@@ -361,16 +361,16 @@ export type Outcome =
     };
 
 /** Returns the sentence about events of a session that others redacted. */
-export function redactedLine({ sessionId, events }: Extract<Outcome, { kind: 'redacted' }>): string {
+export function redactedLine({ sessionId, events }: Extract<ExchangeOutcome, { kind: 'redacted' }>): string {
   const counted = `${events} ${events === 1 ? 'event' : 'events'}`;
   return `Redacted in the team's store, by you elsewhere or by a colleague: ${counted} of session ${sessionId}.`;
 }
 
 export interface Exchange {
   /** Sends what the server lacks, in order; also what was redacted. */
-  push(scope?: ExchangeScope): Promise<readonly Outcome[]>;
+  push(scope?: ExchangeScope): Promise<readonly ExchangeOutcome[]>;
   /** Fetches what this machine lacks of one's own sessions and of the team's. */
-  pull(scope?: ExchangeScope): Promise<readonly Outcome[]>;
+  pull(scope?: ExchangeScope): Promise<readonly ExchangeOutcome[]>;
   /** A session is open here: it is pushed first, and its lease is kept until
    * `release`. */
   keep(sessionId: string): void;

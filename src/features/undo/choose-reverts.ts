@@ -14,13 +14,13 @@ import {
 } from './revert-plan.js';
 
 /** `passed`: later changes that cannot be undone and were skipped. */
-export type Choice =
+export type RevertChoice =
   | { readonly reverts: readonly Revert[]; readonly passed: readonly ChangeSet[] }
   | { readonly problem: string };
 
 /** Chooses the changes that `undo` or `redo` is about: the last one without an argument, every one for `all`, else the
  * one of the call that the event belongs to. Undo goes from the newest to the oldest, redo the other way. */
-export function chooseReverts(events: readonly Event[], kind: 'undo' | 'redo', argument: string): Choice {
+export function chooseReverts(events: readonly Event[], kind: 'undo' | 'redo', argument: string): RevertChoice {
   const sets =
     kind === 'undo'
       ? changeSets(events)
@@ -62,7 +62,7 @@ function isCaptured(set: ChangeSet): boolean {
 }
 
 /** Says that nothing can be done, and names what was changed all the same. */
-function nothing(kind: 'undo' | 'redo', sets: readonly ChangeSet[]): Choice {
+function nothing(kind: 'undo' | 'redo', sets: readonly ChangeSet[]): RevertChoice {
   if (kind === 'redo') return { problem: 'there is nothing undone to redo in this session' };
   return {
     problem:
@@ -108,7 +108,7 @@ function revertOf(set: ChangeSet, kind: 'undo' | 'redo'): Revert {
 }
 
 /** The preview of the changes, as lines to print. */
-export interface Listing {
+export interface RevertListing {
   readonly lines: readonly string[];
   /** The number of files that would be touched. */
   readonly files: number;
@@ -121,7 +121,7 @@ export async function listReverts(
   session: RevertSession,
   reverts: readonly Revert[],
   passed: readonly ChangeSet[],
-): Promise<Listing> {
+): Promise<RevertListing> {
   const lines = [...lostLines(passed)];
   const ahead: Ahead = new Map();
   const files = new Set<string>();

@@ -4,7 +4,7 @@ import { firstLine } from '../../kernel/core/text.js';
 import { counted } from '../../kernel/tools/define-tool.js';
 import type { PickItem } from '../../kernel/console/slash-command.js';
 import { type CommandContext, turnRuns } from '../../kernel/console/slash-command.js';
-import type { Repl, Verb } from '../../kernel/console/command.js';
+import type { Repl, CommandHandler } from '../../kernel/console/command.js';
 import { countedPaths, listReverts, revertsAfter } from './choose-reverts.js';
 import { act, atPresent, type Revert, type RevertSession } from './revert-plan.js';
 
@@ -17,7 +17,7 @@ interface Target {
 
 /** `/rewind`: the conversation goes on from before an earlier message, and later changes of files are undone where the
  * user wants that. No event is deleted, and a rewind can be taken back by another. */
-export const rewind: Verb = { slash: goBack };
+export const rewind: CommandHandler = { slash: goBack };
 
 async function goBack(argument: string, { screen, sessions }: Repl): Promise<void> {
   const { session, row } = sessions.current();

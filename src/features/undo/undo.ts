@@ -5,15 +5,15 @@ import {
   CliError,
   type CommandLine,
   exit,
-  type LineForm,
-  type OpenedStore,
+  type CliCommand,
+  type CommandStore,
   type Printer,
   type Repl,
-  type Verb,
+  type CommandHandler,
 } from '../../kernel/console/command.js';
 import { turnRuns } from '../../kernel/console/slash-command.js';
 import { findSession } from '../../kernel/console/stored-session.js';
-import { chooseReverts, countedPaths, type Listing, listReverts } from './choose-reverts.js';
+import { chooseReverts, countedPaths, type RevertListing, listReverts } from './choose-reverts.js';
 import { act, atPresent, goalAt, type Revert, type RevertSession, skippedLines } from './revert-plan.js';
 
 interface Options {
@@ -22,13 +22,13 @@ interface Options {
   readonly yes?: boolean;
 }
 
-const options: LineForm['options'] = (command) =>
+const options: CliCommand['options'] = (command) =>
   command
     .option('-r, --resume <session>', 'of this session; the newest of this directory without it')
     .option('-y, --yes', 'do it without asking');
 
 /** Lists what calls did to files, then takes it back. */
-export const undo: Verb = {
+export const undo: CommandHandler = {
   line: {
     example: 'agent undo 17 --yes',
     options,
@@ -38,7 +38,7 @@ export const undo: Verb = {
 };
 
 /** Lists what was undone, then does it again. */
-export const redo: Verb = {
+export const redo: CommandHandler = {
   line: {
     example: 'agent redo 17 --yes',
     options,
@@ -48,7 +48,7 @@ export const redo: Verb = {
 };
 
 /** Brings a file back to its state right after an event. */
-export const restore: Verb = {
+export const restore: CommandHandler = {
   line: {
     example: 'agent restore src/main.ts@17',
     options,
@@ -110,7 +110,7 @@ async function restoreFile(target: string, line: CommandLine, given: Options): P
 async function carryOut(
   session: RevertSession,
   reverts: readonly Revert[],
-  { lines, files, folders }: Listing,
+  { lines, files, folders }: RevertListing,
   { out }: CommandLine,
   given: Options,
 ): Promise<number> {
@@ -170,7 +170,7 @@ async function withSession(
 }
 
 async function sessionOf(
-  { store, settings, newestHere }: OpenedStore,
+  { store, settings, newestHere }: CommandStore,
   resume: string | true | undefined,
 ): Promise<SessionRow> {
   if (typeof resume === 'string') return await findSession(store, resume);

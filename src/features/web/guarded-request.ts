@@ -38,7 +38,7 @@ export interface RawAnswer extends Pick<WebAnswer, 'status' | 'headers'> {
 
 /** What sends a request. It asks `lookup` for the addresses of a name and dials nothing else; addresses that are
  * written out are dialled as they are. */
-export type Exchange = (
+export type WebExchange = (
   url: URL,
   request: WebRequest,
   way: { readonly lookup: LookupFunction; readonly env: NetworkEnvironment; readonly signal: AbortSignal },
@@ -48,7 +48,7 @@ export interface RequesterOptions {
   /** Names the proxies and authorities. */
   readonly env: NetworkEnvironment;
   readonly resolve?: Resolve;
-  readonly exchange?: Exchange;
+  readonly exchange?: WebExchange;
 }
 
 const firstByteMs = 10_000;
@@ -139,7 +139,7 @@ function createStop(outer: AbortSignal, limitMs: number) {
   };
 }
 
-const overNetwork: Exchange = async (url, request, { lookup, env, signal }) => {
+const overNetwork: WebExchange = async (url, request, { lookup, env, signal }) => {
   const routes = await openRoutes({
     env,
     proxies: !request.allowsLocal,

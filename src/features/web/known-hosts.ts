@@ -37,7 +37,7 @@ export interface JudgeOptions {
   readonly allowLocal: readonly string[];
 }
 
-/** Judges reading a page: a host that neither the person nor a search or page of this session has named, or a long
+/** Judges reading a page: a host that neither the user nor a search or page of this session has named, or a long
  * address that nobody has written, may be there to carry something out. */
 export function judgeReading(url: URL, events: readonly Event[], options: JudgeOptions): Judged {
   const target = targetOf(url, options.allowLocal);

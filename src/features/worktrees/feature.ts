@@ -9,15 +9,15 @@ export const worktrees: Feature = {
       entries: [
         {
           line: ['worktrees', 'list and remove the git worktrees that -w works in'],
-          load: async () => (await import('./tend-worktrees.js')).worktrees,
+          load: async () => (await import('./manage-worktrees.js')).worktrees,
         },
         {
           line: ['worktrees list', 'those of this repository, and what is in them'],
-          load: async () => (await import('./tend-worktrees.js')).listAll,
+          load: async () => (await import('./manage-worktrees.js')).listAll,
         },
         {
           line: ['worktrees rm <name>', 'remove one; changes that are not committed are kept unless forced'],
-          load: async () => (await import('./tend-worktrees.js')).removeOne,
+          load: async () => (await import('./manage-worktrees.js')).removeOne,
         },
       ],
     },

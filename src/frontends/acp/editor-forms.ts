@@ -21,10 +21,10 @@ export interface FormPlace {
 
 /** An answer that does not fit is asked for again so often. */
 const mostTimes = 3;
-/** The name of the field for words of the person's own, beside a choice. */
+/** The name of the field for words of the user's own, beside a choice. */
 const ownWords = (name: string): string => `${name}_own_words`;
 
-/** Puts a form to the person by their editor. An editor that cannot put it counts as a person who does not want to
+/** Puts a form to the user by their editor. An editor that cannot put it counts as a person who does not want to
  * answer. Source: Agent Client Protocol, version 1, `elicitation/create` and `session/request_permission`, read
  * 2026-11-22. */
 export async function putToEditor(place: FormPlace, form: Form): Promise<FormAnswer> {
@@ -85,7 +85,7 @@ function property({ kind, question, label, options = [], several, preset }: Form
   return { type: kind, ...about, ...(typeof preset === 'number' ? { default: preset } : {}) };
 }
 
-/** The person's own words go before a choice; where several may be chosen they come with them. */
+/** The user's own words go before a choice; where several may be chosen they come with them. */
 function valuesOf(
   { fields }: Form,
   content: Readonly<Record<string, ElicitationContentValue>>,

@@ -31,7 +31,7 @@ import { findModel, knownModels } from '../../kernel/providers/models.js';
 import { endingSignals, onEndingSignal } from '../../ui/ending.js';
 import type { RootOptions } from '../../kernel/console/options.js';
 import { onLostStream, outputForPrograms, printError } from '../../kernel/console/print.js';
-import { assemble, type Assembly, openRun, type Run } from '../../app/assemble.js';
+import { createAgentSession, type Assembly, openRun, type Run } from '../../app/create-session.js';
 import type { SessionChoice } from '../../kernel/console/run-settings.js';
 import { openCommands } from '../../features/prompts-and-skills/open-commands.js';
 import { resolveModel } from '../../app/open-model.js';
@@ -169,7 +169,7 @@ interface Place {
   readonly mcpServers?: readonly McpServer[];
 }
 
-/** Makes an error of the protocol of one that the person can act on. */
+/** Makes an error of the protocol of one that the user can act on. */
 async function refusing<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -223,7 +223,7 @@ async function openEditorSession(
   const withServers = mcpServers.length === 0 ? settings : { ...settings, givenServers };
   const run = await openRun(withServers, given, { canAsk: true });
   try {
-    return new EditorSession(editor, run, await assemble(run, choice, true));
+    return new EditorSession(editor, run, await createAgentSession(run, choice, true));
   } catch (error) {
     await run.close();
     throw error;
@@ -413,7 +413,7 @@ class EditorSession {
     ];
   }
 
-  /** The commands and skills of the person that a prompt may begin with. */
+  /** The commands and skills of the user that a prompt may begin with. */
   async #commands(): Promise<SessionUpdate> {
     const own = await openCommands(this.#run.settings).list();
     return {

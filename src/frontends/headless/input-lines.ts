@@ -4,7 +4,7 @@ import { isRecord, parseJson } from '../../kernel/core/json.js';
  * 0.3.330, `SDKUserMessage` and `SDKControlRequest`, read 2026-11-22. */
 export type InputLine =
   /** `now`: it is delivered to the turn that runs. */
-  | ({ readonly type: 'message'; readonly now: boolean } & Said)
+  | ({ readonly type: 'message'; readonly now: boolean } & InputMessage)
   | { readonly type: 'request'; readonly id: string; readonly request: ControlRequest }
   /** `null`: the request was refused. */
   | { readonly type: 'response'; readonly id: string; readonly response: Readonly<Record<string, unknown>> | null }
@@ -12,7 +12,7 @@ export type InputLine =
   | { readonly type: 'unreadable'; readonly problem: string };
 
 /** What a message holds. */
-export interface Said {
+export interface InputMessage {
   readonly text: string;
   /** Pictures and documents, by their bytes. */
   readonly files: readonly Uint8Array[];

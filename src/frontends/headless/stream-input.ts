@@ -1,19 +1,19 @@
 import { isDeepStrictEqual } from 'node:util';
 import { CliError, exit } from '../../kernel/console/command.js';
 import { type JsonObject, isRecord, type Json } from '../../kernel/core/json.js';
-import type { Answer, Question } from '../../kernel/core/policy.js';
+import type { PermissionAnswer, Question } from '../../kernel/core/policy.js';
 import { type LoadedOnce, loadOnce } from '../../kernel/core/runtime.js';
 import type { AgentEvent, SessionPort } from '../../kernel/core/session-port.js';
 import { escapedJson } from '../../kernel/core/text.js';
 import { type EndingSignal, onEndingSignal, turnExitCode } from '../../ui/ending.js';
 import { type Answered, type Ask, createErrorPrinter, describeFault, type TurnLines } from './headless.js';
 import { openOutput, type Output, printError } from '../../kernel/console/print.js';
-import type { Taken } from '../../features/attachments/open-pictures.js';
+import type { TakenImage } from '../../features/attachments/open-pictures.js';
 import type { Notice } from '../../kernel/console/run-settings.js';
-import { type ControlRequest, type InputLine, readInputLine, type Said, splitLines } from './input-lines.js';
+import { type ControlRequest, type InputLine, readInputLine, type InputMessage, splitLines } from './input-lines.js';
 
 /** The session of the other program, once it has begun. */
-export interface Conversation {
+export interface StreamConversation {
   readonly session: SessionPort;
   readonly ask: Ask;
   /** Saves all events. Returns the number of those that could not be saved. */
@@ -35,10 +35,10 @@ export interface Controls {
 export interface StreamInputOptions {
   readonly input: AsyncIterable<Uint8Array | string>;
   /** Begins the session. `systemPrompt`: what the other program adds to the prompt. */
-  readonly begin: (systemPrompt: string | null) => Promise<Conversation>;
+  readonly begin: (systemPrompt: string | null) => Promise<StreamConversation>;
   readonly controls: Controls;
   /** Takes a picture. A message that holds its chip has it with it. */
-  readonly attach: (bytes: Uint8Array) => Promise<Taken>;
+  readonly attach: (bytes: Uint8Array) => Promise<TakenImage>;
   /** The other program answers questions about calls. */
   readonly asks: boolean;
   /** How the other program knows a call. */
@@ -70,7 +70,7 @@ class StreamInput {
   #early: string[] = [];
   /** Neither a message nor a control line has come. */
   #isEmpty = true;
-  readonly #conversation: LoadedOnce<Conversation>;
+  readonly #conversation: LoadedOnce<StreamConversation>;
   #session: SessionPort | null = null;
   #lines: TurnLines | null = null;
   #working: Promise<unknown> = Promise.resolve();
@@ -167,7 +167,7 @@ class StreamInput {
   }
 
   /** Returns the text of a message with the chips of its pictures. */
-  async #told({ text, files, leftOut }: Said): Promise<string> {
+  async #told({ text, files, leftOut }: InputMessage): Promise<string> {
     if (leftOut.length > 0) this.#problem(`left out of a message: ${leftOut.join(', ')}`);
     const parts = [text];
     for (const file of files) {
@@ -214,7 +214,7 @@ class StreamInput {
     }
   }
 
-  async #begin(): Promise<Conversation> {
+  async #begin(): Promise<StreamConversation> {
     const conversation = await this.#options.begin(this.#systemPrompt);
     this.#session = conversation.session;
     conversation.session.subscribe((event) => {
@@ -265,7 +265,7 @@ class StreamInput {
     if (response?.['interrupt'] === true) this.#session?.interrupt();
   }
 
-  #resolve(id: string, callId: string, answer: Answer): void {
+  #resolve(id: string, callId: string, answer: PermissionAnswer): void {
     this.#questions.delete(id);
     this.#session?.answer(callId, answer);
   }
@@ -352,7 +352,7 @@ function suggestionsOf({ verdict: { rules = [] } }: Question, name: string): rea
 function answerOf(
   { input, suggestions }: Pending,
   response: Readonly<Record<string, unknown>> | null,
-): Extract<Answer, { readonly answer: 'once' | 'rules' | 'deny' }> {
+): Extract<PermissionAnswer, { readonly answer: 'once' | 'rules' | 'deny' }> {
   const { behavior, message, updatedInput, updatedPermissions } = response ?? {};
   if (behavior !== 'allow')
     return { answer: 'deny', ...(typeof message === 'string' && message !== '' ? { message } : {}) };

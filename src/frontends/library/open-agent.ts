@@ -1,9 +1,9 @@
-import { assemble, type Assembly, openRun, type Run } from '../../app/assemble.js';
+import { createAgentSession, type Assembly, openRun, type Run } from '../../app/create-session.js';
 import { createTurnLines } from '../headless/headless.js';
 import { readSettings, withSystemPrompt } from '../../app/settings.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 import type { JsonObject } from '../../kernel/core/json.js';
-import type { Answer, Question } from '../../kernel/core/policy.js';
+import type { PermissionAnswer, Question } from '../../kernel/core/policy.js';
 import { type LoadedOnce, loadOnce } from '../../kernel/core/runtime.js';
 import { type Registry, type Risk } from '../../kernel/core/tool.js';
 import { inTestMode, inToolset } from '../../kernel/tools/builtin.js';
@@ -285,7 +285,7 @@ class OpenSession implements AgentSession {
         options.systemPrompt === undefined ? run.settings : withSystemPrompt(run.settings, options.systemPrompt),
       turnCalls: () => this.#turnCalls,
     };
-    this.#chat = loadOnce(() => assemble(own, choice, host.approve !== undefined));
+    this.#chat = loadOnce(() => createAgentSession(own, choice, host.approve !== undefined));
   }
 
   async *run(prompt: string, options: RunOptions = {}): AsyncIterableIterator<StreamEvent> {
@@ -367,7 +367,7 @@ class OpenSession implements AgentSession {
     }
   }
 
-  async #answer({ callId, call, argumentsText, verdict }: Question): Promise<Answer> {
+  async #answer({ callId, call, argumentsText, verdict }: Question): Promise<PermissionAnswer> {
     const { risk, reasons } = verdict;
     const question = { callId, tool: call.tool.name, arguments: argumentsText, risk, reasons };
     try {

@@ -14,7 +14,7 @@ import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { exit } from '../../kernel/console/command.js';
 import { type Envelope, isError } from '../../kernel/core/envelope.js';
 import { isRecord } from '../../kernel/core/json.js';
-import type { Answer, Question } from '../../kernel/core/policy.js';
+import type { PermissionAnswer, Question } from '../../kernel/core/policy.js';
 import { firstLine } from '../../kernel/core/text.js';
 import type { Registry, Tool } from '../../kernel/core/tool.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
@@ -22,10 +22,10 @@ import { askedLines, rulesText } from '../../ui/item-lines.js';
 import { onEndingSignal, endingSignals } from '../../ui/ending.js';
 import type { RootOptions } from '../../kernel/console/options.js';
 import { onLostStream, printError } from '../../kernel/console/print.js';
-import { openRun } from '../../app/assemble.js';
+import { openRun } from '../../app/create-session.js';
 import { readSettings } from '../../app/settings.js';
 import { version } from '../../kernel/console/version.js';
-import { createOutsideCalls, type OutsideCall, type OutsideCalls } from './outside-calls.js';
+import { createOutsideCalls, type OutsideCall, type OutsideCalls } from './mcp-server-calls.js';
 
 /** Offers our tools to another program over standard input and output, until it closes them. Standard output carries
  * the protocol and nothing else. Returns the exit code. Source: Model Context Protocol 2025-11-25 and 2026-07-28, read
@@ -67,7 +67,7 @@ function ended(): Promise<number> {
   });
 }
 
-/** A call whose question is with the person at the other program. */
+/** A call whose question is with the user at the other program. */
 interface PendingCall {
   readonly call: OutsideCall;
   /** Ends the wait for an answer. */
@@ -194,8 +194,8 @@ function putOff({ pending }: Offered, call: OutsideCall, question: Question): In
   return inputRequired({ inputRequests: { answer: inputRequired.elicit(formOf(question)) }, requestState: state });
 }
 
-/** Asks the person while the request waits. */
-async function elicited(question: Question, ctx: ServerContext): Promise<Answer> {
+/** Asks the user while the request waits. */
+async function elicited(question: Question, ctx: ServerContext): Promise<PermissionAnswer> {
   try {
     const { signal } = ctx.mcpReq;
     const said = await ctx.mcpReq.elicitInput(formOf(question), { timeout: longestWaitMs, signal });
@@ -231,7 +231,7 @@ function formOf(question: Question): ElicitRequestFormParams {
   };
 }
 
-function answerOf(action: string, content: unknown): Answer {
+function answerOf(action: string, content: unknown): PermissionAnswer {
   const word = action === 'accept' && isRecord(content) ? content['answer'] : undefined;
   if (word === words.once) return { answer: 'once' };
   if (word === words.session) return { answer: 'session' };

@@ -13,7 +13,7 @@ import type { ReplHandle } from '../../ui/repl-options.js';
 import type { View } from '../../ui/view.js';
 import type { OwnStatus, StatusReport } from './status-command.js';
 import { isPlainTerminal } from '../../ui/early-frame.js';
-import { assemble, type Assembly, type Run } from '../../app/assemble.js';
+import { createAgentSession, type Assembly, type Run } from '../../app/create-session.js';
 import { repositoryRoot } from '../../app/context-files.js';
 import { chosenRow } from '../../app/find-session.js';
 import { directoryId } from '../../kernel/disk/directory-id.js';
@@ -111,7 +111,7 @@ export async function openReplSessions(run: Run, choice: SessionChoice): Promise
       });
       await wait(paintMs);
     }
-    opened = await assemble(run, choice, true);
+    opened = await createAgentSession(run, choice, true);
     await naming.begin(opened);
   })();
   if (end) ready.catch(() => undefined);
@@ -128,7 +128,7 @@ export async function openReplSessions(run: Run, choice: SessionChoice): Promise
     rename: naming.rename,
     open: async (next) => {
       const old = current();
-      const other = await assemble(run, { ...next, after: old.session.ref() }, true);
+      const other = await createAgentSession(run, { ...next, after: old.session.ref() }, true);
       opened = other;
       await naming.begin(other);
       old.session.interrupt();

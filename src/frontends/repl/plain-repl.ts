@@ -2,7 +2,7 @@ import type { Question } from '../../kernel/core/policy.js';
 import type { AgentEvent, SessionPort } from '../../kernel/core/session-port.js';
 import { createHiddenLine, type HiddenLine } from '../../kernel/console/hidden-line.js';
 import { createSanitizer, sanitize, type Sanitizer } from '../../kernel/core/sanitize.js';
-import type { Sign } from '../../kernel/console/slash-command.js';
+import type { DesktopNotification } from '../../kernel/console/slash-command.js';
 import type { Picking, PickItem } from '../../kernel/console/slash-command.js';
 import { changeRows } from '../../ui/diff-lines.js';
 import { createLineSender } from '../../ui/editor/pasted-pictures.js';
@@ -22,8 +22,8 @@ import { defaultDetail, type ReplHandle, type ReplOptions } from '../../ui/repl-
 import { type CommandContext, isCommandLine } from '../../kernel/console/slash-command.js';
 import { createTheme } from '../../kernel/console/theme.js';
 import { createLeaving, createTimers, type Leaving, pauseMs, type Timers } from '../../kernel/core/timers.js';
-import { createTurns, shellEnd, type ShellLine, shellLine, type Turns } from '../../ui/turns.js';
-import { createThoughts, emptyView, type Item, reduce, type View } from '../../ui/view.js';
+import { createTurns, shellEnd, type ShellLine, shellLine, type Turns } from '../../ui/turn-runner.js';
+import { createThoughts, emptyView, type TranscriptItem, reduce, type View } from '../../ui/view.js';
 
 /** The REPL line by line: for screen readers and terminals without escape sequences. Writes no escape byte; the
  * terminal edits the line. */
@@ -127,7 +127,7 @@ class PlainRepl implements ReplHandle {
   notice(level: 'info' | 'warn' | 'error', message: string): void {
     this.#lines(noticeLines(level, message, this.#style));
   }
-  remind({ title, text }: Sign): void {
+  remind({ title, text }: DesktopNotification): void {
     this.notice('info', `${title}: ${text}`);
   }
   submit(text: string): void {
@@ -249,7 +249,7 @@ class PlainRepl implements ReplHandle {
     this.#write(this.#sanitizer.write(text));
   }
 
-  #item(item: Item): void {
+  #item(item: TranscriptItem): void {
     if (item.type === 'user') return;
     if (item.type !== 'assistant') {
       this.#lines(itemLines(item, this.#style));

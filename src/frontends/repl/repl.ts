@@ -5,19 +5,19 @@ import { slashCommands } from '../../kernel/console/registration.js';
 import { keepSetting } from '../../kernel/console/keep-setting.js';
 import { table } from '../../commands/table.js';
 import type { Event, ToolsData } from '../../kernel/core/event.js';
-import type { Kept } from '../../kernel/core/policy.js';
+import type { SaveResult } from '../../kernel/core/policy.js';
 import { type ModelRef, todoOf } from '../../kernel/core/projection.js';
 import type { SessionPort } from '../../kernel/core/session-port.js';
 import { suggestedProvider } from '../../kernel/providers/catalog.js';
 import { reasoningText } from '../../kernel/providers/wires/pieces.js';
 import { walkFiles } from '../../kernel/tools/search/file-walk.js';
-import type { Sign } from '../../kernel/console/slash-command.js';
+import type { DesktopNotification } from '../../kernel/console/slash-command.js';
 import { openingRows } from '../../ui/components/status-line.js';
 import type { TerminalFacts } from '../../kernel/console/theme.js';
 import { emptyView, totalsOf } from '../../ui/view.js';
 import type { Greeting } from '../../ui/item-lines.js';
 import type { ReplHandle, ReplOptions } from '../../ui/repl-options.js';
-import type { Command } from '../../kernel/console/slash-command.js';
+import type { SlashCommand } from '../../kernel/console/slash-command.js';
 import {
   createGuards,
   createMachine,
@@ -31,7 +31,7 @@ import type { RootOptions } from '../../kernel/console/options.js';
 import { chosenSign, configuredTheme, createThemes, hasTitle, terminalFacts } from './terminal-theme.js';
 import { version } from '../../kernel/console/version.js';
 import { onLostStream, print } from '../../kernel/console/print.js';
-import { openRun, type Run } from '../../app/assemble.js';
+import { openRun, type Run } from '../../app/create-session.js';
 import { lastTools, toolsEvent } from '../../app/context-files.js';
 import { eventNumber } from '../../app/find-session.js';
 import { openCommands, type OwnCommand } from '../../features/prompts-and-skills/open-commands.js';
@@ -39,7 +39,7 @@ import { offeredTexts } from '../../features/mcp/open-mcp.js';
 import { openedServers } from '../../features/mcp/mcp-parts.js';
 import { promptWithImages } from '../../features/attachments/open-pictures.js';
 import { choseOffline, resolveModel } from '../../app/open-model.js';
-import type { Toolbox } from '../../app/open-tools.js';
+import type { RunTools } from '../../app/open-tools.js';
 import { changeOf } from '../../app/open-toolsets.js';
 import { askForSettings } from '../../app/settings.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
@@ -51,8 +51,8 @@ import { createHistoryFile, createSavedQueue, type HistoryFile, unwritten } from
 import { keepInTmux } from './tmux-buffer.js';
 import { createOwnRuns, editExternally, runUserShell } from './user-shell.js';
 import { Parts } from '../../kernel/console/parts.js';
-import type { RunTask } from '../../features/scheduled-tasks/firing.js';
-import { firedTasks } from '../../features/scheduled-tasks/open-firing.js';
+import type { RunTask } from '../../features/scheduled-tasks/scheduler.js';
+import { firedTasks } from '../../features/scheduled-tasks/open-scheduler.js';
 import { openedJobs } from '../../features/background-tasks/job-parts.js';
 
 const maxCompletionFiles = 200_000;
@@ -243,9 +243,9 @@ function signsOf(
   };
 }
 
-/** Tells the person as tasks do: by their own program, else by the desktop. */
-async function tellPerson(settings: Settings, said: Sign): Promise<void> {
-  const problem = await (await import('../../features/scheduled-tasks/open-firing.js')).desktop(settings)(said);
+/** Tells the user as tasks do: by their own program, else by the desktop. */
+async function tellPerson(settings: Settings, said: DesktopNotification): Promise<void> {
+  const problem = await (await import('../../features/scheduled-tasks/open-scheduler.js')).desktop(settings)(said);
   if (problem !== null) settings.log({ at: 'ui', message: 'nobody was told', problem });
 }
 
@@ -304,7 +304,7 @@ function onEmptyLine({ settings }: Run, session: SessionPort): string | null {
 
 const nothingWaits = (): readonly string[] => [];
 
-type Keep = (key: string, value: string) => Promise<Kept>;
+type Keep = (key: string, value: string) => Promise<SaveResult>;
 
 const machineClock: ReplOptions['time'] = {
   clock: () => performance.now(),
@@ -389,8 +389,8 @@ function endInBackground(signal: EndingSignal): void {
 function replCommands(
   { settings, options, store, tables, toolbox, policy, spend }: Run,
   sessions: ReplSessions,
-  { tasks, keep, own }: { readonly tasks: ReplTasks; readonly keep: Keep; readonly own: () => readonly Command[] },
-): () => readonly Command[] {
+  { tasks, keep, own }: { readonly tasks: ReplTasks; readonly keep: Keep; readonly own: () => readonly SlashCommand[] },
+): () => readonly SlashCommand[] {
   const ofProgram = slashCommands(table, {
     sessions,
     store,
@@ -417,7 +417,7 @@ function replCommands(
     commands: () => commands(),
     themes: createThemes(settings),
   });
-  const onceReady = (command: Command): Command => ({
+  const onceReady = (command: SlashCommand): SlashCommand => ({
     ...command,
     run: async (argument, context) => {
       await sessions.ready();
@@ -425,7 +425,7 @@ function replCommands(
     },
   });
   const fixed = ofProgram.map(onceReady);
-  const commands = (): readonly Command[] => [...fixed, ...own().map(onceReady)];
+  const commands = (): readonly SlashCommand[] => [...fixed, ...own().map(onceReady)];
   return commands;
 }
 
@@ -433,7 +433,7 @@ function replCommands(
 async function writtenCommands({
   settings,
   toolbox,
-}: Pick<Run, 'settings' | 'toolbox'>): Promise<() => readonly Command[]> {
+}: Pick<Run, 'settings' | 'toolbox'>): Promise<() => readonly SlashCommand[]> {
   const [servers, own] = await Promise.all([toolbox.servers(), openCommands(settings).list()]);
   return () => [...own, ...offeredTexts(servers).commands].map(sentCommand);
 }
@@ -444,7 +444,7 @@ function sentCommand({
   description,
   argumentHint,
   origin,
-}: Omit<OwnCommand, 'origin'> & { readonly origin: string }): Command {
+}: Omit<OwnCommand, 'origin'> & { readonly origin: string }): SlashCommand {
   return {
     name,
     description: `${description} (${origin})`,
@@ -456,10 +456,10 @@ function sentCommand({
   };
 }
 
-/** Lets the person switch tools on and off. The session records each change, because it changes its requests. */
+/** Lets the user switch tools on and off. The session records each change, because it changes its requests. */
 function replTools(
   settings: Pick<Settings, 'config' | 'cwd' | 'home' | 'projects' | 'commandNames'>,
-  { registry, catalogue, offer }: Toolbox,
+  { registry, catalogue, offer }: RunTools,
   sessions: ReplSessions,
 ): ReplTools {
   /** A resumed session may offer less than there is: only the tools of `added` come in. */

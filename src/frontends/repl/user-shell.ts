@@ -6,7 +6,7 @@ import { isRecord, type Json } from '../../kernel/core/json.js';
 import { headBytes } from '../../kernel/core/text.js';
 import { runInteractive } from '../../kernel/tools/process/runner.js';
 import type { ShellRun } from '../../ui/repl-options.js';
-import type { Run } from '../../app/assemble.js';
+import type { Run } from '../../app/create-session.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 import type { ReplSessions } from './current-session.js';
 
@@ -18,7 +18,7 @@ export interface ShellRunOptions {
   readonly onOutput: (chunk: string) => void;
 }
 
-/** The person's own commands that still run: they are recorded before the session is closed. */
+/** The user's own commands that still run: they are recorded before the session is closed. */
 export interface OwnRuns {
   follow(run: Promise<ShellRun>): Promise<ShellRun>;
   ended(): Promise<void>;
@@ -55,7 +55,7 @@ function endOf(envelope: Envelope): ShellRun {
   return { exitCode: null, ...(typeof job === 'number' ? { job } : {}) };
 }
 
-/** Runs `!command` of the person, without a question. It is recorded, and the model is told of it unless it was typed
+/** Runs `!command` of the user, without a question. It is recorded, and the model is told of it unless it was typed
  * with `!!`. */
 export async function runUserShell(
   run: Run,

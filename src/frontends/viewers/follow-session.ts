@@ -8,17 +8,23 @@ import { ensurePrivateDirectory } from '../../kernel/config/settings-file.js';
 import type { Event } from '../../kernel/core/event.js';
 import { isRecord } from '../../kernel/core/json.js';
 import type { SessionLog } from '../../kernel/core/store.js';
-import { endsText, onLines, removeDeadSockets, type Told, type ToldQuestion } from '../../app/open-followers.js';
+import {
+  endsText,
+  onLines,
+  removeDeadSockets,
+  type FollowerMessage,
+  type FollowerApproval,
+} from '../../app/open-followers.js';
 
 /** An update for a follower: the events of the log, each once and in order, and what is not in the log (yet). `text`: the
  * whole answer so far; the event of the answer replaces it. `live`: whether the process that runs the session is
  * connected. */
-export type Seen =
+export type SessionUpdate =
   | { readonly type: 'events'; readonly events: readonly Event[] }
   | { readonly type: 'live'; readonly live: boolean; readonly busy: boolean }
-  | { readonly type: 'question'; readonly question: ToldQuestion }
+  | { readonly type: 'question'; readonly question: FollowerApproval }
   | { readonly type: 'text'; readonly text: string }
-  | Extract<Told, { readonly type: 'void' | 'output' | 'answered' }>;
+  | Extract<FollowerMessage, { readonly type: 'void' | 'output' | 'answered' }>;
 
 export interface FollowAnswer {
   readonly id: string;
@@ -35,7 +41,7 @@ export interface Following {
 /** The record is read anew so often: an event that nobody told of shows up after this time. */
 const betweenReadsMs = 500;
 /** How a record on a server is followed: read so often, and at once where `listen` calls. */
-export interface Bell {
+export interface ChangeNotifier {
   readonly everyMs: number;
   listen(ring: () => void): Promise<(() => Promise<void>) | null>;
 }
@@ -49,8 +55,8 @@ export async function followSession(
   store: Pick<SessionLog, 'load' | 'tail'>,
   folder: string,
   sessionId: string,
-  see: (seen: Seen) => void,
-  bell?: Bell,
+  see: (seen: SessionUpdate) => void,
+  bell?: ChangeNotifier,
 ): Promise<Following> {
   ensurePrivateDirectory(folder);
   removeDeadSockets(folder);
@@ -113,14 +119,14 @@ async function poll(record: Reader, signal: AbortSignal, everyMs: number): Promi
 class Reader {
   readonly #store: Pick<SessionLog, 'load' | 'tail'>;
   readonly #sessionId: string;
-  readonly #see: (seen: Seen) => void;
+  readonly #see: (seen: SessionUpdate) => void;
   #seen = 0;
   /** The number of the last event that ended a text. */
   #answered = 0;
   #text = '';
   #last: Promise<void> = Promise.resolve();
 
-  constructor(store: Pick<SessionLog, 'load' | 'tail'>, sessionId: string, see: (seen: Seen) => void) {
+  constructor(store: Pick<SessionLog, 'load' | 'tail'>, sessionId: string, see: (seen: SessionUpdate) => void) {
     this.#store = store;
     this.#sessionId = sessionId;
     this.#see = see;
@@ -180,7 +186,7 @@ class Reader {
     this.#hand(events);
   }
 
-  async #take(told: Told): Promise<void> {
+  async #take(told: FollowerMessage): Promise<void> {
     switch (told.type) {
       case 'event':
         if (told.seq > this.#seen) await this.#readTo(told.seq);
@@ -226,10 +232,12 @@ class Reader {
 const kinds: readonly string[] = ['state', 'event', 'text', 'void', 'output', 'question', 'answered', 'busy'];
 
 /** The other side is this program, of this version or another. */
-function toldIn(line: string): Told | null {
+function toldIn(line: string): FollowerMessage | null {
   try {
     const value: unknown = parseJson(line);
-    return isRecord(value) && typeof value.type === 'string' && kinds.includes(value.type) ? (value as Told) : null;
+    return isRecord(value) && typeof value.type === 'string' && kinds.includes(value.type)
+      ? (value as FollowerMessage)
+      : null;
   } catch {
     return null;
   }

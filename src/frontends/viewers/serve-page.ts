@@ -12,10 +12,10 @@ import { totalsOf } from '../../ui/view.js';
 import { endedFromOutside } from '../../ui/ending.js';
 import type { RootOptions } from '../../kernel/console/options.js';
 import { print } from '../../kernel/console/print.js';
-import { betweenIdleLooksMs, endsText, followersFolder, type ToldQuestion } from '../../app/open-followers.js';
+import { betweenIdleLooksMs, endsText, followersFolder, type FollowerApproval } from '../../app/open-followers.js';
 import { openRecord } from '../../app/open-record.js';
 import { readSettings } from '../../app/settings.js';
-import { type Following, followSession, type Seen } from './follow-session.js';
+import { type Following, followSession, type SessionUpdate } from './follow-session.js';
 import { askBlocks, entryParts, foundPage, listPage, pagePolicy, searchPolicy, sessionPage } from './session-page.js';
 
 /** Opens the record and the running sessions as pages on this machine's loopback address, until Ctrl-C. Whoever knows
@@ -218,7 +218,7 @@ class Room {
   /** The events of each call. */
   readonly #calls = new Map<string, Event[]>();
   readonly #openCalls = new Set<string>();
-  readonly #questions = new Map<string, ToldQuestion>();
+  readonly #questions = new Map<string, FollowerApproval>();
   #following: Following | null = null;
   #text = '';
   #output = '';
@@ -273,7 +273,7 @@ class Room {
     this.#clients.clear();
   }
 
-  #see(seen: Seen): void {
+  #see(seen: SessionUpdate): void {
     switch (seen.type) {
       case 'events':
         this.#record(seen.events);

@@ -1,12 +1,12 @@
 import { findScript, pageStyle } from '../../ui/page-look.js';
 import { entryBlock, escaped, markupFor, policyHash } from '../../ui/export-html.js';
-import { entriesOf, type Entry } from '../../ui/export-entries.js';
+import { entriesOf, type ExportEntry } from '../../ui/export-entries.js';
 import type { ExportedSession } from '../../kernel/console/stored-session.js';
 import { distinctTitles, localTime, oneLine } from '../../kernel/console/line-output.js';
 import type { Event } from '../../kernel/core/event.js';
 import type { Blob, SearchHit, SessionRow, SessionSummary } from '../../kernel/core/store.js';
 import { formatCost } from '../../ui/item-lines.js';
-import type { ToldQuestion } from '../../app/open-followers.js';
+import type { FollowerApproval } from '../../app/open-followers.js';
 
 const style = `${pageStyle}
 .list {
@@ -245,9 +245,9 @@ function titleOf({ title, id }: SessionRow, events: readonly Event[]): string {
 
 /** The entries that a page shows: up to `mostEntries` from event `from`, or the newest. */
 function shownOf(
-  all: readonly Entry[],
+  all: readonly ExportEntry[],
   from: number | null,
-): { readonly start: number; readonly entries: readonly Entry[] } {
+): { readonly start: number; readonly entries: readonly ExportEntry[] } {
   const found = from === null ? all.length - mostEntries : all.findIndex(({ seq }) => seq >= from) - 5;
   const start = Math.max(0, found);
   return { start, entries: all.slice(start, start + mostEntries) };
@@ -291,11 +291,11 @@ export async function entryParts(
 }
 
 /** The open questions, with a button for each answer. */
-export function askBlocks(questions: readonly ToldQuestion[]): string {
+export function askBlocks(questions: readonly FollowerApproval[]): string {
   return questions.map(askBlock).join('');
 }
 
-function askBlock({ id, tool, risk, rows, reasons, targets, rules }: ToldQuestion): string {
+function askBlock({ id, tool, risk, rows, reasons, targets, rules }: FollowerApproval): string {
   const button = (answer: string, text: string): string =>
     `<button type="button" data-id="${escaped(id)}" data-answer="${answer}">${escaped(text)}</button>`;
   const inSession = `Allow ${rules ?? 'this exact call'} in this session`;

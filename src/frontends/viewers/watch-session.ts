@@ -10,18 +10,18 @@ import { lastExchange } from '../../ui/event-text.js';
 import { itemLines, type ItemStyle, noticeLines } from '../../ui/item-lines.js';
 import { defaultDetail } from '../../ui/repl-options.js';
 import { createTheme } from '../../kernel/console/theme.js';
-import { emptyView, type Item, reduce } from '../../ui/view.js';
+import { emptyView, type TranscriptItem, reduce } from '../../ui/view.js';
 import { endedFromOutside } from '../../ui/ending.js';
 import type { RootOptions } from '../../kernel/console/options.js';
 import { eraseRows, outputColumns, outputIsTerminal, outputRows, print } from '../../kernel/console/print.js';
 import { configuredTheme, terminalFacts } from '../repl/terminal-theme.js';
 import { newestHere } from '../../app/find-session.js';
 import { directoryId } from '../../kernel/disk/directory-id.js';
-import { followersFolder, type ToldQuestion } from '../../app/open-followers.js';
+import { followersFolder, type FollowerApproval } from '../../app/open-followers.js';
 import { openRecord } from '../../app/open-record.js';
 import { readSettings } from '../../app/settings.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
-import { type Bell, type Following, followSession, type Seen } from './follow-session.js';
+import { type ChangeNotifier, type Following, followSession, type SessionUpdate } from './follow-session.js';
 import { LiveText } from './live-text.js';
 import { syncTableSet } from '../../features/team-store/sync-tables.js';
 
@@ -40,7 +40,7 @@ export async function watchSession(options: RootOptions, request: WatchRequest):
   try {
     const { row, log, bell } = await watched(settings, record, request.session);
     const screen = new WatchScreen(row, await styleOf(settings), request.answers);
-    const see = (seen: Seen): void => {
+    const see = (seen: SessionUpdate): void => {
       screen.see(seen);
     };
     const ended = endedFromOutside();
@@ -63,7 +63,7 @@ type Recorded = Pick<Awaited<ReturnType<typeof openRecord>>, 'store' | 'tables'>
 interface Watched {
   readonly row: SessionRow;
   readonly log: Pick<Store, 'load' | 'tail'>;
-  readonly bell?: Bell;
+  readonly bell?: ChangeNotifier;
 }
 
 /** The server is asked so often where it does not tell what is new. */
@@ -127,7 +127,7 @@ class WatchScreen {
   readonly #row: SessionRow;
   readonly #style: ItemStyle;
   readonly #answers: boolean;
-  readonly #questions = new Map<string, ToldQuestion>();
+  readonly #questions = new Map<string, FollowerApproval>();
   readonly #past: Event[] = [];
   #following: Following | null = null;
   #stopReading: () => void = () => undefined;
@@ -183,7 +183,7 @@ class WatchScreen {
     this.#stopReading();
   }
 
-  see(seen: Seen): void {
+  see(seen: SessionUpdate): void {
     this.#show(seen);
     this.#flush();
   }
@@ -192,7 +192,7 @@ class WatchScreen {
     this.#text.draw(this.#out.splice(0));
   }
 
-  #show(seen: Seen): void {
+  #show(seen: SessionUpdate): void {
     switch (seen.type) {
       case 'events':
         if (this.#following) for (const event of seen.events) this.#event(event);
@@ -247,11 +247,11 @@ class WatchScreen {
     if (this.#questions.delete(id)) this.#say('info', 'The question is answered.');
   }
 
-  #item(item: Item): void {
+  #item(item: TranscriptItem): void {
     addAll(this.#out, item.type === 'assistant' ? this.#text.finish(item.text) : itemLines(item, this.#style));
   }
 
-  #ask({ tool, risk, rows, reasons, targets, rules }: ToldQuestion): void {
+  #ask({ tool, risk, rows, reasons, targets, rules }: FollowerApproval): void {
     const inSession = decisionText(rules ?? 'this exact call', { lines: false });
     const how = this.#answers
       ? `y allows it once, s ${inSession} in this session, n denies; Enter sends it.`

@@ -1,12 +1,12 @@
 import { type AttachmentData, type Event, knownEvent } from '../core/event.js';
-import type { Attachments, KeptFiles, Withdrawal } from '../core/files/pictures.js';
-import { attachedTo } from '../core/files/pictures.js';
+import type { Attachments, KeptAttachments, Withdrawal } from '../core/files/attached-formats.js';
+import { attachedTo } from '../core/files/attached-formats.js';
 import { type Conversation, type ModelRef } from '../core/projection.js';
 import type { Fault } from '../core/provider.js';
 import type { ToolOutcome } from '../core/tool.js';
 import type { TurnDeps } from './dependencies.js';
 
-/** Records a message of the person with the files that it names. The model is told of a file that was not taken. */
+/** Records a message of the user with the files that it names. The model is told of a file that was not taken. */
 export async function recordUser(
   d: TurnDeps,
   message: { readonly content: string; readonly typed: string; readonly data?: object },
@@ -23,7 +23,7 @@ export async function recordUser(
 export async function keepAttached(
   attachments: Attachments | undefined,
   outcome: ToolOutcome,
-): Promise<{ readonly outcome: ToolOutcome; readonly kept: KeptFiles | null }> {
+): Promise<{ readonly outcome: ToolOutcome; readonly kept: KeptAttachments | null }> {
   const found = outcome.attachments ?? [];
   if (found.length === 0 || attachments === undefined) return { outcome, kept: null };
   const kept = await attachments.keep(found);

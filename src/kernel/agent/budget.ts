@@ -1,5 +1,5 @@
 import { attachmentsOf, type Event, knownEvent, spentBy, type UsageData } from '../core/event.js';
-import { pictureTokens } from '../core/files/pictures.js';
+import { pictureTokens } from '../core/files/attached-formats.js';
 import { type ModelRef, project } from '../core/projection.js';
 import type { Fault, Price, Rates } from '../core/provider.js';
 import { utf8Bytes } from '../core/text.js';

@@ -3,7 +3,7 @@ import { isError, parseEnvelope } from '../core/envelope.js';
 import type { Form } from '../core/form.js';
 import { isRecord } from '../core/json.js';
 import type { Verdict } from '../core/policy.js';
-import type { AgentOrder, BoundCall, CallSession, ToolContext } from '../core/tool.js';
+import type { SubagentRequest, BoundCall, CallSession, ToolContext } from '../core/tool.js';
 import type { DispatchDeps } from './dependencies.js';
 
 interface CallContext {
@@ -48,7 +48,7 @@ function callSession(d: DispatchDeps, id: string, signal: AbortSignal, clock: Ca
     ...(searchWeb ? { searchWeb } : {}),
     ...(putForm ? { putForm: (form: Form) => whileAsking(() => putForm(form, signal)) } : {}),
     ...(runAgent
-      ? { runAgent: (order: AgentOrder, stop: AbortSignal) => runAgent(order, { id, signal: stop, whileAsking }) }
+      ? { runAgent: (order: SubagentRequest, stop: AbortSignal) => runAgent(order, { id, signal: stop, whileAsking }) }
       : {}),
   };
 }

@@ -2,13 +2,13 @@ import { hasEffects } from '../core/effects.js';
 import { errorEnvelope, type ErrorEnvelope } from '../core/envelope.js';
 import type { ApprovalData, ToolCallData } from '../core/event.js';
 import type { HookAnswer } from '../core/hooks.js';
-import { type Answer, type Question, type Rule, ruleKey, type Verdict } from '../core/policy.js';
+import { type PermissionAnswer, type Question, type Rule, ruleKey, type Verdict } from '../core/policy.js';
 import type { BoundCall } from '../core/tool.js';
-import { answerOfHooks, type Denied, heeded } from './ask-hooks.js';
+import { answerOfHooks, type Denied, applyHookDecision } from './apply-hooks.js';
 import { contextOf } from './call-context.js';
 import type { DispatchDeps } from './dependencies.js';
 import { addEffects, type CallDecision, rehearseCall, type RehearsedCall } from './rehearse-call.js';
-import { askedAboutLoop } from './repeats.js';
+import { askedAboutLoop } from './loop-detection.js';
 
 /** The outcome of a call that the user cancelled before it ran. */
 export const cancelledBefore = errorEnvelope('cancelled', 'Cancelled by the user before it was run.');
@@ -43,7 +43,7 @@ interface Refused {
 }
 
 /** Decides whether a call may run: by its rules and mode, by a rehearsal, or by asking the user. */
-export async function permit(
+export async function requestApproval(
   d: DispatchDeps,
   call: ToolCallData,
   judged: Judged,
@@ -52,7 +52,7 @@ export async function permit(
   const { bound, said } = judged;
   const assessed = await unlessAborted(d.tools.policy.assess(bound, d.cwd, d.record), signal);
   if (assessed === null) return { error: cancelledBefore, denied: null, decision: {} };
-  const { repeated, ...verdict } = askedAboutLoop(d, call, heeded(assessed, said));
+  const { repeated, ...verdict } = askedAboutLoop(d, call, applyHookDecision(assessed, said));
   if (verdict.decision === 'allow') {
     const decidedBy = assessed.decision === 'allow' ? (verdict.decidedBy ?? 'mode') : 'hook';
     return { error: null, bound, verdict, approved: false, rehearsed: null, decision: { decidedBy } };
@@ -110,7 +110,7 @@ async function askUser(
   const { approved, verdict, rehearsed } = answered;
   const keeps = answered.answer.answer === 'keep' && rehearsed?.summary.keepProblem === null;
   // Changes that cannot be kept are dropped: the command is not run instead.
-  const answer: Answer = answered.answer.answer === 'keep' && !keeps ? { answer: 'deny' } : answered.answer;
+  const answer: PermissionAnswer = answered.answer.answer === 'keep' && !keeps ? { answer: 'deny' } : answered.answer;
   const error = denial(answer, verdict, signal);
   await recordAnswer(d, call, asked, { ...answered, answer }, error);
   const decision: CallDecision = {
@@ -218,7 +218,7 @@ function deniedAs({ reasons, decidedBy = 'mode' }: Verdict, rehearsed: Rehearsed
 }
 
 function deniedBy(
-  { answer }: Answer,
+  { answer }: PermissionAnswer,
   verdict: Verdict,
   { code, error }: ErrorEnvelope,
   rehearsed: RehearsedCall | null,
@@ -229,7 +229,7 @@ function deniedBy(
   return code === 'cancelled' ? null : { reason: error.replace(/\.$/, ''), remedy: '', unasked: false, ...effects };
 }
 
-function rulesMade({ rules = [] }: Verdict, answer: Answer): Pick<ApprovalData, 'rules' | 'lasts'> {
+function rulesMade({ rules = [] }: Verdict, answer: PermissionAnswer): Pick<ApprovalData, 'rules' | 'lasts'> {
   return answer.answer === 'rules' ? { rules, lasts: answer.lasts } : {};
 }
 
@@ -240,7 +240,7 @@ function grantOf(call: string, { target }: BoundCall): string {
 
 /** `approved`: the user gave it to exactly this call. */
 interface AskedAnswer {
-  readonly answer: Answer;
+  readonly answer: PermissionAnswer;
   readonly granted: boolean;
   readonly approved: boolean;
   readonly hooked?: true;
@@ -376,7 +376,7 @@ function remedy(verdict: Verdict): string {
     : 'The user can allow such calls with --approval never, or say yes to them when agent runs in a terminal.';
 }
 
-function denial(answer: Answer, verdict: Verdict, signal: AbortSignal): ErrorEnvelope | null {
+function denial(answer: PermissionAnswer, verdict: Verdict, signal: AbortSignal): ErrorEnvelope | null {
   switch (answer.answer) {
     case 'once':
     case 'keep':

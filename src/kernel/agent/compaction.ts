@@ -6,7 +6,7 @@ import { type AssistantMessage, type Conversation, type Message, project } from 
 import { utf8Bytes } from '../core/text.js';
 import { todoLines, todoOf } from '../core/projection.js';
 import type { Fault } from '../core/provider.js';
-import { askAboutCompaction, tellCompacted } from './ask-hooks.js';
+import { askAboutCompaction, tellCompacted } from './apply-hooks.js';
 import { allowanceOf, contextTokens, leastSummaryTokens, tokensOf } from './budget.js';
 import { requestSummary } from './request.js';
 import type { TurnDeps } from './dependencies.js';

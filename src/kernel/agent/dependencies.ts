@@ -3,14 +3,14 @@ import type { Event } from '../core/event.js';
 import type { ChangeCapture } from '../core/file-changes.js';
 import type { Form, FormAnswer } from '../core/form.js';
 import type { Hooks } from '../core/hooks.js';
-import type { Attachments } from '../core/files/pictures.js';
+import type { Attachments } from '../core/files/attached-formats.js';
 import type { Approver, Policy, Rule } from '../core/policy.js';
 import type { ModelRef } from '../core/projection.js';
 import type { Fault, Provider } from '../core/provider.js';
 import type { Log, Schedule } from '../core/runtime.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
 import type { AgentEvent } from '../core/session-port.js';
-import type { AgentOrder, BoundCall, CallSession, Registry, ToolOutcome } from '../core/tool.js';
+import type { SubagentRequest, BoundCall, CallSession, Registry, ToolOutcome } from '../core/tool.js';
 import type { Budget } from './budget.js';
 import type { Recorder } from './recorder.js';
 
@@ -49,7 +49,7 @@ export interface ToolDeps {
 /** The agents that work for a session, each in one of its own. */
 export interface Agents {
   /** Never rejects. */
-  run(order: AgentOrder, parent: TurnDeps, call: AgentCall): Promise<ToolOutcome>;
+  run(order: SubagentRequest, parent: TurnDeps, call: AgentCall): Promise<ToolOutcome>;
   /** Whether these calls of one response may run side by side: all of them ask for agents that only read. */
   runTogether(calls: readonly (BoundCall | null)[]): Promise<boolean>;
 }
@@ -84,15 +84,15 @@ export interface HostDeps {
 
 /** How a person is asked about a call. */
 export interface ApprovalDeps extends Approver {
-  /** Puts a form to the person; an aborted signal cancels it. Never rejects. Absent: there is nobody. */
+  /** Puts a form to the user; an aborted signal cancels it. Never rejects. Absent: there is nobody. */
   readonly putForm?: (form: Form, signal: AbortSignal) => Promise<FormAnswer>;
   /** Whether somebody is there to answer. */
   readonly canAsk: boolean;
-  /** Calls the person allowed for the rest of the session, by `call_sha256`. */
+  /** Calls the user allowed for the rest of the session, by `call_sha256`. */
   readonly grants: Set<string>;
-  /** Rules the person made for the rest of the session, by `ruleKey`. */
+  /** Rules the user made for the rest of the session, by `ruleKey`. */
   readonly rules: Map<string, Rule>;
-  /** How often the person said yes to the same question. */
+  /** How often the user said yes to the same question. */
   readonly asked: Map<string, number>;
 }
 
@@ -117,7 +117,7 @@ export interface DispatchDeps {
   /** Has the model's provider search the web. Never rejects. */
   readonly searchWeb?: CallSession['searchWeb'];
   /** Has an agent do a task for a call. Never rejects. */
-  readonly runAgent?: (order: AgentOrder, call: AgentCall) => Promise<ToolOutcome>;
+  readonly runAgent?: (order: SubagentRequest, call: AgentCall) => Promise<ToolOutcome>;
 }
 
 /** Everything one turn needs. */
@@ -126,8 +126,8 @@ export interface TurnDeps extends DispatchDeps {
   readonly model: () => { readonly provider: Provider; readonly ref: ModelRef };
   readonly models: ModelDeps;
   /** Goes on with another model until the turn has ended. Resolves with why it cannot, or null. Never rejects. */
-  readonly stepIn: (ref: ModelRef) => Promise<string | null>;
-  /** Messages the person sent meanwhile, for delivery now. */
+  readonly useFallbackModel: (ref: ModelRef) => Promise<string | null>;
+  /** Messages the user sent meanwhile, for delivery now. */
   readonly takeSteering: () => readonly string[];
   /** What the model is to be told meanwhile. */
   readonly takeNotes: () => readonly string[];

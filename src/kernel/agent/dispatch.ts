@@ -5,9 +5,9 @@ import type { WatchReport } from '../core/file-changes.js';
 import type { Verdict } from '../core/policy.js';
 import type { Denial, Binding, BoundCall, ToolContext, ToolOutcome } from '../core/tool.js';
 import { captureChanges, type CapturedChanges } from './file-history.js';
-import { afterCall, beforeCall, type Denied } from './ask-hooks.js';
+import { afterCall, beforeCall, type Denied } from './apply-hooks.js';
 import { contextOf } from './call-context.js';
-import { type AllowedCall, cancelledBefore, permit } from './call-permission.js';
+import { type AllowedCall, cancelledBefore, requestApproval } from './call-permission.js';
 import type { DispatchDeps } from './dependencies.js';
 import { type CallDecision, keepRehearsal, type RehearsedCall } from './rehearse-call.js';
 
@@ -50,7 +50,7 @@ export async function dispatch(d: DispatchDeps, prepared: PreparedCall, signal: 
   if (filled.error) return refused(filled.error);
   const { bound } = filled;
   bound.tool.prepare?.();
-  const permission = await permit(d, hooked.call, { bound, shown: hooked.bound, said: hooked.said }, signal);
+  const permission = await requestApproval(d, hooked.call, { bound, shown: hooked.bound, said: hooked.said }, signal);
   if (permission.error)
     return {
       ...refused(permission.error, permission.denied === null ? [] : [denialOf(prepared, permission.denied)]),
@@ -65,7 +65,7 @@ export async function dispatch(d: DispatchDeps, prepared: PreparedCall, signal: 
   return await afterCall(d, hooked, { ...done, decision }, signal);
 }
 
-/** Runs a call that policy and the person allowed, and clamps its output. */
+/** Runs a call that policy and the user allowed, and clamps its output. */
 async function runPermitted(
   d: DispatchDeps,
   call: ToolCallData,

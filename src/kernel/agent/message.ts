@@ -18,8 +18,8 @@ interface Message {
   readonly expand: Expand | undefined;
 }
 
-/** Records the message of the person. The text of a command is made first, for which calls may run. Returns how the
- * turn ended where the message was not recorded: a call was refused or could not be made, or the person interrupted. */
+/** Records the message of the user. The text of a command is made first, for which calls may run. Returns how the
+ * turn ended where the message was not recorded: a call was refused or could not be made, or the user interrupted. */
 export async function recordMessage(
   d: TurnDeps,
   { text, expand }: Message,

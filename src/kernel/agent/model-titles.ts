@@ -15,7 +15,7 @@ export function titleByModel(
   const ask = async (): Promise<void> => {
     const signal = AbortSignal.any([ending.signal, AbortSignal.timeout(longestMs)]);
     const suggested = await session.suggestTitle(signal);
-    // The person may have given one meanwhile.
+    // The user may have given one meanwhile.
     if (suggested !== '' && title() === null && !ending.signal.aborted) await rename(suggested).catch(() => null);
   };
   const stop = session.subscribe((event) => {

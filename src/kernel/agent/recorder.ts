@@ -6,7 +6,7 @@ import type { AgentEvent } from '../core/session-port.js';
 import type { Blob, SessionLog, Synced } from '../core/store.js';
 import { wellFormedDeep } from '../core/text.js';
 import { noteFiles } from './file-history.js';
-import { createRepeats, type Repeats } from './repeats.js';
+import { createRepeats, type Repeats } from './loop-detection.js';
 
 /** The events of one session: memory first, then the store, then the listeners. */
 export interface Recorder {

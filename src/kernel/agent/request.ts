@@ -1,4 +1,11 @@
-import { type AssistantData, type Event, knownEvent, type Stop, type Usage, type UsageData } from '../core/event.js';
+import {
+  type AssistantData,
+  type Event,
+  knownEvent,
+  type Stop,
+  type TokenUsage,
+  type UsageData,
+} from '../core/event.js';
 import type { Json } from '../core/json.js';
 import { type Conversation, type Message, type ModelRef, project } from '../core/projection.js';
 import type { Fault, ModelChunk, ReceivedCall, SearchAnswer, SearchRequest } from '../core/provider.js';
@@ -24,7 +31,7 @@ export interface Reply {
 interface Draft {
   text: string;
   calls: ReceivedCall[];
-  usage: Usage | null;
+  usage: TokenUsage | null;
   costUsd: number | null;
   stop: Stop;
   reasoning: readonly Json[];
@@ -312,7 +319,7 @@ const smallestCachedTokens = 4096;
 /** The notice for a request that missed the provider's cache: it names the first event that differs from the last
  * request. Null where no hit was expected: after a change of model, for a short prompt, and where the provider reported
  * no cached token for the last request. `events` are those of the request that `usage` is for. */
-export function cacheMiss(events: readonly Event[], ref: ModelRef, usage: Usage): string | null {
+export function cacheMiss(events: readonly Event[], ref: ModelRef, usage: TokenUsage): string | null {
   if (usage.cacheRead > 0) return null;
   const at = events.findLastIndex((event) => event.kind === 'usage' && isAnswering(event));
   const last = usageOf(events[at]);

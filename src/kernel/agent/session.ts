@@ -1,7 +1,7 @@
 import type { ErrorEnvelope } from '../core/envelope.js';
 import type { Event, EventDraft, ToolCallData } from '../core/event.js';
 import { type Form, type FormAnswer, isFormAnswer } from '../core/form.js';
-import type { Answer, Question, Rule } from '../core/policy.js';
+import type { PermissionAnswer, Question, Rule } from '../core/policy.js';
 import { interruptedBefore, interruptedRunning, type ModelRef } from '../core/projection.js';
 import type { Provider } from '../core/provider.js';
 import type { AgentEvent, Expand, QueuedMessage, SessionPort, TurnEnd } from '../core/session-port.js';
@@ -9,7 +9,7 @@ import { placeOf, type SessionLog, type SessionRow } from '../core/store.js';
 import { firstLine } from '../core/text.js';
 import { compact, type Compacted, type CompactionPlan, planFor } from './compaction.js';
 import type { ApprovalDeps, TurnDeps } from './dependencies.js';
-import { askAboutPrompt, askHooks, tellWaiting } from './ask-hooks.js';
+import { askAboutPrompt, askHooks, tellWaiting } from './apply-hooks.js';
 import { recordMessage } from './message.js';
 import { requestTitle } from './request.js';
 import { runTurn } from './turn.js';
@@ -29,7 +29,7 @@ export interface RecordOptions {
   readonly notes?: readonly string[];
 }
 
-export interface SessionOptions extends Pick<
+export interface SessionParts extends Pick<
   TurnDeps,
   'tools' | 'models' | 'limits' | 'host' | 'secrets' | 'attachments'
 > {
@@ -41,7 +41,7 @@ export interface SessionOptions extends Pick<
   readonly interactive: boolean;
   /** Says what a message stands for that begins with a slash. Absent: itself. */
   readonly expand?: Expand;
-  /** SHA-256 (hex) of calls that the person has allowed beforehand. */
+  /** SHA-256 (hex) of calls that the user has allowed beforehand. */
   readonly grants?: readonly string[];
   /** Who is asked instead of the front end of this session, and what they have allowed already. */
   readonly approval?: ApprovalDeps;
@@ -50,12 +50,12 @@ export interface SessionOptions extends Pick<
 /** A session with everything its owner needs besides the port of its front end. */
 export interface Session extends SessionPort {
   readonly record: Recorder;
-  /** What the person allowed for the rest of this session; an entry that is taken out is asked about again. */
+  /** What the user allowed for the rest of this session; an entry that is taken out is asked about again. */
   readonly sessionRules: Map<string, Rule>;
   append(draft: EventDraft): Promise<Event>;
   /** Tells the model something before its next request that comes with a message or with results; starts no turn. */
   tell(note: string): void;
-  /** Says something to the person that is no event. */
+  /** Says something to the user that is no event. */
   notify(notice: Omit<Extract<AgentEvent, { type: 'notice' }>, 'type'>): void;
   /** Contents that an event of this session refers to, or null. */
   blob(sha256: string): Promise<Uint8Array | null>;
@@ -78,7 +78,7 @@ export interface Session extends SessionPort {
 /** Hooks on the end of a session have no longer, all together. */
 const longestEndMs = 1500;
 
-export function createSession(options: SessionOptions): Session {
+export function createSession(options: SessionParts): Session {
   return new LiveSession(options);
 }
 
@@ -87,9 +87,9 @@ class LiveSession implements Session {
   readonly cwd: string;
   readonly record: Recorder;
   readonly sessionRules: Map<string, Rule>;
-  readonly #options: SessionOptions;
+  readonly #options: SessionParts;
   readonly #listeners = new Set<(event: AgentEvent) => void>();
-  readonly #questions = new Map<string, (answer: Answer) => void>();
+  readonly #questions = new Map<string, (answer: PermissionAnswer) => void>();
   readonly #forms = new Map<string, (answer: FormAnswer) => void>();
   readonly #approval: ApprovalDeps;
   readonly #notes: string[];
@@ -101,7 +101,7 @@ class LiveSession implements Session {
   #own: ModelRef | null = null;
   #formsSoFar = 0;
 
-  constructor(options: SessionOptions) {
+  constructor(options: SessionParts) {
     const { store, row, restored, opening, begin, notes = [] } = options.record;
     const { host, secrets, interactive } = options;
     this.#options = options;
@@ -313,7 +313,7 @@ class LiveSession implements Session {
     return queue;
   }
 
-  answer(id: string, answer: Answer | FormAnswer): void {
+  answer(id: string, answer: PermissionAnswer | FormAnswer): void {
     if (isFormAnswer(answer)) this.#forms.get(id)?.(answer);
     else this.#questions.get(id)?.(answer);
   }
@@ -376,16 +376,22 @@ class LiveSession implements Session {
       approval: this.#approval,
       takeSteering: () => this.#takeSteering(),
       takeNotes: () => this.#notes.splice(0),
-      stepIn: (other) => this.#stepIn(other),
+      useFallbackModel: (other) => this.#stepIn(other),
     };
   }
 
-  async #ask(question: Question, signal: AbortSignal): Promise<Answer> {
+  async #ask(question: Question, signal: AbortSignal): Promise<PermissionAnswer> {
     if (signal.aborted) return { answer: 'deny' };
     void tellWaiting(this.#deps(), question, signal);
-    const answer = await answered<Answer>(this.#questions, question.callId, { answer: 'deny' }, signal, () => {
-      this.#emit({ type: 'approval_requested', question });
-    });
+    const answer = await answered<PermissionAnswer>(
+      this.#questions,
+      question.callId,
+      { answer: 'deny' },
+      signal,
+      () => {
+        this.#emit({ type: 'approval_requested', question });
+      },
+    );
     this.#emit({ type: 'approval_resolved', callId: question.callId, answer: answer.answer });
     return answer;
   }

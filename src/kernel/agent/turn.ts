@@ -9,15 +9,15 @@ import { keepAttached, recordUser } from './attached-files.js';
 import { allowanceOf, tokensOf } from './budget.js';
 import { compact, windowIsFull } from './compaction.js';
 import { dispatch, type Dispatched, type PreparedCall } from './dispatch.js';
-import { askAboutPrompt, mustGoOn, stopFault } from './ask-hooks.js';
-import { withRepeats, timesOf } from './repeats.js';
+import { askAboutPrompt, mustGoOn, stopFault } from './apply-hooks.js';
+import { withRepeats, timesOf } from './loop-detection.js';
 import { type Reply, request, requestSearch } from './request.js';
 import type { DispatchDeps, TurnDeps } from './dependencies.js';
 
 /** After so many responses in a row whose every call failed, the model is asked for an answer instead. */
 const maxFailedResponses = 3;
 
-interface Count extends Asking {
+interface TurnState extends RequestState {
   /** The most calls of the turn. */
   readonly allowed: number;
   turns: number;
@@ -56,7 +56,7 @@ export async function runTurn(d: TurnDeps, signal: AbortSignal): Promise<TurnEnd
   }
 }
 
-/** Records what came meanwhile: notes for the model, then messages of the person. */
+/** Records what came meanwhile: notes for the model, then messages of the user. */
 async function deliver(d: TurnDeps, signal: AbortSignal): Promise<void> {
   for (const note of d.takeNotes()) await d.record.append({ kind: 'user', content: note, data: { note: true } });
   for (const text of d.takeSteering()) await steer(d, text, signal);
@@ -70,21 +70,21 @@ async function steer(d: TurnDeps, text: string, signal: AbortSignal): Promise<vo
 }
 
 /** Runs the calls of a response, or counts one without any that the provider wants to go on with. */
-async function takeStep(d: TurnDeps, reply: Reply, count: Count, signal: AbortSignal): Promise<void> {
+async function takeStep(d: TurnDeps, reply: Reply, count: TurnState, signal: AbortSignal): Promise<void> {
   if (reply.calls.length > 0) await runCalls(d, reply, count, signal);
   else count.turns += 1;
 }
 
 /** How the turn ended while calls were run, or null. */
 function endedMeanwhile(
-  { halt }: Count,
+  { halt }: TurnState,
   signal: AbortSignal,
 ): { readonly status: Status; readonly fault?: Fault } | null {
   if (signal.aborted) return { status: 'interrupted' };
   return halt === null ? null : { status: 'failed', fault: stopFault(halt) };
 }
 
-function countFor({ limits }: TurnDeps): Count {
+function countFor({ limits }: TurnDeps): TurnState {
   const none = { turns: 0, toolCalls: 0, denials: [], failedInRow: 0 };
   const allowed = limits.turnCalls?.() ?? Number.POSITIVE_INFINITY;
   return {
@@ -99,7 +99,7 @@ function countFor({ limits }: TurnDeps): Count {
 }
 
 /** Whether the turn goes round in circles, or has made as many calls or responses with calls as it may. */
-function isSpent(d: TurnDeps, count: Count): boolean {
+function isSpent(d: TurnDeps, count: TurnState): boolean {
   const { maxToolTurns, usedUp } = d.limits;
   return count.looped || count.turns >= maxToolTurns || count.toolCalls >= count.allowed || Boolean(usedUp?.());
 }
@@ -111,7 +111,7 @@ function ended(reply: Reply, signal: AbortSignal): Status | null {
   return null;
 }
 
-function end(status: Status, text: string, count: Count, reply: Partial<Reply> = {}): TurnEnd {
+function end(status: Status, text: string, count: TurnState, reply: Partial<Reply> = {}): TurnEnd {
   const { turns, toolCalls, denials } = count;
   if (status === 'completed' && text.trim() === '')
     return { status: 'failed', text: '', turns, toolCalls, denials, fault: emptyFault(reply.stop) };
@@ -141,7 +141,7 @@ function refusalFault(stop: Reply['stop'] | undefined): NonNullable<TurnEnd['fau
 async function lastAnswer(
   d: TurnDeps,
   status: 'limit_reached' | 'completed',
-  count: Count,
+  count: TurnState,
   signal: AbortSignal,
 ): Promise<TurnEnd> {
   const reply = await ask(d, 'none', count, signal);
@@ -152,7 +152,7 @@ async function lastAnswer(
   return end(ended(reply, signal) ?? status, reply.text, count, reply);
 }
 
-function limitMessage(d: TurnDeps, status: 'limit_reached' | 'completed', count: Count): string {
+function limitMessage(d: TurnDeps, status: 'limit_reached' | 'completed', count: TurnState): string {
   if (count.looped) return 'The same call gave the same result again and again. Stopping tool loop.';
   if (count.allowed === 0) return 'Tools are not allowed here. Answer without tools.';
   const used = d.limits.usedUp?.() ?? null;
@@ -163,7 +163,7 @@ function limitMessage(d: TurnDeps, status: 'limit_reached' | 'completed', count:
 }
 
 /** Stores all calls of a response before any of them runs; then runs or refuses each one and records its result. */
-async function runCalls(d: TurnDeps, reply: Reply, count: Count, signal: AbortSignal): Promise<void> {
+async function runCalls(d: TurnDeps, reply: Reply, count: TurnState, signal: AbortSignal): Promise<void> {
   const calls = await recordCalls(d, reply);
   count.turns += 1;
   let failed = 0;
@@ -193,7 +193,7 @@ const mostTogether = 4;
 async function runAhead(
   d: TurnDeps,
   calls: readonly PreparedCall[],
-  { count, reply }: { readonly count: Count; readonly reply: Reply },
+  { count, reply }: { readonly count: TurnState; readonly reply: Reply },
   signal: AbortSignal,
 ): Promise<readonly Dispatched[]> {
   const bound = calls.map(({ binding }) => (binding.ok ? binding.bound : null));
@@ -214,7 +214,7 @@ async function runAhead(
 async function runCall(
   d: TurnDeps,
   prepared: PreparedCall,
-  { index, count, reply }: { readonly index: number; readonly count: Count; readonly reply: Reply },
+  { index, count, reply }: { readonly index: number; readonly count: TurnState; readonly reply: Reply },
   signal: AbortSignal,
 ): Promise<Dispatched> {
   if (reply.stop === 'length') {
@@ -309,7 +309,7 @@ function fixed(envelope: ReturnType<typeof errorEnvelope>): Dispatched {
 }
 
 /** Adds to a result how often it was repeated, and ends the turn where nobody can be asked about it. */
-function repeated(d: TurnDeps, call: ToolCallData, count: Count, done: Dispatched): Dispatched {
+function repeated(d: TurnDeps, call: ToolCallData, count: TurnState, done: Dispatched): Dispatched {
   const { envelope, looped } = withRepeats(d, call, done.outcome.envelope);
   if (looped) count.looped = true;
   return envelope === done.outcome.envelope ? done : { ...done, outcome: { ...done.outcome, envelope } };
@@ -324,7 +324,7 @@ function tellLoop(d: TurnDeps, { function: { name } }: ToolCallData, isNew: bool
   d.emit({ type: 'notice', level: 'warn', code: 'repeated_calls', message });
 }
 
-function withLimit(d: TurnDeps, done: Dispatched, count: Count): Dispatched {
+function withLimit(d: TurnDeps, done: Dispatched, count: TurnState): Dispatched {
   if (count.looped) return done;
   const envelope: Envelope = {
     ...done.outcome.envelope,
@@ -386,7 +386,7 @@ function captureData(captured: Dispatched['captured']): Pick<ToolResultData, 'ch
 }
 
 /** The state that one turn keeps between its requests. */
-interface Asking {
+interface RequestState {
   /** Answers to come before a compaction that failed is tried again. */
   compactionRest: number;
   /** The model was asked once more after an answer without text. */
@@ -398,7 +398,12 @@ const emptyAnswerNote = '[Note: your last response had no text and no tool call.
 
 /** Asks the model for one answer, and once in a turn again where it has neither text nor calls. Source: contracts 10,
  * "A response with reasoning alone is asked for once more". */
-async function ask(d: TurnDeps, toolChoice: 'auto' | 'none', asking: Asking, signal: AbortSignal): Promise<Reply> {
+async function ask(
+  d: TurnDeps,
+  toolChoice: 'auto' | 'none',
+  asking: RequestState,
+  signal: AbortSignal,
+): Promise<Reply> {
   const reply = await askOnce(d, toolChoice, asking, signal);
   if (asking.askedForText || !isEmpty(reply) || ended(reply, signal)) return reply;
   asking.askedForText = true;
@@ -416,7 +421,12 @@ function isEmpty({ text, calls, stop }: Reply): boolean {
 /** Asks the model for one answer. Compacts the conversation before a request that would come near the end of the
  * window, and after a request that was refused as too long. Where the budget forbids the request, the reply has that
  * fault. */
-async function askOnce(d: TurnDeps, toolChoice: 'auto' | 'none', asking: Asking, signal: AbortSignal): Promise<Reply> {
+async function askOnce(
+  d: TurnDeps,
+  toolChoice: 'auto' | 'none',
+  asking: RequestState,
+  signal: AbortSignal,
+): Promise<Reply> {
   if (asking.compactionRest > 0) asking.compactionRest -= 1;
   else if (windowIsFull(d)) await compactInTime(d, asking, signal);
   const reply = await requestOrStepIn(d, toolChoice, signal);
@@ -441,7 +451,7 @@ async function requestOrStepIn(d: TurnDeps, toolChoice: 'auto' | 'none', signal:
   const { ref } = d.model();
   const other = d.models.fallback?.(ref) ?? null;
   if (other === null) return reply;
-  const problem = await d.stepIn(other);
+  const problem = await d.useFallbackModel(other);
   const names = `${other.provider}/${other.model}`;
   const then = problem === null ? `${names} goes on with this turn.` : `${names} cannot step in: ${problem}`;
   const message = `${ref.provider}/${ref.model} cannot answer: ${withoutEnd(fault.message, '. \t\r\n')}. ${then}`;
@@ -457,7 +467,7 @@ function isUnavailable({ fault, text }: Reply): boolean {
 }
 
 /** A compaction that fails is reported and tried again some answers later; the turn continues. */
-async function compactInTime(d: TurnDeps, asking: Asking, signal: AbortSignal): Promise<void> {
+async function compactInTime(d: TurnDeps, asking: RequestState, signal: AbortSignal): Promise<void> {
   const compacted = await compact(d, { trigger: 'auto', focus: '' }, signal);
   if (compacted.done || signal.aborted) return;
   asking.compactionRest = restAfterFailure;

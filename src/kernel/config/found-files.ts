@@ -4,7 +4,7 @@ import { statsAt } from '../disk/path-stats.js';
 
 /** A folder that may hold files of instructions. `root`: what lies outside of it is left out, also behind links; null
  * for the user's own folders. */
-export interface Place {
+export interface SearchedFolder {
   readonly folder: string;
   readonly origin: 'project' | 'user' | 'program';
   readonly root: string | null;
@@ -15,10 +15,10 @@ export interface FoundFile {
   readonly path: string;
   /** Below the folder of its place, with `/`. */
   readonly name: string;
-  readonly place: Place;
+  readonly place: SearchedFolder;
 }
 
-export interface Entry {
+export interface FoundPath {
   readonly path: string;
   readonly name: string;
   readonly isFolder: boolean;
@@ -29,9 +29,11 @@ const maxFolders = 2000;
 
 /** Walks the folder of a place by name, at most three folders deep and at most 2,000 of them. An entry for which `take`
  * returns a path is taken and not entered. */
-export function filesIn(place: Place, take: (entry: Entry) => string | null): readonly FoundFile[] {
+export function filesIn(place: SearchedFolder, take: (entry: FoundPath) => string | null): readonly FoundFile[] {
   const found: FoundFile[] = [];
-  const folders: (Entry & { readonly depth: number })[] = [{ path: place.folder, name: '', isFolder: true, depth: 0 }];
+  const folders: (FoundPath & { readonly depth: number })[] = [
+    { path: place.folder, name: '', isFolder: true, depth: 0 },
+  ];
   for (let index = 0; index < Math.min(folders.length, maxFolders); index++) {
     const folder = folders[index];
     for (const entry of folder ? entriesOf(folder, place) : []) {
@@ -43,7 +45,10 @@ export function filesIn(place: Place, take: (entry: Entry) => string | null): re
   return found;
 }
 
-function entriesOf({ path: folder, name: above }: Entry, { root, folder: top }: Place): readonly Entry[] {
+function entriesOf(
+  { path: folder, name: above }: FoundPath,
+  { root, folder: top }: SearchedFolder,
+): readonly FoundPath[] {
   if (folder === top && root !== null && !isInside(folder, root)) return [];
   return listed(folder)
     .toSorted((one, other) => (one.name < other.name ? -1 : 1))

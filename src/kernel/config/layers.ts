@@ -7,7 +7,7 @@ import {
   configSchema,
   expected,
   isSection,
-  type Key,
+  type SettingKey,
   type KeyPath,
   keyText,
   knownVariables,
@@ -245,7 +245,7 @@ const truths = new Map([
 
 /** Parses a text of the environment or of `--set` by the type of its key; lists and objects are JSON. `reason` follows
  * the name of the key or variable in a sentence. */
-export async function parseText(text: string, key: Key): Promise<ParsedText> {
+export async function parseText(text: string, key: SettingKey): Promise<ParsedText> {
   const value = typed(text, key);
   if (value === undefined) {
     const wanted = `${expected(key.node)}${isStructure(key) ? ' in JSON' : ''}`;
@@ -264,7 +264,7 @@ export async function parseText(text: string, key: Key): Promise<ParsedText> {
   };
 }
 
-function typed(text: string, key: Key): unknown {
+function typed(text: string, key: SettingKey): unknown {
   switch (key.node.type) {
     case 'integer':
     case 'number':
@@ -280,7 +280,7 @@ function typed(text: string, key: Key): unknown {
   }
 }
 
-function isStructure({ node }: Key): boolean {
+function isStructure({ node }: SettingKey): boolean {
   return (node.type === 'array' && !isNames(node)) || node.type === 'object';
 }
 

@@ -1,6 +1,6 @@
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { Place } from './found-files.js';
+import type { SearchedFolder } from './found-files.js';
 import { type LoadedConfig, upToRoot } from './load.js';
 
 /** Files of a project that count once the user trusts all of them as they are. */
@@ -49,7 +49,7 @@ export type Kind = 'commands' | 'skills' | 'agents';
 const inProject = ['.agent', '.agents', '.claude'];
 
 /** The folders of the user that are there. Those for skills are shared with other agents. */
-export function userPlaces({ config, home }: Here, kind: Kind): readonly Place[] {
+export function userPlaces({ config, home }: Here, kind: Kind): readonly SearchedFolder[] {
   const folders = [
     join(dirname(config.files.config), kind),
     ...(kind === 'skills' ? [join(home, '.agents', kind)] : []),
@@ -60,7 +60,7 @@ export function userPlaces({ config, home }: Here, kind: Kind): readonly Place[]
 
 /** The folders of the project that are there, the nearest first. Where the home of the user is one, its folders are the
  * user's own. */
-export function projectPlaces(here: Here, kind: Kind): readonly Place[] {
+export function projectPlaces(here: Here, kind: Kind): readonly SearchedFolder[] {
   const own = userPlaces(here, kind).map(({ folder }) => realpathSync(folder));
   const directories = upToRoot(here.cwd);
   const root = directories.at(-1) ?? here.cwd;
@@ -75,7 +75,7 @@ export function isFolder(path: string): boolean {
 }
 
 /** Returns the folders that count: the project's, once the user trusts what is in them now, before the user's own. */
-export async function countingPlaces(here: TrustedHere, kind: Kind): Promise<readonly Place[]> {
+export async function countingPlaces(here: TrustedHere, kind: Kind): Promise<readonly SearchedFolder[]> {
   const places = projectPlaces(here, kind);
   const trusted = places.length > 0 && (await isTrusted(here));
   return [...(trusted ? places : []), ...userPlaces(here, kind)];

@@ -86,13 +86,17 @@ export function keyText(path: KeyPath): string {
 }
 
 /** A setting with its path and its schema. */
-export interface Key {
+export interface SettingKey {
   readonly path: readonly string[];
   readonly node: SchemaNode;
 }
 
 /** Finds the setting named `text` (`tools.limits.bash.timeout_ms`). Names of the user's choice may hold dots. */
-export function resolveKey(text: string, node: SchemaNode = configSchema, path: readonly string[] = []): Key | null {
+export function resolveKey(
+  text: string,
+  node: SchemaNode = configSchema,
+  path: readonly string[] = [],
+): SettingKey | null {
   const ends = [...text.matchAll(/\./g)].map((match) => match.index);
   for (const end of ends) {
     const key = text.slice(0, end);
@@ -106,7 +110,7 @@ export function resolveKey(text: string, node: SchemaNode = configSchema, path: 
 
 /** Finds the setting of an environment variable: `AGENT_TOOLS_FS` is `tools.fs`. Names of the user's choice are lower
  * case there. */
-export function resolveVariable(name: string): Key | null {
+export function resolveVariable(name: string): SettingKey | null {
   return name.startsWith(prefix) ? matchWords(name.slice(prefix.length), configSchema, []) : null;
 }
 
@@ -124,7 +128,7 @@ export function variableOf(key: string): string {
 
 const prefix = 'AGENT_';
 
-function matchWords(words: string, node: SchemaNode, path: readonly string[]): Key | null {
+function matchWords(words: string, node: SchemaNode, path: readonly string[]): SettingKey | null {
   for (const key of Object.keys(node.properties ?? {})) {
     const found = matchKey(words, key, node, path);
     if (found) return found;
@@ -138,7 +142,13 @@ function matchWords(words: string, node: SchemaNode, path: readonly string[]): K
   return null;
 }
 
-function matchKey(words: string, key: string, node: SchemaNode, path: readonly string[], whole = true): Key | null {
+function matchKey(
+  words: string,
+  key: string,
+  node: SchemaNode,
+  path: readonly string[],
+  whole = true,
+): SettingKey | null {
   const child = childNode(node, key);
   if (!child) return null;
   const upper = key.toUpperCase();

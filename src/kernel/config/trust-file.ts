@@ -17,7 +17,7 @@ export interface TrustEntry {
 }
 
 /** A file of tools that the user has allowed, as it was then. */
-export interface AllowedTools {
+export interface AllowedToolFile {
   /** Absolute, links resolved. */
   readonly path: string;
   /** Hex; over the file and the programs that it names. */
@@ -32,10 +32,10 @@ export interface AllowedTools {
 export interface TrustFile {
   readonly path: string;
   readonly tools: {
-    list(): readonly AllowedTools[];
-    isAllowed(file: Pick<AllowedTools, 'path' | 'sha256'>): boolean;
+    list(): readonly AllowedToolFile[];
+    isAllowed(file: Pick<AllowedToolFile, 'path' | 'sha256'>): boolean;
     /** Replaces what was allowed at that path. Throws what the system reports. */
-    allow(file: AllowedTools): void;
+    allow(file: AllowedToolFile): void;
     /** Returns false where nothing was allowed at that path. Throws what the system reports. */
     remove(path: string): boolean;
   };
@@ -65,7 +65,7 @@ interface Answers {
 /** Everything that the file holds. */
 interface Held {
   readonly directories: readonly TrustEntry[];
-  readonly tools: readonly AllowedTools[];
+  readonly tools: readonly AllowedToolFile[];
   readonly files: readonly TrustEntry[];
 }
 
@@ -138,7 +138,7 @@ function read(path: string, key: 'directories' | 'files'): readonly TrustEntry[]
   return listIn(path, key).flatMap(entryOf);
 }
 
-function readTools(path: string): readonly AllowedTools[] {
+function readTools(path: string): readonly AllowedToolFile[] {
   return listIn(path, 'tools').flatMap((value) => {
     if (!isRecord(value)) return [];
     const { path: file, sha256, allowed_at: allowedAt } = value;

@@ -18,42 +18,42 @@ import type { ProviderChoice, Resolution } from '../providers/catalog.js';
 import type { CheckReport } from '../providers/discover.js';
 import type { WireName } from '../providers/wires/known-wires.js';
 import type { StoreInspection } from '../store/inspect.js';
-import type { CommandContext, Command as SlashCommand } from './slash-command.js';
+import type { CommandContext, SlashCommand } from './slash-command.js';
 import type { ThemeChoice } from './theme.js';
 import type { Tables } from '../store/tables.js';
 import type { Parts } from './parts.js';
 
 /** A command: its form on the command line, its form behind a slash in the REPL, or both. */
-export interface Verb {
-  readonly line?: LineForm;
+export interface CommandHandler {
+  readonly line?: CliCommand;
   slash?(argument: string, repl: Repl): Promise<void>;
 }
 
 /** An entry of the table. `line` is the form on the command line, `slash` the form in the REPL: usage and description.
  * A slash form may have aliases (`clear|new`). */
-export interface Entry {
+export interface CommandDefinition {
   readonly line?: readonly [usage: string, about: string];
   readonly slash?: readonly [usage: string, about: string];
   /** It ends the program at once, so it has no verb to load, and is not suggested for a name that was mistyped. */
   readonly leaves?: true;
   /** Its slash form needs the session at rest: typed while a turn runs, it waits for the end. */
   readonly waits?: true;
-  load?(): Promise<Verb>;
+  load?(): Promise<CommandHandler>;
 }
 
 /** Entries that stand together in `agent help`. */
 export interface Section {
   /** Null: none of them has a form on the command line. */
   readonly heading: string | null;
-  readonly entries: readonly Entry[];
+  readonly entries: readonly CommandDefinition[];
 }
 
-export interface LineForm {
+export interface CliCommand {
   /** Shown below the help of the verb. */
   readonly example: string;
   /** Declares the options of the verb. */
   options?(command: Command): unknown;
-  /** Returns the exit code; throws a `CliError` for a failure that the person can mend. `args`: the words behind the
+  /** Returns the exit code; throws a `CliError` for a failure that the user can mend. `args`: the words behind the
    * verb, without options. Missing where the verb only groups others. */
   run?(line: CommandLine, args: readonly string[], options: Readonly<Record<string, unknown>>): Promise<number>;
 }
@@ -85,7 +85,7 @@ export interface Screen {
 }
 
 /** The store, opened for one command. */
-export interface OpenedStore {
+export interface CommandStore {
   readonly store: Store;
   readonly records: Records;
   readonly tables: Tables;
@@ -96,7 +96,7 @@ export interface OpenedStore {
   readonly notePlace: (row: SessionRow) => Promise<Pick<SessionRow, 'moves'>>;
 }
 
-export interface Toolbox {
+export interface OpenedTools {
   readonly registry: Registry;
   /** What features have opened for these tools. */
   readonly parts: Parts;
@@ -106,7 +106,7 @@ export interface Toolbox {
 /** The tools of this run, and what policy says of their calls. */
 export interface Tools {
   /** `chosen`: the value of `--tools`. `sandboxed`: tools are to run as the settings say. */
-  open(chosen: string | boolean | undefined, sandboxed: boolean): Promise<Toolbox>;
+  open(chosen: string | boolean | undefined, sandboxed: boolean): Promise<OpenedTools>;
   policy(): Promise<Policy>;
   /** Clock, timers and log of a call that belongs to no session. */
   host(): Promise<HostDeps>;
@@ -141,7 +141,7 @@ export interface ToolFiles {
 }
 
 /** Other programs and screens, served until they end or a signal comes. Each returns the exit code. */
-export interface Doors {
+export interface FrontEnds {
   /** Offers the tools over standard input and output (Model Context Protocol). */
   tools(): Promise<number>;
   /** Serves an editor with whole sessions over standard input and output (Agent Client Protocol). */
@@ -154,7 +154,7 @@ export interface Doors {
 }
 
 /** The parts of the machine that only the program can look at, for `doctor`. */
-export interface Machine {
+export interface SystemChecks {
   /** Tries the sandbox out. */
   sandbox(config: LoadedConfig['config']): Promise<DoctorCheck>;
   /** Tries out whether commands can be rehearsed. */
@@ -205,7 +205,7 @@ export interface BodyRequest {
 }
 
 /** Guards that hide secrets in what is recorded elsewhere. */
-export interface Guards {
+export interface SecretGuards {
   /** As the session of `events` hides them. */
   session(events: readonly Event[]): Promise<SecretGuard>;
   /** Hides everything that looks like a secret, and counts. */
@@ -255,15 +255,15 @@ export interface CommandLine {
   /** The request for the settings, which are not read yet: for verbs that work with broken settings. */
   readonly request: LoadOptions;
   readonly tools: Tools;
-  readonly machine: Machine;
-  readonly doors: Doors;
+  readonly machine: SystemChecks;
+  readonly doors: FrontEnds;
   readonly models: Models;
-  readonly guards: Guards;
+  readonly guards: SecretGuards;
   readonly trust: Trust;
   /** Reads the settings once. Throws a `CliError` that says what is wrong with them. */
   readonly settings: () => Promise<Settings>;
   /** Opens the store for one listing or change, and closes it again. */
-  readonly withStore: <T>(use: (opened: OpenedStore) => Promise<T>) => Promise<T>;
+  readonly withStore: <T>(use: (opened: CommandStore) => Promise<T>) => Promise<T>;
   /** What the program has opened for features. */
   readonly parts: Parts;
   /** Calls back when a signal asks the program to end, with the exit code for it. */
@@ -366,7 +366,7 @@ export const exit = {
   terminated: 143,
 } as const;
 
-/** A failure that the person can act on. The program prints `agent: <message>` and the hint on the next line, and ends
+/** A failure that the user can act on. The program prints `agent: <message>` and the hint on the next line, and ends
  * with `exitCode`. */
 export class CliError extends Error {
   readonly exitCode: number;

@@ -1,5 +1,5 @@
 import { editConfigFile } from '../config/settings-file.js';
-import type { Kept } from '../core/policy.js';
+import type { SaveResult } from '../core/policy.js';
 import type { Repl } from './command.js';
 import type { Settings } from './run-settings.js';
 
@@ -28,7 +28,7 @@ export async function keepSetting(
   ephemeral: boolean,
   key: string,
   value: unknown,
-): Promise<Kept> {
+): Promise<SaveResult> {
   if (ephemeral) return { done: false, said: 'It is not kept: --ephemeral keeps nothing on disk.' };
   const { config: file } = config.files;
   try {

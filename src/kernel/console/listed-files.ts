@@ -1,6 +1,6 @@
 import { sanitize } from '../core/sanitize.js';
 import { didYouMean } from '../core/text.js';
-import { CliError, type CommandLine, exit, type Verb } from './command.js';
+import { CliError, type CommandLine, exit, type CommandHandler } from './command.js';
 import { printJson, printListing } from './line-output.js';
 
 interface Options {
@@ -20,7 +20,7 @@ export interface Listing {
 export type List = (line: CommandLine) => Promise<Listing>;
 
 /** Makes the command that lists files. */
-export function listVerb(example: string, list: List): Verb {
+export function listVerb(example: string, list: List): CommandHandler {
   return {
     line: {
       example,
@@ -36,7 +36,7 @@ export function listVerb(example: string, list: List): Verb {
 }
 
 /** Reads the files and says what is wrong with them. Ends with 2 where something is. */
-export function checkVerb(example: string, what: string, list: List): Verb {
+export function checkVerb(example: string, what: string, list: List): CommandHandler {
   return {
     line: {
       example,
@@ -60,7 +60,7 @@ export function checkVerb(example: string, what: string, list: List): Verb {
 export function showVerb(
   example: string,
   show: (line: CommandLine, name: string) => Promise<{ readonly row: unknown; readonly lines: readonly string[] }>,
-): Verb {
+): CommandHandler {
   return {
     line: {
       example,

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import type { CommandContext, Command as SlashCommand } from './slash-command.js';
-import { type CommandLine, type Entry, exit, type LineForm, type Repl, type Section } from './command.js';
+import type { CommandContext, SlashCommand } from './slash-command.js';
+import { type CommandLine, type CommandDefinition, exit, type CliCommand, type Repl, type Section } from './command.js';
 
 /** Each command declares its help anew: an inherited option would stand in the program's own group. */
 export const helpFlags = ['-h, --help', 'print this'] as const;
@@ -32,7 +32,7 @@ export async function addVerbs(
 async function addVerb(
   program: Command,
   [usage, about]: readonly [string, string],
-  entry: Entry,
+  entry: CommandDefinition,
   registration: Registration,
 ): Promise<void> {
   const words = pathOf(usage);
@@ -51,7 +51,7 @@ async function addVerb(
     .helpOption(...helpFlags);
   const { load, finish } = registration;
   if (load !== 'all' && !load.includes(words[0] ?? '')) return;
-  const form: LineForm | undefined = (await entry.load?.())?.line;
+  const form: CliCommand | undefined = (await entry.load?.())?.line;
   if (!form) throw new Error(`${words.join(' ')} has no form on the command line`);
   command.addHelpText('after', `\nExample:\n  ${form.example}`);
   form.options?.(command);
@@ -91,7 +91,7 @@ export function slashCommands(sections: readonly Section[], repl: Omit<Repl, 'sc
 
 function slashCommand(
   [usage, description]: readonly [string, string],
-  entry: Entry,
+  entry: CommandDefinition,
   repl: Omit<Repl, 'screen'>,
 ): SlashCommand {
   const [, names = '', argument] = /^(\S+)(?: (.*))?$/.exec(usage) ?? [];

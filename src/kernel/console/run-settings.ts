@@ -1,6 +1,6 @@
 import type { LoadedConfig } from '../config/load.js';
 import type { Projects } from '../config/project.js';
-import type { Kept, ApprovalMode, Policy, Rules, RuleList, Rule } from '../core/policy.js';
+import type { SaveResult, ApprovalMode, Policy, Rules, RuleList, Rule } from '../core/policy.js';
 import type { ModelRef } from '../core/projection.js';
 import type { Provider } from '../core/provider.js';
 import type { Log } from '../core/runtime.js';
@@ -46,8 +46,8 @@ export interface Settings {
 }
 
 /** What a session is for that nobody sits at. */
-export interface Mission {
-  /** SHA-256 (hex) of calls that the person has allowed beforehand. */
+export interface UnattendedRun {
+  /** SHA-256 (hex) of calls that the user has allowed beforehand. */
   readonly grants: readonly string[];
   /** The calls are those of another program. */
   readonly door?: 'mcp';
@@ -65,7 +65,7 @@ export interface SessionChoice {
   /** The model in use, where a REPL asks: its command line was meant for another session. */
   readonly after?: ModelRef;
   /** Absent: somebody sits at it, or asked for it. */
-  readonly mission?: Mission;
+  readonly mission?: UnattendedRun;
 }
 
 /** How much is asked about, and what the user may change of it while the program runs. */
@@ -78,10 +78,10 @@ export interface Approval {
   /** The rules that count now, wherever they come from. */
   rules(): Rules;
   /** Changes one list of the user's own rules, for this run and for good. Says where it is kept, or why not. */
-  changeRules(list: RuleList, change: (own: readonly Rule[]) => readonly Rule[]): Promise<Kept>;
+  changeRules(list: RuleList, change: (own: readonly Rule[]) => readonly Rule[]): Promise<SaveResult>;
 }
 
-/** A policy whose mode and rules the person may change while the program runs. */
+/** A policy whose mode and rules the user may change while the program runs. */
 export interface SwitchablePolicy extends Policy, Approval {
   /** Shift-Tab: switches from the user's mode to the stricter ones, to plan mode, and back. No stop is looser than the
    * user's mode, which is the one of plan mode, too. */

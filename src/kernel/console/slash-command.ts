@@ -40,19 +40,19 @@ export interface HiddenQuestion {
 }
 
 /** A change of one file as a unified diff, and the call that made it. */
-export interface Change {
+export interface FileChangeText {
   readonly title: string;
   readonly diff: string;
 }
 
 /** What a terminal shows on the desktop, where it can. */
-export interface Sign {
+export interface DesktopNotification {
   readonly title: string;
   readonly text: string;
 }
 
 /** A slash command. The table of them comes from outside. */
-export interface Command {
+export interface SlashCommand {
   /** Without the slash. */
   readonly name: string;
   readonly aliases?: readonly string[];
@@ -71,7 +71,7 @@ export interface Command {
 export interface PageOptions {
   readonly prose?: boolean;
   /** The same text as changes of files, for a screen that lays them out. */
-  readonly changes?: readonly Change[];
+  readonly changes?: readonly FileChangeText[];
   /** The line that is in view at first. */
   readonly at?: number;
   /** Words that are marked. */
@@ -98,11 +98,11 @@ export interface CommandContext extends KeyNames {
   /** Aborted when the user cancels the command. Dialogs are answered with null from then on, and nothing is sent. */
   readonly signal: AbortSignal;
   /** Text as it is, line by line; or Markdown; or laid out as the change of a file that it tells. */
-  print(text: string, as?: 'markdown' | Change): void;
+  print(text: string, as?: 'markdown' | FileChangeText): void;
   notice(level: 'info' | 'warn' | 'error', message: string): void;
   /** The value of the chosen item, or null. The item of `current` is selected at first. */
   pick<T>(options: Picking<T>): Promise<T | null>;
-  /** What the person answers without showing it, such as a key; or null. */
+  /** What the user answers without showing it, such as a key; or null. */
   hidden(question: HiddenQuestion): Promise<string | null>;
   /** A long text to scroll through; it does not go to the scrollback. `prose`: long lines break at words and go on
    * indented. Answers the key of `options.keys` that ended it, or null. */
@@ -122,7 +122,7 @@ export interface CommandContext extends KeyNames {
 }
 
 /** The command of a name or alias. */
-function findCommand(commands: readonly Command[], name: string): Command | undefined {
+function findCommand(commands: readonly SlashCommand[], name: string): SlashCommand | undefined {
   return (
     commands.find((command) => command.name === name) ??
     commands.find((command) => command.aliases?.includes(name) === true)
@@ -130,7 +130,7 @@ function findCommand(commands: readonly Command[], name: string): Command | unde
 }
 
 /** The name or alias that `name` most probably meant. */
-function nearestCommand(commands: readonly Command[], name: string): string | null {
+function nearestCommand(commands: readonly SlashCommand[], name: string): string | null {
   const offered = commands.filter((command) => command.leaves !== true);
   return nearestName(
     name,
@@ -149,11 +149,11 @@ export interface TypedCommand {
   readonly name: string;
   readonly argument: string;
   /** Undefined: there is no command of that name. */
-  readonly command: Command | undefined;
+  readonly command: SlashCommand | undefined;
 }
 
 /** Returns the command that `text` names; null for a message. A path such as `/etc/hosts is …` is a message. */
-export function typedCommand(text: string, commands: readonly Command[]): TypedCommand | null {
+export function typedCommand(text: string, commands: readonly SlashCommand[]): TypedCommand | null {
   const match = text.trim() === '?' ? (['/help', 'help'] as const) : commandLine.exec(text.trim());
   if (!match) return null;
   // A file system may spell a letter with a mark as two characters.
@@ -162,7 +162,7 @@ export function typedCommand(text: string, commands: readonly Command[]): TypedC
 }
 
 /** Returns the error for a name that no command has. */
-export function unknownCommand({ name }: TypedCommand, commands: readonly Command[]): string {
+export function unknownCommand({ name }: TypedCommand, commands: readonly SlashCommand[]): string {
   const nearest = nearestCommand(commands, name);
   return `There is no command /${name}.${nearest === null ? '' : ` The nearest is /${nearest}.`}\n/help lists them all.`;
 }

@@ -248,7 +248,7 @@ export interface Theme {
   readonly paint: Paint;
   readonly glyphs: Glyphs;
   readonly colors: boolean;
-  /** Changed lines, code and what the person sent have a ground of their own. */
+  /** Changed lines, code and what the user sent have a ground of their own. */
   readonly grounds: boolean;
 }
 

@@ -31,8 +31,8 @@ export interface RequestSettings {
   readonly effort?: string;
 }
 
-/** `note`: the person did not type this; the program tells the model what has changed around it. `command`: the person
- * typed a command, and this is the text that it stands for. `typed`: what the person typed, where the text has more.
+/** `note`: the user did not type this; the program tells the model what has changed around it. `command`: the user
+ * typed a command, and this is the text that it stands for. `typed`: what the user typed, where the text has more.
  * `withdrawn`: files that the model refused. */
 interface UserData {
   readonly note?: true;
@@ -59,7 +59,7 @@ export interface AttachmentData {
   readonly name: string;
 }
 
-/** A command that the person typed, and the SHA-256 (hex) of the file that says what it stands for. */
+/** A command that the user typed, and the SHA-256 (hex) of the file that says what it stands for. */
 export interface CommandData {
   readonly name: string;
   readonly args: string;
@@ -116,7 +116,7 @@ export interface ToolCallData {
   /** The model's own text of the call, where `arguments` were read from another form. */
   readonly received?: string;
   readonly extra?: CallExtra;
-  /** A command of the person made this call for the text of their message. It is no part of the conversation. */
+  /** A command of the user made this call for the text of their message. It is no part of the conversation. */
   readonly by?: 'command';
   readonly target?: CallTarget;
 }
@@ -189,7 +189,7 @@ export interface ToolResultData {
 }
 
 /** Tokens of one request; the four are disjoint. */
-export interface Usage {
+export interface TokenUsage {
   readonly input: number;
   readonly cacheRead: number;
   readonly cacheWrite: number;
@@ -244,17 +244,17 @@ interface RevertData {
 export interface ApprovalData {
   readonly tool_call_id: string;
   readonly decision: 'allow' | 'deny';
-  /** Who decided: the person, the policy, a grant of this session, a hook, or nobody who could be asked. */
+  /** Who decided: the user, the policy, a grant of this session, a hook, or nobody who could be asked. */
   readonly by: 'user' | 'policy' | 'session_grant' | 'hook' | 'headless';
   readonly risk: string;
   readonly reasons: readonly string[];
   /** SHA-256 (hex) of `name`, a NUL and the arguments as received. */
   readonly call_sha256: string;
-  /** So often the call had given the same result, which is why the person was asked. */
+  /** So often the call had given the same result, which is why the user was asked. */
   readonly repeated?: number;
   /** The effects of the rehearsal of the call. Absent: it was not rehearsed. */
   readonly effects?: Effects;
-  /** The rules that the person made with this answer, and how long they last. */
+  /** The rules that the user made with this answer, and how long they last. */
   readonly rules?: readonly object[];
   readonly lasts?: 'session' | 'always';
 }
@@ -264,7 +264,7 @@ interface ErrorData {
   readonly message: string;
 }
 
-/** A command that the person ran (`!!command`): recorded and not sent to the model. `content` is its output. */
+/** A command that the user ran (`!!command`): recorded and not sent to the model. `content` is its output. */
 interface ShellData {
   readonly command: string;
   readonly exit_code: number | null;
@@ -421,7 +421,7 @@ export function spentBy(raw: Event): UsageData | null {
   return event?.kind === 'usage' || event?.kind === 'agent_usage' ? event.data : null;
 }
 
-/** Returns what the person typed for a message; null for one that the program wrote. */
+/** Returns what the user typed for a message; null for one that the program wrote. */
 export function typedText({ content, data }: Extract<EventDraft, { readonly kind: 'user' }>): string | null {
   if (data?.note === true) return null;
   if (data?.command) return `/${data.command.name} ${data.command.args}`.trimEnd();

@@ -1,7 +1,7 @@
-/** Questions that a tool or a server puts to the person: what `ask_user` asks, what an MCP server wants to know
+/** Questions that a tool or a server puts to the user: what `ask_user` asks, what an MCP server wants to know
  * (elicitation), whether a plan is to be carried out. */
 export interface Form {
-  /** Who asks, for the person: `the model`, `the server github`. What comes from a server is not to be trusted. */
+  /** Who asks, for the user: `the model`, `the server github`. What comes from a server is not to be trusted. */
   readonly from: string;
   /** What it is about; may have several lines. */
   readonly message: string;
@@ -9,7 +9,7 @@ export interface Form {
 }
 
 /** One question. Its answer has the type of its `kind`: a choice is answered with values of its options, or with a text
- * of the person's own where `free` is set. */
+ * of the user's own where `free` is set. */
 export interface FormField {
   readonly name: string;
   readonly question: string;
@@ -34,7 +34,7 @@ export interface FormOption {
 
 export type FormValue = string | number | boolean | readonly string[];
 
-/** `declined`: the person does not want to answer. `cancelled`: they were not there, or the turn was ended. */
+/** `declined`: the user does not want to answer. `cancelled`: they were not there, or the turn was ended. */
 export type FormAnswer =
   | { readonly answer: 'filled'; readonly values: Readonly<Record<string, FormValue>> }
   | { readonly answer: 'declined' | 'cancelled' };

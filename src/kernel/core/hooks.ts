@@ -51,7 +51,7 @@ export type Occasion =
 export interface HookScene {
   readonly session: string;
   readonly cwd: string;
-  /** Of the person's message that is being worked on, or ''. */
+  /** Of the user's message that is being worked on, or ''. */
   readonly prompt: string;
   readonly events: () => readonly Event[];
   /** Takes what a hook in the background reports when it has ended. Absent: that is dropped. */
@@ -74,7 +74,7 @@ export interface HookAnswer {
   readonly context: readonly string[];
   /** Why the turn is to end here; null: it goes on. */
   readonly stop: string | null;
-  /** What the person is to know. */
+  /** What the user is to know. */
   readonly messages: readonly { readonly level: 'info' | 'warn'; readonly message: string }[];
 }
 
@@ -84,14 +84,14 @@ export interface HookedAgent {
   readonly id: string;
   /** Its name: `explore`. */
   readonly type: string;
-  /** The session of the person, which is the one that hooks are told of. */
+  /** The session of the user, which is the one that hooks are told of. */
   readonly within: { readonly session: string; readonly events: () => readonly Event[] };
 }
 
 /** The hooks of one session. */
 export interface Hooks {
   readonly source: SessionSource;
-  /** Absent: it is a session of the person. That of a sub-agent has no start, no end and no prompt of the person. */
+  /** Absent: it is a session of the user. That of a sub-agent has no start, no end and no prompt of the user. */
   readonly agent?: HookedAgent;
   /** False: `ask` would start nothing, so nothing need be made ready for it. */
   listens(event: HookEvent): boolean;

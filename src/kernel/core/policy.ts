@@ -69,7 +69,7 @@ export interface Policy {
   dangersOf?(paths: readonly string[]): Promise<readonly string[]>;
   /** Adds to the user's own allow rules, which count at once; says where they are kept, or why not. Absent: none can be
    * added. Never rejects. */
-  allow?(rules: readonly Rule[]): Promise<Kept>;
+  allow?(rules: readonly Rule[]): Promise<SaveResult>;
   /** What the model of this session has not been told yet; asked for before each message. */
   news?(events: readonly Event[]): readonly string[];
   /** Returns the event for how freely the session may act, where its log does not say so yet; asked for before each
@@ -81,14 +81,14 @@ export interface Policy {
 export const unlistedReason = 'is not on the list of commands that only read';
 
 /** What became of something to be kept, as a sentence. */
-export interface Kept {
+export interface SaveResult {
   readonly done: boolean;
   readonly said: string;
 }
 
 /** Asks a person. Never rejects; an aborted signal answers `deny`. */
 export interface Approver {
-  ask(question: Question, signal: AbortSignal): Promise<Answer>;
+  ask(question: Question, signal: AbortSignal): Promise<PermissionAnswer>;
 }
 
 export interface Question {
@@ -114,13 +114,13 @@ export interface EffectsSummary {
   readonly lines: readonly string[];
   /** Unified diff of the changes. */
   readonly diff: string;
-  /** Why they cannot be kept; null where the person may keep them. */
+  /** Why they cannot be kept; null where the user may keep them. */
   readonly keepProblem: string | null;
   /** Some of them are dangerous whatever does them. */
   readonly dangers: readonly string[];
 }
 
-export type Answer =
+export type PermissionAnswer =
   | { readonly answer: 'once' }
   /** What its rehearsal did is to be kept; nothing runs again. */
   | { readonly answer: 'keep' }

@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from './json.js';
 import type { Conversation, ModelRef } from './projection.js';
-import type { Stop, Usage } from './event.js';
+import type { Stop, TokenUsage } from './event.js';
 
 /** What went wrong at a provider. Source: contracts 8, `error.code`. */
 export type FaultCode =
@@ -45,7 +45,7 @@ export interface ModelRequest {
 export type ModelChunk =
   | { readonly type: 'text' | 'reasoning'; readonly text: string }
   | { readonly type: 'tool_call'; readonly call: ReceivedCall }
-  | { readonly type: 'usage'; readonly usage: Usage; readonly costUsd: number | null }
+  | { readonly type: 'usage'; readonly usage: TokenUsage; readonly costUsd: number | null }
   /** The request failed and is sent again after `delayMs`; `attempt` counts from 1. All text of this request so far is
    * void. */
   | {
@@ -112,7 +112,7 @@ export type SearchAnswer =
 /** A provider's search, and what its requests used. */
 export interface PaidSearch {
   readonly answer: SearchAnswer;
-  readonly usage: Usage | null;
+  readonly usage: TokenUsage | null;
   readonly costUsd: number | null;
 }
 

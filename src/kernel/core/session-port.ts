@@ -1,6 +1,6 @@
 import type { CommandData, Event } from './event.js';
 import type { Form, FormAnswer } from './form.js';
-import type { Answer, Question } from './policy.js';
+import type { PermissionAnswer, Question } from './policy.js';
 import type { ModelRef } from './projection.js';
 import type { Fault } from './provider.js';
 import type { Denial } from './tool.js';
@@ -21,7 +21,7 @@ export type AgentEvent =
   | { readonly type: 'request_started' }
   | { readonly type: 'tool_output'; readonly callId: string; readonly chunk: string }
   | { readonly type: 'approval_requested'; readonly question: Question }
-  | { readonly type: 'approval_resolved'; readonly callId: string; readonly answer: Answer['answer'] }
+  | { readonly type: 'approval_resolved'; readonly callId: string; readonly answer: PermissionAnswer['answer'] }
   | { readonly type: 'form_opened'; readonly id: string; readonly form: Form }
   | { readonly type: 'form_closed'; readonly id: string }
   | {
@@ -58,7 +58,7 @@ export interface TurnEnd {
   readonly fault?: Fault;
 }
 
-/** What a message stands for that is a command of the person. */
+/** What a message stands for that is a command of the user. */
 export interface Expansion {
   /** Null: a message that names what is to be added to it. */
   readonly command: CommandData | null;
@@ -86,7 +86,7 @@ export interface SessionPort {
   /** Takes every queued message back, oldest first. */
   takeQueue(): readonly QueuedMessage[];
   /** Answers the question about a call, or the form, that was opened under this id. */
-  answer(id: string, answer: Answer | FormAnswer): void;
+  answer(id: string, answer: PermissionAnswer | FormAnswer): void;
   /** The next request goes to this model. */
   switchModel(ref: ModelRef): Promise<void>;
   subscribe(listener: (event: AgentEvent) => void): () => void;

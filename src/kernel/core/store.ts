@@ -14,7 +14,7 @@ export interface DirectoryMove {
 export interface SessionRow {
   readonly id: string;
   readonly parentId: string | null;
-  /** Of the call in the parent's session that an agent works for; absent for a session of the person. */
+  /** Of the call in the parent's session that an agent works for; absent for a session of the user. */
   readonly parentCallId?: string;
   /** The session holds the calls of another program. */
   readonly door?: 'mcp';
@@ -167,7 +167,7 @@ export interface Records {
   compact(): Promise<void>;
   /** Answers one reading question in SQL, over the tables and views of docs/record.md. Null: the store does not speak
    * SQL. */
-  readonly ask: ((sql: string, parameters?: readonly unknown[]) => Promise<Answer>) | null;
+  readonly ask: ((sql: string, parameters?: readonly unknown[]) => Promise<SqlAnswer>) | null;
 }
 
 /** What was erased: events and their sessions, titles, messages, notes and tasks (`others`), contents kept for undo. */
@@ -255,7 +255,7 @@ export interface ChainReport {
 }
 
 /** Columns in order; each row has one value for each of them. */
-export interface Answer {
+export interface SqlAnswer {
   readonly columns: readonly string[];
   readonly rows: AsyncIterable<readonly unknown[]>;
 }
@@ -287,7 +287,7 @@ export interface SearchHit {
   /** Of the session. */
   readonly cwd: string;
   readonly title: string | null;
-  /** The person, where the session is somebody else's. */
+  /** The user, where the session is somebody else's. */
   readonly owner?: string;
   /** The text around the words, on one line. It is as stored, so not safe for a terminal. */
   readonly snippet: string;

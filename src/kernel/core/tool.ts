@@ -131,7 +131,7 @@ export interface SessionView {
 }
 
 /** A task for another agent. */
-export interface AgentOrder {
+export interface SubagentRequest {
   /** Its name. */
   readonly agent: string;
   readonly prompt: string;
@@ -141,15 +141,15 @@ export interface AgentOrder {
   readonly resume?: string;
 }
 
-/** The session of a call that runs: what it may ask of the model's provider and of the person. */
+/** The session of a call that runs: what it may ask of the model's provider and of the user. */
 export interface CallSession extends SessionView {
   /** Has the provider of the session's model search the web; its usage is recorded. Never rejects. Absent outside of a
    * session. */
   readonly searchWeb?: ((request: SearchRequest) => Promise<SearchAnswer>) | undefined;
-  /** Puts questions to the person. Never rejects. Absent where nobody can be asked. */
+  /** Puts questions to the user. Never rejects. Absent where nobody can be asked. */
   readonly putForm?: ((form: Form) => Promise<FormAnswer>) | undefined;
   /** Has another agent do a task, in a session of its own. Never rejects. Absent in a session of an agent. */
-  readonly runAgent?: ((order: AgentOrder, signal: AbortSignal) => Promise<ToolOutcome>) | undefined;
+  readonly runAgent?: ((order: SubagentRequest, signal: AbortSignal) => Promise<ToolOutcome>) | undefined;
 }
 
 /** For a call of no session. */
@@ -173,7 +173,7 @@ export interface ArgumentProblem {
 export type ToolArgs = Readonly<Record<string, unknown>>;
 
 /** A picture or document as it came: from a path, the clipboard, a tool, a server. */
-export interface FoundFile {
+export interface MatchedFile {
   /** For the reader: `shot.png`. */
   readonly name: string;
   readonly bytes: Uint8Array;
@@ -196,7 +196,7 @@ export interface ToolOutcome {
   /** The calls of sub-agents that were not allowed. */
   readonly denials?: readonly Denial[];
   /** Pictures and documents that the model is to see, and others that are stored with the result. */
-  readonly attachments?: readonly FoundFile[];
+  readonly attachments?: readonly MatchedFile[];
 }
 
 /** A call that was not run because it was not allowed. */

@@ -1,5 +1,5 @@
 import { globProblem, type GlobStep, isRepeated, matchesSteps } from '../core/files/glob-steps.js';
-import { type Obeyed, obeyedInProjects, obeyedInRepositories } from '../core/files/obeyed-files.js';
+import { type Obeyed, obeyedInProjects, obeyedInRepositories } from '../core/files/executable-config.js';
 
 /** What policy needs to know of the machine. It never touches a file itself; cli implements this with node:fs. */
 export interface PathFacts {

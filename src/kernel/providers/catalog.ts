@@ -33,7 +33,7 @@ export interface Preset {
   readonly key_check?: string;
   /** The page that gives out keys. */
   readonly key_page?: string;
-  /** How a key is got in the browser (PKCE): the page that asks the person, and the address that gives out the key. */
+  /** How a key is got in the browser (PKCE): the page that asks the user, and the address that gives out the key. */
   readonly sign_in?: { readonly page: string; readonly keys: string };
   readonly headers?: Readonly<Record<string, string>>;
   readonly quirks?: Quirks;

@@ -1,5 +1,5 @@
 import builtIn from '../../../config/models.json' with { type: 'json' };
-import type { Usage } from '../core/event.js';
+import type { TokenUsage } from '../core/event.js';
 import type { ModelEntry, Price } from '../core/provider.js';
 import { builtInPresets } from './catalog.js';
 
@@ -119,7 +119,7 @@ function priceOf(entry: ModelEntry): Price | null {
 }
 
 /** Returns the cost of a request in USD; null where the price is not known. */
-export function costUsd(usage: Usage, price: Price | null): number | null {
+export function costUsd(usage: TokenUsage, price: Price | null): number | null {
   if (price === null) return null;
   const prompt = usage.input + usage.cacheRead + usage.cacheWrite;
   const rates = price.long !== undefined && prompt > price.long.aboveTokens ? price.long : price;

@@ -1,6 +1,6 @@
 import type { MessageCreateParamsNonStreaming } from '@anthropic-ai/sdk/resources/messages';
 import type { ResponseCreateParamsNonStreaming } from 'openai/resources/responses/responses';
-import type { Usage } from '../core/event.js';
+import type { TokenUsage } from '../core/event.js';
 import { isRecord } from '../core/json.js';
 import type { ModelRef } from '../core/projection.js';
 import type { FoundPage, PaidSearch, SearchAnswer, SearchRequest } from '../core/provider.js';
@@ -14,23 +14,23 @@ import type { SearchFormatName } from './quirks.js';
 import { chatUsage, messagesUsage, parseData, type Reported, responsesUsage } from './wires/answer.js';
 import { httpFault, maskKeys, streamFault } from './wires/fault.js';
 import { askedWaitMs } from './wires/waits.js';
-import type { Fields } from './wires/wire.js';
+import type { WireFields } from './wires/wire.js';
 
 /** How a provider is asked to search. Nothing of the conversation is sent. */
 interface SearchFormat {
   connect(endpoint: Endpoint, model: string, send: Send): Post | Promise<Post>;
   body(model: string, request: SearchRequest): object;
   /** Undefined: the provider answered without a search. No pages: its search found none. */
-  pages(answer: Fields): readonly FoundPage[] | undefined;
-  usage(answer: Fields): Reported | null;
+  pages(answer: WireFields): readonly FoundPage[] | undefined;
+  usage(answer: WireFields): Reported | null;
   /** How many searches are charged. */
-  searches(answer: Fields): number;
+  searches(answer: WireFields): number;
   /** What one is assumed to cost where the model table does not say: the highest list price. */
   readonly searchUsd: number;
   /** Why a search that was made failed; null where it did not. */
-  problem?(answer: Fields): string | null;
+  problem?(answer: WireFields): string | null;
   /** The body that lets a paused answer go on; null where it is complete. */
-  resume?(body: object, answer: Fields): object | null;
+  resume?(body: object, answer: WireFields): object | null;
 }
 
 const maxOutputTokens = 4096;
@@ -159,7 +159,7 @@ export async function searchNatively(
 ): Promise<PaidSearch> {
   const format: SearchFormat = searchFormats[endpoint.search];
   const transport = await openTransport(endpoint.baseUrl, d.env);
-  const answers: Fields[] = [];
+  const answers: WireFields[] = [];
   try {
     const post = await format.connect(endpoint, model, transport.send);
     let body: object | null = { ...endpoint.extraBody, ...format.body(model, request) };
@@ -183,7 +183,7 @@ export async function searchNatively(
   }
 }
 
-type Asked = { readonly fields: Fields } | Exclude<SearchAnswer, { readonly ok: true }>;
+type Asked = { readonly fields: WireFields } | Exclude<SearchAnswer, { readonly ok: true }>;
 
 async function ask(post: Post, body: object, signal: AbortSignal, endpoint: Endpoint, now: number): Promise<Asked> {
   const response = await post(encodeBody([JSON.stringify(body)]), signal);
@@ -213,7 +213,7 @@ function refusal(message: string): Exclude<SearchAnswer, { readonly ok: true }> 
 /** Adds what the requests used. A search costs what the model table says, besides its tokens. */
 function paid(
   answer: SearchAnswer,
-  answers: readonly Fields[],
+  answers: readonly WireFields[],
   format: SearchFormat,
   facts: Pick<ModelFacts, 'price' | 'webSearchUsd'> | null,
 ): PaidSearch {
@@ -229,7 +229,7 @@ function paid(
   return { answer, usage, costUsd: own ?? (tokens === null ? null : tokens + searches * each) };
 }
 
-function sum(one: Usage, other: Usage): Usage {
+function sum(one: TokenUsage, other: TokenUsage): TokenUsage {
   return {
     input: one.input + other.input,
     cacheRead: one.cacheRead + other.cacheRead,
@@ -257,7 +257,7 @@ function connectGemini({ baseUrl, key }: Endpoint, model: string, send: Send): P
 }
 
 /** Pages that the text cites come first, with the words before the citation; the search's other pages follow. */
-function responsesPages({ output }: Fields): readonly FoundPage[] | undefined {
+function responsesPages({ output }: WireFields): readonly FoundPage[] | undefined {
   const searches = typed(output, 'web_search_call');
   if (searches.length === 0) return undefined;
   const texts = typed(output, 'message').flatMap(({ content }) => typed(content, 'output_text'));
@@ -281,7 +281,7 @@ function wordsBefore(text: string, end: number): string {
     .slice(-300);
 }
 
-function messagesPages({ content }: Fields): readonly FoundPage[] | undefined {
+function messagesPages({ content }: WireFields): readonly FoundPage[] | undefined {
   const results = typed(content, 'web_search_tool_result').filter((block) => Array.isArray(block.content));
   if (results.length === 0) return undefined;
   const citations = typed(content, 'text').flatMap((block) => list(block.citations).map(record));
@@ -293,7 +293,7 @@ function messagesPages({ content }: Fields): readonly FoundPage[] | undefined {
     });
 }
 
-function geminiPages(answer: Fields): readonly FoundPage[] | undefined {
+function geminiPages(answer: WireFields): readonly FoundPage[] | undefined {
   const { groundingChunks: chunks, groundingSupports: supports, webSearchQueries: queries } = grounding(answer);
   if (list(queries).length === 0 && list(chunks).length === 0) return undefined;
   return list(chunks).map((chunk, index) => {
@@ -306,7 +306,7 @@ function geminiPages(answer: Fields): readonly FoundPage[] | undefined {
   });
 }
 
-function grounding({ candidates }: Fields): Fields {
+function grounding({ candidates }: WireFields): WireFields {
   return record(record(list(candidates)[0]).groundingMetadata);
 }
 
@@ -327,7 +327,7 @@ function page(url: unknown, title: unknown = '', snippet: unknown = ''): FoundPa
   return { url: string(url), title: string(title), snippet: string(snippet) };
 }
 
-function typed(items: unknown, type: string): readonly Fields[] {
+function typed(items: unknown, type: string): readonly WireFields[] {
   return list(items)
     .filter(isRecord)
     .filter((item) => item.type === type);
@@ -337,7 +337,7 @@ function list(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-function record(value: unknown): Fields {
+function record(value: unknown): WireFields {
   return isRecord(value) ? value : {};
 }
 

@@ -8,7 +8,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const passed = ['HOME', 'PATH', 'USER', 'LOGNAME', 'LANG', 'DISPLAY', 'WAYLAND_DISPLAY', 'XAUTHORITY'] as const;
 const passedToo = ['DBUS_SESSION_BUS_ADDRESS', 'XDG_RUNTIME_DIR', 'XDG_DATA_DIRS', 'XDG_CURRENT_DESKTOP'] as const;
 
-/** A locked keyring asks the person in a window of its own. */
+/** A locked keyring asks the user in a window of its own. */
 const longestMs = 60_000;
 const maxBytes = 65_536;
 const service = 'agent-shell';

@@ -1,5 +1,5 @@
 /** A turn that waits for another key, because the provider has refused the one it was sent. */
-export interface Refusal {
+export interface KeyRefusal {
   readonly provider: string;
   /** What the provider says. */
   readonly message: string;
@@ -16,11 +16,11 @@ export interface RefusedKeys {
   /** Is called when a turn begins to wait. Without a listener nobody can be asked. */
   listen(listener: () => void): void;
   /** The turn that has waited longest; null: none does. */
-  first(): Refusal | null;
+  first(): KeyRefusal | null;
 }
 
 export function createRefusedKeys(): RefusedKeys {
-  const open: Refusal[] = [];
+  const open: KeyRefusal[] = [];
   let listener: (() => void) | null = null;
   return {
     listen: (next) => {

@@ -2,7 +2,7 @@ import type { Event } from '../core/event.js';
 import type { SessionRow, Synced } from '../core/store.js';
 import type { Connection } from './connection.js';
 import { type Contents, insertBlobs, insertEvent } from './event-rows.js';
-import type { Taken } from './lease.js';
+import type { TakenLease } from './lease.js';
 import { insertSession, inUse, readSession, sessionExists } from './session-rows.js';
 
 /** A slice ends with so many characters: another process waits no longer than for one. */
@@ -20,7 +20,7 @@ interface Adopting {
   readonly contents: Contents;
   /** Runs `work` once nobody else writes. */
   readonly write: (work: (connection: Connection) => void, synced: Synced) => Promise<void>;
-  readonly lease: (connection: Connection) => Taken;
+  readonly lease: (connection: Connection) => TakenLease;
 }
 
 /** Stores a session from elsewhere in slices, a commit each, so that others write in between. Its row comes with the

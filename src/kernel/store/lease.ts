@@ -14,15 +14,15 @@ interface LeaseRow {
   readonly since: number;
 }
 
-export type Taken = { readonly token: string } | { readonly holder: LeaseHolder };
+export type TakenLease = { readonly token: string } | { readonly holder: LeaseHolder };
 
 /** A holder on another machine counts as alive this long after its last write. */
 const foreignLeaseMs = 60 * 60 * 1000;
 
 /** Makes `me` the only writer of a session, unless a living process is. Of two
  * processes that ask at once one gets the lease. */
-export function takeLease({ db, sql }: Connection, sessionId: string, me: ProcessIdentity, nowMs: number): Taken {
-  const take = db.transaction((): Taken => {
+export function takeLease({ db, sql }: Connection, sessionId: string, me: ProcessIdentity, nowMs: number): TakenLease {
+  const take = db.transaction((): TakenLease => {
     const row = sql<LeaseRow>('SELECT * FROM leases WHERE session_id = ?').get(sessionId);
     if (row && holds(row, me, lastSignMs({ sql }, row), nowMs))
       return { holder: { pid: row.pid, host: row.host, since: row.since } };

@@ -493,7 +493,7 @@ export function spendingRow(row: SessionRow, event: Event): readonly SpendingRow
   ];
 }
 
-/** The session in which the person paid for it. */
+/** The session in which the user paid for it. */
 function ownerOf({ id, parentId, parentCallId }: SessionRow): string {
   return parentCallId === undefined ? id : (parentId ?? id);
 }

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { type Event, tookMs } from '../core/event.js';
-import type { Answer, CallFilter, RecordedCall, RecordScope, SpendingRow } from '../core/store.js';
+import type { SqlAnswer, CallFilter, RecordedCall, RecordScope, SpendingRow } from '../core/store.js';
 import type { Connection } from './connection.js';
 import type { Database, Driver } from './driver.js';
 import { dataJson } from './event-rows.js';
@@ -197,7 +197,7 @@ export function openReader(driver: Driver, file: string): Database {
 
 /** Throws an Error for what is not one reading statement, and for what SQLite
  * does not understand. */
-export function answer(db: Database, question: string, parameters: readonly unknown[]): Answer {
+export function answer(db: Database, question: string, parameters: readonly unknown[]): SqlAnswer {
   if (!/^\s*(select|with|explain)\b/i.test(question)) throw new Error('only SELECT, WITH and EXPLAIN are answered');
   const statement = db.prepare<unknown[], unknown[]>(question);
   if (!statement.readonly || !statement.reader) throw new Error('the statement would change something');

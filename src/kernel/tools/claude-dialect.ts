@@ -69,7 +69,7 @@ interface Surroundings {
   readonly transcript: (session: string, events: readonly Event[], agent?: HookedAgent) => string;
 }
 
-/** The object that a hook reads on its standard input. Inside a sub-agent it is told of the session of the person, and
+/** The object that a hook reads on its standard input. Inside a sub-agent it is told of the session of the user, and
  * of the agent beside it. */
 export function hookInput(
   occasion: Occasion,

@@ -164,9 +164,9 @@ export function outOfBounds(args: ToolArgs, bounds: Bounds): ArgumentProblem | n
 }
 
 /** What a call leaves besides its envelope. */
-export type Effects = Pick<ToolOutcome, 'files' | 'diff' | 'changes' | 'attachments'>;
+export type ToolEffects = Pick<ToolOutcome, 'files' | 'diff' | 'changes' | 'attachments'>;
 
-export function succeeded(summary: string, envelope: OutputEnvelope, effects: Effects = {}): ToolOutcome {
+export function succeeded(summary: string, envelope: OutputEnvelope, effects: ToolEffects = {}): ToolOutcome {
   return { envelope, summary, ...effects };
 }
 

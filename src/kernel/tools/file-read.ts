@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
 import type { FileState } from '../core/event.js';
 import { createLineSplitter } from '../core/model-output.js';
-import { mostFileBytes } from '../core/files/pictures.js';
+import { mostFileBytes } from '../core/files/attached-formats.js';
 import { utf8Bytes } from '../core/text.js';
 import type { ToolContext, ToolOutcome } from '../core/tool.js';
 import {

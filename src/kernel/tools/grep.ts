@@ -28,13 +28,13 @@ import {
 import { binaryKind, sniffEncoding } from '../disk/text-encoding.js';
 import type { ProcessRunner } from './process/runner.js';
 import { explainEmptySearch } from './search/empty-search.js';
-import { checkIgnoreFiles, createListing, createSearchGaps, type Listing } from './search/file-walk.js';
+import { checkIgnoreFiles, createListing, createSearchGaps, type FolderListing } from './search/file-walk.js';
 import {
   findRipgrep,
   type FoundLine,
   type SearchEnd,
   searchPlainly,
-  type SearchRequest,
+  type TextSearchRequest,
   searchWithRipgrep,
   walkOf,
 } from './search/text-search.js';
@@ -94,7 +94,7 @@ async function search(args: GrepArgs, ctx: ToolContext, options: GrepOptions): P
   const absolute = absolutePath(ctx.cwd, requested);
   const listing = createListing(ctx.limits.maxOutputBytes, (args.context ?? 0) > 0);
   const gaps = createSearchGaps(ctx.cwd);
-  let request: Omit<SearchRequest, 'signal'>;
+  let request: Omit<TextSearchRequest, 'signal'>;
   try {
     await refuseUnsearchable(absolute, requested, ctx.landings);
     const root = realpathSync(absolute);
@@ -148,7 +148,7 @@ async function search(args: GrepArgs, ctx: ToolContext, options: GrepOptions): P
 }
 
 async function searched(
-  request: SearchRequest,
+  request: TextSearchRequest,
   options: GrepOptions,
   found: (line: FoundLine) => void,
 ): Promise<SearchEnd> {
@@ -161,7 +161,7 @@ async function searched(
 }
 
 /** Returns false if ripgrep would read an ignore file that must not be read. */
-async function hasPlainRules(request: SearchRequest): Promise<boolean> {
+async function hasPlainRules(request: TextSearchRequest): Promise<boolean> {
   let isPlain = true;
   await checkIgnoreFiles({
     ...walkOf(request),
@@ -217,7 +217,7 @@ function isBinaryStart(start: Buffer): boolean {
 
 /** Returns a function that adds lines to the listing. The lines of one file come in order, so a gap between their
  * numbers starts a group. */
-function lineAdder(listing: Listing): (line: FoundLine) => void {
+function lineAdder(listing: FolderListing): (line: FoundLine) => void {
   let lastPath: string | undefined;
   let lastLine = 0;
   return ({ path, line, text, matched }) => {
@@ -272,7 +272,7 @@ async function withoutSkipped(
 }
 
 function finished(
-  listing: Listing,
+  listing: FolderListing,
   { secret, rule, binary }: Skipped,
   facts: Readonly<Record<string, string>>,
 ): ToolOutcome {

@@ -66,7 +66,7 @@ export function createRegistry(options: RegistryOptions): Registry {
 
 /** Returns the part of a catalogue that `offers` names, with its limits. `reaches` says which tools may be called
  * through another one. */
-export function narrowed(
+export function createSubsetRegistry(
   whole: Registry,
   part: { readonly offers: (name: string) => boolean; readonly reaches: (target: CallTarget) => boolean },
 ): Registry {

@@ -4,7 +4,7 @@ import {
   counted,
   type DefinedTool,
   defineTool,
-  type Effects,
+  type ToolEffects,
   failed,
   type FromSchema,
   succeeded,
@@ -101,7 +101,7 @@ async function writeEffects(
   requested: string,
   memory: ContentMemory,
   encoding: string | null,
-): Promise<Effects> {
+): Promise<ToolEffects> {
   const sha256 = sha256Of(bytes);
   const text = withLineFeeds((await decodeText(bytes, encoding)).text ?? '');
   const old = before.bytes === null ? null : (await decodeText(before.bytes, encoding)).text;
@@ -223,7 +223,12 @@ function editFacts(encoding: string | null, stale: Staleness): Readonly<Record<s
   };
 }
 
-function edited(path: string, count: number, effects: Effects, facts: Readonly<Record<string, string>>): ToolOutcome {
+function edited(
+  path: string,
+  count: number,
+  effects: ToolEffects,
+  facts: Readonly<Record<string, string>>,
+): ToolOutcome {
   const where = shownPath(path);
   const summary = `Replaced ${counted(count, 'occurrence')} in ${where}`;
   // The model's wording is a contract.

@@ -1,14 +1,14 @@
 import { Box } from 'ink';
 import type { ReactElement, ReactNode } from 'react';
 import { addAll } from '../../kernel/core/lists.js';
-import type { Answer, Question } from '../../kernel/core/policy.js';
+import type { PermissionAnswer, Question } from '../../kernel/core/policy.js';
 import { type InputEvent, keyName } from '../terminal/keyboard.js';
 import { textWidth, wrapLine, wrapWords } from '../terminal/rows.js';
 import { decisionText } from '../../kernel/core/sanitize.js';
 import type { ScreenSize } from '../terminal/writer.js';
 import { editKey, type Editor, editorText, emptyEditor, paste, type } from '../editor/editor.js';
-import { dialogKeys } from '../editor/key-table.js';
-import { editRows, type Rows } from '../diff-lines.js';
+import { dialogKeys } from '../editor/keybindings.js';
+import { editRows, type DiffRows } from '../diff-lines.js';
 import { canKeep, questionParts, rulesText } from '../item-lines.js';
 import type { Theme } from '../../kernel/console/theme.js';
 import { KeyHint, Row, useTheme } from './row.js';
@@ -24,10 +24,10 @@ export interface BodyPart {
 /** The text that a person decides by, in as many rows as there is room for. */
 export class ScrolledBody {
   readonly #lines: readonly string[];
-  readonly #edit: ((columns: number) => Rows) | null;
+  readonly #edit: ((columns: number) => DiffRows) | null;
   /** The rows of the text and of the edit for the last width: a frame must not break a long text again. */
-  #wrapped: { readonly columns: number; readonly prose: boolean; readonly parts: readonly Rows[] } | null = null;
-  #parts: readonly Rows[] = [];
+  #wrapped: { readonly columns: number; readonly prose: boolean; readonly parts: readonly DiffRows[] } | null = null;
+  #parts: readonly DiffRows[] = [];
   #length = 0;
   #columns = 0;
   #top = 0;
@@ -35,7 +35,7 @@ export class ScrolledBody {
   #seen = 0;
 
   /** `edit`: rows below the lines, which break themselves. */
-  constructor(lines: readonly string[], edit: ((columns: number) => Rows) | null = null) {
+  constructor(lines: readonly string[], edit: ((columns: number) => DiffRows) | null = null) {
     this.#lines = lines;
     this.#edit = edit;
   }
@@ -93,7 +93,7 @@ export class ScrolledBody {
     return this.#seen < this.#length;
   }
 
-  /** Goes on to what was not seen. Returns what to tell the person. */
+  /** Goes on to what was not seen. Returns what to tell the user. */
   showMore(): string {
     this.page(1);
     return this.goesOn ? 'There is more to see: page down first.' : 'This is the rest of it. Choose again.';
@@ -106,7 +106,7 @@ interface Choice {
   /** Missing: no single letter chooses it. */
   readonly letter?: string;
   /** `why`: the reason is asked for. */
-  readonly means: Answer | 'why';
+  readonly means: PermissionAnswer | 'why';
 }
 
 const keepsBelow = 'Yes, always: keeps the rule below';
@@ -257,7 +257,7 @@ function ChoiceRow({ text, selected, waits, isLast }: ChoiceProps): ReactNode {
 export function createApproval(
   asked: Question,
   theme: Theme,
-  onAnswer: (answer: Answer) => void,
+  onAnswer: (answer: PermissionAnswer) => void,
   onChange: () => void,
 ): Overlay {
   const { texts, edit } = questionParts(asked);
@@ -269,7 +269,7 @@ export function createApproval(
 
 class Approval implements Overlay {
   readonly #question: Question;
-  readonly #onAnswer: (answer: Answer) => void;
+  readonly #onAnswer: (answer: PermissionAnswer) => void;
   readonly #onChange: () => void;
   #body: ScrolledBody;
   /** What has to be seen before a yes. */
@@ -288,7 +288,7 @@ class Approval implements Overlay {
     asked: Question,
     { body, diff }: { readonly body: ScrolledBody; readonly diff: ScrolledBody | null },
     arrow: string,
-    onAnswer: (answer: Answer) => void,
+    onAnswer: (answer: PermissionAnswer) => void,
     onChange: () => void,
   ) {
     this.#question = asked;

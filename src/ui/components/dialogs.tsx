@@ -1,13 +1,13 @@
 import { Box } from 'ink';
 import type { ReactElement, ReactNode } from 'react';
 import type { FormAnswer } from '../../kernel/core/form.js';
-import type { Answer } from '../../kernel/core/policy.js';
+import type { PermissionAnswer } from '../../kernel/core/policy.js';
 import { type InputEvent, keyName } from '../terminal/keyboard.js';
 import { wrapLine, wrapWords } from '../terminal/rows.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
 import type { ScreenSize } from '../terminal/writer.js';
 import { changeRows } from '../diff-lines.js';
-import type { Change } from '../../kernel/console/slash-command.js';
+import type { FileChangeText } from '../../kernel/console/slash-command.js';
 import type { PageOptions } from '../../kernel/console/slash-command.js';
 import type { Theme } from '../../kernel/console/theme.js';
 import { pauseMs, type Timers } from '../../kernel/core/timers.js';
@@ -39,7 +39,7 @@ export interface Dialogs {
   keys(): number;
   /** Opens a dialog for each open question and form and closes those that were answered elsewhere. */
   sync(view: Pick<View, 'questions' | 'forms'>): void;
-  /** Opens a picker. `calledAt`: the value of `keys` when the person asked for it; if more keys came since, it opens by
+  /** Opens a picker. `calledAt`: the value of `keys` when the user asked for it; if more keys came since, it opens by
    * itself. */
   pick<T>(options: Picking<T>, calledAt: number): Promise<T | null>;
   /** Asks for what is not shown. It takes the keys at once, so that no part of the answer gets into the draft, unless
@@ -53,7 +53,7 @@ interface Parts {
   readonly timers: Timers;
   readonly rank: Rank;
   readonly theme: () => Theme;
-  readonly onAnswer: (id: string, answer: Answer | FormAnswer) => void;
+  readonly onAnswer: (id: string, answer: PermissionAnswer | FormAnswer) => void;
   readonly onChange: () => void;
 }
 
@@ -124,7 +124,7 @@ function createSync(
     }
     for (const question of questions)
       ask(`call ${question.callId}`, (closeIt) => {
-        const onDone = (answer: Answer): void => {
+        const onDone = (answer: PermissionAnswer): void => {
           closeIt();
           onAnswer(question.callId, answer);
         };
@@ -265,7 +265,7 @@ function textRows(lines: readonly string[], options: PageOptions, theme: Theme):
   };
 }
 
-function pagedChanges(changes: readonly Change[], theme: Theme): RowsOf {
+function pagedChanges(changes: readonly FileChangeText[], theme: Theme): RowsOf {
   return (columns) => {
     const lines = changes.flatMap((change, index) => [
       ...(index === 0 ? [] : ['']),

@@ -13,11 +13,11 @@ import {
   isChosen,
   optionsOf,
   placeText,
-  type Said,
+  type FormReading,
   saidByChoice,
   saidByText,
 } from '../filled-form.js';
-import { dialogKeys } from '../editor/key-table.js';
+import { dialogKeys } from '../editor/keybindings.js';
 import { Body, type BodyPart, ScrolledBody } from './approval.js';
 import { layoutEditor } from './prompt.js';
 import { KeyHint, Row, useTheme } from './row.js';
@@ -174,8 +174,8 @@ class FormDialog implements Overlay {
   }
 }
 
-/** What a key came to: a value, or that the person does not answer at all. */
-type Outcome = Extract<Said, { readonly ok: true }> | 'taken' | 'not taken' | 'declined';
+/** What a key came to: a value, or that the user does not answer at all. */
+type Outcome = Extract<FormReading, { readonly ok: true }> | 'taken' | 'not taken' | 'declined';
 
 /** One question: a list to choose from, or a text to write, or both. */
 class FormStep {
@@ -288,7 +288,7 @@ class FormStep {
     }
   }
 
-  /** A text begins the person's own answer where that is selected; else only numbers and blanks mean something. */
+  /** A text begins the user's own answer where that is selected; else only numbers and blanks mean something. */
   #takeText(text: string, isPasted: boolean): Outcome {
     if (this.#entries[this.#selected]?.means === 'own' && (isPasted || !/^[\d ]$/.test(text))) {
       this.#text = isPasted ? paste(editorWith(''), text) : editorWith(text);
@@ -328,7 +328,7 @@ class FormStep {
     return means === 'own' ? 'taken' : this.#orProblem(saidByChoice(this.field, [this.#selected]));
   }
 
-  /** With nothing marked, Enter on the person's own words begins them. */
+  /** With nothing marked, Enter on the user's own words begins them. */
   #enterMarked(): Outcome {
     const marked = [...this.#marked].sort((a, b) => a - b);
     const isEmpty = marked.length === 0 && this.#own === '';
@@ -360,7 +360,7 @@ class FormStep {
     return this.#orProblem(saidByText(this.field, written));
   }
 
-  #orProblem(said: Said): Outcome {
+  #orProblem(said: FormReading): Outcome {
     return said.ok ? said : this.#refused(said.problem);
   }
 

@@ -5,7 +5,7 @@ import { type InputEvent, keyName } from '../terminal/keyboard.js';
 import { textWidth, wrapWords } from '../terminal/rows.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
 import type { ScreenSize } from '../terminal/writer.js';
-import { dialogKeys } from '../editor/key-table.js';
+import { dialogKeys } from '../editor/keybindings.js';
 import { KeyHint, Row, useTheme } from './row.js';
 import type { Overlay } from './screen.js';
 

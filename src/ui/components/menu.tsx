@@ -6,7 +6,7 @@ import type { Theme } from '../../kernel/console/theme.js';
 import { Row, useTheme } from './row.js';
 
 /** One thing to choose from. Both texts are clean. */
-export interface Choice {
+export interface MenuChoice {
   readonly label: string;
   readonly detail: string;
 }
@@ -15,14 +15,14 @@ export interface Choice {
  * candidates there are more. `elsewhere`: the details are read and go on in
  * further rows; what has no room is found there. */
 export interface MenuState {
-  readonly rows: readonly Choice[];
+  readonly rows: readonly MenuChoice[];
   readonly selected: number;
   readonly more: number;
   readonly elsewhere?: string;
 }
 
 interface ChoicesProps {
-  readonly choices: readonly Choice[];
+  readonly choices: readonly MenuChoice[];
   readonly selected: number;
   readonly columns: number;
   /** Words that are marked in the labels. */
@@ -36,7 +36,7 @@ const narrowColumns = 60;
  * both are long. Of a path or the name of a model the end is kept. */
 export function Choices({ choices, selected, columns, marked = [] }: ChoicesProps): ReactNode {
   const theme = useTheme();
-  const widest = (textOf: (choice: Choice) => string): number =>
+  const widest = (textOf: (choice: MenuChoice) => string): number =>
     largestOf(
       choices.map((choice) => textWidth(textOf(choice))),
       0,
@@ -72,7 +72,7 @@ export function markWords(text: string, words: readonly string[], theme: Theme):
 }
 
 /** The rows of each choice. Those after its first have no label. */
-function menuRows({ rows, elsewhere }: MenuState, columns: number): readonly (readonly Choice[])[] {
+function menuRows({ rows, elsewhere }: MenuState, columns: number): readonly (readonly MenuChoice[])[] {
   if (elsewhere === undefined) return rows.map((row) => [row]);
   const widest = largestOf(
     rows.map(({ label }) => textWidth(label)),
@@ -118,7 +118,7 @@ export function Menu({
 }
 
 /** As many choices as have room with all of their rows. */
-function firstWhole(all: readonly (readonly Choice[])[], height: number): readonly (readonly Choice[])[] {
+function firstWhole(all: readonly (readonly MenuChoice[])[], height: number): readonly (readonly MenuChoice[])[] {
   let rows = 0;
   return all.filter((choice) => {
     rows += choice.length;

@@ -5,8 +5,8 @@ import { type InputEvent, keyName } from '../terminal/keyboard.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
 import { textWidth } from '../terminal/rows.js';
 import type { ScreenSize } from '../terminal/writer.js';
-import { dialogKeys } from '../editor/key-table.js';
-import { type Choice, Choices } from './menu.js';
+import { dialogKeys } from '../editor/keybindings.js';
+import { type MenuChoice, Choices } from './menu.js';
 import { KeyHint, Row, useTheme } from './row.js';
 import type { Overlay } from './screen.js';
 
@@ -17,7 +17,7 @@ export type Rank = (query: string, texts: readonly string[]) => readonly number[
 interface PickerProps {
   readonly title: string;
   readonly query: string;
-  readonly choices: readonly Choice[];
+  readonly choices: readonly MenuChoice[];
   readonly selected: number;
   readonly position: string;
   readonly said: string;
@@ -157,11 +157,11 @@ export function createPicker<T>(
   };
 }
 
-function choiceOf({ label, detail = '' }: PickItem<unknown>): Choice {
+function choiceOf({ label, detail = '' }: PickItem<unknown>): MenuChoice {
   return { label: oneLine(label), detail: oneLine(detail) };
 }
 
-function searched({ label, detail }: Choice): string {
+function searched({ label, detail }: MenuChoice): string {
   return `${label} ${detail}`;
 }
 

@@ -4,7 +4,7 @@ import { expandTabs, splitStyledLines, unjoined } from '../terminal/rows.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
 import { formatElapsed } from '../item-lines.js';
 import { patienceMs } from '../../kernel/core/timers.js';
-import type { OpenCall } from '../view.js';
+import type { StartedCall } from '../view.js';
 import { Row, useTheme } from './row.js';
 
 const tailRows = 6;
@@ -23,7 +23,7 @@ export interface RunningState {
 }
 
 /** The calls that have run long enough to be shown; null where there is none. */
-export function runningCalls(calls: readonly OpenCall[], nowMs: number, colors: boolean): RunningState | null {
+export function runningCalls(calls: readonly StartedCall[], nowMs: number, colors: boolean): RunningState | null {
   const running = calls.filter((call) => call.startedAtMs !== null && nowMs - call.startedAtMs >= patienceMs);
   if (running.length === 0) return null;
   return {

@@ -1,6 +1,6 @@
 import type { Draft, ReplInput } from '../repl-options.js';
 import type { Timers } from '../../kernel/core/timers.js';
-import type { KeyOf } from './key-table.js';
+import type { KeyOf } from './keybindings.js';
 import type { PromptInput } from './prompt-input.js';
 
 const draftDelayMs = 400;

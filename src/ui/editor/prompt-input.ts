@@ -3,7 +3,7 @@ import { clusters } from '../terminal/rows.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
 import type { MenuState } from '../components/menu.js';
 import type { Rank } from '../components/picker.js';
-import type { Command } from '../../kernel/console/slash-command.js';
+import type { SlashCommand } from '../../kernel/console/slash-command.js';
 import type { Vim } from '../vim/vim.js';
 import {
   change,
@@ -17,7 +17,7 @@ import {
   paste,
   type,
 } from './editor.js';
-import { type Act, type Action, createKeyMap, isEdit, type KeyMap, keyRows } from './key-table.js';
+import { type Act, type Action, createKeyMap, isEdit, type KeyMap, keyRows } from './keybindings.js';
 import {
   applyCandidate,
   completeCommand,
@@ -65,7 +65,7 @@ function isEscape(key: Key): boolean {
 }
 
 interface Parts {
-  readonly commands: () => readonly Command[];
+  readonly commands: () => readonly SlashCommand[];
   readonly rank: Rank;
   readonly wantFiles: () => void;
   readonly onEmptyLine?: (() => string | null) | undefined;

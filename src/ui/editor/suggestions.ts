@@ -1,6 +1,6 @@
 import type fuzzysort from 'fuzzysort';
 import { sanitize } from '../../kernel/core/sanitize.js';
-import type { Command } from '../../kernel/console/slash-command.js';
+import type { SlashCommand } from '../../kernel/console/slash-command.js';
 import type { MenuState } from '../components/menu.js';
 import type { Rank } from '../components/picker.js';
 import { change, type Editor } from './editor.js';
@@ -23,7 +23,7 @@ export interface Candidate {
 const mostShown = 8;
 
 /** Returns commands for a `/name` that is the whole input so far; null otherwise. */
-export function completeCommand(editor: Editor, commands: readonly Command[]): Completion | null {
+export function completeCommand(editor: Editor, commands: readonly SlashCommand[]): Completion | null {
   const match = /^\/([\p{L}\p{M}\p{N}_:-]*)$/u.exec(editor.text);
   if (!match || editor.cursor !== editor.text.length) return null;
   const typed = (match[1] ?? '').toLowerCase();
@@ -40,7 +40,7 @@ export function completeCommand(editor: Editor, commands: readonly Command[]): C
   return candidates.length > 0 ? { from: 0, to: editor.text.length, kind: 'command', candidates } : null;
 }
 
-function rankOf(command: Command, typed: string): number {
+function rankOf(command: SlashCommand, typed: string): number {
   const names = [command.name, ...(command.aliases ?? [])];
   if (command.name.startsWith(typed)) return 0;
   if (names.some((name) => name.startsWith(typed))) return 1;

@@ -1,7 +1,7 @@
 import { smallestOf } from '../../kernel/core/lists.js';
 import type { Reflow } from './reflow.js';
 import type { Clock, Schedule } from '../../kernel/core/runtime.js';
-import type { Answer, Answers, InputPort } from './streams.js';
+import type { TerminalAnswer, Answers, InputPort } from './streams.js';
 
 /** An input without the terminal's answers. */
 export interface AnsweringInput extends InputPort {
@@ -45,7 +45,7 @@ class Filter implements AnsweringInput, Answers {
   readonly #schedule: Schedule;
   #reflow: readonly Reflow[];
   #listener: ((chunk: Uint8Array | string) => void) | null = null;
-  #onAnswer: (answer: Answer) => void = () => undefined;
+  #onAnswer: (answer: TerminalAnswer) => void = () => undefined;
   #onQuiet: (() => void)[] = [];
   /** The times of the questions without an answer. */
   #askedMs: number[] = [];
@@ -127,7 +127,7 @@ class Filter implements AnsweringInput, Answers {
     return signQuestion;
   }
 
-  listen(onAnswer: (answer: Answer) => void): void {
+  listen(onAnswer: (answer: TerminalAnswer) => void): void {
     this.#onAnswer = onAnswer;
   }
 

@@ -7,7 +7,7 @@ export interface RowPlace {
 
 /** The first difference between rows: the row, how many of its code units are the same, and the attributes that are on
  * there. */
-export interface Change {
+export interface ScreenChange {
   readonly row: number;
   readonly length: number;
   readonly open: string;
@@ -89,7 +89,7 @@ export class RowPainter {
   }
 
   /** Goes to where `target` begins to differ; `append` goes on from there. */
-  goToChange(target: readonly Row[]): { readonly out: string; readonly change: Change } {
+  goToChange(target: readonly Row[]): { readonly out: string; readonly change: ScreenChange } {
     const last = Math.min(target.length, this.#painted.length) - 1;
     const first = target.findIndex(
       (row, index) =>
@@ -114,7 +114,7 @@ export class RowPainter {
 
   /** Erases from the cursor on, which is at `change`, and writes the rest of `target` without moving up in it. Its
    * lines are right even if the size changes before the terminal reads this. */
-  append(target: readonly Row[], change: Change, cursor: RowPlace): string {
+  append(target: readonly Row[], change: ScreenChange, cursor: RowPlace): string {
     const first = target[change.row] ?? emptyRow;
     // In the home position tmux would move what is erased into the scrollback, and a row that is erased as a whole
     // would not continue the one above.

@@ -7,18 +7,18 @@ import {
   type TerminalModel,
 } from './reflow.js';
 import { clusters, withoutSgr } from './rows.js';
-import type { Answer } from './streams.js';
+import type { TerminalAnswer } from './streams.js';
 
 /** The place to continue from after a new size: so many rows above the cursor (below it if negative), with that line
  * (numbered as in `Standing`), of which so many columns are above already. */
-export interface Place {
+export interface CursorPlace {
   readonly up: number;
   readonly line: number;
   readonly offset: number;
 }
 
 /** Returns the sequence that moves to the first column of that place. */
-export function wayTo({ up }: Place): string {
+export function wayTo({ up }: CursorPlace): string {
   return `\r${up > 0 ? `\x1b[${up}A` : ''}${up < 0 ? `\x1b[${-up}B` : ''}`;
 }
 
@@ -31,10 +31,10 @@ export interface SentOutput {
    * are written together. */
   asked(standing: Standing, atOnce: boolean): void;
   /** Returns whether all output so far met the size it was made for. */
-  answered(answer: Answer): boolean;
+  answered(answer: TerminalAnswer): boolean;
   /** Returns the place to continue from once all questions are answered; null if nothing has moved. The next output
    * starts there. */
-  place(now: Standing): Place | null;
+  place(now: Standing): CursorPlace | null;
   /** Forgets the output so far. `row`: the row of the screen that the cursor is in, if that is known. */
   restart(now: Standing, row?: number | null): void;
   /** The number of characters without an answer. */
@@ -46,7 +46,7 @@ export function createSentOutput(start: Standing, reflow: () => readonly Reflow[
 }
 
 /** Returns the place to continue from if the terminal read all output before it got the new size. */
-export function placeAfter(now: Standing, size: ScreenSize, reflow: Reflow): Place {
+export function placeAfter(now: Standing, size: ScreenSize, reflow: Reflow): CursorPlace {
   const model = createTerminalModel(now, null, reflow);
   model.resize(size);
   const lines = model.lines();
@@ -75,7 +75,7 @@ interface Confirmed {
 interface Step {
   readonly text: string;
   readonly atOnce: boolean;
-  readonly answer: Answer;
+  readonly answer: TerminalAnswer;
 }
 
 class Account implements SentOutput {
@@ -110,7 +110,7 @@ class Account implements SentOutput {
     this.#since = '';
   }
 
-  answered(answer: Answer): boolean {
+  answered(answer: TerminalAnswer): boolean {
     const asked = this.#asked.shift();
     if (!asked || asked.stale) return true;
     this.#waiting -= asked.text.length;
@@ -122,7 +122,7 @@ class Account implements SentOutput {
     return false;
   }
 
-  place(now: Standing): Place | null {
+  place(now: Standing): CursorPlace | null {
     const answer = this.#steps.at(-1)?.answer;
     if (!answer) return null;
     const model = this.#likeliest(answer);
@@ -135,7 +135,7 @@ class Account implements SentOutput {
 
   /** Calculates the present screen, as far as the answer tells. Without wide characters the cursor of tmux stays
    * right. */
-  #likeliest(answer: Answer): TerminalModel {
+  #likeliest(answer: TerminalAnswer): TerminalModel {
     const kinds = this.#reflow().flatMap((kind) =>
       Array.from({ length: kind === 'all as tmux' && this.#wide ? mostAstray + 1 : 1 }, (_, astray) => ({
         kind,
@@ -193,7 +193,7 @@ function same(left: ScreenSize, right: ScreenSize): boolean {
 
 /** Returns the first line that is not as expected, else the first live line. If that is above the screen, it is the
  * line of the first row of the screen (`top`). `first` is the number of the model's first line. */
-function locate(model: TerminalModel, first: number, now: Standing, top: number): Place {
+function locate(model: TerminalModel, first: number, now: Standing, top: number): CursorPlace {
   const seen = model.lines();
   const wanted = wantedLines(now);
   const right = firstWrong(seen, first, wanted, now.first);

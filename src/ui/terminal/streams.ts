@@ -1,4 +1,4 @@
-import type { Sign } from '../../kernel/console/slash-command.js';
+import type { DesktopNotification } from '../../kernel/console/slash-command.js';
 import { firstLine, spelledLine } from '../../kernel/core/text.js';
 import type { Reflow, ScreenSize } from './reflow.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
@@ -25,7 +25,7 @@ export interface OutputPort {
 }
 
 /** The terminal's answer: its size, and where the cursor is, counted from 0. */
-export interface Answer {
+export interface TerminalAnswer {
   readonly size: ScreenSize;
   readonly row: number;
   readonly column: number;
@@ -37,7 +37,7 @@ export interface Answers {
    * may add to those. */
   question(urgent: boolean): string | null;
   /** Registers a listener. It is called with each answer, in the order of the questions. */
-  listen(onAnswer: (answer: Answer) => void): void;
+  listen(onAnswer: (answer: TerminalAnswer) => void): void;
   /** Returns the sequence that asks for a sign of life; null if the terminal did not answer it before. The answer stays
    * in the input, behind all that the terminal sent before. */
   askForSign(): string | null;
@@ -123,14 +123,14 @@ export function leaveTerminal(input: InputPort, output: Pick<OutputPort, 'write'
   input.pause();
 }
 
-/** `command`: not the terminal but a program tells the person. */
+/** `command`: not the terminal but a program tells the user. */
 export type Notify = 'bell' | 'osc9' | 'osc777' | 'off' | 'command';
 
 const maxSign = 200;
 
 /** Tells the user something by the terminal's own sign: BEL, OSC 9 (iTerm2, kitty, WezTerm) or OSC 777 (urxvt, foot,
  * Ghostty). */
-export function notify(output: Output, how: Notify, said: Sign): void {
+export function notify(output: Output, how: Notify, said: DesktopNotification): void {
   const [title, text] = [said.title, said.text].map((part) => spelledLine(firstLine(part, maxSign)));
   if (how === 'bell') output.write('\x07');
   else if (how === 'osc9') output.write(`\x1b]9;${text}\x07`);

@@ -1,14 +1,14 @@
-import { type Change, RowPainter, type RowPlace } from './painter.js';
+import { type ScreenChange, RowPainter, type RowPlace } from './painter.js';
 import type { Reflow, ScreenSize, Standing } from './reflow.js';
-import { createSentOutput, type Place, placeAfter, type SentOutput, wayTo } from './resize.js';
+import { createSentOutput, type CursorPlace, placeAfter, type SentOutput, wayTo } from './resize.js';
 import { dropColumns, emptyRow, type Row, takeColumns, textWidth, wrapLine } from './rows.js';
-import type { Answer, Painted } from './streams.js';
+import type { TerminalAnswer, Painted } from './streams.js';
 
 export type { ScreenSize } from './reflow.js';
 
 /** The lines below the scrollback. `cursor.line` indexes `lines`; `column` is the column in that line, which must not
  * wrap. */
-export interface Live {
+export interface LiveArea {
   readonly lines: readonly string[];
   /** How many of the first lines are text that will move into the scrollback; 0 if missing. */
   readonly text?: number;
@@ -57,7 +57,7 @@ interface Frame {
 
 interface Waiting {
   readonly frame: Frame;
-  readonly change: Change;
+  readonly change: ScreenChange;
   readonly textLines: number;
 }
 
@@ -76,9 +76,9 @@ export class Writer {
   #headColumns = 0;
   #textLines = 0;
   readonly #printed = new PrintedLines();
-  #lastAnswer: Answer | null = null;
+  #lastAnswer: TerminalAnswer | null = null;
   /** The place to continue from after a new size. The cursor moves there; nothing else has changed yet. */
-  #aim: Place | null = null;
+  #aim: CursorPlace | null = null;
   /** A frame that waits for an answer. The terminal has received only the way to its first change. */
   #waiting: Waiting | null = null;
   #wrapped = new Map<string, readonly Row[]>();
@@ -121,7 +121,7 @@ export class Writer {
 
   /** Writes one frame. Live rows beyond the height less two are left out at the top. Returns true if the terminal is
    * asked first where it is: then `settle` writes the frame, and nothing else may be drawn before. */
-  draw(live: Live): boolean {
+  draw(live: LiveArea): boolean {
     const printed = printable(this.#pending, this.#pendingPartial, {
       next: live.lines[0] ?? '',
       columns: this.#size.columns,
@@ -173,7 +173,7 @@ export class Writer {
   }
 
   /** Takes the answer to the oldest question. Returns false if the terminal had another size than expected. */
-  answered(answer: Answer): boolean {
+  answered(answer: TerminalAnswer): boolean {
     this.#lastAnswer = answer;
     return this.#sent.answered(answer);
   }
@@ -199,7 +199,7 @@ export class Writer {
 
   /** Moves to where the screen is still right, and asks: the size may have changed again, and erasing cannot be
    * undone. */
-  #aimAt(place: Place): boolean {
+  #aimAt(place: CursorPlace): boolean {
     const question = this.#options.quick?.() === true ? (this.#options.question?.(true) ?? null) : null;
     if (question === null) return false;
     this.#aim = place;
@@ -209,7 +209,7 @@ export class Writer {
     return true;
   }
 
-  #arrive(place: Place): Lost {
+  #arrive(place: CursorPlace): Lost {
     const lost = this.#goOn(place);
     this.#sent.restart(this.#standing(), this.#lastAnswer?.row ?? null);
     return lost;
@@ -260,7 +260,7 @@ export class Writer {
 
   /** Prints again what is missing from the cursor on. It erases from the second column on: tmux takes `ESC[J` in the
    * home position for a clear screen and moves what it erases into the scrollback. */
-  #goOn({ line, offset }: Place): Lost {
+  #goOn({ line, offset }: CursorPlace): Lost {
     const live = this.#printed.end - (this.#headColumns > 0 ? 1 : 0);
     const again = line < live || (line === live && offset < this.#headColumns);
     const lost = again

@@ -5,7 +5,7 @@ import type { FormAnswer } from '../../../src/kernel/core/form.js';
 import { isRecord } from '../../../src/kernel/core/json.js';
 import { configuredServer } from '../../../src/features/mcp/configured-servers.js';
 import { openSignIns } from '../../../src/features/mcp/access/kept-sign-ins.js';
-import { type Connection, unheard } from '../../../src/features/mcp/open-connection.js';
+import { type McpConnection, unheard } from '../../../src/features/mcp/open-connection.js';
 import { httpLink } from '../../../src/features/mcp/server-link.js';
 import { type Callback, signIn, type SignInNeeded, withSignIn } from '../../../src/features/mcp/access/sign-in.js';
 import { createProcessRunner } from '../../../src/kernel/tools/process/runner.js';
@@ -41,7 +41,7 @@ export async function playScenario(scenario: string, url: string, context: unkno
     await signIn(sdk, { url: way.url, settings: way.signIn, signIns, callback, needed, send: fetch });
   };
   try {
-    const connect = async (): Promise<Connection> => await link.connect(unheard);
+    const connect = async (): Promise<McpConnection> => await link.connect(unheard);
     const connection = await withSignIn(sdk, connect, person);
     for (const [name, args] of callsOf(connection.tools, given['toolCalls']))
       await withSignIn(sdk, () => call(connection, name, args), person);
@@ -55,7 +55,7 @@ export async function playScenario(scenario: string, url: string, context: unkno
   }
 }
 
-async function call(connection: Connection, name: string, args: Readonly<Record<string, unknown>>): Promise<void> {
+async function call(connection: McpConnection, name: string, args: Readonly<Record<string, unknown>>): Promise<void> {
   await connection.call(name, args, {
     signal: new AbortController().signal,
     onProgress: () => undefined,

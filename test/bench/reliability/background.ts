@@ -2,7 +2,7 @@ import { spawn } from '@lydell/node-pty';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { createPolicy } from '../../../src/kernel/permissions/assess.js';
+import { createPolicy } from '../../../src/kernel/permissions/permission-policy.js';
 import { bashTool } from '../../../src/kernel/tools/bash.js';
 import { inToolset } from '../../../src/kernel/tools/builtin.js';
 import { createProcessRunner } from '../../../src/kernel/tools/process/runner.js';

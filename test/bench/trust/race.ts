@@ -5,7 +5,7 @@ import { Worker } from 'node:worker_threads';
 import { createPathFacts, withLandings } from '../../../src/app/open-policy.js';
 import type { Policy } from '../../../src/kernel/core/policy.js';
 import { noSession, type Registry, type ToolContext } from '../../../src/kernel/core/tool.js';
-import { createPolicy } from '../../../src/kernel/permissions/assess.js';
+import { createPolicy } from '../../../src/kernel/permissions/permission-policy.js';
 import { builtinTools } from '../../../src/kernel/tools/builtin.js';
 import { createProcessRunner } from '../../../src/kernel/tools/process/runner.js';
 import { createRegistry } from '../../../src/kernel/tools/registry.js';

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import type { AttachmentData } from '../../../src/kernel/core/event.js';
-import { createSender, type Eyes } from '../../../src/features/attachments/sent-files.js';
+import { createSender, type ModelCapabilities } from '../../../src/features/attachments/sent-files.js';
 
 const file = (name: string): AttachmentData => ({ sha256: name, media_type: 'application/pdf', bytes: 3, name });
 
 test('three PDFs in one message share the time in which they are read, and the next message has its own', async () => {
   const limits: number[] = [];
-  const eyes: Eyes = {
+  const eyes: ModelCapabilities = {
     sees: true,
     readsPdf: false,
     pdfText: (_bytes, limitMs) => {

@@ -5,7 +5,7 @@ import type { Envelope } from '../../../src/kernel/core/envelope.js';
 import type { ToolContext } from '../../../src/kernel/core/tool.js';
 import { bashTool } from '../../../src/kernel/tools/bash.js';
 import { createJobs, type Job, type Jobs } from '../../../src/features/background-tasks/background.js';
-import { jobsTool } from '../../../src/features/background-tasks/look-after.js';
+import { jobsTool } from '../../../src/features/background-tasks/jobs-tool.js';
 import { context, envelopeOf, toolOptions, tree } from '../../kernel/tools/workbench.js';
 import { registryOf } from '../registered.js';
 

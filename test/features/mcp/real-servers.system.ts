@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { isRecord } from '../../../src/kernel/core/json.js';
 import { openSignIns } from '../../../src/features/mcp/access/kept-sign-ins.js';
 import { configuredServer } from '../../../src/features/mcp/configured-servers.js';
-import { type Connection, unheard } from '../../../src/features/mcp/open-connection.js';
+import { type McpConnection, unheard } from '../../../src/features/mcp/open-connection.js';
 import { createLink } from '../../../src/features/mcp/server-link.js';
 import { createProcessRunner } from '../../../src/kernel/tools/process/runner.js';
 import { referenceServers } from './reference-servers.js';
@@ -54,7 +54,7 @@ test.skipIf(!isThere)('memory gives back what it was told', async () => {
 });
 
 /** Connects a server with our own client; its processes end with the test. */
-async function connected(entry: object): Promise<Connection> {
+async function connected(entry: object): Promise<McpConnection> {
   const folder = work();
   const env = { PATH: process.env.PATH, HOME: folder };
   const processes = createProcessRunner({ watched: true, marker: { name: '_AGENT_RUN', value: 'servers' } });
@@ -76,7 +76,7 @@ async function connected(entry: object): Promise<Connection> {
   return await link.connect(unheard);
 }
 
-async function useEverything(connection: Connection): Promise<void> {
+async function useEverything(connection: McpConnection): Promise<void> {
   expect(await called(connection, 'echo', { message: 'hello' })).toContain('hello');
   const names = connection.tools.filter(isRecord).map(({ name }) => String(name));
   const asks = names.find((name) => /elicit/.test(name));
@@ -87,7 +87,7 @@ async function useEverything(connection: Connection): Promise<void> {
   expect(await connection.prompt(String(prompt?.['name']), {})).toHaveProperty('messages');
 }
 
-async function called(connection: Connection, tool: string, args: object): Promise<string> {
+async function called(connection: McpConnection, tool: string, args: object): Promise<string> {
   const result = await connection.call(
     tool,
     { ...args },

@@ -6,7 +6,7 @@ import { listenForBrowser, pastedAnswer } from '../../../src/features/mcp/access
 import { configuredServer } from '../../../src/features/mcp/configured-servers.js';
 import { openSignIns, signInSecrets } from '../../../src/features/mcp/access/kept-sign-ins.js';
 import { logIn } from '../../../src/features/mcp/access/login.js';
-import { type Connection, unheard } from '../../../src/features/mcp/open-connection.js';
+import { type McpConnection, unheard } from '../../../src/features/mcp/open-connection.js';
 import { httpLink } from '../../../src/features/mcp/server-link.js';
 import { SignInNeeded, withSignIn } from '../../../src/features/mcp/access/sign-in.js';
 import { tree } from '../../kernel/tools/workbench.js';
@@ -43,7 +43,7 @@ function runAt(url: string, folder: string, oauth: object = {}) {
   };
 }
 
-function echo(connection: Connection): Promise<unknown> {
+function echo(connection: McpConnection): Promise<unknown> {
   return connection.call(
     'echo',
     {},

@@ -11,7 +11,7 @@ import { appendFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { openTablesOnServer } from './src/app/open-store.js';
 import { taskTableSet } from './src/features/scheduled-tasks/task-tables.js';
-import { createFiring } from './src/features/scheduled-tasks/firing.js';
+import { createFiring } from './src/features/scheduled-tasks/scheduler.js';
 const [, , url = '', effects = '', told = '', workMs = '0'] = process.argv;
 const server = { env: {}, home: '/nonexistent', team: 'crew', machine: 'any' };
 const { tables, close } = await openTablesOnServer(url, server, Date.now);

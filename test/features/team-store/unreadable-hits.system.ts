@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { noFilters } from '../../../src/kernel/core/files/search-filters.js';
 import { searchOf } from '../../../src/kernel/store/search-index.js';
-import type { Rows } from '../../../src/features/team-store/server-connection.js';
+import type { QueryRows } from '../../../src/features/team-store/server-connection.js';
 import { findHits } from '../../../src/features/team-store/team-search.js';
 
 test('an event whose JSON is broken is left out of a search of the team, and counted', async () => {
@@ -12,7 +12,7 @@ test('an event whose JSON is broken is left out of a search of the team, and cou
     { ...row, seq: 3, data_json: `${'['.repeat(100_000)}${']'.repeat(100_000)}` },
     { ...row, seq: 2 },
   ].map((item) => ({ ...item, cwd: '/', title: null, owner: 'alice' }));
-  const read = (async () => await Promise.resolve(rows)) as unknown as Rows;
+  const read = (async () => await Promise.resolve(rows)) as unknown as QueryRows;
   const query = searchOf('zebra', noFilters);
   if (query === null) throw new Error('no words');
   let unreadable = 0;

@@ -19,7 +19,7 @@ import type { Event } from '../../../src/kernel/core/event.js';
 import type { ModelChunk, Provider } from '../../../src/kernel/core/provider.js';
 import type { Store } from '../../../src/kernel/core/store.js';
 import { createPathFacts } from '../../../src/app/open-policy.js';
-import { createPolicy } from '../../../src/kernel/permissions/assess.js';
+import { createPolicy } from '../../../src/kernel/permissions/permission-policy.js';
 import { openSqliteStore } from '../../../src/kernel/store/sqlite-store.js';
 import { builtinTools } from '../../../src/kernel/tools/builtin.js';
 import { type ChangeWatchOptions, createChangeWatch } from '../../../src/kernel/tools/changes/watch-files.js';

@@ -4,7 +4,7 @@ import { errorEnvelope, type Envelope } from '../../../src/kernel/core/envelope.
 import type { Event } from '../../../src/kernel/core/event.js';
 import type { ApprovalMode } from '../../../src/kernel/core/policy.js';
 import type { Tool } from '../../../src/kernel/core/tool.js';
-import { createPolicy } from '../../../src/kernel/permissions/assess.js';
+import { createPolicy } from '../../../src/kernel/permissions/permission-policy.js';
 import type { PathFacts } from '../../../src/kernel/permissions/guarded-paths.js';
 import { createRegistry } from '../../../src/kernel/tools/registry.js';
 import { inToolset } from '../../../src/kernel/tools/builtin.js';

@@ -4,8 +4,8 @@ import { spawnSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { followSession, type Seen } from '../../../src/frontends/viewers/follow-session.js';
-import { followersFolder, onLines, openFollowers, type Told } from '../../../src/app/open-followers.js';
+import { followSession, type SessionUpdate } from '../../../src/frontends/viewers/follow-session.js';
+import { followersFolder, onLines, openFollowers, type FollowerMessage } from '../../../src/app/open-followers.js';
 import type { Event } from '../../../src/kernel/core/event.js';
 import type { AgentEvent, SessionPort } from '../../../src/kernel/core/session-port.js';
 
@@ -33,7 +33,7 @@ async function following(log: Event[], at = folder()) {
     store,
     at,
     'one',
-    (what: Seen) => {
+    (what: SessionUpdate) => {
       seen.push(shown(what));
       look();
     },
@@ -50,7 +50,7 @@ async function following(log: Event[], at = folder()) {
   return { seen, until, path: join(at, `one.${process.pid}.sock`) };
 }
 
-function shown(what: Seen): string {
+function shown(what: SessionUpdate): string {
   switch (what.type) {
     case 'events':
       return what.events.map(({ seq, kind }) => `${seq} ${kind}`).join(', ');
@@ -87,7 +87,7 @@ test('a follower gets each event once and in order, also those that come while i
   const all = new Promise<void>((resolve) => {
     whole = resolve;
   });
-  const open = await followSession(store, at, 'one', (what: Seen) => {
+  const open = await followSession(store, at, 'one', (what: SessionUpdate) => {
     if (what.type === 'events') seen.push(...what.events.map(({ seq }) => seq));
     if (seen.length >= 21) whole();
   });
@@ -99,11 +99,11 @@ test('a follower gets each event once and in order, also those that come while i
 interface Case {
   /** The log grows by these events before anything is said of them. */
   readonly grown?: readonly Event[];
-  readonly told: readonly Told[];
+  readonly told: readonly FollowerMessage[];
   readonly seen: readonly string[];
 }
 
-const idle: Told = { type: 'state', busy: true, questions: [] };
+const idle: FollowerMessage = { type: 'state', busy: true, questions: [] };
 const cases: Readonly<Record<string, Case>> = {
   'text, then its event': {
     told: [idle, { type: 'text', text: 'a', after: 1 }, { type: 'text', text: 'b', after: 1 }],
@@ -223,20 +223,20 @@ async function owned() {
 }
 
 interface Listener {
-  readonly lines: Told[];
+  readonly lines: FollowerMessage[];
   readonly socket: () => Socket | null;
   until(test: () => boolean): Promise<void>;
 }
 
 async function listener(at: string, name: string): Promise<Listener> {
-  const lines: Told[] = [];
+  const lines: FollowerMessage[] = [];
   let look = (): void => undefined;
   let socket: Socket | null = null;
   const server = createServer((from) => {
     socket = from;
     from.on('error', () => undefined);
     onLines(from, (line) => {
-      lines.push(JSON.parse(line) as Told);
+      lines.push(JSON.parse(line) as FollowerMessage);
       look();
     });
   });

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { createSession, type Session, type SessionOptions } from '../../../src/kernel/agent/session.js';
+import { createSession, type Session, type SessionParts } from '../../../src/kernel/agent/session.js';
 import type { Event, EventDraft } from '../../../src/kernel/core/event.js';
 import type { Policy } from '../../../src/kernel/core/policy.js';
 import type { ModelChunk, ModelRequest, Provider } from '../../../src/kernel/core/provider.js';
@@ -113,11 +113,11 @@ export function handTimers(): { readonly schedule: Schedule; readonly waiting: (
 
 /** The options of a session, each by its own name. */
 type RigOptions = Partial<
-  SessionOptions['record'] &
-    SessionOptions['models'] &
-    SessionOptions['host'] &
-    Omit<SessionOptions['tools'], 'registry'> &
-    Pick<SessionOptions, 'connect' | 'interactive' | 'limits' | 'secrets'>
+  SessionParts['record'] &
+    SessionParts['models'] &
+    SessionParts['host'] &
+    Omit<SessionParts['tools'], 'registry'> &
+    Pick<SessionParts, 'connect' | 'interactive' | 'limits' | 'secrets'>
 > & {
   readonly provider: Provider;
   readonly tools?: readonly Tool[];

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { SessionOptions } from '../../../src/kernel/agent/session.js';
+import type { SessionParts } from '../../../src/kernel/agent/session.js';
 import type { Event } from '../../../src/kernel/core/event.js';
 import { planNews, planNotes, type Policy, type Rule } from '../../../src/kernel/core/policy.js';
 import type { ModelChunk } from '../../../src/kernel/core/provider.js';
@@ -453,7 +453,7 @@ test('the conversation of the first request is known before it', () => {
   });
 });
 
-const limitsWith = (loopLimit: number): SessionOptions['limits'] => ({
+const limitsWith = (loopLimit: number): SessionParts['limits'] => ({
   maxToolTurns: 50,
   maxToolCalls: 100,
   loopLimit,

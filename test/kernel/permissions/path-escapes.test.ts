@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createPathFacts } from '../../../src/app/open-policy.js';
-import { createPolicy } from '../../../src/kernel/permissions/assess.js';
+import { createPolicy } from '../../../src/kernel/permissions/permission-policy.js';
 import { toolCall } from './calls.js';
 import { defaultDeny, readFixture } from './judging.js';
 

@@ -12,10 +12,10 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { parseSettings } from '../../../src/kernel/core/files/obeyed-files.js';
+import { parseSettings } from '../../../src/kernel/core/files/executable-config.js';
 import { createPathFacts } from '../../../src/app/open-policy.js';
-import { createPolicy } from '../../../src/kernel/permissions/assess.js';
-import { linkedRepositories } from '../../../src/kernel/permissions/shell/plain-git.js';
+import { createPolicy } from '../../../src/kernel/permissions/permission-policy.js';
+import { linkedRepositories } from '../../../src/kernel/permissions/shell/safe-git-config.js';
 import { toolCall } from './calls.js';
 import { defaultDeny } from './judging.js';
 

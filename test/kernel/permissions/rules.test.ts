@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ApprovalMode, Rule, Rules, Verdict } from '../../../src/kernel/core/policy.js';
 import type { Effect } from '../../../src/kernel/core/tool.js';
-import { createPolicy } from '../../../src/kernel/permissions/assess.js';
+import { createPolicy } from '../../../src/kernel/permissions/permission-policy.js';
 import type { PathFacts } from '../../../src/kernel/permissions/guarded-paths.js';
 import { compileRules, refusedAllow } from '../../../src/kernel/permissions/rules.js';
 import { toolCall } from './calls.js';

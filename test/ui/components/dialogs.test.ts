@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Risk } from '../../../src/kernel/core/tool.js';
-import type { Command } from '../../../src/kernel/console/slash-command.js';
+import type { SlashCommand } from '../../../src/kernel/console/slash-command.js';
 import { assistant, createFakeSession, question } from '../fake-session.js';
 import { facts, type Harness, openRepl, shown } from '../repl-harness.js';
 
@@ -287,7 +287,7 @@ test('/show and the pager lay a change out with numbers and colours', async () =
 });
 
 const ran: string[] = [];
-const commands: readonly Command[] = [
+const commands: readonly SlashCommand[] = [
   {
     name: 'model',
     argument: '[model]',
@@ -459,7 +459,7 @@ test("/theme offers the user's own themes, begins at the one that counts, and sa
 
 test('an alias typed whole runs at once', async () => {
   const ran: string[] = [];
-  const command: Command = {
+  const command: SlashCommand = {
     name: 'sessions',
     aliases: ['resume'],
     argument: '[id]',
@@ -560,7 +560,7 @@ test('a page opens where what is looked for stands, marks it, and answers the ke
   const answers: (string | null)[] = [];
   const text = Array.from({ length: 60 }, (_, line) => `row ${line}`).join('\n');
   const keys = { enter: 'resumes', f: 'forks here' };
-  const page: Command = {
+  const page: SlashCommand = {
     name: 'page',
     description: '',
     run: async (_argument, { page: open }) => {
@@ -708,7 +708,7 @@ test("what the model is told of the user's own command is not shown twice, and i
 
 test('what is said of a key to enter is whole on a narrow terminal', async () => {
   const rows = ['Keys are at https://example.com/settings/keys', 'Or set ONE_API_KEY or ANOTHER_API_KEY instead'];
-  const command: Command = {
+  const command: SlashCommand = {
     name: 'key',
     description: 'asks',
     run: async (_argument, context) => {
@@ -723,7 +723,7 @@ test('what is said of a key to enter is whole on a narrow terminal', async () =>
 });
 
 test('what is typed behind the q that closes a pager goes to the draft, also where it comes in one piece', async () => {
-  const page: Command = {
+  const page: SlashCommand = {
     name: 'page',
     description: 'a long text',
     run: async (_, context) => {
@@ -742,7 +742,7 @@ test('what is typed behind the q that closes a pager goes to the draft, also whe
 test('what is asked for in secret is shown as dots, and is in no output, draft or history', async () => {
   const got: unknown[] = [];
   const saved: string[] = [];
-  const ask: Command = {
+  const ask: SlashCommand = {
     name: 'ask',
     description: '',
     run: async (_argument, context) => {

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { type AnsweringInput, withAnswers } from '../../../src/ui/terminal/answers.js';
-import type { Answer } from '../../../src/ui/terminal/streams.js';
+import type { TerminalAnswer } from '../../../src/ui/terminal/streams.js';
 
 interface Asked {
   readonly input: AnsweringInput;
   readonly keys: () => string;
-  readonly answers: Answer[];
+  readonly answers: TerminalAnswer[];
   readonly raw: () => boolean;
   send(chunk: string | Uint8Array): void;
   tick(milliseconds: number): void;
@@ -18,7 +18,7 @@ function listening(): Asked {
   let onData: ((chunk: string | Uint8Array) => void) | null = null;
   let raw = true;
   let keys = '';
-  const answers: Answer[] = [];
+  const answers: TerminalAnswer[] = [];
   const input = withAnswers(
     {
       on: (_event, listener) => {
@@ -69,7 +69,7 @@ function listening(): Asked {
 }
 
 const answer = '\x1b[24;80R\x1b[7;3R';
-const meant: Answer = { size: { columns: 80, rows: 24 }, row: 6, column: 2 };
+const meant: TerminalAnswer = { size: { columns: 80, rows: 24 }, row: 6, column: 2 };
 
 test('an answer is taken out of what is typed, wherever the chunks are cut', () => {
   const text = `ab${answer}cé`;

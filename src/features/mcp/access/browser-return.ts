@@ -9,7 +9,7 @@ export interface Listener extends Callback {
   close(): void;
 }
 
-/** Opens the listener, on the first of the ports that is free. `show` has the person open an address. */
+/** Opens the listener, on the first of the ports that is free. `show` has the user open an address. */
 export async function listenForBrowser(
   ports: readonly number[],
   show: (address: URL) => void,

@@ -1,6 +1,6 @@
 import { createFetch } from '../../../kernel/network/proxied.js';
 import type { ConfiguredServer } from '../configured-servers.js';
-import { type Connection, type Sdk, unheard } from '../open-connection.js';
+import { type McpConnection, type Sdk, unheard } from '../open-connection.js';
 import { type HttpHost, httpLink, type HttpWay } from '../server-link.js';
 import { listenForBrowser } from './browser-return.js';
 import type { SignIns } from './kept-sign-ins.js';
@@ -48,7 +48,7 @@ export function portsOf(signIns: SignIns, { url, signIn: { callbackPort } }: Htt
   return before === 0 ? [0] : [before, 0];
 }
 
-/** Has the person sign in to a server, also where an earlier sign-in still holds, and connects to it. Returns how many
+/** Has the user sign in to a server, also where an earlier sign-in still holds, and connects to it. Returns how many
  * tools it offers; null where it asks nobody for a sign-in. Rejects with a sentence for a person. */
 export async function logIn(
   server: ConfiguredServer,
@@ -66,7 +66,7 @@ export async function logIn(
     asked = true;
     await signIn(sdk, { url, settings, signIns, callback, needed, send });
   };
-  const connect = async (): Promise<Connection> => {
+  const connect = async (): Promise<McpConnection> => {
     await link.close();
     return await link.connect(unheard);
   };

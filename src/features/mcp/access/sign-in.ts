@@ -16,7 +16,7 @@ import { checkedResource, readableAnswers } from './sign-in-answers.js';
 /** The place that a browser comes back to. */
 export interface Callback {
   readonly redirectUrl: string;
-  /** Has the person open the address. Resolves with the one that their browser ended at. */
+  /** Has the user open the address. Resolves with the one that their browser ended at. */
   visit(authorizationUrl: URL): Promise<URL>;
 }
 
@@ -75,7 +75,7 @@ export function signInNeeded(sdk: Sdk, error: unknown): SignInNeeded | null {
   return null;
 }
 
-/** Does the work. Where the server asks for a sign-in, has the person sign in and does it again: three times at most,
+/** Does the work. Where the server asks for a sign-in, has the user sign in and does it again: three times at most,
  * and never twice for the same wider scope. Who did not get it once will not get it. */
 export async function withSignIn<T>(
   sdk: Sdk,
@@ -136,7 +136,7 @@ export class KeptAccess implements AuthProvider {
   }
 }
 
-/** Rejects with `needed` where nobody but the person can help. */
+/** Rejects with `needed` where nobody but the user can help. */
 async function renewed(sdk: Sdk, options: AccessOptions, needed: SignInNeeded): Promise<void> {
   const { url, settings, signIns, send } = options;
   const kept = signIns.current(url);
@@ -188,7 +188,7 @@ export interface SignInOptions extends AccessOptions {
   readonly needed: SignInNeeded;
 }
 
-/** Has the person sign in to a server, and keeps what it gives. Rejects with a sentence where that comes to nothing. */
+/** Has the user sign in to a server, and keeps what it gives. Rejects with a sentence where that comes to nothing. */
 export async function signIn(sdk: Sdk, options: SignInOptions): Promise<void> {
   const { url, settings, signIns, callback, needed, send } = options;
   const visit = new Visit(sdk, options);

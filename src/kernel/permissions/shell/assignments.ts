@@ -1,5 +1,5 @@
 import wordLists from '../../../../config/commands/words.json' with { type: 'json' };
-import { type Arg, either, type Finding, quoted, type Scan, unanalysable } from './invocation.js';
+import { type Arg, either, type Finding, quoted, type OptionScan, unanalysable } from './invocation.js';
 
 /** Variables by which a program is made to load or run something else, or to talk to someone else. */
 const steering = new RegExp(
@@ -197,7 +197,7 @@ const history = /^HIST(?:FILE|SIZE|FILESIZE|CONTROL|IGNORE)$/;
 const evaluated = /^(?:S?RANDOM|SECONDS|HISTCMD|OPTIND|LINENO)$/;
 
 /** Judges a builtin command that fills the variable named by `arg`. The value is known only when it runs. */
-export function filledFindings(arg: Arg, scan: Scan): readonly Finding[] {
+export function filledFindings(arg: Arg, scan: OptionScan): readonly Finding[] {
   return arg.values.flatMap((name) => {
     if (arg.dynamic || name.includes('\0')) return unanalysable('a variable is filled whose name is not known');
     const index = name.includes('[') && !/^\w+\[\d+\]$/.test(name);
@@ -208,7 +208,7 @@ export function filledFindings(arg: Arg, scan: Scan): readonly Finding[] {
 
 /** Setting the variable `target`, with or without an index behind it; also used for `env NAME=value` and `export`.
  * `given` is null where the value is known only when it runs. */
-export function setFindings(target: string, given: string | null, scan: Scan): readonly Finding[] {
+export function setFindings(target: string, given: string | null, scan: OptionScan): readonly Finding[] {
   const name = target.replace(/(?:\[.*)?\+?$/s, '');
   const value = given ?? '';
   if (evaluated.test(name)) return evaluatedFindings(name, given);

@@ -16,7 +16,7 @@ import {
   ownProcess,
   pathsOf,
   type Program,
-  type Scan,
+  type OptionScan,
   secretIn,
   unanalysable,
 } from './invocation.js';
@@ -91,7 +91,7 @@ function changeFolder(call: Invocation): readonly Finding[] {
   return [];
 }
 
-function enter(folder: string, scan: Scan): void {
+function enter(folder: string, scan: OptionScan): void {
   for (const path of pathsOf(folder, scan)) if (!scan.folders.cwds.includes(path)) scan.folders.cwds.push(path);
   if (scan.folders.cwds.length <= maxFolders) return;
   addAll(scan.findings, unanalysable('it may stand in too many folders'));

@@ -22,7 +22,7 @@ import { interpreterCodes } from './interpreters.js';
 import {
   type Arg,
   type Code,
-  type Condition,
+  type RuleCondition,
   danger,
   either,
   expanded,
@@ -32,9 +32,9 @@ import {
   type KnownPrograms,
   type NamedCode,
   type Options,
-  type Outcome,
+  type RuleOutcome,
   type Program,
-  type Rule,
+  type CommandRule,
   type Test,
   unclear,
   writeTo,
@@ -192,7 +192,7 @@ function installs(call: Invocation, names: readonly Arg[]): readonly Finding[] {
 }
 
 /** A file of `config/commands` as it is written. */
-export interface CommandFile {
+export interface CommandTableFile {
   readonly about: string;
   /** Lists that entries name as `@name`. */
   readonly lists?: Lists;
@@ -218,7 +218,7 @@ function unpacked(value: unknown, key = ''): unknown {
 
 /** Makes the tables, by the name of the program. Rules are compiled when a program is first judged. Throws if two
  * entries name the same program. */
-export function knownPrograms(files: readonly CommandFile[], code: NamedCode): KnownPrograms {
+export function knownPrograms(files: readonly CommandTableFile[], code: NamedCode): KnownPrograms {
   const known = new Map<string, KnownProgram>();
   for (const { programs, lists = {} } of files)
     for (const written of programs) {
@@ -270,7 +270,7 @@ function wordsOf(call: Invocation, options: Options): Words {
 /** Judges a call that no rule alone calls dangerous. The files that it writes come first. */
 function decided(
   entry: Program,
-  outcome: Outcome,
+  outcome: RuleOutcome,
   call: Invocation,
   options: Options,
   { codes }: NamedCode,
@@ -287,7 +287,7 @@ function decided(
   return outcome.sends === true ? sendsWords(call) : judgeReading(entry, call, options);
 }
 
-function likeAnother({ like }: Outcome, call: Invocation, { operands }: Options): readonly Finding[] {
+function likeAnother({ like }: RuleOutcome, call: Invocation, { operands }: Options): readonly Finding[] {
   if (like === undefined) return [];
   const verb = operands[0];
   const rest = verb === undefined ? [] : call.args.slice(call.args.indexOf(verb) + 1);
@@ -305,7 +305,7 @@ function given(
   return names.find((name) => has({ ...options, flags }, name));
 }
 
-function ruleHolds(rule: Rule, lists: Lists, code: NamedCode): Holds {
+function ruleHolds(rule: CommandRule, lists: Lists, code: NamedCode): Holds {
   const own = conditionHolds(rule, lists, code);
   const also = rule.also ? conditionHolds(rule.also, lists, code) : () => true;
   const unless = (rule.unless ?? []).map((condition) => conditionHolds(condition, lists, code));
@@ -328,7 +328,7 @@ const forms = {
 } as const;
 const formNames = Object.keys(forms) as readonly (keyof typeof forms)[];
 
-function conditionHolds(condition: Condition, lists: Lists, { tests }: NamedCode): Holds {
+function conditionHolds(condition: RuleCondition, lists: Lists, { tests }: NamedCode): Holds {
   const { program, options: names, every, filled, test } = condition;
   const flags = condition.anyCase === true ? 'i' : '';
   const checks: Holds[] = formNames.flatMap((form): Holds[] => {
@@ -388,6 +388,6 @@ export const commandFiles = [
   media,
   system,
   wordLists,
-] as readonly CommandFile[];
+] as readonly CommandTableFile[];
 
 export const commandTables = knownPrograms(commandFiles, namedCode);

@@ -12,7 +12,7 @@ import {
   type WordPart,
 } from 'unbash';
 import { setFindings } from './assignments.js';
-import { type Finding, quoted, type Scan, unanalysable, type Variable } from './invocation.js';
+import { type Finding, quoted, type OptionScan, unanalysable, type Variable } from './invocation.js';
 import { resolveWord } from './words.js';
 
 const numeric = /^[\d\s#]*$|^0x[\da-f]+$/i;
@@ -21,7 +21,7 @@ const countsOnly =
 
 /** Judges what an expansion does besides giving a value: `${x@P}` runs what x holds, `${!x}` names a variable by
  * another, an index is arithmetic. */
-export function expansionFindings(part: ParameterExpansionPart, scan: Scan): readonly Finding[] {
+export function expansionFindings(part: ParameterExpansionPart, scan: OptionScan): readonly Finding[] {
   const { operation, index } = part;
   if (index && !plainIndex(index, scan)) return unanalysable(`the index in ${part.text} is evaluated when it runs`);
   if (part.prefix === '!' && operation?.type !== 'Names' && !isListOfKeys(index))
@@ -34,7 +34,7 @@ export function expansionFindings(part: ParameterExpansionPart, scan: Scan): rea
 
 type Operation = NonNullable<ParameterExpansionPart['operation']>;
 
-function operationProblem(operation: Operation, scan: Scan): string | null {
+function operationProblem(operation: Operation, scan: OptionScan): string | null {
   switch (operation.type) {
     case 'Transform':
       return operation.operand.text === 'P' ? 'runs what the variable holds' : null;
@@ -59,7 +59,7 @@ function operationProblem(operation: Operation, scan: Scan): string | null {
 }
 
 /** An assignment, before a command or alone. */
-export function assignmentFindings(node: Assignment, scan: Scan): readonly Finding[] {
+export function assignmentFindings(node: Assignment, scan: OptionScan): readonly Finding[] {
   const plain = node.value.type === 'Word' || node.value.elements.every(({ text }) => plainElement(text, scan));
   const indexed = (node.index && !plainIndex(node.index, scan)) || !plain;
   if (indexed) return unanalysable(`the index in ${quoted(node.text)} is evaluated when it runs`);
@@ -73,18 +73,18 @@ function isListOfKeys(index: Word | undefined): boolean {
 
 /** True for an index that arithmetic reads as a number, or that can only be a key: it holds no name that the script
  * assigns. */
-function plainIndex(index: Word, scan: Scan): boolean {
+function plainIndex(index: Word, scan: OptionScan): boolean {
   return isListOfKeys(index) || numericWord(index, scan) || plainKey(index.text, scan);
 }
 
-function plainKey(text: string, scan: Scan): boolean {
+function plainKey(text: string, scan: OptionScan): boolean {
   const bare = text.replace(/^(["'])(.*)\1$/s, '$2');
   const names = [...bare.matchAll(/[A-Za-z_]\w*/g)];
   return /^[\w .:/-]+$/.test(bare) && names.every(([name]) => scan.variables.get(name)?.numeric ?? true);
 }
 
 /** The same for an element of a list in parentheses. It may name its index: `[key]=value`. */
-function plainElement(text: string, scan: Scan): boolean {
+function plainElement(text: string, scan: OptionScan): boolean {
   const index = /^\[(.*?)\]\+?=/s.exec(text)?.[1];
   const variable = /^"?\$\{?(\w+)\}?"?$/.exec(index ?? '')?.[1];
   if (index === undefined || plainKey(index, scan)) return true;
@@ -96,19 +96,19 @@ function hidesCommand(word: Word | undefined): boolean {
 }
 
 /** True for a word that arithmetic reads as a number and nothing else. */
-function numericWord(word: Word, scan: Scan): boolean {
+function numericWord(word: Word, scan: OptionScan): boolean {
   if (!word.parts) return numericText(word.value.trim(), scan);
   return numericParts(word.parts, scan);
 }
 
 /** Next to an expansion, a name is only a part of one: `a$i` may be any variable. */
-function numericParts(parts: readonly WordPart[], scan: Scan): boolean {
+function numericParts(parts: readonly WordPart[], scan: OptionScan): boolean {
   const alone = parts.length === 1;
   const isPartOfName = (part: WordPart): part is LiteralPart => part.type === 'Literal' && !alone;
   return parts.every((part) => (isPartOfName(part) ? numeric.test(part.value.trim()) : numericPart(part, scan)));
 }
 
-function numericPart(part: WordPart, scan: Scan): boolean {
+function numericPart(part: WordPart, scan: OptionScan): boolean {
   switch (part.type) {
     case 'Literal':
       return numericText(part.value.trim(), scan);
@@ -128,11 +128,11 @@ function numericPart(part: WordPart, scan: Scan): boolean {
 }
 
 /** A substitution that prints a number and nothing else. */
-function isCount(text: string, scan: Scan): boolean {
+function isCount(text: string, scan: OptionScan): boolean {
   return countsOnly.test(text) && !['wc', 'nproc', 'date', 'expr'].some((name) => scan.functions.has(name));
 }
 
-function numericText(text: string, scan: Scan): boolean {
+function numericText(text: string, scan: OptionScan): boolean {
   return numeric.test(text.replace(/^-/, '')) || scan.variables.get(text)?.numeric === true;
 }
 
@@ -141,7 +141,7 @@ function numericText(text: string, scan: Scan): boolean {
 export function arithmeticFindings(
   expression: ArithmeticExpression | undefined,
   text: string,
-  scan: Scan,
+  scan: OptionScan,
 ): readonly Finding[] {
   if (!expression) return /^[\s\d+*/%()<>=!&|^~-]*$/.test(text) ? [] : unanalysable(`the arithmetic ${text}`);
   const harmless = harmlessArithmetic(expression, scan);
@@ -175,7 +175,7 @@ function target(operator: string, node: ArithmeticExpression): readonly string[]
 }
 
 /** A text that `let` evaluates: operators, numbers and variables that the script itself fills with numbers. */
-export function letFindings(text: string, scan: Scan): readonly Finding[] {
+export function letFindings(text: string, scan: OptionScan): readonly Finding[] {
   const read = [...text.replace(/[A-Za-z_]\w*\s*=(?!=)/g, ' ').matchAll(/[A-Za-z_]\w*/g)];
   const numbers = read.every(([name]) => scan.variables.get(name)?.numeric === true);
   const plain = /^[\w\s+*/%()<>=!&|^~?:,-]+$/.test(text) && numbers;
@@ -188,7 +188,7 @@ function letTargets(text: string): readonly string[] {
   return [...text.matchAll(/[A-Za-z_]\w*(?=\s*(?:[-+*/%&|^]|<<|>>)?=(?!=))/g)].map(([name]) => name);
 }
 
-function harmlessArithmetic(node: ArithmeticExpression, scan: Scan): boolean {
+function harmlessArithmetic(node: ArithmeticExpression, scan: OptionScan): boolean {
   switch (node.type) {
     case 'ArithmeticBinary':
       return (
@@ -223,7 +223,7 @@ function plainTarget(node: ArithmeticExpression): boolean {
 const arithmeticTests = new Set(['-eq', '-ne', '-lt', '-le', '-gt', '-ge']);
 
 /** `[[ … ]]`: operators such as `-eq` evaluate both sides as arithmetic, `-v` evaluates an index. */
-export function testFindings(node: TestExpression, scan: Scan): readonly Finding[] {
+export function testFindings(node: TestExpression, scan: OptionScan): readonly Finding[] {
   switch (node.type) {
     case 'TestUnary':
       return (node.operator === '-v' || node.operator === '-R') && !/^\w+$/.test(node.operand.text)
@@ -251,7 +251,7 @@ const numericValue = /^-?\d+$|^\{-?\d+\.\.-?\d+(?:\.\.-?\d+)?\}$|^\$\(\(.*\)\)$|
 /** Records what a script assigns and which functions it defines, before it is judged: a value counts wherever it was
  * assigned, so that neither order nor branches matter. A second value is one more possibility; what is read from input
  * is unknown. */
-export function collectNames(root: SyntaxNode, scan: Scan): void {
+export function collectNames(root: SyntaxNode, scan: OptionScan): void {
   const visit = (node: SyntaxNode): void => {
     switch (node.type) {
       case 'Function':
@@ -293,7 +293,7 @@ export function collectNames(root: SyntaxNode, scan: Scan): void {
   visit(root);
 }
 
-function entry(name: string, scan: Scan): Variable {
+function entry(name: string, scan: OptionScan): Variable {
   const found = scan.variables.get(name);
   if (found) return found;
   const made: Variable = { values: new Set(), known: true, numeric: true, glob: false };
@@ -301,23 +301,23 @@ function entry(name: string, scan: Scan): Variable {
   return made;
 }
 
-function calculated({ operator, left }: ArithmeticBinary, scan: Scan): void {
+function calculated({ operator, left }: ArithmeticBinary, scan: OptionScan): void {
   const assigns = operator.endsWith('=') && !/^[=!<>]=$/.test(operator);
   if (assigns && left.type === 'ArithmeticWord') entry(left.value.trim(), scan);
 }
 
-function counted(name: string, scan: Scan): void {
+function counted(name: string, scan: OptionScan): void {
   if (/^\w+$/.test(name) && scan.variables.has(name)) entry(name, scan).known = false;
 }
 
-function forget(name: string, scan: Scan): void {
+function forget(name: string, scan: OptionScan): void {
   if (!/^[A-Za-z_]\w*$/.test(name)) return;
   const variable = entry(name, scan);
   variable.known = false;
   variable.numeric = false;
 }
 
-function assign(node: Assignment, scan: Scan): void {
+function assign(node: Assignment, scan: OptionScan): void {
   if (node.append === true || node.index || node.value.type === 'ArrayValue') {
     forget(node.name, scan);
     return;
@@ -325,7 +325,7 @@ function assign(node: Assignment, scan: Scan): void {
   add(node.name, node.value, scan);
 }
 
-function add(name: string, word: Word, scan: Scan): void {
+function add(name: string, word: Word, scan: OptionScan): void {
   const variable = entry(name, scan);
   if (!numericValue.test(word.text) && !isCount(word.text, scan)) variable.numeric = false;
   const args = resolveWord(word, scan);
@@ -337,7 +337,7 @@ function add(name: string, word: Word, scan: Scan): void {
   if (variable.values.size > maxValues) variable.known = false;
 }
 
-function loop(name: string, wordlist: readonly Word[] | undefined, scan: Scan): void {
+function loop(name: string, wordlist: readonly Word[] | undefined, scan: OptionScan): void {
   if (!wordlist) {
     forget(name, scan);
     return;
@@ -346,7 +346,7 @@ function loop(name: string, wordlist: readonly Word[] | undefined, scan: Scan): 
 }
 
 /** `${name:=value}` */
-function preset({ parameter, index, operation }: ParameterExpansionPart, scan: Scan): void {
+function preset({ parameter, index, operation }: ParameterExpansionPart, scan: OptionScan): void {
   if (operation?.type !== 'Default' || !operation.operator.endsWith('=')) return;
   if (index) forget(parameter, scan);
   else add(parameter, operation.operand, scan);
@@ -368,7 +368,7 @@ const fillers = new Map([
   ['wait', ''],
 ]);
 
-function filled(command: string, args: Command['args'], scan: Scan): void {
+function filled(command: string, args: Command['args'], scan: OptionScan): void {
   const untold = fillers.get(command);
   if (command === 'let')
     for (const { text } of args) for (const name of letTargets(text)) entry(name, scan).known = false;

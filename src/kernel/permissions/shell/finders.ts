@@ -8,7 +8,7 @@ import {
   type Finding,
   type Invocation,
   pathsOf,
-  type Scan,
+  type OptionScan,
   secretIn,
   unknownText,
   writeTo,
@@ -104,7 +104,7 @@ function secretTarget(call: Invocation): readonly Finding[] {
 }
 
 /** The test of find or fd among the words that picks secret files, or null. */
-export function secretFilter(name: string, words: readonly string[], scan: Scan): string | null {
+export function secretFilter(name: string, words: readonly string[], scan: OptionScan): string | null {
   const { secrets } = scan.context;
   const filters = name.endsWith('find') ? findFilters(words) : fdFilters(words);
   return filters.find(({ text, kind }) => secrets.singlesOut(text, kind))?.text ?? null;
@@ -165,7 +165,7 @@ const plainFolder = /^[\w][\w-]*(?:\/[\w][\w.-]*)*\/?$/;
 /** The text of a word that stands for a file found by a lister: below the workspace and neither hidden nor protected,
  * so that writing to it is an ordinary change; null where that is not plain from the words. `words` are those of find,
  * or of the command before a pipe, its name first. */
-export function listedBelow(words: readonly Arg[], scan: Scan): string | null {
+export function listedBelow(words: readonly Arg[], scan: OptionScan): string | null {
   const { workspace } = scan.context;
   if (scan.folders.lost || !scan.folders.cwds.every((cwd) => isInside(cwd, workspace))) return null;
   const texts = words.map(({ text }) => text);
@@ -196,7 +196,7 @@ function isVisible(texts: readonly string[]): boolean {
 }
 
 /** A folder of the workspace, not the whole of it: the first operand of find, the last of a search. */
-function isNamed(texts: readonly string[], scan: Scan): boolean {
+function isNamed(texts: readonly string[], scan: OptionScan): boolean {
   const { workspace } = scan.context;
   const folders = texts.slice(1).filter((text) => plainFolder.test(text) && !text.startsWith('.git'));
   const folder =

@@ -36,7 +36,7 @@ export interface Finding {
 }
 
 /** Where a command stands. */
-export interface Place {
+export interface CommandPlace {
   /** Its standard input is the output of another command or text of the script. */
   readonly piped: boolean;
   /** What it prints becomes words or standard input of something that acts on it. */
@@ -57,12 +57,12 @@ export interface Place {
 export interface Invocation {
   readonly name: string;
   readonly args: readonly Arg[];
-  readonly place: Place;
-  readonly scan: Scan;
+  readonly place: CommandPlace;
+  readonly scan: OptionScan;
   /** Judges a command inside this one. */
-  argv(args: readonly Arg[], place?: Partial<Place>): readonly Finding[];
+  argv(args: readonly Arg[], place?: Partial<CommandPlace>): readonly Finding[];
   /** Judges a text that a shell would run. */
-  script(text: string, place?: Partial<Place>): readonly Finding[];
+  script(text: string, place?: Partial<CommandPlace>): readonly Finding[];
 }
 
 export type Code = (call: Invocation, program: Program, options: Options) => readonly Finding[];
@@ -112,7 +112,7 @@ export function needsRule({ findings, listed }: FoundCommand): boolean {
 }
 
 /** Collects what a walk through a command line finds. Mutable, owned by one classification. */
-export interface Scan {
+export interface OptionScan {
   readonly context: ShellContext;
   readonly programs: KnownPrograms;
   readonly folders: Folders;
@@ -125,7 +125,7 @@ export interface Scan {
   redirects: boolean;
   parts: number;
   /** Walks a text that a shell would run; its findings go to `findings`. */
-  readonly script: (text: string, place: Place) => void;
+  readonly script: (text: string, place: CommandPlace) => void;
 }
 
 /** Where the parts of a command line may run. */
@@ -197,14 +197,14 @@ export function fromFile(files: readonly Arg[], call: Pick<Invocation, 'name' | 
 }
 
 /** Every absolute path that `text` may mean, one for each directory the command may start in. */
-export function pathsOf(text: string, scan: Scan): readonly string[] {
+export function pathsOf(text: string, scan: OptionScan): readonly string[] {
   const { home } = scan.context;
   if (text.startsWith('/') || text === '~' || text.startsWith('~/')) return [resolvePath('/', text, home)];
   return fromEach(scan).map((cwd) => resolvePath(cwd, text, home));
 }
 
 /** Every folder a path may start from, as the shell spells it and as the kernel sees it. */
-function fromEach({ folders: { cwds }, context: { landings } }: Scan): readonly string[] {
+function fromEach({ folders: { cwds }, context: { landings } }: OptionScan): readonly string[] {
   if (landings === undefined || landings.size === 0) return cwds;
   return [...new Set(cwds.flatMap((cwd) => [cwd, landings.get(cwd) ?? cwd]))];
 }
@@ -219,7 +219,7 @@ export function isScratch(path: string): boolean {
 const harmless = /^\/dev\/(?:null|stdout|stderr|tty|zero|full|fd\/\d+)$|^\/proc\/self\/fd\/[012]$/;
 
 /** Whether what is written there is kept nowhere: `/dev/null`, the screen. */
-export function isDiscarded(arg: Arg, scan: Scan): boolean {
+export function isDiscarded(arg: Arg, scan: OptionScan): boolean {
   return !arg.dynamic && arg.values.flatMap((value) => pathsOf(value, scan)).every((path) => harmless.test(path));
 }
 
@@ -240,7 +240,7 @@ export function writeTo(arg: Arg, call: Pick<Invocation, 'name' | 'args' | 'scan
 }
 
 /** The part of the word that is known leads into the workspace or a temporary folder. */
-function isAnchored(arg: Arg, scan: Scan): boolean {
+function isAnchored(arg: Arg, scan: OptionScan): boolean {
   const root = arg.text.split(unknownText)[0] ?? '';
   return (
     /^\/(?:tmp|var\/tmp)\/./.test(root) ||
@@ -250,7 +250,7 @@ function isAnchored(arg: Arg, scan: Scan): boolean {
 }
 
 /** A folder of the workspace in front of a name that a lister printed. */
-function isBelow(root: string, scan: Scan): boolean {
+function isBelow(root: string, scan: OptionScan): boolean {
   return (
     /^\w[\w./-]*\/$/.test(root) &&
     !root.includes('..') &&
@@ -259,7 +259,7 @@ function isBelow(root: string, scan: Scan): boolean {
   );
 }
 
-function guardedWrite(paths: readonly string[], arg: Arg, scan: Scan): readonly Finding[] | null {
+function guardedWrite(paths: readonly string[], arg: Arg, scan: OptionScan): readonly Finding[] | null {
   const { secrets, isProtected } = scan.context;
   const found = paths.find(
     (path) =>
@@ -280,7 +280,7 @@ const quotedWildcard = /^[^\s()'"=>;]*[*?[][^\s()'"=>;]*$/;
 
 /** The secret file that a word may name, or null. Looks at the word itself and at the paths that options and addresses
  * hold in them (`--file=…`, `@…`, `file://…`, `HEAD:…`, `host:…`, `if=…`, `-f…`). */
-export function secretIn(arg: Arg, scan: Scan): string | null {
+export function secretIn(arg: Arg, scan: OptionScan): string | null {
   const { secrets } = scan.context;
   for (const value of arg.values) {
     const wildcards = quotedWildcard.test(value);
@@ -318,12 +318,12 @@ export function comesFromNetwork(input: string): boolean {
 }
 
 /** Remembers that everything below the folder `text` was fetched: by a clone, or from an archive. */
-export function keepFetchedFolder(text: string, scan: Scan): void {
+export function keepFetchedFolder(text: string, scan: OptionScan): void {
   for (const path of pathsOf(text, scan)) scan.files.fetched.add(path + everything);
 }
 
 /** True for a file that the script itself has fetched. */
-export function isFetched(text: string, scan: Scan): boolean {
+export function isFetched(text: string, scan: OptionScan): boolean {
   const folders = [...scan.files.fetched]
     .filter((path) => path.endsWith(everything))
     .map((path) => path.slice(0, -everything.length));
@@ -345,7 +345,7 @@ export interface Flag {
 }
 
 /** How a call is judged. It is harmless where nothing is given. */
-export interface Outcome {
+export interface RuleOutcome {
   /** Why it is dangerous: the end of a sentence that begins with the command. */
   readonly danger?: string;
   /** The name of a function that judges the rest. */
@@ -377,7 +377,7 @@ export interface Phrases {
 }
 
 /** Everything that is given must hold. */
-export interface Condition extends Phrases {
+export interface RuleCondition extends Phrases {
   readonly program?: readonly string[];
   /** One of these options is given, in a cluster or by a beginning of its name too. */
   readonly options?: readonly string[];
@@ -388,15 +388,15 @@ export interface Condition extends Phrases {
   readonly anyCase?: true;
 }
 
-export interface Rule extends Condition, Outcome {
-  readonly also?: Condition;
+export interface CommandRule extends RuleCondition, RuleOutcome {
+  readonly also?: RuleCondition;
   /** The rule does not hold where one of these does. */
-  readonly unless?: readonly Condition[];
+  readonly unless?: readonly RuleCondition[];
 }
 
 /** An entry of `config/commands/*.json`: one program, or several that are judged alike. The first rule that holds
  * decides, else the entry itself. */
-export interface Program extends Outcome, Reading {
+export interface Program extends RuleOutcome, Reading {
   readonly names: readonly string[];
   /** Options that take a value. */
   readonly takes?: readonly string[];
@@ -408,7 +408,7 @@ export interface Program extends Outcome, Reading {
   readonly reads?: true;
   readonly starts?: Starts;
   readonly interprets?: Interprets;
-  readonly rules?: readonly Rule[];
+  readonly rules?: readonly CommandRule[];
 }
 
 /** What a program reads and prints. */

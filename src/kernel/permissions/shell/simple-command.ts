@@ -14,9 +14,9 @@ import {
   type KnownProgram,
   isScratch,
   pathsOf,
-  type Place,
+  type CommandPlace,
   quoted,
-  type Scan,
+  type OptionScan,
   secretIn,
   shown,
   unanalysable,
@@ -31,7 +31,12 @@ const systemPath = /^\/(?:etc|usr|bin|sbin|lib\w*|opt|proc|sys|dev|run|var|boot|
 
 /** Judges one simple command: its words, then what its program does with them. `prefixed` says that assignments stand
  * before it which may change what it does. */
-export function judge(argv: readonly Arg[], place: Place, scan: Scan, prefixed = false): readonly Finding[] {
+export function judge(
+  argv: readonly Arg[],
+  place: CommandPlace,
+  scan: OptionScan,
+  prefixed = false,
+): readonly Finding[] {
   const head = argv[0];
   if (!head) return [];
   const findings = judgeNamed(head, argv.slice(1), place, scan);
@@ -47,7 +52,7 @@ export function judge(argv: readonly Arg[], place: Place, scan: Scan, prefixed =
   return findings;
 }
 
-function judgeNamed(head: Arg, args: readonly Arg[], place: Place, scan: Scan): readonly Finding[] {
+function judgeNamed(head: Arg, args: readonly Arg[], place: CommandPlace, scan: OptionScan): readonly Finding[] {
   const unclear = nameProblem(head);
   if (unclear !== null) return unanalysable(unclear);
   const inSystem = systemFolder.test(head.text);
@@ -63,8 +68,8 @@ function nameProblem(head: Arg): string | null {
   return plainName.test(head.text) ? null : `the command name ${quoted(head.text)}`;
 }
 
-function invocation(name: string, args: readonly Arg[], place: Place, scan: Scan): Invocation {
-  const deeper = (change: Partial<Place> = {}): Place => ({
+function invocation(name: string, args: readonly Arg[], place: CommandPlace, scan: OptionScan): Invocation {
+  const deeper = (change: Partial<CommandPlace> = {}): CommandPlace => ({
     ...place,
     ...change,
     started: true,
@@ -322,7 +327,7 @@ const shellFile = /(?:^|\/)[^/.]+$|\.(?:sh|bash|zsh|ksh|command|bashrc)$/;
 
 /** Remembers what a redirect writes into a file, so that running the file later in the same line is running that text.
  * `argv` is the command whose output it is, `input` the text it is given. */
-export function keepWritten(node: Command, argv: readonly Arg[], input: string, scan: Scan): void {
+export function keepWritten(node: Command, argv: readonly Arg[], input: string, scan: OptionScan): void {
   for (const redirect of node.redirects) {
     if (
       redirect.type !== 'Redirect' ||
@@ -336,7 +341,7 @@ export function keepWritten(node: Command, argv: readonly Arg[], input: string, 
   }
 }
 
-function keep(path: string, text: string | null, appends: boolean, scan: Scan): void {
+function keep(path: string, text: string | null, appends: boolean, scan: OptionScan): void {
   const before = scan.files.written.get(path);
   scan.files.written.set(
     path,

@@ -5,7 +5,7 @@ import { type Rule, unlistedReason } from '../../core/policy.js';
 import { hasUnseen } from '../../core/text.js';
 import type { Sandbox } from '../../core/tool.js';
 import { isInside, normalise, type PathFacts, type ProtectedPaths, type SecretPaths } from '../guarded-paths.js';
-import { commandRules } from '../lasting-rules.js';
+import { commandRules } from '../suggested-rules.js';
 import { reachingWord } from '../reaching-words.js';
 import type { RuleTest } from '../rules.js';
 import { commandTables } from './command-tables.js';
@@ -15,15 +15,15 @@ import {
   type FoundCommand,
   type KnownPrograms,
   needsRule,
-  type Place,
+  type CommandPlace,
   quoted,
-  type Scan,
+  type OptionScan,
   type ShellContext,
   unanalysable,
 } from './invocation.js';
 import { listedCommand, needsMachine } from './listed-commands.js';
 import { namedPaths } from './named-paths.js';
-import { hasPlainGit } from './plain-git.js';
+import { hasPlainGit } from './safe-git-config.js';
 import { type RealPath, realPaths } from './real-paths.js';
 import { walk } from './walk.js';
 
@@ -287,8 +287,8 @@ export function classifyShell(
   return summary(scan);
 }
 
-function newScan(context: ShellContext, parse: Parse, programs: KnownPrograms): Scan {
-  const scan: Scan = {
+function newScan(context: ShellContext, parse: Parse, programs: KnownPrograms): OptionScan {
+  const scan: OptionScan = {
     context,
     programs,
     folders: { cwds: [context.cwd], lost: false, wanders: false },
@@ -306,7 +306,7 @@ function newScan(context: ShellContext, parse: Parse, programs: KnownPrograms): 
   return scan;
 }
 
-function runScript(text: string, scan: Scan, parse: Parse, place: Place): void {
+function runScript(text: string, scan: OptionScan, parse: Parse, place: CommandPlace): void {
   try {
     const script = parse(text);
     collectNames(script, scan);
@@ -347,7 +347,7 @@ function nestsDeeply(command: string): boolean {
   return false;
 }
 
-function summary(scan: Scan): ShellAnalysis {
+function summary(scan: OptionScan): ShellAnalysis {
   const seen = new Map<string, Finding>();
   for (const finding of scan.findings) if (!seen.has(finding.reason)) seen.set(finding.reason, finding);
   const findings = [...seen.values()];

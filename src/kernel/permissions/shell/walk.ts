@@ -22,9 +22,9 @@ import {
   type Finding,
   isDiscarded,
   pathsOf,
-  type Place,
+  type CommandPlace,
   quoted,
-  type Scan,
+  type OptionScan,
   secretIn,
   unanalysable,
   writeTo,
@@ -39,12 +39,12 @@ const maxDepth = 40;
 const maxWords = 1000;
 
 /** Visits everything in a script that can run, read or write; findings go to `scan`. */
-export function walk(node: SyntaxNode, scan: Scan, place: Place): void {
+export function walk(node: SyntaxNode, scan: OptionScan, place: CommandPlace): void {
   if (place.depth > maxDepth) {
     report(scan, unanalysable('it is nested too deeply'));
     return;
   }
-  const inner: Place = { ...place, depth: place.depth + 1 };
+  const inner: CommandPlace = { ...place, depth: place.depth + 1 };
   switch (node.type) {
     case 'Script':
       walkScript(node, scan, place);
@@ -87,7 +87,7 @@ export function walk(node: SyntaxNode, scan: Scan, place: Place): void {
 }
 
 /** What a node does by itself, whatever stands inside it. */
-function ownFindings(node: SyntaxNode, scan: Scan, place: Place): readonly Finding[] {
+function ownFindings(node: SyntaxNode, scan: OptionScan, place: CommandPlace): readonly Finding[] {
   switch (node.type) {
     case 'For':
     case 'Select':
@@ -117,22 +117,22 @@ function ownFindings(node: SyntaxNode, scan: Scan, place: Place): readonly Findi
   }
 }
 
-function report(scan: Scan, findings: readonly Finding[]): void {
+function report(scan: OptionScan, findings: readonly Finding[]): void {
   addAll(scan.findings, findings);
 }
 
-function loopFindings(node: ArithmeticFor, scan: Scan): readonly Finding[] {
+function loopFindings(node: ArithmeticFor, scan: OptionScan): readonly Finding[] {
   const expressions = [node.initialize, node.test, node.update].filter((expression) => expression !== undefined);
   return expressions.flatMap((expression) => arithmeticFindings(expression, 'of the loop', scan));
 }
 
 /** Finds syntax of bash that another `sh` reads differently: it runs words of a test as commands, or ends a text
  * elsewhere. */
-function bashOnly(sign: string, place: Place): readonly Finding[] {
+function bashOnly(sign: string, place: CommandPlace): readonly Finding[] {
   return place.posix === true ? unanalysable(`${sign} means something else to other shells`) : [];
 }
 
-function walkScript(script: Script | ParsedScript, scan: Scan, place: Place): void {
+function walkScript(script: Script | ParsedScript, scan: OptionScan, place: CommandPlace): void {
   if ('errors' in script && script.errors && script.errors.length > 0)
     report(scan, unanalysable(script.errors[0]?.message ?? 'it is not valid shell'));
   for (const statement of script.commands) walk(statement, scan, { ...place, depth: place.depth + 1 });
@@ -141,8 +141,8 @@ function walkScript(script: Script | ParsedScript, scan: Scan, place: Place): vo
 function walkSubstitution(
   script: ParsedScript | undefined,
   node: SyntaxNode & { readonly text?: string },
-  scan: Scan,
-  place: Place,
+  scan: OptionScan,
+  place: CommandPlace,
 ): void {
   if (!script) {
     report(scan, unanalysable(quoted(node.text ?? 'a substitution')));
@@ -152,7 +152,7 @@ function walkSubstitution(
   walk(script, scan, { ...place, piped: output, captured: true, input: '', next: null });
 }
 
-function walkFunction(node: FunctionNode, scan: Scan, place: Place): void {
+function walkFunction(node: FunctionNode, scan: OptionScan, place: CommandPlace): void {
   const name = node.name.value;
   if (callsItself(node.body, name))
     report(scan, [{ reason: `the function ${quoted(name)} starts itself again`, fixed: true }]);
@@ -196,7 +196,7 @@ function alwaysTrue(node: While): boolean {
 
 const consumers = new Set(entriesOf(wordLists.lists.consumers));
 
-function walkPipeline(node: Pipeline, scan: Scan, place: Place): void {
+function walkPipeline(node: Pipeline, scan: OptionScan, place: CommandPlace): void {
   if (node.commands.length > maxParts) {
     report(scan, unanalysable(`it has more than ${maxParts} parts`));
     return;
@@ -217,7 +217,7 @@ function walkPipeline(node: Pipeline, scan: Scan, place: Place): void {
 
 /** To bash `time` is a word of the shell; sh and dash look for a program of that name, with options of its own (`-o`
  * writes a file). */
-function timed(node: Pipeline, scan: Scan, place: Place): readonly Finding[] {
+function timed(node: Pipeline, scan: OptionScan, place: CommandPlace): readonly Finding[] {
   const [first] = node.commands;
   const words = first?.type === 'Command' ? argvOf(first, scan) : [];
   if (words[0]?.text.startsWith('-') === true) return judge([literalArg('time'), ...words], place, scan);
@@ -226,7 +226,7 @@ function timed(node: Pipeline, scan: Scan, place: Place): readonly Finding[] {
   return [];
 }
 
-function textOf(node: SyntaxNode, scan: Scan): string {
+function textOf(node: SyntaxNode, scan: OptionScan): string {
   if (node.type === 'Redirected') return inputOf(node.redirects, scan);
   if (node.type !== 'Command') return '';
   return ` ${argvOf(node, scan)
@@ -234,7 +234,7 @@ function textOf(node: SyntaxNode, scan: Scan): string {
     .join(' ')} ${inputOf(node.redirects, scan)}`;
 }
 
-function argvOf(node: Command, scan: Scan): readonly Arg[] {
+function argvOf(node: Command, scan: OptionScan): readonly Arg[] {
   const head = node.name ? resolveWord(node.name, scan) : [];
   return [
     ...head,
@@ -242,7 +242,10 @@ function argvOf(node: Command, scan: Scan): readonly Arg[] {
   ];
 }
 
-function assignmentArg(node: Extract<Command['args'][number], { type: 'Assignment' }>, scan: Scan): readonly Arg[] {
+function assignmentArg(
+  node: Extract<Command['args'][number], { type: 'Assignment' }>,
+  scan: OptionScan,
+): readonly Arg[] {
   if (node.value.type === 'ArrayValue') return [literalArg(node.text)];
   const lead = node.text.slice(0, node.text.indexOf('=') + 1);
   return resolveWord(node.value, scan).map((arg) => ({
@@ -261,7 +264,7 @@ function feeds(redirects: readonly Redirection[]): boolean {
   );
 }
 
-function inputOf(redirects: readonly Redirection[], scan: Scan): string {
+function inputOf(redirects: readonly Redirection[], scan: OptionScan): string {
   return redirects
     .map((redirect) => {
       if (redirect.type === 'HereDoc') return bodyOf(redirect);
@@ -278,7 +281,7 @@ function bodyOf(node: HereDoc): string {
   return node.body.text;
 }
 
-function isTooMuch({ prefix, suffix }: Command, scan: Scan): boolean {
+function isTooMuch({ prefix, suffix }: Command, scan: OptionScan): boolean {
   scan.parts++;
   if (scan.parts === maxParts + 1) report(scan, unanalysable(`it has more than ${maxParts} parts`));
   if (scan.parts > maxParts) return true;
@@ -287,12 +290,12 @@ function isTooMuch({ prefix, suffix }: Command, scan: Scan): boolean {
   return true;
 }
 
-function walkCommand(node: Command, scan: Scan, place: Place): void {
+function walkCommand(node: Command, scan: OptionScan, place: CommandPlace): void {
   if (isTooMuch(node, scan)) return;
   forEachChild(node, (child) => walk(child, scan, { ...place, piped: false, input: '', next: null }));
   if (!node.name) return;
   report(scan, descriptorFindings(node));
-  const own: Place = {
+  const own: CommandPlace = {
     ...place,
     piped:
       place.piped ||
@@ -338,14 +341,14 @@ const remote = new Set(['ssh', 'docker', 'podman', 'kubectl']);
 const fetchers = /(?:^|\s)(?:curl|wget|http|https|xh|aria2c)\s*(?:\s|$)/;
 
 /** A file that a redirect fills from the network, so that running it later in the same script is seen. */
-function keepFetched(redirect: Redirection, scan: Scan): void {
+function keepFetched(redirect: Redirection, scan: OptionScan): void {
   if (redirect.type !== 'Redirect' || !redirect.operator.includes('>') || !redirect.target) return;
   for (const arg of resolveWord(redirect.target, scan))
     for (const path of pathsOf(arg.text, scan)) scan.files.fetched.add(path);
 }
 
 /** What a redirect reads, overwrites or connects to. */
-function redirectFindings(node: Redirect, scan: Scan): readonly Finding[] {
+function redirectFindings(node: Redirect, scan: OptionScan): readonly Finding[] {
   const { descriptor } = node;
   const named = descriptor?.type === 'FileDescriptorVariable' ? filledFindings(literalArg(descriptor.name), scan) : [];
   if (!node.target || named.length > 0) return named;
@@ -354,12 +357,12 @@ function redirectFindings(node: Redirect, scan: Scan): readonly Finding[] {
 }
 
 /** Text of the script that a command reads: a variable in it is printed or sent like one among its words. */
-function hereFindings(parts: readonly WordPart[], scan: Scan): readonly Finding[] {
+function hereFindings(parts: readonly WordPart[], scan: OptionScan): readonly Finding[] {
   const secret = secretVariableIn(parts, scan);
   return secret === null ? [] : [{ reason: `passes on the secret variable $${secret}`, fixed: true }];
 }
 
-function oneTarget(operator: Redirect['operator'], arg: Arg, scan: Scan): readonly Finding[] {
+function oneTarget(operator: Redirect['operator'], arg: Arg, scan: OptionScan): readonly Finding[] {
   if (arg.values.some((value) => /^\/dev\/(?:tcp|udp)\//.test(value)))
     return [{ reason: `${quoted(arg.text)} opens a network connection`, fixed: true }];
   if (/^[<>]&$/.test(operator) && /^\d*-?$/.test(arg.text)) return [];
@@ -370,7 +373,7 @@ function oneTarget(operator: Redirect['operator'], arg: Arg, scan: Scan): readon
   return operator === '<>' ? [...readFrom(arg, scan), ...written] : written;
 }
 
-function readFrom(arg: Arg, scan: Scan): readonly Finding[] {
+function readFrom(arg: Arg, scan: OptionScan): readonly Finding[] {
   const secret = secretIn(arg, scan);
   if (secret !== null) return [{ reason: `reads the secret file ${secret}`, fixed: true, targets: [secret] }];
   for (const path of pathsOf(arg.text, scan)) scan.files.reads.add(path);

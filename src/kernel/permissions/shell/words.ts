@@ -7,7 +7,7 @@ import {
   type Flag,
   type Options,
   ownProcess,
-  type Scan,
+  type OptionScan,
   unanalysable,
   unknownText,
 } from './invocation.js';
@@ -51,7 +51,7 @@ const namePrinters = new Set([
 ]);
 
 /** The words that one word of the source becomes: several where braces multiply it. */
-export function resolveWord(word: Word, scan: Scan): readonly Arg[] {
+export function resolveWord(word: Word, scan: OptionScan): readonly Arg[] {
   const parts = word.parts;
   if (!parts) return [literalArg(tilde(word.text, word.value, scan))];
   if (parts.some((part) => part.type === 'BraceExpansion')) return resolveBraces(parts, scan);
@@ -79,11 +79,11 @@ export function namesSecret(name: string): boolean {
 }
 
 /** The first variable among the parts whose name says that it holds a secret. */
-export function secretVariableIn(parts: readonly WordPart[], scan: Scan): string | null {
+export function secretVariableIn(parts: readonly WordPart[], scan: OptionScan): string | null {
   return combine(parts.map((part) => resolvePart(part, scan, false))).secretVariable;
 }
 
-function tilde(raw: string, value: string, scan: Scan): string {
+function tilde(raw: string, value: string, scan: OptionScan): string {
   const { home } = scan.context;
   if (!raw.startsWith('~')) return value;
   if (value === '~' || value.startsWith('~/')) return home + value.slice(1);
@@ -126,7 +126,7 @@ function unknown(substitution: Arg['substitution'] = 'none', secret: string | nu
   return { texts: [unknownText], dynamic: true, glob: false, substitution, secret };
 }
 
-function resolvePart(part: WordPart, scan: Scan, first: boolean): Piece {
+function resolvePart(part: WordPart, scan: OptionScan, first: boolean): Piece {
   switch (part.type) {
     case 'Literal':
       return fixed(first ? tilde(part.text, part.value, scan) : part.value);
@@ -172,7 +172,7 @@ function asPiece(arg: Arg): Piece {
 }
 
 /** The value of `$(echo …)` and `$(printf %s …)` if the words are known. The word may have it. */
-function echoed(script: ParsedScript | undefined, scan: Scan): readonly string[] {
+function echoed(script: ParsedScript | undefined, scan: OptionScan): readonly string[] {
   const only = script?.commands.length === 1 ? script.commands[0]?.command : undefined;
   if (only?.type !== 'Command' || !/^(?:echo|printf)$/.test(only.name?.text ?? '')) return [];
   const words = only.args.flatMap((arg) => (arg.type === 'Word' ? resolveWord(arg, scan) : []));
@@ -189,13 +189,13 @@ function substitutionKind(script: ParsedScript | undefined, text: string): 'name
   return names && !secretWord.test(text) ? 'names' : 'any';
 }
 
-function variable(name: string, scan: Scan): Piece {
+function variable(name: string, scan: OptionScan): Piece {
   const known = knownValue(name, scan);
   if (known) return known;
   return unknown('none', namesSecret(name) ? name : null);
 }
 
-function knownValue(name: string, scan: Scan): Piece | null {
+function knownValue(name: string, scan: OptionScan): Piece | null {
   const assigned = scan.variables.get(name);
   if (assigned) {
     if (!assigned.known || assigned.values.size === 0) return unknown();
@@ -209,7 +209,7 @@ function knownValue(name: string, scan: Scan): Piece | null {
   return /^[?#-]$/.test(name) ? fixed('0') : null;
 }
 
-function parameter(part: ParameterExpansionPart, scan: Scan): Piece {
+function parameter(part: ParameterExpansionPart, scan: OptionScan): Piece {
   if (part.prefix === '#') return fixed('0');
   if (part.prefix === '!') return unknown();
   const { operation } = part;
@@ -231,7 +231,7 @@ function parameter(part: ParameterExpansionPart, scan: Scan): Piece {
 }
 
 /** Expands `{a,b}` into words. A range of numbers stands for its ends. Too many words make the line dangerous. */
-function resolveBraces(parts: readonly WordPart[], scan: Scan): readonly Arg[] {
+function resolveBraces(parts: readonly WordPart[], scan: OptionScan): readonly Arg[] {
   let words: Piece[][] = [[]];
   for (const [index, part] of parts.entries()) {
     const pieces =

@@ -48,7 +48,7 @@ export type Spent = Extract<ModelChunk, { type: 'usage' }>;
 
 /** How an attempt ended: complete (it gave `end`), or why it does not count. `spent`: what it and the answers before
  * used. */
-export type Outcome =
+export type AttemptOutcome =
   | { readonly complete: true }
   | {
       readonly complete: false;
@@ -66,7 +66,7 @@ export async function* attempt(
   body: Uint8Array,
   earlier: Earlier,
   context: AttemptContext,
-): AsyncGenerator<ModelChunk, Outcome> {
+): AsyncGenerator<ModelChunk, AttemptOutcome> {
   const { host, limits, now, schedule, turnEndsAt } = context;
   const controller = new AbortController();
   const abort = (): void => {
@@ -108,7 +108,7 @@ async function* answered(
   earlier: Earlier,
   context: AttemptContext,
   watch: Watch,
-): AsyncGenerator<ModelChunk, Outcome> {
+): AsyncGenerator<ModelChunk, AttemptOutcome> {
   const { host, wire } = context;
   const { spent } = earlier;
   if (response.body === null) return { complete: false, failed: withoutBody(response.status, host), spent };
@@ -151,7 +151,7 @@ async function nextPiece(
 interface Gate {
   readonly held: ModelChunk[];
   complete: boolean;
-  failed: Pick<Extract<Outcome, { complete: false }>, 'failed' | 'spent' | 'unfinished'> | null;
+  failed: Pick<Extract<AttemptOutcome, { complete: false }>, 'failed' | 'spent' | 'unfinished'> | null;
   take(chunk: WireChunk): ModelChunk | null;
 }
 
@@ -204,7 +204,7 @@ function createGate({ spent: before, takesUnfinished }: Earlier, { host, cost, n
 function failedIn(
   { fault, retryable, said, unfinished }: Extract<WireChunk, { type: 'fault' }>,
   now: number,
-): Pick<Extract<Outcome, { complete: false }>, 'failed' | 'unfinished'> {
+): Pick<Extract<AttemptOutcome, { complete: false }>, 'failed' | 'unfinished'> {
   const wait = said === undefined ? undefined : waitInText(said, now);
   return {
     failed: { fault, retryable, ...(wait === undefined ? {} : { retryAfterMs: wait }) },

@@ -18,7 +18,7 @@ import {
   type AttemptContext,
   type Earlier,
   type Failed,
-  type Outcome,
+  type AttemptOutcome,
   planRetry,
   type RetryRules,
   type TimeLimits,
@@ -285,7 +285,7 @@ function attemptContext(
 
 /** Returns the failure, which is final for a local server that is not running, and for one that was silent twice. */
 function finalIfNot(
-  { failed, expired }: Extract<Outcome, { complete: false }>,
+  { failed, expired }: Extract<AttemptOutcome, { complete: false }>,
   { patience }: Earlier,
   endpoint: Endpoint,
 ): Failed {

@@ -19,7 +19,7 @@ export interface Watch {
   stop(): void;
 }
 
-export interface WatchLimits {
+export interface RequestWatchLimits {
   readonly firstByteMs: number;
   readonly idleMs: number;
   /** Unix ms. */ readonly turnEndsAt: number;
@@ -28,7 +28,7 @@ export interface WatchLimits {
 /** Watches one request: calls `onExpired` once when the first byte, the next byte or the end of the turn is overdue. A
  * byte costs little: a timer that fires early looks at the time of the last byte and starts again. */
 export function createWatch(
-  limits: WatchLimits,
+  limits: RequestWatchLimits,
   now: () => number,
   schedule: Schedule,
   onExpired: (limit: Expired) => void,

@@ -1,12 +1,12 @@
 import { addAll } from '../../core/lists.js';
 import { parseJson } from '../../core/json.js';
-import type { Stop, Usage } from '../../core/event.js';
+import type { Stop, TokenUsage } from '../../core/event.js';
 import { isRecord, type Json } from '../../core/json.js';
 import type { FaultCode, ReceivedCall } from '../../core/provider.js';
 import { wellFormed } from '../../core/text.js';
 import { fault, isFailure, streamFault } from './fault.js';
 import { meaningOf } from './finish-reasons.js';
-import type { Fields, WireChunk } from './wire.js';
+import type { WireFields, WireChunk } from './wire.js';
 
 /** Reads the usage of Chat Completions. `prompt_tokens` includes cached tokens, which are subtracted. Where a server
  * counts reasoning in `total_tokens` but not in `completion_tokens` (xAI), it is added. Null where nothing was
@@ -42,7 +42,7 @@ export function responsesUsage(value: unknown): Reported | null {
 
 /** Reads the usage of Messages, whose counts are already disjoint. They come in `message_start` and, final, in
  * `message_delta`. */
-export function messagesUsage(value: Fields): Reported | null {
+export function messagesUsage(value: WireFields): Reported | null {
   const input = count(value.input_tokens);
   const output = count(value.output_tokens);
   if (input === undefined && output === undefined) return null;
@@ -51,7 +51,7 @@ export function messagesUsage(value: Fields): Reported | null {
   return { usage: { input: first(input), cacheRead, cacheWrite, output: first(output) }, ...cost(value) };
 }
 
-function reported(total: number, cacheRead: number, cacheWrite: number, output: number, value: Fields): Reported {
+function reported(total: number, cacheRead: number, cacheWrite: number, output: number, value: WireFields): Reported {
   return {
     usage: { input: Math.max(0, total - cacheRead - cacheWrite), cacheRead, cacheWrite, output },
     ...cost(value),
@@ -59,13 +59,13 @@ function reported(total: number, cacheRead: number, cacheWrite: number, output: 
 }
 
 /** Reads `usage.cost` in USD (OpenRouter). With an own key at the upstream, adds what the upstream charged. */
-function cost(value: Fields): { readonly costUsd?: number } {
+function cost(value: WireFields): { readonly costUsd?: number } {
   if (typeof value.cost !== 'number' || !Number.isFinite(value.cost) || value.cost < 0) return {};
   const upstream = record(value.cost_details).upstream_inference_cost;
   return { costUsd: value.is_byok === true && typeof upstream === 'number' ? value.cost + upstream : value.cost };
 }
 
-function record(value: unknown): Fields {
+function record(value: unknown): WireFields {
   return isRecord(value) ? value : {};
 }
 
@@ -95,13 +95,13 @@ export interface Finish {
 
 /** Usage as a chunk holds it. */
 export interface Reported {
-  readonly usage: Usage;
+  readonly usage: TokenUsage;
   readonly costUsd?: number;
 }
 
 /** One answer while it is read, the same for every wire. It keeps the limits and the rules of ending; the wire keeps
  * its own details. */
-export class Answer {
+export class WireAnswer {
   ended = false;
   #chunks: WireChunk[] = [];
   #said = 0;
@@ -168,7 +168,7 @@ export class Answer {
     this.incomplete(why);
     const last = this.#chunks.at(-1);
     if (!isWhole || last?.type !== 'fault') return;
-    const whole = new Answer(this.#maxCalls);
+    const whole = new WireAnswer(this.#maxCalls);
     whole.finish(rest);
     this.#chunks[this.#chunks.length - 1] = { ...last, unfinished: whole.take() };
   }

@@ -23,7 +23,7 @@ import {
   callId,
   filesOfResults,
   type Fillers,
-  type Item,
+  type WireItem,
   item,
   jsonText,
   markTurns,
@@ -132,7 +132,11 @@ function joined(first: UserContent, second: UserContent): UserContent {
 }
 
 /** Puts the system prompt before the messages; with parts, marks what is to be cached. */
-function withSystem(system: string, items: readonly Item<ChatItem>[], inParts: boolean): readonly Item<ChatItem>[] {
+function withSystem(
+  system: string,
+  items: readonly WireItem<ChatItem>[],
+  inParts: boolean,
+): readonly WireItem<ChatItem>[] {
   const told: SystemItem = {
     role: 'system',
     content: content(system, inParts),

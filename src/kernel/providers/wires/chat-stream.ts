@@ -1,9 +1,9 @@
 import { isRecord, type Json, type JsonObject } from '../../core/json.js';
-import { Answer, chatUsage, type Finish, parseData, plainText, type Reported } from './answer.js';
+import { WireAnswer, chatUsage, type Finish, parseData, plainText, type Reported } from './answer.js';
 import { type CallPiece, createCallPieces, mergeFields, unknownFields } from './call-pieces.js';
 import { isFailure } from './fault.js';
 import { givenReason } from './finish-reasons.js';
-import type { Fields, ServerEvent, StreamDecoder, Wire, WireChunk } from './wire.js';
+import type { WireFields, ServerEvent, StreamDecoder, Wire, WireChunk } from './wire.js';
 
 /** Reads a Chat Completions stream as servers really send it, or a whole `chat.completion`. `finish_reason` ends an
  * answer, and so does `[DONE]` after a usage report where a server gives no reason at all (Snowflake). Source: OpenAI
@@ -14,7 +14,7 @@ export const chatAnswer: Pick<Wire, 'decoder' | 'decodeBody'> = {
 };
 
 class ChatStream implements StreamDecoder {
-  readonly #answer: Answer;
+  readonly #answer: WireAnswer;
   readonly #calls = createCallPieces();
   readonly #reasoning = reasoningPieces();
   #fields: JsonObject = {};
@@ -25,7 +25,7 @@ class ChatStream implements StreamDecoder {
   #seen = false;
 
   constructor(maxCalls: number | undefined) {
-    this.#answer = new Answer(maxCalls);
+    this.#answer = new WireAnswer(maxCalls);
   }
 
   push({ event, data }: ServerEvent): readonly WireChunk[] {
@@ -60,7 +60,7 @@ class ChatStream implements StreamDecoder {
     return this.#answer.take();
   }
 
-  #chunk(value: Fields, field: 'delta' | 'message'): void {
+  #chunk(value: WireFields, field: 'delta' | 'message'): void {
     if (isFailure(value)) {
       this.#answer.failWith(value);
       return;
@@ -74,7 +74,7 @@ class ChatStream implements StreamDecoder {
     }
   }
 
-  #choice(choice: Fields, field: 'delta' | 'message'): void {
+  #choice(choice: WireFields, field: 'delta' | 'message'): void {
     if (isRecord(choice.error)) {
       this.#answer.failWith(choice.error);
       return;
@@ -87,7 +87,7 @@ class ChatStream implements StreamDecoder {
     this.#reason = givenReason(choice.finish_reason) ?? this.#reason;
   }
 
-  #delta(delta: Fields): void {
+  #delta(delta: WireFields): void {
     const thought = this.#reasoning.add(delta);
     if (thought !== '') this.#answer.say('reasoning', thought);
     if (typeof delta.content === 'string') this.#answer.say('text', delta.content);
@@ -106,7 +106,7 @@ class ChatStream implements StreamDecoder {
     this.#fields = mergeFields(this.#fields, fields);
   }
 
-  #called({ tool_calls: pieces, function_call: old }: Fields): void {
+  #called({ tool_calls: pieces, function_call: old }: WireFields): void {
     if (Array.isArray(pieces)) for (const piece of pieces as readonly unknown[]) this.#piece(piece);
     // The older field repeats the call of `tool_calls`, or is empty (Snowflake).
     if (!this.#hasCalls && isRecord(old) && (old.name || old.arguments)) this.#add({ index: 0, function: old });
@@ -119,7 +119,7 @@ class ChatStream implements StreamDecoder {
     this.#add(piece);
   }
 
-  #add(entry: Fields): void {
+  #add(entry: WireFields): void {
     const piece = callPiece(entry);
     this.#calls.add(piece);
     this.#answer.countArguments(piece.arguments);
@@ -155,7 +155,7 @@ class ChatStream implements StreamDecoder {
 const callFields = new Set(['index', 'id', 'type', 'function', 'name', 'arguments']);
 const functionFields = new Set(['name', 'arguments']);
 
-function callPiece(entry: Fields): CallPiece {
+function callPiece(entry: WireFields): CallPiece {
   const made = isRecord(entry.function) ? entry.function : entry;
   const inFunction = made === entry ? {} : unknownFields(made, functionFields);
   const fields = unknownFields(entry, callFields);
@@ -171,7 +171,7 @@ function callPiece(entry: Fields): CallPiece {
 /** The fields of a message that carry something signed or encrypted, which the server wants back with the message.
  * Source: Google, "Thought signatures" (OpenAI compatibility); LiteLLM, `provider_specific_fields`, `thinking_blocks`;
  * Vercel AI Gateway, `provider_metadata` (read 2026-11). */
-function sealedFields(delta: Fields): JsonObject {
+function sealedFields(delta: WireFields): JsonObject {
   const unknown = unknownFields(delta, messageFields);
   return Object.fromEntries(Object.entries(unknown).filter(([name, value]) => isSealed(name, value, 0)));
 }

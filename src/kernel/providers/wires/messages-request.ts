@@ -23,7 +23,7 @@ import {
   type Body,
   bodyParts,
   callId,
-  type Item,
+  type WireItem,
   item,
   jsonText,
   layOut,
@@ -123,8 +123,8 @@ function calledTools(messages: readonly Message[]): readonly ToolSpec[] {
 }
 
 /** Puts the blocks in order; the user begins. */
-function inTurns(said: readonly MessagesPieces[]): readonly Item<Placed>[] {
-  const placed: Item<Placed>[] = [];
+function inTurns(said: readonly MessagesPieces[]): readonly WireItem<Placed>[] {
+  const placed: WireItem<Placed>[] = [];
   for (const { assistant, results, user } of said) {
     for (const { value, text } of assistant) placed.push(item({ role: 'assistant', block: value }, text));
     for (const { value, text } of results) placed.push(item({ role: 'user', block: value }, text));
@@ -134,24 +134,24 @@ function inTurns(said: readonly MessagesPieces[]): readonly Item<Placed>[] {
   return begins ? placed : [place({ role: 'user', block: textBlock('Continue.') }), ...placed];
 }
 
-function place(placed: Placed): Item<Placed> {
+function place(placed: Placed): WireItem<Placed> {
   return item(placed, JSON.stringify(placed.block));
 }
 
 /** Trims the last block: a request may not end with white space of the assistant's. */
-function trimEnd(placed: readonly Item<Placed>[]): readonly Item<Placed>[] {
+function trimEnd(placed: readonly WireItem<Placed>[]): readonly WireItem<Placed>[] {
   const last = placed.at(-1)?.value;
   if (last?.role !== 'assistant' || last.block.type !== 'text' || typeof last.block.text !== 'string') return placed;
   return [...placed.slice(0, -1), place({ role: 'assistant', block: textBlock(last.block.text.trimEnd()) })];
 }
 
-function marked({ value, text }: Item<Placed>): Item<Placed> {
+function marked({ value, text }: WireItem<Placed>): WireItem<Placed> {
   if (value.role === 'assistant') return item(value, text);
   return place({ role: 'user', block: { ...value.block, cache_control: mark } });
 }
 
 /** Writes the messages of the request: neighbouring blocks of one role form one message. */
-function writtenMessages(placed: readonly Item<Placed>[]): Written<MessageParam[]> {
+function writtenMessages(placed: readonly WireItem<Placed>[]): Written<MessageParam[]> {
   const parts = ['['];
   let role: Placed['role'] | null = null;
   for (const { value, text } of placed) {
@@ -232,14 +232,14 @@ function assistantBlocks(
   message: AssistantMessage,
   options: WireOptions,
   goesOn: boolean,
-): readonly Item<AssistantBlock>[] {
+): readonly WireItem<AssistantBlock>[] {
   const kept = answeredItems(ownReasoning(message, api, options), goesOn);
   const parts = layOut(message, kept).filter((part) => part.kind !== 'text' || !isBlank(part.text));
   const last = parts.findLastIndex((part) => !isThinking(part));
   return parts.slice(0, last + 1).map((part) => assistantBlock(part, options));
 }
 
-function assistantBlock(part: Part, options: WireOptions): Item<AssistantBlock> {
+function assistantBlock(part: Part, options: WireOptions): WireItem<AssistantBlock> {
   switch (part.kind) {
     case 'item':
       return item(part.item as OwnBlock);
@@ -280,7 +280,7 @@ function textBlock(text: string): TextBlockParam {
 
 /** Inserts the arguments as received, because they are the text of a JSON object; only escaped surrogate pairs are
  * written out. */
-function callBlock(call: AnsweredCall, options: WireOptions): Item<ToolUseBlockParam> {
+function callBlock(call: AnsweredCall, options: WireOptions): WireItem<ToolUseBlockParam> {
   const received = argumentsText(call.arguments);
   const input = /\\ud[89a-f]/i.test(received) ? JSON.stringify(parseJson(received)) : received;
   const { fields } = ownExtra(call, api, options);

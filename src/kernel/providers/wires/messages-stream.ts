@@ -1,11 +1,11 @@
 import { isRecord, type Json, type JsonObject } from '../../core/json.js';
 import type { ReceivedCall } from '../../core/provider.js';
-import { Answer, type Finish, isComplete, messagesUsage, parseData, plainText } from './answer.js';
+import { WireAnswer, type Finish, isComplete, messagesUsage, parseData, plainText } from './answer.js';
 import { type CallSlot, mergeFields, receivedCall, unknownFields, withoutRepeats } from './call-pieces.js';
 import { isFailure } from './fault.js';
 import { givenReason } from './finish-reasons.js';
-import { keepLayout, type Seen } from './pieces.js';
-import type { Fields, ServerEvent, StreamDecoder, Wire, WireChunk } from './wire.js';
+import { keepLayout, type SeenPieces } from './pieces.js';
+import type { WireFields, ServerEvent, StreamDecoder, Wire, WireChunk } from './wire.js';
 
 /** Reads a Messages stream, or a whole `message`. A `stop_reason` completes the answer, even without `message_stop`. A
  * second `message_start` starts over, unless text was already shown. Source: Anthropic API reference, "Streaming
@@ -16,13 +16,13 @@ export const messagesAnswer: Pick<Wire, 'decoder' | 'decodeBody'> = {
 };
 
 class MessagesStream implements StreamDecoder {
-  readonly #answer: Answer;
+  readonly #answer: WireAnswer;
   #blocks: BlockPieces = blockPieces();
-  #usage: Fields = {};
+  #usage: WireFields = {};
   #reason: string | null = null;
 
   constructor(maxCalls: number | undefined) {
-    this.#answer = new Answer(maxCalls);
+    this.#answer = new WireAnswer(maxCalls);
   }
 
   push({ event, data }: ServerEvent): readonly WireChunk[] {
@@ -58,7 +58,7 @@ class MessagesStream implements StreamDecoder {
     return this.#answer.take();
   }
 
-  #event(type: string, value: Fields): void {
+  #event(type: string, value: WireFields): void {
     switch (type) {
       case 'message_start':
         this.#start(value.message);
@@ -114,7 +114,7 @@ class MessagesStream implements StreamDecoder {
     if (said !== null) this.#answer.say(said.type, said.text);
   }
 
-  #messageDelta(value: Fields): void {
+  #messageDelta(value: WireFields): void {
     this.#report(value.usage);
     if (isRecord(value.delta)) this.#reason = givenReason(value.delta.stop_reason) ?? this.#reason;
   }
@@ -146,8 +146,8 @@ interface BlockPieces {
   /** Returns the part of the block that is shown at once. */
   start(index: unknown, block: unknown): Said;
   /** False for a part of a block where none has begun: something of the answer is missing. */
-  takes(index: unknown, delta: Fields): boolean;
-  delta(index: unknown, delta: Fields): Said;
+  takes(index: unknown, delta: WireFields): boolean;
+  delta(index: unknown, delta: WireFields): Said;
   stop(index: unknown): void;
   /** The `tool_use` blocks in order, without repeats. */
   calls(): readonly ReceivedCall[];
@@ -182,7 +182,7 @@ function blockPieces(): BlockPieces {
     blocks.push(made);
     return made;
   };
-  const target = (index: unknown, delta: Fields): Block | undefined => {
+  const target = (index: unknown, delta: WireFields): Block | undefined => {
     const kind = delta.type === 'text_delta' ? 'text' : delta.type === 'thinking_delta' ? 'thinking' : null;
     if (kind === null) return find(index, typeof delta.partial_json === 'string' ? /tool_use$/ : /./);
     // Another block of the answer may have the same index.
@@ -229,7 +229,7 @@ function blockPieces(): BlockPieces {
 
 /** Returns the call of which this start is one more piece, or null: it has begun, its arguments are not whole, and this
  * start brings no name, id or input that tells of another call. */
-function continued(open: Block | undefined, start: Fields): Block | null {
+function continued(open: Block | undefined, start: WireFields): Block | null {
   if (open === undefined || open.stopped || open.start.name !== start.name) return null;
   if (isRecord(start.input) && Object.keys(start.input).length > 0) return null;
   const pieces = open.joined.get('partial_json') ?? '';
@@ -240,7 +240,7 @@ function continued(open: Block | undefined, start: Fields): Block | null {
   return open;
 }
 
-function shown(block: Block, fields: Fields): Said {
+function shown(block: Block, fields: WireFields): Said {
   if (block.start.type === 'text' && typeof fields.text === 'string') {
     block.units += fields.text.length;
     return { type: 'text', text: fields.text };
@@ -250,7 +250,7 @@ function shown(block: Block, fields: Fields): Said {
     : null;
 }
 
-function holdsPart(delta: Fields): boolean {
+function holdsPart(delta: WireFields): boolean {
   return [delta.text, delta.thinking, delta.partial_json].some((part) => typeof part === 'string' && part !== '');
 }
 
@@ -278,7 +278,7 @@ function word(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-function seen(block: Block): readonly Seen[] {
+function seen(block: Block): readonly SeenPieces[] {
   const { start } = block;
   if (start.type === 'text') return block.units === 0 ? [] : [{ kind: 'text', units: block.units }];
   if (start.type === 'tool_use') return [{ kind: 'call' }];

@@ -7,20 +7,20 @@ import { wellFormed, wellFormedDeep } from '../../core/text.js';
 import type { WireOptions } from './wire.js';
 
 /** One element of a request's list of messages: its value, in the vendor's type, and its JSON text, written once. */
-export interface Item<T> {
+export interface WireItem<T> {
   readonly value: T;
   readonly text: string;
 }
 
-export function item<T>(value: T, text = JSON.stringify(value)): Item<T> {
+export function item<T>(value: T, text = JSON.stringify(value)): WireItem<T> {
   return { value, text };
 }
 
 /** What a message becomes on a wire: what the model said, the results of its calls, and what the user wrote. */
 export interface Pieces<A, R, U> {
-  readonly assistant: readonly Item<A>[];
-  readonly results: readonly Item<R>[];
-  readonly user: Item<U> | null;
+  readonly assistant: readonly WireItem<A>[];
+  readonly results: readonly WireItem<R>[];
+  readonly user: WireItem<U> | null;
 }
 
 /** Caches what a message became as long as the message object lives. `variant` names everything else that the pieces
@@ -52,20 +52,20 @@ export function textCache(): (key: object, make: () => string) => string {
 /** What strict alternation adds to a wire's items. */
 export interface Fillers<A, U> {
   /** A user item that says "Continue.". */
-  readonly go: Item<U>;
+  readonly go: WireItem<U>;
   /** The model's item between a result and the next user item. Absent: none is needed. */
-  readonly noted?: Item<A>;
+  readonly noted?: WireItem<A>;
   /** Joins two items of the user. */
   join(first: U, second: U): U;
 }
 
 /** Orders the items as strict chat templates demand (Mistral, Gemma): the user begins, two items of the user are
  * joined, and between two responses the user says something. */
-export function alternating<A, R, U>(said: readonly Pieces<A, R, U>[], fillers: Fillers<A, U>): Item<A | R | U>[] {
-  const items: Item<A | R | U>[] = [];
+export function alternating<A, R, U>(said: readonly Pieces<A, R, U>[], fillers: Fillers<A, U>): WireItem<A | R | U>[] {
+  const items: WireItem<A | R | U>[] = [];
   let last: 'user' | 'result' | 'assistant' | null = null;
   let lastUser = fillers.go;
-  const addUser = (user: Item<U>): void => {
+  const addUser = (user: WireItem<U>): void => {
     if (last === 'user') {
       items.pop();
       lastUser = item(fillers.join(lastUser.value, user.value));
@@ -98,10 +98,10 @@ export function filesOfResults(files: readonly SentFile[]): string {
 /** Marks the last item of the last two turns that are not the model's, so that the next request still hits the cache up
  * to the older mark. `isOwn`: the model's; `mark` gets no other item. */
 export function markTurns<T>(
-  items: readonly Item<T>[],
+  items: readonly WireItem<T>[],
   isOwn: (value: T) => boolean,
-  mark: (one: Item<T>) => Item<T>,
-): readonly Item<T>[] {
+  mark: (one: WireItem<T>) => WireItem<T>,
+): readonly WireItem<T>[] {
   const ends = items.flatMap(({ value }, index) => {
     const next = items[index + 1];
     return isOwn(value) || (next !== undefined && !isOwn(next.value)) ? [] : [index];
@@ -125,7 +125,7 @@ export class Written<T> {
 }
 
 /** Writes a list, with commas between the items. */
-export function writtenList<T>(items: readonly Item<T>[]): Written<T[]> {
+export function writtenList<T>(items: readonly WireItem<T>[]): Written<T[]> {
   const parts = ['['];
   for (const { text } of items) {
     if (parts.length > 1) parts.push(',');
@@ -217,7 +217,7 @@ export type Part =
   | { readonly kind: 'call'; readonly call: AnsweredCall };
 
 /** What a decoder saw, in wire order: an item to keep byte for byte, `units` of text, or a call. */
-export type Seen =
+export type SeenPieces =
   | { readonly kind: 'item'; readonly item: Json }
   | { readonly kind: 'text'; readonly units: number; readonly phase?: string }
   | { readonly kind: 'call' };
@@ -225,7 +225,7 @@ export type Seen =
 /** Returns the items to keep as `reasoning`. Where the order was not items, then text, then calls, markers between the
  * items give the places of text and calls (`layout_text` with its UTF-16 units, `layout_call`), because signed
  * reasoning must be returned in its place. */
-export function keepLayout(seen: readonly Seen[]): readonly Json[] {
+export function keepLayout(seen: readonly SeenPieces[]): readonly Json[] {
   const items = seen.flatMap((part) => (part.kind === 'item' ? [part.item] : []));
   if (items.length === 0 || isPlain(seen)) return items;
   return seen.map((part): Json => {
@@ -244,7 +244,7 @@ export function keepLayout(seen: readonly Seen[]): readonly Json[] {
 
 const order = { item: 0, text: 1, call: 2 } as const;
 
-function isPlain(seen: readonly Seen[]): boolean {
+function isPlain(seen: readonly SeenPieces[]): boolean {
   return seen.every((part, index) => {
     const before = seen[index - 1];
     return (

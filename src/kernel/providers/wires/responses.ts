@@ -15,7 +15,7 @@ import type { AnsweredCall, AssistantMessage, Conversation, Message, SentFile } 
 import type { ReceivedCall } from '../../core/provider.js';
 import { wellFormed } from '../../core/text.js';
 import { planEffort } from '../quirks.js';
-import { Answer, type Finish, parseData, plainText, type Reported, responsesUsage } from './answer.js';
+import { WireAnswer, type Finish, parseData, plainText, type Reported, responsesUsage } from './answer.js';
 import { type CallSlot, receivedCall, unknownFields, withoutRepeats } from './call-pieces.js';
 import { isFailure } from './fault.js';
 import {
@@ -34,13 +34,13 @@ import {
   type Part,
   pieceCache,
   type Pieces,
-  type Seen,
+  type SeenPieces,
   textCache,
   toolName,
   Written,
   writtenList,
 } from './pieces.js';
-import type { Fields, ServerEvent, StreamDecoder, Wire, WireChunk, WireOptions } from './wire.js';
+import type { WireFields, ServerEvent, StreamDecoder, Wire, WireChunk, WireOptions } from './wire.js';
 
 /** An item of the vendor's own (reasoning, a call of a tool on its servers), returned as it came. */
 type OwnItem = JsonObject;
@@ -209,12 +209,12 @@ export const responsesAnswer: Pick<Wire, 'decoder' | 'decodeBody'> = {
 };
 
 class ResponsesStream implements StreamDecoder {
-  readonly #answer: Answer;
+  readonly #answer: WireAnswer;
   readonly #items = itemPieces();
   #refused = false;
 
   constructor(maxCalls: number | undefined) {
-    this.#answer = new Answer(maxCalls);
+    this.#answer = new WireAnswer(maxCalls);
   }
 
   push({ event, data }: ServerEvent): readonly WireChunk[] {
@@ -240,7 +240,7 @@ class ResponsesStream implements StreamDecoder {
     return this.#answer.take();
   }
 
-  #event(type: string, value: Fields): void {
+  #event(type: string, value: WireFields): void {
     switch (type) {
       case 'response.output_text.delta':
         this.#text(value, value.delta);
@@ -270,7 +270,7 @@ class ResponsesStream implements StreamDecoder {
     }
   }
 
-  #lifecycle(type: string, value: Fields): void {
+  #lifecycle(type: string, value: WireFields): void {
     switch (type) {
       case 'response.output_item.added':
         this.#items.item(value.item, value, false);
@@ -309,7 +309,7 @@ class ResponsesStream implements StreamDecoder {
     return { reason, isRefused: this.#refused, calls, usage, reasoning: layout };
   }
 
-  #text(event: Fields, piece: unknown): void {
+  #text(event: WireFields, piece: unknown): void {
     if (typeof piece !== 'string' || piece === '') return;
     this.#items.text(event, piece);
     this.#answer.say('text', piece);
@@ -319,20 +319,20 @@ class ResponsesStream implements StreamDecoder {
     if (typeof piece === 'string') this.#answer.say('reasoning', piece);
   }
 
-  #arguments(event: Fields, piece: unknown, whole: boolean): void {
+  #arguments(event: WireFields, piece: unknown, whole: boolean): void {
     if (typeof piece !== 'string') return;
     if (!whole) this.#answer.countArguments(piece);
     this.#items.arguments(event, piece, whole);
   }
 
-  #item(item: unknown, event: Fields): void {
+  #item(item: unknown, event: WireFields): void {
     this.#answer.say('text', this.#items.item(item, event, true));
     if (isRecord(item) && Array.isArray(item.content))
       this.#refused ||= (item.content as readonly unknown[]).some((part) => isRecord(part) && part.type === 'refusal');
   }
 
   /** `status` is the event's; the response's own status, where it has one, is at least as exact. */
-  #complete(response: Fields, status: string): void {
+  #complete(response: WireFields, status: string): void {
     const own = typeof response.status === 'string' && status === 'completed' ? response.status : status;
     if (own === 'failed') {
       this.#answer.failWith(response.error ?? { message: 'The provider says that the response failed.' });
@@ -365,7 +365,7 @@ function whyIncomplete(details: unknown): string {
   return isRecord(details) && typeof details.reason === 'string' ? details.reason : 'incomplete';
 }
 
-function thoughts(item: Fields): string {
+function thoughts(item: WireFields): string {
   const parts = [item.content, item.summary].find((value) => Array.isArray(value) && value.length > 0) as
     | readonly unknown[]
     | undefined;
@@ -375,12 +375,12 @@ function thoughts(item: Fields): string {
 /** Joins the output items of a Responses stream. */
 interface ItemPieces {
   /** Takes an item that began, or is whole (`done`). Returns the text that no delta gave. */
-  item(item: unknown, event: Fields, done: boolean): string;
+  item(item: unknown, event: WireFields, done: boolean): string;
   /** Counts text of a message. */
-  text(event: Fields, piece: string): void;
+  text(event: WireFields, piece: string): void;
   /** True where text of this message was read before. */
-  hasText(event: Fields): boolean;
-  arguments(event: Fields, piece: string, whole: boolean): void;
+  hasText(event: WireFields): boolean;
+  arguments(event: WireFields, piece: string, whole: boolean): void;
   /** The calls without repeats, and the items other than messages and calls, byte for byte, with the places of both. */
   content(): { readonly calls: readonly ReceivedCall[]; readonly layout: readonly Json[] };
   /** True for an item of the whole response that no event gave. */
@@ -390,7 +390,7 @@ interface ItemPieces {
 }
 
 interface Item {
-  item: Fields;
+  item: WireFields;
   readonly place: number | null;
   done: boolean;
   units: number;
@@ -414,10 +414,10 @@ const foreignCalls = new Set([
 function itemPieces(): ItemPieces {
   const items: Item[] = [];
   let orphans = 0;
-  const find = (event: Fields): Item | undefined =>
+  const find = (event: WireFields): Item | undefined =>
     itemWithId(items, event.item_id) ??
     (typeof event.output_index === 'number' ? items.findLast(({ place }) => place === event.output_index) : undefined);
-  const add = (item: Fields, event: Fields): Item => {
+  const add = (item: WireFields, event: WireFields): Item => {
     const place = typeof event.output_index === 'number' ? event.output_index : null;
     const made: Item = { item, place, done: false, units: 0, arguments: '' };
     items.push(made);
@@ -455,7 +455,7 @@ function itemWithId(items: readonly Item[], id: unknown): Item | undefined {
 }
 
 /** Returns the item that an event is about; undefined where it is about a new one. */
-function knownItem(items: readonly Item[], value: Fields, event: Fields, done: boolean): Item | undefined {
+function knownItem(items: readonly Item[], value: WireFields, event: WireFields, done: boolean): Item | undefined {
   const same = itemWithId(items, value.id);
   if (same !== undefined && !isOtherCall(same.item, value)) return same;
   const alike = items.filter(({ item }) => item.type === value.type);
@@ -467,7 +467,7 @@ function knownItem(items: readonly Item[], value: Fields, event: Fields, done: b
 }
 
 /** Takes an item as it is when it is whole. Returns the text that no delta gave. */
-function complete(found: Item, value: Fields): string {
+function complete(found: Item, value: WireFields): string {
   found.item = value;
   found.done = true;
   const whole = isRecord(value.arguments) ? JSON.stringify(value.arguments) : word(value.arguments);
@@ -479,7 +479,7 @@ function complete(found: Item, value: Fields): string {
 }
 
 /** True where an item of the whole response is one that events gave. Only calls can be told apart. */
-function isOf({ item, done, units, arguments: text }: Item, value: Fields): boolean {
+function isOf({ item, done, units, arguments: text }: Item, value: WireFields): boolean {
   if (item.type !== value.type) return false;
   if (value.type !== 'function_call') return done || units > 0;
   const ids: readonly unknown[] = [value.call_id, value.id].filter((id) => id !== undefined);
@@ -487,7 +487,7 @@ function isOf({ item, done, units, arguments: text }: Item, value: Fields): bool
 }
 
 /** True for two calls with ids of their own. */
-function isOtherCall(one: Fields, other: Fields): boolean {
+function isOtherCall(one: WireFields, other: WireFields): boolean {
   return word(one.call_id) !== '' && word(other.call_id) !== '' && one.call_id !== other.call_id;
 }
 
@@ -508,7 +508,7 @@ function word(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-function seen({ item, done, units }: Item): readonly Seen[] {
+function seen({ item, done, units }: Item): readonly SeenPieces[] {
   if (item.type === 'message')
     return units === 0
       ? []

@@ -1,5 +1,5 @@
 import { parseJson } from '../../core/json.js';
-import type { Stop, Usage } from '../../core/event.js';
+import type { Stop, TokenUsage } from '../../core/event.js';
 import type { Json, JsonObject } from '../../core/json.js';
 import type { Conversation } from '../../core/projection.js';
 import type { Fault, ReceivedCall } from '../../core/provider.js';
@@ -60,7 +60,7 @@ export interface StreamDecoder {
 }
 
 /** A JSON object that a server sent; nothing of it is checked. */
-export type Fields = Readonly<Record<string, unknown>>;
+export type WireFields = Readonly<Record<string, unknown>>;
 
 /** Text is well-formed in every chunk, even where a server splits a surrogate pair. Calls come whole, right before
  * `end`, and never with a refusal. The caller may retry after a `retryable` fault. */
@@ -69,7 +69,7 @@ export type WireChunk =
   | { readonly type: 'tool_call'; readonly call: ReceivedCall }
   | {
       readonly type: 'usage';
-      readonly usage: Usage;
+      readonly usage: TokenUsage;
       /** What the provider says it cost, in USD (OpenRouter). */ readonly costUsd?: number;
     }
   | { readonly type: 'end'; readonly stop: Exclude<Stop, 'interrupted'>; readonly reasoning?: readonly Json[] }

@@ -3,7 +3,7 @@ import { type Dirent, readdirSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { statsAt } from '../../disk/path-stats.js';
-import { obeyedInProjects, obeyedInRepositories, parseSettings } from '../../core/files/obeyed-files.js';
+import { obeyedInProjects, obeyedInRepositories, parseSettings } from '../../core/files/executable-config.js';
 import { readBoundedText } from '../../disk/bounded-file.js';
 
 const maxEntries = 1000;

@@ -112,8 +112,8 @@ interface Comparison {
 /** What is known of one path before and after. Null: nothing was there. */
 interface Pair {
   readonly path: string;
-  readonly entry: Entry | null;
-  readonly now: Entry | null;
+  readonly entry: WatchedEntry | null;
+  readonly now: WatchedEntry | null;
 }
 
 interface Links {
@@ -174,7 +174,7 @@ function pairsOf({ before, after, named }: Comparison, lost: string[]): readonly
 
 /** Returns a function that looks at a path which the walk after a command did not find. What is reached through a link
  * that took the place of a folder is not there any more. */
-function createLookAgain(lost: string[]): (path: string) => Entry | null | undefined {
+function createLookAgain(lost: string[]): (path: string) => WatchedEntry | null | undefined {
   const isReal = new Map<string, boolean>();
   return (path) => {
     const folder = dirname(path);
@@ -217,7 +217,7 @@ function belongsToGit({ before, after, named }: Comparison, path: string): boole
   return was !== undefined && kindOf(was) === 'folder' && is !== null && is !== undefined && kindOf(is) === 'folder';
 }
 
-function differs(before: Entry, now: Entry, atMs: number): boolean {
+function differs(before: WatchedEntry, now: WatchedEntry, atMs: number): boolean {
   const isIdle = kindOf(before) === 'folder' || kindOf(before) === 'special';
   if (isIdle && kindOf(before) === kindOf(now))
     return before.mode !== now.mode || (kindOf(now) === 'special' && identityOf(before) !== identityOf(now));
@@ -247,7 +247,7 @@ function linksOf({ before, after }: Comparison, pairs: readonly Pair[]): Links {
 const maxLinks = 16;
 
 /** Returns for each path of a file with several names the other ones. */
-function hardLinks(entries: ReadonlyMap<string, Entry>): ReadonlyMap<string, readonly string[]> {
+function hardLinks(entries: ReadonlyMap<string, WatchedEntry>): ReadonlyMap<string, readonly string[]> {
   const groups = [...namesByIdentity(entries).values()].filter((group) => group.length > 1);
   return new Map(
     groups.flatMap((group) => {
@@ -258,7 +258,7 @@ function hardLinks(entries: ReadonlyMap<string, Entry>): ReadonlyMap<string, rea
 }
 
 /** Returns the paths of each file with several names. */
-function namesByIdentity(entries: ReadonlyMap<string, Entry>): ReadonlyMap<string, readonly string[]> {
+function namesByIdentity(entries: ReadonlyMap<string, WatchedEntry>): ReadonlyMap<string, readonly string[]> {
   const groups = new Map<string, string[]>();
   for (const [path, entry] of entries) {
     if (entry.nlink < 2 || kindOf(entry) !== 'file') continue;
@@ -269,14 +269,14 @@ function namesByIdentity(entries: ReadonlyMap<string, Entry>): ReadonlyMap<strin
   return groups;
 }
 
-function identityOf({ dev, ino }: Entry): string {
+function identityOf({ dev, ino }: WatchedEntry): string {
   return `${dev}:${ino}`;
 }
 
 /** A file or link before and after, with the contents that were read. */
 interface Sides {
-  readonly entry: Entry | null;
-  readonly now: Entry | null;
+  readonly entry: WatchedEntry | null;
+  readonly now: WatchedEntry | null;
   readonly before: Buffer | null;
   readonly after: Buffer | null;
 }
@@ -304,7 +304,7 @@ function isRelinked({ entry, now }: Sides, { beforeLinks, afterLinks }: ReturnTy
   return entry?.ino !== now?.ino && String(beforeLinks) !== String(afterLinks);
 }
 
-function lacks(entry: Entry | null, bytes: Buffer | null): boolean {
+function lacks(entry: WatchedEntry | null, bytes: Buffer | null): boolean {
   return entry !== null && bytes === null;
 }
 
@@ -320,7 +320,7 @@ function lostChange(c: Comparison, path: string, sides: Sides): WatchedChange | 
   return { captured: false, path, what, ...modesOf(sides), reason: whyNot(c, path, sides) };
 }
 
-function noFolder(entry: Entry | null): Entry | null {
+function noFolder(entry: WatchedEntry | null): WatchedEntry | null {
   return entry === null || kindOf(entry) === 'folder' ? null : entry;
 }
 
@@ -338,7 +338,7 @@ function linkFacts(path: string, links: Links): Pick<FileChange, 'beforeLinks' |
 function contents(
   { cache, limits }: Comparison,
   path: string,
-  [entry, now]: readonly [Entry | null, Entry | null],
+  [entry, now]: readonly [WatchedEntry | null, WatchedEntry | null],
   links: Links,
   room: number,
 ): { readonly before: Buffer | null; readonly after: Buffer | null } {
@@ -353,7 +353,7 @@ function contents(
   };
 }
 
-function movedContents(entry: Entry, links: Links, { maxNamedFileBytes }: WatchLimits): Buffer | null {
+function movedContents(entry: WatchedEntry, links: Links, { maxNamedFileBytes }: WatchLimits): Buffer | null {
   const path = kindOf(entry) === 'file' ? links.byIdentity.get(identityOf(entry)) : undefined;
   const now = path === undefined ? null : readEntry(path);
   return path !== undefined && now && isTouched(entry, now) && entry.size <= maxNamedFileBytes
@@ -362,7 +362,7 @@ function movedContents(entry: Entry, links: Links, { maxNamedFileBytes }: WatchL
 }
 
 /** Returns true for one file with the time and size it had. */
-function isTouched(entry: Entry | null, now: Entry | null): boolean {
+function isTouched(entry: WatchedEntry | null, now: WatchedEntry | null): boolean {
   return (
     entry !== null &&
     now !== null &&
@@ -384,7 +384,7 @@ function whyNot({ limits, isSecret, named }: Comparison, path: string, { entry, 
 }
 
 /** The facts of a path. */
-export interface Entry {
+export interface WatchedEntry {
   readonly size: number;
   readonly mtimeMs: number;
   readonly ctimeMs: number;
@@ -396,7 +396,7 @@ export interface Entry {
 
 export interface Manifest {
   /** What was found, by absolute path. */
-  readonly entries: ReadonlyMap<string, Entry>;
+  readonly entries: ReadonlyMap<string, WatchedEntry>;
   /** Paths that were looked for and are not there. */
   readonly absent: ReadonlySet<string>;
   /** The folders that were read, with all names in them, ignored ones included. */
@@ -418,7 +418,7 @@ interface Places {
 }
 
 interface Findings {
-  readonly entries: Map<string, Entry>;
+  readonly entries: Map<string, WatchedEntry>;
   readonly absent: Set<string>;
   readonly listed: Map<string, ReadonlySet<string>>;
   readonly inTree: Set<string>;
@@ -530,7 +530,7 @@ function startClock({ maxEntries, minEntries, maxWalkMs }: WalkLimits): Clock {
 
 interface FoundEntry {
   readonly path: string;
-  readonly entry: Entry;
+  readonly entry: WatchedEntry;
 }
 
 /** Reads a folder and adds what is in it to `found`, without what `skips` leaves out. */
@@ -564,7 +564,7 @@ function namesIn(folder: string, found: Findings): readonly Dirent[] | null {
 }
 
 /** Returns null if nothing is there, undefined if the system refuses to look, which `problems` then says. */
-export function readEntry(path: string, problems?: string[]): Entry | null | undefined {
+export function readEntry(path: string, problems?: string[]): WatchedEntry | null | undefined {
   const found = pathStats(path, 'keep');
   if (found.kind === 'there') return entryOf(found.stats);
   if (found.kind === 'missing') return null;
@@ -572,7 +572,7 @@ export function readEntry(path: string, problems?: string[]): Entry | null | und
   return undefined;
 }
 
-function entryOf({ size, mtimeMs, ctimeMs, dev, ino, nlink, mode }: Stats): Entry {
+function entryOf({ size, mtimeMs, ctimeMs, dev, ino, nlink, mode }: Stats): WatchedEntry {
   return { size, mtimeMs, ctimeMs, dev, ino, nlink, mode };
 }
 
@@ -585,7 +585,7 @@ const kinds: ReadonlyMap<number, Kind> = new Map([
   [0o040000, 'folder'],
 ]);
 
-function kindOf({ mode }: Pick<Entry, 'mode'>): Kind {
+function kindOf({ mode }: Pick<WatchedEntry, 'mode'>): Kind {
   return kinds.get(mode & typeMask) ?? 'special';
 }
 
@@ -594,9 +594,9 @@ interface ContentCache {
   /** Reads files: those that the command names, then those that the session knows, then those in named folders, then
    * those whose name or folder its text has, then those that changed last. */
   fill(manifest: Manifest, wanted: Wanted): void;
-  put(path: string, entry: Entry, bytes: Buffer): void;
+  put(path: string, entry: WatchedEntry, bytes: Buffer): void;
   /** Returns the contents that the file had when its facts were `entry`, or null. */
-  take(path: string, entry: Entry): Buffer | null;
+  take(path: string, entry: WatchedEntry): Buffer | null;
 }
 
 interface Wanted {
@@ -613,7 +613,7 @@ type CacheLimits = Pick<
 >;
 
 interface CachedFile {
-  readonly entry: Entry;
+  readonly entry: WatchedEntry;
   readonly bytes: Buffer;
 }
 
@@ -659,7 +659,7 @@ function createContentCache(limits: CacheLimits): ContentCache {
 
 /** Reads the target of a link or the bytes of a file. Returns null if it cannot be read or its size differs from the
  * entry. */
-function readContents(path: string, entry: Entry): Buffer | null {
+function readContents(path: string, entry: WatchedEntry): Buffer | null {
   try {
     if (kindOf(entry) === 'link') return readlinkSync(path, { encoding: 'buffer' });
     const found = readBounded(path, { maxBytes: entry.size, longer: 'refuse', links: 'refuse' });
@@ -669,7 +669,7 @@ function readContents(path: string, entry: Entry): Buffer | null {
   }
 }
 
-function sameEntry(a: Entry, b: Entry): boolean {
+function sameEntry(a: WatchedEntry, b: WatchedEntry): boolean {
   return a.size === b.size && a.mtimeMs === b.mtimeMs && a.ctimeMs === b.ctimeMs && a.ino === b.ino && a.dev === b.dev;
 }
 
@@ -680,7 +680,7 @@ function ranked(
   { named, known, commandText, root }: Wanted,
   limits: CacheLimits,
   take: ContentCache['take'],
-): readonly (readonly [string, Entry])[] {
+): readonly (readonly [string, WatchedEntry])[] {
   const mentioned = new Map<string, boolean>();
   const inMentionedFolder = (path: string): boolean => {
     const folder = relative(root, dirname(path));

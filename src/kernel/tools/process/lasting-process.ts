@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Sandbox } from '../../core/tool.js';
-import type { Command, Exit, NotStarted, OpenChild } from './start-child.js';
+import type { ChildCommand, Exit, NotStarted, OpenChild } from './start-child.js';
 import { goneWithin, killAll, type StartedGroups } from './watchdog.js';
 
 /** A running process with an open standard input, and everything it has started. Its three streams are sockets. Bash
@@ -14,7 +14,7 @@ export interface OpenProcess extends Omit<OpenChild, 'pid'> {
 }
 
 /** Starts a process that stays: `ProcessRunner.open`. */
-export type OpenCommand = (request: Command & { readonly sandbox: Sandbox }) => Promise<OpenProcess | NotStarted>;
+export type OpenCommand = (request: ChildCommand & { readonly sandbox: Sandbox }) => Promise<OpenProcess | NotStarted>;
 
 /** A program that stays: it starts on demand, keeps its input open, and can be started again after it has ended. */
 export interface LastingProcess {
@@ -30,7 +30,7 @@ export interface LastingProcess {
 }
 
 export interface LastingProcessOptions {
-  readonly command: Command & { readonly sandbox: Sandbox };
+  readonly command: ChildCommand & { readonly sandbox: Sandbox };
   /** Takes standard output in pieces that are cut anywhere. Nothing more is read until the promise settles. */
   onOutput(chunk: Buffer): void | Promise<void>;
   /** Takes standard error as it comes. */

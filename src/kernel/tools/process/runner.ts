@@ -4,7 +4,7 @@ import { type LoadedOnce, loadOnce, longestTimerMs } from '../../core/runtime.js
 import type { Sandbox } from '../../core/tool.js';
 import type { OpenCommand, OpenProcess } from './lasting-process.js';
 import type {
-  Command,
+  ChildCommand,
   ConfinedCommand,
   Exit,
   NotStarted,
@@ -27,7 +27,7 @@ import {
   type Watchdog,
 } from './watchdog.js';
 
-export interface ProcessRequest extends Command {
+export interface ProcessRequest extends ChildCommand {
   readonly sandbox: Sandbox;
   readonly signal: AbortSignal;
   readonly timeoutMs: number;
@@ -73,7 +73,7 @@ export type ProcessResult =
   | { readonly ended: 'not_started'; readonly error: string };
 
 /** Wraps a command so that it runs in a sandbox. Throws if the sandbox cannot be made. */
-export type Confine = (command: Command, sandbox: Exclude<Sandbox, 'off'>) => ConfinedCommand;
+export type Confine = (command: ChildCommand, sandbox: Exclude<Sandbox, 'off'>) => ConfinedCommand;
 
 /** Starts all processes of the program. */
 export interface ProcessRunner {
@@ -259,7 +259,7 @@ class Runner implements ProcessRunner {
 
   /** `part` passes through a sandbox. */
   #confined(
-    command: Command,
+    command: ChildCommand,
     sandbox: Sandbox,
     part: Variable,
     confine: Confine | undefined = this.#options.confine,
@@ -300,7 +300,7 @@ function messageOf(error: unknown): string {
 }
 
 /** Joins standard error to standard output by a shell, for children whose streams are sockets. */
-function joinedByShell(command: Command): Command {
+function joinedByShell(command: ChildCommand): ChildCommand {
   return { ...command, file: 'sh', args: ['-c', 'exec "$@" 2>&1', 'sh', command.file, ...command.args] };
 }
 

@@ -9,7 +9,7 @@ import { atExit } from './at-exit.js';
 import type { HelperShell } from './watchdog.js';
 
 /** A program to start, without a shell. */
-export interface Command {
+export interface ChildCommand {
   readonly file: string;
   readonly args: readonly string[];
   readonly cwd: string;
@@ -20,7 +20,7 @@ export interface Command {
 }
 
 /** A command as it is started, in a sandbox or without one. */
-export interface ConfinedCommand extends Command {
+export interface ConfinedCommand extends ChildCommand {
   /** Bytes for descriptor 4: the system call filter of a sandbox. */
   readonly filter?: Uint8Array;
   /** Reports the first process of its PID namespace on descriptor 5, as JSON: bubblewrap's `--info-fd 5`. */

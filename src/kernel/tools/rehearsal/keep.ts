@@ -17,7 +17,7 @@ import {
   removeJournal,
 } from './journal.js';
 import { changedSince, type KeepPlaces, type KeepPlan } from './keep-plan.js';
-import type { Layer, Layers } from './overlay-layers.js';
+import type { OverlayLayer, Layers } from './overlay-layers.js';
 import { bytesOf, isWhiteout, joined, namesIn, type RawName, statOf } from './raw-paths.js';
 
 export interface KeepRequest {
@@ -57,12 +57,12 @@ export async function keepLayers(request: KeepRequest): Promise<KeptFiles | stri
 }
 
 /** Where the files of each layer wait: on the file system that they go to. */
-type Staged = ReadonlyMap<Layer, { readonly files: string; readonly trash: string }>;
+type Staged = ReadonlyMap<OverlayLayer, { readonly files: string; readonly trash: string }>;
 
 /** Copies what the layers hold to where it can be moved from, in one process, which keeps names, modes, owners, times
  * and access control lists. */
 async function stage({ layers, plan, places }: KeepRequest, folder: string): Promise<Staged | string> {
-  const staged = new Map<Layer, { readonly files: string; readonly trash: string }>();
+  const staged = new Map<OverlayLayer, { readonly files: string; readonly trash: string }>();
   const elsewhere: string[] = [];
   for (const [index, layer] of layers.layers.entries()) {
     if (!plan.steps.some((step) => step.layer === layer)) continue;

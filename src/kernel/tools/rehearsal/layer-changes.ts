@@ -4,12 +4,12 @@ import type { Effects, WrittenPath } from '../../core/effects.js';
 import { readBounded } from '../../disk/bounded-file.js';
 import { sameIndexEntries } from './git-index.js';
 import { isHarmlessPath } from './harmless.js';
-import type { Layer } from './overlay-layers.js';
+import type { OverlayLayer } from './overlay-layers.js';
 import { below, bytesOf, isWhiteout, namesIn, type RawName, statOf } from './raw-paths.js';
 
 /** One thing that has to be done so that the real tree becomes what the layer says. */
 export interface Step {
-  readonly layer: Layer;
+  readonly layer: OverlayLayer;
   readonly name: RawName;
   /** `put`: the whole of what lies there in the layer takes the place of what is there. `attributes`: mode, owner and
    * times alone. `merge`: a folder, whose entries have steps of their own. */
@@ -27,7 +27,7 @@ export interface LayerChanges {
 
 /** Lists the names in folders of the merged view of a layer: by the name of the folder. */
 export type ListMerged = (
-  layer: Layer,
+  layer: OverlayLayer,
   folders: readonly RawName[],
 ) => Promise<ReadonlyMap<RawName, ReadonlySet<RawName>>>;
 
@@ -37,7 +37,11 @@ export function shownPath({ layer, name }: Pick<Step, 'layer' | 'name'>): string
 }
 
 /** Finds out what was written into layers. Source: Linux, Documentation/filesystems/overlayfs.rst. */
-export async function changesIn(layers: readonly Layer[], home: string, list: ListMerged): Promise<LayerChanges> {
+export async function changesIn(
+  layers: readonly OverlayLayer[],
+  home: string,
+  list: ListMerged,
+): Promise<LayerChanges> {
   const found = new Collector(home);
   for (const layer of layers) {
     const shared = foldersInBoth(layer, '');
@@ -48,7 +52,7 @@ export async function changesIn(layers: readonly Layer[], home: string, list: Li
 }
 
 /** Folders of a layer that are folders in the real tree too. Only the merged view tells whether they hide it. */
-function foldersInBoth(layer: Layer, name: RawName): readonly RawName[] {
+function foldersInBoth(layer: OverlayLayer, name: RawName): readonly RawName[] {
   return namesIn(bytesOf(layer.upper, name)).flatMap((entry) => {
     const inner = below(name, entry);
     const isShared =
@@ -81,14 +85,18 @@ class Collector implements LayerChanges {
     return { written: this.#written, deleted: this.#deleted };
   }
 
-  async visit(layer: Layer, folder: RawName, merged: ReadonlyMap<RawName, ReadonlySet<RawName>>): Promise<void> {
+  async visit(layer: OverlayLayer, folder: RawName, merged: ReadonlyMap<RawName, ReadonlySet<RawName>>): Promise<void> {
     for (const entry of namesIn(bytesOf(layer.upper, folder))) {
       if (++this.#visited % restEvery === 0) await nextTick();
       await this.#visitEntry(layer, below(folder, entry), merged);
     }
   }
 
-  async #visitEntry(layer: Layer, name: RawName, merged: ReadonlyMap<RawName, ReadonlySet<RawName>>): Promise<void> {
+  async #visitEntry(
+    layer: OverlayLayer,
+    name: RawName,
+    merged: ReadonlyMap<RawName, ReadonlySet<RawName>>,
+  ): Promise<void> {
     const upper = statOf(bytesOf(layer.upper, name));
     const real = statOf(bytesOf(layer.real, name));
     const at = { layer, name, harmless: isHarmlessPath(shownPath({ layer, name }), this.#home) };
@@ -208,7 +216,7 @@ class Collector implements LayerChanges {
 }
 
 /** Whether a folder of a layer shows all entries of the real one that it does not mark as deleted. */
-function isMerged(layer: Layer, name: RawName, lists: ReadonlyMap<RawName, ReadonlySet<RawName>>): boolean {
+function isMerged(layer: OverlayLayer, name: RawName, lists: ReadonlyMap<RawName, ReadonlySet<RawName>>): boolean {
   const merged = lists.get(name) ?? new Set<RawName>();
   return !namesIn(bytesOf(layer.real, name)).some((entry) => {
     if (merged.has(entry)) return false;

@@ -7,7 +7,7 @@ import type { KeepResult, Rehearsal, ToolOutcome } from '../../core/tool.js';
 import { unifiedDiff } from '../files/atomic-write.js';
 import { type CollectedOutput, createOutputCollector } from '../process/output-collector.js';
 import type { ProcessRequest, ProcessResult, ProcessRunner } from '../process/runner.js';
-import type { Command } from '../process/start-child.js';
+import type { ChildCommand } from '../process/start-child.js';
 import { homeInside, seccompFilter, workspaceProblem } from '../sandbox/bubblewrap-profile.js';
 import { isWithin } from '../sandbox/guards.js';
 import { explainFailure, findProgram, missingProgram, missingSystem } from '../sandbox/open-sandbox.js';
@@ -49,7 +49,7 @@ export interface RehearsalProblem {
 }
 
 export interface RehearsalRequest {
-  readonly command: Command;
+  readonly command: ChildCommand;
   readonly signal: AbortSignal;
   readonly timeoutMs: number;
   /** The command is ended if it prints more. */

@@ -17,7 +17,7 @@ import { join } from 'node:path';
 import { isWithin } from '../sandbox/guards.js';
 
 /** A folder that a rehearsal covers: what is written below `real` lands in `upper`. */
-export interface Layer {
+export interface OverlayLayer {
   /** Absolute, links resolved. */
   readonly real: string;
   readonly upper: string;
@@ -27,7 +27,7 @@ export interface Layer {
 /** The layers of one rehearsal, in a folder of their own that nobody else may enter. */
 export interface Layers {
   readonly folder: string;
-  readonly layers: readonly Layer[];
+  readonly layers: readonly OverlayLayer[];
   /** Nanoseconds since the epoch: what was changed before has an earlier `ctime`. */
   readonly startedAt: bigint;
   remove(): Promise<void>;
@@ -79,7 +79,7 @@ export function makeLayers(folders: readonly string[], place: string): Layers {
   const remove = (): Promise<void> => removeLayers(folder);
   try {
     const first = stamp(join(folder, 'first'));
-    const layers = folders.map((real, index): Layer => {
+    const layers = folders.map((real, index): OverlayLayer => {
       const [upper, work] = [join(folder, `upper-${index}`), join(folder, `work-${index}`)];
       mkdirSync(work, { mode: 0o700 });
       mkdirSync(upper);

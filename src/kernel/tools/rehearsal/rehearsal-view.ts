@@ -6,7 +6,7 @@ import type { ConfinedCommand } from '../process/start-child.js';
 import { limitLines, processLimitFile, usualLimits } from '../sandbox/bubblewrap.js';
 import { filterDescriptor, hiddenSystemSecrets, hide, reportDescriptor } from '../sandbox/bubblewrap-profile.js';
 import { createGuardScan, isWithin } from '../sandbox/guards.js';
-import type { Layer, Layers } from './overlay-layers.js';
+import type { OverlayLayer, Layers } from './overlay-layers.js';
 
 export interface ViewOptions {
   /** The path of bubblewrap. */
@@ -96,7 +96,7 @@ function inMounts(script: string, command: readonly string[]): Pick<ConfinedComm
 
 /** Mounts each layer over what it covers. The real folder is named by `.`, so that no name in its path is read as a part
  * of the options. */
-function mountScript(layers: readonly Layer[], mountOptions: string, limitFile: string | null): string {
+function mountScript(layers: readonly OverlayLayer[], mountOptions: string, limitFile: string | null): string {
   const mounts = layers.map(
     ({ real, upper, work }) =>
       `cd ${quoted(real)} && mount -t overlay -o ${quoted(`lowerdir=.,upperdir=${upper},workdir=${work},${mountOptions}`)} rehearsal . || exit 125\n`,
@@ -108,7 +108,7 @@ function mountScript(layers: readonly Layer[], mountOptions: string, limitFile: 
 /** Returns a command that prints the names in folders of the merged view, NUL between paths: what is in a folder of a
  * layer and what it hides cannot be told from the layer alone. The paths come on descriptor 3, relative to the view,
  * and begin with `./`. */
-export function listMerged(layer: Layer, view: string): Pick<ConfinedCommand, 'file' | 'args' | 'cwd'> {
+export function listMerged(layer: OverlayLayer, view: string): Pick<ConfinedCommand, 'file' | 'args' | 'cwd'> {
   const mount = `cd ${quoted(layer.real)} && mount -t overlay -o ${quoted(`lowerdir=${layer.upper}:.,userxattr`)} rehearsal ${quoted(view)} || exit 125\n`;
   const list = 'exec find "$@" -mindepth 1 -maxdepth 1 -print0';
   return inMounts(`${mount}cd ${quoted(view)} && exec "$@" <&3`, ['xargs', '-0', 'sh', '-c', list, 'sh']);

@@ -266,7 +266,7 @@ function decoded(path: string): string {
 
 /** Collects result lines for the envelope of `glob` and `grep`: sorted, cut to the budget, with the true count and
  * size. */
-export interface Listing {
+export interface FolderListing {
   add(line: ResultLine, counts: boolean): void;
   readonly count: number;
   envelope(): OutputEnvelope;
@@ -275,7 +275,7 @@ export interface Listing {
 const separator = '--';
 
 /** With `groups`, a `--` stands between groups of lines. */
-export function createListing(maxBytes: number, groups: boolean): Listing {
+export function createListing(maxBytes: number, groups: boolean): FolderListing {
   const sample = createSortedSample(maxBytes);
   let count = 0;
   let totalBytes = 0;

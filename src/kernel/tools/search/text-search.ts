@@ -17,7 +17,7 @@ export interface FoundLine {
   readonly matched: boolean;
 }
 
-export interface SearchRequest {
+export interface TextSearchRequest {
   readonly pattern: string;
   readonly cwd: string;
   /** The file or folder to search, relative to `cwd` or absolute. */
@@ -69,7 +69,7 @@ export async function packagedRipgrep(): Promise<string | null> {
 export async function searchWithRipgrep(
   program: string,
   processes: ProcessRunner,
-  request: SearchRequest,
+  request: TextSearchRequest,
   found: (line: FoundLine) => void,
 ): Promise<SearchEnd> {
   const run: Run = (args, onOutput) =>
@@ -94,7 +94,7 @@ export async function searchWithRipgrep(
 async function searchOnce(
   lineEnds: readonly string[],
   run: Run,
-  request: SearchRequest,
+  request: TextSearchRequest,
   found: (line: FoundLine) => void,
 ): Promise<SearchEnd> {
   const records = createRecordReader(found);
@@ -113,13 +113,13 @@ async function searchOnce(
 }
 
 /** Reports the files and folders that ripgrep could not open. Its messages: `rg: a/b: Permission denied (os error 13)`. */
-function reportUnreadable(complaint: string, { cwd, unreadable }: SearchRequest): void {
+function reportUnreadable(complaint: string, { cwd, unreadable }: TextSearchRequest): void {
   for (const [, path, reason, code] of complaint.matchAll(/^rg: (.+): ([^:\n]+) \(os error (\d+)\)$/gm))
     if (path !== undefined && reason !== undefined && code !== '2')
       unreadable(resolve(cwd, path), reason.toLowerCase());
 }
 
-function searchArguments(request: SearchRequest): readonly string[] {
+function searchArguments(request: TextSearchRequest): readonly string[] {
   return [
     '--hidden',
     '--text',
@@ -159,7 +159,11 @@ type Run = (
 
 /** Finds the argument that ripgrep refuses. It exits with 2 both for such an argument and for a folder that it may not
  * open, so each argument is tried alone on an empty file. */
-async function badArgument(lineEnds: readonly string[], request: SearchRequest, run: Run): Promise<SearchEnd | null> {
+async function badArgument(
+  lineEnds: readonly string[],
+  request: TextSearchRequest,
+  run: Run,
+): Promise<SearchEnd | null> {
   const trials = [
     ['pattern', [...lineEnds, '--regexp', request.pattern]],
     ...(request.glob === null ? [] : [['glob', ['--glob', request.glob, '--regexp', 'x']]]),
@@ -242,7 +246,7 @@ const maxFileBytes = 128 * 1024 * 1024;
 
 /** Searches as `searchWithRipgrep` does, but without ripgrep: slower, and with the expressions of JavaScript. An
  * expression that means something else there is refused. */
-export async function searchPlainly(request: SearchRequest, found: (line: FoundLine) => void): Promise<SearchEnd> {
+export async function searchPlainly(request: TextSearchRequest, found: (line: FoundLine) => void): Promise<SearchEnd> {
   const expression = compileExpression(request.pattern, request.ignoreCase);
   if (typeof expression === 'string') return { ended: 'bad_argument', argument: 'pattern', message: expression };
   if (request.glob !== null && !request.glob.startsWith('#') && globOverride(request.glob) === undefined)
@@ -268,7 +272,7 @@ interface SearchedFile {
   readonly path: string;
 }
 
-async function filesToSearch(request: SearchRequest): Promise<readonly SearchedFile[]> {
+async function filesToSearch(request: TextSearchRequest): Promise<readonly SearchedFile[]> {
   if (!statSync(request.root).isDirectory()) return [{ shown: request.target, path: request.root }];
   const walk = walkOf(request);
   const files: SearchedFile[] = [];
@@ -279,7 +283,7 @@ async function filesToSearch(request: SearchRequest): Promise<readonly SearchedF
 }
 
 /** Returns the walk over the files that a search looks at. */
-export function walkOf(request: SearchRequest): WalkRequest & { readonly shown: string } {
+export function walkOf(request: TextSearchRequest): WalkRequest & { readonly shown: string } {
   const { root, target, glob, includeIgnored, signal, env, refused, unreadable } = request;
   const override = glob === null ? undefined : globOverride(glob);
   const shown = target === '.' ? '' : target.endsWith('/') ? target : `${target}/`;
@@ -299,7 +303,7 @@ export function globOverride(glob: string): WalkRequest['override'] {
 }
 
 /** Reads the text of a file. Returns null if the file cannot be read, which is reported, or is gone. */
-async function readSearchable(path: string, { unreadable }: SearchRequest): Promise<string | null> {
+async function readSearchable(path: string, { unreadable }: TextSearchRequest): Promise<string | null> {
   try {
     const file = await openRegular(path, path, [path]);
     let bytes: Buffer;

@@ -1,7 +1,11 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
-import { type Obeyed, obeyedInProjects, obeyedInRepositories } from '../../../../src/kernel/core/files/obeyed-files.js';
+import {
+  type Obeyed,
+  obeyedInProjects,
+  obeyedInRepositories,
+} from '../../../../src/kernel/core/files/executable-config.js';
 import { createProtectedPaths } from '../../../../src/kernel/permissions/guarded-paths.js';
 import { createAutoRunWatch } from '../../../../src/kernel/tools/changes/auto-run-files.js';
 import { createGuardScan } from '../../../../src/kernel/tools/sandbox/guards.js';

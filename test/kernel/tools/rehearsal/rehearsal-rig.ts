@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { dispatch, type Dispatched } from '../../../../src/kernel/agent/dispatch.js';
 import { createRecorder } from '../../../../src/kernel/agent/recorder.js';
 import { createPathFacts } from '../../../../src/app/open-policy.js';
-import type { Answer, ApprovalMode, Question } from '../../../../src/kernel/core/policy.js';
+import type { PermissionAnswer, ApprovalMode, Question } from '../../../../src/kernel/core/policy.js';
 import type { Registry } from '../../../../src/kernel/core/tool.js';
-import { createPolicy } from '../../../../src/kernel/permissions/assess.js';
+import { createPolicy } from '../../../../src/kernel/permissions/permission-policy.js';
 import { createSecretPaths } from '../../../../src/kernel/permissions/guarded-paths.js';
 import { namesSecret } from '../../../../src/kernel/permissions/shell/words.js';
 import { openMemoryStore } from '../../../../src/kernel/store/memory-store.js';
@@ -26,7 +26,7 @@ export interface RigOptions {
   readonly rehearses?: boolean;
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** What the person answers; nobody can be asked without it. */
-  readonly answer?: (question: Question) => Answer;
+  readonly answer?: (question: Question) => PermissionAnswer;
   /** The folder of journals; beside the home directory unless given. */
   readonly journals?: string;
   /** Processes end also where this one is killed. */

@@ -20,7 +20,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import type { Answer } from '../../../../src/kernel/core/policy.js';
+import type { PermissionAnswer } from '../../../../src/kernel/core/policy.js';
 import {
   attributesOf,
   beginJournal,
@@ -225,7 +225,7 @@ describe.skipIf(!possible)('a rehearsed command', () => {
 });
 
 describe.skipIf(!possible)('keeping what a rehearsal did', () => {
-  const keep = (): Answer => ({ answer: 'keep' });
+  const keep = (): PermissionAnswer => ({ answer: 'keep' });
 
   test.each([
     'echo x > new.txt',
@@ -306,7 +306,7 @@ describe.skipIf(!possible)('keeping what a rehearsal did', () => {
 
   test('a preview shows what a dangerous command would do, and runs nothing', async () => {
     const before = tree(workspace);
-    const answers: Answer[] = [{ answer: 'preview' }, { answer: 'deny' }];
+    const answers: PermissionAnswer[] = [{ answer: 'preview' }, { answer: 'deny' }];
     const { call, questions } = rig({ approval: 'dangerous', answer: () => answers.shift() ?? { answer: 'deny' } });
     await call('rm -rf src');
     expect(questions.map(({ canPreview, effects }) => [canPreview, effects?.lines])).toEqual([

@@ -1,0 +1,70 @@
+// npm run words: counts words and names that docs/decisions/0022-tree-and-words.md replaces, in comments, pages and
+// code. config/words.json has how many are left; more fail, and fewer are written down with `npm run words -- --write`.
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const ledger = fileURLToPath(new URL('words.json', import.meta.url));
+
+/** Words of our own, and the term of the field for each. */
+const terms = {
+  'the person': ['the user', /\bthe person\b/gi],
+  'goes on': ['continues, resumes, remains', /\b(?:go|goes|going|went) on\b/gi],
+  stands: ['is, exists', /\b(?:stands|stood)\b/gi],
+  told: ['reports, notifies, shows', /\b(?:tells?|told)\b/gi],
+  anew: ['again', /\banew\b/gi],
+  'of his own': ['custom', /\bof (?:the user's|one's|their) own\b/gi],
+  picture: ['image', /\bpictures?\b/gi],
+  errand: ['task run', /\berrands?\b/gi],
+  'so many': ['number of, at most', /^\s*(?:\/\*\*|\*|\/\/)\s*So (?:many|much|long|often|few)\b/gim],
+  'noun clause': ['a verb first', /\/\*\* (?:What|Where|Who|Whoever|Those|Whether|Why|How)\b/g],
+};
+
+/** Names of functions that say nothing of what they do. */
+const generic = /^(?:textOf|shown|listed|joined|named|said|told|heard|seen|placed|parsed|found|asked|done|kept)$/;
+
+function filesBelow(folder, pattern) {
+  return readdirSync(`${root}/${folder}`, { recursive: true, encoding: 'utf8' })
+    .filter((name) => pattern.test(name))
+    .map((name) => ({ path: `${folder}/${name}`, text: readFileSync(`${root}/${folder}/${name}`, 'utf8') }));
+}
+
+const sources = filesBelow('src', /\.tsx?$/);
+const pages = [...filesBelow('docs', /\.md$/), { path: 'README.md', text: readFileSync(`${root}/README.md`, 'utf8') }];
+const commentsOf = (text) => (text.match(/\/\*\*?[^]*?\*\/|^\s*\/\/.*$/gm) ?? []).join('\n');
+
+/** Returns what there is of each kind, as lines. */
+function findings() {
+  const found = {};
+  const texts = [...sources.map(({ path, text }) => ({ path, text: commentsOf(text) })), ...pages];
+  for (const [name, [term, pattern]] of Object.entries(terms))
+    found[name] = texts.flatMap(({ path, text }) =>
+      (text.match(pattern) ?? []).map((word) => `${path}: "${word.trim()}"; better: ${term}`),
+    );
+  found['generic function names'] = sources.flatMap(({ path, text }) =>
+    [...text.matchAll(/\bfunction (\w+)\(/g)].flatMap(([, name]) => (generic.test(name) ? [`${path}: ${name}`] : [])),
+  );
+  const types = new Map();
+  for (const { path, text } of sources)
+    for (const [, name] of text.matchAll(/^export (?:interface|type|(?:abstract )?class) (\w+)/gm))
+      types.set(name, [...(types.get(name) ?? []), path]);
+  found['type names declared twice'] = [...types].flatMap(([name, paths]) =>
+    paths.length > 1 ? [`${name}: ${paths.join(', ')}`] : [],
+  );
+  return found;
+}
+
+const found = findings();
+const counts = Object.fromEntries(Object.entries(found).map(([name, lines]) => [name, lines.length]));
+const [option] = process.argv.slice(2);
+if (option === '--write') writeFileSync(ledger, `${JSON.stringify(counts, null, 2)}\n`);
+else if (option !== undefined) console.log((found[option] ?? [`There is no kind ${option}.`]).join('\n'));
+else {
+  const known = JSON.parse(readFileSync(ledger, 'utf8'));
+  const grown = Object.keys(counts).filter((name) => counts[name] > (known[name] ?? 0));
+  for (const name of grown)
+    console.log(`${name}: ${counts[name]}, and ${known[name] ?? 0} at most. npm run words -- "${name}" lists them.`);
+  const left = Object.values(counts).reduce((sum, count) => sum + count, 0);
+  console.log(`${left} words and names are left to replace.`);
+  process.exitCode = grown.length > 0 ? 1 : 0;
+}

@@ -1,0 +1,589 @@
+import { createHash } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { HostDeps } from '../kernel/agent/dependencies.js';
+import type { Recorder } from '../kernel/agent/recorder.js';
+import { createSession, type Session, type SessionParts } from '../kernel/agent/session.js';
+import type { Event } from '../kernel/core/event.js';
+import { isRecord } from '../kernel/core/json.js';
+import type { ModelRef } from '../kernel/core/projection.js';
+import type { Provider } from '../kernel/core/provider.js';
+import type { Log } from '../kernel/core/runtime.js';
+import type { SecretGuard } from '../kernel/core/secrets/guard.js';
+import { placeOf, type SessionEnds, type SessionRow, type Store } from '../kernel/core/store.js';
+import type { Registry } from '../kernel/core/tool.js';
+import { findModel } from '../kernel/providers/models.js';
+import { createSubsetRegistry } from '../kernel/tools/registry.js';
+import type { RootOptions } from '../kernel/console/options.js';
+import { printError } from '../kernel/console/print.js';
+import { sessionGuard } from '../kernel/secrets/known-secrets.js';
+import type { Notice, Settings } from '../kernel/console/run-settings.js';
+import { changedPrompt, changedTools, lastTools, type PromptChange, sessionBeginning } from './context-files.js';
+import {
+  addressNotices,
+  changesSince,
+  newSessionId,
+  type OpenedSession,
+  openSession,
+  refuseAgent,
+  resumedModel,
+} from './find-session.js';
+import { directoryId } from '../kernel/disk/directory-id.js';
+import type { SessionChoice } from '../kernel/console/run-settings.js';
+import type { AllowedTools } from './allowed-tools.js';
+import type { InstructionChange } from './changed-instructions.js';
+import { offerSkills, openCommands, skillNews, skillsFor } from '../features/prompts-and-skills/open-commands.js';
+import { offerAgents } from '../features/subagents/open-agents.js';
+import { lateAgents, settleAgents } from './late-agents.js';
+import { jobNotes } from '../features/background-tasks/open-jobs.js';
+import { followServers, serverNotes, withServers } from '../features/mcp/open-mcp.js';
+import { choiceOf, fallbackModel, fallbackNotices, type OpenedModel, openModel } from './open-model.js';
+import { openFollowers } from './open-followers.js';
+import { openPictures, type Pictures } from '../features/attachments/open-pictures.js';
+import type { RunSync } from '../features/team-store/open-team.js';
+import { keepMode, modeChange } from './kept-mode.js';
+import { openPolicy } from './open-policy.js';
+import type { SwitchablePolicy } from '../kernel/console/run-settings.js';
+import { openRunSandbox, openToolbox, type RunSandbox, type RunTools } from './open-tools.js';
+import { configuredModel, type ModelChoice } from './provider-settings.js';
+import type { AgentHost } from './run-agent.js';
+import { createLastSave, type LastSaveHost } from './last-save.js';
+import { createSpendLimit, requirePrice, type SpendLimit } from './spend-limit.js';
+import { explainMissing, lostEvents, noteEnds, openCapture, openSessionStore } from './open-record.js';
+import type { Tables } from '../kernel/store/tables.js';
+import type { SessionSource } from '../kernel/core/hooks.js';
+import { openRunParts, type RunParts } from './run-parts.js';
+
+/** What all sessions of one run share. */
+export interface Run {
+  readonly settings: Settings;
+  readonly options: RootOptions;
+  readonly store: Store;
+  readonly tables: Tables;
+  /** Null: no session outlives this process. `sync` sends sessions to the server of a team; null: there is none. */
+  readonly lasting: { readonly ends: SessionEnds; readonly sync: RunSync | null } | null;
+  /** With the pictures that messages and results bring. */
+  readonly toolbox: RunTools & { readonly pictures: Pictures };
+  /** What features do in this run. */
+  readonly parts: RunParts;
+  readonly policy: SwitchablePolicy;
+  readonly sandbox: RunSandbox;
+  readonly spend: SpendLimit;
+  /** The notices so far. */
+  readonly notices: readonly Notice[];
+  /** The most calls of the turn that begins now. Absent: any number. */
+  readonly turnCalls?: () => number;
+  close(): Promise<void>;
+}
+
+/** `canAsk`: a person is there for all of it. `inRepl`: they sit at a REPL. */
+export async function openRun(
+  settings: Settings,
+  options: RootOptions,
+  { canAsk, inRepl = false }: { readonly canAsk: boolean; readonly inRepl?: boolean } = { canAsk: false },
+): Promise<Run> {
+  const allowed = await openAllowed(settings, options.allowedTools);
+  const policy = openPolicy(allowed.settings);
+  const sandbox = await openRunSandbox(settings);
+  const opening = openSessionStore(settings, options.ephemeral === true);
+  const said: Notice[] = [];
+  const notify = (message: string, code = 'tool_missing'): void => {
+    said.push({ level: 'warn', code, message });
+  };
+  const [{ store, tables, ends, sync, notices }, toolbox] = await Promise.all([
+    opening,
+    openToolbox(settings, options.tools, {
+      approval: canAsk ? policy : null,
+      sandbox,
+      inRepl,
+      ports: () => opening,
+      notify,
+    }),
+  ]);
+  const { processes, registry } = toolbox;
+  const parts = await openRunParts({ settings, options, registry, tables, processes, policy, notify });
+  await offerSkills(settings, options.tools, toolbox.registry);
+  await offerAgents(settings, options.tools, toolbox.offer);
+  return {
+    settings,
+    options,
+    store,
+    tables,
+    lasting: ends && { ends, sync },
+    parts,
+    toolbox: { ...toolbox, pictures: openPictures(settings, toolbox.processes) },
+    policy,
+    sandbox,
+    spend: createSpendLimit(settings.config),
+    get notices() {
+      return [...settings.notices, ...notices, ...said, ...allowed.notices(toolbox.registry), ...parts.notices()];
+    },
+    close: async () => {
+      await Promise.all([toolbox.close(), parts.close()]);
+      await sync?.end();
+      await store.close();
+    },
+  };
+}
+
+/** Adds the rules of `--allowed-tools`. */
+async function openAllowed(settings: Settings, patterns: string | undefined): Promise<AllowedTools> {
+  if (patterns === undefined) return { settings, notices: () => [] };
+  return (await import('./allowed-tools.js')).withAllowed(settings, patterns);
+}
+
+/** A tool that ignores TERM is killed after 2 s; a turn that runs longer than this is abandoned. */
+const longestEndingMs = 3000;
+
+const lastSaveHost: LastSaveHost = { clock: () => performance.now(), wait, report: printError };
+
+/** A session with all its parts, ready for its next turn. */
+export interface Assembly {
+  readonly session: Session;
+  readonly row: SessionRow;
+  readonly model: OpenedModel;
+  readonly notices: readonly Notice[];
+  /** Knows the secrets of this session. */
+  readonly secrets: SecretGuard;
+  /** Saves all events, those of sub-agents too. Waits for a database that another process has locked. Returns the
+   * number of events that could not be saved; says which they are. */
+  readonly save: () => Promise<number>;
+  /** Saves all events and gives back the lease and the connection; the run stays open. Returns what `save` does. */
+  close(): Promise<number>;
+}
+
+/** Opens a new session or an old one. Throws a `CliError` with the exit code of what is wrong. */
+export async function createAgentSession(run: Run, choice: SessionChoice, interactive: boolean): Promise<Assembly> {
+  const { settings } = run;
+  const opened = await offerRecorded(run, await findOrExplain(run, choice));
+  const secrets = sessionGuard(settings, opened.restored);
+  const open = (chosen: ModelChoice): Promise<OpenedModel> => openModel(settings, chosen, secrets, interactive);
+  const model = overrideProvider(await firstModel(run, opened, choice, open), choice);
+  const models = createModels(
+    model,
+    (ref) => open(choiceOf(ref)),
+    () => session.settled(),
+  );
+  if (!interactive) model.warm(); // the prompt is sent in a moment
+  const begun = beginningOf(run, opened, choice, { model, secrets });
+  const { opening, notes, prompt, notices } = await begun.catch(letGo(opened, model));
+  const records: Recorder[] = [];
+  const row: SessionRow = { ...opened.row, cwd: settings.cwd, ...placeOf(model.ref) };
+  const session = createSession({
+    record: recordOf(run, opened, row, { opening, notes }),
+    model,
+    models: modelFacts(run),
+    connect: models.open,
+    tools: sessionTools(run, {
+      choice,
+      isNew: opened.restored.length === 0,
+      session: () => session,
+      openModel: open,
+      records,
+    }),
+    limits: { ...settings.config.limits, ...(run.turnCalls ? { turnCalls: run.turnCalls } : {}) },
+    interactive,
+    expand: withServers(openCommands(settings).expand, run.toolbox.servers),
+    attachments: run.toolbox.pictures.attachments,
+    grants: choice.mission?.grants ?? [],
+    secrets,
+    host: sessionHost(settings.log),
+  });
+  records.unshift(session.record);
+  const save = createLastSave(records, lastSaveHost);
+  const detach = await attachObservers(run, session, secrets);
+  return {
+    session,
+    row,
+    model,
+    secrets,
+    notices: [
+      ...notices,
+      ...(await collectNotices(session, () => bringUpToDate(session, opened, { model, prompt }, run))),
+    ],
+    save,
+    close: async () => {
+      await recordMode(run, session);
+      return await endSession({ session, records, save }, async () => {
+        await detach();
+        await opened.release().catch(() => undefined);
+        models.close();
+      });
+    },
+  };
+}
+
+function recordOf(
+  { store }: Run,
+  { restored, begin }: OpenedSession,
+  row: SessionRow,
+  beginning: Pick<SessionParts['record'], 'opening' | 'notes'>,
+): SessionParts['record'] {
+  return { store, row, restored, begin, ...beginning };
+}
+
+/** Returns a handler that gives back what a session holds that cannot begin, and throws the reason. */
+function letGo(opened: OpenedSession, model: OpenedModel): (error: unknown) => Promise<never> {
+  return async (error) => {
+    model.close();
+    await opened.release();
+    throw error;
+  };
+}
+
+/** Returns what a session begins with: its prompt and tools, and what has changed since it ran before. */
+async function beginningOf(
+  run: Run,
+  opened: OpenedSession,
+  choice: SessionChoice,
+  { model, secrets }: { readonly model: OpenedModel; readonly secrets: SecretGuard },
+): Promise<
+  Awaited<ReturnType<typeof sessionBeginning>> & Pick<InstructionChange, 'notes'> & Pick<PromptChange, 'prompt'>
+> {
+  const { settings, lasting } = run;
+  const window = (): number | null => modelFacts(run)?.contextWindow?.(model.ref) ?? null;
+  const facts = { window, notes: () => run.parts.promptText(), mask: (text: string) => secrets.text(text) };
+  const { opening, notices } = await sessionBeginning(settings, run.toolbox.registry, opened, facts);
+  const offered = run.options.tools === undefined ? toolsOnRecord(run, () => opened.restored) : run.toolbox.registry;
+  const changed =
+    choice.after === undefined ? await changedPrompt(settings, offered, opened, facts) : { prompt: null, notices: [] };
+  const since = await sinceThen(run, opened, choice, {
+    window: window(),
+    secrets,
+    isRendered: changed.prompt !== null,
+  });
+  const shared = lasting?.sync?.notices() ?? [];
+  return {
+    opening,
+    notes: since.notes,
+    prompt: changed.prompt,
+    notices: [...shared, ...since.notices, ...changed.notices, ...fallbackNotices(settings, model.ref), ...notices],
+  };
+}
+
+/** Notes where turns end, tells of servers and jobs, and other screens what happens. Returns what ends all that. */
+async function attachObservers(
+  { toolbox, parts, lasting, settings }: Run,
+  session: Session,
+  secrets: SecretGuard,
+): Promise<() => Promise<void>> {
+  const note = lasting && noteEnds(session, lasting.ends);
+  const unfollow = await followServers(toolbox, session);
+  const leaveJobs = toolbox.jobs.attach(session);
+  const letGo = openFollowers(session, settings);
+  const unfollowed = parts.follow({ session, mask: (text) => secrets.text(text) });
+  const leave = lasting?.sync?.follow(session);
+  return async () => {
+    leave?.();
+    leaveJobs();
+    unfollow();
+    letGo();
+    unfollowed();
+    await note?.();
+  };
+}
+
+/** Returns what the model and the user are told of changes since the session ran before, and keeps its mode.
+ * `isRendered`: a new prompt has the instructions as they are now. */
+async function sinceThen(
+  run: Run,
+  opened: OpenedSession,
+  choice: SessionChoice,
+  {
+    window,
+    secrets,
+    isRendered,
+  }: { readonly window: number | null; readonly secrets: SecretGuard; readonly isRendered: boolean },
+): Promise<InstructionChange> {
+  const { settings, toolbox, store, lasting } = run;
+  const { row, restored } = opened;
+  const notes = await notesBefore(run, opened);
+  const kept = await keepMode(run, restored, choice.after === undefined);
+  const notices = [...kept, ...movedNotice(opened, settings.cwd)];
+  if (restored.length === 0) return { notes, notices };
+  const lost = lasting ? await lostEvents(store, lasting.ends, choice, opened, settings.cwd) : [];
+  if (isRendered) return { notes, notices: [...notices, ...lost] };
+  const [{ changedInstructions }, skills, memory] = await Promise.all([
+    import('./changed-instructions.js'),
+    skillsFor(settings, toolbox.registry, window),
+    run.parts.promptText(),
+  ]);
+  const changed = changedInstructions({
+    settings,
+    restored,
+    cwdBefore: row.cwd,
+    skills: skills.text,
+    memory,
+    mask: (text) => secrets.text(text),
+  });
+  return { notes: [...notes, ...changed.notes], notices: [...notices, ...changed.notices, ...lost] };
+}
+
+/** Records a mode that was switched after the last message. */
+async function recordMode(run: Run, session: Session): Promise<void> {
+  const change = session.events().length > 0 && !session.busy() ? modeChange(run, session.events()) : null;
+  if (change) await session.append(change);
+}
+
+/** Returns what the model is told before the next message. */
+async function notesBefore({ toolbox, settings }: Run, opened: OpenedSession): Promise<readonly string[]> {
+  const servers = await serverNotes(toolbox, opened.restored, lastTools(opened.restored));
+  const jobs = await jobNotes(toolbox.jobs, opened.restored);
+  return [...changesSince(opened, settings.cwd, Date.now()), ...jobs, ...servers];
+}
+
+/** What a turn asks of models. */
+function modelFacts({ spend, settings }: Run): SessionParts['models'] {
+  const { models } = settings.config.provider;
+  return {
+    budget: (ref) => spend.budget(ref),
+    fallback: (ref) => fallbackModel(settings, ref),
+    contextWindow: (ref) => findModel(ref.provider, ref.model, models)?.contextWindow ?? null,
+  };
+}
+
+function overrideProvider(model: OpenedModel, { mission }: SessionChoice): OpenedModel {
+  return mission?.answers ? { ...model, provider: mission.answers(model.provider) } : model;
+}
+
+/** Offers the tools on the record of a resumed session, also of sets that are not switched on by now. */
+async function offerRecorded({ options, toolbox }: Run, opened: OpenedSession): Promise<OpenedSession> {
+  const { restored } = opened;
+  const last = options.tools === undefined ? lastTools(restored) : null;
+  if (last) await toolbox.offer(last.tools.map(({ name }) => name));
+  return opened;
+}
+
+function sessionTools(
+  run: Run,
+  {
+    choice,
+    isNew,
+    session,
+    ...forAgents
+  }: Pick<AgentHost, 'openModel' | 'records'> & {
+    readonly choice: SessionChoice;
+    readonly isNew: boolean;
+    readonly session: () => Session;
+  },
+): SessionParts['tools'] {
+  const { registry } = run.toolbox;
+  const hooks = run.parts.hooks(sourceOf(choice, isNew));
+  return {
+    agents: lateAgents({ ...run, registry, ...forAgents }),
+    ...(hooks ? { hooks } : {}),
+    registry: isNew ? registry : toolsOnRecord(run, () => session().events()),
+    policy: { ...run.policy, record: (events) => modeChange(run, events) },
+    ...(run.toolbox.registry.get('skill') ? { news: skillNews(run.settings) } : {}),
+    capture: openCapture(run.settings),
+    renewPrompt: (prompt) => run.parts.renewPrompt(prompt),
+  };
+}
+
+/** Returns the tools that the session has on record: a resume offers no other, so a call to another is not run. */
+function toolsOnRecord({ toolbox }: Run, events: () => readonly Event[]): Registry {
+  return createSubsetRegistry(toolbox.registry, {
+    offers: (name) => lastTools(events())?.tools.some((tool) => tool.name === name) ?? true,
+    reaches: () => true,
+  });
+}
+
+/** How a session of that choice begins. */
+export function sourceOf({ fork, after }: SessionChoice, isNew: boolean): SessionSource {
+  if (isNew) return after === undefined ? 'startup' : 'clear';
+  return fork ? 'fork' : 'resume';
+}
+
+/** Finds the session and takes its lease. Where it is not found, the error says what is known of it. */
+async function findOrExplain(run: Run, asked: SessionChoice): Promise<OpenedSession> {
+  const { store, lasting } = run;
+  const choice = (await lasting?.sync?.fetched(asked, store)) ?? asked;
+  const { cwd } = run.settings;
+  const createdAt = Date.now();
+  const fresh: SessionRow = {
+    id: newSessionId(() => createdAt),
+    parentId: null,
+    cwd,
+    title: null,
+    provider: null,
+    model: null,
+    createdAt,
+    updatedAt: createdAt,
+    ...directoryOf(cwd),
+    ...(choice.mission?.door ? { door: choice.mission.door } : {}),
+  };
+  const refuse = (found: SessionRow): Promise<unknown> => {
+    refuseAgent(found, choice);
+    return onRecord(run, found, choice);
+  };
+  return await openSession(store, choice, fresh, refuse).catch(async (error: unknown) => {
+    throw lasting ? await explainMissing(error, store, lasting.ends, choice, cwd) : error;
+  });
+}
+
+/** Opens the model that the session starts with. Gives the lease back where that fails. */
+async function firstModel(
+  run: Run,
+  opened: OpenedSession,
+  choice: SessionChoice,
+  open: (chosen: ModelChoice) => Promise<OpenedModel>,
+): Promise<OpenedModel> {
+  try {
+    const model = await open(await chooseModel(run, opened, choice));
+    requirePrice(run.spend, model.ref);
+    return model;
+  } catch (error) {
+    await opened.release();
+    throw error;
+  }
+}
+
+/** Ends the turn and saves all events. A turn that does not end in time is abandoned. */
+async function endSession(
+  { session, records, save }: Pick<Assembly, 'session' | 'save'> & { readonly records: readonly Recorder[] },
+  release: () => Promise<void>,
+): Promise<number> {
+  session.interrupt();
+  await Promise.race([session.settled(), wait(longestEndingMs, undefined, { ref: false })]);
+  await session.ended();
+  const unsaved = await save();
+  for (const record of records) record.end();
+  await release();
+  return unsaved;
+}
+
+/** The clock, timers and hashes of this machine, as a session uses them. */
+export function sessionHost(log: Log): HostDeps {
+  return {
+    now: Date.now,
+    schedule: (callback, delayMs) => {
+      const timer = setTimeout(callback, delayMs);
+      return () => {
+        clearTimeout(timer);
+      };
+    },
+    sha256: (text) => createHash('sha256').update(text).digest('hex'),
+    log,
+  };
+}
+
+function directoryOf(cwd: string): Pick<SessionRow, 'directoryId'> {
+  const id = directoryId(cwd);
+  return id === null ? {} : { directoryId: id };
+}
+
+function movedNotice({ row, movedFrom }: OpenedSession, cwd: string): readonly Notice[] {
+  return movedFrom === null
+    ? []
+    : [
+        {
+          level: 'warn',
+          code: 'directory_moved',
+          message: `This directory was ${movedFrom} before it was moved. Session ${row.id} goes on in ${cwd}.`,
+        },
+      ];
+}
+
+/** Returns the model of the session. An old one goes on with its own, a new one in a REPL with the model in use, any
+ * other with the configured one. */
+async function chooseModel(run: Run, opened: OpenedSession, choice: SessionChoice): Promise<ModelChoice> {
+  if (opened.restored.length > 0) return await onRecord(run, opened.row, choice);
+  return choice.after === undefined || choice.after.model === 'offline'
+    ? configuredModel(run.settings)
+    : choiceOf(choice.after);
+}
+
+/** Returns the model on record. Throws a `CliError` where the settings would send the session elsewhere. */
+async function onRecord({ settings, store }: Run, row: SessionRow, choice: SessionChoice): Promise<ModelChoice> {
+  return await resumedModel(settings, row, () => store.load(row.id), choice.after === undefined);
+}
+
+/** Opens the models that a session is switched to. The one before is closed once no turn uses it, the last one with the
+ * session. */
+function createModels(
+  first: OpenedModel,
+  openOther: (ref: ModelRef) => Promise<OpenedModel>,
+  settled: () => Promise<void>,
+): { readonly open: (ref: ModelRef) => Promise<Provider>; readonly close: () => void } {
+  let current = first;
+  return {
+    open: async (ref) => {
+      if (sameModel(current.ref, ref)) return current.provider;
+      const left = current;
+      current = await openOther(ref);
+      void settled().then(() => {
+        left.close();
+      });
+      return current.provider;
+    },
+    close: () => {
+      current.close();
+    },
+  };
+}
+
+function sameModel(one: ModelRef, other: ModelRef): boolean {
+  return (
+    one.provider === other.provider &&
+    one.model === other.model &&
+    one.api === other.api &&
+    one.baseUrl === other.baseUrl
+  );
+}
+
+/** Returns the notices of `work`, and those that the session emits meanwhile: nobody else listens yet. */
+async function collectNotices(session: Session, work: () => Promise<readonly Notice[]>): Promise<readonly Notice[]> {
+  const said: Notice[] = [];
+  const stop = session.subscribe((event) => {
+    if (event.type === 'notice') said.push({ level: event.level, code: event.code, message: event.message });
+  });
+  const notices = await work();
+  stop();
+  return [...said, ...notices];
+}
+
+/** Brings an old session up to date: answers open calls, records another model and an explicit change of the tools. */
+async function bringUpToDate(
+  session: Session,
+  opened: OpenedSession,
+  { model, prompt }: { readonly model: OpenedModel } & Pick<PromptChange, 'prompt'>,
+  run: Run,
+): Promise<readonly Notice[]> {
+  if (opened.restored.length === 0) return [];
+  await settleAgents(session, run.store);
+  await session.repair();
+  const { row } = opened;
+  const switched = row.provider !== model.ref.provider || row.model !== model.ref.model;
+  if (switched || row.baseUrl !== model.ref.baseUrl || (row.baseUrl !== undefined && row.api !== model.ref.api))
+    await session.switchModel(model.ref);
+  const dropped: readonly Notice[] =
+    switched && hasReasoning(opened.restored)
+      ? [
+          {
+            level: 'info',
+            code: 'model_changed',
+            message:
+              `The session goes on with ${model.ref.provider}/${model.ref.model}. ` +
+              'Reasoning of the model before is not sent to it.',
+          },
+        ]
+      : [];
+  const notices = [...dropped, ...addressNotices(row, model)];
+  if (prompt) await session.append(prompt);
+  const tools = changedTools(run.settings, run.toolbox.registry, lastTools(opened.restored), run.options.tools);
+  if (tools === null) return notices;
+  await session.append(tools);
+  return [
+    ...notices,
+    {
+      level: 'warn',
+      code: 'tools_changed',
+      message: "The tools or their settings changed: the provider's cache of this conversation is lost once.",
+    },
+  ];
+}
+
+function hasReasoning(events: readonly Event[]): boolean {
+  return events.some(
+    (event) => event.kind === 'assistant' && isRecord(event.data) && Array.isArray(event.data.reasoning),
+  );
+}

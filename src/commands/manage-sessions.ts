@@ -1,0 +1,406 @@
+import type { Session } from '../kernel/agent/session.js';
+import type { Event } from '../kernel/core/event.js';
+import { project } from '../kernel/core/projection.js';
+import type { SessionRow, SessionSummary } from '../kernel/core/store.js';
+import { didYouMean, escapedJson } from '../kernel/core/text.js';
+import { defaultWire, isWireName, wireNames } from '../kernel/providers/wires/known-wires.js';
+import {
+  CliError,
+  type CommandLine,
+  exit,
+  type CommandStore,
+  type Repl,
+  type CommandHandler,
+} from '../kernel/console/command.js';
+import type { Settings } from '../kernel/console/run-settings.js';
+import {
+  age,
+  asksTeam,
+  columns,
+  countOption,
+  distinctTitles,
+  oneLine,
+  pointInTime,
+  printListing,
+} from '../kernel/console/line-output.js';
+import { findSession, goToSession } from '../kernel/console/stored-session.js';
+
+interface ListOptions {
+  readonly json?: boolean;
+  readonly here?: boolean;
+  readonly all?: boolean;
+  readonly limit?: string;
+  readonly page?: string;
+  readonly team?: boolean;
+  readonly person?: string;
+}
+
+const defaultLimit = 50;
+
+/** `agent sessions` holds other verbs; `/sessions` goes on with another session. */
+export const sessions: CommandHandler = {
+  line: { example: 'agent sessions list' },
+  slash: resume,
+};
+
+export const listSessions: CommandHandler = {
+  line: {
+    example: 'agent sessions list --here --json',
+    options: (command) =>
+      command
+        .option('--here', 'only those of this directory and its worktrees')
+        .option('--all', 'those of agents, too')
+        .option('--limit <n>', 'at most so many (default 50, with --json all)')
+        .option('--team', 'of everybody that you may read, in the database of `store.url`')
+        .option('--person <role>', 'the same, of this person')
+        .option('--page <n>', 'the second, third, … so many')
+        .option('--json', 'one JSON array'),
+    run: async (line, _args, options: ListOptions) =>
+      asksTeam(options)
+        ? await (await import('../features/team-store/shared-record.js')).listTeamSessions(line, options)
+        : await list(line, options),
+  },
+};
+
+/** Lists a page of the sessions, newest first; with `--json` all of them unless less is asked for. Says on stderr how
+ * many were left out. */
+async function list({ out, withStore }: CommandLine, options: ListOptions): Promise<number> {
+  const whole = options.json === true && options.limit === undefined && options.page === undefined;
+  const limit = whole ? Infinity : countOption(options.limit, '--limit', defaultLimit);
+  const page = countOption(options.page, '--page', 1);
+  return await withStore(async ({ store, settings }) => {
+    const places = options.here ? await placesOf(settings) : [undefined];
+    const skipped = whole ? 0 : limit * (page - 1);
+    const found = await Promise.all(places.map((cwd) => store.list(limit * page, cwd, options.all)));
+    const newest = found.flat().toSorted((a, b) => b.updatedAt - a.updatedAt);
+    const rows = newest.slice(skipped, limit * page);
+    printListing(out, options.json, rows.map(listedAsJson), () =>
+      rows.length === 0 && skipped === 0
+        ? [options.here ? `No sessions of ${settings.cwd}.` : 'No sessions yet.']
+        : lines(rows, places.length === 1 && options.here === true),
+    );
+    const counts = whole ? [] : await Promise.all(places.map((cwd) => store.count(cwd, options.all)));
+    const total = whole ? rows.length : counts.reduce((sum, count) => sum + count, 0);
+    const left = total - skipped - rows.length;
+    if (left > 0)
+      out.error(`${left} more of ${total} sessions: --page ${page + 1} goes on, --limit ${total} lists all.\n`);
+    else if (rows.length === 0 && skipped > 0)
+      out.error(`There are ${total} sessions; page ${page} is behind the last one.\n`);
+    return exit.done;
+  });
+}
+
+/** This directory, and the worktrees of a repository whose main checkout it is. */
+async function placesOf({ cwd, env }: Settings): Promise<readonly string[]> {
+  const { worktreeFolders } = await import('../features/worktrees/git-worktrees.js');
+  return [cwd, ...(await worktreeFolders({ cwd, env }))];
+}
+
+function listedAsJson(row: SessionSummary): object {
+  return {
+    id: row.id,
+    parent_id: row.parentId,
+    kind: row.parentCallId === undefined ? (row.door ?? null) : 'agent',
+    parent_call_id: row.parentCallId ?? null,
+    cwd: row.cwd,
+    title: row.title,
+    provider: row.provider,
+    model: row.model,
+    api: row.api ?? null,
+    base_url: row.baseUrl ?? null,
+    created_at: row.createdAt,
+    updated_at: row.updatedAt,
+    prompt: row.prompt,
+    events: row.events,
+    cost_usd: row.costUsd,
+  };
+}
+
+function lines(rows: readonly SessionSummary[], here: boolean): readonly string[] {
+  const titles = distinctTitles(rows);
+  return columns(
+    rows.map((row, index) => [
+      row.id,
+      age(Date.now() - row.updatedAt),
+      `${row.events} events`,
+      `${row.provider ?? '?'}/${row.model ?? '?'}`,
+      row.costUsd === null ? '' : `$${row.costUsd.toFixed(4)}`,
+      ...(here ? [] : [row.cwd]),
+      titles[index] ?? '',
+    ]),
+  );
+}
+
+async function resume(argument: string, repl: Repl): Promise<void> {
+  const chosen = argument.trim() === '' ? await pickSession(repl) : argument.trim();
+  if (chosen === null) return;
+  if (chosen === repl.sessions.current().session.id) {
+    repl.screen.notice('info', 'That is this session.');
+    return;
+  }
+  await goToSession(repl, { continueNewest: false, resume: chosen, fork: false });
+}
+
+async function pickSession({ sessions: open, store, settings, screen }: Repl): Promise<string | null> {
+  const { id } = open.current().session;
+  const rows = (await store.list(Infinity)).filter((row) => row.id !== id && row.events > 0);
+  if (rows.length === 0) {
+    screen.notice('info', 'There are no other sessions yet.');
+    return null;
+  }
+  return await screen.pick({
+    title: 'Go on with',
+    items: pickItems(sortedHereFirst(rows, settings.cwd), settings.cwd),
+  });
+}
+
+function sortedHereFirst(rows: readonly SessionSummary[], cwd: string): readonly SessionSummary[] {
+  return [...rows.filter((row) => row.cwd === cwd), ...rows.filter((row) => row.cwd !== cwd)];
+}
+
+interface PickRow {
+  readonly label: string;
+  readonly detail: string;
+  readonly value: string;
+}
+
+function pickItems(rows: readonly SessionSummary[], cwd: string): readonly PickRow[] {
+  const titles = distinctTitles(rows, 70);
+  return rows.map((row, index) => pickItem(row, titles[index] || row.id, cwd));
+}
+
+function pickItem(row: SessionSummary, label: string, cwd: string): PickRow {
+  const cost = row.costUsd === null || row.costUsd === 0 ? '' : `$${row.costUsd.toFixed(2)}`;
+  const detail = [
+    `${age(Date.now() - row.updatedAt)} ago`,
+    row.model ?? '',
+    `${row.events} events`,
+    cost,
+    row.cwd === cwd ? '' : row.cwd,
+  ].filter((part) => part !== '');
+  return { label, detail: detail.join(' · '), value: row.id };
+}
+
+interface ShowOptions {
+  readonly json?: boolean;
+  readonly as?: string;
+  readonly prompt?: string;
+}
+
+export const showSession: CommandHandler = {
+  line: {
+    example: `agent sessions show 0198 --as ${defaultWire}`,
+    options: (command) =>
+      command
+        .option('--as <wire>', `the request body: ${wireNames.slice(0, -1).join(', ')} or ${wireNames.at(-1) ?? ''}`)
+        .option('--prompt <text>', 'with --as: add this user turn')
+        .option('--json', 'one JSON array of events'),
+    run: (line, [id = ''], options: ShowOptions) => show(line, id, options),
+  },
+};
+
+async function show({ out, models, withStore }: CommandLine, id: string, options: ShowOptions): Promise<number> {
+  const wire = options.as;
+  if (wire !== undefined && !isWireName(wire))
+    throw new CliError(
+      exit.usage,
+      `--as: unknown wire \`${wire}\``,
+      `${didYouMean(wire, wireNames)} Known: ${wireNames.join(', ')}`.trim(),
+    );
+  return await withStore(async ({ store }) => {
+    const row = await findSession(store, id);
+    const events = await store.load(row.id);
+    if (wire !== undefined) {
+      const body = await models.requestBody({
+        row,
+        events,
+        wire,
+        prompt: options.prompt ?? null,
+        blob: (sha256) => store.blob(sha256),
+      });
+      out.data(`${out.isTerminal ? escapedJson(body) : body}\n`);
+      return exit.done;
+    }
+    const about = [
+      row.id,
+      row.cwd,
+      `${row.provider ?? '?'}/${row.model ?? '?'}`,
+      row.baseUrl ?? '',
+      oneLine(row.title ?? ''),
+    ];
+    printListing(
+      out,
+      options.json,
+      events.map(({ seq, kind, content, data, createdAt }) => ({ seq, kind, content, data, created_at: createdAt })),
+      () => [...columns([about.filter((cell) => cell !== '')]), ...columns(events.map(eventLine))],
+    );
+    return exit.done;
+  });
+}
+
+function eventLine(event: Event): readonly string[] {
+  return [String(event.seq), new Date(event.createdAt).toISOString(), event.kind, oneLine(event.content ?? '')];
+}
+
+/** `agent sessions rename`, and `/rename` for the session on the screen. */
+export const renameSession: CommandHandler = {
+  line: {
+    example: 'agent sessions rename 0198 "parser rewrite"',
+    run: async ({ withStore }, [id = '', ...words]) => {
+      const title = words.join(' ').trim();
+      if (title === '')
+        throw new CliError(
+          exit.usage,
+          'a title needs at least one character',
+          'For example agent sessions rename 0198 "parser rewrite"',
+        );
+      return await withStore(async ({ store }) => {
+        const row = await findSession(store, id);
+        await store.update(row.id, { title });
+        return exit.done;
+      });
+    },
+  },
+  slash: async (argument, { screen, sessions }) => {
+    const title = argument.trim() || (await askedTitle(sessions.current().session));
+    if (title === '') {
+      screen.notice('warn', 'The model gave no title. Give one: /rename parser rewrite');
+      return;
+    }
+    await sessions.rename(title);
+    screen.notice('info', `This session is now called ${sessions.title() ?? title}.`);
+  },
+};
+
+const longestTitleMs = 30_000;
+
+/** Asks the model for a title; '' where there is nothing to name yet, or no model. */
+async function askedTitle(session: Session): Promise<string> {
+  const isUnconnected = session.ref().provider === 'offline' && session.ref().model === 'offline';
+  if (isUnconnected || session.events().length === 0) return '';
+  return await session.suggestTitle(AbortSignal.timeout(longestTitleMs));
+}
+
+interface RemoveOptions {
+  readonly remote?: boolean;
+}
+
+interface PruneOptions {
+  readonly olderThan?: string;
+  readonly yes?: boolean;
+  readonly json?: boolean;
+}
+
+const maxListed = 1_000_000;
+
+async function removeAtTeam(settings: Settings, id: string): Promise<void> {
+  const { withTeam } = await import('../features/team-store/open-team.js');
+  await withTeam(settings, ({ team }) => team.log.remove(id));
+}
+
+export const removeSessions: CommandHandler = {
+  line: {
+    example: 'agent sessions rm 0198',
+    options: (command) => command.option('--remote', "from the team's database, too"),
+    run: async ({ out, withStore }, ids, { remote }: RemoveOptions) => {
+      return await withStore(async ({ store, records, settings }) => {
+        const rows = new Map<string, SessionRow>();
+        for (const id of ids) {
+          const row = await findSession(store, id);
+          rows.set(row.id, row);
+        }
+        for (const row of rows.values()) {
+          const lease = await store.acquire(row.id);
+          if (!lease.held)
+            throw new CliError(
+              exit.session,
+              `session ${row.id} is in use by process ${lease.holder.pid} on ${lease.holder.host}`,
+              'End that one first.',
+            );
+          const messages = project(await store.load(row.id)).messages.length;
+          if (remote) await removeAtTeam(settings, row.id);
+          await store.remove(row.id);
+          out.print(`Removed ${row.id} (${messages} messages).\n`);
+        }
+        await records.compact().catch(() => undefined);
+        return exit.done;
+      });
+    },
+  },
+};
+
+export const pruneSessions: CommandHandler = {
+  line: {
+    example: 'agent sessions prune --older-than 30d',
+    options: (command) =>
+      command
+        .requiredOption('--older-than <time>', 'not written to since: 45m, 12h, 30d, 8w or a date')
+        .option('--yes', 'delete them and all their events')
+        .option('--json', 'one JSON array'),
+    run: (line, _args, options: PruneOptions) => prune(line, options),
+  },
+};
+
+/** Lists the sessions of all directories that were not written to since then; `--yes` deletes them. */
+async function prune({ out, withStore }: CommandLine, options: PruneOptions): Promise<number> {
+  if (options.olderThan === undefined)
+    throw new CliError(exit.usage, '--older-than is missing', 'For example agent sessions prune --older-than 30d.');
+  const before = pointInTime(options.olderThan, '--older-than', Date.now());
+  return await withStore(async ({ store, records }) => {
+    const old = (await store.list(maxListed)).filter((row) => row.updatedAt < before);
+    printListing(out, options.json, old.map(removedAsJson), () => columns(old.map(cells)));
+    const count = options.yes ? await removeAll(old, store, out) : 0;
+    if (!options.json) out.print(summary(old.length, options.yes ? count : null));
+    if (count > 0) await records.compact();
+    return exit.done;
+  });
+}
+
+/** Removes those that nobody has open; returns how many. */
+async function removeAll(
+  rows: readonly SessionSummary[],
+  store: CommandStore['store'],
+  out: CommandLine['out'],
+): Promise<number> {
+  let count = 0;
+  for (const row of rows) {
+    const lease = await store.acquire(row.id);
+    if (!lease.held) {
+      out.error(`agent: ${row.id} is in use by process ${lease.holder.pid} and stays\n`);
+      continue;
+    }
+    await store.remove(row.id);
+    await lease.release();
+    count++;
+  }
+  return count;
+}
+
+function removedAsJson(row: SessionSummary): object {
+  return {
+    id: row.id,
+    cwd: row.cwd,
+    title: row.title,
+    updated_at: row.updatedAt,
+    events: row.events,
+    prompt: row.prompt,
+  };
+}
+
+function cells(row: SessionSummary): readonly string[] {
+  return [
+    row.id,
+    age(Date.now() - row.updatedAt),
+    `${row.events} events`,
+    row.cwd,
+    oneLine(row.title ?? row.prompt ?? ''),
+  ];
+}
+
+function summary(found: number, removed: number | null): string {
+  if (found === 0) return 'No session is that old.\n';
+  const sessions = (count: number): string => `${count} session${count === 1 ? '' : 's'}`;
+  return removed === null
+    ? `${sessions(found)}. Nothing was deleted; --yes deletes them with all their events.\n`
+    : `Removed ${sessions(removed)}.\n`;
+}

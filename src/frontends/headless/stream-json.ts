@@ -1,0 +1,124 @@
+import { CliError, exit } from '../../kernel/console/command.js';
+import type { ModelRef } from '../../kernel/core/projection.js';
+import type { RootOptions } from '../../kernel/console/options.js';
+import { createAgentSession, type Assembly, openRun, type Run } from '../../app/create-session.js';
+import type { SessionChoice } from '../../kernel/console/run-settings.js';
+import { resolveModel } from '../../app/open-model.js';
+import { withSystemPrompt } from '../../app/settings.js';
+import type { Settings } from '../../kernel/console/run-settings.js';
+import { type FrontParts, openFrontParts } from './output-dialect.js';
+import { type Controls, type StreamConversation, runStreamInput } from './stream-input.js';
+
+/** `--input-format stream-json`: the other program says on standard input what is to be done. Returns the exit code. */
+export async function converse(
+  words: readonly string[],
+  options: RootOptions,
+  settings: Settings,
+  choice: SessionChoice,
+): Promise<number> {
+  checkOptions(words, options);
+  const parts = await openFrontParts(options, settings);
+  const run = await openRun(settings, options);
+  const asks = options.permissionPromptTool !== undefined;
+  let chat: Assembly | null = null;
+  try {
+    const code = await runStreamInput({
+      input: process.stdin,
+      begin: async (systemPrompt) => {
+        chat = await createAgentSession(prompted(run, systemPrompt), choice, asks);
+        return conversation(run, chat, parts);
+      },
+      controls: controlsOf(run, () => chat),
+      attach: async (bytes) => await run.toolbox.pictures.takeBytes({ name: 'picture', bytes }),
+      asks,
+      named: (question) => parts.named(question, settings.cwd),
+      announcesTurns: parts.dialect === 'claude',
+      verbose: options.verbose === true && parts.dialect === 'agent',
+    });
+    await parts.keep();
+    return code;
+  } finally {
+    await (chat as Assembly | null)?.close();
+    await run.close();
+  }
+}
+
+function checkOptions(words: readonly string[], { outputFormat, image = [] }: RootOptions): void {
+  if (outputFormat !== 'stream-json')
+    throw new CliError(
+      exit.usage,
+      `--input-format stream-json answers as stream-json, not as ${outputFormat}`,
+      'Add --output-format stream-json.',
+    );
+  if (words.length > 0)
+    throw new CliError(
+      exit.usage,
+      'with --input-format stream-json the prompt comes on standard input',
+      'Send {"type":"user","message":{"role":"user","content":"…"}} as a line.',
+    );
+  if (image.length > 0)
+    throw new CliError(
+      exit.usage,
+      'with --input-format stream-json images come on standard input, not by --image',
+      'Send a content block: {"type":"image","source":{"type":"base64","media_type":"image/png","data":"…"}}.',
+    );
+}
+
+/** What the other program adds stands behind the user's own prompt. */
+function prompted(run: Run, added: string | null): Run {
+  if (added === null) return run;
+  const own = run.settings.config.request.systemPrompt;
+  const systemPrompt = [own, added].filter((part) => part !== null && part !== '').join('\n\n');
+  return { ...run, settings: withSystemPrompt(run.settings, systemPrompt) };
+}
+
+function conversation(run: Run, { session, notices, save }: Assembly, parts: FrontParts): StreamConversation {
+  const toolNames = run.toolbox.registry.list().map((tool) => tool.name);
+  const now = (): number => performance.now();
+  return {
+    session,
+    ask: parts.ask(session),
+    save,
+    lines: () => parts.lines({ session, toolNames, now }, run.policy),
+    notices: [...run.notices, ...notices],
+  };
+}
+
+function controlsOf({ settings, policy, toolbox }: Run, chat: () => Assembly | null): Controls {
+  let first: ModelRef | null = null;
+  const configured = policy.mode();
+  return {
+    setModel: async (name) => {
+      const session = chat()?.session;
+      if (!session) return 'the session has not begun';
+      first ??= session.ref();
+      if (name === null) {
+        await session.switchModel(first);
+        return null;
+      }
+      const resolved = resolveModel(settings, name, session.ref());
+      if (!resolved.ok) return `${resolved.problem.message}: ${resolved.problem.hint}`;
+      await session.switchModel(resolved.ref);
+      return null;
+    },
+    setMode: (mode) => {
+      if (mode === 'bypassPermissions' && configured !== 'never')
+        return 'bypassPermissions needs a run that was started with --approval never';
+      if (!['default', 'acceptEdits', 'plan', 'bypassPermissions'].includes(mode))
+        return `the mode ${mode} is not known here; default, acceptEdits, plan and bypassPermissions are`;
+      policy.plan(mode === 'plan');
+      policy.switchTo(mode === 'default' && configured === 'never' ? 'dangerous' : configured);
+      return null;
+    },
+    facts: () => ({
+      commands: [],
+      agents: [],
+      output_style: 'default',
+      available_output_styles: ['default'],
+      models: [],
+      account: {},
+      tools: toolbox.registry.list().map((tool) => tool.name),
+      pid: process.pid,
+    }),
+  };
+}

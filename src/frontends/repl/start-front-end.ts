@@ -1,0 +1,303 @@
+import { existsSync } from 'node:fs';
+import type { Readable } from 'node:stream';
+import type { Session } from '../../kernel/agent/session.js';
+import { CliError, exit } from '../../kernel/console/command.js';
+import { didYouMean, withoutEnd } from '../../kernel/core/text.js';
+import type { Schedule } from '../../kernel/core/runtime.js';
+import type { TurnEnd } from '../../kernel/core/session-port.js';
+import type { FrontParts } from '../headless/output-dialect.js';
+import type { EarlyFrame } from '../../ui/early-frame.js';
+import { createTurnLines, type OutputFormat, runHeadless } from '../headless/headless.js';
+import type { RootOptions } from '../../kernel/console/options.js';
+import { outputIsTerminal, printError } from '../../kernel/console/print.js';
+import { createAgentSession, openRun, type Run, sessionHost } from '../../app/create-session.js';
+import { isCommandLine, typedCommand } from '../../kernel/console/slash-command.js';
+import { eventNumber } from '../../app/find-session.js';
+import type { SessionChoice } from '../../kernel/console/run-settings.js';
+import { openCommands } from '../../features/prompts-and-skills/open-commands.js';
+import { withServers } from '../../features/mcp/open-mcp.js';
+import { promptWithImages } from '../../features/attachments/open-pictures.js';
+import { readSettings, workingDirectory } from '../../app/settings.js';
+import type { Notice, Settings } from '../../kernel/console/run-settings.js';
+
+const formats: readonly string[] = ['text', 'json', 'stream-json'] satisfies readonly OutputFormat[];
+const inputFormats: readonly string[] = ['text', 'stream-json'];
+
+/** Runs `agent` itself, in a worktree where one is asked for. Returns the exit code. */
+export async function runConversation(
+  words: readonly string[],
+  options: RootOptions,
+  early: EarlyFrame | null,
+): Promise<number> {
+  if (options.worktree === undefined) return await runFront(words, options, early);
+  const { enterWorktree, worktreeFarewell } = await import('../../features/worktrees/git-worktrees.js');
+  const at = { cwd: workingDirectory(options.cwd), env: process.env };
+  const name = options.worktree === true ? null : options.worktree;
+  const worktree = await enterWorktree(at, name, new Date());
+  const code = await runFront(words, { ...options, cwd: worktree.directory, worktree: worktree.name }, early);
+  printError(await worktreeFarewell(at, worktree));
+  return code;
+}
+
+/** The REPL on a terminal, one turn without one. */
+async function runFront(words: readonly string[], options: RootOptions, early: EarlyFrame | null): Promise<number> {
+  const byLines = readsLines(options);
+  const headless = options.print === true || byLines || !process.stdin.isTTY || !outputIsTerminal();
+  const format = options.outputFormat;
+  if (!formats.includes(format))
+    throw new CliError(
+      exit.usage,
+      `--output-format: \`${format}\` is not a format`,
+      `${didYouMean(format, formats)} Known: ${formats.join(', ')}`.trim(),
+    );
+  if (byLines)
+    return await (
+      await import('../headless/stream-json.js')
+    ).converse(words, options, await readSettings(options), chosenSession(options));
+  if (!headless) refuseHeadlessOptions(options);
+  if (!headless) return await (await import('./repl.js')).runRepl(words, options, early);
+  return await runOneTurn(words, options, format as OutputFormat);
+}
+
+/** Throws a `CliError` (2) for an option that the REPL would ignore. */
+function refuseHeadlessOptions({ jsonSchema, output, outputFormat, dialect }: RootOptions): void {
+  const given = [
+    ...(jsonSchema === undefined ? [] : ['--json-schema']),
+    ...(output === undefined ? [] : ['--output']),
+    ...(outputFormat === 'text' ? [] : [`--output-format ${outputFormat}`]),
+    ...(dialect === undefined ? [] : ['--dialect']),
+  ];
+  if (given.length > 0)
+    throw new CliError(exit.usage, `${given.join(', ')}: for headless mode only`, 'Add -p and the prompt.');
+}
+
+function readsLines({ inputFormat: format = 'text', permissionPromptTool }: RootOptions): boolean {
+  if (permissionPromptTool !== undefined && permissionPromptTool !== 'stdio')
+    throw new CliError(
+      exit.usage,
+      `--permission-prompt-tool: \`${permissionPromptTool}\` is not known`,
+      'stdio puts questions to the program that sends the lines.',
+    );
+  if (!inputFormats.includes(format))
+    throw new CliError(
+      exit.usage,
+      `--input-format: \`${format}\` is not a format`,
+      `${didYouMean(format, inputFormats)} Known: ${inputFormats.join(', ')}`.trim(),
+    );
+  if (permissionPromptTool !== undefined && format !== 'stream-json')
+    throw new CliError(
+      exit.usage,
+      '--permission-prompt-tool needs --input-format stream-json',
+      'Answers to permission prompts come as lines on standard input: add ' +
+        '--input-format stream-json --output-format stream-json.',
+    );
+  return format === 'stream-json';
+}
+
+/** Opens the session, hands it to the front without a terminal and closes it. */
+async function runOneTurn(words: readonly string[], options: RootOptions, format: OutputFormat): Promise<number> {
+  const settings = await readSettings(options);
+  const choice = chosenSession(options);
+  const reading = {
+    notice: printError,
+    schedule: sessionHost(settings.log).schedule,
+    hasPrompt: joinPrompt(words, '') !== '',
+  };
+  const piped = process.stdin.isTTY ? '' : await readStdin(process.stdin, reading);
+  const prompt = joinPrompt(words, piped);
+  if (prompt === '')
+    throw new CliError(
+      exit.usage,
+      'there is no prompt',
+      'Give one as words or on standard input: agent -p "explain this".',
+    );
+  const parts = await frontParts(options, settings);
+  const run = await openRun(settings, options);
+  try {
+    const withImages = await promptWithImages(run.toolbox.pictures, options.image ?? [], prompt);
+    const chat = await createAgentSession(run, choice, false);
+    const { session } = chat;
+    const toolNames = run.toolbox.registry.list().map((tool) => tool.name);
+    const scene = { session, toolNames, now: () => performance.now() };
+    try {
+      const command = await headlessCommand(run, prompt, chat.notices);
+      const submit: Session['submit'] = (text) =>
+        command === null ? session.submit(text) : compactAsTurn(session, command.argument);
+      const code = await runHeadless({
+        session,
+        prompt: withImages,
+        save: chat.save,
+        ask: parts && command === null ? parts.ask(session) : submit,
+        format,
+        lines: parts ? parts.lines(scene, run.policy) : createTurnLines(scene),
+        verbose: options.verbose === true,
+        notices: [...run.notices, ...chat.notices],
+      });
+      await parts?.keep();
+      return code;
+    } finally {
+      await chat.close();
+    }
+  } finally {
+    await run.close();
+  }
+}
+
+/** Returns `/compact` if the prompt is that; null for a message, a command in a file, a skill, or the prompt of a server.
+ * Throws a `CliError` (2) for any other slash command: the model could do nothing with it. */
+async function headlessCommand(
+  { settings, toolbox }: Run,
+  prompt: string,
+  notices: readonly Notice[],
+): Promise<{ readonly argument: string } | null> {
+  const command = isCommandLine(prompt) ? typedCommand(prompt, []) : null;
+  if (command === null) return null;
+  const { name, argument } = command;
+  if (name === 'compact') return { argument };
+  const own = openCommands(settings);
+  if ((await withServers(own.expand, toolbox.servers)(prompt)) !== null) return null;
+  const isKnown = settings.commandNames.includes(name);
+  // `/tmp is full` is a message.
+  if (!isKnown && existsSync(`/${name}`)) return null;
+  const works = ['compact', 'init', 'review', ...(await own.list()).map((one) => one.name)].map((one) => `/${one}`);
+  // A command of a project that is not trusted is not there, either.
+  const warnings = notices.filter(({ level }) => level === 'warn').map(({ message }) => `${message}\n`);
+  throw new CliError(
+    exit.usage,
+    isKnown ? `/${name} works in the REPL alone` : `there is no command /${name}`,
+    `${warnings.join('')}${didYouMean(`/${name}`, works)} With -p these work: ${works.join(', ')}.`.trim(),
+  );
+}
+
+/** Compacts the session. Returns it as a turn: one that failed where nothing was compacted. */
+async function compactAsTurn(session: Session, focus: string): Promise<TurnEnd> {
+  const compacted = await session.compact(focus);
+  const turn = { turns: 0, toolCalls: 0, denials: [] };
+  if (compacted.done) return { ...turn, status: 'completed', text: 'The conversation was compacted.' };
+  const { reason, fault } = compacted;
+  return {
+    ...turn,
+    status: 'failed',
+    text: '',
+    fault: {
+      hint: 'The conversation is as it was: agent -c continues it.',
+      ...fault,
+      code: fault?.code ?? 'bad_request',
+      message: `not compacted: ${reason}`,
+    },
+  };
+}
+
+/** Loads what only some runs ask for. */
+async function frontParts(options: RootOptions, settings: Settings): Promise<FrontParts | null> {
+  if (options.dialect === undefined && options.jsonSchema === undefined && options.output === undefined) return null;
+  return await (await import('../headless/output-dialect.js')).openFrontParts(options, settings);
+}
+
+function chosenSession(options: RootOptions): SessionChoice {
+  if (options.resume === true)
+    throw new CliError(
+      exit.usage,
+      '-r needs a session here, where none can be picked',
+      'Give an id, a unique prefix of one, or a title: agent sessions list shows them.',
+    );
+  return {
+    continueNewest: options.continue === true,
+    resume: options.resume ?? null,
+    fork: options.fork === true,
+    ...eventNumber(options.at),
+  };
+}
+
+/** No model takes a longer prompt, so no more than this is held in memory. */
+const maxBytes = 32 * 1024 * 1024;
+
+const waitNoticeMs = 2000;
+const longestSilenceMs = 3000;
+
+export interface StdinReading {
+  readonly notice: (text: string) => void;
+  readonly schedule: Schedule;
+  /** There is a prompt without it: standard input that is silent and stays open is not waited for. */
+  readonly hasPrompt: boolean;
+}
+
+/** Reads all of standard input as text. Rejects with a `CliError` where it is longer than any prompt can be. Says on
+ * stderr that it waits for the end, or that it no longer does. Source: contracts 8 and 10, "Standard input". */
+export async function readStdin(input: Readable, reading: StdinReading): Promise<string> {
+  const { notice, schedule, hasPrompt } = reading;
+  const cancelNotice = hasPrompt
+    ? () => undefined
+    : schedule(() => {
+        notice(
+          'agent: still reading standard input; it is not a terminal. Close it (or run with </dev/null) to continue.\n',
+        );
+      }, waitNoticeMs);
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  const source = input[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const next = await nextWithin(source, hasPrompt ? schedule : null);
+      if (next === 'silent') {
+        notice(silenceText(bytes));
+        input.destroy();
+        break;
+      }
+      if (next.done === true) break;
+      const part = Buffer.isBuffer(next.value) ? next.value : Buffer.from(String(next.value));
+      bytes += part.length;
+      if (bytes > maxBytes) throw tooMuchInput();
+      chunks.push(part);
+    }
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EISDIR')) throw error;
+  } finally {
+    cancelNotice();
+  }
+  return Buffer.concat(chunks).toString('utf8').toWellFormed();
+}
+
+/** Waits for the next chunk, for `longestSilenceMs` at most where there is a `schedule`. */
+async function nextWithin<T>(
+  source: AsyncIterator<T>,
+  schedule: Schedule | null,
+): Promise<IteratorResult<T> | 'silent'> {
+  const next = source.next();
+  if (schedule === null) return await next;
+  let cancel = (): void => undefined;
+  const silence = new Promise<'silent'>((resolve) => {
+    cancel = schedule(() => {
+      resolve('silent');
+    }, longestSilenceMs);
+  });
+  next.catch(() => undefined); // a chunk that is not waited for
+  try {
+    return await Promise.race([next, silence]);
+  } finally {
+    cancel();
+  }
+}
+
+function silenceText(bytes: number): string {
+  const used =
+    bytes === 0
+      ? 'gave nothing for 3 s and is not closed; it is ignored'
+      : `gave nothing more for 3 s and is not closed; its first ${bytes} bytes are used, the rest is ignored`;
+  return `agent: standard input ${used}. Close it (or run with </dev/null) to avoid the wait.\n`;
+}
+
+function tooMuchInput(): CliError {
+  return new CliError(
+    exit.usage,
+    `standard input has more than ${maxBytes} bytes; no model takes that`,
+    'Put it into a file and say where it is: the model reads what it needs.',
+  );
+}
+
+/** Returns the prompt of a headless run: the words, a blank line, and the text from standard input. */
+export function joinPrompt(words: readonly string[], piped: string): string {
+  return [words.join(' ').trim(), piped.trim() === '' ? '' : withoutEnd(piped, '\n')]
+    .filter((part) => part !== '')
+    .join('\n\n');
+}

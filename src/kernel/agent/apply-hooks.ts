@@ -1,0 +1,246 @@
+import { type Envelope, errorEnvelope, type ErrorEnvelope, isError } from '../core/envelope.js';
+import { type HookData, knownEvent, type ToolCallData } from '../core/event.js';
+import type { HookAnswer, HookedCall, Occasion } from '../core/hooks.js';
+import type { PermissionAnswer, Question, Verdict } from '../core/policy.js';
+import type { Fault } from '../core/provider.js';
+import { firstLine } from '../core/text.js';
+import type { Denial, BoundCall, ToolOutcome } from '../core/tool.js';
+import type { DispatchDeps, TurnDeps } from './dependencies.js';
+
+/** Asks the hooks of an occasion, records each one that ran, and tells the user what they say. Null where no hook
+ * listens. */
+export async function askHooks(d: DispatchDeps, occasion: Occasion, signal: AbortSignal): Promise<HookAnswer | null> {
+  const { hooks } = d.tools;
+  if (!hooks?.listens(occasion.event)) return null;
+  const answer = await hooks.ask(
+    occasion,
+    {
+      session: d.record.id,
+      cwd: d.cwd,
+      prompt: currentPrompt(d),
+      events: () => d.record.events(),
+      later: (report) => {
+        takeReport(d, report).catch((error: unknown) => {
+          d.host.log({ at: 'hook', message: 'a hook in the background was not recorded', error: String(error) });
+        });
+      },
+    },
+    signal,
+  );
+  await reportAnswer(d, answer);
+  return answer;
+}
+
+async function reportAnswer(d: DispatchDeps, answer: HookAnswer): Promise<void> {
+  for (const run of answer.runs) await recordRun(d, run);
+  for (const { level, message } of answer.messages)
+    d.emit({ type: 'notice', level, code: 'hook', message: d.secrets?.text(message) ?? message });
+}
+
+/** A hook in the background has ended: the model reads its report with its next request. */
+async function takeReport(d: DispatchDeps, report: HookAnswer): Promise<void> {
+  for (const note of report.context) d.tell?.(d.secrets?.text(note) ?? note);
+  await reportAnswer(d, report);
+}
+
+/** A run that decided something is on the disk before anything acts on it. */
+async function recordRun(d: DispatchDeps, run: HookData): Promise<void> {
+  const reason = run.reason === undefined ? '' : ` (${firstLine(run.reason, 120)})`;
+  const content = `${run.event} ${firstLine(run.command, 80)}: ${run.decision}${reason}`;
+  const isPlain = run.decision === 'none' && run.updated_input === undefined && run.original_output === undefined;
+  await d.record[isPlain ? 'note' : 'append']({ kind: 'hook', content, data: run });
+}
+
+function currentPrompt({ record }: DispatchDeps): string {
+  const last = record.events().findLast((raw) => {
+    const event = raw.kind === 'user' ? knownEvent(raw) : null;
+    return event?.kind === 'user' && event.data?.note !== true;
+  });
+  return last ? `${record.id}:${last.seq}` : '';
+}
+
+async function noteContext(d: DispatchDeps, answer: HookAnswer | null): Promise<void> {
+  for (const content of answer?.context ?? []) await d.record.append({ kind: 'user', content, data: { note: true } });
+}
+
+/** Asks about a message of the user before it is recorded; hooks on the start of the session come before its first
+ * one. Returns why it is not sent, or null. */
+export async function askAboutPrompt(
+  d: TurnDeps,
+  prompt: string,
+  isFirst: boolean,
+  signal: AbortSignal,
+): Promise<Fault | null> {
+  const { hooks } = d.tools;
+  if (hooks?.agent) return null;
+  if (isFirst && hooks) {
+    const begun = { event: 'SessionStart', source: hooks.source, model: d.model().ref.model } as const;
+    await noteContext(d, await askHooks(d, begun, signal));
+  }
+  const answer = await askHooks(d, { event: 'UserPromptSubmit', prompt: d.secrets?.text(prompt) ?? prompt }, signal);
+  if (typeof answer?.stop === 'string') return stopFault(answer.stop);
+  if (answer?.decision === 'deny')
+    return { code: 'hook', message: `A hook did not let the message through${because(answer.reason)}` };
+  await noteContext(d, answer);
+  return null;
+}
+
+/** The fault of a turn that a hook ended. */
+export function stopFault(reason: string): Fault {
+  return { code: 'hook', message: `A hook ended the turn${because(reason)}` };
+}
+
+function because(reason: string): string {
+  return reason.trim() === '' ? '.' : `: ${reason.trim()}`;
+}
+
+/** Why a call was not allowed. */
+export type Denied = Pick<Denial, 'reason' | 'remedy' | 'unasked' | 'effects'>;
+
+/** A call after its hooks: as they want it, or why it is not run. `denied`: null where that is no denial. */
+export type HookedBinding =
+  | { readonly error: null; readonly call: ToolCallData; readonly bound: BoundCall; readonly said: HookAnswer | null }
+  | { readonly error: ErrorEnvelope; readonly denied: Denied | null; readonly said: HookAnswer };
+
+/** Asks about a call before policy does. Arguments that a hook gives instead are bound like those of the model. */
+export async function beforeCall(
+  d: DispatchDeps,
+  call: ToolCallData,
+  bound: BoundCall,
+  signal: AbortSignal,
+): Promise<HookedBinding> {
+  const said = await askHooks(d, { event: 'PreToolUse', call: hookedCall(call, bound) }, signal);
+  if (said === null) return { error: null, call, bound, said };
+  if (said.stop !== null)
+    return { error: errorEnvelope('cancelled', `Not run: ${stopFault(said.stop).message}`), denied: null, said };
+  if (said.decision === 'deny') {
+    const reason = `Denied by a hook${because(said.reason)}`;
+    const remedy = '`agent hooks` lists your hooks; --no-hooks runs without them.';
+    const denied = { reason: reason.replace(/\.$/, ''), remedy, unasked: false };
+    return { error: errorEnvelope('permission_denied', reason), denied, said };
+  }
+  if (said.args === null) return { error: null, call, bound, said };
+  const rewritten = { name: call.function.name, arguments: JSON.stringify(said.args) };
+  const again = await d.tools.registry.bind(rewritten);
+  if (again.ok) return { error: null, call: { ...call, function: rewritten }, bound: again.bound, said };
+  const error = `A hook changed this call to one that cannot be run: ${again.error.error}`;
+  return { error: { ...again.error, error }, denied: null, said };
+}
+
+function hookedCall({ id }: ToolCallData, { tool, args }: BoundCall): HookedCall {
+  return { id, tool: tool.name, args };
+}
+
+/** Puts the word of a hook beside the verdict. Its `allow` takes back what the approval mode alone would ask, unless
+ * the hook has made a dangerous call of this one; its `ask` is asked in every mode. A denial stays. */
+export function applyHookDecision(verdict: Verdict, said: HookAnswer | null): Verdict {
+  const madeDangerous = said?.args != null && verdict.risk === 'dangerous';
+  if (said?.decision === 'allow' && verdict.decision === 'ask' && isUpToMode(verdict) && !madeDangerous)
+    return { ...verdict, decision: 'allow' };
+  if (said?.decision === 'ask' && verdict.decision !== 'deny')
+    return {
+      ...verdict,
+      decision: 'ask',
+      // Neither a mode nor a rule answers a hook.
+      everyMode: true,
+      rules: [],
+      reasons: [`a hook wants it asked${because(said.reason)}`, ...verdict.reasons],
+    };
+  return verdict;
+}
+
+function isUpToMode({ everyMode, ruled }: Verdict): boolean {
+  return everyMode !== true && ruled !== true;
+}
+
+interface Finished {
+  readonly outcome: ToolOutcome;
+  readonly durationMs: number;
+}
+
+/** Asks about a call that has run, and puts what its hooks say into the result. */
+export async function afterCall<Done extends Finished>(
+  d: DispatchDeps,
+  { call, bound, said }: Extract<HookedBinding, { readonly error: null }>,
+  done: Done,
+  signal: AbortSignal,
+): Promise<Done & { readonly halt?: string }> {
+  const { envelope } = done.outcome;
+  const event = isError(envelope) ? 'PostToolUseFailure' : 'PostToolUse';
+  const occasion = { event, call: hookedCall(call, bound), envelope, durationMs: done.durationMs } as const;
+  const after = signal.aborted ? null : await askHooks(d, occasion, signal);
+  const texts = [...(said?.context ?? []), ...(after ? feedback(after) : [])];
+  const told = texts.length === 0 ? {} : { hook_message: texts.join('\n') };
+  return {
+    ...done,
+    outcome: { ...done.outcome, envelope: { ...replaced(envelope, after), ...told } },
+    ...(typeof after?.stop === 'string' ? { halt: after.stop } : {}),
+  };
+}
+
+function feedback({ decision, reason, context }: HookAnswer): readonly string[] {
+  return decision === 'deny' ? [reason, ...context] : context;
+}
+
+function replaced(envelope: Envelope, after: HookAnswer | null): Envelope {
+  const output = after?.output ?? null;
+  return output === null || isError(envelope) ? envelope : { ...envelope, output };
+}
+
+/** So often in a row a hook may keep a turn from ending. */
+const maxExtensions = 8;
+
+/** Asks whether a turn may end with this answer. True: it goes on, and the model has been told why. */
+export async function mustGoOn(d: TurnDeps, text: string, before: number, signal: AbortSignal): Promise<boolean> {
+  const event = d.tools.hooks?.agent ? 'SubagentStop' : 'Stop';
+  if (!d.tools.hooks?.listens(event)) return false;
+  await d.record.settle();
+  const answer = await askHooks(d, { event, again: before > 0, text }, signal);
+  if (answer?.decision !== 'deny' || answer.stop !== null || signal.aborted) return false;
+  if (before >= maxExtensions) {
+    const message = `A hook on ${event} wanted the turn to go on ${maxExtensions} times in a row; it ends here.`;
+    d.emit({ type: 'notice', level: 'warn', code: 'hook', message });
+    return false;
+  }
+  const content = answer.reason.trim() === '' ? 'A hook wants you to go on.' : answer.reason;
+  await d.record.append({ kind: 'user', content, data: { note: true } });
+  return true;
+}
+
+/** Asks hooks a question before the user. Null: none of them answers. A yes never covers what no mode allows unasked
+ * and what a rule of the user wants asked. */
+export async function answerOfHooks(
+  d: DispatchDeps,
+  question: Question,
+  signal: AbortSignal,
+): Promise<PermissionAnswer | null> {
+  const { callId, call, verdict } = question;
+  const asked = { id: callId, tool: call.tool.name, args: call.args };
+  const answer = await askHooks(d, { event: 'PermissionRequest', call: asked }, signal);
+  if (answer?.decision === 'deny') return { answer: 'deny', message: answer.reason || 'a hook answered' };
+  return answer?.decision === 'allow' && isUpToMode(verdict) ? { answer: 'once' } : null;
+}
+
+/** Tells hooks that the user is waited for. */
+export async function tellWaiting(d: DispatchDeps, { title }: Question, signal: AbortSignal): Promise<void> {
+  const message = `agent needs your permission to use ${title}`;
+  await askHooks(d, { event: 'Notification', type: 'permission_prompt', message }, signal);
+}
+
+/** A compaction begins the conversation anew: what its hooks say is noted behind the summary. */
+export async function tellCompacted(d: TurnDeps, signal: AbortSignal): Promise<void> {
+  const begun = { event: 'SessionStart', source: 'compact', model: d.model().ref.model } as const;
+  await noteContext(d, await askHooks(d, begun, signal));
+}
+
+/** Asks whether the conversation may be compacted. Returns why not, or null. */
+export async function askAboutCompaction(
+  d: DispatchDeps,
+  { trigger, focus }: { readonly trigger: 'manual' | 'auto' | 'overflow'; readonly focus: string },
+  signal: AbortSignal,
+): Promise<string | null> {
+  const kind = trigger === 'manual' ? 'manual' : 'auto';
+  const answer = await askHooks(d, { event: 'PreCompact', trigger: kind, instructions: focus }, signal);
+  if (answer === null || (answer.decision !== 'deny' && answer.stop === null)) return null;
+  return `a hook does not want it${because(answer.stop ?? answer.reason).replace(/\.$/, '')}`;
+}
