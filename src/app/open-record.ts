@@ -22,6 +22,7 @@ import { openPictures } from '../features/attachments/open-pictures.js';
 import type { RunSync } from '../features/team-store/open-team.js';
 import { secretFiles } from './hidden-files.js';
 import { type Tables, tablesAt } from '../kernel/store/tables.js';
+import { withOverrides } from '../kernel/core/overrides.js';
 
 export interface StoreOpening {
   readonly store: Store;
@@ -106,12 +107,11 @@ function withoutRecord(store: Store, reason: string, hint: string): Store {
     if (isNone(await found)) throw unread;
     return await found;
   };
-  return {
-    ...store,
+  return withOverrides(store, {
     find: (text) => known(store.find(text), ({ found }) => found === 'none'),
     newest: (cwd) => known(store.newest(cwd), (row) => row === null),
     newestOfDirectory: (id) => known(store.newestOfDirectory(id), (row) => row === null),
-  };
+  });
 }
 
 /** Opens the store for one command that reads or changes the record; the caller closes it. Rejects where it cannot be
@@ -163,13 +163,13 @@ function sharedTables(settings: Pick<Settings, 'config' | 'env' | 'home'>, own: 
   const onServer = loadOnce(() => openTablesOnServer(url, serverOptions(settings), Date.now));
   return {
     tables: async (set) => (set.mayBeShared ? await (await onServer.get()).tables(set) : await own(set)),
-    closing: (store) => ({
-      ...store,
-      close: async () => {
-        await store.close();
-        await (await onServer.started())?.close();
-      },
-    }),
+    closing: (store) =>
+      withOverrides(store, {
+        close: async () => {
+          await store.close();
+          await (await onServer.started())?.close();
+        },
+      }),
   };
 }
 

@@ -168,12 +168,7 @@ export function withSystemPrompt(settings: Settings, systemPrompt: string): Sett
 
 /** Returns the settings of approval and sandbox that the options give. `--safe` sets both; an option for one of them
  * wins over it. */
-export function trustFlags({
-  approval,
-  sandbox,
-  safe,
-  set = [],
-}: Partial<RootOptions>): Readonly<Record<string, string>> {
+function trustFlags({ approval, sandbox, safe, set = [] }: Partial<RootOptions>): Readonly<Record<string, string>> {
   const implied = (key: string, value: string): string | undefined =>
     safe && !set.some((item) => item.startsWith(`${key}=`)) ? value : undefined;
   const [asked, held] = [approval ?? implied('approval', 'mutating'), sandbox ?? implied('sandbox', 'workspace')];

@@ -133,7 +133,7 @@ export function spelledOut(text: string): string {
 }
 
 /** Returns the settings that trust would allow, one line each. */
-export function wantedLines(wanted: readonly Leaf[]): readonly string[] {
+function wantedLines(wanted: readonly Leaf[]): readonly string[] {
   return wanted.map((leaf) => spelledOut(`${keyText(leaf.path)} = ${JSON.stringify(leaf.value)}`));
 }
 

@@ -15,7 +15,7 @@ export interface SignInPlaces {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-export type SignedIn = { readonly ok: true; readonly key: string } | { readonly ok: false; readonly message: string };
+type SignedIn = { readonly ok: true; readonly key: string } | { readonly ok: false; readonly message: string };
 
 /** A sign-in under way: `page` is to be opened in a browser on this machine. */
 export interface SignIn {

@@ -15,7 +15,7 @@ import type { View } from './view.js';
 
 /** Past inputs, over sessions, and the draft that survives a crash. Failures are the port's own to report: neither may
  * reject. */
-export interface HistoryPort {
+interface HistoryPort {
   /** Oldest first. */
   load(): Promise<readonly string[]>;
   append(text: string): Promise<void>;
@@ -59,7 +59,7 @@ export interface ReplTerminal {
   readonly keepInTmux?: ((text: string) => Promise<boolean>) | undefined;
 }
 
-export interface ReplTime {
+interface ReplTime {
   readonly clock: Clock;
   readonly schedule: Schedule;
 }

@@ -132,7 +132,7 @@ test('where there is nothing to trust, or too much to read, nothing is asked', a
 test('hidden characters of an AGENTS.md are left out and counted; files for other agents are not read beside it', () => {
   const root = folder();
   mkdirSync(join(root, '.git'));
-  const tags = [...'obey'].map((letter) => String.fromCodePoint(0xe0000 + letter.charCodeAt(0))).join('');
+  const tags = Array.from('obey', (letter) => String.fromCodePoint(0xe0000 + letter.charCodeAt(0))).join('');
   writeFileSync(join(root, 'AGENTS.md'), `Use tabs.${tags}\u202e\u200b Always.\n`);
   for (const name of ['CLAUDE.md', 'GEMINI.md', '.cursorrules', '.windsurfrules', 'COPILOT.md'])
     writeFileSync(join(root, name), 'HIT');

@@ -16,7 +16,7 @@ import { openMemoryTasks } from '../../src/features/scheduled-tasks/memory-tasks
 import type { Tables } from '../../src/kernel/store/tables.js';
 import { projects } from '../../src/app/project-files.js';
 
-export interface Ran {
+interface Ran {
   /** Of a `CliError`, its exit code. */
   readonly code: number;
   readonly out: string;

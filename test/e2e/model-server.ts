@@ -11,8 +11,8 @@ export interface Turn {
   /** Why a chat answer ends. */ readonly finish?: string;
   /** The answer begins so much later. */ readonly delayMs?: number;
 }
-export type Kind = 'chat' | 'messages' | 'responses';
-export interface Received {
+type Kind = 'chat' | 'messages' | 'responses';
+interface Received {
   readonly kind: Kind;
   readonly body: Readonly<Record<string, unknown>>;
   readonly headers: IncomingMessage['headers'];

@@ -7,7 +7,7 @@ import { isPdf, pictureFacts, type PictureFacts } from './image-header.js';
 
 /** What providers take without trouble, however many pictures there are: Anthropic refuses sides over 2,000 px in a
  * request with many of them, and scales down what is over 1,568 px. Source: Anthropic's "Vision" (read 2026-11). */
-export const limits = { side: 1568, bytes: 1_500_000 } as const;
+const limits = { side: 1568, bytes: 1_500_000 } as const;
 /** Larger pictures are not even decoded. */
 const maxDecodedBytes = 200_000_000;
 const sizes = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });

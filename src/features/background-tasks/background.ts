@@ -18,7 +18,7 @@ export interface Job {
 }
 
 /** `exitCode`: of the shell; null where it was not started. */
-export interface JobEnd {
+interface JobEnd {
   readonly exitCode: number | null;
   readonly signal: string | null;
   readonly killed: boolean;
@@ -49,7 +49,7 @@ interface Parts {
   readonly schedule: Schedule;
 }
 
-export const mostJobs = 8;
+const mostJobs = 8;
 /** Output of jobs that have ended is kept for so many of them. */
 const mostEnded = 16;
 const keptBytes = 1_048_576;

@@ -11,7 +11,7 @@ import { problemIn, type Returns } from './authored-tool.js';
 import { descriptorName, isFile } from './tool-places.js';
 
 /** A tool that is a program of its own, as its `tool.json` describes it. */
-export interface Descriptor {
+interface Descriptor {
   readonly name: string;
   readonly description: string;
   readonly input_schema: JsonSchema;

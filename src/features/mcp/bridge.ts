@@ -106,7 +106,7 @@ function notReady({ name, state, problem }: ServerFacts): readonly object[] {
 }
 
 /** Returns the tools that fit the words, the best first. An exact name always comes first. */
-export function ranked(tools: readonly ForeignTool[], query: string): readonly ForeignTool[] {
+function ranked(tools: readonly ForeignTool[], query: string): readonly ForeignTool[] {
   const whole = query.trim().toLowerCase();
   const words = wordsOf(query);
   const scored = tools.map((tool) => ({ tool, score: scoreOf(tool, whole, words) }));

@@ -3,7 +3,7 @@ import { firstLine, headBytes } from '../../kernel/core/text.js';
 import { visible } from './foreign-tools.js';
 
 /** A text or file that a server has (`resources/list`). */
-export interface OfferedResource {
+interface OfferedResource {
   readonly uri: string;
   readonly name: string;
   readonly about: string;

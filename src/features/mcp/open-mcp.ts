@@ -15,9 +15,7 @@ export async function writtenServers(source: Omit<McpSource, 'guard' | 'log' | '
 }
 
 /** Returns the servers of the user and of a trusted project; null where there are no such files. */
-export async function listedServers(
-  source: Omit<McpSource, 'guard' | 'log' | 'secrets'>,
-): Promise<ListedServers | null> {
+async function listedServers(source: Omit<McpSource, 'guard' | 'log' | 'secrets'>): Promise<ListedServers | null> {
   const { config, cwd, env, home, givenServers: given } = source;
   const { own, ofProject } = serverFiles(source);
   const isProjects = existsSync(ofProject);

@@ -225,7 +225,7 @@ function judgeWriting({ save }: MemoryOptions, { session }: CallPlace): Judged {
 
 /** True where the present turn has read text that was marked untrusted. A message that came during a turn does not
  * begin another, and the turn before one that was interrupted counts, too. */
-export function readUntrusted(session: SessionView): boolean {
+function readUntrusted(session: SessionView): boolean {
   let isEarlier = false;
   for (const event of session.events().toReversed()) {
     const known = knownEvent(event);

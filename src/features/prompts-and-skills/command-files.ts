@@ -53,7 +53,7 @@ function commandNameOf(file: string): string {
   return file.normalize('NFC').replace(/\.md$/, '').replaceAll('/', ':').replaceAll(/\s+/g, '-');
 }
 
-export function readCommand({ path, name: file, place }: FoundFile): CommandFile | null {
+function readCommand({ path, name: file, place }: FoundFile): CommandFile | null {
   const name = commandNameOf(file);
   if (!commandName.test(name) || basename(path) === 'SKILL.md') return null;
   const found = readBounded(path, { maxBytes, longer: 'refuse', links: 'follow' });

@@ -3,7 +3,7 @@ import { isRecord, type JsonObject } from '../../kernel/core/json.js';
 export const taskTypes = ['reminder', 'agent_task', 'api_call', 'web_search'] as const;
 export type TaskType = (typeof taskTypes)[number];
 /** What becomes of runs that nobody was there for, more than a minute late. */
-export type MissedRule = 'run_once' | 'skip' | 'ask';
+type MissedRule = 'run_once' | 'skip' | 'ask';
 
 /** `source` is the schedule in the words it was given in;
  * `tz` the IANA zone that its hours are in. */

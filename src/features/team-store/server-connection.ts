@@ -389,7 +389,7 @@ const spoken: readonly (readonly [RegExp, string])[] = [
 
 /** Turns an error of the connection or of the server into sentences. A
  * StoreError stays as it is. */
-export function serverError(error: unknown, name: string): StoreError {
+function serverError(error: unknown, name: string): StoreError {
   if (error instanceof StoreError) return error;
   const message = error instanceof Error ? error.message : String(error);
   const own: unknown = error instanceof Error ? Reflect.get(error, 'code') : null;

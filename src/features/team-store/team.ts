@@ -132,7 +132,7 @@ export interface TeamBlobs {
   get(sha256: string): Promise<Uint8Array | null>;
 }
 
-export type TeamLease =
+type TeamLease =
   | { readonly held: true; readonly token: string }
   | { readonly held: false; readonly holder: LeaseHolder };
 
@@ -192,7 +192,7 @@ export interface TeamRecord {
 export const spentBy = ['person', 'project', 'model', 'day'] as const;
 export type SpentBy = (typeof spentBy)[number];
 
-export interface TeamCallFilter extends TeamScope {
+interface TeamCallFilter extends TeamScope {
   readonly sessionId?: string;
   readonly tool?: string;
   /** `ok`, `open`, the code of an error, or `failed` for every one of them. */

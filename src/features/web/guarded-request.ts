@@ -31,14 +31,14 @@ export interface WebAnswer {
 export type Requester = (url: URL, request: WebRequest) => Promise<WebAnswer>;
 
 /** An answer before its body is read. */
-export interface RawAnswer extends Pick<WebAnswer, 'status' | 'headers'> {
+interface RawAnswer extends Pick<WebAnswer, 'status' | 'headers'> {
   readonly body: Readable;
   close(): void;
 }
 
 /** What sends a request. It asks `lookup` for the addresses of a name and dials nothing else; addresses that are
  * written out are dialled as they are. */
-export type WebExchange = (
+type WebExchange = (
   url: URL,
   request: WebRequest,
   way: { readonly lookup: LookupFunction; readonly env: NetworkEnvironment; readonly signal: AbortSignal },

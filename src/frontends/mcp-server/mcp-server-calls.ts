@@ -8,7 +8,7 @@ import type { SessionChoice } from '../../kernel/console/run-settings.js';
 import { createAgentSession, type Assembly, type Run } from '../../app/create-session.js';
 
 /** What another program asks for. `by` names that program, for the record. */
-export interface OutsideRequest {
+interface OutsideRequest {
   readonly name: string;
   /** A JSON text. */
   readonly arguments: string;
@@ -16,7 +16,7 @@ export interface OutsideRequest {
 }
 
 /** What comes next of a call: its result, or a question that has to be answered first. */
-export type OutsideStep =
+type OutsideStep =
   | { readonly kind: 'ended'; readonly envelope: Envelope }
   | { readonly kind: 'asked'; readonly question: Question };
 

@@ -26,7 +26,7 @@ export type SessionUpdate =
   | { readonly type: 'text'; readonly text: string }
   | Extract<FollowerMessage, { readonly type: 'void' | 'output' | 'answered' }>;
 
-export interface FollowAnswer {
+interface FollowAnswer {
   readonly id: string;
   readonly answer: 'once' | 'session' | 'deny';
   readonly message?: string;

@@ -15,7 +15,7 @@ import type { Budget } from './budget.js';
 import type { Recorder } from './recorder.js';
 
 /** Limits of one user turn. Source: contracts 5 and 6. */
-export interface TurnLimits {
+interface TurnLimits {
   readonly maxToolTurns: number;
   readonly maxToolCalls: number;
   /** The most calls of the turn that begins now, all its responses together; 0: the model answers without tools.
@@ -30,7 +30,7 @@ export interface TurnLimits {
 }
 
 /** The tools of a session and what decides about their calls. */
-export interface ToolDeps {
+interface ToolDeps {
   readonly registry: Registry;
   readonly policy: Policy;
   /** Absent: the changes that calls make to files are not recorded. */
@@ -63,7 +63,7 @@ export interface AgentCall {
 }
 
 /** Facts about models, from the settings and the model table. */
-export interface ModelDeps {
+interface ModelDeps {
   /** Tokens of its context window; null where that is not known. Absent: the conversation is compacted only once it has
    * overflowed. */
   readonly contextWindow?: (ref: ModelRef) => number | null;

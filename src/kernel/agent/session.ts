@@ -16,7 +16,7 @@ import { runTurn } from './turn.js';
 import { createRecorder, type Recorder } from './recorder.js';
 
 /** Where a session is recorded, and its first events. */
-export interface RecordOptions {
+interface RecordOptions {
   readonly store: SessionLog;
   readonly row: SessionRow;
   /** Events of a session that is resumed; empty for a new one. */

@@ -102,7 +102,7 @@ function unquoted(value: string): string {
 const escapes: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r' };
 
 /** Without characters that nobody sees: they could say to a model what a person does not read. */
-export function visibleText(text: string): string {
+function visibleText(text: string): string {
   return replaceUnseen(text.toWellFormed(), (character) => (/[\t\n\r]|\uFE0F/.test(character) ? character : ''));
 }
 

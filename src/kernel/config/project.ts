@@ -49,7 +49,7 @@ export type Kind = 'commands' | 'skills' | 'agents';
 const inProject = ['.agent', '.agents', '.claude'];
 
 /** The folders of the user that are there. Those for skills are shared with other agents. */
-export function userPlaces({ config, home }: Here, kind: Kind): readonly SearchedFolder[] {
+function userPlaces({ config, home }: Here, kind: Kind): readonly SearchedFolder[] {
   const folders = [
     join(dirname(config.files.config), kind),
     ...(kind === 'skills' ? [join(home, '.agents', kind)] : []),
@@ -82,7 +82,7 @@ export async function countingPlaces(here: TrustedHere, kind: Kind): Promise<rea
 }
 
 /** Returns true if the user trusts the files of the project as they are now. */
-export async function isTrusted(here: TrustedHere): Promise<boolean> {
+async function isTrusted(here: TrustedHere): Promise<boolean> {
   return here.projects.answerFor(here, await here.projects.files(here)) === true;
 }
 

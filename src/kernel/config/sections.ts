@@ -34,7 +34,7 @@ export interface Config {
 }
 
 /** The model and its provider. `custom` and `models` are the user's additions to the tables of `config/`, by name. */
-export interface ProviderSection {
+interface ProviderSection {
   readonly model: string | null;
   readonly provider: string | null;
   readonly baseUrl: string | null;
@@ -50,14 +50,14 @@ export interface ProviderSection {
 }
 
 /** The parts of a request beside the conversation. */
-export interface RequestSection {
+interface RequestSection {
   readonly systemPrompt: string | null;
   readonly effort: string | null;
   readonly maxOutputTokens: number | null;
   readonly extraBody: JsonObject;
 }
 
-export interface LimitsSection {
+interface LimitsSection {
   readonly maxToolTurns: number;
   readonly maxToolCalls: number;
   readonly loopLimit: number;
@@ -68,39 +68,39 @@ export interface LimitsSection {
   readonly toolTimeoutMs: number | null;
 }
 
-export interface PolicySection {
+interface PolicySection {
   /** Already includes `tools.confirm: false`. */
   readonly approval: ApprovalMode;
   readonly sandbox: Sandbox;
   readonly rules: Rules;
 }
 
-export interface ToolsSection {
+interface ToolsSection {
   /** The toolsets that are switched on. */
   readonly toolsets: readonly string[];
   readonly limits: Readonly<Record<string, ToolLimits>>;
 }
 
 /** `timezone` is null for the zone of this machine, `machine` where tasks are not shared. */
-export type TasksSection = CamelCase<Omit<SettingsValues['tasks'], 'timezone' | 'machine'>> & {
+type TasksSection = CamelCase<Omit<SettingsValues['tasks'], 'timezone' | 'machine'>> & {
   readonly timezone: string | null;
   readonly machine: string | null;
 };
 
 /** The database of a team, the role that may read, and where sessions are written. */
-export interface StoreSection {
+interface StoreSection {
   readonly url: string | null;
   readonly team: string | null;
   readonly mode: SettingsValues['store']['mode'];
 }
 
 /** `embeddings`: who makes vectors for `doc_search`; both are null where nobody does. */
-export interface DocsSection {
+interface DocsSection {
   readonly embeddings: { readonly baseUrl: string | null; readonly model: string | null };
 }
 
 /** `search`: who searches for `web_search`, and at which address. `api`: what `api_call` may be used with. */
-export interface WebSection {
+interface WebSection {
   readonly search: {
     readonly provider: SettingsValues['web']['search']['provider'];
     readonly baseUrl: string | null;
@@ -112,12 +112,12 @@ export interface WebSection {
 }
 
 /** `otlpEndpoint`: null where nobody is told anything. */
-export type TelemetrySection = CamelCase<Omit<SettingsValues['telemetry'], 'otlp_endpoint'>> & {
+type TelemetrySection = CamelCase<Omit<SettingsValues['telemetry'], 'otlp_endpoint'>> & {
   readonly otlpEndpoint: string | null;
 };
 
-export type HttpSection = CamelCase<SettingsValues['http']>;
-export type UiSection = CamelCase<SettingsValues['ui']>;
+type HttpSection = CamelCase<SettingsValues['http']>;
+type UiSection = CamelCase<SettingsValues['ui']>;
 
 /** The same values under camel-case names: `max_retries` is `maxRetries`. */
 type CamelCase<T> = { readonly [Key in keyof T as CamelName<Key & string>]: T[Key] };

@@ -6,7 +6,7 @@ import type { ProjectFile } from './load.js';
 import { ensurePrivateDirectory, readConfigFile } from './settings-file.js';
 
 /** The answer for one directory and one content of its `.agent/config.json`, or of its files of instructions. */
-export interface TrustEntry {
+interface TrustEntry {
   /** Absolute, links resolved. */
   readonly directory: string;
   /** Of the file's text, or over the set of files, hex. */
@@ -17,7 +17,7 @@ export interface TrustEntry {
 }
 
 /** A file of tools that the user has allowed, as it was then. */
-export interface AllowedToolFile {
+interface AllowedToolFile {
   /** Absolute, links resolved. */
   readonly path: string;
   /** Hex; over the file and the programs that it names. */

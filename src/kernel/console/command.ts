@@ -187,7 +187,7 @@ export interface Models {
   requestBody(request: BodyRequest): Promise<string>;
 }
 
-export interface CheckedModel {
+interface CheckedModel {
   readonly report: CheckReport;
   readonly ref: ModelRef;
   readonly baseUrl: string;
@@ -224,7 +224,7 @@ export interface Trust {
 }
 
 /** Files of a project that count once the user trusts all of them as they are. */
-export interface TrustedFiles {
+interface TrustedFiles {
   readonly directory: string;
   /** What the user has said of exactly these files. */
   readonly answer: boolean | null;
@@ -280,7 +280,7 @@ export interface SessionRequest {
 }
 
 /** The session that is shown, and how another one takes its place. */
-export interface Sessions {
+interface Sessions {
   /** `notices`: what changed for the session since it ran before. */
   current(): {
     readonly session: Session;

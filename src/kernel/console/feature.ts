@@ -103,7 +103,7 @@ export interface ToolsetHost {
 }
 
 /** The store of a run, as tools use it. */
-export interface Ports {
+interface Ports {
   readonly store: Store;
   readonly tables: Tables;
 }

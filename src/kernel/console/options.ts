@@ -1,7 +1,7 @@
 import { toolsetNames } from '../config/settings-schema.js';
 
 /** An option of `agent` itself. Its key in the table is the name that commander gives it. */
-export interface OptionEntry {
+interface OptionEntry {
   /** The heading in the help. */
   readonly group: string;
   /** As commander reads them: `<value>` is required, `[value]` is optional. */

@@ -200,7 +200,7 @@ export interface TerminalFacts {
 export type Paint = (role: Role, text: string) => string;
 
 /** The signs of the display. */
-export interface Glyphs {
+interface Glyphs {
   readonly prompt: string;
   readonly call: string;
   readonly good: string;
@@ -215,7 +215,7 @@ export interface Glyphs {
   readonly up: string;
 }
 
-export const unicodeGlyphs: Glyphs = {
+const unicodeGlyphs: Glyphs = {
   prompt: '❯ ',
   call: '↪',
   good: '✔',
@@ -229,7 +229,7 @@ export const unicodeGlyphs: Glyphs = {
   arrow: '→',
   up: '↑',
 };
-export const asciiGlyphs: Glyphs = {
+const asciiGlyphs: Glyphs = {
   prompt: '> ',
   call: '->',
   good: 'ok',

@@ -211,7 +211,7 @@ export interface UsageData {
 }
 
 /** What a request in the session of an agent used, in the log of the session that the agent works for. */
-export interface AgentUsageData extends UsageData {
+interface AgentUsageData extends UsageData {
   readonly agent: string;
   readonly agent_session_id: string;
   readonly tool_call_id: string;
@@ -319,7 +319,7 @@ export interface HookData {
 }
 
 /** The session was read from the files of another program. */
-export interface ImportData {
+interface ImportData {
   /** The program: `claude-code`. */
   readonly tool: string;
   /** Of the program, as its file says; null where it does not. */

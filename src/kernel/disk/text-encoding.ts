@@ -132,7 +132,7 @@ export function withLineFeeds(text: string): string {
   return endsLinesWithCr(text) ? text.replaceAll('\r', '\n') : withoutCarriageReturns(text);
 }
 
-export function endsLinesWithCr(text: string): boolean {
+function endsLinesWithCr(text: string): boolean {
   return text.includes('\r') && !text.includes('\n');
 }
 

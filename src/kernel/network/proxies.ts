@@ -30,7 +30,7 @@ export class NetworkSettingError extends Error {
 
 /** The variables that name proxies, in upper case. Each counts in lower case as well, which wins. */
 export const proxyVariables = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'] as const;
-export const directVariable = 'NO_PROXY';
+const directVariable = 'NO_PROXY';
 
 /** Returns whether a variable, in either case, says which proxies are used. */
 export function isProxyVariable(name: string): boolean {

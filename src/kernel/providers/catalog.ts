@@ -146,7 +146,7 @@ export interface ProviderChoice {
   readonly allowInsecure?: boolean;
 }
 
-export interface ProviderProblem {
+interface ProviderProblem {
   readonly kind:
     | 'unknown_provider'
     | 'key_missing'
@@ -219,7 +219,7 @@ function resolveNamed(name: string, model: string | null, choice: ProviderChoice
 }
 
 /** Says how a provider gets its key. */
-export function keyHint({ provider, keyEnv }: Pick<Endpoint, 'provider' | 'keyEnv'>): string {
+function keyHint({ provider, keyEnv }: Pick<Endpoint, 'provider' | 'keyEnv'>): string {
   const login = `\`agent login ${provider}\``;
   return keyEnv.length === 0 ? `enter one with ${login}` : `set ${keyEnv.join(' or ')}, or enter it with ${login}`;
 }

@@ -20,6 +20,7 @@ import {
   type Preset,
   type Presets,
 } from '../providers/catalog.js';
+import { withOverrides } from '../core/overrides.js';
 
 /** A value that must never be written, and the name of the variable or header that holds it. */
 export interface Secret {
@@ -209,8 +210,7 @@ export function guardedStore(store: Store, source: SecretSource): Store {
     const row = await found;
     return row && titled(row);
   };
-  return {
-    ...store,
+  return withOverrides(store, {
     load: async (id) => masked(await store.load(id)),
     tail: async (id, count) => masked(await store.tail(id, count)),
     createSession: (row) => store.createSession(titled(row)),
@@ -243,7 +243,7 @@ export function guardedStore(store: Store, source: SecretSource): Store {
         const snippet = guard.text(hit.snippet);
         return titled(snippet === hit.snippet ? hit : { ...hit, snippet, matches: [] });
       }),
-  };
+  });
 }
 
 /** Seals contents for undo that hold secrets: only this installation's key opens them. */

@@ -53,7 +53,7 @@ export function unwritable(file: string, reason: string, cause?: unknown): Store
 
 /** Makes the folder and its parents (0700) when it is missing. An existing
  * folder that holds only our files becomes private too. */
-export function ensureFolder(folder: string): void {
+function ensureFolder(folder: string): void {
   if (existsSync(folder)) {
     if (readdirSync(folder).every((name) => ourFiles.test(name))) makePrivate(folder, 0o700);
     return;
@@ -78,7 +78,7 @@ function makeFolder(folder: string): void {
 
 /** Removes every right of group and others from a path of ours. A path that is
  * missing or someone else's stays as it is. */
-export function makePrivate(path: string, mode: number): void {
+function makePrivate(path: string, mode: number): void {
   const stats = statsAt(path, 'keep');
   if (
     !stats ||

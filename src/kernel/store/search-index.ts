@@ -296,7 +296,7 @@ export function searchOf(text: string, filters: SearchFilters): SearchQuery | nu
 
 /** Returns null for a text of punctuation alone. Letter case and accents do not
  * count. */
-export function parseSearch(text: string): SearchQuery | null {
+function parseSearch(text: string): SearchQuery | null {
   const terms = [...text.matchAll(/"([^"]*)"?|(\S+)/g)]
     .map((found) => ({ words: foldedWords(found[1] ?? found[2] ?? ''), open: found[2]?.endsWith('*') === true }))
     .filter((term) => term.words.length > 0)

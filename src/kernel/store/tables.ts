@@ -4,7 +4,7 @@ import type { Connection } from './connection.js';
 import type { ProcessIdentity } from './lease.js';
 
 /** How the SQLite store runs the work of a feature on its database. */
-export interface SqlitePlace {
+interface SqlitePlace {
   readonly kind: 'sqlite';
   readonly read: <T>(work: (connection: Connection) => T) => Promise<T>;
   readonly write: <T>(work: (connection: Connection) => T, synced?: Synced) => Promise<T>;
@@ -35,7 +35,7 @@ export interface ServerPlace {
 }
 
 /** Nothing is kept: the tables end with the process. */
-export interface MemoryPlace {
+interface MemoryPlace {
   readonly kind: 'memory';
   readonly now: () => number;
 }

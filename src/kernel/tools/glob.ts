@@ -101,6 +101,6 @@ async function listMatches(args: GlobArgs, ctx: ToolContext, options: SearchOpti
 }
 
 /** Returns the prefix of paths in the folder `shown`: nothing for the working directory itself. */
-export function prefixOf(shown: string): string {
+function prefixOf(shown: string): string {
   return shown === '.' ? '' : shown.endsWith('/') ? shown : `${shown}/`;
 }

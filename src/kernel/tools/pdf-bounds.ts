@@ -1,7 +1,7 @@
 import { inflateSync } from 'node:zlib';
 
 /** The most that is decoded of one PDF. */
-export const pdfLimits = { decodedBytes: 64 * 1024 * 1024, streams: 20_000 } as const;
+const pdfLimits = { decodedBytes: 64 * 1024 * 1024, streams: 20_000 } as const;
 
 /** Returns why a PDF is not read, as the end of a sentence; null where its parts are within the limits. It decodes each
  * compressed stream once, in a bounded buffer and apart from the reader, which would hold all of them. */

@@ -80,7 +80,7 @@ export type Act = keyof typeof acts;
 export type Action = Act | EditAction;
 
 /** The one table of the input's keys: help, the screen behind `?`, settings and manual are derived from it. */
-export const keyTable: Readonly<Record<Action, KeyEntry>> = { ...acts, ...edits };
+const keyTable: Readonly<Record<Action, KeyEntry>> = { ...acts, ...edits };
 
 const actions = Object.keys(keyTable) as readonly Action[];
 

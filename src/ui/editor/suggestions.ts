@@ -13,7 +13,7 @@ export interface Completion {
   readonly candidates: readonly Candidate[];
 }
 /** `exact`: the typed texts that mean this candidate. */
-export interface Candidate {
+interface Candidate {
   readonly label: string;
   readonly detail: string;
   readonly insert: string;

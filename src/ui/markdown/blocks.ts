@@ -50,7 +50,7 @@ export function renderBlock(token: Token, style: MarkdownStyle): string[] {
 }
 
 /** Renders blocks with an empty line between two. */
-export function blocks(tokens: readonly Token[], style: MarkdownStyle): string[] {
+function blocks(tokens: readonly Token[], style: MarkdownStyle): string[] {
   const parts = tokens.map((token) => renderBlock(token, style)).filter((lines) => lines.length > 0);
   return parts.flatMap((lines, index) => (index === 0 ? lines : ['', ...lines]));
 }

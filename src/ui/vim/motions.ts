@@ -79,7 +79,7 @@ export function resting(cells: Cells, place: number): number {
 }
 
 /** What a motion goes from. `count` is null where none was typed; `sought` is the character of `f`, `t` and kin. */
-export interface MotionStart {
+interface MotionStart {
   readonly cells: Cells;
   readonly at: number;
   readonly count: number | null;

@@ -8,7 +8,7 @@ import type { Team } from '../../../src/features/team-store/team.js';
 import { initTeam, openTeam } from '../../../src/features/team-store/team-store.js';
 
 /** Roles of every server. alice and bob are in the group `crew`, carol is not. All may use the store. */
-export const people = ['alice', 'bob', 'carol'] as const;
+const people = ['alice', 'bob', 'carol'] as const;
 export const password = 'secret of the tests';
 
 /** A PostgreSQL of its own, with data in a temporary folder. */

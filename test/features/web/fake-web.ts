@@ -17,7 +17,7 @@ export interface Reply {
   readonly body?: string | Buffer;
 }
 
-export interface SentRequest {
+interface SentRequest {
   /** The address that was dialled. */
   readonly to: string;
   readonly method: string;
@@ -46,7 +46,7 @@ export interface FakeWeb {
   yes(name: string, args: object, signal?: AbortSignal): Promise<Envelope>;
 }
 
-export const noWorker = new URL('file:///no-worker');
+const noWorker = new URL('file:///no-worker');
 const place: PathFacts = {
   home: '/h',
   workspace: '/w',

@@ -155,10 +155,8 @@ async function renewed(sdk: Sdk, options: AccessOptions, needed: SignInNeeded): 
   const fresh = await sdk.refreshAuthorization(place.address, asked).catch((cause: unknown) => {
     if (!isFinal(sdk, cause)) throw cause;
     signIns.drop(url, issuer, tokens);
-    throw new SignInNeeded({
-      ...needed,
-      cause,
-    });
+    const { scope, metadataUrl, isWider } = needed;
+    throw new SignInNeeded({ scope, ...(metadataUrl ? { metadataUrl } : {}), isWider, cause });
   });
   signIns.keep(url, issuer, { tokens: { ...tokens, ...fresh, issuer } });
 }

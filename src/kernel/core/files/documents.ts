@@ -29,7 +29,7 @@ export interface DocHit extends Omit<DocPart, 'text'> {
 }
 
 /** A part that has no vector yet. */
-export interface UnembeddedPart {
+interface UnembeddedPart {
   readonly id: number;
   readonly text: string;
 }

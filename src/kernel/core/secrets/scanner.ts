@@ -241,7 +241,7 @@ export interface FoundSecret {
 
 /** The result of a scan. From `openAt` on the text may be the beginning of a secret that is not complete; it is the
  * length of the text where there is none. */
-export interface Scan {
+interface Scan {
   readonly found: readonly FoundSecret[];
   readonly openAt: number;
 }

@@ -129,7 +129,7 @@ export interface OptionScan {
 }
 
 /** Where the parts of a command line may run. */
-export interface Folders {
+interface Folders {
   /** Every directory from which a relative path may start. */
   readonly cwds: string[];
   /** A `cd` went somewhere unknown. */
@@ -139,7 +139,7 @@ export interface Folders {
 }
 
 /** Files by absolute path. */
-export interface Files {
+interface Files {
   /** Written to and read by redirects and by known arguments. */
   readonly writes: Set<string>;
   readonly reads: Set<string>;
@@ -357,7 +357,7 @@ export interface RuleOutcome {
 }
 
 /** Lists of phrases. They are compared word by word: `*` stands for any characters of a word, `?` for one. */
-export interface Phrases {
+interface Phrases {
   /** The operands begin with one of these. */
   readonly verb?: readonly string[];
   /** The operands are one of these and nothing else. */
@@ -412,7 +412,7 @@ export interface Program extends RuleOutcome, Reading {
 }
 
 /** What a program reads and prints. */
-export interface Reading {
+interface Reading {
   /** So many operands are read; those behind them are files that are written. */
   readonly inputs?: number;
   /** Options that carry a pattern; without one the first operand is the pattern. */

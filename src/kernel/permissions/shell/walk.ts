@@ -33,7 +33,7 @@ import { judge, keepWritten } from './simple-command.js';
 import { literalArg, resolveWord, secretVariableIn } from './words.js';
 
 /** More simple commands than this are not looked through. Source: security 5.1. */
-export const maxParts = 200;
+const maxParts = 200;
 const maxDepth = 40;
 /** Each wrapper (`env`, `nice`, `timeout`) reads all words behind it. */
 const maxWords = 1000;

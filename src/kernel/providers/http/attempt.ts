@@ -44,7 +44,7 @@ export interface Earlier {
   readonly patience: number;
 }
 
-export type Spent = Extract<ModelChunk, { type: 'usage' }>;
+type Spent = Extract<ModelChunk, { type: 'usage' }>;
 
 /** How an attempt ended: complete (it gave `end`), or why it does not count. `spent`: what it and the answers before
  * used. */

@@ -28,7 +28,7 @@ const userAgent = 'agent-shell';
 
 /** Returns the options that both SDKs' clients share. The SDK neither judges an answer nor retries: the wire reads a
  * vendor's error, and `retry.ts` decides what follows. */
-export function clientOptions(endpoint: Endpoint, path: string, send: Send) {
+function clientOptions(endpoint: Endpoint, path: string, send: Send) {
   const url = new URL(joinUrl(endpoint.baseUrl, path));
   return {
     baseURL: url.origin + url.pathname.slice(0, -path.length),
@@ -71,7 +71,7 @@ function sdkFetch(endpoint: Endpoint, send: Send): SdkFetch {
 }
 
 /** Resolves with the answer to an SDK's request, whatever its status, or rejects with what `send` rejected with. */
-export async function answerOf(request: Promise<Response>): Promise<Response> {
+async function answerOf(request: Promise<Response>): Promise<Response> {
   try {
     return await request;
   } catch (error) {

@@ -166,7 +166,7 @@ function isFirst(messages: readonly Message[]): boolean {
 const shownLines = 20;
 
 /** What came of the calls of one response, for the reader. */
-export function summarise(calls: readonly AnsweredCall[]): string {
+function summarise(calls: readonly AnsweredCall[]): string {
   return calls.map(sentence).join('\n\n');
 }
 

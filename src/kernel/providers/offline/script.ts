@@ -95,7 +95,7 @@ export interface Script {
   readonly loop: boolean;
 }
 
-export interface ScriptTurn {
+interface ScriptTurn {
   readonly text: string;
   readonly reasoning: string;
   readonly calls: readonly ScriptCall[];
@@ -113,7 +113,7 @@ export interface ScriptTurn {
 }
 
 /** `arguments` is JSON text as the model sends it; `id` is null where the player invents one. */
-export interface ScriptCall {
+interface ScriptCall {
   readonly name: string;
   readonly arguments: string;
   readonly id: string | null;
@@ -154,7 +154,7 @@ export async function readScript(path: string, cwd: string): Promise<ScriptResul
 }
 
 /** Parses the text of a script. `name` names it in messages. */
-export function parseScript(text: string, name: string): ScriptResult {
+function parseScript(text: string, name: string): ScriptResult {
   let value: unknown;
   try {
     value = parseJson(text);

@@ -11,7 +11,7 @@ export interface Block {
 
 /** `wait`: more text is needed. `calls`: the block is whole and `length` characters long. `text`: it is no call, and
  * its first `length` characters are shown. */
-export type BlockState =
+type BlockState =
   | { readonly state: 'wait' }
   | { readonly state: 'calls'; readonly calls: readonly ReceivedCall[]; readonly length: number }
   | { readonly state: 'text'; readonly length: number };

@@ -4,7 +4,7 @@ import { type Block, closedBlock, fencedBlock, jsonBlock, markups, namedTool, wr
 import { callsInJson, holdsCall, type ToolSchemas } from './found-calls.js';
 
 /** The part of an answer that is shown. */
-export interface Shown {
+interface Shown {
   readonly type: 'text' | 'reasoning';
   readonly text: string;
 }
@@ -295,13 +295,13 @@ function withoutTags(glue: string): string {
 const openings: readonly string[] = [...markups.map(({ open }) => open), ...wrappers];
 
 /** Thinking that began: `length` characters open it, `close` finds its end. */
-export interface ThinkingStart {
+interface ThinkingStart {
   readonly length: number;
   readonly close: RegExp;
 }
 
 /** The characters of a closing that may be cut off at the end of a text. */
-export const longestClosing = 40;
+const longestClosing = 40;
 
 const longestOpening = 240;
 
@@ -364,7 +364,7 @@ const starts = marks.map(({ open, close, before = [] }) => ({
 }));
 
 /** Returns the thinking that begins at the start of `text`, or null. */
-export function thinkingAt(text: string): ThinkingStart | null {
+function thinkingAt(text: string): ThinkingStart | null {
   const tag = openTag.exec(text.slice(0, longestOpening));
   if (tag !== null) return { length: tag[0].length, close: new RegExp(`</${tag[1] ?? ''}\\s{0,8}>`, 'i') };
   const mark = starts.find(({ open }) => text.startsWith(open));
@@ -373,14 +373,14 @@ export function thinkingAt(text: string): ThinkingStart | null {
 
 /** Returns the length of the closing at the start of `text`, or 0. The text before a closing was thinking, even without
  * an opening. */
-export function thinkingEndAt(text: string): number {
+function thinkingEndAt(text: string): number {
   const tag = closeTag.exec(text.slice(0, longestClosing));
   if (tag !== null) return tag[0].length;
   return marks.flatMap(({ close, alone }) => (alone ? close : [])).find((close) => text.startsWith(close))?.length ?? 0;
 }
 
 /** True where `text` may become an opening or a closing with more text. */
-export function mayBeThinking(text: string): boolean {
+function mayBeThinking(text: string): boolean {
   if (text.length > longestOpening) return false;
   const lower = text.toLowerCase();
   return (

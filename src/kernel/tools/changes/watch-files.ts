@@ -16,7 +16,7 @@ export interface ChangeWatchOptions {
   readonly limits?: Partial<WatchLimits>;
 }
 
-export interface WatchLimits extends WalkLimits {
+interface WatchLimits extends WalkLimits {
   /** Larger files are not read before a command, unless it names them or a folder they are in. */
   readonly maxFileBytes: number;
   readonly maxNamedFileBytes: number;
@@ -384,7 +384,7 @@ function whyNot({ limits, isSecret, named }: Comparison, path: string, { entry, 
 }
 
 /** The facts of a path. */
-export interface WatchedEntry {
+interface WatchedEntry {
   readonly size: number;
   readonly mtimeMs: number;
   readonly ctimeMs: number;
@@ -394,7 +394,7 @@ export interface WatchedEntry {
   readonly mode: number;
 }
 
-export interface Manifest {
+interface Manifest {
   /** What was found, by absolute path. */
   readonly entries: ReadonlyMap<string, WatchedEntry>;
   /** Paths that were looked for and are not there. */
@@ -427,7 +427,7 @@ interface Findings {
 
 /** Lists the named paths with everything in named folders, the known files, and the tree as the search tools see it,
  * near folders first. Links are not followed. Throws nothing. */
-export function look(places: Places, limits: WalkLimits): Manifest {
+function look(places: Places, limits: WalkLimits): Manifest {
   const atMs = Date.now();
   const found: Findings = { entries: new Map(), absent: new Set(), listed: new Map(), inTree: new Set(), problems: [] };
   const folders: string[] = [];
@@ -564,7 +564,7 @@ function namesIn(folder: string, found: Findings): readonly Dirent[] | null {
 }
 
 /** Returns null if nothing is there, undefined if the system refuses to look, which `problems` then says. */
-export function readEntry(path: string, problems?: string[]): WatchedEntry | null | undefined {
+function readEntry(path: string, problems?: string[]): WatchedEntry | null | undefined {
   const found = pathStats(path, 'keep');
   if (found.kind === 'there') return entryOf(found.stats);
   if (found.kind === 'missing') return null;

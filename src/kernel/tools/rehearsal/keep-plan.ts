@@ -7,7 +7,7 @@ import type { Layers } from './overlay-layers.js';
 import { bytesOf, joined, namesIn, type RawName, statOf, textOf } from './raw-paths.js';
 
 /** What stood at the path of a step when the plan was made, so that a change since then is seen. */
-export interface Condition {
+interface Condition {
   /** Absolute. */
   readonly path: RawName;
   /** Null: nothing was there. */

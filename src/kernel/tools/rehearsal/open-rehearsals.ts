@@ -43,12 +43,12 @@ export interface RehearsalOptions {
 }
 
 /** Why commands cannot be rehearsed here, and the step that changes it. */
-export interface RehearsalProblem {
+interface RehearsalProblem {
   readonly problem: string;
   readonly fix: string;
 }
 
-export interface RehearsalRequest {
+interface RehearsalRequest {
   readonly command: ChildCommand;
   readonly signal: AbortSignal;
   readonly timeoutMs: number;

@@ -16,7 +16,7 @@ export interface Attempt {
   readonly connect?: string;
   readonly body_gzip_bomb_mb?: number;
 }
-export interface StreamStep {
+interface StreamStep {
   readonly data?: string;
   readonly base64?: string;
   readonly delay_ms?: number;
@@ -26,7 +26,7 @@ export interface StreamStep {
   readonly bytes?: number;
   readonly signal_client?: string;
 }
-export interface SeenRequest {
+interface SeenRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
