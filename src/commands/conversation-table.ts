@@ -6,68 +6,68 @@ export const conversation: readonly Section[] = [
     heading: null,
     entries: [
       {
-        slash: ['model [provider/model]', 'show or change the model; --keep keeps it'],
+        slash: ['model [provider/model]', 'Show or change the model; --keep saves it'],
         load: async () => (await import('./switch-model.js')).switchModel,
       },
       {
-        slash: ['effort [level]', 'how much the model thinks; --keep keeps it'],
+        slash: ['effort [level]', 'Set the reasoning effort; --keep saves it'],
         load: async () => (await import('./choose-effort.js')).chooseEffort,
       },
       {
-        slash: ['clear|new', 'start a new session; this one is kept'],
+        slash: ['clear|new', 'Start a new session; this one is kept'],
         load: async () => (await import('./compact-session.js')).clear,
       },
       {
-        slash: ['fork', 'go on in a copy of this session'],
+        slash: ['fork', 'Continue in a copy of this session'],
         load: async () => (await import('./compact-session.js')).fork,
       },
       {
         slash: [
           'compact [--dry-run] [what to keep]',
-          'put a summary in the place of the conversation so far; the originals stay',
+          'Replace the conversation so far with a summary; the originals stay in the log',
         ],
         waits: true,
         load: async () => (await import('./compact-session.js')).compact,
       },
       {
-        slash: ['uncompact', 'take the last compaction back'],
+        slash: ['uncompact', 'Undo the last compaction'],
         waits: true,
         load: async () => (await import('./compact-session.js')).uncompact,
       },
       {
-        slash: ['context', 'what the next request is made of'],
+        slash: ['context', 'Show what the next request consists of'],
         load: async () => (await import('./show-parts.js')).context,
       },
       {
-        slash: ['cost', 'tokens and cost of this session'],
+        slash: ['cost', 'Show tokens and cost of this session'],
         load: async () => (await import('./show-parts.js')).cost,
       },
       {
-        slash: ['budget [+usd, usd or off]', 'what this session may cost'],
+        slash: ['budget [+usd, usd or off]', 'Set the cost limit of this session'],
         load: async () => (await import('./show-parts.js')).budget,
       },
       {
-        slash: ['diff', 'what the calls of this session changed in files'],
+        slash: ['diff', 'Show file changes made in this session'],
         load: async () => (await import('./show-parts.js')).showChanges,
       },
       {
-        slash: ['show [number]', 'an event in full; the last result without a number'],
+        slash: ['show [number]', 'Show an event in full, or the last result'],
         load: async () => (await import('./show-parts.js')).showEvent,
       },
       {
-        slash: ['copy [block]', 'copy the last answer, or a code block of it'],
+        slash: ['copy [block]', 'Copy the last answer, or one of its code blocks'],
         load: async () => (await import('./show-parts.js')).copyAnswer,
       },
       {
-        slash: ['theme [name]', 'other colours: dark, light, none or your own; --keep keeps them'],
+        slash: ['theme [name]', 'Change the colors; --keep saves them'],
         load: async () => (await import('./switch-model.js')).chooseTheme,
       },
       {
-        slash: ['approval [always|mutating|dangerous|never]', 'which calls wait for a yes; --keep keeps it'],
+        slash: ['approval [always|mutating|dangerous|never]', 'Set the approval mode; --keep saves it'],
         load: async () => (await import('./switch-model.js')).approvalMode,
       },
       {
-        slash: ['permissions [add, edit or rm]', 'calls allowed, asked about and denied by rules; change them'],
+        slash: ['permissions [add, edit or rm]', 'List and change permission rules'],
         load: async () => (await import('./permission-rules.js')).permissions,
       },
     ],

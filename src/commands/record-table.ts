@@ -6,98 +6,89 @@ export const record: readonly Section[] = [
     heading: 'Sessions and the record:',
     entries: [
       {
-        line: ['sessions', 'list, show, search, export, import, rename and remove sessions'],
-        slash: ['sessions|resume [id, prefix or title]', 'go on with another session'],
+        line: ['sessions', 'List, show, search, export, import, rename and delete sessions'],
+        slash: ['sessions|resume [id, prefix or title]', 'Switch to another session'],
         load: async () => (await import('./manage-sessions.js')).sessions,
       },
       {
-        line: ['sessions list', 'newest first'],
+        line: ['sessions list', 'List sessions, newest first'],
         load: async () => (await import('./manage-sessions.js')).listSessions,
       },
       {
-        line: ['watch [session]', 'follow a session that runs in another terminal'],
+        line: ['watch [session]', 'Follow a session that runs in another terminal'],
         load: async () => (await import('./serve-programs.js')).watchSession,
       },
       {
-        line: ['serve', 'all sessions as pages for a browser on this machine, also as they go on'],
+        line: ['serve', 'Serve all sessions as live web pages on this machine'],
         load: async () => (await import('./serve-programs.js')).servePages,
       },
       {
-        line: ['sessions show <session>', 'its events, or the request its next turn would send'],
+        line: ['sessions show <session>', "Show a session's events, or the request of its next turn"],
         load: async () => (await import('./manage-sessions.js')).showSession,
       },
       {
-        line: ['sessions rename <session> <title...>', 'give it a title'],
-        slash: ['rename [title]', 'give this session a title; without one the model is asked for it'],
+        line: ['sessions rename <session> <title...>', "Set a session's title"],
+        slash: ['rename [title]', "Set this session's title; without one, ask the model for it"],
         load: async () => (await import('./manage-sessions.js')).renameSession,
       },
       {
-        line: ['sessions rm <session...>', 'delete sessions and all their events'],
+        line: ['sessions rm <session...>', 'Delete sessions and all their events'],
         load: async () => (await import('./manage-sessions.js')).removeSessions,
       },
       {
         line: [
           'sessions search <words...>',
-          'full text over prompts, answers, arguments and outputs of all sessions, newest first',
+          'Search prompts, answers, arguments and outputs of all sessions, newest first',
         ],
         load: async () => (await import('./search-record.js')).searchSessions,
       },
       {
-        line: ['sessions export <session>', 'as Markdown, JSON Lines, one HTML page or an offline script'],
-        slash: ['export [file]', 'write this session to a file: .md, .html or .jsonl'],
+        line: ['sessions export <session>', 'Export a session as Markdown, JSON Lines, HTML or an offline script'],
+        slash: ['export [file]', 'Export this session to a .md, .html or .jsonl file'],
         load: async () => (await import('./export-session.js')).exportSession,
       },
       {
-        line: ['sessions prune', 'list old sessions, and delete them with --yes'],
+        line: ['sessions prune', 'List old sessions; delete them with --yes'],
         load: async () => (await import('./manage-sessions.js')).pruneSessions,
       },
       {
-        line: [
-          'search <words...>',
-          'full text over prompts, answers, arguments and outputs of all sessions, newest first',
-        ],
-        slash: ['search <words>', 'find words in all sessions and go on there'],
+        line: ['search <words...>', 'Search prompts, answers, arguments and outputs of all sessions, newest first'],
+        slash: ['search <words>', 'Search all sessions and open a match'],
         load: async () => (await import('./search-record.js')).searchRecord,
       },
       {
-        line: ['audit', 'every tool call on record: when, what, how long, how it ended, who allowed it'],
+        line: ['audit', 'List every tool call: time, duration, status and who allowed it'],
         load: async () => (await import('./audit.js')).auditCalls,
       },
       {
-        line: ['audit export', 'every tool call as a line of JSON; --hash-args leaves out what it was made with'],
+        line: ['audit export', 'Print every tool call as a JSON line; --hash-args hides its arguments'],
         load: async () => (await import('./audit.js')).exportCalls,
       },
       {
         line: [
           'audit suggest-rules',
-          'allow rules for commands you allowed three times or more and never denied; changes nothing',
+          'Suggest allow rules for commands you allowed three times or more and never denied',
         ],
         load: async () => (await import('./audit.js')).suggestAllowRules,
       },
       {
-        line: [
-          'audit verify [session]',
-          'follow the hash chain and name the first break (shows tampering, does not prevent it)',
-        ],
+        line: ['audit verify [session]', 'Verify the hash chain and name the first break'],
         load: async () => (await import('./audit.js')).verifyRecord,
       },
       {
-        line: [
-          'redact <session> <event>',
-          'take the texts of one event off the record for good; the hash chain stays whole',
-        ],
+        line: ['redact <session> <event>', 'Permanently remove the texts of one event; the hash chain stays valid'],
         load: async () => (await import('./redact-texts.js')).redactTexts,
       },
       {
-        line: ['stats', 'how often and how well tools ran, and what was spent on what'],
+        line: ['stats', 'Show how tools performed and what was spent'],
         load: async () => (await import('./figures.js')).statistics,
       },
       {
-        line: ['sql <select>', 'a question to the record in SQL, read-only'],
+        line: ['sql <select>', 'Query the event log in SQL, read-only'],
         load: async () => (await import('./figures.js')).askSql,
       },
       {
-        line: ['replay <session>', 'show a session again, without model or tools'],
+        line: ['replay <session>', 'Replay a session without model or tools'],
         load: async () => (await import('./replay.js')).replay,
       },
     ],

@@ -6,103 +6,100 @@ export const settings: readonly Section[] = [
     heading: 'Tools, models and settings:',
     entries: [
       {
-        line: ['tools', 'list, show, call and check tools; add and remove your own'],
-        slash: ['tools [+set, -tool or add path]', 'the tools the model has; switch some on and off, or add your own'],
+        line: ['tools', 'List, show, call and check tools; add and remove custom tools'],
+        slash: ['tools [+set, -tool or add path]', 'List tools, switch them on and off, or add custom tools'],
         load: async () => (await import('../features/custom-tools/use-tools.js')).tools,
       },
       {
-        line: ['tools list', 'the catalogue'],
+        line: ['tools list', 'List tools'],
         load: async () => (await import('../features/custom-tools/use-tools.js')).listTools,
       },
       {
-        line: ['tools show <name>', 'its description and schema'],
+        line: ['tools show <name>', "Show a tool's description and schema"],
         load: async () => (await import('../features/custom-tools/use-tools.js')).showTool,
       },
       {
-        line: ['tools call <name> [json]', 'run one tool through the whole path and print its envelope'],
+        line: ['tools call <name> [json]', 'Run one tool and print its result'],
         load: async () => (await import('../features/custom-tools/use-tools.js')).callTool,
       },
       {
-        line: ['tools check <name> [json]', 'what policy says of that call, without running it'],
+        line: ['tools check <name> [json]', 'Show how the policy judges a call, without running it'],
         load: async () => (await import('../features/custom-tools/use-tools.js')).checkTool,
       },
       {
-        line: ['tools add <path>', 'allow tools of your own: the folder of a tool.json, or an .mjs file'],
+        line: ['tools add <path>', 'Allow custom tools: the folder of a tool.json, or an .mjs file'],
         load: async () => (await import('../features/custom-tools/use-tools.js')).addTools,
       },
       {
-        line: ['tools remove <what>', 'take that back; by name, folder or file'],
+        line: ['tools remove <what>', 'Remove custom tools by name, folder or file'],
         load: async () => (await import('../features/custom-tools/use-tools.js')).removeTools,
       },
       {
-        line: ['acp', 'serve an editor over standard input and output (Agent Client Protocol)'],
+        line: ['acp', 'Serve an editor over standard input and output (Agent Client Protocol)'],
         load: async () => (await import('./serve-programs.js')).serveEditor,
       },
       {
-        line: ['schema', 'the JSON Schema of every line that --output-format stream-json prints'],
+        line: ['schema', 'Print the JSON Schema of every stream-json line'],
         load: async () => (await import('./serve-programs.js')).showSchema,
       },
       {
-        line: ['config', "path, show, get, set and check the configuration, and trust in a project's"],
-        slash: ['config', 'every setting and where it came from'],
+        line: ['config', 'Show, set and check the configuration; manage trust in projects'],
+        slash: ['config', 'Show every setting and its source'],
         load: async () => (await import('./configure.js')).config,
       },
       {
-        line: ['config path', 'where the files are'],
+        line: ['config path', 'Print the paths of all files'],
         load: async () => (await import('./configure.js')).configPath,
       },
       {
-        line: ['config show', 'every value and where it came from'],
+        line: ['config show', 'Show every setting and its source'],
         load: async () => (await import('./configure.js')).configShow,
       },
       {
-        line: ['config get <key>', 'one value'],
+        line: ['config get <key>', 'Print one setting'],
         load: async () => (await import('./configure.js')).configGet,
       },
       {
-        line: ['config set <key> <value>', 'change the user file, comments kept'],
+        line: ['config set <key> <value>', "Change a setting in the user's file, keeping comments"],
         load: async () => (await import('./configure.js')).configSet,
       },
       {
-        line: ['config check', 'read every file and say what is wrong'],
+        line: ['config check', 'Check every configuration file'],
         load: async () => (await import('./configure.js')).configCheck,
       },
       {
-        line: ['config trust', "asks about a project's settings that need your trust"],
+        line: ['config trust', 'Review project settings that need your trust'],
         load: async () => (await import('./trust-project.js')).trustProject,
       },
       {
-        line: [
-          'login [provider]',
-          'connect a model: its key or a sign-in, checked and kept, and a model of the provider',
-        ],
-        slash: ['login [provider]', 'connect a model: a key or a sign-in, and a model of the provider'],
+        line: ['login [provider]', 'Connect a provider: check and save a key, or sign in'],
+        slash: ['login [provider]', 'Connect a provider: check and save a key, or sign in'],
         load: async () => (await import('./log-in.js')).login,
       },
       {
-        line: ['logout [provider]', 'forget the key of a provider'],
-        slash: ['logout [provider]', 'forget the key of a provider'],
+        line: ['logout [provider]', 'Delete the key of a provider'],
+        slash: ['logout [provider]', 'Delete the key of a provider'],
         load: async () => (await import('./log-in.js')).logout,
       },
       {
-        line: ['providers', 'the providers known here and whether their keys are set; check one'],
+        line: ['providers', 'List providers and whether their keys are set'],
         load: async () => (await import('./list-models.js')).listProviders,
       },
       {
-        line: ['providers check <name>', 'send one minimal request and say what works: auth, streaming, tools'],
+        line: ['providers check <name>', 'Send a minimal request and report what works: auth, streaming, tools'],
         load: async () => (await import('./list-models.js')).checkProvider,
       },
       {
-        line: ['models', 'the models known here, local servers included'],
+        line: ['models', 'List known models, including local servers'],
         load: async () => (await import('./list-models.js')).listModels,
       },
       {
-        line: ['doctor', 'checks this machine and says what to do about what is missing'],
-        slash: ['doctor', 'check this machine: node, storage, keys, servers, sandbox'],
+        line: ['doctor', 'Check this machine and say how to fix problems'],
+        slash: ['doctor', 'Check this machine: node, storage, keys, servers, sandbox'],
         load: async () => (await import('./doctor.js')).doctor,
       },
       {
-        line: ['completion <shell>', 'a completion script for bash, zsh or fish'],
+        line: ['completion <shell>', 'Print a completion script for bash, zsh or fish'],
         load: async () => (await import('./complete-shell.js')).completeShell,
       },
     ],
@@ -111,20 +108,20 @@ export const settings: readonly Section[] = [
     heading: 'About the program:',
     entries: [
       {
-        line: ['help [command...]', 'what a command does and takes'],
-        slash: ['help|? [keys]', 'what one can type here'],
+        line: ['help [command...]', 'Show help for a command'],
+        slash: ['help|? [keys]', 'Show commands and keyboard shortcuts'],
         load: async () => (await import('./about.js')).showHelp,
       },
       {
-        line: ['upgrade', 'say how this was installed and what upgrades it; --yes runs that'],
+        line: ['upgrade', 'Show how to upgrade; --yes runs it'],
         load: async () => (await import('./upgrade.js')).upgrade,
       },
       {
-        line: ['version', 'print the version'],
+        line: ['version', 'Print the version'],
         load: async () => (await import('./about.js')).showVersion,
       },
       {
-        slash: ['exit|quit|q', 'leave'],
+        slash: ['exit|quit|q', 'Quit'],
         leaves: true,
       },
     ],

@@ -438,7 +438,7 @@ export function shellLine(text: string): ShellLine | null {
 
 /** Returns the line below the output of a command that did not succeed. */
 export function shellEnd({ exitCode, job }: ShellRun, signal: AbortSignal): string {
-  if (job !== undefined) return `[job ${job} goes on]`;
+  if (job !== undefined) return `[running in the background as job ${job}]`;
   return exitCode === null && signal.aborted ? '[stopped]' : `[exit ${exitCode ?? 'unknown'}]`;
 }
 

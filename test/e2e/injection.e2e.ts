@@ -156,7 +156,7 @@ test('a question shows what it asks about, and nothing in it reaches the termina
     const question = await during(screen, `turn-${index}\r`, /Allow this call\?[\s\S]*and tell the model why/);
     const shown = screen.text().slice(screen.text().lastIndexOf('Allow this call?'));
     failures.push(...missing(item, shown));
-    await screen.until(/Arrows and Enter choose/);
+    await screen.until(/Arrows and Enter to choose/);
     screen.type('\r');
     await screen.until(new RegExp(`over-${index}\\n`));
     await screen.until(/❯ *$/);

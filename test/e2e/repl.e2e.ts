@@ -136,7 +136,7 @@ test('a dangerous command waits for a yes, and no is the default', async () => {
   const asked = await screen.until(/Allow this call/);
   expect(asked).toContain('rm -rf keep');
   expect(asked).toMatch(/❯ No/);
-  await screen.until(/Arrows and Enter choose/);
+  await screen.until(/Arrows and Enter to choose/);
   screen.type('\r');
   await screen.until(/Then not\./);
   expect(screen.text()).toContain('The user said no.');

@@ -43,7 +43,7 @@ test.each(['why yesterday you yes', 'please try today to fix'])(
         .trim(),
     ).toBe(typed);
     expect(existsSync(join(at.work, 'docs/a.md'))).toBe(true);
-    await screen.until(/Arrows and Enter choose/);
+    await screen.until(/Arrows and Enter to choose/);
     screen.type('\x1b[A\x1b[A\r');
     await screen.until(/That is all\./);
     expect(existsSync(join(at.work, 'docs'))).toBe(false);

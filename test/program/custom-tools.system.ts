@@ -138,7 +138,7 @@ test('in the REPL a tool is added with a yes, and the session records it', async
     ['-m', model],
     [
       [`/tools add ${folder}`, /runs python3 [^]*Allow these tools/],
-      ['2', 'insert_clip. The prompt cache starts anew.'],
+      ['2', 'insert_clip. This invalidates the prompt cache.'],
       ['go', 'It is in.'],
     ],
   );

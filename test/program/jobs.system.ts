@@ -20,7 +20,7 @@ test('a job is shown, listed and ended in the REPL, and the model is told of its
       ['and now?', 'I see.'],
     ],
   );
-  expect(stdout).toContain('job 1 goes on');
+  expect(stdout).toContain('Running in the background as job 1');
 });
 
 test('a session that goes on is told that its jobs have ended with the program', async () => {

@@ -101,7 +101,7 @@ test('the question says that it waits, shows the draft below it, and after the p
   ]);
   harness.tick(700);
   await harness.settle();
-  expect(shown(harness.terminal)).toContain('Arrows and Enter choose; Esc says no');
+  expect(shown(harness.terminal)).toContain('Arrows and Enter to choose; Esc to reject');
   harness.type('y');
   harness.tick(20);
   harness.type('\r');

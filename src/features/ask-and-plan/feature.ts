@@ -18,7 +18,7 @@ export const askAndPlan: Feature = {
       heading: null,
       entries: [
         {
-          slash: ['plan [request or off]', 'plan mode: only calls that read are run; off carries the plan out'],
+          slash: ['plan [request or off]', 'Switch plan mode on, or off to carry out the plan'],
           load: async () => (await import('./plan-mode.js')).planMode,
         },
       ],

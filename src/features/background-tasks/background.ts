@@ -170,7 +170,11 @@ class RunningJobs implements Jobs {
     const { collected, timedOut } = release();
     if (!result) {
       const { id } = this.#add(run);
-      return succeeded(`job ${id} goes on`, { output: collected.parts.join(''), job: id, running: true });
+      return succeeded(`Running in the background as job ${id}`, {
+        output: collected.parts.join(''),
+        job: id,
+        running: true,
+      });
     }
     const ended = timedOut && result.ended === 'cancelled' ? { ...result, ended: 'timeout' as const } : result;
     const outcome = command.outcome(ended, collected);

@@ -19,10 +19,7 @@ export const backgroundTasks: Feature = {
       heading: null,
       entries: [
         {
-          slash: [
-            'jobs [number, kill or background]',
-            'commands in the background: their output, and how one is ended',
-          ],
+          slash: ['jobs [number, kill or background]', 'List background tasks, show their output, or stop one'],
           load: async () => (await import('./show-jobs.js')).showJobs,
         },
       ],

@@ -81,7 +81,7 @@ async function changed({ tools, sessions, screen }: Repl, work: () => Promise<vo
     return;
   }
   const names = tools.registry.list().map(({ name }) => name);
-  screen.notice('info', `Tools: ${names.join(', ') || 'none'}. The prompt cache starts anew.`);
+  screen.notice('info', `Tools: ${names.join(', ') || 'none'}. This invalidates the prompt cache.`);
 }
 
 export const listTools: CommandHandler = {

@@ -8,7 +8,7 @@ export const historyImport: Feature = {
       heading: 'Sessions and the record:',
       entries: [
         {
-          line: ['sessions import [file]', 'a session from JSON Lines, or what you did with other programs'],
+          line: ['sessions import [file]', 'Import a session from JSON Lines, or history from other programs'],
           load: async () => (await import('./import-sessions.js')).importSession,
         },
       ],

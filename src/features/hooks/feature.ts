@@ -8,20 +8,20 @@ export const hooks: Feature = {
       heading: 'Tools, models and settings:',
       entries: [
         {
-          line: ['hooks', 'your own programs that are asked at points of a session'],
-          slash: ['hooks', 'your own programs that are asked at points of a session'],
+          line: ['hooks', 'List your hooks'],
+          slash: ['hooks', 'List your hooks'],
           load: async () => (await import('./list-hooks.js')).hooks,
         },
         {
-          line: ['hooks list', 'list them, and whether they are trusted'],
+          line: ['hooks list', 'List hooks and whether they are trusted'],
           load: async () => (await import('./list-hooks.js')).listHooks,
         },
         {
-          line: ['hooks show <event>', 'those of one event, in full'],
+          line: ['hooks show <event>', 'Show the hooks of one event'],
           load: async () => (await import('./list-hooks.js')).showHooks,
         },
         {
-          line: ['hooks check', 'read their files and say what is wrong; ends with 2 where something is'],
+          line: ['hooks check', 'Check hook files; exits with 2 if there are problems'],
           load: async () => (await import('./list-hooks.js')).checkHooks,
         },
       ],

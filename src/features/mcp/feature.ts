@@ -18,44 +18,44 @@ export const mcp: Feature = {
       heading: 'Tools, models and settings:',
       entries: [
         {
-          line: ['mcp', 'list, show, add, import, remove and try MCP servers'],
-          slash: ['mcp [name]', 'the MCP servers of this session; reconnect, login, enable, disable <name>'],
+          line: ['mcp', 'List, show, add, import, remove and test MCP servers'],
+          slash: ['mcp [name]', 'Show MCP servers; reconnect, login, enable or disable <name>'],
           load: async () => (await import('./use-servers.js')).mcp,
         },
         {
-          line: ['mcp list', 'the servers of mcp.json; starts none'],
+          line: ['mcp list', 'List the servers of mcp.json without starting them'],
           load: async () => (await import('./use-servers.js')).listServers,
         },
         {
-          line: ['mcp get <name>', 'its entry'],
+          line: ['mcp get <name>', "Show a server's entry"],
           load: async () => (await import('./use-servers.js')).showServer,
         },
         {
-          line: ['mcp add <name> [command...]', 'a server by its command line behind --, or by --url'],
+          line: ['mcp add <name> [command...]', 'Add a server by its command line after --, or by --url'],
           load: async () => (await import('./use-servers.js')).addServer,
         },
         {
-          line: ['mcp remove <name>', 'take it out of mcp.json'],
+          line: ['mcp remove <name>', 'Remove a server from mcp.json'],
           load: async () => (await import('./use-servers.js')).removeServer,
         },
         {
-          line: ['mcp import <client>', 'copy the servers of claude-code, codex, cursor, vscode, gemini or opencode'],
+          line: ['mcp import <client>', 'Import servers from claude-code, codex, cursor, vscode, gemini or opencode'],
           load: async () => (await import('./import-servers.js')).importServers,
         },
         {
-          line: ['mcp test <name>', 'connect to it and list its tools'],
+          line: ['mcp test <name>', 'Connect to a server and list its tools'],
           load: async () => (await import('./use-servers.js')).testServer,
         },
         {
-          line: ['mcp login <name>', 'sign in to a server that asks for it'],
+          line: ['mcp login <name>', 'Sign in to a server'],
           load: async () => (await import('./sign-in-to-server.js')).signIn,
         },
         {
-          line: ['mcp logout <name>', 'delete what a sign-in gave'],
+          line: ['mcp logout <name>', "Delete a server's sign-in"],
           load: async () => (await import('./sign-in-to-server.js')).signOut,
         },
         {
-          line: ['mcp serve', 'offer our tools to another program, as an MCP server over standard input and output'],
+          line: ['mcp serve', 'Offer our tools as an MCP server over standard input and output'],
           load: async () => (await import('./use-servers.js')).serveTools,
         },
       ],

@@ -3,44 +3,44 @@ import type { CommandDefinition } from '../../kernel/console/command.js';
 
 const commands: readonly CommandDefinition[] = [
   {
-    line: ['memory', 'notes for later sessions: list, show, add, edit, pin, approve, remove'],
-    slash: ['memory|notes [command] [note]', 'notes for later sessions: list, show, add, edit, pin, approve, rm, …'],
+    line: ['memory', 'List, show, add, edit, pin, approve and remove notes for later sessions'],
+    slash: ['memory|notes [command] [note]', 'List, show, add, edit, pin, approve or remove notes for later sessions'],
     load: async () => (await import('./manage-notes.js')).memory,
   },
   {
-    line: ['memory list', 'pinned ones first, then the newest'],
+    line: ['memory list', 'List notes: pinned first, then newest'],
     load: async () => (await import('./manage-notes.js')).listNotes,
   },
   {
-    line: ['memory show <note>', 'the whole note, who kept it and when'],
+    line: ['memory show <note>', 'Show a note, who saved it and when'],
     load: async () => (await import('./manage-notes.js')).showNote,
   },
   {
-    line: ['memory add <text...>', 'keep a fact for later sessions of this directory'],
+    line: ['memory add <text...>', 'Save a note for later sessions in this directory'],
     load: async () => (await import('./manage-notes.js')).addNote,
   },
   {
-    line: ['memory edit <note> <text...>', 'put another text in its place'],
+    line: ['memory edit <note> <text...>', "Replace a note's text"],
     load: async () => (await import('./manage-notes.js')).editNote,
   },
   {
-    line: ['memory pin <note...>', 'have it in the prompt of every new session'],
+    line: ['memory pin <note...>', 'Include notes in the prompt of every new session'],
     load: async () => (await import('./manage-notes.js')).pinNote,
   },
   {
-    line: ['memory unpin <note...>', 'leave it to its age again'],
+    line: ['memory unpin <note...>', 'Unpin notes'],
     load: async () => (await import('./manage-notes.js')).unpinNote,
   },
   {
-    line: ['memory approve <note...>', 'let prompts show what text from outside may have asked for'],
+    line: ['memory approve <note...>', 'Allow notes from untrusted content in prompts'],
     load: async () => (await import('./manage-notes.js')).approveNote,
   },
   {
-    line: ['memory restore <note...>', 'bring it back from the archive'],
+    line: ['memory restore <note...>', 'Restore archived notes'],
     load: async () => (await import('./manage-notes.js')).restoreNote,
   },
   {
-    line: ['memory rm <note...>', 'remove it for good'],
+    line: ['memory rm <note...>', 'Delete notes'],
     load: async () => (await import('./manage-notes.js')).removeNote,
   },
 ];
@@ -49,7 +49,7 @@ const commands: readonly CommandDefinition[] = [
 function underNotes(entry: CommandDefinition): CommandDefinition {
   const [usage = '', about = ''] = entry.line ?? [];
   return {
-    line: [usage.replace(/^memory/, 'notes'), usage === 'memory' ? 'the same as memory' : about],
+    line: [usage.replace(/^memory/, 'notes'), usage === 'memory' ? 'Same as memory' : about],
     load: async () => {
       const form = (await entry.load?.())?.line;
       return form ? { line: form } : {};

@@ -8,20 +8,20 @@ export const promptsAndSkills: Feature = {
       heading: 'Tools, models and settings:',
       entries: [
         {
-          line: ['skills', 'the skills that are found, and where'],
-          slash: ['skills', 'the skills that are found, and where; /skill:name uses one'],
+          line: ['skills', 'List skills and their files'],
+          slash: ['skills', 'List skills; /skill:name uses one'],
           load: async () => (await import('./list-skills.js')).skills,
         },
         {
-          line: ['skills list', 'list them'],
+          line: ['skills list', 'List skills and their files'],
           load: async () => (await import('./list-skills.js')).listSkills,
         },
         {
-          line: ['skills show <name>', 'one of them, with its text'],
+          line: ['skills show <name>', 'Show a skill with its text'],
           load: async () => (await import('./list-skills.js')).showSkill,
         },
         {
-          line: ['skills check', 'read their files and say what is wrong; ends with 2 where something is'],
+          line: ['skills check', 'Check skill files; exits with 2 if there are problems'],
           load: async () => (await import('./list-skills.js')).checkSkills,
         },
       ],
@@ -30,11 +30,11 @@ export const promptsAndSkills: Feature = {
       heading: null,
       entries: [
         {
-          slash: ['init [what matters]', 'write AGENTS.md, instructions for agents, from this repository'],
+          slash: ['init [what matters]', 'Write AGENTS.md for this repository'],
           load: async () => (await import('./prompt-commands.js')).initProject,
         },
         {
-          slash: ['review [commit, branch or range]', 'review changes: not committed, or since a commit or branch'],
+          slash: ['review [commit, branch or range]', 'Review uncommitted changes, or those since a commit or branch'],
           load: async () => (await import('./prompt-commands.js')).reviewChanges,
         },
       ],

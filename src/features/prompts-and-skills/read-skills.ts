@@ -84,7 +84,9 @@ function readSkill({ path, place }: FoundFile, problems: string[], heads: HeadCa
     return null;
   }
   if (given !== folder.normalize('NFC') || !/^[a-z\d-]+$/.test(given))
-    problems.push(`${path}: the name ${oneLine(given, 64)} is not that of the folder in a-z, 0-9 and -.`);
+    problems.push(
+      `${path}: the name "${oneLine(given, 64)}" should match its folder ("${folder}") and have only a-z, 0-9 and -. The skill is loaded anyway.`,
+    );
   return {
     name,
     description: oneLine([description, fields.get('when_to_use') ?? ''].join(' '), maxDescription),

@@ -26,59 +26,56 @@ export const scheduledTasks: Feature = {
       heading: 'Tasks:',
       entries: [
         {
-          line: ['tasks', 'what is done at its time: list, show, run, pause, remove, fire'],
-          slash: ['tasks [command] [task or run]', 'reminders and scheduled work: list, show, run, pause, inbox, …'],
+          line: ['tasks', 'Scheduled tasks: list, show, run, pause, remove'],
+          slash: ['tasks [command] [task or run]', 'Reminders and scheduled tasks: list, show, run, pause, inbox, …'],
           load: async () => (await import('./fire-tasks.js')).tasks,
         },
         {
-          line: ['tasks list', 'the next one first'],
+          line: ['tasks list', 'List tasks by their next run'],
           load: async () => (await import('./manage-tasks.js')).listTasks,
         },
         {
-          line: ['tasks show <task>', 'all that is known of it, and its last runs'],
+          line: ['tasks show <task>', 'Show a task and its last runs'],
           load: async () => (await import('./manage-tasks.js')).showTask,
         },
         {
-          line: ['tasks run <task>', 'do it now, whatever its schedule says'],
+          line: ['tasks run <task>', 'Run a task now'],
           load: async () => (await import('./fire-tasks.js')).runTask,
         },
         {
-          line: ['tasks pause <task>', 'leave it out until it is resumed'],
+          line: ['tasks pause <task>', 'Pause a task'],
           load: async () => (await import('./manage-tasks.js')).pauseTask,
         },
         {
-          line: ['tasks resume <task>', 'go on with its next time, and keep it beyond its end'],
+          line: ['tasks resume <task>', 'Resume a task, also after its end'],
           load: async () => (await import('./manage-tasks.js')).resumeTask,
         },
         {
-          line: ['tasks rm <task>', 'remove it'],
+          line: ['tasks rm <task>', 'Delete a task'],
           load: async () => (await import('./manage-tasks.js')).removeTask,
         },
         {
-          line: ['tasks inbox', 'what came of tasks and you were not told yet'],
+          line: ['tasks inbox', 'Show results you have not seen'],
           load: async () => (await import('./manage-tasks.js')).taskInbox,
         },
         {
-          line: ['tasks runs [task]', 'what came of each run, newest first'],
+          line: ['tasks runs [task]', 'List runs and their results, newest first'],
           load: async () => (await import('./manage-tasks.js')).listRuns,
         },
         {
-          line: [
-            'tasks approve <run>',
-            'show the call that a run wanted a yes for, allow this task exactly that, and run it',
-          ],
+          line: ['tasks approve <run>', 'Approve the call that a run asked for, and run it'],
           load: async () => (await import('./fire-tasks.js')).approveRun,
         },
         {
-          line: ['tasks run-due', 'fire what is due, and end'],
+          line: ['tasks run-due', 'Run the tasks that are due, and exit'],
           load: async () => (await import('./fire-tasks.js')).runDueTasks,
         },
         {
-          line: ['tasks timer <kind>', 'print what makes systemd, launchd or cron fire tasks each minute'],
+          line: ['tasks timer <kind>', 'Print a timer for systemd, launchd or cron that runs due tasks'],
           load: async () => (await import('./fire-tasks.js')).printTimer,
         },
         {
-          line: ['tasks daemon', 'fire tasks until it is ended'],
+          line: ['tasks daemon', 'Run due tasks until stopped'],
           load: async () => (await import('./fire-tasks.js')).taskDaemon,
         },
       ],

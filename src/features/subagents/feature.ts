@@ -8,20 +8,20 @@ export const subagents: Feature = {
       heading: 'Tools, models and settings:',
       entries: [
         {
-          line: ['agents', 'the agents that the model may ask for, their tools and models'],
-          slash: ['agents', 'the agents that the model may ask for, their tools and models'],
+          line: ['agents', 'List sub-agents, their tools and models'],
+          slash: ['agents', 'List sub-agents, their tools and models'],
           load: async () => (await import('./list-agents.js')).agents,
         },
         {
-          line: ['agents list', 'list them'],
+          line: ['agents list', 'List sub-agents'],
           load: async () => (await import('./list-agents.js')).listAgents,
         },
         {
-          line: ['agents show <name>', 'one of them, with its prompt'],
+          line: ['agents show <name>', 'Show a sub-agent with its prompt'],
           load: async () => (await import('./list-agents.js')).showAgent,
         },
         {
-          line: ['agents check', 'read their files and say what is wrong; ends with 2 where something is'],
+          line: ['agents check', 'Check sub-agent files; exits with 2 if there are problems'],
           load: async () => (await import('./list-agents.js')).checkAgents,
         },
       ],

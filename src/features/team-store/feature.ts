@@ -8,27 +8,27 @@ export const teamStore: Feature = {
       heading: 'Team:',
       entries: [
         {
-          line: ['db', 'the PostgreSQL database of `store.url` that a team shares its sessions through'],
+          line: ['db', 'Manage the shared PostgreSQL session store (`store.url`)'],
           load: async () => (await import('./manage-database.js')).database,
         },
         {
-          line: ['db init', 'make its tables, or bring them up to date; for its owner'],
+          line: ['db init', 'Create or update its tables, as the database owner'],
           load: async () => (await import('./manage-database.js')).initDatabase,
         },
         {
-          line: ['db status', 'who you are there, what it holds, and who else may read it'],
+          line: ['db status', 'Show the server, your role and what you may read'],
           load: async () => (await import('./manage-database.js')).databaseStatus,
         },
         {
-          line: ['db push', 'send it the sessions of this machine'],
+          line: ['db push', 'Send the sessions of this machine'],
           load: async () => (await import('./exchange-sessions.js')).pushSessions,
         },
         {
-          line: ['db pull', 'fetch sessions of your other machines and of the team'],
+          line: ['db pull', 'Fetch sessions of your other machines and of the team'],
           load: async () => (await import('./exchange-sessions.js')).pullSessions,
         },
         {
-          line: ['db sync', 'both, one after the other'],
+          line: ['db sync', 'Push, then pull'],
           load: async () => (await import('./exchange-sessions.js')).syncSessions,
         },
       ],

@@ -8,7 +8,7 @@ export const undo: Feature = {
       heading: null,
       entries: [
         {
-          slash: ['rewind [event]', 'go back to before an earlier message, or to right after an event'],
+          slash: ['rewind [event]', 'Go back to before an earlier message, or to right after an event'],
           waits: true,
           load: async () => (await import('./rewind.js')).rewind,
         },
@@ -18,22 +18,19 @@ export const undo: Feature = {
       heading: 'Take back:',
       entries: [
         {
-          line: [
-            'undo [event]',
-            'take back what the last call, or the one of an event, did to files; `all` for every call',
-          ],
-          slash: ['undo [event or all]', 'take back what the last call, or the one of an event, did to files'],
+          line: ['undo [event]', 'Undo file changes of the last call, of one event, or of `all`'],
+          slash: ['undo [event or all]', 'Undo file changes of the last call, or of one event'],
           waits: true,
           load: async () => (await import('./undo.js')).undo,
         },
         {
-          line: ['redo [event]', 'do again to files what was undone last; `all` for every call'],
-          slash: ['redo [event or all]', 'do again to files what was undone last'],
+          line: ['redo [event]', 'Redo file changes that were undone last; `all` for every call'],
+          slash: ['redo [event or all]', 'Redo file changes that were undone last'],
           waits: true,
           load: async () => (await import('./undo.js')).redo,
         },
         {
-          line: ['restore <file@event>', 'bring a file back to what it was right after an event'],
+          line: ['restore <file@event>', 'Restore a file to its state right after an event'],
           load: async () => (await import('./undo.js')).restore,
         },
       ],

@@ -8,15 +8,15 @@ export const worktrees: Feature = {
       heading: 'Sessions and the record:',
       entries: [
         {
-          line: ['worktrees', 'list and remove the git worktrees that -w works in'],
+          line: ['worktrees', 'List and remove the git worktrees created by -w'],
           load: async () => (await import('./manage-worktrees.js')).worktrees,
         },
         {
-          line: ['worktrees list', 'those of this repository, and what is in them'],
+          line: ['worktrees list', "List this repository's worktrees"],
           load: async () => (await import('./manage-worktrees.js')).listAll,
         },
         {
-          line: ['worktrees rm <name>', 'remove one; changes that are not committed are kept unless forced'],
+          line: ['worktrees rm <name>', 'Remove a worktree; uncommitted changes are kept unless forced'],
           load: async () => (await import('./manage-worktrees.js')).removeOne,
         },
       ],

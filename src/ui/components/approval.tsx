@@ -109,8 +109,8 @@ interface Choice {
   readonly means: PermissionAnswer | 'why';
 }
 
-const keepsBelow = 'Yes, always: keeps the rule below';
-const keepsAbove = 'Yes, always: keeps the rule above';
+const keepsBelow = 'Yes, and always allow: adds the rule below';
+const keepsAbove = 'Yes, and always allow: adds the rule above';
 const tooSmallHint = 'Make the window larger to say yes';
 const once: Choice = { text: 'Yes, once', letter: 'y', means: { answer: 'once' } };
 const exactly: Choice = {
@@ -377,8 +377,8 @@ class Approval implements Overlay {
   #keys(): string {
     const letters = this.#choices.flatMap(({ letter = [] }) => letter).join(' ');
     const other = this.#body === this.#asked ? 'the diff' : 'the call';
-    const shows = this.#other === null ? '' : `; ${dialogKeys.details} shows ${other}`;
-    return `Arrows and Enter choose${this.#isDangerous() ? '' : `, or ${letters}`}; ${dialogKeys.leave} says no${shows}`;
+    const shows = this.#other === null ? '' : `; ${dialogKeys.details} to show ${other}`;
+    return `Arrows and Enter to choose${this.#isDangerous() ? '' : `, or ${letters}`}; ${dialogKeys.leave} to reject${shows}`;
   }
 
   #takeKey(name: string): boolean {

@@ -117,7 +117,7 @@ test('skills are found, also with faults, and what is wrong is said', () => {
   expect(shadowed.map(({ description }) => description)).toEqual(['a second']);
   expect(problems).toEqual([
     `${root}/none/SKILL.md has no description; the skill is left out.`,
-    `${root}/more/deep/er/SKILL.md: the name Other Name is not that of the folder in a-z, 0-9 and -.`,
+    `${root}/more/deep/er/SKILL.md: the name "Other Name" should match its folder ("er") and have only a-z, 0-9 and -. The skill is loaded anyway.`,
   ]);
   expect(readSkillText({ path: join(root, 'pdf/SKILL.md') })).toMatchObject({
     body: 'Use it.',

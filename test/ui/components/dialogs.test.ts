@@ -26,7 +26,7 @@ const dialog = [
   'Allow this call? bash (dangerous)',
   '  rm -rf build',
   '! deletes files',
-  'Arrows and Enter choose; Esc says no',
+  'Arrows and Enter to choose; Esc to reject',
   '  Yes, once',
   '  Yes, and this exact call again in this session',
   '❯ No',
@@ -72,7 +72,7 @@ const ruled = [
   '  Yes, once',
   '  Yes, and this exact call again in this session',
   '  Yes, and `npm test …` in this session',
-  '  Yes, always: keeps the rule below',
+  '  Yes, and always allow: adds the rule below',
   '❯ No',
   '  No, and tell the model why',
   '  rules.allow: {"tool":"bash","argv":["npm","test"]}',
@@ -662,7 +662,7 @@ test('a command of the user that goes on in the background says as which job', a
   const harness = openRepl({ runShell: async () => ({ exitCode: null, job: 2 }) });
   harness.type('!make\r');
   await harness.settle();
-  expect(shown(harness.terminal).slice(0, 2)).toEqual(['! make', '[job 2 goes on]']);
+  expect(shown(harness.terminal).slice(0, 2)).toEqual(['! make', '[running in the background as job 2]']);
 });
 
 test('ctrl-r searches the history', async () => {
