@@ -24,6 +24,7 @@ import {
   printListing,
 } from '../kernel/console/line-output.js';
 import { findSession, goToSession } from '../kernel/console/stored-session.js';
+import { features } from '../app/features.js';
 
 interface ListOptions {
   readonly json?: boolean;
@@ -90,10 +91,12 @@ async function list({ out, withStore }: CommandLine, options: ListOptions): Prom
   });
 }
 
-/** This directory, and the worktrees of a repository whose main checkout it is. */
+/** Returns this directory and those that belong to it, such as its worktrees. */
 async function placesOf({ cwd, env }: Settings): Promise<readonly string[]> {
-  const { worktreeFolders } = await import('../features/worktrees/git-worktrees.js');
-  return [cwd, ...(await worktreeFolders({ cwd, env }))];
+  const related = await Promise.all(
+    features.map(async (feature) => (await feature.relatedFolders?.({ cwd, env })) ?? []),
+  );
+  return [cwd, ...related.flat()];
 }
 
 function listedAsJson(row: SessionSummary): object {

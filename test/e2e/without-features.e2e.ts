@@ -20,7 +20,6 @@ const entangled: readonly string[] = [
   'scheduled-tasks',
   'subagents',
   'team-store',
-  'worktrees',
 ];
 
 /** Takes the line of a feature out of the list, and its folder out of the tree. */

@@ -3,6 +3,17 @@ import type { Feature } from '../../kernel/console/feature.js';
 /** Git worktrees that sessions work in. */
 export const worktrees: Feature = {
   name: 'worktrees',
+  enter: async (options, at) => {
+    if (options.worktree === undefined) return null;
+    const { enterWorktree, worktreeFarewell } = await import('./git-worktrees.js');
+    const name = options.worktree === true ? null : options.worktree;
+    const worktree = await enterWorktree(at, name, new Date());
+    return {
+      options: { ...options, cwd: worktree.directory, worktree: worktree.name },
+      farewell: () => worktreeFarewell(at, worktree),
+    };
+  },
+  relatedFolders: async (at) => await (await import('./git-worktrees.js')).worktreeFolders(at),
   commands: [
     {
       heading: 'Sessions and the record:',

@@ -19,24 +19,31 @@ import { withServers } from '../../features/mcp/open-mcp.js';
 import { promptWithImages } from '../../features/attachments/open-pictures.js';
 import { readSettings, workingDirectory } from '../../app/settings.js';
 import type { Notice, Settings } from '../../kernel/console/run-settings.js';
+import { features } from '../../app/features.js';
 
 const formats: readonly string[] = ['text', 'json', 'stream-json'] satisfies readonly OutputFormat[];
 const inputFormats: readonly string[] = ['text', 'stream-json'];
 
-/** Runs `agent` itself, in a worktree where one is asked for. Returns the exit code. */
+/** Runs `agent` itself, where a feature has it begin (a worktree). Returns the exit code. */
 export async function runConversation(
   words: readonly string[],
   options: RootOptions,
   early: EarlyFrame | null,
 ): Promise<number> {
-  if (options.worktree === undefined) return await runFront(words, options, early);
-  const { enterWorktree, worktreeFarewell } = await import('../../features/worktrees/git-worktrees.js');
-  const at = { cwd: workingDirectory(options.cwd), env: process.env };
-  const name = options.worktree === true ? null : options.worktree;
-  const worktree = await enterWorktree(at, name, new Date());
-  const code = await runFront(words, { ...options, cwd: worktree.directory, worktree: worktree.name }, early);
-  printError(await worktreeFarewell(at, worktree));
-  return code;
+  for (const feature of features) {
+    const entered = await feature.enter?.(options, { cwd: workingDirectory(options.cwd), env: process.env });
+    if (!entered) continue;
+    const code = await runFront(words, entered.options, early);
+    printError(await entered.farewell());
+    return code;
+  }
+  if (options.worktree !== undefined)
+    throw new CliError(
+      exit.usage,
+      '--worktree: this program was built without worktrees',
+      'Start agent in one instead.',
+    );
+  return await runFront(words, options, early);
 }
 
 /** The REPL on a terminal, one turn without one. */

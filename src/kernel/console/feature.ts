@@ -22,8 +22,26 @@ export interface Feature {
   readonly commands?: readonly Section[];
   /** Lists what it would take from a project that the user has not trusted yet. */
   projectParts?(here: Here): Promise<readonly ProjectPart[]>;
+  /** Changes where a conversation begins, before its settings are read; null where it does not. */
+  enter?(options: RootOptions, at: EnteredFrom): Promise<EnteredPlace | null>;
+  /** Returns other folders whose sessions belong to those of a directory. Never rejects. */
+  relatedFolders?(at: EnteredFrom): Promise<readonly string[]>;
   /** Opens what it does in a run; null where there is nothing to do. */
   openRun?(host: RunHost): Promise<RunPart | null>;
+}
+
+/** Where `agent` was started. */
+export interface EnteredFrom {
+  /** Absolute, links resolved. */
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+/** Where a conversation begins instead. */
+export interface EnteredPlace {
+  readonly options: RootOptions;
+  /** Returns what the user is shown at the end. */
+  farewell(): Promise<string>;
 }
 
 /** What a feature has of a run. */
