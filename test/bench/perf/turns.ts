@@ -43,7 +43,14 @@ async function turnTimes(
   args: unknown,
 ): Promise<{ readonly times: readonly number[]; readonly megabytes: number; readonly bytes: readonly number[] }> {
   model.play((answered) => (answered < turns ? { tool, args } : { text: 'Done.' }));
-  const { mostMegabytes } = await runProgram(place, ['-p', 'go']);
+  const { mostMegabytes } = await runProgram(place, [
+    '-p',
+    'go',
+    '--set',
+    'loop_limit=0',
+    '--set',
+    'max_tool_turns=5000',
+  ]);
   if (model.seen.length !== turns + 1) throw new Error(`${model.seen.length} requests for ${turns} turns`);
   const times = model.seen.slice(1).map(({ arrivedAt }, index) => arrivedAt - (model.seen[index]?.answeredAt ?? 0));
   return { times, megabytes: mostMegabytes, bytes: model.seen.map(({ bytes }) => bytes) };
