@@ -1,7 +1,6 @@
 import { fail, ok, warn } from '../kernel/console/doctor-check.js';
 import { certificateAuthorities } from '../kernel/network/authorities.js';
-import { namedProxies, NetworkSettingError, proxyName, proxyVariables } from '../kernel/network/proxies.js';
-import type { Config } from '../kernel/config/sections.js';
+import { namedProxies, NetworkSettingError, proxyName } from '../kernel/network/proxies.js';
 import type { ConfigProblem, Environment } from '../kernel/config/settings-file.js';
 import type { StoreFacts } from '../kernel/store/inspect.js';
 import type { DoctorCheck } from '../kernel/console/command.js';
@@ -118,21 +117,6 @@ export function checkDisk(freeBytes: number): DoctorCheck {
   const detail = `${Math.floor(freeBytes / megabyte)} MB free`;
   if (freeBytes < 10 * megabyte) return fail('disk', detail, 'Free some space: sessions cannot be saved.');
   return freeBytes < 200 * megabyte ? warn('disk', detail, 'Free some space.') : ok('disk', detail);
-}
-
-/** How far the web tools can check where a request goes; nothing where they are off. */
-export function checkWeb({ tools, web }: Pick<Config, 'tools' | 'web'>, env: Environment): readonly DoctorCheck[] {
-  if (!tools.toolsets.includes('web')) return [];
-  const names = proxyVariables.flatMap((name) => [name.toLowerCase(), name]);
-  const proxy = web.proxy === 'env' ? names.find((name) => (env[name] ?? '') !== '') : undefined;
-  if (proxy === undefined) return [ok('web', 'requests go straight to addresses that were checked')];
-  return [
-    warn(
-      'web',
-      `the proxy of ${proxy} looks names up itself; those that this machine cannot look up are not checked`,
-      'Set web.proxy to none where this machine reaches the Internet without it.',
-    ),
-  ];
 }
 
 /** Whether the proxies and authorities of the environment can be used; nothing where it names none. */

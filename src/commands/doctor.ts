@@ -25,12 +25,13 @@ import {
   checkRipgrep,
   checkStore,
   checkTerminal,
-  checkWeb,
   type KeyFact,
   type RipgrepFact,
   type TerminalReport,
 } from './doctor-checks.js';
 import { fail, ok } from '../kernel/console/doctor-check.js';
+import { features } from '../app/features.js';
+import type { CheckHost } from '../kernel/console/feature.js';
 
 /** Checks this machine, on the command line and in the REPL. */
 export const doctor: CommandHandler = {
@@ -72,21 +73,14 @@ async function facts({
       await machine.sandbox(loaded.config),
       await machine.rehearsals(loaded.config),
       ...checkNetwork(env),
-      ...checkWeb(loaded.config, env),
-      ...(await machine.server(loaded.config)),
-      ...(await checkHistories(request)),
+      ...(await featureChecks({ ...request, config: loaded.config })),
     ],
   };
 }
 
-const maxCountMs = 200;
-
-/** Says how many conversations of other programs could be taken over. */
-async function checkHistories(request: LoadOptions): Promise<readonly DoctorCheck[]> {
-  const { offeredHistories } = await import('../features/history-import/offered-histories.js');
-  const offer = await offeredHistories(request, maxCountMs);
-  if (offer === null) return [];
-  return [{ ...ok('histories', offer.counts), fix: `${offer.command} makes them searchable here.` }];
+async function featureChecks(host: CheckHost): Promise<readonly DoctorCheck[]> {
+  const checks = await Promise.all(features.map(async (feature) => (await feature.checks?.(host)) ?? []));
+  return checks.flat();
 }
 
 /** Returns the options that say what tools may do; the others are for a conversation. */

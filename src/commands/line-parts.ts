@@ -149,10 +149,6 @@ export function createMachine(request: () => LoadOptions): SystemChecks {
       return await (await import('../app/open-tools.js')).checkRehearsals({ cwd, env, home, config });
     },
     store: (config) => inspectStore(config.files.database),
-    server: async (config) => {
-      if (config.store.url === null) return [];
-      return [await (await import('../features/team-store/open-team.js')).checkServer({ ...request(), config })];
-    },
     browse: async (url) => await (await import('../kernel/secrets/keyring.js')).openInBrowser(url, request().env),
   };
 }

@@ -13,8 +13,8 @@ import {
   checkStore,
   checkTerminal,
   checkNetwork,
-  checkWeb,
 } from '../../src/commands/doctor-checks.js';
+import { checkWeb } from '../../src/features/web/check-web.js';
 import { type DoctorFacts, findRipgrep, reachesServer, runDoctor, terminalFacts } from '../../src/commands/doctor.js';
 
 const terminal = {

@@ -3,6 +3,7 @@ import type { Feature } from '../../kernel/console/feature.js';
 /** What the user did with other programs. */
 export const historyImport: Feature = {
   name: 'history-import',
+  checks: async (host) => await (await import('./check-histories.js')).checkHistories(host),
   commands: [
     {
       heading: 'Sessions and the record:',

@@ -3,6 +3,8 @@ import type { Feature } from '../../kernel/console/feature.js';
 /** Sessions that a team shares through PostgreSQL. */
 export const teamStore: Feature = {
   name: 'team-store',
+  checks: async (host) =>
+    host.config.store.url === null ? [] : [await (await import('./open-team.js')).checkServer(host)],
   commands: [
     {
       heading: 'Team:',

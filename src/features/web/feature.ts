@@ -3,6 +3,7 @@ import type { Feature } from '../../kernel/console/feature.js';
 /** Searches in the web, pages and interfaces. */
 export const web: Feature = {
   name: 'web',
+  checks: async ({ config, env }) => (await import('./check-web.js')).checkWeb(config, env),
   toolsets: [
     {
       name: 'web',

@@ -161,8 +161,6 @@ export interface SystemChecks {
   rehearsals(config: LoadedConfig['config']): Promise<DoctorCheck>;
   /** The store, which is not opened. */
   store(config: LoadedConfig['config']): StoreInspection;
-  /** The server of `store.url`; nothing where there is none. */
-  server(config: LoadedConfig['config']): Promise<readonly DoctorCheck[]>;
   /** Opens a page in the browser. False where there is none. */
   browse(url: string): Promise<boolean>;
 }

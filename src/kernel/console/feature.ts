@@ -6,7 +6,7 @@ import type { Registry, Toolset } from '../core/tool.js';
 import type { Tables } from '../store/tables.js';
 import type { DefinedTool } from '../tools/define-tool.js';
 import type { ProcessRunner } from '../tools/process/runner.js';
-import type { Section } from './command.js';
+import type { DoctorCheck, Section } from './command.js';
 import type { RootOptions } from './options.js';
 import type { Parts } from './parts.js';
 import type { Approval, Notice, Settings, SwitchablePolicy } from './run-settings.js';
@@ -26,19 +26,24 @@ export interface Feature {
   enter?(options: RootOptions, at: EnteredFrom): Promise<EnteredPlace | null>;
   /** Returns other folders whose sessions belong to those of a directory. Never rejects. */
   relatedFolders?(at: EnteredFrom): Promise<readonly string[]>;
+  /** Returns its lines of `agent doctor`. Never rejects. */
+  checks?(host: CheckHost): Promise<readonly DoctorCheck[]>;
   /** Opens what it does in a run; null where there is nothing to do. */
   openRun?(host: RunHost): Promise<RunPart | null>;
 }
 
+/** What `agent doctor` knows. The settings may be broken. */
+export type CheckHost = Pick<Settings, 'config' | 'cwd' | 'env' | 'home'>;
+
 /** Where `agent` was started. */
-export interface EnteredFrom {
+interface EnteredFrom {
   /** Absolute, links resolved. */
   readonly cwd: string;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
 /** Where a conversation begins instead. */
-export interface EnteredPlace {
+interface EnteredPlace {
   readonly options: RootOptions;
   /** Returns what the user is shown at the end. */
   farewell(): Promise<string>;
