@@ -258,57 +258,57 @@ export const edits = {
   },
   delete_left: {
     keys: ['backspace', 'ctrl-h', 'shift-backspace'],
-    about: 'deletes to the left',
+    about: 'delete to the left',
     edit: deleteBefore,
   },
   delete_right: {
     keys: ['delete', 'ctrl-d'],
-    about: 'deletes to the right',
+    about: 'delete to the right',
     edit: deleteAfter,
   },
   cut_to_blank: {
     keys: ['ctrl-w'],
-    about: 'cuts back to the blank before',
+    about: 'cut back to the previous blank',
     edit: (editor) => kill(editor, wordBefore(editor.text, editor.cursor, true), editor.cursor, 'backward'),
   },
   cut_word_left: {
     keys: ['alt-backspace', 'ctrl-backspace'],
-    about: 'cuts the word before',
+    about: 'cut the previous word',
     edit: killWordBefore,
   },
   cut_word_right: {
     keys: ['alt-d', 'ctrl-delete'],
-    about: 'cuts the word behind',
+    about: 'cut the next word',
     edit: killWordAfter,
   },
   cut_line_left: {
     keys: ['ctrl-u'],
-    about: 'cuts the line up to here',
+    about: 'cut to the beginning of the line',
     edit: (editor) => kill(editor, lineStart(editor.text, editor.cursor), editor.cursor, 'backward'),
   },
   cut_line_right: {
     keys: ['ctrl-k'],
-    about: 'cuts the rest of the line',
+    about: 'cut to the end of the line',
     edit: killToLineEnd,
   },
   put_back: {
     keys: ['ctrl-y'],
-    about: 'puts in what was cut',
+    about: 'paste what was cut',
     edit: (editor) => change(editor, editor.cursor, editor.cursor, editor.killed),
   },
   swap: {
     keys: ['ctrl-t'],
-    about: 'swaps two characters',
+    about: 'swap two characters',
     edit: transpose,
   },
   undo: {
     keys: ['ctrl-_', 'alt-z', 'ctrl-/'],
-    about: 'takes an edit back',
+    about: 'undo an edit',
     edit: undo,
   },
   redo: {
     keys: ['alt-shift-z', 'alt-_'],
-    about: 'does it again',
+    about: 'redo an edit',
     edit: redo,
   },
 } satisfies Readonly<Record<string, Binding>>;

@@ -12,27 +12,27 @@ interface KeyEntry {
 const acts = {
   send: {
     keys: ['enter'],
-    about: 'sends; while a turn runs, with the next results',
+    about: 'send; steers a turn that runs',
   },
   send_later: {
     keys: ['alt-enter'],
-    about: 'sends after the turn that runs',
+    about: 'send after the turn',
   },
   interrupt: {
     keys: ['escape'],
-    about: 'interrupts the turn',
+    about: 'interrupt the turn',
   },
   cancel: {
     keys: ['ctrl-c'],
-    about: 'interrupts, else clears the line; twice leaves',
+    about: 'interrupt, else clear the input; twice to quit',
   },
   leave: {
     keys: ['ctrl-d'],
-    about: 'leaves, on an empty line',
+    about: 'quit, on an empty input',
   },
   older: {
     keys: ['up', 'ctrl-p'],
-    about: 'line above, or older input; an empty line takes the queue back',
+    about: 'line above, or older input; on an empty input, edit queued messages',
   },
   newer: {
     keys: ['down', 'ctrl-n'],
@@ -40,39 +40,39 @@ const acts = {
   },
   search_history: {
     keys: ['ctrl-r'],
-    about: 'searches what was typed before',
+    about: 'search older input',
   },
   complete: {
     keys: ['tab'],
-    about: 'completes a command, or a path behind @',
+    about: 'complete a command, or a path after @',
   },
   show_last: {
     keys: ['ctrl-o'],
-    about: 'shows the last result or reasoning in full',
+    about: 'show the last result or reasoning in full',
   },
   switch_detail: {
     keys: ['ctrl-x'],
-    about: 'prints results whole, or only their telling rows, from then on',
+    about: 'switch between whole and shortened results',
   },
   edit_outside: {
     keys: ['ctrl-g'],
-    about: 'opens your editor',
+    about: 'open your editor',
   },
   take_picture: {
     keys: ['ctrl-v'],
-    about: 'takes the picture in the clipboard',
+    about: 'paste the image in the clipboard',
   },
   next_mode: {
     keys: ['shift-tab'],
-    about: 'next approval mode: from yours to the stricter ones, plan mode, and back to yours',
+    about: 'switch approval mode',
   },
   to_background: {
     keys: ['ctrl-b'],
-    about: 'sends a running command to the background (--tools +jobs, /jobs)',
+    about: 'move a running command to the background',
   },
   suspend: {
     keys: ['ctrl-z'],
-    about: 'goes back to the shell; fg returns',
+    about: 'suspend; fg returns',
   },
 } satisfies Readonly<Record<string, KeyEntry>>;
 

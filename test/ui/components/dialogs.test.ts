@@ -491,7 +491,7 @@ test('a command that leaves is no suggestion; a question mark alone is a request
   await harness.settle();
   const said = harness.terminal.lines().join('\n');
   expect(said.match(/There is no command .*/g)).toEqual(['There is no command /init.']);
-  expect(said).toContain('Ctrl-X: prints results whole');
+  expect(said).toContain('Ctrl-X: switch between whole');
   expect([harness.exits(), harness.session.submitted]).toEqual([0, []]);
 });
 

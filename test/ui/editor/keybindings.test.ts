@@ -60,7 +60,7 @@ test('a key of the own does the action in the place of its old keys, and nothing
   expect(harness.exits()).toBe(1);
 });
 
-const keys = /^ {2}Enter +sends;/;
+const keys = /^ {2}Enter +send;/;
 
 /** The keys of the menu with what they do, which may go on in further rows. */
 function keysShown(rows: readonly string[]): string[][] {
@@ -109,7 +109,7 @@ test('? on the empty line shows the keys; any key closes them and is typed', asy
   harness.type('?');
   await harness.settle();
   expect(shown(harness.terminal).some((row) => keys.test(row))).toBe(true);
-  expect(shown(harness.terminal).join('\n')).toMatch(/Ctrl-L +shows the last result/);
+  expect(shown(harness.terminal).join('\n')).toMatch(/Ctrl-L +show the last result/);
   harness.type('w');
   await harness.settle();
   expect(shown(harness.terminal).some((row) => keys.test(row))).toBe(false);
