@@ -8,7 +8,7 @@ import type { Blob, Synced, BlobSeal } from '../core/store.js';
 import { wellFormed, wellFormedDeep } from '../core/text.js';
 import type { Connection } from './connection.js';
 import { sqliteCode, StoreError } from './errors.js';
-import { chainLink, eventChecksum, eventDigests, type HashedRow } from './hash-chain.js';
+import { chainLink, eventChecksum, eventDigests, hasWrittenTypes, type HashedRow } from './hash-chain.js';
 
 /** Larger contents are compressed. */
 const maxPlainBytes = 1024;
@@ -286,12 +286,12 @@ function readPage({ sql }: Connection, sessionId: string, after: number): readon
       after,
     ) ?? { bytes: 0 };
   if (bytes > maxPageBytes) return rows();
-  const page = sql<Page>(`SELECT group_concat('{"seq":' || seq || ',"kind":' || json_quote(kind) || ',"content":'
-      || json_quote(content)
-      || ',"data":' || coalesce(data_json, 'null') || ',"createdAt":' || created_at || '}', ',') AS text
-    FROM (SELECT seq, kind, content, data_json, created_at FROM events WHERE session_id = ? AND seq > ? ORDER BY seq
-        LIMIT ${pageRows})`).get(sessionId, after);
   try {
+    const page = sql<Page>(`SELECT group_concat('{"seq":' || seq || ',"kind":' || json_quote(kind) || ',"content":'
+        || json_quote(content)
+        || ',"data":' || coalesce(data_json, 'null') || ',"createdAt":' || created_at || '}', ',') AS text
+      FROM (SELECT seq, kind, content, data_json, created_at FROM events WHERE session_id = ? AND seq > ? ORDER BY seq
+          LIMIT ${pageRows})`).get(sessionId, after);
     return (parseJson(`[${page?.text ?? ''}]`) as readonly Event[]).map(whole);
   } catch {
     return rows();
@@ -302,11 +302,17 @@ function readPage({ sql }: Connection, sessionId: string, after: number): readon
 export function eventOfRow(row: EventRow): Event {
   return whole({
     seq: row.seq,
-    kind: row.kind,
-    content: row.content,
-    data: parseData(row.data_json),
-    createdAt: row.created_at,
+    kind: textOrNull(row.kind) ?? '',
+    content: textOrNull(row.content),
+    data: parseData(textOrNull(row.data_json)),
+    createdAt: Number.isFinite(row.created_at) ? Math.trunc(row.created_at) : 0,
   });
+}
+
+/** Returns a stored value as text, also where a change from outside has given it another type. */
+function textOrNull(value: string | number | Uint8Array | null): string | null {
+  if (value === null || typeof value === 'string') return value;
+  return value instanceof Uint8Array ? Buffer.from(value).toString() : String(value);
 }
 
 function whole(event: Event): Event {
@@ -316,6 +322,7 @@ function whole(event: Event): Event {
 /** A redacted event has no checksum of its own; an event from before there were
  * checksums has none either. */
 export function isAltered(row: EventRow): boolean {
+  if (!hasWrittenTypes(row)) return true;
   return row.crc32 !== null && row.redacted === null && row.crc32 !== eventChecksum(row);
 }
 

@@ -13,6 +13,12 @@ export interface HashedRow {
   readonly created_at: number;
 }
 
+/** Returns false for a row with a value of another type than the program writes: somebody changed the database. */
+export function hasWrittenTypes({ seq, kind, content, data_json: data, created_at: createdAt }: HashedRow): boolean {
+  const isText = (value: unknown): boolean => value === null || typeof value === 'string';
+  return typeof kind === 'string' && isText(content) && isText(data) && [seq, createdAt].every(Number.isSafeInteger);
+}
+
 /** SHA-256 (hex) of content and data; null when there is none. A redacted event
  * keeps the digests of its old texts. */
 interface EventDigests {
@@ -47,14 +53,8 @@ export function chainLink(previous: Uint8Array | null, row: HashedRow, digests: 
 
 /** True when `stored` is the link of this event, in the length of this version
  * or of earlier ones. */
-function isChainLink(
-  stored: Uint8Array | string,
-  previous: Uint8Array | null,
-  row: HashedRow,
-  digests: EventDigests,
-): boolean {
-  // Whoever changes a database may leave a text there.
-  if (typeof stored === 'string') return false;
+function isChainLink(stored: unknown, previous: Uint8Array | null, row: HashedRow, digests: EventDigests): boolean {
+  if (!(stored instanceof Uint8Array)) return false;
   if (stored.length !== linkBytes && stored.length !== wholeLinkBytes) return false;
   return wholeLink(previous, row, digests).subarray(0, stored.length).equals(stored);
 }
@@ -63,7 +63,8 @@ function wholeLink(previous: Uint8Array | null, row: HashedRow, digests: EventDi
   const line = Buffer.from(
     [row.seq, row.kind, row.created_at, digests.content ?? '-', digests.data ?? '-', ''].join('\n'),
   );
-  return hash('sha256', previous === null ? line : Buffer.concat([previous, line]), 'buffer');
+  // What is no link counts as none: the event after it starts a chain.
+  return hash('sha256', previous instanceof Uint8Array ? Buffer.concat([previous, line]) : line, 'buffer');
 }
 
 function digest(text: string | null): string | null {
@@ -122,6 +123,7 @@ export function verifySessions(ids: readonly string[], rowsOf: (id: string) => I
 /** What is wrong with an event that follows `before`; null where it is as written. */
 export function linkProblem(before: Pick<ChainRow, 'seq' | 'hash'> | null, row: ChainRow): ChainBreak['kind'] | null {
   if (row.hash === null) return 'unhashed';
+  if (!hasWrittenTypes(row)) return 'content';
   if (isChainLink(row.hash, before?.hash ?? null, row, digestsOf(row))) return null;
   if (row.seq !== (before?.seq ?? 0) + 1) return 'missing';
   return row.redacted === null && row.crc32 !== eventChecksum(row) ? 'content' : 'chain';
