@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { existsSync } from 'node:fs';
 import * as nodeModule from 'node:module';
 import { fileURLToPath } from 'node:url';
 
@@ -6,8 +7,11 @@ import { fileURLToPath } from 'node:url';
 if (!process.argv.includes('--ephemeral'))
   nodeModule.enableCompileCache?.(fileURLToPath(new URL('../dist/compiled', import.meta.url)));
 await import('../dist/main.js').catch((error) => {
+  const isBuilt = existsSync(new URL('../dist/main.js', import.meta.url));
   console.error(
-    `agent: the program cannot be loaded: ${String(error).split('\n', 1)[0]}\nStart agent again, or install it anew.`,
+    isBuilt
+      ? `agent: the program cannot be loaded: ${String(error).split('\n', 1)[0]}\nStart agent again, or install it anew.`
+      : `agent: the program is not built yet\nRun npm run build in ${fileURLToPath(new URL('..', import.meta.url)).slice(0, -1)}.`,
   );
   process.exit(1);
 });

@@ -47,6 +47,15 @@ function expectGivenBack(at: Place, screen: Screen): void {
   expect(screen.text()).not.toMatch(/ {4}at |node:internal/);
 }
 
+test('a clone that is not built says how to build it', () => {
+  const at = place();
+  const { binary } = copied(at);
+  const folder = dirname(dirname(binary));
+  rmSync(join(folder, 'dist'), { recursive: true });
+  const { status, stderr } = spawnSync(process.execPath, [binary, '--version'], { env: at.env, encoding: 'utf8' });
+  expect([status, stderr]).toEqual([1, `agent: the program is not built yet\nRun npm run build in ${folder}.\n`]);
+});
+
 test.each([
   ['what every command needs', /^run-\w+\.js$/],
   ['what a chat needs', /^offline-/],
