@@ -35,10 +35,10 @@ function patchers(root: string): string[] {
   return names.filter((name) => /onLoad\(\s*\{[^}]*node_modules/.test(readFileSync(join(root, name), 'utf8')));
 }
 
-/** File names, without their ending, that appear in more than one folder. Each feature has a `feature.ts`. */
+/** File names, without their ending, that appear in more than one folder. */
 function repeatedNames(root: string): string[] {
   const names = readdirSync(root, { recursive: true, encoding: 'utf8' })
-    .filter((name) => /\.tsx?$/.test(name) && basename(name) !== 'feature.ts')
+    .filter((name) => /\.tsx?$/.test(name))
     .map((name) => basename(name).replace(/\.tsx?$/, ''));
   return [...new Set(names.filter((name, index) => names.indexOf(name) < index))];
 }

@@ -30,7 +30,7 @@ function readSource(path: string, text: string): Source {
 }
 
 /** The tables of commands, and the features, which hold tables. */
-const tablePattern = /^commands\/(?:\w+-)?table\.ts$|^features\/[\w-]+\/feature\.ts$/;
+const tablePattern = /^commands\/(?:\w+-)?table\.ts$|^features\/[\w-]+\/[\w-]+-feature\.ts$/;
 /** What they may import: each other, and files that name or describe something and hold no code of a command. */
 const lightPattern = /^kernel\/|^app\/features\.ts$|^features\/[\w-]+\/[\w-]+-(?:parts|tables|toolset)\.ts$/;
 
@@ -46,8 +46,8 @@ test('tables and features load every command when it is used, and none before', 
   expect(new Set(tables.flatMap(({ late }) => late)).size).toBeGreaterThan(30);
   expect(tables.flatMap(heavyImports)).toEqual([]);
   const planted = readSource(
-    'features/a/feature.ts',
+    'features/a/a-feature.ts',
     "import { run } from './run.js';\nimport type { A } from './a.js';\n",
   );
-  expect(heavyImports(planted)).toEqual(['features/a/feature.ts imports features/a/run.ts']);
+  expect(heavyImports(planted)).toEqual(['features/a/a-feature.ts imports features/a/run.ts']);
 });

@@ -8,7 +8,9 @@ import { agent, place } from './program.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const list = join(root, 'src/app/features.ts');
-const names = [...readFileSync(list, 'utf8').matchAll(/features\/([\w-]+)\/feature\.js/g)].map(([, name = '']) => name);
+const names = [...readFileSync(list, 'utf8').matchAll(/features\/([\w-]+)\/[\w-]+-feature\.js/g)].map(
+  ([, name = '']) => name,
+);
 
 /** Features that the rest of the program still imports. Their builds fail; one that no longer does leaves this list. */
 const entangled: readonly string[] = [
@@ -29,7 +31,7 @@ function without(name: string): Plugin {
     setup(plugin) {
       plugin.onLoad({ filter: /src\/app\/features\.ts$/ }, ({ path }) => {
         const text = readFileSync(path, 'utf8');
-        const line = new RegExp(`^import \\{ (\\w+) \\} from '../features/${name}/feature\\.js';\\n`, 'm');
+        const line = new RegExp(`^import \\{ (\\w+) \\} from '../features/${name}/${name}-feature\\.js';\\n`, 'm');
         const exported = line.exec(text)?.[1] ?? '';
         const entry = new RegExp(`^ {2}${exported},\\n`, 'm');
         return { contents: text.replace(line, '').replace(entry, ''), loader: 'ts' };
