@@ -63,13 +63,13 @@ export interface Run {
   readonly lasting: { readonly ends: SessionEnds; readonly sync: RunSync | null } | null;
   /** With the pictures that messages and results bring. */
   readonly toolbox: RunTools & { readonly pictures: Pictures };
-  /** What features do in this run. */
+  /** The parts that features add to this run. */
   readonly parts: RunParts;
   readonly policy: SwitchablePolicy;
   readonly sandbox: RunSandbox;
   readonly spend: SpendLimit;
-  /** The notices so far. */
-  readonly notices: readonly Notice[];
+  /** The notices so far. A method, not a getter: copies of a run must not keep the notices of that moment. */
+  readonly notices: () => readonly Notice[];
   /** The most calls of the turn that begins now. Absent: any number. */
   readonly turnCalls?: () => number;
   close(): Promise<void>;
@@ -114,9 +114,7 @@ export async function openRun(
     policy,
     sandbox,
     spend: createSpendLimit(settings.config),
-    get notices() {
-      return [...settings.notices, ...notices, ...said, ...allowed.notices(toolbox.registry), ...parts.notices()];
-    },
+    notices: () => [...settings.notices, ...notices, ...said, ...allowed.notices(toolbox.registry), ...parts.notices()],
     close: async () => {
       await Promise.all([toolbox.close(), parts.close()]);
       await sync?.end();
@@ -366,12 +364,12 @@ function sessionTools(
     readonly session: () => Session;
   },
 ): SessionParts['tools'] {
-  const { registry } = run.toolbox;
+  const registry = isNew ? run.toolbox.registry : toolsOnRecord(run, () => session().events());
   const hooks = run.parts.hooks(sourceOf(choice, isNew));
   return {
     agents: lateAgents({ ...run, registry, ...forAgents }),
     ...(hooks ? { hooks } : {}),
-    registry: isNew ? registry : toolsOnRecord(run, () => session().events()),
+    registry,
     policy: { ...run.policy, record: (events) => modeChange(run, events) },
     ...(run.toolbox.registry.get('skill') ? { news: skillNews(run.settings) } : {}),
     capture: openCapture(run.settings),
@@ -379,7 +377,7 @@ function sessionTools(
   };
 }
 
-/** Returns the tools that the session has on record: a resume offers no other, so a call to another is not run. */
+/** Returns the tools that the session has on record: a resume offers no others, neither to the model nor to its agents. */
 function toolsOnRecord({ toolbox }: Run, events: () => readonly Event[]): Registry {
   return createSubsetRegistry(toolbox.registry, {
     offers: (name) => lastTools(events())?.tools.some((tool) => tool.name === name) ?? true,

@@ -3,8 +3,7 @@ import type { Tables } from '../kernel/store/tables.js';
 import { type OpenedStore, openImage, openSqliteStore, type SqliteStoreOptions } from '../kernel/store/sqlite-store.js';
 import { databasePath } from '../kernel/store/database-path.js';
 
-/** What a server asks for beside its address;
- * `team` and `machine` are `store.team` and `tasks.machine`. */
+/** The settings of a server besides its address; `team` and `machine` are `store.team` and `tasks.machine`. */
 export interface ServerOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;

@@ -35,7 +35,7 @@ export interface AgentHost {
   readonly store: Store;
   /** Of the session that they work for. */
   readonly registry: Registry;
-  /** What features do in the run. */
+  /** The parts that features add to the run. */
   readonly parts: RunParts;
   readonly openModel: (choice: ModelChoice) => Promise<OpenedModel>;
   /** Gets the records of sub-agents whose events are not all saved when they end. */

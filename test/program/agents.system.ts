@@ -1,5 +1,5 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
@@ -237,6 +237,20 @@ test('an agent is judged as its session is, and more strictly where its file say
   expect(await tried('permissionMode: plan', change)).toContain('Denied by policy: the agent finder only reads');
   expect(await tried('permissionMode: mutating', change)).toContain('calls of the agent finder are asked about');
   expect(await tried('', change, '--set', 'rules.deny=[{"argv":["touch"]}]')).toContain('Denied by policy');
+});
+
+test('an agent of a resumed session has no tool that the session does not have', async () => {
+  const at = withAgent(
+    [calls(['file_write', { path: 'new.txt', content: 'x' }]), { text: 'I could not.' }],
+    'tools: Write',
+  );
+  const first = await agent(at, go(at, [{ text: 'Hello.' }], '--tools', 'agent,file_read'));
+  const resumed = await agent(
+    at,
+    go(at, [{ text: 'Hello.' }, calls(ask('finder')), done], '--approval', 'never', '-r', idOf(first.stdout)),
+  );
+  expect(resumed.code).toBe(0);
+  expect(existsSync(join(at.work, 'new.txt'))).toBe(false);
 });
 
 test('what is left of the spend limit is all an agent may spend', async () => {

@@ -36,7 +36,7 @@ export interface UpdateSource {
 
 /** What an editor is shown of one call's output at most. */
 const mostShownBytes = 64 * 1024;
-/** So often at most it is told what a call prints, and so much of it. */
+/** The shortest time between two updates of a call's output, and the most bytes of one. */
 const betweenOutputsMs = 250;
 const mostLiveBytes = 8192;
 

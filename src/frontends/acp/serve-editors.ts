@@ -338,7 +338,7 @@ class EditorSession {
     this.#isCancelled = false;
     if (!this.#greeted) {
       this.#greeted = true;
-      const said = [...this.#run.notices, ...notices].filter(({ level }) => level !== 'info');
+      const said = [...this.#run.notices(), ...notices].filter(({ level }) => level !== 'info');
       this.#outbox.add([...said.map(({ message }) => thought(message)), await this.#commands()]);
     }
     let end = await session.submit(text);

@@ -21,7 +21,7 @@ export interface AnswerSchema {
 }
 
 const maxSchemaBytes = 1_048_576;
-/** So many problems are told; a list of a thousand may have each of them a thousand times. */
+/** The most problems that are reported; a list of a thousand may have each of them a thousand times. */
 const mostProblems = 20;
 
 /** Reads `--json-schema`: a file, or the schema itself. Throws a `CliError` (2) for what is no schema. */
@@ -79,7 +79,7 @@ function unusable(problem: string): CliError {
   );
 }
 
-/** So often the answer is sent back with what is wrong with it. */
+/** The most times that an answer is sent back with its problems. */
 const mostReturns = 2;
 
 /** The session, and how it is told something before its next message. */

@@ -80,7 +80,7 @@ function conversation(run: Run, { session, notices, save }: Assembly, parts: Fro
     ask: parts.ask(session),
     save,
     lines: () => parts.lines({ session, toolNames, now }, run.policy),
-    notices: [...run.notices, ...notices],
+    notices: [...run.notices(), ...notices],
   };
 }
 

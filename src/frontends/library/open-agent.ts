@@ -343,7 +343,7 @@ class OpenSession implements AgentSession {
           session.answer(event.question.callId, answer);
         });
     });
-    for (const notice of this.#isTold ? [] : [...this.#notices, ...notices])
+    for (const notice of this.#isTold ? [] : [...this.#notices(), ...notices])
       lines.see({ type: 'notice', ...notice }).forEach(queue.push);
     this.#isTold = true;
     const interrupt = (): void => {

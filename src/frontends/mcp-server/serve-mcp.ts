@@ -35,7 +35,7 @@ export async function serveMcp(given: RootOptions): Promise<number> {
   const options = { ...given, tools: given.tools ?? '-mcp', model: 'offline/offline' };
   const run = await openRun(await readSettings(options), options);
   try {
-    for (const { message } of run.notices) printError(`agent: ${message}\n`);
+    for (const { message } of run.notices()) printError(`agent: ${message}\n`);
     const calls = createOutsideCalls(run);
     const { log } = run.settings;
     const offered = { registry: run.toolbox.registry, calls, pending: new Map<string, PendingCall>() };
@@ -252,7 +252,7 @@ function clientName(info: unknown): string {
   return firstLine(sanitize(text), 80) || 'a program';
 }
 
-/** So often at most the other program is told what a call prints. */
+/** The shortest time between two messages about the output of a call. */
 const betweenProgressMs = 200;
 
 function progressOf(ctx: ServerContext): (chunk: string) => void {

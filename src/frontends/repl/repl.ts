@@ -281,7 +281,7 @@ async function whenReady(run: Run, sessions: ReplSessions, tasks: ReplTasks, han
   }
   const { session, notices, model } = sessions.current();
   if (shown !== session) handle.attach(session, 'shown');
-  for (const notice of [...run.notices, ...notices]) handle.notice(notice.level, notice.message);
+  for (const notice of [...run.notices(), ...notices]) handle.notice(notice.level, notice.message);
   const { keys } = run.settings;
   keys.refused.listen(() => {
     handle.submit('/login');

@@ -138,7 +138,7 @@ async function runOneTurn(words: readonly string[], options: RootOptions, format
         format,
         lines: parts ? parts.lines(scene, run.policy) : createTurnLines(scene),
         verbose: options.verbose === true,
-        notices: [...run.notices, ...chat.notices],
+        notices: [...run.notices(), ...chat.notices],
       });
       await parts?.keep();
       return code;

@@ -232,7 +232,7 @@ function marked({ snippet, matches }: SearchHit): string {
   return html + escaped(snippet.slice(at));
 }
 
-/** So many entries of a session are shown at once. */
+/** The most entries of a session that are shown at once. */
 const mostEntries = 500;
 
 function modelOf({ provider, model }: Pick<SessionRow, 'provider' | 'model'>): string {
