@@ -109,7 +109,7 @@ export function repositoryRoot(cwd: string): string | null {
   }
 }
 
-/** Returns the first events of a new session, and what the user is told of them; nothing for one that is resumed.
+/** Returns the first events of a new session, and the notices for the user; nothing for a session that is resumed.
  * `window`: the tokens of its model's context window. */
 export async function sessionBeginning(
   settings: Pick<Settings, 'cwd' | 'home' | 'config' | 'projects' | 'commandNames'>,

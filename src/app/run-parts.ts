@@ -3,7 +3,7 @@ import type { Notice } from '../kernel/console/run-settings.js';
 import type { HookedAgent, Hooks, SessionSource } from '../kernel/core/hooks.js';
 import { features } from './features.js';
 
-/** What all features do in a run. */
+/** The parts that all features add to a run. */
 export class RunParts {
   readonly #parts: readonly RunPart[];
 

@@ -17,7 +17,7 @@ export const clear: CommandHandler = {
   },
 };
 
-/** `/fork`: the conversation goes on in a copy of this session. */
+/** `/fork`: continues the conversation in a copy of this session. */
 export const fork: CommandHandler = {
   slash: async (_argument, { screen, sessions }) => {
     const { id } = sessions.current().session;

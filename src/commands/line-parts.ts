@@ -181,7 +181,7 @@ export function createModels(options: RootOptions, read: ReadSettings): Models {
   };
 }
 
-/** Where the key of an endpoint comes from; null: there is none. */
+/** Returns the places of an endpoint's key: the file or the environment variables; null where it has no key. */
 function keySource({ key, keyIsKept, keyEnv }: Endpoint): readonly string[] | null {
   if (key === null) return null;
   return keyIsKept ? ['keys.json'] : keyEnv;

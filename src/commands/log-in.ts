@@ -174,7 +174,7 @@ async function keepModel(
   out.print(`${(await keepSetting(settings, false, 'model', name)).said}\n`);
 }
 
-/** So many matches are listed at once. */
+/** The most matches that are listed at once. */
 const mostListed = 30;
 
 /** Asks line by line. Who cannot be asked chooses nothing, and gives the key on standard input. */

@@ -281,8 +281,8 @@ function placeOf({ sessionId, seq }: SearchHit): string {
   return `${sessionId} ${seq}`;
 }
 
-/** Shows what stands around a hit, and goes on there. False: the user goes
- * back to the list. */
+/** Shows the events around a hit; a key resumes or forks the session there. Returns false when the user returns to the
+ * list. */
 async function lookAt(hit: SearchHit, marked: readonly string[], repl: Repl): Promise<boolean> {
   const { screen, sessions } = repl;
   const { lines, at } = around(await eventsOf(hit, repl), hit.seq);
@@ -320,7 +320,7 @@ async function eventsOf(hit: SearchHit, { store, settings }: Repl): Promise<read
   return await withTeam(settings, ({ team }) => team.watch.load(hit.sessionId));
 }
 
-/** So many events before and behind a hit are shown. */
+/** The number of events before and after a hit that are shown. */
 const mostAround = 100;
 const shownKinds: ReadonlySet<string> = new Set(['user', 'assistant', 'tool_call', 'tool_result', 'shell']);
 

@@ -345,7 +345,7 @@ export function questionParts(question: Question): QuestionParts {
   return { texts: [...texts, '', ...effectRows(effects.lines)], edit };
 }
 
-/** So many effects are named beside deletions. */
+/** The most effects that are named besides deletions. */
 const mostEffects = 200;
 
 /** What a rehearsed call would do; deletions first and whole. */

@@ -137,7 +137,7 @@ function eyesOf({ config }: Source, { provider, model, api }: ModelRef): Paramet
   };
 }
 
-/** So many characters of a PDF go to a model whose wire has no place for it. */
+/** The most characters of a PDF that go to a model whose wire has no place for it. */
 const mostPdfChars = 100_000;
 
 /** Reads a PDF in a worker, as the tools for the web do. */

@@ -3,8 +3,8 @@ import type { AttachmentData } from '../../kernel/core/event.js';
 import { attachedTo, type Attachments, labelOf, type Sending } from '../../kernel/core/files/attached-formats.js';
 import type { Message, SentFile } from '../../kernel/core/projection.js';
 
-/** So many of the newest files go with a request. Older ones are left out so many at a time, so that the provider's
- * cache holds for the requests in between. */
+/** The most files that go with a request, newest first, and how many older ones are left out at a time, so that the
+ * provider's cache holds for the requests in between. */
 const most = 20;
 const step = 10;
 /** Anthropic takes requests of 32 MB; base64 adds a third. */

@@ -9,7 +9,7 @@ export const backgroundTasks: Feature = {
       name: 'jobs',
       on: false,
       inRepl: true,
-      about: 'Offer commands that go on in the background.',
+      about: 'Offer commands that run in the background.',
       tools: ['jobs'],
       load: async ({ parts }) => [(await import('./jobs-tool.js')).jobsTool(await parts.get(runningJobs)())],
     },

@@ -33,7 +33,7 @@ const schema = {
 
 type Asked = FromSchema<typeof schema>;
 
-/** `jobs`: looks after the commands that go on in the background. A model sees those of its session. */
+/** `jobs`: looks after the commands that run in the background. A model sees those of its session. */
 export function jobsTool(jobs: Jobs): DefinedTool {
   const find = (id: number | undefined, sessionId: string): Job | undefined =>
     jobs.list(sessionId).find((job) => job.id === id);

@@ -12,7 +12,7 @@ export interface OpenedJobs {
   get(): Promise<Jobs>;
   /** Null where nobody has asked for them. */
   started(): Jobs | null;
-  /** Returns the tools; where `jobs` is among them, commands can go on in the background. */
+  /** Returns the tools; where `jobs` is among them, commands can run in the background. */
   joined(tools: readonly Tool[]): readonly Tool[];
   /** Gives jobs to a session and tells it of each that has ended. Returns how that ends. */
   attach(session: Session): () => void;

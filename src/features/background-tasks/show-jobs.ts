@@ -27,7 +27,7 @@ function noJobs({ tools }: Repl): string {
 
 function moveToBackground({ screen, sessions }: Repl, jobs: Jobs | null): void {
   const moved = jobs?.toBackground(sessions.current().session.id) ?? 'nothing runs';
-  if (moved === 'nothing runs') screen.notice('info', 'No command runs that could go on in the background.');
+  if (moved === 'nothing runs') screen.notice('info', 'No command runs that could be moved to the background.');
   if (moved === 'too many')
     screen.notice('warn', 'So many jobs run already that none can be added; /jobs kill ends one.');
 }

@@ -150,7 +150,7 @@ function* turnsOf(line: TurnFields, uuid: string): Generator<Turn> {
   else yield* said(line);
 }
 
-/** What the user typed while a turn was running is kept beside the conversation. */
+/** Reads a message that the user typed while a turn was running: Claude Code keeps it as an attachment. */
 function* attachment(line: TurnFields): Generator<Turn> {
   const { type, prompt } = fieldsOf(line['attachment']);
   const text = type === 'queued_command' ? contentText(prompt) : '';

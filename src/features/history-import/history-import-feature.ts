@@ -1,6 +1,6 @@
 import type { Feature } from '../../kernel/console/feature.js';
 
-/** What the user did with other programs. */
+/** Imports sessions of other programs. */
 export const historyImport: Feature = {
   name: 'history-import',
   checks: async (host) => await (await import('./check-histories.js')).checkHistories(host),

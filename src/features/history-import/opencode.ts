@@ -224,7 +224,7 @@ function* said(data: TurnFields, id: string, parts: readonly Entry[]): Generator
   if (texts.length > 0) yield { kind: 'user', at, text: texts.join('\n\n'), key: id };
 }
 
-/** What the program says in the name of the user. */
+/** True for a message of the user's that the program itself wrote. */
 function isMeta(part: TurnFields | null): boolean {
   return part?.['synthetic'] === true || part?.['ignored'] === true;
 }

@@ -107,7 +107,7 @@ export function newSkills(skills: readonly Skill[], events: readonly Event[]): r
   return [['There are new skills. Load one with skill where it fits the request:', ...lines].join('\n')];
 }
 
-/** So many are told of at once; the others before the next message. */
+/** The most skills that are announced at once; the others come before the next message. */
 const maxNews = 20;
 
 function headOf(

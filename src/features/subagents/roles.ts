@@ -21,7 +21,7 @@ export interface AgentRole {
   readonly withoutTools: readonly string[];
   /** Null: that of the session. */
   readonly model: string | null;
-  /** Null: as many as any agent. */
+  /** Null: the limit of every agent. */
   readonly maxTurns: number | null;
   /** Skills that it knows from the beginning. */
   readonly skills: readonly string[];

@@ -148,7 +148,7 @@ const longestEndMs = 2000;
  * twice that. */
 const firstRetryMs = 30_000;
 const longestRetryMs = 300_000;
-/** So few events at a time that the screen does not wait for them. */
+/** The number of events at a time; few enough that the screen does not wait for them. */
 const batch = 100;
 
 /** Loads and asks nothing of a server before there is something to send. */

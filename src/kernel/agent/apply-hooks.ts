@@ -187,7 +187,7 @@ function replaced(envelope: Envelope, after: HookAnswer | null): Envelope {
   return output === null || isError(envelope) ? envelope : { ...envelope, output };
 }
 
-/** So often in a row a hook may keep a turn from ending. */
+/** The most times in a row that a hook may keep a turn from ending. */
 const maxExtensions = 8;
 
 /** Asks whether a turn may end with this answer. True: it goes on, and the model has been told why. */

@@ -21,7 +21,7 @@ interface TurnLimits {
   /** The most calls of the turn that begins now, all its responses together; 0: the model answers without tools.
    * Absent: any number. */
   readonly turnCalls?: () => number;
-  /** So often the same call may give the same result; 0: any number of times. Source: contracts 9. */
+  /** The most times that the same call may give the same result; 0: no limit. Source: contracts 9. */
   readonly loopLimit: number;
   /** Most bytes of one stored output. */
   readonly maxOutputBytes: number;

@@ -14,8 +14,8 @@ import { withdrawRefused, withFiles } from './attached-files.js';
 import { allowanceOf, budgetOf, cutFault, spendingWarning, spentUsd } from './budget.js';
 import type { TurnDeps } from './dependencies.js';
 
-/** So many calls beyond `max_tool_calls` are still read, recorded and refused, so that the model sees them fail. The
- * answer is not read any further. */
+/** The number of calls beyond `max_tool_calls` that are still read, recorded and refused, so that the model sees
+ * them fail. The answer is not read any further. */
 const refusedCalls = 20;
 
 /** One recorded answer of a model. `calls` is empty after a fault and after an interrupt: no call of an unfinished

@@ -27,7 +27,7 @@ interface TurnState extends RequestState {
   looped: boolean;
   /** Why a hook wants the turn to end here. */
   halt: string | null;
-  /** So often in a row a hook has kept the turn from ending. */
+  /** The number of times in a row that a hook has kept the turn from ending. */
   extended: number;
 }
 type Status = TurnEnd['status'];
@@ -185,7 +185,7 @@ async function runCalls(d: TurnDeps, reply: Reply, count: TurnState, signal: Abo
   count.failedInRow = failed === calls.length ? count.failedInRow + 1 : 0;
 }
 
-/** So many agents run at once. */
+/** The most agents that run at once. */
 const mostTogether = 4;
 
 /** Runs calls that may run side by side. Returns their outcomes in order; none where each has to wait for the one

@@ -250,7 +250,7 @@ export interface ApprovalData {
   readonly reasons: readonly string[];
   /** SHA-256 (hex) of `name`, a NUL and the arguments as received. */
   readonly call_sha256: string;
-  /** So often the call had given the same result, which is why the user was asked. */
+  /** The number of times that the call had given the same result, which is why the user was asked. */
   readonly repeated?: number;
   /** The effects of the rehearsal of the call. Absent: it was not rehearsed. */
   readonly effects?: Effects;

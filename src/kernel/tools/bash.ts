@@ -26,7 +26,7 @@ export interface BashOptions {
   readonly rehearsals?: () => Promise<Rehearsals>;
 }
 
-/** Where commands can go on in the background. */
+/** Runs commands in the background. */
 export interface Background {
   /** Runs a command until it has ended or goes on without its call. Never rejects. */
   run(command: BackgroundCommand, ctx: ToolContext): Promise<ToolOutcome>;

@@ -29,7 +29,7 @@ export interface BuiltinOptions {
   readonly hiddenFiles?: HiddenFiles;
   /** Names of variables that no child process gets (provider keys). */
   readonly protectedEnv: readonly string[];
-  /** Where commands go on in the background; absent where none does. */
+  /** Runs commands in the background; absent where none may. */
   readonly background?: Background;
   readonly rehearsals?: () => Promise<Rehearsals>;
 }

@@ -128,7 +128,7 @@ interface Open {
 
 /** A table is first written cell under cell, and set in columns when it ends, where its cells allow that. */
 interface Table {
-  /** So many elements are open around it. */
+  /** The number of open elements around it. */
   readonly depth: number;
   /** Where the cells of each row start in the output. */
   readonly rows: number[][];

@@ -20,7 +20,7 @@ export interface StreamMask {
   end(): string;
   /** Drops the text that was held back: the next piece does not follow it. */
   skip(): void;
-  /** So many characters may belong to a secret whose start was dropped. */
+  /** The number of characters that may belong to a secret whose start was dropped. */
   readonly longest: number;
 }
 

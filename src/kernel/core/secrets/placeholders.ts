@@ -44,7 +44,7 @@ export class Placeholders {
   /** Fingerprints that are in no event yet, by kind and number. */
   #unrecorded: Record<string, string> = {};
   #count = 0;
-  /** So many of the keys are known. */
+  /** The number of keys that are known. */
   #knownKeys = 0;
   #seen = { count: 0, placeholders: new Set<string>() };
   #isCounted = false;

@@ -266,7 +266,7 @@ interface Candidate {
 
 /** A text longer than this is not the beginning of a secret. */
 const maxOpenChars = 16_384;
-/** So many characters before a start are looked at. */
+/** The number of characters before a start that are examined. */
 const behindChars = 32;
 /** A token that was cut off is recognised by so many characters. */
 const minCutChars = 6;

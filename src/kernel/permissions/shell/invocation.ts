@@ -413,7 +413,7 @@ export interface Program extends RuleOutcome, Reading {
 
 /** What a program reads and prints. */
 interface Reading {
-  /** So many operands are read; those behind them are files that are written. */
+  /** The number of operands that are read; those after them are files that are written. */
   readonly inputs?: number;
   /** Options that carry a pattern; without one the first operand is the pattern. */
   readonly pattern?: readonly string[];

@@ -11,7 +11,7 @@ interface Listed {
   readonly operands?: number | string;
   /** It has no options: every word is an operand. */
   readonly bare?: boolean;
-  /** So many of the first operands are no files, but a pattern or a program. */
+  /** The number of first operands that are no files, but a pattern or a program. */
   readonly text?: number;
   /** `-5` is an option. */
   readonly numbers?: boolean;

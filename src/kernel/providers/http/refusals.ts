@@ -89,7 +89,7 @@ interface SentTool {
   readonly schema: JsonSchema;
 }
 
-/** So many tools of a server are left out; what refuses more refuses something else. */
+/** The most tools of a server that are left out; a provider that refuses more refuses something else. */
 const maxRefusedTools = 16;
 
 /** Writes the schemas in another form where that changes those that were refused. Where it does not, leaves out the tool

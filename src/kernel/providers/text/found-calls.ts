@@ -30,7 +30,7 @@ export function callsInJson(text: string, tools: ToolSchemas, certainty: Certain
   }
 }
 
-/** So many places are looked at: an answer may be code without end. */
+/** The most places that are examined: an answer may be nothing but code. */
 const maxPlaces = 200;
 
 /** Returns whether an object in the middle of a text is a call of a known tool with its arguments. */

@@ -22,7 +22,7 @@ interface WatchLimits extends WalkLimits {
   readonly maxNamedFileBytes: number;
   /** The time for reading contents before a command. What was read stays for the next one. */
   readonly maxReadMs: number;
-  /** So many bytes are read whatever the clock says. */
+  /** The number of bytes that are read before the time limit counts. */
   readonly minReadBytes: number;
   readonly maxCacheBytes: number;
   /** The most bytes that are read after a command. */
@@ -31,7 +31,7 @@ interface WatchLimits extends WalkLimits {
 
 interface WalkLimits {
   readonly maxEntries: number;
-  /** So many entries are looked at whatever the clock says. */
+  /** The number of entries that are examined before the time limit counts. */
   readonly minEntries: number;
   readonly maxWalkMs: number;
 }

@@ -64,7 +64,7 @@ function foldersInBoth(layer: OverlayLayer, name: RawName): readonly RawName[] {
 
 const maxDeleted = 20_000;
 const maxTextBytes = 1024 * 1024;
-/** So many files are compared line by line; of the others all lines count as new. */
+/** The most files that are compared line by line; of the others all lines count as new. */
 const maxCompared = 500;
 const restEvery = 256;
 
