@@ -23,6 +23,11 @@ const startRoots = [
   'src/kernel/providers/wires/chat-stream.ts',
   'src/features/hooks/hook-files.ts',
   'src/features/mcp/server-files.ts',
+  'src/features/mcp/open-mcp.ts',
+  'src/features/background-tasks/open-jobs.ts',
+  'src/features/prompts-and-skills/open-commands.ts',
+  'src/features/subagents/open-agents.ts',
+  'src/features/attachments/open-pictures.ts',
   'src/features/prompts-and-skills/text-parts.ts',
   'src/features/subagents/agent-files.ts',
 ];
@@ -57,7 +62,11 @@ const broughtRoots = [
 ];
 
 /** What is loaded where nothing is brought along. */
-const otherStarts = ['src/frontends/repl/repl.ts', 'src/frontends/library/open-agent.ts'];
+const otherStarts = [
+  'src/frontends/repl/repl.ts',
+  'src/features/scheduled-tasks/repl-tasks.ts',
+  'src/frontends/library/open-agent.ts',
+];
 
 /** Throws where two modules of one entry export the same name. */
 function refuseEqualExports(outputs) {

@@ -1,16 +1,15 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type ContextFile, renderSystemPrompt } from '../kernel/agent/system-prompt.js';
-import { type Event, type EventDraft, knownEvent, type RequestSettings, type ToolsData } from '../kernel/core/event.js';
-import { replaceUnseen } from '../kernel/core/text.js';
+import { type Event, type EventDraft, type RequestSettings, type ToolsData } from '../kernel/core/event.js';
+import { replaceUnseen, spelledOut } from '../kernel/core/text.js';
 import type { Registry } from '../kernel/core/tool.js';
 import { readBounded } from '../kernel/disk/bounded-file.js';
 import { isKernelPath } from '../kernel/tools/files/open-file.js';
 import type { Notice, Settings } from '../kernel/console/run-settings.js';
-import { spelledOut } from './trust.js';
 import { isSaid } from './provider-settings.js';
-import { skillsFor } from '../features/prompts-and-skills/open-commands.js';
 import { toolSpecs } from './open-tools.js';
+import type { PromptListing } from '../kernel/console/feature.js';
 
 const maxBytes = 64 * 1024;
 /** Characters that a question spells out and a text may hold: layout, the selector of emoji, icons of a font, and
@@ -109,20 +108,26 @@ export function repositoryRoot(cwd: string): string | null {
   }
 }
 
-/** Returns the first events of a new session, and the notices for the user; nothing for a session that is resumed.
- * `window`: the tokens of its model's context window. */
+/** The parts of a system prompt that features add. */
+interface PromptParts {
+  readonly listing: (registry: Registry) => Promise<PromptListing>;
+  /** Returns the blocks that it ends with; '' for none. */
+  readonly notes: () => Promise<string>;
+}
+
+/** Returns the first events of a new session, and the notices for the user; nothing for a session that is resumed. */
 export async function sessionBeginning(
-  settings: Pick<Settings, 'cwd' | 'home' | 'config' | 'projects' | 'commandNames'>,
+  settings: Pick<Settings, 'cwd' | 'config'>,
   registry: Registry,
   { restored }: { readonly restored: readonly Event[] },
-  facts: { readonly window: () => number | null; readonly notes: () => Promise<string> },
+  parts: PromptParts,
 ): Promise<{ readonly opening: readonly EventDraft[]; readonly notices: readonly Notice[] }> {
   if (restored.length > 0) return { opening: [], notices: [] };
   const { files, notices } = readContextFiles(settings.cwd, dirname(settings.config.files.config));
-  const skills = await skillsFor(settings, registry, facts.window());
+  const { text: skills, notices: more } = await parts.listing(registry);
   return {
-    opening: openingEvents(settings, registry, { files, skills: skills.text, notes: await facts.notes() }),
-    notices: [...skills.notices, ...notices.map((notice): Notice => ({ ...notice, code: 'context_file' }))],
+    opening: openingEvents(settings, registry, { files, skills, notes: await parts.notes() }),
+    notices: [...more, ...notices.map((notice): Notice => ({ ...notice, code: 'context_file' }))],
   };
 }
 
@@ -138,17 +143,17 @@ const staysAsIs: PromptChange = { prompt: null, notices: [] };
 /** Compares the system prompt of a resumed session with the user's own one. An option changes it; a different setting
  * of a file or the environment does not, and a notice says so. `mask` hides secrets as the log does. */
 export async function changedPrompt(
-  settings: Pick<Settings, 'cwd' | 'home' | 'config' | 'loaded' | 'projects' | 'commandNames'>,
+  settings: Pick<Settings, 'cwd' | 'config' | 'loaded'>,
   registry: Registry,
   { restored }: { readonly restored: readonly Event[] },
-  { mask, ...facts }: Parameters<typeof sessionBeginning>[3] & { readonly mask: (text: string) => string },
+  { mask, ...parts }: PromptParts & { readonly mask: (text: string) => string },
 ): Promise<PromptChange> {
   const last = restored.findLast(({ kind }) => kind === 'system')?.content ?? null;
   if (last === null) return staysAsIs;
   const own = mask(settings.config.request.systemPrompt ?? '').trim();
   if (own !== '' && last.endsWith(`\n\n${own}`)) return staysAsIs;
   if (!isSaid(settings, 'system_prompt')) return own === '' ? staysAsIs : { prompt: null, notices: [keptPrompt] };
-  const [prompt] = (await sessionBeginning(settings, registry, { restored: [] }, facts)).opening;
+  const [prompt] = (await sessionBeginning(settings, registry, { restored: [] }, parts)).opening;
   return prompt === undefined || mask(prompt.content ?? '') === last
     ? staysAsIs
     : { prompt, notices: [replacedPrompt] };
@@ -166,23 +171,18 @@ const replacedPrompt: Notice = {
   message: "The system prompt of this session changed: the provider's cache of this conversation is lost once.",
 };
 
-/** Returns the first events of the session of an agent: who it is, what it knows, and its tools. `skills`: texts that
- * it knows from the beginning. */
-export async function agentOpening(
-  settings: Pick<Settings, 'cwd' | 'home' | 'config' | 'projects' | 'commandNames'>,
+/** Returns the first events of the session of an agent: who it is, what it knows, and its tools. `known`: texts that
+ * it knows from the beginning, and what its prompt lists. */
+export function agentOpening(
+  settings: Pick<Settings, 'cwd' | 'config'>,
   registry: Registry,
-  {
-    role,
-    skills,
-    window,
-  }: { readonly role: string; readonly skills: readonly string[]; readonly window: number | null },
-): Promise<readonly EventDraft[]> {
+  { role, known }: { readonly role: string; readonly known: readonly string[] },
+): readonly EventDraft[] {
   const { files } = readContextFiles(settings.cwd, dirname(settings.config.files.config));
-  const listed = await skillsFor(settings, registry, window);
-  const known = [...skills, listed.text].filter((text) => text !== '').join('\n\n');
+  const skills = known.filter((text) => text !== '').join('\n\n');
   const { config } = settings;
   const own = { ...config, request: { ...config.request, systemPrompt: null } };
-  return openingEvents({ ...settings, config: own }, registry, { files, skills: known, notes: '', role });
+  return openingEvents({ ...settings, config: own }, registry, { files, skills, notes: '', role });
 }
 
 /** What a session is told besides its tools. `skills` and `notes` are parts of the prompt, or ''. */
@@ -233,12 +233,6 @@ export function toolsEvent(
     },
   };
   return { kind: 'tools', content: data.tools.map((tool) => tool.name).join(' '), data };
-}
-
-export function lastTools(events: readonly Event[]): ToolsData | null {
-  const event = events.findLast((item) => item.kind === 'tools');
-  const known = event ? knownEvent(event) : null;
-  return known?.kind === 'tools' ? known.data : null;
 }
 
 /** Settings that shape requests, by the names in the configuration. */

@@ -5,7 +5,7 @@ import type { Recorder } from '../kernel/agent/recorder.js';
 import { createSession, type Session, type SessionParts } from '../kernel/agent/session.js';
 import type { Event } from '../kernel/core/event.js';
 import { isRecord } from '../kernel/core/json.js';
-import type { ModelRef } from '../kernel/core/projection.js';
+import { lastTools, type ModelRef } from '../kernel/core/projection.js';
 import type { Provider } from '../kernel/core/provider.js';
 import type { Log } from '../kernel/core/runtime.js';
 import type { SecretGuard } from '../kernel/core/secrets/guard.js';
@@ -17,38 +17,25 @@ import type { RootOptions } from '../kernel/console/options.js';
 import { printError } from '../kernel/console/print.js';
 import { sessionGuard } from '../kernel/secrets/known-secrets.js';
 import type { Notice, Settings } from '../kernel/console/run-settings.js';
-import { changedPrompt, changedTools, lastTools, type PromptChange, sessionBeginning } from './context-files.js';
-import {
-  addressNotices,
-  changesSince,
-  newSessionId,
-  type OpenedSession,
-  openSession,
-  refuseAgent,
-  resumedModel,
-} from './find-session.js';
+import { agentOpening, changedPrompt, changedTools, type PromptChange, sessionBeginning } from './context-files.js';
+import { addressNotices, changesSince, newSessionId, openSession, refuseAgent, resumedModel } from './find-session.js';
 import { directoryId } from '../kernel/disk/directory-id.js';
-import type { SessionChoice } from '../kernel/console/run-settings.js';
+import type { OpenedSession, SessionChoice } from '../kernel/console/run-settings.js';
 import type { AllowedTools } from './allowed-tools.js';
 import type { InstructionChange } from './changed-instructions.js';
-import { offerSkills, openCommands, skillNews, skillsFor } from '../features/prompts-and-skills/open-commands.js';
-import { offerAgents } from '../features/subagents/open-agents.js';
-import { lateAgents, settleAgents } from './late-agents.js';
-import { jobNotes } from '../features/background-tasks/open-jobs.js';
-import { followServers, serverNotes, withServers } from '../features/mcp/open-mcp.js';
-import { choiceOf, fallbackModel, fallbackNotices, type OpenedModel, openModel } from './open-model.js';
+import { choiceOf, fallbackModel, fallbackNotices, type OpenedModel, openModel, resolveModel } from './open-model.js';
 import { openFollowers } from './open-followers.js';
-import { openPictures, type Pictures } from '../features/attachments/open-pictures.js';
-import type { RunSync } from '../features/team-store/open-team.js';
+import { openPictures, type Pictures } from '../kernel/console/pictures.js';
+import { provided } from './features.js';
 import { keepMode, modeChange } from './kept-mode.js';
 import { openPolicy } from './open-policy.js';
 import type { SwitchablePolicy } from '../kernel/console/run-settings.js';
 import { openRunSandbox, openToolbox, type RunSandbox, type RunTools } from './open-tools.js';
 import { configuredModel, type ModelChoice } from './provider-settings.js';
-import type { AgentHost } from './run-agent.js';
 import { createLastSave, type LastSaveHost } from './last-save.js';
 import { createSpendLimit, requirePrice, type SpendLimit } from './spend-limit.js';
 import { explainMissing, lostEvents, noteEnds, openCapture, openSessionStore } from './open-record.js';
+import type { AgentHost } from '../kernel/console/feature.js';
 import type { Tables } from '../kernel/store/tables.js';
 import type { SessionSource } from '../kernel/core/hooks.js';
 import { openRunParts, type RunParts } from './run-parts.js';
@@ -59,10 +46,11 @@ export interface Run {
   readonly options: RootOptions;
   readonly store: Store;
   readonly tables: Tables;
-  /** Null: no session outlives this process. `sync` sends sessions to the server of a team; null: there is none. */
-  readonly lasting: { readonly ends: SessionEnds; readonly sync: RunSync | null } | null;
-  /** With the pictures that messages and results bring. */
-  readonly toolbox: RunTools & { readonly pictures: Pictures };
+  /** Null: no session outlives this process. */
+  readonly lasting: { readonly ends: SessionEnds } | null;
+  readonly toolbox: RunTools;
+  /** The images that messages and results bring. */
+  readonly pictures: Pictures;
   /** The parts that features add to this run. */
   readonly parts: RunParts;
   readonly policy: SwitchablePolicy;
@@ -89,7 +77,7 @@ export async function openRun(
   const notify = (message: string, code = 'tool_missing'): void => {
     said.push({ level: 'warn', code, message });
   };
-  const [{ store, tables, ends, sync, notices }, toolbox] = await Promise.all([
+  const [{ store, tables, ends, notices }, toolbox] = await Promise.all([
     opening,
     openToolbox(settings, options.tools, {
       approval: canAsk ? policy : null,
@@ -100,24 +88,34 @@ export async function openRun(
     }),
   ]);
   const { processes, registry } = toolbox;
-  const parts = await openRunParts({ settings, options, registry, tables, processes, policy, notify });
-  await offerSkills(settings, options.tools, toolbox.registry);
-  await offerAgents(settings, options.tools, toolbox.offer);
+  const parts = await openRunParts({
+    settings,
+    options,
+    registry,
+    parts: toolbox.parts,
+    tables,
+    isLasting: ends !== null,
+    processes,
+    policy,
+    notify,
+  });
+  for (const tool of parts.tools()) registry.register(tool);
+  await toolbox.offer(parts.offers());
   return {
     settings,
     options,
     store,
     tables,
-    lasting: ends && { ends, sync },
+    lasting: ends && { ends },
     parts,
-    toolbox: { ...toolbox, pictures: openPictures(settings, toolbox.processes) },
+    toolbox,
+    pictures: await openPictures(provided, settings, processes),
     policy,
     sandbox,
     spend: createSpendLimit(settings.config),
     notices: () => [...settings.notices, ...notices, ...said, ...allowed.notices(toolbox.registry), ...parts.notices()],
     close: async () => {
       await Promise.all([toolbox.close(), parts.close()]);
-      await sync?.end();
       await store.close();
     },
   };
@@ -180,15 +178,15 @@ export async function createAgentSession(run: Run, choice: SessionChoice, intera
     }),
     limits: { ...settings.config.limits, ...(run.turnCalls ? { turnCalls: run.turnCalls } : {}) },
     interactive,
-    expand: withServers(openCommands(settings).expand, run.toolbox.servers),
-    attachments: run.toolbox.pictures.attachments,
+    expand: run.parts.expand,
+    attachments: run.pictures.attachments,
     grants: choice.mission?.grants ?? [],
     secrets,
     host: sessionHost(settings.log),
   });
   records.unshift(session.record);
   const save = createLastSave(records, lastSaveHost);
-  const detach = await attachObservers(run, session, secrets);
+  const detach = attachObservers(run, session, secrets);
   return {
     session,
     row,
@@ -237,45 +235,48 @@ async function beginningOf(
 ): Promise<
   Awaited<ReturnType<typeof sessionBeginning>> & Pick<InstructionChange, 'notes'> & Pick<PromptChange, 'prompt'>
 > {
-  const { settings, lasting } = run;
-  const window = (): number | null => modelFacts(run)?.contextWindow?.(model.ref) ?? null;
-  const facts = { window, notes: () => run.parts.promptText(), mask: (text: string) => secrets.text(text) };
+  const { settings } = run;
+  const windowTokens = modelFacts(run)?.contextWindow?.(model.ref) ?? null;
+  const facts = {
+    listing: (registry: Registry) => run.parts.listing(registry, windowTokens),
+    notes: () => run.parts.promptText(),
+    mask: (text: string) => secrets.text(text),
+  };
   const { opening, notices } = await sessionBeginning(settings, run.toolbox.registry, opened, facts);
   const offered = run.options.tools === undefined ? toolsOnRecord(run, () => opened.restored) : run.toolbox.registry;
   const changed =
     choice.after === undefined ? await changedPrompt(settings, offered, opened, facts) : { prompt: null, notices: [] };
   const since = await sinceThen(run, opened, choice, {
-    window: window(),
+    windowTokens,
     secrets,
     isRendered: changed.prompt !== null,
   });
-  const shared = lasting?.sync?.notices() ?? [];
   return {
     opening,
     notes: since.notes,
     prompt: changed.prompt,
-    notices: [...shared, ...since.notices, ...changed.notices, ...fallbackNotices(settings, model.ref), ...notices],
+    notices: [
+      ...run.parts.sessionNotices(),
+      ...since.notices,
+      ...changed.notices,
+      ...fallbackNotices(settings, model.ref),
+      ...notices,
+    ],
   };
 }
 
-/** Notes where turns end, tells of servers and jobs, and other screens what happens. Returns what ends all that. */
-async function attachObservers(
-  { toolbox, parts, lasting, settings }: Run,
+/** Notes where turns end, and has features and other screens follow the session. Returns what ends all that. */
+function attachObservers(
+  { parts, lasting, settings }: Run,
   session: Session,
   secrets: SecretGuard,
-): Promise<() => Promise<void>> {
+): () => Promise<void> {
   const note = lasting && noteEnds(session, lasting.ends);
-  const unfollow = await followServers(toolbox, session);
-  const leaveJobs = toolbox.jobs.attach(session);
   const letGo = openFollowers(session, settings);
-  const unfollowed = parts.follow({ session, mask: (text) => secrets.text(text) });
-  const leave = lasting?.sync?.follow(session);
+  const unfollow = parts.follow({ session, mask: (text) => secrets.text(text) });
   return async () => {
-    leave?.();
-    leaveJobs();
     unfollow();
     letGo();
-    unfollowed();
     await note?.();
   };
 }
@@ -287,14 +288,14 @@ async function sinceThen(
   opened: OpenedSession,
   choice: SessionChoice,
   {
-    window,
+    windowTokens,
     secrets,
     isRendered,
-  }: { readonly window: number | null; readonly secrets: SecretGuard; readonly isRendered: boolean },
+  }: { readonly windowTokens: number | null; readonly secrets: SecretGuard; readonly isRendered: boolean },
 ): Promise<InstructionChange> {
   const { settings, toolbox, store, lasting } = run;
   const { row, restored } = opened;
-  const notes = await notesBefore(run, opened);
+  const notes = [...changesSince(opened, settings.cwd, Date.now()), ...(await run.parts.notesBefore(restored))];
   const kept = await keepMode(run, restored, choice.after === undefined);
   const notices = [...kept, ...movedNotice(opened, settings.cwd)];
   if (restored.length === 0) return { notes, notices };
@@ -302,7 +303,7 @@ async function sinceThen(
   if (isRendered) return { notes, notices: [...notices, ...lost] };
   const [{ changedInstructions }, skills, memory] = await Promise.all([
     import('./changed-instructions.js'),
-    skillsFor(settings, toolbox.registry, window),
+    run.parts.listing(toolbox.registry, windowTokens),
     run.parts.promptText(),
   ]);
   const changed = changedInstructions({
@@ -320,13 +321,6 @@ async function sinceThen(
 async function recordMode(run: Run, session: Session): Promise<void> {
   const change = session.events().length > 0 && !session.busy() ? modeChange(run, session.events()) : null;
   if (change) await session.append(change);
-}
-
-/** Returns what the model is told before the next message. */
-async function notesBefore({ toolbox, settings }: Run, opened: OpenedSession): Promise<readonly string[]> {
-  const servers = await serverNotes(toolbox, opened.restored, lastTools(opened.restored));
-  const jobs = await jobNotes(toolbox.jobs, opened.restored);
-  return [...changesSince(opened, settings.cwd, Date.now()), ...jobs, ...servers];
 }
 
 /** What a turn asks of models. */
@@ -357,8 +351,10 @@ function sessionTools(
     choice,
     isNew,
     session,
-    ...forAgents
-  }: Pick<AgentHost, 'openModel' | 'records'> & {
+    openModel: open,
+    records,
+  }: Pick<AgentHost, 'records'> & {
+    readonly openModel: (chosen: ModelChoice) => Promise<OpenedModel>;
     readonly choice: SessionChoice;
     readonly isNew: boolean;
     readonly session: () => Session;
@@ -366,12 +362,29 @@ function sessionTools(
 ): SessionParts['tools'] {
   const registry = isNew ? run.toolbox.registry : toolsOnRecord(run, () => session().events());
   const hooks = run.parts.hooks(sourceOf(choice, isNew));
+  const { settings, store, parts } = run;
+  const agents = parts.agents({
+    settings,
+    store,
+    registry,
+    resolveModel: (name, current) => resolveModel(settings, name, current),
+    openModel: (ref) => open(choiceOf(ref)),
+    openSession: (resume, fresh) => openSession(store, { continueNewest: false, resume, fork: false }, fresh),
+    opening: async (offered, { role, named, windowTokens }) =>
+      agentOpening(settings, offered, {
+        role,
+        known: [...(await parts.namedTexts(named)), (await parts.listing(offered, windowTokens)).text],
+      }),
+    hooks: (source, agent) => parts.hooks(source, agent),
+    follow: (followed) => parts.follow(followed),
+    records,
+  });
   return {
-    agents: lateAgents({ ...run, registry, ...forAgents }),
+    ...(agents ? { agents } : {}),
     ...(hooks ? { hooks } : {}),
     registry,
     policy: { ...run.policy, record: (events) => modeChange(run, events) },
-    ...(run.toolbox.registry.get('skill') ? { news: skillNews(run.settings) } : {}),
+    news: (events) => parts.news(events),
     capture: openCapture(run.settings),
     renewPrompt: (prompt) => run.parts.renewPrompt(prompt),
   };
@@ -394,7 +407,7 @@ export function sourceOf({ fork, after }: SessionChoice, isNew: boolean): Sessio
 /** Finds the session and takes its lease. Where it is not found, the error says what is known of it. */
 async function findOrExplain(run: Run, asked: SessionChoice): Promise<OpenedSession> {
   const { store, lasting } = run;
-  const choice = (await lasting?.sync?.fetched(asked, store)) ?? asked;
+  const choice = lasting ? await run.parts.find(asked, store) : asked;
   const { cwd } = run.settings;
   const createdAt = Date.now();
   const fresh: SessionRow = {
@@ -547,7 +560,7 @@ async function bringUpToDate(
   run: Run,
 ): Promise<readonly Notice[]> {
   if (opened.restored.length === 0) return [];
-  await settleAgents(session, run.store);
+  await run.parts.settle(session, run.store);
   await session.repair();
   const { row } = opened;
   const switched = row.provider !== model.ref.provider || row.model !== model.ref.model;

@@ -17,7 +17,9 @@ import { todo } from '../features/todo/todo-feature.js';
 import { undo } from '../features/undo/undo-feature.js';
 import { web } from '../features/web/web-feature.js';
 import { worktrees } from '../features/worktrees/worktrees-feature.js';
+import { attachments } from '../features/attachments/attachments-feature.js';
 import type { Feature, FeatureToolset } from '../kernel/console/feature.js';
+import { Parts } from '../kernel/console/parts.js';
 import type { Toolset } from '../kernel/core/tool.js';
 import { coreToolsets } from '../kernel/tools/builtin.js';
 
@@ -42,7 +44,12 @@ export const features: readonly Feature[] = [
   teamStore,
   undo,
   telemetry,
+  attachments,
 ];
+
+/** The parts of features that the rest of the program uses, by keys of the kernel. */
+export const provided = new Parts();
+for (const feature of features) feature.provide?.(provided);
 
 /** The sets of tools whose code is loaded once they are switched on. */
 export const featureToolsets: readonly FeatureToolset[] = features.flatMap(({ toolsets }) => toolsets ?? []);

@@ -8,21 +8,10 @@ import { type SessionCatalogue, type SessionLog, type SessionRow, type Store, ul
 import { type ProviderChoice, resolveProvider, configuredAddress } from '../kernel/providers/catalog.js';
 import { isWireName } from '../kernel/providers/wires/known-wires.js';
 import { StoreError } from '../kernel/store/errors.js';
-import type { Notice, SessionChoice } from '../kernel/console/run-settings.js';
+import type { Notice, OpenedSession, SessionChoice } from '../kernel/console/run-settings.js';
 import { type OpenedModel, providerChoice, type ProviderSource } from './open-model.js';
 import { type Configured, configuredModel, isSaid, type ModelChoice, splitName } from './provider-settings.js';
 import { directoryId } from '../kernel/disk/directory-id.js';
-
-export interface OpenedSession {
-  readonly row: SessionRow;
-  readonly restored: readonly Event[];
-  /** The earlier name of the directory, where it was moved since the session was recorded. */
-  readonly movedFrom: string | null;
-  readonly release: () => Promise<void>;
-  /** Takes the lease where that failed at first, and makes the copy or the rewind that was asked for: a run that fails
-   * before it says anything leaves no trace. Call it before the first event is saved, and again where it failed. */
-  readonly begin: () => Promise<void>;
-}
 
 export function newSessionId(now: () => number): string {
   return ulid(now(), randomBytes(16));

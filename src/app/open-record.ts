@@ -15,11 +15,10 @@ import type { OpenedStore } from '../kernel/store/sqlite-store.js';
 import { sha256Of } from '../kernel/tools/files/atomic-write.js';
 import { blobSeal, guardedStore, type SecretSource } from '../kernel/secrets/known-secrets.js';
 import type { Notice, Settings } from '../kernel/console/run-settings.js';
-import type { OpenedSession } from './find-session.js';
-import type { SessionChoice } from '../kernel/console/run-settings.js';
+import type { OpenedSession, SessionChoice } from '../kernel/console/run-settings.js';
 import { endpointFor, factsOf, textModelsOf } from './open-model.js';
-import { openPictures } from '../features/attachments/open-pictures.js';
-import type { RunSync } from '../features/team-store/open-team.js';
+import { openPictures } from '../kernel/console/pictures.js';
+import { provided } from './features.js';
 import { secretFiles } from './hidden-files.js';
 import { type Tables, tablesAt } from '../kernel/store/tables.js';
 import { withOverrides } from '../kernel/core/overrides.js';
@@ -30,8 +29,6 @@ export interface StoreOpening {
   readonly tables: Tables;
   /** Null: nothing outlives this process. */
   readonly ends: SessionEnds | null;
-  /** Sends sessions to the server of a team; null: there is none. */
-  readonly sync: RunSync | null;
   /** Grows while the store is used: damage may be found at a later read. */
   readonly notices: readonly Notice[];
 }
@@ -42,18 +39,10 @@ type WatchSource = Pick<Settings, 'config' | 'env' | 'home'>;
 /** After this time a session goes on in memory until the database is free. */
 const longestWaitMs = 2000;
 
-async function openSync(settings: StoreSource, tables: Tables): Promise<RunSync | null> {
-  if (settings.config.store.url === null || settings.config.store.mode === 'remote') return null;
-  return (await import('../features/team-store/open-team.js')).openRunSync(settings, tables);
-}
-
-/** Nothing stays. */
-const passing = { ends: null, sync: null } as const;
-
 /** Opens the session store. It is one in memory with `--ephemeral`, and, with a warning, where no file can be used. */
 export async function openSessionStore(settings: StoreSource, ephemeral: boolean): Promise<StoreOpening> {
   const now = Date.now;
-  const inMemory = { tables: tablesAt({ kind: 'memory', now }), ...passing };
+  const inMemory = { tables: tablesAt({ kind: 'memory', now }), ends: null };
   if (ephemeral) return { store: openMemoryStore({ now }), ...inMemory, notices: [] };
   const place = storePlace(settings);
   const said: Notice[] = [];
@@ -82,7 +71,6 @@ export async function openSessionStore(settings: StoreSource, ephemeral: boolean
       store: guardedStore(shared.closing(store), settings),
       tables: shared.tables,
       ends,
-      sync: await openSync(settings, tables),
       notices: said,
     };
   } catch (error) {
@@ -304,7 +292,8 @@ export async function requestBody(settings: Settings, request: BodyRequest): Pro
     prompt === null ? [] : [{ seq: last + 1, kind: 'user', content: prompt, data: null, createdAt: 0 }];
   const endpoint = endpointFor(settings, row, wire);
   const { provider, model } = { provider: row.provider ?? '', model: row.model ?? '' };
-  const shown = await openPictures(settings, null).attachments.sent(project([...events, ...turn]), {
+  const { attachments } = await openPictures(provided, settings, null);
+  const shown = await attachments.sent(project([...events, ...turn]), {
     ref: { provider, model, api: wire },
     withdrawn: withdrawals(events),
     blob: request.blob,

@@ -1,4 +1,7 @@
 import type { Store } from '../kernel/core/store.js';
+import { type RemoteStores, remoteStores } from '../kernel/console/remote-stores.js';
+import { StoreError } from '../kernel/store/errors.js';
+import { provided } from './features.js';
 import type { Tables } from '../kernel/store/tables.js';
 import { type OpenedStore, openImage, openSqliteStore, type SqliteStoreOptions } from '../kernel/store/sqlite-store.js';
 import { databasePath } from '../kernel/store/database-path.js';
@@ -24,9 +27,8 @@ export interface StoreOptions extends Omit<SqliteStoreOptions, 'file'> {
 export async function openStore(url: string, { server, ...options }: StoreOptions): Promise<OpenedStore> {
   if (server === undefined || !serverPattern.test(url))
     return await openSqliteStore({ ...options, file: databasePath(url) });
-  const { openRemoteStore } = await import('../features/team-store/open-remote.js');
   const { now, notify = () => undefined, seal = null } = options;
-  return openRemoteStore({ ...server, url, now, notify, seal });
+  return (await openRemoteStores()).open({ ...server, url, now, notify, seal });
 }
 
 /** Opens tables that machines share through the server at `url`. `close` ends the connection. */
@@ -35,7 +37,17 @@ export async function openTablesOnServer(
   server: ServerOptions,
   now: () => number,
 ): Promise<{ readonly tables: Tables; readonly close: () => Promise<void> }> {
-  return (await import('../features/team-store/open-remote.js')).openServerTables({ ...server, url, now });
+  return (await openRemoteStores()).openTables({ ...server, url, now });
+}
+
+async function openRemoteStores(): Promise<RemoteStores> {
+  const load = provided.find(remoteStores);
+  if (load) return await load();
+  throw new StoreError(
+    'scheme',
+    'this program was built without stores on servers',
+    'Keep sessions in a file: agent config set store.mode local',
+  );
 }
 
 const serverPattern = /^postgres(?:ql)?:/i;

@@ -14,25 +14,18 @@ import { nearestName } from '../kernel/core/text.js';
 import type { Registry, Sandbox, Tool } from '../kernel/core/tool.js';
 import { createSecretPaths } from '../kernel/permissions/guarded-paths.js';
 import type { Background } from '../kernel/tools/bash.js';
-import { builtinTools, inTestMode, inToolset } from '../kernel/tools/builtin.js';
+import { builtinTools, inTestMode } from '../kernel/tools/builtin.js';
 import { atExit } from '../kernel/tools/process/at-exit.js';
 import { type Confine, createProcessRunner, type ProcessRunner } from '../kernel/tools/process/runner.js';
 import { createRegistry } from '../kernel/tools/registry.js';
-import type { Servers } from '../features/mcp/servers.js';
 import { loadOnce } from '../kernel/core/runtime.js';
 import type { Rehearsals } from '../kernel/tools/rehearsal/open-rehearsals.js';
 import { openSandbox as openKernelSandbox, type SandboxRequest } from '../kernel/tools/sandbox/open-sandbox.js';
 import { ownKeys, secretVariables } from '../kernel/secrets/known-secrets.js';
-import { openTrustFile } from '../kernel/config/trust-file.js';
 import type { Settings } from '../kernel/console/run-settings.js';
-import type { OpenedServers } from '../features/mcp/start-servers.js';
-import { type OpenedJobs, openJobs } from '../features/background-tasks/open-jobs.js';
-import { runningJobs } from '../features/background-tasks/job-parts.js';
-import { openMcp } from '../features/mcp/open-mcp.js';
-import { runningServers } from '../features/mcp/mcp-parts.js';
 import { type Catalogue, createCatalogue, offeredTools, toolsNamed } from './open-toolsets.js';
-import { featureToolsets, toolsets } from './features.js';
-import type { ConfiguredModel, ToolsetHost } from '../kernel/console/feature.js';
+import { features, featureToolsets, toolsets } from './features.js';
+import type { ConfiguredModel, ToolsetHost, ToolsHost, ToolsPart } from '../kernel/console/feature.js';
 import { Parts } from '../kernel/console/parts.js';
 import { resolveProvider } from '../kernel/providers/catalog.js';
 import { unpricedModel, providerChoice } from './open-model.js';
@@ -46,14 +39,13 @@ export interface RunTools {
   readonly processes: ProcessRunner;
   /** Offers tools of these names, too, unless somebody has switched their set off. */
   readonly offer: (names: readonly string[]) => Promise<void>;
-  /** The servers whose tools are offered; null where there are none. */
-  readonly servers: () => Promise<Servers | null>;
-  readonly jobs: OpenedJobs;
+  /** The parts that features have opened for the tools. */
+  readonly parts: Parts;
   /** Ends the processes that still run, and the connections to servers. */
   readonly close: () => Promise<void>;
 }
 
-type ToolSource = ToolsetHost['settings'];
+type ToolSource = ToolsHost['settings'];
 /** Null: commands run without a sandbox. */
 type Sandboxed = Pick<RunSandbox, 'confine'> | null;
 
@@ -70,31 +62,33 @@ export async function openToolbox(
   { sandbox, inRepl = false, ...host }: ToolboxHost,
 ): Promise<RunTools> {
   const { config } = settings;
-  const mark = { name: '_AGENT_RUN', value: randomUUID() };
-  const processes = runnerIn(sandbox, mark);
+  const marker = { name: '_AGENT_RUN', value: randomUUID() };
+  const processes = runnerIn(sandbox, marker);
   const cancelExit = atExit(() => {
     processes.killNow();
   });
   await recoverKept(config);
-  const mcp = loadOnce(() => openMcp(settings, { runner: processes, mark }, host.notify));
-  const jobs = openJobs((background) => coreTools(settings, processes, background).find(isShell));
-  const catalogue = createCatalogue(coreTools(settings, processes), {
-    settings,
-    processes,
-    ...host,
-    offersOwnTools: !config.tools.toolsets.includes('custom') && !/\bcustom\b/.test(String(chosen)),
-    parts: new Parts().add(runningServers, () => mcp.get()).add(runningJobs, () => jobs.get()),
-    model: modelFacts(settings),
-    hiddenFiles: () => hiddenFiles(settings),
-  });
-  await refuseStrayLimits(settings, catalogue);
   const registry = createRegistry({
     maxOutputBytes: config.limits.maxOutputBytes,
     timeoutMs: config.limits.toolTimeoutMs,
     now: () => performance.now(),
   });
+  const parts = new Parts();
+  const shellTool = (background: Background) => coreTools(settings, processes, background).find(isShell);
+  const { notify } = host;
+  const opened = await openToolsParts({ settings, processes, marker, registry, parts, shellTool, notify });
+  const catalogue = createCatalogue(coreTools(settings, processes), {
+    settings,
+    processes,
+    ...host,
+    isNamed: (set) => [...config.tools.toolsets, ...String(chosen).split(/[^\w-]+/)].includes(set),
+    parts,
+    model: modelFacts(settings),
+    hiddenFiles: () => hiddenFiles(settings),
+  });
+  await refuseStrayLimits(settings, catalogue);
   const register = (tools: readonly Tool[]): void => {
-    const joined = withJobs(tools, jobs, registry);
+    const joined = opened.reduce((all, part) => part.joined?.(all) ?? all, tools);
     for (const tool of settings.testMode ? inTestMode(joined) : joined)
       if (!registry.get(tool.name)) registry.register(tool, config.tools.limits[tool.name]);
   };
@@ -108,18 +102,19 @@ export async function openToolbox(
       await catalogue.find(missing);
       const tools = await toolsNamed(catalogue, new Set(missing));
       register(tools.filter(({ toolset }) => !isSwitchedOff(toolset.name, settings.loaded)));
-      if (!isSwitchedOff('mcp', settings.loaded)) register(await toolsOfServers(missing, () => mcp.get()));
+      for (const part of opened) register((await part.named?.(missing)) ?? []);
     },
-    servers: async () =>
-      registry.list().some(({ toolset }) => toolset.name === 'mcp') ? ((await mcp.get())?.servers ?? null) : null,
-    jobs,
+    parts,
     close: async () => {
-      jobs.close();
-      const servers = await mcp.started();
-      await Promise.all([servers?.close(), processes.killBackground()]);
+      await Promise.all([...opened.map(async (part) => await part.close?.()), processes.killBackground()]);
       cancelExit();
     },
   };
+}
+
+async function openToolsParts(host: ToolsHost): Promise<readonly ToolsPart[]> {
+  const parts = await Promise.all(features.map(async (feature) => await feature.openTools?.(host)));
+  return parts.flatMap((part) => part ?? []);
 }
 
 function modelFacts(settings: ToolSource): ConfiguredModel {
@@ -142,26 +137,8 @@ function runnerIn(sandbox: Sandboxed, marker: { readonly name: string; readonly 
   });
 }
 
-/** Returns tools of servers by their names: an old session may have been given others than a new one would be. */
-async function toolsOfServers(
-  names: readonly string[],
-  opened: () => Promise<OpenedServers | null>,
-): Promise<readonly Tool[]> {
-  const set = featureToolsets.find(({ name }) => name === 'mcp');
-  const mcpNames = set?.tools ?? [];
-  const isTheirs = names.some((name) => name.startsWith('mcp__') || mcpNames.includes(name));
-  return set && isTheirs ? inToolset(set, (await opened())?.named(names) ?? []) : [];
-}
-
 function isShell({ toolset }: Tool): boolean {
   return toolset.name === 'exec';
-}
-
-/** With the jobs comes another form of the tool that runs commands. */
-function withJobs(tools: readonly Tool[], jobs: OpenedJobs, registry: Registry): readonly Tool[] {
-  const shell = tools.some(({ name }) => name === 'jobs') ? registry.list().find(isShell) : undefined;
-  if (shell) registry.unregister(shell.name);
-  return jobs.joined(shell ? [shell, ...tools] : tools);
 }
 
 /** Throws a `CliError` for limits of a tool that does not exist. */
@@ -178,15 +155,11 @@ async function refuseStrayLimits({ config, loaded }: ToolSource, catalogue: Cata
  * REPL what it offers by itself. Source: contracts 10, "Custom tools". */
 function setsOfRun({ config, loaded }: ToolSource, inRepl: boolean): readonly string[] {
   return toolsets.flatMap((set) => {
-    const isOffered = (inRepl && set.inRepl === true) || (set.name === 'custom' && hasOwnTools(config));
+    const lazy = featureToolsets.find(({ name }) => name === set.name);
+    const isOffered = (inRepl && set.inRepl === true) || lazy?.isOffered?.(config.files) === true;
     const isOn = config.tools.toolsets.includes(set.name) || (isOffered && !isSwitchedOff(set.name, loaded));
     return isOn ? [set.name] : [];
   });
-}
-
-/** Returns true if the user has allowed at least one tool of their own. */
-export function hasOwnTools({ files }: Pick<Settings['config'], 'files'>): boolean {
-  return openTrustFile(files.trust).tools.list().length > 0;
 }
 
 /** The shell of commands: the bash that the path leads to, else that of the system, else `sh`. */
@@ -314,10 +287,9 @@ export function toolSpecs(registry: Registry): readonly ToolSpec[] {
   return registry.list().map(({ name, description, input_schema, toolset }) => ({
     name,
     description,
-    input_schema:
-      featureToolsets.some(({ name: set }) => set === toolset.name) && toolset.name !== 'custom'
-        ? withoutClosing(input_schema)
-        : input_schema,
+    input_schema: featureToolsets.some(({ name: set, tools }) => set === toolset.name && tools !== null)
+      ? withoutClosing(input_schema)
+      : input_schema,
   }));
 }
 

@@ -1,6 +1,20 @@
-import type { ObservedSession, PromptBlock, RunHost, RunPart } from '../kernel/console/feature.js';
-import type { Notice } from '../kernel/console/run-settings.js';
+import type { Agents } from '../kernel/agent/dependencies.js';
+import type { Session } from '../kernel/agent/session.js';
+import type {
+  AgentHost,
+  Menu,
+  ObservedSession,
+  PromptBlock,
+  PromptListing,
+  RunHost,
+  RunPart,
+} from '../kernel/console/feature.js';
+import type { Notice, SessionChoice } from '../kernel/console/run-settings.js';
+import type { Event } from '../kernel/core/event.js';
 import type { HookedAgent, Hooks, SessionSource } from '../kernel/core/hooks.js';
+import type { Expand } from '../kernel/core/session-port.js';
+import type { Store } from '../kernel/core/store.js';
+import type { Registry, Tool } from '../kernel/core/tool.js';
 import { features } from './features.js';
 
 /** The parts that all features add to a run. */
@@ -13,6 +27,27 @@ export class RunParts {
 
   notices(): readonly Notice[] {
     return this.#parts.flatMap(({ notices }) => notices ?? []);
+  }
+
+  /** Returns the names of tools that are offered because of files of the user or of a trusted project. */
+  offers(): readonly string[] {
+    return this.#parts.flatMap(({ offers }) => offers ?? []);
+  }
+
+  /** Returns tools that are offered beside those of the sets. */
+  tools(): readonly Tool[] {
+    return this.#parts.flatMap(({ tools }) => tools ?? []);
+  }
+
+  /** Returns the session to open, which a feature may have fetched. */
+  async find(asked: SessionChoice, store: Store): Promise<SessionChoice> {
+    let choice = asked;
+    for (const part of this.#parts) choice = (await part.find?.(choice, store)) ?? choice;
+    return choice;
+  }
+
+  sessionNotices(): readonly Notice[] {
+    return this.#parts.flatMap((part) => part.sessionNotices?.() ?? []);
   }
 
   /** Has a session followed until the function that it returns is called. */
@@ -29,10 +64,18 @@ export class RunParts {
     return null;
   }
 
+  /** Returns what the system prompt of a new session lists of features. */
+  async listing(registry: Registry, windowTokens: number | null): Promise<PromptListing> {
+    const listings = await this.#each(async (part) => [await part.listing?.(registry, windowTokens)]);
+    return {
+      text: joinTexts(listings.map((listing) => listing?.text ?? '')),
+      notices: listings.flatMap((listing) => listing?.notices ?? []),
+    };
+  }
+
   /** Returns the blocks that the prompt of a new session ends with; '' for none. */
   async promptText(): Promise<string> {
-    const texts = await Promise.all(this.#blocks().map((block) => block.text()));
-    return texts.filter((text) => text !== '').join('\n\n');
+    return joinTexts(await Promise.all(this.#blocks().map((block) => block.text())));
   }
 
   /** Returns a prompt with these blocks as they are now. */
@@ -42,8 +85,57 @@ export class RunParts {
     return renewed;
   }
 
+  async namedTexts(names: readonly string[]): Promise<readonly string[]> {
+    return await this.#each(async (part) => await part.namedTexts?.(names));
+  }
+
+  async notesBefore(restored: readonly Event[]): Promise<readonly string[]> {
+    return await this.#each(async (part) => await part.notesBefore?.(restored));
+  }
+
+  async news(events: readonly Event[]): Promise<readonly string[]> {
+    return await this.#each(async (part) => await part.news?.(events));
+  }
+
+  readonly expand: Expand = async (message) => {
+    for (const { expand } of this.#parts) {
+      const expanded = expand ? await expand(message) : null;
+      if (expanded !== null) return expanded;
+    }
+    return null;
+  };
+
+  /** Returns how many commands run in the background. */
+  running(): number {
+    return this.#parts.reduce((sum, part) => sum + (part.running?.() ?? 0), 0);
+  }
+
+  /** Has the command that runs in this session continue in the background. Returns false where none can. */
+  toBackground(sessionId: string): boolean {
+    return this.#parts.some((part) => part.toBackground?.(sessionId));
+  }
+
+  async menus(): Promise<readonly Menu[]> {
+    return await this.#each(async (part) => (await part.menu?.()) ?? []);
+  }
+
+  /** Makes what runs calls of sub-agents; null where no feature does. */
+  agents(host: AgentHost): Agents | null {
+    for (const part of this.#parts) if (part.agents) return part.agents(host);
+    return null;
+  }
+
+  async settle(session: Session, store: Store): Promise<void> {
+    for (const part of this.#parts) await part.settle?.(session, store);
+  }
+
   async close(): Promise<void> {
     await Promise.all(this.#parts.map(async (part) => await part.close?.()));
+  }
+
+  /** Asks all parts at once. Returns their answers in order. */
+  async #each<T>(ask: (part: RunPart) => Promise<T | readonly T[] | undefined>): Promise<readonly T[]> {
+    return (await Promise.all(this.#parts.map(ask))).flatMap((answers) => answers ?? []);
   }
 
   #blocks(): readonly PromptBlock[] {
@@ -54,4 +146,8 @@ export class RunParts {
 export async function openRunParts(host: RunHost): Promise<RunParts> {
   const parts = await Promise.all(features.map(async (feature) => (await feature.openRun?.(host)) ?? null));
   return new RunParts(parts.filter((part) => part !== null));
+}
+
+function joinTexts(texts: readonly string[]): string {
+  return texts.filter((text) => text !== '').join('\n\n');
 }

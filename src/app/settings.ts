@@ -15,20 +15,15 @@ import {
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { CliError, exit } from '../kernel/console/command.js';
 import { openStoredKeys } from '../kernel/secrets/stored-keys.js';
-import { isSwitchedOff, loadConfig, type ProjectFile } from '../kernel/config/load.js';
+import { loadConfig, type ProjectFile } from '../kernel/config/load.js';
 import { agentPaths, ensurePrivateDirectory, type Environment } from '../kernel/config/settings-file.js';
 import type { Rule } from '../kernel/core/policy.js';
 import type { Log } from '../kernel/core/runtime.js';
 import { optionSettings, type RootOptions } from '../kernel/console/options.js';
 import { printError } from '../kernel/console/print.js';
-import {
-  keptSecret,
-  knownSecrets,
-  openSecretKey,
-  ownKeys,
-  plainGuard,
-  type Secret,
-} from '../kernel/secrets/known-secrets.js';
+import { keptSecret, knownSecrets, openSecretKey, ownKeys, plainGuard } from '../kernel/secrets/known-secrets.js';
+import type { QuestionPort } from '../kernel/console/feature.js';
+import { features } from './features.js';
 import { projects } from './project-files.js';
 import { openTrustFile } from '../kernel/config/trust-file.js';
 import type { Notice, Settings } from '../kernel/console/run-settings.js';
@@ -52,7 +47,8 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
   });
   const [problem] = loaded.problems;
   if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
-  const secrets = [...knownSecrets(env, ownKeys(loaded.config)), ...(await signInSecrets(loaded.config.files.signIns))];
+  const stored = await Promise.all(features.map(async (feature) => await feature.storedSecrets?.(loaded.config.files)));
+  const secrets = [...knownSecrets(env, ownKeys(loaded.config)), ...stored.flatMap((found) => found ?? [])];
   const notices = loaded.notices.map((notice): Notice => ({ level: 'warn', ...notice }));
   addAll(notices, await ruleNotices(loaded.config.policy.rules.allow));
   const keys = await openStoredKeys({
@@ -100,11 +96,6 @@ function testNotices(value: string | undefined): readonly Notice[] {
   if (value === undefined || ['', '0', '1'].includes(value)) return [];
   const message = `TEST_ALLOW=${value} does not count: only TEST_ALLOW=1 lets tools run under --test.`;
   return [{ level: 'warn', code: 'test_allow', message }];
-}
-
-/** Returns what the user's sign-ins to MCP servers consist of. */
-async function signInSecrets(file: string): Promise<readonly Secret[]> {
-  return existsSync(file) ? (await import('../features/mcp/access/kept-sign-ins.js')).signInSecrets(file) : [];
 }
 
 /** Returns whether the user has trusted exactly these settings of that directory. */
@@ -228,25 +219,16 @@ interface AskedSettings {
 export async function askForSettings(options: RootOptions, early: TypedKeys | null): Promise<AskedSettings> {
   const asked = await askForFiles(await askForProject(options, early), early);
   const { settings } = asked;
-  if (!offersOwnTools(settings, options.tools)) return asked;
-  const { askForTools, openToolFiles, terminalQuestion } = await import('./trust.js');
-  const files = await openToolFiles(settings);
-  if (files.changed().length === 0) return asked;
-  const typed = [...asked.typed, ...(early?.withdraw().map(unsent) ?? [])];
-  const port = terminalQuestion(process.stdin, (chunk) => {
-    typed.push(unsent(chunk));
-  });
-  await askForTools(files, port);
+  const typed = [...asked.typed];
+  const openQuestion = async (): Promise<QuestionPort> => {
+    const { terminalQuestion } = await import('./trust.js');
+    for (const chunk of early?.withdraw() ?? []) typed.push(unsent(chunk));
+    return terminalQuestion(process.stdin, (chunk) => {
+      typed.push(unsent(chunk));
+    });
+  };
+  for (const feature of features) await feature.askAgain?.(settings, options.tools, openQuestion);
   return { settings, typed };
-}
-
-/** Returns true if tools of the user's own are allowed and offered. `chosen`: `--tools`. */
-function offersOwnTools({ config, loaded }: Settings, chosen: string | boolean | undefined): boolean {
-  if (chosen === false || openTrustFile(config.files.trust).tools.list().length === 0) return false;
-  const names = typeof chosen === 'string' ? chosen.split(',').map((name) => name.trim()) : [];
-  if (names.some((name) => name === 'custom' || name === '+custom')) return true;
-  const namesOthersAlone = names.some((name) => /^[^+-]/.test(name));
-  return !namesOthersAlone && !names.includes('-custom') && !isSwitchedOff('custom', loaded);
 }
 
 /** Asks about commands, skills and hooks of the project, once for each content of them. */

@@ -1,23 +1,12 @@
-import { basename, dirname, join, relative, resolve } from 'node:path';
-import { CliError, exit, type ToolFileFacts, type ToolFiles } from '../kernel/console/command.js';
+import { relative } from 'node:path';
+import type { QuestionPort } from '../kernel/console/feature.js';
 import type { Leaf } from '../kernel/config/layers.js';
-import { type LoadedConfig, type LoadedProject, upToRoot } from '../kernel/config/load.js';
+import type { LoadedProject } from '../kernel/config/load.js';
 import { keyText } from '../kernel/config/settings-schema.js';
-import { replaceUnseen } from '../kernel/core/text.js';
-import type { ToolFile } from '../features/custom-tools/tool-files.js';
+import { spelledOut } from '../kernel/core/text.js';
 import { pauseMs } from '../kernel/core/timers.js';
 import { print } from '../kernel/console/print.js';
 import type { ProjectFiles } from '../kernel/config/project.js';
-import { openTrustFile } from '../kernel/config/trust-file.js';
-
-/** The terminal, as far as a question needs it. */
-export interface QuestionPort {
-  write(text: string): void;
-  /** Waits for a pause in typing. Nothing that was typed before is an answer. */
-  untilPause(): Promise<void>;
-  /** Returns the next line; null where the input ended. */
-  line(): Promise<string | null>;
-}
 
 /** Asks for trust in a project's settings. Everything but `y` and `yes` is a no. `unanswered`: nothing could be asked,
  * or no answer came. */
@@ -122,16 +111,6 @@ export function terminalQuestion(input: NodeJS.ReadStream, onTyped: (chunk: stri
 
 /** Nobody reads a longer list, so no question is asked about it. */
 const maxCharacters = 8000;
-/** Neither letters, digits, punctuation and symbols nor a plain blank. Marks are spelt out: they change or hide what
- * stands before them. */
-const unusual = /[^\p{L}\p{N}\p{P}\p{S} ]/gu;
-
-/** Returns `text` on one line, with invisible characters spelt out: `\u{202e}`. */
-export function spelledOut(text: string): string {
-  const spelled = (character: string): string => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
-  return replaceUnseen(text.replaceAll(unusual, spelled), spelled);
-}
-
 /** Returns the settings that trust would allow, one line each. */
 function wantedLines(wanted: readonly Leaf[]): readonly string[] {
   return wanted.map((leaf) => spelledOut(`${keyText(leaf.path)} = ${JSON.stringify(leaf.value)}`));
@@ -162,85 +141,4 @@ export function trustQuestion(project: LoadedProject | null): TrustQuestion | nu
       '',
     ].join('\n'),
   };
-}
-
-/** Asks again about tools whose files are not as they were when they were allowed. A no, which is the default, forgets
- * them, so that it is not asked a third time. */
-export async function askForTools(files: OwnToolFiles, port: QuestionPort): Promise<void> {
-  for (const file of files.changed()) {
-    const about = file.lines.map((line) => `  ${line}\n`).join('');
-    port.write(`${spelledOut(file.path)}\n(sha256 ${file.sha256})\nhas changed since you allowed it:\n\n${about}\n`);
-    await port.untilPause();
-    port.write('Allow it as it is now, until one of its files changes? [y/N] ');
-    const answer = await port.line();
-    if (answer === null) {
-      port.write('\n');
-      return;
-    }
-    if (/^\s*y(?:es)?\s*$/i.test(answer)) files.allow(file);
-    else files.forget(file.path);
-  }
-}
-
-interface OwnToolFiles extends ToolFiles {
-  /** Files that count here and are not as they were when they were allowed. */
-  changed(): readonly ToolFileFacts[];
-}
-
-/** Opens the files of the user's own tools, for the commands that add and remove them. */
-export async function openToolFiles({
-  config,
-  cwd,
-}: Pick<LoadedConfig, 'config'> & { readonly cwd: string }): Promise<OwnToolFiles> {
-  const { readToolFile } = await import('../features/custom-tools/tool-files.js');
-  const { tools: trust } = openTrustFile(config.files.trust);
-  /** `what`: a path, the folder of a tool, or its name. */
-  const isMeant = (path: string, what: string): boolean => {
-    const given = resolve(cwd, what);
-    if (path === given || dirname(path) === given || basename(dirname(path)) === what) return true;
-    const file = readToolFile(path);
-    return file.kind === 'program' && file.descriptor.name === what;
-  };
-  const factsOf = (file: Exclude<ToolFile, { readonly kind: 'broken' }>): ToolFileFacts => ({
-    path: file.path,
-    sha256: file.sha256,
-    isAllowed: trust.isAllowed(file),
-    lines: linesOf(file),
-  });
-  return {
-    changed: () => {
-      const here = upToRoot(cwd).map((directory) => join(directory, '.agent', 'tools', '/'));
-      return trust.list().flatMap(({ path, sha256 }) => {
-        if (path.includes('/.agent/tools/') && !here.some((folder) => path.startsWith(folder))) return [];
-        const file = readToolFile(path);
-        return file.kind === 'broken' || file.sha256 === sha256 ? [] : [factsOf(file)];
-      });
-    },
-    read: (path) => {
-      const file = readToolFile(resolve(cwd, path));
-      if (file.kind === 'broken')
-        throw new CliError(
-          exit.usage,
-          `${spelledOut(file.path)} holds no tool: ${file.problem.replace(/\.$/, '')}`,
-          'Name the folder of a tool.json, or an .mjs file; docs/custom-tools.md says what is in them.',
-        );
-      return factsOf(file);
-    },
-    allow: ({ path, sha256 }) => {
-      trust.allow({ path, sha256, allowedAt: Date.now() });
-    },
-    forget: (what) => {
-      const path = trust.list().find((file) => isMeant(file.path, what))?.path ?? null;
-      if (path !== null) trust.remove(path);
-      return path;
-    },
-  };
-}
-
-/** What a person has to know before they allow a file. */
-function linesOf(file: Exclude<ToolFile, { readonly kind: 'broken' }>): readonly string[] {
-  if (file.kind === 'module') return ['a module: its code runs inside this program, with all that this program may do'];
-  const { name, description, command, effect } = file.descriptor;
-  const words = command.map((word) => (/^[\w./:=@+-]+$/.test(word) ? word : JSON.stringify(word)));
-  return [`${name} (${effect}): ${spelledOut(description)}`, `runs ${spelledOut(words.join(' '))}`];
 }

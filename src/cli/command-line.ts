@@ -5,7 +5,7 @@ import { endingSignals, onEndingSignal } from '../ui/ending.js';
 import type { RootOptions } from '../kernel/console/options.js';
 import { readSettings } from '../app/settings.js';
 import { Parts } from '../kernel/console/parts.js';
-import { taskRunner } from '../features/scheduled-tasks/scheduler.js';
+import { unattendedRunner } from '../kernel/console/unattended.js';
 import {
   type ReadSettings,
   createPrinter,
@@ -40,8 +40,8 @@ export function createCommandLine(
     trust,
     settings: read,
     withStore: async (use) => await withStore(await read(), use),
-    parts: new Parts().add(taskRunner, async (request, atLeast) =>
-      (await import('../app/run-task.js')).runTask(options, request, atLeast),
+    parts: new Parts().add(unattendedRunner, async (request, atLeast) =>
+      (await import('../app/run-unattended.js')).runUnattended(options, request, atLeast),
     ),
     onEnd: (listener) => {
       onEndingSignal((signal) => {

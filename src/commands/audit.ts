@@ -1,3 +1,5 @@
+import { provided } from '../app/features.js';
+import { openSharedRecord } from '../kernel/console/shared-record-port.js';
 import type { Command } from 'commander';
 import { parseJson } from '../kernel/core/json.js';
 import { largestOf, smallestOf } from '../kernel/core/lists.js';
@@ -68,7 +70,7 @@ export const auditCalls: CommandHandler = {
     run: async (line, _args, options: Options) => {
       if (options.json && options.csv) throw new CliError(exit.usage, '--json and --csv cannot both be', 'Choose one.');
       return asksTeam(options)
-        ? await (await import('../features/team-store/shared-record.js')).auditTeam(line, options)
+        ? await (await openSharedRecord(provided)).audit(line, options)
         : await audit(line, options);
     },
   },

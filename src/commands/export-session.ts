@@ -7,7 +7,8 @@ import type { SecretGuard } from '../kernel/core/secrets/guard.js';
 import { didYouMean, escapedJson } from '../kernel/core/text.js';
 import { sanitize } from '../kernel/core/sanitize.js';
 import { counted } from '../kernel/tools/define-tool.js';
-import type { WrittenSession } from '../features/history-import/for-other-programs.js';
+import { provided } from '../app/features.js';
+import { otherPrograms, type WrittenSession } from '../kernel/console/other-programs-port.js';
 import { CliError, type CommandLine, exit, type Repl, type CommandHandler } from '../kernel/console/command.js';
 import { localTime } from '../kernel/console/line-output.js';
 import { entriesOf, type ExportEntry, resultTitle } from '../ui/export-entries.js';
@@ -26,15 +27,12 @@ const toHtml = async (session: ExportedSession): Promise<string> =>
 type Written = Pick<WrittenSession, 'text'> & Partial<WrittenSession>;
 type Format = (session: ExportedSession) => Promise<Written>;
 
-const load = () => import('../features/history-import/for-other-programs.js');
-
 const formats: Readonly<Record<string, Format>> = {
   md: async (session) => ({ text: toMarkdown(session) }),
   jsonl: async (session) => ({ text: toJsonl(session) }),
   html: async (session) => ({ text: await toHtml(session) }),
   script: async ({ events }) => ({ text: toScript(events) }),
-  'claude-code': async (session) => (await load()).forClaudeCode(session),
-  codex: async (session) => (await load()).forCodex(session),
+  ...provided.find(otherPrograms)?.writers,
 };
 
 /** `agent sessions export`, and `/export` for the session on the screen. */
@@ -81,7 +79,7 @@ async function exportStored({ out, guards, withStore }: CommandLine, id: string,
 }
 
 function isLines(format: string): boolean {
-  return ['jsonl', 'claude-code', 'codex'].includes(format);
+  return !['md', 'html', 'script'].includes(format);
 }
 
 /** Masks values that look like secrets, also inside JSON. Texts that a provider sealed (`reasoning`) lose only known

@@ -1,3 +1,5 @@
+import { provided } from '../app/features.js';
+import { openSharedRecord } from '../kernel/console/shared-record-port.js';
 import type { SqlAnswer, RecordedCall, Records, SpendingRow } from '../kernel/core/store.js';
 import { CliError, type CommandLine, exit, type Printer, type CommandHandler } from '../kernel/console/command.js';
 import {
@@ -47,7 +49,7 @@ export const statistics: CommandHandler = {
         .option('--json', 'one JSON array: a row each, with the name of its table'),
     run: async (line, _args, options: Options) =>
       asksTeam(options)
-        ? await (await import('../features/team-store/shared-record.js')).teamStatistics(line, options)
+        ? await (await openSharedRecord(provided)).statistics(line, options)
         : await show(line, options),
   },
 };
@@ -307,10 +309,7 @@ export const askSql: CommandHandler = {
 };
 
 function teamAsk(settings: Settings): NonNullable<Records['ask']> {
-  return async (question) => {
-    const { withTeam } = await import('../features/team-store/open-team.js');
-    return await withTeam(settings, async ({ team }) => await team.record.ask(question));
-  };
+  return async (question) => await (await openSharedRecord(provided)).ask(settings, question);
 }
 
 /** Rows of CSV are printed as they come; a table and JSON need all of them. */

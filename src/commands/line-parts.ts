@@ -31,10 +31,9 @@ import { projects } from '../app/project-files.js';
 import { homeDirectory } from '../app/home-directory.js';
 import { givenDirectory, readSettings, settingFlags, trustedBefore } from '../app/settings.js';
 import type { Settings } from '../kernel/console/run-settings.js';
-import { askForFiles, askForTrust, openToolFiles, spelledOut, terminalQuestion } from '../app/trust.js';
+import { askForFiles, askForTrust, terminalQuestion } from '../app/trust.js';
+import { spelledOut } from '../kernel/core/text.js';
 import { openTrustFile } from '../kernel/config/trust-file.js';
-import { Parts } from '../kernel/console/parts.js';
-import { openedServers } from '../features/mcp/mcp-parts.js';
 
 export type ReadSettings = () => Promise<Settings>;
 
@@ -110,7 +109,6 @@ export function createTools(read: ReadSettings): Tools {
       });
       return {
         ...toolbox,
-        parts: new Parts().add(openedServers, toolbox.servers),
         close: async () => {
           await toolbox.close();
           await (await record.started())?.store.close();
@@ -119,13 +117,10 @@ export function createTools(read: ReadSettings): Tools {
     },
     policy: async () => openPolicy(await read()),
     host: async () => (await import('../app/create-session.js')).sessionHost((await read()).log),
-    files: async () => {
-      return await openToolFiles(await read());
-    },
     opening: async (registry, cwd) => {
       const { sessionBeginning } = await import('../app/context-files.js');
-      const facts = { window: () => null, notes: async () => '' };
-      return (await sessionBeginning({ ...(await read()), cwd }, registry, { restored: [] }, facts)).opening;
+      const none = { listing: async () => ({ text: '', notices: [] }), notes: async () => '' };
+      return (await sessionBeginning({ ...(await read()), cwd }, registry, { restored: [] }, none)).opening;
     },
     strayLimits: async (loaded) => {
       const { unknownToolLimits, toolNames } = await load();

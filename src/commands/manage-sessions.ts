@@ -24,7 +24,8 @@ import {
   printListing,
 } from '../kernel/console/line-output.js';
 import { findSession, goToSession } from '../kernel/console/stored-session.js';
-import { features } from '../app/features.js';
+import { features, provided } from '../app/features.js';
+import { openSharedRecord } from '../kernel/console/shared-record-port.js';
 
 interface ListOptions {
   readonly json?: boolean;
@@ -58,7 +59,7 @@ export const listSessions: CommandHandler = {
         .option('--json', 'one JSON array'),
     run: async (line, _args, options: ListOptions) =>
       asksTeam(options)
-        ? await (await import('../features/team-store/shared-record.js')).listTeamSessions(line, options)
+        ? await (await openSharedRecord(provided)).listSessions(line, options)
         : await list(line, options),
   },
 };
@@ -296,11 +297,6 @@ interface PruneOptions {
 
 const maxListed = 1_000_000;
 
-async function removeAtTeam(settings: Settings, id: string): Promise<void> {
-  const { withTeam } = await import('../features/team-store/open-team.js');
-  await withTeam(settings, ({ team }) => team.log.remove(id));
-}
-
 export const removeSessions: CommandHandler = {
   line: {
     example: 'agent sessions rm 0198',
@@ -321,7 +317,7 @@ export const removeSessions: CommandHandler = {
               'End that one first.',
             );
           const messages = project(await store.load(row.id)).messages.length;
-          if (remote) await removeAtTeam(settings, row.id);
+          if (remote) await (await openSharedRecord(provided)).remove(settings, row.id);
           await store.remove(row.id);
           out.print(`Removed ${row.id} (${messages} messages).\n`);
         }

@@ -9,7 +9,8 @@ import {
 } from '../kernel/core/files/search-filters.js';
 import type { SearchHit, Store } from '../kernel/core/store.js';
 import { didYouMean, spelledLine } from '../kernel/core/text.js';
-import { programs } from '../features/history-import/programs.js';
+import { provided } from '../app/features.js';
+import { otherPrograms } from '../kernel/console/other-programs-port.js';
 import { sanitize } from '../kernel/core/sanitize.js';
 import type { Later, PickItem, Picking } from '../kernel/console/slash-command.js';
 import { eventText } from '../ui/event-text.js';
@@ -24,6 +25,7 @@ import {
 } from '../kernel/console/command.js';
 import type { Settings } from '../kernel/console/run-settings.js';
 import { age, asksTeam, countOption, localDay, printListing } from '../kernel/console/line-output.js';
+import { openSharedRecord, scopeOf } from '../kernel/console/shared-record-port.js';
 import { goToSession } from '../kernel/console/stored-session.js';
 
 interface Options {
@@ -113,14 +115,12 @@ function ownHits(store: Pick<Store, 'search'>): HitSource {
 
 function teamHits(opened: CommandStore, options: Options, printError: (text: string) => void): HitSource {
   return async ({ words, filters }, limit) => {
-    const { scopeOf } = await import('../features/team-store/shared-record.js');
-    const scope = { since: teamSince(filters), ...scopeOf(options, opened) };
-    const { withTeam } = await import('../features/team-store/open-team.js');
-    return await withTeam(opened.settings, ({ team }) =>
-      team.record.search(words, limit, scope, filters, (count) => {
-        printError(`${unreadableEvents(count)}\n`);
-      }),
-    );
+    const { settings } = opened;
+    const scope = { since: teamSince(filters), ...scopeOf(options, settings) };
+    const record = await openSharedRecord(provided);
+    return await record.search(settings, { words, limit, scope, filters }, (count) => {
+      printError(`${unreadableEvents(count)}\n`);
+    });
   };
 }
 
@@ -130,7 +130,7 @@ function unreadableEvents(count: number): string {
 
 /** Throws a `CliError` for a filter that there is not. */
 function parsed(text: string, cwd: string): Asked {
-  const line = parseSearchLine(text, cwd, Object.keys(programs));
+  const line = parseSearchLine(text, cwd, provided.find(otherPrograms)?.names ?? []);
   if (!line.ok) throw usage(line.problem);
   return line;
 }
@@ -244,7 +244,7 @@ async function noticeNothing(argument: string, asked: Asked, { screen, store }: 
 
 /** Null: it is said how to ask. */
 function askedFor(argument: string, { screen, settings }: Repl): Asked | null {
-  const asked = parseSearchLine(argument, settings.cwd, Object.keys(programs));
+  const asked = parseSearchLine(argument, settings.cwd, provided.find(otherPrograms)?.names ?? []);
   if (asked.ok && /[\p{L}\p{N}]/u.test(argument)) return asked;
   const how = `Give words to look for, with or without filters: /search migration error tool:bash\n${filterList}`;
   screen.notice('warn', asked.ok ? how : asked.problem);
@@ -256,14 +256,13 @@ function laterHits(asked: Asked, own: readonly SearchHit[], repl: Repl): NonNull
   const known = new Set(own.map(placeOf));
   const { words, filters } = asked;
   const find = async (): Promise<Later<SearchHit>> => {
-    const { withTeam } = await import('../features/team-store/open-team.js');
     const since = teamSince(filters);
     let unreadable = '';
-    const all = await withTeam(repl.settings, ({ team }) =>
-      team.record.search(words, maxHits, { since }, filters, (number) => {
-        unreadable = ` ${unreadableEvents(number)}`;
-      }),
-    );
+    const record = await openSharedRecord(provided);
+    const query = { words, limit: maxHits, scope: { since }, filters };
+    const all = await record.search(repl.settings, query, (number) => {
+      unreadable = ` ${unreadableEvents(number)}`;
+    });
     const hits = all.filter((hit) => !known.has(placeOf(hit)));
     const count = hits.length === 0 ? 'Nothing more' : `${hits.length} more`;
     const items = hits.map((hit) => item(hit, repl.settings));
@@ -316,8 +315,7 @@ async function lookAt(hit: SearchHit, marked: readonly string[], repl: Repl): Pr
 async function eventsOf(hit: SearchHit, { store, settings }: Repl): Promise<readonly Event[]> {
   const here = await store.load(hit.sessionId);
   if (hit.owner === undefined || here.some(({ seq }) => seq === hit.seq)) return here;
-  const { withTeam } = await import('../features/team-store/open-team.js');
-  return await withTeam(settings, ({ team }) => team.watch.load(hit.sessionId));
+  return await (await openSharedRecord(provided)).load(settings, hit.sessionId);
 }
 
 /** The number of events before and after a hit that are shown. */

@@ -8,31 +8,23 @@ export const settings: readonly Section[] = [
       {
         line: ['tools', 'List, show, call and check tools; add and remove custom tools'],
         slash: ['tools [+set, -tool or add path]', 'List tools, switch them on and off, or add custom tools'],
-        load: async () => (await import('../features/custom-tools/use-tools.js')).tools,
+        load: async () => (await import('./use-tools.js')).tools,
       },
       {
         line: ['tools list', 'List tools'],
-        load: async () => (await import('../features/custom-tools/use-tools.js')).listTools,
+        load: async () => (await import('./use-tools.js')).listTools,
       },
       {
         line: ['tools show <name>', "Show a tool's description and schema"],
-        load: async () => (await import('../features/custom-tools/use-tools.js')).showTool,
+        load: async () => (await import('./use-tools.js')).showTool,
       },
       {
         line: ['tools call <name> [json]', 'Run one tool and print its result'],
-        load: async () => (await import('../features/custom-tools/use-tools.js')).callTool,
+        load: async () => (await import('./use-tools.js')).callTool,
       },
       {
         line: ['tools check <name> [json]', 'Show how the policy judges a call, without running it'],
-        load: async () => (await import('../features/custom-tools/use-tools.js')).checkTool,
-      },
-      {
-        line: ['tools add <path>', 'Allow custom tools: the folder of a tool.json, or an .mjs file'],
-        load: async () => (await import('../features/custom-tools/use-tools.js')).addTools,
-      },
-      {
-        line: ['tools remove <what>', 'Remove custom tools by name, folder or file'],
-        load: async () => (await import('../features/custom-tools/use-tools.js')).removeTools,
+        load: async () => (await import('./use-tools.js')).checkTool,
       },
       {
         line: ['acp', 'Serve an editor over standard input and output (Agent Client Protocol)'],

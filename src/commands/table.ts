@@ -21,8 +21,18 @@ function merged(sections: readonly Section[]): readonly Section[] {
   const others = sections.map(({ heading }) => heading).filter((heading) => heading !== lastHeading);
   return [...new Set([...headings, ...others, lastHeading])].map((heading) => ({
     heading,
-    entries: sections.filter((section) => section.heading === heading).flatMap(({ entries }) => entries),
+    entries: underParents(sections.filter((section) => section.heading === heading).flatMap(({ entries }) => entries)),
   }));
+}
+
+/** Puts verbs behind the command that they belong to: `tools add`, which a feature has, behind `tools`. */
+function underParents(entries: Section['entries']): Section['entries'] {
+  const groups = new Map<string, Section['entries']>();
+  for (const entry of entries) {
+    const [word = ''] = (entry.line ?? entry.slash)?.[0].split(' ') ?? [];
+    groups.set(word, [...(groups.get(word) ?? []), entry]);
+  }
+  return [...groups.values()].flat();
 }
 
 /** Every command of the program. The command line, `agent help`, `/help`, the menu and the completion scripts are made
@@ -30,6 +40,6 @@ function merged(sections: readonly Section[]): readonly Section[] {
 export const table: readonly Section[] = merged([
   ...conversation,
   ...record,
-  ...features.flatMap(({ commands }) => commands ?? []),
   ...settings,
+  ...features.flatMap(({ commands }) => commands ?? []),
 ]);

@@ -53,7 +53,7 @@ test('--version loads the entry, what prints, and nothing else', async () => {
   const folder = coverageFolder();
   await agent(place(), ['--version'], { env: { NODE_V8_COVERAGE: folder } });
   const { files, bytes } = loadedFrom(folder);
-  expect(bytes, `${files} files, ${bytes} bytes`).toBeLessThanOrEqual(13_500);
+  expect(bytes, `${files} files, ${bytes} bytes`).toBeLessThanOrEqual(13_800);
 });
 
 // 32 kB of it is the table of models, which grew from 46 rows to 161 with more fields; the window and the price of any

@@ -12,18 +12,6 @@ const names = [...readFileSync(list, 'utf8').matchAll(/features\/([\w-]+)\/[\w-]
   ([, name = '']) => name,
 );
 
-/** Features that the rest of the program still imports. Their builds fail; one that no longer does leaves this list. */
-const entangled: readonly string[] = [
-  'background-tasks',
-  'custom-tools',
-  'history-import',
-  'mcp',
-  'prompts-and-skills',
-  'scheduled-tasks',
-  'subagents',
-  'team-store',
-];
-
 /** Takes the line of a feature out of the list, and its folder out of the tree. */
 function without(name: string): Plugin {
   return {
@@ -72,9 +60,7 @@ async function builtWithout(name: string): Promise<string> {
   return join(folder, 'dist/main.js');
 }
 
-const separate = names.filter((name) => !entangled.includes(name));
-
-test.each(separate)('the program works without %s', async (name) => {
+test.each(names)('the program works without %s', async (name) => {
   const program = await builtWithout(name);
   const at = place();
   const env = { AGENT_MODEL: 'offline/offline' };
@@ -83,8 +69,4 @@ test.each(separate)('the program works without %s', async (name) => {
     expect([argv, code, stderr]).toEqual([argv, 0, '']);
     expect(stdout).not.toBe('');
   }
-});
-
-test.each(entangled)('the program does not build without %s yet', async (name) => {
-  await expect(builtWithout(name)).rejects.toThrow(`${name} is not there`);
 });

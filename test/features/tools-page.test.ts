@@ -14,7 +14,7 @@ import { checkedText } from '../../src/kernel/tools/registry.js';
 import { processes, toolOptions, tree } from '../kernel/tools/workbench.js';
 import { featureToolsets, toolsets } from '../../src/app/features.js';
 import type { Jobs } from '../../src/features/background-tasks/background.js';
-import { runningJobs } from '../../src/features/background-tasks/job-parts.js';
+import { type OpenedJobs, openedJobs } from '../../src/features/background-tasks/job-parts.js';
 import { runningServers } from '../../src/features/mcp/mcp-parts.js';
 import type { OpenedServers } from '../../src/features/mcp/start-servers.js';
 import { Parts } from '../../src/kernel/console/parts.js';
@@ -52,7 +52,7 @@ async function toolsOf(toolset: Toolset): Promise<readonly Tool[]> {
     ports: () => Promise.reject(new Error('no record here')),
     notify: () => {},
     parts: new Parts()
-      .add(runningJobs, () => Promise.resolve({} as Jobs))
+      .add(openedJobs, { get: () => Promise.resolve({} as Jobs) } as OpenedJobs)
       .add(runningServers, () => {
         const { fixed } = createBridge({ servers: none, remembered: none, toolset });
         return Promise.resolve({ tools: fixed } as unknown as OpenedServers);

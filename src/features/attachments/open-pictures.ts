@@ -1,5 +1,5 @@
 import type { PdfText } from './sent-files.js';
-import { CliError, exit } from '../../kernel/console/command.js';
+import type { OpenPictures, TakenImage, Pictures } from '../../kernel/console/pictures.js';
 import type { AttachmentData } from '../../kernel/core/event.js';
 import type { Attachments, KeptAttachments } from '../../kernel/core/files/attached-formats.js';
 import type { ModelRef } from '../../kernel/core/projection.js';
@@ -7,47 +7,12 @@ import { loadOnce } from '../../kernel/core/runtime.js';
 import type { MatchedFile } from '../../kernel/core/tool.js';
 import { findModel } from '../../kernel/providers/models.js';
 import { isWireName, knownWires } from '../../kernel/providers/wires/known-wires.js';
-import type { ProcessRunner } from '../../kernel/tools/process/runner.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
-
-/** A picture that waits for the message whose text names it by this chip. */
-export type TakenImage =
-  | { readonly ok: true; readonly chip: string }
-  | { readonly ok: false; readonly problem: string };
-
-/** The pictures of a run. Nothing is loaded before there is one. */
-export interface Pictures {
-  readonly attachments: Attachments;
-  /** Takes a file at a path that the user gave; it goes with the next message that holds its chip. */
-  take(path: string): Promise<TakenImage>;
-  takeBytes(file: MatchedFile): Promise<TakenImage>;
-  /** Takes the files that a pasted text names; null where it is no more than a text. They also go with a message that
-   * holds the text itself. */
-  pasted(text: string): Promise<TakenImage | null>;
-  clipboard(): Promise<TakenImage>;
-  /** What was taken under this chip goes with the next message, whatever its text is. */
-  attachNext(chip: string): void;
-}
-
-/** Takes the files of `--image`. Returns the prompt with their chips; an empty prompt stays empty, and they go with the
- * first message. Throws a `CliError` for a file that cannot be attached. */
-export async function promptWithImages(pictures: Pictures, images: readonly string[], prompt: string): Promise<string> {
-  const chips: string[] = [];
-  for (const path of images) {
-    const taken = await pictures.take(path);
-    if (!taken.ok)
-      throw new CliError(exit.usage, `--image: ${taken.problem}`, 'It takes PNG, JPEG, GIF, WebP and PDF files.');
-    if (prompt === '') pictures.attachNext(taken.chip);
-    else chips.push(taken.chip);
-  }
-  return chips.length === 0 ? prompt : `${prompt}\n${chips.join(' ')}`;
-}
 
 type Source = Pick<Settings, 'cwd' | 'config' | 'env'>;
 type Code = Awaited<ReturnType<typeof loadCode>>;
 
-/** Without `processes` the clipboard is empty. */
-export function openPictures(settings: Source, processes: ProcessRunner | null): Pictures {
+export const openPictures: OpenPictures = (settings, processes) => {
   const code = loadOnce(loadCode);
   const keep: Attachments['keep'] = async (files) => await (await code.get()).keep(files);
   const waiting = createWaiting();
@@ -103,7 +68,7 @@ export function openPictures(settings: Source, processes: ProcessRunner | null):
       return { ok: false, problem };
     },
   };
-}
+};
 
 /** Null where nothing is named, or a file is not there: it is no more than a text then. */
 async function takeAll(paths: readonly string[], take: Pictures['take']): Promise<TakenImage | null> {

@@ -1,5 +1,5 @@
 import type { Feature } from '../../kernel/console/feature.js';
-import { runningJobs } from './job-parts.js';
+import { openedJobs } from './job-parts.js';
 
 /** Commands that continue in the background. */
 export const backgroundTasks: Feature = {
@@ -11,7 +11,7 @@ export const backgroundTasks: Feature = {
       inRepl: true,
       about: 'Offer commands that run in the background.',
       tools: ['jobs'],
-      load: async ({ parts }) => [(await import('./jobs-tool.js')).jobsTool(await parts.get(runningJobs)())],
+      load: async ({ parts }) => [(await import('./jobs-tool.js')).jobsTool(await parts.get(openedJobs).get())],
     },
   ],
   commands: [
@@ -25,4 +25,6 @@ export const backgroundTasks: Feature = {
       ],
     },
   ],
+  openTools: async (host) => (await import('./open-jobs.js')).openJobTools(host),
+  openRun: async (host) => (await import('./open-jobs.js')).openJobPart(host),
 };

@@ -1,8 +1,16 @@
 import { PartKey } from '../../kernel/console/parts.js';
+import type { Session } from '../../kernel/agent/session.js';
 import type { Jobs } from './background.js';
 
-/** The commands in the background; opened with the first use. */
-export const runningJobs = new PartKey<() => Promise<Jobs>>('running background tasks');
+/** The commands in the background of a run. */
+export interface OpenedJobs {
+  /** Loads their code with the first use. */
+  get(): Promise<Jobs>;
+  /** Null where nobody has asked for them. */
+  started(): Jobs | null;
+  /** Gives jobs to a session and reports each that has ended to it, until the function that it returns is called. */
+  attach(session: Session): () => void;
+  close(): void;
+}
 
-/** The commands in the background; null where there were none. */
-export const openedJobs = new PartKey<() => Jobs | null>('background tasks');
+export const openedJobs = new PartKey<OpenedJobs>('background tasks');

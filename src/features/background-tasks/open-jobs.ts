@@ -2,25 +2,44 @@ import type { Session } from '../../kernel/agent/session.js';
 import type { Event } from '../../kernel/core/event.js';
 import { isRecord } from '../../kernel/core/json.js';
 import { loadOnce, longestTimerMs } from '../../kernel/core/runtime.js';
-import type { Tool } from '../../kernel/core/tool.js';
+import type { RunHost, RunPart, ToolsHost, ToolsPart } from '../../kernel/console/feature.js';
 import type { Background } from '../../kernel/tools/bash.js';
-import type { Jobs } from './background.js';
+import type { Job, Jobs } from './background.js';
+import { type OpenedJobs, openedJobs } from './job-parts.js';
 
-/** The commands in the background of this run. */
-export interface OpenedJobs {
-  /** Loads their code with the first use. */
-  get(): Promise<Jobs>;
-  /** Null where nobody has asked for them. */
-  started(): Jobs | null;
-  /** Returns the tools; where `jobs` is among them, commands can run in the background. */
-  joined(tools: readonly Tool[]): readonly Tool[];
-  /** Gives jobs to a session and tells it of each that has ended. Returns how that ends. */
-  attach(session: Session): () => void;
-  close(): void;
+/** Adds the jobs of a run to its parts. Where the tool `jobs` is offered, the tool that runs commands can run them in
+ * the background. */
+export function openJobTools({ parts, registry, shellTool }: ToolsHost): ToolsPart {
+  const { jobs, background } = createOpenedJobs();
+  parts.add(openedJobs, jobs);
+  return {
+    joined: (tools) => {
+      if (!tools.some(({ toolset }) => toolset.name === 'jobs')) return tools;
+      const shell = shellTool(background);
+      if (!shell) return tools;
+      // It may be offered already, in the form without a background.
+      const all = registry.unregister(shell.name) ? [shell, ...tools] : tools;
+      return all.map((tool) => (tool.name === shell.name ? shell : tool));
+    },
+    close: () => {
+      jobs.close();
+    },
+  };
 }
 
-/** `shellTool` makes the tool that runs commands, with a background to run them in. */
-export function openJobs(shellTool: (background: Background) => Tool | undefined): OpenedJobs {
+/** Opens what jobs do in a session: it is notified of those that have ended. */
+export function openJobPart({ parts }: RunHost): RunPart {
+  const jobs = parts.get(openedJobs);
+  const isRunning = ({ end }: Job): boolean => end === null;
+  return {
+    follow: ({ session, within }) => (within ? () => undefined : jobs.attach(session)),
+    notesBefore: async (restored) => await jobNotes(jobs, restored),
+    running: () => (jobs.started()?.list() ?? []).filter(isRunning).length,
+    toBackground: (sessionId) => jobs.started()?.toBackground(sessionId) === 'moved',
+  };
+}
+
+function createOpenedJobs(): { readonly jobs: OpenedJobs; readonly background: Background } {
   let started: Jobs | null = null;
   const sessions = new Map<Session, () => void>();
   const loaded = loadOnce(async () => {
@@ -38,14 +57,9 @@ export function openJobs(shellTool: (background: Background) => Tool | undefined
     return { jobs, attach };
   });
   const background: Background = { run: async (command, ctx) => await (await loaded.get()).jobs.run(command, ctx) };
-  return {
+  const opened: OpenedJobs = {
     get: async () => (await loaded.get()).jobs,
     started: () => started,
-    joined: (tools) => {
-      if (!tools.some(({ toolset }) => toolset.name === 'jobs')) return tools;
-      const shell = shellTool(background);
-      return tools.map((tool) => (tool.name === shell?.name ? shell : tool));
-    },
     attach: (session) => {
       sessions.set(session, () => undefined);
       void loaded.started()?.then(({ attach }) => {
@@ -60,6 +74,7 @@ export function openJobs(shellTool: (background: Background) => Tool | undefined
       started?.close();
     },
   };
+  return { jobs: opened, background };
 }
 
 function schedule(callback: () => void, delayMs: number): () => void {
@@ -76,7 +91,7 @@ function tell(session: Session, note: string): void {
 }
 
 /** Returns what the model is told of jobs that an earlier run of the program has left open on the record. */
-export async function jobNotes(jobs: OpenedJobs, events: readonly Event[]): Promise<readonly string[]> {
+async function jobNotes(jobs: OpenedJobs, events: readonly Event[]): Promise<readonly string[]> {
   if (!events.some(startedJob)) return [];
   const { lostNote, recordedJobs } = await import('./jobs-tool.js');
   const running = new Set((jobs.started()?.list() ?? []).flatMap(({ id, end }) => (end === null ? [id] : [])));

@@ -9,7 +9,7 @@ const shownBytes = 200_000;
 /** `/jobs`: the commands in the background of all sessions of this run, their output, and how one is ended. */
 export const showJobs: CommandHandler = {
   slash: async (argument, repl) => {
-    const jobs = repl.parts.get(openedJobs)();
+    const jobs = repl.parts.get(openedJobs).started();
     const [word = '', id] = argument.split(/\s+/);
     if (word === 'background') moveToBackground(repl, jobs);
     else if (!jobs || jobs.list().length === 0) repl.screen.notice('info', noJobs(repl));

@@ -1,4 +1,6 @@
+import { openTrustFile } from '../../kernel/config/trust-file.js';
 import type { Feature } from '../../kernel/console/feature.js';
+import { customToolFiles } from '../../kernel/console/tool-files-port.js';
 
 /** Custom tools of the user and of projects. */
 export const customTools: Feature = {
@@ -9,7 +11,31 @@ export const customTools: Feature = {
       on: false,
       about: 'Offer tools of your own.',
       tools: null,
+      // Source: contracts 10, "Custom tools".
+      isOffered: ({ trust }) => openTrustFile(trust).tools.list().length > 0,
       load: async (host, taken) => (await import('./open-custom.js')).openCustom(host, taken),
     },
   ],
+  commands: [
+    {
+      heading: 'Tools, models and settings:',
+      entries: [
+        {
+          line: ['tools add <path>', 'Allow custom tools: the folder of a tool.json, or an .mjs file'],
+          load: async () => (await import('./manage-files.js')).addTools,
+        },
+        {
+          line: ['tools remove <what>', 'Remove custom tools by name, folder or file'],
+          load: async () => (await import('./manage-files.js')).removeTools,
+        },
+      ],
+    },
+  ],
+  provide: (provided) => {
+    provided.add(customToolFiles, async (settings) => (await import('./allowed-files.js')).openToolFiles(settings));
+  },
+  askAgain: async (settings, chosen, openQuestion) => {
+    if (openTrustFile(settings.config.files.trust).tools.list().length === 0) return;
+    await (await import('./allowed-files.js')).askForChangedTools(settings, chosen, openQuestion);
+  },
 };

@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url';
 import { isRecord } from '../../kernel/core/json.js';
 import { type CompileSchema, loadSchemaCompiler } from '../../kernel/tools/registry.js';
 import type { DefinedTool } from '../../kernel/tools/define-tool.js';
-import { type CustomTool, toTool } from './authored-tool.js';
+import { type CustomTool, toTool } from '../../kernel/tools/authored-tool.js';
 import { programFacts, type ProgramHost, programTool } from './program-tool.js';
 import { readToolFile, type ToolFile } from './tool-files.js';
 

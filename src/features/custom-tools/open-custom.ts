@@ -10,7 +10,7 @@ import { toolFilesIn } from './tool-places.js';
 /** Loads the tools of the user and of this project, as far as the user has allowed them. A name that is
  * taken is a notice, or a `CliError` (2) where these tools were asked for. */
 export async function openCustom(
-  { settings, processes, notify, offersOwnTools }: ToolsetHost,
+  { settings, processes, notify, isNamed }: ToolsetHost,
   taken: ReadonlyMap<string, string>,
 ): Promise<readonly DefinedTool[]> {
   const { config, env, cwd } = settings;
@@ -38,7 +38,7 @@ export async function openCustom(
     }
     const problem = `two tools are called \`${tool.name}\`: one of ${file} and one of ${owner}`;
     const remedy = `Give the first another name, or do without it: agent tools remove ${file}`;
-    if (!offersOwnTools) throw new CliError(exit.usage, problem, remedy);
+    if (isNamed('custom')) throw new CliError(exit.usage, problem, remedy);
     notify(`${problem}; the first is left out. ${remedy}`);
   }
   return offered;

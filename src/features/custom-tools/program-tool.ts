@@ -8,7 +8,7 @@ import { type DefinedTool, failed } from '../../kernel/tools/define-tool.js';
 import { createOutputCollector, createProgressStream } from '../../kernel/tools/process/output-collector.js';
 import type { ProcessResult, ProcessRunner } from '../../kernel/tools/process/runner.js';
 import type { CompileSchema } from '../../kernel/tools/registry.js';
-import { callIdOf, facts, outcomeOf, type ReturnsCheck, returnsCheck } from './authored-tool.js';
+import { callIdOf, facts, outcomeOf, type ReturnsCheck, returnsCheck } from '../../kernel/tools/authored-tool.js';
 import { readToolFile, type ToolFile } from './tool-files.js';
 
 type Program = Extract<ToolFile, { readonly kind: 'program' }>;

@@ -7,7 +7,7 @@ import { nearestName } from '../../kernel/core/text.js';
 import type { Effect, ToolLimits } from '../../kernel/core/tool.js';
 import { readBounded } from '../../kernel/disk/bounded-file.js';
 import { importedFiles } from '../../kernel/disk/imported-files.js';
-import { problemIn, type Returns } from './authored-tool.js';
+import { problemIn, type Returns } from '../../kernel/tools/authored-tool.js';
 import { descriptorName, isFile } from './tool-places.js';
 
 /** A tool that is a program of its own, as its `tool.json` describes it. */

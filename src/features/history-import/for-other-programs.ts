@@ -5,16 +5,7 @@ import { type Event, knownEvent, type UsageData } from '../../kernel/core/event.
 import { isRecord, type Json, type JsonObject } from '../../kernel/core/json.js';
 import { type AnsweredCall, type AssistantMessage, type Message, project } from '../../kernel/core/projection.js';
 import { firstLine } from '../../kernel/core/text.js';
-
-/** A session that another program is to go on with. */
-export interface WrittenSession {
-  /** Lines of JSON. */
-  readonly text: string;
-  /** Where the program looks for it, below the home of the user. */
-  readonly file: string;
-  /** What goes on with it, in the directory of the session. */
-  readonly command: string;
-}
+import type { WrittenSession } from '../../kernel/console/other-programs-port.js';
 
 interface Session {
   readonly row: {

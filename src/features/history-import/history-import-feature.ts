@@ -1,9 +1,24 @@
 import type { Feature } from '../../kernel/console/feature.js';
+import { otherPrograms } from '../../kernel/console/other-programs-port.js';
+import { programs } from './program-tables.js';
+
+const load = () => import('./for-other-programs.js');
 
 /** Imports sessions of other programs. */
 export const historyImport: Feature = {
   name: 'history-import',
   checks: async (host) => await (await import('./check-histories.js')).checkHistories(host),
+  provide: (provided) => {
+    provided.add(otherPrograms, {
+      names: Object.keys(programs),
+      writers: {
+        'claude-code': async (session) => (await load()).forClaudeCode(session),
+        codex: async (session) => (await load()).forCodex(session),
+      },
+    });
+  },
+  openRepl: async ({ settings, isFirst }) =>
+    isFirst ? (await import('./offered-histories.js')).offerHistories(settings) : null,
   commands: [
     {
       heading: 'Sessions and the record:',

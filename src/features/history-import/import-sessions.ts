@@ -7,7 +7,7 @@ import { isSessionId, type SessionRow, type Store, ulid } from '../../kernel/cor
 import { didYouMean } from '../../kernel/core/text.js';
 import { type FoundConversation, type HistoryReader, sha256Of } from './neutral-turns.js';
 import { type ImportFacts, toEvents } from './to-events.js';
-import { programs } from './programs.js';
+import { programs } from './program-tables.js';
 import { StoreError } from '../../kernel/store/errors.js';
 import {
   CliError,

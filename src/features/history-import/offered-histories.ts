@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import type { ReplPart } from '../../kernel/console/feature.js';
 import type { HistoryPlace, HistoryReader } from './neutral-turns.js';
-import { programs } from './programs.js';
+import { programs } from './program-tables.js';
 
 /** Null: the program is not known. */
 export async function readerOf(name: string): Promise<HistoryReader | null> {
@@ -15,6 +16,28 @@ export interface OfferedHistories {
   readonly counts: string;
   /** The command that takes them over. */
   readonly command: string;
+}
+
+/** The longest time to count them. */
+const maxCountMs = 30;
+
+/** Says on the screen what other programs keep on this machine. */
+export function offerHistories({ env, home, cwd }: HistoryPlace): ReplPart | null {
+  const folders = ['.claude', '.codex', '.pi', '.gemini', '.qwen'].map((name) => join(home, name));
+  const files = [home, cwd].map((folder) => join(folder, '.aider.chat.history.md'));
+  const others = [
+    ...files,
+    env.AIDER_CHAT_HISTORY_FILE ?? '',
+    join(env.XDG_DATA_HOME ?? `${home}/.local/share`, 'opencode'),
+  ];
+  if (![...folders, ...others].some(existsSync)) return null;
+  return {
+    start: (screen) => {
+      void offeredHistories({ env, home, cwd }, maxCountMs).then((offer) => {
+        if (offer) screen.notice('info', `${offer.counts}: search them here? ${offer.command}`);
+      });
+    },
+  };
 }
 
 /** Counts the conversations of other programs, as far as can be without reading them; `at least` where the time is

@@ -1,6 +1,10 @@
+import { existsSync } from 'node:fs';
 import type { Feature } from '../../kernel/console/feature.js';
-import { mcpToolset } from './mcp-toolset.js';
-import { runningServers } from './mcp-parts.js';
+import { fixedTools, mcpToolset } from './mcp-toolset.js';
+import { openedServers, runningServers } from './mcp-parts.js';
+
+/** Servers that nobody knows yet are asked what they offer this long after the screen is shown. */
+const discoverAfterMs = 500;
 
 /** Servers of the Model Context Protocol. */
 export const mcp: Feature = {
@@ -8,7 +12,7 @@ export const mcp: Feature = {
   toolsets: [
     {
       ...mcpToolset,
-      tools: ['tool_search', 'tool_run'],
+      tools: fixedTools,
       grows: true,
       load: async ({ parts }) => (await parts.get(runningServers)())?.tools ?? [],
     },
@@ -62,4 +66,19 @@ export const mcp: Feature = {
     },
   ],
   projectParts: async (here) => await (await import('./server-files.js')).serverParts(here),
+  storedSecrets: async ({ signIns }) =>
+    existsSync(signIns) ? (await import('./access/kept-sign-ins.js')).signInSecrets(signIns) : [],
+  openTools: async (host) => (await import('./open-mcp.js')).openServerTools(host),
+  openRun: async (host) => (await import('./open-mcp.js')).openServerPart(host),
+  openRepl: (host) => {
+    const start = (): void => {
+      // To load the code of servers must not hold up the first keys.
+      host.schedule(() => {
+        void host.parts
+          .get(openedServers)()
+          .then((servers) => servers?.discover(new AbortController().signal));
+      }, discoverAfterMs);
+    };
+    return Promise.resolve({ start });
+  },
 };

@@ -6,3 +6,6 @@ export const mcpToolset = {
   lazy: true,
   about: 'Offer the tools of MCP servers, where mcp.json names some.',
 } as const satisfies Toolset;
+
+/** The tools through which a model reaches those of servers. */
+export const fixedTools: readonly string[] = ['tool_search', 'tool_run'];

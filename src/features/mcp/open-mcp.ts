@@ -1,11 +1,17 @@
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { Event, ToolsData } from '../../kernel/core/event.js';
-import type { Expand } from '../../kernel/core/session-port.js';
+import { isSwitchedOff } from '../../kernel/config/load.js';
+import type { Menu, RunHost, RunPart, ToolsHost, ToolsPart } from '../../kernel/console/feature.js';
+import type { Event } from '../../kernel/core/event.js';
+import { lastTools } from '../../kernel/core/projection.js';
+import { loadOnce } from '../../kernel/core/runtime.js';
 import type { Registry } from '../../kernel/core/tool.js';
+import { inToolset } from '../../kernel/tools/builtin.js';
 import type { ListedServers } from './listed-servers.js';
 import type { Servers } from './servers.js';
 import type { McpSource, OpenedServers, Processes } from './start-servers.js';
+import { openedServers, runningServers } from './mcp-parts.js';
+import { fixedTools, mcpToolset } from './mcp-toolset.js';
 import { serverFiles } from './server-files.js';
 import { ownKeys, secretVariables } from '../../kernel/secrets/known-secrets.js';
 
@@ -43,7 +49,7 @@ async function listedServers(source: Omit<McpSource, 'guard' | 'log' | 'secrets'
 }
 
 /** Opens the servers; null where there are none. Starts and loads nothing that no server needs. */
-export async function openMcp(
+async function openMcp(
   source: McpSource,
   processes: Processes,
   notify: (message: string) => void,
@@ -63,57 +69,82 @@ function startServers() {
   return import('./start-servers.js');
 }
 
-/** Whether a message may name a prompt or a resource of a server: nothing is loaded for others. */
+/** Returns true for a message that may name a prompt or a resource of a server: nothing is loaded for others. */
 const mayNameServers = /^\s*\/mcp__|^(?!\s*[/$])(?:[^]*\s)?@[A-Za-z0-9_-]{1,24}:\S/;
 
-/** Reads messages that name prompts and resources of servers, and leaves all others to `expand`. */
-export function withServers(expand: Expand, servers: () => Promise<Servers | null>): Expand {
-  return async (message) => {
-    const found = mayNameServers.test(message) ? await servers() : null;
-    if (found === null) return await expand(message);
-    const { expandMessage } = await import('./expand-message.js');
-    return (await expandMessage(found, message)) ?? (await expand(message));
-  };
-}
-
-/** What the menus offer of servers: their prompts as commands, their resources behind an `@`. Connects to none. */
-export function offeredTexts(servers: Servers | null) {
-  const texts = servers?.texts() ?? [];
+/** Opens the servers with their first use, and the tools of a session that was given others than a new one. */
+export function openServerTools({ settings, processes, marker, registry, parts, notify }: ToolsHost): ToolsPart {
+  const opened = loadOnce(() => openMcp(settings, { runner: processes, mark: marker }, notify));
+  const isOffered = (): boolean => registry.list().some(({ toolset }) => toolset.name === mcpToolset.name);
+  parts.add(runningServers, () => opened.get());
+  parts.add(openedServers, async () => (isOffered() ? ((await opened.get())?.servers ?? null) : null));
   return {
-    commands: texts.flatMap(({ server, prompts }) =>
-      prompts.map(({ command, about, parameters }) => ({
-        name: command,
-        description: about,
-        argumentHint: parameters.map(({ name, required }) => (required ? name : `[${name}]`)).join(' ') || null,
-        origin: `server ${server}`,
-      })),
-    ),
-    resources: texts.flatMap(({ server, resources }) => resources.map(({ uri }) => `${server}:${uri}`)),
+    named: async (names) => {
+      const isTheirs = names.some((name) => name.startsWith('mcp__') || fixedTools.includes(name));
+      if (!isTheirs || isSwitchedOff(mcpToolset.name, settings.loaded)) return [];
+      return inToolset(mcpToolset, (await opened.get())?.named(names) ?? []);
+    },
+    close: async () => await (await opened.started())?.close(),
   };
 }
 
-/** Returns what the model is told of the servers, unless the session says the same already. `last`: the tools of a
- * resumed session. Connects to none. */
-export async function serverNotes(
-  { servers, registry }: { readonly servers: () => Promise<Servers | null>; readonly registry: Registry },
+/** Opens what servers do in a session: their prompts and resources in messages, and notes on what they offer. */
+export function openServerPart({ parts, registry }: RunHost): RunPart {
+  const servers = parts.get(openedServers);
+  return {
+    follow: ({ session, within }) => (within ? () => undefined : followServers(servers, session)),
+    notesBefore: async (restored) => await serverNotes(servers, registry, restored),
+    expand: async (message) => {
+      const found = mayNameServers.test(message) ? await servers() : null;
+      return found === null ? null : await (await import('./expand-message.js')).expandMessage(found, message);
+    },
+    menu: async () => menuOf(await servers()),
+  };
+}
+
+/** Returns what menus offer of servers: their prompts as commands, their resources behind an `@`. Connects to none. */
+function menuOf(servers: Servers | null): Menu {
+  const texts = () => servers?.texts() ?? [];
+  return {
+    commands: () =>
+      texts().flatMap(({ server, prompts }) =>
+        prompts.map(({ command, about, parameters }) => ({
+          name: command,
+          description: about,
+          argumentHint: parameters.map(({ name, required }) => (required ? name : `[${name}]`)).join(' ') || null,
+          origin: `server ${server}`,
+        })),
+      ),
+    resources: () => texts().flatMap(({ server, resources }) => resources.map(({ uri }) => `${server}:${uri}`)),
+  };
+}
+
+/** Returns what the model reads of the servers, unless the session says the same already. Connects to none. */
+async function serverNotes(
+  servers: () => Promise<Servers | null>,
+  registry: Registry,
   restored: readonly Event[],
-  last: ToolsData | null,
 ): Promise<readonly string[]> {
-  const given = new Set((last?.tools ?? registry.list()).map(({ name }) => name));
+  const given = new Set((lastTools(restored)?.tools ?? registry.list()).map(({ name }) => name));
   if (!given.has('tool_run')) return [];
   const note = (await servers())?.directory(given) ?? '';
   const start = note.split('\n', 1)[0] ?? '';
-  const told = restored.findLast(({ kind, content }) => kind === 'user' && content?.startsWith(start));
-  return note === '' || told?.content === note ? [] : [note];
+  const said = restored.findLast(({ kind, content }) => kind === 'user' && content?.startsWith(start));
+  return note === '' || said?.content === note ? [] : [note];
 }
 
-/** Has the model told what changes in the middle of a session. Returns what ends that. */
-export async function followServers(
-  { servers }: { readonly servers: () => Promise<Servers | null> },
-  session: { tell(note: string): void },
-): Promise<() => void> {
-  const stop = (await servers())?.follow((note) => {
-    session.tell(note);
+/** Notes for the model what changes in the middle of a session, until the function that it returns is called. */
+function followServers(servers: () => Promise<Servers | null>, session: { tell(note: string): void }): () => void {
+  let stop: (() => void) | undefined;
+  let hasEnded = false;
+  void servers().then((found) => {
+    if (!hasEnded)
+      stop = found?.follow((note) => {
+        session.tell(note);
+      });
   });
-  return stop ?? ((): void => undefined);
+  return () => {
+    hasEnded = true;
+    stop?.();
+  };
 }

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { statsAt } from '../../kernel/disk/path-stats.js';
 import type { Event } from '../../kernel/core/event.js';
 import type { Expand } from '../../kernel/core/session-port.js';
+import type { MenuCommand, PromptListing, RunHost, RunPart } from '../../kernel/console/feature.js';
 import type { CommandFile } from './command-files.js';
 import type { SearchedFolder } from '../../kernel/config/found-files.js';
 import type { FoundSkills, HeadCache } from './read-skills.js';
@@ -15,13 +16,10 @@ import {
   type TrustedHere,
 } from '../../kernel/config/project.js';
 
-/** What the menu and `/help` show of a command. */
-export type OwnCommand = Pick<CommandFile, 'name' | 'description' | 'argumentHint' | 'origin'>;
-
 /** Commands in files, and skills: the user's own, those of a trusted project, and those that come with the program. */
 export interface OwnCommands {
   /** Those that are no commands of the program. */
-  list(): Promise<readonly OwnCommand[]>;
+  list(): Promise<readonly MenuCommand[]>;
   readonly skills: () => Promise<FoundSkills>;
   readonly expand: Expand;
 }
@@ -107,36 +105,40 @@ async function useSkill(
   return { ...written, command: { name, args: use.args, sha256: readSkillText(skill)?.sha256 ?? '' } };
 }
 
-/** Offers the tool for skills where there are some for a model. `chosen`: `--tools`. */
-export async function offerSkills(
-  settings: CommandHere,
-  chosen: string | boolean | undefined,
-  registry: Registry,
-): Promise<void> {
-  if (chosen === false || (typeof chosen === 'string' && !/^\s*[+-]/.test(chosen))) return;
-  const { skills } = openCommands(settings);
-  if (!(await skills()).skills.some(({ forModel }) => forModel)) return;
-  registry.register((await import('./use-skill.js')).skillTool(skills));
-}
-
-/** Tells a session of skills that have come since: it has not read of them in its prompt or in a note. */
-export function skillNews(settings: CommandHere): (events: readonly Event[]) => Promise<readonly string[]> {
-  const { skills: find } = openCommands(settings);
-  return async (events) => {
-    if (events.length === 0) return []; // its prompt, which is sent now, lists them
-    const { skills } = await find();
-    const offered = skills.filter(({ forModel }) => forModel);
-    if (offered.length === 0) return [];
-    return (await import('./use-skill.js')).newSkills(offered, events);
+/** Opens what commands in files and skills do in a run. */
+export async function openPromptPart({ settings, options }: RunHost): Promise<RunPart> {
+  const commands = openCommands(settings);
+  const { skills } = commands;
+  const isOffered = mayOffer(options.tools) && (await skills()).skills.some(({ forModel }) => forModel);
+  return {
+    expand: async (message) => await commands.expand(message),
+    tools: isOffered ? [(await import('./use-skill.js')).skillTool(skills)] : [],
+    listing: async (registry, windowTokens) => await listing(settings, registry, windowTokens),
+    namedTexts: async (names) => await skillTexts(settings, names),
+    menu: async () => {
+      const written = await commands.list();
+      return { commands: () => written };
+    },
+    ...(isOffered ? { news: async (events) => await skillNews(events, skills) } : {}),
   };
 }
 
-/** What a new session is told of skills, and what the user is told of them. */
-export async function skillsFor(
-  settings: CommandHere,
-  registry: Registry,
-  windowTokens: number | null,
-): Promise<{ readonly text: string; readonly notices: readonly AsideNotice[] }> {
+/** Returns true unless `--tools` names all that is offered. */
+function mayOffer(chosen: string | boolean | undefined): boolean {
+  return chosen !== false && (typeof chosen !== 'string' || /^\s*[+-]/.test(chosen));
+}
+
+/** Returns notes on skills that have come since: the session has not read of them in its prompt or in a note. */
+async function skillNews(events: readonly Event[], find: OwnCommands['skills']): Promise<readonly string[]> {
+  if (events.length === 0) return []; // its prompt, which is sent now, lists them
+  const { skills } = await find();
+  const offered = skills.filter(({ forModel }) => forModel);
+  if (offered.length === 0) return [];
+  return (await import('./use-skill.js')).newSkills(offered, events);
+}
+
+/** Returns what a new session reads of skills, and what the user reads of them. */
+async function listing(settings: CommandHere, registry: Registry, windowTokens: number | null): Promise<PromptListing> {
   const unusable = await unusableNames(settings);
   const aside = [...(await asideNotices(settings)), ...unusable];
   const found = await openCommands(settings).skills();
@@ -160,8 +162,8 @@ async function unusableNames(settings: TrustedHere): Promise<readonly AsideNotic
   return unusableCommands(places).map((message) => ({ level: 'warn', code: 'commands', message }) as const);
 }
 
-/** The texts of these skills, for an agent that knows them from the beginning. Others are left out. */
-export async function skillTexts(settings: CommandHere, names: readonly string[]): Promise<readonly string[]> {
+/** Returns the texts of these skills, for a sub-agent that knows them from the beginning. Others are left out. */
+async function skillTexts(settings: CommandHere, names: readonly string[]): Promise<readonly string[]> {
   if (names.length === 0) return [];
   const { skills } = await openCommands(settings).skills();
   const { plainMessage } = await import('./use-skill.js');

@@ -40,5 +40,6 @@ export const promptsAndSkills: Feature = {
       ],
     },
   ],
+  openRun: async (host) => await (await import('./open-commands.js')).openPromptPart(host),
   projectParts: async (here) => await (await import('./text-parts.js')).textParts(here),
 };

@@ -5,7 +5,9 @@ import type { Store } from '../../kernel/core/store.js';
 import type { RunStatus, Task, TaskRun, Tasks } from './tasks.js';
 import { didYouMean } from '../../kernel/core/text.js';
 import { decisionText } from '../../kernel/core/sanitize.js';
-import { taskRunner, type Firing } from './scheduler.js';
+import type { Firing } from './scheduler.js';
+import { firedTasks } from './task-parts.js';
+import { unattendedRunner } from '../../kernel/console/unattended.js';
 import { timerKinds, timerText } from './timer-files.js';
 import {
   CliError,
@@ -15,7 +17,7 @@ import {
   type Repl,
   type CommandHandler,
 } from '../../kernel/console/command.js';
-import { openFiring, firedTasks, type TaskEventListener } from './open-scheduler.js';
+import { openFiring, type TaskEventListener } from './open-scheduler.js';
 import { oneLine, printListing } from '../../kernel/console/line-output.js';
 import { runExitCode } from '../../kernel/console/turn-endings.js';
 import {
@@ -216,7 +218,11 @@ interface Opened {
 async function withFiring(line: CommandLine, use: (opened: Opened) => Promise<number>): Promise<number> {
   return await line.withStore(async ({ tables, store, settings }) => {
     const tasks = await tables(taskTableSet);
-    const firing = openFiring(settings, tasks, { heard: heard(line), asks: false, run: line.parts.get(taskRunner) });
+    const firing = openFiring(settings, tasks, {
+      heard: heard(line),
+      asks: false,
+      run: line.parts.get(unattendedRunner),
+    });
     const stop = new AbortController();
     let endedWith: number | null = null;
     line.onEnd((exitCode) => {

@@ -1,4 +1,4 @@
-import { type RunStatus, summaryBeside, type Task, type TaskRun, type Tasks } from './tasks.js';
+import { maxUnseen, type RunStatus, summaryBeside, type Task, type TaskRun, type Tasks, unseenRuns } from './tasks.js';
 import { localTime as zonedTime, runTimes } from './schedule-parser.js';
 import { CliError, exit } from '../../kernel/console/command.js';
 import { age, columns, localTime, oneLine } from '../../kernel/console/line-output.js';
@@ -134,17 +134,6 @@ export async function ranLines(found: Tasks, runs: readonly TaskRun[], none: str
       oneLine(summaryBeside(names.get(run.taskId) ?? '', run.summary ?? '')),
     ]),
   ).join('\n');
-}
-
-/** More than this is nothing to read; `runs` has all. */
-const maxUnseen = 100;
-
-/** Returns the runs that ended and that the user has not seen, without the question of a task that was removed. */
-export async function unseenRuns(found: Tasks): Promise<readonly TaskRun[]> {
-  const runs = await found.runs({ unseen: true, limit: maxUnseen });
-  const asks = runs.some(({ status }) => status === 'needs_approval');
-  const known = new Set(asks ? (await found.list()).map(({ id }) => id) : []);
-  return runs.filter(({ status, taskId }) => (status === 'needs_approval' ? known.has(taskId) : status !== 'skipped'));
 }
 
 /** Marks the runs of a task that need an approval as seen: its calls are allowed now. */

@@ -1,4 +1,4 @@
-import type { Tasks } from './tasks.js';
+import { type Tasks, unseenRuns } from './tasks.js';
 import { type CommandLine, exit, type CommandHandler } from '../../kernel/console/command.js';
 import { countOption, printJson, printListing } from '../../kernel/console/line-output.js';
 import {
@@ -12,7 +12,6 @@ import {
   runsOf,
   shown,
   taskAsJson,
-  unseenRuns,
 } from './found-tasks.js';
 import { taskTableSet } from './task-tables.js';
 

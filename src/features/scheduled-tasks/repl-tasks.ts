@@ -1,36 +1,22 @@
 import type { FiredTasks } from './open-scheduler.js';
-import { unseenRuns } from './found-tasks.js';
-import { loadOnce, type Schedule } from '../../kernel/core/runtime.js';
-import type { SessionPort } from '../../kernel/core/session-port.js';
-import { summaryBeside, type TaskRun, type Tasks } from './tasks.js';
+import { loadOnce } from '../../kernel/core/runtime.js';
+import type { ReplHost, ReplNotices, ReplPart } from '../../kernel/console/feature.js';
+import { summaryBeside, type TaskRun, type Tasks, unseenRuns } from './tasks.js';
 import { firstLine } from '../../kernel/core/text.js';
 import type { DesktopNotification } from '../../kernel/console/slash-command.js';
-import type { Approval, Settings } from '../../kernel/console/run-settings.js';
+import type { Settings } from '../../kernel/console/run-settings.js';
 import { taskTableSet } from './task-tables.js';
-import type { Tables } from '../../kernel/store/tables.js';
-import type { RunTask } from './scheduler.js';
+import { firedTasks } from './task-parts.js';
 
-/** Where a REPL shows what becomes of tasks. */
-interface ReplNotices {
-  notice(level: 'info', message: string): void;
-  remind(said: DesktopNotification): void;
+/** Opens the tasks of a REPL: those that come due are fired between the turns. Commands of the REPL find what fires
+ * them. Where there never was a task, nothing is loaded for them. */
+export function openReplTasks(host: ReplHost): ReplPart {
+  const tasks = new ReplTasks(host);
+  host.parts.add(firedTasks, tasks.open);
+  return tasks;
 }
 
-/** Tasks in a REPL: those that come due are fired between the turns. */
-export interface ReplTasks {
-  /** For `/tasks`. */
-  readonly open: () => Promise<FiredTasks>;
-  /** Begins to look, once the screen stands. Where there never was a task, nothing is loaded for them. */
-  start(handle: ReplNotices): void;
-  /** Ends the runs that go on. Call before the store is closed. */
-  close(): Promise<void>;
-}
-
-interface Source {
-  readonly tables: Tables;
-  readonly policy: Pick<Approval, 'mode' | 'planning'>;
-  /** Runs a task; its options are those of the REPL that hold calls back. */
-  readonly runTask: RunTask;
+interface Host extends Pick<ReplHost, 'current' | 'policy' | 'runUnattended' | 'schedule' | 'tables'> {
   readonly settings: Pick<Settings, 'config' | 'env' | 'home' | 'log'>;
 }
 
@@ -39,14 +25,9 @@ const firstLookMs = 1000;
 const idleMs = 60_000;
 const maxTold = 5;
 
-export function createReplTasks(run: Source, current: () => SessionPort, schedule: Schedule): ReplTasks {
-  return new Live(run, current, schedule);
-}
-
-class Live implements ReplTasks {
-  readonly #run: Source;
-  readonly #current: () => SessionPort;
-  readonly #schedule: Schedule;
+/** Tasks in a REPL. */
+export class ReplTasks implements ReplPart {
+  readonly #host: Host;
   readonly #opened = loadOnce(() => this.#load());
   #handle: ReplNotices | null = null;
   #cancel: (() => void) | null = null;
@@ -55,19 +36,19 @@ class Live implements ReplTasks {
   #hasTold = false;
   #closed = false;
 
-  constructor(run: Source, current: () => SessionPort, schedule: Schedule) {
-    this.#run = run;
-    this.#current = current;
-    this.#schedule = schedule;
+  constructor(host: Host) {
+    this.#host = host;
   }
 
   readonly open = (): Promise<FiredTasks> => this.#opened.get();
 
+  /** Begins to look, once the screen is shown. */
   start(handle: ReplNotices): void {
     this.#handle = handle;
     this.#arm(firstLookMs);
   }
 
+  /** Ends the runs that continue. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#cancel?.();
@@ -80,21 +61,21 @@ class Live implements ReplTasks {
     this.#cancel?.();
     this.#cancel = this.#closed
       ? null
-      : this.#schedule(() => {
+      : this.#host.schedule(() => {
           this.#looking = this.#looking.then(() => this.#look());
         }, delayMs);
   }
 
   async #look(): Promise<void> {
     if (this.#closed) return;
-    const session = this.#current();
+    const session = this.#host.current();
     this.#unsubscribe?.();
     // A turn may have made a task that comes due before the next look.
     this.#unsubscribe = session.subscribe((event) => {
       if (event.type === 'turn_ended') this.#arm(0);
     });
     try {
-      const tasks = await this.#run.tables(taskTableSet);
+      const tasks = await this.#host.tables(taskTableSet);
       if (!this.#hasTold) await this.#tellUnseen(tasks);
       if (session.busy() || (await tasks.list()).length === 0) {
         this.#arm(idleMs);
@@ -104,24 +85,24 @@ class Live implements ReplTasks {
       await firing.check();
       this.#arm(await firing.restMs());
     } catch (error) {
-      this.#run.settings.log({ at: 'tasks', message: 'tasks could not be looked up', error: String(error) });
+      this.#host.settings.log({ at: 'tasks', message: 'tasks could not be looked up', error: String(error) });
       this.#arm(idleMs);
     }
   }
 
   async #load(): Promise<FiredTasks> {
-    const { settings, runTask } = this.#run;
-    const [tasks, { openFiring }] = await Promise.all([this.#run.tables(taskTableSet), import('./open-scheduler.js')]);
+    const { settings, runUnattended, policy } = this.#host;
+    const [tasks, { openFiring }] = await Promise.all([this.#host.tables(taskTableSet), import('./open-scheduler.js')]);
     const heard = (said: DesktopNotification): boolean => {
       this.#handle?.remind(said);
       return true;
     };
     const firing = openFiring(settings, tasks, {
-      run: runTask,
+      run: runUnattended,
       heard,
       asks: true,
       // A task cannot ask, so `mutating` allows it no more than plan mode does.
-      approval: () => (this.#run.policy.planning() ? 'mutating' : this.#run.policy.mode()),
+      approval: () => (policy.planning() ? 'mutating' : policy.mode()),
     });
     return { tasks, firing };
   }

@@ -21,6 +21,7 @@ export const scheduledTasks: Feature = {
         }),
     },
   ],
+  openRepl: async (host) => (await import('./repl-tasks.js')).openReplTasks(host),
   commands: [
     {
       heading: 'Tasks:',

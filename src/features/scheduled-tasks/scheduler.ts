@@ -1,8 +1,7 @@
 import { addAll } from '../../kernel/core/lists.js';
 import type { Log } from '../../kernel/core/runtime.js';
 import { mostDue, type RunStatus, type Task, type TaskClaim, type TaskRun, type Tasks } from './tasks.js';
-import type { Announcement } from './announce.js';
-import { PartKey } from '../../kernel/console/parts.js';
+import type { DesktopNotification } from '../../kernel/console/slash-command.js';
 import type { ApprovalMode } from '../../kernel/core/policy.js';
 
 /** One firing of a task that does more than remind. */
@@ -23,9 +22,6 @@ export interface TaskRunRequest {
 /** Runs a task in a session of its own, where nobody can be asked. `atLeast`: the run is no freer than this approval
  * mode. Never rejects. */
 export type RunTask = (request: TaskRunRequest, atLeast?: ApprovalMode) => Promise<TaskOutcome>;
-
-/** What runs tasks in this program. */
-export const taskRunner = new PartKey<RunTask>('task runner');
 
 /** What came of an request. */
 export interface TaskOutcome {
@@ -52,7 +48,7 @@ export interface FiringDeps {
   /** Does what a task says, with nobody there to ask. May not reject. */
   readonly work: (request: TaskRunRequest) => Promise<TaskOutcome>;
   /** Tells the user until `signal` ends that; true where they have read it. May not reject. */
-  readonly tell: (said: Announcement, fired: Fired, signal: AbortSignal) => Promise<boolean>;
+  readonly tell: (said: DesktopNotification, fired: Fired, signal: AbortSignal) => Promise<boolean>;
   /** Somebody is there who is asked about missed runs,
    * where their task says so; else those wait in silence. */
   readonly asks: boolean;
@@ -243,7 +239,7 @@ class Live implements Firing {
   }
 
   /** Tells in turn, so many at once. Returns whether it was seen; null if the program ended before its turn. */
-  async #tell(said: Announcement, fired: Fired): Promise<boolean | null> {
+  async #tell(said: DesktopNotification, fired: Fired): Promise<boolean | null> {
     if (this.#telling < toldAtOnce) this.#telling++;
     else await new Promise<void>((resolve) => this.#untold.push(resolve));
     try {
@@ -286,7 +282,7 @@ class Live implements Firing {
   }
 
   /** Whoever ends the program knows that its runs end; the next start says it. */
-  async #tellEnd(said: Announcement, fired: Fired): Promise<boolean> {
+  async #tellEnd(said: DesktopNotification, fired: Fired): Promise<boolean> {
     return (await this.#tell(said, fired)) === true;
   }
 
@@ -311,7 +307,7 @@ class Live implements Firing {
 
   /** Counts failures in a row.
    * Returns what is said of the task that they pause. */
-  async #countFailure(task: Task, status: RunStatus): Promise<Announcement | null> {
+  async #countFailure(task: Task, status: RunStatus): Promise<DesktopNotification | null> {
     const { tasks } = this.#d;
     if (status === 'done' && task.failures > 0) await tasks.change(task.id, { failures: 0 });
     if (status !== 'failed') return null;
@@ -350,7 +346,7 @@ export function missedText(missed: number, sinceMs: number, timeZone: string): s
   return missed === 1 ? `It was to be done at ${since}.` : `${missed} runs were missed since ${since}.`;
 }
 
-function reminder({ execution, description, nextRun, tz }: Task, missed: number): Announcement {
+function reminder({ execution, description, nextRun, tz }: Task, missed: number): DesktopNotification {
   const message = typeof execution?.message === 'string' ? execution.message : description;
   return { title: 'Reminder', text: missed === 0 ? message : `${message} (${missedText(missed, nextRun, tz)})` };
 }
@@ -363,7 +359,7 @@ const titles: Readonly<Record<TaskOutcome['status'], string>> = {
   interrupted: 'A task was interrupted',
 };
 
-function report(task: Task, run: TaskRun, { status, summary }: TaskOutcome): Announcement {
+function report(task: Task, run: TaskRun, { status, summary }: TaskOutcome): DesktopNotification {
   const next = status === 'needs_approval' ? ` \`agent tasks approve ${run.id}\` shows the call.` : '';
   return { title: titles[status], text: `${task.description}: ${summary}${next}` };
 }

@@ -177,3 +177,14 @@ export function readSchedule(value: unknown, tz: string): TaskSchedule | null {
   const cron = `${Number(minute)} ${Number(hour)} * * ${cronDays[pattern] ?? '*'}`;
   return { cron, tz: zone, source: `${pattern} ${time}` };
 }
+
+/** More than this is nothing to read; `runs` has all. */
+export const maxUnseen = 100;
+
+/** Returns the runs that ended and that the user has not seen, without the question of a task that was removed. */
+export async function unseenRuns(found: Tasks): Promise<readonly TaskRun[]> {
+  const runs = await found.runs({ unseen: true, limit: maxUnseen });
+  const asks = runs.some(({ status }) => status === 'needs_approval');
+  const known = new Set(asks ? (await found.list()).map(({ id }) => id) : []);
+  return runs.filter(({ status, taskId }) => (status === 'needs_approval' ? known.has(taskId) : status !== 'skipped'));
+}

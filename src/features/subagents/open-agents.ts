@@ -1,16 +1,31 @@
+import { loadOnce } from '../../kernel/core/runtime.js';
 import { countingPlaces, type TrustedHere } from '../../kernel/config/project.js';
+import type { RunHost, RunPart } from '../../kernel/console/feature.js';
 
-/** Offers agents where the user or a trusted project has files of some, unless `--tools` (`chosen`) speaks against
+/** Opens what runs sub-agents. Their code is loaded with the first call. */
+export async function openAgentPart({ settings, options }: RunHost): Promise<RunPart> {
+  return {
+    offers: (await areOffered(settings, options.tools)) ? ['agent'] : [],
+    agents: (host) => {
+      const agents = loadOnce(async () => (await import('./run-agent.js')).createAgents(host));
+      return {
+        run: async (...order) => await (await agents.get()).run(...order),
+        runTogether: async (calls) =>
+          calls.every((call) => call?.tool.name === 'agent') && (await (await agents.get()).runTogether(calls)),
+      };
+    },
+    settle: async (session, store) => {
+      const open = session.record.projection.openCalls().filter(({ call }) => call.function.name === 'agent');
+      if (open.length > 0) await (await import('./run-agent.js')).answerOpen(session, open, store);
+    },
+  };
+}
+
+/** Returns true where the user or a trusted project has files of agents, unless `--tools` (`chosen`) speaks against
  * it. */
-export async function offerAgents(
-  settings: TrustedHere,
-  chosen: string | boolean | undefined,
-  offer: (names: readonly string[]) => Promise<void>,
-): Promise<void> {
-  if (chosen === false || (typeof chosen === 'string' && !/^\s*[+-]/.test(chosen))) return;
-  if (typeof chosen === 'string' && /-\s*agents?\s*(?:,|$)/.test(chosen)) return;
+async function areOffered(settings: TrustedHere, chosen: string | boolean | undefined): Promise<boolean> {
+  if (chosen === false || (typeof chosen === 'string' && !/^\s*[+-]/.test(chosen))) return false;
+  if (typeof chosen === 'string' && /-\s*agents?\s*(?:,|$)/.test(chosen)) return false;
   const places = await countingPlaces(settings, 'agents');
-  if (places.length === 0) return;
-  const { hasAgents } = await import('./roles.js');
-  if (hasAgents(places)) await offer(['agent']);
+  return places.length > 0 && (await import('./roles.js')).hasAgents(places);
 }

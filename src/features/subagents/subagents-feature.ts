@@ -41,5 +41,6 @@ export const subagents: Feature = {
       },
     },
   ],
+  openRun: async (host) => await (await import('./open-agents.js')).openAgentPart(host),
   projectParts: async (here) => await (await import('./agent-files.js')).agentParts(here),
 };

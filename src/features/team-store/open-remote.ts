@@ -1,31 +1,27 @@
 import { hostname } from 'node:os';
 import { loadOnce } from '../../kernel/core/runtime.js';
-import type { BlobSeal, SessionEnds } from '../../kernel/core/store.js';
+import type { SessionEnds } from '../../kernel/core/store.js';
+import type { RemotePlace, RemoteStores } from '../../kernel/console/remote-stores.js';
 import { StoreError } from '../../kernel/store/errors.js';
 import type { OpenedStore } from '../../kernel/store/sqlite-store.js';
 import { createRemoteRecords } from './remote-records.js';
 import { RemoteStore } from './remote-store.js';
 import { type QueryRows, type ServerAddress, ServerConnection } from './server-connection.js';
-import { type Tables, tablesAt } from '../../kernel/store/tables.js';
+import { tablesAt } from '../../kernel/store/tables.js';
 import { checkSchema } from './team-schema.js';
 import { teamOn } from './team-store.js';
 
-export interface RemoteOptions extends ServerAddress {
-  /** The role whose members may read what is written here. */
-  readonly team: string | null;
-  /** The name of this machine among those that share tasks;
-   * null: its host name. */
-  readonly machine: string | null;
-  readonly now: () => number;
-  readonly notify: (message: string) => void;
-  readonly seal: BlobSeal | null;
-}
+/** The stores on servers of PostgreSQL. */
+export const onPostgres: RemoteStores = { open: openRemoteStore, openTables: openServerTables };
 
-/** Opens a store on a server, for machines without a disk.
- * It connects with the first question; a server that cannot be
- * used rejects each of them.
- * Throws a StoreError `scheme` or `tls` for an address that cannot be used. */
-export function openRemoteStore({ team, machine, now, notify, seal, ...address }: RemoteOptions): OpenedStore {
+function openRemoteStore({
+  team,
+  machine,
+  now,
+  notify,
+  seal,
+  ...address
+}: Parameters<RemoteStores['open']>[0]): OpenedStore {
   const server = checked(address);
   const host = hostname();
   const onServer = teamOn(server);
@@ -40,16 +36,7 @@ export function openRemoteStore({ team, machine, now, notify, seal, ...address }
   };
 }
 
-/** Opens tables that machines share, without a store. */
-export function openServerTables({
-  team,
-  machine,
-  now,
-  ...address
-}: Pick<RemoteOptions, keyof ServerAddress | 'team' | 'machine' | 'now'>): {
-  readonly tables: Tables;
-  readonly close: () => Promise<void>;
-} {
+function openServerTables({ team, machine, now, ...address }: RemotePlace): ReturnType<RemoteStores['openTables']> {
   const server = checked(address);
   const place = { kind: 'server', connection: server, team, machine, host: hostname(), now } as const;
   return { tables: tablesAt(place), close: server.close };

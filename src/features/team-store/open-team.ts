@@ -16,6 +16,7 @@ import {
 import { leaseBeatMs, type Tables } from '../../kernel/store/tables.js';
 import { StoreError } from '../../kernel/store/errors.js';
 import { printError } from '../../kernel/console/print.js';
+import type { RunHost, RunPart } from '../../kernel/console/feature.js';
 import type { Notice, Settings } from '../../kernel/console/run-settings.js';
 import type { SessionChoice } from '../../kernel/console/run-settings.js';
 import { syncTableSet } from './sync-tables.js';
@@ -125,21 +126,6 @@ export async function openTeamExchange({ config, home }: SyncSettings, use: Exch
   });
 }
 
-/** Sends the sessions of a run to the server of the team while nobody waits for
- * anything. */
-export interface RunSync {
-  /** Sends a session after each of its turns. Returns how to leave it. */
-  follow(session: Session): () => void;
-  /** The session that is asked for, fetched from the server where it is not here. One of somebody else, and one that
-   * another machine writes, goes on in a copy. Throws a `CliError` (7) where it is nowhere. */
-  fetched(choice: SessionChoice, store: Store): Promise<SessionChoice>;
-  /** What is to be said of that, once. */
-  notices(): readonly Notice[];
-  /** Sends what is left, for two seconds at most, and gives the leases back.
-   * Never rejects. */
-  end(): Promise<void>;
-}
-
 /** How long a session rests before anything is sent: at its start, and after a turn. */
 const firstRestMs = 1000;
 const restMs = 300;
@@ -151,12 +137,21 @@ const longestRetryMs = 300_000;
 /** The number of events at a time; few enough that the screen does not wait for them. */
 const batch = 100;
 
-/** Loads and asks nothing of a server before there is something to send. */
-export function openRunSync(settings: SyncSettings, tables: Tables): RunSync {
-  return new Pusher(settings, () => syncRows(tables));
+/** Sends the sessions of a run to the server of the team while nobody waits for anything. Loads and asks nothing of a
+ * server before there is something to send. */
+export function openSyncPart({ settings, tables }: Pick<RunHost, 'settings' | 'tables'>): RunPart {
+  const pusher = new Pusher(settings, () => syncRows(tables));
+  return {
+    find: async (choice, store) => await pusher.fetched(choice, store),
+    sessionNotices: () => pusher.notices(),
+    follow: ({ session, within }) => (within ? () => undefined : pusher.follow(session)),
+    close: async () => {
+      await pusher.end();
+    },
+  };
 }
 
-class Pusher implements RunSync {
+class Pusher {
   readonly #settings: SyncSettings;
   readonly #rows: () => Promise<SyncRows>;
   readonly #sessions = new Set<Session>();
@@ -188,6 +183,7 @@ class Pusher implements RunSync {
     this.#rows = rows;
   }
 
+  /** Sends a session after each of its turns, until the function that it returns is called. */
   follow(session: Session): () => void {
     this.#sessions.add(session);
     const stop = session.subscribe((event) => {
@@ -200,6 +196,8 @@ class Pusher implements RunSync {
     };
   }
 
+  /** Fetches the session that is asked for from the server where it is not here. One of somebody else, and one that
+   * another machine writes, continues in a copy. Throws a `CliError` (7) where it is nowhere. */
   async fetched(choice: SessionChoice, store: Store): Promise<SessionChoice> {
     const named = choice.resume === null ? null : await this.#named(choice.resume.trim(), store);
     if (named === null) return choice;
@@ -214,6 +212,7 @@ class Pusher implements RunSync {
     return why === null && !named.isHere ? choice : { ...choice, fork: true };
   }
 
+  /** Returns what is to be said of that, once. */
   notices(): readonly Notice[] {
     return this.#pending.splice(0);
   }
@@ -267,6 +266,7 @@ class Pusher implements RunSync {
     return null;
   }
 
+  /** Sends what is left, for two seconds at most, and gives the leases back. Never rejects. */
   async end(): Promise<void> {
     this.#deadline = performance.now() + longestEndMs;
     if (this.#timer) clearTimeout(this.#timer);

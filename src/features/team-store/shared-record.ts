@@ -1,41 +1,74 @@
-import { type SpentBy, spentBy, type TeamCall, type TeamScope, type TeamSpending, type TeamSummary } from './team.js';
-import { CliError, type CommandLine, exit, type CommandStore } from '../../kernel/console/command.js';
+import { type SpentBy, spentBy, type TeamCall, type TeamSpending, type TeamSummary } from './team.js';
+import { hostname } from 'node:os';
+import { CliError, type CommandLine, exit } from '../../kernel/console/command.js';
+import {
+  scopeOf,
+  type SharedRecord,
+  type SharedSession,
+  type TeamOptions,
+} from '../../kernel/console/shared-record-port.js';
 import {
   age,
   columns,
   countOption,
   localTime,
   oneLine,
-  pointInTime,
   printCsv,
   printListing,
 } from '../../kernel/console/line-output.js';
-import { withTeam } from './open-team.js';
+import { openTeam, withTeam } from './open-team.js';
+import { syncTableSet } from './sync-tables.js';
 import { idOnServer } from './id-on-server.js';
 
-/** The options of commands that read the record of the team. */
-export interface TeamOptions {
-  readonly team?: boolean;
-  readonly person?: string;
-  readonly since?: string;
-  readonly here?: boolean;
-  readonly limit?: string;
-  readonly json?: boolean;
+/** The record of a team on its server. */
+export const recordOnServer: SharedRecord = {
+  listSessions: listTeamSessions,
+  audit: auditTeam,
+  statistics: teamStatistics,
+  search: async (server, { words, limit, scope, filters }, onUnreadable) =>
+    await withTeam(server, ({ team }) => team.record.search(words, limit, scope, filters, onUnreadable)),
+  ask: async (server, question) => await withTeam(server, ({ team }) => team.record.ask(question)),
+  load: async (server, sessionId) => await withTeam(server, ({ team }) => team.watch.load(sessionId)),
+  remove: async (server, sessionId) => {
+    await withTeam(server, ({ team }) => team.log.remove(sessionId));
+  },
+  find: sessionOnServer,
+  writtenElsewhere,
+};
+
+/** The time between two questions where the server cannot notify of what is new. */
+const betweenQuestionsMs = 2000;
+
+async function sessionOnServer(
+  server: Parameters<SharedRecord['find']>[0],
+  name: string,
+): Promise<(SharedSession & { readonly machine: string | null }) | null> {
+  const { team } = await openTeam(server);
+  const id = await idOnServer(team.log, name);
+  const row = id === null ? null : await team.log.session(id);
+  if (row === null) return null;
+  const { watch } = team;
+  const bell = { everyMs: betweenQuestionsMs, listen: async (ring: () => void) => await watch.listen(row.id, ring) };
+  return { row, log: watch, bell, machine: row.machine };
+}
+
+/** Returns null, too, where the server cannot be asked about a session of one's own. */
+async function writtenElsewhere(
+  ...[server, tables, id]: Parameters<SharedRecord['writtenElsewhere']>
+): Promise<SharedSession | null> {
+  const local = (await (await tables(syncTableSet))?.session(id)) ?? null;
+  if (local === null || local === 'removed' || local.state === null) return null;
+  if (local.state.owner !== null) return await sessionOnServer(server, id);
+  // Events that the server lacks are written here.
+  if (local.end.seq > local.state.pushed.seq) return null;
+  const found = await sessionOnServer(server, id).catch(() => null);
+  return found === null || found.machine === null || found.machine === hostname() ? null : found;
 }
 
 const shown = 50;
 
-/** What `--person`, `--since` and `--here` leave of the record. */
-export function scopeOf({ person, since, here }: TeamOptions, { settings }: Pick<CommandStore, 'settings'>): TeamScope {
-  return {
-    ...(person === undefined ? {} : { owner: person }),
-    ...(here ? { cwd: settings.cwd } : {}),
-    ...(since === undefined ? {} : { since: pointInTime(since, '--since', Date.now()) }),
-  };
-}
-
 /** `agent sessions list --team`: those of everybody that this role may read. */
-export async function listTeamSessions(
+async function listTeamSessions(
   { out, withStore }: CommandLine,
   options: TeamOptions & { readonly all?: boolean; readonly page?: string },
 ): Promise<number> {
@@ -45,7 +78,7 @@ export async function listTeamSessions(
   const limit = countOption(options.limit, '--limit', shown);
   return await withStore((opened) =>
     withTeam(opened.settings, async ({ team }) => {
-      const found = await team.record.sessions(limit + 1, scopeOf(options, opened));
+      const found = await team.record.sessions(limit + 1, scopeOf(options, opened.settings));
       const rows = found.slice(0, limit);
       printListing(out, options.json, rows.map(sessionAsJson), () =>
         rows.length === 0 ? ['No sessions that you may read.'] : columns(rows.map(sessionCells)),
@@ -91,7 +124,7 @@ function sessionCells(row: TeamSummary): readonly string[] {
 }
 
 /** `agent audit --team`. */
-export async function auditTeam(
+async function auditTeam(
   { out, withStore }: CommandLine,
   options: TeamOptions & {
     readonly session?: string;
@@ -110,7 +143,7 @@ export async function auditTeam(
       if (sessionId === null)
         throw new CliError(exit.session, `there is no session \`${session}\` on the server`, 'sessions list --team');
       const calls = await team.record.calls(limit, {
-        ...scopeOf(options, opened),
+        ...scopeOf(options, opened.settings),
         ...(tool === undefined ? {} : { tool }),
         ...(status === undefined ? {} : { status }),
         ...(sessionId === undefined ? {} : { sessionId }),
@@ -171,7 +204,7 @@ function callCells(call: TeamCall): readonly string[] {
 
 /** `agent stats --team`: what requests cost, by person unless another listing
  * is asked for. */
-export async function teamStatistics(
+async function teamStatistics(
   { out, withStore }: CommandLine,
   options: TeamOptions & { readonly by?: string },
 ): Promise<number> {
@@ -181,7 +214,7 @@ export async function teamStatistics(
   return await withStore((opened) =>
     withTeam(opened.settings, async ({ team }) => {
       const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-      const rows = await team.record.spent(by, zone, scopeOf(options, opened));
+      const rows = await team.record.spent(by, zone, scopeOf(options, opened.settings));
       printListing(
         out,
         options.json,

@@ -1,10 +1,21 @@
 import type { Feature } from '../../kernel/console/feature.js';
+import { remoteStores } from '../../kernel/console/remote-stores.js';
+import { sharedRecord } from '../../kernel/console/shared-record-port.js';
 
 /** Sessions that a team shares through PostgreSQL. */
 export const teamStore: Feature = {
   name: 'team-store',
   checks: async (host) =>
     host.config.store.url === null ? [] : [await (await import('./open-team.js')).checkServer(host)],
+  provide: (provided) => {
+    provided.add(remoteStores, async () => (await import('./open-remote.js')).onPostgres);
+    provided.add(sharedRecord, async () => (await import('./shared-record.js')).recordOnServer);
+  },
+  openRun: async (host) => {
+    const { url, mode } = host.settings.config.store;
+    if (url === null || mode === 'remote' || !host.isLasting) return null;
+    return (await import('./open-team.js')).openSyncPart(host);
+  },
   commands: [
     {
       heading: 'Team:',

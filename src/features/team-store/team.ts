@@ -1,3 +1,4 @@
+import type { TeamScope } from '../../kernel/console/shared-record-port.js';
 import type { SearchFilters } from '../../kernel/core/files/search-filters.js';
 import type {
   SqlAnswer,
@@ -146,13 +147,6 @@ export interface TeamLeases {
   /** False: another process has taken it, or nobody holds it any more. */
   beat(sessionId: string, token: string): Promise<boolean>;
   release(sessionId: string, token: string): Promise<void>;
-}
-
-/** Restricts a listing. `owner`: a role. `since`: Unix ms. */
-export interface TeamScope {
-  readonly owner?: string;
-  readonly cwd?: string;
-  readonly since?: number;
 }
 
 export interface TeamSummary extends SessionSummary {

@@ -33,7 +33,6 @@ import type { RootOptions } from '../../kernel/console/options.js';
 import { onLostStream, outputForPrograms, printError } from '../../kernel/console/print.js';
 import { createAgentSession, type Assembly, openRun, type Run } from '../../app/create-session.js';
 import type { SessionChoice } from '../../kernel/console/run-settings.js';
-import { openCommands } from '../../features/prompts-and-skills/open-commands.js';
 import { resolveModel } from '../../app/open-model.js';
 import { readSettings } from '../../app/settings.js';
 import { version } from '../../kernel/console/version.js';
@@ -357,8 +356,7 @@ class EditorSession {
     for (const block of blocks) {
       const file = bytesIn(block);
       const taken =
-        file &&
-        (await this.#run.toolbox.pictures.takeBytes({ name: file.name, bytes: Buffer.from(file.data, 'base64') }));
+        file && (await this.#run.pictures.takeBytes({ name: file.name, bytes: Buffer.from(file.data, 'base64') }));
       if (taken && !taken.ok) throw unreadable(`${file?.name ?? 'a picture'} (${taken.problem})`);
       parts.push(taken ? taken.chip : (blockText(block) ?? ''));
     }
@@ -415,7 +413,7 @@ class EditorSession {
 
   /** The commands and skills of the user that a prompt may begin with. */
   async #commands(): Promise<SessionUpdate> {
-    const own = await openCommands(this.#run.settings).list();
+    const own = (await this.#run.parts.menus()).flatMap((menu) => menu.commands());
     return {
       sessionUpdate: 'available_commands_update',
       availableCommands: own.map(({ name, description, argumentHint }) => ({

@@ -8,7 +8,7 @@ import { escapedJson } from '../../kernel/core/text.js';
 import { type EndingSignal, onEndingSignal, turnExitCode } from '../../ui/ending.js';
 import { type Answered, type Ask, createErrorPrinter, describeFault, type TurnLines } from './headless.js';
 import { openOutput, type Output, printError } from '../../kernel/console/print.js';
-import type { TakenImage } from '../../features/attachments/open-pictures.js';
+import type { TakenImage } from '../../kernel/console/pictures.js';
 import type { Notice } from '../../kernel/console/run-settings.js';
 import { type ControlRequest, type InputLine, readInputLine, type InputMessage, splitLines } from './input-lines.js';
 

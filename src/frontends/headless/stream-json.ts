@@ -29,7 +29,7 @@ export async function converse(
         return conversation(run, chat, parts);
       },
       controls: controlsOf(run, () => chat),
-      attach: async (bytes) => await run.toolbox.pictures.takeBytes({ name: 'picture', bytes }),
+      attach: async (bytes) => await run.pictures.takeBytes({ name: 'picture', bytes }),
       asks,
       named: (question) => parts.named(question, settings.cwd),
       announcesTurns: parts.dialect === 'claude',

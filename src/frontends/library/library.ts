@@ -2,8 +2,8 @@ import type { Agent, AgentOptions } from './open-agent.js';
 
 // What programs import from `agent-shell`. Nothing is read, started or listened to before an agent is made.
 
-export { type CustomTool, defineTool, ToolError } from '../../features/custom-tools/authored-tool.js';
-export type { CustomToolContext, CustomToolDefinition, Returns } from '../../features/custom-tools/authored-tool.js';
+export { type CustomTool, defineTool, ToolError } from '../../kernel/tools/authored-tool.js';
+export type { CustomToolContext, CustomToolDefinition, Returns } from '../../kernel/tools/authored-tool.js';
 export type { FromSchema } from '../../kernel/tools/define-tool.js';
 export type { ErrorCode } from '../../kernel/core/envelope.js';
 export type { Json, JsonSchema } from '../../kernel/core/json.js';

@@ -8,7 +8,7 @@ import { type LoadedOnce, loadOnce } from '../../kernel/core/runtime.js';
 import { type Registry, type Risk } from '../../kernel/core/tool.js';
 import { inTestMode, inToolset } from '../../kernel/tools/builtin.js';
 import { type CompileSchema, createRegistry, loadSchemaCompiler } from '../../kernel/tools/registry.js';
-import { type CustomTool, toTool } from '../../features/custom-tools/authored-tool.js';
+import { type CustomTool, toTool } from '../../kernel/tools/authored-tool.js';
 
 export interface AgentOptions {
   /** Where it works; the directory of the process. */

@@ -230,10 +230,7 @@ function createFacts(run: Run, sessions: ReplSessions): () => StatusFacts {
     windows.set(name, contextWindow);
     return {
       model: name,
-      jobs: run.toolbox.jobs
-        .started()
-        ?.list()
-        .filter(({ end }) => end === null).length,
+      jobs: run.parts.running(),
       approval: run.policy.planning() ? 'plan' : run.policy.mode(),
       sandbox: run.policy.sandbox(),
       branch,

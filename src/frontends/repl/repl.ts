@@ -1,12 +1,11 @@
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { CliError, exit, type ReplTools } from '../../kernel/console/command.js';
 import { slashCommands } from '../../kernel/console/registration.js';
 import { keepSetting } from '../../kernel/console/keep-setting.js';
 import { table } from '../../commands/table.js';
 import type { Event, ToolsData } from '../../kernel/core/event.js';
 import type { SaveResult } from '../../kernel/core/policy.js';
-import { type ModelRef, todoOf } from '../../kernel/core/projection.js';
+import { lastTools, type ModelRef, todoOf } from '../../kernel/core/projection.js';
 import type { SessionPort } from '../../kernel/core/session-port.js';
 import { suggestedProvider } from '../../kernel/providers/catalog.js';
 import { reasoningText } from '../../kernel/providers/wires/pieces.js';
@@ -32,32 +31,24 @@ import { chosenSign, configuredTheme, createThemes, hasTitle, terminalFacts } fr
 import { version } from '../../kernel/console/version.js';
 import { onLostStream, print } from '../../kernel/console/print.js';
 import { openRun, type Run } from '../../app/create-session.js';
-import { lastTools, toolsEvent } from '../../app/context-files.js';
+import { toolsEvent } from '../../app/context-files.js';
 import { eventNumber } from '../../app/find-session.js';
-import { openCommands, type OwnCommand } from '../../features/prompts-and-skills/open-commands.js';
-import { offeredTexts } from '../../features/mcp/open-mcp.js';
-import { openedServers } from '../../features/mcp/mcp-parts.js';
-import { promptWithImages } from '../../features/attachments/open-pictures.js';
+import { features } from '../../app/features.js';
+import type { Menu, MenuCommand, ReplPart } from '../../kernel/console/feature.js';
+import { promptWithImages } from '../../kernel/console/pictures.js';
 import { choseOffline, resolveModel } from '../../app/open-model.js';
 import type { RunTools } from '../../app/open-tools.js';
 import { changeOf } from '../../app/open-toolsets.js';
 import { askForSettings } from '../../app/settings.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
-import { openToolFiles } from '../../app/trust.js';
-import { createReplTasks, type ReplTasks } from '../../features/scheduled-tasks/repl-tasks.js';
 import { createStatus, openReplSessions, type ReplSessions } from './current-session.js';
 import { hasTerminal, jobControl } from './job-control.js';
 import { createHistoryFile, createSavedQueue, type HistoryFile, unwritten } from './saved-input.js';
 import { keepInTmux } from './tmux-buffer.js';
 import { createOwnRuns, editExternally, runUserShell } from './user-shell.js';
-import { Parts } from '../../kernel/console/parts.js';
-import type { RunTask } from '../../features/scheduled-tasks/scheduler.js';
-import { firedTasks } from '../../features/scheduled-tasks/open-scheduler.js';
-import { openedJobs } from '../../features/background-tasks/job-parts.js';
+import type { RunUnattended } from '../../kernel/console/unattended.js';
 
 const maxCompletionFiles = 200_000;
-/** To count the conversations of other programs. */
-const maxCountMs = 30;
 
 /** Runs the REPL and returns the exit code. */
 export async function runRepl(
@@ -81,7 +72,7 @@ export async function runRepl(
       ...eventNumber(options.at),
     });
     try {
-      const prompt = await promptWithImages(run.toolbox.pictures, options.image ?? [], words.join(' ').trim());
+      const prompt = await promptWithImages(run.pictures, options.image ?? [], words.join(' ').trim());
       exitCode = await converse(run, sessions, prompt, { early, typed, isFirst });
       const { id } = sessions.current().session;
       left = run.lasting !== null && (await run.store.session(id).catch(() => null)) !== null ? id : null;
@@ -117,13 +108,9 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, before
   const queue = createSavedQueue(run.store, settings.log, mask, machineClock.schedule);
   const history = openHistory(settings, mask);
   const ownCommands = createOwnRuns();
-  const tasks = createReplTasks(
-    { ...run, runTask: runTaskWith(options) },
-    () => sessions.current().session,
-    machineClock.schedule,
-  );
+  const parts = await openReplParts(run, sessions, before.isFirst);
   const keep: Keep = (key, value) => keepSetting(settings, settings.ephemeral, key, value);
-  const own = await writtenCommands(run);
+  const menus = await run.parts.menus();
   const facts = terminalFacts(settings.env, theme);
   const status = createStatus(run, sessions);
   const begins = openingOf(sessions.shown(), settings, prompt);
@@ -141,11 +128,11 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, before
         job: jobControl,
       },
       time: machineClock,
-      input: inputOf(run, sessions, { history, queue }),
+      input: inputOf(run, sessions, { history, queue, menus }),
       printing: printingOf(settings),
       opening,
       session: sessions.shown(),
-      commands: replCommands(run, sessions, { tasks, keep, own }),
+      commands: replCommands(run, sessions, keep, menus),
       status: status.facts,
       runShell: (command, shellOptions) =>
         ownCommands.follow(sessions.ready().then(() => runUserShell(run, sessions, command, shellOptions))),
@@ -154,24 +141,38 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, before
     });
     ending.attach(handle);
     void status.begin(handle, machineClock.schedule);
-    const ready = whenReady(run, sessions, tasks, handle);
-    if (before.isFirst) void ready.then(() => offerHistories(settings, handle));
+    void whenReady(run, sessions, parts, handle);
   });
   status.close();
   await sessions.ready();
   sessions.current().session.interrupt();
   await ownCommands.ended();
-  await tasks.close();
+  await Promise.all(parts.map(async (part) => await part.close?.()));
   await queue.close();
   await history.settled();
   return ending.exitCode();
 }
 
-function runTaskWith(options: RootOptions): RunTask {
-  return async (request, atLeast) => {
-    const { runTask, taskOptions } = await import('../../app/run-task.js');
-    return await runTask(taskOptions(options), request, atLeast);
+/** Opens what features do while the REPL is open. */
+async function openReplParts(run: Run, sessions: ReplSessions, isFirst: boolean): Promise<readonly ReplPart[]> {
+  const { settings, tables, policy, toolbox, options } = run;
+  const runUnattended: RunUnattended = async (request, atLeast) => {
+    const unattended = await import('../../app/run-unattended.js');
+    return await unattended.runUnattended(unattended.unattendedOptions(options), request, atLeast);
   };
+  const host = {
+    settings,
+    tables,
+    policy,
+    parts: toolbox.parts,
+    current: () => sessions.current().session,
+    schedule: machineClock.schedule,
+    runUnattended,
+    isFirst,
+  };
+  return (await Promise.all(features.map(async (feature) => await feature.openRepl?.(host)))).flatMap(
+    (part) => part ?? [],
+  );
 }
 
 interface Looks {
@@ -205,22 +206,6 @@ async function showOpening(
   return { ...opening, end };
 }
 
-/** Says what other programs keep on this machine. No code is loaded for that where there are no such programs. */
-async function offerHistories(settings: Settings, handle: ReplHandle): Promise<void> {
-  const { env, home, cwd } = settings;
-  const folders = ['.claude', '.codex', '.pi', '.gemini', '.qwen'].map((name) => join(home, name));
-  const files = [home, cwd].map((folder) => join(folder, '.aider.chat.history.md'));
-  const others = [
-    ...files,
-    env.AIDER_CHAT_HISTORY_FILE ?? '',
-    join(env.XDG_DATA_HOME ?? `${home}/.local/share`, 'opencode'),
-  ];
-  if (![...folders, ...others].some(existsSync)) return;
-  const { offeredHistories } = await import('../../features/history-import/offered-histories.js');
-  const offer = await offeredHistories(settings, maxCountMs);
-  if (offer) handle.notice('info', `${offer.counts}: search them here? ${offer.command}`);
-}
-
 /** Throws a `CliError` where keys of the user's own are wrong. */
 async function checkBindings({ ui, files }: Settings['config']): Promise<void> {
   if (Object.keys(ui.bindings).length === 0) return;
@@ -245,7 +230,7 @@ function signsOf(
 
 /** Tells the user as tasks do: by their own program, else by the desktop. */
 async function tellPerson(settings: Settings, said: DesktopNotification): Promise<void> {
-  const problem = await (await import('../../features/scheduled-tasks/open-scheduler.js')).desktop(settings)(said);
+  const problem = await (await import('../../kernel/console/announce.js')).desktop(settings)(said);
   if (problem !== null) settings.log({ at: 'ui', message: 'nobody was told', problem });
 }
 
@@ -253,24 +238,37 @@ async function tellPerson(settings: Settings, said: DesktopNotification): Promis
 function inputOf(
   run: Run,
   sessions: ReplSessions,
-  { history, queue }: { readonly history: HistoryFile; readonly queue: ReturnType<typeof createSavedQueue> },
+  {
+    history,
+    queue,
+    menus,
+  }: {
+    readonly history: HistoryFile;
+    readonly queue: ReturnType<typeof createSavedQueue>;
+    readonly menus: readonly Menu[];
+  },
 ): ReplOptions['input'] {
   return {
     history,
     queued: async () => await sessions.ready().then(() => queue.take(sessions.current().session), nothingWaits),
-    files: () => listFiles(run),
+    files: () => listFiles(run, menus),
     keys: run.settings.config.ui.keys,
     bindings: run.settings.config.ui.bindings,
     editExternally: (text) => editExternally(run.settings, text),
     nextMode: () => run.policy.next(),
     onEmptyLine: () => onEmptyLine(run, sessions.shown()),
-    toBackground: () => run.toolbox.jobs.started()?.toBackground(sessions.shown().id) === 'moved',
-    pictures: run.toolbox.pictures,
+    toBackground: () => run.parts.toBackground(sessions.shown().id),
+    pictures: run.pictures,
   };
 }
 
 /** Attaches the whole session where its end was shown before. Ends the REPL where it cannot be opened. */
-async function whenReady(run: Run, sessions: ReplSessions, tasks: ReplTasks, handle: ReplHandle): Promise<void> {
+async function whenReady(
+  run: Run,
+  sessions: ReplSessions,
+  parts: readonly ReplPart[],
+  handle: ReplHandle,
+): Promise<void> {
   const shown = sessions.shown();
   sessions.readRest();
   try {
@@ -288,11 +286,7 @@ async function whenReady(run: Run, sessions: ReplSessions, tasks: ReplTasks, han
   });
   if (run.options.resume === true) handle.submit('/sessions');
   model.warm();
-  tasks.start(handle);
-  // Servers that nobody knows yet are asked what they offer; to load their code must not hold up the first keys.
-  machineClock.schedule(() => {
-    void run.toolbox.servers().then((servers) => servers?.discover(new AbortController().signal));
-  }, 500);
+  for (const part of parts) part.start?.(handle);
 }
 
 /** What Enter on the empty line stands for where there is nothing yet that a person could talk to. */
@@ -389,7 +383,8 @@ function endInBackground(signal: EndingSignal): void {
 function replCommands(
   { settings, options, store, tables, toolbox, policy, spend }: Run,
   sessions: ReplSessions,
-  { tasks, keep, own }: { readonly tasks: ReplTasks; readonly keep: Keep; readonly own: () => readonly SlashCommand[] },
+  keep: Keep,
+  menus: readonly Menu[],
 ): () => readonly SlashCommand[] {
   const ofProgram = slashCommands(table, {
     sessions,
@@ -410,10 +405,7 @@ function replCommands(
       models: createModels(options, () => Promise.resolve(settings)),
     },
     tables,
-    parts: new Parts()
-      .add(firedTasks, tasks.open)
-      .add(openedServers, toolbox.servers)
-      .add(openedJobs, () => toolbox.jobs.started()),
+    parts: toolbox.parts,
     commands: () => commands(),
     themes: createThemes(settings),
   });
@@ -425,26 +417,13 @@ function replCommands(
     },
   });
   const fixed = ofProgram.map(onceReady);
-  const commands = (): readonly SlashCommand[] => [...fixed, ...own().map(onceReady)];
+  const written = (): readonly SlashCommand[] => menus.flatMap((menu) => menu.commands()).map(sentCommand);
+  const commands = (): readonly SlashCommand[] => [...fixed, ...written().map(onceReady)];
   return commands;
 }
 
-/** Returns commands in files, skills, and the prompts of servers that are known by then. */
-async function writtenCommands({
-  settings,
-  toolbox,
-}: Pick<Run, 'settings' | 'toolbox'>): Promise<() => readonly SlashCommand[]> {
-  const [servers, own] = await Promise.all([toolbox.servers(), openCommands(settings).list()]);
-  return () => [...own, ...offeredTexts(servers).commands].map(sentCommand);
-}
-
 /** A command in a file, or a skill: the session makes the message of it. */
-function sentCommand({
-  name,
-  description,
-  argumentHint,
-  origin,
-}: Omit<OwnCommand, 'origin'> & { readonly origin: string }): SlashCommand {
+function sentCommand({ name, description, argumentHint, origin }: MenuCommand): SlashCommand {
   return {
     name,
     description: `${description} (${origin})`,
@@ -480,7 +459,6 @@ function replTools(
     registry,
     effort: () => (lastTools(sessions.current().session.events())?.settings ?? settings.config.request).effort ?? null,
     think: (effort) => record({ effort }),
-    files: () => openToolFiles(settings),
     reload: async () => {
       const { before, now } = await catalogue.reload();
       for (const name of before) registry.unregister(name);
@@ -506,11 +484,8 @@ function replTools(
 }
 
 /** Returns what `@` completes: resources of servers, and files as the search tools see them. */
-async function listFiles({
-  settings: { cwd, env },
-  toolbox,
-}: Pick<Run, 'settings' | 'toolbox'>): Promise<readonly string[]> {
-  const files = [...offeredTexts(await toolbox.servers()).resources];
+async function listFiles({ settings: { cwd, env } }: Run, menus: readonly Menu[]): Promise<readonly string[]> {
+  const files = menus.flatMap((menu) => menu.resources?.() ?? []);
   const stop = new AbortController();
   await walkFiles({ root: cwd, includeIgnored: false, signal: stop.signal, env }, (path) => {
     files.push(path);

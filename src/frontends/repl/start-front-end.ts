@@ -14,9 +14,7 @@ import { createAgentSession, openRun, type Run, sessionHost } from '../../app/cr
 import { isCommandLine, typedCommand } from '../../kernel/console/slash-command.js';
 import { eventNumber } from '../../app/find-session.js';
 import type { SessionChoice } from '../../kernel/console/run-settings.js';
-import { openCommands } from '../../features/prompts-and-skills/open-commands.js';
-import { withServers } from '../../features/mcp/open-mcp.js';
-import { promptWithImages } from '../../features/attachments/open-pictures.js';
+import { promptWithImages } from '../../kernel/console/pictures.js';
 import { readSettings, workingDirectory } from '../../app/settings.js';
 import type { Notice, Settings } from '../../kernel/console/run-settings.js';
 import { features } from '../../app/features.js';
@@ -121,7 +119,7 @@ async function runOneTurn(words: readonly string[], options: RootOptions, format
   const parts = await frontParts(options, settings);
   const run = await openRun(settings, options);
   try {
-    const withImages = await promptWithImages(run.toolbox.pictures, options.image ?? [], prompt);
+    const withImages = await promptWithImages(run.pictures, options.image ?? [], prompt);
     const chat = await createAgentSession(run, choice, false);
     const { session } = chat;
     const toolNames = run.toolbox.registry.list().map((tool) => tool.name);
@@ -153,7 +151,7 @@ async function runOneTurn(words: readonly string[], options: RootOptions, format
 /** Returns `/compact` if the prompt is that; null for a message, a command in a file, a skill, or the prompt of a server.
  * Throws a `CliError` (2) for any other slash command: the model could do nothing with it. */
 async function headlessCommand(
-  { settings, toolbox }: Run,
+  { settings, parts }: Run,
   prompt: string,
   notices: readonly Notice[],
 ): Promise<{ readonly argument: string } | null> {
@@ -161,12 +159,13 @@ async function headlessCommand(
   if (command === null) return null;
   const { name, argument } = command;
   if (name === 'compact') return { argument };
-  const own = openCommands(settings);
-  if ((await withServers(own.expand, toolbox.servers)(prompt)) !== null) return null;
+  if ((await parts.expand(prompt)) !== null) return null;
   const isKnown = settings.commandNames.includes(name);
   // `/tmp is full` is a message.
   if (!isKnown && existsSync(`/${name}`)) return null;
-  const works = ['compact', 'init', 'review', ...(await own.list()).map((one) => one.name)].map((one) => `/${one}`);
+  const ofProgram = ['compact', 'init', 'review'].filter((known) => settings.commandNames.includes(known));
+  const written = (await parts.menus()).flatMap((menu) => menu.commands().map((command) => command.name));
+  const works = [...ofProgram, ...written].map((one) => `/${one}`);
   // A command of a project that is not trusted is not there, either.
   const warnings = notices.filter(({ level }) => level === 'warn').map(({ message }) => `${message}\n`);
   throw new CliError(

@@ -1,5 +1,4 @@
 import { addAll } from '../../kernel/core/lists.js';
-import { hostname } from 'node:os';
 import { createInterface } from 'node:readline';
 import { CliError, exit } from '../../kernel/console/command.js';
 import { findSession } from '../../kernel/console/stored-session.js';
@@ -23,7 +22,8 @@ import { readSettings } from '../../app/settings.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 import { type ChangeNotifier, type Following, followSession, type SessionUpdate } from './follow-session.js';
 import { LiveText } from './live-text.js';
-import { syncTableSet } from '../../features/team-store/sync-tables.js';
+import { provided } from '../../app/features.js';
+import { openSharedRecord } from '../../kernel/console/shared-record-port.js';
 
 /** Which session to follow, and whether its questions may be answered from here. */
 export interface WatchRequest {
@@ -66,47 +66,18 @@ interface Watched {
   readonly bell?: ChangeNotifier;
 }
 
-/** The server is asked so often where it does not tell what is new. */
-const betweenQuestionsMs = 2000;
-
 /** The session of this machine, or of the team's server: where none here has the name, and where the one here is a copy
  * that another person or another machine writes. */
 async function watched(settings: Settings, record: Recorded, name: string | null): Promise<Watched> {
-  const { store } = record;
+  const { store, tables } = record;
   const found = await chosen(settings, store, name).catch((error: unknown) => error);
   const here = found instanceof Error ? null : { row: found as SessionRow, log: store };
   const hasServer = settings.config.store.url !== null;
-  if (here) return (hasServer ? await written(settings, record, here.row.id) : null) ?? here;
-  const elsewhere = name !== null && hasServer ? await onServer(settings, name.trim()) : null;
-  if (elsewhere === null) throw found;
+  const shared = hasServer ? await openSharedRecord(provided) : null;
+  if (here) return (await shared?.writtenElsewhere(settings, tables, here.row.id)) ?? here;
+  const elsewhere = name === null ? null : await shared?.find(settings, name.trim());
+  if (!elsewhere) throw found;
   return elsewhere;
-}
-
-/** `name`: an id or its start. Null: it is not there. */
-async function onServer(
-  settings: Settings,
-  name: string,
-): Promise<(Watched & { readonly machine: string | null }) | null> {
-  const { team } = await (await import('../../features/team-store/open-team.js')).openTeam(settings);
-  const { idOnServer } = await import('../../features/team-store/id-on-server.js');
-  const id = await idOnServer(team.log, name);
-  const row = id === null ? null : await team.log.session(id);
-  if (row === null) return null;
-  const { watch } = team;
-  const bell = { everyMs: betweenQuestionsMs, listen: async (ring: () => void) => await watch.listen(row.id, ring) };
-  return { row, log: watch, bell, machine: row.machine };
-}
-
-/** Returns the session on the server if another person or another machine wrote to it last. Null, too, where the server
- * cannot be asked about a session of one's own. */
-async function written(settings: Settings, { tables }: Recorded, id: string): Promise<Watched | null> {
-  const local = (await (await tables(syncTableSet))?.session(id)) ?? null;
-  if (local === null || local === 'removed' || local.state === null) return null;
-  if (local.state.owner !== null) return await onServer(settings, id);
-  // Events that the server lacks are written here.
-  if (local.end.seq > local.state.pushed.seq) return null;
-  const found = await onServer(settings, id).catch(() => null);
-  return found === null || found.machine === null || found.machine === hostname() ? null : found;
 }
 
 async function chosen({ cwd }: Settings, store: Store, name: string | null): Promise<SessionRow> {

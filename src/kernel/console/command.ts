@@ -112,32 +112,10 @@ export interface Tools {
   host(): Promise<HostDeps>;
   /** Limits in the settings that are for no tool: a slip in the name would leave a tool without its limit. */
   strayLimits(loaded: LoadedConfig): Promise<readonly ConfigProblem[]>;
-  /** The files of the user's own tools. */
-  files(): Promise<ToolFiles>;
   /** The first events of a new session in `cwd`: the prompt and the tools. */
   opening(registry: Registry, cwd: string): Promise<readonly EventDraft[]>;
   /** The issue of a limit for what is no tool; null for a tool. */
   strayLimit(name: string): Promise<Issue | null>;
-}
-
-/** A file of tools, before somebody allows it. */
-export interface ToolFileFacts {
-  /** Absolute, links resolved. */
-  readonly path: string;
-  readonly sha256: string;
-  /** The file as it is now. */
-  readonly isAllowed: boolean;
-  /** What its tools are and would run. */
-  readonly lines: readonly string[];
-}
-
-/** Files of the user's own tools. A file counts as long as it is what the user has allowed. */
-export interface ToolFiles {
-  /** `path`: the file, or its folder. Throws a `CliError` where it holds no tool. Runs nothing. */
-  read(path: string): ToolFileFacts;
-  allow(file: ToolFileFacts): void;
-  /** `what`: a path, or the name of a tool. Returns the path, or null where nothing like that was allowed. */
-  forget(what: string): string | null;
 }
 
 /** Other programs and screens, served until they end or a signal comes. Each returns the exit code. */
@@ -321,8 +299,6 @@ export interface ReplTools {
   effort(): string | null;
   /** Asks for another effort from the next request on. */
   think(effort: string): Promise<void>;
-  /** The files of the user's own tools. */
-  files(): Promise<ToolFiles>;
   /** Offers the user's own tools as they are on the disk now. Throws a `CliError` for a name that is taken. */
   reload(): Promise<void>;
 }

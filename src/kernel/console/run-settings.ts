@@ -1,9 +1,11 @@
 import type { LoadedConfig } from '../config/load.js';
 import type { Projects } from '../config/project.js';
 import type { SaveResult, ApprovalMode, Policy, Rules, RuleList, Rule } from '../core/policy.js';
+import type { Event } from '../core/event.js';
 import type { ModelRef } from '../core/projection.js';
 import type { Provider } from '../core/provider.js';
 import type { Log } from '../core/runtime.js';
+import type { SessionRow } from '../core/store.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
 import type { Sandbox } from '../core/tool.js';
 import type { InstallationKey, Secret } from '../secrets/known-secrets.js';
@@ -66,6 +68,18 @@ export interface SessionChoice {
   readonly after?: ModelRef;
   /** Absent: somebody sits at it, or asked for it. */
   readonly mission?: UnattendedRun;
+}
+
+/** A session whose lease is taken. */
+export interface OpenedSession {
+  readonly row: SessionRow;
+  readonly restored: readonly Event[];
+  /** The earlier name of the directory, where it was moved since the session was recorded. */
+  readonly movedFrom: string | null;
+  readonly release: () => Promise<void>;
+  /** Takes the lease where that failed at first, and makes the copy or the rewind that was asked for: a run that fails
+   * before it says anything leaves no trace. Call it before the first event is saved, and again where it failed. */
+  readonly begin: () => Promise<void>;
 }
 
 /** How much is asked about, and what the user may change of it while the program runs. */

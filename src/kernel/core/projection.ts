@@ -353,6 +353,13 @@ export interface TodoItem {
   readonly status: (typeof todoStates)[number];
 }
 
+/** Returns the tools that a session has now, with its settings of requests; null where it has no such event. */
+export function lastTools(events: readonly Event[]): ToolsData | null {
+  const event = events.findLast((item) => item.kind === 'tools');
+  const known = event ? knownEvent(event) : null;
+  return known?.kind === 'tools' ? known.data : null;
+}
+
 /** Returns the list as the last call that succeeded left it; no rewind took that call back. It is kept nowhere but in
  * the events of its session. */
 export function todoOf(events: readonly Event[]): readonly TodoItem[] {

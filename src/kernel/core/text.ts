@@ -243,3 +243,13 @@ export function escapedJson(json: string): string {
 /** What a command, an agent or a skill may be called: letters of any script, digits, `_` and `-`. The source of a regular
  * expression with the flag `u`. */
 export const nameSource = String.raw`\p{L}[\p{L}\p{M}\p{N}_-]*`;
+
+/** Neither letters, digits, punctuation and symbols nor a plain blank. Marks are spelled out: they change or hide what
+ * stands before them. */
+const unusual = /[^\p{L}\p{N}\p{P}\p{S} ]/gu;
+
+/** Returns `text` on one line, with invisible characters spelled out: `\u{202e}`. */
+export function spelledOut(text: string): string {
+  const spelled = (character: string): string => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
+  return replaceUnseen(text.replaceAll(unusual, spelled), spelled);
+}

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import type { Event } from '../../../src/kernel/core/event.js';
 import { isRecord } from '../../../src/kernel/core/json.js';
 import type { HistoryReader } from '../../../src/features/history-import/neutral-turns.js';
-import { programs } from '../../../src/features/history-import/programs.js';
+import { programs } from '../../../src/features/history-import/program-tables.js';
 import { opencodeOpener } from '../../../src/features/history-import/opencode-rows.js';
 import { bringHome, homeWith, readAll, told } from './recorded-home.js';
 

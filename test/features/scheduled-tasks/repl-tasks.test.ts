@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createReplTasks, type ReplTasks } from '../../../src/features/scheduled-tasks/repl-tasks.js';
+import { ReplTasks } from '../../../src/features/scheduled-tasks/repl-tasks.js';
 import { loadConfig } from '../../../src/kernel/config/load.js';
 import type { Task, Tasks } from '../../../src/features/scheduled-tasks/tasks.js';
 import { openMemoryTasks } from '../../../src/features/scheduled-tasks/memory-tasks.js';
@@ -62,12 +62,9 @@ async function scene(...given: readonly Task[]): Promise<Scene> {
     settings: { config, env: { PATH: process.env.PATH }, home: process.cwd(), log: () => undefined },
     policy: { mode: () => 'dangerous' as const, planning: () => false },
     tables: (async () => (opened++, Promise.resolve(counted))) as Tables,
-    runTask: () => Promise.reject(new Error('no task is run')),
-  };
-  const repl = createReplTasks(
-    source,
-    () => session,
-    (callback, delayMs) => {
+    runUnattended: () => Promise.reject(new Error('no task is run')),
+    current: () => session,
+    schedule: (callback: () => void, delayMs: number) => {
       const timer = { callback, delayMs };
       timers.push(timer);
       armed();
@@ -75,7 +72,8 @@ async function scene(...given: readonly Task[]): Promise<Scene> {
         if (timers.includes(timer)) timers.splice(timers.indexOf(timer), 1);
       };
     },
-  );
+  };
+  const repl = new ReplTasks(source);
   const handle: Pick<ReplHandle, 'notice' | 'remind'> = {
     notice: (_level, message) => said.push(message),
     remind: ({ title, text }) => said.push(`${title}: ${text}`),

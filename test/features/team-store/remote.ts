@@ -1,5 +1,5 @@
 import { afterEach } from 'vitest';
-import { openRemoteStore, type RemoteOptions } from '../../../src/features/team-store/open-remote.js';
+import { onPostgres } from '../../../src/features/team-store/open-remote.js';
 import type { OpenedStore } from '../../../src/kernel/store/sqlite-store.js';
 import { clock } from '../../kernel/store/samples.js';
 import { address, poolerOfFile, serverOfFile, type TestServer } from './server.js';
@@ -11,9 +11,9 @@ export function remoteStore(
   server: Pick<TestServer, 'url'>,
   database: string,
   role: string,
-  options: Partial<RemoteOptions> = {},
+  options: Partial<Parameters<typeof onPostgres.open>[0]> = {},
 ): OpenedStore {
-  return openRemoteStore({
+  return onPostgres.open({
     ...address(server.url(database, role)),
     team: null,
     machine: null,

@@ -7,7 +7,7 @@ import { renderSystemPrompt } from '../../../src/kernel/agent/system-prompt.js';
 import { toolSpecs } from '../../../src/app/open-tools.js';
 import { type Catalogue, offeredTools } from '../../../src/app/open-toolsets.js';
 import type { CommandLine } from '../../../src/kernel/console/command.js';
-import { listTools } from '../../../src/features/custom-tools/use-tools.js';
+import { listTools } from '../../../src/commands/use-tools.js';
 import { loadConfig } from '../../../src/kernel/config/load.js';
 import { checkSettings } from '../../../src/kernel/config/settings-check.js';
 import { resolveKey } from '../../../src/kernel/config/settings-schema.js';

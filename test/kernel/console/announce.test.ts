@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { createProcessRunner } from '../../../src/kernel/tools/process/runner.js';
-import { announce, type AnnounceOptions, desktopCommand } from '../../../src/features/scheduled-tasks/announce.js';
+import { announce, type AnnounceOptions, desktopCommand } from '../../../src/kernel/console/announce.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'agent-announce-'));
 afterAll(() => {

@@ -1,11 +1,11 @@
-import { parseJson } from '../../kernel/core/json.js';
-import { knownEvent, type ToolSpec } from '../../kernel/core/event.js';
-import { errorCodes, type ErrorCode, type OutputEnvelope } from '../../kernel/core/envelope.js';
-import { isRecord, type Json, type JsonSchema } from '../../kernel/core/json.js';
-import { firstLine, replaceUnseen } from '../../kernel/core/text.js';
-import type { Effect, Judged, ToolArgs, ToolContext, ToolLimits, ToolOutcome } from '../../kernel/core/tool.js';
-import { type DefinedTool, describeCall, failed, type FromSchema, succeeded } from '../../kernel/tools/define-tool.js';
-import type { CompileSchema } from '../../kernel/tools/registry.js';
+import { parseJson } from '../core/json.js';
+import { knownEvent, type ToolSpec } from '../core/event.js';
+import { errorCodes, type ErrorCode, type OutputEnvelope } from '../core/envelope.js';
+import { isRecord, type Json, type JsonSchema } from '../core/json.js';
+import { firstLine, replaceUnseen } from '../core/text.js';
+import type { Effect, Judged, ToolArgs, ToolContext, ToolLimits, ToolOutcome } from '../core/tool.js';
+import { type DefinedTool, describeCall, failed, type FromSchema, succeeded } from './define-tool.js';
+import type { CompileSchema } from './registry.js';
 
 /** What a tool gives back: text, any JSON value, or one that fits a schema. */
 export type Returns = NonNullable<ToolSpec['returns']>;

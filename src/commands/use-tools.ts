@@ -1,12 +1,12 @@
-import type { DispatchDeps } from '../../kernel/agent/dependencies.js';
-import { dispatch } from '../../kernel/agent/dispatch.js';
-import { createRecorder } from '../../kernel/agent/recorder.js';
-import { isError } from '../../kernel/core/envelope.js';
-import type { PermissionAnswer, Approver } from '../../kernel/core/policy.js';
-import { didYouMean, escapedJson, spelledLine } from '../../kernel/core/text.js';
-import type { Registry, Tool } from '../../kernel/core/tool.js';
-import { openMemoryStore } from '../../kernel/store/memory-store.js';
-import { decisionText } from '../../kernel/core/sanitize.js';
+import type { DispatchDeps } from '../kernel/agent/dependencies.js';
+import { dispatch } from '../kernel/agent/dispatch.js';
+import { createRecorder } from '../kernel/agent/recorder.js';
+import { isError } from '../kernel/core/envelope.js';
+import type { PermissionAnswer, Approver } from '../kernel/core/policy.js';
+import { didYouMean, escapedJson } from '../kernel/core/text.js';
+import type { Registry, Tool } from '../kernel/core/tool.js';
+import { openMemoryStore } from '../kernel/store/memory-store.js';
+import { decisionText } from '../kernel/core/sanitize.js';
 import {
   CliError,
   type CommandLine,
@@ -14,16 +14,17 @@ import {
   type Printer,
   type Repl,
   type ReplTools,
-  type ToolFileFacts,
   type CommandHandler,
-} from '../../kernel/console/command.js';
-import { turnRuns } from '../../kernel/console/slash-command.js';
-import { columns, printJson, printListing } from '../../kernel/console/line-output.js';
+} from '../kernel/console/command.js';
+import { customToolFiles, type ToolFiles, toolFileText } from '../kernel/console/tool-files-port.js';
+import type { Settings } from '../kernel/console/run-settings.js';
+import { provided } from '../app/features.js';
+import { turnRuns } from '../kernel/console/slash-command.js';
+import { columns, printJson, printListing } from '../kernel/console/line-output.js';
 
 interface Options {
   readonly json?: boolean;
   readonly tools?: string | boolean;
-  readonly sha256?: string;
 }
 
 /** `agent tools` holds other verbs; `/tools` shows the catalogue of the session, `/tools +web` changes it, `/tools add`
@@ -130,69 +131,12 @@ export const checkTool: CommandHandler = {
   },
 };
 
-export const addTools: CommandHandler = {
-  line: {
-    example: 'agent tools add ./insert_clip',
-    options: (command) => command.option('--sha256 <hash>', 'allow the files with this hash, without a question'),
-    run: (line, [path = ''], options: Options) => add(line, path, options),
-  },
-};
-
-export const removeTools: CommandHandler = {
-  line: {
-    example: 'agent tools remove insert_clip',
-    run: async ({ out, tools: access }, [what = '']) => {
-      const path = (await access.files()).forget(what);
-      if (path === null)
-        throw new CliError(exit.usage, `no tool \`${what}\` was allowed`, 'Name its folder, its file or the tool.');
-      out.print(`${spelledLine(path)} is not allowed any more. The files stay where they are.\n`);
-      return exit.done;
-    },
-  },
-};
-
-function factsText({ path, sha256, lines }: ToolFileFacts): string {
-  return [spelledLine(path), `sha256 ${sha256}`, ...lines.map((line) => `  ${line}`)].join('\n');
-}
-
-/** Shows what a file of tools would run and asks, or compares the hash that was given. */
-async function add({ out, settings, tools: access }: CommandLine, path: string, { sha256 }: Options): Promise<number> {
-  const files = await access.files();
-  const file = files.read(path);
-  const { guard } = await settings();
-  out.print(`${guard.text(factsText(file))}\n`);
-  if (sha256 !== undefined && sha256 !== file.sha256)
-    throw new CliError(exit.usage, `the files have another hash than ${sha256}`, 'Look at them again.');
-  if (sha256 === undefined && !file.isAllowed && !(await isWanted(out))) {
-    out.print('Not added.\n');
-    return exit.failed;
-  }
-  await refuseUnusable(file.path);
-  files.allow(file);
-  out.print('Allowed until one of its files changes. The set `custom` offers it: agent --tools +custom\n');
-  return exit.done;
-}
-
-/** Runs the check of the start, which would leave such tools out. The user has seen what the files would run. */
-async function refuseUnusable(path: string): Promise<void> {
-  const { toolFileProblem } = await import('./load-tools.js');
-  const problem = await toolFileProblem(path);
-  if (problem !== null) throw new CliError(exit.usage, `Not added: ${problem}`, 'Correct the file and add it again.');
-}
-
-async function isWanted(out: Printer): Promise<boolean> {
-  if (!out.canAsk)
-    throw new CliError(exit.usage, 'tools are only asked about in a terminal', 'Give --sha256 <hash> elsewhere.');
-  const reply = await out.ask('Allow these tools, here and until one of the files changes? [y/N] ');
-  return /^y(es)?$/i.test(reply.trim());
-}
-
 async function addInRepl(path: string, repl: Repl): Promise<void> {
-  const { tools, screen } = repl;
+  const { tools, screen, settings } = repl;
   await changed(repl, async () => {
-    const files = await tools.files();
+    const files = await toolFilesOf(settings);
     const file = files.read(path);
-    screen.print(repl.settings.guard.text(factsText(file)));
+    screen.print(settings.guard.text(toolFileText(file)));
     const items = [
       { label: 'No', value: false },
       { label: 'Yes', value: true },
@@ -200,10 +144,17 @@ async function addInRepl(path: string, repl: Repl): Promise<void> {
     const title = 'Allow these tools until one of the files changes?';
     if (!file.isAllowed && (await screen.pick({ title, items })) !== true)
       throw new CliError(exit.failed, 'Not added', 'Nothing has changed.');
-    await refuseUnusable(file.path);
+    await files.refuseUnusable(file);
     files.allow(file);
     await tools.reload();
   });
+}
+
+/** Throws a `CliError` where the program was built without custom tools. */
+async function toolFilesOf(settings: Settings): Promise<ToolFiles> {
+  const open = provided.find(customToolFiles);
+  if (open) return await open(settings);
+  throw new CliError(exit.usage, 'this program was built without custom tools', 'Nothing has changed.');
 }
 
 async function show({ out, settings, tools: access }: CommandLine, name: string, options: Options): Promise<number> {

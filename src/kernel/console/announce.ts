@@ -1,12 +1,10 @@
-import { firstLine, spelledLine } from '../../kernel/core/text.js';
-import type { ProcessRunner } from '../../kernel/tools/process/runner.js';
-
-/** What a person is told who may not look at a terminal. */
-export interface Announcement {
-  /** A few words: `Reminder`. */
-  readonly title: string;
-  readonly text: string;
-}
+import { randomUUID } from 'node:crypto';
+import { firstLine, spelledLine } from '../core/text.js';
+import { ownKeys, secretVariables } from '../secrets/known-secrets.js';
+import { createProcessRunner } from '../tools/process/runner.js';
+import type { Settings } from './run-settings.js';
+import type { DesktopNotification } from './slash-command.js';
+import type { ProcessRunner } from '../tools/process/runner.js';
 
 export interface AnnounceOptions {
   /** `tasks.notify_command`: program and arguments; empty where none is set. */
@@ -28,7 +26,7 @@ const longestMs = 10_000;
  * it could not be told, or null. Never rejects. */
 export async function announce(
   options: AnnounceOptions,
-  said: Announcement,
+  said: DesktopNotification,
   signal: AbortSignal = new AbortController().signal,
 ): Promise<string | null> {
   const [own, ...args] = options.command;
@@ -55,7 +53,7 @@ export async function announce(
 /** Returns the command of the desktop, or null where there is none. The text is one line and no markup. */
 export function desktopCommand(
   { env, platform }: Pick<AnnounceOptions, 'env' | 'platform'>,
-  said: Announcement,
+  said: DesktopNotification,
 ): readonly string[] | null {
   const named = said.title === 'agent' ? said.title : `agent: ${said.title}`;
   const title = spelledLine(firstLine(named, maxCharacters));
@@ -98,4 +96,27 @@ async function toOwnProgram(
     return signal.aborted ? `${file} was stopped` : `${file} did not end within ${longestMs / 1000} s`;
   }
   return exit.code === 0 ? null : `${file} ended with ${exit.signal ?? `exit code ${exit.code}`}`;
+}
+
+/** Returns what tells the user by `tasks.notify_command`, else by the desktop: why it could not, or null. */
+export function desktop({
+  config,
+  env,
+  home,
+}: Pick<Settings, 'config' | 'env' | 'home'>): (
+  said: DesktopNotification,
+  signal?: AbortSignal,
+) => Promise<string | null> {
+  const secret = new Set(secretVariables(env, ownKeys(config)));
+  const processes = createProcessRunner({ marker: { name: '_AGENT_RUN', value: randomUUID() } });
+  const options = {
+    command: config.tasks.notifyCommand,
+    env: Object.fromEntries(
+      Object.entries(env).flatMap(([name, value]) => (value === undefined || secret.has(name) ? [] : [[name, value]])),
+    ),
+    platform: process.platform,
+    cwd: home,
+    processes,
+  };
+  return (said, signal) => announce(options, said, signal);
 }

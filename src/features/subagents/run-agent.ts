@@ -1,46 +1,28 @@
-import { parseJson } from '../kernel/core/json.js';
-import { netChanges } from '../kernel/agent/file-history.js';
-import { addUsage, noUsage, spentUsd } from '../kernel/agent/budget.js';
-import type { AgentCall, Agents, ApprovalDeps, TurnDeps } from '../kernel/agent/dependencies.js';
-import type { Recorder } from '../kernel/agent/recorder.js';
-import { createSession, interruptedResult, type Session, type SessionParts } from '../kernel/agent/session.js';
-import { type CallClock, startCallClock } from '../kernel/core/call-clock.js';
-import { type Event, type EventDraft, knownEvent, type ToolCallData, type UsageData } from '../kernel/core/event.js';
-import { type ErrorCode, errorEnvelope } from '../kernel/core/envelope.js';
-import { isRecord, type JsonObject } from '../kernel/core/json.js';
-import { interruptedRunning, type OpenCall } from '../kernel/core/projection.js';
-import type { AgentEvent, TurnEnd } from '../kernel/core/session-port.js';
-import { placeOf, type SessionRow, type Store } from '../kernel/core/store.js';
-import { firstLine } from '../kernel/core/text.js';
-import type { SubagentRequest, Registry, ToolOutcome } from '../kernel/core/tool.js';
-import type { AgentRole, FoundAgents } from '../features/subagents/roles.js';
-import { theirNames } from '../kernel/tools/claude-dialect.js';
-import { findModel } from '../kernel/providers/models.js';
-import { counted, failed, succeeded } from '../kernel/tools/define-tool.js';
-import { createSubsetRegistry } from '../kernel/tools/registry.js';
-import { CliError } from '../kernel/console/command.js';
-import { agentOpening } from './context-files.js';
-import { newSessionId, type OpenedSession, openSession } from './find-session.js';
-import { directoryId } from '../kernel/disk/directory-id.js';
-import { skillTexts } from '../features/prompts-and-skills/open-commands.js';
-import { choiceOf, type OpenedModel, resolveModel } from './open-model.js';
-import type { ModelChoice } from './provider-settings.js';
-import { findAgents } from '../features/subagents/agent-files.js';
-import type { Settings } from '../kernel/console/run-settings.js';
-import type { RunParts } from './run-parts.js';
-
-/** What agents are run with. */
-export interface AgentHost {
-  readonly settings: Settings;
-  readonly store: Store;
-  /** Of the session that they work for. */
-  readonly registry: Registry;
-  /** The parts that features add to the run. */
-  readonly parts: RunParts;
-  readonly openModel: (choice: ModelChoice) => Promise<OpenedModel>;
-  /** Gets the records of sub-agents whose events are not all saved when they end. */
-  readonly records: Recorder[];
-}
+import { randomBytes } from 'node:crypto';
+import { parseJson } from '../../kernel/core/json.js';
+import { netChanges } from '../../kernel/agent/file-history.js';
+import { addUsage, noUsage, spentUsd } from '../../kernel/agent/budget.js';
+import type { AgentCall, Agents, ApprovalDeps, TurnDeps } from '../../kernel/agent/dependencies.js';
+import { createSession, interruptedResult, type Session, type SessionParts } from '../../kernel/agent/session.js';
+import { type CallClock, startCallClock } from '../../kernel/core/call-clock.js';
+import { type Event, type EventDraft, knownEvent, type ToolCallData, type UsageData } from '../../kernel/core/event.js';
+import { type ErrorCode, errorEnvelope } from '../../kernel/core/envelope.js';
+import { isRecord, type JsonObject } from '../../kernel/core/json.js';
+import { interruptedRunning, type OpenCall } from '../../kernel/core/projection.js';
+import type { AgentEvent, TurnEnd } from '../../kernel/core/session-port.js';
+import { placeOf, type SessionRow, type Store, ulid } from '../../kernel/core/store.js';
+import { firstLine } from '../../kernel/core/text.js';
+import type { SubagentRequest, ToolOutcome } from '../../kernel/core/tool.js';
+import type { AgentHost, AgentModel } from '../../kernel/console/feature.js';
+import { CliError } from '../../kernel/console/command.js';
+import type { OpenedSession, Settings } from '../../kernel/console/run-settings.js';
+import { directoryId } from '../../kernel/disk/directory-id.js';
+import { findModel } from '../../kernel/providers/models.js';
+import { theirNames } from '../../kernel/tools/claude-dialect.js';
+import { counted, failed, succeeded } from '../../kernel/tools/define-tool.js';
+import { createSubsetRegistry } from '../../kernel/tools/registry.js';
+import { findAgents } from './agent-files.js';
+import { type AgentRole, type FoundAgents, mayReach, stricter, toolsOf } from './roles.js';
 
 interface Work {
   readonly role: AgentRole;
@@ -90,7 +72,7 @@ async function inSession(host: AgentHost, { role, order }: Work, parts: Parts): 
   if (opened.restored.length > 0) await child.repair();
   const before = child.events().length;
   const stop = child.subscribe(createReporter(child, { ...parts, role, limits }));
-  const unfollow = host.parts.follow({
+  const unfollow = host.follow({
     session: child,
     mask: (text) => parent.secrets?.text(text) ?? text,
     within: { session: parent.record.id, call: call.id, agent: role.name },
@@ -120,15 +102,15 @@ async function inSession(host: AgentHost, { role, order }: Work, parts: Parts): 
 
 /** Opens a new session for an agent, or that of one that goes on. A text says why there is none. */
 async function openChild(
-  { store, settings }: AgentHost,
+  host: AgentHost,
   { role, order }: Work,
   { parent, call }: Client,
 ): Promise<OpenedSession | string> {
   const createdAt = parent.host.now();
-  const directory = directoryId(settings.cwd);
+  const directory = directoryId(host.settings.cwd);
   const title = firstLine(`${role.name}: ${order.description}`, 120);
   const fresh: SessionRow = {
-    id: newSessionId(() => createdAt),
+    id: ulid(createdAt, randomBytes(16)),
     parentId: parent.record.id,
     parentCallId: call.id,
     cwd: parent.cwd,
@@ -138,28 +120,25 @@ async function openChild(
     updatedAt: createdAt,
     ...(directory === null ? {} : { directoryId: directory }),
   };
-  const choice = { continueNewest: false, resume: null, fork: false };
-  if (order.resume === undefined) return await openSession(store, choice, fresh);
-  const found = (await store.agentsOf(parent.record.id)).find(({ id }) => id === order.resume);
+  if (order.resume === undefined) return await host.openSession(null, fresh);
+  const found = (await host.store.agentsOf(parent.record.id)).find(({ id }) => id === order.resume);
   if (!found) return `resume: this session has no agent ${firstLine(order.resume, 64)}; start one without resume.`;
   if (!isOf(found, role)) return `resume: ${found.id} is not the session of an agent ${role.name}.`;
-  return await openSession(store, { ...choice, resume: found.id }, fresh);
+  return await host.openSession(found.id, fresh);
 }
 
 function isOf({ title }: SessionRow, { name }: AgentRole): boolean {
   return title?.startsWith(`${name}:`) === true;
 }
 
-type ChildModel = Pick<OpenedModel, 'provider' | 'ref' | 'close'>;
-
 /** The model of an agent: its own, where there is one of that name, else that of its session. */
-async function modelOf(host: AgentHost, { model }: AgentRole, parent: TurnDeps): Promise<ChildModel> {
-  const own: ChildModel = { ...parent.model(), close: () => undefined };
+async function modelOf(host: AgentHost, { model }: AgentRole, parent: TurnDeps): Promise<AgentModel> {
+  const own: AgentModel = { ...parent.model(), close: () => undefined };
   const name = model === null ? null : modelNamed(host.settings, model, own.ref);
   if (name === null) return own;
-  const resolved = resolveModel(host.settings, name, own.ref);
+  const resolved = host.resolveModel(name, own.ref);
   if (!resolved.ok) throw new Error(`its model ${name} cannot be used: ${resolved.problem.message}`);
-  return await host.openModel(choiceOf(resolved.ref));
+  return await host.openModel(resolved.ref);
 }
 
 /** The names by which Claude Code means the newest of a family. They mean nothing with models of others. */
@@ -224,7 +203,7 @@ function createLimits(
 
 interface Parts extends Client {
   readonly opened: OpenedSession;
-  readonly model: ChildModel;
+  readonly model: AgentModel;
 }
 
 interface ChildParts extends Parts {
@@ -234,29 +213,23 @@ interface ChildParts extends Parts {
 
 async function createChild(host: AgentHost, { parent, call, share, ...parts }: ChildParts): Promise<Session> {
   const { role, opened, model, limits } = parts;
-  const { settings, store } = host;
-  const { toolsOf, mayReach, stricter } = await import('../features/subagents/roles.js');
   const names = new Set(toolsOf(role, host.registry.list(), theirNames).map(({ name }) => name));
   const registry = createSubsetRegistry(host.registry, {
     offers: (name) => names.has(name),
     reaches: (target) => mayReach(role, target),
   });
-  const window = parent.models.contextWindow?.(model.ref) ?? null;
+  const windowTokens = parent.models.contextWindow?.(model.ref) ?? null;
   const opening =
     opened.restored.length > 0
       ? []
-      : await agentOpening(settings, registry, {
-          role: role.prompt,
-          skills: await skillTexts(settings, role.skills),
-          window,
-        });
+      : await host.opening(registry, { role: role.prompt, named: role.skills, windowTokens });
   const { capture } = parent.tools;
   const { id: session } = parent.record;
   const within = { session, events: () => parent.record.events() };
-  const hooks = host.parts.hooks('startup', { id: opened.row.id, type: role.name, within });
+  const hooks = host.hooks('startup', { id: opened.row.id, type: role.name, within });
   const child: Session = createSession({
     record: {
-      store,
+      store: host.store,
       row: { ...opened.row, ...placeOf(model.ref) },
       restored: opened.restored,
       opening,
@@ -441,7 +414,6 @@ export function createAgents(host: AgentHost): Agents {
     },
     runTogether: async (calls) => {
       if (!calls.every((call) => call?.tool.name === 'agent')) return false;
-      const { toolsOf } = await import('../features/subagents/roles.js');
       const { agents } = await find();
       const reads = calls.map((call) => {
         const role = agents.find(({ name }) => name === call?.args['agent']);

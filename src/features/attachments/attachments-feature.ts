@@ -1,0 +1,10 @@
+import type { Feature } from '../../kernel/console/feature.js';
+import { picturesOf } from '../../kernel/console/pictures.js';
+
+/** Images and documents in messages. */
+export const attachments: Feature = {
+  name: 'attachments',
+  provide: (provided) => {
+    provided.add(picturesOf, async () => (await import('./open-pictures.js')).openPictures);
+  },
+};

@@ -1,0 +1,73 @@
+import type { Attachments } from '../core/files/attached-formats.js';
+import type { MatchedFile } from '../core/tool.js';
+import type { ProcessRunner } from '../tools/process/runner.js';
+import { CliError, exit } from './command.js';
+import { PartKey, type Parts } from './parts.js';
+import type { Settings } from './run-settings.js';
+
+/** An image that waits for the message whose text names it by this chip. */
+export type TakenImage =
+  | { readonly ok: true; readonly chip: string }
+  | { readonly ok: false; readonly problem: string };
+
+/** The images and documents of a run. Nothing is loaded before there is one. */
+export interface Pictures {
+  readonly attachments: Attachments;
+  /** Takes a file at a path that the user gave; it goes with the next message that holds its chip. */
+  take(path: string): Promise<TakenImage>;
+  takeBytes(file: MatchedFile): Promise<TakenImage>;
+  /** Takes the files that a pasted text names; null where it is no more than a text. They also go with a message that
+   * holds the text itself. */
+  pasted(text: string): Promise<TakenImage | null>;
+  clipboard(): Promise<TakenImage>;
+  /** What was taken under this chip goes with the next message, whatever its text is. */
+  attachNext(chip: string): void;
+}
+
+/** Opens the images of a run. Without `processes` the clipboard is empty. */
+export type OpenPictures = (
+  settings: Pick<Settings, 'cwd' | 'config' | 'env'>,
+  processes: ProcessRunner | null,
+) => Pictures;
+
+export const picturesOf = new PartKey<() => Promise<OpenPictures>>('pictures');
+
+/** Opens the images of a run; where no feature takes them, each is refused. */
+export async function openPictures(
+  provided: Parts,
+  settings: Parameters<OpenPictures>[0],
+  processes: ProcessRunner | null,
+): Promise<Pictures> {
+  const open = await provided.find(picturesOf)?.();
+  return open?.(settings, processes) ?? noPictures;
+}
+
+const refused = { ok: false, problem: 'This program was built without attachments.' } as const;
+
+const noPictures: Pictures = {
+  attachments: {
+    named: () => Promise.resolve(null),
+    keep: (files) =>
+      Promise.resolve({ attachments: [], blobs: [], refused: files.length > 0 ? [refused.problem] : [] }),
+    sent: (conversation) => Promise.resolve(conversation),
+  },
+  take: () => Promise.resolve(refused),
+  takeBytes: () => Promise.resolve(refused),
+  pasted: () => Promise.resolve(null),
+  clipboard: () => Promise.resolve(refused),
+  attachNext: () => undefined,
+};
+
+/** Takes the files of `--image`. Returns the prompt with their chips; an empty prompt stays empty, and they go with the
+ * first message. Throws a `CliError` for a file that cannot be attached. */
+export async function promptWithImages(pictures: Pictures, images: readonly string[], prompt: string): Promise<string> {
+  const chips: string[] = [];
+  for (const path of images) {
+    const taken = await pictures.take(path);
+    if (!taken.ok)
+      throw new CliError(exit.usage, `--image: ${taken.problem}`, 'It takes PNG, JPEG, GIF, WebP and PDF files.');
+    if (prompt === '') pictures.attachNext(taken.chip);
+    else chips.push(taken.chip);
+  }
+  return chips.length === 0 ? prompt : `${prompt}\n${chips.join(' ')}`;
+}
