@@ -131,7 +131,7 @@ class TurnQueue implements Turns {
   }
 
   takeBack(): string {
-    return joined(this.#session.takeQueue());
+    return joinMessages(this.#session.takeQueue());
   }
   busy(): boolean {
     return this.#works.size > 0 || this.#session.busy();
@@ -225,7 +225,7 @@ class TurnQueue implements Turns {
     const command = queue.findIndex(({ text, typed }) => typed === true || text.startsWith('/'));
     const count = command < 0 ? queue.length : Math.max(1, command);
     for (const later of queue.slice(count)) this.#session.enqueue({ ...later, when: 'after' });
-    return { text: joined(queue.slice(0, count)), typed: first.typed === true };
+    return { text: joinMessages(queue.slice(0, count)), typed: first.typed === true };
   }
 
   /** Follows the queue, and the end of turns that began elsewhere, such as a compaction. */
@@ -244,7 +244,7 @@ class TurnQueue implements Turns {
   }
 }
 
-function joined(messages: readonly QueuedMessage[]): string {
+function joinMessages(messages: readonly QueuedMessage[]): string {
   return messages.map((message) => message.text).join('\n\n');
 }
 

@@ -325,7 +325,7 @@ export function createViewStore(d: Parts): ViewStore {
       if (event.type === 'text_delta') deltas.push(event.text);
       else {
         settle();
-        view = reduce(view, shown(event, d.reasoning), d.clock());
+        view = reduce(view, hideReasoning(event, d.reasoning), d.clock());
       }
       // Reasoning between two parts of an answer would separate them.
       if (event.type === 'reasoning_delta' && d.reasoning === 'full' && view.text === '')
@@ -352,7 +352,7 @@ export function createViewStore(d: Parts): ViewStore {
 }
 
 /** Hidden reasoning has no text. */
-function shown(event: AgentEvent, reasoning: Parts['reasoning']): AgentEvent {
+function hideReasoning(event: AgentEvent, reasoning: Parts['reasoning']): AgentEvent {
   return event.type === 'reasoning_delta' && reasoning === 'hide' ? { ...event, text: '' } : event;
 }
 

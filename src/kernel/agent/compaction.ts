@@ -229,8 +229,8 @@ function compactionText(events: readonly Event[], range: Covered, summary: strin
   const { changed, read } = filesOf(events, toSeq);
   const parts: readonly (readonly string[])[] = [
     ['## What the user said, word for word', ...ownMessages(events, range)],
-    ['## Files changed in this session (event of the last change)', ...listed(changed)],
-    ['## Files read (event)', ...listed(read)],
+    ['## Files changed in this session (event of the last change)', ...listFiles(changed)],
+    ['## Files read (event)', ...listFiles(read)],
     ['## The list of what is done and left', ...todoLines(todoOf(events.filter(({ seq }) => seq <= toSeq)))],
     ['## Instructions that stay in force, as they were given', ...keptOutputs(events, range)],
     ['## Summary', summary ?? 'The model could not be asked for a summary; read the events that matter.'],
@@ -246,7 +246,7 @@ function ownMessages(events: readonly Event[], { covered, windowTokens, reader }
   const roomBytes = Math.min(maxMessagesBytes, windowTokens);
   const longestBytes = Math.min(maxMessageBytes, Math.ceil(roomBytes / 2));
   const own = covered
-    .flatMap((message) => said(events, message))
+    .flatMap((message) => collectUserMessages(events, message))
     .map(({ seq, content }) => {
       const { text } = clampText(content, longestBytes, eventMarker(reader, seq));
       return `(event ${seq}) ${text}`;
@@ -256,7 +256,7 @@ function ownMessages(events: readonly Event[], { covered, windowTokens, reader }
   return start === 0 ? own : [`(${start} earlier messages are left out here)`, ...own.slice(start)];
 }
 
-function said(
+function collectUserMessages(
   events: readonly Event[],
   message: Message,
 ): readonly { readonly seq: number; readonly content: string }[] {
@@ -268,7 +268,7 @@ function said(
   const { from_seq, to_seq } = event.data;
   return project(before)
     .messages.filter((item) => item.seq >= from_seq && item.seq <= to_seq)
-    .flatMap((item) => said(before, item));
+    .flatMap((item) => collectUserMessages(before, item));
 }
 
 /** Most bytes of one result that is kept, and of all of them; less in a small window. */
@@ -336,7 +336,7 @@ function changedPaths(event: KnownEvent): readonly string[] {
 }
 
 /** Leaves out the oldest where there are many. */
-function listed(files: ReadonlyMap<string, number>): readonly string[] {
+function listFiles(files: ReadonlyMap<string, number>): readonly string[] {
   const all = [...files].map(([path, seq]) => `- ${path} (${seq})`);
   return all.length <= maxListed
     ? all

@@ -180,7 +180,7 @@ export function netChanges(events: readonly Event[]): RecordedChanges {
   const sets = changeSets(events).filter(({ undoneBy }) => undoneBy === null);
   for (const change of sets.flatMap(({ changes }) => changes)) {
     const first = net.get(change.path);
-    net.set(change.path, first ? joined(first, change) : change);
+    net.set(change.path, first ? joinChanges(first, change) : change);
   }
   const changes = [...net.values()].filter(
     (change) =>
@@ -204,7 +204,7 @@ function netFolders(changes: readonly FolderData[]): readonly FolderData[] {
   return [...net.values()].filter((change) => change.before_mode !== change.after_mode);
 }
 
-function joined(first: ChangeData, last: ChangeData): ChangeData {
+function joinChanges(first: ChangeData, last: ChangeData): ChangeData {
   const { path, before, before_mode: beforeMode, before_links: beforeLinks } = first;
   const { after, after_mode: afterMode, after_links: afterLinks } = last;
   const lost = [first, last].find(({ captured }) => !captured);

@@ -50,7 +50,7 @@ function entriesOf(
   { root, folder: top }: SearchedFolder,
 ): readonly FoundPath[] {
   if (folder === top && root !== null && !isInside(folder, root)) return [];
-  return listed(folder)
+  return readEntries(folder)
     .toSorted((one, other) => (one.name < other.name ? -1 : 1))
     .flatMap((entry) => {
       const path = join(folder, entry.name);
@@ -61,7 +61,7 @@ function entriesOf(
     });
 }
 
-function listed(folder: string): readonly Dirent[] {
+function readEntries(folder: string): readonly Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true });
   } catch {

@@ -272,7 +272,7 @@ function typed(text: string, key: SettingKey): unknown {
     case 'boolean':
       return truths.get(text.trim().toLowerCase());
     case 'array':
-      return isNames(key.node) && !text.trim().startsWith('[') ? listed(text) : json(text);
+      return isNames(key.node) && !text.trim().startsWith('[') ? splitList(text) : json(text);
     case 'object':
       return json(text);
     default:
@@ -289,7 +289,7 @@ function isNames({ items }: SchemaNode): boolean {
   return items?.enum !== undefined;
 }
 
-function listed(text: string): readonly string[] {
+function splitList(text: string): readonly string[] {
   return text
     .split(',')
     .map((item) => item.trim())

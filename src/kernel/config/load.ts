@@ -213,7 +213,8 @@ async function projectLayer(file: ProjectFile, trusted: boolean, below: readonly
     );
   const { accepted, ignored, wanted } = await restrictProjectConfig(parsed.value, mergeLeaves(below).values, file.path);
   const keys = ignored.map((item) => item.key);
-  const notices = keys.length === 0 ? [] : ignoredProject(file, `is not trusted; ignored: ${listed(keys)}.`).notices;
+  const notices =
+    keys.length === 0 ? [] : ignoredProject(file, `is not trusted; ignored: ${formatKeys(keys)}.`).notices;
   return { ...emptyLayer, notices, leaves: accepted, project: { file, trusted, ignored: keys, wanted } };
 }
 
@@ -223,7 +224,7 @@ async function trustedLayer(file: ProjectFile): Promise<ProjectLayer> {
   const notices =
     ignored.length === 0
       ? []
-      : ignoredProject(file, `is trusted, but these are taken from your own settings alone: ${listed(ignored)}.`)
+      : ignoredProject(file, `is trusted, but these are taken from your own settings alone: ${formatKeys(ignored)}.`)
           .notices;
   return {
     ...layer,
@@ -234,7 +235,7 @@ async function trustedLayer(file: ProjectFile): Promise<ProjectLayer> {
 }
 
 /** Cleans names from an untrusted file: one line, no control characters, a limited length. */
-function listed(keys: readonly string[]): string {
+function formatKeys(keys: readonly string[]): string {
   const names = keys.slice(0, 12).map((key) => key.replaceAll(/[^\w.<>@/$-]/g, '?').slice(0, 60));
   return names.join(', ') + (keys.length > names.length ? ` and ${keys.length - names.length} more` : '');
 }
@@ -313,8 +314,8 @@ function isUsersAlone(path: readonly string[]): boolean {
 }
 
 const byKey: Readonly<Record<string, Rule>> = {
-  model: named,
-  provider: named,
+  model: acceptModelName,
+  provider: acceptModelName,
   approval: stricter(['never', 'dangerous', 'mutating', 'always']),
   sandbox: stricter(['off', 'workspace', 'read-only']),
   'memory.save': stricter(['auto', 'ask', 'off']),
@@ -356,7 +357,7 @@ function refused(): undefined {
 }
 
 /** A model of the embedded provider is a script of tool calls, not a name. */
-function named(value: unknown): unknown {
+function acceptModelName(value: unknown): unknown {
   return typeof value === 'string' &&
     /^[\w~@][\w./:@~+-]*$/.test(value) &&
     !/^offline(?:\/|$)|\.json$|\.\./i.test(value)

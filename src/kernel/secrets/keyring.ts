@@ -124,7 +124,7 @@ async function runProgram(
   const processes = createProcessRunner({ marker: { name: '_AGENT_KEYRING', value: String(process.pid) } });
   const opened = await openProcess(processes, file, args, env);
   if (!opened.started) return { failure: opened.error === 'ENOENT' ? `there is no ${file} here` : opened.error };
-  const read = Promise.all([textOf(opened.output), textOf(opened.errors)]);
+  const read = Promise.all([readText(opened.output), readText(opened.errors)]);
   opened.input.end(input);
   const timer = setTimeout(() => void opened.end(), longestMs);
   const { code } = await opened.exited;
@@ -134,7 +134,7 @@ async function runProgram(
   return { code, output, errors: errors.trim() };
 }
 
-async function textOf(stream: AsyncIterable<Buffer | string>): Promise<string> {
+async function readText(stream: AsyncIterable<Buffer | string>): Promise<string> {
   let text = '';
   for await (const chunk of stream) if (text.length < maxBytes) text += chunk.toString();
   return text;

@@ -163,12 +163,12 @@ export function relocateSessions({ sql }: Connection, directoryId: string, from:
 
 export function countSessions({ sql }: Connection, cwd?: string, agentsToo = false): number {
   const statement = sql<{ readonly count: number }>(
-    `SELECT count(*) AS count FROM sessions s ${listed(cwd, agentsToo)}`,
+    `SELECT count(*) AS count FROM sessions s ${buildWhere(cwd, agentsToo)}`,
   );
   return (cwd === undefined ? statement.get() : statement.get(cwd))?.count ?? 0;
 }
 
-function listed(cwd: string | undefined, agentsToo: boolean): string {
+function buildWhere(cwd: string | undefined, agentsToo: boolean): string {
   const conditions = [...(cwd === undefined ? [] : ['s.cwd = ?']), ...(agentsToo ? [] : [noAgents])];
   return conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`;
 }
@@ -192,7 +192,7 @@ export function listSessions(
   cwd?: string,
   agentsToo = false,
 ): readonly SessionSummary[] {
-  const where = listed(cwd, agentsToo);
+  const where = buildWhere(cwd, agentsToo);
   const newestFirst = newestOrder(connection);
   const statement = connection.sql<StoredSummary>(
     `WITH recent AS MATERIALIZED (

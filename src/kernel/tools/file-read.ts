@@ -115,7 +115,7 @@ async function read(
     if (!whole) return stopped(ctx, 'file_read');
     if ((args.offset ?? 1) === 1 && window.nextOffset === null) memory.remember(sha256, window.text);
     const facts = { ...longLineFacts(window, wanted), ...(encoding === null ? {} : { encoding }) };
-    return shown(args, window, [{ path: file.path, sha256 }], facts);
+    return windowOutcome(args, window, [{ path: file.path, sha256 }], facts);
   } catch (error) {
     if (!(error instanceof ShowableFile)) return fileFailure(error, args.path, absolute);
     return await readShowable(() => openRegular(absolute, args.path, ctx.landings), error, args.path);
@@ -171,7 +171,7 @@ function readEvent(seq: number, args: FileReadArgs, ctx: ToolContext, wanted: Wi
   const output = ctx.eventOutput(seq);
   if (output === null) return failed('not_found', `There is no tool result at event ${seq} of this session.`);
   const window = lineWindow(output, wanted);
-  return shown(args, window, [], longLineFacts(window, wanted));
+  return windowOutcome(args, window, [], longLineFacts(window, wanted));
 }
 
 /** Turns arguments into limits. If a long line is in the window, the result holds no more than a model is sent at once,
@@ -326,7 +326,7 @@ interface Facts {
   readonly piece_bytes?: number;
 }
 
-function shown(args: FileReadArgs, window: LineWindow, files: readonly FileState[], facts: Facts): ToolOutcome {
+function windowOutcome(args: FileReadArgs, window: LineWindow, files: readonly FileState[], facts: Facts): ToolOutcome {
   const offset = args.offset ?? 1;
   if (offset > 1 && offset > window.totalLines) {
     return failed(

@@ -39,7 +39,7 @@ export function rest(editor: Editor): Editor {
   return cursor === editor.cursor ? editor : moveTo(editor, cursor);
 }
 
-function textOf(cells: Cells, { from, to }: Span): string {
+function spanText(cells: Cells, { from, to }: Span): string {
   return cells
     .slice(from, to)
     .map((cell) => cell.text)
@@ -51,7 +51,7 @@ export function yank(
   cells: Cells,
   region: Region,
 ): { readonly editor: Editor; readonly register: Register } {
-  const text = textOf(cells, region);
+  const text = spanText(cells, region);
   return { editor: { ...editor, killed: text }, register: { text, lines: region.lines } };
 }
 
@@ -268,7 +268,9 @@ export function parseVim(keys: readonly string[], visual: boolean): VimCommand |
   if (key === undefined) return 'more';
   const short = visual ? undefined : shorthands[key];
   if (short) return { operator: short[0], count, name: short[1], sought: '', around: false };
-  return visual || !isOperator(key) ? named(keys, behind, null, count, visual) : operated(keys, behind + 1, key, count);
+  return visual || !isOperator(key)
+    ? parseNamedCommand(keys, behind, null, count, visual)
+    : operated(keys, behind + 1, key, count);
 }
 
 /** An operator, from what stands behind it. */
@@ -281,14 +283,14 @@ function operated(
   const [again, at] = countAt(keys, behind);
   const both = count === null && again === null ? null : Math.min(largestCount, (count ?? 1) * (again ?? 1));
   if (keys[at] === operator) return { operator, count: both, name: 'line', sought: '', around: false };
-  const command = named(keys, at, operator, both, true);
+  const command = parseNamedCommand(keys, at, operator, both, true);
   return typeof command === 'string' || command.name === 'object' || motions[command.name] || repeats.has(command.name)
     ? command
     : 'none';
 }
 
 /** `i` and `a` begin an object where `objects` says so; elsewhere they are commands of their own. */
-function named(
+function parseNamedCommand(
   keys: readonly string[],
   at: number,
   operator: Operator | null,

@@ -160,7 +160,7 @@ export interface Variable {
 const maxShown = 80;
 
 /** The command as a reason names it: in backquotes, on one line, cut. */
-export function shown(call: Pick<Invocation, 'name' | 'args'>): string {
+export function quoteCommand(call: Pick<Invocation, 'name' | 'args'>): string {
   const words = [call.name, ...call.args.map(({ text }) => (text === '' ? "''" : text))].join(' ');
   return quoted(words);
 }
@@ -175,12 +175,12 @@ export function danger(
   what: string,
   targets?: readonly string[],
 ): readonly Finding[] {
-  return [{ reason: `${shown(call)} ${what}`, ...(targets ? { targets } : {}) }];
+  return [{ reason: `${quoteCommand(call)} ${what}`, ...(targets ? { targets } : {}) }];
 }
 
 /** A danger only because nobody can tell what it does. */
 export function unclear(call: Pick<Invocation, 'name' | 'args'>, what: string): readonly Finding[] {
-  return [{ reason: `${shown(call)} ${what}`, unclear: true }];
+  return [{ reason: `${quoteCommand(call)} ${what}`, unclear: true }];
 }
 
 export function unanalysable(what: string): readonly Finding[] {

@@ -20,7 +20,7 @@ import { literalArg, parseOptions, valuesOf } from './words.js';
 
 export const serviceCodes: Readonly<Record<string, Code>> = { database };
 
-function textOf(call: Invocation): string {
+function joinInputAndArgs(call: Invocation): string {
   return [call.place.input, ...call.args.map(({ text }) => text)].join(' ');
 }
 
@@ -98,7 +98,7 @@ const languages: readonly (readonly [RegExp, RegExp])[] = [
 ];
 
 function database(call: Invocation): readonly Finding[] {
-  const text = textOf(call);
+  const text = joinInputAndArgs(call);
   const language = languages.find(([names]) => names.test(call.name))?.[1] ?? destructive;
   if (language.test(text) || call.args.some(({ text: word }) => word === '--delete'))
     return danger(call, 'changes or destroys data');

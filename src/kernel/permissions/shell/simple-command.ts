@@ -18,7 +18,7 @@ import {
   quoted,
   type OptionScan,
   secretIn,
-  shown,
+  quoteCommand,
   unanalysable,
 } from './invocation.js';
 import { isListed } from './listed-commands.js';
@@ -95,7 +95,8 @@ const inspectors = new Set(['[', 'test', '[[', 'unset', 'export']);
 function generalFindings(call: Invocation): readonly Finding[] {
   const { name, args, scan } = call;
   const leaking = inspectors.has(name) ? undefined : args.find((arg) => arg.secretVariable !== null);
-  if (leaking) return [{ reason: `${shown(call)} uses the secret variable $${leaking.secretVariable}`, fixed: true }];
+  if (leaking)
+    return [{ reason: `${quoteCommand(call)} uses the secret variable $${leaking.secretVariable}`, fixed: true }];
   if (namesOnly(call)) return [];
   const text = searchText(call);
   for (const arg of args) {
@@ -107,7 +108,7 @@ function generalFindings(call: Invocation): readonly Finding[] {
     if (secret !== null)
       return [
         {
-          reason: `${shown(call)} names the secret file ${secret.replaceAll('\0', '…')}`,
+          reason: `${quoteCommand(call)} names the secret file ${secret.replaceAll('\0', '…')}`,
           fixed: true,
           targets: [secret],
         },
@@ -177,7 +178,7 @@ export function obeyedFindings(call: Invocation, args: readonly Arg[]): readonly
       if (found !== undefined)
         return [
           {
-            reason: `${shown(call)} may change the protected file ${found}`,
+            reason: `${quoteCommand(call)} may change the protected file ${found}`,
             fixed: true,
             targets: [found],
           },
@@ -337,7 +338,8 @@ export function keepWritten(node: Command, argv: readonly Arg[], input: string, 
     )
       continue;
     for (const arg of resolveWord(redirect.target, scan))
-      for (const path of pathsOf(arg.text, scan)) keep(path, textOf(argv, input), redirect.operator === '>>', scan);
+      for (const path of pathsOf(arg.text, scan))
+        keep(path, printedText(argv, input), redirect.operator === '>>', scan);
   }
 }
 
@@ -350,7 +352,7 @@ function keep(path: string, text: string | null, appends: boolean, scan: OptionS
 }
 
 /** The text that a command prints, where it is known. */
-function textOf(argv: readonly Arg[], input: string): string | null {
+function printedText(argv: readonly Arg[], input: string): string | null {
   const [name, ...words] = argv;
   if (words.some((arg) => arg.dynamic || arg.glob || arg.substitution !== 'none')) return null;
   if (name?.text === 'cat' && words.length === 0) return input;

@@ -211,7 +211,7 @@ function walkPipeline(node: Pipeline, scan: OptionScan, place: CommandPlace): vo
     const next = following?.type === 'Command' ? argvOf(following, scan) : null;
     const captured = place.captured || heads.slice(index + 1).some((head) => consumers.has(head));
     walk(command, scan, { ...place, piped: index > 0 || place.piped, captured, input, next });
-    input += textOf(command, scan);
+    input += commandText(command, scan);
   });
 }
 
@@ -226,7 +226,7 @@ function timed(node: Pipeline, scan: OptionScan, place: CommandPlace): readonly 
   return [];
 }
 
-function textOf(node: SyntaxNode, scan: OptionScan): string {
+function commandText(node: SyntaxNode, scan: OptionScan): string {
   if (node.type === 'Redirected') return inputOf(node.redirects, scan);
   if (node.type !== 'Command') return '';
   return ` ${argvOf(node, scan)

@@ -19,7 +19,7 @@ import {
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isRecord, parseJson } from '../../core/json.js';
-import { type RawName, textOf } from './raw-paths.js';
+import { type RawName, decodePath } from './raw-paths.js';
 
 /** Mode, owner and times of a file, as decimal numbers; `modified` in seconds. */
 export interface Attributes {
@@ -74,7 +74,7 @@ export function carryOut({ folder, steps }: Journal): string | null {
     } catch (error) {
       takeBack(steps.slice(0, index + 1));
       markDone(folder);
-      return `${textOf(step.path)}: ${error instanceof Error ? error.message : String(error)}`;
+      return `${decodePath(step.path)}: ${error instanceof Error ? error.message : String(error)}`;
     }
   }
   markDone(folder);
@@ -206,7 +206,7 @@ function putBack(step: JournalStep): void {
 }
 
 function changed({ path }: JournalStep): string {
-  return `${textOf(path)} changed meanwhile`;
+  return `${decodePath(path)} changed meanwhile`;
 }
 
 function pathsOf({ path, staged, trash }: JournalStep): readonly [path: Buffer, staged: Buffer, trash: Buffer] {

@@ -4,7 +4,7 @@ import { addAll } from '../../core/lists.js';
 import { isWithin } from '../sandbox/guards.js';
 import { shownPath, type Step } from './layer-changes.js';
 import type { Layers } from './overlay-layers.js';
-import { bytesOf, joined, namesIn, type RawName, statOf, textOf } from './raw-paths.js';
+import { bytesOf, joinPath, namesIn, type RawName, statOf, decodePath } from './raw-paths.js';
 
 /** What stood at the path of a step when the plan was made, so that a change since then is seen. */
 interface Condition {
@@ -54,7 +54,7 @@ export function changedSince({ conditions }: KeepPlan): string | null {
       (stat === null ? null : String(stat.ctimeNs)) !== one.changedAt
     );
   });
-  return changed === undefined ? null : textOf(changed.path);
+  return changed === undefined ? null : decodePath(changed.path);
 }
 
 function conditionsOf(step: Step): readonly Condition[] {
@@ -99,7 +99,7 @@ function mayWrite(folder: Buffer): boolean {
 function hasHardLinks(path: Buffer, stat: BigIntStats): boolean {
   if (!stat.isDirectory()) return stat.isFile() && stat.nlink > 1n;
   return namesIn(path).some((name) => {
-    const inner = joined(path, name);
+    const inner = joinPath(path, name);
     const found = statOf(inner);
     return found !== null && hasHardLinks(inner, found);
   });
@@ -111,7 +111,7 @@ function isOlder(path: Buffer, stat: BigIntStats, moment: bigint): boolean {
   return (
     !stat.isDirectory() ||
     namesIn(path).every((name) => {
-      const inner = joined(path, name);
+      const inner = joinPath(path, name);
       const found = statOf(inner);
       return found === null || isOlder(inner, found, moment);
     })
