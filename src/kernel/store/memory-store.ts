@@ -224,7 +224,7 @@ function searchIn(sessions: readonly StoredSession[], text: string, filters: Sea
   return query === null ? [] : sessions.flatMap((item) => hitsIn(item, query, filters));
 }
 
-/** What filters look at in an event. */
+/** Returns the facts of an event that filters check. */
 function filteredOf({ row }: StoredSession, { kind, createdAt, data }: Event, from: string): Filtered {
   const fields = isRecord(data) ? data : {};
   const call = isRecord(fields['function']) ? fields['function'] : {};
@@ -360,7 +360,7 @@ function copiesIn(sessions: Iterable<StoredSession>): ReadonlySet<Event> {
   return copies;
 }
 
-/** What two copies of an event have in common and no two events. */
+/** Returns texts that are equal for two copies of an event and differ for two different events. */
 function identitiesOf({ seq, hash, kind, content, data_json: data, created_at: at }: ChainRow): readonly string[] {
   return [
     ...(seq === 1 || hash === null ? [] : [hash.toString('hex')]),
