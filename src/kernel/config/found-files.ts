@@ -69,7 +69,7 @@ function readEntries(folder: string): readonly Dirent[] {
   }
 }
 
-/** Whether a path leads below `root`, whose links are resolved. */
+/** Returns true if a path leads below `root`. `root` must have its links resolved. */
 function isInside(path: string, root: string): boolean {
   try {
     const landed = realpathSync(path);

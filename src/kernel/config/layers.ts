@@ -148,7 +148,7 @@ export async function setLayer(pairs: readonly string[]): Promise<Layer> {
   );
 }
 
-/** Reads options with names of their own, by key and already typed. Undefined counts as not given. */
+/** Reads command-line options that are named like settings, by key and already typed. Undefined counts as not given. */
 export async function flagLayer(flags: Readonly<Record<string, unknown>>): Promise<Layer> {
   return combine(
     await Promise.all(

@@ -35,7 +35,7 @@ export interface LoadOptions {
   readonly env: Environment;
   readonly cwd: string;
   readonly home: string;
-  /** Options with names of their own, by key (`max_tool_turns`), already typed. */
+  /** The command-line options that set one setting each, by key (`max_tool_turns`), already typed. */
   readonly flags?: Readonly<Record<string, unknown>>;
   /** `--set`, as `key=value`. */
   readonly set?: readonly string[];
@@ -105,7 +105,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   };
 }
 
-/** What a profile sets where nothing else does. Source: seed 000, "Safety defaults". */
+/** The values of each profile, used where no other layer sets a value. Source: seed 000, "Safety defaults". */
 const profiles: Readonly<Record<string, Values>> = {
   embedded: {
     max_tool_turns: 1,

@@ -14,7 +14,7 @@ import {
 } from './settings-schema.js';
 import { settings, theme } from './validators.js';
 
-/** What ajv compiles a schema to. */
+/** A schema that ajv has compiled. */
 interface Validate {
   (value: unknown): boolean;
   errors?: readonly ErrorObject[] | null;
