@@ -34,7 +34,8 @@ export function inspectStore(url: string): StoreInspection {
   return { version: sqliteVersion, facts: () => storeFacts(file), freeBytes: () => freeBytes(dirname(file)) };
 }
 
-/** Returns whether the database can be written or, if it does not exist, the nearest existing directory above it. */
+/** Returns the facts of the database. If it does not exist, `writable` is that of the nearest existing folder above
+ * it. */
 async function storeFacts(file: string): Promise<StoreFacts> {
   const found = await stat(file).catch(() => null);
   const target = found ? file : await nearestExisting(dirname(file));
