@@ -18,7 +18,7 @@ export type Compacted =
 
 export interface CompactionOptions {
   readonly trigger: CompactionData['trigger'];
-  /** What the summary must not leave out, in the user's words, or ''. */
+  /** The facts that the summary must keep, in the user's words, or ''. */
   readonly focus: string;
   /** Tokens of the window, where the server has just named them. Absent: those of the model. */
   readonly windowTokens?: number;
@@ -55,8 +55,8 @@ export function planFor(
   });
 }
 
-/** Asks for a summary and records one event that stands for the messages it covers; their events stay in the log. After
- * an overflow it goes on without a summary if none comes: the event then has the user's messages and the files. */
+/** Asks for a summary and records one event that replaces the messages it covers; their events stay in the log. After
+ * an overflow it continues without a summary if none comes: the event then has the user's messages and the files. */
 export async function compact(d: TurnDeps, options: CompactionOptions, signal: AbortSignal): Promise<Compacted> {
   const plan = planFor(d, options);
   if (plan === null) return { done: false, reason: 'there is too little to compact' };
@@ -143,11 +143,11 @@ interface CompactionLimits {
   readonly windowTokens: number;
 }
 
-/** The messages that a compaction covers, and the text that stands for them. */
+/** The messages that a compaction covers, and the text that replaces them. */
 export interface CompactionPlan {
   readonly fromSeq: number;
   readonly toSeq: number;
-  /** How many messages it covers. */
+  /** The number of messages that it covers. */
   readonly messages: number;
   /** The content of the compaction; `summary` is the part that the model wrote, or null. */
   text(summary: string | null): string;
@@ -241,7 +241,7 @@ function compactionText(events: readonly Event[], range: Covered, summary: strin
 }
 
 /** The user's messages in order, up to a quarter of the window; the oldest are left out first. A compaction among the
- * covered messages gives the messages it stood for. */
+ * covered messages gives the messages that it replaced. */
 function ownMessages(events: readonly Event[], { covered, windowTokens, reader }: Covered): readonly string[] {
   const roomBytes = Math.min(maxMessagesBytes, windowTokens);
   const longestBytes = Math.min(maxMessageBytes, Math.ceil(roomBytes / 2));

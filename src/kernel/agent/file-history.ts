@@ -11,9 +11,9 @@ export interface ChangeSet {
   readonly title: string;
   readonly changes: readonly ChangeData[];
   readonly folders: readonly FolderData[];
-  /** Why there may be more changes than these. */
+  /** The reason why there may be more changes than these. */
   readonly unwatched: string | null;
-  /** The `undo` event that stands, or null. */
+  /** The `seq` of the `undo` event that is in effect, or null. */
   readonly undoneBy: number | null;
 }
 
@@ -174,7 +174,7 @@ export interface CapturedChanges {
   readonly unwatched?: string;
 }
 
-/** What a session did to files from the first of these events to the last, one change for each file. */
+/** Returns the changes to files by a session from the first of these events to the last, one change for each file. */
 export function netChanges(events: readonly Event[]): RecordedChanges {
   const net = new Map<string, ChangeData>();
   const sets = changeSets(events).filter(({ undoneBy }) => undoneBy === null);
