@@ -98,7 +98,7 @@ export interface CommandStore {
 
 export interface OpenedTools {
   readonly registry: Registry;
-  /** What features have opened for these tools. */
+  /** The parts that features have opened for these tools. */
   readonly parts: Parts;
   readonly close: () => Promise<void>;
 }
@@ -112,7 +112,7 @@ export interface Tools {
   host(): Promise<HostDeps>;
   /** Limits in the settings that are for no tool: a slip in the name would leave a tool without its limit. */
   strayLimits(loaded: LoadedConfig): Promise<readonly ConfigProblem[]>;
-  /** The files of the user's own tools. */
+  /** Returns the files of custom tools. */
   files(): Promise<ToolFiles>;
   /** The first events of a new session in `cwd`: the prompt and the tools. */
   opening(registry: Registry, cwd: string): Promise<readonly EventDraft[]>;
@@ -127,11 +127,11 @@ export interface ToolFileFacts {
   readonly sha256: string;
   /** The file as it is now. */
   readonly isAllowed: boolean;
-  /** What its tools are and would run. */
+  /** A description of its tools and of the programs that they would run. */
   readonly lines: readonly string[];
 }
 
-/** Files of the user's own tools. A file counts as long as it is what the user has allowed. */
+/** The files of custom tools. A file counts while it is the file that the user has allowed. */
 export interface ToolFiles {
   /** `path`: the file, or its folder. Throws a `CliError` where it holds no tool. Runs nothing. */
   read(path: string): ToolFileFacts;
@@ -171,7 +171,7 @@ export interface DoctorCheck {
   readonly name: string;
   readonly status: 'ok' | 'warn' | 'fail';
   readonly detail: string;
-  /** What to do; null where there is nothing to do. */
+  /** The next step for the user; null if none is needed. */
   readonly fix: string | null;
 }
 
@@ -224,7 +224,7 @@ export interface Trust {
 /** Files of a project that count once the user trusts all of them as they are. */
 interface TrustedFiles {
   readonly directory: string;
-  /** What the user has said of exactly these files. */
+  /** The user's answer about exactly these files; null if there is none. */
   readonly answer: boolean | null;
   /** Asks on the terminal, and remembers the answer. */
   ask(): Promise<'yes' | 'no' | 'unanswered'>;
@@ -262,7 +262,7 @@ export interface CommandLine {
   readonly settings: () => Promise<Settings>;
   /** Opens the store for one listing or change, and closes it again. */
   readonly withStore: <T>(use: (opened: CommandStore) => Promise<T>) => Promise<T>;
-  /** What the program has opened for features. */
+  /** The parts that the program has opened for features. */
   readonly parts: Parts;
   /** Calls back when a signal asks the program to end, with the exit code for it. */
   readonly onEnd: (listener: (exitCode: number) => void) => void;
@@ -273,7 +273,7 @@ export interface SessionRequest {
   readonly continueNewest: boolean;
   readonly resume: string | null;
   readonly fork: boolean;
-  /** The event after which it goes on. */
+  /** The event after which it continues. */
   readonly at?: number;
 }
 
@@ -299,11 +299,11 @@ export interface Spending {
   budget(ref: ModelRef): Budget | Fault | null;
 }
 
-/** The colours that are shown, and those of the user's own. */
+/** The current colours and the custom themes. */
 export interface Themes {
   current(): string;
   names(): readonly string[];
-  /** Null: the theme cannot be used; `onProblem` was told why. */
+  /** Returns null if the theme cannot be used; `onProblem` has then received the reason. */
   load(name: string, onProblem: (problem: string) => void): Promise<ThemeChoice | null>;
   /** Remembers the colours that were chosen. */
   chosen(name: string): void;
@@ -321,7 +321,7 @@ export interface ReplTools {
   effort(): string | null;
   /** Asks for another effort from the next request on. */
   think(effort: string): Promise<void>;
-  /** The files of the user's own tools. */
+  /** Returns the files of custom tools. */
   files(): Promise<ToolFiles>;
   /** Offers the user's own tools as they are on the disk now. Throws a `CliError` for a name that is taken. */
   reload(): Promise<void>;
@@ -343,7 +343,7 @@ export interface Repl {
   /** Parts that verbs of the command line use, too. */
   readonly line: Pick<CommandLine, 'out' | 'request' | 'machine' | 'guards' | 'models'> & {};
   readonly tables: Tables;
-  /** What features have opened for this REPL. */
+  /** The parts that features have opened for this REPL. */
   readonly parts: Parts;
   /** All commands, for `/help`. */
   readonly commands: () => readonly SlashCommand[];

@@ -32,24 +32,24 @@ export interface Feature {
   openRun?(host: RunHost): Promise<RunPart | null>;
 }
 
-/** What `agent doctor` knows. The settings may be broken. */
+/** The input of a check of `agent doctor`. The settings may be invalid. */
 export type CheckHost = Pick<Settings, 'config' | 'cwd' | 'env' | 'home'>;
 
-/** Where `agent` was started. */
+/** The place where `agent` was started. */
 interface EnteredFrom {
   /** Absolute, links resolved. */
   readonly cwd: string;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** Where a conversation begins instead. */
+/** The place where a conversation begins instead. */
 interface EnteredPlace {
   readonly options: RootOptions;
   /** Returns what the user is shown at the end. */
   farewell(): Promise<string>;
 }
 
-/** What a feature has of a run. */
+/** The parts of a run that a feature may use. */
 export interface RunHost {
   readonly settings: Settings;
   readonly options: RootOptions;
@@ -62,7 +62,7 @@ export interface RunHost {
   readonly notify: (message: string, code: string) => void;
 }
 
-/** What a feature does in a run. */
+/** The work of a feature in a run. */
 export interface RunPart {
   readonly notices?: readonly Notice[];
   /** Follows a session, also that of a sub-agent, until the function that it returns is called. */
@@ -102,7 +102,7 @@ export interface FeatureToolset extends Toolset {
   load(host: ToolsetHost, taken: ReadonlyMap<string, string>): Promise<readonly DefinedTool[]>;
 }
 
-/** What tools may be made with. Nothing of it is opened before a call needs it. */
+/** The parts from which tools may be made. Nothing of it is opened before a call needs it. */
 export interface ToolsetHost {
   readonly settings: Pick<
     Settings,
@@ -115,9 +115,9 @@ export interface ToolsetHost {
   readonly ports: () => Promise<Ports>;
   /** Reports to the user why a tool is not offered. */
   readonly notify: (message: string) => void;
-  /** What the user may switch; null where nobody can be asked. */
+  /** The modes that the user may switch; null if no user can be asked. */
   readonly approval: Pick<Approval, 'planning' | 'plan' | 'switchTo'> | null;
-  /** What features have opened for this run. */
+  /** The parts that features have opened for this run. */
   readonly parts: Parts;
   readonly model: ConfiguredModel;
   /** Loads the test for files that searches leave out: those that hold secrets, and those that a rule denies or asks
@@ -131,7 +131,7 @@ interface Ports {
   readonly tables: Tables;
 }
 
-/** What is known of the configured model. */
+/** The facts of the configured model. */
 export interface ConfiguredModel {
   /** Returns its name where its price is not known, else null. */
   unpriced(): string | null;
