@@ -31,7 +31,7 @@ function filesBelow(folder, pattern) {
 
 const sources = filesBelow('src', /\.tsx?$/);
 const pages = [...filesBelow('docs', /\.md$/), { path: 'README.md', text: readFileSync(`${root}/README.md`, 'utf8') }];
-const commentsOf = (text) => (text.match(/\/\*\*?[^]*?\*\/|^\s*\/\/.*$/gm) ?? []).join('\n');
+const commentsOf = (text) => (text.match(/(?<!\S)\/\*\*?[^]*?\*\/|^\s*\/\/.*$/gm) ?? []).join('\n');
 
 /** Returns what there is of each kind, as lines. */
 function findings() {
