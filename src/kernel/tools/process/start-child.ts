@@ -251,7 +251,7 @@ export interface OutputPipe {
 export interface PipeReader {
   /** Resolves when no process is left that could write. */
   readonly closed: Promise<void>;
-  /** Goes on reading, but does not keep our own process alive. */
+  /** Continues to read, but does not keep our own process alive. */
   unref(): void;
 }
 

@@ -6,7 +6,7 @@ import { shownPath, type Step } from './layer-changes.js';
 import type { Layers } from './overlay-layers.js';
 import { bytesOf, joinPath, namesIn, type RawName, statOf, decodePath } from './raw-paths.js';
 
-/** What stood at the path of a step when the plan was made, so that a change since then is seen. */
+/** The file at the path of a step when the plan was made, so that a later change is noticed. */
 interface Condition {
   /** Absolute. */
   readonly path: RawName;
@@ -80,7 +80,7 @@ function problemOf(step: Step, startedAt: bigint): string | null {
   return isUnchanged ? null : `${place.toString('utf8')} changed meanwhile`;
 }
 
-/** Whether a file has more names than one, here or in the layer. */
+/** Returns true if a file has more than one name (hard links), here or in the layer. */
 function isLinked({ layer, name }: Step, real: BigIntStats | null): boolean {
   const path = bytesOf(layer.upper, name);
   const upper = statOf(path);
@@ -105,7 +105,7 @@ function hasHardLinks(path: Buffer, stat: BigIntStats): boolean {
   });
 }
 
-/** Whether nothing in a tree changed since a moment. */
+/** Returns true if nothing in a tree has changed since a moment. */
 function isOlder(path: Buffer, stat: BigIntStats, moment: bigint): boolean {
   if (stat.ctimeNs >= moment) return false;
   return (

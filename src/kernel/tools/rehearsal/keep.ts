@@ -26,11 +26,11 @@ export interface KeepRequest {
   readonly places: KeepPlaces;
   /** The folder of journals. */
   readonly journals: string;
-  /** The name of this journal, which tells its program. */
+  /** The name of this journal, which identifies its program. */
   readonly name: string;
 }
 
-/** What was kept, for undo. */
+/** The changes that were kept, for undo. */
 export type KeptFiles = Pick<ToolOutcome, 'changes' | 'recorded'>;
 
 const copyTimeoutMs = 600_000;
@@ -56,7 +56,7 @@ export async function keepLayers(request: KeepRequest): Promise<KeptFiles | stri
   }
 }
 
-/** Where the files of each layer wait: on the file system that they go to. */
+/** The folders in which the files of each layer wait, on the file system of their destination. */
 type Staged = ReadonlyMap<OverlayLayer, { readonly files: string; readonly trash: string }>;
 
 /** Copies what the layers hold to where it can be moved from, in one process, which keeps names, modes, owners, times

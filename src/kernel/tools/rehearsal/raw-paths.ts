@@ -41,7 +41,7 @@ export function namesIn(folder: Buffer): readonly RawName[] {
   }
 }
 
-/** Whether this marks a deleted file in a layer. Source: Linux, Documentation/filesystems/overlayfs.rst. */
+/** Returns true if this marks a deleted file in a layer. Source: Linux, Documentation/filesystems/overlayfs.rst. */
 export function isWhiteout(stat: BigIntStats): boolean {
   return stat.isCharacterDevice() && stat.rdev === 0n;
 }
