@@ -377,8 +377,8 @@ function filled(command: string, args: Command['args'], scan: OptionScan): void 
   for (const arg of args) if (arg.type === 'Word') for (const name of candidateNames(arg)) forget(name, scan);
 }
 
-/** What a word may name as a variable: alone, behind the letters of an option (`-aname`), before a value or an
- * index. */
+/** Returns the texts of a word that may name a variable: all of it, without the letters of an option (`-aname`),
+ * without a value or an index. */
 function candidateNames({ text, value }: Word): readonly string[] {
   return [text, value, value.replace(/^-\w*?[apv]/, ''), value.replace(/[=[+].*$/s, '')];
 }

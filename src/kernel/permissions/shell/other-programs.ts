@@ -81,7 +81,8 @@ function reachingDot(call: Invocation): boolean {
   return [...given, ...fed].some((word) => !harmlessDots.has(word) && reaching.some((name) => name.startsWith(word)));
 }
 
-/** What reaches beyond the database itself: any file in quotes, programs and modules, the environment. */
+/** Judges statements that reach beyond the database itself: any file in quotes, programs and modules, the
+ * environment. */
 function fileOfStatement(call: Invocation, text: string): readonly Finding[] {
   if (reachingDot(call)) return danger(call, 'runs a command or writes a file from the database program');
   const loads = call.name.startsWith('duckdb') && /\b(?:install|load|getenv|import|export)\b/i.test(text);
@@ -122,7 +123,7 @@ function namesDestroyer(call: Invocation): boolean {
   );
 }
 
-/** What the tables of clouds, containers and forges cannot say. */
+/** The rules for clouds, containers and forges that the tables cannot express. */
 export const cloudCodes: Readonly<Record<string, Code>> = { forgeQuestion, inspect, runImage };
 export const cloudTests: Readonly<Record<string, Test>> = { asksOneField, isUnknown, mountsMachine };
 

@@ -130,7 +130,7 @@ function knownAs({ name, scan }: Invocation): KnownProgram | undefined {
   return scan.programs.get(name) ?? scan.programs.get(familyOf(name));
 }
 
-/** The entry that stands for a family of programs of which a system has many. */
+/** Returns the name of the table entry for a family of programs, such as `mkfs.*` or `python`. */
 function familyOf(name: string): string {
   if (/^(?:lv|vg|pv)(?!s$|display$|scan$)[a-z]+$/.test(name)) return 'mkfs.*';
   if (/^(?:mkfs|fsck|mount|umount)\.|^(?:ip6?|eb|arp)tables-|^grub2?-/.test(name)) return 'mkfs.*';
@@ -201,7 +201,8 @@ const loneTask = new RegExp(
   `(?:^|\\s)(?:${either(lists.destroyingTasks)}|migrate \\S+ zero|db:migrate VERSION=0|tinker --execute\\S*)(?:\\s|$)`,
   'i',
 );
-/** Code among the words of a program: calls that start programs, and objects told to delete themselves. */
+/** Matches code among the words of a program: calls that start programs, and calls with which objects delete
+ * themselves. */
 const runningText = new RegExp(
   [
     `\\b(?:${either(lists.startingCalls)}|exec[lv]?p?e?)\\s*[({]`,
@@ -224,7 +225,7 @@ const handedProgram = new RegExp(
 );
 /** The same inside a word: `--filter=*:sh -c x`. */
 const handedText = /(?:^|[=:\s])(?:\/\S*\/)?(?:ba|da|z|k)?sh\s+-\w*c\b/;
-/** Verbs that tell an unknown program to destroy or to publish. */
+/** Matches verbs with which an unknown program destroys or publishes. */
 const destroyingVerb = new RegExp(
   [
     `^(?:(?:${destroying})(?:[-_:]\\S+)?`,
@@ -260,13 +261,13 @@ const guardedPlace = new RegExp(
   `(?:^|=)/(?:(?:${either(lists.guardedFolders)})(?:/|$)|dev/(?:sd|nvme|hd|vd|disk|mapper))`,
 );
 
-/** Where frameworks take statements or code. */
+/** Matches the commands of frameworks that read statements or code. */
 const consoles = /(?:^|\s)(?:dbshell|dbconsole|db|db:shell|console|c|tinker|shell|repl|psysh|runner)(?:\s|$)/;
 
 /** Tools that bring a database from one state to the next, and back. */
 const migrators = new Set(entriesOf(lists.migrators));
 
-/** A framework or a script of the project that is told to throw data away, or is given code to run. */
+/** Judges a framework or a script of the project that throws data away, or is given code to run. */
 export function taskFindings(
   call: Invocation,
   words: readonly string[] = call.args.map(({ text }) => text),

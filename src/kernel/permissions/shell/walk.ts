@@ -86,7 +86,7 @@ export function walk(node: SyntaxNode, scan: OptionScan, place: CommandPlace): v
   }
 }
 
-/** What a node does by itself, whatever stands inside it. */
+/** Returns the findings of a node itself, without those of the nodes inside it. */
 function ownFindings(node: SyntaxNode, scan: OptionScan, place: CommandPlace): readonly Finding[] {
   switch (node.type) {
     case 'For':
@@ -347,7 +347,7 @@ function keepFetched(redirect: Redirection, scan: OptionScan): void {
     for (const path of pathsOf(arg.text, scan)) scan.files.fetched.add(path);
 }
 
-/** What a redirect reads, overwrites or connects to. */
+/** Returns the findings of a redirect, about the file or address that it reads, overwrites or connects to. */
 function redirectFindings(node: Redirect, scan: OptionScan): readonly Finding[] {
   const { descriptor } = node;
   const named = descriptor?.type === 'FileDescriptorVariable' ? filledFindings(literalArg(descriptor.name), scan) : [];
