@@ -195,7 +195,7 @@ function threeNumbers(text: string): readonly [number, number, number] {
   return [first, second, third];
 }
 
-/** Returns the name of the key on a US layout. Terminals tell it (`base`) where they are asked to. */
+/** Returns the name of the key on a US layout. Terminals report it (`base`) if they are asked to. */
 function positionOf(name: string, base: number): string {
   return keyOf(base) ?? latinKey(name.toLowerCase());
 }

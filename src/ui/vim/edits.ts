@@ -15,8 +15,8 @@ import {
   wordEnd,
 } from './motions.js';
 
-/** What was cut or copied last. It stands in the editor's own `killed` too; `lines` counts as long as that is the same
- * text. */
+/** The text that was cut or copied last. The editor's own `killed` has it too; `lines` counts while the two texts are
+ * equal. */
 export interface Register {
   readonly text: string;
   readonly lines: boolean;
@@ -101,13 +101,13 @@ export function mapRegion(editor: Editor, cells: Cells, { from, to }: Span, make
   return moveTo(change(editor, offsetOf(cells, from), offsetOf(cells, to), text), offsetOf(cells, from));
 }
 
-/** Puts `character` in the place of each one of a region; the cursor stands on the last. */
+/** Replaces each character of a region with `character`; the cursor is then on the last one. */
 export function replaceCharacters(editor: Editor, cells: Cells, region: Span, character: string): Editor {
   const replaced = mapRegion(editor, cells, region, () => character);
   return moveTo(replaced, offsetOf(cells, region.from) + character.length * (region.to - region.from - 1));
 }
 
-/** Turns the case of a region; the cursor stands behind it. */
+/** Switches the case of a region; the cursor is then behind it. */
 export function turnCase(editor: Editor, cells: Cells, region: Span): Editor {
   const turned = mapRegion(editor, cells, region, otherCase);
   const grown = turned.text.length - editor.text.length;
@@ -139,8 +139,8 @@ export function joinLines(editor: Editor, count: number): Editor {
   return joined;
 }
 
-/** What the operator of `command` works on. `target`: where its motion goes, null or undefined where that is
- * nowhere. */
+/** Returns the region for the operator of `command`. `target`: the end of its motion, null or undefined if there is
+ * none. */
 export function regionOf(
   cells: Cells,
   at: number,
@@ -205,7 +205,7 @@ function lastBreak(cells: Cells, place: number): number {
   return isBreak(cells, at) ? at : place;
 }
 
-/** What is typed between going to insert mode and leaving it. */
+/** The text typed between entering insert mode and leaving it. */
 export interface Insertion {
   /** The editor with all of it as one step of undo, and what was typed; empty where more than typing happened. */
   end(editor: Editor): { readonly editor: Editor; readonly inserted: string };
@@ -273,7 +273,7 @@ export function parseVim(keys: readonly string[], visual: boolean): VimCommand |
     : operated(keys, behind + 1, key, count);
 }
 
-/** An operator, from what stands behind it. */
+/** Parses an operator by the keys behind it. */
 function operated(
   keys: readonly string[],
   behind: number,
@@ -289,7 +289,8 @@ function operated(
     : 'none';
 }
 
-/** `i` and `a` begin an object where `objects` says so; elsewhere they are commands of their own. */
+/** Parses a command by its name. `i` and `a` begin an object if `objects` is true; otherwise they are separate
+ * commands. */
 function parseNamedCommand(
   keys: readonly string[],
   at: number,
