@@ -67,7 +67,7 @@ export interface View {
     readonly reason: string;
   } | null;
   readonly totals: Totals;
-  /** What the model does and has left to do. */
+  /** The current and the remaining tasks of the model. */
   readonly todo: readonly TodoItem[];
   /** Finished and not yet taken by the screen. */
   readonly items: readonly TranscriptItem[];
@@ -284,7 +284,7 @@ interface Parts {
   /** The time between two calls of `onFrame`, in the long run. */
   readonly frameMs: number;
   readonly onFrame: () => void;
-  /** How reasoning is shown: not at all, as a line that says the model thinks, or as text. */
+  /** The display of reasoning: none, a line that the model thinks, or its text. */
   readonly reasoning?: 'hide' | 'line' | 'full';
 }
 
