@@ -14,7 +14,7 @@ const terms = {
   told: ['reports, notifies, shows', /\b(?:tells?|told)\b/gi],
   anew: ['again', /\banew\b/gi],
   'of his own': ['custom', /\bof (?:the user's|one's|their) own\b/gi],
-  picture: ['image', /\bpictures?\b/gi],
+  picture: ['image', /\bpictures?\b(?!\.md)/gi],
   errand: ['task run', /\berrands?\b/gi],
   'so many': ['number of, at most', /^\s*(?:\/\*\*|\*|\/\/)\s*So (?:many|much|long|often|few)\b/gim],
   'noun clause': ['a verb first', /\/\*\* (?:What|Where|Who|Whoever|Those|Whether|Why|How)\b/g],
@@ -31,7 +31,7 @@ function filesBelow(folder, pattern) {
 
 const sources = filesBelow('src', /\.tsx?$/);
 const pages = [...filesBelow('docs', /\.md$/), { path: 'README.md', text: readFileSync(`${root}/README.md`, 'utf8') }];
-const commentsOf = (text) => (text.match(/\/\*\*?[^]*?\*\/|^\s*\/\/.*$/gm) ?? []).join('\n');
+const commentsOf = (text) => (text.match(/(?<!\S)\/\*\*?[^]*?\*\/|^\s*\/\/.*$/gm) ?? []).join('\n');
 
 /** Returns what there is of each kind, as lines. */
 function findings() {

@@ -227,7 +227,8 @@ async function askAboutCommand(
   );
 }
 
-/** One edit away; two for a longer word that stands alone. A sentence may begin with any word of two letters. */
+/** Returns the command that is one edit away; two edits for a longer word that is alone. A word of two letters may
+ * begin any sentence, so it only counts alone. */
 function nearCommand(word: string, commands: readonly string[], isAlone: boolean): string | undefined {
   if (!isAlone && word.length < 3) return undefined;
   const most = isAlone && word.length >= 6 ? 2 : 1;

@@ -12,8 +12,8 @@ interface Parts {
   readonly keyOf: KeyOf;
   readonly colored: boolean;
   readonly signal: AbortSignal;
-  /** The command as it was typed. It is printed once, above what it prints first: what says nothing leaves no trace, and
-   * what sends a message stands there as that message. */
+  /** The command as it was typed. It is printed once, above the first output. A command without output is not printed,
+   * and one that sends a message appears as that message. */
   readonly typed: string;
   readonly keepInTmux: ReplTerminal['keepInTmux'];
   /** Sends a message of the command. */
@@ -22,7 +22,7 @@ interface Parts {
   readonly onPrinted: () => void;
 }
 
-/** What a command that was called just now may do with the screen. */
+/** Returns the access of a command to the screen. */
 export function commandContext(
   repl: ReplHandle,
   { display, dialogs, input, keyOf, colored, signal, send, onPrinted, keepInTmux, typed }: Parts,
@@ -31,7 +31,7 @@ export function commandContext(
   const echo = once(() => {
     display.notes.command(typed);
   });
-  /** Who has answered a dialog waits for the next one. */
+  /** Keys before an answer belong to the answered dialog, so the next dialog waits for new keys. */
   async function answered<T>(ask: () => Promise<T | null>): Promise<T | null> {
     if (signal.aborted) return null;
     const given = await ask();

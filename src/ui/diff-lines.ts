@@ -29,7 +29,7 @@ export interface TextPart {
   readonly to: number;
 }
 
-/** How a change is laid out: in rows of so many columns, under a look. */
+/** The layout of a change: the columns of its rows, and their theme. */
 interface ChangeStyle {
   readonly theme: Theme;
   readonly columns: number;

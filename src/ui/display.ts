@@ -74,8 +74,7 @@ export class Display {
   readonly #onChange: () => void;
   /** Called with each overlay that is drawn. */
   readonly #onOverlay: (shown: Overlay) => void;
-  /** At the last frame something stood above, so an empty row sets the live
-   * rows apart. */
+  /** True if there was text above the last frame, so that an empty row separates the live rows from it. */
   #apart = false;
   /** Set while the terminal has not said where it is: nothing is drawn then, and new items wait. */
   #endWait: (() => void) | null = null;

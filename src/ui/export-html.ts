@@ -26,11 +26,11 @@ const picturePolicy = `${policy}; img-src data:`;
 export interface Markup {
   readonly prose: (markdown: string) => string;
   readonly code: (text: string, language: string) => string;
-  /** The pictures and documents of an entry. */
+  /** Returns the images and documents of an entry. */
   readonly attached: (attachments: readonly AttachmentData[]) => string;
 }
 
-/** Writes a session as one self-contained page: its pictures are in it, nothing comes from the network, and no script
+/** Writes a session as one self-contained page: its images are in it, nothing comes from the network, and no script
  * runs but the one for searching: the policy of the page forbids everything else. Recorded text is escaped. */
 export async function toHtml({ row, events, blobs = [] }: ExportedSession): Promise<string> {
   const entries = entriesOf(events);
@@ -100,7 +100,7 @@ function escapedProse(text: string): string {
   return escaped(text).replace(/&amp;(amp|lt|gt|quot|nbsp);/g, '&$1;');
 }
 
-/** Shows a picture in the page, and names anything else. */
+/** Shows an image in the page, and the name of any other file. */
 function figure(
   { name, media_type: type, bytes: size, sha256 }: AttachmentData,
   bytes: Uint8Array | undefined,

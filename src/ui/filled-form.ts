@@ -1,12 +1,12 @@
 import type { Form, FormAnswer, FormField, FormOption, FormValue } from '../kernel/core/form.js';
 import { decisionText } from '../kernel/core/sanitize.js';
 
-/** What was said to one question. `value` is undefined where it is left out. */
+/** The answer to one question. `value` is undefined if the user skipped it. */
 export type FormReading =
   | { readonly ok: true; readonly value: FormValue | undefined }
   | { readonly ok: false; readonly problem: string };
 
-/** What can be chosen. */
+/** Returns the options of a question. */
 export function optionsOf(field: FormField): readonly FormOption[] {
   return field.kind === 'boolean' ? yesAndNo : (field.options ?? []);
 }
@@ -20,7 +20,7 @@ export function isChosen({ kind }: FormField): boolean {
   return kind === 'choice' || kind === 'boolean';
 }
 
-/** Says what the options with these indexes mean, with a text of the user's own beside them. */
+/** Reads the answer from the indexes of the chosen options, with the user's own text beside them. */
 export function saidByChoice(field: FormField, indexes: readonly number[], own = ''): FormReading {
   const values = indexes.flatMap((index) => optionsOf(field)[index]?.value ?? []);
   if (own !== '') values.push(own);

@@ -79,8 +79,8 @@ function voidLines(item: Extract<TranscriptItem, { readonly type: 'void' }>, { t
   return wrapWords(text, columns, 2).map((line) => theme.paint('warn', line));
 }
 
-/** What stands above the first prompt. The line is no Markdown: that takes longer to load than all else of the
- * screen. */
+/** The text above the first prompt. The line is not Markdown, because Markdown takes longer to load than the rest of
+ * the screen. */
 export interface Greeting {
   readonly name: string;
   readonly line: string;
@@ -139,7 +139,7 @@ function faultText(end: TurnEnd): string {
   return end.fault.hint === undefined ? end.fault.message : `${end.fault.message}\n${end.fault.hint}`;
 }
 
-/** How much of a result is printed: up to `maxRows` rows of it, the few rows that tell most, or only its summary. */
+/** The printed part of a result: up to `maxRows` rows of it, the few most important rows, or only its summary. */
 export interface ResultDetail {
   readonly show: 'full' | 'head' | 'line';
   readonly maxRows: number;
@@ -322,7 +322,7 @@ export function formatCost(usd: number): string {
   return usd > 0 && usd < 0.01 ? `$${usd.toFixed(4)}` : `$${usd.toFixed(2)}`;
 }
 
-/** What a person decides by: texts, and below them the lines of an edit. */
+/** The text on which the user decides, and below it the lines of an edit. */
 export interface QuestionParts {
   readonly texts: readonly string[];
   readonly edit: readonly DiffLine[];
@@ -348,7 +348,7 @@ export function questionParts(question: Question): QuestionParts {
 /** The most effects that are named besides deletions. */
 const mostEffects = 200;
 
-/** What a rehearsed call would do; deletions first and whole. */
+/** Returns the effects of a rehearsed call; deletions first and complete. */
 function effectRows(lines: readonly string[]): readonly string[] {
   const rows = lines.map((line) => decisionText(line, { lines: false }));
   const deletions = rows.filter((row) => row.startsWith('deletes '));
@@ -451,7 +451,7 @@ function editedLines(before: string, after: string, first: number | null): DiffL
   ];
 }
 
-/** Whether what a rehearsal did can be kept. */
+/** Returns true if the changes of a rehearsal can be kept. */
 export function canKeep({ effects }: Question): boolean {
   return effects !== undefined && effects.keepProblem === null;
 }

@@ -15,7 +15,7 @@ const resumeDelayMs = 20;
 /** Signals that came while the program was stopped are seen in this time. */
 const signalDelayMs = 200;
 
-/** What the keys do that are more than editing: sending, stopping, leaving, looking, giving the terminal away. */
+/** The actions of keys besides editing: send, interrupt, quit, view, release the terminal. */
 export interface KeyActs {
   act(action: InputAction): void;
   /** The user did something else than to press Ctrl-C again. */

@@ -25,13 +25,13 @@ interface HistoryPort {
   saveDraft?(text: string): Promise<void>;
 }
 
-/** What was written and not sent, and when. */
+/** An input that was not sent, and its time. */
 export interface Draft {
   readonly text: string;
   readonly savedAt: Date;
 }
 
-/** The terminal: its streams, what is known of it, and what stands on it already. */
+/** The terminal: its streams, its known facts, and its present contents. */
 export interface ReplTerminal {
   readonly input: InputPort;
   readonly output: OutputPort;
@@ -41,11 +41,11 @@ export interface ReplTerminal {
   readonly typed?: readonly (Uint8Array | string)[];
   /** A sign for a long turn that ended or asks, while the window may be elsewhere. */
   readonly notify?: Notify;
-  /** Where `notify` is `command`: starts the program that tells the user. */
+  /** Starts the program that notifies the user, if `notify` is `command`. */
   readonly tell?: (said: DesktopNotification) => void;
   /** The session's own title, null where it has none. Missing: the terminal's title is left alone. */
   readonly title?: () => string | null;
-  /** What a shell does with jobs; missing where there is none. */
+  /** The job control of the shell; missing if there is none. */
   readonly job?: {
     /** Returns true if something could continue this program once it is stopped. */
     hasShell(): boolean;
@@ -64,19 +64,19 @@ interface ReplTime {
   readonly schedule: Schedule;
 }
 
-/** A picture that goes with the message that holds its chip: `[shot.png 1280x720]`. */
+/** An image that is sent with the message that contains its chip: `[shot.png 1280x720]`. */
 export type TakenPicture =
   | { readonly ok: true; readonly chip: string }
   | { readonly ok: false; readonly problem: string };
 
-/** Takes pictures. May not reject. */
+/** Takes images. May not reject. */
 export interface PicturePort {
   /** Takes the files that a pasted text names; null where it is no more than a text. */
   pasted(text: string): Promise<TakenPicture | null>;
   clipboard(): Promise<TakenPicture>;
 }
 
-/** What the input line knows beyond its own text. */
+/** The ports of the input line. */
 export interface ReplInput {
   readonly history: HistoryPort;
   /** Takes what waited to be sent in this session when the program ended, oldest first. May not reject. */
@@ -85,28 +85,30 @@ export interface ReplInput {
   readonly files: () => Promise<readonly string[]>;
   /** Keys of the input: readline's (the default) or vim's. */
   readonly keys?: 'emacs' | 'vim';
-  /** Keys of the user's own, without problems (`bindingProblem`). */
+  /** Custom key bindings, without problems (`bindingProblem`). */
   readonly bindings?: Bindings;
   /** Ctrl-G: edits a text in the user's editor while the terminal is given back; null where nothing is to change. */
   readonly editExternally?: (text: string) => Promise<string | null>;
-  /** Pictures for the message that is written. */
+  /** The images of the message in the input. */
   readonly pictures?: PicturePort;
   /** Shift-Tab: the next approval mode; the status line shows it. */
   readonly nextMode?: () => void;
-  /** What Enter on the empty line submits; null: nothing. */
+  /** Returns the text that Enter on the empty line submits; null: nothing. */
   readonly onEmptyLine?: () => string | null;
-  /** Ctrl-B: the running command goes on in the background. False where none can: then the key moves the cursor. */
+  /** Ctrl-B: moves the running command to the background. False if there is none that can be moved: then the key moves
+   * the cursor. */
   readonly toBackground?: () => boolean;
 }
 
-/** What is printed of results, prose and reasoning. */
+/** The printed part of results, prose and reasoning. */
 export interface ReplPrinting {
   readonly detail?: ResultDetail;
   /** Nobody has chosen how much of a result is printed: the first long one says that one can. */
   readonly tellsDetail?: boolean;
   /** Long lines of prose: broken by us at words (the default), or by the terminal. */
   readonly wrap?: WrapMode;
-  /** What is shown of a model's reasoning while it streams: nothing, that it thinks (the default), or its text. */
+  /** The shown part of a model's reasoning while it streams: nothing, a line that the model thinks (the default), or
+   * its text. */
   readonly reasoning?: 'hide' | 'line' | 'full';
   /** Masks secrets in a command that was typed, which is printed but is no event. */
   readonly mask?: (text: string) => string;
@@ -114,16 +116,16 @@ export interface ReplPrinting {
   readonly reasoningOf?: ReasoningOf;
 }
 
-/** What the REPL begins with. */
+/** The first contents of the REPL. */
 export interface ReplOpening {
   readonly greeting?: Greeting;
-  /** The end of the session, which stands above the first frame. */
+  /** The end of the session, which is shown above the first frame. */
   readonly end?: PrintedEnd;
   /** Submitted at once. */
   readonly prompt?: string;
 }
 
-/** What the REPL needs from outside. Nothing in `ui` touches a file, a process or a real timer. */
+/** The ports of the REPL. Nothing in `ui` touches a file, a process or a real timer. */
 export interface ReplOptions {
   readonly terminal: ReplTerminal;
   readonly time: ReplTime;
@@ -131,9 +133,9 @@ export interface ReplOptions {
   readonly printing: ReplPrinting;
   readonly opening: ReplOpening;
   readonly session: SessionPort;
-  /** Asked anew at each use: servers offer theirs once they are connected. */
+  /** Called at each use: servers offer their commands once they are connected. */
   readonly commands: () => readonly SlashCommand[];
-  /** What the status line shows; asked anew at each frame, so it must be cheap. */
+  /** Returns the contents of the status line; called at each frame, so it must be cheap. */
   readonly status: (view: View) => StatusFacts;
   /** `!command` (sent to the model) and `!!command` (not sent). What it prints is shown; resolves when it has ended,
    * soon after `signal`. */
@@ -144,7 +146,7 @@ export interface ReplOptions {
   readonly onExit: () => void;
 }
 
-/** How a command of the user ended. `job`: it goes on as that one. */
+/** The end of a command of the user. `job`: it continues in the background as that job. */
 export interface ShellRun {
   readonly exitCode: number | null;
   readonly job?: number;
@@ -160,14 +162,14 @@ export type RunShell = (
 ) => Promise<ShellRun>;
 
 export interface ReplHandle {
-  /** Goes on with another session. `shown`: its end stands on the screen already, and what waits there is kept. */
+  /** Switches to another session. `shown`: its end is on the screen already, and waiting input is kept. */
   attach(session: SessionPort, shown?: 'shown'): void;
   notice(level: 'info' | 'warn' | 'error', message: string): void;
-  /** Tells of something at its time: a notice, with the sign of the terminal. */
+  /** Shows a reminder at its time: a notice, with the sign of the terminal. */
   remind(said: DesktopNotification): void;
   /** As if the user had sent it: a command runs, anything else goes to the model. */
   submit(text: string): void;
-  /** Draws the status line anew. */
+  /** Draws the status line again. */
   refresh(): void;
   /** Gives the terminal back without ending (before another program takes it); `resume` takes it again. */
   pause(): void;

@@ -309,7 +309,7 @@ class ScreenRepl implements ReplHandle {
 
   readonly #onEvent = (event: AgentEvent): void => {
     this.#work.heed(event);
-    // The output of the user's own command is on the screen already.
+    // The output of the user's `!command` is on the screen already.
     if (this.#turns.runsShell() && event.type === 'event' && isNote(event.event)) return;
     this.#store.apply(event);
   };

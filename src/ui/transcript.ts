@@ -47,7 +47,7 @@ export class Transcript {
     this.#blockColumns = style.columns;
   }
 
-  /** Goes on below what another one gave out, which streams nothing. */
+  /** Continues below the output of another transcript, which streams nothing. */
   follow(before: Transcript): void {
     this.#last = before.#last;
     this.#tellsDetail = before.#tellsDetail;
@@ -75,8 +75,8 @@ export class Transcript {
     return this.#unprinted(this.#open);
   }
 
-  /** False while nothing stands above, or only the empty row that a text will
-   * stand below: what follows needs no empty row to be set apart. */
+  /** Returns false if there is nothing above, or only the empty row before a text: then no empty row has to separate
+   * the next item. */
   isAbove(): boolean {
     const awaitsText = this.#stream !== null && !this.#isShown() && this.#open.length === 0;
     return this.#last !== null && !awaitsText;
@@ -208,13 +208,13 @@ export class Transcript {
     this.#partial = false;
   }
 
-  /** Whether a part of the stream is in the scrollback, where it stays. */
+  /** Returns true if a part of the stream is in the scrollback, where it stays. */
   #isShown(): boolean {
     return this.#stream !== null && (this.#printed.lines > 0 || this.#printed.columns > 0 || this.#given);
   }
 
   #drop(): void {
-    // The empty line above it stands already.
+    // The empty line above it is printed already.
     if (this.#stream && this.#last === 'assistant' && !this.#isShown()) this.#last = null;
     // The continued line ends here.
     if (this.#printed.columns > 0) this.#out.push('');
@@ -262,7 +262,7 @@ export class Transcript {
 /** The end of a session, laid out before the screen is loaded. */
 export interface PrintedEnd {
   readonly lines: readonly string[];
-  /** How these lines are written. */
+  /** The output that writes these lines. */
   readonly sent: readonly string[];
   readonly transcript: Transcript;
   readonly links: Links | undefined;

@@ -17,7 +17,7 @@ import {
 import { patienceMs, type Timers } from '../kernel/core/timers.js';
 import type { View } from './view.js';
 
-/** What keeps the input busy beside a turn: a slash command, or a `!command` of the user. */
+/** The work that keeps the input busy beside a turn: a slash command, or a `!command` of the user. */
 type WorkKind = 'command' | 'shell';
 
 /** Runs what the user types, one thing after the other: messages become turns of the session, slash commands and
@@ -131,7 +131,7 @@ class TurnQueue implements Turns {
   }
 
   takeBack(): string {
-    return joined(this.#session.takeQueue());
+    return joinMessages(this.#session.takeQueue());
   }
   busy(): boolean {
     return this.#works.size > 0 || this.#session.busy();
@@ -225,7 +225,7 @@ class TurnQueue implements Turns {
     const command = queue.findIndex(({ text, typed }) => typed === true || text.startsWith('/'));
     const count = command < 0 ? queue.length : Math.max(1, command);
     for (const later of queue.slice(count)) this.#session.enqueue({ ...later, when: 'after' });
-    return { text: joined(queue.slice(0, count)), typed: first.typed === true };
+    return { text: joinMessages(queue.slice(0, count)), typed: first.typed === true };
   }
 
   /** Follows the queue, and the end of turns that began elsewhere, such as a compaction. */
@@ -244,21 +244,22 @@ class TurnQueue implements Turns {
   }
 }
 
-function joined(messages: readonly QueuedMessage[]): string {
+function joinMessages(messages: readonly QueuedMessage[]): string {
   return messages.map((message) => message.text).join('\n\n');
 }
 
-/** Whoever waits longer than this has turned to something else. */
+/** The time after which a waiting user has probably turned to something else. */
 const longTurnMs = 10_000;
 /** Both contain nothing of the conversation: others may see them. */
 const ended: DesktopNotification = { title: 'agent', text: 'agent has answered and waits for you' };
 const asked: DesktopNotification = { title: 'agent', text: 'agent asks you something' };
 
-/** Measures how long a session works, without the time in which it waits for an answer, and signals to the user that it has ended or asks. */
+/** Measures how long a session works, without the time in which it waits for an answer. Signals to the user when it has
+ * ended or asks a question. */
 export interface Work {
   /** Returns when it would have begun if it had never waited for the user; null when idle. */
   sinceMs(): number | null;
-  /** Sends. `busy` tells afterwards whether a turn began. */
+  /** Sends. `busy` returns afterwards whether a turn began. */
   sent(send: () => void, busy: () => boolean): void;
   heed(event: AgentEvent): void;
   /** Gives the sign of the terminal. */
@@ -267,7 +268,7 @@ export interface Work {
   readonly focus: (has: boolean) => void;
   /** Asks the terminal for the focus while something runs; when idle it is left alone. */
   watch(): void;
-  /** Notes that the turn was told to end; a command may need a moment. */
+  /** Notes that the user interrupted the turn; a command may need a moment. */
   stop(): void;
   stopping(): boolean;
   /** Starts again for another session, which is idle. */
@@ -430,7 +431,7 @@ export interface ShellLine {
   readonly sendToModel: boolean;
 }
 
-/** `!command` (the model is told) or `!!command` (it is not); null for anything else. */
+/** Parses `!command` (its output is sent to the model) or `!!command` (it is not sent); null for anything else. */
 export function shellLine(text: string): ShellLine | null {
   const match = /^(!{1,2})\s*([^!\s][\s\S]*)$/.exec(text.trim());
   return match ? { command: match[2] ?? '', sendToModel: match[1] === '!' } : null;

@@ -67,7 +67,7 @@ export interface View {
     readonly reason: string;
   } | null;
   readonly totals: Totals;
-  /** What the model does and has left to do. */
+  /** The current and the remaining tasks of the model. */
   readonly todo: readonly TodoItem[];
   /** Finished and not yet taken by the screen. */
   readonly items: readonly TranscriptItem[];
@@ -284,7 +284,7 @@ interface Parts {
   /** The time between two calls of `onFrame`, in the long run. */
   readonly frameMs: number;
   readonly onFrame: () => void;
-  /** How reasoning is shown: not at all, as a line that says the model thinks, or as text. */
+  /** The display of reasoning: none, a line that the model thinks, or its text. */
   readonly reasoning?: 'hide' | 'line' | 'full';
 }
 
@@ -325,7 +325,7 @@ export function createViewStore(d: Parts): ViewStore {
       if (event.type === 'text_delta') deltas.push(event.text);
       else {
         settle();
-        view = reduce(view, shown(event, d.reasoning), d.clock());
+        view = reduce(view, hideReasoning(event, d.reasoning), d.clock());
       }
       // Reasoning between two parts of an answer would separate them.
       if (event.type === 'reasoning_delta' && d.reasoning === 'full' && view.text === '')
@@ -352,7 +352,7 @@ export function createViewStore(d: Parts): ViewStore {
 }
 
 /** Hidden reasoning has no text. */
-function shown(event: AgentEvent, reasoning: Parts['reasoning']): AgentEvent {
+function hideReasoning(event: AgentEvent, reasoning: Parts['reasoning']): AgentEvent {
   return event.type === 'reasoning_delta' && reasoning === 'hide' ? { ...event, text: '' } : event;
 }
 

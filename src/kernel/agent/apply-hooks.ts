@@ -7,8 +7,8 @@ import { firstLine } from '../core/text.js';
 import type { Denial, BoundCall, ToolOutcome } from '../core/tool.js';
 import type { DispatchDeps, TurnDeps } from './dependencies.js';
 
-/** Asks the hooks of an occasion, records each one that ran, and tells the user what they say. Null where no hook
- * listens. */
+/** Runs the hooks of an occasion, records each one that ran, and shows their messages to the user. Returns null if no
+ * hook listens. */
 export async function askHooks(d: DispatchDeps, occasion: Occasion, signal: AbortSignal): Promise<HookAnswer | null> {
   const { hooks } = d.tools;
   if (!hooks?.listens(occasion.event)) return null;
@@ -94,7 +94,7 @@ function because(reason: string): string {
   return reason.trim() === '' ? '.' : `: ${reason.trim()}`;
 }
 
-/** Why a call was not allowed. */
+/** The reason why a call was not allowed. */
 export type Denied = Pick<Denial, 'reason' | 'remedy' | 'unasked' | 'effects'>;
 
 /** A call after its hooks: as they want it, or why it is not run. `denied`: null where that is no denial. */
@@ -190,7 +190,8 @@ function replaced(envelope: Envelope, after: HookAnswer | null): Envelope {
 /** The most times in a row that a hook may keep a turn from ending. */
 const maxExtensions = 8;
 
-/** Asks whether a turn may end with this answer. True: it goes on, and the model has been told why. */
+/** Asks the hooks whether a turn may end with this answer. Returns true if it must continue; the reason is then
+ * recorded for the model. */
 export async function mustGoOn(d: TurnDeps, text: string, before: number, signal: AbortSignal): Promise<boolean> {
   const event = d.tools.hooks?.agent ? 'SubagentStop' : 'Stop';
   if (!d.tools.hooks?.listens(event)) return false;
@@ -221,13 +222,13 @@ export async function answerOfHooks(
   return answer?.decision === 'allow' && isUpToMode(verdict) ? { answer: 'once' } : null;
 }
 
-/** Tells hooks that the user is waited for. */
+/** Notifies hooks that the program waits for the user. */
 export async function tellWaiting(d: DispatchDeps, { title }: Question, signal: AbortSignal): Promise<void> {
   const message = `agent needs your permission to use ${title}`;
   await askHooks(d, { event: 'Notification', type: 'permission_prompt', message }, signal);
 }
 
-/** A compaction begins the conversation anew: what its hooks say is noted behind the summary. */
+/** Runs the hooks for the start of a session after a compaction. Their context is recorded after the summary. */
 export async function tellCompacted(d: TurnDeps, signal: AbortSignal): Promise<void> {
   const begun = { event: 'SessionStart', source: 'compact', model: d.model().ref.model } as const;
   await noteContext(d, await askHooks(d, begun, signal));

@@ -6,7 +6,8 @@ import type { Fault } from '../core/provider.js';
 import type { ToolOutcome } from '../core/tool.js';
 import type { TurnDeps } from './dependencies.js';
 
-/** Records a message of the user with the files that it names. The model is told of a file that was not taken. */
+/** Records a message of the user with the files that it names. A note informs the model of each file that was
+ * refused. */
 export async function recordUser(
   d: TurnDeps,
   message: { readonly content: string; readonly typed: string; readonly data?: object },
@@ -51,12 +52,12 @@ export function withdrawals(events: readonly Event[]): readonly Withdrawal[] {
   });
 }
 
-/** How servers say that they do not take a file of a request. */
+/** Matches the words with which servers refuse a file of a request. */
 const aboutFile = /image|picture|vision|multi-?modal|media[_ ]type|input_file|document|\bpdf\b|base64/i;
 
-/** Where a server refused a request because of a file in it, takes that file out for this model, and says so to the
- * person and the model. Those that came since the last answer are taken out first, and all of them after that. Returns
- * false where there is nothing to take out. */
+/** Withdraws the files of a request that a server refused because of a file, for this model, and notifies the user and
+ * the model. The first attempt withdraws the files since the last answer, the next one all of them. Returns false if
+ * there are no files to withdraw. */
 export async function withdrawRefused(d: TurnDeps, fault: Fault): Promise<boolean> {
   const { ref } = d.model();
   if (!mayBeAboutFile(fault)) return false;

@@ -16,8 +16,8 @@ export interface Budget {
   readonly isEnforced: boolean;
 }
 
-/** What the next request may do. `maxOutputTokens` is the limit it must send instead of its own, or null. `isShort`:
- * money sets that limit, and the answer could have been longer otherwise. */
+/** The limits of the next request. `maxOutputTokens` is the limit that it must send in place of its usual one, or null.
+ * `isShort`: money sets that limit, and the answer could have been longer otherwise. */
 export type Allowance =
   | { readonly allowed: true; readonly maxOutputTokens: number | null; readonly isShort: boolean }
   | { readonly allowed: false; readonly fault: Fault };
@@ -133,7 +133,7 @@ export function spentUsd(events: readonly Event[]): number {
   return events.reduce((spent, event) => spent + (spentBy(event)?.cost_usd ?? 0), 0);
 }
 
-/** An amount with enough digits to tell it from others of its size: `$5.00`, `$0.0109`, `$0.000042`. */
+/** Formats an amount with enough digits to distinguish it from others of its size: `$5.00`, `$0.0109`, `$0.000042`. */
 export function money(usd: number): string {
   const size = Math.abs(usd);
   const digits = size > 0 && size < 0.1 ? Math.min(12, 2 - Math.floor(Math.log10(size))) : 2;

@@ -37,7 +37,7 @@ export function contextOf(
   };
 }
 
-/** The session of a call, and whom it may ask. While a person answers, its clock stands still. */
+/** Returns the session of a call with the ways to ask the user. The call's clock stops while the user answers. */
 function callSession(d: DispatchDeps, id: string, signal: AbortSignal, clock: CallClock | null): CallSession {
   const { record, searchWeb, runAgent, approval } = d;
   const { putForm } = approval;

@@ -349,7 +349,7 @@ async function linesOf(
   return lines.length > 0 ? { lines } : {};
 }
 
-/** Tells the user how such a call can run. */
+/** Returns a sentence for the user about how such a call can run. */
 function remedyForUser(verdict: Verdict): string {
   if (verdict.everyMode)
     return 'No --approval mode allows such calls without a prompt: run agent in a terminal and answer yes.';
@@ -369,7 +369,7 @@ function allowedBy({ rules = [] }: Verdict): readonly string[] | null {
   return rules.length > 0 && patterns.length === rules.length ? patterns : null;
 }
 
-/** Returns the sentence that tells the model how the user can allow such calls. */
+/** Returns a sentence for the model about how the user can allow such calls. */
 function remedy(verdict: Verdict): string {
   return verdict.everyMode
     ? 'No --approval mode allows such calls unasked; the user can say yes to them when agent runs in a terminal.'

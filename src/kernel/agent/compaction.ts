@@ -18,7 +18,7 @@ export type Compacted =
 
 export interface CompactionOptions {
   readonly trigger: CompactionData['trigger'];
-  /** What the summary must not leave out, in the user's words, or ''. */
+  /** The facts that the summary must keep, in the user's words, or ''. */
   readonly focus: string;
   /** Tokens of the window, where the server has just named them. Absent: those of the model. */
   readonly windowTokens?: number;
@@ -55,8 +55,8 @@ export function planFor(
   });
 }
 
-/** Asks for a summary and records one event that stands for the messages it covers; their events stay in the log. After
- * an overflow it goes on without a summary if none comes: the event then has the user's messages and the files. */
+/** Asks for a summary and records one event that replaces the messages it covers; their events stay in the log. After
+ * an overflow it continues without a summary if none comes: the event then has the user's messages and the files. */
 export async function compact(d: TurnDeps, options: CompactionOptions, signal: AbortSignal): Promise<Compacted> {
   const plan = planFor(d, options);
   if (plan === null) return { done: false, reason: 'there is too little to compact' };
@@ -143,11 +143,11 @@ interface CompactionLimits {
   readonly windowTokens: number;
 }
 
-/** The messages that a compaction covers, and the text that stands for them. */
+/** The messages that a compaction covers, and the text that replaces them. */
 export interface CompactionPlan {
   readonly fromSeq: number;
   readonly toSeq: number;
-  /** How many messages it covers. */
+  /** The number of messages that it covers. */
   readonly messages: number;
   /** The content of the compaction; `summary` is the part that the model wrote, or null. */
   text(summary: string | null): string;
@@ -229,8 +229,8 @@ function compactionText(events: readonly Event[], range: Covered, summary: strin
   const { changed, read } = filesOf(events, toSeq);
   const parts: readonly (readonly string[])[] = [
     ['## What the user said, word for word', ...ownMessages(events, range)],
-    ['## Files changed in this session (event of the last change)', ...listed(changed)],
-    ['## Files read (event)', ...listed(read)],
+    ['## Files changed in this session (event of the last change)', ...listFiles(changed)],
+    ['## Files read (event)', ...listFiles(read)],
     ['## The list of what is done and left', ...todoLines(todoOf(events.filter(({ seq }) => seq <= toSeq)))],
     ['## Instructions that stay in force, as they were given', ...keptOutputs(events, range)],
     ['## Summary', summary ?? 'The model could not be asked for a summary; read the events that matter.'],
@@ -241,12 +241,12 @@ function compactionText(events: readonly Event[], range: Covered, summary: strin
 }
 
 /** The user's messages in order, up to a quarter of the window; the oldest are left out first. A compaction among the
- * covered messages gives the messages it stood for. */
+ * covered messages gives the messages that it replaced. */
 function ownMessages(events: readonly Event[], { covered, windowTokens, reader }: Covered): readonly string[] {
   const roomBytes = Math.min(maxMessagesBytes, windowTokens);
   const longestBytes = Math.min(maxMessageBytes, Math.ceil(roomBytes / 2));
   const own = covered
-    .flatMap((message) => said(events, message))
+    .flatMap((message) => collectUserMessages(events, message))
     .map(({ seq, content }) => {
       const { text } = clampText(content, longestBytes, eventMarker(reader, seq));
       return `(event ${seq}) ${text}`;
@@ -256,7 +256,7 @@ function ownMessages(events: readonly Event[], { covered, windowTokens, reader }
   return start === 0 ? own : [`(${start} earlier messages are left out here)`, ...own.slice(start)];
 }
 
-function said(
+function collectUserMessages(
   events: readonly Event[],
   message: Message,
 ): readonly { readonly seq: number; readonly content: string }[] {
@@ -268,7 +268,7 @@ function said(
   const { from_seq, to_seq } = event.data;
   return project(before)
     .messages.filter((item) => item.seq >= from_seq && item.seq <= to_seq)
-    .flatMap((item) => said(before, item));
+    .flatMap((item) => collectUserMessages(before, item));
 }
 
 /** Most bytes of one result that is kept, and of all of them; less in a small window. */
@@ -336,7 +336,7 @@ function changedPaths(event: KnownEvent): readonly string[] {
 }
 
 /** Leaves out the oldest where there are many. */
-function listed(files: ReadonlyMap<string, number>): readonly string[] {
+function listFiles(files: ReadonlyMap<string, number>): readonly string[] {
   const all = [...files].map(([path, seq]) => `- ${path} (${seq})`);
   return all.length <= maxListed
     ? all

@@ -25,7 +25,8 @@ interface TurnLimits {
   readonly loopLimit: number;
   /** Most bytes of one stored output. */
   readonly maxOutputBytes: number;
-  /** Why the turn has to end with an answer now, as a sentence; null: it may go on. Absent: there is no such limit. */
+  /** Returns why the turn has to end with an answer now, as a sentence; null: it may continue. Absent: there is no such
+   * limit. */
   readonly usedUp?: () => string | null;
 }
 
@@ -40,7 +41,7 @@ interface ToolDeps {
   readonly renewPrompt?: (prompt: string) => Promise<string>;
   /** Absent: the user has no hooks. */
   readonly hooks?: Hooks;
-  /** What has become known and the model is to be told before a message, besides what policy says. */
+  /** Returns new facts for the model before a message, besides those of policy. */
   readonly news?: (events: readonly Event[]) => Promise<readonly string[]>;
   /** Absent: this session starts no agents. */
   readonly agents?: Agents;
@@ -50,7 +51,7 @@ interface ToolDeps {
 export interface Agents {
   /** Never rejects. */
   run(order: SubagentRequest, parent: TurnDeps, call: AgentCall): Promise<ToolOutcome>;
-  /** Whether these calls of one response may run side by side: all of them ask for agents that only read. */
+  /** Returns true if these calls of one response may run in parallel: all of them start sub-agents that only read. */
   runTogether(calls: readonly (BoundCall | null)[]): Promise<boolean>;
 }
 
@@ -67,9 +68,9 @@ interface ModelDeps {
   /** Tokens of its context window; null where that is not known. Absent: the conversation is compacted only once it has
    * overflowed. */
   readonly contextWindow?: (ref: ModelRef) => number | null;
-  /** The model that a turn goes on with where `ref` cannot answer; null where there is none. */
+  /** Returns the model with which a turn continues if `ref` cannot answer; null if there is none. */
   readonly fallback?: (ref: ModelRef) => ModelRef | null;
-  /** What requests to it may cost; a fault where its price is not known, null where there is no limit. */
+  /** Returns the cost limit of requests to it; a fault if its price is not known, null if there is no limit. */
   readonly budget?: (ref: ModelRef) => Budget | Fault | null;
 }
 
@@ -82,17 +83,17 @@ export interface HostDeps {
   readonly log: Log;
 }
 
-/** How a person is asked about a call. */
+/** The ways to ask the user about a call. */
 export interface ApprovalDeps extends Approver {
   /** Puts a form to the user; an aborted signal cancels it. Never rejects. Absent: there is nobody. */
   readonly putForm?: (form: Form, signal: AbortSignal) => Promise<FormAnswer>;
-  /** Whether somebody is there to answer. */
+  /** True if a user is present to answer. */
   readonly canAsk: boolean;
   /** Calls the user allowed for the rest of the session, by `call_sha256`. */
   readonly grants: Set<string>;
   /** Rules the user made for the rest of the session, by `ruleKey`. */
   readonly rules: Map<string, Rule>;
-  /** How often the user said yes to the same question. */
+  /** The number of approvals by the user for each question. */
   readonly asked: Map<string, number>;
 }
 
@@ -102,7 +103,7 @@ export interface ApprovalDeps extends Approver {
 export interface DispatchDeps {
   readonly record: Recorder;
   readonly emit: (event: AgentEvent) => void;
-  /** Tells the model something with its next request. Absent: there is no next one. */
+  /** Adds a note for the model to its next request. Absent: there is no next one. */
   readonly tell?: (note: string) => void;
   readonly tools: ToolDeps;
   /** Absolute: relative paths of calls start here. */
@@ -125,10 +126,11 @@ export interface TurnDeps extends DispatchDeps {
   /** The model of the next request. */
   readonly model: () => { readonly provider: Provider; readonly ref: ModelRef };
   readonly models: ModelDeps;
-  /** Goes on with another model until the turn has ended. Resolves with why it cannot, or null. Never rejects. */
+  /** Continues with another model until the turn has ended. Resolves with the reason why it cannot, or null. Never
+   * rejects. */
   readonly useFallbackModel: (ref: ModelRef) => Promise<string | null>;
   /** Messages the user sent meanwhile, for delivery now. */
   readonly takeSteering: () => readonly string[];
-  /** What the model is to be told meanwhile. */
+  /** Takes the notes for the model that arrived during the turn. */
   readonly takeNotes: () => readonly string[];
 }

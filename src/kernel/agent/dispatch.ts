@@ -18,7 +18,7 @@ export interface Dispatched {
   readonly denials: readonly Denial[];
   readonly durationMs: number;
   readonly captured?: CapturedChanges;
-  /** Why a hook wants the turn to end here. */
+  /** The reason why a hook wants the turn to end here. */
   readonly halt?: string;
   readonly decision?: CallDecision;
 }

@@ -11,9 +11,9 @@ export interface ChangeSet {
   readonly title: string;
   readonly changes: readonly ChangeData[];
   readonly folders: readonly FolderData[];
-  /** Why there may be more changes than these. */
+  /** The reason why there may be more changes than these. */
   readonly unwatched: string | null;
-  /** The `undo` event that stands, or null. */
+  /** The `seq` of the `undo` event that is in effect, or null. */
   readonly undoneBy: number | null;
 }
 
@@ -174,13 +174,13 @@ export interface CapturedChanges {
   readonly unwatched?: string;
 }
 
-/** What a session did to files from the first of these events to the last, one change for each file. */
+/** Returns the changes to files by a session from the first of these events to the last, one change for each file. */
 export function netChanges(events: readonly Event[]): RecordedChanges {
   const net = new Map<string, ChangeData>();
   const sets = changeSets(events).filter(({ undoneBy }) => undoneBy === null);
   for (const change of sets.flatMap(({ changes }) => changes)) {
     const first = net.get(change.path);
-    net.set(change.path, first ? joined(first, change) : change);
+    net.set(change.path, first ? joinChanges(first, change) : change);
   }
   const changes = [...net.values()].filter(
     (change) =>
@@ -204,7 +204,7 @@ function netFolders(changes: readonly FolderData[]): readonly FolderData[] {
   return [...net.values()].filter((change) => change.before_mode !== change.after_mode);
 }
 
-function joined(first: ChangeData, last: ChangeData): ChangeData {
+function joinChanges(first: ChangeData, last: ChangeData): ChangeData {
   const { path, before, before_mode: beforeMode, before_links: beforeLinks } = first;
   const { after, after_mode: afterMode, after_links: afterLinks } = last;
   const lost = [first, last].find(({ captured }) => !captured);

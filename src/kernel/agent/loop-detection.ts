@@ -25,9 +25,9 @@ type Call = ToolCallData['function'];
  * the log alone, so they are the same after a resume. A new result sets every
  * count back: a turn that learns something is not in a loop. */
 export interface Repeats {
-  /** How often `call` gave `output` in a row, this time included. */
+  /** Returns how many times in a row `call` gave `output`, including this time. */
   with(call: Call, output: string): number;
-  /** How often `call` gave its last result. */
+  /** Returns how many times in a row `call` gave its last result. */
   of(call: Call): number;
   has(call: Call): boolean;
 }
@@ -37,7 +37,7 @@ interface Seen {
   newBefore: number;
 }
 
-/** What is asked about a call that may be repeated. */
+/** The dependencies of the check for a repeated call. */
 interface LoopDeps {
   readonly record: { readonly repeats: Repeats };
   readonly limits: { readonly loopLimit: number };
@@ -45,8 +45,8 @@ interface LoopDeps {
   readonly secrets?: Pick<SecretGuard, 'envelope'>;
 }
 
-/** Adds `"repeated"` to the result from the third time on, and a line that tells the model so. `looped`: the count has
- * reached `loop_limit` and nobody can be asked, so the turn must end. */
+/** Adds `"repeated"` to the result from the third time on, with a line about it for the model. `looped`: the count has
+ * reached `loop_limit` and no user can be asked, so the turn must end. */
 export function withRepeats(
   d: LoopDeps,
   call: ToolCallData,

@@ -71,12 +71,12 @@ async function runCall(d: TurnDeps, given: Expansion['calls'][number], signal: A
   const call = recorded.data as ToolCallData;
   const done = await dispatch(d, { call, content: String(recorded.content), binding }, signal);
   await answer(d, call, done);
-  return told(content, done);
+  return toDone(content, done);
 }
 
 /** A command that failed has its errors in the message, where the model reads them, as with other agents. What was
  * refused ends the message. */
-function told(title: string, { outcome: { envelope }, denials }: Dispatched): Done {
+function toDone(title: string, { outcome: { envelope }, denials }: Dispatched): Done {
   if (isError(envelope)) {
     const problem = `${title}: ${envelope.error}`;
     if (denials.length > 0 || refusals.has(envelope.code)) return { ok: false, denials, problem };

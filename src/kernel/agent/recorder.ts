@@ -12,8 +12,8 @@ import { createRepeats, type Repeats } from './loop-detection.js';
 export interface Recorder {
   /** Of the session. */
   readonly id: string;
-  /** Durable when it resolves, unless the store fails: then the session goes on in memory, the reader is warned once,
-   * and what is unsaved is tried again, in order, with every later event. Never rejects. */
+  /** Durable when it resolves, unless the store fails: then the session continues in memory, the user is warned once,
+   * and unsaved events are tried again, in order, with every later event. Never rejects. */
   append(draft: EventDraft, blobs?: readonly Blob[]): Promise<Event>;
   /** Records an event that nothing acts on before another follows: it reaches the disk with that one, and listeners
    * hear of both then. */
@@ -28,11 +28,11 @@ export interface Recorder {
   conversation(): Conversation;
   /** Files that the session has read or written: sha256 (hex) by absolute path, null for a file that did not exist. */
   readonly knownFiles: ReadonlyMap<string, string | null>;
-  /** How often calls gave the same result. */
+  /** The counts of calls that gave the same result again. */
   readonly repeats: Repeats;
   /** Events that are in memory only. */
   unsaved(): readonly Event[];
-  /** Why the store did not take them; null where it has all. */
+  /** Returns the error of the store for the unsaved events; null if it has all events. */
   problem(): Error | null;
   /** One more try to save what is unsaved. */
   flush(): Promise<void>;
@@ -57,8 +57,8 @@ export interface RecorderOptions {
   readonly schedule?: Schedule;
 }
 
-/** How often a store that fails is tried again without an event. One that another process has locked is usually free
- * after a moment, so the user is warned only after `patientTries`. */
+/** The interval of attempts to save to a failing store without a new event. A store that another process has locked is
+ * usually free after a moment, so the user is warned only after `patientTries`. */
 const retryMs = { busy: 1000, other: 15_000 } as const;
 const patientTries = 10;
 
@@ -246,7 +246,7 @@ class LiveRecorder implements Recorder {
     });
   }
 
-  /** Tells listeners of the events up to `seq`, and how many secrets were masked in what was recorded. */
+  /** Notifies listeners of the events up to `seq`, and of the number of secrets that were masked in them. */
   #tell(seq: number): void {
     const { emit, secrets } = this.#options;
     const later = this.#untold.findIndex((event) => event.seq > seq);

@@ -10,7 +10,7 @@ export interface RehearsedCall {
   readonly summary: EffectsSummary;
 }
 
-/** How a call was decided, as its result records it. */
+/** The decision about a call, as its result records it. */
 export interface CallDecision {
   readonly decidedBy?: Decider;
   readonly effects?: Effects;

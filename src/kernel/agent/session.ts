@@ -15,7 +15,7 @@ import { requestTitle } from './request.js';
 import { runTurn } from './turn.js';
 import { createRecorder, type Recorder } from './recorder.js';
 
-/** Where a session is recorded, and its first events. */
+/** The store of a session, and its first events. */
 interface RecordOptions {
   readonly store: SessionLog;
   readonly row: SessionRow;
@@ -39,21 +39,21 @@ export interface SessionParts extends Pick<
   readonly connect: (ref: ModelRef) => Promise<Provider>;
   /** False: nobody can be asked. */
   readonly interactive: boolean;
-  /** Says what a message stands for that begins with a slash. Absent: itself. */
+  /** Expands messages that begin with a slash. Absent: messages remain as they are. */
   readonly expand?: Expand;
   /** SHA-256 (hex) of calls that the user has allowed beforehand. */
   readonly grants?: readonly string[];
-  /** Who is asked instead of the front end of this session, and what they have allowed already. */
+  /** The approver that replaces the front end of this session, with the approvals that it already has. */
   readonly approval?: ApprovalDeps;
 }
 
 /** A session with everything its owner needs besides the port of its front end. */
 export interface Session extends SessionPort {
   readonly record: Recorder;
-  /** What the user allowed for the rest of this session; an entry that is taken out is asked about again. */
+  /** The rules that the user made for the rest of this session; calls of a removed rule need approval again. */
   readonly sessionRules: Map<string, Rule>;
   append(draft: EventDraft): Promise<Event>;
-  /** Tells the model something before its next request that comes with a message or with results; starts no turn. */
+  /** Adds a note for the model to the next request that has a message or results; starts no turn. */
   tell(note: string): void;
   /** Says something to the user that is no event. */
   notify(notice: Omit<Extract<AgentEvent, { type: 'notice' }>, 'type'>): void;
@@ -71,7 +71,7 @@ export interface Session extends SessionPort {
   suggestTitle(signal: AbortSignal): Promise<string>;
   /** Resolves when no turn runs. */
   settled(): Promise<void>;
-  /** Tells hooks that the session ends, where it has begun for them. */
+  /** Notifies hooks of the end of the session, if they were notified of its start. */
   ended(): Promise<void>;
 }
 
@@ -198,13 +198,14 @@ class LiveSession implements Session {
     return end;
   }
 
-  /** What is told before a message is on the disk with it, and what was told during an answer with its end. */
+  /** Records the notes for the model. Notes before a message reach the disk with it, and notes during an answer with
+   * its end. */
   async #recordNotes(more: readonly string[] = []): Promise<void> {
     for (const note of [...this.#notes.splice(0), ...more])
       await this.record.note({ kind: 'user', content: note, data: { note: true } });
   }
 
-  /** Goes on with another model until the turn has ended. Returns why it cannot, or null. */
+  /** Continues with another model until the turn has ended. Returns the reason why it cannot, or null. */
   async #stepIn(ref: ModelRef): Promise<string | null> {
     const own = this.#own ?? this.ref();
     try {

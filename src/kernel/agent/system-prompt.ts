@@ -7,8 +7,7 @@ export interface PromptFacts {
   /** `2026-11-21`, the day the session began. */
   readonly date: string;
   readonly isGitRepository: boolean;
-  /** Who an agent is that works for another one, which reads nothing but its last message. Absent: the agent of the
-   * person. */
+  /** The role of a sub-agent, whose last message alone is read. Absent: the agent of the user. */
   readonly role?: string;
   /** In the order in which a model is shown them. */
   readonly tools: readonly Pick<Tool, 'name' | 'guidance' | 'toolset'>[];
@@ -16,7 +15,7 @@ export interface PromptFacts {
   readonly contextFiles: readonly ContextFile[];
   /** The skills that the model may ask for, or ''. */
   readonly skills?: string;
-  /** What earlier sessions noted, or ''. */
+  /** The notes of earlier sessions, or ''. */
   readonly notes?: string;
   /** The user's own prompt (`system_prompt`), or ''. */
   readonly userPrompt: string;

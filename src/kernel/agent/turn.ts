@@ -25,7 +25,7 @@ interface TurnState extends RequestState {
   readonly denials: Denial[];
   failedInRow: number;
   looped: boolean;
-  /** Why a hook wants the turn to end here. */
+  /** The reason why a hook wants the turn to end here. */
   halt: string | null;
   /** The number of times in a row that a hook has kept the turn from ending. */
   extended: number;
@@ -69,13 +69,13 @@ async function steer(d: TurnDeps, text: string, signal: AbortSignal): Promise<vo
   else await recordUser(d, { content: text, typed: text });
 }
 
-/** Runs the calls of a response, or counts one without any that the provider wants to go on with. */
+/** Runs the calls of a response, or counts a response without calls that the provider wants to continue. */
 async function takeStep(d: TurnDeps, reply: Reply, count: TurnState, signal: AbortSignal): Promise<void> {
   if (reply.calls.length > 0) await runCalls(d, reply, count, signal);
   else count.turns += 1;
 }
 
-/** How the turn ended while calls were run, or null. */
+/** Returns the end of a turn that was interrupted or halted by a hook while calls ran, or null. */
 function endedMeanwhile(
   { halt }: TurnState,
   signal: AbortSignal,
@@ -98,7 +98,7 @@ function countFor({ limits }: TurnDeps): TurnState {
   };
 }
 
-/** Whether the turn goes round in circles, or has made as many calls or responses with calls as it may. */
+/** Returns true if the turn repeats itself, or has reached its limit of calls or responses with calls. */
 function isSpent(d: TurnDeps, count: TurnState): boolean {
   const { maxToolTurns, usedUp } = d.limits;
   return count.looped || count.turns >= maxToolTurns || count.toolCalls >= count.allowed || Boolean(usedUp?.());
@@ -315,7 +315,7 @@ function repeated(d: TurnDeps, call: ToolCallData, count: TurnState, done: Dispa
   return envelope === done.outcome.envelope ? done : { ...done, outcome: { ...done.outcome, envelope } };
 }
 
-/** Says that the turn ends because of a call, which is told with its result before. */
+/** Notifies the user that the turn ends because of a call. The result of the call already informs the model. */
 function tellLoop(d: TurnDeps, { function: { name } }: ToolCallData, isNew: boolean): void {
   if (!isNew) return;
   const message =

@@ -50,7 +50,7 @@ function entriesOf(
   { root, folder: top }: SearchedFolder,
 ): readonly FoundPath[] {
   if (folder === top && root !== null && !isInside(folder, root)) return [];
-  return listed(folder)
+  return readEntries(folder)
     .toSorted((one, other) => (one.name < other.name ? -1 : 1))
     .flatMap((entry) => {
       const path = join(folder, entry.name);
@@ -61,7 +61,7 @@ function entriesOf(
     });
 }
 
-function listed(folder: string): readonly Dirent[] {
+function readEntries(folder: string): readonly Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true });
   } catch {
@@ -69,7 +69,7 @@ function listed(folder: string): readonly Dirent[] {
   }
 }
 
-/** Whether a path leads below `root`, whose links are resolved. */
+/** Returns true if a path leads below `root`. `root` must have its links resolved. */
 function isInside(path: string, root: string): boolean {
   try {
     const landed = realpathSync(path);

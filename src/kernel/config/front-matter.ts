@@ -10,7 +10,7 @@ export interface FrontMatter {
 }
 
 const fence = /^---[ \t]*$/;
-/** What editors and generators put before the fields: blank lines and comments. */
+/** Matches the blank lines and comments that editors and generators put before the fields. */
 const preamble = /^(?:\s|<!--[^]*?-->)*/;
 const keyLine = /^(?:"([^"]+)"|'([^']+)'|([A-Za-z][\w-]*))[ \t]*:(?:[ \t]+(.*))?$/;
 
@@ -21,9 +21,9 @@ export function markdownText(bytes: Uint8Array): string {
 
 /** Splits a file into its fields and its body. Takes what people write rather than what YAML allows: a value goes to
  * the end of its line, also where it holds `: ` or a lone quote, which is the most common fault of such files. Knows
- * quotes, block texts (`|`, `>`), values that go on in indented lines, and lists of one level. Blank lines and comments
- * may come before the fields, keys may be quoted or begin with a capital letter. A file without a closing `---` has no
- * fields. Source: agentskills.io, "Specification" (2026-08-09). */
+ * quotes, block texts (`|`, `>`), values that continue in indented lines, and lists of one level. Blank lines and
+ * comments may come before the fields, keys may be quoted or begin with a capital letter. A file without a closing
+ * `---` has no fields. Source: agentskills.io, "Specification" (2026-08-09). */
 export function readFrontMatter(text: string): FrontMatter {
   const whole = text.replace(/^\uFEFF/, '');
   const before = preamble.exec(whole)?.[0] ?? '';
@@ -59,7 +59,7 @@ function plainKey(key: string | undefined): string | undefined {
   return key !== undefined && /^[A-Z][a-z]*(?:[-_][A-Za-z][a-z]*)*$|^[A-Z_-]+$/.test(key) ? key.toLowerCase() : key;
 }
 
-/** A line that goes on with the value above it: it is indented, empty, or an item of a list. */
+/** Returns true for a line that continues the value above it: it is indented, empty, or an item of a list. */
 function belongsAbove(line: string): boolean {
   return line.trim() === '' || /^[ \t]/.test(line) || line.startsWith('- ');
 }

@@ -148,7 +148,7 @@ export async function setLayer(pairs: readonly string[]): Promise<Layer> {
   );
 }
 
-/** Reads options with names of their own, by key and already typed. Undefined counts as not given. */
+/** Reads command-line options that are named like settings, by key and already typed. Undefined counts as not given. */
 export async function flagLayer(flags: Readonly<Record<string, unknown>>): Promise<Layer> {
   return combine(
     await Promise.all(
@@ -272,7 +272,7 @@ function typed(text: string, key: SettingKey): unknown {
     case 'boolean':
       return truths.get(text.trim().toLowerCase());
     case 'array':
-      return isNames(key.node) && !text.trim().startsWith('[') ? listed(text) : json(text);
+      return isNames(key.node) && !text.trim().startsWith('[') ? splitList(text) : json(text);
     case 'object':
       return json(text);
     default:
@@ -289,7 +289,7 @@ function isNames({ items }: SchemaNode): boolean {
   return items?.enum !== undefined;
 }
 
-function listed(text: string): readonly string[] {
+function splitList(text: string): readonly string[] {
   return text
     .split(',')
     .map((item) => item.trim())

@@ -35,7 +35,7 @@ export interface LoadOptions {
   readonly env: Environment;
   readonly cwd: string;
   readonly home: string;
-  /** Options with names of their own, by key (`max_tool_turns`), already typed. */
+  /** The command-line options that set one setting each, by key (`max_tool_turns`), already typed. */
   readonly flags?: Readonly<Record<string, unknown>>;
   /** `--set`, as `key=value`. */
   readonly set?: readonly string[];
@@ -105,7 +105,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   };
 }
 
-/** What a profile sets where nothing else does. Source: seed 000, "Safety defaults". */
+/** The values of each profile, used where no other layer sets a value. Source: seed 000, "Safety defaults". */
 const profiles: Readonly<Record<string, Values>> = {
   embedded: {
     max_tool_turns: 1,
@@ -213,7 +213,8 @@ async function projectLayer(file: ProjectFile, trusted: boolean, below: readonly
     );
   const { accepted, ignored, wanted } = await restrictProjectConfig(parsed.value, mergeLeaves(below).values, file.path);
   const keys = ignored.map((item) => item.key);
-  const notices = keys.length === 0 ? [] : ignoredProject(file, `is not trusted; ignored: ${listed(keys)}.`).notices;
+  const notices =
+    keys.length === 0 ? [] : ignoredProject(file, `is not trusted; ignored: ${formatKeys(keys)}.`).notices;
   return { ...emptyLayer, notices, leaves: accepted, project: { file, trusted, ignored: keys, wanted } };
 }
 
@@ -223,7 +224,7 @@ async function trustedLayer(file: ProjectFile): Promise<ProjectLayer> {
   const notices =
     ignored.length === 0
       ? []
-      : ignoredProject(file, `is trusted, but these are taken from your own settings alone: ${listed(ignored)}.`)
+      : ignoredProject(file, `is trusted, but these are taken from your own settings alone: ${formatKeys(ignored)}.`)
           .notices;
   return {
     ...layer,
@@ -234,7 +235,7 @@ async function trustedLayer(file: ProjectFile): Promise<ProjectLayer> {
 }
 
 /** Cleans names from an untrusted file: one line, no control characters, a limited length. */
-function listed(keys: readonly string[]): string {
+function formatKeys(keys: readonly string[]): string {
   const names = keys.slice(0, 12).map((key) => key.replaceAll(/[^\w.<>@/$-]/g, '?').slice(0, 60));
   return names.join(', ') + (keys.length > names.length ? ` and ${keys.length - names.length} more` : '');
 }
@@ -313,8 +314,8 @@ function isUsersAlone(path: readonly string[]): boolean {
 }
 
 const byKey: Readonly<Record<string, Rule>> = {
-  model: named,
-  provider: named,
+  model: acceptModelName,
+  provider: acceptModelName,
   approval: stricter(['never', 'dangerous', 'mutating', 'always']),
   sandbox: stricter(['off', 'workspace', 'read-only']),
   'memory.save': stricter(['auto', 'ask', 'off']),
@@ -356,7 +357,7 @@ function refused(): undefined {
 }
 
 /** A model of the embedded provider is a script of tool calls, not a name. */
-function named(value: unknown): unknown {
+function acceptModelName(value: unknown): unknown {
   return typeof value === 'string' &&
     /^[\w~@][\w./:@~+-]*$/.test(value) &&
     !/^offline(?:\/|$)|\.json$|\.\./i.test(value)

@@ -19,7 +19,7 @@ export interface ProjectPart {
   readonly lines: readonly string[];
 }
 
-/** Where files are looked for. */
+/** The folders and paths from which files are searched. */
 export interface Here {
   readonly cwd: string;
   readonly home: string;
@@ -38,12 +38,12 @@ export interface Projects {
   answerFor(here: Here, files: ProjectFiles | null): boolean | null;
 }
 
-/** Where files are looked for, and what the user trusts there. */
+/** The folders and paths from which files are searched, and the user's answers about trust. */
 export interface TrustedHere extends Here {
   readonly projects: Projects;
 }
 
-/** What is kept in folders of Markdown files. */
+/** The kinds of Markdown files that are read from separate folders. */
 export type Kind = 'commands' | 'skills' | 'agents';
 
 const inProject = ['.agent', '.agents', '.claude'];

@@ -43,7 +43,7 @@ interface ProviderSection {
   readonly toolProtocol: SettingsValues['tool_protocol'];
   /** `[provider/]model` for a turn whose own model is not to be had. */
   readonly fallbackModel: string | null;
-  /** Where keys are kept that are entered. */
+  /** The place where entered keys are kept. */
   readonly keyStore: SettingsValues['key_store'];
   readonly custom: Readonly<Record<string, ProviderValues>>;
   readonly models: Readonly<Record<string, ModelEntry>>;
@@ -64,7 +64,7 @@ interface LimitsSection {
   readonly maxOutputBytes: number;
   readonly modelOutputBytes: number;
   readonly maxCostUsd: number | null;
-  /** For tools without a limit of their own. */
+  /** The limit for tools without their own limit. */
   readonly toolTimeoutMs: number | null;
 }
 
@@ -111,7 +111,7 @@ interface WebSection {
   readonly api: readonly ApiRuleValues[];
 }
 
-/** `otlpEndpoint`: null where nobody is told anything. */
+/** `otlpEndpoint`: null if no telemetry is sent. */
 type TelemetrySection = CamelCase<Omit<SettingsValues['telemetry'], 'otlp_endpoint'>> & {
   readonly otlpEndpoint: string | null;
 };

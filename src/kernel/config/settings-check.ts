@@ -14,7 +14,7 @@ import {
 } from './settings-schema.js';
 import { settings, theme } from './validators.js';
 
-/** What ajv compiles a schema to. */
+/** A schema that ajv has compiled. */
 interface Validate {
   (value: unknown): boolean;
   errors?: readonly ErrorObject[] | null;
@@ -102,7 +102,12 @@ function issueOf(error: ErrorObject, schema: SchemaNode, value: unknown): Issue 
     return unknownKey([...path, String(params['additionalProperty'])], parent);
   if (error.keyword === 'propertyNames') return unknownKey([...path, String(params['propertyName'])], parent);
   const found = valueAtPath(value, path);
-  return { path, reason: `must be ${expected(parent, found)}, not ${shown(found)}`, unknown: false, nearest: null };
+  return {
+    path,
+    reason: `must be ${expected(parent, found)}, not ${formatValue(found)}`,
+    unknown: false,
+    nearest: null,
+  };
 }
 
 /** Splits a JSON pointer; positions in lists become numbers. */
@@ -138,7 +143,7 @@ function inOrderOf(value: unknown, one: KeyPath, other: KeyPath): number {
   return place(one) - place(other);
 }
 
-function shown(value: unknown): string {
+function formatValue(value: unknown): string {
   const json = JSON.stringify(value) ?? 'nothing';
   return maskText(json.length > 60 ? `${json.slice(0, 59)}…` : json);
 }

@@ -24,7 +24,7 @@ export interface AgentPaths {
   readonly config: string;
   /** The trusted directories; beside `config`. */
   readonly trust: string;
-  /** What MCP servers gave when the user signed in. */
+  /** The sign-ins of the user to MCP servers. */
   readonly signIns: string;
   /** The keys of providers that the program keeps; beside `config`. */
   readonly keys: string;

@@ -49,14 +49,14 @@ function follow(node: SchemaNode): SchemaNode {
   return node.$ref === undefined ? node : (definitions[node.$ref.slice('#/definitions/'.length)] ?? {});
 }
 
-/** True for a node whose keys are settings of their own. Everything else (values, lists, objects that are open or have
+/** True for a node whose keys are separate settings. Everything else (values, lists, objects that are open or have
  * required keys) is replaced as a whole. */
 export function isSection(node: SchemaNode): boolean {
   if (node.required !== undefined) return false;
   return node.properties !== undefined || typeof node.additionalProperties === 'object';
 }
 
-/** Returns every key as text; `<name>` stands for a name of the user's choice. */
+/** Returns every key as text; `<name>` is a placeholder for a name that the user chooses. */
 export function knownKeys(node: SchemaNode = configSchema, prefix = ''): string[] {
   const named = Object.keys(node.properties ?? {}).filter((key) => key !== '$schema');
   const keys = typeof node.additionalProperties === 'object' ? [...named, '<name>'] : named;
@@ -259,7 +259,7 @@ export function maskValue(value: unknown, path: KeyPath): Json {
 const takesSecrets = /(?:^|_)(?:url|endpoint|headers|command|hooks|env)$/;
 
 /** Returns the first secret, as JSON writes it, where no setting needs one; null where there is none. The words of a
- * command are looked at together: an option tells that the next word is a secret. */
+ * command are looked at together: an option shows that the next word is a secret. */
 export function misplacedSecret(
   value: unknown,
   path: KeyPath,

@@ -98,7 +98,7 @@ export interface CommandStore {
 
 export interface OpenedTools {
   readonly registry: Registry;
-  /** What features have opened for these tools. */
+  /** The parts that features have opened for these tools. */
   readonly parts: Parts;
   readonly close: () => Promise<void>;
 }
@@ -149,7 +149,7 @@ export interface DoctorCheck {
   readonly name: string;
   readonly status: 'ok' | 'warn' | 'fail';
   readonly detail: string;
-  /** What to do; null where there is nothing to do. */
+  /** The next step for the user; null if none is needed. */
   readonly fix: string | null;
 }
 
@@ -202,7 +202,7 @@ export interface Trust {
 /** Files of a project that count once the user trusts all of them as they are. */
 interface TrustedFiles {
   readonly directory: string;
-  /** What the user has said of exactly these files. */
+  /** The user's answer about exactly these files; null if there is none. */
   readonly answer: boolean | null;
   /** Asks on the terminal, and remembers the answer. */
   ask(): Promise<'yes' | 'no' | 'unanswered'>;
@@ -240,7 +240,7 @@ export interface CommandLine {
   readonly settings: () => Promise<Settings>;
   /** Opens the store for one listing or change, and closes it again. */
   readonly withStore: <T>(use: (opened: CommandStore) => Promise<T>) => Promise<T>;
-  /** What the program has opened for features. */
+  /** The parts that the program has opened for features. */
   readonly parts: Parts;
   /** Calls back when a signal asks the program to end, with the exit code for it. */
   readonly onEnd: (listener: (exitCode: number) => void) => void;
@@ -251,7 +251,7 @@ export interface SessionRequest {
   readonly continueNewest: boolean;
   readonly resume: string | null;
   readonly fork: boolean;
-  /** The event after which it goes on. */
+  /** The event after which it continues. */
   readonly at?: number;
 }
 
@@ -277,11 +277,11 @@ export interface Spending {
   budget(ref: ModelRef): Budget | Fault | null;
 }
 
-/** The colours that are shown, and those of the user's own. */
+/** The current colours and the custom themes. */
 export interface Themes {
   current(): string;
   names(): readonly string[];
-  /** Null: the theme cannot be used; `onProblem` was told why. */
+  /** Returns null if the theme cannot be used; `onProblem` has then received the reason. */
   load(name: string, onProblem: (problem: string) => void): Promise<ThemeChoice | null>;
   /** Remembers the colours that were chosen. */
   chosen(name: string): void;
@@ -319,7 +319,7 @@ export interface Repl {
   /** Parts that verbs of the command line use, too. */
   readonly line: Pick<CommandLine, 'out' | 'request' | 'machine' | 'guards' | 'models'> & {};
   readonly tables: Tables;
-  /** What features have opened for this REPL. */
+  /** The parts that features have opened for this REPL. */
   readonly parts: Parts;
   /** All commands, for `/help`. */
   readonly commands: () => readonly SlashCommand[];

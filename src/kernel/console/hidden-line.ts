@@ -1,4 +1,4 @@
-/** Reads an answer line by line that the terminal does not show; a star stands for each character. */
+/** Reads one line that the terminal does not show; it prints a star for each character. */
 export interface HiddenLine {
   /** Resolves with the answer without white space around it; null for an empty one, Escape, Ctrl-C, and once
    * `signal` is aborted. */

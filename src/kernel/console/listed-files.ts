@@ -12,7 +12,7 @@ export interface Listing {
   /** One JSON object each. */
   readonly rows: readonly Readonly<Record<string, unknown>>[];
   readonly lines: readonly string[];
-  /** What in the files does not count, as sentences. */
+  /** Sentences about the parts of the files that do not count. */
   readonly problems: readonly string[];
 }
 

@@ -135,7 +135,7 @@ export function openOutput(onClosed: () => void): Output {
   };
 }
 
-/** Tells whether standard output was written completely. */
+/** Reports whether standard output was written completely. */
 export interface StandardOutput {
   /** Resolves when the reader has taken everything, with the error where writing failed. A reader that has gone away is
    * no error. */
@@ -151,7 +151,7 @@ export function watchStandardOutput(stream: NodeJS.WriteStream = process.stdout)
     failure ??= error;
   });
   process.stderr.on('error', () => {
-    /* nobody can be told */
+    /* there is no place to report it */
   });
   const reason = (): Error | null => (failure === null || quiet.has(failure.code ?? '') ? null : failure);
   return {

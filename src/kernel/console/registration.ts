@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { CommandContext, SlashCommand } from './slash-command.js';
 import { type CommandLine, type CommandDefinition, exit, type CliCommand, type Repl, type Section } from './command.js';
 
-/** Each command declares its help anew: an inherited option would stand in the program's own group. */
+/** The help option, which each command declares again: the program's own help would list an inherited option. */
 export const helpFlags = ['-h, --help', 'print this'] as const;
 
 export interface Registration {
@@ -10,7 +10,7 @@ export interface Registration {
   readonly load: readonly string[] | 'all';
   /** Makes the parts that a verb uses when it runs. */
   line(options: object): Promise<CommandLine>;
-  /** Told the exit code of the verb that ran. */
+  /** Receives the exit code of the verb that ran. */
   readonly finish: (exitCode: number) => void;
 }
 

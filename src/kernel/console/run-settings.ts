@@ -47,7 +47,7 @@ export interface Settings {
   readonly givenServers?: Readonly<Record<string, unknown>>;
 }
 
-/** What a session is for that nobody sits at. */
+/** The facts of a session that runs without a user. */
 export interface UnattendedRun {
   /** SHA-256 (hex) of calls that the user has allowed beforehand. */
   readonly grants: readonly string[];
@@ -62,7 +62,7 @@ export interface SessionChoice {
   readonly continueNewest: boolean;
   readonly resume: string | null;
   readonly fork: boolean;
-  /** The event after which the session goes on: a fork leaves out the later events, else they are rewound. */
+  /** The event after which the session continues: a fork leaves out the later events, else they are rewound. */
   readonly at?: number;
   /** The model in use, where a REPL asks: its command line was meant for another session. */
   readonly after?: ModelRef;
@@ -82,7 +82,7 @@ export interface OpenedSession {
   readonly begin: () => Promise<void>;
 }
 
-/** How much is asked about, and what the user may change of it while the program runs. */
+/** The approval mode and the permission rules, which the user may change while the program runs. */
 export interface Approval {
   mode(): ApprovalMode;
   switchTo(mode: ApprovalMode): void;
@@ -91,7 +91,7 @@ export interface Approval {
   plan(on: boolean): void;
   /** The rules that count now, wherever they come from. */
   rules(): Rules;
-  /** Changes one list of the user's own rules, for this run and for good. Says where it is kept, or why not. */
+  /** Changes one list of the user's rules, for this run and permanently. Returns where it is kept, or why not. */
   changeRules(list: RuleList, change: (own: readonly Rule[]) => readonly Rule[]): Promise<SaveResult>;
 }
 

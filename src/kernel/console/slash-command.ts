@@ -9,7 +9,7 @@ export interface PickItem<T> {
   readonly value: T;
 }
 
-/** What is found later, and a line about it. */
+/** The items that are found later, and a line about them. */
 export interface Later<T> {
   readonly items: readonly PickItem<T>[];
   readonly marked: readonly string[];
@@ -31,7 +31,7 @@ export interface Picking<T> {
 /** A question whose answer is shown nowhere and kept nowhere: no history, no draft, no transcript has it. */
 export interface HiddenQuestion {
   readonly title: string;
-  /** What helps to answer, a line each. */
+  /** Lines that help the user to answer. */
   readonly rows: readonly string[];
   /** Takes the question back: it is answered with null. */
   readonly signal?: AbortSignal;
@@ -45,7 +45,7 @@ export interface FileChangeText {
   readonly diff: string;
 }
 
-/** What a terminal shows on the desktop, where it can. */
+/** A notification on the desktop, if the terminal can show one. */
 export interface DesktopNotification {
   readonly title: string;
   readonly text: string;
@@ -62,7 +62,7 @@ export interface SlashCommand {
   readonly leaves?: true;
   /** It needs the session at rest: while a turn runs, it waits in the queue. */
   readonly waits?: true;
-  /** What may follow the name, e.g. `[model]`. */
+  /** The form of its argument, e.g. `[model]`. */
   readonly argument?: string;
   /** May run while a turn does. A rejection is shown as an error; it does not end the program. */
   run(argument: string, context: CommandContext): Promise<void>;
@@ -81,7 +81,7 @@ export interface PageOptions {
   readonly keys?: Readonly<Record<string, string>>;
 }
 
-/** What the screen says of its keys. */
+/** The names of keys, for texts on the screen. */
 interface KeyNames {
   /** The first key of an action as people write it; null where it has none. */
   readonly keyOf: (action: 'interrupt') => string | null;
@@ -93,19 +93,19 @@ export function turnRuns(command: string, { keyOf }: KeyNames): string {
   return `A turn is running: interrupt it${key === null ? '' : ` (${key})`} before ${command}.`;
 }
 
-/** What a command may do with the screen. All texts are sanitised on the way. */
+/** The parts of the screen that a command may use. All texts are sanitised before they are shown. */
 export interface CommandContext extends KeyNames {
   /** Aborted when the user cancels the command. Dialogs are answered with null from then on, and nothing is sent. */
   readonly signal: AbortSignal;
-  /** Text as it is, line by line; or Markdown; or laid out as the change of a file that it tells. */
+  /** Prints text line by line, as Markdown, or as the change of a file. */
   print(text: string, as?: 'markdown' | FileChangeText): void;
   notice(level: 'info' | 'warn' | 'error', message: string): void;
   /** The value of the chosen item, or null. The item of `current` is selected at first. */
   pick<T>(options: Picking<T>): Promise<T | null>;
-  /** What the user answers without showing it, such as a key; or null. */
+  /** Asks for an answer that is not shown, such as a key; null if there is none. */
   hidden(question: HiddenQuestion): Promise<string | null>;
-  /** A long text to scroll through; it does not go to the scrollback. `prose`: long lines break at words and go on
-   * indented. Answers the key of `options.keys` that ended it, or null. */
+  /** A long text to scroll through; it does not go to the scrollback. `prose`: long lines break at words and continue
+   * with an indent. Returns the key of `options.keys` that ended it, or null. */
   page(title: string, text: string, options?: PageOptions): Promise<string | null>;
   setDraft(text: string): void;
   /** Sends a message, after a turn that runs. */
@@ -114,9 +114,9 @@ export interface CommandContext extends KeyNames {
   copy(text: string): Promise<'tmux' | 'terminal' | null>;
   /** Changes the colours from now on. False where there are none (`NO_COLOR`, plain lines). */
   setTheme(theme: ThemeChoice): boolean;
-  /** Goes on with another session; its last exchange is shown. A turn of the old one is interrupted. */
+  /** Switches to another session and shows its last exchange. A turn of the old one is interrupted. */
   attach(session: SessionPort): void;
-  /** Draws the status line anew after its facts have changed. */
+  /** Draws the status line again after its facts have changed. */
   refresh(): void;
   exit(): void;
 }

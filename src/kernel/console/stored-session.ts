@@ -43,11 +43,11 @@ export interface ExportedSession {
   readonly row: SessionRow;
   readonly events: readonly Event[];
   readonly writtenAddress?: string;
-  /** The pictures and documents of its messages and results, as far as they are stored. */
+  /** The images and documents of its messages and results, as far as they are stored. */
   readonly blobs?: readonly Blob[];
 }
 
-/** Reads the pictures and documents that the events refer to. */
+/** Reads the images and documents that the events refer to. */
 export async function attachedBlobs(
   events: readonly Event[],
   store: Pick<SessionLog, 'blob'>,
@@ -61,8 +61,8 @@ export async function attachedBlobs(
   return blobs.length === 0 ? {} : { blobs };
 }
 
-/** Writes the canonical form: a line for the session, then one for each event, in order, then its pictures and
- * documents. `readJsonl` reads it. */
+/** Writes the canonical form: a line for the session, then one for each event, in order, then its images and documents.
+ * `readJsonl` reads it. */
 export function toJsonl({ row, events, blobs = [] }: ExportedSession): string {
   const head = {
     type: 'session',

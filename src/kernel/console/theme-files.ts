@@ -60,7 +60,7 @@ export async function loadTheme(name: string, files: Pick<AgentPaths, 'config'>)
       'Correct it there; comments and trailing commas are allowed.',
     );
   const { checkTheme } = await import('../config/settings-check.js');
-  const [issue] = [...checkTheme(parsed.value).map(named), ...styleIssues(parsed.value)];
+  const [issue] = [...checkTheme(parsed.value).map(suggestKey), ...styleIssues(parsed.value)];
   if (issue) return { ok: false, problem: { ...(await fileProblem(path, content.text, issue)), hint } };
   return {
     ok: true,
@@ -73,7 +73,7 @@ function wrong(where: string, message: string, todo: string): LoadedTheme {
 }
 
 /** Suggests keys of a theme for an unknown key, and not keys of the settings. */
-function named(issue: Issue): Issue {
+function suggestKey(issue: Issue): Issue {
   return issue.unknown
     ? { ...issue, nearest: nearestName(String(issue.path.at(-1)), issue.path.length > 1 ? roles : ['base', 'colors']) }
     : issue;

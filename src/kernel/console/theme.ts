@@ -1,5 +1,5 @@
 import { smallestOf } from '../core/lists.js';
-/** How many colours a terminal has: none, 16, 256 or all. */
+/** The number of colours of a terminal: none, 16, 256 or all. */
 export type ColorDepth = 0 | 16 | 256 | 16_777_216;
 
 /** The roles of text that decide its look. */
@@ -40,7 +40,7 @@ type Rgb = readonly [red: number, green: number, blue: number];
 /** One of the terminal's own sixteen, one of the 256, or any. */
 type Color = { readonly own: number } | { readonly index: number } | { readonly rgb: Rgb };
 
-/** How a piece of text looks. */
+/** The look of a piece of text. */
 export interface TextStyle {
   readonly attributes: readonly Attribute[];
   readonly color: Color | null;
@@ -181,14 +181,14 @@ function nearestOf(palette: readonly Rgb[], [red, green, blue]: Rgb): number {
 /** Colours of ours, none, or the user's own. */
 export type ThemeChoice = 'dark' | 'light' | 'none' | CustomTheme;
 
-/** What is known of the terminal before a byte is written. */
+/** The facts of the terminal that are known before a byte is written. */
 export interface TerminalFacts {
   readonly unicode: boolean;
   readonly colors: ColorDepth;
   readonly theme: ThemeChoice;
   /** DECSET 2026 is understood or ignored; false where it would be printed. */
   readonly synchronized: boolean;
-  /** Wrapped lines are wrapped anew when the width changes (false: old xterm, the Linux console, screen). */
+  /** True if wrapped lines are wrapped again when the width changes (false: old xterm, the Linux console, screen). */
   readonly reflows: boolean;
   /** The terminal is known to make OSC 8 a link. */
   readonly links?: boolean;
@@ -248,7 +248,7 @@ export interface Theme {
   readonly paint: Paint;
   readonly glyphs: Glyphs;
   readonly colors: boolean;
-  /** Changed lines, code and what the user sent have a ground of their own. */
+  /** True if changed lines, code and the user's messages have a background colour. */
   readonly grounds: boolean;
 }
 

@@ -1,7 +1,7 @@
 import type { TurnEnd } from '../core/session-port.js';
 import { exit } from './command.js';
 
-/** How a turn without a person ended: the exit code of the program, and the status of a task's run. Where several
+/** The endings of a turn without a user: the exit code of the program, and the status of a task's run. If several
  * endings share a status, the first one gives the exit code of such a run. */
 export const turnEndings = {
   credentials: { exitCode: exit.credentials, status: 'failed' },

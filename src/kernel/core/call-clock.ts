@@ -7,9 +7,9 @@ export interface CallTimes {
   readonly maxMs: number;
 }
 
-/** The time that a call has. It stands still while the call waits for a person. */
+/** The time limits of a call. They do not count the time in which the call waits for the user. */
 export interface CallClock {
-  /** Whoever answers is at work: what it has without a sign of life begins anew. */
+  /** Restarts the limit on the time without a sign of life, because the other side is at work. */
   restart(): void;
   /** Waits for a person meanwhile. */
   whileAsking<T>(asking: () => Promise<T>): Promise<T>;

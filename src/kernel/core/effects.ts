@@ -23,11 +23,11 @@ export type Decider = 'static' | 'rehearsal' | 'rule' | 'mode' | 'user' | 'hook'
 /** The effects of a rehearsal that decide whether `agent` asks. */
 interface ObservedRun {
   readonly effects: Effects;
-  /** Why the rehearsal does not show all effects of the command; null where it does. */
+  /** The reason why the rehearsal does not show all effects of the command; null if it shows them. */
   readonly unclear: string | null;
 }
 
-/** Whether somebody has to be asked about a rehearsed command. */
+/** Returns true if the user has to approve a command because of its rehearsal. */
 export function hasEffects({ effects, unclear }: ObservedRun): boolean {
   return effects.network || unclear !== null || effects.written.length + effects.deleted.length > 0;
 }
@@ -42,9 +42,9 @@ export function effectsText(
 ): string {
   const { written, deleted, network } = effects;
   const parts = [
-    ...(deleted.length > 0 ? [`delete ${counted(deleted.length, 'file')} (${listed(deleted.map(shown))})`] : []),
+    ...(deleted.length > 0 ? [`delete ${counted(deleted.length, 'file')} (${formatList(deleted.map(shown))})`] : []),
     ...(written.length > 0
-      ? [`write ${counted(written.length, 'file')} (${listed(written.map((one) => writtenText(one, shown)))})`]
+      ? [`write ${counted(written.length, 'file')} (${formatList(written.map((one) => writtenText(one, shown)))})`]
       : []),
     ...(network ? ['use the network'] : []),
   ];
@@ -74,7 +74,7 @@ function counted(number: number, what: string): string {
   return `${number} ${number === 1 ? what : `${what}s`}`;
 }
 
-function listed(texts: readonly string[]): string {
+function formatList(texts: readonly string[]): string {
   return texts.length <= maxListed
     ? texts.join(', ')
     : [...texts.slice(0, maxListed), `… ${texts.length - maxListed} more`].join(', ');

@@ -1,8 +1,8 @@
 import { isRecord, type Json, parseJson } from './json.js';
 import { headBytes, tailBytes, utf8Bytes } from './text.js';
 
-/** Why a call gave no result. The message of `internal` is redacted; the full one goes to the log file. Source:
- * contracts 3. */
+/** The reasons why a call has no result. The message of `internal` is redacted; the full one goes to the log file.
+ * Source: contracts 3. */
 export const errorCodes = [
   'unknown_tool',
   'invalid_args',

@@ -17,8 +17,8 @@ export interface ToolSpec {
   readonly name: string;
   readonly description: string;
   readonly input_schema: JsonSchema;
-  /** What its author says that it gives back: a text, any JSON value, or one that fits a schema. Neither sent nor kept:
-   * no wire has a place for it. */
+  /** The return value that its author declares: a text, any JSON value, or one that fits a schema. Neither sent nor
+   * stored, because no wire has a place for it. */
   readonly returns?: 'string' | 'json' | JsonSchema;
 }
 
@@ -31,9 +31,9 @@ export interface RequestSettings {
   readonly effort?: string;
 }
 
-/** `note`: the user did not type this; the program tells the model what has changed around it. `command`: the user
- * typed a command, and this is the text that it stands for. `typed`: what the user typed, where the text has more.
- * `withdrawn`: files that the model refused. */
+/** `note`: the user did not type this; the program informs the model of a change. `command`: the user typed a command,
+ * and this is the text that it expands to. `typed`: what the user typed, where the text has more. `withdrawn`: files
+ * that the model refused. */
 interface UserData {
   readonly note?: true;
   readonly command?: CommandData;
@@ -46,12 +46,12 @@ interface UserData {
   };
 }
 
-/** A picture or document that came with a message or a result. Its bytes are in the store. */
+/** An image or document that was attached to a message or a result. Its bytes are in the store. */
 export interface AttachmentData {
   readonly sha256: string;
-  /** By its bytes where it is a picture or a PDF. */
+  /** Derived from the bytes of an image or a PDF. */
   readonly media_type: string;
-  /** Pixels, upright. Absent where it is no picture. */
+  /** Pixels, upright. Absent if the file is not an image. */
   readonly width?: number;
   readonly height?: number;
   /** As stored. */
@@ -59,7 +59,7 @@ export interface AttachmentData {
   readonly name: string;
 }
 
-/** A command that the user typed, and the SHA-256 (hex) of the file that says what it stands for. */
+/** A command that the user typed, and the SHA-256 (hex) of the file that defines it. */
 export interface CommandData {
   readonly name: string;
   readonly args: string;
@@ -71,8 +71,8 @@ export interface ToolsData {
   readonly settings: RequestSettings;
 }
 
-/** How a response ended. `interrupted` is our own; the others come from the provider, under the same names for all of
- * them. After `pause` the provider wants to go on. */
+/** The reason why a response ended. `interrupted` is our own; the others come from the provider, under the same names
+ * for all of them. After `pause` the provider wants to continue. */
 export type Stop = 'stop' | 'tool' | 'pause' | 'length' | 'refusal' | 'content_filter' | 'interrupted';
 
 export interface AssistantData {
@@ -128,8 +128,7 @@ export interface FileState {
 }
 
 /** A change to one file, as the log has it. `before` and `after` are the SHA-256 (hex) of the contents, or of the
- * target of a link; null where there was no file, or where nobody looked at the contents (`what` tells the two
- * apart). */
+ * target of a link; null where there was no file, or if the contents were not read (`what` distinguishes the two). */
 export interface ChangeData {
   /** Absolute. */
   readonly path: string;
@@ -138,7 +137,7 @@ export interface ChangeData {
   readonly after: string | null;
   /** True where the store has the contents for an undo. */
   readonly captured: boolean;
-  /** Why the contents were not captured. */
+  /** The reason why the contents were not captured. */
   readonly reason?: string;
   /** `st_mode`, file type included, where it is known. */
   readonly before_mode?: number;
@@ -176,7 +175,7 @@ export interface ToolResultData {
   readonly changes?: readonly ChangeData[];
   /** The folders that were made, removed, or given another mode. */
   readonly folders?: readonly FolderData[];
-  /** Why there may be changes that are not listed. */
+  /** The reason why there may be changes that are not listed. */
   readonly unwatched?: string;
   readonly attachments?: readonly AttachmentData[];
   /** Names what decided whether the call ran. Absent: the call could not run at all. */
@@ -210,7 +209,7 @@ export interface UsageData {
   readonly purpose?: 'compaction' | 'web_search' | 'title';
 }
 
-/** What a request in the session of an agent used, in the log of the session that the agent works for. */
+/** The usage of a request in the session of a sub-agent, in the log of the session that started the sub-agent. */
 interface AgentUsageData extends UsageData {
   readonly agent: string;
   readonly agent_session_id: string;
@@ -222,7 +221,7 @@ interface RewindData {
   readonly to_seq: number;
 }
 
-/** `content` stands for the events `from_seq` to `to_seq`, which stay in the log. */
+/** `content` replaces the events `from_seq` to `to_seq` in requests. The log keeps these events. */
 export interface CompactionData {
   readonly from_seq: number;
   readonly to_seq: number;
@@ -232,7 +231,7 @@ export interface CompactionData {
   readonly tokens_after: number;
 }
 
-/** The changes to files by `undo`, `redo` or `restore`. `content` tells the model of them. */
+/** The changes to files by `undo`, `redo` or `restore`. `content` informs the model of them. */
 interface RevertData {
   /** The `tool_result` that was undone or redone; for `restore` the event whose state was asked for. */
   readonly of_seq: number;
@@ -244,7 +243,8 @@ interface RevertData {
 export interface ApprovalData {
   readonly tool_call_id: string;
   readonly decision: 'allow' | 'deny';
-  /** Who decided: the user, the policy, a grant of this session, a hook, or nobody who could be asked. */
+  /** The source of the decision: the user, the policy, a grant of this session, a hook, or headless mode, where no user
+   * can be asked. */
   readonly by: 'user' | 'policy' | 'session_grant' | 'hook' | 'headless';
   readonly risk: string;
   readonly reasons: readonly string[];
@@ -270,7 +270,7 @@ interface ShellData {
   readonly exit_code: number | null;
 }
 
-/** The model that the conversation goes on with. `base_url` is its address without anything secret; absent for the
+/** The model of the conversation from here on. `base_url` is its address without anything secret; absent for the
  * embedded provider and in older events. */
 interface ModelData {
   readonly provider: string;
@@ -279,7 +279,8 @@ interface ModelData {
   readonly base_url?: string;
 }
 
-/** How freely the session may act from here on. A resume keeps what is stricter than the settings. */
+/** The approval mode, sandbox and limits of the session from here on. A resumed session keeps each value that is
+ * stricter than the settings. */
 export interface ModeData {
   /** An approval mode: `mutating`. */
   readonly approval: string;
@@ -328,7 +329,7 @@ interface ImportData {
   readonly session: string;
   /** Of the file as it was read (hex). */
   readonly file_sha256: string;
-  /** What was left out, and how often. */
+  /** The number of entries that were left out, by kind. */
   readonly dropped: Readonly<Record<string, number>>;
 }
 
@@ -395,7 +396,7 @@ export function knownEvent(event: Event): KnownEvent | null {
   return keys.every((key) => data[key] !== undefined) ? (event as KnownEvent) : null;
 }
 
-/** How long a call took; null where the writer of its result has not said so. */
+/** Returns how long a call took (ms); null if its result does not have the time. */
 export function tookMs({ duration_ms: ms }: { readonly duration_ms?: unknown }): number | null {
   return typeof ms === 'number' && ms >= 0 && Number.isFinite(ms) ? ms : null;
 }
@@ -428,7 +429,7 @@ export function typedText({ content, data }: Extract<EventDraft, { readonly kind
   return data?.typed ?? content;
 }
 
-/** The conversation goes on from right after event `seq`. */
+/** Returns an event after which the conversation continues from event `seq`. */
 export function rewindTo(seq: number): EventDraft {
   return { kind: 'rewind', content: `Rewound to event ${seq}.`, data: { to_seq: seq } };
 }
@@ -437,7 +438,7 @@ export function rewindTo(seq: number): EventDraft {
  * event `to_seq`, so a rewind to the event before a rewind takes that one back. A `compaction_undone` takes out the
  * earlier compaction that it names. */
 export interface Timeline {
-  /** Returns true where the event changes which earlier events count: the conversation must be built anew from
+  /** Returns true if the event changes which earlier events count: the conversation must then be built again from
    * `events`. */
   add(event: KnownEvent): boolean;
   /** The events that count, in order, without rewinds and without compactions that were undone. */

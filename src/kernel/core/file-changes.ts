@@ -18,7 +18,7 @@ export interface WatchReport {
   readonly changes: readonly WatchedChange[];
   /** The folders that came, went, or have another mode. */
   readonly folders: readonly FolderData[];
-  /** Why there may be changes that are not listed. */
+  /** The reason why there may be changes that are not listed. */
   readonly unwatched?: string;
 }
 
@@ -35,7 +35,7 @@ export interface ChangeWatch {
   }): Promise<() => Promise<WatchReport>>;
 }
 
-/** How a session captures the contents of files that calls change. */
+/** The parts with which a session captures the contents of files that calls change. */
 export interface ChangeCapture {
   /** SHA-256, hex. */
   readonly hash: (bytes: Uint8Array) => string;

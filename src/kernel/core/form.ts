@@ -1,15 +1,15 @@
 /** Questions that a tool or a server puts to the user: what `ask_user` asks, what an MCP server wants to know
  * (elicitation), whether a plan is to be carried out. */
 export interface Form {
-  /** Who asks, for the user: `the model`, `the server github`. What comes from a server is not to be trusted. */
+  /** The source of the form, for the user: `the model`, `the server github`. Text from a server is not trusted. */
   readonly from: string;
-  /** What it is about; may have several lines. */
+  /** The subject of the form; may have several lines. */
   readonly message: string;
   readonly fields: readonly FormField[];
 }
 
-/** One question. Its answer has the type of its `kind`: a choice is answered with values of its options, or with a text
- * of the user's own where `free` is set. */
+/** One question. Its answer has the type of its `kind`: a choice is answered with values of its options, or with any
+ * text if `free` is set. */
 export interface FormField {
   readonly name: string;
   readonly question: string;
@@ -22,7 +22,7 @@ export interface FormField {
   readonly free?: true;
   readonly required: boolean;
   readonly preset?: FormValue;
-  /** What is wrong with an answer, as a sentence; null for nothing. Absent: its kind says all. */
+  /** Returns what is wrong with an answer, as a sentence; null if it is valid. Absent: the kind is the only check. */
   readonly check?: (value: FormValue) => string | null;
 }
 

@@ -19,10 +19,10 @@ export const hookEvents = [
 
 export type HookEvent = (typeof hookEvents)[number];
 
-/** How a session began. */
+/** The way in which a session began. */
 export type SessionSource = 'startup' | 'resume' | 'fork' | 'clear' | 'compact';
 
-/** A call as hooks are told of it, with placeholders for secrets. */
+/** A call as hooks receive it, with placeholders for secrets. */
 export interface HookedCall {
   readonly id: string;
   /** Our own name. */
@@ -30,7 +30,7 @@ export interface HookedCall {
   readonly args: ToolArgs;
 }
 
-/** What happens at such a point. */
+/** The input of a hook at such a point. */
 export type Occasion =
   | { readonly event: 'SessionStart'; readonly source: SessionSource; readonly model: string }
   | { readonly event: 'UserPromptSubmit'; readonly prompt: string }
@@ -42,7 +42,7 @@ export type Occasion =
       readonly durationMs: number;
     }
   | { readonly event: 'Notification'; readonly type: string; readonly message: string }
-  /** `again`: the turn goes on already because a hook wanted it to. */
+  /** `again`: the turn already continues because of a hook. */
   | { readonly event: 'Stop' | 'SubagentStop'; readonly again: boolean; readonly text: string }
   | { readonly event: 'PreCompact'; readonly trigger: 'manual' | 'auto'; readonly instructions: string }
   | { readonly event: 'SessionEnd'; readonly reason: string };
@@ -58,23 +58,23 @@ export interface HookScene {
   readonly later?: (answer: HookAnswer) => void;
 }
 
-/** What all hooks of one occasion say together: the strictest decision, and every text. */
+/** The combined result of all hooks of one occasion: the strictest decision, and every text. */
 export interface HookAnswer {
   /** For the record, in the order of the file. */
   readonly runs: readonly HookData[];
   /** `deny` of a prompt, a stop or a compaction keeps it from happening. */
   readonly decision: 'none' | 'allow' | 'ask' | 'deny';
-  /** Why, in the words of the hook that decided; '' where it did not say. */
+  /** The reason, in the words of the hook that decided; '' if the hook gave none. */
   readonly reason: string;
   /** Arguments to put in the place of those of the call. */
   readonly args: ToolArgs | null;
   /** A text to put in the place of the output. */
   readonly output: string | null;
-  /** What the model is to know. */
+  /** Texts to add to the conversation, for the model. */
   readonly context: readonly string[];
-  /** Why the turn is to end here; null: it goes on. */
+  /** The reason why the turn must end here; null: it continues. */
   readonly stop: string | null;
-  /** What the user is to know. */
+  /** Messages for the user. */
   readonly messages: readonly { readonly level: 'info' | 'warn'; readonly message: string }[];
 }
 
@@ -84,7 +84,7 @@ export interface HookedAgent {
   readonly id: string;
   /** Its name: `explore`. */
   readonly type: string;
-  /** The session of the user, which is the one that hooks are told of. */
+  /** The user's session, whose id hooks receive. */
   readonly within: { readonly session: string; readonly events: () => readonly Event[] };
 }
 

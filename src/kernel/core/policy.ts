@@ -8,7 +8,7 @@ export type ApprovalMode = 'never' | 'dangerous' | 'mutating' | 'always';
 /** From loose to strict. */
 export const approvalModes = ['never', 'dangerous', 'mutating', 'always'] as const satisfies readonly ApprovalMode[];
 
-/** What the model is told of plan mode. */
+/** The notes that inform the model of plan mode. */
 export const planNotes = {
   on:
     '[Note: plan mode is on. Only calls that read are run, all others are denied. Find out what you need, then ' +
@@ -16,13 +16,13 @@ export const planNotes = {
   off: '[Note: plan mode is off. Calls that change something may run again.]',
 } as const;
 
-/** Returns what the model has not been told yet of plan mode, as a note before the next message. */
+/** Returns the current state of plan mode as a note before the next message; empty if the model already has it. */
 export function planNews(isOn: boolean, events: readonly Event[]): readonly string[] {
   const told = events.findLast(({ content }) => content === planNotes.on || content === planNotes.off);
   return isOn === (told?.content === planNotes.on) ? [] : [isOn ? planNotes.on : planNotes.off];
 }
 
-/** Whether the model has answered, or proposed a plan, since it was told that plan mode is on. */
+/** Returns true if the model has answered, or proposed a plan, since the note that plan mode is on. */
 export function hasPlan(events: readonly Event[]): boolean {
   const from = events.findLastIndex(({ kind, content }) => kind === 'user' && content === planNotes.on);
   return from >= 0 && events.slice(from).some(isPlan);
@@ -42,7 +42,7 @@ export interface Verdict {
   readonly sandbox: Sandbox;
   /** Names what decided, if `agent` does not ask: the list of commands that only read, a rule of the user, or the mode. */
   readonly decidedBy?: 'static' | 'rule' | 'mode';
-  /** A rehearsal that shows no effects stands for a yes, or lifts the denial of plan mode. */
+  /** A rehearsal that shows no effects replaces the approval, or lifts the denial of plan mode. */
   readonly rehearsable?: true;
   /** True where no approval mode allows the call unasked: secret files, protected paths. */
   readonly everyMode?: true;
@@ -53,8 +53,8 @@ export interface Verdict {
   /** Absolute paths that the call names, whatever it does with them: what undo watches first. Links are not resolved;
    * wildcards of a shell are as the command has them. */
   readonly named?: readonly string[];
-  /** Where the kernel found each path of a file tool when the call was judged. A call whose paths lead elsewhere was
-   * not judged. */
+  /** The resolved paths of a file tool at the time when the call was judged. A verdict does not cover a call whose
+   * paths lead elsewhere. */
   readonly landings?: readonly string[];
   /** Rules that would have allowed this call and those like it. Absent where no rule may. */
   readonly rules?: readonly Rule[];
@@ -70,7 +70,7 @@ export interface Policy {
   /** Adds to the user's own allow rules, which count at once; says where they are kept, or why not. Absent: none can be
    * added. Never rejects. */
   allow?(rules: readonly Rule[]): Promise<SaveResult>;
-  /** What the model of this session has not been told yet; asked for before each message. */
+  /** Returns notes that the model of this session does not have yet; called before each message. */
   news?(events: readonly Event[]): readonly string[];
   /** Returns the event for how freely the session may act, where its log does not say so yet; asked for before each
    * message. */
@@ -80,7 +80,7 @@ export interface Policy {
 /** Ends the reason that a command is asked about for no other reason. Its effects, once they are known, say more. */
 export const unlistedReason = 'is not on the list of commands that only read';
 
-/** What became of something to be kept, as a sentence. */
+/** The outcome of an attempt to save something, as a sentence. */
 export interface SaveResult {
   readonly done: boolean;
   readonly said: string;
@@ -101,7 +101,7 @@ export interface Question {
   readonly verdict: Verdict;
   /** A rehearsal can show what it would do. */
   readonly canPreview?: true;
-  /** What a rehearsal did. */
+  /** The effects of its rehearsal. */
   readonly effects?: EffectsSummary;
 }
 
@@ -114,7 +114,7 @@ export interface EffectsSummary {
   readonly lines: readonly string[];
   /** Unified diff of the changes. */
   readonly diff: string;
-  /** Why they cannot be kept; null where the user may keep them. */
+  /** The reason why they cannot be kept; null if the user may keep them. */
   readonly keepProblem: string | null;
   /** Some of them are dangerous whatever does them. */
   readonly dangers: readonly string[];
@@ -122,7 +122,7 @@ export interface EffectsSummary {
 
 export type PermissionAnswer =
   | { readonly answer: 'once' }
-  /** What its rehearsal did is to be kept; nothing runs again. */
+  /** Keeps the changes of its rehearsal; nothing runs again. */
   | { readonly answer: 'keep' }
   /** Show first what it would do. The same question follows, with the effects. */
   | { readonly answer: 'preview' }

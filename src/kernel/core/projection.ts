@@ -209,7 +209,7 @@ class Fold implements Projection {
     }
   }
 
-  /** Builds the messages anew. Prompt and catalogue stay, and calls that count again keep their results. */
+  /** Builds the messages again. Prompt and catalogue remain, and calls that count again keep their results. */
   #foldAgain(): void {
     this.#items = [];
     this.#open.clear();

@@ -2,7 +2,7 @@ import type { Json, JsonObject } from './json.js';
 import type { Conversation, ModelRef } from './projection.js';
 import type { Stop, TokenUsage } from './event.js';
 
-/** What went wrong at a provider. Source: contracts 8, `error.code`. */
+/** The kinds of errors of a provider. Source: contracts 8, `error.code`. */
 export type FaultCode =
   | 'auth'
   | 'quota'
@@ -21,7 +21,7 @@ export interface Fault {
   readonly code: FaultCode;
   /** One sentence for the reader: what, with which value. Keys are masked in it. */
   readonly message: string;
-  /** What the reader can do about it. */
+  /** The next step for the user. */
   readonly hint?: string;
   /** HTTP status, where there was one. */
   readonly status?: number;
@@ -69,7 +69,7 @@ export interface ReceivedCall {
   readonly fields?: JsonObject;
   /** The text that the call was read from, where its arguments were repaired or put together. */
   readonly received?: string;
-  /** Why the server did not accept this call of the model; it must not run. */
+  /** The reason why the server did not accept this call of the model; it must not run. */
   readonly refused?: string;
 }
 

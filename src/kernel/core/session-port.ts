@@ -58,18 +58,18 @@ export interface TurnEnd {
   readonly fault?: Fault;
 }
 
-/** What a message stands for that is a command of the user. */
+/** The expansion of a message that is a command of the user. */
 export interface Expansion {
   /** Null: a message that names what is to be added to it. */
   readonly command: CommandData | null;
   /** The calls whose outputs are part of the text, in order. */
   readonly calls: readonly { readonly name: string; readonly arguments: string }[];
-  /** Returns what the model is told. `outputs`: one for each call. */
+  /** Returns the text for the model. `outputs`: one for each call. */
   text(outputs: readonly string[]): string;
 }
 
-/** Returns what a message stands for that begins with a slash or a dollar: null where it stands for itself, a sentence
- * where its command cannot be read. */
+/** Expands a message that begins with a slash or a dollar. Returns null if the message is no command, and a sentence if
+ * its command cannot be read. */
 export type Expand = (message: string) => Promise<Expansion | string | null>;
 
 /** Everything a front end may do with a session: the REPL, headless mode, a test. */

@@ -88,7 +88,7 @@ export interface Blob {
 export type Synced = 'now' | 'later';
 
 /** The log of the sessions that a process works on. Methods may reject (disk full, busy, damaged); the session reports
- * that once and goes on in memory. */
+ * that once and continues in memory. */
 export interface SessionLog {
   /** Reaches the disk with its first event. */
   createSession(row: SessionRow): Promise<void>;
@@ -170,7 +170,8 @@ export interface Records {
   readonly ask: ((sql: string, parameters?: readonly unknown[]) => Promise<SqlAnswer>) | null;
 }
 
-/** What was erased: events and their sessions, titles, messages, notes and tasks (`others`), contents kept for undo. */
+/** The number of erased items: events and their sessions, titles, messages, notes and tasks (`others`), contents kept
+ * for undo. */
 export interface Erased {
   readonly events: number;
   readonly sessions: readonly string[];
@@ -187,7 +188,7 @@ export interface RecordScope {
 export interface CallFilter extends RecordScope {
   readonly sessionId?: string;
   readonly tool?: string;
-  /** `failed` stands for every status but `ok` and `open`. */
+  /** `failed` means every status except `ok` and `open`. */
   readonly status?: string;
   readonly exceptOk?: boolean;
   readonly decidedBy?: string;

@@ -35,7 +35,7 @@ function wordsOf(text: string): readonly Word[] {
     .map(({ 0: word, index }) => ({ text: word, start: index, end: index + word.length }));
 }
 
-/** Makes the trace of some texts. Texts that are too short to be told apart are left out; null where none is left. */
+/** Makes the trace of some texts. Leaves out texts that are too short to be recognised; null if none is left. */
 export function traceTexts(texts: readonly string[]): TextTrace | null {
   /** By some words in a row, the words that may follow. */
   const runs = new Map<string, Set<string>>();

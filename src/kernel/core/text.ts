@@ -34,7 +34,7 @@ function isWellFormedDeep(value: unknown): boolean {
 }
 
 /** Returns `text` without any of `characters` at its end. A regular expression such as `/\\n+$/` would try each run of
- * them anew from each of its characters. */
+ * them again from each of its characters. */
 export function withoutEnd(text: string, characters: string): string {
   let end = text.length;
   while (end > 0 && characters.includes(text.charAt(end - 1))) end--;
@@ -240,8 +240,8 @@ export function escapedJson(json: string): string {
   });
 }
 
-/** What a command, an agent or a skill may be called: letters of any script, digits, `_` and `-`. The source of a regular
- * expression with the flag `u`. */
+/** The form of a name of a command, a sub-agent or a skill: letters of any script, digits, `_` and `-`. The source of a
+ * regular expression with the flag `u`. */
 export const nameSource = String.raw`\p{L}[\p{L}\p{M}\p{N}_-]*`;
 
 /** Neither letters, digits, punctuation and symbols nor a plain blank. Marks are spelled out: they change or hide what

@@ -5,19 +5,19 @@ import type { SearchAnswer, SearchRequest } from './provider.js';
 import type { Effects } from './effects.js';
 import type { StreamMask } from './secrets/guard.js';
 
-/** What a tool does to the world. Policy needs no more to judge a tool it does not know. */
+/** The effect of a tool on the world. Policy needs no more to judge a tool it does not know. */
 export type Effect = 'read' | 'write' | 'execute' | 'network';
 export type Risk = 'read-only' | 'mutating' | 'dangerous';
 /** Tools that are switched on and off as one (`tools.fs: false`, `toolsets: ["web"]`, `--tools +web`). */
 export interface Toolset {
   readonly name: string;
-  /** Whether it is switched on unless the settings say otherwise. */
+  /** True if it is enabled unless the settings say otherwise. */
   readonly on: boolean;
   /** A REPL offers it unless the settings switch it off. */
   readonly inRepl?: true;
   /** It is switched on, but its code is loaded only where there is something to offer. */
   readonly lazy?: true;
-  /** What the switch does, for a person. */
+  /** A description of the switch, for the user. */
   readonly about: string;
   /** A sentence of the system prompt, for a session that has one of its tools. */
   readonly guidance?: string;
@@ -33,19 +33,19 @@ interface Forwarding {
 
 /** A tool whose calls change lines of a file. */
 interface Placed {
-  /** Numbers the lines at which a call begins to change its file, for the question about it; none where it cannot tell.
-   * Never rejects. */
+  /** Numbers the lines at which a call begins to change its file, for the permission prompt; none if they are not
+   * known. Never rejects. */
   linesOf?(args: ToolArgs, place: Pick<ToolContext, 'cwd' | 'landings'>): Promise<readonly number[]>;
 }
 
 /** A command that ran on a copy-on-write view of the files. Nothing of what it did is on the disk. */
 export interface Rehearsal {
-  /** What the call returns if this run counts. */
+  /** The result of the call if this run counts. */
   readonly outcome: ToolOutcome;
   readonly effects: Effects;
-  /** Why the run does not tell what the command would do, although it wrote nothing; null where it tells. */
+  /** The reason why the run does not show what the command would do, although it wrote nothing; null if it shows it. */
   readonly unclear: string | null;
-  /** Why its changes cannot be kept; null where they can. */
+  /** The reason why its changes cannot be kept; null if they can. */
   readonly keepProblem: string | null;
   /** The changes as a unified diff, cut at `maxBytes`. */
   diff(maxBytes: number): Promise<string>;
@@ -82,7 +82,7 @@ export interface Tool extends ToolSpec, Forwarding, Placed, Prepared, Rehearsed 
   readonly guidance?: Guidance;
   /** Its limits, unless the settings give others. */
   readonly limits?: ToolLimits;
-  /** Names that other programs give such a tool. A person may use them; a model is told ours. */
+  /** Names of such a tool in other programs. Users may use them; requests to a model have our name. */
   readonly otherNames?: readonly string[];
   /** The same call gives the same result as long as the files are the same, so `replay --verify` makes it again. */
   readonly repeatable?: true;
@@ -94,7 +94,7 @@ export interface Tool extends ToolSpec, Forwarding, Placed, Prepared, Rehearsed 
   /** Finds what is wrong with arguments that pass the schema but cannot be meant (a NUL in a path), or null. Pure; part
    * of `bind`. */
   check?(args: ToolArgs): ArgumentProblem | null;
-  /** Says what this call may do, where the effect alone does not tell. Policy asks before the call runs. */
+  /** Judges what this call may do, where the effect alone does not show it. Policy calls this before the call runs. */
   judge?(args: ToolArgs, place: CallPlace): Judged | Promise<Judged>;
   /** May throw; the dispatcher turns that into an `internal` envelope and logs it. Never rejects because of
    * `ctx.signal`: it returns. */
@@ -106,8 +106,8 @@ export type Resolved =
   | { readonly ok: true; readonly tool: Tool; readonly args: ToolArgs; readonly target: CallTarget }
   | { readonly ok: false; readonly error: ErrorEnvelope };
 
-/** What a tool says of one of its calls. `everyMode`: no approval mode allows it unasked. `allowed`: the user has
- * allowed it, as a rule would. */
+/** The judgement of a tool on one of its calls. `everyMode`: no approval mode allows the call without a prompt.
+ * `allowed`: the user has allowed it, as a rule would. */
 export interface Judged {
   readonly risk: Risk;
   /** Sentences, most important first. */
@@ -118,7 +118,7 @@ export interface Judged {
   readonly allowed?: true;
 }
 
-/** Where a call is made. `cwd` is absolute. */
+/** The place where a call is made. `cwd` is absolute. */
 export interface CallPlace {
   readonly cwd: string;
   readonly session: SessionView;
@@ -137,7 +137,7 @@ export interface SubagentRequest {
   readonly prompt: string;
   /** The task in a few words. */
   readonly description: string;
-  /** The session of an agent, which goes on. */
+  /** The id of an existing session of a sub-agent, to continue it. */
   readonly resume?: string;
 }
 
@@ -172,12 +172,12 @@ export interface ArgumentProblem {
 /** Arguments that have passed the tool's schema. `defineTool` gives them its type. */
 export type ToolArgs = Readonly<Record<string, unknown>>;
 
-/** A picture or document as it came: from a path, the clipboard, a tool, a server. */
+/** An image or document as it arrived: from a path, the clipboard, a tool, a server. */
 export interface MatchedFile {
   /** For the reader: `shot.png`. */
   readonly name: string;
   readonly bytes: Uint8Array;
-  /** What its source says it is. Pictures and PDFs are recognised by their bytes alone. */
+  /** The media type that its source declares. Images and PDFs are recognised by their bytes alone. */
   readonly mediaType?: string;
 }
 
@@ -195,7 +195,7 @@ export interface ToolOutcome {
   readonly recorded?: RecordedChanges;
   /** The calls of sub-agents that were not allowed. */
   readonly denials?: readonly Denial[];
-  /** Pictures and documents that the model is to see, and others that are stored with the result. */
+  /** Images and documents for the model, and others that are stored with the result. */
   readonly attachments?: readonly MatchedFile[];
 }
 
@@ -211,9 +211,9 @@ export interface Denial {
   readonly reason: string;
   /** The call needed a yes, and nobody could be asked. */
   readonly unasked: boolean;
-  /** What the user can do so that such a call runs. */
+  /** An instruction for the user, after which such a call runs. */
   readonly remedy: string;
-  /** What it would do, where it was rehearsed. */
+  /** The effects of its rehearsal, if there was one. */
   readonly effects?: Effects;
   /** The session of the sub-agent that made the call. */
   readonly agent_session_id?: string;
@@ -249,7 +249,7 @@ export interface ToolContext {
   readonly readsOnly?: boolean;
   /** The user answered yes to exactly this call. */
   readonly approved?: boolean;
-  /** Where the paths of this call led when policy judged them; absent where policy did not judge. */
+  /** The resolved paths of this call at the time when policy judged them; absent if policy did not judge them. */
   readonly landings?: readonly string[];
   /** The limits of this call. The tool collects at most `maxOutputBytes`. */
   readonly limits: { readonly timeoutMs: number | null; readonly maxOutputBytes: number };

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { closeSync, constants, fstatSync, openSync, readlinkSync, readSync, realpathSync } from 'node:fs';
 
-/** How a file is read. */
+/** The limits for reading a file. */
 export interface BoundedRead {
   readonly maxBytes: number;
   /** A longer file is not read, or its first or its last `maxBytes` are. */
@@ -58,7 +58,7 @@ export interface FileLine {
   readonly text: string | null;
   /** The file ends in this line: perhaps somebody is still writing it. */
   readonly torn: boolean;
-  /** Where it begins (bytes). */
+  /** The position of its first byte in the file. */
   readonly at: number;
 }
 
@@ -95,7 +95,7 @@ export function* fileLines(
       else at += 1;
       from = end + 1;
     }
-    // The chunk is read into again; what goes on in the next one is kept as a copy.
+    // The next chunk overwrites this buffer, so the part of a line that continues in it is copied.
     if (from < chunk.length) add(Buffer.from(chunk.subarray(from)));
   }
   if (length > 0) yield line(true);

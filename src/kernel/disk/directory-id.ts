@@ -12,7 +12,8 @@ export function directoryId(path: string): string | null {
   }
 }
 
-/** What the notes of a directory belong to: its id, so that they stay with it when it is moved. */
+/** Returns the key for the notes of a directory: its id, which remains the same when the directory is moved, or its
+ * path if it has no id. */
 export function projectOf(cwd: string): string {
   return directoryId(cwd) ?? cwd;
 }

@@ -38,7 +38,7 @@ export async function decodeCharset(bytes: Uint8Array, label: string): Promise<s
   return (await legacyEncoding(name))?.decode(bytes) ?? null;
 }
 
-/** What the Web calls otherwise than iconv does, or means otherwise: superset charsets. */
+/** The names that the Web defines differently from iconv: superset charsets. */
 const webNames: Readonly<Record<string, string>> = {
   'iso-8859-9': 'windows-1254',
   'iso-8859-11': 'windows-874',
@@ -109,7 +109,7 @@ const latinNames: ReadonlySet<string> = new Set([
   'windows-1254',
   'windows-1257',
 ]);
-/** What chardet says, where we name it otherwise. Latin-1 is a part of windows-1252. */
+/** The names of chardet that differ from ours. Latin-1 is a part of windows-1252. */
 const iconvNames: Readonly<Record<string, string>> = {
   'ISO-8859-1': 'windows-1252',
   'ISO-8859-9': 'windows-1254',

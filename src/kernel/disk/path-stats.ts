@@ -1,6 +1,6 @@
 import { lstatSync, type Stats, statSync } from 'node:fs';
 
-/** What the file system says of a path. Only "there is nothing" is an answer; every other error is a refusal. */
+/** The result of a look-up of a path. Only "there is nothing" counts as missing; every other error is a refusal. */
 export type PathStats =
   | { readonly kind: 'there'; readonly stats: Stats }
   | { readonly kind: 'missing' }

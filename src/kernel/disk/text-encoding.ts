@@ -103,7 +103,7 @@ async function legacyText(bytes: Uint8Array, configured: string | null): Promise
     : null;
 }
 
-/** Returns the part of a file that tells its encoding: from the first byte outside of ASCII. */
+/** Returns the part of a file that shows its encoding: from the first byte outside of ASCII. */
 export function legacySample(bytes: Uint8Array): Uint8Array {
   const first = bytes.findIndex((byte) => byte >= 0x80);
   return bytes.subarray(Math.max(0, first - 64), Math.max(0, first - 64) + sampleBytes);

@@ -10,7 +10,7 @@ import { type NetworkEnvironment, type Proxy, proxyFor, proxyName } from './prox
 /** A proxy was not reached, or opened no way to the server. The message names the proxy without its password. */
 export class ProxyFailure extends Error {
   readonly code = 'EPROXY';
-  /** What the proxy answered; null where it did not answer. */
+  /** The HTTP status of the proxy's answer; null if it did not answer. */
   readonly status: number | null;
   constructor(message: string, status: number | null, cause?: unknown) {
     super(message, { cause });

@@ -1,7 +1,7 @@
 import { globProblem, type GlobStep, isRepeated, matchesSteps } from '../core/files/glob-steps.js';
 import { type Obeyed, obeyedInProjects, obeyedInRepositories } from '../core/files/executable-config.js';
 
-/** What policy needs to know of the machine. It never touches a file itself; cli implements this with node:fs. */
+/** The facts of the machine that policy needs. Policy never touches a file itself; cli implements this with node:fs. */
 export interface PathFacts {
   /** The user's home directory, absolute. */
   readonly home: string;
@@ -9,10 +9,9 @@ export interface PathFacts {
   readonly workspace: string;
   /** Absolute directories and files of the program's own configuration, store and log. */
   readonly ownPaths: readonly string[];
-  /** Where the kernel would land on an absolute path that may hold `.`, `..` and links: links are followed one
-   * component at a time (`link/../x` is beside the link's target), and names that do not exist are kept as they are
-   * behind the last directory that does. Null where that cannot be told (a loop, no permission, a name too long). Never
-   * rejects. */
+  /** Returns the path that the kernel resolves for an absolute path with `.`, `..` and links: it follows links one
+   * component at a time (`link/../x` is beside the link's target), and keeps names that do not exist behind the last
+   * directory that exists. Null if it cannot be resolved (a loop, no permission, a name too long). Never rejects. */
   landing(path: string): Promise<string | null>;
   /** The names in a folder, at most some thousands; none where it cannot be read. Absent: wildcards
    * are not expanded. */
@@ -59,7 +58,7 @@ export function lastName(path: string): string {
 
 const tokens = /\[[!^]?\]?[^\]/]*\]|\*\*\/|\/\*\*|\*\*|[*?{},]|[.+^$()|\\[\]]/g;
 
-/** How `[…]` and `{…}` in a glob are read: as syntax, or as names of folders such as `[id]` and `{app}`. */
+/** The reading of `[…]` and `{…}` in a glob: as syntax, or as names of folders such as `[id]` and `{app}`. */
 export type BracketReading = 'syntax' | 'names';
 
 /** A glob as the source of a regular expression: `**` crosses slashes, `*` and `?` do not, `[…]` and `{a,b}` as in a
@@ -108,7 +107,8 @@ function literal(text: string): string {
   return text.replaceAll(/[\\^$.|?+()[\]{}*]/g, '\\$&');
 }
 
-/** `[!a-c]` and `[^a-c]` as a class of a regular expression; what is no range in order is matched as it stands. */
+/** Returns `[!a-c]` and `[^a-c]` as a class of a regular expression; a range that is not in order is matched
+ * literally. */
 function characterClass(token: string): string {
   const isNegated = /^\[[!^]/.test(token);
   const inside = token.slice(isNegated ? 2 : 1, -1).replaceAll(/[\\\]^[]/g, '\\$&');
@@ -169,7 +169,7 @@ function hasManyStars(glob: string): boolean {
   return pairs > mostStars || glob.split('/').some((name) => (name.match(/\*/g)?.length ?? 0) > mostStars);
 }
 
-/** Returns the globs that `{a,b}` stands for, the innermost groups first. */
+/** Returns the globs that `{a,b}` expands to, the innermost groups first. */
 function withoutGroups(glob: string, brackets: BracketReading): readonly string[] {
   if (brackets === 'names' || !glob.includes(',') || !hasPairedBraces(glob)) return [glob];
   const group = /\{([^{}]*)\}/.exec(glob);
@@ -232,7 +232,7 @@ function classStep(token: string): GlobStep | null {
   return { kind: 'class', negated, ranges };
 }
 
-/** How a pattern for any depth begins. */
+/** The beginning of a pattern for any depth. */
 const anyDepth = '(?:/.*)?/';
 
 /** Patterns for any depth are joined into one: one by one, each would search the whole path. */
@@ -256,7 +256,7 @@ function anchored(glob: string, home: string): string {
 }
 
 /** A word of a shell command that holds unquoted wildcards, as a test over one path: a leading dot needs a dot, as in
- * the shell. NUL stands for text known only when the command runs. A pattern that cannot be compiled matches
+ * the shell. NUL marks text that is known only when the command runs. A pattern that cannot be compiled matches
  * everything. */
 export function shellGlob(glob: string): (path: string) => boolean {
   const pattern = glob.replace(/\[!|\0|\*+|[?.+^${}()|\\]/g, (token, offset: number) => {
@@ -442,7 +442,7 @@ export interface SecretPaths {
    * not count. */
   mayMatch(glob: string): boolean;
   /** True where a filter over the names of files picks such files rather than files of any name: a glob, in which `*`
-   * stands for a leading dot as well, or a regular expression, which may match any part of the name. */
+   * matches a leading dot as well, or a regular expression, which may match any part of the name. */
   singlesOut(filter: string, kind: 'glob' | 'regex'): boolean;
   /** True for an absolute path of a harmless file whose name fits a glob over names. */
   isHarmlessMatch(path: string, glob: string): boolean;

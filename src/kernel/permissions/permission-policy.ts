@@ -31,7 +31,7 @@ export interface PolicyOptions {
   readonly rules?: Rules;
 }
 
-/** What judges command lines, loaded with the first of them. */
+/** The judge of command lines, loaded with the first of them. */
 const shell = loadOnce(() => import('./shell/verdict.js'));
 
 /** Finds the paths among the arguments of a program that is no shell. */
@@ -89,7 +89,7 @@ export function createPolicy(options: PolicyOptions): Policy {
   };
 }
 
-/** Whether a command that plan mode holds may run where the kernel lets it read and nothing else. */
+/** Returns true if a command that plan mode holds back may run in a sandbox that only reads. */
 function readsInSandbox({ tool }: BoundCall, { confined, risk }: Judgement): boolean {
   return tool.effect === 'execute' && confined && risk !== 'dangerous';
 }
@@ -140,8 +140,8 @@ function whoseQuestion(judgement: Judgement, sandbox: Sandbox): Pick<Verdict, 'e
   };
 }
 
-/** Judges a call by what its tool takes: a command line, a path, or nothing but its effect. What a tool says of its own
- * call stands where it takes neither, and where it is no shell, unless its `command` would be dangerous in one. */
+/** Judges a call by its arguments: a command line, a path, or only the effect of its tool. The tool's own judgement
+ * counts if there is neither, and if it is no shell, unless its `command` would be dangerous in one. */
 async function judgeCall(call: BoundCall, place: CallPlace, rules: ShellRules): Promise<Judgement> {
   const { tool, args } = call;
   const { cwd } = place;
@@ -177,7 +177,7 @@ function toolRuling({ tool, target }: BoundCall, { allowed, risk }: Judged, rule
   return rulingOf({ tool: tool.name, ...server, paths: [], risk }, rules) ?? (allowed === true ? 'allow' : null);
 }
 
-/** Where a command starts: the kernel follows the links on the way before the shell asks it where it stands. */
+/** Returns the folder where a command starts: the kernel follows the links on the way, as the shell would. */
 async function startFolder(workdir: unknown, cwd: string, { facts }: ShellRules): Promise<string> {
   if (typeof workdir !== 'string') return cwd;
   const landed = await facts.landing(workdir.startsWith('/') ? workdir : `${cwd}/${workdir}`);
@@ -245,8 +245,8 @@ function givenPaths(args: BoundCall['args']): readonly string[] {
   return [args['path'], args['file_path'], args['destination']].filter((value) => typeof value === 'string');
 }
 
-/** The paths a file tool was given; a reader without one looks at where it stands. Stored outputs (`event:7`) are no
- * files to a reader. */
+/** Returns the paths that a file tool was given; the working directory for a reader without one. Stored outputs
+ * (`event:7`) are not files to a reader. */
 function namedPaths({ tool, args }: BoundCall): readonly string[] {
   const given = givenPaths(args);
   if (tool.effect === 'write') return given;
@@ -297,7 +297,7 @@ function decide(judgement: Judgement, approval: ApprovalMode, sandbox: Sandbox):
   return approval === 'mutating' && !(sandbox !== 'off' && confined) ? 'ask' : 'allow';
 }
 
-/** One path of a file tool, and what stands against touching it. */
+/** One path of a file tool, and the reason why it is guarded. */
 export interface FileJudgement {
   /** Absolute, links resolved; the plain spelling where the kernel could not be asked. */
   readonly path: string;

@@ -51,7 +51,7 @@ function isReaching(word: string): boolean {
   return name.startsWith('--') && name.length >= shortest && reaching.some((option) => option.startsWith(name));
 }
 
-/** A word, what stands behind its `=`, and what is glued to a letter: `-C../x`. */
+/** Returns a word, the part behind its `=`, and the part that is attached to an option letter: `-C../x`. */
 function valuesIn(word: string): readonly string[] {
   const behind = word.includes('=') ? [word.slice(word.indexOf('=') + 1)] : [];
   return [word, ...behind, ...(/^-[A-Za-z]./.test(word) ? [word.slice(2)] : [])];

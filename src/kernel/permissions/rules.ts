@@ -6,18 +6,18 @@ import type { Risk } from '../core/tool.js';
 import { isServerPattern, matchesTool } from '../core/tool-patterns.js';
 import { compileGlobs, lastName, shellGlob } from './guarded-paths.js';
 
-/** What a rule is held against. */
+/** The facts of a call that rules are matched against. */
 export interface Subject {
   readonly tool: string;
   /** The MCP server that the tool belongs to, where that is known. */
   readonly server?: string;
   /** The words of one simple command; absent for tools that run none. */
   readonly argv?: readonly string[];
-  /** Every value that is known of each of those words; NUL stands for what only the running shell knows. */
+  /** Every known value of each of those words; NUL marks text that only the running shell knows. */
   readonly words?: readonly (readonly string[])[];
   /** Absolute paths, links resolved. */
   readonly paths: readonly string[];
-  /** What the command or call may do; absent where nobody asks. */
+  /** The risk of the command or call; absent if nobody needs it. */
   readonly risk?: Risk;
 }
 
@@ -193,8 +193,8 @@ function plainName(name: string): string {
   return name.replace(/[-.\d]+$/, '');
 }
 
-/** Whether a rule that begins with these words may be offered to a person. The user may write more rules than that:
- * one for `psql` is heeded, and offered to nobody. */
+/** Returns true if a rule that begins with these words may be offered to the user. The user may write more rules than
+ * that: a rule for `psql` works, but is never offered. */
 export function mayBeOffered([program = '', verb = '']: readonly string[]): boolean {
   const name = program.replace(/^.*\//, '');
   return ![name, plainName(name), `${name} ${verb}`].some((words) => neverOffered.has(words));
@@ -205,7 +205,8 @@ export function needsSubcommand(program: string): boolean {
   return /^(?:git|npm|pnpm|yarn|bun|cargo|go|uv|poetry)$/.test(program);
 }
 
-/** Why an allow rule is refused, or null: a rule may not allow a program that runs whatever follows it. */
+/** Returns why an allow rule is refused, or null: a rule may not allow a program that runs its arguments as
+ * commands. */
 export function refusedAllow(rule: Rule): string | null {
   const [program, verb] = rule.argv ?? [];
   if (program === undefined) return refusedTool(rule.tool ?? '');

@@ -13,7 +13,7 @@ const mostCharacters = 160;
 /** Words that mean to everybody what they look like, and paths that are no globs. */
 const plainWord = /^[\w@%+=:,./-]+$/;
 const plainPath = /^[\w@%+=:,./ -]+$/;
-/** What may be the subcommand of a program. */
+/** Matches words that may be the subcommand of a program. */
 const verb = /^[a-z][a-z0-9:-]*$/;
 const scriptName = /^\w[\w:./-]*$/;
 

@@ -4,7 +4,7 @@ import type { Keyring } from './stored-keys.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What these programs need: the bus, the display and the language; no key. */
+/** The environment variables that these programs need: the bus, the display and the language; no key. */
 const passed = ['HOME', 'PATH', 'USER', 'LOGNAME', 'LANG', 'DISPLAY', 'WAYLAND_DISPLAY', 'XAUTHORITY'] as const;
 const passedToo = ['DBUS_SESSION_BUS_ADDRESS', 'XDG_RUNTIME_DIR', 'XDG_DATA_DIRS', 'XDG_CURRENT_DESKTOP'] as const;
 
@@ -25,7 +25,7 @@ interface Program {
   read(provider: string): readonly string[];
   write(provider: string, key: string): { readonly args: readonly string[]; readonly input: string };
   remove(provider: string): readonly string[];
-  /** Whether `read` or `remove` ended so because there is no such key. */
+  /** Returns true if `read` or `remove` ended with the code for a missing key. */
   isMissing(ended: Ended): boolean;
 }
 
@@ -124,7 +124,7 @@ async function runProgram(
   const processes = createProcessRunner({ marker: { name: '_AGENT_KEYRING', value: String(process.pid) } });
   const opened = await openProcess(processes, file, args, env);
   if (!opened.started) return { failure: opened.error === 'ENOENT' ? `there is no ${file} here` : opened.error };
-  const read = Promise.all([textOf(opened.output), textOf(opened.errors)]);
+  const read = Promise.all([readText(opened.output), readText(opened.errors)]);
   opened.input.end(input);
   const timer = setTimeout(() => void opened.end(), longestMs);
   const { code } = await opened.exited;
@@ -134,7 +134,7 @@ async function runProgram(
   return { code, output, errors: errors.trim() };
 }
 
-async function textOf(stream: AsyncIterable<Buffer | string>): Promise<string> {
+async function readText(stream: AsyncIterable<Buffer | string>): Promise<string> {
   let text = '';
   for await (const chunk of stream) if (text.length < maxBytes) text += chunk.toString();
   return text;

@@ -30,7 +30,7 @@ export interface Secret {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 type OwnProviders = Readonly<Record<string, ProviderValues>>;
-/** What the settings name besides the presets. */
+/** The settings that name keys besides the presets. */
 interface OwnKeys {
   readonly providers: OwnProviders;
   /** `web.api.allow`. */

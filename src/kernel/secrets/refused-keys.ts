@@ -1,7 +1,7 @@
 /** A turn that waits for another key, because the provider has refused the one it was sent. */
 export interface KeyRefusal {
   readonly provider: string;
-  /** What the provider says. */
+  /** The provider's message. */
   readonly message: string;
   /** The turn was ended meanwhile, or another one has got the key. */
   readonly signal: AbortSignal;
@@ -9,7 +9,7 @@ export interface KeyRefusal {
   answer(again: boolean): void;
 }
 
-/** Where turns ask for another key, and the screen answers them. */
+/** The open requests of turns for another key, which the screen answers. */
 export interface RefusedKeys {
   /** Asks for another key. False where nobody can be asked, where no key is given, and once `signal` is aborted. */
   ask(provider: string, message: string, signal: AbortSignal): Promise<boolean>;

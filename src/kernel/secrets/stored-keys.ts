@@ -32,13 +32,13 @@ export interface StoredKeys {
 
 type KeptAt = { readonly done: boolean; readonly said: string };
 
-/** What the file holds. `problem`: it cannot be read, and is not written. */
+/** The contents of the key file. `problem`: the file cannot be read, and is not written. */
 interface KeyFile {
   readonly keys: Readonly<Record<string, { readonly key: string } | { readonly keyring: true }>>;
   readonly problem: string | null;
 }
 
-/** What the keys are read and written with. */
+/** The dependencies for reading and writing keys. */
 interface Parts {
   /** The path of `keys.json`. */
   readonly file: string;
@@ -46,7 +46,7 @@ interface Parts {
   readonly ephemeral: boolean;
   /** Loads what reaches the keyring of the system. */
   readonly keyring: () => Promise<Keyring>;
-  /** Told each key, so that it is masked from then on. */
+  /** Receives each key, so that it is masked from then on. */
   readonly onKey: (provider: string, key: string) => void;
   readonly onProblem: (problem: string) => void;
 }

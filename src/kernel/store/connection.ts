@@ -46,9 +46,8 @@ export function connect(driver: Driver, file: string): Connection {
   return prepared(open(driver, file), file);
 }
 
-/** The two bytes of the header that name the file format: 2 stands for a write-
- * ahead log, which a database in memory does not have. Source:
- * sqlite.org/fileformat2.html, 1.3.3. */
+/** The two bytes of the header with the file format: 2 means a write-ahead log, which a database in memory does not
+ * have. Source: sqlite.org/fileformat2.html, 1.3.3. */
 const versionBytes = [18, 19];
 
 /** Opens `bytes`, the database in `file`, in memory. */

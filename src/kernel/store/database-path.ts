@@ -1,7 +1,6 @@
 import { StoreError } from './errors.js';
 
-/** `sqlite:` stands before a path,
- * absolute or not. A drive letter is no scheme. */
+/** Matches `sqlite:` before a path, absolute or not. A drive letter is no scheme. */
 const schemePattern = /^([a-z][a-z0-9+.-]+):(.*)$/is;
 
 /** The path of the database.

@@ -111,8 +111,8 @@ function eraseColumn({ sql }: Connection, trace: TextTrace, table: string, colum
   return changed;
 }
 
-/** Removes contents that are listed or quote the texts: a change to such a file cannot be undone any more, and such a
- * picture is sent no more. */
+/** Removes contents that are listed or that quote the texts. A change to such a file can no longer be undone, and such
+ * an image is no longer sent. */
 function eraseContents(connection: Connection, trace: TextTrace, { contents, seal }: ErasedContents): number {
   const { sql } = connection;
   let removed = 0;

@@ -120,7 +120,7 @@ export function verifySessions(ids: readonly string[], rowsOf: (id: string) => I
   return report;
 }
 
-/** What is wrong with an event that follows `before`; null where it is as written. */
+/** Returns the problem with an event that follows `before`; null if it is as it was written. */
 export function linkProblem(before: Pick<ChainRow, 'seq' | 'hash'> | null, row: ChainRow): ChainBreak['kind'] | null {
   if (row.hash === null) return 'unhashed';
   if (!hasWrittenTypes(row)) return 'content';

@@ -12,13 +12,14 @@ export interface StoreFacts {
   readonly file: string;
   readonly mode: number | null;
   readonly writable: boolean;
-  /** Why it cannot be written. */
+  /** The reason why it cannot be written. */
   readonly reason: string;
-  /** Why this program does not open it, for example because a newer version wrote it; null where it does. */
+  /** The reason why this program does not open it, for example because a newer version wrote it; null if it opens
+   * it. */
   readonly refused: StoreError | null;
 }
 
-/** What can be told of a store before it is opened. */
+/** The facts of a store that are available before it is opened. */
 export interface StoreInspection {
   /** The version of SQLite. */
   readonly version: () => Promise<string>;
@@ -33,8 +34,8 @@ export function inspectStore(url: string): StoreInspection {
   return { version: sqliteVersion, facts: () => storeFacts(file), freeBytes: () => freeBytes(dirname(file)) };
 }
 
-/** Whether the database, or the nearest directory above it that is there, may
- * be written. */
+/** Returns the facts of the database. If it does not exist, `writable` is that of the nearest existing folder above
+ * it. */
 async function storeFacts(file: string): Promise<StoreFacts> {
   const found = await stat(file).catch(() => null);
   const target = found ? file : await nearestExisting(dirname(file));

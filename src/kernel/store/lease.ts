@@ -79,7 +79,7 @@ function lastSignMs({ sql }: Pick<Connection, 'sql'>, row: LeaseRow): number {
   return Math.max(row.since, updated?.updated_at ?? 0);
 }
 
-/** Tells a process from a later one with the same number. */
+/** Distinguishes a process from a later one with the same number. */
 export interface ProcessIdentity {
   readonly pid: number;
   readonly host: string;

@@ -224,7 +224,7 @@ function searchIn(sessions: readonly StoredSession[], text: string, filters: Sea
   return query === null ? [] : sessions.flatMap((item) => hitsIn(item, query, filters));
 }
 
-/** What filters look at in an event. */
+/** Returns the facts of an event that filters check. */
 function filteredOf({ row }: StoredSession, { kind, createdAt, data }: Event, from: string): Filtered {
   const fields = isRecord(data) ? data : {};
   const call = isRecord(fields['function']) ? fields['function'] : {};
@@ -360,7 +360,7 @@ function copiesIn(sessions: Iterable<StoredSession>): ReadonlySet<Event> {
   return copies;
 }
 
-/** What two copies of an event have in common and no two events. */
+/** Returns texts that are equal for two copies of an event and differ for two different events. */
 function identitiesOf({ seq, hash, kind, content, data_json: data, created_at: at }: ChainRow): readonly string[] {
   return [
     ...(seq === 1 || hash === null ? [] : [hash.toString('hex')]),
@@ -411,7 +411,7 @@ function hasStatus({ status }: RecordedCall, wanted: string | undefined): boolea
 export function callOf(row: SessionRow, event: Event, later: readonly Event[]): RecordedCall {
   const call = recordOf(event.data);
   const named = recordOf(call['function']);
-  const callId = textOf(call['id']);
+  const callId = stringOrNull(call['id']);
   const isOfCall = (other: Event): boolean => recordOf(other.data)['tool_call_id'] === callId;
   const end = later.findIndex((other) => other.kind === 'tool_result' && isOfCall(other));
   const meanwhile = (end < 0 ? later : later.slice(0, end)).filter(isOfCall);
@@ -422,8 +422,8 @@ export function callOf(row: SessionRow, event: Event, later: readonly Event[]): 
     createdAt: event.createdAt,
     cwd: row.cwd,
     callId,
-    tool: textOf(named['name']),
-    arguments: textOf(named['arguments']),
+    tool: stringOrNull(named['name']),
+    arguments: stringOrNull(named['arguments']),
     summary: event.content,
     ...outcome,
     ...decisionOf(meanwhile, outcome.status),
@@ -436,8 +436,8 @@ function outcomeOf(
   if (result === null) return { status: 'open', durationMs: null, error: null };
   const output = parsedOutput(result['output']);
   const durationMs = tookMs(result);
-  const status = result['success'] === true ? 'ok' : (textOf(output['code']) ?? 'failed');
-  return { status, durationMs, error: textOf(output['error']) };
+  const status = result['success'] === true ? 'ok' : (stringOrNull(output['code']) ?? 'failed');
+  return { status, durationMs, error: stringOrNull(output['error']) };
 }
 
 /** A call that ran or was refused without a question was decided by the policy. */
@@ -450,9 +450,9 @@ function decisionOf(
   const unasked = started ? 'allow' : status === 'permission_denied' ? 'deny' : null;
   return {
     started,
-    decision: textOf(approval['decision']) ?? unasked,
-    decidedBy: textOf(approval['by']) ?? (unasked === null ? null : 'policy'),
-    risk: textOf(approval['risk']),
+    decision: stringOrNull(approval['decision']) ?? unasked,
+    decidedBy: stringOrNull(approval['by']) ?? (unasked === null ? null : 'policy'),
+    risk: stringOrNull(approval['risk']),
   };
 }
 
@@ -481,11 +481,11 @@ export function spendingRow(row: SessionRow, event: Event): readonly SpendingRow
     {
       sessionId: ownerOf(row),
       kind,
-      responseId: textOf(data['response_id']) ?? (kind === 'usage' ? `r${event.seq}` : null),
+      responseId: stringOrNull(data['response_id']) ?? (kind === 'usage' ? `r${event.seq}` : null),
       createdAt: event.createdAt,
       cwd: row.cwd,
-      provider: textOf(data['provider']),
-      model: textOf(data['model']),
+      provider: stringOrNull(data['provider']),
+      model: stringOrNull(data['model']),
       inputTokens: count('input_tokens') + count('cache_read_tokens') + count('cache_write_tokens'),
       outputTokens: count('output_tokens'),
       costUsd: typeof data['cost_usd'] === 'number' ? data['cost_usd'] : null,
@@ -502,13 +502,13 @@ function recordOf(value: unknown): Readonly<Record<string, unknown>> {
   return isRecord(value) ? value : {};
 }
 
-function textOf(value: unknown): string | null {
+function stringOrNull(value: unknown): string | null {
   return typeof value === 'string' ? value : null;
 }
 
 function parsedOutput(text: unknown): Readonly<Record<string, unknown>> {
   try {
-    return recordOf(parseJson(textOf(text) ?? 'null'));
+    return recordOf(parseJson(stringOrNull(text) ?? 'null'));
   } catch {
     return {};
   }

@@ -353,9 +353,8 @@ interface Migration {
   readonly after?: (db: Database) => void;
 }
 
-/** Adds which session's messages and results refer to which pictures and
- * documents, as there is for changed files. A session with an older event of
- * that kind has none: nothing wrote such events before. */
+/** Adds references from the messages and results of a session to their images and documents, as for changed files. A
+ * session with an older event of that kind has none, because nothing wrote such events before. */
 const attachmentSchema = `
 CREATE TRIGGER attachment_refs_made AFTER INSERT ON events
   WHEN new.kind IN ('user', 'tool_result') AND instr(new.data_json, '"attachments"') > 0

@@ -21,7 +21,7 @@ export interface OpenOptions {
   readonly file: string;
   readonly now: () => number;
   readonly maxBusyMs: number;
-  /** Is told of damage and repairs. */
+  /** Receives messages about damage and repairs. */
   readonly notify: (message: string) => void;
 }
 
@@ -71,7 +71,7 @@ export async function reopenRepaired(options: OpenOptions, reason: string, inode
   }
 }
 
-/** What is damaged, for a sentence in brackets. */
+/** Returns the damage as a clause for brackets. */
 export function damageReason(error: unknown): string {
   return sqliteCode(error) === 'SQLITE_NOTADB' ? 'it is not an SQLite database' : 'some of its pages cannot be read';
 }

@@ -220,7 +220,7 @@ function conditionsBySource(filters: SearchFilters): Readonly<Record<'sessions' 
 /** The conditions that each event must meet, cheap ones first. */
 function conditionsOf(filters: SearchFilters): readonly Condition[] {
   const { sessions, events } = conditionsBySource(filters);
-  // In JSON a path stands with its quotes and backslashes escaped.
+  // JSON escapes the quotes and backslashes of a path.
   const paths = filters.files.map((file) => JSON.stringify(file).slice(1, -1));
   return [...sessions, ...events, ...oneOf(paths, `instr(${callText}, ?) > 0`)];
 }

@@ -53,7 +53,7 @@ const columns =
   'kind, parent_call_id';
 /** Their parents stand for them. */
 const noAgents = "s.kind IS NOT 'agent'";
-/** Event ids tell which session was written to last: the clock may have been set back. */
+/** Event ids show which session was written to last: the clock may have been set back. */
 const lastEvent = '(SELECT e.id FROM events e WHERE e.session_id = s.id ORDER BY e.seq DESC LIMIT 1)';
 const newestByNumber = 'ORDER BY last_event DESC NULLS LAST, updated_at DESC, id DESC';
 /** Sessions of other machines come late: what is pulled last need not be the newest. */
@@ -134,8 +134,9 @@ export function recentSessions(connection: Connection, limit: number): readonly 
   return rows.all(rowLimit(limit)).map(sessionOfRow);
 }
 
-/** The session written to last of those with this directory, by its path or by its id, whatever its path was. Nobody
- * goes on with the run of a task unless they have before, and with a colleague's session only by its name. */
+/** Returns the session written to last of those with this directory, by its path or by its id, whatever its path was.
+ * It leaves out runs of tasks that the user has not continued, and sessions of colleagues, which are continued only by
+ * name. */
 export function newestSession(connection: Connection, by: 'cwd' | 'dir_id', directory: string): SessionRow | null {
   const notATask = hasTable(connection, 'task_runs') ? notTheRunOfATask : '';
   const own = hasTable(connection, 'sync_state') ? oneOfTheirOwn : '';
@@ -163,12 +164,12 @@ export function relocateSessions({ sql }: Connection, directoryId: string, from:
 
 export function countSessions({ sql }: Connection, cwd?: string, agentsToo = false): number {
   const statement = sql<{ readonly count: number }>(
-    `SELECT count(*) AS count FROM sessions s ${listed(cwd, agentsToo)}`,
+    `SELECT count(*) AS count FROM sessions s ${buildWhere(cwd, agentsToo)}`,
   );
   return (cwd === undefined ? statement.get() : statement.get(cwd))?.count ?? 0;
 }
 
-function listed(cwd: string | undefined, agentsToo: boolean): string {
+function buildWhere(cwd: string | undefined, agentsToo: boolean): string {
   const conditions = [...(cwd === undefined ? [] : ['s.cwd = ?']), ...(agentsToo ? [] : [noAgents])];
   return conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`;
 }
@@ -192,7 +193,7 @@ export function listSessions(
   cwd?: string,
   agentsToo = false,
 ): readonly SessionSummary[] {
-  const where = listed(cwd, agentsToo);
+  const where = buildWhere(cwd, agentsToo);
   const newestFirst = newestOrder(connection);
   const statement = connection.sql<StoredSummary>(
     `WITH recent AS MATERIALIZED (

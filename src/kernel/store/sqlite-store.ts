@@ -53,14 +53,14 @@ export interface SqliteStoreOptions {
   readonly now: () => number;
   /** The longest wait for another process's lock; default 5000. It does not block the thread. */
   readonly maxBusyMs?: number;
-  /** Is told of damage that a later read finds. */
+  /** Receives messages about damage that a later read finds. */
   readonly notify?: (message: string) => void;
   /** Encrypts contents that hold secrets. Without it they are stored as they are. */
   readonly seal?: BlobSeal;
-  /** What to do when another process keeps the database locked: reject (default), or return a store that tries to open
-   * it at each use and rejects while it cannot. */
+  /** The behaviour while another process keeps the database locked: reject (default), or return a store that tries to
+   * open it at each use and rejects while it cannot. */
   readonly whenBusy?: 'reject' | 'later';
-  /** What to do when the database can be read and not written: reject (default), or open a copy of it in the folder of
+  /** The behaviour if the database can be read but not written: reject (default), or open a copy of it in the folder of
    * temporary files. Changes to a copy are rejected. */
   readonly whenUnwritable?: 'reject' | 'copy';
 }
@@ -129,7 +129,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
 
 /** A copy of a database that can be read and not written. */
 interface Copied {
-  /** Why the database itself cannot be written. */
+  /** The reason why the database itself cannot be written. */
   readonly reason: StoreError;
   /** The folder of the copy. */
   readonly folder: string;
@@ -197,7 +197,7 @@ class SqliteStore implements Store {
   /** The last wait for another process's lock failed. Until the database is free, each change is tried once without a
    * wait. */
   #contended = false;
-  /** Why the store cannot be used until the next start. */
+  /** The reason why the store cannot be used until the next start. */
   #broken: StoreError | null = null;
 
   /** Not null: the database is a copy, and changes are rejected. */

@@ -3,7 +3,7 @@ import type { Synced } from '../core/store.js';
 import type { Connection } from './connection.js';
 import type { ProcessIdentity } from './lease.js';
 
-/** How the SQLite store runs the work of a feature on its database. */
+/** The access of a feature to the database of the SQLite store. */
 interface SqlitePlace {
   readonly kind: 'sqlite';
   readonly read: <T>(work: (connection: Connection) => T) => Promise<T>;

@@ -1,10 +1,10 @@
-/** What ajv compiles a schema to. */
+/** A schema that ajv has compiled. */
 export interface CompiledCheck {
   (value: unknown): boolean;
   errors?: readonly SchemaError[] | null;
 }
 
-/** An error of ajv, of what is told of it. */
+/** An error of ajv, with the fields that messages use. */
 export interface SchemaError {
   readonly keyword: string;
   readonly instancePath: string;

@@ -20,7 +20,7 @@ export interface BashOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Names of variables that are kept from every child process. */
   readonly protectedEnv: readonly string[];
-  /** Runs commands that may go on without their call. Absent: none does. */
+  /** Runs commands that may continue after their call. Absent: no command does. */
   readonly background?: Background;
   /** Runs commands on a copy-on-write view of the files. Absent: none is. */
   readonly rehearsals?: () => Promise<Rehearsals>;
@@ -28,13 +28,13 @@ export interface BashOptions {
 
 /** Runs commands in the background. */
 export interface Background {
-  /** Runs a command until it has ended or goes on without its call. Never rejects. */
+  /** Runs a command until it has ended or continues in the background. Never rejects. */
   run(command: BackgroundCommand, ctx: ToolContext): Promise<ToolOutcome>;
 }
 
 export interface BackgroundCommand {
   readonly line: string;
-  /** It goes on without its call from the beginning. */
+  /** True if it runs in the background from the beginning. */
   readonly isBackground: boolean;
   /** The limit of a call that waits for it. */
   readonly timeoutMs: number;
@@ -211,11 +211,11 @@ function shellCommand(command: string, shell: string): { file: string; args: rea
   return { file: shell, args: ['-c', 'eval "$(cat <&3)" 3<&-'], input: Buffer.from(command) };
 }
 
-/** What a tool calls the process that it runs. */
+/** The words for a tool's process in its messages. */
 export interface ProcessWords {
   readonly starter: string;
   readonly process: string;
-  /** What to try where too much was printed. */
+  /** Advice for a command that printed too much. */
   readonly lessOutput: string;
 }
 

@@ -24,7 +24,7 @@ export interface BuiltinOptions {
   readonly maxTimeoutS: number;
   /** Our own environment. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Where ripgrep is: the bundled one, then one on PATH, unless given. */
+  /** Returns the path of ripgrep. Defaults to the bundled one, then one on PATH. */
   readonly findRipgrep?: () => Promise<string | null>;
   readonly hiddenFiles?: HiddenFiles;
   /** Names of variables that no child process gets (provider keys). */

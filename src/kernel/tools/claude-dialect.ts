@@ -5,7 +5,8 @@ import type { HookedAgent, HookedCall, HookScene, Occasion } from '../core/hooks
 import type { ToolArgs } from '../core/tool.js';
 import type { ApprovalMode } from '../core/policy.js';
 
-/** How Claude Code calls a tool of ours, and its arguments: `ours: theirs`. The rest keep their names. */
+/** The names of Claude Code for one of our tools and its arguments: `ours: theirs`. Other arguments keep their
+ * names. */
 interface Dialect {
   readonly names: readonly string[];
   readonly keys?: Readonly<Record<string, string>>;
@@ -51,7 +52,7 @@ export function subjectsOf(occasion: Occasion, agent?: HookedAgent): readonly st
   }
 }
 
-/** How Claude Code calls a tool of ours. */
+/** Returns the names of Claude Code for one of our tools. */
 export function theirNames(tool: string): readonly string[] {
   return dialectOf(tool)?.names ?? [];
 }
@@ -60,7 +61,7 @@ function dialectOf(tool: string): Dialect | undefined {
   return Object.hasOwn(dialects, tool) ? dialects[tool] : undefined;
 }
 
-/** What a hook is told besides what happens. */
+/** The input of a hook besides the occasion. */
 interface Surroundings {
   /** As Claude Code names it. */
   readonly mode: string;
@@ -69,8 +70,8 @@ interface Surroundings {
   readonly transcript: (session: string, events: readonly Event[], agent?: HookedAgent) => string;
 }
 
-/** The object that a hook reads on its standard input. Inside a sub-agent it is told of the session of the user, and
- * of the agent beside it. */
+/** Returns the object that a hook reads on its standard input. Inside a sub-agent it describes the user's session, and
+ * the sub-agent beside it. */
 export function hookInput(
   occasion: Occasion,
   scene: HookScene,
@@ -210,7 +211,7 @@ function response({ tool, args }: HookedCall, envelope: Envelope, cwd: string): 
   }
 }
 
-/** How Claude Code names the mode that calls are judged in. */
+/** Returns Claude Code's name of the mode in which calls are judged. */
 export function claudeMode(policy: { planning(): boolean; mode(): ApprovalMode }): string {
   return policy.planning() ? 'plan' : policy.mode() === 'never' ? 'bypassPermissions' : 'default';
 }

@@ -4,12 +4,12 @@ import { isRecord, parseJson } from '../core/json.js';
 import { WebRefusal } from './web-refusal.js';
 import type { PageText, TextFormat } from './page-text.js';
 
-/** What is converted. */
+/** The page to convert. */
 export type PageWork =
   | { readonly kind: 'html'; readonly html: string; readonly base: string; readonly format: TextFormat }
   | { readonly kind: 'pdf'; readonly bytes: Uint8Array };
 
-/** Why nothing was converted, as a sentence. */
+/** The reason why a page was not converted, as a sentence. */
 export interface Refused {
   readonly refused: string;
 }

@@ -69,9 +69,9 @@ export interface ToolDefinition<S extends JsonSchema> extends Pick<
   readonly describe?: (args: FromSchema<S>) => string;
   /** Returns what is wrong with arguments that fit the schema but cannot be meant, or null. Pure. */
   readonly check?: (args: FromSchema<S>) => ArgumentProblem | null;
-  /** Says what a call may do, where the effect alone does not tell. */
+  /** Judges what a call may do, where the effect alone does not show it. */
   readonly judge?: (args: FromSchema<S>, place: CallPlace) => Judged | Promise<Judged>;
-  /** Numbers the lines that a call would change; none where it cannot tell. */
+  /** Numbers the lines that a call would change; none if they are not known. */
   readonly linesOf?: (args: FromSchema<S>, place: Pick<ToolContext, 'cwd' | 'landings'>) => Promise<readonly number[]>;
   /** Runs a call on a copy-on-write view of the files. */
   readonly rehearse?: (args: FromSchema<S>, ctx: ToolContext) => Promise<Rehearsal | string>;
@@ -102,7 +102,7 @@ export function defineTool<const S extends JsonSchema>(definition: ToolDefinitio
 const placeArguments = ['path', 'file_path', 'workdir'];
 
 /** Returns the failure of a call that begins in the working directory after that was moved or removed: a write would
- * make it anew, without what was in it. Null for any other call. */
+ * create it again, without its files. Null for any other call. */
 function goneDirectory({ properties }: JsonSchema, args: ToolArgs, { cwd }: ToolContext): ToolOutcome | null {
   const names = isRecord(properties) ? placeArguments.filter((name) => Object.hasOwn(properties, name)) : [];
   const begins = names.some((name) => {
@@ -163,7 +163,7 @@ export function outOfBounds(args: ToolArgs, bounds: Bounds): ArgumentProblem | n
   return null;
 }
 
-/** What a call leaves besides its envelope. */
+/** The effects of a call besides its envelope. */
 export type ToolEffects = Pick<ToolOutcome, 'files' | 'diff' | 'changes' | 'attachments'>;
 
 export function succeeded(summary: string, envelope: OutputEnvelope, effects: ToolEffects = {}): ToolOutcome {

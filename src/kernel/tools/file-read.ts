@@ -115,7 +115,7 @@ async function read(
     if (!whole) return stopped(ctx, 'file_read');
     if ((args.offset ?? 1) === 1 && window.nextOffset === null) memory.remember(sha256, window.text);
     const facts = { ...longLineFacts(window, wanted), ...(encoding === null ? {} : { encoding }) };
-    return shown(args, window, [{ path: file.path, sha256 }], facts);
+    return windowOutcome(args, window, [{ path: file.path, sha256 }], facts);
   } catch (error) {
     if (!(error instanceof ShowableFile)) return fileFailure(error, args.path, absolute);
     return await readShowable(() => openRegular(absolute, args.path, ctx.landings), error, args.path);
@@ -124,7 +124,7 @@ async function read(
   }
 }
 
-/** Thrown out of a read as text: the file is a picture or a PDF. */
+/** Thrown out of a read as text: the file is an image or a PDF. */
 class ShowableFile extends Error {
   readonly kind: string;
 
@@ -134,7 +134,7 @@ class ShowableFile extends Error {
   }
 }
 
-/** Reads a picture or a PDF whole: it goes to the model with the result. */
+/** Reads an image or a PDF whole: it is sent to the model with the result. */
 async function readShowable(
   open: () => Promise<OpenFile>,
   { kind }: ShowableFile,
@@ -171,12 +171,12 @@ function readEvent(seq: number, args: FileReadArgs, ctx: ToolContext, wanted: Wi
   const output = ctx.eventOutput(seq);
   if (output === null) return failed('not_found', `There is no tool result at event ${seq} of this session.`);
   const window = lineWindow(output, wanted);
-  return shown(args, window, [], longLineFacts(window, wanted));
+  return windowOutcome(args, window, [], longLineFacts(window, wanted));
 }
 
-/** Turns arguments into limits. If a long line is in the window, the result holds no more than a model is sent at once,
- * so that `next_offset` goes on where the model's text ends. A sixteenth stays free for placeholders that are longer
- * than their secrets. */
+/** Turns arguments into limits. If a long line is in the window, the result holds no more than one request to a model
+ * may have, so that `next_offset` continues where the model's text ends. A sixteenth stays free for placeholders that
+ * are longer than their secrets. */
 function windowRequest({ offset, limit }: FileReadArgs, maxBytes: number, modelOutputBytes: number): WindowRequest {
   const pageBytes = Math.max(1, Math.min(maxBytes, Math.floor((modelOutputBytes * 15) / 16)));
   const pieceBytes = Math.min(longLineBytes, pageBytes);
@@ -269,11 +269,11 @@ interface UnicodeDecoder extends PieceDecoder {
   readonly odd: Oddities;
   /** Returns whether all bytes so far are valid. */
   isValid(): boolean;
-  /** Returns the part of the file that tells its legacy encoding; empty for UTF-8. */
+  /** Returns the part of the file that shows its legacy encoding; empty for UTF-8. */
   sample(): Uint8Array;
 }
 
-/** Decodes UTF-8 and UTF-16, which the first piece tells apart. */
+/** Decodes UTF-8 and UTF-16, which it distinguishes by the first piece. */
 function unicodeDecoder(): UnicodeDecoder {
   const odd = { wide: 0, replaced: 0 };
   const isUtf8 = utf8Check();
@@ -326,7 +326,7 @@ interface Facts {
   readonly piece_bytes?: number;
 }
 
-function shown(args: FileReadArgs, window: LineWindow, files: readonly FileState[], facts: Facts): ToolOutcome {
+function windowOutcome(args: FileReadArgs, window: LineWindow, files: readonly FileState[], facts: Facts): ToolOutcome {
   const offset = args.offset ?? 1;
   if (offset > 1 && offset > window.totalLines) {
     return failed(

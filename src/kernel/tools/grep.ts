@@ -47,8 +47,8 @@ export interface GrepOptions {
   readonly hiddenFiles?: HiddenFiles;
 }
 
-/** Returns a function that tells files that a search of a folder leaves out, by their absolute path: those with secrets,
- * and those that a rule of the user denies or asks about. The user was asked about a file that is named itself. */
+/** Loads a test for files that a search of a folder leaves out, by their absolute path: those with secrets, and those
+ * that a rule of the user denies or asks about. A file that the call names itself has its own permission prompt. */
 export type HiddenFiles = () => Promise<(path: string) => 'secret' | 'rule' | null>;
 
 const defaultTimeoutMs = 60_000;

@@ -100,7 +100,8 @@ const lines = words(
 const headings = words('h1 h2 h3 h4 h5 h6');
 /** In the cell of a table, these are for a page's layout and not for columns. */
 const structure = words('ul ol pre blockquote h1 h2 h3 h4 h5 h6 table');
-/** What an opening tag closes, and where the search for it ends. Source: WHATWG HTML, 13.1.2.4 "Optional tags". */
+/** The elements that an opening tag closes, and the elements in which the search for them ends. Source: WHATWG HTML,
+ * 13.1.2.4 "Optional tags". */
 const implied: Readonly<
   Record<string, { readonly closes: ReadonlySet<string>; readonly within: ReadonlySet<string> }>
 > = {
@@ -130,7 +131,7 @@ interface Open {
 interface Table {
   /** The number of open elements around it. */
   readonly depth: number;
-  /** Where the cells of each row start in the output. */
+  /** The positions in the output at which the cells of each row start. */
   readonly rows: number[][];
   columns: boolean;
 }
@@ -500,7 +501,7 @@ function isList(name: string): boolean {
   return name === 'ul' || name === 'ol' || name === 'menu';
 }
 
-/** Tells whether an attribute, its own style or a style sheet of the page takes an element off the page. */
+/** Returns true if an attribute, its own style or a style sheet of the page hides an element. */
 function isHidden(name: string, attributes: ReadonlyMap<string, string>, styles: HidingStyles): boolean {
   if (attributes.has('hidden') || (name === 'dialog' && !attributes.has('open'))) return true;
   const style = attributes.get('style');

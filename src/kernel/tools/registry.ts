@@ -32,7 +32,7 @@ export function createRegistry(options: RegistryOptions): Registry {
   return {
     register(tool, limits = {}) {
       if (!namePattern.test(tool.name))
-        throw new Error(`bad tool name ${shown(tool.name)}: use letters, digits, _ and -, at most 64`);
+        throw new Error(`bad tool name ${quoteName(tool.name)}: use letters, digits, _ and -, at most 64`);
       if (entries.has(tool.name)) throw new Error(`there is a tool called ${tool.name} already`);
       const own = { ...tool.limits, ...limits };
       const rate = own.rate_per_min === undefined ? null : createRateLimit(own.rate_per_min, options.now);
@@ -143,13 +143,13 @@ function unknownTool(name: unknown, tools: readonly Tool[]): ErrorEnvelope {
   const meant = tools.filter((tool) => tool.otherNames?.some((other) => other === name)).map((tool) => tool.name);
   const list = available.length > 0 ? `available: ${available.join(', ')}` : 'no tools are available';
   if (meant.length > 0)
-    return errorEnvelope('unknown_tool', `There is no tool called ${shown(name)}; use ${meant.join(' or ')}.`, {
+    return errorEnvelope('unknown_tool', `There is no tool called ${quoteName(name)}; use ${meant.join(' or ')}.`, {
       available,
     });
-  return errorEnvelope('unknown_tool', `There is no tool called ${shown(name)}; ${list}.`, { available });
+  return errorEnvelope('unknown_tool', `There is no tool called ${quoteName(name)}; ${list}.`, { available });
 }
 
-function shown(name: unknown): string {
+function quoteName(name: unknown): string {
   return JSON.stringify(cut(typeof name === 'string' ? name : String(name), 64));
 }
 

@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../core/envelope.js';
 import type { Json } from '../core/json.js';
 
-/** Why a request gave nothing, for the model. */
+/** An error for the model: the reason why a request gave no result. */
 export class WebRefusal extends Error {
   readonly code: ErrorCode;
   readonly details: Json | undefined;

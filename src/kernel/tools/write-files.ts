@@ -268,7 +268,7 @@ function replaced(
   form: TextForm,
 ): string {
   if (form.eol !== '\r\n' && !text.includes('\r\n'))
-    return joined(
+    return replaceSpans(
       text,
       positions.map((start) => ({ start, end: start + length })),
       replacement,
@@ -283,14 +283,14 @@ function replaced(
     }
     return at;
   };
-  return joined(
+  return replaceSpans(
     text,
     positions.map((start) => ({ start: originalOf(start), end: originalOf(start + length) })),
     replacement,
   );
 }
 
-function joined(
+function replaceSpans(
   text: string,
   spans: readonly { readonly start: number; readonly end: number }[],
   replacement: string,

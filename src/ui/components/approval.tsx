@@ -93,7 +93,7 @@ export class ScrolledBody {
     return this.#seen < this.#length;
   }
 
-  /** Goes on to what was not seen. Returns what to tell the user. */
+  /** Scrolls on to a part that was not shown yet. Returns the hint for the user. */
   showMore(): string {
     this.page(1);
     return this.goesOn ? 'There is more to see: page down first.' : 'This is the rest of it. Choose again.';
@@ -145,7 +145,7 @@ function choicesFor(question: Question): readonly Choice[] {
   ];
 }
 
-/** What the answer for good writes into the settings. */
+/** Returns the settings that "don't ask again" writes. */
 function keptText({ verdict: { rules = [] } }: Question): readonly string[] {
   return rules.map((rule) => `rules.allow: ${JSON.stringify(rule)}`);
 }
@@ -160,7 +160,7 @@ const leastColumns = 14;
 const leastBesideRules = 4;
 const question = 'Allow this call?';
 
-/** What a question shows. */
+/** The contents of a permission prompt. */
 interface ApprovalProps {
   readonly tool: string;
   readonly risk: string;
@@ -169,7 +169,7 @@ interface ApprovalProps {
   readonly reasons: readonly string[];
   readonly targets: readonly string[];
   readonly choices: readonly Choice[];
-  /** What an answer for good would write. */
+  /** The rules that "don't ask again" would write. */
   readonly kept: readonly string[];
   readonly selected: number;
   /** The reason that is being written; null where none is. */
@@ -272,7 +272,7 @@ class Approval implements Overlay {
   readonly #onAnswer: (answer: PermissionAnswer) => void;
   readonly #onChange: () => void;
   #body: ScrolledBody;
-  /** What has to be seen before a yes. */
+  /** The text that must have been shown before the user can approve. */
   readonly #asked: ScrolledBody;
   /** The other of the call and the diff; null where there is none. */
   #other: ScrolledBody | null;

@@ -225,12 +225,12 @@ function createPause(d: Parts, top: () => Overlay | null): Pick<Dialogs, 'take' 
   };
 }
 
-/** What a pager shows. */
+/** The contents of a pager. */
 interface PagerProps {
   readonly title: string;
   readonly rows: readonly string[];
   readonly position: string;
-  /** What keys do besides leaving. */
+  /** A description of the keys besides the one that closes the pager. */
   readonly does: string;
   readonly waits: boolean;
 }
@@ -291,7 +291,7 @@ class Pages {
     this.height = Math.max(1, rows - 6);
     if (this.#columns !== columns) {
       const laidOut = this.#rowsOf(columns - 1);
-      // Above what is looked for stands a part of what led to it.
+      // The rows above the result of a search show its context.
       if (this.#columns === 0) this.top = laidOut.at - Math.floor(this.height / 4);
       this.rows = laidOut.rows;
     }
@@ -303,7 +303,7 @@ class Pages {
     this.top = Math.max(0, Math.min(this.rows.length - this.height, this.top + by));
   }
 
-  /** How far a key or a letter scrolls; null where it means nothing here. */
+  /** Returns how many rows a key or a letter scrolls; null if it does not scroll. */
   distance(name: string): number | null {
     const { height } = this;
     const { length } = this.rows;

@@ -42,7 +42,7 @@ interface ListRow {
 const rowsAround = 8;
 const mostWrittenRows = 5;
 
-/** What the dialog shows of one question. */
+/** The contents of the dialog for one question. */
 interface FormProps {
   readonly asker: string;
   readonly place: string;
@@ -144,7 +144,7 @@ class FormDialog implements Overlay {
   #taken(event: InputEvent): InputEvent | null {
     const name = event.type === 'key' ? keyName(event) : '';
     if (name === 'ctrl-c') {
-      // It ends the turn as well, so it goes on to the input.
+      // The key ends the turn as well, so the input receives it too.
       this.#onAnswer({ answer: 'cancelled' });
       return event;
     }
@@ -174,7 +174,7 @@ class FormDialog implements Overlay {
   }
 }
 
-/** What a key came to: a value, or that the user does not answer at all. */
+/** The outcome of a key: a value, whether the key was used, or that the user declines the form. */
 type Outcome = Extract<FormReading, { readonly ok: true }> | 'taken' | 'not taken' | 'declined';
 
 /** One question: a list to choose from, or a text to write, or both. */

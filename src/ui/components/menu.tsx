@@ -11,9 +11,8 @@ export interface MenuChoice {
   readonly detail: string;
 }
 
-/** A part of the candidates, which one of it is selected, and how many
- * candidates there are more. `elsewhere`: the details are read and go on in
- * further rows; what has no room is found there. */
+/** A part of the candidates, the selected one, and the number of further candidates. `elsewhere`: the details wrap into
+ * further rows; the text says where to find the rest. */
 export interface MenuState {
   readonly rows: readonly MenuChoice[];
   readonly selected: number;
@@ -29,7 +28,7 @@ interface ChoicesProps {
   readonly marked?: readonly string[];
 }
 
-/** Below so many columns the labels get nearly the whole row: names that cannot be told apart are no choice. */
+/** Below so many columns the labels get nearly the whole row: the user must be able to distinguish the names. */
 const narrowColumns = 60;
 
 /** Things to choose from, one a row. The labels get the room that the details leave, and a good half of the row where
@@ -63,7 +62,7 @@ export function Choices({ choices, selected, columns, marked = [] }: ChoicesProp
   ));
 }
 
-/** Marks each place where one of `words` stands, whatever its capitals. */
+/** Marks each occurrence of one of `words`, regardless of case. */
 export function markWords(text: string, words: readonly string[], theme: Theme): string {
   const wanted = words.filter((word) => word !== '').map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
   return wanted.length === 0

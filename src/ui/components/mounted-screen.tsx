@@ -3,7 +3,7 @@ import { textWidth } from '../terminal/rows.js';
 import { type Arranged, type LiveState, roomFor, Screen } from './screen.js';
 import { ScreenContext } from './row.js';
 
-/** The live rows as Ink laid them out, and where the cursor stands in them. */
+/** The live rows as Ink laid them out, and the position of the cursor in them. */
 export interface LiveRows {
   readonly lines: readonly string[];
   readonly cursor: { readonly line: number; readonly column: number };

@@ -13,7 +13,7 @@ import type { Overlay } from './screen.js';
 /** Ranks the indexes of `texts` by how well they match `query`. */
 export type Rank = (query: string, texts: readonly string[]) => readonly number[];
 
-/** What a picker shows. */
+/** The contents of a picker. */
 interface PickerProps {
   readonly title: string;
   readonly query: string;
@@ -68,7 +68,7 @@ class Selection {
     this.selected = query === '' ? this.#first : 0;
   }
 
-  /** More stands behind the rest. What is selected stays selected. */
+  /** Adds texts after the others. The selected item remains selected. */
   add(texts: readonly string[]): void {
     const index = this.matches[this.selected];
     this.#texts = [...this.#texts, ...texts];

@@ -4,13 +4,13 @@ import { displayText, type Editor, isPaste, pasteLabel } from '../editor/editor.
 import type { Theme } from '../../kernel/console/theme.js';
 import { Row } from './row.js';
 
-/** What is written, and what stands before it while the history is searched. */
+/** The input, and the text before it while the history is searched. */
 export interface PromptState {
   readonly editor: Editor;
   readonly searching: string | null;
 }
 
-/** The input as rows, none wider than the terminal, and where the cursor stands in them. */
+/** The input as rows, none wider than the terminal, and the position of the cursor in them. */
 export interface PromptRows {
   readonly lines: readonly string[];
   readonly cursor: { readonly line: number; readonly column: number };
@@ -43,7 +43,7 @@ export function Prompt({ rows: { lines, cursor } }: { readonly rows: PromptRows 
   ));
 }
 
-/** The input as rows of the terminal, none wider than it, and where the cursor stands. */
+/** The input as rows of the terminal, none wider than it, and the position of the cursor. */
 interface EditorLayout {
   readonly lines: readonly string[];
   readonly cursor: { readonly line: number; readonly column: number };

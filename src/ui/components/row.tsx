@@ -26,8 +26,7 @@ export function useTheme(): Theme {
 }
 
 /** One row of the terminal: cut at the edge, never wrapped, so that a screen has as many rows as there are `Row`s.
- * `cursor`: the column in which the cursor stands. The last row with one counts. `keepsEnd`: the cut is in the middle.
- */
+ * `cursor`: the column of the cursor. The last row with one counts. `keepsEnd`: the cut is in the middle. */
 export function Row(props: {
   readonly children: string;
   readonly tone?: Role | null;

@@ -16,7 +16,7 @@ interface RunningCall {
   readonly tail: readonly string[];
 }
 
-/** What runs now, and how many calls wait. */
+/** The calls that run now, and the number of calls that wait. */
 export interface RunningState {
   readonly calls: readonly RunningCall[];
   readonly waiting: number;

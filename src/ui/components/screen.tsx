@@ -30,7 +30,7 @@ export interface LiveState {
   readonly theme: Theme;
   readonly running: RunningState | null;
   readonly queue: readonly QueuedMessage[];
-  /** What the model does now, of all that it has to do; '' where there is nothing. */
+  /** The current task of the model, of all tasks in its list; '' if there is none. */
   readonly todo: string;
   readonly status: string;
   readonly prompt: PromptState;

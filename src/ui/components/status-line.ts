@@ -25,14 +25,14 @@ export interface StatusFacts {
   readonly ownCommand?: boolean | undefined;
   /** Commands that run in the background. */
   readonly jobs?: number | undefined;
-  /** The line of the user's own program, in the place of ours. */
+  /** The output of the user's custom status program, which replaces our line. */
   readonly own?: string | null | undefined;
-  /** The turn was told to end. */
+  /** True after the user interrupted the turn. */
   readonly stopping?: boolean | undefined;
 }
 
-/** Returns one row, at most `columns - 1` wide. The least important parts are
- * left out first; what goes on now is cut. */
+/** Returns one row, at most `columns - 1` wide. The least important parts are left out first; the current activity is
+ * cut. */
 export function statusLine(
   facts: StatusFacts | null,
   view: View,
@@ -86,7 +86,7 @@ export function openingRows(
   return fits && greeting?.more === undefined ? lines : null;
 }
 
-/** The line of the user's own program is cut, and not left out. */
+/** Returns the output of the user's custom status program. It is cut, and not left out. */
 function ownPart(facts: StatusFacts | null, columns: number): readonly string[] {
   const own = fitWidth(sanitize(facts?.own ?? ''), columns);
   return own === '' ? [] : [own];

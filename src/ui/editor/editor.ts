@@ -12,9 +12,9 @@ export interface Editor {
   readonly undo: readonly Snapshot[];
   readonly redo: readonly Snapshot[];
   readonly pastes: readonly string[];
-  /** What the last operation was, so that typing is undone by the word and kills in a row are put together. */
+  /** The kind of the last operation, so that undo removes typed text by the word and successive kills are joined. */
   readonly last: 'type' | 'kill' | 'other';
-  /** What is selected, shown in reverse. */
+  /** The selected part, shown in reverse. */
   readonly selected?: { readonly from: number; readonly to: number };
 }
 
@@ -37,7 +37,7 @@ export function editorWith(text: string): Editor {
   return { ...emptyEditor, text: clean, cursor: clean.length };
 }
 
-/** What is submitted: every folded paste whole. */
+/** Returns the text to submit, with each folded paste in full. */
 export function editorText(editor: Editor): string {
   return editor.text.replace(pastePattern, (char) => editor.pastes[(char.codePointAt(0) ?? 0) - firstPaste] ?? '');
 }
@@ -209,7 +209,7 @@ interface Binding {
   readonly edit: Edit;
 }
 
-/** What keys edit, with readline's keys, as GNU readline's emacs mode has them. */
+/** The editing actions and their keys, as in GNU readline's emacs mode. */
 export const edits = {
   new_line: {
     keys: ['shift-enter', 'ctrl-j', 'ctrl-enter'],

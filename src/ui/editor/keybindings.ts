@@ -8,7 +8,7 @@ interface KeyEntry {
   readonly about: string;
 }
 
-/** What keys do beyond editing. The first that fits the moment counts where two share a key. */
+/** The actions besides editing, and their keys. If two share a key, the first that applies at the moment counts. */
 const acts = {
   send: {
     keys: ['enter'],
@@ -88,7 +88,8 @@ export function isEdit(action: Action): action is EditAction {
   return Object.hasOwn(edits, action);
 }
 
-/** Keys of the user's own: the keys of an action, apart by blanks, in the place of ours. None: it has no key. */
+/** Custom key bindings: the keys of an action, separated by blanks, in place of the default. Empty: the action has no
+ * key. */
 export type Bindings = Readonly<Record<string, string>>;
 
 /** The first key of an action as people write it; null where it has none. */
@@ -101,7 +102,7 @@ export interface KeyMap {
   keysOf(action: Action): readonly string[];
 }
 
-/** Bindings have no problems (`bindingProblem`). A key of the user's own does nothing else. */
+/** Creates a key map. `own` must have no problems (`bindingProblem`). A custom key loses its default action. */
 export function createKeyMap(own: Bindings = {}): KeyMap {
   const taken = new Set(Object.values(own).flatMap(keysIn));
   const keysOf = (action: Action): readonly string[] => {

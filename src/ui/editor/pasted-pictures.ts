@@ -1,11 +1,11 @@
 import type { PicturePort } from '../repl-options.js';
 import type { PromptInput } from './prompt-input.js';
 
-/** Puts chips into the input for pictures that are pasted, dragged onto the terminal, or in the clipboard. */
+/** Puts chips into the input for images that are pasted, dragged onto the terminal, or in the clipboard. */
 export interface PastedPictures {
-  /** A text was pasted and stands in the input: where it names pictures, their chips take its place. */
+  /** Replaces the names of images in a pasted text of the input with their chips. */
   pasted(text: string): Promise<void>;
-  /** Ctrl-V: the picture in the clipboard. */
+  /** Ctrl-V: adds the image in the clipboard. */
   clipboard(): Promise<void>;
 }
 
@@ -27,7 +27,7 @@ export function createPastedPictures({ port, input, notice, onChange }: Parts): 
   return {
     clipboard,
     pasted: async (text) => {
-      // A terminal has no text to paste where the clipboard holds a picture.
+      // A terminal has no text to paste if the clipboard holds an image.
       if (text === '') return await clipboard();
       const taken = await port?.pasted(text);
       if (!taken) return;
@@ -48,8 +48,9 @@ interface LineParts {
   readonly send: (text: string) => void;
 }
 
-/** Sends lines that a terminal has edited, with chips in the place of the pictures they name: it does not tell what was
- * pasted or dragged into them. A line goes after those before it, whose pictures may be on their way. */
+/** Sends lines that a terminal has edited, with chips in place of the images that they name, because such a terminal
+ * does not report what was pasted or dragged into them. A line is sent after those before it, whose images may still be
+ * loading. */
 export function createLineSender({ port, notice, send }: LineParts): (line: string) => void {
   let sending: Promise<void> | null = null;
   return (line) => {

@@ -120,7 +120,7 @@ export class PromptInput {
     this.#set(type(this.#editor, text));
   }
 
-  /** Puts `text` in the place of `before`, where that still stands. */
+  /** Replaces `before` with `text`, if the input still contains it. */
   exchange(before: string, text: string): void {
     const at = this.#editor.text.lastIndexOf(before);
     if (at >= 0) this.#set(change(this.#editor, at, at + before.length, text));

@@ -85,7 +85,7 @@ function isBegun(words: string, files: readonly string[]): boolean {
 
 const marks = /[\u0300-\u036f]/g;
 
-/** Returns a text in lower case and without accents, whether they are characters of their own (NFD, as macOS writes file
+/** Returns a text in lower case and without accents, whether they are separate characters (NFD, as macOS writes file
  * names) or not (NFC, as keyboards do). */
 function foldedText(text: string): string {
   return withoutAccents(text).toLowerCase();
@@ -117,7 +117,7 @@ export function withFolders(paths: readonly string[]): readonly string[] {
   return [...[...folders].toSorted(), ...paths];
 }
 
-/** Behind a folder the path may go on, so no blank follows it, and its quotes stay open. */
+/** Completes a path. After a folder the path may continue, so no blank follows it, and its quotes stay open. */
 export function completeFile({ from, to }: FilePlace, paths: readonly string[]): Completion | null {
   const candidates = paths.map((path) => {
     const [open, close] = /[\s@]/.test(path) ? ['@"', '"'] : ['@', ''];
@@ -185,7 +185,7 @@ function candidatesOf(query: string, lower: readonly string[]): readonly number[
   return [...whole, ...loose];
 }
 
-/** Whether the characters stand in `text` in this order; of a query of several words each word counts in any order. */
+/** Returns true if the characters are in `text` in this order; the words of a query may be in any order. */
 function holds(text: string, characters: readonly string[], words: boolean): boolean {
   if (words) return characters.every((char) => text.includes(char));
   let at = 0;

@@ -130,7 +130,7 @@ export class MarkdownStream {
     return this.#source !== before;
   }
 
-  /** Returns the first lines of a long fence as a fence of their own; the rest continues under the same opening. */
+  /** Returns the first lines of a long fence as a separate fence; the rest continues under the same opening. */
   #takeCode(token: Tokens.Code, lines: string[]): void {
     const fence = /^ {0,3}(`{3,}(?!`)|~{3,}(?!~))[^\n]*\n/.exec(token.raw)?.[0];
     const source = token.raw.split('\n');

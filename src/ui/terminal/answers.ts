@@ -8,7 +8,7 @@ export interface AnsweringInput extends InputPort {
   readonly answers: Answers;
 }
 
-/** Asks for the cursor in the bottom right corner, which tells the size, and then back in its place. Source: xterm
+/** Asks for the cursor in the bottom right corner, which shows the size, and then back in its place. Source: xterm
  * ctlseqs, DECSC, CUP, DSR 6, DECRC. */
 const question = '\x1b7\x1b[9999;9999H\x1b[6n\x1b8\x1b[6n';
 /** Asks which terminal it is: by XTVERSION, which many do not answer, and by the secondary device attributes, which
@@ -72,7 +72,7 @@ class Filter implements AnsweringInput, Answers {
     this.#clock = parts.clock;
     this.#schedule = parts.schedule;
     this.#reflow = parts.reflows ? ['all', 'all but the cursor', 'none'] : ['none'];
-    // A console that does not wrap anew is old, and might print an unknown sequence.
+    // A console that does not wrap again is old, and might print an unknown sequence.
     this.#named = parts.reflows ? 'unasked' : 'done';
     if (input.setRawMode)
       this.setRawMode = (on) => {

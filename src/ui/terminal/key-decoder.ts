@@ -25,7 +25,7 @@ const pasteEnd = '\x1b[201~';
 /** A terminal sends a sequence at once, but a slow line cuts it. Terminals that say that they are there are not waited
  * for that long (`holdsEscape`). */
 const escapeWaitMs = 550;
-/** What has begun as a sequence is no key of its own, so that nobody waits for it. */
+/** The longest wait for the rest of a sequence. A key alone never sends such a beginning, so no key is delayed. */
 const sequenceWaitMs = 1_000;
 const pasteWaitMs = 1_000;
 /** The pieces of a paste without marks follow each other at once. */
@@ -147,7 +147,7 @@ class Decoder implements KeyDecoder {
   /** Hands over what was pasted so far. */
   #endPaste(events: InputEvent[], mode: Mode): void {
     const text = utf8Of(this.#pasted.join('')).replaceAll(pasteEnd, '').replace(/\r\n?/g, '\n');
-    // An empty paste is told where its end is there: terminals send it where the clipboard has no text.
+    // An empty paste is reported once its end has arrived: terminals send it if the clipboard has no text.
     if (text !== '' || (this.#mode === 'paste' && mode === 'keys')) events.push({ type: 'paste', text });
     this.#pasted = [];
     this.#held = '';
@@ -361,7 +361,7 @@ function legacyKey(sequence: string): readonly InputEvent[] {
 }
 
 /** A CSI sequence with a last character that terminals send; behind the beginning of one that was cut off, another
- * character is text. `$` ends a key of rxvt, and stands before the end of an answer about a mode. */
+ * character is text. `$` ends a key of rxvt, and is before the end of an answer about a mode. */
 const csi = /\x1b\[(?:\[[^]|\?[ -?]*[A-IMO-SZ^@_a-dmnt-z~]|(?!\?)[ -#%-?]*(?:\$y|[A-IMO-SZ^$@_a-dmnt-z~]))/y;
 const csiBeginning = /\x1b\[(?:\[|[ -?]*)/y;
 

@@ -141,7 +141,7 @@ export function ss3Events(sequence: string): readonly InputEvent[] {
 export function csiEvents(sequence: string): readonly InputEvent[] {
   const final = sequence.at(-1) ?? '';
   const body = sequence.slice(2, -1);
-  if (body === '[') return named(consoleKeys[final], plain);
+  if (body === '[') return keyEvents(consoleKeys[final], plain);
   if (!/^[0-9;:]*$/.test(body)) return [];
   const [first = '', second = '', third = ''] = body.split(';');
   switch (final) {
@@ -150,28 +150,28 @@ export function csiEvents(sequence: string): readonly InputEvent[] {
     case '_':
       return windowsKey(body);
     case 'Z':
-      return named('tab', { ...plain, shift: true });
+      return keyEvents('tab', { ...plain, shift: true });
     case '^':
-      return named(numbers[first], { ...plain, ctrl: true });
+      return keyEvents(numbers[first], { ...plain, ctrl: true });
     case '$':
-      return named(numbers[first], { ...plain, shift: true });
+      return keyEvents(numbers[first], { ...plain, shift: true });
     case '@':
-      return named(numbers[first], { ...plain, ctrl: true, shift: true });
+      return keyEvents(numbers[first], { ...plain, ctrl: true, shift: true });
     case '~':
       return first === '27' ? kittyKey(third, second, '') : unlessReleased(numbers[first], second);
     default:
       return rxvtArrows[final] === undefined || body !== ''
         ? unlessReleased(letterKey(final, first), second)
-        : named(rxvtArrows[final], { ...plain, shift: true });
+        : keyEvents(rxvtArrows[final], { ...plain, shift: true });
   }
 }
 
-function named(name: string | undefined, held: Held): readonly InputEvent[] {
+function keyEvents(name: string | undefined, held: Held): readonly InputEvent[] {
   return name === undefined ? [] : [{ type: 'key', name, ...held }];
 }
 
 function unlessReleased(name: string | undefined, modifierText: string): readonly InputEvent[] {
-  return isRelease(modifierText) ? [] : named(name, modifiers(modifierText));
+  return isRelease(modifierText) ? [] : keyEvents(name, modifiers(modifierText));
 }
 
 /** `CSI R` is F3 only without a row: a cursor position report looks like it. */
@@ -195,7 +195,7 @@ function threeNumbers(text: string): readonly [number, number, number] {
   return [first, second, third];
 }
 
-/** Returns the name of the key on a US layout. Terminals tell it (`base`) where they are asked to. */
+/** Returns the name of the key on a US layout. Terminals report it (`base`) if they are asked to. */
 function positionOf(name: string, base: number): string {
   return keyOf(base) ?? latinKey(name.toLowerCase());
 }

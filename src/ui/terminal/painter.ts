@@ -88,7 +88,7 @@ export class RowPainter {
     return { out, quiet: touched > 1 || (touched === 1 && elsewhere) };
   }
 
-  /** Goes to where `target` begins to differ; `append` goes on from there. */
+  /** Moves the cursor to the first difference from `target`; `append` continues from there. */
   goToChange(target: readonly Row[]): { readonly out: string; readonly change: ScreenChange } {
     const last = Math.min(target.length, this.#painted.length) - 1;
     const first = target.findIndex(
@@ -134,7 +134,7 @@ export class RowPainter {
     if (row.soft && index > 0 && this.#comesApart(index, row, old))
       return this.#paintContinuation(target, index, row, old);
     if (!old) return this.#newRow(index) + this.#put(row, 0);
-    // A row that becomes narrower is erased from its start: when tmux wraps anew it counts cells erased behind a text
+    // A row that becomes narrower is erased from its start: when tmux wraps again it counts cells erased behind a text
     // as part of it.
     if ((old.soft && !row.soft) || old.width > row.width) {
       this.#erased = index;

@@ -20,10 +20,10 @@ export interface Standing {
   readonly column: number;
 }
 
-/** What a terminal does with its rows when its width changes. It wraps every line anew; or every line but the cursor's,
- * and moves the cursor with the rows below it (xterm.js); or it cuts rows and wraps nothing (xterm, the Linux console).
+/** The behaviour of a terminal when its width changes. It wraps every line again; or every line but the cursor's, and
+ * moves the cursor with the rows below it (xterm.js); or it cuts rows and wraps nothing (xterm, the Linux console).
  * tmux 3.3a wraps every line and keeps the last row where it is, but may misplace its cursor: it breaks a line in two
- * where a wide character does not fit behind a row, and each such line puts its cursor one line too high. */
+ * where a wide character does not fit at the end of a row, and each such line puts its cursor one line too high. */
 export type Reflow = 'all' | 'all as tmux' | 'all but the cursor' | 'none';
 
 export interface ModelLine {
@@ -39,7 +39,7 @@ export interface TerminalModel {
   readonly cursor: { readonly row: number; readonly column: number };
   /** The row of the screen that the cursor should be in, as far as that is known. */
   readonly screenRow: number;
-  /** Whether `screenRow` is certain, likely, or unknown. */
+  /** The certainty of `screenRow`. */
   readonly rowIs: 'sure' | 'likely' | 'unknown';
   resize(size: ScreenSize): void;
   write(text: string): void;
@@ -52,7 +52,7 @@ export interface TerminalModel {
 }
 
 /** `screenRow`: the row of the screen, counted from 0, that the cursor was in; null if unknown. `astray`: how many
- * lines too high the cursor of tmux gets when it wraps anew. */
+ * lines too high the cursor of tmux gets when it wraps again. */
 export function createTerminalModel(
   standing: Standing,
   screenRow: number | null,

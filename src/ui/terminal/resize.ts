@@ -23,7 +23,7 @@ export function wayTo({ up }: CursorPlace): string {
 }
 
 /** The output since the terminal last answered. A terminal changes its size before the program hears of it, so output
- * may meet another size than it was made for. Each answer tells the size, from which the present rows can be
+ * may meet another size than it was made for. Each answer shows the size, from which the present rows can be
  * calculated. */
 export interface SentOutput {
   wrote(text: string): void;
@@ -62,7 +62,7 @@ const wide = new RegExp(
     '[\\uffe0-\\uffe6]|[\\ud83c-\\ud83e]|[\\ud840-\\ud8bf]',
   ].join('|'),
 );
-/** How many lines above its expected place the cursor of tmux is searched. */
+/** The most lines above its expected place in which the cursor of tmux is searched. */
 const mostAstray = 12;
 
 /** The terminal at the last answer, and the number of its first line. */
@@ -133,7 +133,7 @@ class Account implements SentOutput {
     return locate(model, first, now, model.cursor.row - answer.row);
   }
 
-  /** Calculates the present screen, as far as the answer tells. Without wide characters the cursor of tmux stays
+  /** Calculates the present screen, as far as the answer shows it. Without wide characters the cursor of tmux stays
    * right. */
   #likeliest(answer: TerminalAnswer): TerminalModel {
     const kinds = this.#reflow().flatMap((kind) =>

@@ -400,7 +400,7 @@ class WordRows {
     this.#indent = indent;
   }
 
-  /** Adds a word, `apart` by a blank from what stands before it. */
+  /** Adds a word, `apart` by a blank from the text before it. */
   add(word: string, apart: boolean): void {
     const width = widestWidth(word);
     const blank = apart && !(this.#empty && this.#rows.length > 0) ? 1 : 0;

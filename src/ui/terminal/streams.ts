@@ -3,7 +3,7 @@ import { firstLine, spelledLine } from '../../kernel/core/text.js';
 import type { Reflow, ScreenSize } from './reflow.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
 
-/** What the terminal sends: `process.stdin` fits. */
+/** The input of the terminal: `process.stdin` fits. */
 export interface InputPort {
   on(event: 'data', listener: (chunk: Uint8Array | string) => void): unknown;
   off(event: 'data', listener: (chunk: Uint8Array | string) => void): unknown;
@@ -15,7 +15,7 @@ export interface InputPort {
   readonly answers?: Answers;
 }
 
-/** What draws: `process.stdout` fits. `columns` and `rows` are missing or 0 where nobody knows them. */
+/** The output of the terminal: `process.stdout` fits. `columns` and `rows` are missing or 0 if they are not known. */
 export interface OutputPort {
   write(text: string): unknown;
   readonly columns?: number | undefined;
@@ -118,17 +118,17 @@ export function leaveTerminal(input: InputPort, output: Pick<OutputPort, 'write'
   try {
     input.setRawMode?.(false);
   } catch {
-    /* the terminal is gone (EIO): there is nothing to give back, and the way out goes on */
+    /* the terminal is gone (EIO): there is nothing to give back, and the exit continues */
   }
   input.pause();
 }
 
-/** `command`: not the terminal but a program tells the user. */
+/** The ways to notify the user. `command`: a program does it, not the terminal. */
 export type Notify = 'bell' | 'osc9' | 'osc777' | 'off' | 'command';
 
 const maxSign = 200;
 
-/** Tells the user something by the terminal's own sign: BEL, OSC 9 (iTerm2, kitty, WezTerm) or OSC 777 (urxvt, foot,
+/** Notifies the user by the terminal's own sign: BEL, OSC 9 (iTerm2, kitty, WezTerm) or OSC 777 (urxvt, foot,
  * Ghostty). */
 export function notify(output: Output, how: Notify, said: DesktopNotification): void {
   const [title, text] = [said.title, said.text].map((part) => spelledLine(firstLine(part, maxSign)));

@@ -10,7 +10,7 @@ export type { ScreenSize } from './reflow.js';
  * wrap. */
 export interface LiveArea {
   readonly lines: readonly string[];
-  /** How many of the first lines are text that will move into the scrollback; 0 if missing. */
+  /** The number of first lines whose text will move into the scrollback; 0 if missing. */
   readonly text?: number;
   readonly cursor: { readonly line: number; readonly column: number };
 }
@@ -26,14 +26,14 @@ interface ScreenOptions {
   readonly write: (text: string) => void;
   readonly size: ScreenSize;
   readonly synchronized: boolean;
-  /** What the terminal may do with its rows, the likeliest first. */
+  /** Returns the possible behaviours of the terminal at a resize, the likeliest first. */
   readonly reflow: () => readonly Reflow[];
   /** Returns the sequence that asks the terminal where it is; null if it must not be asked now. Missing: it is never
    * asked. */
   readonly question?: (urgent: boolean) => string | null;
-  /** Whether it answers so fast that a frame may wait for it. */
+  /** Returns true if it answers so fast that a frame may wait for it. */
   readonly quick?: () => boolean;
-  /** What the first frame painted. */
+  /** The lines that the first frame painted. */
   readonly painted?: Painted;
 }
 
@@ -395,7 +395,7 @@ export class Writer {
   }
 }
 
-/** What a frame prints of the waiting lines, the columns of the open line that are above then, and what stays below. Of
+/** The output of a frame from the waiting lines, the columns of the open line that are above after it, and the rest. Of
  * a line that continues only whole rows are printed, so that the first live row always begins a row. */
 interface Printable {
   readonly lines: readonly string[];

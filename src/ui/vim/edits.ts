@@ -15,8 +15,8 @@ import {
   wordEnd,
 } from './motions.js';
 
-/** What was cut or copied last. It stands in the editor's own `killed` too; `lines` counts as long as that is the same
- * text. */
+/** The text that was cut or copied last. The editor's own `killed` has it too; `lines` counts while the two texts are
+ * equal. */
 export interface Register {
   readonly text: string;
   readonly lines: boolean;
@@ -39,7 +39,7 @@ export function rest(editor: Editor): Editor {
   return cursor === editor.cursor ? editor : moveTo(editor, cursor);
 }
 
-function textOf(cells: Cells, { from, to }: Span): string {
+function spanText(cells: Cells, { from, to }: Span): string {
   return cells
     .slice(from, to)
     .map((cell) => cell.text)
@@ -51,7 +51,7 @@ export function yank(
   cells: Cells,
   region: Region,
 ): { readonly editor: Editor; readonly register: Register } {
-  const text = textOf(cells, region);
+  const text = spanText(cells, region);
   return { editor: { ...editor, killed: text }, register: { text, lines: region.lines } };
 }
 
@@ -101,13 +101,13 @@ export function mapRegion(editor: Editor, cells: Cells, { from, to }: Span, make
   return moveTo(change(editor, offsetOf(cells, from), offsetOf(cells, to), text), offsetOf(cells, from));
 }
 
-/** Puts `character` in the place of each one of a region; the cursor stands on the last. */
+/** Replaces each character of a region with `character`; the cursor is then on the last one. */
 export function replaceCharacters(editor: Editor, cells: Cells, region: Span, character: string): Editor {
   const replaced = mapRegion(editor, cells, region, () => character);
   return moveTo(replaced, offsetOf(cells, region.from) + character.length * (region.to - region.from - 1));
 }
 
-/** Turns the case of a region; the cursor stands behind it. */
+/** Switches the case of a region; the cursor is then behind it. */
 export function turnCase(editor: Editor, cells: Cells, region: Span): Editor {
   const turned = mapRegion(editor, cells, region, otherCase);
   const grown = turned.text.length - editor.text.length;
@@ -139,8 +139,8 @@ export function joinLines(editor: Editor, count: number): Editor {
   return joined;
 }
 
-/** What the operator of `command` works on. `target`: where its motion goes, null or undefined where that is
- * nowhere. */
+/** Returns the region for the operator of `command`. `target`: the end of its motion, null or undefined if there is
+ * none. */
 export function regionOf(
   cells: Cells,
   at: number,
@@ -205,7 +205,7 @@ function lastBreak(cells: Cells, place: number): number {
   return isBreak(cells, at) ? at : place;
 }
 
-/** What is typed between going to insert mode and leaving it. */
+/** The text typed between entering insert mode and leaving it. */
 export interface Insertion {
   /** The editor with all of it as one step of undo, and what was typed; empty where more than typing happened. */
   end(editor: Editor): { readonly editor: Editor; readonly inserted: string };
@@ -268,10 +268,12 @@ export function parseVim(keys: readonly string[], visual: boolean): VimCommand |
   if (key === undefined) return 'more';
   const short = visual ? undefined : shorthands[key];
   if (short) return { operator: short[0], count, name: short[1], sought: '', around: false };
-  return visual || !isOperator(key) ? named(keys, behind, null, count, visual) : operated(keys, behind + 1, key, count);
+  return visual || !isOperator(key)
+    ? parseNamedCommand(keys, behind, null, count, visual)
+    : operated(keys, behind + 1, key, count);
 }
 
-/** An operator, from what stands behind it. */
+/** Parses an operator by the keys behind it. */
 function operated(
   keys: readonly string[],
   behind: number,
@@ -281,14 +283,15 @@ function operated(
   const [again, at] = countAt(keys, behind);
   const both = count === null && again === null ? null : Math.min(largestCount, (count ?? 1) * (again ?? 1));
   if (keys[at] === operator) return { operator, count: both, name: 'line', sought: '', around: false };
-  const command = named(keys, at, operator, both, true);
+  const command = parseNamedCommand(keys, at, operator, both, true);
   return typeof command === 'string' || command.name === 'object' || motions[command.name] || repeats.has(command.name)
     ? command
     : 'none';
 }
 
-/** `i` and `a` begin an object where `objects` says so; elsewhere they are commands of their own. */
-function named(
+/** Parses a command by its name. `i` and `a` begin an object if `objects` is true; otherwise they are separate
+ * commands. */
+function parseNamedCommand(
   keys: readonly string[],
   at: number,
   operator: Operator | null,

@@ -30,7 +30,7 @@ function kindOf(part: string): Cell['kind'] {
   return /^[\p{L}\p{N}\p{M}_]/u.test(part) ? 'word' : 'sign';
 }
 
-/** Where `place` is in the text. */
+/** Returns the offset of `place` in the text. */
 export function offsetOf(cells: Cells, place: number): number {
   return cells[place]?.at ?? cells.at(-1)?.end ?? 0;
 }
@@ -71,14 +71,16 @@ function lineStarts(cells: Cells): readonly number[] {
   return [0, ...cells.flatMap((cell, index) => (cell.kind === 'break' ? [index + 1] : []))];
 }
 
-/** Where the cursor of normal mode may stand: on a character, never behind the last one of a line. */
+/** Returns the nearest position that the cursor of normal mode may have: on a character, never behind the last one of a
+ * line. */
 export function resting(cells: Cells, place: number): number {
   const at = Math.max(0, Math.min(place, cells.length));
   const behind = at === cells.length || isBreak(cells, at);
   return behind && at > startOfLine(cells, at) ? at - 1 : at;
 }
 
-/** What a motion goes from. `count` is null where none was typed; `sought` is the character of `f`, `t` and kin. */
+/** The start of a motion. `count` is null if none was typed; `sought` is the character of `f`, `t` and similar
+ * motions. */
 interface MotionStart {
   readonly cells: Cells;
   readonly at: number;

@@ -35,7 +35,7 @@ import {
 
 export type VimMode = 'insert' | 'normal' | 'visual' | 'visual line';
 
-/** What a key came to. `left`: what is left to the input; `escape` is an Esc that had nothing to end. */
+/** The result of a key. `left`: the part that the input must handle; `escape` is an Esc that had nothing to end. */
 export interface VimStep {
   readonly editor: Editor;
   readonly left: 'nothing' | 'escape' | 'older' | 'newer' | 'search';
@@ -51,7 +51,7 @@ export interface Vim {
   rest(editor: Editor): Editor;
   /** A new input begins, in insert mode. */
   begin(): void;
-  /** What is selected, as offsets. */
+  /** Returns the selection as offsets. */
   selection(editor: Editor): { readonly from: number; readonly to: number } | null;
 }
 
@@ -64,7 +64,7 @@ class Modes implements Vim {
   #typed: readonly string[] = [];
   #register: Register = { text: '', lines: false };
   #sought: { readonly name: string; readonly char: string } | null = null;
-  /** Where a selection began, an offset. */
+  /** The offset at which a selection began. */
   #anchor = 0;
   #insertion: Insertion | null = null;
   /** The last change, for `.`: its keys and what was typed after them. */
@@ -159,8 +159,8 @@ class Modes implements Vim {
     };
   }
 
-  /** Where a motion goes; null where it cannot, undefined where the command is none. A repeated `t` that stands beside
-   * its character goes on to the next. */
+  /** Returns the target of a motion; null if it cannot move, undefined if the command is no motion. A repeated `t`
+   * beside its character continues to the next one. */
   #target(cells: Cells, at: number, { name, count, sought }: VimCommand, repeated: boolean): number | null | undefined {
     const motion = motions[name];
     if (!motion) return name === ';' || name === ',' ? null : undefined;
@@ -248,7 +248,7 @@ class Modes implements Vim {
     return this.#insert(editor, moveTo(change(editor, at, at, '\n'), at + behind), keys, 1);
   }
 
-  /** What readline's keys cut counts too. */
+  /** Returns the register, or the text that readline's keys cut last. */
   #heldBy(editor: Editor): Register {
     return this.#register.text === editor.killed ? this.#register : { text: editor.killed, lines: false };
   }

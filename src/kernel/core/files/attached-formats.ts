@@ -13,21 +13,21 @@ export interface KeptAttachments {
   readonly refused: readonly string[];
 }
 
-/** The pictures that a model refused; they are not sent to it again. */
+/** An image that a model refused; it is not sent to that model again. */
 export interface Withdrawal {
   readonly provider: string;
   readonly model: string;
   readonly sha256: readonly string[];
 }
 
-/** What a request needs to know about the files in its conversation. */
+/** The facts that a request needs about the files in its conversation. */
 export interface Sending {
   readonly ref: ModelRef;
   readonly withdrawn: readonly Withdrawal[];
   readonly blob: (sha256: string) => Promise<Uint8Array | null>;
 }
 
-/** Makes pictures and documents ready for the record and for requests. */
+/** Prepares images and documents for the log and for requests. */
 export interface Attachments {
   /** Reads the files that a message of the user names; null where it names none. Relative paths start at `cwd`. */
   named(text: string, cwd: string): Promise<KeptAttachments | null>;
@@ -49,7 +49,7 @@ export function labelOf({ name, width, height }: Pick<AttachmentData, 'name' | '
   return width === undefined || height === undefined ? name : `${name} ${width}x${height}`;
 }
 
-/** Estimates the tokens of a picture. Source: Anthropic's "Vision" (read 2026-11); the other vendors count fewer. */
+/** Estimates the tokens of an image. Source: Anthropic's "Vision" (read 2026-11); the other vendors count fewer. */
 export function pictureTokens({ width, height, bytes }: AttachmentData): number {
   return width === undefined || height === undefined ? Math.ceil(bytes / 100) : Math.ceil((width * height) / 750);
 }

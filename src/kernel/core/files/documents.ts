@@ -1,4 +1,4 @@
-/** A part of a document: what stands below one heading, or a piece of it. */
+/** A part of a document: the text below one heading, or a piece of it. */
 export interface DocPart {
   /** The headings on the way to it, outermost first, joined by ` > `; '' above the first. */
   readonly heading: string;
@@ -8,7 +8,7 @@ export interface DocPart {
   readonly text: string;
 }
 
-/** What tells whether a file changed since it was indexed. */
+/** The size and time of a file, which show whether it changed since it was indexed. */
 export interface FileStamp {
   readonly size: number;
   /** Unix ms, with its fraction. */
@@ -34,14 +34,14 @@ interface UnembeddedPart {
   readonly text: string;
 }
 
-/** Where to search: documents below `root` (absolute), and of these the ones whose path begins with `prefix`. */
+/** A place to search: documents below `root` (absolute), limited to the ones whose path begins with `prefix`. */
 export interface DocPlace {
   readonly root: string;
   readonly prefix: string;
 }
 
-/** An index of documents on this machine: a cache, which is made anew whenever it is lost. Everything is synchronous,
- * and throws where the disk fails. */
+/** An index of documents on this machine: a cache, which is built again if it is lost. All methods are synchronous and
+ * throw if the disk fails. */
 export interface DocIndex {
   /** The files that are indexed below `root`, by path. */
   stamps(root: string): ReadonlyMap<string, FileStamp>;
@@ -54,7 +54,7 @@ export interface DocIndex {
   embed(model: string, vectors: ReadonlyMap<number, Float32Array>): void;
   /** Finds the parts whose vectors of `model` lie nearest, best first. */
   byMeaning(place: DocPlace, model: string, vector: Float32Array, limit: number): readonly DocHit[];
-  /** How many documents and parts there are below a root, and how many parts have no vector of `model`. */
+  /** Counts the documents and parts below a root, and the parts that have no vector of `model`. */
   counts(root: string, model?: string): { readonly docs: number; readonly parts: number; readonly unembedded: number };
   close(): void;
 }

@@ -55,7 +55,7 @@ class States {
   }
 }
 
-/** Whether the step may end in this state, so that the next one begins. */
+/** Returns true if the step may end in this state, so that the next one begins. */
 function mayEnd(step: GlobStep | undefined, inner: number): boolean {
   switch (step?.kind) {
     case 'star':
@@ -108,12 +108,12 @@ function takes(step: Extract<GlobStep, { kind: 'literal' | 'one' | 'class' }>, c
   return step.kind === 'one' ? char !== '/' : inClass(step, char);
 }
 
-/** Whether a character is one of a class. */
+/** Returns true if a character belongs to a class. */
 export function inClass({ ranges, negated }: Extract<GlobStep, { kind: 'class' }>, char: string): boolean {
   return ranges.some(([from, to]) => char >= from && char <= to) !== negated;
 }
 
-/** Whether a step adds nothing behind another one: two stars match what one does. */
+/** Returns true if a step adds nothing after another one: two stars match the same texts as one. */
 export function isRepeated(last: GlobStep | undefined, step: GlobStep): boolean {
   return last?.kind === step.kind && (step.kind === 'star' || step.kind === 'any');
 }

@@ -1,8 +1,8 @@
 import { isRecord } from '../json.js';
 import { nearestName } from '../text.js';
 
-/** What an event must be, besides holding the words of a search. Every list: one
- * of these; an empty list: any. */
+/** The conditions for an event besides the words of a search. Each list: one of its values must match; an empty list
+ * accepts any value. */
 export interface SearchFilters {
   /** Names of tools; one with `*` at its end is a beginning. */
   readonly tools: readonly string[];
@@ -46,7 +46,7 @@ const kindNames: Readonly<Record<string, string>> = {
   shell: 'shell',
 };
 
-/** What the values of a filter are checked against. */
+/** The context that the values of a filter are checked against. */
 interface Known {
   /** The directory that `project:here` means. */
   readonly cwd: string;
@@ -127,15 +127,15 @@ function withFilter(filters: SearchFilters, name: string, value: string, known: 
   if (filter === undefined) return unknown(name);
   const values = filter.values?.(known) ?? null;
   if (value.trim() === '')
-    return `${name}: has no value. ${values === null ? `For example ${filter.example}.` : `There are ${listed(values)}.`}`;
+    return `${name}: has no value. ${values === null ? `For example ${filter.example}.` : `There are ${joinValues(values)}.`}`;
   if (values !== null && !values.includes(value)) {
     const nearest = nearestName(value, values);
-    return `${name}:${value}: there are ${listed(values)}.${nearest === null ? '' : ` Did you mean ${nearest}?`}`;
+    return `${name}:${value}: there are ${joinValues(values)}.${nearest === null ? '' : ` Did you mean ${nearest}?`}`;
   }
   return filter.add(filters, value, known);
 }
 
-function listed(values: readonly string[]): string {
+function joinValues(values: readonly string[]): string {
   return values.join(values.length === 2 ? ' and ' : ', ');
 }
 
@@ -162,7 +162,7 @@ function timeOf(text: string): number | null {
   return Number.isNaN(unixMs) ? null : unixMs;
 }
 
-/** What filters look at in an event. */
+/** The facts of an event that filters check. */
 export interface Filtered {
   readonly sessionId: string;
   readonly title: string | null;
@@ -176,7 +176,7 @@ export interface Filtered {
   readonly from: string;
 }
 
-/** Whether the filters let an event through. */
+/** Returns true if the event passes the filters. */
 export function letsThrough(filters: SearchFilters, event: Filtered): boolean {
   const { tools, kinds, from, after, before, cwd } = filters;
   const one = (wanted: readonly string[], fits: (value: string) => boolean): boolean =>
@@ -196,14 +196,14 @@ export function letsThrough(filters: SearchFilters, event: Filtered): boolean {
   );
 }
 
-/** Whether a call or a result is about one of the files that are asked for. */
+/** Returns true if a call or a result is about one of the requested files. */
 export function isAboutOne({ files }: SearchFilters, about: string | null): boolean {
-  // In JSON a path stands with its quotes and backslashes escaped.
+  // JSON escapes the quotes and backslashes of a path.
   return files.length === 0 || files.some((file) => about?.includes(JSON.stringify(file).slice(1, -1)) === true);
 }
 
-/** What an event is about: the arguments of a call, the changes of a result, as
- * JSON. */
+/** Returns the part of an event that names files, as JSON: the arguments of a call, the changes of a result; null for
+ * other events. */
 export function aboutOf(kind: string, data: Readonly<Record<string, unknown>>): string | null {
   if (kind === 'tool_result') return JSON.stringify(data['changes'] ?? null);
   const call = kind === 'tool_call' ? data['function'] : null;
@@ -216,7 +216,7 @@ function isOfSession({ session }: SearchFilters, { sessionId, title }: Filtered)
   return sessionId.toLowerCase().startsWith(wanted) || title?.toLowerCase().includes(wanted) === true;
 }
 
-/** Whether the filters ask for anything. */
+/** Returns true if at least one filter is set. */
 export function isFiltered(filters: SearchFilters): boolean {
   return JSON.stringify(filters) !== JSON.stringify(noFilters);
 }

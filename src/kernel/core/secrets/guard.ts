@@ -88,7 +88,7 @@ interface PlacedSecret {
   readonly end: number;
 }
 
-function placed(secret: FoundSecret, plain: string, places: readonly number[]): PlacedSecret {
+function placeSecret(secret: FoundSecret, plain: string, places: readonly number[]): PlacedSecret {
   const { start, end } = secret;
   return { secret, value: plain.slice(start, end), start: places[start] ?? 0, end: (places[end - 1] ?? 0) + 1 };
 }
@@ -186,7 +186,7 @@ class Guard implements SecretGuard {
    * the secret is shown whole. */
   #asShown(text: string): string {
     const { plain, places } = shownForm(text);
-    const found = this.#scanner.scan(plain).found.map((secret) => placed(secret, plain, places));
+    const found = this.#scanner.scan(plain).found.map((secret) => placeSecret(secret, plain, places));
     return this.#replacedAt(text, found);
   }
 
@@ -256,7 +256,7 @@ class Guard implements SecretGuard {
 
   json(text: string): string {
     if (this.#isPlain(text)) return text;
-    if (parsed(text) === undefined) return this.text(text);
+    if (tryParseJson(text) === undefined) return this.text(text);
     let masked = '';
     let from = 0;
     let name = '';
@@ -340,7 +340,7 @@ class Guard implements SecretGuard {
     const envelope = parseEnvelope(text);
     const masked = this.#envelope(envelope);
     if (masked === envelope) return text;
-    return parsed(text) === undefined ? this.text(text) : JSON.stringify(masked);
+    return tryParseJson(text) === undefined ? this.text(text) : JSON.stringify(masked);
   }
 
   /** Masks the text before a cut: its last word may be the beginning of a
@@ -365,7 +365,7 @@ class Guard implements SecretGuard {
 
   stream(): StreamMask {
     const scannerNow = (): SecretScanner => this.#scanner;
-    /** The end of the text that was given out, which tells where words begin. */
+    /** The end of the text that was given out; it shows where words begin. */
     let behind = '';
     let waiting = '';
     const release = (piece: string, isWhole: boolean): string => {
@@ -393,7 +393,7 @@ class Guard implements SecretGuard {
         value: ready.slice(secret.start, secret.end),
       }));
       const hidden = bare.found
-        .map((secret) => placed(secret, plain, places))
+        .map((secret) => placeSecret(secret, plain, places))
         .filter(({ start, end }) => !direct.some((other) => start < other.end && other.start < end));
       const sorted = [...direct, ...hidden].toSorted((a, b) => a.start - b.start);
       // One scan can hold back the end of a secret that the other scan has found.
@@ -437,7 +437,7 @@ class Guard implements SecretGuard {
   }
 }
 
-function parsed(text: string): unknown {
+function tryParseJson(text: string): unknown {
   try {
     return parseJson(text);
   } catch {

@@ -49,7 +49,7 @@ export class Placeholders {
   #seen = { count: 0, placeholders: new Set<string>() };
   #isCounted = false;
 
-  /** `addLiteral` is called with each text that is secret wherever it stands. */
+  /** `addLiteral` is called with each text that is secret in any context. */
   constructor(options: SecretGuardOptions, addLiteral: (literal: string) => void) {
     this.#options = options;
     this.#addLiteral = addLiteral;
@@ -64,7 +64,7 @@ export class Placeholders {
     this.#knownKeys = keys.length;
   }
 
-  /** Adds a text as it is and as it stands inside JSON. */
+  /** Adds a text as it is and as JSON writes it. */
   #know(text: string, known: Literal): void {
     for (const written of new Set([text, JSON.stringify(text).slice(1, -1)])) {
       if (this.#literals.has(written)) continue;
@@ -211,7 +211,7 @@ function withoutMargin(value: string): string {
     : value;
 }
 
-/** True for a value that is secret wherever it stands, also without the text around it. */
+/** Returns true for a value that is secret in any context, also without the text around it. */
 function isDistinct(value: string): boolean {
   return value.length >= minLiteralChars && ((/\d/.test(value) && /[A-Za-z]/.test(value)) || value.length >= 16);
 }

@@ -155,7 +155,7 @@ function isDense(text: string): boolean {
 
 /** No word has so many letters of one case. */
 const minRunChars = 24;
-/** Base64 of so many characters may have no part that stands out. */
+/** Base64 with this number of characters may have no conspicuous part. */
 const minRandomChars = 40;
 /** The letters of a word in a name such as `accessTokenProvider`, on average. In random letters it is two. */
 const minWordChars = 5;
@@ -249,9 +249,9 @@ interface Scan {
 /** Finds secrets in one pass. At each place it looks up three characters, and it does more only where a secret begins
  * with them. */
 export interface SecretScanner {
-  /** Scans `text` from `from` on; the text before tells where words begin. `isWhole`: no more text will follow. */
+  /** Scans `text` from `from` on; the text before shows where words begin. `isWhole`: no more text will follow. */
   scan(text: string, from?: number, isWhole?: boolean): Scan;
-  /** Adds a text that is secret wherever it stands. Of several that begin alike the longest is found. */
+  /** Adds a text that is secret in any context. If several begin alike, the longest is found. */
   add(literal: string): void;
   /** The length of the longest text that was added. */
   readonly longest: number;
@@ -312,20 +312,20 @@ export function createSecretScanner(forms: readonly SecretForm[], literals: read
 
 /** Three characters in fifteen bits; upper and lower case are the same. */
 function threeAt(text: string, at: number): number {
-  return joined(joined(joined(0, text.charCodeAt(at)), text.charCodeAt(at + 1)), text.charCodeAt(at + 2));
+  return addToHash(addToHash(addToHash(0, text.charCodeAt(at)), text.charCodeAt(at + 1)), text.charCodeAt(at + 2));
 }
 
-function joined(hash: number, code: number): number {
+function addToHash(hash: number, code: number): number {
   return ((hash << 5) | (code & 31)) & 0x7fff;
 }
 
-/** Returns the next place, from `from` on, with three characters that a secret may begin with; -1 for none. What runs
- * for each character stands by itself: V8 optimises it during a start already, with all that it calls. */
+/** Returns the next place, from `from` on, with three characters that a secret may begin with; -1 for none. The code
+ * for each character is a separate function, so that V8 optimises it, with all that it calls, during the start. */
 function nextPlace(text: string, from: number, threes: Uint16Array): number {
   const { length } = text;
   let three = 0;
   for (let last = from; last < length; last++) {
-    three = joined(three, text.charCodeAt(last));
+    three = addToHash(three, text.charCodeAt(last));
     if (threes[three] !== 0 && last - 2 >= from) return last - 2;
   }
   return -1;
@@ -350,8 +350,8 @@ class Pass {
     this.#isWhole = isWhole;
   }
 
-  /** Returns where to go on: after the secret that was found, or `at` where there is none. Negative: a secret may begin
-   * here that is not complete. */
+  /** Returns where to continue: after the secret that was found, or at `at` if there is none. Negative: a secret may
+   * begin here that is not complete. */
   look(candidates: readonly Candidate[], at: number): number {
     const fourth = this.#text.length - at > 3 ? this.#text.charCodeAt(at + 3) | 0x20 : -1;
     for (const candidate of candidates) {

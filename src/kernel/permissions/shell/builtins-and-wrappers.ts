@@ -260,7 +260,7 @@ function inside(
   return [];
 }
 
-/** Whether an option is followed by its value: by its name, by a beginning of it, or as the last letter of a
+/** Returns true if an option is followed by its value: by its name, by a beginning of it, or as the last letter of a
  * cluster. */
 function takesNext(text: string, takes: ReadonlySet<string>): boolean {
   if (takes.has(text)) return true;

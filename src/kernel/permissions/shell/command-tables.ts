@@ -47,7 +47,7 @@ import { scriptFindings, taskFindings } from './simple-command.js';
 import { sendsWords } from './questions.js';
 import { has, parseOptions, valuesOfAny } from './words.js';
 
-/** What the tables of package managers cannot say. */
+/** The rules for package managers that the tables cannot express. */
 const packageCodes: Readonly<Record<string, Code>> = {
   behindVerb,
   installs: (call) => installs(call, []),
@@ -294,7 +294,8 @@ function likeAnother({ like }: RuleOutcome, call: Invocation, { operands }: Opti
   return call.scan.programs.get(like)?.judge({ ...call, args: rest }) ?? [];
 }
 
-/** `takes` are options of their own: `--type` is no beginning of `--type-add`. */
+/** Returns the first of `names` that was given. `takes` are separate options: `--type` is no beginning of
+ * `--type-add`. */
 function given(
   names: readonly string[] | undefined,
   options: Options,
@@ -312,7 +313,7 @@ function ruleHolds(rule: CommandRule, lists: Lists, code: NamedCode): Holds {
   return (words) => own(words) && also(words) && !unless.some((holds) => holds(words));
 }
 
-/** How a list of phrases stands in the text that it is held against. */
+/** The position at which the phrases of a list must be in the text, and the text to search. */
 const forms = {
   verb: { from: '^(?:', to: ')(?=\\s|$)', of: ({ operands }: Words) => operands },
   alone: { from: '^(?:', to: ')$', of: ({ operands }: Words) => operands },

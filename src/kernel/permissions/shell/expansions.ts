@@ -374,11 +374,11 @@ function filled(command: string, args: Command['args'], scan: OptionScan): void 
     for (const { text } of args) for (const name of letTargets(text)) entry(name, scan).known = false;
   if (untold === undefined) return;
   forget(untold, scan);
-  for (const arg of args) if (arg.type === 'Word') for (const name of named(arg)) forget(name, scan);
+  for (const arg of args) if (arg.type === 'Word') for (const name of candidateNames(arg)) forget(name, scan);
 }
 
-/** What a word may name as a variable: alone, behind the letters of an option (`-aname`), before a value or an
- * index. */
-function named({ text, value }: Word): readonly string[] {
+/** Returns the texts of a word that may name a variable: all of it, without the letters of an option (`-aname`),
+ * without a value or an index. */
+function candidateNames({ text, value }: Word): readonly string[] {
   return [text, value, value.replace(/^-\w*?[apv]/, ''), value.replace(/[=[+].*$/s, '')];
 }

@@ -162,9 +162,9 @@ const skipsHidden = /^(?:rg|fd|fdfind)$/;
 const plainKind = /^\*?[\w*-]*\.(?!json|ya?ml|toml|sh|bash|zsh|fish|xml|lock|cfg|ini|conf|env)\w+$/;
 const plainFolder = /^[\w][\w-]*(?:\/[\w][\w.-]*)*\/?$/;
 
-/** The text of a word that stands for a file found by a lister: below the workspace and neither hidden nor protected,
- * so that writing to it is an ordinary change; null where that is not plain from the words. `words` are those of find,
- * or of the command before a pipe, its name first. */
+/** Returns the text of a word for a file that a lister finds: below the workspace and neither hidden nor protected, so
+ * that writing to it is an ordinary change; null if the words do not show that. `words` are those of find, or of the
+ * command before a pipe, its name first. */
 export function listedBelow(words: readonly Arg[], scan: OptionScan): string | null {
   const { workspace } = scan.context;
   if (scan.folders.lost || !scan.folders.cwds.every((cwd) => isInside(cwd, workspace))) return null;

@@ -18,7 +18,7 @@ import {
 } from './invocation.js';
 import { has, parseOptions, valuesOf } from './words.js';
 
-/** What the tables of git cannot say. */
+/** The rules for git that the tables cannot express. */
 export const gitCodes: Readonly<Record<string, Code>> = {
   addTree,
   bisectRun,

@@ -281,7 +281,7 @@ function isPlainCode(code: string, language: 'python' | 'javascript'): boolean {
   return [...bare.matchAll(/[A-Za-z_]\w*/g)].every(([name]) => known.has(name) || own.has(name));
 }
 
-/** What an f-string of Python holds in braces is code; any other text is not. */
+/** Returns the code in the braces of a Python f-string; a blank for any other text. */
 function fields(text: string, formatted?: string): string {
   return formatted ? [...text.matchAll(/\{([^{}]*)\}/g)].map((match) => ` ${match[1] ?? ''} `).join(' ') : ' ';
 }

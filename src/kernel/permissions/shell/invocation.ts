@@ -2,11 +2,11 @@ import { addAll, entriesOf, type WordList } from '../../core/lists.js';
 import { replaceUnseen } from '../../core/text.js';
 import { isInside, type ProtectedPaths, resolvePath, type SecretPaths } from '../guarded-paths.js';
 
-/** Stands in `Arg.text` for what only the running shell knows. */
+/** The part of `Arg.text` that only the running shell knows. */
 export const unknownText = '\0';
 
-/** Stands in `Arg.text` for the number of the running shell or of its last job: larger than any real one (Linux ends at
- * 4194304). */
+/** The placeholder in `Arg.text` for the number of the running shell or of its last job: larger than any real one
+ * (Linux ends at 4194304). */
 export const ownProcess = '999999999';
 
 /** One word of a command after the expansions that can be done without running anything. */
@@ -18,30 +18,30 @@ export interface Arg {
   readonly dynamic: boolean;
   /** Unquoted wildcards in it. */
   readonly glob: boolean;
-  /** What a `$(…)` in it runs: programs that only print names or numbers, or anything else. */
+  /** The programs that a `$(…)` in it runs: only ones that print names or numbers, or any others. */
   readonly substitution: 'none' | 'names' | 'any';
   /** A variable in it whose name says that it holds a secret. */
   readonly secretVariable: string | null;
 }
 
-/** Why a command is dangerous. */
+/** The reason why a command is dangerous. */
 export interface Finding {
   /** A short sentence about the part it names. */
   readonly reason: string;
   /** No rule of the user lifts it: secrets, protected paths, what cannot be analysed. */
   readonly fixed?: boolean;
-  /** It is dangerous only because nobody can tell what it does. */
+  /** It is dangerous only because its effect is not known. */
   readonly unclear?: true;
   readonly targets?: readonly string[];
 }
 
-/** Where a command stands. */
+/** The surroundings of a command in its line. */
 export interface CommandPlace {
   /** Its standard input is the output of another command or text of the script. */
   readonly piped: boolean;
-  /** What it prints becomes words or standard input of something that acts on it. */
+  /** Its output becomes words or standard input of a program that acts on it. */
   readonly captured: boolean;
-  /** What is known of its standard input: here-documents, here-strings and the text of the commands before it in the
+  /** The known part of its standard input: here-documents, here-strings and the text of the commands before it in the
    * pipe. */
   readonly input: string;
   /** The later commands of its pipeline, by name. */
@@ -81,10 +81,10 @@ export interface NamedCode {
   readonly tests: Readonly<Record<string, Test>>;
 }
 
-/** What is known before a command is judged. */
+/** The facts that are known before a command is judged. */
 export interface ShellContext {
   readonly home: string;
-  /** Where the command starts; absolute. */
+  /** The directory where the command starts; absolute. */
   readonly cwd: string;
   readonly workspace: string;
   readonly secrets: SecretPaths;
@@ -128,7 +128,7 @@ export interface OptionScan {
   readonly script: (text: string, place: CommandPlace) => void;
 }
 
-/** Where the parts of a command line may run. */
+/** The folders in which the parts of a command line may run. */
 interface Folders {
   /** Every directory from which a relative path may start. */
   readonly cwds: string[];
@@ -149,7 +149,7 @@ interface Files {
   readonly written: Map<string, string | null>;
 }
 
-/** What a script assigns to a variable, all places together. */
+/** The values that a script assigns to a variable, in all places together. */
 export interface Variable {
   readonly values: Set<string>;
   known: boolean;
@@ -160,7 +160,7 @@ export interface Variable {
 const maxShown = 80;
 
 /** The command as a reason names it: in backquotes, on one line, cut. */
-export function shown(call: Pick<Invocation, 'name' | 'args'>): string {
+export function quoteCommand(call: Pick<Invocation, 'name' | 'args'>): string {
   const words = [call.name, ...call.args.map(({ text }) => (text === '' ? "''" : text))].join(' ');
   return quoted(words);
 }
@@ -175,12 +175,12 @@ export function danger(
   what: string,
   targets?: readonly string[],
 ): readonly Finding[] {
-  return [{ reason: `${shown(call)} ${what}`, ...(targets ? { targets } : {}) }];
+  return [{ reason: `${quoteCommand(call)} ${what}`, ...(targets ? { targets } : {}) }];
 }
 
-/** A danger only because nobody can tell what it does. */
+/** Returns a finding for a command that is dangerous only because its effect is not known. */
 export function unclear(call: Pick<Invocation, 'name' | 'args'>, what: string): readonly Finding[] {
-  return [{ reason: `${shown(call)} ${what}`, unclear: true }];
+  return [{ reason: `${quoteCommand(call)} ${what}`, unclear: true }];
 }
 
 export function unanalysable(what: string): readonly Finding[] {
@@ -218,7 +218,7 @@ export function isScratch(path: string): boolean {
 
 const harmless = /^\/dev\/(?:null|stdout|stderr|tty|zero|full|fd\/\d+)$|^\/proc\/self\/fd\/[012]$/;
 
-/** Whether what is written there is kept nowhere: `/dev/null`, the screen. */
+/** Returns true if the text that is written there is not kept: `/dev/null`, the screen. */
 export function isDiscarded(arg: Arg, scan: OptionScan): boolean {
   return !arg.dynamic && arg.values.flatMap((value) => pathsOf(value, scan)).every((path) => harmless.test(path));
 }
@@ -312,7 +312,7 @@ export function candidates(value: string): readonly string[] {
 const fetching = /(?:^|\s)(?:curl|wget|http|https|xh|aria2c)\s/;
 const everything = '/*';
 
-/** Whether the text that a command is given comes from the network. */
+/** Returns true if the text that a command is given comes from the network. */
 export function comesFromNetwork(input: string): boolean {
   return fetching.test(input);
 }
@@ -332,7 +332,7 @@ export function isFetched(text: string, scan: OptionScan): boolean {
   );
 }
 
-/** The words of a command told apart the way getopt does: clusters of letters, long options with `=` or with the next
+/** The words of a command, split as getopt does it: clusters of letters, long options with `=` or with the next
  * word. */
 export interface Options {
   readonly flags: readonly Flag[];
@@ -344,9 +344,9 @@ export interface Flag {
   readonly value: Arg | null;
 }
 
-/** How a call is judged. It is harmless where nothing is given. */
+/** The judgement of a call. It is harmless if no field is set. */
 export interface RuleOutcome {
-  /** Why it is dangerous: the end of a sentence that begins with the command. */
+  /** The reason why it is dangerous: the end of a sentence that begins with the command. */
   readonly danger?: string;
   /** The name of a function that judges the rest. */
   readonly code?: string;
@@ -356,19 +356,19 @@ export interface RuleOutcome {
   readonly sends?: true;
 }
 
-/** Lists of phrases. They are compared word by word: `*` stands for any characters of a word, `?` for one. */
+/** Lists of phrases. They are compared word by word: `*` matches any characters of a word, `?` one. */
 interface Phrases {
   /** The operands begin with one of these. */
   readonly verb?: readonly string[];
   /** The operands are one of these and nothing else. */
   readonly alone?: readonly string[];
-  /** One of these stands somewhere among the operands. */
+  /** One of these is among the operands. */
   readonly operands?: readonly string[];
   /** The words, options too, begin with one of these. */
   readonly start?: readonly string[];
   /** The words are one of these and nothing else. */
   readonly whole?: readonly string[];
-  /** One of these stands somewhere among the words. */
+  /** One of these is among the words. */
   readonly says?: readonly string[];
   /** The same among the words behind the first, which names an area (`gcloud run …`). */
   readonly behind?: readonly string[];
@@ -381,7 +381,7 @@ export interface RuleCondition extends Phrases {
   readonly program?: readonly string[];
   /** One of these options is given, in a cluster or by a beginning of its name too. */
   readonly options?: readonly string[];
-  /** The output of another command is piped into it, or stands among its words. */
+  /** The output of another command is piped into it, or is among its words. */
   readonly filled?: true;
   /** Code that says whether the rule holds, by name. */
   readonly test?: string;
@@ -411,7 +411,7 @@ export interface Program extends RuleOutcome, Reading {
   readonly rules?: readonly CommandRule[];
 }
 
-/** What a program reads and prints. */
+/** The input and output of a program. */
 interface Reading {
   /** The number of operands that are read; those after them are files that are written. */
   readonly inputs?: number;
@@ -426,7 +426,7 @@ interface Reading {
   readonly namesOnly?: true;
 }
 
-/** How a program takes the command that it starts. */
+/** The form in which a program takes the command that it starts. */
 interface Starts {
   /** Words of its own before the command. */
   readonly skip?: number;
@@ -436,13 +436,13 @@ interface Starts {
   readonly text?: readonly string[];
 }
 
-/** How an interpreter takes a program as a word. */
+/** The form in which an interpreter takes a program as a word. */
 export interface Interprets {
   /** Letters of options that carry code, also in a cluster of letters. */
   readonly letters?: string;
-  /** How other words begin that carry code. */
+  /** The beginnings of other words that carry code. */
   readonly inline?: readonly string[];
-  /** How words begin that load code before the program. */
+  /** The beginnings of words that load code before the program. */
   readonly preload?: readonly string[];
   readonly language?: 'python' | 'javascript';
   readonly shell?: true;

@@ -7,7 +7,8 @@ interface Listed {
   readonly options?: string;
   /** Words of an expression (`find`), as `options`. */
   readonly words?: string;
-  /** How many operands it may have; `files`: any number, wildcards among them; `any`: any number of literal words. */
+  /** The most operands that it may have; `files`: any number, wildcards among them; `any`: any number of literal
+   * words. */
   readonly operands?: number | string;
   /** It has no options: every word is an operand. */
   readonly bare?: boolean;
@@ -21,7 +22,7 @@ interface Listed {
   readonly subcommand?: string;
 }
 
-/** What has to be looked up on the machine before a command counts as listed. */
+/** The facts to check on the machine before a command counts as listed. */
 export interface ListedCommand {
   /** Programs that have to be found on PATH, outside of the workspace. */
   readonly programs: readonly string[];

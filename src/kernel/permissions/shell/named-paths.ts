@@ -1,7 +1,7 @@
 import { isInside, normalise } from '../guarded-paths.js';
 import { candidates, type FoundCommand, type ShellContext, unknownText } from './invocation.js';
 
-/** What is known of a command line. */
+/** The analysis of a command line, as far as it concerns paths. */
 interface Analysed {
   readonly commands: readonly FoundCommand[];
   readonly folders: readonly string[];

@@ -54,7 +54,7 @@ function curl(call: Invocation, _program: Program, options: Options): readonly F
   return [...addressFindings(call, addresses), ...saved(call, options, addresses)];
 }
 
-/** A data store of this machine that is told to delete, close or stop. */
+/** Returns true if a request deletes, closes or stops a data store of this machine. */
 function destroysLocally(options: Options, addresses: readonly Arg[]): boolean {
   if (!addresses.some(({ text }) => dataPorts.test(text))) return false;
   const methods = valuesOf(options, '-X', '--request').map(({ text }) => text.toUpperCase());
@@ -73,7 +73,8 @@ function isLocal(address: string): boolean {
   return /^(?:https?:\/\/)?(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?(?:[/?#]|$)/.test(address);
 }
 
-/** Where the answer is stored; remembered, so that running it later in the same script is seen. */
+/** Judges the files to which the answer is saved, and remembers them, so that running one later in the same script is
+ * noticed. */
 function saved(call: Invocation, options: Options, addresses: readonly Arg[]): readonly Finding[] {
   const files = [
     ...valuesOf(
@@ -228,7 +229,7 @@ const controlPorts = new Set([
   '9222',
 ]);
 
-/** Why an address should not be fetched without a yes, or null. The address may lack its scheme, as curl allows. */
+/** Returns why fetching an address needs approval, or null. The address may lack its scheme, as curl allows. */
 function fetchedAddress(address: string): string | null {
   const scheme =
     /^([a-z][a-z\d+.-]*):\/\//i.exec(address)?.[1]?.toLowerCase() ??

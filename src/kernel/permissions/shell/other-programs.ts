@@ -20,7 +20,7 @@ import { literalArg, parseOptions, valuesOf } from './words.js';
 
 export const serviceCodes: Readonly<Record<string, Code>> = { database };
 
-function textOf(call: Invocation): string {
+function joinInputAndArgs(call: Invocation): string {
   return [call.place.input, ...call.args.map(({ text }) => text)].join(' ');
 }
 
@@ -81,7 +81,8 @@ function reachingDot(call: Invocation): boolean {
   return [...given, ...fed].some((word) => !harmlessDots.has(word) && reaching.some((name) => name.startsWith(word)));
 }
 
-/** What reaches beyond the database itself: any file in quotes, programs and modules, the environment. */
+/** Judges statements that reach beyond the database itself: any file in quotes, programs and modules, the
+ * environment. */
 function fileOfStatement(call: Invocation, text: string): readonly Finding[] {
   if (reachingDot(call)) return danger(call, 'runs a command or writes a file from the database program');
   const loads = call.name.startsWith('duckdb') && /\b(?:install|load|getenv|import|export)\b/i.test(text);
@@ -98,7 +99,7 @@ const languages: readonly (readonly [RegExp, RegExp])[] = [
 ];
 
 function database(call: Invocation): readonly Finding[] {
-  const text = textOf(call);
+  const text = joinInputAndArgs(call);
   const language = languages.find(([names]) => names.test(call.name))?.[1] ?? destructive;
   if (language.test(text) || call.args.some(({ text: word }) => word === '--delete'))
     return danger(call, 'changes or destroys data');
@@ -122,7 +123,7 @@ function namesDestroyer(call: Invocation): boolean {
   );
 }
 
-/** What the tables of clouds, containers and forges cannot say. */
+/** The rules for clouds, containers and forges that the tables cannot express. */
 export const cloudCodes: Readonly<Record<string, Code>> = { forgeQuestion, inspect, runImage };
 export const cloudTests: Readonly<Record<string, Test>> = { asksOneField, isUnknown, mountsMachine };
 

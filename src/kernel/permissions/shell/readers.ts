@@ -13,7 +13,7 @@ import {
 import { sendsWords } from './questions.js';
 import { has, parseOptions, valuesOf, valuesOfAny } from './words.js';
 
-/** What tells no more of a file than its name or its size. */
+/** Matches programs that print no more of a file than its name, its size or its hash. */
 export const printsNames =
   /^(?:echo|printf|basename|dirname|realpath|readlink|ls|stat|du|test|\[|true|md5sum|sha\d+sum)$/;
 
@@ -166,7 +166,7 @@ function psEnvironment(call: Invocation): readonly Finding[] {
     : [];
 }
 
-/** What options of readers do that the tables cannot say. */
+/** The rules for options of readers that the tables cannot express. */
 export const readerCodes: Readonly<Record<string, Code>> = {
   compress,
   cowFile,

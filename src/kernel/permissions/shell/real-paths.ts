@@ -10,7 +10,7 @@ export interface RealPath {
 }
 
 const maxNamed = 64;
-/** A wildcard that stands for more is looked at as far as this. */
+/** The most names that are checked of a wildcard. */
 const maxExpanded = 512;
 
 /** Paths of a command's own input and substitutions. They lead elsewhere in this process. */
@@ -29,7 +29,7 @@ export async function realPaths(paths: readonly string[], facts: PathFacts): Pro
   return found;
 }
 
-/** Returns the paths that an absolute word with wildcards stands for; none where it has no wildcards. */
+/** Returns the paths that match an absolute word with wildcards; none if it has no wildcards. */
 async function expanded(word: string, facts: PathFacts, most: number): Promise<readonly string[]> {
   if (!/[*?[]/.test(word)) return [];
   let folders: readonly string[] = [''];

@@ -36,7 +36,8 @@ type GitFolder =
   /** `ends`: git takes it for a repository and looks no further up. */
   | { readonly kind: 'repository'; readonly path: string; readonly ends: boolean };
 
-/** What git would find in a folder. Source: gitrepository-layout(5), `setup_git_directory_gently` of git 2.39. */
+/** Returns the repository that git would find in a folder. Source: gitrepository-layout(5),
+ * `setup_git_directory_gently` of git 2.39. */
 async function gitFolder(folder: string, facts: Facts): Promise<GitFolder> {
   const dotGit = await facts.landing(below(folder, '.git'));
   if (dotGit === null) return { kind: 'odd' };
@@ -130,8 +131,8 @@ async function settingsIn(path: string, facts: Facts): Promise<readonly Setting[
   return found === 'refused' ? null : parseSettings(text(found));
 }
 
-/** What a repository holds of its own accord besides the harmless settings: nothing here is run by a command that
- * reads. Whoever adds a key looks first at what each reader of git does with it. */
+/** Matches the usual keys of a repository besides the harmless settings: no command that reads runs any of their
+ * values. Before you add a key, check what each reader of git does with it. */
 const ordinaryKeys = new RegExp(
   `^(?:${[
     'core\\.(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|symlinks|sharedrepository|worktree)',
@@ -161,8 +162,8 @@ function isHarmless({ key, value }: Setting): boolean {
   return (ordinaryKeys.test(key) || harmlessSettings.test(key)) && !/^\s*[\w+.-]*::/.test(value ?? '');
 }
 
-/** The paths at which an index holds other repositories; null where that cannot be told.
- * Source: gitformat-index(5), versions 2 to 4. */
+/** Returns the paths at which an index holds other repositories; null if the index cannot be parsed. Source:
+ * gitformat-index(5), versions 2 to 4. */
 export function linkedRepositories(index: Uint8Array): readonly string[] | null {
   const view = new DataView(index.buffer, index.byteOffset, index.byteLength);
   if (index.length < 12 || view.getUint32(0) !== 0x44495243) return null; // DIRC

@@ -250,8 +250,8 @@ function programFindings(program: string, call: Invocation): readonly Finding[] 
   return printed(code, program, call);
 }
 
-/** The program's own signs, with strings as `""` and patterns and comments blanked out, and the strings. A slash begins
- * a pattern where no value stands before it. */
+/** Splits a program into its code, with strings as `""` and patterns and comments blanked out, and its strings. A slash
+ * begins a pattern if it does not follow a value. */
 function split(program: string): { readonly code: string; readonly strings: readonly string[] } {
   const token = /"((?:[^"\\]|\\.)*)"|#[^\n]*|\/(?:\[(?:[^\]\\]|\\.)+\]|[^/\\\n[]|\\.)+\/|[\s\S]/gy;
   const strings: string[] = [];

@@ -18,7 +18,7 @@ import {
   quoted,
   type OptionScan,
   secretIn,
-  shown,
+  quoteCommand,
   unanalysable,
 } from './invocation.js';
 import { isListed } from './listed-commands.js';
@@ -95,7 +95,8 @@ const inspectors = new Set(['[', 'test', '[[', 'unset', 'export']);
 function generalFindings(call: Invocation): readonly Finding[] {
   const { name, args, scan } = call;
   const leaking = inspectors.has(name) ? undefined : args.find((arg) => arg.secretVariable !== null);
-  if (leaking) return [{ reason: `${shown(call)} uses the secret variable $${leaking.secretVariable}`, fixed: true }];
+  if (leaking)
+    return [{ reason: `${quoteCommand(call)} uses the secret variable $${leaking.secretVariable}`, fixed: true }];
   if (namesOnly(call)) return [];
   const text = searchText(call);
   for (const arg of args) {
@@ -107,7 +108,7 @@ function generalFindings(call: Invocation): readonly Finding[] {
     if (secret !== null)
       return [
         {
-          reason: `${shown(call)} names the secret file ${secret.replaceAll('\0', '…')}`,
+          reason: `${quoteCommand(call)} names the secret file ${secret.replaceAll('\0', '…')}`,
           fixed: true,
           targets: [secret],
         },
@@ -129,7 +130,7 @@ function knownAs({ name, scan }: Invocation): KnownProgram | undefined {
   return scan.programs.get(name) ?? scan.programs.get(familyOf(name));
 }
 
-/** The entry that stands for a family of programs of which a system has many. */
+/** Returns the name of the table entry for a family of programs, such as `mkfs.*` or `python`. */
 function familyOf(name: string): string {
   if (/^(?:lv|vg|pv)(?!s$|display$|scan$)[a-z]+$/.test(name)) return 'mkfs.*';
   if (/^(?:mkfs|fsck|mount|umount)\.|^(?:ip6?|eb|arp)tables-|^grub2?-/.test(name)) return 'mkfs.*';
@@ -177,7 +178,7 @@ export function obeyedFindings(call: Invocation, args: readonly Arg[]): readonly
       if (found !== undefined)
         return [
           {
-            reason: `${shown(call)} may change the protected file ${found}`,
+            reason: `${quoteCommand(call)} may change the protected file ${found}`,
             fixed: true,
             targets: [found],
           },
@@ -200,7 +201,8 @@ const loneTask = new RegExp(
   `(?:^|\\s)(?:${either(lists.destroyingTasks)}|migrate \\S+ zero|db:migrate VERSION=0|tinker --execute\\S*)(?:\\s|$)`,
   'i',
 );
-/** Code among the words of a program: calls that start programs, and objects told to delete themselves. */
+/** Matches code among the words of a program: calls that start programs, and calls with which objects delete
+ * themselves. */
 const runningText = new RegExp(
   [
     `\\b(?:${either(lists.startingCalls)}|exec[lv]?p?e?)\\s*[({]`,
@@ -223,7 +225,7 @@ const handedProgram = new RegExp(
 );
 /** The same inside a word: `--filter=*:sh -c x`. */
 const handedText = /(?:^|[=:\s])(?:\/\S*\/)?(?:ba|da|z|k)?sh\s+-\w*c\b/;
-/** Verbs that tell an unknown program to destroy or to publish. */
+/** Matches verbs with which an unknown program destroys or publishes. */
 const destroyingVerb = new RegExp(
   [
     `^(?:(?:${destroying})(?:[-_:]\\S+)?`,
@@ -259,13 +261,13 @@ const guardedPlace = new RegExp(
   `(?:^|=)/(?:(?:${either(lists.guardedFolders)})(?:/|$)|dev/(?:sd|nvme|hd|vd|disk|mapper))`,
 );
 
-/** Where frameworks take statements or code. */
+/** Matches the commands of frameworks that read statements or code. */
 const consoles = /(?:^|\s)(?:dbshell|dbconsole|db|db:shell|console|c|tinker|shell|repl|psysh|runner)(?:\s|$)/;
 
 /** Tools that bring a database from one state to the next, and back. */
 const migrators = new Set(entriesOf(lists.migrators));
 
-/** A framework or a script of the project that is told to throw data away, or is given code to run. */
+/** Judges a framework or a script of the project that throws data away, or is given code to run. */
 export function taskFindings(
   call: Invocation,
   words: readonly string[] = call.args.map(({ text }) => text),
@@ -337,7 +339,8 @@ export function keepWritten(node: Command, argv: readonly Arg[], input: string, 
     )
       continue;
     for (const arg of resolveWord(redirect.target, scan))
-      for (const path of pathsOf(arg.text, scan)) keep(path, textOf(argv, input), redirect.operator === '>>', scan);
+      for (const path of pathsOf(arg.text, scan))
+        keep(path, printedText(argv, input), redirect.operator === '>>', scan);
   }
 }
 
@@ -350,7 +353,7 @@ function keep(path: string, text: string | null, appends: boolean, scan: OptionS
 }
 
 /** The text that a command prints, where it is known. */
-function textOf(argv: readonly Arg[], input: string): string | null {
+function printedText(argv: readonly Arg[], input: string): string | null {
   const [name, ...words] = argv;
   if (words.some((arg) => arg.dynamic || arg.glob || arg.substitution !== 'none')) return null;
   if (name?.text === 'cat' && words.length === 0) return input;

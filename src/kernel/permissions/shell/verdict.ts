@@ -27,12 +27,12 @@ import { hasPlainGit } from './safe-git-config.js';
 import { type RealPath, realPaths } from './real-paths.js';
 import { walk } from './walk.js';
 
-/** What is known of a call before the approval mode is asked. */
+/** The judgement of a call before the approval mode is applied. */
 export interface Judgement {
   readonly risk: Risk;
   /** Nothing has to be guessed: it is a reader by its tool, or all of its programs and options are on the short list. */
   readonly listed: boolean;
-  /** It is dangerous only because nobody can tell what it does. */
+  /** It is dangerous only because its effect is not known. */
   readonly unclear: boolean;
   /** Its answer comes from processes, services or devices of the machine, so a rehearsal would be wrong. */
   readonly needsMachine: boolean;
@@ -103,7 +103,7 @@ function unlisted(command: string, outside: boolean): string {
     : `${line} ${unlistedReason}`;
 }
 
-/** Whether a part of it may run where nobody knows. */
+/** Returns true if a part of the command may run in an unknown folder. */
 function wanders(analysis: ShellAnalysis, command: string, context: ShellContext): boolean {
   return analysis.wanders && classifyShell(command.replace(topLevel, '.'), context).wanders;
 }
@@ -132,8 +132,8 @@ async function followed(
 /** A folder with so many names may have more than were read. */
 const manyNames = 5000;
 
-/** Whether a command is on the short list, as the machine is now: a wildcard may stand for a file that is called like an
- * option, a program may lie in the workspace, a repository may name programs for git. */
+/** Returns true if a command is on the short list, as the machine is now: a wildcard may match a file that is named
+ * like an option, a program may be in the workspace, a repository may name programs for git. */
 async function isListedHere(command: string, folders: readonly string[], facts: PathFacts): Promise<boolean> {
   const listed = listedCommand(command);
   if (listed === null) return false;
@@ -223,14 +223,14 @@ function ruling(
   return analysis.commands.length > 0 && unruled(analysis, { tool, paths }, rules).length === 0 ? 'allow' : null;
 }
 
-/** Whether rules for its commands could allow the line. */
+/** Returns true if rules for its commands could allow the line. */
 function canBeAllowed(analysis: ShellAnalysis, linked: readonly Finding[], inside: boolean): boolean {
   const stays = inside && analysis.folders.length === 1 && !analysis.wanders;
   const isFixed = analysis.findings.some((finding) => finding.fixed === true);
   return stays && linked.length === 0 && analysis.loose.length === 0 && !analysis.redirects && !isFixed;
 }
 
-/** Those of them that no rule allows. */
+/** Returns the commands that no rule allows. */
 function unruled(
   analysis: ShellAnalysis,
   { tool, paths }: { readonly tool: string; readonly paths: readonly string[] },
@@ -252,9 +252,9 @@ const maxCharacters = 65_536;
 
 /** Everything known of a command line without running it. */
 export interface ShellAnalysis {
-  /** Why it is dangerous, without repetitions; none where it is not. */
+  /** The reasons why it is dangerous, without repetitions; none if it is not. */
   readonly findings: readonly Finding[];
-  /** Every program that would run, wrappers included, with its words; NUL stands for text not known. */
+  /** Every program that would run, wrappers included, with its words; NUL marks text that is not known. */
   readonly commands: readonly FoundCommand[];
   /** Findings that belong to no command: redirects, assignments, expansions. */
   readonly loose: readonly Finding[];
@@ -320,7 +320,7 @@ const control = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/;
 /** Blanks that are not a blank to the shell. */
 const otherBlank = /[^\P{Zs} ]/u;
 
-/** Why a text is not parsed: people, terminals and shells would read it in different ways. */
+/** Returns why a text is not parsed: people, terminals and shells would read it in different ways. */
 function refusal(command: string): string | null {
   if (command.length > maxCharacters) return `it is longer than ${maxCharacters} characters`;
   if (control.test(command)) return 'it holds control characters';

@@ -86,7 +86,7 @@ export function walk(node: SyntaxNode, scan: OptionScan, place: CommandPlace): v
   }
 }
 
-/** What a node does by itself, whatever stands inside it. */
+/** Returns the findings of a node itself, without those of the nodes inside it. */
 function ownFindings(node: SyntaxNode, scan: OptionScan, place: CommandPlace): readonly Finding[] {
   switch (node.type) {
     case 'For':
@@ -211,7 +211,7 @@ function walkPipeline(node: Pipeline, scan: OptionScan, place: CommandPlace): vo
     const next = following?.type === 'Command' ? argvOf(following, scan) : null;
     const captured = place.captured || heads.slice(index + 1).some((head) => consumers.has(head));
     walk(command, scan, { ...place, piped: index > 0 || place.piped, captured, input, next });
-    input += textOf(command, scan);
+    input += commandText(command, scan);
   });
 }
 
@@ -226,7 +226,7 @@ function timed(node: Pipeline, scan: OptionScan, place: CommandPlace): readonly 
   return [];
 }
 
-function textOf(node: SyntaxNode, scan: OptionScan): string {
+function commandText(node: SyntaxNode, scan: OptionScan): string {
   if (node.type === 'Redirected') return inputOf(node.redirects, scan);
   if (node.type !== 'Command') return '';
   return ` ${argvOf(node, scan)
@@ -347,7 +347,7 @@ function keepFetched(redirect: Redirection, scan: OptionScan): void {
     for (const path of pathsOf(arg.text, scan)) scan.files.fetched.add(path);
 }
 
-/** What a redirect reads, overwrites or connects to. */
+/** Returns the findings of a redirect, about the file or address that it reads, overwrites or connects to. */
 function redirectFindings(node: Redirect, scan: OptionScan): readonly Finding[] {
   const { descriptor } = node;
   const named = descriptor?.type === 'FileDescriptorVariable' ? filledFindings(literalArg(descriptor.name), scan) : [];

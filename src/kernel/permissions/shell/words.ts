@@ -230,7 +230,7 @@ function parameter(part: ParameterExpansionPart, scan: OptionScan): Piece {
   return unknown('none', namesSecret(part.parameter) && !scan.variables.has(part.parameter) ? part.parameter : null);
 }
 
-/** Expands `{a,b}` into words. A range of numbers stands for its ends. Too many words make the line dangerous. */
+/** Expands `{a,b}` into words. A range of numbers gives its two ends. Too many words make the line dangerous. */
 function resolveBraces(parts: readonly WordPart[], scan: OptionScan): readonly Arg[] {
   let words: Piece[][] = [[]];
   for (const [index, part] of parts.entries()) {
@@ -361,7 +361,7 @@ function tail(arg: Arg, from: number): Arg {
   return { ...arg, text: arg.text.slice(from), values: arg.values.map((value) => value.slice(from)) };
 }
 
-/** Whether one of `names` was given; a long option also by any beginning of it. */
+/** Returns true if one of `names` was given; a long option also by any beginning of it. */
 export function has(options: Options, ...names: readonly string[]): boolean {
   return options.flags.some((flag) => names.some((name) => sameFlag(flag.name, name)));
 }

@@ -128,7 +128,7 @@ export function createAutoRunWatch(): (workspace: string) => () => readonly stri
   const scans = new Map<string, () => ReadonlyMap<string, Found>>();
   return (workspace) => {
     if (workspace === homedir()) return () => [];
-    const scan = scans.get(workspace) ?? createFolderScan(workspace, found);
+    const scan = scans.get(workspace) ?? createFolderScan(workspace, examineFolder);
     scans.set(workspace, scan);
     const before = look(workspace, scan());
     return () => {
@@ -143,7 +143,7 @@ interface Found {
   readonly repositories: readonly RepositoryPlace[];
 }
 
-function found(folder: string, entries: readonly Dirent[]): Found {
+function examineFolder(folder: string, entries: readonly Dirent[]): Found {
   return { places: obeyedPlaces(folder, entries), repositories: repositoryOf(folder, entries) };
 }
 

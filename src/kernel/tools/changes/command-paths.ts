@@ -8,7 +8,7 @@ export interface Named {
   readonly paths: ReadonlySet<string>;
   /** The folders among them that other programs write to as well. What else is in them is not watched. */
   readonly shared: ReadonlySet<string>;
-  /** Why there may be more of them. */
+  /** The reasons why there may be more of them. */
   readonly problems: readonly string[];
   /** Returns true if the path is named or is below one that is. */
   holds(path: string): boolean;
@@ -117,7 +117,7 @@ function resolveFolder(folder: string, found: Found): string | null {
   }
 }
 
-/** Returns the path and, where it has wildcards, the names that fit; `**` stands for the folder in front of it. */
+/** Returns the path and, if it has wildcards, the names that match; `**` matches the folder in front of it. */
 function expanded(text: string, found: Found): readonly string[] {
   if (!/[*?[]/.test(text)) return [text];
   let bases: readonly string[] = ['/'];

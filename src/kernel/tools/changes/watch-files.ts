@@ -109,7 +109,7 @@ interface Comparison {
   readonly isSecret: (path: string) => boolean;
 }
 
-/** What is known of one path before and after. Null: nothing was there. */
+/** The entries of one path before and after. Null: the path did not exist. */
 interface Pair {
   readonly path: string;
   readonly entry: WatchedEntry | null;
@@ -206,8 +206,8 @@ function isNew(before: Manifest, path: string): boolean {
   }
 }
 
-/** What git keeps in a repository that stays is left to git, unless the command names a file of it. One without `HEAD`
- * is no repository any more. */
+/** Returns true if a path is inside the `.git` folder of a repository that remains and the command does not name it:
+ * git manages such files itself. A folder without `HEAD` is no longer a repository. */
 function belongsToGit({ before, after, named }: Comparison, path: string): boolean {
   const folder = /^(.*?\/\.git)\/./.exec(path)?.[1];
   if (folder === undefined || named.namesInside(folder, path)) return false;
@@ -395,7 +395,7 @@ interface WatchedEntry {
 }
 
 interface Manifest {
-  /** What was found, by absolute path. */
+  /** The entries that were found, by absolute path. */
   readonly entries: ReadonlyMap<string, WatchedEntry>;
   /** Paths that were looked for and are not there. */
   readonly absent: ReadonlySet<string>;
@@ -403,7 +403,7 @@ interface Manifest {
   readonly listed: ReadonlyMap<string, ReadonlySet<string>>;
   /** Files in the tree as the search tools see it. */
   readonly inTree: ReadonlySet<string>;
-  /** Why there may be entries that are not listed. */
+  /** The reasons why there may be entries that are not listed. */
   readonly problems: readonly string[];
   /** When the look began, Unix ms. */
   readonly atMs: number;

@@ -89,7 +89,7 @@ export async function writeWhole(before: BeforeWrite, bytes: Uint8Array, request
   }
 }
 
-/** What the system says where a file may be written but not replaced, and what we say of attributes. */
+/** The error codes for a file that may be written but not replaced, and our own code for its attributes. */
 const irreplaceable: ReadonlySet<string> = new Set(['EBUSY', 'EXDEV', 'EACCES', 'EPERM', 'ATTRIBUTES']);
 
 async function writeInPlace(before: BeforeWrite, bytes: Uint8Array, requested: string): Promise<void> {
@@ -283,7 +283,7 @@ async function makeFolders(folder: string): Promise<void> {
 
 const maxShownBytes = 4096;
 
-/** What a session knows of a file that it is about to change. */
+/** The session's knowledge of a file that it is about to change. */
 export type Staleness =
   | { readonly is: 'current' }
   /** The edit may be made all the same: its text is where it was, and `diff` is what changed elsewhere. */

@@ -78,7 +78,7 @@ export async function readWhole(file: OpenFile): Promise<Buffer> {
 }
 
 /** Refuses a path that leads to another place than when the call was judged, because a link or a folder was exchanged
- * meanwhile. Only Linux tells where a descriptor leads. */
+ * meanwhile. Only Linux shows where a descriptor leads. */
 export function refuseElsewhere(landed: string, requested: string, landings: Landings): void {
   if (landings === undefined || process.platform !== 'linux' || landings.includes(landed)) return;
   throw new FileRefusal(

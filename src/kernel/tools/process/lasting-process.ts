@@ -37,7 +37,7 @@ export interface LastingProcessOptions {
   onErrors?(chunk: Buffer): void;
   /** It has ended by itself. Everything it has started is ended as well. */
   onEnd?(exit: Exit): void;
-  /** How often it may end by itself within `restartWindowMs` and still be started again. */
+  /** The most times that it is started again within `restartWindowMs` after it has ended by itself. */
   readonly maxRestarts: number;
   readonly restartWindowMs: number;
   /** Milliseconds from a clock that never goes back. */
@@ -160,7 +160,8 @@ class Lasting implements LastingProcess {
   }
 }
 
-/** Resolves when the stream is closed. Errors of the stream are ignored: the exit of the process tells the same. */
+/** Resolves when the stream is closed. Errors of the stream are ignored: the exit of the process reports them as
+ * well. */
 function readEach(stream: Readable, take: (chunk: Buffer) => void | Promise<void>): Promise<void> {
   stream.on('error', () => undefined);
   stream.on('data', (chunk: Buffer) => {

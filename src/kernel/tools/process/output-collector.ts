@@ -33,7 +33,7 @@ export function createOutputCollector(maxBytes: number): OutputCollector {
   const roomBytes = headBytes * 2;
   /** The head, then a ring buffer of the last bytes. */
   let kept = Buffer.alloc(0);
-  /** Where the next byte goes. */
+  /** The position of the next byte. */
   let at = 0;
   let totalBytes = 0;
 
@@ -171,7 +171,7 @@ function withoutCutStart(bytes: Buffer): Buffer {
 /** Shows output while it comes in: at most one chunk in each interval, of about 8 KiB at most, so that a flood costs
  * almost nothing. */
 export interface ProgressStream {
-  /** Tells that the source has more bytes. */
+  /** Reports that the source has more bytes. */
   moved(): void;
   /** Sends the rest and stops the timer. */
   end(): void;

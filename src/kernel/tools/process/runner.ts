@@ -44,12 +44,12 @@ export interface ProcessRequest extends ChildCommand {
   onNamespace?(leader: number): void;
   /** The chunk may be reused after the call. */
   onOutput(chunk: Buffer, stream: 'stdout' | 'stderr'): void;
-  /** Takes charge of the processes of its group that go on when it has ended. Their output goes on to `onOutput`;
-   * without this it is dropped. */
+  /** Takes charge of the processes of its group that still run when it has ended. Their output continues to reach
+   * `onOutput`; without this it is dropped. */
   onLeft?(left: LeftProcesses): void;
 }
 
-/** What is left of a group whose leader has ended. */
+/** The remaining processes of a group whose leader has ended. */
 export interface LeftProcesses {
   /** Returns how many are alive. */
   size(): number;
@@ -81,7 +81,7 @@ export interface ProcessRunner {
   canConfine(sandbox: Sandbox): boolean;
   /** Begins to load what the first process needs. */
   prepare(): void;
-  /** Runs a process to its end. Its children in the background go on and are counted. Never rejects. */
+  /** Runs a process to its end. Its children in the background continue and are counted. Never rejects. */
   run(request: ProcessRequest): Promise<ProcessResult>;
   /** Starts a process whose standard input stays open. The caller ends it. */
   readonly open: OpenCommand;
@@ -103,7 +103,7 @@ export interface ProcessRunnerOptions {
   readonly confine?: Confine | undefined;
   /** An environment variable of every process that is started. Processes that leave their group are found by it. */
   readonly marker: Variable;
-  /** How long a result waits for the last process of a sandbox to be gone. */
+  /** The longest wait of a result for the last process of a sandbox to end. */
   readonly namespaceEndMs?: number;
   /** Gives commands real pipes, and ends them also when our own process is killed. */
   readonly watched?: boolean;

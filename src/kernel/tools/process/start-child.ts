@@ -251,7 +251,7 @@ export interface OutputPipe {
 export interface PipeReader {
   /** Resolves when no process is left that could write. */
   readonly closed: Promise<void>;
-  /** Goes on reading, but does not keep our own process alive. */
+  /** Continues to read, but does not keep our own process alive. */
   unref(): void;
 }
 
@@ -314,7 +314,7 @@ async function makePipes(makeNamed: (folder: string) => Promise<boolean>): Promi
   try {
     folder = mkdtempSync(join(tmpdir(), 'agent-pipes-'));
     if (!(await makeNamed(folder))) return null;
-    return names.map((name) => named(join(folder ?? '', name)));
+    return names.map((name) => openNamedPipe(join(folder ?? '', name)));
   } catch {
     return null; // no room, no right, no /proc
   } finally {
@@ -323,7 +323,7 @@ async function makePipes(makeNamed: (folder: string) => Promise<boolean>): Promi
   }
 }
 
-function named(path: string): NamedPipe {
+function openNamedPipe(path: string): NamedPipe {
   const kept = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
   if (!fstatSync(kept).isFIFO()) throw new Error(`${path} is no pipe`);
   return { path: `/proc/self/fd/${kept}`, buffer: Buffer.allocUnsafeSlow(bufferBytes) };

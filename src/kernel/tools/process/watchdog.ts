@@ -11,7 +11,7 @@ export interface Watchdog {
   start(): void;
   /** Makes the named pipes `0` and `1` in `folder`. Returns whether it succeeded. */
   makePipes(folder: string): Promise<boolean>;
-  /** Tells it the groups whose leader has ended. It finds all others by the marker. */
+  /** Sends it the groups whose leader has ended. It finds all others by the marker. */
   tell(groups: Iterable<number>): void;
   /** Ends it, when there is nothing left to do. The signal is sent before this returns. */
   stop(): Promise<void>;
@@ -152,7 +152,7 @@ function firstLine(out: Readable): Promise<string | null> {
 /** The process groups that one runner has started, and the processes that left them. */
 export interface StartedGroups {
   add(groupId: number): void;
-  /** Tells that the leader of a group has ended. The group is forgotten with its last process, because its number can
+  /** Reports that the leader of a group has ended. The group is forgotten with its last process, because its number can
    * be used again. */
   leaderEnded(groupId: number): void;
   /** Returns the groups that still have processes although their leader has ended. */
@@ -297,7 +297,7 @@ export function strayCount(marker: string, leader: number, groups: ReadonlySet<n
   }).length;
 }
 
-/** Returns how many bytes of memory the processes hold that were started with `marker` in a PID namespace of their own,
+/** Returns how many bytes of memory the processes hold that were started with `marker` in a separate PID namespace,
  * together with all others of that namespace. Shared pages count once for each. Linux only. Source: proc(5). */
 export function confinedMemoryBytes(marker: string): number {
   const own = pidNamespace('self');

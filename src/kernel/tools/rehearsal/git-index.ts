@@ -1,6 +1,6 @@
-/** Whether two index files of git list the same entries: reading commands such as `git diff` write the times that they
- * saw into it. What cannot be read counts as different. `hashBytes`: 20, or 32 in a repository with SHA-256. Source:
- * gitformat-index(5). */
+/** Returns true if two index files of git list the same entries: reading commands such as `git diff` write the times
+ * that they saw into the index. A file that cannot be parsed counts as different. `hashBytes`: 20, or 32 in a
+ * repository with SHA-256. Source: gitformat-index(5). */
 export function sameIndexEntries(one: Buffer, other: Buffer): boolean {
   return [20, 32].some((hashBytes) => {
     const [a, b] = [entriesOf(one, hashBytes), entriesOf(other, hashBytes)];
@@ -10,7 +10,7 @@ export function sameIndexEntries(one: Buffer, other: Buffer): boolean {
 
 const headerBytes = 12;
 const statBytes = 40;
-/** Where in the facts of a file its mode stands; the other facts are what git refreshes. */
+/** The offset of the mode in the facts of a file; git refreshes the other facts. */
 const modeAt = 24;
 const extended = 0x4000;
 

@@ -4,8 +4,9 @@ const inHome: readonly string[] = ['.cache', '.npm/_logs', '.npm/_cacache', '.np
 const atAnyDepth = /(?:^|\/)node_modules\/\.vite(?:\/vitest|-temp)(?:\/|$)/;
 const inTemporary = /^\/tmp\/(?:hsperfdata_[^/]*|node-compile-cache)(?:\/|$)/;
 
-/** Whether what is written at an absolute path counts for nothing: a cache that a program makes again by itself. Later
- * commands need what is in `target/`, `dist/`, `.tsbuildinfo` or `.eslintcache`, so those count. */
+/** Returns true if a write to an absolute path has no consequence, because the file is a cache that a program makes
+ * again by itself. Later commands need the files in `target/` and `dist/`, `.tsbuildinfo` and `.eslintcache`, so those
+ * count. */
 export function isHarmlessPath(path: string, home: string): boolean {
   if (path.split('/').some((name) => cacheNames.has(name))) return true;
   if (inHome.some((name) => path === `${home}/${name}` || path.startsWith(`${home}/${name}/`))) return true;

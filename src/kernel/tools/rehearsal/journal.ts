@@ -19,7 +19,7 @@ import {
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isRecord, parseJson } from '../../core/json.js';
-import { type RawName, textOf } from './raw-paths.js';
+import { type RawName, decodePath } from './raw-paths.js';
 
 /** Mode, owner and times of a file, as decimal numbers; `modified` in seconds. */
 export interface Attributes {
@@ -29,12 +29,12 @@ export interface Attributes {
   readonly modified: number;
 }
 
-/** One change to the real tree. Paths are absolute. Which of them are done is
- * told by the inode at `path`: `fresh` where it is done, `old` where it is not. */
+/** One change to the real tree. Paths are absolute. The inode at `path` shows its state: `fresh` if it is done, `old`
+ * if it is not. */
 export interface JournalStep {
   readonly what: 'put' | 'delete' | 'attributes' | 'folder';
   readonly path: RawName;
-  /** Where the new file or folder waits, and where the old one goes. */
+  /** The temporary place of the new file or folder; `trash` is that of the old one. */
   readonly staged: RawName;
   readonly trash: RawName;
   readonly old: string | null;
@@ -61,8 +61,8 @@ export function beginJournal({ folder, steps }: Journal): void {
   syncPath(folder);
 }
 
-/** Makes the changes of a journal, or takes back those that it has made where one of them cannot be made. Returns what
- * stood in the way, as a sentence without its end, or null. */
+/** Makes the changes of a journal. If one of them cannot be made, it undoes the others. Returns the problem, as a
+ * sentence without its end, or null. */
 export function carryOut({ folder, steps }: Journal): string | null {
   for (const [index, step] of steps.entries()) {
     try {
@@ -74,7 +74,7 @@ export function carryOut({ folder, steps }: Journal): string | null {
     } catch (error) {
       takeBack(steps.slice(0, index + 1));
       markDone(folder);
-      return `${textOf(step.path)}: ${error instanceof Error ? error.message : String(error)}`;
+      return `${decodePath(step.path)}: ${error instanceof Error ? error.message : String(error)}`;
     }
   }
   markDone(folder);
@@ -118,7 +118,7 @@ function isStep(value: unknown): value is JournalStep {
   return isRecord(value) && typeof value['path'] === 'string' && typeof value['what'] === 'string';
 }
 
-/** Returns what stands in the way, or null once the step is done. */
+/** Returns the problem, or null once the step is done. */
 function doStep(step: JournalStep): string | null {
   switch (step.what) {
     case 'put':
@@ -145,7 +145,7 @@ function doPut(step: JournalStep): string | null {
   return null;
 }
 
-/** The old one is in the trash, and nothing stands in its place yet. */
+/** Returns true if the old file is in the trash, and the new one is not in its place yet. */
 function isHalfReplaced(step: JournalStep, now: string | null): boolean {
   return now === null && step.old !== null && inodeOf(pathsOf(step)[2]) === step.old;
 }
@@ -206,7 +206,7 @@ function putBack(step: JournalStep): void {
 }
 
 function changed({ path }: JournalStep): string {
-  return `${textOf(path)} changed meanwhile`;
+  return `${decodePath(path)} changed meanwhile`;
 }
 
 function pathsOf({ path, staged, trash }: JournalStep): readonly [path: Buffer, staged: Buffer, trash: Buffer] {

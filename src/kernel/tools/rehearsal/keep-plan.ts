@@ -4,9 +4,9 @@ import { addAll } from '../../core/lists.js';
 import { isWithin } from '../sandbox/guards.js';
 import { shownPath, type Step } from './layer-changes.js';
 import type { Layers } from './overlay-layers.js';
-import { bytesOf, joined, namesIn, type RawName, statOf, textOf } from './raw-paths.js';
+import { bytesOf, joinPath, namesIn, type RawName, statOf, decodePath } from './raw-paths.js';
 
-/** What stood at the path of a step when the plan was made, so that a change since then is seen. */
+/** The file at the path of a step when the plan was made, so that a later change is noticed. */
 interface Condition {
   /** Absolute. */
   readonly path: RawName;
@@ -54,7 +54,7 @@ export function changedSince({ conditions }: KeepPlan): string | null {
       (stat === null ? null : String(stat.ctimeNs)) !== one.changedAt
     );
   });
-  return changed === undefined ? null : textOf(changed.path);
+  return changed === undefined ? null : decodePath(changed.path);
 }
 
 function conditionsOf(step: Step): readonly Condition[] {
@@ -80,7 +80,7 @@ function problemOf(step: Step, startedAt: bigint): string | null {
   return isUnchanged ? null : `${place.toString('utf8')} changed meanwhile`;
 }
 
-/** Whether a file has more names than one, here or in the layer. */
+/** Returns true if a file has more than one name (hard links), here or in the layer. */
 function isLinked({ layer, name }: Step, real: BigIntStats | null): boolean {
   const path = bytesOf(layer.upper, name);
   const upper = statOf(path);
@@ -99,19 +99,19 @@ function mayWrite(folder: Buffer): boolean {
 function hasHardLinks(path: Buffer, stat: BigIntStats): boolean {
   if (!stat.isDirectory()) return stat.isFile() && stat.nlink > 1n;
   return namesIn(path).some((name) => {
-    const inner = joined(path, name);
+    const inner = joinPath(path, name);
     const found = statOf(inner);
     return found !== null && hasHardLinks(inner, found);
   });
 }
 
-/** Whether nothing in a tree changed since a moment. */
+/** Returns true if nothing in a tree has changed since a moment. */
 function isOlder(path: Buffer, stat: BigIntStats, moment: bigint): boolean {
   if (stat.ctimeNs >= moment) return false;
   return (
     !stat.isDirectory() ||
     namesIn(path).every((name) => {
-      const inner = joined(path, name);
+      const inner = joinPath(path, name);
       const found = statOf(inner);
       return found === null || isOlder(inner, found, moment);
     })

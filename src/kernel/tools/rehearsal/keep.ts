@@ -18,7 +18,7 @@ import {
 } from './journal.js';
 import { changedSince, type KeepPlaces, type KeepPlan } from './keep-plan.js';
 import type { OverlayLayer, Layers } from './overlay-layers.js';
-import { bytesOf, isWhiteout, joined, namesIn, type RawName, statOf } from './raw-paths.js';
+import { bytesOf, isWhiteout, joinPath, namesIn, type RawName, statOf } from './raw-paths.js';
 
 export interface KeepRequest {
   readonly layers: Layers;
@@ -26,11 +26,11 @@ export interface KeepRequest {
   readonly places: KeepPlaces;
   /** The folder of journals. */
   readonly journals: string;
-  /** The name of this journal, which tells its program. */
+  /** The name of this journal, which identifies its program. */
   readonly name: string;
 }
 
-/** What was kept, for undo. */
+/** The changes that were kept, for undo. */
 export type KeptFiles = Pick<ToolOutcome, 'changes' | 'recorded'>;
 
 const copyTimeoutMs = 600_000;
@@ -56,7 +56,7 @@ export async function keepLayers(request: KeepRequest): Promise<KeptFiles | stri
   }
 }
 
-/** Where the files of each layer wait: on the file system that they go to. */
+/** The folders in which the files of each layer wait, on the file system of their destination. */
 type Staged = ReadonlyMap<OverlayLayer, { readonly files: string; readonly trash: string }>;
 
 /** Copies what the layers hold to where it can be moved from, in one process, which keeps names, modes, owners, times
@@ -92,7 +92,7 @@ function removeMarks(path: Buffer): void {
   const stat = statOf(path);
   if (stat === null) return;
   if (isWhiteout(stat)) rmSync(path);
-  if (stat.isDirectory()) for (const name of namesIn(path)) removeMarks(joined(path, name));
+  if (stat.isDirectory()) for (const name of namesIn(path)) removeMarks(joinPath(path, name));
 }
 
 /** Puts the steps into the order in which they are made: the attributes of folders last, inner ones first, because
@@ -176,7 +176,7 @@ class UndoCollector {
   #inFolder(path: Buffer, { before, was }: Was, { after, is }: Is): void {
     const names = new Set([...entriesOf(before, was), ...entriesOf(after, is)]);
     const sofar = this.#changes.length + this.#folders.length;
-    for (const name of names) this.pair(joined(path, name), inner(before, was, name), inner(after, is, name));
+    for (const name of names) this.pair(joinPath(path, name), inner(before, was, name), inner(after, is, name));
     // A folder that holds nothing but what counts for nothing counts for nothing itself.
     if (names.size === 0 || this.#changes.length + this.#folders.length > sofar) this.folder(path, was, is);
   }
@@ -232,7 +232,7 @@ function folderMode(stat: BigIntStats | null): number | null {
 }
 
 function inner(folder: Buffer | null, stat: BigIntStats | null, name: RawName): Buffer | null {
-  return folder !== null && stat?.isDirectory() === true ? joined(folder, name) : null;
+  return folder !== null && stat?.isDirectory() === true ? joinPath(folder, name) : null;
 }
 
 function entriesOf(folder: Buffer | null, stat: BigIntStats | null): readonly RawName[] {

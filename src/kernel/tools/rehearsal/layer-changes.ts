@@ -11,8 +11,8 @@ import { below, bytesOf, isWhiteout, namesIn, type RawName, statOf } from './raw
 export interface Step {
   readonly layer: OverlayLayer;
   readonly name: RawName;
-  /** `put`: the whole of what lies there in the layer takes the place of what is there. `attributes`: mode, owner and
-   * times alone. `merge`: a folder, whose entries have steps of their own. */
+  /** `put`: the file or folder in the layer replaces the one in the real tree. `attributes`: mode, owner and times
+   * alone. `merge`: a folder, whose entries have separate steps. */
   readonly what: 'put' | 'delete' | 'attributes' | 'merge';
   /** It counts for nothing: nobody is asked because of it. */
   readonly harmless: boolean;
@@ -51,7 +51,8 @@ export async function changesIn(
   return found;
 }
 
-/** Folders of a layer that are folders in the real tree too. Only the merged view tells whether they hide it. */
+/** Returns folders of a layer that are folders in the real tree too. Only the merged view shows whether they hide
+ * it. */
 function foldersInBoth(layer: OverlayLayer, name: RawName): readonly RawName[] {
   return namesIn(bytesOf(layer.upper, name)).flatMap((entry) => {
     const inner = below(name, entry);
@@ -136,7 +137,7 @@ class Collector implements LayerChanges {
     }
   }
 
-  /** What a new folder leaves out of the one that was there. */
+  /** Records the deletion of entries that a new folder does not have from the old one. */
   #recordReplaced(at: Omit<Step, 'what'>, real: BigIntStats | null, kept: ReadonlySet<RawName>): void {
     if (real?.isDirectory() !== true) {
       if (real !== null) this.#recordDeletions(at);
@@ -175,7 +176,7 @@ class Collector implements LayerChanges {
     }
     if (isSameContent(at, upper, real)) {
       if (isSameFacts(upper, real)) return null;
-      // Git writes its index anew to keep what it saw of the files.
+      // Git writes its index again to keep the facts of the files.
       if (isIndex(name) && isSameOwner(upper, real)) return { what: 'attributes', harmless: true };
       this.#recordWrite(at, 'attributes');
       return { what: 'attributes', harmless };
@@ -215,7 +216,7 @@ class Collector implements LayerChanges {
   }
 }
 
-/** Whether a folder of a layer shows all entries of the real one that it does not mark as deleted. */
+/** Returns true if a folder of a layer shows all entries of the real one that it does not mark as deleted. */
 function isMerged(layer: OverlayLayer, name: RawName, lists: ReadonlyMap<RawName, ReadonlySet<RawName>>): boolean {
   const merged = lists.get(name) ?? new Set<RawName>();
   return !namesIn(bytesOf(layer.real, name)).some((entry) => {

@@ -1,7 +1,7 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 
-/** What the counters of a network namespace tell: a packet had no way out, or a service on loopback did not answer.
- * Sources: Linux, Documentation/networking/snmp_counter.rst; RFC 4293, ipSystemStatsOutNoRoutes; RFC 4022,
+/** The counters of a network namespace that show an attempt: a packet had no route, or a service on loopback did not
+ * answer. Sources: Linux, Documentation/networking/snmp_counter.rst; RFC 4293, ipSystemStatsOutNoRoutes; RFC 4022,
  * tcpAttemptFails. */
 const names: readonly (readonly [protocol: string, counter: string])[] = [
   ['Ip', 'OutNoRoutes'],
@@ -11,7 +11,7 @@ const names: readonly (readonly [protocol: string, counter: string])[] = [
 
 /** Watches whether the processes of a network namespace without a way out try to reach something. */
 export interface NetworkUse {
-  /** Whether they have tried. The counters can be read after the last of them has ended. */
+  /** Returns true if they have tried. The counters can be read after the last process has ended. */
   tried(): boolean;
   close(): void;
 }
@@ -44,7 +44,7 @@ function hasTried(text: string): boolean {
   });
 }
 
-/** What cannot be read tells of a try: somebody is asked then. */
+/** A text that counts as an attempt, used if the counters cannot be read: the user is asked then. */
 const unreadable = 'Ip: OutNoRoutes\nIp: 1\n';
 
 function contentOf(descriptor: number): string {

@@ -42,7 +42,7 @@ export interface RehearsalOptions {
   readonly journals: string;
 }
 
-/** Why commands cannot be rehearsed here, and the step that changes it. */
+/** The reason why commands cannot be rehearsed here, and the step that fixes it. */
 interface RehearsalProblem {
   readonly problem: string;
   readonly fix: string;
@@ -71,7 +71,7 @@ type Opened =
   | {
       readonly ok: true;
       readonly folders: readonly string[];
-      /** Where the layers lie. */
+      /** The folder of the layers. */
       readonly place: string;
       readonly view: ReturnType<typeof createView>;
     }
@@ -182,7 +182,7 @@ const lookEveryMs = 50;
 /** Ends a command as soon as it tries to reach the network: it would wait for an answer that cannot come. */
 interface NetworkWatch {
   begin(leader: number): void;
-  /** Whether the command ran at all, and whether it tried. */
+  /** Returns whether the command ran at all, and whether it tried. */
   end(): { readonly ran: boolean; readonly tried: boolean };
 }
 
@@ -285,14 +285,15 @@ async function rehearse(
   }
 }
 
-/** Why there is no rehearsal: the mounts of the view failed, or the command ended before its network could be watched. */
+/** Returns why there is no rehearsal: the mounts of the view failed, or the command ended before its network could be
+ * watched. */
 function notRun(result: ProcessResult, { parts }: CollectedOutput): string {
   if (result.ended === 'not_started') return result.error;
   const hasFailed = result.exitCode === 125 || result.exitCode === 1;
   return (hasFailed ? parts.join('').trim() : '') || 'its network could not be watched';
 }
 
-/** How a rehearsed command ended. */
+/** The end of a rehearsed command. */
 interface EndedRun {
   readonly result: ProcessResult;
   readonly collected: CollectedOutput;
@@ -351,7 +352,7 @@ const refusedInView =
 const hiddenFromView =
   /(?:cannot|could not|can't|couldn't|failed to|unable to|error) connect|error connecting|connection (?:to \S+ .{0,80}failed|refused)|ECONNREFUSED|dial unix|cannot communicate with|(?:cannot|unable to) open display|ESRCH|No such process/i;
 
-/** Says why a run does not tell what the command would do, or null. */
+/** Returns why a run does not show what the command would do, or null. */
 function unclearEnd({ result, collected, left, tried }: EndedRun): string | null {
   if (result.ended === 'timeout') return 'it was still running when its time was over';
   if (result.ended === 'cancelled' && !tried) return 'it was stopped';

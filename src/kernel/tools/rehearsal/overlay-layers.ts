@@ -24,7 +24,7 @@ export interface OverlayLayer {
   readonly work: string;
 }
 
-/** The layers of one rehearsal, in a folder of their own that nobody else may enter. */
+/** The layers of one rehearsal, in a separate folder that no other user may enter. */
 export interface Layers {
   readonly folder: string;
   readonly layers: readonly OverlayLayer[];
@@ -35,7 +35,7 @@ export interface Layers {
 
 /** Folders that every rehearsal covers beside the workspace. */
 const temporary = '/tmp';
-/** Where layers may lie: outside of all folders that they cover, on a disk first. */
+/** The folders that may hold layers: outside of all folders that they cover, on a disk first. */
 const layerPlaces: readonly string[] = ['/var/tmp', '/dev/shm'];
 const prefix = 'agent-rehearsal-';
 
@@ -149,12 +149,12 @@ export async function removeLeftLayers(): Promise<void> {
   }
 }
 
-/** Returns the beginning of a name that tells which process it belongs to. */
+/** Returns the beginning of a name, which identifies the process that it belongs to. */
 export function ownerName(): string {
   return `${process.pid}-${processStart(process.pid) ?? 0}`;
 }
 
-/** Whether the process still runs that a name belongs to. */
+/** Returns true if the process that a name belongs to still runs. */
 export function isOwnerAlive(name: string): boolean {
   const [, pid, start] = /^(\d+)-(\d+)/.exec(name) ?? [];
   return pid !== undefined && processStart(Number(pid)) === start;

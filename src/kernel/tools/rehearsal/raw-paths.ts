@@ -5,11 +5,11 @@ export type RawName = string;
 
 /** Returns the bytes of a path, as Node's functions take them. */
 export function bytesOf(folder: string, name: RawName): Buffer {
-  return name === '' ? Buffer.from(folder) : joined(Buffer.from(folder), name);
+  return name === '' ? Buffer.from(folder) : joinPath(Buffer.from(folder), name);
 }
 
 /** Returns the path of an entry of a folder. */
-export function joined(folder: Buffer, name: RawName): Buffer {
+export function joinPath(folder: Buffer, name: RawName): Buffer {
   return Buffer.concat([folder, Buffer.from('/'), Buffer.from(name, 'latin1')]);
 }
 
@@ -19,7 +19,7 @@ export function below(folder: RawName, entry: RawName): RawName {
 }
 
 /** Returns a path with one character for each byte as a text to show. */
-export function textOf(path: RawName): string {
+export function decodePath(path: RawName): string {
   return Buffer.from(path, 'latin1').toString('utf8');
 }
 
@@ -41,7 +41,7 @@ export function namesIn(folder: Buffer): readonly RawName[] {
   }
 }
 
-/** Whether this marks a deleted file in a layer. Source: Linux, Documentation/filesystems/overlayfs.rst. */
+/** Returns true if this marks a deleted file in a layer. Source: Linux, Documentation/filesystems/overlayfs.rst. */
 export function isWhiteout(stat: BigIntStats): boolean {
   return stat.isCharacterDevice() && stat.rdev === 0n;
 }

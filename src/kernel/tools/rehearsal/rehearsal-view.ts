@@ -105,9 +105,9 @@ function mountScript(layers: readonly OverlayLayer[], mountOptions: string, limi
   return `${limit}${mounts.join('')}cd / && exec "$@"`;
 }
 
-/** Returns a command that prints the names in folders of the merged view, NUL between paths: what is in a folder of a
- * layer and what it hides cannot be told from the layer alone. The paths come on descriptor 3, relative to the view,
- * and begin with `./`. */
+/** Returns a command that prints the names in folders of the merged view, NUL between paths: the layer alone does not
+ * show which entries of a folder it hides. The paths come on descriptor 3, relative to the view, and begin with
+ * `./`. */
 export function listMerged(layer: OverlayLayer, view: string): Pick<ConfinedCommand, 'file' | 'args' | 'cwd'> {
   const mount = `cd ${quoted(layer.real)} && mount -t overlay -o ${quoted(`lowerdir=${layer.upper}:.,userxattr`)} rehearsal ${quoted(view)} || exit 125\n`;
   const list = 'exec find "$@" -mindepth 1 -maxdepth 1 -print0';

@@ -57,7 +57,7 @@ export function homeInside(home: string): string {
 
 /** The abilities of this version of bubblewrap. */
 export interface ProfileOptions {
-  /** Whether it knows `--disable-userns` (0.8.0 and later). */
+  /** True if it knows `--disable-userns` (0.8.0 and later). */
   readonly forbidsNested: boolean;
   /** The most bytes of each private folder, or null if bubblewrap cannot limit it (`--size`, 0.7.0 and later). */
   readonly privateBytes: number | null;
@@ -354,7 +354,7 @@ export function seccompFilter(arch: string, keepsAttributes = false): Uint8Array
   ]);
 }
 
-/** Tests one argument of one call. For every other call, the program goes on behind the test. */
+/** Tests one argument of one call. For every other call, the program continues after the test. */
 function onArgument(
   call: number,
   offset: number,

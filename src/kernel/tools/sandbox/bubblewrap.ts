@@ -28,7 +28,7 @@ export interface SandboxOptions {
   readonly isSecret: (path: string) => boolean;
   /** The system call filter, or null for none. */
   readonly filter: Uint8Array | null;
-  /** Of each command; those of commands of the user's own unless given. */
+  /** The limits of each command. Defaults to the limits of custom commands. */
   readonly limits?: SandboxLimits;
 }
 

@@ -186,7 +186,7 @@ async function probe(
   return text.includes('escaped') ? 'a confined process could write to /etc' : null;
 }
 
-/** Why there is no sandbox, and the step that fixes it. */
+/** The reason why there is no sandbox, and the step that fixes it. */
 interface SandboxFailure {
   readonly ok: false;
   readonly problem: string;
@@ -228,7 +228,7 @@ function installCommand(release: string): string {
   return (known === undefined ? undefined : commands[known]) ?? 'apt-get install bubblewrap';
 }
 
-/** Explains why the profile failed. `complaint` is the output of bubblewrap; `isRoot` tells whether we run as root. */
+/** Explains why the profile failed. `complaint` is the output of bubblewrap; `isRoot`: we run as root. */
 export function explainFailure(
   complaint: string,
   isRoot: boolean,

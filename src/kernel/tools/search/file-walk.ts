@@ -90,8 +90,8 @@ function narrowed(rules: FolderRules, pattern: CompiledGlob, at: string): Folder
 /** Other work gets its turn after this many folders. */
 const foldersAtOnce = 200;
 
-/** Checks the ignore files that a search below `root` would read, and tells `refused` of those that must not be read:
- * ripgrep would read a device without end. `root` may be a file. Ends early when the signal aborts. */
+/** Checks the ignore files that a search below `root` would read, and reports to `refused` those that must not be read,
+ * because ripgrep would read a device without end. `root` may be a file. Ends early when the signal aborts. */
 export async function checkIgnoreFiles(request: WalkRequest): Promise<void> {
   const folders: (readonly [string, (names: readonly string[]) => FolderRules])[] = [
     [request.root, () => rulesOfWalk(request)],
@@ -274,7 +274,7 @@ export interface FolderListing {
 
 const separator = '--';
 
-/** With `groups`, a `--` stands between groups of lines. */
+/** Creates a listing. With `groups`, a `--` separates groups of lines. */
 export function createListing(maxBytes: number, groups: boolean): FolderListing {
   const sample = createSortedSample(maxBytes);
   let count = 0;

@@ -4,7 +4,7 @@ import { statsAt } from '../../disk/path-stats.js';
 import { readBounded } from '../../disk/bounded-file.js';
 import { byteText, compileGlob, type CompiledGlob } from './compiled-glob.js';
 
-/** Tells what ripgrep would skip in one folder and below, by the rules of this folder and those above it. */
+/** Decides what ripgrep would skip in one folder and below, by the rules of this folder and those above it. */
 export interface FolderRules {
   /** `name` is an entry of this folder. */
   skips(name: string, isFolder: boolean): boolean;
@@ -159,7 +159,7 @@ interface Rule {
 const maxIgnoreBytes = 1_048_576;
 
 /** Reads the ignore file at `path`. Returns null if there is none, if it has no rules, or if it must not be read; then
- * `refused` is told why. */
+ * `refused` receives the reason. */
 function readIgnoreFile(
   path: string,
   links: 'follow' | 'refuse',
@@ -178,7 +178,7 @@ const maxLineChars = 4096;
 /** Of all lines with wildcards together: every entry of a folder is held against each of them. */
 const maxPatternChars = 262_144;
 
-/** `refused` is told of lines that are left out. */
+/** Parses an ignore file. `refused` receives a reason if lines are left out. */
 export function parseIgnoreFile(bytes: Buffer, refused: (reason: string) => void = () => undefined): IgnoreFile | null {
   const rules: Rule[] = [];
   let room = maxPatternChars;

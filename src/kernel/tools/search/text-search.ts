@@ -359,7 +359,7 @@ parentPort.on('message', (lines) => {
   parentPort.postMessage(hits);
 });`;
 
-/** What ripgrep's expressions mean otherwise than those of JavaScript, or have alone. */
+/** The syntax that has another meaning in ripgrep than in JavaScript, or exists in ripgrep alone. */
 const foreignSyntax: readonly (readonly [RegExp, string])[] = [
   [/\[\[:\^?[a-z]+:\]/, 'classes such as [[:digit:]]'],
   [/\[[^\]]*(?:&&|--|~~)/, 'class operations such as [a&&b]'],
