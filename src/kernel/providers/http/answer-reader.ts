@@ -60,9 +60,10 @@ function isCut(chunk: WireChunk): boolean {
   return chunk.type === 'fault' && chunk.fault.code === 'stream_incomplete' && chunk.unfinished === undefined;
 }
 
-/** Some servers write what went wrong into the stream as it is: a line of text, JSON, or a web page. */
+/** Some servers write what went wrong into the stream as it is: a line of text, JSON, or a web page. Old versions
+ * of llama-server name it `error`, as if that were a field of an event. */
 function saidInStray(stray: string): WireChunk {
-  return { type: 'fault', ...streamFault(stray) };
+  return { type: 'fault', ...streamFault(stray.replace(/^error:\s*(?=\{)/, '')) };
 }
 
 /** Decodes events. Text that arrived together stays together, because each chunk costs the loop more than its text. */
