@@ -6,8 +6,8 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { CliError, exit } from '../kernel/console/command.js';
 import { agentPaths, ensurePrivateDirectory } from '../kernel/config/settings-file.js';
 import type { ModelRef } from '../kernel/core/projection.js';
-import type { Provider } from '../kernel/core/provider.js';
-import { loadOnce } from '../kernel/core/runtime.js';
+import type { PaidSearch, Provider } from '../kernel/core/provider.js';
+import { type LoadedOnce, loadOnce } from '../kernel/core/runtime.js';
 import type { SecretGuard } from '../kernel/core/secrets/guard.js';
 import type { SessionRow } from '../kernel/core/store.js';
 import { didYouMean } from '../kernel/core/text.js';
@@ -22,13 +22,12 @@ import {
   type Resolution,
   resolveProvider,
 } from '../kernel/providers/catalog.js';
-import type { HttpDependencies, HttpProvider } from '../kernel/providers/http/endpoint-provider.js';
+import type { HttpDependencies, HttpProvider, KeySource } from '../kernel/providers/http/endpoint-provider.js';
 import { realSchedule } from '../kernel/providers/http/watch.js';
 import { maskProvider } from '../kernel/providers/masked-provider.js';
 import { findModel } from '../kernel/providers/models.js';
-import { type KeyedProvider, renewProvider } from '../kernel/providers/renewed-provider.js';
 import type { TextModels } from '../kernel/providers/text/protocol.js';
-import { loadWire } from '../kernel/providers/wires/known-wires.js';
+import { loadWire, type WireName } from '../kernel/providers/wires/known-wires.js';
 import type { WireFacts } from '../kernel/providers/wires/wire.js';
 import type { Notice, Settings } from '../kernel/console/run-settings.js';
 import {
@@ -62,23 +61,73 @@ export async function openModel(
   interactive: boolean,
 ): Promise<OpenedModel> {
   const { ref, endpoint } = await resolveReady(settings, chosen);
-  const keyed = async (found: Endpoint): Promise<OpenedModel & KeyedProvider> => ({
-    ...(await connect(settings, ref, found, interactive)),
-    key: found.key,
-  });
-  const { keys } = settings;
-  const opened = renewProvider(await keyed(endpoint), {
-    keyNow: () =>
-      findKey(ref.provider, { key_env: endpoint.keyEnv }, { env: settings.env, keys: keys.all() })?.key ?? null,
-    reopen: async () => {
-      const again = resolveProvider(providerChoice(settings, choiceOf(ref)));
-      if (again.ok) return await keyed(again.endpoint);
-      return { code: 'auth', message: again.problem.message, hint: again.problem.hint };
+  if (endpoint.api === 'offline') {
+    const provider = await openOffline(settings, ref, interactive);
+    const nothing = (): void => undefined;
+    return {
+      ref,
+      provider: maskProvider({ open: () => Promise.resolve(provider) }, secrets),
+      warm: nothing,
+      close: nothing,
+    };
+  }
+  const keys = createKeySource(settings, ref, endpoint);
+  const http = loadHttp(settings, endpoint, endpoint.api, keys);
+  return {
+    ref,
+    provider: maskProvider({ open: () => http.get(), ...searchOf(settings, keys) }, secrets),
+    warm: () => {
+      http.get().then(
+        (loaded) => {
+          loaded.warm();
+        },
+        () => {
+          /* The request says it. */
+        },
+      );
     },
-    refusesKey: async (fault) => (await import('../kernel/providers/discover.js')).refusesKey(fault),
-    askForKey: ({ message }, signal) => keys.refused.ask(ref.provider, message, signal),
+    close: () => {
+      http.started()?.then(
+        (loaded) => {
+          loaded.close();
+        },
+        () => undefined,
+      );
+    },
+  };
+}
+
+/** Loads the client of a provider once, with the first request or with `warm`. */
+function loadHttp(settings: ModelSource, endpoint: Endpoint, api: WireName, keys: KeySource): LoadedOnce<HttpProvider> {
+  return loadOnce(async () => {
+    const [{ createHttpProvider }, wire] = await Promise.all([
+      import('../kernel/providers/http/endpoint-provider.js'),
+      loadWire(api),
+    ]);
+    return createHttpProvider(endpoint, wire, settings.config.http, {
+      ...httpDependencies(settings, endpoint),
+      keys,
+      whileThinking: loadForCalls,
+      ...(endpoint.local ? { checkWindow: await windowCheck(settings, endpoint) } : {}),
+    });
   });
-  return { ...opened, ref, provider: maskProvider(opened.provider, secrets) };
+}
+
+/** Returns the key of an endpoint as it changes: a key that is entered or forgotten counts from the next request. */
+function createKeySource(settings: ProviderSource, ref: ModelRef, first: Endpoint): KeySource {
+  const { keys, env } = settings;
+  let current = first;
+  return {
+    endpoint: () => {
+      const key = findKey(ref.provider, { key_env: first.keyEnv }, { env, keys: keys.all() })?.key ?? null;
+      if (key === current.key) return current;
+      const again = resolveProvider(providerChoice(settings, choiceOf(ref)));
+      if (!again.ok) return { code: 'auth', message: again.problem.message, hint: again.problem.hint };
+      current = again.endpoint;
+      return current;
+    },
+    ask: ({ message }, signal) => keys.refused.ask(ref.provider, message, signal),
+  };
 }
 
 /** Returns the chosen model and its endpoint. Throws a `CliError`: exit code 2 for a wrong name, 4 for a missing key, 1
@@ -207,9 +256,7 @@ const sleep = async (delayMs: number, signal: AbortSignal): Promise<void> => {
   await wait(delayMs, undefined, { signal }).catch(() => undefined);
 };
 
-/** A model that takes longer for its answer leaves the time to load what its first call will need. */
-const thinkingMs = 500;
-
+/** Loads what the first call of a model will need. */
 function loadForCalls(): void {
   const parts = [
     import('../kernel/permissions/permission-policy.js'),
@@ -222,91 +269,41 @@ function loadForCalls(): void {
   });
 }
 
-/** Connects to a model. The client is loaded with the first request, or by `warm`. */
-async function connect(
-  settings: ModelSource,
-  ref: ModelRef,
-  endpoint: Endpoint,
-  interactive: boolean,
-): Promise<OpenedModel> {
-  if (endpoint.api === 'offline') return await connectOffline(settings, ref, interactive);
-  const { api } = endpoint;
-  const http = loadOnce(async (): Promise<HttpProvider> => {
-    const [{ createHttpProvider }, wire] = await Promise.all([
-      import('../kernel/providers/http/endpoint-provider.js'),
-      loadWire(api),
-    ]);
-    return createHttpProvider(endpoint, wire, settings.config.http, httpDependencies(settings, endpoint));
-  });
-  const provider: Provider = {
-    async *stream(request) {
-      const opened = await http.get();
-      const cancel = realSchedule(() => {
-        if (request.conversation.tools.length > 0) loadForCalls();
-      }, thinkingMs);
-      try {
-        yield* opened.stream(request);
-      } finally {
-        cancel();
-      }
-    },
-    ...searchOf(settings, endpoint),
-  };
-  return {
-    ref,
-    provider: endpoint.local ? await watched(settings, provider, endpoint) : provider,
-    warm: () => {
-      http.get().then(
-        (loaded) => {
-          loaded.warm();
-        },
-        () => {
-          /* The request says it. */
-        },
-      );
-    },
-    close: () => {
-      http.started()?.then(
-        (loaded) => {
-          loaded.close();
-        },
-        () => undefined,
-      );
-    },
-  };
-}
-
-async function connectOffline(settings: ModelSource, ref: ModelRef, interactive: boolean): Promise<OpenedModel> {
+async function openOffline(settings: ModelSource, ref: ModelRef, interactive: boolean): Promise<Provider> {
   await checkScript(settings.cwd, ref.model);
   const { createOfflineProvider } = await import('../kernel/providers/offline/offline.js');
-  return {
-    ref,
-    provider: createOfflineProvider({
-      cwd: settings.cwd,
-      sleep,
-      isInstalled: (program) => isOnPath(settings.env, program),
-      standsIn: !interactive && !choseOffline(settings.config.provider),
-    }),
-    warm: () => undefined,
-    close: () => undefined,
-  };
+  return createOfflineProvider({
+    cwd: settings.cwd,
+    sleep,
+    isInstalled: (program) => isOnPath(settings.env, program),
+    standsIn: !interactive && !choseOffline(settings.config.provider),
+  });
 }
 
 /** Returns the web search of a provider that has one. Its code is loaded with the first search. */
-function searchOf(settings: Pick<Settings, 'config' | 'env'>, endpoint: Endpoint): Pick<Provider, 'search'> {
-  const { search, provider } = endpoint;
-  if (search === undefined) return {};
+function searchOf(settings: Pick<Settings, 'config' | 'env'>, keys: KeySource): Pick<Provider, 'search'> {
+  const first = keys.endpoint();
+  if ('code' in first || first.search === undefined) return {};
+  const { search, provider } = first;
   return {
-    search: async (request, ref) =>
-      await (
-        await import('../kernel/providers/native-search.js')
-      ).searchNatively({ ...endpoint, search }, request, ref, {
+    search: async (request, ref) => {
+      const endpoint = keys.endpoint();
+      if ('code' in endpoint) return noSearch;
+      const { searchNatively } = await import('../kernel/providers/native-search.js');
+      return await searchNatively({ ...endpoint, search }, request, ref, {
         env: settings.env,
         now: Date.now,
         facts: (model) => findModel(provider, model, settings.config.provider.models),
-      }),
+      });
+    },
   };
 }
+
+const noSearch: PaidSearch = {
+  answer: { ok: false, reason: 'failed', message: 'There is no key for this search any more.' },
+  usage: null,
+  costUsd: null,
+};
 
 /** `cd` is built into the shell. */
 function isOnPath({ PATH = '' }: NodeJS.ProcessEnv, program: string): boolean {
@@ -346,15 +343,12 @@ export function httpDependencies(settings: ModelSource, endpoint: Endpoint): Htt
   };
 }
 
-async function watched({ env }: Pick<Settings, 'env'>, provider: Provider, endpoint: Endpoint): Promise<Provider> {
-  const [{ watchLocalWindow }, { localContextWindow }] = await Promise.all([
-    import('../kernel/providers/discover.js'),
-    import('../kernel/providers/discover.js'),
-  ]);
-  return watchLocalWindow(provider, {
-    label: endpoint.label,
-    ask: (model) => localContextWindow(endpoint, model, env, 500),
-  });
+async function windowCheck(
+  { env }: Pick<Settings, 'env'>,
+  endpoint: Endpoint,
+): Promise<NonNullable<HttpDependencies['checkWindow']>> {
+  const { createWindowCheck, localContextWindow } = await import('../kernel/providers/discover.js');
+  return createWindowCheck(endpoint.label, (model) => localContextWindow(endpoint, model, env, 500));
 }
 
 /** Throws a usage error for a script that cannot be played. */

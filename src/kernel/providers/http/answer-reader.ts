@@ -25,7 +25,7 @@ export function createAnswerReader(
   maxCalls: number | undefined,
   { host, contentType }: { readonly host: string; readonly contentType: string },
 ): AnswerReader {
-  const sse = createSseReader();
+  const sse = new SseReader();
   const decoder = wire.decoder(maxCalls);
   const whole: Uint8Array[] = [];
   let kind: 'unknown' | 'events' | 'json' = 'unknown';
@@ -130,32 +130,17 @@ const carriageReturn = 13;
 const maxLineBytes = 16 * 1024 * 1024;
 const maxStrayChars = 4096;
 
-/** Reads server-sent events from bytes as they come. */
-interface SseReader {
-  /** Returns the events that these bytes complete, in order. The bytes may split anywhere, even inside a UTF-8 sequence
-   * or a CRLF. Throws nothing. */
-  push(bytes: Uint8Array): readonly ServerEvent[];
-  /** Ends the connection: returns an event that lacks its blank line, or even its last line end. */
-  end(): readonly ServerEvent[];
-  /** The number of comment lines so far. They carry nothing, but show that the server is alive. */
-  readonly comments: number;
+/** Reads the server-sent events of one connection from its bytes as they come. LF, CRLF and CR end a line, a leading
+ * byte order mark is skipped, invalid UTF-8 becomes U+FFFD; `id` and `retry` are ignored. Decodes whole lines and looks
+ * at each byte once, so the cost is that of `indexOf` over the stream. Source: WHATWG HTML, 9.2.6 "Interpreting an event
+ * stream". */
+export class SseReader {
+  /** Number of comment lines so far. They carry nothing, but show that the server is alive. */
+  comments = 0;
   /** True once a line or an event was longer than 16 MiB. No event is returned after that; the caller reports a
    * `protocol` fault. */
-  readonly overflowed: boolean;
-  /** The lines that are no part of an event, up to 4,096 characters. */
-  readonly stray: string;
-}
-
-/** Creates a reader for one connection. LF, CRLF and CR end a line, a leading byte order mark is skipped, invalid UTF-8
- * becomes U+FFFD; `id` and `retry` are ignored. Decodes whole lines and looks at each byte once, so the cost is that of
- * `indexOf` over the stream. Source: WHATWG HTML, 9.2.6 "Interpreting an event stream". */
-export function createSseReader(): SseReader {
-  return new Reader();
-}
-
-class Reader implements SseReader {
-  comments = 0;
   overflowed = false;
+  /** Lines that are no part of an event, up to 4,096 characters. */
   stray = '';
   #pending: Buffer[] = [];
   #pendingBytes = 0;
@@ -165,6 +150,8 @@ class Reader implements SseReader {
   #data: string | null = null;
   #found: ServerEvent[] = [];
 
+  /** Returns the events that these bytes complete, in order. The bytes may split anywhere, even inside a UTF-8 sequence
+   * or a CRLF. Throws nothing. */
   push(bytes: Uint8Array): readonly ServerEvent[] {
     if (this.overflowed || bytes.byteLength === 0) return [];
     let chunk = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -178,6 +165,7 @@ class Reader implements SseReader {
     return this.#take();
   }
 
+  /** Ends the connection: returns an event that lacks its blank line, or even its last line end. */
   end(): readonly ServerEvent[] {
     if (this.overflowed) return [];
     if (this.#pendingBytes > 0) this.#read(`${this.#join(Buffer.alloc(0), 0)}\n`);

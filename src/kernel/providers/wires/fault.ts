@@ -66,6 +66,13 @@ function refusedCall({ code, failedGeneration }: ErrorFacts): Pick<Fault, 'refus
     : {};
 }
 
+/** Returns true for a fault that says that the key itself is wrong or has expired, rather than that it may not do this.
+ * Google says so with the status 400. */
+export function refusesKey({ code, status, message }: Fault): boolean {
+  if (code === 'auth') return status !== 403 || /api.?key/i.test(message);
+  return code === 'bad_request' && /api.?key (?:not valid|is invalid|expired|not found)/i.test(message);
+}
+
 /** Makes a fault with a message that is safe to show. */
 export function fault(code: FaultCode, message: string): Fault {
   const hint = hints[code];
