@@ -8,7 +8,7 @@ import { readBounded } from '../kernel/disk/bounded-file.js';
 import { isKernelPath } from '../kernel/tools/files/open-file.js';
 import type { Notice, Settings } from '../kernel/console/run-settings.js';
 import { spelledOut } from './trust.js';
-import { isSaid } from './provider-settings.js';
+import { isGivenOnCommandLine } from '../kernel/config/layers.js';
 import { skillsFor } from '../features/prompts-and-skills/open-commands.js';
 import { toolSpecs } from './open-tools.js';
 
@@ -147,7 +147,8 @@ export async function changedPrompt(
   if (last === null) return staysAsIs;
   const own = mask(settings.config.request.systemPrompt ?? '').trim();
   if (own !== '' && last.endsWith(`\n\n${own}`)) return staysAsIs;
-  if (!isSaid(settings, 'system_prompt')) return own === '' ? staysAsIs : { prompt: null, notices: [keptPrompt] };
+  if (!isGivenOnCommandLine(settings.loaded, 'system_prompt'))
+    return own === '' ? staysAsIs : { prompt: null, notices: [keptPrompt] };
   const [prompt] = (await sessionBeginning(settings, registry, { restored: [] }, facts)).opening;
   return prompt === undefined || mask(prompt.content ?? '') === last
     ? staysAsIs

@@ -9,19 +9,9 @@ import type { ModelRef } from '../kernel/core/projection.js';
 import type { PaidSearch, Provider } from '../kernel/core/provider.js';
 import { type LoadedOnce, loadOnce } from '../kernel/core/runtime.js';
 import type { SecretGuard } from '../kernel/core/secrets/guard.js';
-import type { SessionRow } from '../kernel/core/store.js';
 import { didYouMean } from '../kernel/core/text.js';
 import { readBoundedText } from '../kernel/disk/bounded-file.js';
-import {
-  builtInPresets,
-  configuredAddress,
-  type Endpoint,
-  findKey,
-  mergePresets,
-  type ProviderChoice,
-  type Resolution,
-  resolveProvider,
-} from '../kernel/providers/catalog.js';
+import { type Endpoint, findKey, resolveProvider } from '../kernel/providers/catalog.js';
 import type { HttpDependencies, HttpProvider, KeySource } from '../kernel/providers/http/endpoint-provider.js';
 import { realSchedule } from '../kernel/providers/http/watch.js';
 import { maskProvider } from '../kernel/providers/masked-provider.js';
@@ -29,17 +19,16 @@ import { findModel } from '../kernel/providers/models.js';
 import type { TextModels } from '../kernel/providers/text/protocol.js';
 import { loadWire, type WireName } from '../kernel/providers/wires/known-wires.js';
 import type { WireFacts } from '../kernel/providers/wires/wire.js';
-import type { Notice, Settings } from '../kernel/console/run-settings.js';
+import type { Settings } from '../kernel/console/run-settings.js';
 import {
-  type Configured,
-  configuredModel,
+  choiceOf,
+  choseOffline,
   type ModelChoice,
-  providerSettings,
-  splitName,
-} from './provider-settings.js';
+  providerChoice,
+  type ProviderSource,
+  resolveReady,
+} from './model-resolution.js';
 
-/** The settings that name a provider and its key. */
-export type ProviderSource = Configured & Pick<Settings, 'env' | 'keys'>;
 /** The settings that a connection to a model needs. */
 type ModelSource = ProviderSource & Pick<Settings, 'cwd' | 'home' | 'ephemeral'>;
 
@@ -130,128 +119,6 @@ function createKeySource(settings: ProviderSource, ref: ModelRef, first: Endpoin
   };
 }
 
-/** Returns the chosen model and its endpoint. Throws a `CliError`: exit code 2 for a wrong name, 4 for a missing key, 1
- * for a local server that has to list its models and does not run. */
-export async function resolveReady(
-  settings: ProviderSource,
-  chosen: ModelChoice,
-): Promise<Extract<Resolution, { ok: true }>> {
-  const choice = providerChoice(settings, chosen);
-  const named = chosen.provider !== null || namesProvider(settings, chosen.model) || choice.baseUrl !== undefined;
-  const fallback = named
-    ? undefined
-    : await (
-        await import('../kernel/providers/discover.js')
-      ).chooseProvider({
-        env: settings.env,
-        keys: settings.keys.all(),
-        presets: builtInPresets,
-        userProviders: settings.config.provider.custom,
-      });
-  const asked = { ...choice, ...(fallback ? { fallback } : {}) };
-  const resolved = resolveProvider(asked);
-  if (resolved.ok) return resolved;
-  const { kind, message, hint } = resolved.problem;
-  const served = kind === 'model_missing' ? await firstServed(settings, asked) : null;
-  if (served !== null) return served;
-  throw new CliError(kind === 'key_missing' ? exit.credentials : exit.usage, message, hint);
-}
-
-function namesProvider(settings: Configured, model: string | null): boolean {
-  return (
-    model !== null &&
-    Object.hasOwn(mergePresets(builtInPresets, settings.config.provider.custom), model.split('/')[0] ?? '')
-  );
-}
-
-/** Returns the first model that a server on this machine lists; null for other servers. */
-async function firstServed(
-  settings: ProviderSource,
-  asked: ProviderChoice,
-): Promise<Extract<Resolution, { ok: true }> | null> {
-  const named = { ...asked, name: asked.name ?? asked.model ?? '', model: 'any' };
-  const resolved = resolveProvider(named);
-  if (!resolved.ok || !resolved.endpoint.local) return null;
-  const listed = await (
-    await import('../kernel/providers/discover.js')
-  ).listModels(resolved.endpoint, settings.env, 2000);
-  if (!listed.ok)
-    throw new CliError(exit.failed, listed.message, 'Start it, or choose another provider with --provider.');
-  const first = listed.models[0];
-  if (first === undefined)
-    throw new CliError(
-      exit.usage,
-      `${resolved.endpoint.label} at ${resolved.endpoint.baseUrl} has no model`,
-      'Load one there first.',
-    );
-  return { ...resolved, ref: { ...resolved.ref, model: first.id } };
-}
-
-/** Adds to a choice what the settings and the environment say of providers. */
-export function providerChoice(settings: ProviderSource, chosen: ModelChoice): ProviderChoice {
-  const choice: ProviderChoice = {
-    env: settings.env,
-    keys: settings.keys.all(),
-    presets: builtInPresets,
-    userProviders: settings.config.provider.custom,
-    allowInsecure: settings.config.http.allowInsecure,
-    ...(chosen.provider === null ? {} : { name: chosen.provider }),
-    ...(chosen.model === null ? {} : { model: chosen.model }),
-    ...providerSettings(settings),
-  };
-  return chosen.provider === null ? choice : placed(choice, chosen.provider, chosen);
-}
-
-/** Adds the recorded address and wire of a session. Where the settings name the same address, theirs is used: it may
- * hold a query, which is not on record. */
-function placed(choice: ProviderChoice, name: string, { baseUrl, api }: ModelChoice): ProviderChoice {
-  const owners = { ...choice.owners, ...(api === undefined ? {} : { api: name }) };
-  const kept = { ...choice, owners, ...(api === undefined ? {} : { api }) };
-  if (baseUrl === undefined || configuredAddress(name, choice)?.baseUrl === baseUrl) return kept;
-  return { ...kept, baseUrl, owners: { ...owners, baseUrl: name } };
-}
-
-/** Returns the model that `name` means in a session that uses `current`. A name without a provider is a model of the
- * same provider, at the same address. Sends no request. */
-export function resolveModel(settings: ProviderSource, name: string, current: ModelRef): Resolution {
-  if (current.api === 'offline') return resolveProvider(providerChoice(settings, { provider: null, model: name }));
-  const [named, id] = splitName(settings, name);
-  if (named !== null && named !== current.provider)
-    return resolveProvider(providerChoice(settings, { provider: named, model: id }));
-  return resolveProvider(providerChoice(settings, choiceOf({ ...current, model: id ?? '' })));
-}
-
-/** Returns the model that steps in for `ref` (`fallback_model`); null where there is none, or where it is the same. */
-export function fallbackModel(settings: ProviderSource, ref: ModelRef): ModelRef | null {
-  const name = settings.config.provider.fallbackModel;
-  const found = name === null ? null : resolveModel(settings, name, ref);
-  if (!found?.ok) return null;
-  return found.ref.provider === ref.provider && found.ref.model === ref.model ? null : found.ref;
-}
-
-/** Says at the beginning what would be noticed only once the model is needed. */
-export function fallbackNotices(settings: ProviderSource, ref: ModelRef): readonly Notice[] {
-  const name = settings.config.provider.fallbackModel;
-  const found = name === null ? null : resolveModel(settings, name, ref);
-  if (found === null || found.ok) return [];
-  const { message, hint } = found.problem;
-  return [{ level: 'warn', code: 'fallback_model', message: `fallback_model: ${message}: ${hint}` }];
-}
-
-/** Returns the name of the configured model where its price is not known. Null where it is, where it costs nothing, and
- * where no model can be used as things are. Sends no request. */
-export function unpricedModel(settings: ProviderSource): string | null {
-  const found = resolveProvider(providerChoice(settings, configuredModel(settings)));
-  if (!found.ok || found.ref.api === 'offline') return null;
-  const { provider, model } = found.ref;
-  return findModel(provider, model, settings.config.provider.models)?.price ? null : `${provider}/${model}`;
-}
-
-/** Returns the choice that opens the model of `ref` at its address again. */
-export function choiceOf({ provider, model, api, baseUrl }: ModelRef): ModelChoice {
-  return { provider, model: model || null, ...(api === 'offline' ? {} : { api, baseUrl }) };
-}
-
 const sleep = async (delayMs: number, signal: AbortSignal): Promise<void> => {
   await wait(delayMs, undefined, { signal }).catch(() => undefined);
 };
@@ -312,11 +179,6 @@ function isOnPath({ PATH = '' }: NodeJS.ProcessEnv, program: string): boolean {
   );
 }
 
-/** Returns whether the user asked for the embedded provider, rather than get it because there is no other. */
-export function choseOffline({ provider, model }: Pick<Settings['config']['provider'], 'provider' | 'model'>): boolean {
-  return provider === 'offline' || /^offline(?:\/|$)/.test(model ?? '');
-}
-
 /** Returns what the user's models and the built-in table know of a model that shapes requests. */
 export function factsOf(settings: Pick<Settings, 'config'>, provider: string, model: string): WireFacts {
   const facts = findModel(provider, model, settings.config.provider.models);
@@ -364,20 +226,6 @@ async function checkScript(cwd: string, model: string): Promise<void> {
   const script = await readScript(model, cwd);
   if (!script.ok)
     throw new CliError(exit.usage, script.fault.message, script.fault.hint ?? 'Name a script that can be read.');
-}
-
-/** Returns the endpoint of a provider for a request that is only shown. Needs no key. */
-export function endpointFor(
-  settings: ProviderSource,
-  { provider, baseUrl }: Pick<SessionRow, 'provider' | 'baseUrl'>,
-  api: string,
-): Pick<Endpoint, 'quirks' | 'extraBody'> & Partial<Endpoint> {
-  const env = Object.fromEntries(Object.entries(settings.env).map(([name, value]) => [name, value]));
-  const resolved = resolveProvider({
-    ...providerChoice({ ...settings, env }, { provider, model: 'any', baseUrl }),
-    api,
-  });
-  return resolved.ok && resolved.ref.api === api ? resolved.endpoint : { quirks: {} };
 }
 
 const maxKept = 200;

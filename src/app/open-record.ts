@@ -17,7 +17,8 @@ import { blobSeal, guardedStore, type SecretSource } from '../kernel/secrets/kno
 import type { Notice, Settings } from '../kernel/console/run-settings.js';
 import type { OpenedSession } from './find-session.js';
 import type { SessionChoice } from '../kernel/console/run-settings.js';
-import { endpointFor, factsOf, textModelsOf } from './open-model.js';
+import { endpointFor } from './model-resolution.js';
+import { factsOf, textModelsOf } from './open-model.js';
 import { openPictures } from '../features/attachments/open-pictures.js';
 import type { RunSync } from '../features/team-store/open-team.js';
 import { secretFiles } from './hidden-files.js';

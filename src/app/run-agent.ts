@@ -8,14 +8,13 @@ import { type CallClock, startCallClock } from '../kernel/core/call-clock.js';
 import { type Event, type EventDraft, knownEvent, type ToolCallData, type UsageData } from '../kernel/core/event.js';
 import { type ErrorCode, errorEnvelope } from '../kernel/core/envelope.js';
 import { isRecord, type JsonObject } from '../kernel/core/json.js';
-import { interruptedRunning, type OpenCall } from '../kernel/core/projection.js';
+import { interruptedRunning, type ModelRef, type OpenCall } from '../kernel/core/projection.js';
 import type { AgentEvent, TurnEnd } from '../kernel/core/session-port.js';
 import { placeOf, type SessionRow, type Store } from '../kernel/core/store.js';
 import { firstLine } from '../kernel/core/text.js';
 import type { SubagentRequest, Registry, ToolOutcome } from '../kernel/core/tool.js';
 import type { AgentRole, FoundAgents } from '../features/subagents/roles.js';
 import { theirNames } from '../kernel/tools/claude-dialect.js';
-import { findModel } from '../kernel/providers/models.js';
 import { counted, failed, succeeded } from '../kernel/tools/define-tool.js';
 import { createSubsetRegistry } from '../kernel/tools/registry.js';
 import { CliError } from '../kernel/console/command.js';
@@ -23,8 +22,8 @@ import { agentOpening } from './context-files.js';
 import { newSessionId, type OpenedSession, openSession } from './find-session.js';
 import { directoryId } from '../kernel/disk/directory-id.js';
 import { skillTexts } from '../features/prompts-and-skills/open-commands.js';
-import { choiceOf, type OpenedModel, resolveModel } from './open-model.js';
-import type { ModelChoice } from './provider-settings.js';
+import { choiceOf, type ModelChoice, modelNamed, resolveModel } from './model-resolution.js';
+import type { OpenedModel } from './open-model.js';
 import { findAgents } from '../features/subagents/agent-files.js';
 import type { Settings } from '../kernel/console/run-settings.js';
 import type { RunParts } from './run-parts.js';
@@ -162,17 +161,6 @@ async function modelOf(host: AgentHost, { model }: AgentRole, parent: TurnDeps):
   return await host.openModel(choiceOf(resolved.ref));
 }
 
-/** The names by which Claude Code means the newest of a family. They mean nothing with models of others. */
-const families: readonly string[] = ['sonnet', 'opus', 'haiku'];
-
-/** Returns the name of the model that an agent is to use; null where its session's stands in for it. */
-export function modelNamed(settings: Settings, name: string, { provider }: TurnRef): string | null {
-  if (!families.includes(name)) return name;
-  return provider === 'anthropic' && findModel(provider, name, settings.config.provider.models) ? name : null;
-}
-
-type TurnRef = ReturnType<TurnDeps['model']>['ref'];
-
 /** What an agent may use, besides money. */
 interface Limits {
   readonly maxTurns: number;
@@ -286,7 +274,7 @@ function budgetOf(
   parent: TurnDeps,
   child: Session,
   share: number,
-  ref: TurnRef,
+  ref: ModelRef,
 ): ReturnType<NonNullable<SessionParts['models']['budget']>> {
   const budget = parent.models.budget?.(ref) ?? null;
   if (budget === null || 'code' in budget) return budget;

@@ -34,7 +34,7 @@ import { onLostStream, outputForPrograms, printError } from '../../kernel/consol
 import { createAgentSession, type Assembly, openRun, type Run } from '../../app/create-session.js';
 import type { SessionChoice } from '../../kernel/console/run-settings.js';
 import { openCommands } from '../../features/prompts-and-skills/open-commands.js';
-import { resolveModel } from '../../app/open-model.js';
+import { resolveModel } from '../../app/model-resolution.js';
 import { readSettings } from '../../app/settings.js';
 import { version } from '../../kernel/console/version.js';
 import { putToEditor } from './editor-forms.js';

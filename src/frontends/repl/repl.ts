@@ -38,7 +38,7 @@ import { openCommands, type OwnCommand } from '../../features/prompts-and-skills
 import { offeredTexts } from '../../features/mcp/open-mcp.js';
 import { openedServers } from '../../features/mcp/mcp-parts.js';
 import { promptWithImages } from '../../features/attachments/open-pictures.js';
-import { choseOffline, resolveModel } from '../../app/open-model.js';
+import { choseOffline, resolveModel } from '../../app/model-resolution.js';
 import type { RunTools } from '../../app/open-tools.js';
 import { changeOf } from '../../app/open-toolsets.js';
 import { askForSettings } from '../../app/settings.js';
