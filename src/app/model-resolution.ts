@@ -20,7 +20,7 @@ import { isWireName } from '../kernel/providers/wires/known-wires.js';
 /** The configuration, and the layer that each value is from. */
 export type Configured = Pick<Settings, 'config' | 'loaded'>;
 
-/** The model that the settings name, or the one that a session goes on with. `baseUrl` and `api` are on record for a
+/** The model that the settings name, or the one that a session continues with. `baseUrl` and `api` are recorded for a
  * session; without them those of the provider count. */
 export interface ModelChoice {
   readonly provider: string | null;
@@ -42,9 +42,9 @@ export type ProviderSource = Configured & Pick<Settings, 'env' | 'keys'>;
  *    embedded one (`resolveReady`).
  *
  * A provider without a named model is asked for its default model, a server on this machine for the first that it
- * lists. Inside a session a name (`/model`, `fallback_model`, the model of a sub-agent) is `[provider/]model`; without a
- * provider it is a model of the session's own provider, at the same address (`resolveModel`). Titles and summaries are
- * asked of the session's model. Throws what `resumedModel` throws. */
+ * lists. Inside a session a name (`/model`, `fallback_model`, the model of a sub-agent) is `[provider/]model`; without
+ * a provider it is a model of the session's own provider, at the same address (`resolveModel`). Titles and summaries
+ * are asked of the session's model. Throws what `resumedModel` throws. */
 export async function chooseModel(
   settings: ProviderSource,
   { row, restored }: { readonly row: SessionRow; readonly restored: readonly Event[] },
@@ -55,8 +55,8 @@ export async function chooseModel(
   return inUse === undefined || inUse.model === 'offline' ? configuredModel(settings) : choiceOf(inUse);
 }
 
-/** Returns the configured model. A model that names its provider wins over `provider` from a lower layer:
- * `-m anthropic/…` means Anthropic, whatever the file says. */
+/** Returns the configured model. A model that names its provider wins over `provider` from a lower layer: `-m
+ * anthropic/…` means Anthropic, whatever the file says. */
 export function configuredModel(configured: Configured): ModelChoice {
   return choiceIn(configured, configured.loaded.leaves);
 }
@@ -128,11 +128,11 @@ type Said = (key: string) => boolean;
 /** Reads the session's events: only a session without an address on record needs them. */
 type LoadEvents = () => Promise<readonly Event[]>;
 
-/** Returns the model that a resumed session goes on with. The command line wins over the record. A model of the
- * session's own provider is asked at the recorded address. A session of the embedded provider goes on with a real model
- * as soon as there is one. Throws a `CliError` (2) where a file or the environment names another address than the
- * record: only the command line may send a conversation elsewhere. `lineCounts`: false where the command line was meant
- * for another session. */
+/** Returns the model that a resumed session continues with. The command line wins over the record. A model of the
+ * session's own provider is asked at the recorded address. A session of the embedded provider gets a real model as soon
+ * as there is one. Throws a `CliError` (2) where a file or the environment names another address than the record: only
+ * the command line may send a conversation elsewhere. `lineCounts`: false where the command line was meant for another
+ * session. */
 export async function resumedModel(
   settings: ProviderSource,
   row: SessionRow,
@@ -150,7 +150,7 @@ export async function resumedModel(
   return { provider, model: line.model ?? model, ...place };
 }
 
-/** Returns address and wire of a session that goes on with its own provider. */
+/** Returns address and wire of a session that keeps its provider. */
 async function placeOfSession(
   settings: ProviderSource,
   row: SessionRow & { readonly provider: string },
@@ -242,7 +242,7 @@ function spokenWire(events: readonly Event[], provider: string): string | null {
   return typeof api === 'string' && isWireName(api) ? api : null;
 }
 
-/** Returns the notice of a session that goes on at another address. */
+/** Returns the notice of a session that continues at another address. */
 export function addressNotices(
   { provider, baseUrl: before }: SessionRow,
   { ref }: { readonly ref: ModelRef },
@@ -319,12 +319,12 @@ export function providerChoice(settings: ProviderSource, chosen: ModelChoice): P
     ...(chosen.model === null ? {} : { model: chosen.model }),
     ...providerSettings(settings),
   };
-  return chosen.provider === null ? choice : placed(choice, chosen.provider, chosen);
+  return chosen.provider === null ? choice : addRecordedAddress(choice, chosen.provider, chosen);
 }
 
 /** Adds the recorded address and wire of a session. Where the settings name the same address, theirs is used: it may
  * hold a query, which is not on record. */
-function placed(choice: ProviderChoice, name: string, { baseUrl, api }: ModelChoice): ProviderChoice {
+function addRecordedAddress(choice: ProviderChoice, name: string, { baseUrl, api }: ModelChoice): ProviderChoice {
   const owners = { ...choice.owners, ...(api === undefined ? {} : { api: name }) };
   const kept = { ...choice, owners, ...(api === undefined ? {} : { api }) };
   if (baseUrl === undefined || configuredAddress(name, choice)?.baseUrl === baseUrl) return kept;
@@ -375,7 +375,7 @@ export function choiceOf({ provider, model, api, baseUrl }: ModelRef): ModelChoi
 /** The names by which Claude Code means the newest of a family. They mean nothing with models of others. */
 const families: readonly string[] = ['sonnet', 'opus', 'haiku'];
 
-/** Returns the name of the model that an agent is to use; null where its session's stands in for it. */
+/** Returns the name of the model that an agent is to use; null where it uses that of its session. */
 export function modelNamed(settings: Configured, name: string, { provider }: ModelRef): string | null {
   if (!families.includes(name)) return name;
   return provider === 'anthropic' && findModel(provider, name, settings.config.provider.models) ? name : null;

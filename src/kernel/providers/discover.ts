@@ -17,7 +17,7 @@ export type ModelList =
 
 type Env = ProviderChoice['env'];
 
-/** How long a local server may take to answer the search for it. */
+/** Time that a local server has to answer the search for it. */
 const probeMs = 200;
 const maxListBytes = 16 * 1024 * 1024;
 
@@ -85,7 +85,7 @@ export async function listModels(endpoint: Endpoint, env: Env, timeoutMs = 10_00
   }
 }
 
-/** What a provider says of a key. `unknown`: it was not reached, or says nothing of keys. */
+/** Verdict of a provider on a key. `unknown`: it was not reached, or says nothing of keys. */
 export interface KeyCheck {
   readonly verdict: 'right' | 'wrong' | 'unknown';
   /** One sentence, and what to do; '' for a right key. */
@@ -245,8 +245,8 @@ export function readModelList(body: unknown): readonly ListedModel[] | null {
     });
 }
 
-/** OpenRouter lists dollars per token, as text; a negative price is one that is not known beforehand. Source:
- * OpenRouter, "Models API" (read 2026-11). */
+/** Reads a listed price. OpenRouter lists dollars per token, as text; a negative price is one that is not known
+ * beforehand. Source: OpenRouter, "Models API" (read 2026-11). */
 function listedPrice({ pricing }: Readonly<Record<string, unknown>>): Pick<ListedModel, 'price'> {
   if (!isRecord(pricing) || typeof pricing.prompt !== 'string' || typeof pricing.completion !== 'string') return {};
   const [input, output] = [pricing.prompt, pricing.completion].map((text) =>
@@ -277,7 +277,7 @@ function firstNumber(entry: Readonly<Record<string, unknown>>, fields: readonly 
   return null;
 }
 
-/** What one request showed. `null`: not known, because something failed before it. */
+/** Results of one request. `null`: not known, because something failed before it. */
 export interface CheckReport {
   readonly reached: boolean;
   readonly auth: boolean | null;

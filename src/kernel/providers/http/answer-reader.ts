@@ -19,7 +19,7 @@ export interface AnswerReader {
   broken(error: unknown): readonly WireChunk[];
 }
 
-/** `host` is named in failures; `contentType` is the server's own name for the body. */
+/** Creates the reader of one answer. `host` is named in failures; `contentType` is the server's name for the body. */
 export function createAnswerReader(
   wire: Wire,
   maxCalls: number | undefined,
@@ -39,14 +39,14 @@ export function createAnswerReader(
         whole.push(chunk);
         return [];
       }
-      const chunks = joined(sse.push(chunk), decoder);
+      const chunks = decodeEvents(sse.push(chunk), decoder);
       if (sse.overflowed) throw tooLarge(host, 'a line of more than 16 MiB');
       return chunks;
     },
     end() {
       if (kind === 'json') return decodeWhole(whole, wire, maxCalls, host);
-      const last = [...joined(sse.end(), decoder), ...decoder.end()];
-      return last.map((chunk) => (isCut(chunk) && sse.stray.trim() !== '' ? saidInStray(sse.stray) : chunk));
+      const last = [...decodeEvents(sse.end(), decoder), ...decoder.end()];
+      return last.map((chunk) => (isCut(chunk) && sse.stray.trim() !== '' ? strayFault(sse.stray) : chunk));
     },
     broken(error) {
       const last = kind === 'events' ? decoder.end() : [];
@@ -60,14 +60,14 @@ function isCut(chunk: WireChunk): boolean {
   return chunk.type === 'fault' && chunk.fault.code === 'stream_incomplete' && chunk.unfinished === undefined;
 }
 
-/** Some servers write what went wrong into the stream as it is: a line of text, JSON, or a web page. Old versions
- * of llama-server name it `error`, as if that were a field of an event. */
-function saidInStray(stray: string): WireChunk {
+/** Returns the fault in lines outside of events. Some servers write an error into the stream as it is: a line of text,
+ * JSON, or a web page. Old versions of llama-server put `error:` before it. */
+function strayFault(stray: string): WireChunk {
   return { type: 'fault', ...streamFault(stray.replace(/^error:\s*(?=\{)/, '')) };
 }
 
 /** Decodes events. Text that arrived together stays together, because each chunk costs the loop more than its text. */
-function joined(events: readonly ServerEvent[], decoder: StreamDecoder): readonly WireChunk[] {
+function decodeEvents(events: readonly ServerEvent[], decoder: StreamDecoder): readonly WireChunk[] {
   const chunks: WireChunk[] = [];
   for (const part of events.flatMap((event) => decoder.push(event))) {
     const last = chunks.at(-1);
@@ -78,7 +78,7 @@ function joined(events: readonly ServerEvent[], decoder: StreamDecoder): readonl
   return chunks;
 }
 
-/** Tells what a body is by its first bytes, not by the server's name for it. Throws for a web page. */
+/** Returns the kind of a body by its first bytes, not by the server's name for it. Throws for a web page. */
 function sniff(chunk: Uint8Array, contentType: string, host: string): 'unknown' | 'events' | 'json' {
   const first = chunk.findIndex((byte) => byte !== 32 && (byte < 9 || byte > 13));
   const start = first < 0 ? '' : new TextDecoder().decode(chunk.subarray(first, first + 64)).trimStart();
@@ -132,8 +132,8 @@ const maxStrayChars = 4096;
 
 /** Reads the server-sent events of one connection from its bytes as they come. LF, CRLF and CR end a line, a leading
  * byte order mark is skipped, invalid UTF-8 becomes U+FFFD; `id` and `retry` are ignored. Decodes whole lines and looks
- * at each byte once, so the cost is that of `indexOf` over the stream. Source: WHATWG HTML, 9.2.6 "Interpreting an event
- * stream". */
+ * at each byte once, so the cost is that of `indexOf` over the stream. Source: WHATWG HTML, 9.2.6 "Interpreting an
+ * event stream". */
 export class SseReader {
   /** Number of comment lines so far. They carry nothing, but show that the server is alive. */
   comments = 0;

@@ -21,7 +21,7 @@ export interface TimeLimits {
   readonly turnTimeoutMs: number;
 }
 
-/** What all attempts at one request have in common. */
+/** State that all attempts at one request share. */
 export interface AttemptContext {
   readonly host: string;
   readonly wire: Wire;
@@ -49,19 +49,19 @@ interface CompleteAnswer {
   readonly stop: Stop;
 }
 
-/** What the next attempt needs from the earlier ones. */
+/** State that an attempt takes over from the earlier ones. */
 export interface Earlier {
   /** True: an answer of whole calls counts although it has no finish reason, because the one before was alike. */
   readonly takesUnfinished: boolean;
-  /** What the answers before this one used. */
+  /** Usage of the answers before this one. */
   readonly spent: Spent | null;
-  /** A server that was silent for the limit once is waited for so many times longer. */
+  /** Factor for the limit of the first byte: larger once a server was silent for that long. */
   readonly patience: number;
 }
 
 type Spent = Extract<ModelChunk, { type: 'usage' }>;
 
-/** How an attempt ended: complete (it gave `end`), or why it does not count. */
+/** End of an attempt: complete (it gave `end`), or why it does not count. */
 export type AttemptOutcome = { readonly complete: true } | FailedAttempt;
 
 export interface FailedAttempt {
@@ -301,7 +301,7 @@ async function refusal(response: Response, { wire, host, now }: AttemptContext):
   };
 }
 
-/** The status itself says that the answer is empty, so another attempt would be empty too. */
+/** Returns the failure of an answer whose status says that it is empty: another attempt would be empty too. */
 function withoutBody(status: number, host: string): Failed {
   return {
     fault: {
@@ -442,8 +442,8 @@ function isRetryableStatus(status: number): boolean {
   return status === 408 || status === 409 || status === 425 || status === 429 || status >= 500;
 }
 
-/** True where a request is worth repeating after an answer that is not 2xx. A request that was refused is never sent
- * again unchanged, whatever `x-should-retry` says; neither is one for a rejected key or a used-up quota. */
+/** Returns true where a request is worth repeating after an answer that is not 2xx. A request that was refused is never
+ * sent again unchanged, whatever `x-should-retry` says; neither is one for a rejected key or a used-up quota. */
 export function isRetryableAnswer(status: number, headers: Readonly<Record<string, string>>, fault: Fault): boolean {
   if (fault.code !== 'network' && fault.code !== 'rate_limited') return false;
   return isRetryableStatus(status) && headers['x-should-retry'] !== 'false';

@@ -56,12 +56,12 @@ export interface HttpDependencies {
   readonly sleep: (delayMs: number, signal: AbortSignal) => Promise<void>;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly price: (model: string) => Price | null;
-  /** What is known about a model. Absent: nothing. */
+  /** Returns the known facts of a model. Absent: none are known. */
   readonly facts?: (model: string) => WireFacts;
   /** The models of this endpoint that are known to take no tool calls. Absent: they are remembered as long as the
    * provider lives. */
   readonly textModels?: TextModels;
-  /** Asks the server whether a model takes tool calls; null where it does not say. Absent: the first refusal tells. */
+  /** Asks the server whether a model takes tool calls; null where it does not say. Absent: a refusal decides. */
   readonly takesTools?: (model: string) => Promise<boolean | null>;
   /** Returns a warning about the context window of a local server. Absent: there is none. */
   readonly checkWindow?: (request: ModelRequest, promptTokens: number) => Promise<ModelChunk | null>;
@@ -146,7 +146,7 @@ export function createHttpProvider(
   };
 }
 
-/** What all requests of one provider share. */
+/** State that all requests of one provider share. */
 interface Shared {
   readonly endpoint: Endpoint;
   readonly wire: Wire;
@@ -262,7 +262,7 @@ const secondPatience = 4;
 
 /** One request until it is answered, the retries are used up, or the time of the turn is over. */
 interface Run {
-  /** What has to be said before the request goes out. */
+  /** Notices to give before the request goes out. */
   readonly notices: readonly ModelChunk[];
   attempt(client: Client): AsyncGenerator<ModelChunk, AttemptOutcome>;
   afterFailure(outcome: FailedAttempt): Promise<NextStep>;
@@ -270,7 +270,7 @@ interface Run {
   giveUp(fault: Fault, spent: FailedAttempt['spent']): Promise<NextStep>;
 }
 
-/** What follows a failure: the chunks to give, and unless it is the last one, another attempt after the delay. */
+/** Step after a failure: the chunks to give, and unless it is the last one, another attempt after the delay. */
 interface NextStep {
   readonly chunks: readonly ModelChunk[];
   readonly isLast?: boolean;
@@ -332,7 +332,7 @@ async function startRun(
   };
 }
 
-/** How far a request has come: the number of the attempt, from 1, and the end of its time in Unix milliseconds. */
+/** Progress of a request: the number of the attempt, from 1, and the end of its time in Unix milliseconds. */
 interface Progress {
   readonly turnEndsAt: number;
   readonly count: number;
@@ -355,7 +355,7 @@ function afterAttempt({ unfinished, spent, expired }: FailedAttempt, earlier: Ea
   };
 }
 
-/** Returns the request and its wire: with tools as text where a setting asks for it or the model takes no tool calls. */
+/** Returns the request and its wire: tools go as text where a setting says so or the model takes no tool calls. */
 async function chooseProtocol(
   given: ModelRequest,
   shared: Shared,
@@ -449,7 +449,7 @@ function lessonNotice({ change, setting }: Lesson, { fault }: Failed, { label, p
   return { type: 'notice', level: 'warn', code: 'request_quirk', message };
 }
 
-/** Returns a fault, or the call that the server could not read: the model is told and may call again. */
+/** Returns a fault, or the call that the server could not read: the model sees the error and may call again. */
 function faultChunks(fault: Fault, { conversation }: ModelRequest): readonly ModelChunk[] {
   const { refusedCall } = fault;
   if (refusedCall === undefined || conversation.tools.length === 0) return [{ type: 'fault', fault }];
@@ -465,7 +465,8 @@ function faultChunks(fault: Fault, { conversation }: ModelRequest): readonly Mod
   ];
 }
 
-/** A local server that refuses the connection is not running, and waiting does not start it. */
+/** Returns the failure, as final for a local server that refuses the connection: it is not running, and waiting does
+ * not start it. */
 function notRunning(failed: Failed, endpoint: Endpoint): Failed {
   if (!endpoint.local || failed.fault.code !== 'network' || !failed.fault.message.includes('ECONNREFUSED'))
     return failed;

@@ -205,13 +205,13 @@ export function createTextPrompt(): TextPrompt {
         system: systemOf(conversation),
         tools: [],
         settings: conversation.settings,
-        messages: joined([...said, ...last], join),
+        messages: joinUserMessages([...said, ...last], join),
       };
     },
   };
 }
 
-function joined(
+function joinUserMessages(
   messages: readonly Message[],
   join: (parts: readonly UserMessage[]) => UserMessage,
 ): readonly Message[] {
@@ -300,7 +300,7 @@ export interface TextModels {
   add(model: string): void;
 }
 
-/** How servers say that a model takes no tool calls (Ollama, OpenRouter, vLLM). */
+/** Messages of servers for a model that takes no tool calls (Ollama, OpenRouter, vLLM). */
 const noTools = new RegExp(
   [
     "does(?: not|n't) support (?:tools?|function)",
@@ -311,12 +311,12 @@ const noTools = new RegExp(
   'i',
 );
 
-/** True where a server refused a request because the model takes no tool calls. */
+/** Returns true where a server refused a request because the model takes no tool calls. */
 export function refusesTools({ code, message }: Fault): boolean {
   return code === 'bad_request' && noTools.test(message);
 }
 
-/** True where neither the settings nor the preset say how tools are sent, so that the server's answer decides. */
+/** Returns true where neither the settings nor the preset say how tools are sent: the server's answer decides. */
 export function isOpen({ tools, settings }: Conversation, quirks: Quirks): boolean {
   return tools.length > 0 && settings.tool_protocol === undefined && quirks.tool_protocol === undefined;
 }
