@@ -4,6 +4,8 @@ import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
 import type { Json } from '../../../../src/kernel/core/json.js';
 import { createAnswerReader } from '../../../../src/kernel/providers/http/answer-reader.js';
+import type { Conversation } from '../../../../src/kernel/core/projection.js';
+import { createTextProtocol } from '../../../../src/kernel/providers/text/protocol.js';
 import type { Wire } from '../../../../src/kernel/providers/wires/wire.js';
 import { decode, type Decoded, fold, wires } from './recordings.js';
 
@@ -39,8 +41,14 @@ const signedMetadata = {
   fields: { provider_metadata: { anthropic: { signature: 'EqQB==' } } },
 };
 
-type Case = readonly [wire: 'chat' | 'messages' | 'responses', want: object];
+type Case = readonly [wire: 'chat' | 'messages' | 'responses' | 'text', want: object];
 const oneCall: Case = ['chat', { calls: [glob], stop: 'tool', fault: null }];
+const textCall = { ...glob, id: '' };
+const oneTextCall: Case = ['text', { text: '', calls: [textCall], stop: 'tool', fault: null }];
+const typedTextCall: Case = [
+  'text',
+  { text: '', calls: [{ id: '', name: 'file_read', arguments: '{"path":"10","limit":5}' }], stop: 'tool' },
+];
 const oneMessagesCall: Case = ['messages', { calls: [{ ...glob, id: 'toolu_1' }], stop: 'tool', fault: null }];
 
 /** One file per quirk, and its expected decoding. */
@@ -599,7 +607,56 @@ const cases: Readonly<Record<string, Case>> = {
       ...split,
     },
   ],
+  'anthropic/text-invoke.sse': ['text', { text: 'Looking.', calls: [textCall], stop: 'tool' }],
+  'cohere/text-action.sse': ['text', { text: '', reasoning: 'Look.', calls: [textCall], stop: 'tool' }],
+  'deepseek/text-call-marks.sse': oneTextCall,
+  'deepseek/text-call-marks-ascii.sse': oneTextCall,
+  'deepseek/text-dsml-invoke.sse': typedTextCall,
+  'ibm/text-function-call.sse': oneTextCall,
+  'meta/text-function-object.sse': oneTextCall,
+  'meta/text-python-tag.sse': oneTextCall,
+  'microsoft/text-functools.sse': oneTextCall,
+  'minicpm/text-function-cdata.sse': [
+    'text',
+    { text: '', calls: [{ ...textCall, arguments: '{"pattern":"<a>*"}' }], stop: 'tool' },
+  ],
+  'minimax/text-invoke.sse': oneTextCall,
+  'mistral/text-call-id-and-args.sse': ['text', { text: 'Sure.', calls: [textCall], stop: 'tool' }],
+  'mistral/text-think-marks.sse': ['text', { text: 'Hi', calls: [], stop: 'stop' }],
+  'moonshot/text-call-section.sse': oneTextCall,
+  'nvidia/text-toolcall-list.sse': [
+    'text',
+    {
+      text: '',
+      calls: [
+        { ...textCall, arguments: '{"pattern":"a"}' },
+        { ...textCall, arguments: '{"pattern":"b"}' },
+      ],
+      stop: 'tool',
+    },
+  ],
+  'openai/text-analysis-channel.sse': ['text', { text: 'Hi', calls: [], stop: 'stop' }],
+  'qwen/text-function-parameters.sse': typedTextCall,
+  'qwen/text-tool-call-json.sse': ['text', { text: '', reasoning: 'Look.', calls: [textCall], stop: 'tool' }],
+  'seed/text-tool-call.sse': ['text', { text: '', reasoning: 'Look.', calls: [textCall], stop: 'tool' }],
+  'zai/text-arg-keys.sse': typedTextCall,
   'zai/sensitive.sse': ['chat', { text: 'Half', stop: 'content_filter' }],
+};
+
+/** A conversation of a model without native tool calls. */
+const withoutNativeCalls: Conversation = {
+  system: '',
+  tools: Object.entries({
+    glob: { pattern: { type: 'string' } },
+    bash: { command: { type: 'string' } },
+    file_read: { path: { type: 'string' }, limit: { type: 'integer' } },
+  }).map(([name, properties]) => ({ name, description: '', input_schema: { type: 'object', properties } })),
+  settings: { model_output_size: 32_768, tool_protocol: 'text' },
+  messages: [],
+};
+const wireOf: Readonly<Record<string, Wire>> = {
+  ...wires,
+  text: createTextProtocol().wire(wires.chat!, withoutNativeCalls, {}),
 };
 
 /** Reads a body as the program does, in the pieces in which it arrives. */
@@ -611,12 +668,12 @@ function readBody(wire: Wire, pieces: readonly Uint8Array[]): Decoded {
 
 test.each(Object.entries(cases))('%s, whole and one byte at a time', (file, [name, want]) => {
   const bytes = readFileSync(new URL(file, fixtures));
-  const wire = wires[name]!;
+  const wire = wireOf[name]!;
   const whole = readBody(wire, [bytes]);
   expect(whole).toMatchObject(want);
   const each = Array.from(bytes, (byte) => Uint8Array.of(byte));
   expect(readBody(wire, each)).toEqual(whole);
-  if (file.endsWith('.sse')) expect(decode(wire, each)).toEqual(decode(wire, [bytes]));
+  if (file.endsWith('.sse') && name !== 'text') expect(decode(wire, each)).toEqual(decode(wire, [bytes]));
 });
 
 test('every fixture is used and every folder of them is known', () => {
