@@ -289,11 +289,11 @@ async function startRun(
   let { request, wire, notices } = await chooseProtocol(given, shared);
   let { endpoint } = shared;
   let body: Uint8Array | null = null;
-  let progress = firstProgress(shared);
+  let progress = firstProgress(shared, null);
   const giveUp: Run['giveUp'] = async (fault, spent) => {
     if (d.keys === undefined || !refusesKey(fault) || !(await d.keys.ask(fault, request.signal)))
       return { chunks: [...(spent === null ? [] : [spent]), ...faultChunks(fault, request)], isLast: true };
-    progress = firstProgress(shared);
+    progress = firstProgress(shared, spent);
     return { chunks: [] };
   };
   return {
@@ -339,11 +339,11 @@ interface Progress {
   readonly earlier: Earlier;
 }
 
-function firstProgress({ d, limits }: Shared): Progress {
+function firstProgress({ d, limits }: Shared, spent: Earlier['spent']): Progress {
   return {
     turnEndsAt: d.now() + limits.turnTimeoutMs,
     count: 1,
-    earlier: { takesUnfinished: false, spent: null, patience: 1 },
+    earlier: { takesUnfinished: false, spent, patience: 1 },
   };
 }
 
