@@ -7,7 +7,7 @@ import type { Registry } from '../kernel/core/tool.js';
 import { readBounded } from '../kernel/disk/bounded-file.js';
 import { isKernelPath } from '../kernel/tools/files/open-file.js';
 import type { Notice, Settings } from '../kernel/console/run-settings.js';
-import { isSaid } from './provider-settings.js';
+import { isGivenOnCommandLine } from '../kernel/config/layers.js';
 import { toolSpecs } from './open-tools.js';
 import type { PromptListing } from '../kernel/console/feature.js';
 
@@ -152,7 +152,8 @@ export async function changedPrompt(
   if (last === null) return staysAsIs;
   const own = mask(settings.config.request.systemPrompt ?? '').trim();
   if (own !== '' && last.endsWith(`\n\n${own}`)) return staysAsIs;
-  if (!isSaid(settings, 'system_prompt')) return own === '' ? staysAsIs : { prompt: null, notices: [keptPrompt] };
+  if (!isGivenOnCommandLine(settings.loaded, 'system_prompt'))
+    return own === '' ? staysAsIs : { prompt: null, notices: [keptPrompt] };
   const [prompt] = (await sessionBeginning(settings, registry, { restored: [] }, parts)).opening;
   return prompt === undefined || mask(prompt.content ?? '') === last
     ? staysAsIs

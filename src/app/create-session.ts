@@ -18,12 +18,23 @@ import { printError } from '../kernel/console/print.js';
 import { sessionGuard } from '../kernel/secrets/known-secrets.js';
 import type { Notice, Settings } from '../kernel/console/run-settings.js';
 import { agentOpening, changedPrompt, changedTools, type PromptChange, sessionBeginning } from './context-files.js';
-import { addressNotices, changesSince, newSessionId, openSession, refuseAgent, resumedModel } from './find-session.js';
+import { changesSince, newSessionId, openSession, refuseAgent } from './find-session.js';
 import { directoryId } from '../kernel/disk/directory-id.js';
 import type { OpenedSession, SessionChoice } from '../kernel/console/run-settings.js';
 import type { AllowedTools } from './allowed-tools.js';
 import type { InstructionChange } from './changed-instructions.js';
-import { choiceOf, fallbackModel, fallbackNotices, type OpenedModel, openModel, resolveModel } from './open-model.js';
+import {
+  addressNotices,
+  choiceOf,
+  chooseModel,
+  fallbackModel,
+  fallbackNotices,
+  type ModelChoice,
+  modelNamed,
+  resolveModel,
+  resumedModel,
+} from './model-resolution.js';
+import { type OpenedModel, openModel } from './open-model.js';
 import { openFollowers } from './open-followers.js';
 import { openPictures, type Pictures } from '../kernel/console/pictures.js';
 import { provided } from './features.js';
@@ -31,7 +42,6 @@ import { keepMode, modeChange } from './kept-mode.js';
 import { openPolicy } from './open-policy.js';
 import type { SwitchablePolicy } from '../kernel/console/run-settings.js';
 import { openRunSandbox, openToolbox, type RunSandbox, type RunTools } from './open-tools.js';
-import { configuredModel, type ModelChoice } from './provider-settings.js';
 import { createLastSave, type LastSaveHost } from './last-save.js';
 import { createSpendLimit, requirePrice, type SpendLimit } from './spend-limit.js';
 import { explainMissing, lostEvents, noteEnds, openCapture, openSessionStore } from './open-record.js';
@@ -367,7 +377,10 @@ function sessionTools(
     settings,
     store,
     registry,
-    resolveModel: (name, current) => resolveModel(settings, name, current),
+    resolveModel: (name, current) => {
+      const meant = modelNamed(settings, name, current);
+      return meant === null ? null : resolveModel(settings, meant, current);
+    },
     openModel: (ref) => open(choiceOf(ref)),
     openSession: (resume, fresh) => openSession(store, { continueNewest: false, resume, fork: false }, fresh),
     opening: async (offered, { role, named, windowTokens }) =>
@@ -424,7 +437,7 @@ async function findOrExplain(run: Run, asked: SessionChoice): Promise<OpenedSess
   };
   const refuse = (found: SessionRow): Promise<unknown> => {
     refuseAgent(found, choice);
-    return onRecord(run, found, choice);
+    return resumedModel(run.settings, found, () => store.load(found.id), choice.after === undefined);
   };
   return await openSession(store, choice, fresh, refuse).catch(async (error: unknown) => {
     throw lasting ? await explainMissing(error, store, lasting.ends, choice, cwd) : error;
@@ -439,7 +452,8 @@ async function firstModel(
   open: (chosen: ModelChoice) => Promise<OpenedModel>,
 ): Promise<OpenedModel> {
   try {
-    const model = await open(await chooseModel(run, opened, choice));
+    const load = () => run.store.load(opened.row.id);
+    const model = await open(await chooseModel(run.settings, opened, load, choice.after));
     requirePrice(run.spend, model.ref);
     return model;
   } catch (error) {
@@ -492,20 +506,6 @@ function movedNotice({ row, movedFrom }: OpenedSession, cwd: string): readonly N
           message: `This directory was ${movedFrom} before it was moved. Session ${row.id} goes on in ${cwd}.`,
         },
       ];
-}
-
-/** Returns the model of the session. An old one goes on with its own, a new one in a REPL with the model in use, any
- * other with the configured one. */
-async function chooseModel(run: Run, opened: OpenedSession, choice: SessionChoice): Promise<ModelChoice> {
-  if (opened.restored.length > 0) return await onRecord(run, opened.row, choice);
-  return choice.after === undefined || choice.after.model === 'offline'
-    ? configuredModel(run.settings)
-    : choiceOf(choice.after);
-}
-
-/** Returns the model on record. Throws a `CliError` where the settings would send the session elsewhere. */
-async function onRecord({ settings, store }: Run, row: SessionRow, choice: SessionChoice): Promise<ModelChoice> {
-  return await resumedModel(settings, row, () => store.load(row.id), choice.after === undefined);
 }
 
 /** Opens the models that a session is switched to. The one before is closed once no turn uses it, the last one with the

@@ -2,15 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { CliError, exit } from '../kernel/console/command.js';
 import { findSession } from '../kernel/console/stored-session.js';
 import { type Event, rewindTo } from '../kernel/core/event.js';
-import { isRecord } from '../kernel/core/json.js';
 import { firstLine } from '../kernel/core/text.js';
 import { type SessionCatalogue, type SessionLog, type SessionRow, type Store, ulid } from '../kernel/core/store.js';
-import { type ProviderChoice, resolveProvider, configuredAddress } from '../kernel/providers/catalog.js';
-import { isWireName } from '../kernel/providers/wires/known-wires.js';
 import { StoreError } from '../kernel/store/errors.js';
-import type { Notice, OpenedSession, SessionChoice } from '../kernel/console/run-settings.js';
-import { type OpenedModel, providerChoice, type ProviderSource } from './open-model.js';
-import { type Configured, configuredModel, isSaid, type ModelChoice, splitName } from './provider-settings.js';
+import type { OpenedSession, SessionChoice } from '../kernel/console/run-settings.js';
 import { directoryId } from '../kernel/disk/directory-id.js';
 
 export function newSessionId(now: () => number): string {
@@ -216,133 +211,6 @@ async function lease(store: SessionLog, id: string): Promise<() => Promise<void>
     `session ${id} is in use by process ${pid} on ${host} since ${new Date(since).toISOString()}`,
     'Use --fork to go on in a copy of it.',
   );
-}
-
-type Said = (key: string) => boolean;
-/** Reads the session's events: only a session without an address on record needs them. */
-type LoadEvents = () => Promise<readonly Event[]>;
-
-/** Returns the model that a resumed session goes on with. The command line wins over the record. A model of the
- * session's own provider is asked at the recorded address. A session of the embedded provider goes on with a real model
- * as soon as there is one. Throws a `CliError` (2) where a file or the environment names another address than the
- * record: only the command line may send a conversation elsewhere. `lineCounts`: false where the command line was meant
- * for another session. */
-export async function resumedModel(
-  settings: ProviderSource,
-  row: SessionRow,
-  load: LoadEvents,
-  lineCounts: boolean,
-): Promise<ModelChoice> {
-  const said: Said = (key) => lineCounts && isSaid(settings, key);
-  const line = lineModel(settings, said);
-  const { provider, model } = row;
-  const noPreference = provider === null || model === null || model === 'offline';
-  if (noPreference || (line.provider !== null && line.provider !== provider)) return configuredModel(settings);
-  if (provider === 'offline')
-    return line.model !== null || said('base_url') ? configuredModel(settings) : { provider, model };
-  const place = await placeOfSession(settings, { ...row, provider }, load, line.provider !== null, said);
-  return { provider, model: line.model ?? model, ...place };
-}
-
-/** Returns address and wire of a session that goes on with its own provider. */
-async function placeOfSession(
-  settings: ProviderSource,
-  row: SessionRow & { readonly provider: string },
-  load: LoadEvents,
-  isNamed: boolean,
-  said: Said,
-): Promise<Pick<ModelChoice, 'baseUrl' | 'api'>> {
-  const own = providerChoice(settings, { provider: row.provider, model: 'any' });
-  const saidApi = said('provider_api');
-  const api = saidApi ? own.api : wireNamed(row.api);
-  if (said('base_url')) {
-    const stays = configuredAddress(row.provider, { ...own, owners: {} })?.baseUrl === row.baseUrl;
-    return { baseUrl: own.baseUrl, api: stays || saidApi ? api : undefined };
-  }
-  if (row.baseUrl === undefined) {
-    if (!isNamed && !saidApi) refuseOtherWire(row, await load(), own);
-    return { api };
-  }
-  const baseUrl = recordedAddress(settings, { ...row, baseUrl: row.baseUrl }, own, isNamed);
-  return { baseUrl, api: saidApi || baseUrl !== undefined ? api : undefined };
-}
-
-/** Returns the address on record, unless the command line names the provider and the settings place it elsewhere. */
-function recordedAddress(
-  settings: Configured,
-  row: SessionRow & { readonly provider: string; readonly baseUrl: string },
-  own: ProviderChoice,
-  isNamed: boolean,
-): string | undefined {
-  const now = configuredAddress(row.provider, isSaid(settings, 'base_url') ? withoutBaseUrl(own) : own);
-  if (now === null || now.baseUrl === row.baseUrl) return row.baseUrl;
-  if (!isNamed) throw elsewhere(row, row.baseUrl, now);
-  return undefined;
-}
-
-/** Returns the model that the command line names, and its provider where it is named too. */
-function lineModel(settings: Configured, said: Said): ModelChoice {
-  const { provider, model } = settings.config.provider;
-  const id = said('model') ? model : null;
-  if (said('provider')) return { provider, model: id };
-  const [named, rest] = splitName(settings, id ?? '');
-  return { provider: named, model: rest };
-}
-
-function withoutBaseUrl({ baseUrl: _left, ...choice }: ProviderChoice): ProviderChoice {
-  return choice;
-}
-
-function wireNamed(api: string | undefined): ProviderChoice['api'] {
-  return isWireName(api) ? api : undefined;
-}
-
-function elsewhere(
-  row: SessionRow,
-  recorded: string,
-  { baseUrl, by }: { readonly baseUrl: string; readonly by: string },
-): CliError {
-  return new CliError(
-    exit.usage,
-    `session ${row.id} was on ${recorded}, and ${by} now says ${baseUrl}`,
-    `Say where it goes on: --base-url ${recorded} or --base-url ${baseUrl}.`,
-  );
-}
-
-/** Throws where the session spoke another wire than its provider's address does: it was held with another server. */
-function refuseOtherWire(row: SessionRow, events: readonly Event[], own: ProviderChoice): void {
-  const resolved = resolveProvider(own);
-  if (!resolved.ok) return;
-  const { api, baseUrl = '' } = resolved.ref;
-  const spoken = spokenWire(events, row.provider ?? '');
-  if (spoken === null || spoken === api) return;
-  throw new CliError(
-    exit.usage,
-    `session ${row.id} has no address on record, and ${spoken} is not what ${baseUrl} is spoken to in (${api}): ` +
-      'it was held with another server',
-    `Say where it goes on: --base-url <address>, or --provider ${row.provider ?? ''} for ${baseUrl}.`,
-  );
-}
-
-/** Returns the wire of the last answer of that provider, or null. */
-function spokenWire(events: readonly Event[], provider: string): string | null {
-  const last = events.findLast(
-    ({ kind, data }) => kind === 'assistant' && isRecord(data) && data.provider === provider,
-  );
-  const api = isRecord(last?.data) ? last.data.api : null;
-  return typeof api === 'string' && isWireName(api) ? api : null;
-}
-
-/** Returns the notice of a session that goes on at another address. */
-export function addressNotices({ provider, baseUrl: before }: SessionRow, { ref }: OpenedModel): readonly Notice[] {
-  const { baseUrl } = ref;
-  if (baseUrl === undefined || provider !== ref.provider || before === baseUrl) return [];
-  const message =
-    before === undefined
-      ? 'No address is on record for this session (it was imported, or is from an earlier version). ' +
-        `It goes on at ${baseUrl}.`
-      : `The session goes on at ${baseUrl}; it was on ${before}.`;
-  return [{ level: 'info', code: 'address_changed', message }];
 }
 
 /** Reads the value of `--at`. Throws a `CliError` (2) where it is not the number of an event. */

@@ -3,7 +3,7 @@ import type { ApprovalMode } from '../kernel/core/policy.js';
 import type { Sandbox } from '../kernel/core/tool.js';
 import { CliError } from '../kernel/console/command.js';
 import type { RunSandbox } from './open-tools.js';
-import { isSaid } from './provider-settings.js';
+import { isGivenOnCommandLine } from '../kernel/config/layers.js';
 import type { SpendLimit } from './spend-limit.js';
 import type { Notice, Settings } from '../kernel/console/run-settings.js';
 import { approvalModes } from '../kernel/core/policy.js';
@@ -41,7 +41,11 @@ export function modeChange(
 /** `dangerous` is the default; where it was asked for, it is stricter than `never`. */
 function isFreeApproval(mode: ApprovalMode, settings: Settings): boolean {
   if (mode === 'never') return true;
-  return mode === 'dangerous' && settings.config.policy.approval !== 'never' && !isSaid(settings, 'approval');
+  return (
+    mode === 'dangerous' &&
+    settings.config.policy.approval !== 'never' &&
+    !isGivenOnCommandLine(settings.loaded, 'approval')
+  );
 }
 
 function isEqual(one: ModeData, other: ModeData): boolean {
@@ -69,7 +73,7 @@ export async function keepMode(
 ): Promise<readonly Notice[]> {
   const last = lastMode(restored);
   if (last === null) return [];
-  const given = (key: string): boolean => lineCounts && isSaid(run.settings, key);
+  const given = (key: string): boolean => lineCounts && isGivenOnCommandLine(run.settings.loaded, key);
   const approval = given('approval');
   return [
     ...keptApproval(run, last, approval),

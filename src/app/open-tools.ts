@@ -28,8 +28,7 @@ import { features, featureToolsets, toolsets } from './features.js';
 import type { ConfiguredModel, ToolsetHost, ToolsHost, ToolsPart } from '../kernel/console/feature.js';
 import { Parts } from '../kernel/console/parts.js';
 import { resolveProvider } from '../kernel/providers/catalog.js';
-import { unpricedModel, providerChoice } from './open-model.js';
-import { configuredModel } from './provider-settings.js';
+import { configuredModel, providerChoice, unpricedModel } from './model-resolution.js';
 
 /** The tools of this run, and the processes that they have started. */
 export interface RunTools {

@@ -149,12 +149,13 @@ export function createMachine(request: () => LoadOptions): SystemChecks {
 }
 
 export function createModels(options: RootOptions, read: ReadSettings): Models {
-  const load = () => import('../app/open-model.js');
+  const load = () => import('../app/model-resolution.js');
   return {
     choice: async (provider, model) => (await load()).providerChoice(await read(), { provider, model }),
     check: async (provider, model) => {
-      const [{ httpDependencies, resolveReady }, { loadWire }] = await Promise.all([
+      const [{ resolveReady }, { httpDependencies }, { loadWire }] = await Promise.all([
         load(),
+        import('../app/open-model.js'),
         import('../kernel/providers/wires/known-wires.js'),
       ]);
       const { model: _model, ...others } = options;

@@ -8,7 +8,7 @@ import { type CallClock, startCallClock } from '../../kernel/core/call-clock.js'
 import { type Event, type EventDraft, knownEvent, type ToolCallData, type UsageData } from '../../kernel/core/event.js';
 import { type ErrorCode, errorEnvelope } from '../../kernel/core/envelope.js';
 import { isRecord, type JsonObject } from '../../kernel/core/json.js';
-import { interruptedRunning, type OpenCall } from '../../kernel/core/projection.js';
+import { interruptedRunning, type ModelRef, type OpenCall } from '../../kernel/core/projection.js';
 import type { AgentEvent, TurnEnd } from '../../kernel/core/session-port.js';
 import { placeOf, type SessionRow, type Store, ulid } from '../../kernel/core/store.js';
 import { firstLine } from '../../kernel/core/text.js';
@@ -17,7 +17,6 @@ import type { AgentHost, AgentModel } from '../../kernel/console/feature.js';
 import { CliError } from '../../kernel/console/command.js';
 import type { OpenedSession, Settings } from '../../kernel/console/run-settings.js';
 import { directoryId } from '../../kernel/disk/directory-id.js';
-import { findModel } from '../../kernel/providers/models.js';
 import { theirNames } from '../../kernel/tools/claude-dialect.js';
 import { counted, failed, succeeded } from '../../kernel/tools/define-tool.js';
 import { createSubsetRegistry } from '../../kernel/tools/registry.js';
@@ -134,23 +133,11 @@ function isOf({ title }: SessionRow, { name }: AgentRole): boolean {
 /** The model of an agent: its own, where there is one of that name, else that of its session. */
 async function modelOf(host: AgentHost, { model }: AgentRole, parent: TurnDeps): Promise<AgentModel> {
   const own: AgentModel = { ...parent.model(), close: () => undefined };
-  const name = model === null ? null : modelNamed(host.settings, model, own.ref);
-  if (name === null) return own;
-  const resolved = host.resolveModel(name, own.ref);
-  if (!resolved.ok) throw new Error(`its model ${name} cannot be used: ${resolved.problem.message}`);
+  const resolved = model === null ? null : host.resolveModel(model, own.ref);
+  if (resolved === null) return own;
+  if (!resolved.ok) throw new Error(`its model ${model} cannot be used: ${resolved.problem.message}`);
   return await host.openModel(resolved.ref);
 }
-
-/** The names by which Claude Code means the newest of a family. They mean nothing with models of others. */
-const families: readonly string[] = ['sonnet', 'opus', 'haiku'];
-
-/** Returns the name of the model that an agent is to use; null where its session's stands in for it. */
-export function modelNamed(settings: Settings, name: string, { provider }: TurnRef): string | null {
-  if (!families.includes(name)) return name;
-  return provider === 'anthropic' && findModel(provider, name, settings.config.provider.models) ? name : null;
-}
-
-type TurnRef = ReturnType<TurnDeps['model']>['ref'];
 
 /** What an agent may use, besides money. */
 interface Limits {
@@ -259,7 +246,7 @@ function budgetOf(
   parent: TurnDeps,
   child: Session,
   share: number,
-  ref: TurnRef,
+  ref: ModelRef,
 ): ReturnType<NonNullable<SessionParts['models']['budget']>> {
   const budget = parent.models.budget?.(ref) ?? null;
   if (budget === null || 'code' in budget) return budget;

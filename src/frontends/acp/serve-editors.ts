@@ -33,7 +33,7 @@ import type { RootOptions } from '../../kernel/console/options.js';
 import { onLostStream, outputForPrograms, printError } from '../../kernel/console/print.js';
 import { createAgentSession, type Assembly, openRun, type Run } from '../../app/create-session.js';
 import type { SessionChoice } from '../../kernel/console/run-settings.js';
-import { resolveModel } from '../../app/open-model.js';
+import { resolveModel } from '../../app/model-resolution.js';
 import { readSettings } from '../../app/settings.js';
 import { version } from '../../kernel/console/version.js';
 import { putToEditor } from './editor-forms.js';

@@ -3,7 +3,7 @@ import type { ModelRef } from '../../kernel/core/projection.js';
 import type { RootOptions } from '../../kernel/console/options.js';
 import { createAgentSession, type Assembly, openRun, type Run } from '../../app/create-session.js';
 import type { SessionChoice } from '../../kernel/console/run-settings.js';
-import { resolveModel } from '../../app/open-model.js';
+import { resolveModel } from '../../app/model-resolution.js';
 import { withSystemPrompt } from '../../app/settings.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 import { type FrontParts, openFrontParts } from './output-dialect.js';

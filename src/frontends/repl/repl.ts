@@ -36,7 +36,7 @@ import { eventNumber } from '../../app/find-session.js';
 import { features } from '../../app/features.js';
 import type { Menu, MenuCommand, ReplPart } from '../../kernel/console/feature.js';
 import { promptWithImages } from '../../kernel/console/pictures.js';
-import { choseOffline, resolveModel } from '../../app/open-model.js';
+import { choseOffline, resolveModel } from '../../app/model-resolution.js';
 import type { RunTools } from '../../app/open-tools.js';
 import { changeOf } from '../../app/open-toolsets.js';
 import { askForSettings } from '../../app/settings.js';

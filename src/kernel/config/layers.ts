@@ -41,6 +41,14 @@ export function originRank(origin: Origin | undefined): number {
   return ranks[origin?.kind ?? 'default'];
 }
 
+/** Returns true for a setting that the command line gives. */
+export function isGivenOnCommandLine(
+  { origins }: { readonly origins: Readonly<Record<string, Origin>> },
+  key: string,
+): boolean {
+  return ['flag', 'set'].includes(origins[key]?.kind ?? '');
+}
+
 /** Returns the settings in `values`, in order, without keys that the schema does not know. */
 export function leavesOf(
   values: Values,

@@ -224,7 +224,8 @@ export interface AgentHost {
   readonly store: Store;
   /** Of the session that they work for. */
   readonly registry: Registry;
-  readonly resolveModel: (name: string, current: ModelRef) => Resolution;
+  /** Returns null where the model of the session is used instead. */
+  readonly resolveModel: (name: string, current: ModelRef) => Resolution | null;
   readonly openModel: (ref: ModelRef) => Promise<AgentModel>;
   /** Opens a session of an agent: a new one, or an old one where `resume` names it. */
   readonly openSession: (resume: string | null, fresh: SessionRow) => Promise<OpenedSession>;

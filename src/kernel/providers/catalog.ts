@@ -29,23 +29,23 @@ export interface Preset {
   readonly default_model: string | null;
   /** Appended to the base URL for the list of models. Default `/models`. */
   readonly models_path?: string;
-  /** What only a right key may read, where everybody may read the list of models. */
+  /** Path that only a valid key may read, for providers whose list of models is public. */
   readonly key_check?: string;
   /** The page that gives out keys. */
   readonly key_page?: string;
-  /** How a key is got in the browser (PKCE): the page that asks the user, and the address that gives out the key. */
+  /** Sign-in in the browser (PKCE): the page that asks the user, and the address that issues the key. */
   readonly sign_in?: { readonly page: string; readonly keys: string };
   readonly headers?: Readonly<Record<string, string>>;
   readonly quirks?: Quirks;
-  /** How it is asked to search the web, at its own host. Absent: it has no search. */
+  /** Format of its web search, at its own host. Absent: it has no search. */
   readonly search?: SearchFormatName;
   /** True: hints name this one where no model is connected. */
   readonly suggested?: boolean;
-  /** What gateways put before the ids of this vendor's models: `x-ai` in `x-ai/grok-5`. */
+  /** Prefix that gateways put before the ids of this vendor's models: `x-ai` in `x-ai/grok-5`. */
   readonly gateway_name?: string;
   /** True: gateways write a dot where this vendor writes a dash (`claude-sonnet-4.5`). */
   readonly gateway_dots?: boolean;
-  /** What the sources of the model table call this provider; read by `config/update-models.mjs`. */
+  /** Names of this provider in the sources of the model table; read by `config/update-models.mjs`. */
   readonly table_sources?: Readonly<Record<string, string>>;
   /** Merged into every request body (`provider` routing and the like). */
   readonly extra_body?: JsonObject;
@@ -73,7 +73,8 @@ export function mergePresets(presets: Presets, user: Readonly<Record<string, Par
   return merged;
 }
 
-/** The provider that hints name where no model is connected, and its key. Throws where no preset is `suggested`. */
+/** Returns the provider that hints name where no model is connected, and its key. Throws where no preset is
+ * `suggested`. */
 export function suggestedProvider(presets: Presets = builtInPresets): {
   readonly name: string;
   readonly key: string;
@@ -101,7 +102,7 @@ export interface KeptKey {
 /** By provider: such a key goes to that provider alone, whatever variables others read. */
 export type KeptKeys = Readonly<Record<string, KeptKey>>;
 
-/** Where requests go and what they carry. `key` goes to the host of `baseUrl` and nowhere else. */
+/** Address of a provider, and what its requests carry. `key` goes to the host of `baseUrl` and nowhere else. */
 export interface Endpoint {
   readonly provider: string;
   readonly label: string;
@@ -252,8 +253,8 @@ function splitModel(
   return { name: fallback.provider, model: given ?? fallback.model, guessed: true };
 }
 
-/** The problem where a model is named and no provider is configured for it. The embedded provider answers anything, so
- * it must not answer instead. */
+/** Returns the problem of a model that is named while no provider is configured for it. The embedded provider answers
+ * anything, so it must not answer instead. */
 function noProviderFor(model: string, presets: Presets): Resolution {
   const names = Object.values(presets)
     .filter((preset) => preset.key_required !== false && preset.local !== true)
@@ -276,7 +277,7 @@ export function firstWithKey(presets: Presets, sources: KeySources): string | nu
   return Object.entries(presets).find(([name, preset]) => findKey(name, preset, sources) !== null)?.[0] ?? null;
 }
 
-/** Where keys are looked for. */
+/** Sources of keys. */
 export type KeySources = Pick<ProviderChoice, 'env' | 'keys'>;
 
 /** A key, and the variable that it is from; null: it is a kept one. */
@@ -335,7 +336,7 @@ function baseUrl(name: string, preset: Preset, choice: ProviderChoice): ReturnTy
 const headerVariable = /\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}/g;
 
 /** Puts variables into the headers of a provider: `${NAME}` and `${NAME:-default}`. A variable that the provider's key
- * is read from stands for its key, wherever that is kept. */
+ * is read from means its key, wherever that is kept. */
 function filledHeaders(
   provider: string,
   preset: Preset,
@@ -359,7 +360,7 @@ function filledHeaders(
   return { filled };
 }
 
-/** `missing`: the first variable that is not set. */
+/** Fills the variables of one header. `missing` is the first one that is not set. */
 function filledHeader(value: string, provider: string, preset: Preset, choice: ProviderChoice) {
   let missing: string | null = null;
   const text = value.replaceAll(headerVariable, (_, name: string, otherwise?: string) => {
@@ -371,7 +372,7 @@ function filledHeader(value: string, provider: string, preset: Preset, choice: P
   return { text, missing: missing as string | null };
 }
 
-/** Null where the wire is not known. */
+/** Returns the endpoint of a preset; null where its wire is not known. */
 function buildEndpoint(
   provider: string,
   preset: Preset,
@@ -485,7 +486,7 @@ export function readBaseUrl(value: string, rules: BaseUrlRules): BaseUrl {
 }
 
 /** Cuts off what requests append to a base URL, for an address that was pasted whole, and says which wire appends it.
- * The list of models tells none, and is cut off behind a version alone: `/models` is a base URL in itself on Azure. */
+ * The list of models names none, and is cut off behind a version alone: `/models` is a base URL in itself on Azure. */
 function withoutRequestPath(pathname: string): { readonly pathname: string; readonly pastedApi: WireName | null } {
   const whole = pathname.replace(/\/+$/, '');
   for (const name of wireNames) {
@@ -513,8 +514,8 @@ function parse(text: string, rules: BaseUrlRules): URL | null {
 
 const privateRanges = /^(?:10|192\.168|169\.254|172\.(?:1[6-9]|2\d|3[01])|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7]))\./;
 
-/** True for this machine and for addresses of private networks, by their form. Source: RFC 1918, RFC 4193, RFC 3927,
- * RFC 6598 (which VPNs use), RFC 6762 (`.local`). */
+/** Returns true for this machine and for addresses of private networks, by their form. Source: RFC 1918, RFC 4193, RFC
+ * 3927, RFC 6598 (which VPNs use), RFC 6762 (`.local`). */
 export function isPrivateHost(hostname: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, '').toLowerCase();
   if (isThisMachine(hostname)) return true;

@@ -1,13 +1,13 @@
 import { parseJson } from '../core/json.js';
 import { isRecord } from '../core/json.js';
 import type { Conversation, ModelRef } from '../core/projection.js';
-import type { Fault, ModelChunk, ModelRequest, Provider } from '../core/provider.js';
+import type { Fault, ModelChunk, ModelRequest } from '../core/provider.js';
 import { type Endpoint, firstWithKey, joinUrl, mergePresets, type ProviderChoice, resolveProvider } from './catalog.js';
 import { readText } from './http/body.js';
 import { createHttpProvider, type HttpDependencies, type HttpLimits } from './http/endpoint-provider.js';
 import { HttpFailure } from './http/exchange.js';
 import { openTransport } from './http/transport.js';
-import { httpFault, quoteServer } from './wires/fault.js';
+import { httpFault, quoteServer, refusesKey } from './wires/fault.js';
 import { knownWires } from './wires/known-wires.js';
 import type { Wire } from './wires/wire.js';
 
@@ -17,7 +17,7 @@ export type ModelList =
 
 type Env = ProviderChoice['env'];
 
-/** How long a local server may take to answer the search for it. */
+/** Time that a local server has to answer the search for it. */
 const probeMs = 200;
 const maxListBytes = 16 * 1024 * 1024;
 
@@ -85,7 +85,7 @@ export async function listModels(endpoint: Endpoint, env: Env, timeoutMs = 10_00
   }
 }
 
-/** What a provider says of a key. `unknown`: it was not reached, or says nothing of keys. */
+/** Verdict of a provider on a key. `unknown`: it was not reached, or says nothing of keys. */
 export interface KeyCheck {
   readonly verdict: 'right' | 'wrong' | 'unknown';
   /** One sentence, and what to do; '' for a right key. */
@@ -110,13 +110,6 @@ export async function checkKey(endpoint: Endpoint, env: Env, timeoutMs = 10_000)
     const message = `${endpoint.label} did not answer within ${timeoutMs / 1000} s`;
     return { verdict: 'unknown', message, hint: 'check the network; a proxy is named by HTTPS_PROXY' };
   }
-}
-
-/** Whether a fault says that the key itself is wrong or has expired, rather than that it may not do this. Google says
- * so with the status 400. */
-export function refusesKey({ code, status, message }: Fault): boolean {
-  if (code === 'auth') return status !== 403 || /api.?key/i.test(message);
-  return code === 'bad_request' && /api.?key (?:not valid|is invalid|expired|not found)/i.test(message);
 }
 
 /** Returns the context window that a local server uses for `model`; null where it does not say. Such a server cuts a
@@ -252,8 +245,8 @@ export function readModelList(body: unknown): readonly ListedModel[] | null {
     });
 }
 
-/** OpenRouter lists dollars per token, as text; a negative price is one that is not known beforehand. Source:
- * OpenRouter, "Models API" (read 2026-11). */
+/** Reads a listed price. OpenRouter lists dollars per token, as text; a negative price is one that is not known
+ * beforehand. Source: OpenRouter, "Models API" (read 2026-11). */
 function listedPrice({ pricing }: Readonly<Record<string, unknown>>): Pick<ListedModel, 'price'> {
   if (!isRecord(pricing) || typeof pricing.prompt !== 'string' || typeof pricing.completion !== 'string') return {};
   const [input, output] = [pricing.prompt, pricing.completion].map((text) =>
@@ -284,7 +277,7 @@ function firstNumber(entry: Readonly<Record<string, unknown>>, fields: readonly 
   return null;
 }
 
-/** What one request showed. `null`: not known, because something failed before it. */
+/** Results of one request. `null`: not known, because something failed before it. */
 export interface CheckReport {
   readonly reached: boolean;
   readonly auth: boolean | null;
@@ -374,48 +367,30 @@ function seenInFault(fault: Fault): Pick<CheckReport, 'reached' | 'auth' | 'tool
 /** A session with tools soon outgrows a smaller window. */
 const smallWindowTokens = 8192;
 
-export interface LocalWindow {
-  readonly label: string;
-  /** Tokens that the server uses for a model; null where it does not say. Asked after an answer, because the model is
-   * loaded only then. */
-  ask(model: string): Promise<number | null>;
-}
-
-/** Warns once where the context window of a local server is small, and once where a request does not fit into it. Such
- * servers cut the beginning of a longer request silently, so that the model forgets its instructions. */
-export function watchLocalWindow(provider: Provider, local: LocalWindow): Provider {
+/** Creates a check of local context windows. It warns once where the window of a server is small, and once where a
+ * request does not fit into it. Such servers cut the beginning of a longer request silently, so that the model forgets
+ * its instructions. `ask` returns the tokens that the server uses for a model, null where it does not say; it is called
+ * after an answer, because the model is loaded only then. */
+export function createWindowCheck(
+  label: string,
+  ask: (model: string) => Promise<number | null>,
+): (request: ModelRequest, promptTokens: number) => Promise<ModelChunk | null> {
   const windows = new Map<string, number | null>();
-  const said = new Set<string>();
-  const windowOf = async (model: string): Promise<number | null> => {
-    const known = windows.get(model);
-    if (known !== undefined && known !== null) return known;
-    const window = await local.ask(model);
+  const warned = new Set<string>();
+  return async (request, promptTokens) => {
+    const { model } = request.ref;
+    const window = windows.get(model) ?? (await ask(model));
     windows.set(model, window);
-    return window;
-  };
-  return {
-    async *stream(request) {
-      let reported = 0;
-      for await (const chunk of provider.stream(request)) {
-        if (chunk.type === 'usage') reported = chunk.usage.input + chunk.usage.cacheRead + chunk.usage.cacheWrite;
-        if (chunk.type === 'end') {
-          const window = await windowOf(request.ref.model);
-          const message =
-            window === null
-              ? null
-              : describe(local.label, request.ref.model, window, Math.max(reported, estimate(request)));
-          const key = `${request.ref.model} ${message?.isCut === true}`;
-          if (message !== null && !said.has(key))
-            yield { type: 'notice', level: 'warn', code: 'context_window', message: message.text };
-          if (message !== null) said.add(key);
-        }
-        yield chunk;
-      }
-    },
+    if (window === null) return null;
+    const warning = describeWindow(label, model, window, Math.max(promptTokens, estimateTokens(request)));
+    const key = `${model} ${warning?.isCut === true}`;
+    if (warning === null || warned.has(key)) return null;
+    warned.add(key);
+    return { type: 'notice', level: 'warn', code: 'context_window', message: warning.text };
   };
 }
 
-function describe(
+function describeWindow(
   label: string,
   model: string,
   window: number,
@@ -439,7 +414,7 @@ function describe(
 }
 
 /** Estimates the tokens of a request at four characters each. */
-function estimate({ conversation }: ModelRequest): number {
+function estimateTokens({ conversation }: ModelRequest): number {
   return Math.ceil(
     (conversation.system.length + JSON.stringify([conversation.tools, conversation.messages]).length) / 4,
   );

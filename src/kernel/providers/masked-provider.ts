@@ -2,9 +2,14 @@ import type { Message } from '../core/projection.js';
 import type { ModelChunk, ModelRequest, Provider } from '../core/provider.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
 
+/** A provider whose code is loaded with its first request. */
+export interface LazyProvider extends Pick<Provider, 'search'> {
+  readonly open: () => Promise<Provider>;
+}
+
 /** Masks secrets in what a provider is sent and in what it answers: a gateway may repeat keys. The arguments of a call
  * stay as the model wrote them; they are masked where they are recorded. */
-export function maskProvider(provider: Provider, guard: SecretGuard): Provider {
+export function maskProvider({ open, search }: LazyProvider, guard: SecretGuard): Provider {
   const sent = new WeakMap<Message, Message>();
   const hidden = (message: Message): Message => {
     const known = sent.get(message) ?? masked(message, guard);
@@ -19,12 +24,11 @@ export function maskProvider(provider: Provider, guard: SecretGuard): Provider {
       messages: conversation.messages.map(hidden),
     },
   });
-  const search = provider.search?.bind(provider);
   return {
     async *stream(request) {
       const streams = { text: guard.stream(), reasoning: guard.stream() };
       let speaking: 'text' | 'reasoning' = 'text';
-      for await (const chunk of provider.stream(hiddenIn(request))) {
+      for await (const chunk of (await open()).stream(hiddenIn(request))) {
         if (chunk.type === 'retry') streams[speaking].skip();
         else if (chunk.type !== speaking) {
           const rest = streams[speaking].end();

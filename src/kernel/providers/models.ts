@@ -5,7 +5,7 @@ import { builtInPresets } from './catalog.js';
 
 export type ModelTable = Readonly<Record<string, ModelEntry>>;
 
-/** What is known about a model; null for what is not. */
+/** Facts about a model; null where a fact is not known. */
 export interface ModelFacts {
   readonly contextWindow: number | null;
   readonly maxOutputTokens: number | null;
@@ -13,12 +13,12 @@ export interface ModelFacts {
   /** USD of one web search that the provider makes. */
   readonly webSearchUsd: number | null;
   readonly efforts: readonly string[] | null;
-  /** It takes pictures. */
+  /** It accepts images. */
   readonly vision: boolean | null;
   readonly retired: boolean;
 }
 
-/** Where the table's facts come from. `date`: when that version was published. */
+/** A source of the table's facts. `date` is the day on which that version was published. */
 export interface ModelSource {
   readonly package: string;
   readonly version: string;

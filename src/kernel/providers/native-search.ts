@@ -16,20 +16,20 @@ import { httpFault, maskKeys, streamFault } from './wires/fault.js';
 import { askedWaitMs } from './wires/waits.js';
 import type { WireFields } from './wires/wire.js';
 
-/** How a provider is asked to search. Nothing of the conversation is sent. */
+/** Format of a provider's web search. Nothing of the conversation is sent. */
 interface SearchFormat {
   connect(endpoint: Endpoint, model: string, send: Send): Post | Promise<Post>;
   body(model: string, request: SearchRequest): object;
   /** Undefined: the provider answered without a search. No pages: its search found none. */
   pages(answer: WireFields): readonly FoundPage[] | undefined;
   usage(answer: WireFields): Reported | null;
-  /** How many searches are charged. */
+  /** Returns the number of searches that are charged. */
   searches(answer: WireFields): number;
-  /** What one is assumed to cost where the model table does not say: the highest list price. */
+  /** Price of one search where the model table has none: the highest list price. */
   readonly searchUsd: number;
-  /** Why a search that was made failed; null where it did not. */
+  /** Returns why a search that was made failed; null where it did not. */
   problem?(answer: WireFields): string | null;
-  /** The body that lets a paused answer go on; null where it is complete. */
+  /** Returns the body that continues a paused answer; null where it is complete. */
   resume?(body: object, answer: WireFields): object | null;
 }
 
@@ -310,7 +310,8 @@ function grounding({ candidates }: WireFields): WireFields {
   return record(record(list(candidates)[0]).groundingMetadata);
 }
 
-/** `promptTokenCount` includes cached tokens; thoughts and what the tool put in are counted apart. */
+/** Reads the usage of Gemini. `promptTokenCount` includes cached tokens; thoughts and the tool's input are counted
+ * apart. */
 function geminiUsage(value: unknown): Reported | null {
   if (!isRecord(value)) return null;
   const cacheRead = count(value.cachedContentTokenCount);

@@ -1,19 +1,19 @@
 import type { Conversation } from '../core/projection.js';
 
-/** True where tools and calls are sent as text: by the settings of the session (`tool_protocol`), else by the preset.
- * Source: contracts 7. */
+/** Returns true where tools and calls are sent as text: by the settings of the session (`tool_protocol`), else by the
+ * preset. Source: contracts 7. */
 export function usesText(conversation: Conversation, quirks: Quirks): boolean {
   return (conversation.settings.tool_protocol ?? quirks.tool_protocol ?? 'native') === 'text';
 }
 
-/** How a provider is asked to search the web (`native-search.ts`). */
+/** Format of a provider's web search (`native-search.ts`). */
 export type SearchFormatName = 'openai' | 'anthropic' | 'gemini' | 'openrouter';
 
-/** How an effort setting is sent. `thinking` is `thinking: {type}` on Chat Completions and a token budget on Messages,
- * `adaptive` is Messages' `thinking: {type: "adaptive"}` with `output_config.effort`. */
+/** Field that carries an effort setting. `thinking` is `thinking: {type}` on Chat Completions and a token budget on
+ * Messages, `adaptive` is Messages' `thinking: {type: "adaptive"}` with `output_config.effort`. */
 type EffortForm = 'reasoning_effort' | 'reasoning.effort' | 'thinking' | 'adaptive';
 
-/** How models whose id matches `models` take an effort setting. */
+/** Rule for the effort setting of models whose id matches `models`. */
 interface EffortRule {
   readonly models: string;
   readonly send: EffortForm;
@@ -23,7 +23,7 @@ interface EffortRule {
   readonly if_known?: boolean;
 }
 
-/** What happens to an effort setting. `send`: the request has `level`, which may differ from the one asked for.
+/** Decision about an effort setting. `send`: the request has `level`, which may differ from the one asked for.
  * `unsent`: the model is not known to take one. `refused`: none of the model's levels means what was asked for. */
 export type EffortPlan =
   | { readonly plan: 'none' | 'unsent' }
@@ -51,7 +51,7 @@ export function planEffort(
   const asked = effortOrder.find((level) => level === effort);
   if (rule === undefined || asked === undefined) return { plan: 'unsent' };
   const levels = known ?? rule.levels ?? effortOrder;
-  // A switch and a budget have no levels of their own, and for `none` adaptive thinking is not sent.
+  // A switch and a budget have no levels, and for `none` adaptive thinking is not sent.
   const takesAll = rule.send === 'thinking' || (rule.send === 'adaptive' && asked === 'none');
   const level = takesAll || levels.includes(asked) ? asked : nearest(asked, levels);
   return level === null ? { plan: 'refused', levels } : { plan: 'send', form: rule.send, level, levels };
@@ -84,14 +84,14 @@ export function outputLimit(
   return Math.min(wished, limit, known ?? Number.POSITIVE_INFINITY);
 }
 
-/** How servers differ in the schemas that they take. `plain` is JSON Schema as OpenAI (without `strict`) and Anthropic
+/** Dialects of the schemas that servers accept. `plain` is JSON Schema as OpenAI (without `strict`) and Anthropic
  * take it. `gemini` is the subset of OpenAPI of Google's models, `moonshot` the subset of Moonshot's, `grammar` what
  * llama.cpp makes a grammar of. */
 export const schemaDialects = ['plain', 'gemini', 'moonshot', 'grammar'] as const;
 export type SchemaDialect = (typeof schemaDialects)[number];
 
-/** How a server differs from the documentation of its wire. Data in `config/providers.json`, never code that names a
- * vendor. */
+/** Differences between a server and the documentation of its wire. Data in `config/providers.json`, never code that
+ * names a vendor. */
 export interface Quirks {
   /** Name of the output limit's field on Chat Completions. Default `max_tokens`. */
   readonly max_tokens_field?: 'max_tokens' | 'max_completion_tokens';
@@ -108,7 +108,7 @@ export interface Quirks {
   /** `cache_control` marks: on Anthropic's wire always, on Chat Completions for models whose id matches this
    * expression. */
   readonly cache_control_models?: string;
-  /** How an effort setting is sent: for every model, or by the first rule that matches the model's id. Absent: it is
+  /** Field of the effort setting: for every model, or by the first rule that matches the model's id. Absent: it is
    * not sent. */
   readonly effort?: EffortForm | readonly EffortRule[];
   /** Output tokens that a request asks for where none are configured. */

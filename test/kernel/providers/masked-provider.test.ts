@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ModelChunk } from '../../../src/kernel/core/provider.js';
+import type { ModelChunk, Provider } from '../../../src/kernel/core/provider.js';
 import { createSecretGuard } from '../../../src/kernel/core/secrets/guard.js';
 import { maskProvider } from '../../../src/kernel/providers/masked-provider.js';
 
@@ -17,9 +17,10 @@ async function masked(chunks: readonly ModelChunk[]): Promise<readonly ModelChun
       yield* chunks;
     },
   };
+  const open = (): Promise<Provider> => Promise.resolve(provider);
   const out: ModelChunk[] = [];
   for await (const chunk of maskProvider(
-    provider,
+    { open },
     createSecretGuard({ forms: [], keys: [{ name: 'K', value: 'key-value' }], environment: [] }),
   ).stream(request))
     out.push(chunk);

@@ -162,12 +162,14 @@ test('a server that is gone is a sentence, not an exception', async () => {
   });
 });
 
+const never = (): Promise<never> => Promise.reject(new Error('not opened'));
+
 test('secrets are masked in the words that are searched for, and in what is found', async () => {
   const guard = createSecretGuard({ forms: [], keys: [{ name: 'K', value: 'key-value' }], environment: [] });
   let query = '';
   const masked = maskProvider(
     {
-      stream: () => (async function* () {})(),
+      open: never,
       search: (request) => {
         query = request.query;
         const pages = [{ url: 'https://a.example/', title: 'key-value', snippet: '' }];
@@ -181,5 +183,5 @@ test('secrets are masked in the words that are searched for, and in what is foun
     { provider: 'p', api: 'a', model: 'm' },
   );
   expect([query, JSON.stringify(found)].join(' ')).not.toContain('key-value');
-  expect(maskProvider({ stream: () => (async function* () {})() }, guard).search).toBeUndefined();
+  expect(maskProvider({ open: never }, guard).search).toBeUndefined();
 });

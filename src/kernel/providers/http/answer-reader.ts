@@ -19,13 +19,13 @@ export interface AnswerReader {
   broken(error: unknown): readonly WireChunk[];
 }
 
-/** `host` is named in failures; `contentType` is the server's own name for the body. */
+/** Creates the reader of one answer. `host` is named in failures; `contentType` is the server's name for the body. */
 export function createAnswerReader(
   wire: Wire,
   maxCalls: number | undefined,
   { host, contentType }: { readonly host: string; readonly contentType: string },
 ): AnswerReader {
-  const sse = createSseReader();
+  const sse = new SseReader();
   const decoder = wire.decoder(maxCalls);
   const whole: Uint8Array[] = [];
   let kind: 'unknown' | 'events' | 'json' = 'unknown';
@@ -39,14 +39,14 @@ export function createAnswerReader(
         whole.push(chunk);
         return [];
       }
-      const chunks = joined(sse.push(chunk), decoder);
+      const chunks = decodeEvents(sse.push(chunk), decoder);
       if (sse.overflowed) throw tooLarge(host, 'a line of more than 16 MiB');
       return chunks;
     },
     end() {
       if (kind === 'json') return decodeWhole(whole, wire, maxCalls, host);
-      const last = [...joined(sse.end(), decoder), ...decoder.end()];
-      return last.map((chunk) => (isCut(chunk) && sse.stray.trim() !== '' ? saidInStray(sse.stray) : chunk));
+      const last = [...decodeEvents(sse.end(), decoder), ...decoder.end()];
+      return last.map((chunk) => (isCut(chunk) && sse.stray.trim() !== '' ? strayFault(sse.stray) : chunk));
     },
     broken(error) {
       const last = kind === 'events' ? decoder.end() : [];
@@ -60,13 +60,14 @@ function isCut(chunk: WireChunk): boolean {
   return chunk.type === 'fault' && chunk.fault.code === 'stream_incomplete' && chunk.unfinished === undefined;
 }
 
-/** Some servers write what went wrong into the stream as it is: a line of text, JSON, or a web page. */
-function saidInStray(stray: string): WireChunk {
-  return { type: 'fault', ...streamFault(stray) };
+/** Returns the fault in lines outside of events. Some servers write an error into the stream as it is: a line of text,
+ * JSON, or a web page. Old versions of llama-server put `error:` before it. */
+function strayFault(stray: string): WireChunk {
+  return { type: 'fault', ...streamFault(stray.replace(/^error:\s*(?=\{)/, '')) };
 }
 
 /** Decodes events. Text that arrived together stays together, because each chunk costs the loop more than its text. */
-function joined(events: readonly ServerEvent[], decoder: StreamDecoder): readonly WireChunk[] {
+function decodeEvents(events: readonly ServerEvent[], decoder: StreamDecoder): readonly WireChunk[] {
   const chunks: WireChunk[] = [];
   for (const part of events.flatMap((event) => decoder.push(event))) {
     const last = chunks.at(-1);
@@ -77,7 +78,7 @@ function joined(events: readonly ServerEvent[], decoder: StreamDecoder): readonl
   return chunks;
 }
 
-/** Tells what a body is by its first bytes, not by the server's name for it. Throws for a web page. */
+/** Returns the kind of a body by its first bytes, not by the server's name for it. Throws for a web page. */
 function sniff(chunk: Uint8Array, contentType: string, host: string): 'unknown' | 'events' | 'json' {
   const first = chunk.findIndex((byte) => byte !== 32 && (byte < 9 || byte > 13));
   const start = first < 0 ? '' : new TextDecoder().decode(chunk.subarray(first, first + 64)).trimStart();
@@ -129,32 +130,17 @@ const carriageReturn = 13;
 const maxLineBytes = 16 * 1024 * 1024;
 const maxStrayChars = 4096;
 
-/** Reads server-sent events from bytes as they come. */
-interface SseReader {
-  /** Returns the events that these bytes complete, in order. The bytes may split anywhere, even inside a UTF-8 sequence
-   * or a CRLF. Throws nothing. */
-  push(bytes: Uint8Array): readonly ServerEvent[];
-  /** Ends the connection: returns an event that lacks its blank line, or even its last line end. */
-  end(): readonly ServerEvent[];
-  /** The number of comment lines so far. They carry nothing, but show that the server is alive. */
-  readonly comments: number;
+/** Reads the server-sent events of one connection from its bytes as they come. LF, CRLF and CR end a line, a leading
+ * byte order mark is skipped, invalid UTF-8 becomes U+FFFD; `id` and `retry` are ignored. Decodes whole lines and looks
+ * at each byte once, so the cost is that of `indexOf` over the stream. Source: WHATWG HTML, 9.2.6 "Interpreting an
+ * event stream". */
+export class SseReader {
+  /** Number of comment lines so far. They carry nothing, but show that the server is alive. */
+  comments = 0;
   /** True once a line or an event was longer than 16 MiB. No event is returned after that; the caller reports a
    * `protocol` fault. */
-  readonly overflowed: boolean;
-  /** The lines that are no part of an event, up to 4,096 characters. */
-  readonly stray: string;
-}
-
-/** Creates a reader for one connection. LF, CRLF and CR end a line, a leading byte order mark is skipped, invalid UTF-8
- * becomes U+FFFD; `id` and `retry` are ignored. Decodes whole lines and looks at each byte once, so the cost is that of
- * `indexOf` over the stream. Source: WHATWG HTML, 9.2.6 "Interpreting an event stream". */
-export function createSseReader(): SseReader {
-  return new Reader();
-}
-
-class Reader implements SseReader {
-  comments = 0;
   overflowed = false;
+  /** Lines that are no part of an event, up to 4,096 characters. */
   stray = '';
   #pending: Buffer[] = [];
   #pendingBytes = 0;
@@ -164,6 +150,8 @@ class Reader implements SseReader {
   #data: string | null = null;
   #found: ServerEvent[] = [];
 
+  /** Returns the events that these bytes complete, in order. The bytes may split anywhere, even inside a UTF-8 sequence
+   * or a CRLF. Throws nothing. */
   push(bytes: Uint8Array): readonly ServerEvent[] {
     if (this.overflowed || bytes.byteLength === 0) return [];
     let chunk = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -177,6 +165,7 @@ class Reader implements SseReader {
     return this.#take();
   }
 
+  /** Ends the connection: returns an event that lacks its blank line, or even its last line end. */
   end(): readonly ServerEvent[] {
     if (this.overflowed) return [];
     if (this.#pendingBytes > 0) this.#read(`${this.#join(Buffer.alloc(0), 0)}\n`);

@@ -1,3 +1,4 @@
+import type { Stop } from '../../core/event.js';
 import type { Fault, ModelChunk, ModelRequest } from '../../core/provider.js';
 import type { Schedule } from '../../core/runtime.js';
 import { askedWaitMs, waitInText } from '../wires/waits.js';
@@ -6,10 +7,11 @@ import { type AnswerReader, createAnswerReader } from './answer-reader.js';
 import { type BodyReader, readBody, readText } from './body.js';
 import type { Post } from './client.js';
 import { HttpFailure } from './exchange.js';
-import { createWatch, type Expired, type Watch } from './watch.js';
+import { createWatch, type Expired } from './watch.js';
 
 /** Longest text of one answer. Source: security 2.42. */
-const maxTextChars = 8 * 1024 * 1024;
+const maxTextMiB = 8;
+const maxTextChars = maxTextMiB * 1024 * 1024;
 const maxErrorBytes = 64 * 1024;
 
 export interface TimeLimits {
@@ -19,44 +21,57 @@ export interface TimeLimits {
   readonly turnTimeoutMs: number;
 }
 
-/** What all attempts at one request have in common. */
+/** State that all attempts at one request share. */
 export interface AttemptContext {
   readonly host: string;
   readonly wire: Wire;
   readonly limits: TimeLimits;
   /** Unix milliseconds. */
   readonly turnEndsAt: number;
-  readonly post: Post;
+  /** Opens the client of the server, once. */
+  readonly open: () => Promise<{ readonly post: Post }>;
   /** Unix milliseconds. */
   readonly now: () => number;
   readonly schedule: Schedule;
-  /** What an answer cost in USD. */
+  /** Returns what an answer cost in USD. */
   readonly cost: (usage: Extract<WireChunk, { type: 'usage' }>) => number | null;
+  /** Returns what has to be said about a complete answer, right before its end. */
+  readonly notices: (request: ModelRequest, answer: CompleteAnswer) => Promise<readonly ModelChunk[]>;
 }
 
-/** What the next attempt needs from the earlier ones. */
+/** A complete answer, as far as notices depend on it. */
+interface CompleteAnswer {
+  readonly text: string;
+  /** Number of its tool calls. */
+  readonly calls: number;
+  /** Tokens of the request, as the server counts them; 0 where it counts none. */
+  readonly promptTokens: number;
+  readonly stop: Stop;
+}
+
+/** State that an attempt takes over from the earlier ones. */
 export interface Earlier {
   /** True: an answer of whole calls counts although it has no finish reason, because the one before was alike. */
   readonly takesUnfinished: boolean;
-  /** What the answers before this one used. */
+  /** Usage of the answers before this one. */
   readonly spent: Spent | null;
-  /** A server that was silent for the limit once is waited for so many times longer. */
+  /** Factor for the limit of the first byte: larger once a server was silent for that long. */
   readonly patience: number;
 }
 
 type Spent = Extract<ModelChunk, { type: 'usage' }>;
 
-/** How an attempt ended: complete (it gave `end`), or why it does not count. `spent`: what it and the answers before
- * used. */
-export type AttemptOutcome =
-  | { readonly complete: true }
-  | {
-      readonly complete: false;
-      readonly failed: Failed;
-      readonly spent: Spent | null;
-      readonly unfinished?: true;
-      readonly expired?: Expired;
-    };
+/** End of an attempt: complete (it gave `end`), or why it does not count. */
+export type AttemptOutcome = { readonly complete: true } | FailedAttempt;
+
+export interface FailedAttempt {
+  readonly complete: false;
+  readonly failed: Failed;
+  /** Usage of this attempt and the ones before. */
+  readonly spent: Spent | null;
+  readonly unfinished?: true;
+  readonly expired?: Expired;
+}
 
 /** Sends a request once and reads its answer. Yields text and reasoning as they arrive; calls, usage and `end` only
  * once the answer is complete, so that no call of an unfinished answer can run. Never throws. Leaving early (an abort,
@@ -67,7 +82,8 @@ export async function* attempt(
   earlier: Earlier,
   context: AttemptContext,
 ): AsyncGenerator<ModelChunk, AttemptOutcome> {
-  const { host, limits, now, schedule, turnEndsAt } = context;
+  const { host, limits, turnEndsAt } = context;
+  const { spent } = earlier;
   const controller = new AbortController();
   const abort = (): void => {
     controller.abort();
@@ -75,136 +91,157 @@ export async function* attempt(
   request.signal.addEventListener('abort', abort, { once: true });
   const firstByteMs = limits.firstByteTimeoutMs * earlier.patience;
   const times = { firstByteMs, idleMs: limits.idleTimeoutMs, turnEndsAt };
-  const watch = createWatch(times, now, schedule, abort);
-  let finished = false;
+  const watch = createWatch(times, context.now, context.schedule, abort);
+  let isOver = false;
   try {
-    const response = await context.post(body, controller.signal);
-    const outcome = response.ok
-      ? yield* answered(response, request, earlier, context, watch)
-      : { complete: false as const, failed: await refusal(response, context), spent: earlier.spent };
-    finished = outcome.complete || !response.ok;
-    return outcome;
+    const { post } = await context.open();
+    const response = await post(body, controller.signal);
+    const failed = await failureIn(response, context);
+    isOver = !response.ok;
+    if (failed !== null) return { complete: false, failed, spent };
+    const bytes = readBody(response);
+    const contentType = response.headers.get('content-type') ?? '';
+    const reader = createAnswerReader(context.wire, request.maxCalls, { host, contentType });
+    const gate = new AnswerGate(earlier, context);
+    for (let hasMore = true; hasMore;) {
+      const piece = await nextPiece(bytes, reader);
+      hasMore = piece.hasMore;
+      if (hasMore) watch.alive(piece.chunks.length > 0);
+      yield* gate.pass(piece.chunks);
+      if (gate.failed !== null) return { complete: false, ...gate.failed };
+      if (!gate.isComplete) continue;
+      await bytes.release();
+      isOver = true;
+      yield* await gate.rest(request);
+      return { complete: true };
+    }
+    return { complete: false, failed: unreadable(`${host} gave no answer that can be read`, true), spent };
   } catch (error) {
     const expired = watch.expired();
-    const { spent } = earlier;
     if (expired === null) return { complete: false, failed: failureOf(error, host), spent };
-    return {
-      complete: false,
-      failed: timedOut(expired, host, { ...limits, firstByteTimeoutMs: firstByteMs }),
-      spent,
-      expired,
-    };
+    const failed = timedOut(expired, host, { ...limits, firstByteTimeoutMs: firstByteMs });
+    return { complete: false, failed, spent, expired };
   } finally {
     watch.stop();
     request.signal.removeEventListener('abort', abort);
-    if (!finished) controller.abort();
+    if (!isOver) controller.abort();
   }
 }
 
-/** Reads an answer with a status of success. Throws an `HttpFailure` where the connection breaks. */
-async function* answered(
-  response: Response,
-  request: ModelRequest,
-  earlier: Earlier,
-  context: AttemptContext,
-  watch: Watch,
-): AsyncGenerator<ModelChunk, AttemptOutcome> {
-  const { host, wire } = context;
-  const { spent } = earlier;
-  if (response.body === null) return { complete: false, failed: withoutBody(response.status, host), spent };
-  const body = readBody(response);
-  const contentType = response.headers.get('content-type') ?? '';
-  const reader = createAnswerReader(wire, request.maxCalls, { host, contentType });
-  const gate = createGate(earlier, context);
-  for (let over = false; !over;) {
-    const piece = await nextPiece(body, reader);
-    over = piece.over;
-    if (!over) watch.alive(piece.chunks.length > 0);
-    for (const chunk of piece.chunks) {
-      const shown = gate.take(chunk);
-      if (shown !== null) yield shown;
-      if (gate.failed !== null) return { complete: false, ...gate.failed };
-      if (!gate.complete) continue;
-      await body.release();
-      yield* gate.held;
-      return { complete: true };
-    }
-  }
-  return { complete: false, failed: unreadable(`${host} gave no answer that can be read`, true), spent };
+/** Returns why an answer holds nothing to read: its status is no success, or it has no body. Null where it can be
+ * read. */
+async function failureIn(response: Response, context: AttemptContext): Promise<Failed | null> {
+  if (!response.ok) return await refusal(response, context);
+  return response.body === null ? withoutBody(response.status, context.host) : null;
 }
 
-/** Reads the next bytes of an answer; `over` where no more follow. */
+/** Reads the next bytes of an answer, or its end. */
 async function nextPiece(
   body: BodyReader,
   reader: AnswerReader,
-): Promise<{ readonly over: boolean; readonly chunks: readonly WireChunk[] }> {
+): Promise<{ readonly hasMore: boolean; readonly chunks: readonly WireChunk[] }> {
   let bytes: Uint8Array | null;
   try {
     bytes = await body.next();
   } catch (error) {
-    return { over: true, chunks: reader.broken(error) };
+    return { hasMore: false, chunks: reader.broken(error) };
   }
-  return bytes === null ? { over: true, chunks: reader.end() } : { over: false, chunks: reader.push(bytes) };
+  return bytes === null ? { hasMore: false, chunks: reader.end() } : { hasMore: true, chunks: reader.push(bytes) };
 }
 
 /** Holds back the chunks that an unfinished answer must not give. */
-interface Gate {
-  readonly held: ModelChunk[];
-  complete: boolean;
-  failed: Pick<Extract<AttemptOutcome, { complete: false }>, 'failed' | 'spent' | 'unfinished'> | null;
-  take(chunk: WireChunk): ModelChunk | null;
-}
+class AnswerGate {
+  isComplete = false;
+  failed: Pick<FailedAttempt, 'failed' | 'spent' | 'unfinished'> | null = null;
+  readonly #earlier: Earlier;
+  readonly #context: AttemptContext;
+  readonly #held: ModelChunk[];
+  #spent: Spent | null;
+  #shownChars = 0;
+  #text = '';
+  #calls = 0;
+  #promptTokens = 0;
 
-function createGate({ spent: before, takesUnfinished }: Earlier, { host, cost, now }: AttemptContext): Gate {
-  let chars = 0;
-  let spent = before;
-  return {
-    held: before === null ? [] : [before],
-    complete: false,
-    failed: null,
-    take(chunk) {
-      switch (chunk.type) {
-        case 'text':
-        case 'reasoning':
-          chars += chunk.text.length;
-          if (chars <= maxTextChars) return chunk;
-          this.failed = {
-            failed: unreadable(`the answer of ${host} is longer than ${maxTextChars / 1024 / 1024} MiB of text`, false),
-            spent,
-          };
-          return null;
-        case 'tool_call':
-          this.held.push(chunk);
-          return null;
-        case 'usage': {
-          spent = sumUsage(before, { type: 'usage', usage: chunk.usage, costUsd: cost(chunk) });
-          const at = this.held.findIndex(({ type }) => type === 'usage');
-          this.held.splice(at < 0 ? this.held.length : at, at < 0 ? 0 : 1);
-          this.held.push(spent);
-          return null;
-        }
-        case 'end':
-          this.held.push(chunk);
-          this.complete = true;
-          return null;
-        case 'fault':
-          if (takesUnfinished && chunk.unfinished !== undefined) {
-            for (const rest of chunk.unfinished) this.take(rest);
-            this.held.unshift(unfinishedNotice(host));
-          } else this.failed = { ...failedIn(chunk, now()), spent };
-          return null;
-        default:
-          chunk satisfies never;
-          return null;
-      }
-    },
-  };
+  constructor(earlier: Earlier, context: AttemptContext) {
+    this.#earlier = earlier;
+    this.#context = context;
+    this.#spent = earlier.spent;
+    this.#held = earlier.spent === null ? [] : [earlier.spent];
+  }
+
+  /** Returns the chunks that are shown at once. Stops at the one that completes or fails the answer. */
+  pass(chunks: readonly WireChunk[]): readonly ModelChunk[] {
+    const shown: ModelChunk[] = [];
+    for (const chunk of chunks) {
+      const one = this.#take(chunk);
+      if (one !== null) shown.push(one);
+      if (this.failed !== null || this.isComplete) break;
+    }
+    return shown;
+  }
+
+  /** Returns the chunks of a complete answer that were held back: calls, usage, notices, and `end`. */
+  async rest(request: ModelRequest): Promise<readonly ModelChunk[]> {
+    const end = this.#held.pop();
+    if (end?.type !== 'end') return this.#held;
+    const answer = { text: this.#text, calls: this.#calls, promptTokens: this.#promptTokens, stop: end.stop };
+    return [...this.#held, ...(await this.#context.notices(request, answer)), end];
+  }
+
+  /** Returns the chunk where it is shown at once. */
+  #take(chunk: WireChunk): ModelChunk | null {
+    switch (chunk.type) {
+      case 'text':
+        this.#text += chunk.text;
+        return this.#fits(chunk.text) ? chunk : null;
+      case 'reasoning':
+        return this.#fits(chunk.text) ? chunk : null;
+      case 'tool_call':
+        this.#calls++;
+        this.#held.push(chunk);
+        return null;
+      case 'usage':
+        this.#count(chunk);
+        return null;
+      case 'end':
+        this.#held.push(chunk);
+        this.isComplete = true;
+        return null;
+      case 'fault':
+        if (this.#earlier.takesUnfinished && chunk.unfinished !== undefined) {
+          this.pass(chunk.unfinished);
+          this.#held.unshift(unfinishedNotice(this.#context.host));
+        } else this.failed = { ...failedIn(chunk, this.#context.now()), spent: this.#spent };
+        return null;
+      default:
+        chunk satisfies never;
+        return null;
+    }
+  }
+
+  #fits(text: string): boolean {
+    this.#shownChars += text.length;
+    if (this.#shownChars <= maxTextChars) return true;
+    const message = `the answer of ${this.#context.host} is longer than ${maxTextMiB} MiB of text`;
+    this.failed = { failed: unreadable(message, false), spent: this.#spent };
+    return false;
+  }
+
+  /** Replaces the usage that is held: a server may report it several times. */
+  #count(chunk: Extract<WireChunk, { type: 'usage' }>): void {
+    const { usage } = chunk;
+    this.#promptTokens = usage.input + usage.cacheRead + usage.cacheWrite;
+    this.#spent = sumUsage(this.#earlier.spent, { type: 'usage', usage, costUsd: this.#context.cost(chunk) });
+    const at = this.#held.findIndex(({ type }) => type === 'usage');
+    this.#held.splice(at < 0 ? this.#held.length : at, at < 0 ? 0 : 1);
+    this.#held.push(this.#spent);
+  }
 }
 
 function failedIn(
   { fault, retryable, said, unfinished }: Extract<WireChunk, { type: 'fault' }>,
   now: number,
-): Pick<Extract<AttemptOutcome, { complete: false }>, 'failed' | 'unfinished'> {
+): Pick<FailedAttempt, 'failed' | 'unfinished'> {
   const wait = said === undefined ? undefined : waitInText(said, now);
   return {
     failed: { fault, retryable, ...(wait === undefined ? {} : { retryAfterMs: wait }) },
@@ -264,7 +301,7 @@ async function refusal(response: Response, { wire, host, now }: AttemptContext):
   };
 }
 
-/** The status itself says that the answer is empty, so another attempt would be empty too. */
+/** Returns the failure of an answer whose status says that it is empty: another attempt would be empty too. */
 function withoutBody(status: number, host: string): Failed {
   return {
     fault: {
@@ -405,8 +442,8 @@ function isRetryableStatus(status: number): boolean {
   return status === 408 || status === 409 || status === 425 || status === 429 || status >= 500;
 }
 
-/** True where a request is worth repeating after an answer that is not 2xx. A request that was refused is never sent
- * again unchanged, whatever `x-should-retry` says; neither is one for a rejected key or a used-up quota. */
+/** Returns true where a request is worth repeating after an answer that is not 2xx. A request that was refused is never
+ * sent again unchanged, whatever `x-should-retry` says; neither is one for a rejected key or a used-up quota. */
 export function isRetryableAnswer(status: number, headers: Readonly<Record<string, string>>, fault: Fault): boolean {
   if (fault.code !== 'network' && fault.code !== 'rate_limited') return false;
   return isRetryableStatus(status) && headers['x-should-retry'] !== 'false';

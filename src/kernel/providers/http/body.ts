@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream';
 import { wellFormedDeep } from '../../core/text.js';
 import { HttpFailure, networkFailure } from './exchange.js';
 
-/** How long the rest of an answer may take before its connection is closed. */
+/** Time that the rest of an answer may take before its connection is closed. */
 const releaseMs = 2_000;
 /** The event loop gets a turn after this time: Node reads up to 2 MB of a socket before it looks at keys and
  * signals. */
@@ -148,7 +148,7 @@ function decoderFor(name: string): Transform | null {
   return null;
 }
 
-/** The read of the stream reports the error itself. */
+/** Ignores an error that the read of the stream reports. */
 function ignore(): void {
   /* nothing to do */
 }
@@ -160,12 +160,12 @@ export interface BodyEncoder {
   encode(parts: readonly string[]): Uint8Array;
 }
 
-/** A surrogate that `JSON.stringify` had to escape because it stands alone. */
+/** A surrogate that `JSON.stringify` had to escape because it has no partner. */
 const loneSurrogate = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
 
 export function createBodyEncoder(): BodyEncoder {
   let known: readonly string[] = [];
-  /** Where each known part ends in `bytes`. */
+  /** End of each known part in `bytes`. */
   const ends: number[] = [];
   let bytes = Buffer.alloc(0);
   /** The first part that may hold a lone surrogate. */

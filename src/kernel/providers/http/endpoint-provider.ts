@@ -1,23 +1,26 @@
 import type { JsonObject } from '../../core/json.js';
 import type { Fault, ModelChunk, ModelRequest, Price, Provider } from '../../core/provider.js';
-import { loadOnce, type Schedule } from '../../core/runtime.js';
+import { type LoadedOnce, loadOnce, type Schedule } from '../../core/runtime.js';
 import { type Endpoint, isPrivateHost } from '../catalog.js';
 import { costUsd } from '../models.js';
 import { planEffort, type Quirks, usesText } from '../quirks.js';
 import {
-  createLeakWatch,
-  createToolSupport,
+  asText,
+  findLeakedCall,
+  isOpen,
   refusesTools,
   type TextModels,
+  textNotice,
   type TextProtocol,
 } from '../text/protocol.js';
-import { maskKeys } from '../wires/fault.js';
+import { maskKeys, refusesKey } from '../wires/fault.js';
 import type { Wire, WireFacts, WireOptions } from '../wires/wire.js';
 import {
   attempt,
   type AttemptContext,
   type Earlier,
   type Failed,
+  type FailedAttempt,
   type AttemptOutcome,
   planRetry,
   type RetryRules,
@@ -25,7 +28,6 @@ import {
 } from './attempt.js';
 import { createBodyEncoder, encodeBody } from './body.js';
 import { type Connect, connectAnthropic, connectOpenAi, type Post } from './client.js';
-import type { Transport } from './exchange.js';
 import { learnFrom, type Lesson } from './refusals.js';
 import { openTransport } from './transport.js';
 
@@ -54,14 +56,32 @@ export interface HttpDependencies {
   readonly sleep: (delayMs: number, signal: AbortSignal) => Promise<void>;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly price: (model: string) => Price | null;
-  /** What is known about a model. Absent: nothing. */
+  /** Returns the known facts of a model. Absent: none are known. */
   readonly facts?: (model: string) => WireFacts;
   /** The models of this endpoint that are known to take no tool calls. Absent: they are remembered as long as the
    * provider lives. */
   readonly textModels?: TextModels;
-  /** Asks the server whether a model takes tool calls; null where it does not say. Absent: the first refusal tells. */
+  /** Asks the server whether a model takes tool calls; null where it does not say. Absent: a refusal decides. */
   readonly takesTools?: (model: string) => Promise<boolean | null>;
+  /** Returns a warning about the context window of a local server. Absent: there is none. */
+  readonly checkWindow?: (request: ModelRequest, promptTokens: number) => Promise<ModelChunk | null>;
+  /** Absent: the key of the endpoint stays. */
+  readonly keys?: KeySource;
+  /** Called while a model takes longer for its answer. */
+  readonly whileThinking?: () => void;
 }
+
+/** The key of an endpoint, where it can change while the program runs. */
+export interface KeySource {
+  /** Returns the endpoint with the key that counts now, the same object while the key is the same; a fault where there
+   * is no key any more. */
+  readonly endpoint: () => Endpoint | Fault;
+  /** Asks for another key after `fault`. False: there is none, and the fault is final. */
+  readonly ask: (fault: Fault, signal: AbortSignal) => Promise<boolean>;
+}
+
+/** A model that takes longer than this leaves the time to load what its first call will need. */
+const thinkingMs = 500;
 
 /** A provider over HTTP. `warm` loads the client and opens a connection, so that the first request does not wait for
  * either. */
@@ -71,7 +91,8 @@ export interface HttpProvider extends Provider {
 }
 
 /** Sends requests to `endpoint` in the protocol of `wire`. Retries, time-outs and limits are kept here; see
- * `ModelChunk` for what the stream promises. Keys are masked in every message. Source: contracts 5, "Provider
+ * `ModelChunk` for what the stream promises. A request goes out with the key that counts then; where the key is refused
+ * and the user enters another, it is sent again. Keys are masked in every message. Source: contracts 5, "Provider
  * failures". */
 export function createHttpProvider(
   endpoint: Endpoint,
@@ -79,20 +100,107 @@ export function createHttpProvider(
   limits: HttpLimits,
   d: HttpDependencies,
 ): HttpProvider {
-  const client = loadOnce(() => openClient(endpoint, wire, d.env));
-  const send = createSender(endpoint, wire, limits, d, async (body, signal) => (await client.get()).post(body, signal));
-  const tools = createToolSupport(endpoint, d.textModels ?? new Set(), d.takesTools);
-  const said = new Set<string>();
+  const clients = createClients(endpoint, wire, d);
+  const shared: Shared = {
+    endpoint,
+    wire,
+    limits: timeLimits(limits, endpoint),
+    d,
+    textModels: d.textModels ?? new Set<string>(),
+    learned: new Map(),
+    asked: new Set(),
+    warned: new Set(),
+    textWires: loadOnce(async () => (await import('../text/protocol.js')).createTextProtocol()),
+  };
+  const encoder = createBodyEncoder();
+  let underWay = 0;
   return {
     async *stream(request) {
-      const effort = settleEffort(request, endpoint, d);
-      if (effort !== null && !said.has(effort.key)) yield effort.chunk;
-      if (effort?.chunk.type === 'fault') return;
-      if (effort !== null) said.add(effort.key);
-      yield* tools.stream(request, send);
+      const effort = checkEffort(request, shared);
+      if (effort !== null) yield effort;
+      if (effort?.type === 'fault') return;
+      const isAlone = underWay === 0;
+      const encode = (parts: readonly string[]): Uint8Array => (isAlone ? encoder.encode(parts) : encodeBody(parts));
+      const stopThinking = onThinking(request, d);
+      underWay++;
+      try {
+        const run = await startRun(request, encode, shared);
+        yield* run.notices;
+        while (!request.signal.aborted) {
+          const client = clients.current();
+          const outcome = 'code' in client ? client : yield* run.attempt(client);
+          if ('complete' in outcome && outcome.complete) return;
+          if (request.signal.aborted) return;
+          const next = 'code' in outcome ? await run.giveUp(outcome, null) : await run.afterFailure(outcome);
+          yield* next.chunks;
+          if (next.isLast) return;
+          if (next.delayMs !== undefined) await d.sleep(next.delayMs, request.signal);
+        }
+      } finally {
+        underWay--;
+        stopThinking();
+      }
     },
-    warm() {
-      void client.get().then(
+    warm: clients.warm,
+    close: clients.close,
+  };
+}
+
+/** State that all requests of one provider share. */
+interface Shared {
+  readonly endpoint: Endpoint;
+  readonly wire: Wire;
+  readonly limits: RetryRules & TimeLimits;
+  readonly d: HttpDependencies;
+  readonly textModels: TextModels;
+  /** By model: how requests differ since the server refused one. */
+  readonly learned: Map<string, Quirks>;
+  /** The models about which the server was asked whether they take tool calls. */
+  readonly asked: Set<string>;
+  /** The notices that were given, each once. */
+  readonly warned: Set<string>;
+  readonly textWires: LoadedOnce<TextProtocol>;
+}
+
+function onThinking({ conversation }: ModelRequest, { schedule, whileThinking }: HttpDependencies): () => void {
+  return whileThinking === undefined || conversation.tools.length === 0
+    ? () => undefined
+    : schedule(whileThinking, thinkingMs);
+}
+
+/** The connection of one key. */
+interface Client {
+  readonly endpoint: Endpoint;
+  readonly open: () => Promise<{ readonly post: Post }>;
+}
+
+/** Keeps the client of the key that counts. */
+function createClients(endpoint: Endpoint, wire: Wire, d: HttpDependencies) {
+  const connect = (to: Endpoint) => {
+    const opened = loadOnce(() => openClient(to, wire, d.env));
+    return { endpoint: to, opened, open: () => opened.get() };
+  };
+  let current = connect(endpoint);
+  const close = (): void => {
+    void current.opened.started()?.then(
+      ({ transport }) => {
+        transport.close();
+      },
+      () => null,
+    );
+  };
+  return {
+    /** Returns the client, or a fault where there is no key any more. */
+    current: (): Client | Fault => {
+      const now = d.keys?.endpoint() ?? endpoint;
+      if ('code' in now) return now;
+      if (now === current.endpoint) return current;
+      close();
+      current = connect(now);
+      return current;
+    },
+    warm: (): void => {
+      void current.opened.get().then(
         ({ transport }) => {
           transport.warm(endpoint.baseUrl);
         },
@@ -101,77 +209,32 @@ export function createHttpProvider(
         },
       );
     },
-    close() {
-      void client.started()?.then(
-        ({ transport }) => {
-          transport.close();
-        },
-        () => null,
-      );
-    },
+    close,
   };
 }
 
-/** Sends requests in the wire's own form, or with tools as text. */
-function createSender(
-  endpoint: Endpoint,
-  wire: Wire,
-  limits: HttpLimits,
-  d: HttpDependencies,
-  post: Post,
-): (request: ModelRequest) => AsyncGenerator<ModelChunk> {
-  const protocol = loadOnce(async (): Promise<TextProtocol> =>
-    (await import('../text/protocol.js')).createTextProtocol(),
-  );
-  const wireFor = async ({ conversation }: ModelRequest): Promise<Wire> =>
-    usesText(conversation, endpoint.quirks) ? (await protocol.get()).wire(wire, conversation, endpoint.quirks) : wire;
-  const encoder = createBodyEncoder();
-  const learned = new Map<string, Quirks>();
-  let underWay = 0;
-  return async function* (request) {
-    const context: Context = {
-      endpoint,
-      limits: timeLimits(limits, endpoint),
-      d,
-      post,
-      wire: await wireFor(request),
-      learned,
-    };
-    const isAlone = underWay === 0;
-    const write = (): Uint8Array => {
-      const parts = context.wire.requestParts(request.conversation, wireOptions(request, context));
-      return isAlone ? encoder.encode(parts) : encodeBody(parts);
-    };
-    const leaks = createLeakWatch(request, endpoint.label);
-    underWay++;
-    try {
-      for await (const chunk of untilAnswered(request, write, context)) {
-        leaks.see(chunk);
-        const notice = chunk.type === 'end' ? await leaks.notice(chunk) : null;
-        if (notice !== null) yield notice;
-        yield chunk;
-      }
-    } finally {
-      underWay--;
-    }
-  };
+const sdks: Readonly<Record<Wire['client'], Connect>> = { openai: connectOpenAi, anthropic: connectAnthropic };
+
+async function openClient(endpoint: Endpoint, wire: Wire, env: HttpDependencies['env']) {
+  const transport = await openTransport(endpoint.baseUrl, env);
+  return { post: await sdks[wire.client](endpoint, wire.path, transport.send), transport };
 }
 
-/** Returns a notice about the effort setting, to be given once for each `key`, where it is not sent or another level is
- * sent. Returns a fault where the model has no such level. */
-function settleEffort(
+/** Returns a notice about the effort setting, once, where it is not sent or another level is sent. Returns a fault
+ * where the model has no such level. */
+function checkEffort(
   { conversation, ref: { model } }: ModelRequest,
-  endpoint: Endpoint,
-  d: HttpDependencies,
-): { readonly key: string; readonly chunk: ModelChunk } | null {
+  { endpoint, d, warned }: Shared,
+): ModelChunk | null {
   const { effort: asked } = conversation.settings;
   const effort = planEffort(asked, endpoint.quirks, model, d.facts?.(model).efforts ?? null);
-  const about = `${model} ${asked ?? ''}`;
   const levels = 'levels' in effort ? effort.levels.join(', ') : '';
-  const notice = (message: string): { readonly key: string; readonly chunk: ModelChunk } => ({
-    key: about,
-    chunk: { type: 'notice', level: 'warn', code: 'effort', message },
-  });
+  const notice = (message: string): ModelChunk | null => {
+    const key = `effort ${model} ${asked ?? ''}`;
+    if (warned.has(key)) return null;
+    warned.add(key);
+    return { type: 'notice', level: 'warn', code: 'effort', message };
+  };
   switch (effort.plan) {
     case 'none':
       return null;
@@ -181,13 +244,8 @@ function settleEffort(
       );
     case 'refused': {
       const message = `${model} cannot be asked for the effort \`${asked ?? ''}\`; it has ${levels}`;
-      return {
-        key: `${about} refused`,
-        chunk: {
-          type: 'fault',
-          fault: { code: 'bad_request', message, hint: 'Choose one of these with --effort, or leave it out.' },
-        },
-      };
+      const hint = 'Choose one of these with --effort, or leave it out.';
+      return { type: 'fault', fault: { code: 'bad_request', message, hint } };
     }
     case 'send':
       return effort.level === asked
@@ -198,97 +256,166 @@ function settleEffort(
   }
 }
 
-interface Client {
-  readonly post: Post;
-  readonly transport: Transport;
-}
-
-interface Context {
-  readonly endpoint: Endpoint;
-  readonly wire: Wire;
-  readonly limits: RetryRules & TimeLimits;
-  readonly d: HttpDependencies;
-  readonly post: Post;
-  /** By model: how requests differ since the server refused one. */
-  readonly learned: Map<string, Quirks>;
-}
-
-const clients: Readonly<Record<Wire['client'], Connect>> = { openai: connectOpenAi, anthropic: connectAnthropic };
-
-async function openClient(endpoint: Endpoint, wire: Wire, env: HttpDependencies['env']): Promise<Client> {
-  const transport = await openTransport(endpoint.baseUrl, env);
-  return { post: await clients[wire.client](endpoint, wire.path, transport.send), transport };
-}
-
 /** A silent server gets its second chance with so many times the limit: it may have to read the same long prompt
  * again. */
 const secondPatience = 4;
 
-/** Sends a request until it is answered, the retries are used up, or the time of the turn is over. A request that was
- * refused goes out again only where it differs. */
-async function* untilAnswered(
-  request: ModelRequest,
-  write: () => Uint8Array,
-  context: Context,
-): AsyncGenerator<ModelChunk> {
-  const { limits, d, endpoint } = context;
-  const { model } = request.ref;
-  const turnEndsAt = d.now() + limits.turnTimeoutMs;
-  const shared = attemptContext(context, model, turnEndsAt);
-  let earlier: Earlier = { takesUnfinished: false, spent: null, patience: 1 };
-  let body = write();
-  let count = 1;
-  while (!request.signal.aborted) {
-    const outcome = yield* attempt(request, body, earlier, shared);
-    if (outcome.complete || request.signal.aborted) return;
-    const lesson = takeLesson(outcome.failed, request, context);
-    if (lesson !== null) {
-      yield lesson;
-      body = write();
-      continue;
-    }
-    const at = { random: d.random(), now: d.now(), leftMs: turnEndsAt - d.now() };
-    const plan = planRetry(finalIfNot(outcome, earlier, endpoint), count, limits, at);
-    earlier = {
-      takesUnfinished: outcome.unfinished ?? earlier.takesUnfinished,
-      spent: outcome.spent,
-      patience: outcome.expired === 'first_byte' ? secondPatience : earlier.patience,
-    };
-    if (!plan.retry) {
-      if (outcome.spent !== null) yield outcome.spent;
-      yield* faultChunks(presentable(plan.fault, endpoint, model), request);
-      return;
-    }
-    const reason = presentable(outcome.failed.fault, endpoint, model).message;
-    yield { type: 'retry', attempt: count, maxRetries: limits.maxRetries, delayMs: plan.delayMs, reason };
-    count++;
-    await d.sleep(plan.delayMs, request.signal);
-  }
+/** One request until it is answered, the retries are used up, or the time of the turn is over. */
+interface Run {
+  /** Notices to give before the request goes out. */
+  readonly notices: readonly ModelChunk[];
+  attempt(client: Client): AsyncGenerator<ModelChunk, AttemptOutcome>;
+  afterFailure(outcome: FailedAttempt): Promise<NextStep>;
+  /** Ends the request with a fault, unless the user enters another key. */
+  giveUp(fault: Fault, spent: FailedAttempt['spent']): Promise<NextStep>;
 }
 
-function attemptContext(
-  { endpoint, wire, limits, post, d }: Context,
-  model: string,
-  turnEndsAt: number,
-): AttemptContext {
+/** Step after a failure: the chunks to give, and unless it is the last one, another attempt after the delay. */
+interface NextStep {
+  readonly chunks: readonly ModelChunk[];
+  readonly isLast?: boolean;
+  readonly delayMs?: number;
+}
+
+/** Prepares a request. A request that was refused goes out again only where it differs: in a quirk that the refusal
+ * taught, with tools as text, or with another key. */
+async function startRun(
+  given: ModelRequest,
+  encode: (parts: readonly string[]) => Uint8Array,
+  shared: Shared,
+): Promise<Run> {
+  const { d, limits } = shared;
+  const { model } = given.ref;
+  let { request, wire, notices } = await chooseProtocol(given, shared);
+  let { endpoint } = shared;
+  let body: Uint8Array | null = null;
+  let progress = firstProgress(shared, null);
+  const giveUp: Run['giveUp'] = async (fault, spent) => {
+    if (d.keys === undefined || !refusesKey(fault) || !(await d.keys.ask(fault, request.signal)))
+      return { chunks: [...(spent === null ? [] : [spent]), ...faultChunks(fault, request)], isLast: true };
+    progress = firstProgress(shared, spent);
+    return { chunks: [] };
+  };
+  return {
+    notices,
+    giveUp,
+    attempt(client) {
+      endpoint = client.endpoint;
+      body ??= encode(wire.requestParts(request.conversation, wireOptions(request, shared)));
+      return attempt(request, body, progress.earlier, attemptContext({ client, wire, shared, model, ...progress }));
+    },
+    async afterFailure(outcome) {
+      const { failed, spent } = outcome;
+      const lesson = takeLesson(failed, request, wire, endpoint, shared);
+      if (lesson !== null) {
+        body = null;
+        return { chunks: [lesson] };
+      }
+      if (isOpen(request.conversation, endpoint.quirks) && refusesTools(failed.fault)) {
+        shared.textModels.add(model);
+        ({ request, wire, notices } = await chooseProtocol(given, shared));
+        body = null;
+        return { chunks: notices };
+      }
+      const { earlier, count, turnEndsAt } = progress;
+      const at = { random: d.random(), now: d.now(), leftMs: turnEndsAt - d.now() };
+      const plan = planRetry(finalIfNot(outcome, earlier, endpoint), count, limits, at);
+      if (plan.retry) {
+        progress = { turnEndsAt, count: count + 1, earlier: afterAttempt(outcome, earlier) };
+        const reason = presentable(failed.fault, endpoint, model).message;
+        const { maxRetries } = limits;
+        const { delayMs } = plan;
+        return { chunks: [{ type: 'retry', attempt: count, maxRetries, delayMs, reason }], delayMs };
+      }
+      return await giveUp(presentable(plan.fault, endpoint, model), spent);
+    },
+  };
+}
+
+/** Progress of a request: the number of the attempt, from 1, and the end of its time in Unix milliseconds. */
+interface Progress {
+  readonly turnEndsAt: number;
+  readonly count: number;
+  readonly earlier: Earlier;
+}
+
+function firstProgress({ d, limits }: Shared, spent: Earlier['spent']): Progress {
+  return {
+    turnEndsAt: d.now() + limits.turnTimeoutMs,
+    count: 1,
+    earlier: { takesUnfinished: false, spent, patience: 1 },
+  };
+}
+
+function afterAttempt({ unfinished, spent, expired }: FailedAttempt, earlier: Earlier): Earlier {
+  return {
+    takesUnfinished: unfinished ?? earlier.takesUnfinished,
+    spent,
+    patience: expired === 'first_byte' ? secondPatience : earlier.patience,
+  };
+}
+
+/** Returns the request and its wire: tools go as text where a setting says so or the model takes no tool calls. */
+async function chooseProtocol(
+  given: ModelRequest,
+  shared: Shared,
+): Promise<{ readonly request: ModelRequest; readonly wire: Wire; readonly notices: readonly ModelChunk[] }> {
+  const { endpoint, wire, warned } = shared;
+  const { model } = given.ref;
+  const isUnsupported = isOpen(given.conversation, endpoint.quirks) && (await takesNoTools(model, shared));
+  const request = isUnsupported ? { ...given, conversation: asText(given.conversation) } : given;
+  const isText = usesText(request.conversation, endpoint.quirks);
+  const key = `text ${model}`;
+  const notices = isUnsupported && !warned.has(key) ? [textNotice(endpoint.label, model)] : [];
+  if (isUnsupported) warned.add(key);
+  return {
+    request,
+    notices,
+    wire: isText ? (await shared.textWires.get()).wire(wire, request.conversation, endpoint.quirks) : wire,
+  };
+}
+
+/** Returns true for a model that is known to take no tool calls. Asks the server once. */
+async function takesNoTools(model: string, { asked, d, textModels }: Shared): Promise<boolean> {
+  if (d.takesTools !== undefined && !textModels.has(model) && !asked.has(model)) {
+    asked.add(model);
+    if ((await d.takesTools(model)) === false) textModels.add(model);
+  }
+  return textModels.has(model);
+}
+
+function attemptContext({
+  client,
+  wire,
+  shared,
+  model,
+  turnEndsAt,
+}: Pick<Progress, 'turnEndsAt'> & {
+  readonly client: Client;
+  readonly wire: Wire;
+  readonly shared: Shared;
+  readonly model: string;
+}): AttemptContext {
+  const { d, limits, endpoint } = shared;
   return {
     host: new URL(endpoint.baseUrl).host,
     wire,
     limits,
     turnEndsAt,
-    post,
+    open: client.open,
     now: d.now,
     schedule: d.schedule,
     cost: ({ usage, costUsd: own }) => own ?? costUsd(usage, d.price(model)),
+    notices: async (request, answer) => {
+      const leaked = await findLeakedCall(request, answer, endpoint.label);
+      const window = (await d.checkWindow?.(request, answer.promptTokens)) ?? null;
+      return [leaked, window].filter((notice) => notice !== null);
+    },
   };
 }
 
 /** Returns the failure, which is final for a local server that is not running, and for one that was silent twice. */
-function finalIfNot(
-  { failed, expired }: Extract<AttemptOutcome, { complete: false }>,
-  { patience }: Earlier,
-  endpoint: Endpoint,
-): Failed {
+function finalIfNot({ failed, expired }: FailedAttempt, { patience }: Earlier, endpoint: Endpoint): Failed {
   if (expired !== 'first_byte' || patience === 1) return notRunning(failed, endpoint);
   return {
     fault: { ...failed.fault, message: `${failed.fault.message} (gave up after 2 such requests)` },
@@ -297,11 +424,17 @@ function finalIfNot(
 }
 
 /** Remembers what a refusal taught about the server, and returns the notice of it; null where it taught nothing. */
-function takeLesson(failed: Failed, request: ModelRequest, context: Context): ModelChunk | null {
-  const { endpoint, learned, wire } = context;
+function takeLesson(
+  failed: Failed,
+  request: ModelRequest,
+  wire: Wire,
+  endpoint: Endpoint,
+  shared: Shared,
+): ModelChunk | null {
+  const { learned } = shared;
   const { model } = request.ref;
   const known = learned.get(model) ?? {};
-  const sent = (): JsonObject => wire.request(request.conversation, wireOptions(request, context));
+  const sent = (): JsonObject => wire.request(request.conversation, wireOptions(request, shared));
   const lesson = learnFrom(failed, sent, endpoint.quirks, known);
   if (lesson === null) return null;
   learned.set(model, { ...known, ...lesson.quirks });
@@ -316,30 +449,24 @@ function lessonNotice({ change, setting }: Lesson, { fault }: Failed, { label, p
   return { type: 'notice', level: 'warn', code: 'request_quirk', message };
 }
 
-function quirksFor({ endpoint, learned }: Context, model: string): Quirks {
-  return { ...endpoint.quirks, ...learned.get(model) };
-}
-
-/** Yields a fault, or the call that the server could not read: the model is told and may call again. */
-function* faultChunks(fault: Fault, { conversation }: ModelRequest): Generator<ModelChunk> {
+/** Returns a fault, or the call that the server could not read: the model sees the error and may call again. */
+function faultChunks(fault: Fault, { conversation }: ModelRequest): readonly ModelChunk[] {
   const { refusedCall } = fault;
-  if (refusedCall === undefined || conversation.tools.length === 0) {
-    yield { type: 'fault', fault };
-    return;
-  }
+  if (refusedCall === undefined || conversation.tools.length === 0) return [{ type: 'fault', fault }];
   const about = `${refusedCall} ${fault.message}`;
   const named = conversation.tools
     .map(({ name }) => name)
     .filter((name) => about.includes(name))
     .toSorted((one, other) => other.length - one.length)[0];
-  yield {
-    type: 'tool_call',
-    call: { id: '', name: named ?? 'unknown', arguments: refusedCall, refused: fault.message },
-  };
-  yield { type: 'end', stop: 'tool' };
+  const call = { id: '', name: named ?? 'unknown', arguments: refusedCall, refused: fault.message };
+  return [
+    { type: 'tool_call', call },
+    { type: 'end', stop: 'tool' },
+  ];
 }
 
-/** A local server that refuses the connection is not running, and waiting does not start it. */
+/** Returns the failure, as final for a local server that refuses the connection: it is not running, and waiting does
+ * not start it. */
 function notRunning(failed: Failed, endpoint: Endpoint): Failed {
   if (!endpoint.local || failed.fault.code !== 'network' || !failed.fault.message.includes('ECONNREFUSED'))
     return failed;
@@ -353,15 +480,14 @@ function notRunning(failed: Failed, endpoint: Endpoint): Failed {
   };
 }
 
-/** The same request and model give the same bytes. */
-function wireOptions(request: ModelRequest, context: Context): WireOptions {
-  const { endpoint, d } = context;
+/** Returns what a body depends on besides the conversation. The same request and model give the same bytes. */
+function wireOptions(request: ModelRequest, { endpoint, d, learned }: Shared): WireOptions {
   const { model } = request.ref;
   return {
     provider: endpoint.provider,
     model,
     toolChoice: request.toolChoice,
-    quirks: quirksFor(context, model),
+    quirks: { ...endpoint.quirks, ...learned.get(model) },
     ...(d.facts === undefined ? {} : { facts: d.facts(model) }),
     ...(endpoint.extraBody === undefined ? {} : { extraBody: endpoint.extraBody }),
   };

@@ -99,7 +99,7 @@ export function networkFailure(error: unknown, host: string, phase: Phase): Http
   );
 }
 
-/** What a proxy refused for good is not asked again. */
+/** Returns the failure of a proxy. A request that it refused for good is not sent again. */
 function proxyFailed(failure: ProxyFailure, host: string): HttpFailure {
   const { status } = failure;
   if (status === 407) return new HttpFailure(proxyFault, false, failure);

@@ -4,16 +4,16 @@ import type { Quirks, SchemaDialect } from '../quirks.js';
 import { schemaFor } from '../wires/tool-schemas.js';
 import type { Failed } from './attempt.js';
 
-/** What a refused request taught about its server: how the next request differs, and the setting that keeps it so. */
+/** Result of a refused request: how the next request differs, and the setting that keeps it so. */
 export interface Lesson {
   readonly quirks: Quirks;
-  /** What is sent differently, for the notice. */
+  /** Description of the difference, for the notice. */
   readonly change: string;
   /** The setting of the quirk, for the notice. */
   readonly setting: string;
 }
 
-/** How servers say that they do not take a field. Sources: error bodies of OpenAI ("Unsupported parameter", "Unknown
+/** Messages of servers that do not accept a field. Sources: error bodies of OpenAI ("Unsupported parameter", "Unknown
  * parameter", "Unrecognized request argument supplied"), Google ("Unknown name … Cannot find field"), Groq ("property …
  * is unsupported"), Mistral, vLLM and Databricks ("Extra inputs are not permitted"), xAI ("Argument not supported"),
  * Ollama ("does not support thinking"), servers in Rust ("unknown field") (read 2026-11). */
@@ -37,8 +37,8 @@ const refusesField = new RegExp(
   'i',
 );
 
-/** How servers say that ids of calls have nine letters or digits. Source: Mistral's API and chat templates, as vLLM,
- * llama-server, LM Studio and MLX servers quote them. */
+/** Messages of servers whose ids of calls have nine letters or digits. Source: Mistral's API and chat templates, as
+ * vLLM, llama-server, LM Studio and MLX servers quote them. */
 const wantsNineLetters = /tool[ _-]?call[ _-]?ids?\b[^.]{0,200}(?:length of 9|9 char|nine|a-z)|is not nine letters/i;
 
 /** Fields without which there is no request. */
@@ -71,7 +71,7 @@ export function learnFrom(
   return extrasLesson(text, body, quirks) ?? fieldLesson(text, body, learned);
 }
 
-/** How servers say that they do not take the schema of a tool. Sources: OpenAI ("Invalid schema for function"), Google
+/** Messages of servers that do not accept the schema of a tool. Sources: OpenAI ("Invalid schema for function"), Google
  * ("function_declarations[3].parameters"), Moonshot ("tools.function.parameters is not a valid …"), Anthropic
  * ("tools.0.custom.input_schema"), llama.cpp ("JSON schema conversion failed", "failed to parse grammar"), Ollama
  * ("cannot unmarshal … tools.function.parameters") (read 2026-11). */
@@ -92,8 +92,8 @@ interface SentTool {
 /** The most tools of a server that are left out; a provider that refuses more refuses something else. */
 const maxRefusedTools = 16;
 
-/** Writes the schemas in another form where that changes those that were refused. Where it does not, leaves out the tool
- * that the error names. */
+/** Writes the schemas in another form where that changes those that were refused. Where it does not, leaves out the
+ * tool that the error names. */
 function schemaLesson(text: string, body: Readonly<Record<string, unknown>>, quirks: Quirks): Lesson | null {
   const tools = toolsIn(body);
   const named = namedTool(text, tools);
@@ -232,7 +232,8 @@ function refusedField(text: string, sent: readonly string[]): string | null {
   return places.toSorted((one, other) => one.at - other.at)[0]?.field ?? null;
 }
 
-/** A name that is also a word counts only where it is quoted, or is called a field. */
+/** Returns the index of a field's name in a message. A name that is also a word counts only where it is quoted, or is
+ * called a field. */
 function placeOf(field: string, text: string): number {
   const plain = text.replaceAll('\\', ' ');
   const other = otherNames.find((one) => one.field === field)?.names;

@@ -100,7 +100,7 @@ interface WarmAgent {
   close(): void;
 }
 
-/** Node's HTTPS client. Its TLS takes 4 ms to load, and a server on this machine needs none. */
+/** Returns Node's HTTPS client. Its TLS takes 4 ms to load, and a server on this machine needs none. */
 function secureHttp(): typeof https {
   return process.getBuiltinModule('node:https');
 }

@@ -24,7 +24,7 @@ const others = [
   'or start Ollama or LM Studio on this machine: `agent --model ollama/<model>`.',
   '`agent providers` lists the other providers, their keys and what is set.',
 ].join(' ');
-/** What the embedded provider is, what it understands, and how to connect a model. */
+/** Help of the embedded provider: its requests, and how to connect a model. */
 const offlineHelp = `${intro}
 
 - \`list **/*.ts\`, \`find *.md in docs\`, \`list python files\`
@@ -46,7 +46,7 @@ const offlineNote = [
   `type /login or set ${suggestedKey} (or the key of another provider) to connect one.`,
 ].join(' ');
 
-/** What to do where no model is connected. */
+/** Hint for a program without a connected model. */
 const connectHint = [
   `Set the key of a provider (for example ${suggestedKey}), run agent login, start Ollama, or name a model with -m;`,
   '`agent providers` shows what is set, and -m offline asks for the offline provider.',
@@ -63,8 +63,8 @@ export interface OfflineDependencies {
   readonly standsIn?: boolean;
 }
 
-/** The embedded provider: no model, no network. The same conversation gives the same answer. A model id that names a
- * script plays that instead (docs/offline-script.md). Source: contracts 7. */
+/** Creates the embedded provider: no model, no network. The same conversation gives the same answer. A model id that
+ * names a script plays that instead (docs/offline-script.md). Source: contracts 7. */
 export function createOfflineProvider(d: OfflineDependencies): Provider {
   return {
     async *stream(request) {
@@ -165,7 +165,7 @@ function isFirst(messages: readonly Message[]): boolean {
 
 const shownLines = 20;
 
-/** What came of the calls of one response, for the reader. */
+/** Describes the results of the calls of one response to the reader. */
 function summarise(calls: readonly AnsweredCall[]): string {
   return calls.map(sentence).join('\n\n');
 }

@@ -157,7 +157,7 @@ const bareNames = form(
     makefile dockerfile gemfile rakefile procfile jenkinsfile vagrantfile codeowners`),
 );
 
-/** True for what looks like a path: it has an extension or a folder, or is quoted. */
+/** Returns true for what looks like a path: it has an extension or a folder, or is quoted. */
 function isPath(text: string | undefined): boolean {
   return (
     text !== undefined &&
@@ -169,7 +169,7 @@ function isQuoted(text: string): boolean {
   return /^(["'`])[^]+\1$/.test(text);
 }
 
-/** True for a word that means itself: quoted, or spelt like a name in code. */
+/** Returns true for a word that means itself: quoted, or spelt like a name in code. */
 function isName(text: string | undefined): boolean {
   return text !== undefined && (isQuoted(text) || /[A-Z0-9_(){}.:<>/\\-]/.test(text));
 }

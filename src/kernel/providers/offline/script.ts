@@ -137,8 +137,8 @@ const shipped: Readonly<Record<string, () => Promise<{ readonly default: unknown
 
 export const shippedScripts: readonly string[] = Object.keys(shipped);
 
-/** True where a model of the offline provider is a script: the path of one, or the name of one that comes with the
- * program. */
+/** Returns true where a model of the offline provider is a script: the path of one, or the name of one that comes with
+ * the program. */
 export function isScript(model: string): boolean {
   return model.endsWith('.json') || Object.hasOwn(shipped, model);
 }

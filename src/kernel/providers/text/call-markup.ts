@@ -22,7 +22,7 @@ const wait: BlockState = { state: 'wait' };
 const maxClosings = 32;
 const maxUnits = 2 * 1024 * 1024;
 
-/** A block between a form's opening and one of its closings. */
+/** Returns a block between a form's opening and one of its closings. */
 export function closedBlock(form: Form, tools: ToolSchemas): Block {
   return closingBlock(
     {
@@ -39,7 +39,7 @@ export function closedBlock(form: Form, tools: ToolSchemas): Block {
   );
 }
 
-/** A fence of JSON: `head` is its first line. */
+/** Returns a fence of JSON; `head` is its first line. */
 export function fencedBlock(head: string, tools: ToolSchemas): Block {
   return closingBlock(
     {
@@ -59,7 +59,7 @@ interface Closing {
 }
 
 interface Closings {
-  /** Where the body starts. */
+  /** Index at which the body starts. */
   readonly start: number;
   /** The next place where the block may end. */
   next(text: string, from: number): Closing | null;
@@ -149,7 +149,7 @@ function firstOf(text: string, closers: readonly string[], from: number): Closin
   return found.reduce<Closing | null>((best, next) => (best === null || next.at < best.at ? next : best), null);
 }
 
-/** Makes a call from a closed block with a known tool and broken JSON: the error about its arguments tells the
+/** Makes a call from a closed block with a known tool and broken JSON: the error about its arguments shows the
  * model. */
 function malformed(body: string, tools: ToolSchemas, length: number): BlockState | null {
   const name = namedTool(body, tools);
@@ -197,7 +197,7 @@ export const markups: readonly Form[] = [
   { open: 'functools', close: [], read: (body, tools) => (body.startsWith('[') ? readMarkedJson(body, tools) : null) },
 ];
 
-/** Tags around calls without a meaning of their own. */
+/** Tags around calls that mean nothing themselves. */
 export const wrappers: readonly string[] = [
   '<｜DSML｜function_calls>',
   '</｜DSML｜function_calls>',

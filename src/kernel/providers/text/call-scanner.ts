@@ -16,7 +16,7 @@ export interface TextScanner {
   end(cut: boolean): { readonly shown: readonly Shown[]; readonly calls: readonly ReceivedCall[] };
 }
 
-/** What begins at a place. `more`: not known yet. */
+/** Kind of block that begins at a place. `more`: not known yet. */
 type Opening =
   | { readonly kind: 'none' | 'more' }
   | { readonly kind: 'skip'; readonly length: number }
@@ -65,7 +65,7 @@ class Scanner implements TextScanner {
   #spoke = false;
   /** Text that has come and was not looked at. */
   #late = '';
-  /** How many places looked like a call and were none. */
+  /** Number of places that looked like a call and were none. */
   #failed = 0;
 
   constructor(tools: ToolSchemas) {
@@ -276,14 +276,14 @@ function headless(rest: string, final: boolean): Opening {
   return rest.startsWith('```') ? { kind: 'code', length: 3 } : none;
 }
 
-/** The JSON of a marked block may follow a name; brackets count from the JSON on. */
+/** Returns a marked block. Its JSON may follow a name; brackets count from the JSON on. */
 function markBlock(open: string, body: string, read: (body: string) => readonly ReceivedCall[] | null): Block {
   const named = markStart.exec(body)?.[0] ?? '';
   const start = open.length + named.length;
   return jsonBlock(start, (json) => read(named + json));
 }
 
-/** An odd number of backticks means that the place is inside inline code. */
+/** Returns true for a place in inline code, behind an odd number of backticks. */
 function isInCode(line: string): boolean {
   return line.split('`').length % 2 === 0;
 }
@@ -379,7 +379,7 @@ function thinkingEndAt(text: string): number {
   return marks.flatMap(({ close, alone }) => (alone ? close : [])).find((close) => text.startsWith(close))?.length ?? 0;
 }
 
-/** True where `text` may become an opening or a closing with more text. */
+/** Returns true where `text` may become an opening or a closing with more text. */
 function mayBeThinking(text: string): boolean {
   if (text.length > longestOpening) return false;
   const lower = text.toLowerCase();
@@ -424,7 +424,8 @@ const foreign = new RegExp(
   ].join('|'),
 );
 
-/** True where an answer without calls holds what looks like one, outside inline code and code in another language. */
+/** Returns true where an answer without calls holds what looks like one, outside inline code and code in another
+ * language. */
 export function hasLeakedCall(text: string, tools: ToolSchemas): boolean {
   if (!hint.test(text)) return false;
   const scanner = createTextScanner(tools);

@@ -3,12 +3,12 @@ import { addAll } from '../../core/lists.js';
 import { isRecord, type JsonSchema } from '../../core/json.js';
 import type { ReceivedCall } from '../../core/provider.js';
 
-/** The names of the session's tools with the schemas of their arguments, which tell how to read values without
+/** The names of the session's tools with the schemas of their arguments, which say how to read values without
  * quotes. */
 export type ToolSchemas = ReadonlyMap<string, JsonSchema>;
 
-/** How likely an object is a call by its place. `marked`: in a model's own markup for calls. `fenced`: in a block of
- * JSON, where a call names `tool`, or `name` with a known tool. `bare`: in the middle of a text, where only a known
+/** Likelihood that an object is a call, by its place. `marked`: in a model's own markup for calls. `fenced`: in a block
+ * of JSON, where a call names `tool`, or `name` with a known tool. `bare`: in the middle of a text, where only a known
  * tool with its arguments counts. */
 export type Certainty = 'marked' | 'fenced' | 'bare';
 
@@ -44,7 +44,7 @@ export function holdsCall(text: string, tools: ToolSchemas): boolean {
   return false;
 }
 
-/** True where `text` is valid JSON. */
+/** Returns true where `text` is valid JSON. */
 export function isWholeJson(text: string): boolean {
   const found = findJson(text, text.length - text.trimStart().length);
   return found !== null && text.slice(found.end).trim() === '';
@@ -62,7 +62,8 @@ function callsOf(json: string, tools: ToolSchemas, certainty: Certainty): readon
   return items.length > 0 && calls.length === items.length ? calls : null;
 }
 
-/** An object under a name such as `tool_call` is a call, in a block of JSON even of an unknown tool. */
+/** Returns the certainty of an object under a name such as `tool_call`: it is a call, in a block of JSON even of an
+ * unknown tool. */
 function wrapped(certainty: Certainty): Certainty {
   return certainty === 'fenced' ? 'marked' : certainty;
 }
@@ -300,7 +301,7 @@ class Reader {
     return this.#follows() ? `${json}"` : null;
   }
 
-  /** An escape that JSON does not know (`\d`) stands for its own characters. */
+  /** An escape that JSON does not know (`\d`) means its own characters. */
   #escape(): string {
     const known = this.#match(/\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt])/y);
     if (known !== null) return known;

@@ -2,7 +2,6 @@ import type { Stop, ToolSpec } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import type { AssistantMessage, Conversation, Message, SentFile, UserMessage } from '../../core/projection.js';
 import type { Fault, ModelChunk, ModelRequest, ReceivedCall } from '../../core/provider.js';
-import type { Endpoint } from '../catalog.js';
 import { type Quirks, usesText } from '../quirks.js';
 import { argumentsText } from '../wires/pieces.js';
 import type { Wire, WireChunk } from '../wires/wire.js';
@@ -206,13 +205,13 @@ export function createTextPrompt(): TextPrompt {
         system: systemOf(conversation),
         tools: [],
         settings: conversation.settings,
-        messages: joined([...said, ...last], join),
+        messages: joinUserMessages([...said, ...last], join),
       };
     },
   };
 }
 
-function joined(
+function joinUserMessages(
   messages: readonly Message[],
   join: (parts: readonly UserMessage[]) => UserMessage,
 ): readonly Message[] {
@@ -301,7 +300,7 @@ export interface TextModels {
   add(model: string): void;
 }
 
-/** How servers say that a model takes no tool calls (Ollama, OpenRouter, vLLM). */
+/** Messages of servers for a model that takes no tool calls (Ollama, OpenRouter, vLLM). */
 const noTools = new RegExp(
   [
     "does(?: not|n't) support (?:tools?|function)",
@@ -312,12 +311,12 @@ const noTools = new RegExp(
   'i',
 );
 
-/** True where a server refused a request because the model takes no tool calls. */
+/** Returns true where a server refused a request because the model takes no tool calls. */
 export function refusesTools({ code, message }: Fault): boolean {
   return code === 'bad_request' && noTools.test(message);
 }
 
-/** True where neither the settings nor the preset say how tools are sent, so that the server's answer decides. */
+/** Returns true where neither the settings nor the preset say how tools are sent: the server's answer decides. */
 export function isOpen({ tools, settings }: Conversation, quirks: Quirks): boolean {
   return tools.length > 0 && settings.tool_protocol === undefined && quirks.tool_protocol === undefined;
 }
@@ -328,7 +327,7 @@ export function asText(conversation: Conversation): Conversation {
 }
 
 /** Returns the notice for tools that are sent as text although no setting asks for it. */
-function textNotice(label: string, model: string): ModelChunk {
+export function textNotice(label: string, model: string): ModelChunk {
   const message = [
     `${label} says that ${model} takes no tool calls, so tools are sent as text.`,
     'To try native calls again: --set tool_protocol=native.',
@@ -336,83 +335,18 @@ function textNotice(label: string, model: string): ModelChunk {
   return { type: 'notice', level: 'warn', code: 'tool_protocol', message };
 }
 
-/** Sends a request, with native calls or with tools as text. */
-type SendRequest = (request: ModelRequest) => AsyncIterable<ModelChunk>;
-
-/** Finds out which models of one endpoint take no tool calls, and sends their tools as text. */
-export interface ToolSupport {
-  stream(request: ModelRequest, send: SendRequest): AsyncGenerator<ModelChunk>;
-}
-
-/** `known`: the models found before. `ask` asks the server whether a model takes tool calls; null where it does not
- * say. Absent: the first refusal tells. */
-export function createToolSupport(
-  { label, quirks }: Pick<Endpoint, 'label' | 'quirks'>,
-  known: TextModels,
-  ask: ((model: string) => Promise<boolean | null>) | undefined,
-): ToolSupport {
-  const asked = new Set<string>();
-  const told = new Set<string>();
-  const askOnce = async (model: string): Promise<void> => {
-    if (ask === undefined || known.has(model) || asked.has(model)) return;
-    asked.add(model);
-    if ((await ask(model)) === false) known.add(model);
-  };
-  return {
-    async *stream(request, send) {
-      const { model } = request.ref;
-      if (!isOpen(request.conversation, quirks)) {
-        yield* send(request);
-        return;
-      }
-      await askOnce(model);
-      if (!known.has(model)) {
-        let isRefused = false;
-        for await (const chunk of send(request)) {
-          isRefused = chunk.type === 'fault' && refusesTools(chunk.fault);
-          if (!isRefused) yield chunk;
-        }
-        if (!isRefused) return;
-        known.add(model);
-      }
-      if (!told.has(model)) yield textNotice(label, model);
-      told.add(model);
-      yield* send({ ...request, conversation: asText(request.conversation) });
-    },
-  };
-}
-
-/** Looks for a call that is written as text in an answer without calls: it does not run, and the turn would end as if
- * nothing were wrong. */
-export interface LeakWatch {
-  see(chunk: ModelChunk): void;
-  /** The notice to give before this end of the answer, or null. */
-  notice(end: Extract<ModelChunk, { type: 'end' }>): Promise<ModelChunk | null>;
-}
-
-export function createLeakWatch({ conversation, toolChoice }: ModelRequest, label: string): LeakWatch {
-  let text = '';
-  let calls = 0;
-  return {
-    see(chunk) {
-      if (chunk.type === 'text') text += chunk.text;
-      if (chunk.type === 'tool_call') calls++;
-      if (chunk.type === 'retry') text = '';
-    },
-    async notice({ stop }) {
-      const mayHold = stop === 'stop' && calls === 0 && toolChoice === 'auto';
-      return mayHold && (await isLeaked(text, conversation)) ? leakNotice(conversation, label) : null;
-    },
-  };
-}
-
-async function isLeaked(text: string, { tools }: Conversation): Promise<boolean> {
-  if (tools.length === 0 || !/[<[{:=]/.test(text)) return false;
+/** Returns a notice where an answer without calls holds a call that is written as text: it does not run, and the turn
+ * would end as if nothing were wrong. Null for every other answer. */
+export async function findLeakedCall(
+  { conversation, toolChoice }: ModelRequest,
+  { text, calls, stop }: { readonly text: string; readonly calls: number; readonly stop: Stop },
+  label: string,
+): Promise<ModelChunk | null> {
+  const { tools, settings } = conversation;
+  if (stop !== 'stop' || calls > 0 || toolChoice !== 'auto' || tools.length === 0) return null;
+  if (!/[<[{:=]/.test(text)) return null;
   const { hasLeakedCall } = await import('./call-scanner.js');
-  return hasLeakedCall(text, new Map(tools.map(({ name, input_schema }) => [name, input_schema])));
-}
-
-function leakNotice({ settings }: Conversation, label: string): ModelChunk {
+  if (!hasLeakedCall(text, schemasOf(conversation))) return null;
   const remedy =
     settings.tool_protocol === 'text'
       ? 'Ask it to make the call in the form that it was told.'

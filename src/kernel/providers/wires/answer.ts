@@ -82,7 +82,7 @@ function first(...values: readonly unknown[]): number {
 const maxUnits = 8 * 1024 * 1024;
 const none: readonly WireChunk[] = [];
 
-/** What a wire read at the end of an answer. */
+/** End of an answer, as a wire read it. */
 export interface Finish {
   /** The provider's own word for how the answer ended. */
   readonly reason: string;
@@ -247,12 +247,13 @@ export function parseData(data: string): unknown {
   }
 }
 
-/** True for the text of a whole JSON object. */
+/** Returns true for the text of a whole JSON object. */
 export function isComplete(text: string): boolean {
   return mayBeComplete(text) && isRecord(parseData(text));
 }
 
-/** Most pieces end elsewhere, so that long arguments are not parsed with each of them. */
+/** Returns false for a text that cannot be a whole object. Most pieces end elsewhere, so that long arguments are not
+ * parsed with each of them. */
 export function mayBeComplete(text: string): boolean {
   return text.endsWith('}') || (/\s$/.test(text.slice(-1)) && text.trimEnd().endsWith('}'));
 }

@@ -20,14 +20,14 @@ export interface CallSlot {
   name: string;
   arguments: string;
   fields: JsonObject;
-  /** True where the server gave another id with each piece, so that its ids tell nothing. */
+  /** True where the server gave another id with each piece, so that its ids mean nothing. */
   hasManyIds: boolean;
 }
 
 /** A call that may get more pieces. */
 interface OpenSlot extends CallSlot {
-  /** The last character of the arguments that is no blank; '' if there is none. To look at the arguments themselves after
-   * each piece would take time in the square of their length. */
+  /** The last character of the arguments that is no blank; '' if there is none. To look at the arguments themselves
+   * after each piece would take time in the square of their length. */
   last: string;
 }
 
@@ -36,7 +36,7 @@ export interface CallPieces {
   add(piece: CallPiece): void;
   /** The calls so far, in order of their first piece, without repeats. */
   calls(): readonly ReceivedCall[];
-  /** How many calls have begun. */
+  /** Returns the number of calls that have begun. */
   count(): number;
 }
 
@@ -71,7 +71,7 @@ function findSlot(slots: readonly OpenSlot[], piece: CallPiece): OpenSlot | unde
   return same ?? here.at(-1) ?? (byId !== undefined && isRepeat(byId, piece) ? byId : undefined);
 }
 
-/** How a piece differs from the call that it may belong to. */
+/** Differences between a piece and the call that it may belong to. */
 interface Difference {
   readonly hasNewId: boolean;
   readonly hasNewName: boolean;
@@ -96,7 +96,7 @@ function startsAnother(slot: OpenSlot, piece: CallPiece): boolean {
   return isWhole(slot) ? followsWhole(slot, piece, difference) : followsPart(slot, difference);
 }
 
-/** Whether a piece behind a whole call starts another: it is not the same call again. */
+/** Returns true where a piece behind a whole call starts another: it is not the same call again. */
 function followsWhole(
   slot: OpenSlot,
   piece: CallPiece,
@@ -106,8 +106,8 @@ function followsWhole(
   return hasNewId || (!isRepeat(slot, piece) && (isNamed || isObject));
 }
 
-/** Whether a piece behind an unfinished call starts another. Under one index an id alone tells nothing: servers give
- * another one with each piece. */
+/** Returns true where a piece behind an unfinished call starts another. Under one index an id alone proves nothing:
+ * servers give another one with each piece. */
 function followsPart(slot: OpenSlot, { hasNewId, hasNewName, isNamed, isHead, isObject }: Difference): boolean {
   if (hasNewName && (hasNewId || (isObject && slot.place === null))) return true;
   if (isHead || slot.last === '') return hasNewId && isNamed && slot.place === null;
@@ -118,7 +118,7 @@ function isNewId(slot: CallSlot, piece: CallPiece): boolean {
   return piece.id !== '' && slot.id !== '' && piece.id !== slot.id && !slot.hasManyIds;
 }
 
-/** A name may be repeated in every piece, or be split into pieces before the arguments. */
+/** Adds a piece to its call. A name may be repeated in every piece, or be split into pieces before the arguments. */
 function append(slot: OpenSlot, piece: CallPiece): void {
   if (isNewId(slot, piece)) slot.hasManyIds = true;
   if (slot.id === '') slot.id = piece.id;
@@ -145,7 +145,7 @@ function isWhole(slot: OpenSlot): boolean {
   return slot.last === '}' && isComplete(slot.arguments);
 }
 
-/** Returns the calls without those that the server sent again. Two calls with ids of their own are two calls, however
+/** Returns the calls without those that the server sent again. Two calls with different ids are two calls, however
  * alike they are. */
 export function withoutRepeats(slots: readonly CallSlot[]): readonly CallSlot[] {
   const kept: CallSlot[] = [];
@@ -170,7 +170,7 @@ function isSameCall(one: CallSlot, other: CallSlot): boolean {
   return one.place === other.place && other.arguments !== '' && isBlank(other.arguments) && isComplete(one.arguments);
 }
 
-/** True where the first text broke off and the second is the whole. */
+/** Returns true where the first text broke off and the second is the whole. */
 function beginsLike(part: string, whole: string): boolean {
   if (isBlank(whole)) return isComplete(part);
   return !isBlank(part) && !isComplete(part) && isComplete(whole) && whole.startsWith(part.trimEnd());
@@ -180,7 +180,7 @@ function isRepeat(slot: CallSlot, piece: CallPiece): boolean {
   return (piece.name === '' || piece.name === slot.name) && isEqual(slot.arguments, piece.arguments);
 }
 
-/** True for the same JSON object, however it is spaced. */
+/** Returns true for the same JSON object, however it is spaced. */
 function isEqual(one: string, other: string): boolean {
   if (one === other) return true;
   if (!mayBeComplete(one) || !mayBeComplete(other)) return false;
@@ -196,7 +196,7 @@ function isBlank(text: string): boolean {
   return text.trim() === '';
 }
 
-/** True where an object may follow: inside a string, and where a value is due. */
+/** Returns true where an object may follow: inside a string, and where a value is due. */
 function mayGoOnWithObject(text: string): boolean {
   let inString = false;
   let last = '';

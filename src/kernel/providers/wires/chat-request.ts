@@ -43,14 +43,14 @@ interface CacheMark {
   readonly cache_control?: { readonly type: 'ephemeral' };
 }
 
-/** What servers add to an assistant message so that it carries its own reasoning (DeepSeek, Moonshot; OpenRouter). */
+/** Fields of an assistant message that carry its own reasoning (DeepSeek, Moonshot; OpenRouter). */
 interface ReasoningFields {
   readonly reasoning_content?: string;
   readonly reasoning?: string;
   readonly reasoning_details?: readonly Json[];
 }
 
-/** What servers add to a request for an effort setting (OpenRouter; DeepSeek, Z.ai). */
+/** Fields of a request that carry an effort setting (OpenRouter; DeepSeek, Z.ai). */
 interface EffortFields {
   readonly reasoning?: { readonly effort: EffortLevel };
   readonly thinking?: { readonly type: 'enabled' | 'disabled' };
@@ -119,12 +119,12 @@ function fillers({ quirks, model }: WireOptions, inParts: boolean): Fillers<Assi
     ...(matches(quirks.assistant_after_tool_models, model, 'i')
       ? { noted: item({ role: 'assistant', content: 'Noted.' } satisfies ChatCompletionAssistantMessageParam) }
       : {}),
-    join: (first, second) => ({ role: 'user', content: joined(first.content, second.content) }),
+    join: (first, second) => ({ role: 'user', content: joinContents(first.content, second.content) }),
   };
 }
 
 /** Joins two contents: parts stay parts, and a blank line separates two texts. */
-function joined(first: UserContent, second: UserContent): UserContent {
+function joinContents(first: UserContent, second: UserContent): UserContent {
   if (typeof first === 'string' && typeof second === 'string') return `${first}\n\n${second}`;
   return [first, second].flatMap((content) =>
     typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content,
@@ -193,8 +193,9 @@ function userItem(text: string, inParts: boolean): UserItem {
   return { role: 'user', content: content(text, inParts) } satisfies ChatCompletionUserMessageParam;
 }
 
-/** The pictures of results go into a message of the user after all of them: here a result takes text alone. */
-function withPictures(text: string, files: readonly SentFile[], inParts: boolean): UserItem {
+/** Returns the content of a message with its images. Those of results go into a message of the user after all of
+ * them, because a result takes text alone here. */
+function withImages(text: string, files: readonly SentFile[], inParts: boolean): UserItem {
   const images = files.map(({ mediaType, base64 }) => ({
     type: 'image_url' as const,
     image_url: { url: `data:${mediaType};base64,${base64}`, detail: 'auto' as const },
@@ -206,7 +207,7 @@ function withPictures(text: string, files: readonly SentFile[], inParts: boolean
 function serialise(message: Message, options: WireOptions, inParts: boolean): ChatPieces {
   if (message.role === 'user') {
     const { content: text, files = [] } = message;
-    const user = text.trim() === '' && files.length === 0 ? null : item(withPictures(text, files, inParts));
+    const user = text.trim() === '' && files.length === 0 ? null : item(withImages(text, files, inParts));
     return { assistant: [], results: [], user };
   }
   if (message.text === '' && message.calls.length === 0) return { assistant: [], results: [], user: null };
@@ -219,7 +220,7 @@ function serialise(message: Message, options: WireOptions, inParts: boolean): Ch
     } satisfies ToolItem),
   );
   const files = message.calls.flatMap(({ result }) => result.files ?? []);
-  const user = files.length === 0 ? null : item(withPictures(filesOfResults(files), files, inParts));
+  const user = files.length === 0 ? null : item(withImages(filesOfResults(files), files, inParts));
   return { assistant: [item(assistantItem(message, options, ids))], results, user };
 }
 
@@ -280,7 +281,7 @@ function reasoningFields(message: AssistantMessage, options: WireOptions): Reaso
     // A blank: such servers refuse an assistant message without the field (DeepSeek, Moonshot: "reasoning_content is
     // missing").
     case 'reasoning_content':
-      return { reasoning_content: wellFormed(text === '' ? textOf(details) : text) || ' ' };
+      return { reasoning_content: wellFormed(text === '' ? joinDetails(details) : text) || ' ' };
     case 'reasoning_details':
       if (details.length > 0) return { reasoning_details: details };
       return text === '' ? {} : { reasoning: wellFormed(text) };
@@ -289,7 +290,7 @@ function reasoningFields(message: AssistantMessage, options: WireOptions): Reaso
   }
 }
 
-function textOf(details: readonly JsonObject[]): string {
+function joinDetails(details: readonly JsonObject[]): string {
   return details
     .map(({ text, summary }) => (typeof text === 'string' ? text : typeof summary === 'string' ? summary : ''))
     .join('');

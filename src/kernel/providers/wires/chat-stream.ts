@@ -138,7 +138,7 @@ class ChatStream implements StreamDecoder {
     }
   }
 
-  /** What ends the answer with this reason. */
+  /** Returns the end of the answer with this reason. */
   #rest(reason: string): Finish {
     const fields = Object.keys(this.#fields).length === 0 ? [] : [{ type: 'message_fields', fields: this.#fields }];
     return {
@@ -168,9 +168,9 @@ function callPiece(entry: WireFields): CallPiece {
   };
 }
 
-/** The fields of a message that carry something signed or encrypted, which the server wants back with the message.
- * Source: Google, "Thought signatures" (OpenAI compatibility); LiteLLM, `provider_specific_fields`, `thinking_blocks`;
- * Vercel AI Gateway, `provider_metadata` (read 2026-11). */
+/** Returns the fields of a message that carry something signed or encrypted, which the server wants back with the
+ * message. Source: Google, "Thought signatures" (OpenAI compatibility); LiteLLM, `provider_specific_fields`,
+ * `thinking_blocks`; Vercel AI Gateway, `provider_metadata` (read 2026-11). */
 function sealedFields(delta: WireFields): JsonObject {
   const unknown = unknownFields(delta, messageFields);
   return Object.fromEntries(Object.entries(unknown).filter(([name, value]) => isSealed(name, value, 0)));
@@ -237,8 +237,8 @@ function reasoningPieces(): ReasoningPieces {
   };
 }
 
-/** The pieces of one item have the same `index`; its signature may come with any of them. Encrypted items are never
- * split. */
+/** Adds a piece of reasoning. The pieces of one item have the same `index`; its signature may come with any of them.
+ * Encrypted items are never split. */
 function addDetail(details: Item[], piece: Item): void {
   const last = details.at(-1);
   const field = piece.type === 'reasoning.text' ? 'text' : 'summary';

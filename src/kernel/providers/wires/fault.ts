@@ -11,7 +11,7 @@ const maxSaid = 65_536;
 /** Gateways wrap errors in errors, some of them as texts. */
 const maxNested = 8;
 
-/** What an error body says, in any vendor's shape. */
+/** Facts of an error body, from any vendor's shape. */
 interface ErrorFacts {
   readonly status?: number;
   readonly type: string;
@@ -59,11 +59,19 @@ export function streamFault(error: unknown): {
   };
 }
 
-/** Source: Groq's documentation of error codes, `tool_use_failed` (read 2026-11). */
+/** Reads the call that the server could not read. Source: Groq's documentation of error codes, `tool_use_failed` (read
+ * 2026-11). */
 function refusedCall({ code, failedGeneration }: ErrorFacts): Pick<Fault, 'refusedCall'> {
   return code === 'tool_use_failed'
     ? { refusedCall: typeof failedGeneration === 'string' ? failedGeneration : '' }
     : {};
+}
+
+/** Returns true for a fault that says that the key itself is wrong or has expired, rather than that it may not do this.
+ * Google says so with the status 400. */
+export function refusesKey({ code, status, message }: Fault): boolean {
+  if (code === 'auth') return status !== 403 || /api.?key/i.test(message);
+  return code === 'bad_request' && /api.?key (?:not valid|is invalid|expired|not found)/i.test(message);
 }
 
 /** Makes a fault with a message that is safe to show. */
@@ -145,7 +153,8 @@ function readText(text: string, depth: number): ErrorFacts {
   return { ...nothing, message: `The server answered with a web page${title === '' ? '.' : `: ${title}`}` };
 }
 
-/** An error word beside a sentence (`{error: "Bad Request", message: "…"}`) is only the type of the error. */
+/** Returns the error that an answer wraps. An error word beside a sentence (`{error: "Bad Request", message: "…"}`) is
+ * only the type of the error. */
 function innerError(value: Readonly<Record<string, unknown>>): unknown {
   for (const name of errorFields) {
     const inner = value[name];
@@ -173,7 +182,7 @@ function detailOf(entry: unknown): string {
   return said === '' ? JSON.stringify(entry) : [place, said].filter((part) => part !== '').join(': ');
 }
 
-/** True for a JSON value in a stream that reports a failure and is no part of an answer. */
+/** Returns true for a JSON value in a stream that reports a failure and is no part of an answer. */
 export function isFailure(value: unknown): boolean {
   if (typeof value === 'string') return value.trim() !== '';
   if (Array.isArray(value)) return value.length > 0 && isFailure(value[0]);
@@ -190,7 +199,8 @@ function saysSomething(value: unknown): boolean {
   return (typeof value === 'string' && value.trim() !== '') || (Array.isArray(value) && value.length > 0);
 }
 
-/** `base_resp` of a good answer has the status 0 (MiniMax). */
+/** Returns true for the value of an error field that reports one. `base_resp` of a good answer has the status 0
+ * (MiniMax). */
 function isError(value: unknown): boolean {
   if (isRecord(value)) return !(word(value.status_code) === '0' || Object.keys(value).length === 0);
   return saysSomething(value) || value === true;
@@ -220,8 +230,8 @@ function classify(facts: ErrorFacts): FaultCode {
   return status >= 500 && isTemplateError(text) ? 'bad_request' : byStatus(status);
 }
 
-/** True where the model's chat template refused the conversation: servers answer 500, and the same request would fail
- * alike. Source: llama-server, vLLM, LM Studio and MLX servers with templates of Mistral, Gemma and others. */
+/** Returns true where the model's chat template refused the conversation: servers answer 500, and the same request
+ * would fail again. Source: llama-server, vLLM, LM Studio and MLX servers with templates of Mistral and Gemma. */
 function isTemplateError(text: string): boolean {
   return /jinja|chat template|templateerror|roles must alternate|unexpected role|tool call id was/i.test(text);
 }
@@ -261,7 +271,7 @@ const quota = new RegExp(
   'i',
 );
 
-/** A message about a quota that also says when to retry is a rate limit (Google). */
+/** Returns true for a used-up quota. A message about a quota that also says when to retry is a rate limit (Google). */
 function isQuota(text: string, facts: ErrorFacts): boolean {
   return quota.test(text) && facts.comesBack !== true && !/per[ _-]?minute/i.test(text);
 }
@@ -274,7 +284,7 @@ function isRateLimit(text: string): boolean {
 
 const mask = '[masked]';
 
-/** How keys look in the answers of servers. The first group, where there is one, stays. */
+/** Forms of keys in the answers of servers. The first group, where there is one, stays. */
 const keyForms: readonly RegExp[] = [
   /\b(bearer\s+)[^\s"',;]+/gi,
   /\b((?:x-)?api[ _-]?key(?:\s+provided)?["']?\s*[:=]\s*["']?)[^\s"',;)}]+/gi,

@@ -1,6 +1,6 @@
 import type { Stop } from '../../core/event.js';
 
-/** What a finish reason means. `broken`: the provider broke the answer off, and the same request may succeed. `failed`:
+/** Meaning of a finish reason. `broken`: the provider broke the answer off, and the same request may succeed. `failed`:
  * the answer is no complete one, and the same request would end alike. */
 export type Meaning = Exclude<Stop, 'interrupted'> | 'broken' | 'failed';
 

@@ -49,9 +49,9 @@ export interface WireEntry {
   readonly outputTokens: number | null;
   /** It has a place for PDFs. */
   readonly readsPdf: boolean;
-  /** What writes requests. */
+  /** Loads the writer of requests. */
   readonly request: () => Promise<Wire['requestParts']>;
-  /** What reads answers and their usage. */
+  /** Loads the reader of answers and their usage. */
   readonly answer: () => Promise<Pick<Wire, 'decoder' | 'decodeBody'>>;
 }
 

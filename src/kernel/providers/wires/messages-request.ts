@@ -77,8 +77,10 @@ export function messagesRequest(
   return (conversation, options) => {
     const variant = JSON.stringify([options.provider, options.model, options.quirks.call_extras]);
     const said = conversation.messages.map((message, index, all) => {
-      const goesOn = isPaused(message) && all[index + 1]?.role !== 'user';
-      return pieces(message, `${variant}${goesOn ? ' goes on' : ''}`, () => serialise(message, options, goesOn));
+      const isUnanswered = isPaused(message) && all[index + 1]?.role !== 'user';
+      return pieces(message, `${variant}${isUnanswered ? ' unanswered' : ''}`, () =>
+        serialise(message, options, isUnanswered),
+      );
     });
     const placed = trimEnd(inTurns(said));
     const turns = markTurns(placed, ({ role }) => role === 'assistant', marked);
@@ -200,8 +202,8 @@ function effortFields(
   return takesBudget ? { thinking: { type: 'enabled', budget_tokens: budget } } : {};
 }
 
-/** True where a thinking budget is not possible: a last response with calls must start with its own thinking, and no
- * text may be continued. */
+/** Returns true where a thinking budget is not possible: a last response with calls must start with its own thinking,
+ * and no text may be continued. */
 function refusesBudget(conversation: Conversation, options: WireOptions, endsWithAssistant: boolean): boolean {
   const answer = conversation.messages.findLast((message) => message.role === 'assistant');
   if (endsWithAssistant) return answer === undefined || !isPaused(answer);
@@ -212,28 +214,28 @@ function refusesBudget(conversation: Conversation, options: WireOptions, endsWit
   );
 }
 
-/** True for a response that waits for a tool of the vendor's server: returned unchanged, it goes on. */
+/** Returns true for a response that waits for a tool of the vendor's server: returned unchanged, it continues. */
 function isPaused(message: Message): boolean {
   return message.role === 'assistant' && message.data?.stop === 'pause';
 }
 
-/** `goesOn`: calls that the vendor's server has not answered yet stay. */
-function serialise(message: Message, options: WireOptions, goesOn: boolean): MessagesPieces {
+/** Writes a message. With `isUnanswered`, calls that the vendor's server has not answered yet stay. */
+function serialise(message: Message, options: WireOptions, isUnanswered: boolean): MessagesPieces {
   if (message.role === 'user') {
     const user = isBlank(message.content) ? null : item(textBlock(message.content));
     return { assistant: [], results: (message.files ?? []).map((file) => item(fileBlock(file))), user };
   }
   const results = message.calls.map((call) => item(resultBlock(call, options)));
-  return { assistant: assistantBlocks(message, options, goesOn), results, user: null };
+  return { assistant: assistantBlocks(message, options, isUnanswered), results, user: null };
 }
 
-/** A response may not end with thinking, because nothing follows from it. */
+/** Returns the blocks of a response. It may not end with thinking, because nothing follows from it. */
 function assistantBlocks(
   message: AssistantMessage,
   options: WireOptions,
-  goesOn: boolean,
+  isUnanswered: boolean,
 ): readonly WireItem<AssistantBlock>[] {
-  const kept = answeredItems(ownReasoning(message, api, options), goesOn);
+  const kept = answeredItems(ownReasoning(message, api, options), isUnanswered);
   const parts = layOut(message, kept).filter((part) => part.kind !== 'text' || !isBlank(part.text));
   const last = parts.findLastIndex((part) => !isThinking(part));
   return parts.slice(0, last + 1).map((part) => assistantBlock(part, options));
@@ -260,16 +262,16 @@ function isThinking(part: Part | undefined): boolean {
   );
 }
 
-/** Returns the kept blocks without thinking that has no signature and, unless it `goesOn`, without server tools that
- * have no result. */
-function answeredItems(items: readonly Json[], goesOn: boolean): readonly Json[] {
+/** Returns the kept blocks without thinking that has no signature and, unless
+ * `isUnanswered`, without server tools that have no result. */
+function answeredItems(items: readonly Json[], isUnanswered: boolean): readonly Json[] {
   const records = items.filter(isRecord) as readonly JsonObject[];
   const answered = new Set(records.map((item) => item.tool_use_id).filter((id) => typeof id === 'string'));
   return records.filter((item) => {
     if (item.type === 'thinking') return typeof item.signature === 'string';
     return (
       typeof item.type === 'string' &&
-      (goesOn || !item.type.endsWith('_tool_use') || (typeof item.id === 'string' && answered.has(item.id)))
+      (isUnanswered || !item.type.endsWith('_tool_use') || (typeof item.id === 'string' && answered.has(item.id)))
     );
   });
 }

@@ -194,7 +194,7 @@ function blockPieces(): BlockPieces {
       if (!isRecord(block) || typeof block.type !== 'string') return null;
       const begun = block.type === 'tool_use' ? continued(find(index, /^tool_use$/), block) : null;
       if (begun !== null) return null;
-      return shown(add(index, block as JsonObject), block);
+      return takeShownPart(add(index, block as JsonObject), block);
     },
     takes: (index, delta) => target(index, delta) !== undefined || find(index, /./) !== undefined || !holdsPart(delta),
     delta(index, delta) {
@@ -206,7 +206,7 @@ function blockPieces(): BlockPieces {
         if (typeof piece === 'string') block.joined.set(field, (block.joined.get(field) ?? '') + piece);
       }
       if (block.start.type === 'tool_use') block.fields = mergeFields(block.fields, unknownFields(delta, deltaFields));
-      return shown(block, delta);
+      return takeShownPart(block, delta);
     },
     stop(index) {
       const block = blocks.findLast((one) => one.index === index && !one.stopped);
@@ -217,7 +217,7 @@ function blockPieces(): BlockPieces {
       const slots = blocks.filter(isCall).map(callSlot);
       const kept = withoutRepeats(slots).length;
       let calls = 0;
-      return keepLayout(blocks.flatMap(seen).filter((part) => part.kind !== 'call' || calls++ < kept));
+      return keepLayout(blocks.flatMap(describeBlock).filter((part) => part.kind !== 'call' || calls++ < kept));
     },
     get onlyThought() {
       return blocks.every(
@@ -228,7 +228,7 @@ function blockPieces(): BlockPieces {
 }
 
 /** Returns the call of which this start is one more piece, or null: it has begun, its arguments are not whole, and this
- * start brings no name, id or input that tells of another call. */
+ * start brings no name, id or input of another call. */
 function continued(open: Block | undefined, start: WireFields): Block | null {
   if (open === undefined || open.stopped || open.start.name !== start.name) return null;
   if (isRecord(start.input) && Object.keys(start.input).length > 0) return null;
@@ -240,7 +240,7 @@ function continued(open: Block | undefined, start: WireFields): Block | null {
   return open;
 }
 
-function shown(block: Block, fields: WireFields): Said {
+function takeShownPart(block: Block, fields: WireFields): Said {
   if (block.start.type === 'text' && typeof fields.text === 'string') {
     block.units += fields.text.length;
     return { type: 'text', text: fields.text };
@@ -278,7 +278,7 @@ function word(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-function seen(block: Block): readonly SeenPieces[] {
+function describeBlock(block: Block): readonly SeenPieces[] {
   const { start } = block;
   if (start.type === 'text') return block.units === 0 ? [] : [{ kind: 'text', units: block.units }];
   if (start.type === 'tool_use') return [{ kind: 'call' }];

@@ -1,5 +1,5 @@
-/** How servers say that a request is longer than the context window. `code`: a type or code of the error, which is
- * certain; `says`: an expression for a sentence, in any case. Sources: the vendors' documents and source code, and
+/** Messages of servers for a request that is longer than the context window. `code`: a type or code of the error, which
+ * is certain; `says`: an expression for a sentence, in any case. Sources: the vendors' documents and source code, and
  * error bodies as their users report them (read 2026-11). */
 const wordings: readonly { readonly server: string; readonly code?: string; readonly says?: string }[] = [
   { server: 'OpenAI', code: 'context_length_exceeded' },
@@ -79,7 +79,8 @@ const limitWords =
   /(?:limit|max(?:imum)?|window|context|at most|up to|only|(?:can)?not exceed|less than|fewer than|smaller than|supports?|allow(?:s|ed)?|<=?|≤|>)[^\d.;]{0,40}$/i;
 const limitBehind = /^[^\d.;]{0,12}(?:max(?:imum)?|limit|context|allowed)/i;
 
-/** A message that names only what may be generated (`max_tokens`) is about the output. */
+/** Returns true for a message with a count above a limit of the input. A message that names only the tokens to generate
+ * (`max_tokens`) is about the output. */
 function exceedsNamedLimit(message: string): boolean {
   if (!/token/i.test(message) || !/prompt|input|messages?\b|context|request/i.test(message)) return false;
   if (/max_(?:completion_|output_|new_)?tokens|output tokens|completion tokens|budget/i.test(message)) return false;

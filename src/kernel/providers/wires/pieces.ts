@@ -16,7 +16,7 @@ export function item<T>(value: T, text = JSON.stringify(value)): WireItem<T> {
   return { value, text };
 }
 
-/** What a message becomes on a wire: what the model said, the results of its calls, and what the user wrote. */
+/** Pieces of a message on a wire: the model's text and calls, the results of the calls, and the user's text. */
 export interface Pieces<A, R, U> {
   readonly assistant: readonly WireItem<A>[];
   readonly results: readonly WireItem<R>[];
@@ -49,7 +49,7 @@ export function textCache(): (key: object, make: () => string) => string {
   };
 }
 
-/** What strict alternation adds to a wire's items. */
+/** Items that strict alternation adds to those of a wire. */
 export interface Fillers<A, U> {
   /** A user item that says "Continue.". */
   readonly go: WireItem<U>;
@@ -90,7 +90,7 @@ export function alternating<A, R, U>(said: readonly Pieces<A, R, U>[], fillers: 
   return items.length > 0 ? items : [fillers.go];
 }
 
-/** What a message says that carries the files of the results before it. */
+/** Returns the text of a message that carries the files of the results before it. */
 export function filesOfResults(files: readonly SentFile[]): string {
   return `From the results above: ${files.map(({ name }) => name).join(', ')}`;
 }
@@ -185,7 +185,7 @@ export function callId(id: string, form: RegExp, length = 24): string {
   return `call${createHash('sha256').update(wellFormed(id)).digest('hex')}`.slice(0, length);
 }
 
-/** What goes back with a call to the provider, wire and model that made it. */
+/** Fields and id that go back with a call to the provider, wire and model that made it. */
 export interface OwnExtra {
   /** Put into the call beside what the protocol describes. */
   readonly fields: JsonObject;
@@ -216,7 +216,7 @@ export type Part =
   | { readonly kind: 'text'; readonly text: string; readonly phase?: string }
   | { readonly kind: 'call'; readonly call: AnsweredCall };
 
-/** What a decoder saw, in wire order: an item to keep byte for byte, `units` of text, or a call. */
+/** Part of an answer, in wire order: an item to keep byte for byte, `units` of text, or a call. */
 export type SeenPieces =
   | { readonly kind: 'item'; readonly item: Json }
   | { readonly kind: 'text'; readonly units: number; readonly phase?: string }

@@ -104,12 +104,12 @@ function fillers({ quirks, model }: WireOptions): Fillers<AssistantItem, UserIte
     ...(needsAnswer
       ? { noted: item({ type: 'message', role: 'assistant', content: 'Noted.' } satisfies EasyInputMessage) }
       : {}),
-    join: (first, second) => ({ ...first, content: joined(first.content, second.content) }),
+    join: (first, second) => ({ ...first, content: joinContents(first.content, second.content) }),
   };
 }
 
 /** Joins two contents: a blank line separates two texts, parts stay parts. */
-function joined(first: UserItem['content'], second: UserItem['content']): UserItem['content'] {
+function joinContents(first: UserItem['content'], second: UserItem['content']): UserItem['content'] {
   if (typeof first === 'string' && typeof second === 'string') return `${first}\n\n${second}`;
   return [first, second].flatMap((content) =>
     typeof content === 'string' ? [{ type: 'input_text' as const, text: content }] : content,
@@ -120,7 +120,7 @@ function toolField({ name, description, input_schema }: ToolSpec): FunctionTool 
   return { type: 'function', name, description, parameters: input_schema, strict: false };
 }
 
-/** OpenAI accepts messages without a type; llama-server does not. */
+/** Returns a message of the user. OpenAI accepts messages without a type; llama-server does not. */
 function userItem(text: string, files: readonly SentFile[] = []): UserItem {
   return { type: 'message', role: 'user', content: withFiles(text, files) } satisfies EasyInputMessage;
 }
@@ -153,9 +153,9 @@ function serialise(message: Message, options: WireOptions): ResponsesPieces {
   return { assistant: assistantItems(message, options).map((value) => item(value)), results, user: null };
 }
 
-/** A reasoning item must be followed by what it led to, so none may be last. */
+/** Returns the items of a response. A reasoning item must be followed by what it led to, so none may be last. */
 function assistantItems(message: AssistantMessage, options: WireOptions): readonly AssistantItem[] {
-  const kept = ownReasoning(message, api, options).filter(readable);
+  const kept = ownReasoning(message, api, options).filter(isReadable);
   const parts = layOut(message, kept).filter((part) => part.kind !== 'text' || part.text !== '');
   const last = parts.findLastIndex(
     (part) => part.kind !== 'item' || !isRecord(part.item) || part.item.type !== 'reasoning',
@@ -163,8 +163,9 @@ function assistantItems(message: AssistantMessage, options: WireOptions): readon
   return parts.slice(0, last + 1).map((part) => assistantItem(part, options));
 }
 
-/** Without state at the provider, a reasoning item is readable only with its own content. */
-function readable(kept: Json): boolean {
+/** Returns true for an item that the server can read. Without state at the provider, a reasoning item needs its own
+ * content. */
+function isReadable(kept: Json): boolean {
   if (!isRecord(kept) || kept.type !== 'reasoning') return isRecord(kept);
   return (
     (typeof kept.encrypted_content === 'string' && kept.encrypted_content !== '') ||
@@ -351,7 +352,7 @@ class ResponsesStream implements StreamDecoder {
     this.#answer.finish(this.#rest(reason, responsesUsage(response.usage)));
   }
 
-  /** Reads items that had no event of their own. */
+  /** Reads items that no event gave. */
   #output(output: readonly unknown[]): void {
     const missing = output.filter((item) => this.#items.lacks(item));
     missing.forEach((item) => {
@@ -409,8 +410,8 @@ const foreignCalls = new Set([
   'tool_search_call',
 ]);
 
-/** Joins items by id, by the id of the call, else by `output_index`. Servers leave out any of them, give another item id
- * in each event (GitHub Copilot), and put several items under one index. */
+/** Joins items by id, by the id of the call, else by `output_index`. Servers leave out any of them, give another item
+ * id in each event (GitHub Copilot), and put several items under one index. */
 function itemPieces(): ItemPieces {
   const items: Item[] = [];
   let orphans = 0;
@@ -442,7 +443,7 @@ function itemPieces(): ItemPieces {
     content() {
       const slots = withoutRepeats(items.filter(({ item }) => item.type === 'function_call').map(callSlot));
       let calls = 0;
-      const layout = items.flatMap(seen).filter((part) => part.kind !== 'call' || calls++ < slots.length);
+      const layout = items.flatMap(describeItem).filter((part) => part.kind !== 'call' || calls++ < slots.length);
       return { calls: slots.map(receivedCall), layout: keepLayout(layout) };
     },
     lacks: (value) => isRecord(value) && !items.some((one) => isOf(one, value)),
@@ -473,12 +474,12 @@ function complete(found: Item, value: WireFields): string {
   const whole = isRecord(value.arguments) ? JSON.stringify(value.arguments) : word(value.arguments);
   if (value.type === 'function_call' && whole !== '') found.arguments = whole;
   if (value.type !== 'message' || found.units > 0) return '';
-  const text = textOf(value.content);
+  const text = messageText(value.content);
   found.units = text.length;
   return text;
 }
 
-/** True where an item of the whole response is one that events gave. Only calls can be told apart. */
+/** Returns true where an item of the whole response is one that events gave. Only calls can be distinguished. */
 function isOf({ item, done, units, arguments: text }: Item, value: WireFields): boolean {
   if (item.type !== value.type) return false;
   if (value.type !== 'function_call') return done || units > 0;
@@ -486,7 +487,7 @@ function isOf({ item, done, units, arguments: text }: Item, value: WireFields): 
   return ids.includes(item.call_id) || ids.includes(item.id) || (item.name === value.name && text === value.arguments);
 }
 
-/** True for two calls with ids of their own. */
+/** Returns true for two calls with different ids. */
 function isOtherCall(one: WireFields, other: WireFields): boolean {
   return word(one.call_id) !== '' && word(other.call_id) !== '' && one.call_id !== other.call_id;
 }
@@ -508,7 +509,7 @@ function word(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-function seen({ item, done, units }: Item): readonly SeenPieces[] {
+function describeItem({ item, done, units }: Item): readonly SeenPieces[] {
   if (item.type === 'message')
     return units === 0
       ? []
@@ -519,7 +520,7 @@ function seen({ item, done, units }: Item): readonly SeenPieces[] {
     : [];
 }
 
-function textOf(content: unknown): string {
+function messageText(content: unknown): string {
   if (!Array.isArray(content)) return '';
   return (content as readonly unknown[])
     .map((part) => (isRecord(part) ? word(part.type === 'refusal' ? part.refusal : part.text) : ''))

@@ -9,7 +9,7 @@ interface Rules {
   readonly inline: boolean;
   /** A node has one type, or is an `anyOf` and nothing else. */
   readonly oneType: boolean;
-  /** What says that null may be given. */
+  /** Form in which a schema allows null. */
   readonly nulls: 'type' | 'nullable';
   /** The values of an `enum` are texts. */
   readonly textEnums: boolean;
@@ -22,9 +22,9 @@ const said = ['title', 'description', 'default'];
 const shape = ['type', 'properties', 'required', 'items', 'enum', 'anyOf'];
 const bounds = ['minimum', 'maximum', 'minLength', 'maxLength', 'minItems', 'maxItems', 'pattern', 'format'];
 
-/** Sources: Google AI, "Schema", and its refusals ("schema didn't specify the schema type field", "when using any_of, it
- * must be the only field set", "only allowed for STRING type", "missing field"); Moonshot, "Tool Use", and its refusals
- * ("type is not defined", "type should be defined in anyOf items instead of the parent schema"); llama.cpp,
+/** Sources: Google AI, "Schema", and its refusals ("schema didn't specify the schema type field", "when using any_of,
+ * it must be the only field set", "only allowed for STRING type", "missing field"); Moonshot, "Tool Use", and its
+ * refusals ("type is not defined", "type should be defined in anyOf items instead of the parent schema"); llama.cpp,
  * grammars/README.md, and its issues 25746, 22314 and 17473 (patterns, bounds, `not`) (read November 2026). */
 const dialects: Readonly<Record<SchemaDialect, Rules>> = {
   plain: {
@@ -101,8 +101,8 @@ export function offeredTools(tools: readonly ToolSpec[], options: ModelAtServer)
   return made;
 }
 
-/** Returns the schema of a tool's arguments in a dialect. What it cannot say is left out, so that it allows more and never
- * less: arguments are checked against the schema as it was given. */
+/** Returns the schema of a tool's arguments in a dialect. What it cannot say is left out, so that it allows more and
+ * never less: arguments are checked against the schema as it was given. */
 export function schemaFor(schema: JsonSchema, dialect: SchemaDialect): JsonSchema {
   const known = written.get(dialect) ?? new WeakMap<JsonSchema, JsonSchema>();
   written.set(dialect, known);
@@ -119,7 +119,7 @@ interface Context {
   readonly depth: number;
   /** References that this node is inside of. */
   readonly within: readonly string[];
-  /** How many more nodes are written: references put in twice at each level would double with each. */
+  /** Number of nodes that may still be written: references put in twice at each level would double with each. */
   readonly budget: { left: number };
 }
 
@@ -132,7 +132,7 @@ function convertRoot(schema: JsonSchema, rules: Rules): JsonSchema {
   return made['type'] === 'object' ? made : { type: 'object' };
 }
 
-/** What says nothing of the arguments of a tool, or is refused at the root. */
+/** Keywords that say nothing of the arguments of a tool, or are refused at the root. */
 const notAtRoot = /^(?:anyOf|oneOf|allOf|not|enum|const|nullable|items|prefixItems|if|then|else)$/;
 
 const unions = ['anyOf', 'oneOf', 'allOf'] as const;
@@ -152,7 +152,7 @@ function flatRoot(schema: JsonSchema, context: Context): JsonSchema {
   return context.rules.keywords === null && inner === null && !unions.some((name) => name in schema) ? schema : rest;
 }
 
-/** `all`: what each demands counts. Otherwise only what all of them demand does. */
+/** Merges the objects of a union. With `all`, each requirement counts; otherwise only those that all of them have. */
 function mergedObjects(base: JsonObject, forms: readonly JsonObject[], all: boolean): JsonObject {
   const properties: Record<string, Json> = {};
   for (const form of [base, ...forms])
@@ -233,7 +233,7 @@ function convert(given: Json, context: Context): JsonSchema {
   return withUnion(typed, below) ?? plainNode(typed, below);
 }
 
-/** Below this, only what kind of value it is. */
+/** Returns a node at the greatest depth: only the kind of its value. */
 function deepest({ type, description }: JsonObject, rules: Rules): JsonSchema {
   const kind = typeof type === 'string' && type !== 'array' ? type : rules.oneType ? 'string' : undefined;
   return { ...(kind === undefined ? {} : { type: kind }), ...(description === undefined ? {} : { description }) };
@@ -243,7 +243,8 @@ function anything(rules: Rules): JsonSchema {
   return rules.oneType ? { type: 'string' } : {};
 }
 
-/** What stands beside a reference wins over what it names. A reference into itself becomes a value of its kind. */
+/** Puts the target in the place of a reference; keywords beside the reference win. A reference into itself becomes a
+ * value of its kind. */
 function inlined(given: JsonObject, context: Context): readonly [JsonObject, Context] {
   let node = given;
   let at = context;
@@ -265,7 +266,7 @@ function kindOf(reference: string, context: Context): JsonObject {
   return { ...kind, ...(description === undefined ? {} : { description }) };
 }
 
-/** Merges what all of `allOf` say. What stands beside them wins. */
+/** Merges what all of `allOf` say. Keywords beside them win. */
 function withAll(node: JsonObject, context: Context): readonly [JsonObject, Context] {
   const { allOf, ...rest } = node as Readonly<Record<string, Json>>;
   let all: JsonObject = rest;
@@ -282,7 +283,8 @@ function withAll(node: JsonObject, context: Context): readonly [JsonObject, Cont
   return [all, at];
 }
 
-/** `const` is an `enum` of one; lists of types, `nullable` and unions of null become what the dialect says. */
+/** Writes the type of a node. `const` is an `enum` of one; lists of types, `nullable` and unions of null become what
+ * the dialect says. */
 function withTypes(given: JsonObject, rules: Rules): JsonObject {
   if (rules.keywords === null) return given;
   const { const: only, nullable, ...rest } = given as Readonly<Record<string, Json>>;
@@ -340,7 +342,7 @@ function typeOfValue(value: Json): string {
   return typeof value === 'number' ? (Number.isInteger(value) ? 'integer' : 'number') : typeof value;
 }
 
-/** An empty `enum` allows nothing and is refused by all; it says nothing here. */
+/** Writes the `enum` of a node. An empty one allows nothing and is refused by all, so it is left out. */
 function withEnum(node: JsonObject, rules: Rules): JsonObject {
   const { enum: values, ...rest } = node as Readonly<Record<string, Json>>;
   if (values === undefined) return node;
@@ -401,7 +403,7 @@ function saysMore(form: Json): form is JsonObject {
   return isObject(form) && !Object.keys(form).every((key) => key === 'required' || key === 'not');
 }
 
-/** What is said of a union as a whole. */
+/** Keywords that describe a union as a whole. */
 const ofUnion = /^(?:title|description|default|nullable)$/;
 
 function unionOf(forms: readonly JsonSchema[], beside: JsonObject, hasNull: boolean, context: Context): JsonSchema {
@@ -419,14 +421,14 @@ function unionOf(forms: readonly JsonSchema[], beside: JsonObject, hasNull: bool
   return { ...shown, anyOf: [...forms, ...nulls] };
 }
 
-/** Nothing may stand beside a union, so its first form says what it is for. */
+/** Puts the description of a union into its first form, because nothing may be beside the union. */
 function describedFirst(forms: readonly JsonSchema[], description: Json | undefined): readonly JsonSchema[] {
   return forms.map((form, at) =>
     at === 0 && description !== undefined && form['description'] === undefined ? { ...form, description } : form,
   );
 }
 
-/** A union within a union is one union; of equal forms one stays. */
+/** Flattens unions within unions, and drops equal forms. */
 function unlike(forms: readonly JsonSchema[]): readonly JsonSchema[] {
   const flat = forms.flatMap((form) =>
     Array.isArray(form['anyOf']) ? (form['anyOf'] as readonly JsonSchema[]) : [form],
@@ -496,7 +498,7 @@ function converted(schemas: JsonObject, context: Context): JsonObject {
   );
 }
 
-/** An array needs one schema for all of its items; those of a tuple are its forms. */
+/** Gives an array one schema for all of its items; those of a tuple are its forms. */
 function withItems(node: JsonObject): JsonObject {
   const { items, prefixItems, ...rest } = node as Readonly<Record<string, Json>>;
   const tuple = [items, prefixItems].find((list) => Array.isArray(list)) as readonly Json[] | undefined;
@@ -519,7 +521,7 @@ function tupleItems(tuple: readonly Json[], { items, prefixItems, minItems, maxI
   return { ...made, minItems: minItems ?? tuple.length, maxItems: maxItems ?? tuple.length };
 }
 
-/** A node without a type has the one that its keywords are about. */
+/** Gives a node without a type the one that its keywords are about. */
 function withType(node: JsonObject, rules: Rules): JsonObject {
   if (rules.keywords === null || node['type'] !== undefined) return node;
   const kind = Object.keys(ofKind).find((name) => Object.keys(node).some((key) => ofKind[name]?.test(key) === true));

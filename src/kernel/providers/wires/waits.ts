@@ -4,8 +4,8 @@ import { isRecord, parseJson } from '../../core/json.js';
 /** The headers of an answer, names in lower case. */
 export type AnswerHeaders = Readonly<Record<string, string>>;
 
-/** How a wait is written. `seconds`, `milliseconds`: a number; `span`: `1m30.5s`, `850ms` or a number of seconds; `when`:
- * a date, a Unix time, or a span. */
+/** Form in which a wait is written. `seconds`, `milliseconds`: a number; `span`: `1m30.5s`, `850ms` or a number of
+ * seconds; `when`: a date, a Unix time, or a span. */
 type WaitForm = 'seconds' | 'milliseconds' | 'span' | 'when';
 
 interface WaitField {
@@ -70,7 +70,7 @@ export function askedWaitMs(
 
 /** Returns the wait that an error asks for: a field of it, else its sentence. */
 export function waitInText(text: string, now: number): number | undefined {
-  const value = parsed(text);
+  const value = parseJsonText(text);
   return (value === undefined ? undefined : waitInValue(value, now, 0)) ?? waitInSentence(text);
 }
 
@@ -79,7 +79,7 @@ const maxDepth = 8;
 function waitInValue(value: unknown, now: number, depth: number): number | undefined {
   if (depth > maxDepth) return undefined;
   if (typeof value === 'string') {
-    const inner = /^\s*[[{]/.test(value) ? parsed(value) : undefined;
+    const inner = /^\s*[[{]/.test(value) ? parseJsonText(value) : undefined;
     return inner === undefined ? undefined : waitInValue(inner, now, depth + 1);
   }
   if (!isRecord(value) && !Array.isArray(value)) return undefined;
@@ -124,7 +124,7 @@ function resetMs(headers: AnswerHeaders, now: number): number | undefined {
   return waits.length === 0 ? undefined : smallestOf(waits.map(({ waitMs }) => waitMs));
 }
 
-/** How vendors put a wait into their sentence. Source: OpenAI ("Please try again in 1m30s"), Google ("Please retry in
+/** Waits in the sentences of vendors. Source: OpenAI ("Please try again in 1m30s"), Google ("Please retry in
  * 12.5s"), Azure OpenAI ("Please retry after 26 seconds"), Amazon ("try again in 30 seconds"). */
 const sentences =
   /\b(?:try(?:ing)? again|retry(?:ing)?|wait(?:ing)?|available(?: again)?|resets?)\s+(?:(?:in|after|for|at least|another|about)\s+){0,2}((?:\d+(?:\.\d+)?\s*(?:milliseconds?|millis|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)\b[\s,]*(?:and\s+)?)+|(?:\d+(?:\.\d+)?(?:ms|[smhd]))+)/i;
@@ -160,7 +160,8 @@ function textMs(text: string, form: 'span' | 'when', now: number): number | unde
   return form === 'when' && /[a-z]{3}|\d{4}-\d\d-\d\dT/i.test(text) ? usable(Date.parse(text) - now) : undefined;
 }
 
-/** A number so large is a point in time: Unix seconds from 1e9, Unix milliseconds from 1e12. */
+/** Returns a number as a wait in milliseconds. A large one is a point in time: Unix seconds from 1e9, Unix milliseconds
+ * from 1e12. */
 function numberMs(number: number, form: WaitForm, now: number): number {
   if (form === 'milliseconds') return number;
   if (form === 'when' && number >= 1e12) return number - now;
@@ -172,7 +173,7 @@ function usable(waitMs: number): number | undefined {
   return waitMs > 0 && Number.isFinite(waitMs) ? Math.ceil(waitMs) : undefined;
 }
 
-function parsed(text: string): unknown {
+function parseJsonText(text: string): unknown {
   try {
     return /^\s*[[{]/.test(text) ? parseJson(text) : undefined;
   } catch {

@@ -32,7 +32,7 @@ export interface WireOptions {
   readonly model: string;
   readonly toolChoice: 'auto' | 'none';
   readonly quirks: Quirks;
-  /** What the model table knows about the model. Absent: nothing. */
+  /** Facts of the model table. Absent: none are known. */
   readonly facts?: WireFacts;
   /** Its fields replace those of the body (`extra_body` in the configuration). */
   readonly extraBody?: JsonObject;
@@ -70,14 +70,14 @@ export type WireChunk =
   | {
       readonly type: 'usage';
       readonly usage: TokenUsage;
-      /** What the provider says it cost, in USD (OpenRouter). */ readonly costUsd?: number;
+      /** Cost in USD by the provider's own account (OpenRouter). */ readonly costUsd?: number;
     }
   | { readonly type: 'end'; readonly stop: Exclude<Stop, 'interrupted'>; readonly reasoning?: readonly Json[] }
   | {
       readonly type: 'fault';
       readonly fault: Fault;
       readonly retryable: boolean;
-      /** What the server said, where it reported the failure. */ readonly said?: string;
+      /** Text of the server, where it reported the failure. */ readonly said?: string;
       /** The rest of the answer, where it lacks nothing but a finish reason. */
       readonly unfinished?: readonly WireChunk[];
     };
@@ -103,7 +103,7 @@ export function buildWire(
   };
 }
 
-/** A parsed value may be nested too deep to be written again. */
+/** Returns false for a parsed value that is nested too deep to be written again. */
 function isWritable(body: Json): boolean {
   try {
     return JSON.stringify(body) !== '';

@@ -681,6 +681,65 @@ test('a key that a server echoes is masked, and the hint names its variable', as
   expect(fault?.message).not.toMatch(new RegExp(`${testKey}|\u001b`));
 });
 
+test('a key that is refused is asked for, and the request goes out again with the new one', async () => {
+  const refused: Attempt = { status: 401, body: JSON.stringify({ error: { message: 'Incorrect API key' } }) };
+  const server = await serve(refused, said);
+  const first = testEndpoint('openai-chat', server.url);
+  let current = first;
+  const asked: string[] = [];
+  const provider = testProvider(
+    first,
+    {},
+    {
+      keys: {
+        endpoint: () => current,
+        ask: ({ message }) => {
+          asked.push(message);
+          current = { ...first, key: 'another-key-0123456789' };
+          return Promise.resolve(true);
+        },
+      },
+    },
+  );
+  const heard = await listen(provider, hello, 'openai-chat');
+  provider.close();
+  expect([heard.stop, heard.fault, asked]).toEqual(['stop', null, ['Incorrect API key']]);
+  expect(server.requests.map(({ headers }) => headers.authorization)).toEqual([
+    `Bearer ${testKey}`,
+    'Bearer another-key-0123456789',
+  ]);
+});
+
+test('a key that is gone is asked for, and without another one the fault is final', async () => {
+  const gone = { code: 'auth', message: 'There is no key.', hint: 'Run `agent login test`.' } as const;
+  const keys = { endpoint: () => gone, ask: () => Promise.resolve(false) };
+  const provider = testProvider(testEndpoint('openai-chat', 'http://127.0.0.1:1'), {}, { keys });
+  expect((await listen(provider, hello, 'openai-chat')).chunks).toEqual([{ type: 'fault', fault: gone }]);
+});
+
+test('a warning about the context window comes right before the end', async () => {
+  const server = await serve({
+    status: 200,
+    headers: eventStream,
+    body: `${event({ content: 'ok' })}${event({}, 'stop')}${usage(10)}data: [DONE]\n\n`,
+  });
+  const tokens: number[] = [];
+  const warning: ModelChunk = { type: 'notice', level: 'warn', code: 'context_window', message: 'small' };
+  const provider = testProvider(
+    testEndpoint('openai-chat', server.url),
+    {},
+    {
+      checkWindow: (_request, promptTokens) => {
+        tokens.push(promptTokens);
+        return Promise.resolve(warning);
+      },
+    },
+  );
+  const { chunks } = await listen(provider, hello, 'openai-chat');
+  provider.close();
+  expect([tokens, chunks.map(({ type }) => type)]).toEqual([[10], ['text', 'usage', 'notice', 'end']]);
+});
+
 test('what a provider says a request costs wins over the table', async () => {
   const usage = { prompt_tokens: 1_000_000, completion_tokens: 0, total_tokens: 1_000_000 };
   const answer = (extra: object): Attempt => ({

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { loadWire } from '../../../../src/kernel/providers/wires/known-wires.js';
-import { createSseReader } from '../../../../src/kernel/providers/http/answer-reader.js';
+import { SseReader } from '../../../../src/kernel/providers/http/answer-reader.js';
 import type { Wire, WireChunk } from '../../../../src/kernel/providers/wires/wire.js';
 
 const folder = pathToFileURL('../shared/fixtures/wire/');
@@ -40,7 +40,7 @@ export function fold(chunks: readonly WireChunk[]): Decoded {
 
 /** Reads an answer whose bytes come in the given pieces. */
 export function decode(wire: Wire, pieces: readonly Uint8Array[]): readonly WireChunk[] {
-  const reader = createSseReader();
+  const reader = new SseReader();
   const decoder = wire.decoder();
   const chunks: WireChunk[] = [];
   for (const piece of pieces) for (const event of reader.push(piece)) chunks.push(...decoder.push(event));

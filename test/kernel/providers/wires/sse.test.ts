@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createSseReader } from '../../../../src/kernel/providers/http/answer-reader.js';
+import { SseReader } from '../../../../src/kernel/providers/http/answer-reader.js';
 import type { ServerEvent } from '../../../../src/kernel/providers/wires/wire.js';
 import { propertyRuns } from '../../../property-runs.js';
 
@@ -9,7 +9,7 @@ function read(...pieces: readonly (string | Uint8Array)[]): {
   readonly comments: number;
   readonly overflowed: boolean;
 } {
-  const reader = createSseReader();
+  const reader = new SseReader();
   const events = pieces.flatMap((piece) => reader.push(typeof piece === 'string' ? Buffer.from(piece) : piece));
   events.push(...reader.end());
   return { events, comments: reader.comments, overflowed: reader.overflowed };
@@ -43,7 +43,7 @@ test('comments are counted as life and carry nothing', () => {
 });
 
 test('an event is given as soon as its blank line is there', () => {
-  const reader = createSseReader();
+  const reader = new SseReader();
   expect(reader.push(Buffer.from('data: a\n'))).toEqual([]);
   expect(reader.push(Buffer.from('\n'))).toEqual([message('a')]);
   expect(reader.push(Buffer.from('data: b\r\n\r'))).toEqual([message('b')]);
@@ -57,7 +57,7 @@ test('invalid UTF-8 becomes U+FFFD', () => {
 });
 
 test('a buffer may be used again by its owner after a push', () => {
-  const reader = createSseReader();
+  const reader = new SseReader();
   const shared = Buffer.from('data: ab');
   reader.push(shared);
   shared.fill(0x7a);

@@ -5,8 +5,13 @@ import { expect, onTestFinished, test } from 'vitest';
 import { allowance } from '../../src/kernel/agent/budget.js';
 import { openSecretKey, plainGuard } from '../../src/kernel/secrets/known-secrets.js';
 import { createSpendLimit } from '../../src/app/spend-limit.js';
-import { resolveModel, resolveReady, unpricedModel } from '../../src/app/open-model.js';
-import { configuredModel } from '../../src/app/provider-settings.js';
+import {
+  chooseModel,
+  configuredModel,
+  resolveModel,
+  resolveReady,
+  unpricedModel,
+} from '../../src/app/model-resolution.js';
 import type { Settings } from '../../src/kernel/console/run-settings.js';
 import { storedKeys } from '../kernel/secrets/stored.js';
 import { loadConfig } from '../../src/kernel/config/load.js';
@@ -168,4 +173,19 @@ test('a model without a known price is named, also one that the first key decide
     await name({ flags: { model: 'offline/oven-reminder' } }),
     await name({ flags: { model: 'unheard' } }),
   ]).toEqual(['openai/mine', null, 'openai/mine', null, null, expect.stringMatching(/\/unheard$/)]);
+});
+
+test('a session asks its own model, a new one the model in use, and without either the configured one', async () => {
+  const settings = await setupOf({ file: { model: 'anthropic/claude' } });
+  const row = { id: 's', parentId: null, cwd: '/', title: null, createdAt: 0, updatedAt: 0 };
+  const recorded = { ...row, provider: 'deepseek', model: 'z', api: 'openai-chat', baseUrl: proxy };
+  const events = [{ seq: 1, kind: 'user', content: 'x', data: null, createdAt: 0 }];
+  const inUse = { provider: 'openai', model: 'm', api: 'openai-responses', baseUrl: proxy };
+  const choose = async (restored: typeof events, ref?: typeof inUse): Promise<unknown> =>
+    await chooseModel(settings, { row: recorded, restored }, () => Promise.resolve(restored), ref);
+  const configured = { provider: null, model: 'anthropic/claude' };
+  expect(await choose(events)).toEqual({ provider: 'deepseek', model: 'z', api: 'openai-chat', baseUrl: proxy });
+  expect(await choose([], inUse)).toEqual(inUse);
+  expect(await choose([], { ...inUse, api: 'offline', model: 'offline' })).toEqual(configured);
+  expect(await choose([])).toEqual(configured);
 });
