@@ -2,6 +2,8 @@ import { openTrustFile } from '../../kernel/config/trust-file.js';
 import type { Feature } from '../../kernel/console/feature.js';
 import { customToolFiles } from '../../kernel/console/tool-files-port.js';
 
+const load = () => import('./manage-files.js');
+
 /** Custom tools of the user and of projects. */
 export const customTools: Feature = {
   name: 'custom-tools',
@@ -22,11 +24,11 @@ export const customTools: Feature = {
       entries: [
         {
           line: ['tools add <path>', 'Allow custom tools: the folder of a tool.json, or an .mjs file'],
-          load: async () => (await import('./manage-files.js')).addTools,
+          load: async () => (await load()).addTools,
         },
         {
           line: ['tools remove <what>', 'Remove custom tools by name, folder or file'],
-          load: async () => (await import('./manage-files.js')).removeTools,
+          load: async () => (await load()).removeTools,
         },
       ],
     },

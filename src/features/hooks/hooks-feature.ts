@@ -1,5 +1,7 @@
 import type { Feature } from '../../kernel/console/feature.js';
 
+const load = () => import('./list-hooks.js');
+
 /** Programs of the user that are asked at points of a session. */
 export const hooks: Feature = {
   name: 'hooks',
@@ -10,19 +12,19 @@ export const hooks: Feature = {
         {
           line: ['hooks', 'List your hooks'],
           slash: ['hooks', 'List your hooks'],
-          load: async () => (await import('./list-hooks.js')).hooks,
+          load: async () => (await load()).hooks,
         },
         {
           line: ['hooks list', 'List hooks and whether they are trusted'],
-          load: async () => (await import('./list-hooks.js')).listHooks,
+          load: async () => (await load()).listHooks,
         },
         {
           line: ['hooks show <event>', 'Show the hooks of one event'],
-          load: async () => (await import('./list-hooks.js')).showHooks,
+          load: async () => (await load()).showHooks,
         },
         {
           line: ['hooks check', 'Check hook files; exits with 2 if there are problems'],
-          load: async () => (await import('./list-hooks.js')).checkHooks,
+          load: async () => (await load()).checkHooks,
         },
       ],
     },

@@ -3,6 +3,8 @@ import type { Feature } from '../../kernel/console/feature.js';
 import { fixedTools, mcpToolset } from './mcp-toolset.js';
 import { openedServers, runningServers } from './mcp-parts.js';
 
+const load = () => import('./mcp-commands.js');
+
 /** Servers that nobody knows yet are asked what they offer this long after the screen is shown. */
 const discoverAfterMs = 500;
 
@@ -24,43 +26,43 @@ export const mcp: Feature = {
         {
           line: ['mcp', 'List, show, add, import, remove and test MCP servers'],
           slash: ['mcp [name]', 'Show MCP servers; reconnect, login, enable or disable <name>'],
-          load: async () => (await import('./use-servers.js')).mcp,
+          load: async () => (await load()).mcp,
         },
         {
           line: ['mcp list', 'List the servers of mcp.json without starting them'],
-          load: async () => (await import('./use-servers.js')).listServers,
+          load: async () => (await load()).listServers,
         },
         {
           line: ['mcp get <name>', "Show a server's entry"],
-          load: async () => (await import('./use-servers.js')).showServer,
+          load: async () => (await load()).showServer,
         },
         {
           line: ['mcp add <name> [command...]', 'Add a server by its command line after --, or by --url'],
-          load: async () => (await import('./use-servers.js')).addServer,
+          load: async () => (await load()).addServer,
         },
         {
           line: ['mcp remove <name>', 'Remove a server from mcp.json'],
-          load: async () => (await import('./use-servers.js')).removeServer,
+          load: async () => (await load()).removeServer,
         },
         {
           line: ['mcp import <client>', 'Import servers from claude-code, codex, cursor, vscode, gemini or opencode'],
-          load: async () => (await import('./import-servers.js')).importServers,
+          load: async () => (await load()).importServers,
         },
         {
           line: ['mcp test <name>', 'Connect to a server and list its tools'],
-          load: async () => (await import('./use-servers.js')).testServer,
+          load: async () => (await load()).testServer,
         },
         {
           line: ['mcp login <name>', 'Sign in to a server'],
-          load: async () => (await import('./sign-in-to-server.js')).signIn,
+          load: async () => (await load()).signIn,
         },
         {
           line: ['mcp logout <name>', "Delete a server's sign-in"],
-          load: async () => (await import('./sign-in-to-server.js')).signOut,
+          load: async () => (await load()).signOut,
         },
         {
           line: ['mcp serve', 'Offer our tools as an MCP server over standard input and output'],
-          load: async () => (await import('./use-servers.js')).serveTools,
+          load: async () => (await load()).serveTools,
         },
       ],
     },

@@ -1,47 +1,49 @@
 import type { Feature, PromptBlock } from '../../kernel/console/feature.js';
 import type { CommandDefinition } from '../../kernel/console/command.js';
 
+const load = () => import('./manage-notes.js');
+
 const commands: readonly CommandDefinition[] = [
   {
     line: ['memory', 'List, show, add, edit, pin, approve and remove notes for later sessions'],
     slash: ['memory|notes [command] [note]', 'List, show, add, edit, pin, approve or remove notes for later sessions'],
-    load: async () => (await import('./manage-notes.js')).memory,
+    load: async () => (await load()).memory,
   },
   {
     line: ['memory list', 'List notes: pinned first, then newest'],
-    load: async () => (await import('./manage-notes.js')).listNotes,
+    load: async () => (await load()).listNotes,
   },
   {
     line: ['memory show <note>', 'Show a note, who saved it and when'],
-    load: async () => (await import('./manage-notes.js')).showNote,
+    load: async () => (await load()).showNote,
   },
   {
     line: ['memory add <text...>', 'Save a note for later sessions in this directory'],
-    load: async () => (await import('./manage-notes.js')).addNote,
+    load: async () => (await load()).addNote,
   },
   {
     line: ['memory edit <note> <text...>', "Replace a note's text"],
-    load: async () => (await import('./manage-notes.js')).editNote,
+    load: async () => (await load()).editNote,
   },
   {
     line: ['memory pin <note...>', 'Include notes in the prompt of every new session'],
-    load: async () => (await import('./manage-notes.js')).pinNote,
+    load: async () => (await load()).pinNote,
   },
   {
     line: ['memory unpin <note...>', 'Unpin notes'],
-    load: async () => (await import('./manage-notes.js')).unpinNote,
+    load: async () => (await load()).unpinNote,
   },
   {
     line: ['memory approve <note...>', 'Allow notes from untrusted content in prompts'],
-    load: async () => (await import('./manage-notes.js')).approveNote,
+    load: async () => (await load()).approveNote,
   },
   {
     line: ['memory restore <note...>', 'Restore archived notes'],
-    load: async () => (await import('./manage-notes.js')).restoreNote,
+    load: async () => (await load()).restoreNote,
   },
   {
     line: ['memory rm <note...>', 'Delete notes'],
-    load: async () => (await import('./manage-notes.js')).removeNote,
+    load: async () => (await load()).removeNote,
   },
 ];
 

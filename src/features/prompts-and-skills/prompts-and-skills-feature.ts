@@ -1,5 +1,7 @@
 import type { Feature } from '../../kernel/console/feature.js';
 
+const load = () => import('./prompts-and-skills-commands.js');
+
 /** Commands in files, and skills. */
 export const promptsAndSkills: Feature = {
   name: 'prompts-and-skills',
@@ -10,19 +12,19 @@ export const promptsAndSkills: Feature = {
         {
           line: ['skills', 'List skills and their files'],
           slash: ['skills', 'List skills; /skill:name uses one'],
-          load: async () => (await import('./list-skills.js')).skills,
+          load: async () => (await load()).skills,
         },
         {
           line: ['skills list', 'List skills and their files'],
-          load: async () => (await import('./list-skills.js')).listSkills,
+          load: async () => (await load()).listSkills,
         },
         {
           line: ['skills show <name>', 'Show a skill with its text'],
-          load: async () => (await import('./list-skills.js')).showSkill,
+          load: async () => (await load()).showSkill,
         },
         {
           line: ['skills check', 'Check skill files; exits with 2 if there are problems'],
-          load: async () => (await import('./list-skills.js')).checkSkills,
+          load: async () => (await load()).checkSkills,
         },
       ],
     },
@@ -31,11 +33,11 @@ export const promptsAndSkills: Feature = {
       entries: [
         {
           slash: ['init [what matters]', 'Write AGENTS.md for this repository'],
-          load: async () => (await import('./prompt-commands.js')).initProject,
+          load: async () => (await load()).initProject,
         },
         {
           slash: ['review [commit, branch or range]', 'Review uncommitted changes, or those since a commit or branch'],
-          load: async () => (await import('./prompt-commands.js')).reviewChanges,
+          load: async () => (await load()).reviewChanges,
         },
       ],
     },

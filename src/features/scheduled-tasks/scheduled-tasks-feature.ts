@@ -1,6 +1,8 @@
 import type { Feature } from '../../kernel/console/feature.js';
 import { taskTableSet } from './task-tables.js';
 
+const load = () => import('./scheduled-tasks-commands.js');
+
 /** Reminders and scheduled tasks. */
 export const scheduledTasks: Feature = {
   name: 'scheduled-tasks',
@@ -29,55 +31,55 @@ export const scheduledTasks: Feature = {
         {
           line: ['tasks', 'Scheduled tasks: list, show, run, pause, remove'],
           slash: ['tasks [command] [task or run]', 'Reminders and scheduled tasks: list, show, run, pause, inbox, …'],
-          load: async () => (await import('./fire-tasks.js')).tasks,
+          load: async () => (await load()).tasks,
         },
         {
           line: ['tasks list', 'List tasks by their next run'],
-          load: async () => (await import('./manage-tasks.js')).listTasks,
+          load: async () => (await load()).listTasks,
         },
         {
           line: ['tasks show <task>', 'Show a task and its last runs'],
-          load: async () => (await import('./manage-tasks.js')).showTask,
+          load: async () => (await load()).showTask,
         },
         {
           line: ['tasks run <task>', 'Run a task now'],
-          load: async () => (await import('./fire-tasks.js')).runTask,
+          load: async () => (await load()).runTask,
         },
         {
           line: ['tasks pause <task>', 'Pause a task'],
-          load: async () => (await import('./manage-tasks.js')).pauseTask,
+          load: async () => (await load()).pauseTask,
         },
         {
           line: ['tasks resume <task>', 'Resume a task, also after its end'],
-          load: async () => (await import('./manage-tasks.js')).resumeTask,
+          load: async () => (await load()).resumeTask,
         },
         {
           line: ['tasks rm <task>', 'Delete a task'],
-          load: async () => (await import('./manage-tasks.js')).removeTask,
+          load: async () => (await load()).removeTask,
         },
         {
           line: ['tasks inbox', 'Show results you have not seen'],
-          load: async () => (await import('./manage-tasks.js')).taskInbox,
+          load: async () => (await load()).taskInbox,
         },
         {
           line: ['tasks runs [task]', 'List runs and their results, newest first'],
-          load: async () => (await import('./manage-tasks.js')).listRuns,
+          load: async () => (await load()).listRuns,
         },
         {
           line: ['tasks approve <run>', 'Approve the call that a run asked for, and run it'],
-          load: async () => (await import('./fire-tasks.js')).approveRun,
+          load: async () => (await load()).approveRun,
         },
         {
           line: ['tasks run-due', 'Run the tasks that are due, and exit'],
-          load: async () => (await import('./fire-tasks.js')).runDueTasks,
+          load: async () => (await load()).runDueTasks,
         },
         {
           line: ['tasks timer <kind>', 'Print a timer for systemd, launchd or cron that runs due tasks'],
-          load: async () => (await import('./fire-tasks.js')).printTimer,
+          load: async () => (await load()).printTimer,
         },
         {
           line: ['tasks daemon', 'Run due tasks until stopped'],
-          load: async () => (await import('./fire-tasks.js')).taskDaemon,
+          load: async () => (await load()).taskDaemon,
         },
       ],
     },

@@ -1,5 +1,7 @@
 import type { Feature } from '../../kernel/console/feature.js';
 
+const load = () => import('./list-agents.js');
+
 /** Other agents, each with a context of its own. */
 export const subagents: Feature = {
   name: 'subagents',
@@ -10,19 +12,19 @@ export const subagents: Feature = {
         {
           line: ['agents', 'List sub-agents, their tools and models'],
           slash: ['agents', 'List sub-agents, their tools and models'],
-          load: async () => (await import('./list-agents.js')).agents,
+          load: async () => (await load()).agents,
         },
         {
           line: ['agents list', 'List sub-agents'],
-          load: async () => (await import('./list-agents.js')).listAgents,
+          load: async () => (await load()).listAgents,
         },
         {
           line: ['agents show <name>', 'Show a sub-agent with its prompt'],
-          load: async () => (await import('./list-agents.js')).showAgent,
+          load: async () => (await load()).showAgent,
         },
         {
           line: ['agents check', 'Check sub-agent files; exits with 2 if there are problems'],
-          load: async () => (await import('./list-agents.js')).checkAgents,
+          load: async () => (await load()).checkAgents,
         },
       ],
     },

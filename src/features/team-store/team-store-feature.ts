@@ -2,6 +2,8 @@ import type { Feature } from '../../kernel/console/feature.js';
 import { remoteStores } from '../../kernel/console/remote-stores.js';
 import { sharedRecord } from '../../kernel/console/shared-record-port.js';
 
+const load = () => import('./team-store-commands.js');
+
 /** Sessions that a team shares through PostgreSQL. */
 export const teamStore: Feature = {
   name: 'team-store',
@@ -22,27 +24,27 @@ export const teamStore: Feature = {
       entries: [
         {
           line: ['db', 'Manage the shared PostgreSQL session store (`store.url`)'],
-          load: async () => (await import('./manage-database.js')).database,
+          load: async () => (await load()).database,
         },
         {
           line: ['db init', 'Create or update its tables, as the database owner'],
-          load: async () => (await import('./manage-database.js')).initDatabase,
+          load: async () => (await load()).initDatabase,
         },
         {
           line: ['db status', 'Show the server, your role and what you may read'],
-          load: async () => (await import('./manage-database.js')).databaseStatus,
+          load: async () => (await load()).databaseStatus,
         },
         {
           line: ['db push', 'Send the sessions of this machine'],
-          load: async () => (await import('./exchange-sessions.js')).pushSessions,
+          load: async () => (await load()).pushSessions,
         },
         {
           line: ['db pull', 'Fetch sessions of your other machines and of the team'],
-          load: async () => (await import('./exchange-sessions.js')).pullSessions,
+          load: async () => (await load()).pullSessions,
         },
         {
           line: ['db sync', 'Push, then pull'],
-          load: async () => (await import('./exchange-sessions.js')).syncSessions,
+          load: async () => (await load()).syncSessions,
         },
       ],
     },

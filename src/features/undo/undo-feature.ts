@@ -1,5 +1,7 @@
 import type { Feature } from '../../kernel/console/feature.js';
 
+const load = () => import('./undo-commands.js');
+
 /** Undo of what calls did to files, and going back in the conversation. */
 export const undo: Feature = {
   name: 'undo',
@@ -10,7 +12,7 @@ export const undo: Feature = {
         {
           slash: ['rewind [event]', 'Go back to before an earlier message, or to right after an event'],
           waits: true,
-          load: async () => (await import('./rewind.js')).rewind,
+          load: async () => (await load()).rewind,
         },
       ],
     },
@@ -21,17 +23,17 @@ export const undo: Feature = {
           line: ['undo [event]', 'Undo file changes of the last call, of one event, or of `all`'],
           slash: ['undo [event or all]', 'Undo file changes of the last call, or of one event'],
           waits: true,
-          load: async () => (await import('./undo.js')).undo,
+          load: async () => (await load()).undo,
         },
         {
           line: ['redo [event]', 'Redo file changes that were undone last; `all` for every call'],
           slash: ['redo [event or all]', 'Redo file changes that were undone last'],
           waits: true,
-          load: async () => (await import('./undo.js')).redo,
+          load: async () => (await load()).redo,
         },
         {
           line: ['restore <file@event>', 'Restore a file to its state right after an event'],
-          load: async () => (await import('./undo.js')).restore,
+          load: async () => (await load()).restore,
         },
       ],
     },

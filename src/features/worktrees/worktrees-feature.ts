@@ -1,5 +1,7 @@
 import type { Feature } from '../../kernel/console/feature.js';
 
+const load = () => import('./manage-worktrees.js');
+
 /** Git worktrees that sessions work in. */
 export const worktrees: Feature = {
   name: 'worktrees',
@@ -20,15 +22,15 @@ export const worktrees: Feature = {
       entries: [
         {
           line: ['worktrees', 'List and remove the git worktrees created by -w'],
-          load: async () => (await import('./manage-worktrees.js')).worktrees,
+          load: async () => (await load()).worktrees,
         },
         {
           line: ['worktrees list', "List this repository's worktrees"],
-          load: async () => (await import('./manage-worktrees.js')).listAll,
+          load: async () => (await load()).listAll,
         },
         {
           line: ['worktrees rm <name>', 'Remove a worktree; uncommitted changes are kept unless forced'],
-          load: async () => (await import('./manage-worktrees.js')).removeOne,
+          load: async () => (await load()).removeOne,
         },
       ],
     },

@@ -1,0 +1,3 @@
+// The commands of this feature. They are loaded together, with the first that is used.
+export { rewind } from './rewind.js';
+export { redo, restore, undo } from './undo.js';
