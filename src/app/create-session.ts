@@ -40,7 +40,7 @@ import type { Tables } from '../kernel/store/tables.js';
 import type { SessionSource } from '../kernel/core/hooks.js';
 import { openRunParts, type RunParts } from './run-parts.js';
 
-/** What all sessions of one run share. */
+/** The state that all sessions of one run share. */
 export interface Run {
   readonly settings: Settings;
   readonly options: RootOptions;
@@ -281,8 +281,8 @@ function attachObservers(
   };
 }
 
-/** Returns what the model and the user are told of changes since the session ran before, and keeps its mode.
- * `isRendered`: a new prompt has the instructions as they are now. */
+/** Returns notes for the model and notices for the user about changes since the session last ran, and keeps its mode.
+ * `isRendered`: a new prompt has the current instructions. */
 async function sinceThen(
   run: Run,
   opened: OpenedSession,
@@ -323,7 +323,7 @@ async function recordMode(run: Run, session: Session): Promise<void> {
   if (change) await session.append(change);
 }
 
-/** What a turn asks of models. */
+/** Returns the limits and windows of models that a turn needs. */
 function modelFacts({ spend, settings }: Run): SessionParts['models'] {
   const { models } = settings.config.provider;
   return {
@@ -398,7 +398,7 @@ function toolsOnRecord({ toolbox }: Run, events: () => readonly Event[]): Regist
   });
 }
 
-/** How a session of that choice begins. */
+/** Returns how a session of that choice starts, for hooks. */
 export function sourceOf({ fork, after }: SessionChoice, isNew: boolean): SessionSource {
   if (isNew) return after === undefined ? 'startup' : 'clear';
   return fork ? 'fork' : 'resume';
@@ -494,8 +494,8 @@ function movedNotice({ row, movedFrom }: OpenedSession, cwd: string): readonly N
       ];
 }
 
-/** Returns the model of the session. An old one goes on with its own, a new one in a REPL with the model in use, any
- * other with the configured one. */
+/** Returns the model of the session. A resumed session keeps its own model. A new session in a REPL gets the model in
+ * use, and any other new session the configured one. */
 async function chooseModel(run: Run, opened: OpenedSession, choice: SessionChoice): Promise<ModelChoice> {
   if (opened.restored.length > 0) return await onRecord(run, opened.row, choice);
   return choice.after === undefined || choice.after.model === 'offline'

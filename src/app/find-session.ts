@@ -17,8 +17,8 @@ export function newSessionId(now: () => number): string {
   return ulid(now(), randomBytes(16));
 }
 
-/** Finds, forks or makes the session and takes its lease. `refuse` throws for a session that must not go on. Throws a
- * `CliError` with exit code 7 where the session is not found or in use. */
+/** Finds, forks or creates the session and takes its lease. `refuse` throws for a session that must not be resumed.
+ * Throws a `CliError` with exit code 7 if the session is not found or is in use. */
 export async function openSession(
   store: Store,
   choice: SessionChoice,
@@ -70,8 +70,8 @@ const maxTitleLength = 100;
 /** More forks of one session than this have one title. */
 const maxForkNumber = 100;
 
-/** Returns a title that tells a fork from its origin and from its other forks; null where the origin has none. Words of
- * a message become no title: to redact the message must be enough. */
+/** Returns a title that distinguishes a fork from its origin and from its other forks; null if the origin has none. The
+ * title never contains words of a message, so that redacting the message is enough. */
 async function forkTitle(store: Pick<Store, 'find'>, name: string | null): Promise<string | null> {
   const base = firstLine(name ?? '', maxTitleLength).replace(/(?: \(fork(?: \d+)?\))+$/, '');
   if (base.trim() === '') return name;
@@ -222,11 +222,10 @@ type Said = (key: string) => boolean;
 /** Reads the session's events: only a session without an address on record needs them. */
 type LoadEvents = () => Promise<readonly Event[]>;
 
-/** Returns the model that a resumed session goes on with. The command line wins over the record. A model of the
- * session's own provider is asked at the recorded address. A session of the embedded provider goes on with a real model
- * as soon as there is one. Throws a `CliError` (2) where a file or the environment names another address than the
- * record: only the command line may send a conversation elsewhere. `lineCounts`: false where the command line was meant
- * for another session. */
+/** Returns the model of a resumed session. The command line wins over the record. A model of the session's own provider
+ * is reached at the recorded address. A session of the embedded provider gets a real model as soon as there is one.
+ * Throws a `CliError` (2) if a file or the environment names another address than the record: only the command line may
+ * send a conversation elsewhere. `lineCounts`: false if the command line was meant for another session. */
 export async function resumedModel(
   settings: ProviderSource,
   row: SessionRow,
@@ -244,7 +243,7 @@ export async function resumedModel(
   return { provider, model: line.model ?? model, ...place };
 }
 
-/** Returns address and wire of a session that goes on with its own provider. */
+/** Returns address and wire of a session that keeps its own provider. */
 async function placeOfSession(
   settings: ProviderSource,
   row: SessionRow & { readonly provider: string },
@@ -333,7 +332,7 @@ function spokenWire(events: readonly Event[], provider: string): string | null {
   return typeof api === 'string' && isWireName(api) ? api : null;
 }
 
-/** Returns the notice of a session that goes on at another address. */
+/** Returns the notice of a session that continues at another address. */
 export function addressNotices({ provider, baseUrl: before }: SessionRow, { ref }: OpenedModel): readonly Notice[] {
   const { baseUrl } = ref;
   if (baseUrl === undefined || provider !== ref.provider || before === baseUrl) return [];

@@ -150,12 +150,12 @@ export function providerChoice(settings: ProviderSource, chosen: ModelChoice): P
     ...(chosen.model === null ? {} : { model: chosen.model }),
     ...providerSettings(settings),
   };
-  return chosen.provider === null ? choice : placed(choice, chosen.provider, chosen);
+  return chosen.provider === null ? choice : withRecordedAddress(choice, chosen.provider, chosen);
 }
 
 /** Adds the recorded address and wire of a session. Where the settings name the same address, theirs is used: it may
  * hold a query, which is not on record. */
-function placed(choice: ProviderChoice, name: string, { baseUrl, api }: ModelChoice): ProviderChoice {
+function withRecordedAddress(choice: ProviderChoice, name: string, { baseUrl, api }: ModelChoice): ProviderChoice {
   const owners = { ...choice.owners, ...(api === undefined ? {} : { api: name }) };
   const kept = { ...choice, owners, ...(api === undefined ? {} : { api }) };
   if (baseUrl === undefined || configuredAddress(name, choice)?.baseUrl === baseUrl) return kept;

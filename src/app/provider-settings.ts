@@ -5,8 +5,8 @@ import type { Settings } from '../kernel/console/run-settings.js';
 /** The configuration, and the layer that each value is from. */
 export type Configured = Pick<Settings, 'config' | 'loaded'>;
 
-/** The model that the settings name, or the one that a session goes on with. `baseUrl` and `api` are on record for a
- * session; without them those of the provider count. */
+/** The model that the settings name, or that a resumed session keeps. `baseUrl` and `api` are recorded for a session;
+ * without them those of the provider apply. */
 export interface ModelChoice {
   readonly provider: string | null;
   readonly model: string | null;
