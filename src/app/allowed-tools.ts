@@ -11,11 +11,11 @@ import type { Notice, Settings } from '../kernel/console/run-settings.js';
 /** The settings of a run with the rules of its command line. */
 export interface AllowedTools {
   readonly settings: Settings;
-  /** What of the command line allows nothing. */
+  /** Returns notices about patterns of the command line that allow nothing. */
   readonly notices: (registry: Registry) => readonly Notice[];
 }
 
-/** What one pattern allows. `problem`: why a part of it, or all of it, does not count. */
+/** The meaning of one pattern. `problem` says why a part of it, or all of it, has no effect. */
 interface ReadPattern {
   readonly rules: readonly Rule[];
   /** Hosts that pages may be read from. */

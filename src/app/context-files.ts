@@ -131,7 +131,7 @@ export async function sessionBeginning(
   };
 }
 
-/** What becomes of the system prompt of a resumed session. */
+/** The change of the system prompt when a session is resumed. */
 export interface PromptChange {
   /** The new prompt, rendered with the instructions as they are now. Null: the prompt stays. */
   readonly prompt: EventDraft | null;
@@ -186,7 +186,7 @@ export function agentOpening(
   return openingEvents({ ...settings, config: own }, registry, { files, skills, notes: '', role });
 }
 
-/** What a session is told besides its tools. `skills` and `notes` are parts of the prompt, or ''. */
+/** The parts of the system prompt besides the tools. `skills` and `notes` are sections of it, or ''. */
 interface SessionContext {
   readonly files: readonly ContextFile[];
   readonly skills: string;

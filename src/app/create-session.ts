@@ -50,7 +50,7 @@ import type { Tables } from '../kernel/store/tables.js';
 import type { SessionSource } from '../kernel/core/hooks.js';
 import { openRunParts, type RunParts } from './run-parts.js';
 
-/** What all sessions of one run share. */
+/** The state that all sessions of one run share. */
 export interface Run {
   readonly settings: Settings;
   readonly options: RootOptions;
@@ -291,8 +291,8 @@ function attachObservers(
   };
 }
 
-/** Returns what the model and the user are told of changes since the session ran before, and keeps its mode.
- * `isRendered`: a new prompt has the instructions as they are now. */
+/** Returns notes for the model and notices for the user about changes since the session last ran, and keeps its mode.
+ * `isRendered`: a new prompt has the current instructions. */
 async function sinceThen(
   run: Run,
   opened: OpenedSession,
@@ -333,7 +333,7 @@ async function recordMode(run: Run, session: Session): Promise<void> {
   if (change) await session.append(change);
 }
 
-/** What a turn asks of models. */
+/** Returns the limits and windows of models that a turn needs. */
 function modelFacts({ spend, settings }: Run): SessionParts['models'] {
   const { models } = settings.config.provider;
   return {
@@ -411,7 +411,7 @@ function toolsOnRecord({ toolbox }: Run, events: () => readonly Event[]): Regist
   });
 }
 
-/** How a session of that choice begins. */
+/** Returns how a session of that choice starts, for hooks. */
 export function sourceOf({ fork, after }: SessionChoice, isNew: boolean): SessionSource {
   if (isNew) return after === undefined ? 'startup' : 'clear';
   return fork ? 'fork' : 'resume';

@@ -12,8 +12,8 @@ export function newSessionId(now: () => number): string {
   return ulid(now(), randomBytes(16));
 }
 
-/** Finds, forks or makes the session and takes its lease. `refuse` throws for a session that must not go on. Throws a
- * `CliError` with exit code 7 where the session is not found or in use. */
+/** Finds, forks or creates the session and takes its lease. `refuse` throws for a session that must not be resumed.
+ * Throws a `CliError` with exit code 7 if the session is not found or is in use. */
 export async function openSession(
   store: Store,
   choice: SessionChoice,
@@ -65,8 +65,8 @@ const maxTitleLength = 100;
 /** More forks of one session than this have one title. */
 const maxForkNumber = 100;
 
-/** Returns a title that tells a fork from its origin and from its other forks; null where the origin has none. Words of
- * a message become no title: to redact the message must be enough. */
+/** Returns a title that distinguishes a fork from its origin and from its other forks; null if the origin has none. The
+ * title never contains words of a message, so that redacting the message is enough. */
 async function forkTitle(store: Pick<Store, 'find'>, name: string | null): Promise<string | null> {
   const base = firstLine(name ?? '', maxTitleLength).replace(/(?: \(fork(?: \d+)?\))+$/, '');
   if (base.trim() === '') return name;

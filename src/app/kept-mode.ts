@@ -89,7 +89,7 @@ function keptApproval({ policy }: ModeSource, last: ModeData, isGiven: boolean):
   if (approvalModes.indexOf(before) <= approvalModes.indexOf(mode)) return [];
   if (isGiven) return [changed(`The approval mode is now ${mode}; this session had ${before}.`)];
   policy.switchTo(before);
-  return [kept(`Approval mode ${before}, as this session had it. /approval or --approval changes it.`)];
+  return [keptNotice(`Approval mode ${before}, as this session had it. /approval or --approval changes it.`)];
 }
 
 function keptPlan({ policy }: ModeSource, last: ModeData, isGiven: boolean): readonly Notice[] {
@@ -97,7 +97,7 @@ function keptPlan({ policy }: ModeSource, last: ModeData, isGiven: boolean): rea
   if (isGiven)
     return [changed(`Plan mode is off: --approval ${policy.mode()} was given; this session was in plan mode.`)];
   policy.plan(true);
-  return [kept('Plan mode is on, as this session had it. /plan or --approval ends it.')];
+  return [keptNotice('Plan mode is on, as this session had it. /plan or --approval ends it.')];
 }
 
 async function keptSandbox(
@@ -120,7 +120,7 @@ async function keptSandbox(
     );
   }
   policy.confineTo(before);
-  return [kept(`Sandbox ${before}, as this session had it. --sandbox changes it.`)];
+  return [keptNotice(`Sandbox ${before}, as this session had it. --sandbox changes it.`)];
 }
 
 function keptLimit({ spend }: ModeSource, { max_cost_usd: limit }: ModeData, isGiven: boolean): readonly Notice[] {
@@ -128,10 +128,10 @@ function keptLimit({ spend }: ModeSource, { max_cost_usd: limit }: ModeData, isG
   if (limit === null || limit === undefined || (now !== null && now <= limit)) return [];
   if (isGiven) return [changed(`The cost limit is now $${now}; this session had $${limit}.`)];
   spend.set(limit);
-  return [kept(`Cost limit $${limit}, as this session had it. /budget or --max-cost changes it.`)];
+  return [keptNotice(`Cost limit $${limit}, as this session had it. /budget or --max-cost changes it.`)];
 }
 
-function kept(message: string): Notice {
+function keptNotice(message: string): Notice {
   return { level: 'warn', code: 'mode_kept', message };
 }
 

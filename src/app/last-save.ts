@@ -3,7 +3,7 @@ import type { Clock } from '../kernel/core/runtime.js';
 import { StoreError } from '../kernel/store/errors.js';
 import { counted } from '../kernel/tools/define-tool.js';
 
-/** How often and how long the last events are saved again while another process has locked the database. */
+/** The interval and the time limit of saving the last events again while another process has locked the database. */
 const flushEveryMs = 100;
 const longestFlushMs = 10_000;
 

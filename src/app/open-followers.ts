@@ -19,7 +19,7 @@ export interface FollowerApproval {
   readonly rows: readonly string[];
   readonly reasons: readonly string[];
   readonly targets: readonly string[];
-  /** What "yes, in this session" would allow; null where that is this exact call. */
+  /** The rules that "yes, in this session" would allow; null if it allows only this exact call. */
   readonly rules: string | null;
 }
 

@@ -26,7 +26,7 @@ import { withOverrides } from '../kernel/core/overrides.js';
 
 export interface StoreOpening {
   readonly store: Store;
-  /** Those of the machine, or, where nothing is saved, some that end with this process. */
+  /** The tables of this machine. If nothing is saved, tables in memory that end with this process. */
   readonly tables: Tables;
   /** Null: nothing outlives this process. */
   readonly ends: SessionEnds | null;
@@ -37,7 +37,7 @@ export interface StoreOpening {
 type StoreSource = SecretSource & Pick<Settings, 'config' | 'env' | 'home' | 'log'>;
 type WatchSource = Pick<Settings, 'config' | 'env' | 'home'>;
 
-/** After this time a session goes on in memory until the database is free. */
+/** The wait for a locked database before a session continues in memory. */
 const longestWaitMs = 2000;
 
 /** Opens the session store. It is one in memory with `--ephemeral`, and, with a warning, where no file can be used. */
@@ -121,8 +121,8 @@ export async function openRecord(
   return { store: guardedStore(closing(opened.store), settings), records: opened.records, tables };
 }
 
-/** Where sessions are written: a file, or the address of a server. Throws a `CliError` for a server that is not
- * named. */
+/** Returns where sessions are stored: a file, or the address of a server. Throws a `CliError` if the server is not
+ * set. */
 export function storePlace({ config: { store, files } }: Pick<Settings, 'config'>): string {
   if (store.mode === 'local') return files.database;
   if (store.url !== null) return store.url;

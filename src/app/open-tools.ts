@@ -280,8 +280,8 @@ export function toolNames(): readonly string[] {
   ];
 }
 
-/** Returns what a model is told of the tools. That a tool takes no other arguments is checked by us; of the sets that
- * are off by themselves, it is not said with every request. */
+/** Returns the descriptions of the tools that a model is sent. This program checks that a call has no other arguments,
+ * so schemas of sets that are disabled by default leave that rule out: it would cost tokens in every request. */
 export function toolSpecs(registry: Registry): readonly ToolSpec[] {
   return registry.list().map(({ name, description, input_schema, toolset }) => ({
     name,

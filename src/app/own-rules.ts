@@ -6,15 +6,15 @@ import { readRule } from '../kernel/permissions/rules.js';
 import { counted } from '../kernel/tools/define-tool.js';
 import type { Settings } from '../kernel/console/run-settings.js';
 
-/** A list of the user's own rules before and after a change. */
+/** One list of the user's rules before and after a change. */
 interface KeptRules {
   readonly own: readonly Rule[];
   readonly next: readonly Rule[];
   readonly kept: SaveResult;
 }
 
-/** Changes one list of rules in the user's configuration; those of projects and of the command line are not in it. The
- * file is read anew: another session may have written to it. */
+/** Changes one list of rules in the user's configuration, without the rules of projects and of the command line. Reads
+ * the file again first: another session may have written to it. */
 export async function keepRules(
   settings: Pick<Settings, 'config' | 'loaded' | 'ephemeral'>,
   list: RuleList,

@@ -112,7 +112,7 @@ export function workingDirectory(given: string | undefined): string {
   return realpathSync(path);
 }
 
-/** Tells of allow rules that allow nothing, so that nobody wonders why their commands are asked about. */
+/** Returns warnings about allow rules that allow nothing, so that the user knows why their commands still prompt. */
 async function ruleNotices(allow: readonly Rule[]): Promise<readonly Notice[]> {
   if (allow.length === 0) return [];
   const { unheededAllow } = await import('../kernel/permissions/rules.js');

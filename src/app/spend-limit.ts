@@ -10,7 +10,7 @@ import type { Settings } from '../kernel/console/run-settings.js';
 /** Output tokens of an answer where neither the request nor the model's entry sets a limit. */
 const assumedOutputTokens = 8192;
 
-/** What the sessions of one run may cost: `max_cost_usd`, until `/budget` sets another limit. */
+/** The cost limit that the sessions of one run share: `max_cost_usd`, until `/budget` sets another limit. */
 export interface SpendLimit {
   /** Null where there is no limit. */
   limitUsd(): number | null;

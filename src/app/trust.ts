@@ -15,7 +15,9 @@ export async function askForTrust(
   port: QuestionPort,
 ): Promise<'yes' | 'no' | 'unanswered'> {
   const question = trustQuestion(project);
-  return question ? await asked(question, 'Trust this directory with exactly this file? [y/N] ', port) : 'unanswered';
+  return question
+    ? await askTrustQuestion(question, 'Trust this directory with exactly this file? [y/N] ', port)
+    : 'unanswered';
 }
 
 interface TrustQuestion {
@@ -23,9 +25,9 @@ interface TrustQuestion {
   readonly askable: boolean;
 }
 
-/** Asks for trust in the files of a project that tell a model what to do, or start programs. */
+/** Asks for trust in the files of a project that instruct a model or start programs. */
 export async function askForFiles(files: ProjectFiles, port: QuestionPort): Promise<'yes' | 'no' | 'unanswered'> {
-  return await asked(filesQuestion(files), 'Trust this directory with exactly these files? [y/N] ', port);
+  return await askTrustQuestion(filesQuestion(files), 'Trust this directory with exactly these files? [y/N] ', port);
 }
 
 const maxFilesCharacters = 20_000;
@@ -47,7 +49,7 @@ function filesQuestion({ directory, sha256, files }: ProjectFiles): TrustQuestio
   return { askable: true, text: [`${head} ${what}`, '', ...about, ''].join('\n') };
 }
 
-async function asked(
+async function askTrustQuestion(
   question: TrustQuestion,
   prompt: string,
   port: QuestionPort,

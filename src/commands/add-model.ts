@@ -22,7 +22,7 @@ import { CliError, exit } from '../kernel/console/command.js';
 import type { Settings } from '../kernel/console/run-settings.js';
 import { beginSignIn, codeIn } from './browser-sign-in.js';
 
-/** How the user is asked, on the screen or line by line. */
+/** The prompts that connecting a model needs, on the screen or line by line. */
 export interface Asking {
   pick<T>(picking: Picking<T>): Promise<T | null>;
   hidden(question: HiddenQuestion): Promise<string | null>;
@@ -31,7 +31,7 @@ export interface Asking {
   show(text: string): void;
 }
 
-/** What connecting a model works with. */
+/** The dependencies of connecting a model. */
 export interface Connecting {
   readonly asking: Asking;
   readonly settings: Settings;
@@ -39,11 +39,12 @@ export interface Connecting {
   choice(provider: string, model: string): Promise<ProviderChoice>;
   /** Opens a page in the browser; false where there is none. */
   browse(url: string): Promise<boolean>;
-  /** Nothing goes on with the key when this is done: one that cannot be kept is a failure. */
+  /** True if the process ends after connecting: a key that cannot be stored is then a failure, because nothing can use
+   * it. */
   readonly ends: boolean;
 }
 
-/** What was asked for. `manual`: the browser is somewhere else, so its code is pasted. */
+/** The request of the user. `manual`: the browser runs on another machine, so the user pastes its code. */
 export interface Wanted {
   readonly provider: string | null;
   readonly manual: boolean;
@@ -55,7 +56,7 @@ export interface Wanted {
   readonly title: string;
 }
 
-/** What can be chosen first: a server on this machine, a key, or a sign-in in the browser. */
+/** The first choice: a server on this machine, a key, or a sign-in in the browser. */
 type Way =
   | { readonly by: 'server'; readonly server: LocalServer }
   | { readonly by: 'key' | 'browser'; readonly name: string };
@@ -151,7 +152,7 @@ async function withKey(d: Connecting, name: string): Promise<Endpoint | null> {
   return other ? await typedKey(d, name, '') : endpoint;
 }
 
-/** Whether the user wants to enter another key than the one that is there; null: neither. */
+/** Asks if the user wants to enter another key than the existing one. Returns null if the user cancels. */
 async function wantsOther({ asking }: Connecting, endpoint: Endpoint): Promise<boolean | null> {
   const from = endpoint.keyIsKept ? 'the kept one' : `of ${endpoint.keyEnv.join(' or ')}`;
   return await asking.pick({

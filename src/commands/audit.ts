@@ -86,7 +86,7 @@ function withFilters(command: Command): Command {
     .option('--limit <n>', 'the newest so many');
 }
 
-/** What a call was made with and what became of it, in words: it may hold what the files of the user hold. */
+/** The fields in words of a call and its result. They may contain content of the user's files. */
 const wordy: readonly string[] = ['arguments', 'summary', 'error'];
 
 /** `agent audit export`: every tool call as a line of JSON, oldest first, for another program. */

@@ -89,7 +89,7 @@ export interface CompletionOption {
   readonly description: string;
   /** Null: the option takes no value. */
   readonly value: CompletionValue | null;
-  /** True: it also stands behind every command below. */
+  /** True: every command below accepts the option as well. */
   readonly global?: boolean;
 }
 

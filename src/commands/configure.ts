@@ -72,7 +72,7 @@ function ioOf({ out, request, tools }: CommandLine, asJson: boolean): ConfigComm
   };
 }
 
-/** What a `config` command works with. The options are those that stand before or behind it on the command line. */
+/** The dependencies of a `config` command. The options may be before or after it on the command line. */
 export interface ConfigCommandIo extends LoadOptions {
   readonly stdout: { write(text: string): unknown };
   readonly stderr: { write(text: string): unknown };

@@ -119,7 +119,8 @@ export function checkDisk(freeBytes: number): DoctorCheck {
   return freeBytes < 200 * megabyte ? warn('disk', detail, 'Free some space.') : ok('disk', detail);
 }
 
-/** Whether the proxies and authorities of the environment can be used; nothing where it names none. */
+/** Checks that the proxies and certificate authorities of the environment can be used. Returns no check if it names
+ * none. */
 export function checkNetwork(env: Environment): readonly DoctorCheck[] {
   try {
     const proxies = namedProxies(env).map((proxy) => `${proxyName(proxy)} (${proxy.variable})`);

@@ -228,7 +228,7 @@ export async function findRipgrep(env: Environment): Promise<RipgrepFact | null>
   return null;
 }
 
-/** Tells whether something accepts connections there within `timeoutMs`. */
+/** Returns true if something accepts connections there within `timeoutMs`. */
 export function reachesServer({ host, port }: FoundServer, timeoutMs = 200): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host, port });

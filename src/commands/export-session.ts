@@ -23,7 +23,7 @@ interface Options {
 const toHtml = async (session: ExportedSession): Promise<string> =>
   (await import('../ui/export-html.js')).toHtml(session);
 
-/** What is written, and what is said of it. */
+/** The exported text, and remarks about it if the format has any. */
 type Written = Pick<WrittenSession, 'text'> & Partial<WrittenSession>;
 type Format = (session: ExportedSession) => Promise<Written>;
 

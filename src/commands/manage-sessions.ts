@@ -39,7 +39,7 @@ interface ListOptions {
 
 const defaultLimit = 50;
 
-/** `agent sessions` holds other verbs; `/sessions` goes on with another session. */
+/** `agent sessions` holds other verbs; `/sessions` resumes another session. */
 export const sessions: CommandHandler = {
   line: { example: 'agent sessions list' },
   slash: resume,

@@ -133,12 +133,12 @@ function stringsIn(value: unknown): readonly string[] {
   }
 }
 
-/** Returns an event without its texts, so that calls and answers still belong together and a provider accepts the
- * conversation. Null for kinds that hold no text of their own, or structure that the rest of the session depends on. */
+/** Returns an event without its texts, so that calls and results still match and a provider accepts the conversation.
+ * Null for kinds that hold no text, or structure that the rest of the session depends on. */
 function redactedEvent(event: Event): { readonly content: string | null; readonly data: unknown } | null {
   const left = emptied(event);
   const secrets = isRecord(event.data) ? event.data.secrets : undefined;
-  // Keyed hashes: without them the next secret would get a number that stands for another one elsewhere.
+  // The keyed hashes stay. Without them the next secret would get a number that means another secret elsewhere.
   return left === null || secrets === undefined ? left : { ...left, data: { ...left.data, secrets } };
 }
 

@@ -57,8 +57,7 @@ const form: CliCommand = {
   run: (line, words, options: Options) => search(line, words.join(' '), options),
 };
 
-/** `agent search <words>`, and `/search`, which goes on with the session of the
- * chosen place. */
+/** `agent search <words>`, and `/search`, which resumes the session of the selected hit. */
 export const searchRecord: CommandHandler = { line: form, slash: searchAndGo };
 
 export const searchSessions: CommandHandler = {
@@ -78,7 +77,7 @@ async function search({ out, withStore }: CommandLine, text: string, options: Op
     throw new CliError(exit.usage, '--since is for --team', 'Add --team, or leave it out.');
   return await withStore(async (opened) => {
     const { store, settings } = opened;
-    const asked = parsed(options.here ? `project:here ${text}` : text, settings.cwd);
+    const asked = parseRequest(options.here ? `project:here ${text}` : text, settings.cwd);
     const find = asksTeam(options) ? teamHits(opened, options, out.error) : ownHits(store);
     const found = await find(asked, limit + 1);
     const problem = found.length === 0 ? await unknownValue(asked, find, store) : null;
@@ -129,7 +128,7 @@ function unreadableEvents(count: number): string {
 }
 
 /** Throws a `CliError` for a filter that there is not. */
-function parsed(text: string, cwd: string): Asked {
+function parseRequest(text: string, cwd: string): Asked {
   const line = parseSearchLine(text, cwd, provided.find(otherPrograms)?.names ?? []);
   if (!line.ok) throw usage(line.problem);
   return line;

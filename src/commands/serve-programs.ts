@@ -10,7 +10,7 @@ export const serveEditor: CommandHandler = {
   },
 };
 
-/** `agent watch`: a session of another terminal as it goes on. */
+/** `agent watch`: shows a session of another terminal live. */
 export const watchSession: CommandHandler = {
   line: {
     example: 'agent watch --answer',

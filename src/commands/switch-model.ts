@@ -20,7 +20,7 @@ export const switchModel: CommandHandler = {
   },
 };
 
-/** What a person asked for: another model, and whether the next sessions begin with it. */
+/** The request of the user: another model, and if new sessions start with it. */
 interface Request {
   readonly name: string;
   readonly keeps: boolean;

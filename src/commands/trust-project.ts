@@ -35,19 +35,19 @@ async function askAgain({ out, settings, trust }: CommandLine): Promise<number> 
   const read = await settings();
   const { project } = read.loaded;
   const files = await trust.files(read);
-  if (project?.trusted) said(out, `${trust.spelled(project.file.path)} is trusted as it is. ${takenBack}`);
+  if (project?.trusted) printLine(out, `${trust.spelled(project.file.path)} is trusted as it is. ${takenBack}`);
   if (files?.answer === true)
-    said(out, `The commands, skills, hooks and servers here are trusted as they are. ${takenBack}`);
+    printLine(out, `The commands, skills, hooks and servers here are trusted as they are. ${takenBack}`);
   const questions: (() => Promise<Answer>)[] = [];
   if (project && project.wanted.length > 0)
     questions.push(async () => {
       const answer = await trust.ask(project);
       if (answer !== 'unanswered')
         trust.answers(read.config.files.trust).record(project.file, answer === 'yes', Date.now());
-      return told(out, answer, 'the file changes');
+      return reportAnswer(out, answer, 'the file changes');
     });
   if (files && files.answer !== true)
-    questions.push(async () => told(out, await files.ask(), 'one of the files changes'));
+    questions.push(async () => reportAnswer(out, await files.ask(), 'one of the files changes'));
   return await answersTo(questions, out, project?.trusted === true || files?.answer === true);
 }
 
@@ -58,7 +58,7 @@ async function answersTo(
   out: Printer,
   isTrusted: boolean,
 ): Promise<number> {
-  if (questions.length === 0) return isTrusted ? exit.done : said(out, 'Nothing here asks for trust.');
+  if (questions.length === 0) return isTrusted ? exit.done : printLine(out, 'Nothing here asks for trust.');
   if (!process.stdin.isTTY || !out.isTerminal)
     throw new CliError(exit.usage, 'trust is only asked about in a terminal', 'Run agent config trust in one.');
   const answers: Answer[] = [];
@@ -68,9 +68,9 @@ async function answersTo(
 
 const takenBack = 'agent config trust --revoke takes that back.';
 
-function told(out: Printer, answer: Answer, until: string): Answer {
-  if (answer === 'yes') said(out, `Trusted until ${until}.`);
-  if (answer === 'no') said(out, `Not trusted; it is not asked about again until ${until}.`);
+function reportAnswer(out: Printer, answer: Answer, until: string): Answer {
+  if (answer === 'yes') printLine(out, `Trusted until ${until}.`);
+  if (answer === 'no') printLine(out, `Not trusted; it is not asked about again until ${until}.`);
   return answer;
 }
 
@@ -83,10 +83,10 @@ async function earlierAnswers({ out, request, trust }: CommandLine, options: Opt
   const directory = findProjectFile(cwd, files.config)?.directory ?? cwd;
   const forgotten = [answers.revoke(directory), answers.files.revoke(upToRoot(cwd).at(-1) ?? cwd)];
   const outcome = forgotten.includes(true) ? 'Nothing is remembered any more' : 'Nothing was remembered';
-  return said(out, `${outcome} of ${trust.spelled(directory)}.`);
+  return printLine(out, `${outcome} of ${trust.spelled(directory)}.`);
 }
 
-function said(out: Printer, line: string): number {
+function printLine(out: Printer, line: string): number {
   out.print(`${line}\n`);
   return exit.done;
 }

@@ -8,13 +8,13 @@ import type { Settings } from '../kernel/console/run-settings.js';
 
 const packageName = 'agent-shell';
 
-/** How the program came to this machine. */
+/** The method by which the program was installed on this machine. */
 export interface Installation {
   /** In words, to stand behind "installed". */
   readonly how: string;
   /** The programs that upgrade it, one after the other. Empty: the user does it, as `how` says. */
   readonly commands: readonly (readonly string[])[];
-  /** Where they are run. */
+  /** The working directory of the commands. */
   readonly cwd: string;
 }
 

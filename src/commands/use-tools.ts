@@ -28,7 +28,7 @@ interface Options {
 }
 
 /** `agent tools` holds other verbs; `/tools` shows the catalogue of the session, `/tools +web` changes it, `/tools add`
- * adds tools of the user's own. */
+ * adds custom tools. */
 export const tools: CommandHandler = {
   line: { example: 'agent tools call glob \'{"pattern":"**/*.md"}\'' },
   slash: async (argument, repl) => {
@@ -188,7 +188,7 @@ interface AnyTool {
 /** Finds a tool for a person who asks about it, also in a set that is switched off. */
 async function anyTool(access: CommandLine['tools'], name: string, chosen: Options['tools']): Promise<AnyTool> {
   const { registry } = await access.open(chosen, false);
-  const offered = named(name, registry);
+  const offered = findTool(name, registry);
   if (offered) return { tool: offered, isOffered: true };
   return { tool: (await inSetThatIsOff(access, name)) ?? unknownTool(name, registry), isOffered: false };
 }
@@ -203,7 +203,7 @@ async function inSetThatIsOff(access: CommandLine['tools'], name: string): Promi
 }
 
 /** Finds a tool by its name or by one that other programs give it, and it alone. */
-function named(name: string, registry: Registry): Tool | undefined {
+function findTool(name: string, registry: Registry): Tool | undefined {
   const meant = registry.list().filter((tool) => tool.otherNames?.includes(name));
   return registry.get(name) ?? (meant.length === 1 ? meant[0] : undefined);
 }
@@ -234,7 +234,7 @@ interface Call {
 async function check(line: CommandLine, { name, json }: Call, options: Options): Promise<number> {
   const { cwd } = await line.settings();
   const { registry } = await line.tools.open(options.tools, false);
-  const tool = named(name, registry) ?? (await unavailable(line.tools, name, registry));
+  const tool = findTool(name, registry) ?? (await unavailable(line.tools, name, registry));
   const binding = await registry.bind({ name: tool.name, arguments: json });
   if (!binding.ok) throw new CliError(exit.usage, binding.error.error, `agent tools show ${name} prints its schema.`);
   const policy = await line.tools.policy();
@@ -247,7 +247,7 @@ async function check(line: CommandLine, { name, json }: Call, options: Options):
 async function run(line: CommandLine, { name, json }: Call, options: Options): Promise<number> {
   const { guard } = await line.settings();
   const { registry, close } = await line.tools.open(options.tools, true);
-  const tool = named(name, registry)?.name ?? name;
+  const tool = findTool(name, registry)?.name ?? name;
   const off = registry.get(tool) ? undefined : await inSetThatIsOff(line.tools, name);
   if (off) line.out.error(`agent: \`${name}\` is switched off; --tools +${off.toolset.name} offers it.\n`);
   const binding = await registry.bind({ name: tool, arguments: json });

@@ -40,7 +40,7 @@ async function ask(repl: Repl): Promise<void> {
   if (chosen !== null && chosen !== 'stay') leave(repl, chosen);
 }
 
-/** How plan mode ends: the plan is carried out, so with questions about every change, or nothing is sent. */
+/** The ways to leave plan mode: carry out the plan, carry it out with a prompt before every change, or send nothing. */
 type End = 'go' | 'ask' | 'quit';
 
 const goAhead = 'Go ahead with the plan.';

@@ -10,7 +10,7 @@ import {
   succeeded,
 } from '../../kernel/tools/define-tool.js';
 
-/** How a plan may be carried out: as plan mode found the approval mode, or with a question before every change. */
+/** The ways to carry out a plan: in the approval mode from before plan mode, or with a prompt before every change. */
 export interface PlanMode {
   planning(): boolean;
   carryOut(how: 'go' | 'ask'): void;
@@ -54,7 +54,7 @@ const schema = {
 
 type Asked = FromSchema<typeof schema>['questions'];
 
-/** `ask_user`: up to four questions with choices; the user may always answer in words of their own. */
+/** `ask_user`: up to four questions with choices; the user may always answer freely. */
 export function askTool(): DefinedTool {
   return defineTool({
     name: 'ask_user',

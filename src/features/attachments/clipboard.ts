@@ -5,7 +5,7 @@ import { pictureFacts } from './image-header.js';
 
 const longestMs = 5000;
 
-/** The programs that may print the picture in the clipboard here. */
+/** Returns the programs that can print the image of the clipboard here. */
 function programs(env: Readonly<Record<string, string | undefined>>, platform: string): readonly (readonly string[])[] {
   return [
     ...(platform === 'darwin' ? [['pngpaste', '-']] : []),
@@ -22,7 +22,7 @@ export interface ClipboardPlace {
   readonly cwd: string;
 }
 
-/** Reads the picture in the clipboard. Null where there is none, or no program that reads it. */
+/** Reads the image of the clipboard. Returns null if there is none, or no program that reads it. */
 export async function clipboardPicture(place: ClipboardPlace): Promise<MatchedFile | null> {
   for (const [file = '', ...args] of programs(place.env, place.platform)) {
     const bytes = await printed(file, args, place);
@@ -31,7 +31,7 @@ export async function clipboardPicture(place: ClipboardPlace): Promise<MatchedFi
   return null;
 }
 
-/** What such a program needs to reach the screen; it gets no key. */
+/** Returns the variables that such a program needs to reach the screen. They contain no key. */
 function needed(env: ClipboardPlace['env']): Readonly<Record<string, string>> {
   const names = ['PATH', 'HOME', 'LANG', 'DISPLAY', 'XAUTHORITY', 'WAYLAND_DISPLAY', 'XDG_RUNTIME_DIR'];
   return Object.fromEntries(names.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])));

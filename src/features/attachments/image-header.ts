@@ -1,4 +1,4 @@
-/** What the first bytes of a picture say. */
+/** The facts in the header of an image. */
 export interface PictureFacts {
   readonly mediaType: 'image/png' | 'image/jpeg' | 'image/gif' | 'image/webp';
   /** Pixels as stored, before `orientation` turns them. */
@@ -14,8 +14,8 @@ export interface PictureFacts {
   readonly whole: boolean;
 }
 
-/** Reads the header of a picture; null where the bytes are no PNG, JPEG, GIF or WebP. The name of a file and what a
- * server says about it count for nothing. Source: PNG (W3C, 2025), JFIF 1.02 and EXIF 3.0, GIF89a, RFC 9649. */
+/** Reads the header of an image; null if the bytes are no PNG, JPEG, GIF or WebP. Ignores the file name and the type
+ * that a server reports. Source: PNG (W3C, 2025), JFIF 1.02 and EXIF 3.0, GIF89a, RFC 9649. */
 export function pictureFacts(bytes: Uint8Array): PictureFacts | null {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   return png(bytes, view) ?? jpeg(bytes, view) ?? gif(bytes, view) ?? webp(bytes, view);

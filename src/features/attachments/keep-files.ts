@@ -5,14 +5,14 @@ import { firstLine } from '../../kernel/core/text.js';
 import type { MatchedFile } from '../../kernel/core/tool.js';
 import { isPdf, pictureFacts, type PictureFacts } from './image-header.js';
 
-/** What providers take without trouble, however many pictures there are: Anthropic refuses sides over 2,000 px in a
- * request with many of them, and scales down what is over 1,568 px. Source: Anthropic's "Vision" (read 2026-11). */
+/** The limits that providers accept for any number of images: Anthropic refuses sides over 2,000 px in a request with
+ * many of them, and scales down sides over 1,568 px. Source: Anthropic's "Vision" (read 2026-11). */
 const limits = { side: 1568, bytes: 1_500_000 } as const;
-/** Larger pictures are not even decoded. */
+/** Larger images are not even decoded. */
 const maxDecodedBytes = 200_000_000;
 const sizes = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
 
-/** Makes a picture upright and small. Returns null where nothing here can decode it. */
+/** Makes an image upright and small. Returns null if nothing here can decode it. */
 export type Scale = (picture: ToScale) => Promise<Scaled | null>;
 
 export interface ToScale {
@@ -28,12 +28,12 @@ export interface Scaled {
   readonly mediaType: 'image/png' | 'image/jpeg';
 }
 
-/** Makes files ready for the record: pictures small and upright, everything else as it is. What is within the limits
- * passes byte for byte. Never rejects; a file that is not taken has a sentence. */
+/** Prepares files for the record: images become small and upright, other files stay as they are. Files within the
+ * limits stay byte for byte the same. Never rejects; a refused file has a sentence. */
 export async function keepFiles(files: readonly MatchedFile[], scale: Scale): Promise<KeptAttachments> {
   const kept = [];
   const refused = [];
-  // One at a time: a decoded picture takes hundreds of megabytes.
+  // One at a time: a decoded image takes hundreds of megabytes.
   for (const file of files) {
     const made = await keepFile(file, scale);
     if (typeof made === 'string') refused.push(made);
@@ -108,7 +108,7 @@ function keptAs(name: string, bytes: Uint8Array, mediaType: string, size?: Pictu
   };
 }
 
-/** A type that a source claims must not make a picture of what is none. */
+/** A type that a source claims must not turn other bytes into an image. */
 function plainType(claimed: string): string {
   const type = claimed.toLowerCase();
   return /^(?:audio|video|text|application)\/[\w.+-]{1,80}$/.test(type) && type !== 'application/pdf'

@@ -11,16 +11,16 @@ const mention = /(?<=^|[\s(])@(?:"([^"\n]+)"|([^\s@"]+))/gu;
 
 export type ReadFile =
   | { readonly ok: true; readonly file: MatchedFile }
-  /** `problem`: a sentence; null where there is no picture or document at the path, and nobody said there was. */
+  /** `problem`: a sentence; null if there is no image or document at the path, and the text does not claim one. */
   | { readonly ok: false; readonly problem: string | null };
 
-/** Reads the pictures and PDFs that a text names by `@path`. Files of other kinds are left to the model's tools. */
+/** Reads the images and PDFs that a text names by `@path`. Files of other kinds are left to the model's tools. */
 export function mentioned(text: string, cwd: string): readonly ReadFile[] {
   const paths = [...text.matchAll(mention)].map(([, quoted, plain = '']) => quoted ?? plain.replace(/[),.;:!?]+$/, ''));
   return [...new Set(paths)].filter(looksLikePicture).map((path) => readPicture(path, cwd));
 }
 
-/** Reads a picture or a PDF. Whoever calls knows that the user named it. */
+/** Reads an image or a PDF. The caller makes sure that the user named it. */
 export function readPicture(path: string, cwd: string): ReadFile {
   const absolute = resolve(cwd, localPath(path).replace(/^~(?=\/)/, homedir()));
   const found = readBounded(absolute, { maxBytes: mostFileBytes, longer: 'refuse', links: 'follow' });
@@ -45,7 +45,7 @@ function localPath(path: string): string {
 function looksLikePicture(path: string): boolean {
   return /\.(?:png|jpe?g|gif|webp|pdf)$/i.test(path);
 }
-/** Returns the paths of a text that is nothing but paths of pictures, as terminals paste what is dragged onto them:
+/** Returns the paths of a text that contains only paths of images, as terminals paste files that are dragged onto them:
  * in quotes, with escaped blanks, as `file://`, one or several. Null for any other text. */
 export function pastedPaths(text: string): readonly string[] | null {
   const words = [...text.trim().matchAll(/'((?:[^'\n]|'\\'')+)'|"([^"\n]+)"|((?:[^\s\\'"]|\\[^\n])+)|(\S)/gu)];

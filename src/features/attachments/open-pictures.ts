@@ -40,7 +40,7 @@ export const openPictures: OpenPictures = (settings, processes) => {
         const read = mentioned(text, cwd);
         const files = await keep(read.flatMap((one) => (one.ok ? [one.file] : [])));
         const problems = read.flatMap((one) => (one.ok || one.problem === null ? [] : [one.problem]));
-        return joined([...chips, files, { attachments: [], blobs: [], refused: [...lost, ...problems] }]);
+        return mergeAttachments([...chips, files, { attachments: [], blobs: [], refused: [...lost, ...problems] }]);
       },
       sent: async (conversation, sending) => {
         const { send } = await code.get();
@@ -120,16 +120,16 @@ async function pdfText(bytes: Uint8Array, limitMs: number): Promise<PdfText> {
   }
 }
 
-/** Pictures that wait for the message that holds their chip. */
+/** Images that wait for the message that contains their chip. */
 interface Waiting {
-  /** Returns the chip, which no other picture has. */
+  /** Returns the chip, which no other image has. */
   add(kept: KeptAttachments, attachment: AttachmentData, labelOf: Code['labelOf']): string;
-  /** The picture of this chip goes with the next message. */
+  /** Attaches the image of this chip to the next message. */
   due(chip: string): void;
-  /** A text that stands for what it names until its chip takes its place. */
+  /** Notes a pasted text that names images, for a message that is sent before its chip replaces it. */
   written(text: string, taken: Promise<TakenImage | null>): void;
   named(text: string): Promise<readonly KeptAttachments[]>;
-  /** The chips in a text whose pictures are not here: it was written in an earlier run. */
+  /** Returns the chips in a text whose images are gone: it was written in an earlier run. */
   lost(text: string): readonly string[];
 }
 
@@ -176,11 +176,11 @@ const chipForm = /\[[^[\]\n]{1,200}\.(?:png|jpe?g|gif|webp)(?: \(\d+\))? \d{1,5}
 /** Most pastes are no paths. */
 const mayBePaths = /^[^\n]{1,8192}\.(?:png|jpe?g|gif|webp|pdf)['"]?\s*$/i;
 
-/** Most messages name no picture, so no code is loaded for them. */
+/** Most messages name no image, so no code is loaded for them. */
 const mayMention = /@[^@\n]{1,1024}\.(?:png|jpe?g|gif|webp|pdf)\b/i;
 
 /** The same file is kept once. */
-function joined(all: readonly KeptAttachments[]): KeptAttachments {
+function mergeAttachments(all: readonly KeptAttachments[]): KeptAttachments {
   const attachments = all.flatMap((kept) => kept.attachments);
   return {
     attachments: attachments.filter(

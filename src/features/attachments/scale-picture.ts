@@ -5,8 +5,8 @@ import type { Scaled, ToScale } from './keep-files.js';
 const builtWorker = new URL('../scale-worker.js', import.meta.url);
 const longestMs = 20_000;
 
-/** Makes a picture small and upright in a worker that is thrown away. Null where it cannot be decoded, or not in time.
- * Never rejects. */
+/** Makes an image small and upright in a worker that is discarded afterwards. Returns null if it cannot be decoded, or
+ * not in time. Never rejects. */
 export function scalePicture(work: ToScale, program = builtWorker): Promise<Scaled | null> {
   return new Promise((resolve) => {
     const worker = new Worker(program, {

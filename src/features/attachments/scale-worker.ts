@@ -3,8 +3,8 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { PhotonImage, resize, SamplingFilter } from '@silvia-odwyer/photon-node';
 import type { Scaled, ToScale } from './keep-files.js';
 
-// A program of its own, run as a worker: it makes one picture small and upright and answers with its bytes, or with
-// null where it cannot decode it. It is thrown away with the hundreds of megabytes that this takes.
+// A separate program, run as a worker: it makes one image small and upright and answers with its bytes, or with null if
+// it cannot decode it. The worker is discarded with the hundreds of megabytes that this takes.
 
 interface Pixels {
   /** RGBA. */
@@ -89,7 +89,7 @@ function shrunk(image: PhotonImage, side: number): PhotonImage {
   return made;
 }
 
-/** Where in the picture as stored a pixel of the upright one is. Source: EXIF 3.0, tag 0x0112. */
+/** Returns the place in the stored image of a pixel of the upright one. Source: EXIF 3.0, tag 0x0112. */
 const sources: Readonly<
   Record<number, (x: number, y: number, w: number, h: number) => readonly [x: number, y: number]>
 > = {

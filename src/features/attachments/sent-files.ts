@@ -10,9 +10,9 @@ const step = 10;
 /** Anthropic takes requests of 32 MB; base64 adds a third. */
 const mostBytes = 16 * 1024 * 1024;
 
-/** What a model takes. */
+/** The kinds of files that a model accepts. */
 export interface ModelCapabilities {
-  /** Null: not known, so pictures are sent. */
+  /** Null: not known, so images are sent. */
   readonly sees: boolean | null;
   /** It reads PDFs itself. */
   readonly readsPdf: boolean;
@@ -26,7 +26,7 @@ export type PdfText = { readonly text: string } | { readonly problem: string };
 /** The PDFs of one message share this time. */
 const mostPdfMs = 20_000;
 
-/** What becomes of an attachment in a request. `line`: the text in its place. */
+/** The form of an attachment in a request. `line`: the text that replaces it. */
 type AttachmentDecision = { readonly file: AttachmentData; readonly as: 'file' | 'text' } | { readonly line: string };
 
 /** Puts the files of a conversation into it: the newest as files, others as a line in their place. */

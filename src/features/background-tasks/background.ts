@@ -6,7 +6,7 @@ import { createOutputCollector, createProgressStream } from '../../kernel/tools/
 import type { LeftProcesses, ProcessResult } from '../../kernel/tools/process/runner.js';
 import { createKeptOutput, type KeptOutput, type OutputPart } from './kept-output.js';
 
-/** A command that goes on without the call that started it. It ends when the last process of its group has ended. */
+/** A command that continues without the call that started it. It ends when the last process of its group has ended. */
 export interface Job {
   readonly id: number;
   readonly sessionId: string;
@@ -30,15 +30,15 @@ export interface Jobs extends Background {
   list(sessionId?: string): readonly Job[];
   /** Null where there is no such job. */
   output(id: number, since: number | null, maxBytes: number): OutputPart | null;
-  /** Resolves when the job has ended, when the time is over or when the signal is aborted. Nobody is told of an end
-   * that is waited for. */
+  /** Resolves when the job has ended, when the time is over or when the signal is aborted. The end of a job that a call
+   * waits for is not reported separately. */
   wait(id: number, ms: number, signal: AbortSignal): Promise<void>;
-  /** Ends a job with all that it has started. `how`: whether its session is told, as of other ends. */
+  /** Ends a job with all processes that it has started. `how`: whether its session gets a note, as for other ends. */
   kill(id: number, how: 'tell' | 'quietly'): Promise<void>;
-  /** Lets the command that a call of this session waits for go on as a job. */
+  /** Moves the command that a call of this session waits for to the background. */
   toBackground(sessionId: string): 'moved' | 'nothing runs' | 'too many';
-  /** Gives jobs to a session, numbered from `firstId` on at least. `onEnd` is told of each end that nobody waits for.
-   * Returns how that ends. */
+  /** Gives jobs to a session, numbered from `firstId` or higher. `onEnd` is called for each end that no call waits for.
+   * Returns a function that stops this. */
   attach(sessionId: string, firstId: number, onEnd: (job: Job, last: string) => void): () => void;
   /** Follows no job any more. Whoever started the processes ends them. */
   close(): void;
@@ -55,7 +55,7 @@ const mostEnded = 16;
 const keptBytes = 1_048_576;
 /** A job is called started once it has run this long. */
 const firstLookMs = 2000;
-/** How often it is seen whether the last process of a group has ended. */
+/** The interval of checking if the last process of a group has ended. */
 const pollMs = 250;
 const lastWordsBytes = 2000;
 /** The longest delay that a timer can have. */
@@ -80,7 +80,7 @@ interface Entry extends Run {
   endedAtMs: number | null;
   end: JobEnd | null;
   killed: boolean;
-  /** How many wait for its end. */
+  /** The number of calls that wait for its end. */
   awaited: number;
 }
 
@@ -191,7 +191,7 @@ class RunningJobs implements Jobs {
       : null;
   }
 
-  /** Waits as long as the call does. Returns null where the command goes on. */
+  /** Waits as long as the call does. Returns null if the command continues in the background. */
   async #called(run: Run, isBackground: boolean, hasJobs: boolean): Promise<ProcessResult | null> {
     if (isBackground) {
       const timer = this.#timer(firstLookMs);
@@ -266,7 +266,7 @@ class RunningJobs implements Jobs {
     const ended = new Promise<void>((resolve) => {
       onEnded = resolve;
     });
-    // The runner tells of left processes after this, too, so they are read where they are written.
+    // The runner reports remaining processes after this, so `left` is read from the run itself.
     const entry: Entry = Object.assign(run, { id, ended, endedAtMs: null, end: null, killed: false, awaited: 0 });
     this.#entries.set(id, entry);
     this.#forgetOld();
@@ -274,7 +274,7 @@ class RunningJobs implements Jobs {
     return entry;
   }
 
-  /** Waits for the last process of the group, and tells of the end. */
+  /** Waits for the last process of the group, and reports the end. */
   async #follow(entry: Entry): Promise<void> {
     const result = await entry.result;
     while (!this.#closed && entry.left && entry.left.size() > 0) await this.#timer(pollMs).over;

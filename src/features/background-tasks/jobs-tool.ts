@@ -56,7 +56,7 @@ export function jobsTool(jobs: Jobs): DefinedTool {
           }
         : { risk: 'read-only', reasons: [] },
     async run(asked, ctx) {
-      if (asked.action === 'list') return listed(jobs.list(ctx.session.id));
+      if (asked.action === 'list') return listJobs(jobs.list(ctx.session.id));
       const job = find(asked.job, ctx.session.id);
       if (!job) {
         const known = jobs.list(ctx.session.id).map(({ id }) => id);
@@ -69,7 +69,7 @@ export function jobsTool(jobs: Jobs): DefinedTool {
   });
 }
 
-function listed(jobs: readonly Job[]): ToolOutcome {
+function listJobs(jobs: readonly Job[]): ToolOutcome {
   const rows = jobs.map((job) => `${job.id}: ${stateOf(job)}: ${firstLine(job.line, 200)}`);
   const running = jobs.filter(({ end }) => end === null).length;
   return succeeded(`${running} running`, { output: rows.join('\n') || 'There are no jobs.' });

@@ -5,7 +5,7 @@ export interface OutputPart {
   readonly text: string;
   /** The place of its first byte in all that was printed: later than asked for where that is kept no longer. */
   readonly from: number;
-  /** Where the next part begins. */
+  /** The place of the next part. */
   readonly next: number;
 }
 

@@ -84,13 +84,13 @@ function schedule(callback: () => void, delayMs: number): () => void {
   };
 }
 
-/** What comes between turns is on the record, and on the screen, at once. */
+/** Adds a note for the model. Between turns it appears in the record and on the screen at once. */
 function tell(session: Session, note: string): void {
   if (session.busy()) session.tell(note);
   else void session.append({ kind: 'user', content: note, data: { note: true } });
 }
 
-/** Returns what the model is told of jobs that an earlier run of the program has left open on the record. */
+/** Returns notes for the model about jobs that an earlier run of the program has left open in the record. */
 async function jobNotes(jobs: OpenedJobs, events: readonly Event[]): Promise<readonly string[]> {
   if (!events.some(startedJob)) return [];
   const { lostNote, recordedJobs } = await import('./jobs-tool.js');

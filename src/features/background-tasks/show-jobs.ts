@@ -14,8 +14,8 @@ export const showJobs: CommandHandler = {
     if (word === 'background') moveToBackground(repl, jobs);
     else if (!jobs || jobs.list().length === 0) repl.screen.notice('info', noJobs(repl));
     else if (word === '') await pickJob(repl, jobs);
-    else if (word === 'kill') await kill(repl, jobs, found(jobs, id));
-    else await show(repl, jobs, found(jobs, word));
+    else if (word === 'kill') await kill(repl, jobs, findJob(jobs, id));
+    else await show(repl, jobs, findJob(jobs, word));
   },
 };
 
@@ -32,7 +32,7 @@ function moveToBackground({ screen, sessions }: Repl, jobs: Jobs | null): void {
     screen.notice('warn', 'So many jobs run already that none can be added; /jobs kill ends one.');
 }
 
-function found(jobs: Jobs, id: string | undefined): Job | undefined {
+function findJob(jobs: Jobs, id: string | undefined): Job | undefined {
   return jobs.list().find((job) => String(job.id) === id);
 }
 
@@ -43,7 +43,7 @@ function rowOf(job: Job): string {
 async function pickJob(repl: Repl, jobs: Jobs): Promise<void> {
   const items = jobs.list().map((job) => ({ label: rowOf(job), detail: stateOf(job), value: job.id }));
   const id = await repl.screen.pick({ title: 'Which job?', items });
-  const job = id === null ? undefined : found(jobs, String(id));
+  const job = id === null ? undefined : findJob(jobs, String(id));
   if (!job) return;
   const what = job.end
     ? 'show'

@@ -17,7 +17,7 @@ import { findProgram, openSandbox } from '../../kernel/tools/sandbox/open-sandbo
 export interface CodeOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
-  /** Tells the user why the tool is not offered. */
+  /** Notifies the user why the tool is not offered. */
   readonly notify: (message: string) => void;
   /** A file that remembers that the sandbox works here, so that it is tried once and not at every start. */
   readonly tried: string;
@@ -126,7 +126,8 @@ type CodeSandbox =
   | { readonly ok: true; readonly version: string; readonly processes: ProcessRunner; readonly marker: string }
   | { readonly ok: false; readonly problem: string; readonly fix: string };
 
-/** What decides whether a sandbox works: the program, the kernel since it started, who we are and where tools lie. */
+/** Returns the facts that decide if a sandbox works: the program, the kernel since its start, the user, and the folders
+ * of tools. */
 function machineOf(program: string | null, { env, home }: CodeOptions): string {
   const stats = program === null ? undefined : statsAt(program);
   const boot = readBoundedText('/proc/sys/kernel/random/boot_id', { maxBytes: 100, longer: 'refuse', links: 'follow' });
@@ -158,7 +159,7 @@ function remember(file: string, text: string): void {
   }
 }
 
-/** What a call needs. */
+/** The dependencies of a call. */
 interface Workshop {
   readonly sandbox: () => Promise<CodeSandbox>;
   readonly programs: Readonly<Record<Language, string | null>>;
@@ -266,7 +267,7 @@ function watchMemory(
   };
 }
 
-/** What a program needs to know of its surroundings. Nothing else of ours is passed on. */
+/** Returns the variables that a program needs. It gets no others. */
 function environment(own: CodeOptions['env']): Readonly<Record<string, string>> {
   const kept = ['PATH', 'LANG', 'TZ'].flatMap((name) => {
     const value = own[name];

@@ -51,7 +51,7 @@ interface OwnToolFiles extends ToolFiles {
   changed(): readonly ToolFileFacts[];
 }
 
-/** Opens the files of the user's own tools, for the commands that add and remove them. */
+/** Opens the files of custom tools, for the commands that add and remove them. */
 export function openToolFiles({ config, cwd }: Pick<Settings, 'config' | 'cwd'>): OwnToolFiles {
   const { tools: trust } = openTrustFile(config.files.trust);
   /** `what`: a path, the folder of a tool, or its name. */
@@ -102,7 +102,7 @@ export function openToolFiles({ config, cwd }: Pick<Settings, 'config' | 'cwd'>)
   };
 }
 
-/** What a person has to know before they allow a file. */
+/** Returns the facts that the user must know before they allow a file. */
 function linesOf(file: Exclude<ToolFile, { readonly kind: 'broken' }>): readonly string[] {
   if (file.kind === 'module') return ['a module: its code runs inside this program, with all that this program may do'];
   const { name, description, command, effect } = file.descriptor;

@@ -7,16 +7,16 @@ import { type CustomTool, toTool } from '../../kernel/tools/authored-tool.js';
 import { programFacts, type ProgramHost, programTool } from './program-tool.js';
 import { readToolFile, type ToolFile } from './tool-files.js';
 
-/** A tool of one's own, and the file that it comes from. */
+/** A custom tool, and its file. */
 export interface FoundTool {
   readonly tool: DefinedTool;
   readonly file: string;
 }
 
 export interface CustomToolsOptions extends ProgramHost {
-  /** Whether the user has allowed the file as it is now. */
+  /** Returns true if the user has allowed the file with its present content. */
   readonly isAllowed: (file: { readonly path: string; readonly sha256: string }) => boolean;
-  /** Tells the user why a tool is left out. */
+  /** Notifies the user why a tool is left out. */
   readonly notify: (message: string) => void;
 }
 

@@ -47,7 +47,7 @@ export function readToolFile(path: string): ToolFile {
   }
 }
 
-/** What is wrong with a file; a clause. */
+/** The problem of a file, as a clause. */
 class Refusal extends Error {}
 
 const maxImports = 500;
@@ -87,7 +87,7 @@ function hashOf(parts: readonly Buffer[]): string {
 const keys = ['name', 'description', 'input_schema', 'returns', 'command', 'effect', 'limits'];
 
 function readDescriptor(text: string, folder: string): Descriptor {
-  const value = parsed(text);
+  const value = parseDescriptor(text);
   if (!isRecord(value)) throw new Refusal('it is no JSON object');
   const stray = Object.keys(value).find((key) => !keys.includes(key) && key !== '$schema');
   if (stray !== undefined) {
@@ -121,7 +121,7 @@ function descriptionOf(description: unknown): string {
   throw new Refusal('`description` needs a text of at most 4,000 characters: the model chooses by it');
 }
 
-function parsed(text: string): unknown {
+function parseDescriptor(text: string): unknown {
   try {
     return parseJson(text);
   } catch (error) {
@@ -131,7 +131,7 @@ function parsed(text: string): unknown {
 
 function commandOf(command: unknown, folder: string): Descriptor['command'] {
   const words: readonly unknown[] = Array.isArray(command) ? command : [];
-  const [program, ...args] = words.flatMap((word) => (typeof word === 'string' ? [placed(word, folder)] : []));
+  const [program, ...args] = words.flatMap((word) => (typeof word === 'string' ? [resolveInFolder(word, folder)] : []));
   if (program === undefined || program === '' || words.length !== args.length + 1)
     throw new Refusal('`command` needs the program and its arguments, for example ["./run.py"]');
   if (program.includes('/') && !isAbsolute(program))
@@ -139,7 +139,7 @@ function commandOf(command: unknown, folder: string): Descriptor['command'] {
   return [program, ...args];
 }
 
-function placed(word: string, folder: string): string {
+function resolveInFolder(word: string, folder: string): string {
   if (!word.startsWith('./')) return word;
   const path = normalize(join(folder, word));
   if (!path.startsWith(`${folder}/`)) throw new Refusal(`\`command\`: ${word} leads out of the tool's folder`);

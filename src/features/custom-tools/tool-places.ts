@@ -2,12 +2,12 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { statsAt } from '../../kernel/disk/path-stats.js';
 
-/** Where the descriptor of a tool that is a program stands in its folder. */
+/** The name of the descriptor in the folder of a tool that is a program. */
 export const descriptorName = 'tool.json';
 
 const inProject = join('.agent', 'tools');
 
-/** Where tool files are looked for. */
+/** The folders and files that may hold custom tools. */
 export interface ToolPlaces {
   /** The folder of the user's settings. */
   readonly settings: string;

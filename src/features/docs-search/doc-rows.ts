@@ -12,8 +12,8 @@ const busyMs = 1000;
 const maxWords = 32;
 const snippetWords = 40;
 
-/** `words` holds the text; `parts` says where it stands. Vectors are little-
- * endian 32-bit floats of length 1. */
+/** `words` holds the text; `parts` has its lines in the documents. Vectors are little-endian 32-bit floats of length
+ * 1. */
 const schema = `
 CREATE TABLE docs(id INTEGER PRIMARY KEY, root TEXT NOT NULL, path TEXT NOT NULL, size INTEGER NOT NULL,
   modified_ms REAL NOT NULL, UNIQUE(root, path)) STRICT;

@@ -23,8 +23,8 @@ interface Heading {
   readonly end: number;
 }
 
-/** Cuts a document at its headings, and what stands below one at blank lines once it is long. A fence stays whole up to
- * 8,000 characters. Time grows with the length of the text alone. */
+/** Cuts a document at its headings, and long sections at blank lines. A fence stays whole up to 8,000 characters. The
+ * time depends only on the length of the text. */
 export function docParts(text: string, ending: string): readonly DocPart[] {
   const lines = text.split(/\r?\n/);
   const fenced = fencedLines(lines, ending);

@@ -16,7 +16,7 @@ export interface FusionRequest {
   readonly place: DocPlace;
   readonly query: string;
   readonly byWords: readonly DocHit[];
-  /** Whether the time for preparing is over. */
+  /** Returns true if the time for preparing is over. */
   readonly late: () => boolean;
   readonly signal: AbortSignal;
 }

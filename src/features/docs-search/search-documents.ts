@@ -36,12 +36,12 @@ export interface DocsOptions {
   readonly now: Clock;
   /** Returns a function that recognises files that are not searched: with secrets (`fs.deny`), or behind a rule. */
   readonly isHidden: () => Promise<(path: string) => boolean>;
-  /** Who makes vectors, to find passages by meaning too. */
+  /** The endpoint that makes vectors, to find passages by meaning as well. */
   readonly embeddings?: EmbeddingsOptions;
 }
 
 const defaultTimeoutMs = 2000;
-/** What is left of the time is for the search itself. */
+/** The share of the time for indexing; the rest is for the search itself. */
 const indexingShare = 0.7;
 const maxFiles = 20_000;
 const maxBytes = 1024 * 1024;
@@ -119,7 +119,8 @@ async function searchDocs(args: DocsArgs, ctx: ToolContext, library: Library): P
   });
 }
 
-/** What lies inside the working directory belongs to its index; any other folder has one of its own. */
+/** Returns the index of a place. Folders inside the working directory share its index; any other folder has a separate
+ * one. */
 function placeOf(landed: string, cwd: string, isFolder: boolean): DocPlace {
   if (landed === cwd) return { root: cwd, prefix: '' };
   const inside = landed.startsWith(cwd.endsWith('/') ? cwd : `${cwd}/`);

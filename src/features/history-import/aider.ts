@@ -7,17 +7,17 @@ import {
   type HistoryReader,
   maxLineBytes,
   type Source,
-  textOf,
+  nonEmptyText,
   type Turn,
 } from './neutral-turns.js';
 
-/** aider: `.aider.chat.history.md` in the directory of a project, text only. `#### ` stands before what a person said,
- * `> ` before what the program said; the rest is the answer. The conversations of a file are told apart by where they
- * begin (bytes). Source: aider/io.py, aider 0.86. */
+/** aider: `.aider.chat.history.md` in the directory of a project, text only. Lines with `#### ` are of the user, lines
+ * with `> ` of the program; the rest is the answer. The place where a conversation begins (in bytes) identifies it
+ * within its file. Source: aider/io.py, aider 0.86. */
 export const aider: HistoryReader = {
   title: 'aider',
   sources: function* ({ env, home, cwd }): Generator<Source> {
-    const named = textOf(env['AIDER_CHAT_HISTORY_FILE']);
+    const named = nonEmptyText(env['AIDER_CHAT_HISTORY_FILE']);
     const files = named === null ? [cwd, home].map((folder) => join(folder, '.aider.chat.history.md')) : [named];
     for (const file of new Set(files)) yield* conversationsIn(file);
   },

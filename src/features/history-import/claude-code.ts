@@ -17,7 +17,7 @@ import {
   listOf,
   numberIn,
   type Source,
-  textOf,
+  nonEmptyText,
   timeOf,
   timesOf,
   type Turn,
@@ -29,7 +29,7 @@ import {
 export const claudeCode: HistoryReader = {
   title: 'Claude Code',
   sources: function* ({ env, home }): Generator<Source> {
-    const folders = textOf(env['CLAUDE_CONFIG_DIR'])?.split(',') ?? [
+    const folders = nonEmptyText(env['CLAUDE_CONFIG_DIR'])?.split(',') ?? [
       join(home, '.claude'),
       join(home, '.config/claude'),
     ];
@@ -47,7 +47,7 @@ function head(source: Source, { home }: HistoryPlace): FoundConversation | null 
   const own = lines.filter((line) => typeof line['sessionId'] === 'string');
   if (own.length === 0) return null;
   const said = (name: string): string | null =>
-    own.map((line) => textOf(line[name])).find((text) => text !== null) ?? null;
+    own.map((line) => nonEmptyText(line[name])).find((text) => text !== null) ?? null;
   return {
     ...source,
     ...timesOf(source.file, ends),
@@ -66,7 +66,7 @@ const titleFields = ['customTitle', 'aiTitle', 'summary'];
 function titleIn(lines: readonly TurnFields[]): string | null {
   for (const field of titleFields)
     for (const line of lines) {
-      const title = line['message'] === undefined ? textOf(line[field]) : null;
+      const title = line['message'] === undefined ? nonEmptyText(line[field]) : null;
       if (title !== null) return firstLine(title.trim(), 120);
     }
   return null;
@@ -175,12 +175,12 @@ function* answer(line: TurnFields, uuid: string): Generator<Turn> {
     yield { kind: 'dropped', what: 'errors' };
     return;
   }
-  const part = { at: timeOf(line['timestamp']), response: textOf(message['id']) ?? uuid };
+  const part = { at: timeOf(line['timestamp']), response: nonEmptyText(message['id']) ?? uuid };
   const from = { provider: 'anthropic', model };
-  const stop = stops[textOf(message['stop_reason']) ?? ''];
+  const stop = stops[nonEmptyText(message['stop_reason']) ?? ''];
   for (const item of listOf(message['content'])) {
     const block = fieldsOf(item);
-    const text = block['type'] === 'text' ? textOf(block['text']) : null;
+    const text = block['type'] === 'text' ? nonEmptyText(block['text']) : null;
     if (text !== null) yield { ...part, kind: 'text', text, from, stop };
     else if (block['type'] === 'tool_use') yield { ...part, kind: 'call', ...callOf(block, uuid) };
     else if (block['type'] !== 'text') yield { kind: 'dropped', what: blockName(String(block['type'])) };
@@ -192,7 +192,7 @@ function* answer(line: TurnFields, uuid: string): Generator<Turn> {
 function modelIn(line: TurnFields): string | null {
   const { model } = fieldsOf(line['message']);
   if (line['type'] !== 'assistant' || line['isApiErrorMessage'] === true || model === '<synthetic>') return null;
-  return textOf(model) ?? 'unknown';
+  return nonEmptyText(model) ?? 'unknown';
 }
 
 function blockName(type: string): string {
@@ -200,7 +200,7 @@ function blockName(type: string): string {
 }
 
 function callOf({ id, name, input }: TurnFields, uuid: string) {
-  return { id: textOf(id) ?? uuid, name: textOf(name) ?? '', arguments: JSON.stringify(input ?? {}) };
+  return { id: nonEmptyText(id) ?? uuid, name: nonEmptyText(name) ?? '', arguments: JSON.stringify(input ?? {}) };
 }
 
 function tokensOf(usage: TurnFields) {
@@ -229,7 +229,7 @@ function result(block: TurnFields, at: number): Turn {
   const text = contentText(block['content']);
   const isError = block['is_error'] === true;
   const exitCode = isError ? numberIn(text, /^(?:Error: )?Exit code (\d{1,3})\b/) : undefined;
-  return { kind: 'result', at, callId: textOf(block['tool_use_id']) ?? '', text, isError, exitCode };
+  return { kind: 'result', at, callId: nonEmptyText(block['tool_use_id']) ?? '', text, isError, exitCode };
 }
 
 /** Null: the user typed nothing, as in the output of a command. */

@@ -18,18 +18,18 @@ import {
   numberIn,
   objectOf,
   type Source,
-  textOf,
+  nonEmptyText,
   timeOf,
   timesOf,
   type Turn,
 } from './neutral-turns.js';
 
-/** Codex: `~/.codex/sessions/<year>/<month>/<day>/rollout-<time>-<uuid>.jsonl`. What was said stands twice:
+/** Codex: `~/.codex/sessions/<year>/<month>/<day>/rollout-<time>-<uuid>.jsonl`. Every message is written twice:
  * `response_item` counts, `event_msg` is for the screen. Seen in 0.169, November 2026. */
 export const codex: HistoryReader = {
   title: 'Codex',
   sources: function* ({ env, home }): Generator<Source> {
-    const folder = textOf(env['CODEX_HOME']) ?? join(home, '.codex');
+    const folder = nonEmptyText(env['CODEX_HOME']) ?? join(home, '.codex');
     const name = /^rollout-.*\.jsonl$/;
     for (const file of filesBelow(join(folder, 'sessions'), 3, name)) yield { file };
     for (const file of filesBelow(join(folder, 'archived_sessions'), 0, name)) yield { file };
@@ -48,7 +48,7 @@ interface LineParts {
 }
 
 function partsOf(line: TurnFields): LineParts {
-  const type = textOf(line['type']) ?? '';
+  const type = nonEmptyText(line['type']) ?? '';
   if (lineTypes.test(type)) return { type, payload: fieldsOf(line['payload']) };
   if (itemTypes.test(type)) return { type: 'response_item', payload: line };
   return { type: line['id'] !== undefined && line['instructions'] !== undefined ? 'session_meta' : '', payload: line };
@@ -65,12 +65,12 @@ function head(source: Source, { home }: HistoryPlace): FoundConversation | null 
   return {
     ...source,
     ...timesOf(source.file, ends),
-    id: textOf(meta['id']) ?? basename(source.file, '.jsonl').replace(/^.*-(?=(?:[\da-f]+-){4}[\da-f]{12}$)/, ''),
+    id: nonEmptyText(meta['id']) ?? basename(source.file, '.jsonl').replace(/^.*-(?=(?:[\da-f]+-){4}[\da-f]{12}$)/, ''),
     cwd: directoryIn([meta['cwd'], first['cwd']], home),
     title: null,
     prompt: firstPrompt(parts),
-    version: textOf(meta['cli_version']),
-    model: textOf(last['model']) ?? textOf(first['model']),
+    version: nonEmptyText(meta['cli_version']),
+    model: nonEmptyText(last['model']) ?? nonEmptyText(first['model']),
     bytes: ends.bytes,
   };
 }
@@ -138,13 +138,13 @@ class Responses {
     const at = timeOf(line['timestamp']);
     switch (type) {
       case 'session_meta':
-        this.#from = { ...this.#from, provider: textOf(payload['model_provider']) ?? this.#from.provider };
+        this.#from = { ...this.#from, provider: nonEmptyText(payload['model_provider']) ?? this.#from.provider };
         break;
       case 'turn_context':
-        this.#from = { ...this.#from, model: textOf(payload['model']) ?? this.#from.model };
+        this.#from = { ...this.#from, model: nonEmptyText(payload['model']) ?? this.#from.model };
         break;
       case 'response_item':
-        // A summary stands once more in the line `compacted`.
+        // The line `compacted` repeats a summary.
         if (fieldsOf(line['metadata'])['compaction_output'] !== true) yield* this.#item(payload, at);
         break;
       case 'token_usage_record':
@@ -194,7 +194,7 @@ class Responses {
     }
   }
 
-  /** The tokens of a response stand in a record of their own, in its event, or in both. */
+  /** The tokens of a response are in a separate record, in its event, or in both. */
   *#used(usage: TurnFields, at: number): Generator<Turn> {
     const input = countOf(usage['input_tokens']);
     const cacheRead = Math.min(input, countOf(usage['cached_input_tokens']));
@@ -229,9 +229,9 @@ function leftRanges(file: string): readonly (readonly [number, number])[] {
   return ranges;
 }
 
-/** Where a summary is encrypted, the conversation stays. */
+/** Yields the summary. If it is encrypted, the conversation stays. */
 function* compacted({ message }: TurnFields, at: number): Generator<Turn> {
-  const text = textOf(message);
+  const text = nonEmptyText(message);
   if (text === null) yield { kind: 'dropped', what: 'sealed_summaries' };
   else yield { kind: 'summary', at, text };
 }
@@ -240,8 +240,8 @@ function callOf(payload: TurnFields) {
   const { name, arguments: text, input, action } = payload;
   const given = typeof text === 'string' ? text : JSON.stringify(action ?? { input: input ?? '' });
   return {
-    id: textOf(payload['call_id']) ?? textOf(payload['id']) ?? '',
-    name: textOf(name) ?? 'local_shell',
+    id: nonEmptyText(payload['call_id']) ?? nonEmptyText(payload['id']) ?? '',
+    name: nonEmptyText(name) ?? 'local_shell',
     arguments: given,
   };
 }
@@ -250,11 +250,11 @@ function result(payload: TurnFields, at: number): Turn {
   const { output } = payload;
   // Earlier versions put a JSON text there, others an object or a list of contents.
   const inner = fieldsOf(typeof output === 'string' ? objectOf(output) : output);
-  const text = textOf(inner['output']) ?? textOf(inner['content']) ?? contentText(output);
+  const text = nonEmptyText(inner['output']) ?? nonEmptyText(inner['content']) ?? contentText(output);
   return {
     kind: 'result',
     at,
-    callId: textOf(payload['call_id']) ?? '',
+    callId: nonEmptyText(payload['call_id']) ?? '',
     text,
     isError: inner['success'] === false,
     ...endOf(text, fieldsOf(inner['metadata'])['exit_code']),

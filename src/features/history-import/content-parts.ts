@@ -1,11 +1,11 @@
-import { type TurnFields, fieldsOf, numberIn, textOf, type Turn } from './neutral-turns.js';
+import { type TurnFields, fieldsOf, numberIn, nonEmptyText, type Turn } from './neutral-turns.js';
 
-/** What Gemini CLI and what came of it call the parts of a content. */
+/** The parts of a content of Gemini CLI and of programs derived from it. */
 export interface PartsOf {
   readonly texts: readonly string[];
   readonly calls: readonly { readonly id: string; readonly name: string; readonly arguments: string }[];
   readonly results: readonly Omit<Extract<Turn, { kind: 'result' }>, 'kind' | 'at'>[];
-  /** Names of what is not taken over. */
+  /** The names of parts that are not imported. */
   readonly dropped: readonly string[];
 }
 
@@ -20,7 +20,7 @@ export function partsOf(content: unknown, otherId: string): PartsOf {
   for (const item of parts) {
     const part = typeof item === 'string' ? { text: item } : fieldsOf(item);
     const { functionCall: call, functionResponse: response } = part;
-    const text = textOf(part['text']);
+    const text = nonEmptyText(part['text']);
     if (part['thought'] === true) dropped.push('reasoning');
     else if (text !== null) texts.push(text);
     else if (call !== undefined) calls.push(callOf(fieldsOf(call), otherId));
@@ -32,7 +32,7 @@ export function partsOf(content: unknown, otherId: string): PartsOf {
 
 /** Returns a call from its fields `id`, `name` and `args`. */
 export function callOf({ id, name, args }: TurnFields, otherId: string): PartsOf['calls'][number] {
-  return { id: textOf(id) ?? otherId, name: textOf(name) ?? '', arguments: JSON.stringify(args ?? {}) };
+  return { id: nonEmptyText(id) ?? otherId, name: nonEmptyText(name) ?? '', arguments: JSON.stringify(args ?? {}) };
 }
 
 function responseOf({ id, response }: TurnFields, otherId: string): PartsOf['results'][number] {
@@ -41,10 +41,10 @@ function responseOf({ id, response }: TurnFields, otherId: string): PartsOf['res
   const said = isError ? error : (output ?? response);
   const text = typeof said === 'string' ? said : JSON.stringify(said ?? '');
   const exitCode = numberIn(text.slice(-500), lastLines);
-  return { callId: textOf(id) ?? otherId, text, isError, ...(exitCode === undefined ? {} : { exitCode }) };
+  return { callId: nonEmptyText(id) ?? otherId, text, isError, ...(exitCode === undefined ? {} : { exitCode }) };
 }
 
-/** Both end the output of a command with a few lines of their own. */
+/** Both programs end the output of a command with a few lines of status. */
 const lastLines =
   /\nExit Code: (\d{1,3})(?:\n(?:Signal|Background PIDs|Process Group PGID): .*){0,3}(?:\n<\/untrusted_context>)?\s*$/;
 

@@ -35,7 +35,7 @@ export function forClaudeCode({ row, events }: Session): WrittenSession {
   };
   for (const message of project(events).messages) {
     if (message.role === 'user') {
-      add(message.seq, { type: 'user', message: { role: 'user', content: textOf(message) } });
+      add(message.seq, { type: 'user', message: { role: 'user', content: messageText(message) } });
       continue;
     }
     const { seq, calls, data } = message;
@@ -87,7 +87,8 @@ function anthropicUsage(usage: UsageData | undefined): object {
   };
 }
 
-/** As Codex keeps one: what its screen shows stands beside what its model is told. Read by 0.169, November 2026. */
+/** Writes a session as Codex stores it: the lines for its screen and the lines for its model. Read by 0.169, November
+ * 2026. */
 export function forCodex({ row, events }: Session): WrittenSession {
   const id = uuidOf(row.id);
   const timeOf = times(events);
@@ -109,7 +110,7 @@ export function forCodex({ row, events }: Session): WrittenSession {
   for (const message of project(events).messages) {
     const { seq } = message;
     for (const item of codexItems(message)) add(seq, 'response_item', item);
-    const shown = message.role === 'user' ? textOf(message) : message.text;
+    const shown = message.role === 'user' ? messageText(message) : message.text;
     if (shown === '') continue;
     const type = message.role === 'user' ? 'user_message' : 'agent_message';
     add(seq, 'event_msg', { type, message: shown });
@@ -129,7 +130,7 @@ function codexItems(message: Message): readonly JsonObject[] {
     role,
     content: [{ type, text }],
   });
-  if (message.role === 'user') return [said('user', 'input_text', textOf(message))];
+  if (message.role === 'user') return [said('user', 'input_text', messageText(message))];
   const { text, calls } = message;
   return [
     ...(text === '' ? [] : [said('assistant', 'output_text', text)]),
@@ -152,7 +153,7 @@ function outputOf({ result }: AnsweredCall): string {
     : output;
 }
 
-function textOf({ content, attachments = [] }: Extract<Message, { readonly role: 'user' }>): string {
+function messageText({ content, attachments = [] }: Extract<Message, { readonly role: 'user' }>): string {
   return [content, ...attachments.map(({ name }) => `[${name}, a file that was not taken along]`)].join('\n');
 }
 

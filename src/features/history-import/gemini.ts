@@ -19,7 +19,7 @@ import {
   listOf,
   objectOf,
   type Source,
-  textOf,
+  nonEmptyText,
   timeOf,
   type Turn,
   writtenAt,
@@ -31,7 +31,7 @@ import {
 export const geminiCli: HistoryReader = {
   title: 'Gemini CLI',
   sources: function* ({ env, home }): Generator<Source> {
-    const folder = join(textOf(env['GEMINI_CLI_HOME']) ?? home, '.gemini/tmp');
+    const folder = join(nonEmptyText(env['GEMINI_CLI_HOME']) ?? home, '.gemini/tmp');
     for (const file of filesBelow(folder, 2, /^session-.*\.jsonl?$/))
       if (file.endsWith('l') || !existsSync(`${file}l`)) yield { file };
   },
@@ -55,8 +55,8 @@ function head(source: Source, { home }: HistoryPlace): FoundConversation | null 
   const updated = [...lines, ...changes].map((line) => line['lastUpdated'] ?? line['timestamp']);
   return {
     ...source,
-    id: textOf(header['sessionId']) ?? basename(file),
-    cwd: directoryOf(dirname(dirname(file)), textOf(header['projectHash'])) ?? home,
+    id: nonEmptyText(header['sessionId']) ?? basename(file),
+    cwd: directoryOf(dirname(dirname(file)), nonEmptyText(header['projectHash'])) ?? home,
     startedAt: firstTime(started, written),
     updatedAt: firstTime(updated.toReversed(), written),
     title: lastText([...headers, ...changes], 'summary'),
@@ -68,7 +68,7 @@ function head(source: Source, { home }: HistoryPlace): FoundConversation | null 
 }
 
 function lastText(lines: readonly TurnFields[], name: string): string | null {
-  return lines.map((line) => textOf(line[name])).findLast((text) => text !== null) ?? null;
+  return lines.map((line) => nonEmptyText(line[name])).findLast((text) => text !== null) ?? null;
 }
 
 function isWhole(file: string): boolean {
@@ -144,7 +144,7 @@ function* recordsOf(file: string): Generator<TurnFields | string> {
   else yield* jsonLines(file);
 }
 
-/** What has to be known of a file before it is read for its messages. */
+/** The facts of a file that are read before its messages. */
 interface Plan {
   /** For each message its last record, counted. */
   readonly last: ReadonlyMap<string, number>;
@@ -159,7 +159,7 @@ function planOf(file: string): Plan {
   for (const record of recordsOf(file)) {
     index += 1;
     if (typeof record === 'string') continue;
-    const back = textOf(record['$rewindTo']);
+    const back = nonEmptyText(record['$rewindTo']);
     if (back !== null && last.has(back))
       for (const id of [...last.keys()].slice([...last.keys()].indexOf(back))) left.add(id);
     if (!isMessage(record)) continue;
@@ -228,7 +228,7 @@ function* given(results: PartsOf['results'], at: number, answered: Set<string>):
 function* answer(message: TurnFields, id: string, answered: Set<string>): Generator<Turn> {
   const at = timeOf(message['timestamp']);
   const part = { at, response: id, key: id };
-  const from = { provider: 'google', model: textOf(message['model']) ?? 'unknown' };
+  const from = { provider: 'google', model: nonEmptyText(message['model']) ?? 'unknown' };
   const { texts, calls, dropped } = partsOf(message['content'], id);
   for (const what of [...dropped, ...listOf(message['thoughts']).map(() => 'reasoning')])
     yield { kind: 'dropped', what };
@@ -254,11 +254,11 @@ function tokensOf(tokens: TurnFields) {
 }
 
 function* resultOf(tool: TurnFields, otherId: string, answered: Set<string>): Generator<Turn> {
-  const callId = textOf(tool['id']) ?? otherId;
+  const callId = nonEmptyText(tool['id']) ?? otherId;
   const at = timeOf(tool['timestamp']);
   const { results, texts } = partsOf(tool['result'] ?? [], callId);
   const own = results.find((result) => result.callId === callId) ?? results[0];
-  const shown = textOf(tool['resultDisplay']);
+  const shown = nonEmptyText(tool['resultDisplay']);
   const isError = tool['status'] === 'error' || tool['status'] === 'cancelled';
   if (own) yield* given([{ ...own, callId }], at, answered);
   else if (texts.length > 0) yield* given([{ callId, text: texts.join('\n\n'), isError }], at, answered);

@@ -58,7 +58,7 @@ export const importSession: CommandHandler = {
   },
 };
 
-/** What became of a conversation. `found`: it can be taken over. `changed`: it went on since it was. */
+/** The outcome for a conversation. `found`: it can be imported. `changed`: it has new messages since its import. */
 type Status = 'imported' | 'found' | 'exists' | 'changed' | 'empty' | 'failed';
 
 interface Outcome {
@@ -311,7 +311,7 @@ async function adopt(
     }
   };
   const { cwd, title, model, startedAt: createdAt, updatedAt } = found;
-  // Without a provider it goes on with the model that is configured.
+  // Without a provider the session continues with the configured model.
   const row: SessionRow = { ...ids, cwd, title, provider: null, model, createdAt, updatedAt };
   try {
     if (options.dryRun) for (const event of events()) void event;

@@ -6,7 +6,7 @@ import type { Stop } from '../../kernel/core/event.js';
 import { isRecord } from '../../kernel/core/json.js';
 import { fileLines, fileSha256, readBounded } from '../../kernel/disk/bounded-file.js';
 
-/** Where the histories of a person lie. */
+/** The places of a user's histories. */
 export interface HistoryPlace {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Absolute. */
@@ -21,7 +21,7 @@ export interface Source {
   readonly session?: string;
 }
 
-/** A conversation of another program, as its first and last lines tell. */
+/** A conversation of another program, with the facts of its first and last lines. */
 export interface FoundConversation extends Source {
   /** The program's own id. */
   readonly id: string;
@@ -35,7 +35,7 @@ export interface FoundConversation extends Source {
   readonly prompt: string | null;
   /** Of the program. */
   readonly version: string | null;
-  /** That answered last, as far as the last lines tell. */
+  /** The model that answered last, if the last lines name it. */
   readonly model: string | null;
   /** Of the file. */
   readonly bytes: number;
@@ -108,9 +108,9 @@ export type Turn =
       readonly cacheWrite: number;
       readonly costUsd: number | null;
     })
-  /** Stands for everything before it; without what begins with the entry `keepsFrom`, where that is known. */
+  /** Replaces everything before it, except the entries from `keepsFrom` on, if that is known. */
   | { readonly kind: 'summary'; readonly at: number; readonly text: string; readonly keepsFrom?: string | undefined }
-  /** What is not taken over, by a name that is counted: `reasoning`. */
+  /** Names a part that is not imported, so that it can be counted: `reasoning`. */
   | { readonly kind: 'dropped'; readonly what: string };
 
 export type TurnFields = Readonly<Record<string, unknown>>;
@@ -127,7 +127,7 @@ export function* jsonLines(file: string): Generator<TurnFields | string> {
   }
 }
 
-/** Returns the objects of a line. Two writers at once may leave several in one; null stands for a part that is no
+/** Returns the objects of a line. Two writers at once may leave several in one line; null marks a part that is no
  * object. */
 function objectsIn(line: string): readonly (TurnFields | null)[] {
   const whole = objectOf(line);
@@ -216,7 +216,7 @@ export function timesOf(file: string, ends: FileEnds): Pick<FoundConversation, '
 
 /** Returns the first absolute path among the values, or `otherwise`. */
 export function directoryIn(values: readonly unknown[], otherwise: string): string {
-  return values.map(textOf).find((path) => path !== null && isAbsolute(path)) ?? otherwise;
+  return values.map(nonEmptyText).find((path) => path !== null && isAbsolute(path)) ?? otherwise;
 }
 
 /** Returns the number that an expression finds; undefined where it finds none. */
@@ -245,7 +245,7 @@ export function firstTime(values: readonly unknown[], otherwise: number): number
 }
 
 /** Returns a text that says something; null for anything else. */
-export function textOf(value: unknown): string | null {
+export function nonEmptyText(value: unknown): string | null {
   return typeof value === 'string' && value.trim() !== '' ? value : null;
 }
 
@@ -267,6 +267,6 @@ export function listOf(value: unknown): readonly unknown[] {
 export function contentText(content: unknown): string {
   if (typeof content === 'string') return content;
   return listOf(content)
-    .flatMap((block) => textOf(fieldsOf(block)['text']) ?? [])
+    .flatMap((block) => nonEmptyText(fieldsOf(block)['text']) ?? [])
     .join('\n\n');
 }

@@ -15,7 +15,7 @@ import {
   type NamedModel,
   objectOf,
   type Source,
-  textOf,
+  nonEmptyText,
   timeOf,
   type Turn,
   writtenAt,
@@ -39,7 +39,7 @@ export function opencode(open: OpenRows): HistoryReader {
   return {
     title: 'opencode',
     sources: function* ({ env, home }): Generator<Source> {
-      const data = textOf(env['XDG_DATA_HOME']) ?? join(home, '.local/share');
+      const data = nonEmptyText(env['XDG_DATA_HOME']) ?? join(home, '.local/share');
       const folder = join(data, 'opencode');
       const seen = new Set<string>();
       for (const file of databases(folder))
@@ -94,9 +94,9 @@ function objectIn(file: string): TurnFields | null {
 function infoOf({ id, rows, storage }: Stored): TurnFields | null {
   const row = rows?.session(id);
   if (row) {
-    const revert = objectOf(textOf(row['revert']) ?? '');
+    const revert = objectOf(nonEmptyText(row['revert']) ?? '');
     const { directory, title, version, parent_id, time_created, time_updated } = row;
-    const model = textOf(fieldsOf(objectOf(textOf(row['model']) ?? ''))['id']);
+    const model = nonEmptyText(fieldsOf(objectOf(nonEmptyText(row['model']) ?? ''))['id']);
     return {
       directory,
       title,
@@ -121,8 +121,8 @@ function infoOf({ id, rows, storage }: Stored): TurnFields | null {
 
 function headOf(stored: Stored, source: Source, { home }: HistoryPlace): FoundConversation | null {
   const info = infoOf(stored);
-  if (info === null || textOf(info['parent']) !== null) return null;
-  const title = textOf(info['title']);
+  if (info === null || nonEmptyText(info['parent']) !== null) return null;
+  const title = nonEmptyText(info['title']);
   const written = writtenAt(source.file);
   return {
     ...source,
@@ -133,8 +133,8 @@ function headOf(stored: Stored, source: Source, { home }: HistoryPlace): FoundCo
     // What a session is called until it has a title.
     title: title === null || /^New session - \d/.test(title) ? null : title,
     prompt: null,
-    version: textOf(info['version']),
-    model: textOf(info['model']) ?? lastModel(stored),
+    version: nonEmptyText(info['version']),
+    model: nonEmptyText(info['model']) ?? lastModel(stored),
     bytes: statsAt(source.file)?.size ?? 0,
   };
 }
@@ -143,8 +143,8 @@ function headOf(stored: Stored, source: Source, { home }: HistoryPlace): FoundCo
 function lastModel({ id, rows, storage }: Stored): string | null {
   const file = [...filesBelow(join(storage, 'message', id), 0, /\.json$/)].at(-1);
   const row = rows?.messages(id).at(-1);
-  const last = file === undefined ? objectOf(textOf(row?.['data']) ?? '') : objectIn(file);
-  return textOf(last?.['modelID']) ?? textOf(fieldsOf(last?.['model'])['modelID']);
+  const last = file === undefined ? objectOf(nonEmptyText(row?.['data']) ?? '') : objectIn(file);
+  return nonEmptyText(last?.['modelID']) ?? nonEmptyText(fieldsOf(last?.['model'])['modelID']);
 }
 
 interface Entry {
@@ -153,7 +153,7 @@ interface Entry {
   readonly data: TurnFields | null;
 }
 
-function joined(rows: readonly TurnFields[], folder: string): readonly Entry[] {
+function readEntries(rows: readonly TurnFields[], folder: string): readonly Entry[] {
   const entries = new Map<string, Entry>();
   for (const file of filesBelow(folder, 0, /\.json$/)) {
     const id = basename(file, '.json');
@@ -161,7 +161,7 @@ function joined(rows: readonly TurnFields[], folder: string): readonly Entry[] {
   }
   for (const { id, data } of rows)
     if (typeof id === 'string')
-      entries.set(id, { id, data: objectOf(textOf(data) ?? '') ?? entries.get(id)?.data ?? null });
+      entries.set(id, { id, data: objectOf(nonEmptyText(data) ?? '') ?? entries.get(id)?.data ?? null });
   return [...entries.values()];
 }
 
@@ -171,13 +171,13 @@ function byId(one: Entry, other: Entry): number {
 
 function messagesOf({ id, rows, storage }: Stored): readonly Entry[] {
   const createdAt = ({ data }: Entry): number => timeOf(fieldsOf(data?.['time'])['created']) || 0;
-  return joined(rows?.messages(id) ?? [], join(storage, 'message', id)).toSorted(
+  return readEntries(rows?.messages(id) ?? [], join(storage, 'message', id)).toSorted(
     (one, other) => createdAt(one) - createdAt(other) || byId(one, other),
   );
 }
 
 function partsOf({ rows, storage }: Stored, message: string): readonly Entry[] {
-  return joined(rows?.parts(message) ?? [], join(storage, 'part', message)).toSorted(byId);
+  return readEntries(rows?.parts(message) ?? [], join(storage, 'part', message)).toSorted(byId);
 }
 
 /** Of the conversation: its database holds others. */
@@ -190,8 +190,8 @@ function hashOf(stored: Stored): string {
 
 function* turnsOf(stored: Stored): Generator<Turn> {
   const revert = fieldsOf(infoOf(stored)?.['revert']);
-  const taken = textOf(revert['messageID']);
-  const takenPart = textOf(revert['partID']);
+  const taken = nonEmptyText(revert['messageID']);
+  const takenPart = nonEmptyText(revert['partID']);
   for (const { id, data } of messagesOf(stored)) {
     if (data === null) {
       yield { kind: 'dropped', what: 'damaged_messages' };
@@ -231,7 +231,10 @@ function isMeta(part: TurnFields | null): boolean {
 
 function* answer(data: TurnFields, id: string, parts: readonly Entry[]): Generator<Turn> {
   const at = timeOf(fieldsOf(data['time'])['created']);
-  const from = { provider: textOf(data['providerID']) ?? 'unknown', model: textOf(data['modelID']) ?? 'unknown' };
+  const from = {
+    provider: nonEmptyText(data['providerID']) ?? 'unknown',
+    model: nonEmptyText(data['modelID']) ?? 'unknown',
+  };
   if (data['summary'] === true) {
     yield { kind: 'summary', at, text: parts.flatMap(({ data: part }) => textIn(part) ?? []).join('\n\n') };
     return;
@@ -261,7 +264,7 @@ function* partOf({ id, data: part }: Entry, own: Own, from: NamedModel): Generat
 }
 
 function textIn(part: TurnFields | null): string | null {
-  return part?.['type'] === 'text' ? textOf(part['text']) : null;
+  return part?.['type'] === 'text' ? nonEmptyText(part['text']) : null;
 }
 
 function startOf(part: TurnFields | null, otherwise: number): number {
@@ -278,8 +281,14 @@ function nameOf(part: TurnFields | null): string {
 
 function* tool(part: TurnFields, partId: string, own: Own): Generator<Turn> {
   const state = fieldsOf(part['state']);
-  const id = textOf(part['callID']) ?? partId;
-  yield { ...own, kind: 'call', id, name: textOf(part['tool']) ?? '', arguments: JSON.stringify(state['input'] ?? {}) };
+  const id = nonEmptyText(part['callID']) ?? partId;
+  yield {
+    ...own,
+    kind: 'call',
+    id,
+    name: nonEmptyText(part['tool']) ?? '',
+    arguments: JSON.stringify(state['input'] ?? {}),
+  };
   const { status, output, error, metadata, time } = state;
   if (status !== 'completed' && status !== 'error') return;
   const { start, end } = fieldsOf(time);
@@ -289,7 +298,7 @@ function* tool(part: TurnFields, partId: string, own: Own): Generator<Turn> {
     kind: 'result',
     at: timeOf(end),
     callId: id,
-    text: textOf(status === 'error' ? error : output) ?? '',
+    text: nonEmptyText(status === 'error' ? error : output) ?? '',
     isError: status === 'error',
     ...(typeof exit === 'number' ? { exitCode: exit } : {}),
     ...(took >= 0 ? { durationMs: took } : {}),

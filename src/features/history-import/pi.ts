@@ -16,7 +16,7 @@ import {
   listOf,
   numberIn,
   type Source,
-  textOf,
+  nonEmptyText,
   timeOf,
   timesOf,
   type Turn,
@@ -27,7 +27,7 @@ import {
 export const pi: HistoryReader = {
   title: 'pi',
   sources: function* ({ env, home }): Generator<Source> {
-    const folder = textOf(env['PI_CODING_AGENT_DIR']) ?? join(home, '.pi/agent');
+    const folder = nonEmptyText(env['PI_CODING_AGENT_DIR']) ?? join(home, '.pi/agent');
     for (const file of filesBelow(join(folder, 'sessions'), 1, /\.jsonl$/)) yield { file };
   },
   head,
@@ -44,12 +44,12 @@ function head(source: Source, { home }: HistoryPlace): FoundConversation | null 
   return {
     ...source,
     ...timesOf(source.file, ends),
-    id: textOf(start['id']) ?? basename(source.file, '.jsonl').replace(/^.*_/, ''),
+    id: nonEmptyText(start['id']) ?? basename(source.file, '.jsonl').replace(/^.*_/, ''),
     cwd: directoryIn([start['cwd']], home),
-    title: textOf(ends.last.findLast(({ type }) => type === 'session_info')?.['name']),
-    prompt: textOf(firstLine(contentText(messageOf(prompt)['content']).trim(), 120)),
+    title: nonEmptyText(ends.last.findLast(({ type }) => type === 'session_info')?.['name']),
+    prompt: nonEmptyText(firstLine(contentText(messageOf(prompt)['content']).trim(), 120)),
     version: null,
-    model: textOf(messageOf(answer)['model']),
+    model: nonEmptyText(messageOf(answer)['model']),
     bytes: ends.bytes,
   };
 }
@@ -63,7 +63,7 @@ interface Path {
 
 interface Place {
   readonly parent: unknown;
-  /** Stands before it in the file, where the parent is damaged. */
+  /** The entry before it in the file, used if the parent is damaged. */
   readonly before: string | null;
   readonly isSaid: boolean;
 }
@@ -101,7 +101,7 @@ function* turns({ file }: FoundConversation): Generator<Turn> {
     number++;
     if (typeof entry === 'string') yield { kind: 'dropped', what: entry };
     else if (entry['type'] === 'session' || seen.has(entry['id'])) continue;
-    else if (path.has(entry)) yield* turnsOf(entry, textOf(entry['id']) ?? `line ${number}`, path);
+    else if (path.has(entry)) yield* turnsOf(entry, nonEmptyText(entry['id']) ?? `line ${number}`, path);
     else if (isSaid(entry)) yield { kind: 'dropped', what: 'left_branches' };
     if (typeof entry !== 'string' && entry['id'] !== undefined) seen.add(entry['id']);
   }
@@ -125,13 +125,18 @@ function* turnsOf(entry: TurnFields, key: string, path: Path): Generator<Turn> {
       yield { kind: 'user', at, key, text: contentText(entry['content']) };
       break;
     case 'branch_summary':
-      yield { kind: 'user', at, key, text: `[What was done on another branch]\n\n${textOf(entry['summary']) ?? ''}` };
+      yield {
+        kind: 'user',
+        at,
+        key,
+        text: `[What was done on another branch]\n\n${nonEmptyText(entry['summary']) ?? ''}`,
+      };
       break;
     case 'compaction':
       yield {
         kind: 'summary',
         at,
-        text: textOf(entry['summary']) ?? '',
+        text: nonEmptyText(entry['summary']) ?? '',
         keepsFrom: path.messageFrom(entry['firstKeptEntryId']),
       };
       break;
@@ -178,22 +183,25 @@ const stops: Readonly<Record<string, Stop>> = {
 
 function* answer(fields: TurnFields, key: string, at: number): Generator<Turn> {
   const part = { at, key, response: key };
-  const from = { provider: textOf(fields['provider']) ?? 'pi', model: textOf(fields['model']) ?? 'unknown' };
-  const stop = stops[textOf(fields['stopReason']) ?? ''];
+  const from = {
+    provider: nonEmptyText(fields['provider']) ?? 'pi',
+    model: nonEmptyText(fields['model']) ?? 'unknown',
+  };
+  const stop = stops[nonEmptyText(fields['stopReason']) ?? ''];
   for (const item of listOf(fields['content'])) {
     const block = fieldsOf(item);
-    const text = block['type'] === 'text' ? textOf(block['text']) : null;
+    const text = block['type'] === 'text' ? nonEmptyText(block['text']) : null;
     if (text !== null) yield { ...part, kind: 'text', text, from, stop };
     else if (block['type'] === 'toolCall') yield { ...part, kind: 'call', ...callOf(block) };
     else if (block['type'] === 'thinking') yield { kind: 'dropped', what: 'reasoning' };
   }
-  if (textOf(fields['errorMessage']) !== null) yield { kind: 'dropped', what: 'errors' };
+  if (nonEmptyText(fields['errorMessage']) !== null) yield { kind: 'dropped', what: 'errors' };
   const used = tokensOf(fieldsOf(fields['usage']));
   if (used.input + used.output + used.cacheRead + used.cacheWrite > 0) yield { ...part, kind: 'usage', from, ...used };
 }
 
 function callOf({ id, name, arguments: input }: TurnFields) {
-  return { id: textOf(id) ?? '', name: textOf(name) ?? '', arguments: JSON.stringify(input ?? {}) };
+  return { id: nonEmptyText(id) ?? '', name: nonEmptyText(name) ?? '', arguments: JSON.stringify(input ?? {}) };
 }
 
 function tokensOf(usage: TurnFields) {
@@ -212,12 +220,12 @@ function result(fields: TurnFields, at: number): Turn {
   const text = contentText(fields['content']);
   const isError = fields['isError'] === true;
   const exitCode = isError ? numberIn(text, /\nCommand exited with code (\d{1,3})\s*$/) : undefined;
-  return { kind: 'result', at, callId: textOf(fields['toolCallId']) ?? '', text, isError, exitCode };
+  return { kind: 'result', at, callId: nonEmptyText(fields['toolCallId']) ?? '', text, isError, exitCode };
 }
 
-/** Returns what the model was told of a command that the user ran. */
+/** Returns the text that the model got about a command that the user ran. */
 function commandText({ command, output, exitCode, cancelled }: TurnFields): string {
-  const shown = textOf(output) === null ? '(no output)' : `\`\`\`\n${String(output)}\n\`\`\``;
+  const shown = nonEmptyText(output) === null ? '(no output)' : `\`\`\`\n${String(output)}\n\`\`\``;
   const code = countOf(exitCode);
   const failed = code > 0 ? `\n\nCommand exited with code ${code}` : '';
   return `Ran \`${String(command)}\`\n${shown}${cancelled === true ? '\n\n(command cancelled)' : failed}`;

@@ -1,7 +1,7 @@
 import type { HistoryReader } from './neutral-turns.js';
 import type { OpenRows } from './opencode.js';
 
-/** What the readers of some programs are given. */
+/** The dependencies of some readers. */
 export interface ReaderParts {
   readonly opencodeRows: () => Promise<OpenRows>;
 }

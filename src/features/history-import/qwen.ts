@@ -14,7 +14,7 @@ import {
   jsonLines,
   listOf,
   type Source,
-  textOf,
+  nonEmptyText,
   timeOf,
   timesOf,
   type Turn,
@@ -25,7 +25,7 @@ import {
 export const qwenCode: HistoryReader = {
   title: 'Qwen Code',
   sources: function* ({ env, home }): Generator<Source> {
-    const folder = textOf(env['QWEN_RUNTIME_DIR']) ?? textOf(env['QWEN_HOME']) ?? join(home, '.qwen');
+    const folder = nonEmptyText(env['QWEN_RUNTIME_DIR']) ?? nonEmptyText(env['QWEN_HOME']) ?? join(home, '.qwen');
     for (const file of filesBelow(join(folder, 'projects'), 2, /^[\da-f-]{32,36}\.jsonl$/i)) yield { file };
   },
   head,
@@ -39,7 +39,7 @@ function head(source: Source, { home }: HistoryPlace): FoundConversation | null 
     (line) => typeof line['uuid'] === 'string' && typeof line['sessionId'] === 'string',
   );
   if (own.length === 0) return null;
-  const said = (name: string): readonly (string | null)[] => own.map((line) => textOf(line[name]));
+  const said = (name: string): readonly (string | null)[] => own.map((line) => nonEmptyText(line[name]));
   return {
     ...source,
     ...timesOf(source.file, ends),
@@ -55,7 +55,7 @@ function head(source: Source, { home }: HistoryPlace): FoundConversation | null 
 
 function titleOf(record: TurnFields): string | null {
   if (record['subtype'] !== 'custom_title') return null;
-  return textOf(fieldsOf(record['systemPayload'])['customTitle']);
+  return nonEmptyText(fieldsOf(record['systemPayload'])['customTitle']);
 }
 
 function promptOf(record: TurnFields): string | null {
@@ -75,25 +75,25 @@ function* turns({ file }: FoundConversation): Generator<Turn> {
       yield { kind: 'dropped', what: record };
       continue;
     }
-    const id = textOf(record['uuid']);
+    const id = nonEmptyText(record['uuid']);
     if (id === null) continue;
     if (chain.has(id)) yield* turnsOf(record, id, recent);
     else if (record['type'] !== 'system') yield { kind: 'dropped', what: 'left_branches' };
   }
 }
 
-/** Returns the records from the first to the leaf. Where one in between is damaged, the record that stands before its
- * child in the file takes its place. */
+/** Returns the records from the first to the leaf. If one in between is damaged, the record before its child in the
+ * file replaces it. */
 function chainOf(file: string): ReadonlySet<string> {
   const places = new Map<string, number>();
   const ids: string[] = [];
   const parents: (string | null)[] = [];
   for (const record of jsonLines(file)) {
-    const id = typeof record === 'string' ? null : textOf(record['uuid']);
+    const id = typeof record === 'string' ? null : nonEmptyText(record['uuid']);
     if (id === null || typeof record === 'string' || places.has(id)) continue;
     places.set(id, ids.length);
     ids.push(id);
-    parents.push(textOf(record['parentUuid']));
+    parents.push(nonEmptyText(record['parentUuid']));
   }
   const chain = new Set<string>();
   for (let at = ids.length - 1; at >= 0;) {
@@ -158,7 +158,7 @@ function* said(record: TurnFields, id: string): Generator<Turn> {
 
 function* answer(record: TurnFields, id: string): Generator<Turn> {
   const part = { at: timeOf(record['timestamp']), response: id, key: id };
-  const from = { provider: 'qwen', model: textOf(record['model']) ?? 'unknown' };
+  const from = { provider: 'qwen', model: nonEmptyText(record['model']) ?? 'unknown' };
   const { texts, calls, dropped } = messageOf(record, id);
   for (const what of dropped) yield { kind: 'dropped', what };
   for (const text of texts) yield { ...part, kind: 'text', text, from };
@@ -167,7 +167,8 @@ function* answer(record: TurnFields, id: string): Generator<Turn> {
   if (Object.keys(usage).length > 0) yield { ...part, kind: 'usage', from, ...tokensOf(usage) };
 }
 
-/** The total tells whether the thoughts are counted in the answer, which differs with the provider. */
+/** Returns the tokens of a response. The total shows if the answer includes the thoughts, which differs with the
+ * provider. */
 function tokensOf(usage: TurnFields) {
   const input = countOf(usage['promptTokenCount']);
   const cacheRead = Math.min(input, countOf(usage['cachedContentTokenCount']));

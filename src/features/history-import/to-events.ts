@@ -5,7 +5,7 @@ import { firstLine } from '../../kernel/core/text.js';
 import { describeCall } from '../../kernel/tools/define-tool.js';
 import { type FoundConversation, type NamedModel, objectOf, type Turn } from './neutral-turns.js';
 
-/** What an imported session has besides the conversation. */
+/** The facts of an imported session besides its conversation. */
 export interface ImportFacts {
   readonly tool: string;
   /** As a person knows it. */
@@ -54,7 +54,7 @@ class Importing {
   readonly #dropped: Record<string, number> = {};
   readonly #foreign = new Set<string>();
   readonly #own: ReadonlySet<string>;
-  /** Where the entries begin that a summary may keep. */
+  /** The event numbers at which entries begin that a summary may keep. */
   readonly #places = new Map<string, number>();
   #seq = 0;
   #at: number;

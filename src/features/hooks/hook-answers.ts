@@ -4,7 +4,7 @@ import { firstLine } from '../../kernel/core/text.js';
 import type { ToolArgs } from '../../kernel/core/tool.js';
 import { ourArguments } from '../../kernel/tools/claude-dialect.js';
 
-/** What came of a hook's process. `exit` is null where `failure` says that it did not come to its end. */
+/** The result of a hook's process. `exit` is null if `failure` says that the process did not end normally. */
 export interface HookResult {
   readonly exit: number | null;
   readonly failure: string | null;
@@ -12,7 +12,8 @@ export interface HookResult {
   readonly stderr: string;
 }
 
-/** What one hook says. `failed`: it said nothing that counts. `notes`: what in its answer could not be understood. */
+/** The answer of one hook. `failed`: why it gave no usable answer. `notes`: the parts of its answer that could not be
+ * understood. */
 export type OneAnswer = Omit<HookAnswer, 'runs' | 'messages'> & {
   readonly failed: string | null;
   readonly notes: readonly string[];
@@ -80,7 +81,7 @@ function saidIn(occasion: Occasion, stdout: string): OneAnswer {
   const answers = objects.filter((object) => Object.keys(object).some((key) => answerKeys.has(key)));
   const last = answers.at(-1);
   if (last) {
-    const each = answers.map((object) => said(occasion, object));
+    const each = answers.map((object) => readFields(occasion, object));
     // Log lines in JSON may stand around an answer; none of them takes a denial back.
     return each.findLast(({ decision }) => decision === 'deny') ?? each.at(-1) ?? nothing;
   }
@@ -151,7 +152,7 @@ function objectOf(text: string): Fields | null {
 
 /** Reads an answer field by field. What cannot be understood is noted; what decides and cannot be understood denies
  * where something is held back. */
-function said(occasion: Occasion, value: Fields): OneAnswer {
+function readFields(occasion: Occasion, value: Fields): OneAnswer {
   const { event } = occasion;
   const unclear: string[] = [];
   const notes: string[] = [];

@@ -48,16 +48,16 @@ function serverOf(tool: string): string {
 
 function argumentTest(tools: readonly string[], rule: string): ConditionTest | null {
   const [tool = ''] = tools;
-  if (tool === 'bash') return ({ call }) => runsCommand(textOf(call.args['command']), rule);
+  if (tool === 'bash') return ({ call }) => runsCommand(stringOrEmpty(call.args['command']), rule);
   if (fileTools.includes(tool)) return pathTest(rule);
   if (tool === 'web_fetch') return hostTest(rule);
   const key = named[tool];
   if (key === undefined) return null;
   const test = starTest(rule);
-  return ({ call }) => test(textOf(call.args[key]));
+  return ({ call }) => test(stringOrEmpty(call.args[key]));
 }
 
-function textOf(value: unknown): string {
+function stringOrEmpty(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
@@ -72,7 +72,7 @@ function starTest(rule: string): (text: string) => boolean {
 function pathTest(rule: string): ConditionTest | null {
   if (compileGlob(rule) === null) return null;
   return ({ call, cwd, from }) => {
-    const path = resolve(cwd, textOf(call.args['path']) || '.').slice(1);
+    const path = resolve(cwd, stringOrEmpty(call.args['path']) || '.').slice(1);
     const absolute = absolutePattern(rule.replace(/\/(?:\*\*)?$/, ''), cwd, from).slice(1);
     return [absolute, `${absolute}/**`].some((glob) => compileGlob(glob)?.matches(path) === true);
   };
@@ -90,7 +90,7 @@ function hostTest(rule: string): ConditionTest | null {
   if (domain === undefined) return null;
   const test = starTest(domain.toLowerCase());
   return ({ call }) => {
-    const url = textOf(call.args['url']);
+    const url = stringOrEmpty(call.args['url']);
     return URL.canParse(url) && test(new URL(url).hostname);
   };
 }
@@ -199,7 +199,7 @@ const assignment = /^[A-Za-z_]\w*\+?=(?:"(?:\\.|[^"\\])*"|'[^']*'|[^\s"'])*\s+/;
 const starter =
   /^(?:(?:then|do|else|elif|if|while|until|!|time|nohup|command|builtin|exec|sudo|env|setsid)|(?:nice|stdbuf|timeout|ionice)(?:\s+-\S+)*(?:\s+[\d.]+[smhd]?)?)\s+/;
 
-/** A command as it stands, and without what stands before its program. */
+/** Returns a command as it is written, and without the words before its program. */
 function spellings(command: string): readonly string[] {
   const found: string[] = [];
   for (let rest = command, next = ''; ; rest = next) {

@@ -6,13 +6,13 @@ import { isRecord } from '../../kernel/core/json.js';
 import { readBounded } from '../../kernel/disk/bounded-file.js';
 import { parseCondition } from './hook-condition.js';
 
-/** Where hooks stand. */
+/** The file that hooks come from. */
 export interface HookSource {
   readonly path: string;
   readonly origin: 'user' | 'project';
   /** The folder of the project: where the hooks run, and where relative paths in them start. */
   readonly directory: string;
-  /** What `~` stands for. */
+  /** The folder that `~` means. */
   readonly home: string;
 }
 
@@ -20,7 +20,7 @@ export interface HookSource {
 export interface Hook {
   readonly from: HookSource;
   readonly event: HookEvent;
-  /** As it stands in the file; '' for every subject. */
+  /** The text in the file; '' for every subject. */
   readonly matcher: string;
   readonly command: string;
   /** Arguments of a program that is started without a shell. */
@@ -36,7 +36,7 @@ export interface Hook {
 
 export interface HookFile {
   readonly hooks: readonly Hook[];
-  /** What is in the file and does not count, as sentences. */
+  /** The invalid parts of the file, as sentences. */
   readonly problems: readonly string[];
 }
 
@@ -137,8 +137,8 @@ function isMatcher(matcher: string): boolean {
   }
 }
 
-/** Whether a matcher means one of these names: nothing and `*` mean all, a list of names exactly those, anything else
- * is a regular expression without anchors. */
+/** Returns true if a matcher means one of these names: an empty matcher and `*` mean all, a list of names exactly
+ * those, anything else is a regular expression without anchors. */
 export function matches(matcher: string, names: readonly string[]): boolean {
   if (matcher.trim() === '' || matcher === '*') return true;
   if (!plainNames.test(matcher)) return names.some((name) => new RegExp(matcher).test(name));
@@ -178,7 +178,7 @@ export function namedFiles({ command, args = [], from }: Pick<Hook, 'command' | 
   const missing: string[] = [];
   const words = args.length > 0 ? [command, ...args, ...args.flatMap(wordsOf)] : wordsOf(command);
   let isInterpreted = false;
-  for (const word of words.map((given) => placed(given.replaceAll(/["']/g, ''), from))) {
+  for (const word of words.map((given) => expandFolders(given.replaceAll(/["']/g, ''), from))) {
     if (word === '' || word.startsWith('-') || word.includes('$')) continue;
     const file = lookedAt(word, resolve(from.directory, word), isInterpreted);
     isInterpreted = interpreter.test(word);
@@ -217,7 +217,7 @@ function factsOf(path: string): BigIntStats | undefined {
 }
 
 /** As a shell would have it: the folder of the project in the place of its variable, and the home folder. */
-function placed(word: string, { directory, home }: HookSource): string {
+function expandFolders(word: string, { directory, home }: HookSource): string {
   return withProject(word, directory).replace(/^(?:~|\$HOME|\$\{HOME\})(?=\/)/, () => home);
 }
 

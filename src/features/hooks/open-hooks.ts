@@ -50,7 +50,7 @@ export async function openHooks(
 export interface ListedHooks {
   /** `counts`: it is run. False: it is or starts a file of the project that is not trusted. */
   readonly hooks: readonly (Hook & { readonly counts: boolean })[];
-  /** What in their files does not count, as sentences. */
+  /** The invalid parts of their files, as sentences. */
   readonly problems: readonly string[];
 }
 

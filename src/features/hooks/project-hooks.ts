@@ -12,7 +12,7 @@ export interface HookFiles {
   readonly own: readonly Hook[];
   /** Of the project: they count once the user trusts them. */
   readonly project: readonly Hook[];
-  /** What in their files does not count, as sentences. */
+  /** The invalid parts of their files, as sentences. */
   readonly problems: { readonly own: readonly string[]; readonly project: readonly string[] };
 }
 
@@ -48,7 +48,7 @@ function objectIn(text: string): Readonly<Record<string, unknown>> | null {
   }
 }
 
-/** Whether a hook of the user starts a file of the project: a stranger may have written that file. */
+/** Returns true if a hook of the user starts a file of the project: a stranger may have written that file. */
 export function reachesInto(hook: Hook, root: string): boolean {
   return (
     hook.from.origin === 'user' &&
@@ -61,15 +61,15 @@ function isBelow(path: string, root: string): boolean {
   return path.startsWith(top.endsWith('/') ? top : `${top}/`);
 }
 
-/** What needs trust, and what a person has to know of it. */
+/** A file of hooks that needs trust, and the lines that the user must see to decide. */
 interface Part {
   readonly path: string;
   readonly sha256: string;
   readonly lines: readonly string[];
 }
 
-/** Lists the hooks that need trust, by the file they stand in: the command lines, and each file that they name with its
- * hash. What else stands in the file does not matter. */
+/** Lists the hooks that need trust, by their file: the command lines, and each file that they name with its hash. Other
+ * parts of the file do not matter. */
 export function partsOfHooks({ own, project }: Pick<HookFiles, 'own' | 'project'>, root: string): readonly Part[] {
   const asked = [...project, ...own.filter((hook) => reachesInto(hook, root))];
   return [...new Set(asked.map(({ from }) => from.path))].map((path) => {

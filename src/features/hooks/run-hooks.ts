@@ -38,7 +38,7 @@ export function allowedAsTheyAre(hooks: readonly Hook[], mayRun: (hook: Hook) =>
   return hooks.map((hook) => ({ ...hook, allowed: mayRun(hook) ? namedFiles(hook).sha256 : null }));
 }
 
-/** How a session began, and the sub-agent whose session it is. */
+/** The start of a session, and the sub-agent whose session it is. */
 interface Beginning {
   readonly source: SessionSource;
   readonly agent?: HookedAgent | undefined;
@@ -130,7 +130,7 @@ interface Happening {
   readonly occasion: Occasion;
   readonly scene: HookScene;
   readonly agent: HookedAgent | undefined;
-  /** Takes charge of a hook that goes on in the background. */
+  /** Takes charge of a hook that continues in the background. */
   readonly keep: (work: Promise<void>) => void;
 }
 
@@ -142,7 +142,7 @@ interface Asked {
   readonly run: HookData;
 }
 
-/** Returns null for a hook that goes on in the background; its answer goes to `scene.later`. */
+/** Returns null for a hook that continues in the background; its answer goes to `scene.later`. */
 async function askOne(
   hook: AllowedHook,
   host: HookHost,
@@ -181,7 +181,8 @@ async function askOne(
   return null;
 }
 
-/** What a hook in the background says can decide nothing any more: the model and the user read it. */
+/** Returns the answer of a hook that ran in the background. It can no longer decide anything: only the model and the
+ * user read it. */
 function lateAnswer({ background, event }: Hook, answer: OneAnswer, { exit, stdout, stderr }: HookResult): OneAnswer {
   const report = exit === 2 ? stderr.trim() || stdout.trim() : '';
   const undecided = { ...answer, decision: 'none', args: null, output: null, stop: null } as const;
@@ -212,7 +213,7 @@ function unlessMissing(result: HookResult, { missing }: NamedFiles): HookResult 
   return gone === undefined ? result : { ...result, failure: `its script ${gone} is missing` };
 }
 
-/** What is required and fails denies. */
+/** Denies if a required hook has failed. */
 function strict(hook: Hook, answer: OneAnswer): OneAnswer {
   if (answer.failed === null || !hook.required) return answer;
   return { ...answer, decision: 'deny', reason: `the required hook ${hook.command} failed: ${answer.failed}` };
@@ -327,12 +328,12 @@ async function runOne(hook: Hook, host: HookHost, run: Run): Promise<HookResult>
     onOutput: (chunk, stream) => {
       printed[stream].push(Buffer.from(chunk));
       if (!isOpen || stream !== 'stdout') return;
-      const start = textOf(Buffer.concat(printed.stdout));
+      const start = decodeOutput(Buffer.concat(printed.stdout));
       isOpen = start.length < maxFirstLine && !start.includes('\n');
       if (goesAsync(start)) run.detach();
     },
   });
-  const stdout = textOf(Buffer.concat(printed.stdout));
+  const stdout = decodeOutput(Buffer.concat(printed.stdout));
   return {
     exit: result.ended === 'exit' ? result.exitCode : null,
     failure: failureOf(result, hook.timeoutMs),
@@ -356,7 +357,7 @@ function goesAsync(text: string): boolean {
 }
 
 /** Windows programs write UTF-16, with a mark that says so. */
-function textOf(bytes: Buffer): string {
+function decodeOutput(bytes: Buffer): string {
   return bytes.toString(bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf16le' : 'utf8');
 }
 

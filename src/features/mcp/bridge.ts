@@ -289,7 +289,8 @@ function foreignTool(found: ForeignTool, { servers, remembered, toolset }: Bridg
   };
 }
 
-/** What a server says of its own tools lowers nothing: only the user's `allow` does, for the tool that they saw. */
+/** Returns the risk of a tool. The server's own hints never lower it: only the user's `allow` does, for the tool that
+ * they saw. */
 function judged({ name, server, destroys }: ForeignTool, isAllowed: boolean, change: string | null): Judged {
   if (isAllowed && change === null)
     return {

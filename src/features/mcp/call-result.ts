@@ -6,8 +6,8 @@ import type { MatchedFile, ToolOutcome } from '../../kernel/core/tool.js';
 import { failed, succeeded } from '../../kernel/tools/define-tool.js';
 import { visible } from './foreign-tools.js';
 
-/** Makes an outcome of what a server answered to `tools/call`. Pictures, sounds and other contents come with it: they
- * are named and kept, and the model is shown what it can see. */
+/** Makes an outcome of the answer of a server to `tools/call`. Images, sounds and other contents are named and kept,
+ * and the model gets those that it can see. */
 export function outcomeOf(server: string, result: unknown): ToolOutcome {
   const { content, structuredContent, isError } = isRecord(result) ? result : {};
   const blocks: readonly unknown[] = Array.isArray(content) ? content : [];
@@ -35,7 +35,7 @@ function contentOf(server: string, block: unknown, number: number): readonly Mat
     block['type'] === 'image' || block['type'] === 'audio'
       ? [block['type'], block['data'], block['mimeType']]
       : ['blob', block['type'] === 'resource' ? resource['blob'] : undefined, resource['mimeType']];
-  const text = textOf(base64);
+  const text = stringOrEmpty(base64);
   if (text === '') return [];
   const mediaType = typeof mimeType === 'string' ? mimeType : '';
   return [{ name: `${server} ${kind} ${number}`, bytes: Buffer.from(text, 'base64'), mediaType }];
@@ -54,10 +54,10 @@ function blockText(server: string, block: unknown): string {
   if (!isRecord(block)) return '[content that is no object]';
   switch (block['type']) {
     case 'text':
-      return visible(textOf(block['text']));
+      return visible(stringOrEmpty(block['text']));
     case 'image':
     case 'audio':
-      return named(block['type'], block['mimeType'], block['data']);
+      return describeContent(block['type'], block['mimeType'], block['data']);
     case 'resource_link':
       return `[resource ${server} ${word(block['uri'])} ${word(block['mimeType'])}]`;
     case 'resource': {
@@ -65,19 +65,19 @@ function blockText(server: string, block: unknown): string {
       const head = `[resource ${server} ${word(resource['uri'])} ${word(resource['mimeType'])}]`;
       return typeof resource['text'] === 'string'
         ? `${head}\n${visible(resource['text'])}`
-        : `${head} ${named('blob', resource['mimeType'], resource['blob'])}`;
+        : `${head} ${describeContent('blob', resource['mimeType'], resource['blob'])}`;
     }
     default:
       return `[content of the type ${word(block['type'])}]`;
   }
 }
 
-function named(kind: string, mimeType: unknown, base64: unknown): string {
-  const bytes = Math.floor((textOf(base64).replace(/=+$/, '').length * 3) / 4);
+function describeContent(kind: string, mimeType: unknown, base64: unknown): string {
+  const bytes = Math.floor((stringOrEmpty(base64).replace(/=+$/, '').length * 3) / 4);
   return `[${kind} ${word(mimeType)}, ${bytes} bytes]`;
 }
 
-function textOf(value: unknown): string {
+function stringOrEmpty(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 

@@ -8,7 +8,7 @@ import { isThisMachine } from '../../kernel/network/proxies.js';
 import { loadingVariable } from './executed-files.js';
 import { type HeadersHelper, shellVariables } from './headers-helper.js';
 
-/** How a server is reached. Variables are filled in. */
+/** The connection to a server. Variables are filled in. */
 export type Way =
   | {
       readonly kind: 'stdio';
@@ -27,9 +27,10 @@ export type Way =
       readonly signIn: SignInSettings;
     };
 
-/** What `mcp.json` says of the sign-in to a server. */
+/** The settings of `mcp.json` for the sign-in to a server. */
 export interface SignInSettings {
-  /** What we are called there. An https address: a document that says who we are, for servers that read such. */
+  /** The id of this program as a client. An https address means a document that describes this program, for servers
+   * that read such documents. */
   readonly clientId?: string;
   readonly clientSecret?: string;
   /** The port that the browser comes back to; any without it. */
@@ -50,7 +51,7 @@ export interface ConfiguredServer {
   /** A sentence where it cannot be used as it is written. */
   readonly way: Way | { readonly kind: 'unusable'; readonly problem: string };
   readonly enabled: boolean;
-  /** Whether a model is given its tools themselves, or finds them by a search. */
+  /** `direct`: a model gets the tools of the server themselves. `deferred`: it finds them by a search. */
   readonly expose: 'auto' | 'direct' | 'deferred';
   readonly startupTimeoutMs: number;
   readonly timeoutMs: number;
@@ -60,7 +61,7 @@ export interface ConfiguredServer {
   readonly exclude: readonly string[];
   /** Tools whose calls need no question. */
   readonly allow: readonly string[];
-  /** The address of the directory that the server is told of (`roots`); null: it is told of none. */
+  /** The address of the directory that the server gets (`roots`); null: it gets none. */
   readonly root: string | null;
 }
 
@@ -75,7 +76,7 @@ export interface EntryPlace {
   readonly withheld?: readonly string[];
 }
 
-/** What a file of servers holds. Entries are as they are written. */
+/** The content of a file of servers. Entries are as they are written. */
 export type ServerFile =
   | {
       readonly kind: 'read';
@@ -148,7 +149,7 @@ function exposeOf({ expose, alwaysLoad }: Readonly<Record<string, unknown>>): Co
   return expose === undefined && alwaysLoad === true ? 'direct' : 'auto';
 }
 
-/** Returns whether the name fits one of the globs. `*` stands for any characters. */
+/** Returns true if the name matches one of the globs. `*` matches any characters. */
 export function fitsGlob(globs: readonly string[], name: string): boolean {
   return globs.some((glob) => {
     const [start = '', ...rest] = glob.split('*');

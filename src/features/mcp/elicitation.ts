@@ -45,7 +45,7 @@ function contentOf(values: Readonly<Record<string, FormValue>>): NonNullable<Eli
 export function formOf(server: string, params: unknown): Form | null {
   if (!isRecord(params)) return null;
   const from = `the server ${server}`;
-  const message = shown(params['message'], maxTextBytes);
+  const message = boundText(params['message'], maxTextBytes);
   if (params['mode'] === 'url') return visitForm(from, message, params['url']);
   const schema = isRecord(params['requestedSchema']) ? params['requestedSchema'] : {};
   const properties = Object.entries(isRecord(schema['properties']) ? schema['properties'] : {});
@@ -83,11 +83,11 @@ function visitForm(from: string, message: string, url: unknown): Form | null {
 function fieldOf(name: string, property: unknown, required: boolean): FormField | null {
   if (!isRecord(property)) return null;
   const { type, title, description } = property;
-  const [label, about] = [shown(title, 200), shown(description, 1024)];
+  const [label, about] = [boundText(title, 200), boundText(description, 1024)];
   const common = {
     name,
-    question: about || label || shown(name, 200),
-    label: label || shown(name, 200),
+    question: about || label || boundText(name, 200),
+    label: label || boundText(name, 200),
     required,
     ...presetOf(property['default']),
   };
@@ -137,7 +137,7 @@ function optionsOf(schema: Readonly<Record<string, unknown>>): readonly FormOpti
       return [
         {
           value: option['const'],
-          label: shown(option['title'], 200) || shown(option['const'], 200),
+          label: boundText(option['title'], 200) || boundText(option['const'], 200),
         },
       ];
     });
@@ -146,7 +146,7 @@ function optionsOf(schema: Readonly<Record<string, unknown>>): readonly FormOpti
   const labels: readonly unknown[] = Array.isArray(names) ? names : [];
   return values
     .filter((value) => typeof value === 'string')
-    .map((value, index) => ({ value, label: shown(labels[index], 200) || shown(value, 200) }));
+    .map((value, index) => ({ value, label: boundText(labels[index], 200) || boundText(value, 200) }));
 }
 
 function presetOf(value: unknown): { readonly preset?: FormValue } {
@@ -196,6 +196,6 @@ function countCheck({ minItems, maxItems }: Readonly<Record<string, unknown>>): 
   };
 }
 
-function shown(text: unknown, maxBytes: number): string {
+function boundText(text: unknown, maxBytes: number): string {
   return headBytes(visible(typeof text === 'string' ? text : ''), maxBytes);
 }

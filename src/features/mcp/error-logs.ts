@@ -8,7 +8,7 @@ import { visible } from './foreign-tools.js';
 export type KeepErrors = (server: string, chunk: Buffer | null) => void;
 
 export interface ErrorLogsOptions {
-  /** `<server>.log` stands there; the one before it has `.1` behind its name. */
+  /** The folder of `<server>.log`; the log before it has `.1` after its name. */
   readonly folder: string;
   /** Hides secrets. */
   readonly mask: (text: string) => string;

@@ -89,7 +89,7 @@ function textsOf(entry: Readonly<Record<string, unknown>>): readonly unknown[] {
   return [command, helper, ...(Array.isArray(args) ? args : []), ...(isRecord(env) ? Object.values(env) : [])];
 }
 
-/** The words of a text, and what stands behind `=` in them: `--require=./pre.cjs`. */
+/** Returns the words of a text, and the parts after `=` in them: `--require=./pre.cjs`. */
 function wordsOf(value: unknown): readonly string[] {
   if (typeof value !== 'string' || value.length > 4096) return [];
   const words = [value, ...value.split(/\s+/)];
@@ -98,8 +98,8 @@ function wordsOf(value: unknown): readonly string[] {
     .filter(Boolean);
 }
 
-/** The hash that trust in a file of servers stands for (hex): of its bytes, and of every file of the project that its
- * servers run. Without such a file it is that of the bytes. */
+/** Returns the hash (hex) that the user trusts for a file of servers: of its bytes, and of every file of the project
+ * that its servers run. Without such a file it is the hash of the bytes. */
 export function trustHash(sha256: string, entries: Readonly<Record<string, unknown>>, folder: string): string {
   const files = [...new Set(Object.values(entries).flatMap((entry) => executedFiles(entry, folder)))].toSorted();
   if (files.length === 0) return sha256;

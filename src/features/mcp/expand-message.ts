@@ -10,7 +10,7 @@ const resource = /(?<=^|\s)@([A-Za-z0-9_-]{1,24}):(\S+)/g;
 const maxResources = 10;
 const longestWaitMs = 30_000;
 
-/** Returns what a message stands for that names a prompt or resources of servers; null for others. */
+/** Returns the expansion of a message that names a prompt or resources of servers; null for other messages. */
 export async function expandMessage(servers: Servers, message: string): ReturnType<Expand> {
   const [, name, words = ''] = /^\/(mcp__\S+)(?:\s+([^]*))?$/.exec(message.trim()) ?? [];
   return name === undefined ? await withResources(servers, message) : await ofPrompt(servers, name, words.trim());

@@ -4,7 +4,7 @@ import type { ConfiguredServer } from './configured-servers.js';
 import { checkedSchema, type ForeignTool } from './foreign-tools.js';
 
 const maxAutoBytes = 8000;
-/** What stands around the texts of a tool. */
+/** The JSON around the texts of a tool. */
 const frame = JSON.stringify({ name: '', description: '', input_schema: {} });
 
 /** Returns the tools that a new session is given themselves, with the schemas that a model is shown; all others are
@@ -19,7 +19,7 @@ export function directTools(
   const isSmall = fitsWholly(given.filter(({ expose }) => expose === 'auto').map(({ tools }) => tools));
   return given
     .filter(({ expose }) => expose === 'direct' || (expose === 'auto' && isSmall))
-    .flatMap(({ tools }) => tools?.map(shown).filter(({ schema }) => isPlain(schema, schema)) ?? []);
+    .flatMap(({ tools }) => tools?.map(withAcceptedSchema).filter(({ schema }) => isPlain(schema, schema)) ?? []);
 }
 
 /** All of them or none: a tool more on one server must not change what is given of the others in part. Looks at no
@@ -31,14 +31,14 @@ function fitsWholly(servers: readonly (readonly ForeignTool[] | null)[]): boolea
   return servers.every(
     (tools) =>
       tools?.every((tool) => {
-        const { name, description, schema } = shown(tool);
+        const { name, description, schema } = withAcceptedSchema(tool);
         left -= utf8Bytes(JSON.stringify({ name, description, input_schema: schema }));
         return left >= 0 && isPlain(schema, schema);
       }) === true,
   );
 }
 
-function shown(tool: ForeignTool): ForeignTool {
+function withAcceptedSchema(tool: ForeignTool): ForeignTool {
   return { ...tool, schema: flattened(checkedSchema(tool.schema)) };
 }
 
@@ -103,7 +103,7 @@ const isNumber: Check = (value) => typeof value === 'number';
 const isMap: Check = (value, root) => isRecord(value) && Object.values(value).every((item) => isPlain(item, root));
 const isList: Check = (value, root) => Array.isArray(value) && value.every((item) => isPlain(item, root));
 
-/** What providers look at; other keywords are passed over. */
+/** The keywords of schemas that providers check; they ignore others. */
 const checks: Readonly<Record<string, Check>> = {
   type: (value) => [value].flat().every((type) => typeof type === 'string' && types.has(type)),
   $ref: (value, root) => typeof value === 'string' && targetOf(value, root) !== undefined,

@@ -222,7 +222,7 @@ function prepare(method: string, result: Message, onLeftOut: (entry: LeftOut) =>
   switch (method) {
     case 'initialize':
       result['capabilities'] = capabilitiesIn(result['capabilities']);
-      result['serverInfo'] = named(result['serverInfo']);
+      result['serverInfo'] = serverName(result['serverInfo']);
       break;
     case 'server/discover':
       prepareDiscovered(result);
@@ -263,7 +263,7 @@ function capabilitiesIn(value: unknown): Message {
 }
 
 /** Nobody reads what a server calls itself. */
-function named(value: unknown): Message {
+function serverName(value: unknown): Message {
   const { name, version } = isRecord(value) ? value : {};
   return { name: typeof name === 'string' ? name : '', version: typeof version === 'string' ? version : '' };
 }

@@ -48,7 +48,7 @@ export async function helperHeaders(
     timer = setTimeout(resolve, longestMs, 'late');
   });
   try {
-    const work = Promise.all([textOf(output), textOf(errors), exited]);
+    const work = Promise.all([readText(output), readText(errors), exited]);
     const done = await Promise.race([work, late]);
     if (done === 'late') throw new HelperFailure(`its headersHelper took over ${longestMs / 1000} s`);
     const [printed, said, { code, signal }] = done;
@@ -64,7 +64,7 @@ export async function helperHeaders(
   }
 }
 
-async function textOf(stream: AsyncIterable<unknown>): Promise<string> {
+async function readText(stream: AsyncIterable<unknown>): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {
@@ -79,7 +79,7 @@ async function textOf(stream: AsyncIterable<unknown>): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** What is printed is not repeated: it holds keys. */
+/** Parses the headers that the program printed. Errors never repeat the output: it holds keys. */
 function headersIn(printed: string): Readonly<Record<string, string>> {
   let value: unknown;
   try {

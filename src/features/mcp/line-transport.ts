@@ -124,7 +124,7 @@ export class LineTransport implements Transport {
   }
 }
 
-/** How much of a line that cannot be read is looked at for the id of a request. */
+/** The bytes of an unreadable line that are searched for the id of a request. */
 const endBytes = 1024;
 /** A line that has no `{` in its first bytes is a text. */
 const maxBannerBytes = 4096;

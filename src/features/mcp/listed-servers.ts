@@ -13,7 +13,7 @@ import {
 import { executedFiles, isTooLarge, trustHash } from './executed-files.js';
 import { replaceFile } from './remembered-tools.js';
 
-/** Where servers are named. */
+/** The files and entries that name servers. */
 export interface ServerFiles extends EntryPlace {
   /** `mcp.json` of the user. */
   readonly own: string;
@@ -25,15 +25,15 @@ export interface ServerFiles extends EntryPlace {
     readonly folder: string;
     /** Variables that no project's file gets: keys of providers. */
     readonly withheld: readonly string[];
-    /** Whether the user trusts the file with exactly these bytes. */
+    /** Returns true if the user trusts the file with exactly these bytes. */
     readonly isTrusted: (sha256: string) => boolean;
   } | null;
 }
 
 export interface ListedServers {
-  /** Those that count. One of a trusted project takes the place of the user's own of the same name. */
+  /** The servers that count. One of a trusted project replaces the user's own server of the same name. */
   readonly servers: readonly ConfiguredServer[];
-  /** Those of a project that is not trusted: none of them starts. */
+  /** The servers of a project that is not trusted: none of them starts. */
   readonly aside: readonly ConfiguredServer[];
   /** Sentences about files that cannot be read. */
   readonly problems: readonly string[];

@@ -20,7 +20,7 @@ export interface OfferedPrompt {
   readonly parameters: readonly { readonly name: string; readonly required: boolean }[];
 }
 
-/** What a server offers besides tools. */
+/** The resources and prompts of a server. */
 export interface OfferedTexts {
   readonly resources: readonly OfferedResource[];
   readonly prompts: readonly OfferedPrompt[];

@@ -17,7 +17,7 @@ import { elicited, type PutForm } from './elicitation.js';
 
 export type Sdk = typeof sdkModule;
 
-/** What a call of a tool needs to know. */
+/** The dependencies of a call of a tool. */
 export interface CallOptions {
   readonly signal: AbortSignal;
   readonly onProgress: (text: string) => void;
@@ -29,7 +29,7 @@ export interface CallOptions {
 export interface McpConnection {
   /** The version of the protocol that both speak. */
   readonly protocol: string;
-  /** What the server lists, as it sent it. */
+  /** The lists of the server, as it sent them. */
   readonly tools: readonly unknown[];
   readonly resources: readonly unknown[];
   readonly prompts: readonly unknown[];
@@ -47,7 +47,7 @@ export interface LeftOut {
   readonly problem: string;
 }
 
-/** Is told what happens to an open connection. */
+/** Gets the events of an open connection. */
 export interface McpEventListener {
   readonly onTools: (tools: readonly unknown[]) => void;
   readonly onListFailed: (problem: string) => void;
@@ -270,7 +270,7 @@ function none(): readonly [] {
   return [];
 }
 
-/** How often a server may ask the user within one call, and how often it may be turned down. */
+/** The limits of questions that a server may ask the user within one call, and of refusals by the user. */
 const [maxQuestions, maxRefusals] = [20, 3];
 
 interface OpenCall {

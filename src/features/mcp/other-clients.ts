@@ -4,7 +4,7 @@ import { isRecord } from '../../kernel/core/json.js';
 import { readBoundedText } from '../../kernel/disk/bounded-file.js';
 import { nameProblem } from './configured-servers.js';
 
-/** Where a person and a project keep their files. */
+/** The places of the user's and the project's files. */
 export interface ClientPlace {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;

@@ -9,20 +9,21 @@ import type { ConfiguredServer } from './configured-servers.js';
 import { type OfferedTexts, readTexts } from './offered-texts.js';
 import { type ForeignTool, type NamelessTool, readTool, visible } from './foreign-tools.js';
 
-/** What servers offered when they were last asked, and what their tools looked like when the user first saw them. */
+/** The last lists of servers, and the tools as the user first saw them. */
 export interface RememberedTools {
   /** Null where the server, as it is configured now, was not asked in the last day. */
   listed(server: ConfiguredServer): readonly NamelessTool[] | null;
-  /** Reads and keeps what a server lists. `onLeftOut` is told of each tool that cannot be used. */
+  /** Reads and keeps the tools that a server lists. `onLeftOut` is called for each tool that cannot be used. */
   keep(
     server: ConfiguredServer,
     tools: readonly unknown[],
     onLeftOut: (problem: string) => void,
   ): readonly NamelessTool[];
-  /** What the server offered besides tools, as it was last listed. */
+  /** Returns the resources and prompts that the server listed last. */
   texts(server: ConfiguredServer): OfferedTexts;
   keepTexts(server: ConfiguredServer, resources: readonly unknown[], prompts: readonly unknown[]): OfferedTexts;
-  /** Returns what has changed in a tool since the user first saw it, or last said yes to it. */
+  /** Returns the difference between a tool now and when the user first saw it or last approved it; null if there is
+   * none. */
   change(tool: ForeignTool): string | null;
   /** The user has seen the tool as it is. */
   see(tool: ForeignTool): void;

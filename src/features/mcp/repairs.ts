@@ -1,7 +1,7 @@
 import { addAll } from '../../kernel/core/lists.js';
 import { isRecord } from '../../kernel/core/json.js';
 
-/** What a schema of the SDK says of a value. */
+/** The finding of a schema of the SDK about a value. */
 export interface SchemaIssue {
   readonly code?: string;
   readonly path: readonly PropertyKey[];
@@ -16,14 +16,14 @@ const removed = Symbol('removed');
 type Container = Record<PropertyKey, unknown>;
 
 /** Takes fields of the wrong type out of a JSON object that the caller owns, until the schema accepts it: an optional
- * field alone, a required one with the object that needs it. `onEntry` is told of entries of the lists at the top.
- * Returns null, or a sentence where the object as a whole cannot be used. */
+ * field alone, a required one with the object that needs it. `onEntry` is called for removed entries of the lists at
+ * the top. Returns null, or a sentence if the object as a whole cannot be used. */
 export function repairFields(
   value: Record<string, unknown>,
   issuesOf: (value: unknown) => readonly SchemaIssue[],
   onEntry: (list: string, entry: unknown, problem: string) => void,
 ): string | null {
-  /** What was wrong first at a field or an entry: later issues only follow from its removal. */
+  /** The first problem of a field or an entry: later issues only follow from its removal. */
   const causes = new Map<string, SchemaIssue>();
   for (let round = 0; round < maxRounds; round++) {
     const issues = issuesOf(value).flatMap(plainIssues);
@@ -125,7 +125,7 @@ function objectSchema(given: unknown): Readonly<Record<string, unknown>> | null 
   };
 }
 
-/** What is no schema says nothing of its argument. */
+/** Replaces invalid schemas of arguments by schemas that accept every value. */
 function propertiesIn(properties: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const schemas = Object.entries(properties).filter(([name, schema]) => name !== 'required' || !Array.isArray(schema));
   return Object.fromEntries(

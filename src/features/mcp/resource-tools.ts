@@ -52,7 +52,7 @@ function readTool(servers: Servers): DefinedTool {
       properties: { server: { type: 'string' }, uri: { type: 'string', maxLength: 1024 } },
       required: ['server', 'uri'],
     },
-    // An address that the server lists itself tells it nothing; any other may.
+    // An address that the server lists itself reveals nothing to it; any other may.
     judge: ({ server, uri }) =>
       servers.texts().some((texts) => texts.server === server && texts.resources.some((one) => one.uri === uri))
         ? {

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Here, type ProjectPart, projectRoot } from '../../kernel/config/project.js';
 
-/** Where the servers of the user stand, and those that a project brings along. */
+/** Returns the path of the user's file of servers, and of the project's. */
 export function serverFiles({ config, cwd }: Here): { readonly own: string; readonly ofProject: string } {
   return { own: join(dirname(config.files.config), 'mcp.json'), ofProject: join(projectRoot({ cwd }), '.mcp.json') };
 }

@@ -18,11 +18,11 @@ import type { SignIns } from './access/kept-sign-ins.js';
 import { readableAnswers } from './access/sign-in-answers.js';
 import { KeptAccess, signInNeeded } from './access/sign-in.js';
 
-/** What a server is reached with. */
+/** The dependencies of a connection to a server. */
 export interface ConnectionHost {
   readonly open: OpenCommand;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Our version, as servers are told it. */
+  /** The version of this program, for servers. */
   readonly version: string;
   /** Milliseconds from a clock that never goes back. */
   readonly now: () => number;
@@ -42,7 +42,7 @@ export interface Link {
   close(): Promise<void>;
 }
 
-/** What a server is reached with over HTTP. */
+/** The dependencies of a connection over HTTP. */
 export type HttpHost = Pick<ConnectionHost, 'env' | 'open' | 'signIns' | 'version'>;
 export type HttpWay = Extract<Way, { kind: 'http' }>;
 
@@ -166,7 +166,8 @@ export function httpLink(server: ConfiguredServer, way: HttpWay, host: HttpHost)
       await work().catch((error: unknown) => {
         const isForgotten = opened.sessionId !== undefined && forgetsSession(sdk, error);
         const isAnswer = error instanceof sdk.ProtocolError || signal?.aborted === true;
-        // Nothing tells that a service has ended or forgotten us: the next call makes a new connection.
+        // No message reports that a service has ended or forgotten this session, so the next call makes a new
+        // connection.
         if (isForgotten || !isAnswer) heard.onClosed();
         throw isForgotten ? Object.assign(told(sdk, error), { isForgotten }) : isAnswer ? error : told(sdk, error);
       });

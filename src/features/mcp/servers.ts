@@ -8,13 +8,13 @@ import { type ForeignTool, type NamelessTool, namedTools } from './foreign-tools
 import type { ShowPage } from './access/login.js';
 import type { RememberedTools } from './remembered-tools.js';
 
-/** What a person is shown of a server. */
+/** The facts about a server for the user. */
 export interface ServerFacts {
   readonly name: string;
   readonly file: string;
   readonly origin: ConfiguredServer['origin'];
   readonly state: 'off' | 'unusable' | 'not connected' | 'connecting' | 'connected' | 'failed';
-  /** Why it failed or cannot be used. */
+  /** The reason why it failed or cannot be used. */
   readonly problem: string | null;
   /** Of an open connection. */
   readonly protocol: string | null;
@@ -39,12 +39,12 @@ export interface Servers {
   allows(tool: ForeignTool): boolean;
   /** Connects the server where it is not connected. `tools/call` is sent at most once. Never rejects. */
   call(tool: ForeignTool, args: Readonly<Record<string, unknown>>, options: CallOptions): Promise<Called>;
-  /** What servers offer besides tools, as far as it is known. */
+  /** Returns the known resources and prompts of servers. */
   texts(): readonly (OfferedTexts & { readonly server: string })[];
   /** Asks a server for something else than a call; connects it where it is not connected. Never rejects. */
   ask(server: string, work: (connection: McpConnection) => Promise<unknown>, signal?: AbortSignal): Promise<Called>;
-  /** Connects it anew, with all that it offers now; with `show` after a person has signed in. Returns what went wrong,
-   * or null. */
+  /** Reconnects the server and reads its lists again; with `show` after a sign-in of the user. Returns the problem, or
+   * null. */
   reconnect(name: string, show?: ShowPage): Promise<string | null>;
   /** Switches a server off or on again for this run; off, it ends. Returns what went wrong, or null. */
   switchTo(name: string, on: boolean): Promise<string | null>;
@@ -59,7 +59,7 @@ export interface Servers {
 export interface ServersOptions extends ConnectionHost {
   readonly servers: readonly ConfiguredServer[];
   readonly remembered: RememberedTools;
-  /** Is told which tools are left out, and why. */
+  /** Notifies the user which tools are left out, and why. */
   readonly notify: (message: string) => void;
 }
 
@@ -75,18 +75,18 @@ interface Entry {
   problem: string | null;
   /** When it last failed, on the clock of the host. */
   failedAt: number;
-  /** What the connection could not use and nobody was told of yet. */
+  /** The parts that the connection could not use and that are not reported yet. */
   leftOut: LeftOut[];
-  /** What a person was told of that. */
+  /** The messages about them that the user has got. */
   readonly told: Set<string>;
 }
 
 const mostAtOnce = 4;
 /** One that has failed is asked again after this. */
 const failedForMs = 60_000;
-/** How often a model is told that the tools of one server have changed. */
+/** The most notes to a model about changed tools of one server. */
 const mostNotes = 8;
-/** How often a person is told what is left out of one server. */
+/** The most notices to the user about parts of one server that are left out. */
 const mostLeftOutNotes = 3;
 const maxServerBytes = 2048;
 const maxDirectoryBytes = 8192;
@@ -241,7 +241,7 @@ class ServerPool implements Servers {
     return this.#entries.find(({ server }) => server.name === name);
   }
 
-  /** Those that are switched on and can be used. */
+  /** Returns the servers that are switched on and can be used. */
   #asked(): readonly Entry[] {
     return this.#entries.filter(({ link, isOn }) => link !== null && isOn);
   }
@@ -250,7 +250,7 @@ class ServerPool implements Servers {
     return tools === null ? null : this.tools().filter((tool) => tool.server === server.name);
   }
 
-  /** What a model knows of the tools of a server, to be compared. */
+  /** Returns the names and hashes of the tools of a server, for comparison. */
   #shape(entry: Entry): string {
     const known = entry.isOn ? this.#toolsOf(entry) : [];
     return known === null ? 'unknown' : known.map(({ name, sha256 }) => `${name} ${sha256}`).join('\n');

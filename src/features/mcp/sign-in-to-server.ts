@@ -11,7 +11,8 @@ import type { Settings } from '../../kernel/console/run-settings.js';
 import { writtenServers } from './open-mcp.js';
 
 const longestVisitMs = 10 * 60 * 1000;
-/** Where a browser is sent that nobody listens to: the user copies the address it ends at. */
+/** The port of the address that the browser ends at in a manual sign-in. Nothing listens there: the user copies the
+ * address. */
 const manualPort = 33_418;
 
 export const signIn: CommandHandler = {

@@ -18,9 +18,9 @@ import { mcpToolset } from './mcp-toolset.js';
 /** The servers of this run, and the tools through which a model reaches them. */
 export interface OpenedServers {
   readonly servers: Servers;
-  /** Those that a new session is offered. */
+  /** The tools that a new session is offered. */
   readonly tools: readonly DefinedTool[];
-  /** Makes those of these names, for a session that was offered them. */
+  /** Makes the tools of these names, for a session that was offered them. */
   readonly named: (names: readonly string[]) => readonly DefinedTool[];
   /** Ends what was started. */
   readonly close: () => Promise<void>;
@@ -76,7 +76,8 @@ export async function openServers(
   };
 }
 
-/** What servers are reached with, and what is kept of them. Ends what a run that was killed has left behind. */
+/** Opens the dependencies of connections and the records of servers. Ends processes that a killed run has left
+ * behind. */
 async function openHost({ config, env, log, guard, secrets }: McpSource, { runner, mark }: Processes) {
   const folder = join(dirname(config.files.log), 'mcp');
   const runs = join(folder, 'runs');

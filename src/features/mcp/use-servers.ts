@@ -20,8 +20,8 @@ interface Options {
   readonly header?: readonly string[];
 }
 
-/** `agent mcp` holds other verbs; `/mcp` shows the servers of the session, `/mcp name` one of them, and
- * `/mcp reconnect name` connects it anew, `/mcp login name` after a sign-in. */
+/** `agent mcp` holds other verbs; `/mcp` shows the servers of the session, `/mcp name` one of them, `/mcp reconnect
+ * name` reconnects it, and `/mcp login name` signs in first. */
 export const mcp: CommandHandler = {
   line: { example: 'agent mcp add files -- npx -y @modelcontextprotocol/server-filesystem .' },
   slash: async (argument, repl) => {
@@ -184,7 +184,7 @@ async function tested({ out }: CommandLine, servers: Servers | null, name: strin
   return exit.done;
 }
 
-/** Of the user's own file. */
+/** The entries of the user's `mcp.json`. */
 interface OwnServers {
   readonly file: string;
   readonly entries: Readonly<Record<string, unknown>>;

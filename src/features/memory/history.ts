@@ -90,7 +90,7 @@ function isEcho({ kind, snippet }: SearchHit): boolean {
     : /\(session \w+, event \d+\): /.test(snippet);
 }
 
-/** The first event of a session that no compaction stands for. */
+/** Returns the number of the first event of a session that no compaction has replaced. */
 function seenFrom(session: SessionView): number {
   const compaction = session
     .events()

@@ -36,20 +36,20 @@ export const memory: CommandHandler = {
   slash: async (argument, repl) => {
     const [, word = 'list', rest = ''] = /^\s*(\S+)?\s*([^]*)$/.exec(argument) ?? [];
     const place = await projectNotes(repl);
-    if (word === 'list') repl.screen.print((await listed(place, {})).join('\n'));
-    else if (word === 'show') repl.screen.print(shown(await found(place, rest)).join('\n'));
-    else repl.screen.notice('info', await done(place, word, rest));
+    if (word === 'list') repl.screen.print((await noteRows(place, {})).join('\n'));
+    else if (word === 'show') repl.screen.print(noteDetails(await findNote(place, rest)).join('\n'));
+    else repl.screen.notice('info', await runMemoryCommand(place, word, rest));
   },
 };
 
-/** What `/memory <word> <rest>` does; a sentence about it. */
-async function done(place: ProjectNotes, word: string, rest: string): Promise<string> {
+/** Runs `/memory <word> <rest>` and returns a sentence about it. */
+async function runMemoryCommand(place: ProjectNotes, word: string, rest: string): Promise<string> {
   const [id = '', text = ''] = rest.split(/\s+(.*)/s);
   if (word === 'add') {
     const until = place.notes.passing ? ` until the program ends: ${whyPassing}` : '';
-    return `${named(await add(place, rest, {}))} is kept${until}.`;
+    return `${noteTitle(await add(place, rest, {}))} is kept${until}.`;
   }
-  if (word === 'edit') return `${named(await edit(place, id, text))} is changed.`;
+  if (word === 'edit') return `${noteTitle(await edit(place, id, text))} is changed.`;
   const change = changes.find((each) => each.word === word);
   if (!change)
     throw new CliError(
@@ -71,7 +71,7 @@ export const listNotes: CommandHandler = {
     run: (line, _args, options: Options) =>
       withNotes(line, async (place) => {
         const notes = await place.notes.list(filterOf(place, options));
-        const lines = options.json ? [] : await listed(place, options);
+        const lines = options.json ? [] : await noteRows(place, options);
         printListing(line.out, options.json, notes.map(asJson), () => lines);
       }),
   },
@@ -83,9 +83,9 @@ export const showNote: CommandHandler = {
     options: (command) => command.option('--json', 'as JSON'),
     run: (line, [id = ''], { json }: Options) =>
       withNotes(line, async (place) => {
-        const note = await found(place, id);
+        const note = await findNote(place, id);
         if (json) printJson(line.out, asJson(note), 2);
-        else line.out.print(`${shown(note).join('\n')}\n`);
+        else line.out.print(`${noteDetails(note).join('\n')}\n`);
       }),
   },
 };
@@ -103,7 +103,7 @@ export const addNote: CommandHandler = {
       withNotes(line, async (place) => {
         const note = await add(place, words.join(' '), options);
         if (options.json) printJson(line.out, asJson(note), 2);
-        else line.out.print(`${named(note)} is kept.\n`);
+        else line.out.print(`${noteTitle(note)} is kept.\n`);
       }),
   },
 };
@@ -113,7 +113,7 @@ export const editNote: CommandHandler = {
     example: 'agent memory edit 3 "The port is 5434"',
     run: (line, [id = '', ...words]) =>
       withNotes(line, async (place) => {
-        line.out.print(`${named(await edit(place, id, words.join(' ')))} is changed.\n`);
+        line.out.print(`${noteTitle(await edit(place, id, words.join(' ')))} is changed.\n`);
       }),
   },
 };
@@ -170,14 +170,14 @@ async function withNotes({ withStore }: CommandLine, use: (place: ProjectNotes) 
 }
 
 async function changed({ notes }: ProjectNotes, { change, said }: Change, text: string): Promise<string> {
-  const note = await found({ notes }, text);
+  const note = await findNote({ notes }, text);
   if (change === null) await notes.remove(note.id);
-  else kept(await notes.change(note.id, change));
-  return `${named(note)} ${said}`;
+  else savedNote(await notes.change(note.id, change));
+  return `${noteTitle(note)} ${said}`;
 }
 
 async function add({ notes, project }: ProjectNotes, text: string, options: Options): Promise<Note> {
-  return kept(
+  return savedNote(
     await notes.save({
       project: options.global ? null : project,
       content: contentOf(text),
@@ -191,8 +191,8 @@ async function add({ notes, project }: ProjectNotes, text: string, options: Opti
 
 /** A text that a person wrote needs no approval. */
 async function edit(place: ProjectNotes, id: string, text: string): Promise<Note> {
-  const { id: known } = await found(place, id);
-  return kept(await place.notes.change(known, { content: contentOf(text), approved: true }));
+  const { id: known } = await findNote(place, id);
+  return savedNote(await place.notes.change(known, { content: contentOf(text), approved: true }));
 }
 
 function contentOf(text: string): string {
@@ -207,7 +207,7 @@ function contentOf(text: string): string {
   return content;
 }
 
-function kept(done: NoteSaved): Note {
+function savedNote(done: NoteSaved): Note {
   if (done.saved) return done.note;
   switch (done.why) {
     case 'secret':
@@ -225,7 +225,7 @@ function kept(done: NoteSaved): Note {
   }
 }
 
-async function found({ notes }: Pick<ProjectNotes, 'notes'>, text: string): Promise<Note> {
+async function findNote({ notes }: Pick<ProjectNotes, 'notes'>, text: string): Promise<Note> {
   const note = /^\d+$/.test(text.trim()) ? await notes.note(Number(text)) : null;
   if (note === null)
     throw new CliError(exit.usage, `there is no note \`${text.trim()}\``, 'agent memory list shows their numbers.');
@@ -236,7 +236,7 @@ function filterOf({ project }: ProjectNotes, { all, archived }: Options) {
   return { ...(all ? {} : { project }), ...(archived ? { archived } : {}) };
 }
 
-async function listed(place: ProjectNotes, options: Options): Promise<readonly string[]> {
+async function noteRows(place: ProjectNotes, options: Options): Promise<readonly string[]> {
   const notes = await place.notes.list(filterOf(place, options));
   if (notes.length === 0) return [options.archived ? 'No note is archived.' : 'There are no notes.'];
   const waiting = notes.filter(({ approved }) => !approved);
@@ -256,7 +256,7 @@ async function listed(place: ProjectNotes, options: Options): Promise<readonly s
   ];
 }
 
-function shown(note: Note): readonly string[] {
+function noteDetails(note: Note): readonly string[] {
   const facts: readonly (readonly [string, string])[] = [
     ['note', `${note.id}${note.archived ? ', archived' : ''}${note.pinned ? ', pinned' : ''}`],
     ['for', note.project === null ? 'every directory' : 'this directory'],
@@ -270,7 +270,7 @@ function shown(note: Note): readonly string[] {
   return [...columns(facts.filter(([, value]) => value !== '')), '', note.content];
 }
 
-function named({ id, content }: Note): string {
+function noteTitle({ id, content }: Note): string {
   return `Note ${id} (${oneLine(content, 60)})`;
 }
 

@@ -40,10 +40,10 @@ export function createMemoryNotes(now: () => number): Notes {
     },
     remove: async (id) => notes.delete(id),
     note: async (id) => notes.get(id) ?? null,
-    list: async (filter = {}) => listed([...notes.values()], filter),
+    list: async (filter = {}) => filterNotes([...notes.values()], filter),
     search: async (text, limit, project) => {
       const words = searchedWords(text).map(stem);
-      return listed([...notes.values()], { project })
+      return filterNotes([...notes.values()], { project })
         .map((note) => ({ note, score: matching(note, words) }))
         .filter(({ score }) => score > 0)
         .sort((a, b) => b.score - a.score || b.note.id - a.note.id)
@@ -66,7 +66,7 @@ function noteOf(id: number, { replaces: _replaced, pinned = false, ...draft }: N
   };
 }
 
-function listed(notes: readonly Note[], { project, archived = false }: NoteFilter): readonly Note[] {
+function filterNotes(notes: readonly Note[], { project, archived = false }: NoteFilter): readonly Note[] {
   return notes
     .filter((note) => note.archived === archived)
     .filter((note) => project === undefined || note.project === null || note.project === project)

@@ -30,7 +30,7 @@ interface NoteRow {
   readonly updated_at: number;
 }
 
-/** How a store runs work on its database. */
+/** The access of a store to its database. */
 interface NoteAccess {
   readonly read: <T>(work: (connection: Connection) => T) => Promise<T>;
   readonly write: <T>(work: (connection: Connection) => T) => Promise<T>;
@@ -155,7 +155,7 @@ function reindexed(connection: Connection, id: number): NoteSaved {
   return { saved: true, note };
 }
 
-/** Builds a damaged index anew, once. */
+/** Runs work. Rebuilds a damaged index once and tries again. */
 function withSoundIndex<T>(connection: Connection, work: () => T): T {
   try {
     return work();

@@ -44,7 +44,7 @@ export type NoteSaved =
 
 /** The notes of all sessions. They are no part of the log. */
 export interface Notes {
-  /** True: they end with this process, and whoever keeps one is told so. */
+  /** True: the notes end with this process, and a user who saves one is notified. */
   readonly passing: boolean;
   /** Adds a note in one commit, on the disk when this resolves. */
   save(draft: NoteDraft): Promise<NoteSaved>;

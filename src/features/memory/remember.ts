@@ -16,9 +16,9 @@ import { earlierEvents, type FoundEvents, type History, setLimits } from './hist
 
 export interface MemoryOptions extends History {
   readonly notes: () => Promise<Notes>;
-  /** What the notes of a directory belong to. */
+  /** Returns the id of the project that the notes of a directory belong to. */
   readonly project: (cwd: string) => string;
-  /** `memory.save`: whether the model may save notes by itself, only with a yes, or not at all. */
+  /** `memory.save`: the model may save notes by itself, only with an approval, or not at all. */
   readonly save: 'ask' | 'auto' | 'off';
 }
 

@@ -1,6 +1,6 @@
 import { withoutEnd } from '../../kernel/core/text.js';
 import { addAll } from '../../kernel/core/lists.js';
-/** The text that a command stands for, before its calls have run. */
+/** The text that replaces a command, before its calls have run. */
 export interface ExpandedTemplate {
   readonly calls: readonly { readonly name: 'bash' | 'file_read'; readonly arguments: string }[];
   /** `outputs`: one for each call. They are put in as they are: nothing in them is read as a part of a template. */
@@ -10,11 +10,11 @@ export interface ExpandedTemplate {
 export interface TemplateContext {
   /** Behind the name of the command, as typed. */
   readonly args: string;
-  /** Whether a path, relative or not, is a file. Other words behind an `@` stay as they are. */
+  /** Returns true if a path, relative or not, is a file. Other words after an `@` stay as they are. */
   readonly isFile: (path: string) => boolean;
 }
 
-/** What is asked of a placeholder: a text, or words for a shell. */
+/** The value of a placeholder: a text, or words for a shell. */
 interface Value {
   readonly text: string;
   readonly words: readonly string[];
@@ -22,7 +22,7 @@ interface Value {
 
 type Part =
   | { readonly kind: 'text'; readonly text: string }
-  /** The output of call number `call` stands here. */
+  /** The place of the output of call number `call`. */
   | { readonly kind: 'output'; readonly call: number };
 
 const placeholder = new RegExp(
@@ -35,8 +35,8 @@ const placeholder = new RegExp(
   'g',
 );
 
-/** What runs and what is read in prose: code behind a `!`, a path behind an `@`. A code span is neither, so that a `!`
- * inside one, and what stands between two of them, stays as it is.
+/** The code after a `!` that runs, and the path after an `@` that is read. A code span is neither, so that a `!` inside
+ * a span, and the text between two spans, stays as it is.
  * Source: Claude Code, "Extend Claude with skills", on dynamic context (read November 2026). */
 const active = new RegExp(
   [
@@ -168,7 +168,7 @@ interface Values {
   into(text: string): string;
   /** The value of a placeholder that was found; null for one behind a backslash. */
   of(found: RegExpMatchArray): Value | null;
-  /** Whether an argument had a place. */
+  /** Returns true if the template has used an argument. */
   used(): boolean;
 }
 
@@ -214,7 +214,7 @@ function valueOf(words: readonly string[]): Value {
   return { text: words.join(' '), words };
 }
 
-/** Splits as a shell does. A quote without its partner stands for itself: `it's`. */
+/** Splits as a shell does. A quote without its partner is a normal character: `it's`. */
 export function shellWords(text: string): readonly string[] {
   const words: string[] = [];
   let word: string | null = null;
@@ -240,10 +240,9 @@ function quoted(word: string): string {
 
 type Open = '' | '"' | "'";
 
-/** Puts arguments into a command, each word in single quotes, and all as one word between quotes of
- * the command. Null where a
- * placeholder stands in a place whose quoting is not followed here: in a comment, behind a here-document, a backtick or
- * `${`, or in a substitution between double quotes. */
+/** Puts arguments into a command, each word in single quotes, and all as one word between quotes of the command.
+ * Returns null if a placeholder is in a place whose quoting is not followed here: in a comment, after a here-document,
+ * a backtick or `${`, or in a substitution between double quotes. */
 function intoShell(command: string, values: Values): string | null {
   let place: Place = { open: '', isLost: false };
   let filled = '';

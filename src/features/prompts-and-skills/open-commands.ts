@@ -18,13 +18,13 @@ import {
 
 /** Commands in files, and skills: the user's own, those of a trusted project, and those that come with the program. */
 export interface OwnCommands {
-  /** Those that are no commands of the program. */
+  /** Lists the commands of files outside the program, and the skills that the user may use. */
   list(): Promise<readonly MenuCommand[]>;
   readonly skills: () => Promise<FoundSkills>;
   readonly expand: Expand;
 }
 
-/** Where commands and skills are looked for. `commandNames`: names that are taken. */
+/** The directory that commands and skills are searched from. `commandNames`: names that are taken. */
 interface CommandHere extends TrustedHere {
   readonly commandNames: readonly string[];
 }

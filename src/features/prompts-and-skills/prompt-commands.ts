@@ -1,6 +1,6 @@
 import type { CommandHandler } from '../../kernel/console/command.js';
 
-/** Sends the message that stands in a file of `config/prompts`; the session reads it. */
+/** Sends the message of a file of `config/prompts`; the session reads the file. */
 function sent(name: string): CommandHandler {
   return {
     slash: (argument, { screen }) => {

@@ -23,7 +23,7 @@ export interface Skill {
   /** As written. It grants nothing. */
   readonly allowedTools: string | null;
   readonly argumentHint: string | null;
-  /** Who may ask for it. */
+  /** `forModel`: the model may use it. `forUser`: the user may use it. */
   readonly forModel: boolean;
   readonly forUser: boolean;
 }
@@ -31,19 +31,19 @@ export interface Skill {
 export interface FoundSkills {
   /** The first of each name. */
   readonly skills: readonly Skill[];
-  /** Those behind another of the same name. */
+  /** The skills that another one of the same name hides. */
   readonly shadowed: readonly Skill[];
   /** Sentences. */
   readonly problems: readonly string[];
 }
 
-/** The fields stand within the first bytes of a file; the body is read when the skill is used. */
+/** The fields are within the first bytes of a file; the body is read when the skill is used. */
 const maxHeadBytes = 4096;
 const maxDescription = 1024;
 const maxSkillBytes = 1024 * 1024;
 
-/** Finds the skills of these places. Takes what is not quite as it should be, with a sentence about it; a skill without
- * a description is left out, because nobody could tell when to use it. */
+/** Finds the skills of these places. Accepts skills with small mistakes and adds a sentence about each. Leaves out a
+ * skill without a description, because the model could not know when to use it. */
 export function skillsIn(places: readonly SearchedFolder[], heads: HeadCache = new Map()): FoundSkills {
   const skills = new Map<string, Skill>();
   const shadowed: Skill[] = [];

@@ -56,8 +56,9 @@ interface Use {
   readonly isFile: (path: string) => boolean;
 }
 
-/** What a model is told when a skill is used. Only a skill that says so takes arguments in its text and has commands
- * run: others show code that looks the same. Null where it is gone; a sentence where it cannot be filled in. */
+/** Returns the message for the model when a skill is used. Only a skill that uses arguments gets them in its text and
+ * has commands run: the code examples of others look the same. Null if the skill is gone; a sentence if it cannot be
+ * filled in. */
 export function skillMessage(skill: Skill, { args, isFile }: Use): ExpandedTemplate | string | null {
   const text = readSkillText(skill);
   if (text === null) return null;
@@ -79,7 +80,7 @@ function added(args: string): string {
   return args === '' ? '' : `\n\nARGUMENTS: ${args}`;
 }
 
-/** Whether the conversation holds this text of a skill: a compaction may have dropped it, a rewind gone behind it. */
+/** Returns true if the conversation still has this text of a skill: a compaction or a rewind may have removed it. */
 function isLoaded(name: string, text: string, events: readonly Event[]): boolean {
   const timeline = createTimeline();
   for (const event of events.flatMap((raw) => knownEvent(raw) ?? [])) timeline.add(event);
@@ -96,7 +97,7 @@ function isLoaded(name: string, text: string, events: readonly Event[]): boolean
   });
 }
 
-/** A note on skills that a session has not been told of; none where it knows all. */
+/** Returns a note on skills that a session does not know yet; none if it knows all. */
 export function newSkills(skills: readonly Skill[], events: readonly Event[]): readonly string[] {
   const told = events.flatMap(({ kind, content, data }) =>
     kind === 'system' || (kind === 'user' && isRecord(data) && data.note === true) ? [content ?? ''] : [],

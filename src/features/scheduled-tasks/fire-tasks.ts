@@ -24,12 +24,12 @@ import {
   changes,
   closeQuestions,
   findTask,
-  listed,
+  formatTaskList,
   ranLines,
   readInbox,
   runAsJson,
   runsOf,
-  shown,
+  formatTask,
 } from './found-tasks.js';
 import { taskTableSet } from './task-tables.js';
 
@@ -49,10 +49,10 @@ export const tasks: CommandHandler = {
     const { tasks: found } = await repl.parts.get(firedTasks)();
     switch (word) {
       case 'list':
-        repl.screen.print(await listed(found, ids.includes('--all')));
+        repl.screen.print(await formatTaskList(found, ids.includes('--all')));
         return;
       case 'show':
-        repl.screen.print((await shown(found, id)).join('\n'));
+        repl.screen.print((await formatTask(found, id)).join('\n'));
         return;
       case 'runs':
         repl.screen.print(await ranLines(found, await runsOf(found, id, slashRuns), 'No task has run yet.'));
@@ -219,7 +219,7 @@ async function withFiring(line: CommandLine, use: (opened: Opened) => Promise<nu
   return await line.withStore(async ({ tables, store, settings }) => {
     const tasks = await tables(taskTableSet);
     const firing = openFiring(settings, tasks, {
-      heard: heard(line),
+      heard: errorReporter(line),
       asks: false,
       run: line.parts.get(unattendedRunner),
     });
@@ -235,7 +235,7 @@ async function withFiring(line: CommandLine, use: (opened: Opened) => Promise<nu
 }
 
 /** Says what happens on standard error. Nobody may be reading, so nothing counts as read. */
-function heard({ out }: CommandLine): TaskEventListener {
+function errorReporter({ out }: CommandLine): TaskEventListener {
   return ({ title, text }) => {
     out.error(`${title}: ${oneLine(text, 500)}\n`);
     return false;

@@ -31,7 +31,7 @@ function titled({ id, description }: Task): string {
 }
 
 /** The next one first. Reminders that were given are only counted, unless `all` are wanted. */
-export async function listed(found: Tasks, all: boolean): Promise<string> {
+export async function formatTaskList(found: Tasks, all: boolean): Promise<string> {
   const tasks = await found.list();
   if (tasks.length === 0) return 'There are no tasks.';
   const wanted = all ? tasks : tasks.filter((task) => !isOver(task));
@@ -53,10 +53,10 @@ export async function listed(found: Tasks, all: boolean): Promise<string> {
   ].join('\n');
 }
 
-/** Runs among which those that go on are looked for. */
+/** The number of newest runs that are searched for those still running. */
 const recentRuns = 200;
 
-/** Where machines share the tasks: for which one a task is, and where it is at work. */
+/** Returns, if machines share the tasks, the machine that a task is for and the host that it runs on. */
 async function placesOf(found: Tasks, tasks: readonly Task[]): Promise<(task: Task) => readonly string[]> {
   if (tasks.every(({ machine }) => machine === undefined)) return () => [];
   const running = (await found.runs({ limit: recentRuns })).filter(({ status }) => status === 'running');
@@ -76,7 +76,7 @@ function scheduleText({ schedule }: Task): string {
   return 'cron' in schedule ? schedule.source : `in ${schedule.delay}`;
 }
 
-export async function shown(found: Tasks, id: string): Promise<readonly string[]> {
+export async function formatTask(found: Tasks, id: string): Promise<readonly string[]> {
   const task = await findTask(found, id);
   const { schedule, tz } = task;
   const facts: readonly (readonly [string, string | null])[] = [

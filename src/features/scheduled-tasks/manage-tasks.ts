@@ -5,12 +5,12 @@ import {
   type TaskAction,
   changes,
   findTask,
-  listed,
+  formatTaskList,
   ranLines,
   readInbox,
   runAsJson,
   runsOf,
-  shown,
+  formatTask,
   taskAsJson,
 } from './found-tasks.js';
 import { taskTableSet } from './task-tables.js';
@@ -33,7 +33,7 @@ export const listTasks: CommandHandler = {
     run: (line, _args, { json: asJson, all }: Options) =>
       withTasks(line, async (found) => {
         if (asJson) printJson(line.out, (await found.list()).map(taskAsJson), 2);
-        else line.out.print(`${await listed(found, all === true)}\n`);
+        else line.out.print(`${await formatTaskList(found, all === true)}\n`);
       }),
   },
 };
@@ -45,7 +45,7 @@ export const showTask: CommandHandler = {
     run: (line, [id = ''], { json: asJson }: Options) =>
       withTasks(line, async (found) => {
         if (asJson) printJson(line.out, taskAsJson(await findTask(found, id)), 2);
-        else line.out.print(`${(await shown(found, id)).join('\n')}\n`);
+        else line.out.print(`${(await formatTask(found, id)).join('\n')}\n`);
       }),
   },
 };

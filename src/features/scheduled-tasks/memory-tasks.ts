@@ -75,7 +75,7 @@ function byTime(a: Task, b: Task): number {
   return a.nextRun - b.nextRun || byId(a, b);
 }
 
-/** A run of the same task goes on, or enough others do. */
+/** Returns true if a run of the same task is not over, or if enough others are not. */
 function isHeldBack(
   task: Task,
   { status, atOnce }: TaskClaim,

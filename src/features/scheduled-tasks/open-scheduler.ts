@@ -8,7 +8,7 @@ import type { RunUnattended } from '../../kernel/console/unattended.js';
 import { runTimes } from './schedule-parser.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 
-/** Is told what becomes of tasks. Returns whether the user has read it. */
+/** Gets the notifications of tasks. Returns true if the user has read one. */
 export type TaskEventListener = (said: DesktopNotification, fired: Fired) => boolean;
 
 /** The tasks of the store, and what fires them. */
@@ -19,7 +19,8 @@ export interface FiredTasks {
 
 type Source = Pick<Settings, 'config' | 'env' | 'home' | 'log'>;
 
-/** Who is told. `heard` shows what happens; it is told on the desktop in any case. `asks`: they can answer. */
+/** The front end that fires tasks. `heard` shows notifications; the desktop gets them in any case. `asks`: a user is
+ * there to answer. */
 interface FiringHost {
   readonly run: RunUnattended;
   readonly heard: TaskEventListener;
@@ -28,8 +29,8 @@ interface FiringHost {
   readonly approval?: () => ApprovalMode;
 }
 
-/** Opens what fires the tasks of a store. Runs have the settings of their own directory, with the `options` that hold
- * for all of them. */
+/** Opens what fires the tasks of a store. Runs have the settings of their directory, with the `options` that apply to
+ * all of them. */
 export function openFiring(settings: Source, tasks: Tasks, { heard, asks, run, approval }: FiringHost): Firing {
   const { config, log } = settings;
   const toDesktop = desktop(settings);

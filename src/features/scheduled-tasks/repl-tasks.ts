@@ -20,7 +20,7 @@ interface Host extends Pick<ReplHost, 'current' | 'policy' | 'runUnattended' | '
   readonly settings: Pick<Settings, 'config' | 'env' | 'home' | 'log'>;
 }
 
-/** The screen stands and is read before anything is looked up. */
+/** The delay of the first look: the screen appears first. */
 const firstLookMs = 1000;
 const idleMs = 60_000;
 const maxTold = 5;

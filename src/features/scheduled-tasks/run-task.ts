@@ -74,7 +74,7 @@ function taskOutcome(ended: UnattendedEnd, isStopped: boolean): TaskOutcome {
 
 type Ended = Omit<TaskOutcome, 'costUsd'>;
 
-/** What else decides what came of a run. */
+/** The other facts that decide the outcome of a run. */
 interface Facts {
   /** Events that could not be saved. */
   readonly unsaved: number;

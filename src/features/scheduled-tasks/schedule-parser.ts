@@ -1,7 +1,7 @@
 import { Cron } from 'croner';
 import { cronDays, type TaskSchedule, type TaskType } from './tasks.js';
 
-/** What is wrong with a time, in a sentence for the model with an example of a right one. */
+/** The problem of a time, as a sentence for the model with an example of a valid one. */
 export interface ScheduleRefusal {
   readonly problem: string;
 }

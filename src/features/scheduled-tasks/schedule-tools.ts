@@ -226,7 +226,8 @@ function badMethod(method: unknown): Found {
   return ['method', `is ${JSON.stringify(method)}`, known.join(', ')];
 }
 
-/** What signs a request comes from the settings: a model has no say in it, and the table of tasks holds no secrets. */
+/** Returns the problem of headers. Those that sign a request come from the settings: a model must not set them, and the
+ * table of tasks holds no secrets. */
 function badHeaders(headers: unknown): Found {
   if (headers === undefined) return null;
   if (!isRecord(headers) || Object.values(headers).some((value) => typeof value !== 'string'))

@@ -23,7 +23,7 @@ export interface TaskRunRequest {
  * mode. Never rejects. */
 export type RunTask = (request: TaskRunRequest, atLeast?: ApprovalMode) => Promise<TaskOutcome>;
 
-/** What came of an request. */
+/** The outcome of a request. */
 export interface TaskOutcome {
   readonly status: Exclude<RunStatus, 'running' | 'skipped'>;
   readonly summary: string;
@@ -47,10 +47,9 @@ export interface FiringDeps {
   readonly nextAfter: (task: Task, afterMs: number) => number | null;
   /** Does what a task says, with nobody there to ask. May not reject. */
   readonly work: (request: TaskRunRequest) => Promise<TaskOutcome>;
-  /** Tells the user until `signal` ends that; true where they have read it. May not reject. */
+  /** Notifies the user until `signal` ends that; resolves to true if they have read it. May not reject. */
   readonly tell: (said: DesktopNotification, fired: Fired, signal: AbortSignal) => Promise<boolean>;
-  /** Somebody is there who is asked about missed runs,
-   * where their task says so; else those wait in silence. */
+  /** A user is there who is asked about missed runs, if their task wants that; else those wait silently. */
   readonly asks: boolean;
   readonly limits: { readonly maxCostUsd: number; readonly maxCostUsdPerDay: number };
   readonly log: Log;
@@ -65,12 +64,12 @@ export interface Firing {
    * since a clock may jump, a machine may sleep, and another
    * process may add a task. */
   restMs(): Promise<number>;
-  /** Does a task now, whatever its schedule says. Null:
-   * another process has just begun it, or too many runs go on. */
+  /** Runs a task now, whatever its schedule is. Resolves to null if another process has just begun it, or if too many
+   * runs are active. */
   runNow(task: Task): Promise<TaskRun | null>;
-  /** Resolves when no run goes on and nothing waits for one that did. */
+  /** Resolves when no run is active and nothing waits for one. */
   settled(): Promise<void>;
-  /** Ends the runs that go on. */
+  /** Ends the active runs. */
   stop(): Promise<void>;
 }
 
@@ -78,11 +77,11 @@ const lateMs = 60_000;
 const longestRestMs = 15_000;
 /** All processes together, reminders left aside. */
 const runsAtOnce = 2;
-/** Reminders that this process has begun, and programs that tell of anything. After a kill no more than these are said
- * again. */
+/** The most reminders that this process has begun, and the most programs that notify at once. After a kill at most this
+ * number is repeated. */
 const toldAtOnce = 5;
 const failuresToPause = 3;
-/** Nobody reads a larger number of missed runs. */
+/** The most missed runs that are counted. */
 const mostCounted = 10_000;
 
 export function createFiring(d: FiringDeps): Firing {
@@ -93,9 +92,9 @@ class Live implements Firing {
   readonly #d: FiringDeps;
   readonly #running = new Set<Promise<void>>();
   readonly #stop = new AbortController();
-  /** What the runs that go on may still cost. */
+  /** The cost that active runs may still cause. */
   #reservedUsd = 0;
-  /** Whether this process looks for what is due, or does one task alone. */
+  /** True if this process looks for due tasks; false if it runs one task alone. */
   #looks = false;
   /** The reminders that have begun and are not recorded as said. */
   #reminding = 0;
@@ -172,12 +171,12 @@ class Live implements Firing {
     return fired;
   }
 
-  /** Claims a task unless too many of its kind go on: the next one begins when one of them ends. */
+  /** Claims a task unless too many of its kind are active: the next one begins when one of them ends. */
   async #claim(task: Task, claim: Omit<TaskClaim, 'atOnce'>): Promise<TaskRun | null> {
     const { tasks } = this.#d;
     if (task.type !== 'reminder') return await tasks.claim(task, { ...claim, atOnce: runsAtOnce });
     if (this.#reminding >= toldAtOnce) return null;
-    // Counted before the claim: another look may go on meanwhile.
+    // Counted before the claim: another look may run meanwhile.
     this.#reminding++;
     const run = await tasks.claim(task, claim).catch((error: unknown) => {
       this.#reminding--;
@@ -238,7 +237,8 @@ class Live implements Firing {
     this.#running.add(work);
   }
 
-  /** Tells in turn, so many at once. Returns whether it was seen; null if the program ended before its turn. */
+  /** Notifies the user, at most `toldAtOnce` at the same time. Returns whether they saw it; null if the program ended
+   * first. */
   async #tell(said: DesktopNotification, fired: Fired): Promise<boolean | null> {
     if (this.#telling < toldAtOnce) this.#telling++;
     else await new Promise<void>((resolve) => this.#untold.push(resolve));
@@ -281,7 +281,7 @@ class Live implements Firing {
     if (told) await tasks.markSeen([run.id]);
   }
 
-  /** Whoever ends the program knows that its runs end; the next start says it. */
+  /** Reports the end of a run. If the user ends the program, the next start reports it. */
   async #tellEnd(said: DesktopNotification, fired: Fired): Promise<boolean> {
     return (await this.#tell(said, fired)) === true;
   }

@@ -210,10 +210,10 @@ type FactColumn =
 export function factsOf(
   row: Pick<TaskRow, FactColumn> & { readonly tz: string },
 ): Omit<Task, 'enabled' | 'createdAt' | 'lastRun' | 'nextRun' | 'expiresAt' | 'machine'> | null {
-  const schedule = readSchedule(parsed(row.schedule_data), row.tz);
+  const schedule = readSchedule(parseOrNull(row.schedule_data), row.tz);
   const type = taskTypes.find((known) => known === row.task_type);
   if (schedule === null || type === undefined) return null;
-  const [execution, grants] = [parsed(row.execution_data), parsed(row.grants)];
+  const [execution, grants] = [parseOrNull(row.execution_data), parseOrNull(row.grants)];
   return {
     id: row.id,
     type,
@@ -231,7 +231,7 @@ export function factsOf(
   };
 }
 
-function parsed(text: string | null): unknown {
+function parseOrNull(text: string | null): unknown {
   try {
     return parseJson(text ?? 'null');
   } catch {

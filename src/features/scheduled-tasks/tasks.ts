@@ -2,7 +2,7 @@ import { isRecord, type JsonObject } from '../../kernel/core/json.js';
 
 export const taskTypes = ['reminder', 'agent_task', 'api_call', 'web_search'] as const;
 export type TaskType = (typeof taskTypes)[number];
-/** What becomes of runs that nobody was there for, more than a minute late. */
+/** The rule for runs that are more than a minute late because no process was there. */
 type MissedRule = 'run_once' | 'skip' | 'ask';
 
 /** `source` is the schedule in the words it was given in;
@@ -20,8 +20,7 @@ export interface Task {
   readonly description: string;
   readonly scheduleType: 'once' | 'recurring';
   readonly schedule: TaskSchedule;
-  /** What its kind needs: `{prompt}`, `{url, method}`,
-   * `{query, limit, summarize}`; unknown keys are kept. */
+  /** The parameters of its type: `{prompt}`, `{url, method}`, `{query, limit, summarize}`; unknown keys are kept. */
   readonly execution: JsonObject | null;
   /** False: paused, or a single one that has fired. */
   readonly enabled: boolean;
@@ -31,19 +30,19 @@ export interface Task {
   readonly nextRun: number;
   /** The IANA zone at its creation. */
   readonly tz: string;
-  /** Where its runs work; absolute. */
+  /** The working directory of its runs; absolute. */
   readonly cwd: string;
   readonly missed: MissedRule;
-  /** What one run may cost; null: what the settings say. */
+  /** The most that one run may cost; null: the limit of the settings. */
   readonly maxCostUsd: number | null;
-  /** SHA-256 (hex) of the calls that a person has allowed this task. */
+  /** SHA-256 (hex) of the calls that the user has allowed this task. */
   readonly grants: readonly string[];
   readonly expiresAt: number | null;
   /** Runs that failed one after the other. */
   readonly failures: number;
-  /** The session whose model made it; null: a person did. */
+  /** The session whose model made it; null: the user did. */
   readonly madeInSession: string | null;
-  /** Where the store is shared: the machine that runs it, or `anyMachine`. */
+  /** The machine that runs it if the store is shared, or `anyMachine`. */
   readonly machine?: string;
 }
 
@@ -70,13 +69,14 @@ export interface TaskRun {
   readonly sessionId: string | null;
   readonly costUsd: number | null;
   readonly summary: string | null;
-  /** The user has been told. */
+  /** The user has been notified. */
   readonly seen: boolean;
   /** The host it runs on, where the store is shared. */
   readonly host?: string;
 }
 
-/** What is told of a run beside the description of its task. A reminder says no more than that. */
+/** Returns the summary of a run without the description of its task. The summary of a reminder is only the
+ * description. */
 export function summaryBeside(description: string, summary: string): string {
   return summary.startsWith(description) ? summary.slice(description.length).trim() : summary;
 }
@@ -106,7 +106,7 @@ export type RunChange = Partial<Pick<TaskRun, 'finishedAt' | 'status' | 'session
 
 export interface RunFilter {
   readonly taskId?: string;
-  /** Those alone that are over and that nobody was told of. */
+  /** Only runs that are over and that no user was notified of. */
   readonly unseen?: true;
   readonly limit: number;
 }
@@ -117,7 +117,7 @@ export interface RunFilter {
 export interface Tasks {
   /** Rejects with `exists` where the id is taken. */
   add(task: Task): Promise<void>;
-  /** Those of every state, the next first. */
+  /** Lists tasks of every state, the next first. */
   list(): Promise<readonly Task[]>;
   /** By id or by a prefix that one id alone has. */
   find(text: string): Promise<TaskMatch>;
@@ -130,18 +130,16 @@ export interface Tasks {
    * Opens nothing and writes nothing where there
    * never was a task. */
   due(nowMs: number): Promise<readonly Task[]>;
-  /** Fires `task` once among all processes:
-   * moves its next run and writes the run in one transaction, before the work.
-   * Null: another was faster, it was changed or switched off meanwhile,
-   * its last run goes on, or `atOnce` are at
-   * work. */
+  /** Fires `task` once among all processes: moves its next run and writes the run in one transaction, before the work.
+   * Resolves to null if another process was faster, if it was changed or switched off meanwhile, if its last run is not
+   * over, or if `atOnce` runs are active. */
   claim(task: Pick<Task, 'id' | 'nextRun'>, claim: TaskClaim): Promise<TaskRun | null>;
   /** Records what became of a run. A run whose `finishedAt` is set is over. */
   finish(runId: string, change: RunChange): Promise<void>;
   /** Newest first. */
   runs(filter: RunFilter): Promise<readonly TaskRun[]>;
   markSeen(runIds: readonly string[]): Promise<void>;
-  /** What runs fired since `sinceMs` cost, in USD. */
+  /** Returns the cost, in USD, of runs that fired since `sinceMs`. */
   spentSince(sinceMs: number): Promise<number>;
   /** Ends runs whose process is gone as `interrupted` and returns them.
    * A reminder among them is due again. */

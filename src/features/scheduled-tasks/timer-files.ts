@@ -4,7 +4,7 @@ export type TimerKind = (typeof timerKinds)[number];
 export interface TimerPlace {
   /** The command that fires what is due, absolute: program and arguments. */
   readonly argv: readonly string[];
-  /** `PATH` and whatever else the program has to be told. */
+  /** `PATH` and the other variables that the program needs. */
   readonly env: Readonly<Record<string, string>>;
   /** A file of keys, a `NAME=value` a line, which is read where it exists. */
   readonly keys: string;

@@ -66,7 +66,7 @@ export function keyValues(events: readonly Event[]): ReadonlyMap<string, string>
     if (event.kind === 'tool_call' && event.data.function.name === 'kv_set') calls.set(event.data.id, event.data);
     if (event.kind !== 'tool_result' || !event.data.success) continue;
     const call = calls.get(event.data.tool_call_id);
-    const set = call ? parsed(call.function.arguments) : null;
+    const set = call ? parsePair(call.function.arguments) : null;
     if (set === null) continue;
     // The key that was set last comes last.
     values.delete(set.k);
@@ -75,7 +75,7 @@ export function keyValues(events: readonly Event[]): ReadonlyMap<string, string>
   return values;
 }
 
-function parsed(text: string): { readonly k: string; readonly v: string } | null {
+function parsePair(text: string): { readonly k: string; readonly v: string } | null {
   try {
     const value: unknown = parseJson(text);
     return isRecord(value) && typeof value.k === 'string' && typeof value.v === 'string'

@@ -52,7 +52,7 @@ export type Evaluated =
  * nothing, and its time grows with the length of the text alone. */
 export function evaluate(text: string): Evaluated {
   try {
-    return { ok: true, value: parsed(tokensOf(text)) };
+    return { ok: true, value: evaluateTokens(tokensOf(text)) };
   } catch (error) {
     if (!(error instanceof MathProblem)) throw error;
     const position = Math.min(error.at + 1, text.length);
@@ -68,7 +68,7 @@ export function shownNumber(value: number): string {
   return String(rounded === 0 ? 0 : rounded);
 }
 
-/** What is wrong with an expression, and where: `at` counts from 0. */
+/** The problem of an expression, and its place: `at` counts from 0. */
 class MathProblem extends Error {
   readonly at: number;
   readonly code: 'invalid_args' | 'execution_failed';
@@ -109,7 +109,8 @@ function characterAt(text: string, at: number): string {
   return String.fromCodePoint(text.codePointAt(at) ?? 0);
 }
 
-/** How tightly an operator holds what stands on its left; what stands on its right is read down to `right`. */
+/** An operator. `left` is its binding power to the operand on its left; the operand on its right is read down to
+ * `right`. */
 interface Operator {
   readonly left: number;
   readonly right: number;
@@ -142,7 +143,7 @@ function power(a: number, b: number, at: number): number {
 }
 
 /** A Pratt parser that computes while it reads. */
-function parsed(tokens: readonly Token[]): number {
+function evaluateTokens(tokens: readonly Token[]): number {
   let next = 0;
   const end = tokens.at(-1) ?? { kind: 'end', text: 'the end', at: 0 };
   const peek = (): Token => tokens[next] ?? end;

@@ -25,7 +25,7 @@ export interface AgentRole {
   readonly maxTurns: number | null;
   /** Skills that it knows from the beginning. */
   readonly skills: readonly string[];
-  /** How much stricter it is than the session. */
+  /** The stricter mode that the agent runs in; null for that of the session. */
   readonly mode: StricterMode | null;
   readonly prompt: string;
   readonly origin: SearchedFolder['origin'];
@@ -39,7 +39,7 @@ export type StricterMode = 'plan' | 'dontAsk' | Exclude<ApprovalMode, 'never'>;
 export interface FoundAgents {
   /** The first of each name. */
   readonly agents: readonly AgentRole[];
-  /** Those behind another of the same name. */
+  /** The agents that another one of the same name hides. */
   readonly shadowed: readonly AgentRole[];
   /** Sentences. */
   readonly problems: readonly string[];
@@ -48,7 +48,7 @@ export interface FoundAgents {
 const maxBytes = 256 * 1024;
 const maxDescription = 250;
 
-/** Agents that come with the program. A file of the same name stands in for one. */
+/** The agents that come with the program. A file of the same name replaces one. */
 const builtIn: readonly AgentRole[] = [
   {
     name: 'general',
@@ -95,7 +95,7 @@ function agentFiles(places: readonly SearchedFolder[]): readonly FoundFile[] {
   );
 }
 
-/** Whether there is any file of an agent. */
+/** Returns true if at least one file of an agent exists. */
 export function hasAgents(places: readonly SearchedFolder[]): boolean {
   return agentFiles(places).length > 0;
 }
@@ -143,7 +143,7 @@ function readRole(file: FoundFile, problems: string[]): AgentRole | null {
   };
 }
 
-/** `Read, Bash(git diff:*)`: what stands in brackets is left to the rules of the user. */
+/** Returns the names in `Read, Bash(git diff:*)`. The parts in brackets are left to the rules of the user. */
 function toolNames(text: string): readonly string[] {
   return listOf(text.replaceAll(/\([^)]*\)|["']/g, ''));
 }

@@ -99,7 +99,7 @@ async function inSession(host: AgentHost, { role, order }: Work, parts: Parts): 
   }
 }
 
-/** Opens a new session for an agent, or that of one that goes on. A text says why there is none. */
+/** Opens a new session for an agent, or the session of one that is resumed. A text says why there is none. */
 async function openChild(
   host: AgentHost,
   { role, order }: Work,
@@ -143,11 +143,11 @@ async function modelOf(host: AgentHost, { model }: AgentRole, parent: TurnDeps):
 interface Limits {
   readonly maxTurns: number;
   readonly timeoutMs: number;
-  /** Which of them is used up, as a sentence; null: none. */
+  /** Returns a sentence about a limit that is used up; null if none is. */
   usedUp(): string | null;
   spent(usage: UsageData): void;
   timeIsUp(): void;
-  /** What a person takes to answer is no time of the agent. */
+  /** The time that the user takes to answer does not count as time of the agent. */
   whileAsking: CallClock['whileAsking'];
   tokens(): number;
 }
@@ -241,7 +241,7 @@ async function createChild(host: AgentHost, { parent, call, share, ...parts }: C
   return child;
 }
 
-/** What is left of the limit of the session, shared with the agents that run beside this one. */
+/** Returns the rest of the session's cost limit, shared with the agents that run beside this one. */
 function budgetOf(
   parent: TurnDeps,
   child: Session,
@@ -368,7 +368,7 @@ function responsesIn(events: readonly Event[]): number {
   return new Set(ids).size;
 }
 
-/** Why what an agent said is no result; null where it is one. */
+/** Returns why the answer of an agent is no result; null if it is one. */
 function errorOf(end: TurnEnd, output: string, { limits, signal }: Ended): readonly [ErrorCode, string] | null {
   const { status, fault } = end;
   if (signal.aborted) return ['cancelled', 'was stopped before it had finished.'];

@@ -9,14 +9,14 @@ import { type NetworkEnvironment, proxyFor } from '../../kernel/network/proxies.
 import type { ObservedSession } from '../../kernel/console/feature.js';
 import { createFollower } from './followed-session.js';
 
-/** Where spans and figures go. */
+/** The destination of spans and figures. */
 export interface CollectorOptions {
   /** The base of OTLP over HTTP: `http://localhost:4318`. */
   readonly endpoint: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly contents: boolean;
   readonly version: string;
-  /** Is told once that nothing reaches the collector. */
+  /** Gets one message if nothing reaches the collector. */
   readonly log: Log;
   /** Names the proxies and authorities. */
   readonly env: NetworkEnvironment;
@@ -141,7 +141,7 @@ async function post({ url, headers, body, signal }: Posted, env: NetworkEnvironm
   });
 }
 
-/** The port through which the packages send. 0 stands for done, 1 for failed. */
+/** The port through which the packages send. Code 0 means done, 1 failed. */
 function exporterOf<Items>(send: (items: Items) => Promise<Error | null>) {
   return {
     export: (items: Items, done: (result: { code: 0 | 1; error?: Error }) => void) => {

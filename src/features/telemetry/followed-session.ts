@@ -22,7 +22,7 @@ export interface FollowParts {
   readonly meter: Meter;
   /** Milliseconds on a clock that only goes forward. */
   readonly now: () => number;
-  /** Whether messages, arguments and results are told, too. */
+  /** True: spans include messages, arguments and results. */
   readonly contents: boolean;
 }
 
@@ -71,7 +71,7 @@ function createFigures(meter: Meter): Figures {
 
 interface SessionParts extends FollowParts {
   readonly figures: Figures;
-  /** Those that are followed, by id: agents work below their calls. */
+  /** The sessions that are followed, by id: agents work below their calls. */
   readonly sessions: ReadonlyMap<string, FollowedSession>;
 }
 
@@ -259,7 +259,7 @@ class FollowedSession {
     if (data.interrupted !== true) this.#endRequest(null);
   }
 
-  /** The span of a call. An agent may begin before its call is told, which waits for the disk. */
+  /** Returns the span of a call. An agent may begin before the event of its call arrives, which waits for the disk. */
   callOf(id: string): Span {
     const begun = this.#calls.get(id);
     if (begun) return begun;

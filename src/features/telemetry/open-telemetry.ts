@@ -11,7 +11,7 @@ export interface TelemetryOptions extends Pick<CollectorOptions, 'version' | 'lo
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** What follows the sessions of a run, where the user has named a collector. Otherwise its code is not loaded. */
+/** Opens telemetry of the sessions of a run, if the user has named a collector. Otherwise its code is not loaded. */
 export async function openTelemetry(
   { telemetry, env, log, version }: TelemetryOptions,
   notify: (message: string, code: string) => void,

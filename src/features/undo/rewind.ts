@@ -15,8 +15,8 @@ interface Target {
   readonly draft: string | null;
 }
 
-/** `/rewind`: the conversation goes on from before an earlier message, and later changes of files are undone where the
- * user wants that. No event is deleted, and a rewind can be taken back by another. */
+/** `/rewind`: the conversation continues from before an earlier message, and later changes of files are undone if the
+ * user wants that. No event is deleted, and another rewind can undo a rewind. */
 export const rewind: CommandHandler = { slash: goBack };
 
 async function goBack(argument: string, { screen, sessions }: Repl): Promise<void> {
@@ -28,7 +28,7 @@ async function goBack(argument: string, { screen, sessions }: Repl): Promise<voi
   const target =
     argument.trim() === ''
       ? await pickTarget(session.events(), screen)
-      : named(session.events(), argument.trim(), screen);
+      : findTarget(session.events(), argument.trim(), screen);
   if (target === null || session.busy()) return;
   const files = atPresent(session, row.moves);
   const reverts = revertsAfter(files.events(), target.toSeq);
@@ -105,7 +105,7 @@ async function pickTarget(events: readonly Event[], context: CommandContext): Pr
   return await context.pick({ title: 'Go back to before', items });
 }
 
-/** Lists the newest message first, those that a compaction stands for as well. */
+/** Lists the newest message first, including those that a compaction has replaced. */
 function ownMessages(events: readonly Event[]): readonly PickItem<Target>[] {
   return countingEvents(events)
     .flatMap((event) => {
@@ -137,7 +137,7 @@ function lastRewind(events: readonly Event[]): readonly PickItem<Target>[] {
 }
 
 /** Goes to before a message of the user, and to right after any other event. */
-function named(events: readonly Event[], argument: string, context: CommandContext): Target | null {
+function findTarget(events: readonly Event[], argument: string, context: CommandContext): Target | null {
   const seq = Number(argument);
   if (!events.some((event) => event.seq === seq)) {
     context.notice('error', `This session has no event ${argument}.`);

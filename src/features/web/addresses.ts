@@ -1,12 +1,12 @@
 import { BlockList, isIP } from 'node:net';
 import { hasUnseen } from '../../kernel/core/text.js';
 
-/** What an address of the network is: one of the Internet, one of this machine, its networks or reserved, or one where
- * a cloud hands out the keys of its machines. */
+/** The kind of a network address: one of the Internet, one of this machine, its networks or reserved, or one where a
+ * cloud hands out the keys of its machines. */
 export type AddressKind = 'public' | 'special' | 'metadata';
 
-/** Where a URL leads, before anything is resolved or sent. `port`: the host is public, but no web server is expected at
- * that port. `never`: no setting and no yes opens it. */
+/** The target of a URL, before anything is resolved or sent. `port`: the host is public, but no web server is expected
+ * at that port. `never`: no setting and no approval opens it. */
 export type Target =
   | { readonly kind: 'public' }
   | { readonly kind: 'local' | 'port' | 'never'; readonly reason: string };
@@ -58,8 +58,8 @@ function blockList(subnets: readonly string[]): BlockList {
   return list;
 }
 
-/** Tells what an IP address is. One IPv6 address that stands for an IPv4 address is what that one is. A text that is no
- * address is `special`. */
+/** Returns the kind of an IP address. An IPv6 address that embeds an IPv4 address has the kind of the latter. A text
+ * that is no address is `special`. */
 export function addressKind(address: string): AddressKind {
   const bare = address.replace(/%.*$/s, '');
   const version = isIP(bare);
@@ -103,8 +103,8 @@ function word(high = 0, low = 0): number {
   return high * 256 + low;
 }
 
-/** Returns the IPv4 address that an address stands for: mapped, compatible, NAT64 or 6to4; else null. Teredo and the
- * rest of `2001::/23` are refused as a block. */
+/** Returns the IPv4 address that an address embeds: mapped, compatible, NAT64 or 6to4; else null. Teredo and the rest
+ * of `2001::/23` are refused as a block. */
 function embedded4(groups: readonly number[]): string | null {
   const [a = 0, b = 0, c = 0] = groups;
   const zeros = (from: number, to: number): boolean => groups.slice(from, to).every((group) => group === 0);

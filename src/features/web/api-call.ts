@@ -15,7 +15,7 @@ import type { Requester, WebAnswer, WebRequest } from './guarded-request.js';
 
 /** An entry of `web.api.allow`: which requests need no yes, and the secret that they are sent with. */
 export interface ApiRule {
-  /** An address in which `*` stands for part of a segment of the path and `**` for any rest. */
+  /** An address in which `*` matches part of a segment of the path and `**` any rest. */
   readonly url: string;
   readonly methods?: readonly string[];
   readonly auth?: {
@@ -95,7 +95,7 @@ async function call(args: ApiArgs, ctx: ToolContext, options: ApiCallOptions): P
     const request = { ...requestOf(args), maxBytes: maxAnswerBytes, allowsLocal };
     const headers = { ...request.headers, ...signature };
     const answer = await inTime(ctx, url, (signal) => options.request(url, { ...request, headers, signal }));
-    return await shown(`${method} ${url.host}: ${answer.status}`, answer, ctx, options);
+    return await answerOutcome(`${method} ${url.host}: ${answer.status}`, answer, ctx, options);
   } catch (error) {
     return await refused(error, ctx, url);
   }
@@ -114,7 +114,7 @@ function requestOf({ method = 'GET', headers = {}, body }: ApiArgs): Pick<WebReq
 }
 
 /** An answer of any status is a result, as exit codes are. */
-async function shown(
+async function answerOutcome(
   summary: string,
   { status, headers, body, cut }: WebAnswer,
   ctx: ToolContext,

@@ -11,7 +11,7 @@ export type PageFormat = 'markdown' | 'text' | 'html';
 
 /** A page as it is handed out. */
 export interface Page {
-  /** Where it was in the end, without the fragment. */
+  /** The address after all redirects, without the fragment. */
   readonly url: string;
   readonly status: number;
   readonly contentType: string;
@@ -65,7 +65,7 @@ export async function fetchPage(start: URL, format: PageFormat, options: FetchOp
   }
 }
 
-/** Where a redirect leads, if it is followed. */
+/** Returns the target of a redirect, if it is followed. */
 function nextOf(from: URL, location: string, site: string, allowLocal: readonly string[]): URL {
   const next = URL.canParse(location, from) ? new URL(location, from) : null;
   const problem = next === null ? 'is no valid address' : urlProblem(next.href);
@@ -99,7 +99,7 @@ async function readPage(url: URL, answer: WebAnswer, format: PageFormat, options
       'execution_failed',
       `${shown} is ${named === '' ? 'no text' : named}; only text, HTML and PDF can be read.`,
     );
-  const { text, title } = await textOf(kind, answer, shown, format, options);
+  const { text, title } = await readPageText(kind, answer, shown, format, options);
   const facts = { url: shown, status: answer.status, contentType: named };
   return {
     ...facts,
@@ -110,7 +110,7 @@ async function readPage(url: URL, answer: WebAnswer, format: PageFormat, options
   };
 }
 
-async function textOf(
+async function readPageText(
   kind: 'html' | 'text' | 'pdf',
   { body, cut, headers }: WebAnswer,
   base: string,
@@ -127,7 +127,7 @@ async function textOf(
   return await convertPage({ kind: 'html', html: text, base, format }, options);
 }
 
-/** What a body is by its type, or by its first bytes where the server names none. */
+/** Returns the kind of a body by its type, or by its first bytes if the server names none. */
 function bodyKind(contentType: string, body: Buffer): 'html' | 'text' | 'pdf' | 'other' {
   const type = (contentType.split(';')[0] ?? '').trim().toLowerCase();
   if (type === 'text/html' || type === 'application/xhtml+xml') return 'html';

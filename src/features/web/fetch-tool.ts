@@ -61,7 +61,7 @@ export function fetchTool(options: FetchToolOptions): DefinedTool {
       const format = args.format ?? 'markdown';
       try {
         const kept = cache.get(format, url);
-        if (kept) return shown(kept, args, ctx, options, true);
+        if (kept) return pageOutcome(kept, args, ctx, options, true);
         const wait = turns.take(hostOf(url));
         if (wait > 0)
           return failed('rate_limited', `${url.host} was asked ${turnsPerMinute} times within a minute; wait.`, {
@@ -70,7 +70,7 @@ export function fetchTool(options: FetchToolOptions): DefinedTool {
         const { fetchPage } = await import('./fetch-page.js');
         const page = await inTime(ctx, url, (signal) => fetchPage(url, format, { ...options, signal }));
         cache.put(format, url, page);
-        return shown(page, args, ctx, options, false);
+        return pageOutcome(page, args, ctx, options, false);
       } catch (error) {
         return await refused(error, ctx, url);
       }
@@ -78,7 +78,7 @@ export function fetchTool(options: FetchToolOptions): DefinedTool {
   });
 }
 
-/** What is wrong with the address of a call, whatever anybody allows. */
+/** Returns the problem of the address of a call that no permission can allow. */
 export function addressProblem(text: string): ArgumentProblem | null {
   const problem = urlProblem(text);
   const target = problem === null ? targetOf(new URL(text)) : null;
@@ -112,7 +112,7 @@ export async function refused(error: unknown, ctx: ToolContext, url: URL): Promi
 }
 
 /** The part of a page that a call asks for, within what one result may hold. */
-function shown(
+function pageOutcome(
   page: Page,
   { find, offset = 0, limit }: FetchArgs,
   ctx: ToolContext,

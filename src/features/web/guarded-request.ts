@@ -36,8 +36,8 @@ interface RawAnswer extends Pick<WebAnswer, 'status' | 'headers'> {
   close(): void;
 }
 
-/** What sends a request. It asks `lookup` for the addresses of a name and dials nothing else; addresses that are
- * written out are dialled as they are. */
+/** Sends a request. It asks `lookup` for the addresses of a name and dials nothing else; addresses that are written out
+ * are dialled as they are. */
 type WebExchange = (
   url: URL,
   request: WebRequest,

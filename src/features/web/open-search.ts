@@ -9,7 +9,7 @@ import type { ConfiguredModel } from '../../kernel/console/feature.js';
 interface SearchHost {
   readonly settings: Pick<Settings, 'config' | 'env' | 'testMode'>;
   readonly model: Pick<ConfiguredModel, 'canSearch'>;
-  /** Tells the user why the tool is not offered. */
+  /** Notifies the user why the tool is not offered. */
   readonly notify: (message: string) => void;
 }
 

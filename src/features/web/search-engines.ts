@@ -9,7 +9,7 @@ import { counted, failed, succeeded } from '../../kernel/tools/define-tool.js';
 
 export type SearchServiceName = keyof typeof searchServices;
 
-/** Who searches: a service, or the provider of the model in a request of its own. */
+/** The search engine: a service, or the provider of the model in a separate request. */
 export type SearchChoice =
   | {
       readonly service: SearchServiceName;
@@ -37,7 +37,7 @@ export interface WebSearchOptions {
   readonly now: () => number;
 }
 
-/** Where a service is asked. The key goes to `baseUrl` alone. */
+/** The access to a service. The key goes to `baseUrl` alone. */
 export interface SearchAccess {
   /** Without a slash at the end. */
   readonly baseUrl: string;
@@ -54,8 +54,8 @@ export interface EngineRequest {
   readonly body?: unknown;
 }
 
-/** What an answer of status 200 holds: pages, or why it holds none that can be read. No pages means that the service
- * said so. */
+/** The content of an answer of status 200: pages, or why it holds none that can be read. No pages means that the
+ * service found none. */
 type Reading =
   | { readonly pages: readonly FoundPage[] }
   | { readonly problem: string; readonly reason?: 'rate_limited' };
@@ -64,13 +64,13 @@ type Reading =
 export interface SearchEngine {
   request(asked: SearchRequest, access: SearchAccess): EngineRequest;
   read(text: string): Reading;
-  /** What to do about a 403, where that is not the key. */
+  /** The advice for a 403 that does not mean a wrong key. */
   readonly forbidden?: string;
   /** A status besides 429 that says that it is asked too often. */
   readonly busyStatus?: number;
 }
 
-/** How each service of `config/search-services.json` is asked. */
+/** The requests and answers of each service of `config/search-services.json`. */
 export const searchEngines: Readonly<Record<SearchServiceName, SearchEngine>> = {
   /** Source: docs.searxng.org, "Search API" (read 2026-11). It takes no number of results. */
   searxng: {
@@ -248,7 +248,7 @@ export async function searchOutcome(
 ): Promise<ToolOutcome> {
   const answer = await search(request, options, ctx);
   if (ctx.signal.aborted) return failed('cancelled', 'The search was cancelled before it finished.');
-  return answer.ok ? found(answer.pages, request, options.choice.service) : refused(answer);
+  return answer.ok ? pagesOutcome(answer.pages, request, options.choice.service) : refused(answer);
 }
 
 async function search(
@@ -375,7 +375,7 @@ function refused(answer: Refusal): ToolOutcome {
   return failed('rate_limited', `${answer.message} Wait ${seconds} s, or go on without.`, { wait_ms: wait });
 }
 
-function found(pages: readonly FoundPage[], request: SearchRequest, provider: string): ToolOutcome {
+function pagesOutcome(pages: readonly FoundPage[], request: SearchRequest, provider: string): ToolOutcome {
   const usable = distinct(pages.flatMap((page) => cleaned(page) ?? []));
   const allowed = usable.filter(({ url }) => isWanted(new URL(url).hostname, request));
   if (allowed.length === 0 && pages.length > 0) {

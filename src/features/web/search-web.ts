@@ -53,7 +53,7 @@ export function webSearchTool(options: WebSearchOptions): DefinedTool {
 const maxQuery = 400;
 const maxDomains = 20;
 
-/** What the schema could say too; here it costs no request anything. */
+/** Checks arguments here rather than in the schema, which every request would have to send. */
 function queryProblem({ query, num_results: count = 1 }: { readonly query: string; readonly num_results?: number }) {
   const { length } = query.trim();
   if (length === 0 || length > maxQuery)

@@ -5,7 +5,7 @@ import { CliError, exit } from '../../kernel/console/command.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where git is asked. */
+/** The directory and the environment that git runs in. */
 export interface Checkout {
   readonly cwd: string;
   readonly env: Environment;
@@ -13,7 +13,7 @@ export interface Checkout {
 
 /** A checkout of a repository beside its main one. */
 export interface Worktree {
-  /** What `-w` calls it: the name of its folder, without that of the repository. */
+  /** The name for `-w`: the name of its folder, without that of the repository. */
   readonly name: string;
   /** Absolute, links resolved. */
   readonly path: string;
@@ -21,7 +21,7 @@ export interface Worktree {
   readonly branch: string | null;
 }
 
-/** What would be lost with a worktree, or is only on its branch. */
+/** The work that would be lost with a worktree, or that is only on its branch. */
 export interface WorktreeState {
   /** Files that are changed or new, and not committed; those that git ignores do not count. */
   readonly changed: number;
@@ -42,7 +42,7 @@ export interface Entered extends Worktree {
 const longestMs = 300_000;
 const maxBytes = 16 * 1024 * 1024;
 const branchPrefix = 'worktree-';
-/** What git is told of the environment: no keys, and nothing that points it at another repository. */
+/** The variables that git gets: no keys, and nothing that points it at another repository. */
 const passed = ['PATH', 'HOME', 'LANG', 'XDG_CONFIG_HOME', 'TMPDIR', 'USER', 'LOGNAME'];
 /** A repository may have come from others: none of its programs is run for this. */
 const harmless = ['-c', 'core.hooksPath=/dev/null', '-c', 'core.fsmonitor=false'];
@@ -137,7 +137,7 @@ function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** Says at the end of a session what is in its worktree, and how to go on, merge or remove it. */
+/** Returns a text for the end of a session: the state of its worktree, and how to resume, merge or remove it. */
 export async function worktreeFarewell(at: Checkout, worktree: Worktree): Promise<string> {
   const { name, path, branch } = worktree;
   const state = await stateOf(at, worktree);

@@ -21,7 +21,7 @@ export interface FormPlace {
 
 /** An answer that does not fit is asked for again so often. */
 const mostTimes = 3;
-/** The name of the field for words of the user's own, beside a choice. */
+/** Returns the name of the field for a free answer beside a choice. */
 const ownWords = (name: string): string => `${name}_own_words`;
 
 /** Puts a form to the user by their editor. An editor that cannot put it counts as a person who does not want to
@@ -48,7 +48,7 @@ async function putForm({ client, sessionId, toolCallId }: FormPlace, form: Form)
       toolCallId,
       message: [problem, `${form.from} asks:`, form.message]
         .filter((part) => part !== '')
-        .map(shown)
+        .map(cleanText)
         .join('\n'),
       requestedSchema: {
         type: 'object',
@@ -67,15 +67,18 @@ async function putForm({ client, sessionId, toolCallId }: FormPlace, form: Form)
 
 function properties(field: FormField): readonly (readonly [string, ElicitationPropertySchema])[] {
   const { name, free, label, question } = field;
-  const own: ElicitationPropertySchema = { type: 'string', title: `${shown(label ?? question)}, in your own words` };
+  const own: ElicitationPropertySchema = {
+    type: 'string',
+    title: `${cleanText(label ?? question)}, in your own words`,
+  };
   return [[name, property(field)], ...(free ? [[ownWords(name), own] as const] : [])];
 }
 
 function property({ kind, question, label, options = [], several, preset }: FormField): ElicitationPropertySchema {
-  const about = { title: shown(label ?? question), description: shown(question) };
+  const about = { title: cleanText(label ?? question), description: cleanText(question) };
   const choices = options.map((option) => ({
     const: option.value,
-    title: shown(option.about === undefined ? option.label : `${option.label}: ${option.about}`),
+    title: cleanText(option.about === undefined ? option.label : `${option.label}: ${option.about}`),
   }));
   if (kind === 'choice' && several) return { type: 'array', ...about, items: { anyOf: choices } };
   const texts = { ...about, ...(typeof preset === 'string' ? { default: preset } : {}) };
@@ -101,7 +104,7 @@ function valuesOf(
   );
 }
 
-/** What is wrong with the values, as a sentence; '' for nothing. */
+/** Returns the first problem of the values as a sentence; '' if there is none. */
 function problemOf({ fields }: Form, values: Readonly<Record<string, FormValue>>): string {
   return fields.map((field) => fieldProblem(field, values[field.name])).find((problem) => problem !== '') ?? '';
 }
@@ -142,13 +145,13 @@ async function putChoice(
     sessionId,
     toolCall: {
       toolCallId,
-      title: shown(question),
-      content: [{ type: 'content', content: { type: 'text', text: shown(text) } }],
+      title: cleanText(question),
+      content: [{ type: 'content', content: { type: 'text', text: cleanText(text) } }],
     },
     options: [
       ...options.map(({ label, value }, index) => ({
         optionId: `option_${index}`,
-        name: shown(label),
+        name: cleanText(label),
         kind: value === preset ? ('reject_once' as const) : ('allow_once' as const),
       })),
       { optionId: noAnswer, name: 'No answer', kind: 'reject_once' },
@@ -160,6 +163,6 @@ async function putChoice(
   return chosen?.value ?? { answer: 'declined' };
 }
 
-function shown(text: string): string {
+function cleanText(text: string): string {
   return sanitize(text);
 }

@@ -23,7 +23,7 @@ import { questionRows, rulesText } from '../../ui/item-lines.js';
 /** An update, or one whose contents are still being read. */
 export type Update = SessionUpdate | Promise<SessionUpdate>;
 
-/** What updates are made from. */
+/** The sources of the updates. */
 export interface UpdateSource {
   readonly cwd: string;
   readonly registry: Pick<Registry, 'get'>;
@@ -34,13 +34,13 @@ export interface UpdateSource {
   readonly now: () => number;
 }
 
-/** What an editor is shown of one call's output at most. */
+/** The most bytes of one call's output that an editor receives. */
 const mostShownBytes = 64 * 1024;
 /** The shortest time between two updates of a call's output, and the most bytes of one. */
 const betweenOutputsMs = 250;
 const mostLiveBytes = 8192;
 
-/** Tells an editor what happens in a session. Source: Agent Client Protocol, version 1, `session/update`, read
+/** Reports the events of a session to an editor. Source: Agent Client Protocol, version 1, `session/update`, read
  * 2026-11-22. */
 export class Updates {
   readonly #source: UpdateSource;
@@ -134,10 +134,10 @@ export class Updates {
   }
 }
 
-/** What running calls have printed, and when that was last told. */
+/** The output of running calls, and when it was last sent. */
 type Live = Map<string, { text: string; toldAt: number }>;
 
-/** What is printed while a call runs: its end, and not too often. */
+/** Returns updates with the end of a running call's output, at most one per interval. */
 function printed(
   live: Live,
   { callId, chunk: more }: Extract<AgentEvent, { type: 'tool_output' }>,
@@ -198,7 +198,7 @@ function callUpdate(
   { registry, cwd }: UpdateSource,
   { content, data }: { readonly content: string; readonly data: ToolCallData },
 ): SessionUpdate {
-  const input = parsed(data.function.arguments);
+  const input = parseArguments(data.function.arguments);
   return {
     sessionUpdate: 'tool_call',
     toolCallId: data.id,
@@ -211,7 +211,7 @@ function callUpdate(
   };
 }
 
-function parsed(text: string): unknown {
+function parseArguments(text: string): unknown {
   try {
     return parseJson(text);
   } catch {
@@ -228,7 +228,7 @@ function absolute(path: string, cwd: string): string {
   return isAbsolute(path) ? path : resolve(cwd, path);
 }
 
-/** What an edit would change, before it has. */
+/** Returns the diff that an edit would make, before it is made. */
 function editContent(input: unknown, cwd: string): ToolCallContent[] {
   if (!isRecord(input) || typeof input.path !== 'string') return [];
   const { old_string: oldText = null, new_string: changed, content } = input;

@@ -154,7 +154,7 @@ function createApp(options: RootOptions, open: OpenSessions): AgentApp {
     .onRequest(methods.agent.session.setConfigOption, async ({ params }) => ({
       configOptions: await refusing(() => found(params.sessionId).setOption(params.configId, params.value)),
     }))
-    .onRequest(methods.agent.session.list, async ({ params }) => await listed(options, params))
+    .onRequest(methods.agent.session.list, async ({ params }) => await listSessionPage(options, params))
     .onRequest(methods.agent.session.close, async ({ params }) => {
       await open.get(params.sessionId)?.close();
       open.delete(params.sessionId);
@@ -162,7 +162,7 @@ function createApp(options: RootOptions, open: OpenSessions): AgentApp {
     });
 }
 
-/** Where an editor opens a session. */
+/** The directory and the servers of a session that an editor opens. */
 interface Place {
   readonly cwd: string;
   readonly mcpServers?: readonly McpServer[];
@@ -183,8 +183,8 @@ async function refusing<T>(work: () => Promise<T>): Promise<T> {
 
 const pageSize = 50;
 
-/** The recorded sessions, newest first. The cursor is the number of those already listed. */
-async function listed(
+/** Returns a page of the recorded sessions, newest first. The cursor is the number of sessions already listed. */
+async function listSessionPage(
   options: RootOptions,
   { cwd, cursor }: { readonly cwd?: string | null; readonly cursor?: string | null },
 ) {
@@ -350,7 +350,7 @@ class EditorSession {
     return { stopReason: reasonOf(end, session.events()) };
   }
 
-  /** Returns the text of a prompt, with chips for its pictures. */
+  /** Returns the text of a prompt, with chips for its images. */
   async #promptText(blocks: readonly ContentBlock[]): Promise<string> {
     const parts: string[] = [];
     for (const block of blocks) {
@@ -473,7 +473,7 @@ function joinedQueue(session: SessionPort): string {
     .join('\n\n');
 }
 
-/** Why a turn has ended, in words of the protocol. Throws its error for one that has failed. */
+/** Returns why a turn has ended, in words of the protocol. Throws its error for a turn that has failed. */
 function reasonOf({ status, fault }: TurnEnd, events: readonly Event[]): PromptResponse['stopReason'] {
   if (status === 'interrupted') return 'cancelled';
   if (status === 'limit_reached') return 'max_turn_requests';
@@ -504,8 +504,8 @@ function reachableModels({ settings: { env, config } }: Run): readonly string[] 
   });
 }
 
-/** What stands in a prompt for a part of it that is text. What the editor has put in of a file or a page stands in a
- * fence that it cannot end. Null: its bytes are to be attached. */
+/** Returns the text of one block of a prompt. Content that the editor has inserted from a file or a page is put into a
+ * fence that the content cannot close. Null: the bytes of the block are to be attached. */
 function blockText(block: ContentBlock): string | null {
   switch (block.type) {
     case 'text':
@@ -529,7 +529,7 @@ function blockText(block: ContentBlock): string | null {
   }
 }
 
-/** The bytes of a picture or a document, in base64. */
+/** Returns the bytes of an image or a document, in base64. */
 function bytesIn(block: ContentBlock): { readonly name: string; readonly data: string } | null {
   if (block.type === 'image') return { name: 'picture', data: block.data };
   if (block.type !== 'resource' || !('blob' in block.resource)) return null;

@@ -120,7 +120,7 @@ function argumentsOf(text: string): Readonly<Record<string, unknown>> {
   }
 }
 
-/** What was used since `before`. */
+/** Returns the usage since `before`. */
 function usageOf(sum: UsageSum, before: UsageSum): JsonObject {
   return {
     input_tokens: sum.input_tokens - before.input_tokens,

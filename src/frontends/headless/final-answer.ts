@@ -14,7 +14,7 @@ import { refusingEndless } from '../../kernel/tools/registry.js';
 import type { Answered, Ask } from './headless.js';
 import { printData, printError } from '../../kernel/console/print.js';
 
-/** What a final answer has to be. `problems`: sentences on what is wrong with a value; none: it fits. */
+/** The schema of a final answer. `problems` returns sentences on what is wrong with a value; none if it fits. */
 export interface AnswerSchema {
   readonly schema: JsonSchema;
   readonly problems: (value: unknown) => readonly string[];
@@ -26,7 +26,7 @@ const mostProblems = 20;
 
 /** Reads `--json-schema`: a file, or the schema itself. Throws a `CliError` (2) for what is no schema. */
 export async function readAnswerSchema(given: string, cwd: string): Promise<AnswerSchema> {
-  const schema = parsed(given.trimStart().startsWith('{') ? given : textOf(resolve(cwd, given)));
+  const schema = parseSchema(given.trimStart().startsWith('{') ? given : readSchemaText(resolve(cwd, given)));
   const { default: library } = await import('ajv/dist/2020.js');
   const ajv = new library.Ajv2020({ strict: false, allErrors: true, logger: false, validateFormats: false });
   // Which draft a schema names makes no difference to the keywords that all of them have.
@@ -55,13 +55,13 @@ export async function readAnswerSchema(given: string, cwd: string): Promise<Answ
   }
 }
 
-function textOf(path: string): string {
+function readSchemaText(path: string): string {
   const found = readBounded(path, { maxBytes: maxSchemaBytes, longer: 'refuse', links: 'follow' });
   if (found.kind === 'read') return found.bytes.toString('utf8');
   throw unusable(`${path}: ${found.kind === 'missing' ? 'there is no such file' : found.reason}`);
 }
 
-function parsed(text: string): JsonSchema {
+function parseSchema(text: string): JsonSchema {
   try {
     const value = parseJson(text) as Json;
     if (isRecord(value)) return value;
@@ -82,7 +82,7 @@ function unusable(problem: string): CliError {
 /** The most times that an answer is sent back with its problems. */
 const mostReturns = 2;
 
-/** The session, and how it is told something before its next message. */
+/** The session, and a method that adds a note before its next message. */
 interface Told extends SessionPort {
   tell(note: string): void;
 }
@@ -128,7 +128,7 @@ function added(sum: TurnEnd, end: TurnEnd): TurnEnd {
   };
 }
 
-/** Reads the whole text as JSON, or what stands in its only code fence. */
+/** Parses the whole text as JSON, or the content of its only code fence. */
 function jsonIn(text: string): Json | undefined {
   const fenced = /^[^`]*```(?:json)?[ \t]*\r?\n([\s\S]*?)\n[ \t]*```[^`]*$/.exec(text);
   for (const part of [text, fenced?.[1]]) {
@@ -194,8 +194,8 @@ function ownStream(place: string): Put | null {
   return { 1: printData, 2: printError }[basename(place)] ?? null;
 }
 
-/** Replaces a file as a whole. What stands there later is not followed again: a command of the model may have put a
- * link there. */
+/** Returns a function that replaces a file as a whole. It does not follow a link that appears there later: a command of
+ * the model may have made it. */
 function replacing(place: string, isThere: boolean, requested: string): Put {
   const folder = dirname(place);
   if (!statSync(folder).isDirectory()) throw new Error('its folder is a file');

@@ -18,7 +18,7 @@ export type OutputFormat = 'text' | 'json' | 'stream-json';
 
 type NoticeEvent = Extract<AgentEvent, { type: 'notice' }>;
 
-/** How a turn ended, and the answer as JSON where a schema was asked for and it fits. */
+/** The end of a turn, and the answer as JSON if a schema was requested and the answer fits it. */
 export interface Answered extends TurnEnd {
   readonly structured?: Json;
   /** Events of the session and its sub-agents that are in memory only. */
@@ -80,7 +80,7 @@ export async function runHeadless(options: HeadlessOptions): Promise<number> {
   return readerGone && !signal && unsaved === 0 ? exit.done : turnExitCode(end, signal, unsaved);
 }
 
-/** Source: contracts 10, "Denials are told". */
+/** Source: contracts 10, on reporting denials. */
 function printDenial(denial: Denial): void {
   const { reason, unasked, remedy, effects } = denial;
   const call = spelledLine(shortCall(denial));
@@ -162,7 +162,7 @@ export interface TurnLines {
   last(end: Answered): JsonObject;
 }
 
-/** What the lines of a turn tell of. */
+/** The session that the lines of a turn are about. */
 export interface TurnScene {
   readonly session: SessionPort;
   readonly toolNames: readonly string[];

@@ -11,16 +11,16 @@ export type InputLine =
   | { readonly type: 'nothing' }
   | { readonly type: 'unreadable'; readonly problem: string };
 
-/** What a message holds. */
+/** The content of a message. */
 export interface InputMessage {
   readonly text: string;
-  /** Pictures and documents, by their bytes. */
+  /** The bytes of images and documents. */
   readonly files: readonly Uint8Array[];
   /** The kinds of blocks that are not read. */
   readonly leftOut: readonly string[];
 }
 
-/** What the other program wants of us besides an answer. */
+/** A request of the other program besides its messages. */
 export interface ControlRequest {
   readonly subtype: string;
   readonly [more: string]: unknown;
@@ -116,7 +116,7 @@ interface Block {
   readonly leftOut?: string;
 }
 
-/** Which picture it is, its bytes say. */
+/** Returns one block of a message. Its bytes decide the type of an image. */
 function blockOf(block: unknown): Block {
   if (!isRecord(block)) return { leftOut: 'a block that is no object' };
   const { type, text, source } = block;

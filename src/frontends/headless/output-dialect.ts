@@ -13,7 +13,7 @@ import { askForJson, openAnswerFile, readAnswerSchema } from './final-answer.js'
 
 const dialects = ['agent', 'claude'] as const;
 
-/** How a run without a terminal asks and tells, as its options say. */
+/** The input and output of a run without a terminal, by its options. */
 export interface FrontParts {
   readonly dialect: (typeof dialects)[number];
   ask(session: SessionPort & { tell(note: string): void }): Ask;

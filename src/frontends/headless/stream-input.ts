@@ -24,11 +24,11 @@ export interface StreamConversation {
   readonly notices: readonly Notice[];
 }
 
-/** What the other program may change, besides saying something. Each returns what is wrong, or null. */
+/** The settings that the other program may change. Each method returns what is wrong, or null. */
 export interface Controls {
   setModel(name: string | null): Promise<string | null>;
   setMode(mode: string): string | null;
-  /** What `initialize` answers with. */
+  /** Returns the answer to `initialize`. */
   facts(): JsonObject;
 }
 
@@ -37,13 +37,13 @@ export interface StreamInputOptions {
   /** Begins the session. `systemPrompt`: what the other program adds to the prompt. */
   readonly begin: (systemPrompt: string | null) => Promise<StreamConversation>;
   readonly controls: Controls;
-  /** Takes a picture. A message that holds its chip has it with it. */
+  /** Attaches an image. A message that contains its chip includes it. */
   readonly attach: (bytes: Uint8Array) => Promise<TakenImage>;
   /** The other program answers questions about calls. */
   readonly asks: boolean;
-  /** How the other program knows a call. */
+  /** Returns the name and arguments of a call in the dialect of the other program. */
   readonly named: (question: Question) => { readonly name: string; readonly input: Readonly<Record<string, unknown>> };
-  /** The first line stands before every turn, not once. */
+  /** True: the first line is repeated before every turn. */
   readonly announcesTurns: boolean;
   readonly verbose: boolean;
 }
@@ -166,7 +166,7 @@ class StreamInput {
     }
   }
 
-  /** Returns the text of a message with the chips of its pictures. */
+  /** Returns the text of a message with the chips of its images. */
   async #told({ text, files, leftOut }: InputMessage): Promise<string> {
     if (leftOut.length > 0) this.#problem(`left out of a message: ${leftOut.join(', ')}`);
     const parts = [text];
@@ -317,7 +317,7 @@ class StreamInput {
     }
   }
 
-  /** What would be left out silently and is meant to guard something is refused. */
+  /** Refuses parts that are meant to guard something and that would otherwise be ignored silently. */
   #initialized({ hooks, sdkMcpServers, ...request }: ControlRequest): string | null {
     if (isRecord(hooks) && Object.keys(hooks).length > 0)
       return 'hooks of the other program are not called here; write them into hooks.json (agent hooks)';

@@ -64,7 +64,7 @@ function checkOptions(words: readonly string[], { outputFormat, image = [] }: Ro
     );
 }
 
-/** What the other program adds stands behind the user's own prompt. */
+/** Appends the text that the other program adds to the user's own system prompt. */
 function prompted(run: Run, added: string | null): Run {
   if (added === null) return run;
   const own = run.settings.config.request.systemPrompt;

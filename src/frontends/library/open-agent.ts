@@ -11,11 +11,11 @@ import { type CompileSchema, createRegistry, loadSchemaCompiler } from '../../ke
 import { type CustomTool, toTool } from '../../kernel/tools/authored-tool.js';
 
 export interface AgentOptions {
-  /** Where it works; the directory of the process. */
+  /** The working directory. Default: that of the process. */
   readonly cwd?: string;
   /** `[provider/]model`; without it the one of the user's settings. */
   readonly model?: string;
-  /** Where sessions are kept: in memory, or in a SQLite file. Default `memory`. */
+  /** The place of sessions: memory, or a SQLite file. Default `memory`. */
   readonly store?: 'memory' | (string & {});
   /** Tools of your own. */
   readonly tools?: readonly CustomTool[];
@@ -63,7 +63,7 @@ export interface ClosedReport {
 export interface SessionOptions {
   /** An id, a unique prefix of one, or a title. */
   readonly resume?: string;
-  /** With `resume`: go on in a copy. */
+  /** With `resume`: continue in a copy. */
   readonly fork?: boolean;
   /** After the program's own prompt. */
   readonly systemPrompt?: string;
@@ -99,7 +99,7 @@ export interface Usage {
   readonly cost_usd: number | null;
 }
 
-/** What `--output-format stream-json` prints, one object a line. */
+/** The objects that `--output-format stream-json` prints, one a line. */
 export type StreamEvent =
   | {
       readonly type: 'session';

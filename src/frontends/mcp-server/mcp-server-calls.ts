@@ -7,7 +7,7 @@ import type { AgentEvent, SessionPort } from '../../kernel/core/session-port.js'
 import type { SessionChoice } from '../../kernel/console/run-settings.js';
 import { createAgentSession, type Assembly, type Run } from '../../app/create-session.js';
 
-/** What another program asks for. `by` names that program, for the record. */
+/** A request of another program. `by` names that program, for the record. */
 interface OutsideRequest {
   readonly name: string;
   /** A JSON text. */
@@ -15,7 +15,7 @@ interface OutsideRequest {
   readonly by: string;
 }
 
-/** What comes next of a call: its result, or a question that has to be answered first. */
+/** The next step of a call: its result, or a question that has to be answered first. */
 type OutsideStep =
   | { readonly kind: 'ended'; readonly envelope: Envelope }
   | { readonly kind: 'asked'; readonly question: Question };
@@ -29,8 +29,8 @@ export interface OutsideCall {
   cancel(): void;
 }
 
-/** Calls of another program in a session of their own, one after the other, each a turn without a model: what policy,
- * hooks, limits and the record do with it is what they do with any call. */
+/** Calls of another program in a separate session, one after the other, each a turn without a model. Policy, hooks,
+ * limits and the record treat them as any call. */
 export interface OutsideCalls {
   /** `heard`: given what the call prints as it goes. */
   begin(request: OutsideRequest, heard: (chunk: string) => void): OutsideCall;
@@ -78,7 +78,7 @@ interface Relay {
 
 const free: ModelChunk = { type: 'usage', usage: { input: 0, cacheRead: 0, cacheWrite: 0, output: 0 }, costUsd: 0 };
 
-/** Stands in for a model: it makes the call that it was given, and ends the turn with a word. */
+/** Replaces a model: it makes the call that it was given, and ends the turn with a word. */
 function createRelay(): Relay {
   let waiting: Parameters<Relay['put']>[0] | null = null;
   return {

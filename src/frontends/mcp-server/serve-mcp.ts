@@ -94,7 +94,7 @@ function createServer(offered: Offered, era: Era): Server {
     { name: 'agent', title: 'agent', version },
     { capabilities: { tools: {} }, instructions, inputRequired: { legacyShim: false } },
   );
-  server.setRequestHandler('tools/list', () => ({ tools: offered.registry.list().map(listed) }));
+  server.setRequestHandler('tools/list', () => ({ tools: offered.registry.list().map(describeTool) }));
   server.setRequestHandler('tools/call', async ({ params }, ctx) => {
     const meta: Readonly<Record<string, unknown>> = { ...ctx.mcpReq.envelope };
     const client: Client =
@@ -106,13 +106,13 @@ function createServer(offered: Offered, era: Era): Server {
   return server;
 }
 
-/** What the other program says of itself. */
+/** The other program, by its own statement. */
 interface Client {
   readonly info: unknown;
   readonly capabilities: unknown;
 }
 
-function listed({ name, description, input_schema, effect }: Tool) {
+function describeTool({ name, description, input_schema, effect }: Tool) {
   return {
     name,
     description,
@@ -130,7 +130,7 @@ interface CallParams {
   readonly arguments?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** Runs a call, or goes on with one whose question has been answered. */
+/** Runs a call, or continues one whose question has been answered. */
 async function answered(
   offered: Offered,
   { name, arguments: args = {} }: CallParams,
@@ -161,7 +161,7 @@ async function answered(
   }
 }
 
-/** Returns the call that this request goes on with, once its question is answered; null for a new one. */
+/** Returns the call that this request continues, once its question is answered; null for a new one. */
 function resumed({ pending }: Offered, ctx: ServerContext): OutsideCall | 'unknown' | null {
   const state = ctx.mcpReq.requestState<string>();
   if (state === undefined) return null;
@@ -211,7 +211,7 @@ function rulesWord({ verdict: { rules = [] } }: Question): readonly string[] {
   return rules.length > 0 ? ['yes, all of these until the server ends'] : [];
 }
 
-/** What is kept for good is no answer here: the other program might give it by itself. */
+/** Returns the form of a question. It offers no lasting rule: the other program might give that answer by itself. */
 function formOf(question: Question): ElicitRequestFormParams {
   const { rules = [] } = question.verdict;
   const these = rulesWord(question).map(() => `All of these: ${rulesText(rules)}`);

@@ -148,7 +148,7 @@ const branchMs = 2000;
 
 /** The status line. */
 interface Status {
-  /** Returns its facts, for each frame anew. Only the branch is read from the disk, at most every two seconds. */
+  /** Returns its facts for each frame. Only the branch is read from the disk, at most every two seconds. */
   readonly facts: (view: View) => StatusFacts;
   /** Has the user's own program write it, where there is one. */
   begin(screen: Pick<ReplHandle, 'notice' | 'refresh'>, schedule: Schedule): Promise<void>;

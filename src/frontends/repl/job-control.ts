@@ -10,7 +10,7 @@ interface Job {
 }
 
 /** Returns true if a shell waits for this program, so that it may be stopped: a parent in the same session and another
- * group. A group without one stays stopped for ever. Assumes a shell where /proc does not tell.
+ * group. A group without one stays stopped for ever. Assumes a shell if there is no /proc.
  * Source: POSIX, "Orphaned Process Group". */
 function hasShell(): boolean {
   const own = jobOf('self');
@@ -44,7 +44,7 @@ function jobOf(pid: string): Job | null {
   }
 }
 
-/** What Ctrl-Z does. */
+/** The effect of Ctrl-Z. */
 export const jobControl = {
   hasShell,
   hasTerminal,

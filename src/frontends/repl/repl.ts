@@ -206,7 +206,7 @@ async function showOpening(
   return { ...opening, end };
 }
 
-/** Throws a `CliError` where keys of the user's own are wrong. */
+/** Throws a `CliError` if custom key bindings are wrong. */
 async function checkBindings({ ui, files }: Settings['config']): Promise<void> {
   if (Object.keys(ui.bindings).length === 0) return;
   const { wrongBinding } = await import('../../commands/configure.js');
@@ -214,7 +214,7 @@ async function checkBindings({ ui, files }: Settings['config']): Promise<void> {
   if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
 }
 
-/** Returns what the program tells the terminal beside the screen. */
+/** Returns the notifications and the title that the program shows beside the screen. */
 function signsOf(
   { settings, toolbox }: Run,
   sessions: ReplSessions,
@@ -228,13 +228,13 @@ function signsOf(
   };
 }
 
-/** Tells the user as tasks do: by their own program, else by the desktop. */
+/** Notifies the user as tasks do: by their own program, else by the desktop. */
 async function tellPerson(settings: Settings, said: DesktopNotification): Promise<void> {
   const problem = await (await import('../../kernel/console/announce.js')).desktop(settings)(said);
   if (problem !== null) settings.log({ at: 'ui', message: 'nobody was told', problem });
 }
 
-/** What the line that is typed works with. */
+/** Returns the dependencies of the input line. */
 function inputOf(
   run: Run,
   sessions: ReplSessions,
@@ -289,7 +289,7 @@ async function whenReady(
   for (const part of parts) part.start?.(handle);
 }
 
-/** What Enter on the empty line stands for where there is nothing yet that a person could talk to. */
+/** Returns the command that Enter on the empty line runs while no model is connected, else null. */
 function onEmptyLine({ settings }: Run, session: SessionPort): string | null {
   const { provider, model } = session.ref();
   const isUnconnected = provider === 'offline' && model === 'offline' && !choseOffline(settings.config.provider);

@@ -6,7 +6,7 @@ import type { ProcessRunner } from '../../kernel/tools/process/runner.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 import { ownKeys, secretVariables } from '../../kernel/secrets/known-secrets.js';
 
-/** What the user's program is told on standard input, as one line of JSON. */
+/** The JSON line that the user's program gets on standard input. */
 export interface StatusReport {
   readonly session_id: string;
   readonly model: string;
@@ -35,7 +35,7 @@ interface Parts {
   readonly schedule: Schedule;
   /** A new line is there. */
   readonly onChange: () => void;
-  /** Told once why the program has given no line. */
+  /** Called once with the reason if the program has printed no line. */
   readonly onProblem: (problem: string) => void;
 }
 

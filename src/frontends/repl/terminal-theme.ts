@@ -19,7 +19,7 @@ export function terminalFacts(env: NodeJS.ProcessEnv, theme: ThemeChoice): Termi
   };
 }
 
-/** Returns whether the terminal is one that shows links (OSC 8). Inside tmux and screen nobody can tell. */
+/** Returns true if the terminal shows links (OSC 8). Inside tmux and screen this is unknown, so false. */
 function knowsLinks(env: NodeJS.ProcessEnv): boolean {
   if (env.TMUX || env.STY) return false;
   if (/^(?:iTerm\.app|WezTerm|vscode|ghostty|Hyper|rio)$/.test(env.TERM_PROGRAM ?? '')) return true;
@@ -69,7 +69,7 @@ function backgroundTheme(env: NodeJS.ProcessEnv): 'dark' | 'light' {
   return /;(7|15)$/.test(env.COLORFGBG ?? '') ? 'light' : 'dark';
 }
 
-/** Returns the configured theme. Throws a `CliError` that names file and key where one of the user's own is wrong. */
+/** Returns the configured theme. Throws a `CliError` that names file and key if a custom theme is wrong. */
 export async function configuredTheme({ env, config }: Pick<Settings, 'env' | 'config'>): Promise<ThemeChoice> {
   const name = config.ui.theme;
   if (ownThemes.includes(name)) return terminalTheme(env, name);

@@ -28,7 +28,7 @@ export async function keepInTmux(
   return result.ended === 'exit' && result.exitCode === 0;
 }
 
-/** What tmux needs to reach its server; it gets no key. */
+/** Returns the variables that tmux needs to reach its server. They contain no key. */
 function needed(env: Settings['env']): Readonly<Record<string, string>> {
   const names = ['PATH', 'HOME', 'LANG', 'TERM', 'TMUX', 'TMUX_PANE', 'TMUX_TMPDIR'];
   return Object.fromEntries(names.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])));

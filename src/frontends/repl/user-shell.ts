@@ -47,7 +47,8 @@ function printedBefore(details: Json | undefined): string {
   return output === '' || output.endsWith('\n') ? output : `${output}\n`;
 }
 
-/** A command that ended has an exit code; one that goes on in the background has the number of its job alone. */
+/** Returns the end of a command. A command that ended has an exit code; one that continues in the background has only
+ * the number of its job. */
 function endOf(envelope: Envelope): ShellRun {
   if (isError(envelope)) return { exitCode: null };
   const { exit_code: exitCode, job } = envelope;
@@ -55,7 +56,7 @@ function endOf(envelope: Envelope): ShellRun {
   return { exitCode: null, ...(typeof job === 'number' ? { job } : {}) };
 }
 
-/** Runs `!command` of the user, without a question. It is recorded, and the model is told of it unless it was typed
+/** Runs `!command` of the user, without a permission prompt. It is recorded, and the model gets it unless it was typed
  * with `!!`. */
 export async function runUserShell(
   run: Run,

@@ -38,9 +38,9 @@ export interface Following {
   close(): Promise<void>;
 }
 
-/** The record is read anew so often: an event that nobody told of shows up after this time. */
+/** The interval of reading the record again. An event that no process announced appears after this time. */
 const betweenReadsMs = 500;
-/** How a record on a server is followed: read so often, and at once where `listen` calls. */
+/** The way to follow a record on a server: it is read every `everyMs`, and at once if `listen` calls. */
 export interface ChangeNotifier {
   readonly everyMs: number;
   listen(ring: () => void): Promise<(() => Promise<void>) | null>;

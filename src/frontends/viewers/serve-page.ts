@@ -181,7 +181,7 @@ class Pages {
 
   async #answer(id: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (request.headers['content-type'] !== 'application/json') throw new Refusal(415, 'An answer is JSON.');
-    const said = parsed(await bodyOf(request));
+    const said = parseBody(await bodyOf(request));
     const { id: question, answer } = isRecord(said) ? said : {};
     if (typeof question !== 'string' || (answer !== 'once' && answer !== 'session' && answer !== 'deny'))
       throw new Refusal(400, 'An answer has an id, and once, session or deny.');
@@ -224,7 +224,7 @@ class Room {
   #output = '';
   /** Empty until it is known whether the session runs. */
   #state = '';
-  /** What the session has cost, as far as prices are known. */
+  /** The cost of the session, as far as prices are known. */
   #costUsd = 0;
   #timer: NodeJS.Timeout | null = null;
   #isPainting = false;
@@ -443,7 +443,7 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function parsed(text: string): unknown {
+function parseBody(text: string): unknown {
   try {
     return parseJson(text);
   } catch {

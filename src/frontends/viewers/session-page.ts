@@ -86,8 +86,8 @@ mark {
   font-size: 0.8125rem;
 }`;
 
-/** Puts what is told of a session into its page. What comes is made and escaped by the server; the policy of the page
- * runs nothing in it. */
+/** Puts updates of a session into its page. The server makes and escapes the content; the policy of the page prevents
+ * scripts in it. */
 const liveScript = `
 const box = document.querySelector('#entries');
 const live = document.querySelector('#live');
@@ -203,7 +203,7 @@ export function listPage(rows: readonly SessionSummary[], total: number): string
   return page('Sessions', `<header><h1>Sessions</h1></header>${searchForm('')}${list}${shown}`);
 }
 
-/** Where the record holds the words of a search. `rows`: sessions whose first words are known. */
+/** Returns the page of search hits. `rows`: sessions whose first words are known. */
 export function foundPage(query: string, hits: readonly SearchHit[], rows: readonly SessionSummary[]): string {
   const names = namesOf(rows);
   const items = hits.map((hit) => {
@@ -253,8 +253,8 @@ function shownOf(
   return { start, entries: all.slice(start, start + mostEntries) };
 }
 
-/** A session, which goes on in the page. `from`: the first event shown; null for the newest ones. `blobs`: its pictures
- * and documents. */
+/** Returns the page of a session, which is updated live. `from`: the first event shown; null for the newest ones.
+ * `blobs`: its images and documents. */
 export async function sessionPage({ row, events, blobs = [] }: ExportedSession, from: number | null): Promise<string> {
   const all = entriesOf(events);
   const { start, entries } = shownOf(all, from);

@@ -32,7 +32,7 @@ export interface WatchRequest {
   readonly answers: boolean;
 }
 
-/** Shows a session of another terminal as it goes on, until it is ended with Ctrl-C. Returns the exit code. */
+/** Shows a session of another terminal live, until it is ended with Ctrl-C. Returns the exit code. */
 export async function watchSession(options: RootOptions, request: WatchRequest): Promise<number> {
   const settings = await readSettings(options);
   const record = await openRecord(settings, () => undefined);

@@ -9,7 +9,7 @@ import type { ProcessRunner } from '../tools/process/runner.js';
 export interface AnnounceOptions {
   /** `tasks.notify_command`: program and arguments; empty where none is set. */
   readonly command: readonly string[];
-  /** What the program is started with, without keys of providers. */
+  /** The environment of the program, without keys of providers. */
   readonly env: Readonly<Record<string, string>>;
   readonly platform: NodeJS.Platform;
   /** A directory that exists. */
@@ -19,11 +19,11 @@ export interface AnnounceOptions {
 
 /** A notification is a sentence; the inbox has the rest. */
 const maxCharacters = 300;
-/** A program that tells nobody within this time is ended. */
+/** The time limit of a program that delivers a notification. */
 const longestMs = 10_000;
 
-/** Tells a person by the user's own program, else by the desktop of this machine. `signal` ends the program. Returns why
- * it could not be told, or null. Never rejects. */
+/** Notifies the user by their own program, else by the desktop of this machine. `signal` ends the program. Returns the
+ * reason if the notification could not be delivered, else null. Never rejects. */
 export async function announce(
   options: AnnounceOptions,
   said: DesktopNotification,
@@ -98,7 +98,8 @@ async function toOwnProgram(
   return exit.code === 0 ? null : `${file} ended with ${exit.signal ?? `exit code ${exit.code}`}`;
 }
 
-/** Returns what tells the user by `tasks.notify_command`, else by the desktop: why it could not, or null. */
+/** Returns a function that notifies the user by `tasks.notify_command`, else by the desktop. It resolves to the reason
+ * of a failure, or null. */
 export function desktop({
   config,
   env,

@@ -11,7 +11,7 @@ export interface WrittenSession {
   readonly command: string;
 }
 
-/** What is known of the histories of other programs. */
+/** The programs whose sessions can be imported or exported. */
 export interface OtherPrograms {
   /** The names of the programs whose sessions can be imported. */
   readonly names: readonly string[];

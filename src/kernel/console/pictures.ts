@@ -20,7 +20,7 @@ export interface Pictures {
    * holds the text itself. */
   pasted(text: string): Promise<TakenImage | null>;
   clipboard(): Promise<TakenImage>;
-  /** What was taken under this chip goes with the next message, whatever its text is. */
+  /** Attaches the image of this chip to the next message, even if its text does not contain the chip. */
   attachNext(chip: string): void;
 }
 

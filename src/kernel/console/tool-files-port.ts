@@ -9,7 +9,7 @@ export interface ToolFileFacts {
   readonly sha256: string;
   /** The file is allowed as it is now. */
   readonly isAllowed: boolean;
-  /** What its tools are and would run. */
+  /** The descriptions of its tools and of the programs they run, for the user. */
   readonly lines: readonly string[];
 }
 

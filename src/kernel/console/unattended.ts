@@ -24,7 +24,7 @@ export interface UnattendedRequest {
   readonly note: (known: { readonly sessionId: string } | { readonly costUsd: number }) => Promise<void>;
 }
 
-/** How such a run ended. */
+/** The end of such a run. */
 export type UnattendedEnd =
   | { readonly kind: 'not begun'; readonly problem: string }
   | { readonly kind: 'stopped' }

@@ -244,8 +244,8 @@ export function escapedJson(json: string): string {
  * regular expression with the flag `u`. */
 export const nameSource = String.raw`\p{L}[\p{L}\p{M}\p{N}_-]*`;
 
-/** Neither letters, digits, punctuation and symbols nor a plain blank. Marks are spelled out: they change or hide what
- * stands before them. */
+/** Neither letters, digits, punctuation and symbols nor a plain blank. Marks are spelled out: they change or hide the
+ * character before them. */
 const unusual = /[^\p{L}\p{N}\p{P}\p{S} ]/gu;
 
 /** Returns `text` on one line, with invisible characters spelled out: `\u{202e}`. */

@@ -7,10 +7,10 @@ import type { Effect, Judged, ToolArgs, ToolContext, ToolLimits, ToolOutcome } f
 import { type DefinedTool, describeCall, failed, type FromSchema, succeeded } from './define-tool.js';
 import type { CompileSchema } from './registry.js';
 
-/** What a tool gives back: text, any JSON value, or one that fits a schema. */
+/** The result of a tool: text, any JSON value, or a value that fits a schema. */
 export type Returns = NonNullable<ToolSpec['returns']>;
 
-/** What a tool of one's own may know of the call that it answers. */
+/** The facts about a call that a custom tool receives. */
 export interface CustomToolContext {
   /** Absolute; relative paths start here. */
   readonly cwd: string;
@@ -33,8 +33,8 @@ export interface CustomToolDefinition<S extends JsonSchema> {
   /** All that policy knows of the tool. */
   readonly effect: Effect;
   readonly limits?: ToolLimits;
-  /** Returns a text, an object with a string `output`, or any other JSON value. Throws a `ToolError` for what the model
-   * can act on; what else it throws is told as `internal`. */
+  /** Returns a text, an object with a string `output`, or any other JSON value. Throws a `ToolError` for failures that
+   * the model can act on; any other error reaches the model as `internal`. */
   execute(args: FromSchema<S>, ctx: CustomToolContext): unknown;
 }
 
@@ -52,7 +52,7 @@ export function defineTool<const S extends JsonSchema>(definition: CustomToolDef
   };
 }
 
-/** A failure that the model is told: one sentence that says what is wrong and what to try. */
+/** A failure that the model receives: one sentence that says what is wrong and what to try. */
 export class ToolError extends Error {
   readonly code: ErrorCode;
   readonly details: Json | undefined;

@@ -5,14 +5,14 @@ import { isRecord } from '../../../kernel/core/json.js';
 import { readBoundedText } from '../../../kernel/disk/bounded-file.js';
 import { replaceFile } from '../remembered-tools.js';
 
-/** What one authorization server gave us for one server. */
+/** The registration and the tokens that one authorization server issued for one server. */
 export interface KeptSignIn {
-  /** What we are called there. */
+  /** The registration of this program as a client. */
   readonly client?: StoredOAuthClientInformation;
-  /** Where the browser is to end, as it was registered. */
+  /** The registered address that the browser ends at. */
   readonly redirect?: string;
   readonly tokens?: StoredOAuthTokens;
-  /** What the tokens are for, as the server calls itself. */
+  /** The resource that the tokens are for, in the server's own words. */
   readonly resource?: string;
 }
 
@@ -52,7 +52,7 @@ interface SignInSecret {
   readonly value: string;
 }
 
-/** Opens the file, which need not be there. `onSecret` is told of each new secret that is written to it. */
+/** Opens the file, which need not exist. `onSecret` is called for each new secret that is written to it. */
 export function openSignIns(file: string, onSecret: (secret: SignInSecret) => void): SignIns {
   const told = new Set(signInSecrets(file).map(({ value }) => value));
   let read = { stamp: '', entries: {} as Entries };

@@ -37,7 +37,7 @@ interface Challenge {
 
 /** The server lets nobody in without a sign-in, or without a wider one. */
 export class SignInNeeded extends Error {
-  /** What the server says that it takes; '' where it does not say. */
+  /** The scope that the server asks for; '' if it names none. */
   readonly scope: string;
   readonly metadataUrl: URL | undefined;
   /** There is a sign-in, and it is too narrow. */
@@ -95,7 +95,7 @@ export async function withSignIn<T>(
   }
 }
 
-/** What `mcp.json` says that we are called; undefined where it does not. */
+/** Returns the client of this program that `mcp.json` names; undefined if it names none. */
 function ownName({ clientId, clientSecret }: SignInSettings): StoredOAuthClientInformation | undefined {
   if (clientId === undefined) return undefined;
   return {
