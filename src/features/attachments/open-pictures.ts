@@ -59,7 +59,7 @@ export const openPictures: OpenPictures = (settings, processes) => {
       return await taken;
     },
     clipboard: async () => {
-      const { clipboardPicture } = await import('./clipboard.js');
+      const { clipboardPicture } = await code.get();
       const { env, cwd } = settings;
       const place = { env, cwd, platform: process.platform };
       const file = processes && (await clipboardPicture({ ...place, processes }));
@@ -82,16 +82,10 @@ async function takeAll(paths: readonly string[], take: Pictures['take']): Promis
 }
 
 async function loadCode() {
-  const [{ mentioned, pastedPaths, readPicture }, { keepFiles }, { scalePicture }, { createSender }, { labelOf }] =
-    await Promise.all([
-      import('./named-files.js'),
-      import('./keep-files.js'),
-      import('./scale-picture.js'),
-      import('./sent-files.js'),
-      import('../../kernel/core/files/attached-formats.js'),
-    ]);
+  const { createSender, keepFiles, labelOf, mentioned, pastedPaths, readPicture, scalePicture, clipboardPicture } =
+    await import('./image-files.js');
   const keep: Attachments['keep'] = (files) => keepFiles(files, (picture) => scalePicture(picture));
-  return { mentioned, pastedPaths, readPicture, keep, labelOf, send: createSender() };
+  return { clipboardPicture, mentioned, pastedPaths, readPicture, keep, labelOf, send: createSender() };
 }
 
 function eyesOf({ config }: Source, { provider, model, api }: ModelRef): Parameters<Code['send']>[2] {

@@ -1,6 +1,8 @@
 import type { Feature } from '../../kernel/console/feature.js';
 import { openedJobs } from './job-parts.js';
 
+const load = () => import('./open-jobs.js');
+
 /** Commands that continue in the background. */
 export const backgroundTasks: Feature = {
   name: 'background-tasks',
@@ -25,6 +27,6 @@ export const backgroundTasks: Feature = {
       ],
     },
   ],
-  openTools: async (host) => (await import('./open-jobs.js')).openJobTools(host),
-  openRun: async (host) => (await import('./open-jobs.js')).openJobPart(host),
+  openTools: async (host) => (await load()).openJobTools(host),
+  openRun: async (host) => (await load()).openJobPart(host),
 };

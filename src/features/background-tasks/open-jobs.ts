@@ -7,6 +7,8 @@ import type { Background } from '../../kernel/tools/bash.js';
 import type { Job, Jobs } from './background.js';
 import { type OpenedJobs, openedJobs } from './job-parts.js';
 
+const loadJobs = () => import('./running-jobs.js');
+
 /** Adds the jobs of a run to its parts. Where the tool `jobs` is offered, the tool that runs commands can run them in
  * the background. */
 export function openJobTools({ parts, registry, shellTool }: ToolsHost): ToolsPart {
@@ -43,10 +45,7 @@ function createOpenedJobs(): { readonly jobs: OpenedJobs; readonly background: B
   let started: Jobs | null = null;
   const sessions = new Map<Session, () => void>();
   const loaded = loadOnce(async () => {
-    const [{ createJobs }, { endNote, recordedJobs }] = await Promise.all([
-      import('./background.js'),
-      import('./jobs-tool.js'),
-    ]);
+    const { createJobs, endNote, recordedJobs } = await loadJobs();
     const jobs = createJobs({ clock: () => performance.now(), schedule });
     const attach = (session: Session): (() => void) =>
       jobs.attach(session.id, recordedJobs(session.events()).next, (job, lastWords) => {
@@ -93,7 +92,7 @@ function tell(session: Session, note: string): void {
 /** Returns notes for the model about jobs that an earlier run of the program has left open in the record. */
 async function jobNotes(jobs: OpenedJobs, events: readonly Event[]): Promise<readonly string[]> {
   if (!events.some(startedJob)) return [];
-  const { lostNote, recordedJobs } = await import('./jobs-tool.js');
+  const { lostNote, recordedJobs } = await loadJobs();
   const running = new Set((jobs.started()?.list() ?? []).flatMap(({ id, end }) => (end === null ? [id] : [])));
   const lost = recordedJobs(events).open.filter((id) => !running.has(id));
   return lost.length === 0 ? [] : [lostNote(lost)];

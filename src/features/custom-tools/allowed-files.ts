@@ -7,6 +7,7 @@ import type { Settings } from '../../kernel/console/run-settings.js';
 import type { ToolFileFacts, ToolFiles } from '../../kernel/console/tool-files-port.js';
 import { spelledOut } from '../../kernel/core/text.js';
 import { readToolFile, type ToolFile } from './tool-files.js';
+import { toolFileProblem } from './load-tools.js';
 
 /** Asks again about allowed tools that have changed, where they would be offered. `chosen`: the value of `--tools`. */
 export async function askForChangedTools(
@@ -87,7 +88,7 @@ export function openToolFiles({ config, cwd }: Pick<Settings, 'config' | 'cwd'>)
       return factsOf(file);
     },
     refuseUnusable: async ({ path }) => {
-      const problem = await (await import('./load-tools.js')).toolFileProblem(path);
+      const problem = await toolFileProblem(path);
       if (problem !== null)
         throw new CliError(exit.usage, `Not added: ${problem}`, 'Correct the file and add it again.');
     },

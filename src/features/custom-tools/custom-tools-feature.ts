@@ -3,6 +3,7 @@ import type { Feature } from '../../kernel/console/feature.js';
 import { customToolFiles } from '../../kernel/console/tool-files-port.js';
 
 const load = () => import('./manage-files.js');
+const loadFiles = () => import('./allowed-files.js');
 
 /** Custom tools of the user and of projects. */
 export const customTools: Feature = {
@@ -34,10 +35,10 @@ export const customTools: Feature = {
     },
   ],
   provide: (provided) => {
-    provided.add(customToolFiles, async (settings) => (await import('./allowed-files.js')).openToolFiles(settings));
+    provided.add(customToolFiles, async (settings) => (await loadFiles()).openToolFiles(settings));
   },
   askAgain: async (settings, chosen, openQuestion) => {
     if (openTrustFile(settings.config.files.trust).tools.list().length === 0) return;
-    await (await import('./allowed-files.js')).askForChangedTools(settings, chosen, openQuestion);
+    await (await loadFiles()).askForChangedTools(settings, chosen, openQuestion);
   },
 };

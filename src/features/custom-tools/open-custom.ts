@@ -6,6 +6,7 @@ import type { ToolsetHost } from '../../kernel/console/feature.js';
 import { ownKeys, secretVariables } from '../../kernel/secrets/known-secrets.js';
 import type { DefinedTool } from '../../kernel/tools/define-tool.js';
 import { toolFilesIn } from './tool-places.js';
+import { customTools } from './load-tools.js';
 
 /** Loads the tools of the user and of this project, as far as the user has allowed them. A name that is
  * taken is a notice, or a `CliError` (2) where these tools were asked for. */
@@ -18,7 +19,6 @@ export async function openCustom(
   const allowed = trust.list().map(({ path }) => path);
   const files = toolFilesIn({ settings: dirname(config.files.config), project: upToRoot(cwd), allowed });
   if (files.length === 0) return [];
-  const { customTools } = await import('./load-tools.js');
   const found = await customTools(files, {
     processes,
     env,

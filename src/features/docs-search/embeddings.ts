@@ -11,7 +11,7 @@ export interface EmbeddingsOptions {
   readonly fetch: typeof fetch;
 }
 
-export interface FusionRequest {
+interface FusionRequest {
   readonly index: DocIndex;
   readonly place: DocPlace;
   readonly query: string;

@@ -27,6 +27,7 @@ import {
 import { walkFiles } from '../../kernel/tools/search/file-walk.js';
 import { docEndings, docParts } from './document-parts.js';
 import type { Embedder, EmbeddingsOptions } from './embeddings.js';
+import { createEmbedder } from './embeddings.js';
 
 export interface DocsOptions {
   /** Opens the index when it is first needed. */
@@ -66,7 +67,7 @@ type DocsArgs = FromSchema<typeof schema>;
 export function docsTools(options: DocsOptions): readonly DefinedTool[] {
   const { embeddings } = options;
   const index = loadOnce(options.open);
-  const embedder = embeddings && loadOnce(async () => (await import('./embeddings.js')).createEmbedder(embeddings));
+  const embedder = embeddings && createEmbedder(embeddings);
   return [
     defineTool({
       name: 'doc_search',
@@ -79,7 +80,7 @@ export function docsTools(options: DocsOptions): readonly DefinedTool[] {
       async run(args, ctx) {
         const absolute = absolutePath(ctx.cwd, args.path ?? '.');
         try {
-          return await searchDocs(args, ctx, { ...options, index: await index.get(), embedder: await embedder?.get() });
+          return await searchDocs(args, ctx, { ...options, index: await index.get(), embedder });
         } catch (error) {
           return fileFailure(error, args.path ?? '.', absolute);
         }

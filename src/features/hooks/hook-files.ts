@@ -5,6 +5,9 @@ import { type Here, type ProjectPart, projectRoot, type TrustedHere } from '../.
 import { parseConfigText, readConfigFile } from '../../kernel/config/settings-file.js';
 import type { HookFiles } from './project-hooks.js';
 
+/** Loads the code of hooks, which a run without any does not need. */
+const loadHooks = () => import('./hook-code.js');
+
 /** Returns the hooks of a project. */
 export async function hookParts(here: Here): Promise<readonly ProjectPart[]> {
   return await partsOf(here, await hookFiles(here));
@@ -12,7 +15,7 @@ export async function hookParts(here: Here): Promise<readonly ProjectPart[]> {
 
 async function partsOf(here: Here, listed: HookFiles | null): Promise<readonly ProjectPart[]> {
   if (listed === null) return [];
-  return (await import('./project-hooks.js')).partsOfHooks(listed, projectRoot(here));
+  return (await loadHooks()).partsOfHooks(listed, projectRoot(here));
 }
 
 /** Hooks as they are on the disk, and why the user's own file cannot be used. */
@@ -33,10 +36,7 @@ export async function hookFiles(here: Here): Promise<ReadHookFiles | null> {
       .filter((file) => existsSync(file) && file !== path),
   );
   if (content.kind === 'missing' && candidates.length === 0) return null;
-  const [{ readHookFile }, { insideOf, readProjectHooks }] = await Promise.all([
-    import('./listed-hooks.js'),
-    import('./project-hooks.js'),
-  ]);
+  const { insideOf, readHookFile, readProjectHooks } = await loadHooks();
   const project = readProjectHooks(insideOf(candidates, projectRoot(here)), home);
   const none = { own: [], project: project.hooks, problems: { own: [], project: project.problems } };
   if (content.kind === 'missing') return { ...none, unusable: null };

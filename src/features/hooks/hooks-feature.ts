@@ -1,6 +1,7 @@
 import type { Feature } from '../../kernel/console/feature.js';
 
 const load = () => import('./list-hooks.js');
+const loadFiles = () => import('./hook-files.js');
 
 /** Programs of the user that are asked at points of a session. */
 export const hooks: Feature = {
@@ -32,9 +33,9 @@ export const hooks: Feature = {
   openRun: async (host) => {
     const { settings, options } = host;
     if (options.hooks === false || settings.testMode) return null;
-    const { hookFiles } = await import('./hook-files.js');
+    const { hookFiles } = await loadFiles();
     const found = await hookFiles(settings);
     return found === null ? null : await (await import('./open-hooks.js')).openHooks(found, host);
   },
-  projectParts: async (here) => await (await import('./hook-files.js')).hookParts(here),
+  projectParts: async (here) => await (await loadFiles()).hookParts(here),
 };

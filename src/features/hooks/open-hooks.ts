@@ -5,6 +5,9 @@ import { ownKeys, secretVariables } from '../../kernel/secrets/known-secrets.js'
 import type { Hook } from './listed-hooks.js';
 import type { RunHost, RunPart } from '../../kernel/console/feature.js';
 import { claudeMode } from '../../kernel/tools/claude-dialect.js';
+import { reachesInto } from './project-hooks.js';
+import { allowedAsTheyAre, createHooks } from './run-hooks.js';
+import { createTranscripts } from './transcripts.js';
 
 /** Opens the hooks of the user, `hooks.json` beside their settings, and those of the project where they are trusted;
  * where they are trusted. Throws a `CliError` (2) for a file of the user
@@ -15,11 +18,6 @@ export async function openHooks(
 ): Promise<RunPart> {
   const { config, env } = settings;
   if (found.unusable) throw unusable(found.unusable.path, found.unusable.reason);
-  const [{ createHooks, allowedAsTheyAre }, { createTranscripts }, { reachesInto }] = await Promise.all([
-    import('./run-hooks.js'),
-    import('./transcripts.js'),
-    import('./project-hooks.js'),
-  ]);
   const trusted = await areTrusted(settings, found);
   const root = projectRoot(settings);
   const hooks = [
@@ -60,7 +58,6 @@ export async function listHooks(settings: TrustedHere): Promise<ListedHooks> {
   if (found === null) return { hooks: [], problems: [] };
   const { own, project, problems, unusable } = found;
   const trusted = await areTrusted(settings, found);
-  const { reachesInto } = await import('./project-hooks.js');
   const root = projectRoot(settings);
   return {
     hooks: [

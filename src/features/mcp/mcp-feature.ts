@@ -4,6 +4,7 @@ import { fixedTools, mcpToolset } from './mcp-toolset.js';
 import { openedServers, runningServers } from './mcp-parts.js';
 
 const load = () => import('./mcp-commands.js');
+const loadStart = () => import('./open-mcp.js');
 
 /** Servers that nobody knows yet are asked what they offer this long after the screen is shown. */
 const discoverAfterMs = 500;
@@ -67,11 +68,11 @@ export const mcp: Feature = {
       ],
     },
   ],
-  projectParts: async (here) => await (await import('./server-files.js')).serverParts(here),
+  projectParts: async (here) => await (await loadStart()).serverParts(here),
   storedSecrets: async ({ signIns }) =>
     existsSync(signIns) ? (await import('./access/kept-sign-ins.js')).signInSecrets(signIns) : [],
-  openTools: async (host) => (await import('./open-mcp.js')).openServerTools(host),
-  openRun: async (host) => (await import('./open-mcp.js')).openServerPart(host),
+  openTools: async (host) => (await loadStart()).openServerTools(host),
+  openRun: async (host) => (await loadStart()).openServerPart(host),
   openRepl: (host) => {
     const start = (): void => {
       // To load the code of servers must not hold up the first keys.

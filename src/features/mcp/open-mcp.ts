@@ -12,7 +12,9 @@ import type { Servers } from './servers.js';
 import type { McpSource, OpenedServers, Processes } from './start-servers.js';
 import { openedServers, runningServers } from './mcp-parts.js';
 import { fixedTools, mcpToolset } from './mcp-toolset.js';
-import { serverFiles } from './server-files.js';
+import { serverFiles, startServers } from './server-files.js';
+
+export { serverParts } from './server-files.js';
 import { ownKeys, secretVariables } from '../../kernel/secrets/known-secrets.js';
 
 /** Returns the servers of the user and of a trusted project, as they are written; none where there are no such files. */
@@ -64,11 +66,6 @@ async function openMcp(
   return await (await startServers()).openServers(source, processes, { list, notify });
 }
 
-/** All of the code for servers that are there comes with one file: each takes as long to find as its code to read. */
-function startServers() {
-  return import('./start-servers.js');
-}
-
 /** Returns true for a message that may name a prompt or a resource of a server: nothing is loaded for others. */
 const mayNameServers = /^\s*\/mcp__|^(?!\s*[/$])(?:[^]*\s)?@[A-Za-z0-9_-]{1,24}:\S/;
 
@@ -96,7 +93,7 @@ export function openServerPart({ parts, registry }: RunHost): RunPart {
     notesBefore: async (restored) => await serverNotes(servers, registry, restored),
     expand: async (message) => {
       const found = mayNameServers.test(message) ? await servers() : null;
-      return found === null ? null : await (await import('./expand-message.js')).expandMessage(found, message);
+      return found === null ? null : await (await startServers()).expandMessage(found, message);
     },
     menu: async () => menuOf(await servers()),
   };

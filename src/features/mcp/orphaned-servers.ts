@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Log } from '../../kernel/core/runtime.js';
 import { readBoundedText } from '../../kernel/disk/bounded-file.js';
+import { processesMarked } from '../../kernel/tools/process/watchdog.js';
 
 /** The mark that all processes of a run have in their environment. */
 export interface Mark {
@@ -36,7 +37,6 @@ export async function sweepRuns(
     (value) => runName.test(value) && value !== inside && !isAlive(join(folder, value)),
   );
   if (left.length === 0) return;
-  const { processesMarked } = await import('../../kernel/tools/process/watchdog.js');
   for (const value of left) {
     const found = processesMarked(`${name}=${value}`);
     found.forEach(kill);

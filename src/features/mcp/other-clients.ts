@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import { isRecord } from '../../kernel/core/json.js';
 import { readBoundedText } from '../../kernel/disk/bounded-file.js';
 import { nameProblem } from './configured-servers.js';
+import { parse as parseJsonc } from 'jsonc-parser';
+import { parse as parseToml } from 'smol-toml';
 
 /** The places of the user's and the project's files. */
 export interface ClientPlace {
@@ -191,9 +193,8 @@ function unknownVariables(entry: Entry): readonly string[] {
 }
 
 async function tomlOf(text: string, file: string): Promise<unknown> {
-  const { parse } = await import('smol-toml');
   try {
-    return parse(text);
+    return parseToml(text);
   } catch (error) {
     throw unreadable(file, error);
   }
@@ -205,9 +206,8 @@ async function jsonOf(text: string, file: string): Promise<unknown> {
     return parseJson(text);
   } catch (error) {
     if (isTooDeep(text)) throw unreadable(file, error);
-    const { parse } = await import('jsonc-parser');
-    const problems: Parameters<typeof parse>[1] = [];
-    const value: unknown = parse(text, problems, { allowTrailingComma: true });
+    const problems: Parameters<typeof parseJsonc>[1] = [];
+    const value: unknown = parseJsonc(text, problems, { allowTrailingComma: true });
     if (problems.length > 0) throw unreadable(file, error);
     return value;
   }

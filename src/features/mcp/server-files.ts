@@ -2,6 +2,9 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Here, type ProjectPart, projectRoot } from '../../kernel/config/project.js';
 
+/** Loads the code of servers, in one file: to find a file takes as long as to read it. */
+export const startServers = () => import('./start-servers.js');
+
 /** Returns the path of the user's file of servers, and of the project's. */
 export function serverFiles({ config, cwd }: Here): { readonly own: string; readonly ofProject: string } {
   return { own: join(dirname(config.files.config), 'mcp.json'), ofProject: join(projectRoot({ cwd }), '.mcp.json') };
@@ -11,7 +14,7 @@ export function serverFiles({ config, cwd }: Here): { readonly own: string; read
 export async function serverParts(here: Here): Promise<readonly ProjectPart[]> {
   const { own, ofProject: file } = serverFiles(here);
   if (!existsSync(file)) return [];
-  const { serverPart } = await import('./listed-servers.js');
+  const { serverPart } = await startServers();
   const part = serverPart(file, own);
   return part === null ? [] : [part];
 }

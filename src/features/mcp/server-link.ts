@@ -17,6 +17,7 @@ import { LineTransport, type LineListener } from './line-transport.js';
 import type { SignIns } from './access/kept-sign-ins.js';
 import { readableAnswers } from './access/sign-in-answers.js';
 import { KeptAccess, signInNeeded } from './access/sign-in.js';
+import * as sdk from '@modelcontextprotocol/client';
 
 /** The dependencies of a connection to a server. */
 export interface ConnectionHost {
@@ -93,7 +94,6 @@ function stdioLink(server: ConfiguredServer, way: Extract<Way, { kind: 'stdio' }
     explained(error, { lastWords: process.lastWords(), junk: heardLines.firstJunk() });
   return {
     connect: async (heard) => {
-      const sdk = await import('@modelcontextprotocol/client');
       const connectAs = async (mode: VersionNegotiationMode, messages: ForeignMessages): Promise<McpConnection> => {
         transport = new LineTransport(process, messages, heardLines);
         return await openConnection(sdk, server, { transport, mode, version: host.version }, heard);
@@ -180,7 +180,6 @@ export function httpLink(server: ConfiguredServer, way: HttpWay, host: HttpHost)
   };
   return {
     connect: async (heard) => {
-      const sdk = await import('@modelcontextprotocol/client');
       closing = new AbortController();
       const { signal } = closing;
       for (const delayMs of [...retryDelaysMs, null]) {

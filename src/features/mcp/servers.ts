@@ -8,6 +8,9 @@ import { type ForeignTool, type NamelessTool, namedTools } from './foreign-tools
 import type { ShowPage } from './access/login.js';
 import type { RememberedTools } from './remembered-tools.js';
 
+/** Loads the code that connects, with the SDK: a start names the tools of servers and reaches none. */
+const loadConnecting = () => import('./connecting.js');
+
 /** The facts about a server for the user. */
 export interface ServerFacts {
   readonly name: string;
@@ -198,7 +201,7 @@ class ServerPool implements Servers {
 
   async #logIn(server: ConfiguredServer, show: ShowPage): Promise<void> {
     if (server.way.kind !== 'http') throw new Error('it is a program of this machine, which takes no sign-in');
-    const { logInHere } = await import('./access/login.js');
+    const { logInHere } = await loadConnecting();
     if ((await logInHere(server, server.way, this.#options, show)) === null)
       throw new Error('it does not ask for a sign-in; it is there without one');
   }
@@ -355,7 +358,7 @@ function lateLink(server: ConfiguredServer, way: Way, host: ConnectionHost): Lin
   let link: Link | null = null;
   return {
     connect: async (heard) => {
-      const { createLink } = await import('./server-link.js');
+      const { createLink } = await loadConnecting();
       link ??= createLink(server, way, host);
       return await link.connect(heard);
     },

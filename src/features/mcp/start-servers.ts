@@ -15,6 +15,9 @@ import type { Settings } from '../../kernel/console/run-settings.js';
 import { version } from '../../kernel/console/version.js';
 import { mcpToolset } from './mcp-toolset.js';
 
+export { expandMessage } from './expand-message.js';
+export { serverPart } from './listed-servers.js';
+
 /** The servers of this run, and the tools through which a model reaches them. */
 export interface OpenedServers {
   readonly servers: Servers;

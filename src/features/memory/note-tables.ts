@@ -6,10 +6,7 @@ import type { Notes } from './notes.js';
 /** The notes of a store. A server keeps none: there they end with the process. */
 export const noteTableSet: TableSet<Notes> = {
   name: 'notes',
-  open: async (place) =>
-    place.kind === 'sqlite'
-      ? (await import('./note-rows.js')).createNoteRows(place)
-      : (await import('./memory-notes.js')).createMemoryNotes(place.now),
+  open: async (place) => (await import('./stored-notes.js')).notesAt(place),
 };
 
 /** Opens the notes of a store. A note that holds a secret is refused. */

@@ -6,6 +6,8 @@ import type { DefinedTool } from '../../kernel/tools/define-tool.js';
 import { type History, historyTools } from './history.js';
 import { openNotes } from './note-tables.js';
 import { notesBlock } from './notes.js';
+
+export { withNotes } from './notes.js';
 import { memoryTools } from './remember.js';
 
 export function openMemory(host: ToolsetHost): readonly DefinedTool[] {

@@ -13,6 +13,7 @@ import type { Settings } from '../../kernel/console/run-settings.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
 import { openCommands } from './open-commands.js';
 import type { FoundSkills, Skill } from './read-skills.js';
+import { readSkillText } from './read-skills.js';
 
 function skillListing({ skills, shadowed, problems, aside }: FoundSkills & Aside): Listing {
   return {
@@ -72,7 +73,6 @@ export const showSkill: CommandHandler = showVerb('agent skills show review', as
       name,
       skills.map((one) => one.name),
     );
-  const { readSkillText } = await import('./read-skills.js');
   const text = readSkillText(skill)?.body ?? null;
   return { row: { ...skillRow(skill, false), text }, lines: [...skillLines(skill), '', text ?? '(it cannot be read)'] };
 });

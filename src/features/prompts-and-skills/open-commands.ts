@@ -15,6 +15,7 @@ import {
   isFolder,
   type TrustedHere,
 } from '../../kernel/config/project.js';
+import { loadTexts } from './load-texts.js';
 
 /** Commands in files, and skills: the user's own, those of a trusted project, and those that come with the program. */
 export interface OwnCommands {
@@ -38,14 +39,14 @@ const heads: HeadCache = new Map();
 export function openCommands(settings: CommandHere): OwnCommands {
   const taken = new Set(settings.commandNames);
   const find = async (): Promise<readonly CommandFile[]> => {
-    const { commandsIn } = await import('./command-files.js');
+    const { commandsIn } = await loadTexts();
     const own = commandsIn(await countingPlaces(settings, 'commands')).filter(({ name }) => !taken.has(name));
     return [...commandsIn([ofProgram()]), ...own];
   };
   const skills = async (): Promise<FoundSkills> => {
     const places = await countingPlaces(settings, 'skills');
     if (places.length === 0) return { skills: [], shadowed: [], problems: [] };
-    return (await import('./read-skills.js')).skillsIn(places, heads);
+    return (await loadTexts()).skillsIn(places, heads);
   };
   const isFile = (path: string): boolean => statsAt(resolve(settings.cwd, path))?.isFile() === true;
   return {
@@ -66,7 +67,7 @@ export function openCommands(settings: CommandHere): OwnCommands {
       if (sign === '$') return await useSkill(await skills(), `skill:${name}`, { args, isFile });
       const command = (await find()).find((other) => other.name === name);
       if (!command) return taken.has(name) ? null : await useSkill(await skills(), name, { args, isFile });
-      const { expandTemplate } = await import('./expand-template.js');
+      const { expandTemplate } = await loadTexts();
       const expanded = expandTemplate(command.body, { args, isFile });
       if (typeof expanded === 'string') return `/${name} was not sent: ${expanded}`;
       return { ...expanded, command: { name, args, sha256: command.sha256 } };
@@ -95,10 +96,7 @@ async function useSkill(
 ): ReturnType<Expand> {
   const skill = skills.find((other) => other.forUser && other.name === name.replace(/^skill:/, ''));
   if (!skill) return null;
-  const [{ skillMessage }, { readSkillText }] = await Promise.all([
-    import('./use-skill.js'),
-    import('./read-skills.js'),
-  ]);
+  const { skillMessage, readSkillText } = await loadTexts();
   const written = skillMessage(skill, use);
   if (written === null) return `/${name} was not sent: ${skill.path} cannot be read`;
   if (typeof written === 'string') return `/${name} was not sent: ${written}`;
@@ -112,7 +110,7 @@ export async function openPromptPart({ settings, options }: RunHost): Promise<Ru
   const isOffered = mayOffer(options.tools) && (await skills()).skills.some(({ forModel }) => forModel);
   return {
     expand: async (message) => await commands.expand(message),
-    tools: isOffered ? [(await import('./use-skill.js')).skillTool(skills)] : [],
+    tools: isOffered ? [(await loadTexts()).skillTool(skills)] : [],
     listing: async (registry, windowTokens) => await listing(settings, registry, windowTokens),
     namedTexts: async (names) => await skillTexts(settings, names),
     menu: async () => {
@@ -134,7 +132,7 @@ async function skillNews(events: readonly Event[], find: OwnCommands['skills']):
   const { skills } = await find();
   const offered = skills.filter(({ forModel }) => forModel);
   if (offered.length === 0) return [];
-  return (await import('./use-skill.js')).newSkills(offered, events);
+  return (await loadTexts()).newSkills(offered, events);
 }
 
 /** Returns what a new session reads of skills, and what the user reads of them. */
@@ -148,7 +146,7 @@ async function listing(settings: CommandHere, registry: Registry, windowTokens: 
     const isOff = found.skills.some(({ forModel }) => forModel);
     return { text: '', notices: [...aside, ...(isOff ? [] : problems)] };
   }
-  const { skillsBlock } = await import('./use-skill.js');
+  const { skillsBlock } = await loadTexts();
   const { text, cut } = skillsBlock(found, windowTokens);
   const message = `The descriptions of ${cut} skills do not fit; the model is told their names alone.`;
   const shortened = cut > 0 ? [{ level: 'warn', code: 'skills', message } as const] : [];
@@ -158,7 +156,7 @@ async function listing(settings: CommandHere, registry: Registry, windowTokens: 
 async function unusableNames(settings: TrustedHere): Promise<readonly AsideNotice[]> {
   const places = await countingPlaces(settings, 'commands');
   if (places.length === 0) return [];
-  const { unusableCommands } = await import('./command-files.js');
+  const { unusableCommands } = await loadTexts();
   return unusableCommands(places).map((message) => ({ level: 'warn', code: 'commands', message }) as const);
 }
 
@@ -166,7 +164,7 @@ async function unusableNames(settings: TrustedHere): Promise<readonly AsideNotic
 async function skillTexts(settings: CommandHere, names: readonly string[]): Promise<readonly string[]> {
   if (names.length === 0) return [];
   const { skills } = await openCommands(settings).skills();
-  const { plainMessage } = await import('./use-skill.js');
+  const { plainMessage } = await loadTexts();
   return names.flatMap((name) => {
     const skill = skills.find((other) => other.name === name);
     return (skill ? plainMessage(skill, '')?.text([]) : null) ?? [];

@@ -60,7 +60,7 @@ function unknownZone(name: string) {
 }
 
 /** Returns `2026-01-27T14:35:00+01:00`: the clock on the wall of a zone, and how far it is ahead of UTC then. */
-export function localIso(unixMs: number, zone: string): string {
+function localIso(unixMs: number, zone: string): string {
   const form = new Intl.DateTimeFormat('en-US', {
     timeZone: zone,
     calendar: 'gregory',

@@ -54,7 +54,7 @@ export function keyValueTools(): readonly DefinedTool[] {
 
 /** Returns the values of a session: of the calls that succeeded and that no rewind took back. A value that was masked
  * on its way into the log is its placeholder, as the model knows it. */
-export function keyValues(events: readonly Event[]): ReadonlyMap<string, string> {
+function keyValues(events: readonly Event[]): ReadonlyMap<string, string> {
   const timeline = createTimeline();
   for (const event of events) {
     const known = knownEvent(event);

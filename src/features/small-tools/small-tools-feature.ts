@@ -1,5 +1,7 @@
 import type { Feature } from '../../kernel/console/feature.js';
 
+const load = () => import('./small-tools.js');
+
 /** Tools for the time, arithmetic, folders and files, and small values. */
 export const smallTools: Feature = {
   name: 'small-tools',
@@ -9,28 +11,28 @@ export const smallTools: Feature = {
       on: false,
       about: 'Offer the current time.',
       tools: ['get_time'],
-      load: async () => (await import('./clock.js')).clockTools({ now: Date.now }),
+      load: async () => (await load()).clockTools({ now: Date.now }),
     },
     {
       name: 'math',
       on: false,
       about: 'Offer arithmetic.',
       tools: ['math_eval'],
-      load: async () => (await import('./math.js')).mathTools(),
+      load: async () => (await load()).mathTools(),
     },
     {
       name: 'files',
       on: false,
       about: 'Offer questions about folders and files.',
       tools: ['fs_list', 'fs_exists', 'fs_metadata'],
-      load: async () => (await import('./file-facts.js')).fileFactTools(),
+      load: async () => (await load()).fileFactTools(),
     },
     {
       name: 'kv',
       on: false,
       about: 'Offer small values that the session keeps.',
       tools: ['kv_set', 'kv_get'],
-      load: async () => (await import('./key-values.js')).keyValueTools(),
+      load: async () => (await load()).keyValueTools(),
     },
   ],
 };

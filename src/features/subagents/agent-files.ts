@@ -6,10 +6,11 @@ import {
   type TrustedHere,
 } from '../../kernel/config/project.js';
 import type { FoundAgents } from './roles.js';
+import { loadRoles } from './load-roles.js';
 
 /** Finds the agents of the user, of a trusted project and of the program, as they are now. */
 export async function findAgents(here: TrustedHere): Promise<FoundAgents> {
-  const { agentsIn } = await import('./roles.js');
+  const { agentsIn } = await loadRoles();
   return agentsIn(await countingPlaces(here, 'agents'));
 }
 
@@ -17,5 +18,5 @@ export async function findAgents(here: TrustedHere): Promise<FoundAgents> {
 export async function agentParts(here: Here): Promise<readonly ProjectPart[]> {
   const agents = projectPlaces(here, 'agents');
   if (agents.length === 0) return [];
-  return (await import('./roles.js')).partsOfAgents(agents);
+  return (await loadRoles()).partsOfAgents(agents);
 }

@@ -1,13 +1,16 @@
 import { loadOnce } from '../../kernel/core/runtime.js';
 import { countingPlaces, type TrustedHere } from '../../kernel/config/project.js';
 import type { RunHost, RunPart } from '../../kernel/console/feature.js';
+import { loadRoles } from './load-roles.js';
+
+const loadRunner = () => import('./run-agent.js');
 
 /** Opens what runs sub-agents. Their code is loaded with the first call. */
 export async function openAgentPart({ settings, options }: RunHost): Promise<RunPart> {
   return {
     offers: (await areOffered(settings, options.tools)) ? ['agent'] : [],
     agents: (host) => {
-      const agents = loadOnce(async () => (await import('./run-agent.js')).createAgents(host));
+      const agents = loadOnce(async () => (await loadRunner()).createAgents(host));
       return {
         run: async (...order) => await (await agents.get()).run(...order),
         runTogether: async (calls) =>
@@ -16,7 +19,7 @@ export async function openAgentPart({ settings, options }: RunHost): Promise<Run
     },
     settle: async (session, store) => {
       const open = session.record.projection.openCalls().filter(({ call }) => call.function.name === 'agent');
-      if (open.length > 0) await (await import('./run-agent.js')).answerOpen(session, open, store);
+      if (open.length > 0) await (await loadRunner()).answerOpen(session, open, store);
     },
   };
 }
@@ -27,5 +30,5 @@ async function areOffered(settings: TrustedHere, chosen: string | boolean | unde
   if (chosen === false || (typeof chosen === 'string' && !/^\s*[+-]/.test(chosen))) return false;
   if (typeof chosen === 'string' && /-\s*agents?\s*(?:,|$)/.test(chosen)) return false;
   const places = await countingPlaces(settings, 'agents');
-  return places.length > 0 && (await import('./roles.js')).hasAgents(places);
+  return places.length > 0 && (await loadRoles()).hasAgents(places);
 }

@@ -20,6 +20,8 @@ import type { RunHost, RunPart } from '../../kernel/console/feature.js';
 import type { Notice, Settings } from '../../kernel/console/run-settings.js';
 import type { SessionChoice } from '../../kernel/console/run-settings.js';
 import { syncTableSet } from './sync-tables.js';
+import { compileGlobs } from '../../kernel/permissions/guarded-paths.js';
+import { idOnServer } from './id-on-server.js';
 
 /** The store that a team shares. */
 export interface OpenedTeam {
@@ -109,10 +111,7 @@ export async function syncRows(tables: Tables): Promise<SyncRows> {
 
 /** Opens the exchange of sessions with the server of the team. */
 export async function openTeamExchange({ config, home }: SyncSettings, use: ExchangeUse): Promise<Exchange> {
-  const [{ openExchange }, { compileGlobs }] = await Promise.all([
-    import('./session-exchange.js'),
-    import('../../kernel/permissions/guarded-paths.js'),
-  ]);
+  const { openExchange } = await import('./session-exchange.js');
   const isExcluded = compileGlobs(
     config.sync.exclude.flatMap((glob) => [glob, `${glob}/**`]),
     home,
@@ -233,7 +232,6 @@ class Pusher {
   /** A server that cannot be asked knows no start of an id. */
   async #idOnServer(text: string): Promise<string | null> {
     try {
-      const { idOnServer } = await import('./id-on-server.js');
       return await idOnServer((await this.#team.get()).log, text);
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;

@@ -3,12 +3,12 @@ import { remoteStores } from '../../kernel/console/remote-stores.js';
 import { sharedRecord } from '../../kernel/console/shared-record-port.js';
 
 const load = () => import('./team-store-commands.js');
+const loadTeam = () => import('./open-team.js');
 
 /** Sessions that a team shares through PostgreSQL. */
 export const teamStore: Feature = {
   name: 'team-store',
-  checks: async (host) =>
-    host.config.store.url === null ? [] : [await (await import('./open-team.js')).checkServer(host)],
+  checks: async (host) => (host.config.store.url === null ? [] : [await (await loadTeam()).checkServer(host)]),
   provide: (provided) => {
     provided.add(remoteStores, async () => (await import('./open-remote.js')).onPostgres);
     provided.add(sharedRecord, async () => (await import('./shared-record.js')).recordOnServer);
@@ -16,7 +16,7 @@ export const teamStore: Feature = {
   openRun: async (host) => {
     const { url, mode } = host.settings.config.store;
     if (url === null || mode === 'remote' || !host.isLasting) return null;
-    return (await import('./open-team.js')).openSyncPart(host);
+    return (await loadTeam()).openSyncPart(host);
   },
   commands: [
     {

@@ -8,6 +8,8 @@ import { createFetch } from '../../kernel/network/proxied.js';
 import { type NetworkEnvironment, proxyFor } from '../../kernel/network/proxies.js';
 import type { ObservedSession } from '../../kernel/console/feature.js';
 import { createFollower } from './followed-session.js';
+import http from 'node:http';
+import https from 'node:https';
 
 /** The destination of spans and figures. */
 export interface CollectorOptions {
@@ -130,7 +132,7 @@ interface Posted {
 /** Returns the status of the answer. Rejects with the system's error. `fetch` would take four times as long to load. */
 async function post({ url, headers, body, signal }: Posted, env: NetworkEnvironment): Promise<number> {
   const isSecure = url.protocol === 'https:';
-  const { request } = await (isSecure ? import('node:https') : import('node:http'));
+  const { request } = isSecure ? https : http;
   return await new Promise((resolve, reject) => {
     const options = { method: 'POST', headers, signal, ...(isSecure ? secureOptions(env) : {}) };
     const sent = request(url, options, (response) => {

@@ -1,4 +1,5 @@
 import type { CollectorOptions, Telemetry } from './collector.js';
+import { openCollector } from './collector.js';
 
 export interface TelemetryOptions extends Pick<CollectorOptions, 'version' | 'log'> {
   readonly telemetry: {
@@ -28,7 +29,6 @@ export async function openTelemetry(
     return refuse(`otlp_endpoint: ${JSON.stringify(endpoint)} is no http(s) address`);
   const headers = headersIn(env[headersEnv] ?? '');
   if (headers === null) return refuse(`headers_env: ${headersEnv} does not hold name=value,name=value`);
-  const { openCollector } = await import('./collector.js');
   return openCollector({ endpoint: new URL(endpoint).href, headers, contents, version, log, env });
 }
 

@@ -12,6 +12,7 @@ import {
 import { maxUrlChars, siteOf, targetOf } from './addresses.js';
 import { addressProblem, defaultTimeoutMs, inTime, refused } from './fetch-tool.js';
 import type { Requester, WebAnswer, WebRequest } from './guarded-request.js';
+import { clean, decoded } from './fetch-page.js';
 
 /** An entry of `web.api.allow`: which requests need no yes, and the secret that they are sent with. */
 export interface ApiRule {
@@ -120,7 +121,6 @@ async function answerOutcome(
   ctx: ToolContext,
   { modelOutputBytes }: ApiCallOptions,
 ): Promise<ToolOutcome> {
-  const { clean, decoded } = await import('./fetch-page.js');
   const type = clean(headers['content-type'] ?? '').slice(0, 100);
   const { location } = headers;
   const text = clean(await decoded(body, type, 'text'));

@@ -13,6 +13,8 @@ import { hostOf, maxUrlChars, targetOf, urlProblem } from './addresses.js';
 import type { Page, PageFormat } from './fetch-page.js';
 import type { Requester } from './guarded-request.js';
 import { judgeReading, type JudgeOptions } from './known-hosts.js';
+import { WebRefusal } from '../../kernel/tools/web-refusal.js';
+import { fetchPage } from './fetch-page.js';
 
 export interface FetchToolOptions extends JudgeOptions {
   readonly request: Requester;
@@ -67,7 +69,6 @@ export function fetchTool(options: FetchToolOptions): DefinedTool {
           return failed('rate_limited', `${url.host} was asked ${turnsPerMinute} times within a minute; wait.`, {
             wait_ms: wait,
           });
-        const { fetchPage } = await import('./fetch-page.js');
         const page = await inTime(ctx, url, (signal) => fetchPage(url, format, { ...options, signal }));
         cache.put(format, url, page);
         return pageOutcome(page, args, ctx, options, false);
@@ -94,7 +95,6 @@ export async function inTime<T>(ctx: ToolContext, url: URL, work: (signal: Abort
       return await work(signal);
     } catch (error) {
       if (!signal.aborted) throw error;
-      const { WebRefusal } = await import('../../kernel/tools/web-refusal.js');
       throw new WebRefusal('timeout', `${url.host} took too long to answer and was left.`);
     }
   });
@@ -102,7 +102,6 @@ export async function inTime<T>(ctx: ToolContext, url: URL, work: (signal: Abort
 
 /** Turns what a request threw into an outcome; anything unforeseen is thrown on. */
 export async function refused(error: unknown, ctx: ToolContext, url: URL): Promise<ToolOutcome> {
-  const { WebRefusal } = await import('../../kernel/tools/web-refusal.js');
   if (ctx.signal.aborted) return failed('cancelled', `The request to ${url.host} was cancelled.`);
   if (!(error instanceof WebRefusal)) throw error;
   const details = error.details;

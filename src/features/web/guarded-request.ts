@@ -6,6 +6,7 @@ import { WebRefusal } from '../../kernel/tools/web-refusal.js';
 import { openRoutes, proxyFailureIn } from '../../kernel/network/proxied.js';
 import { type NetworkEnvironment, NetworkSettingError, proxyFor } from '../../kernel/network/proxies.js';
 import { BlockedAddress, checkedAddresses, hostOf, type Resolve } from './addresses.js';
+import { lookup } from 'node:dns/promises';
 
 /** One request. Redirects are answers like any other. */
 export interface WebRequest {
@@ -84,7 +85,6 @@ export function createRequester({
 }
 
 async function systemAddresses(host: string): Promise<readonly string[]> {
-  const { lookup } = await import('node:dns/promises');
   return (await lookup(host, { all: true, verbatim: true })).map(({ address }) => address);
 }
 

@@ -1,9 +1,8 @@
-import { loadOnce } from '../../kernel/core/runtime.js';
 import type { DefinedTool } from '../../kernel/tools/define-tool.js';
 import { type ApiRule, apiCallTool } from './api-call.js';
 import { fetchTool } from './fetch-tool.js';
 import { withoutProxies } from '../../kernel/network/proxies.js';
-import type { Requester, RequesterOptions } from './guarded-request.js';
+import { createRequester, type RequesterOptions } from './guarded-request.js';
 
 export interface WebOptions extends Pick<RequesterOptions, 'resolve' | 'exchange'> {
   /** `web.allow_domains` and `web.allow_local`. */
@@ -25,10 +24,6 @@ export interface WebOptions extends Pick<RequesterOptions, 'resolve' | 'exchange
 /** Makes `web_fetch` and `api_call`. Both reach public addresses alone, unless somebody says yes to another. */
 export function webTools(options: WebOptions): readonly DefinedTool[] {
   const { proxy, env, api } = options;
-  const requester = loadOnce(async () => {
-    const { createRequester } = await import('./guarded-request.js');
-    return createRequester({ ...options, env: proxy === 'env' ? env : withoutProxies(env) });
-  });
-  const request: Requester = async (url, asked) => await (await requester.get())(url, asked);
+  const request = createRequester({ ...options, env: proxy === 'env' ? env : withoutProxies(env) });
   return [fetchTool({ ...options, request }), apiCallTool({ ...options, request, rules: api })];
 }

@@ -38,7 +38,7 @@ export interface WebSearchOptions {
 }
 
 /** The access to a service. The key goes to `baseUrl` alone. */
-export interface SearchAccess {
+interface SearchAccess {
   /** Without a slash at the end. */
   readonly baseUrl: string;
   readonly key: string | null;
@@ -46,7 +46,7 @@ export interface SearchAccess {
   readonly now: number;
 }
 
-export interface EngineRequest {
+interface EngineRequest {
   /** Path and query. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;

@@ -3,6 +3,7 @@ import type { SearchRequest } from '../../kernel/core/provider.js';
 import { isThisMachine } from '../../kernel/network/proxies.js';
 import { type DefinedTool, defineTool } from '../../kernel/tools/define-tool.js';
 import type { SearchChoice, SearchServiceName, WebSearchOptions } from './search-engines.js';
+import { searchOutcome } from './search-engines.js';
 
 const usualCount = 5;
 const domains = { type: 'array', items: { type: 'string' } } as const;
@@ -45,7 +46,7 @@ export function webSearchTool(options: WebSearchOptions): DefinedTool {
         recency: args.recency ?? null,
         signal: ctx.signal,
       };
-      return await (await import('./search-engines.js')).searchOutcome(request, options, ctx);
+      return await searchOutcome(request, options, ctx);
     },
   });
 }

@@ -1,9 +1,11 @@
 import type { Feature } from '../../kernel/console/feature.js';
 
+const load = () => import('./web-tools.js');
+
 /** Searches in the web, pages and interfaces. */
 export const web: Feature = {
   name: 'web',
-  checks: async ({ config, env }) => (await import('./check-web.js')).checkWeb(config, env),
+  checks: async ({ config, env }) => (await load()).checkWeb(config, env),
   toolsets: [
     {
       name: 'web',
@@ -11,10 +13,7 @@ export const web: Feature = {
       about: 'Offer to search the web, read pages and call interfaces.',
       tools: ['web_search', 'web_fetch', 'api_call'],
       load: async (host) => {
-        const [{ searchTools }, { webTools }] = await Promise.all([
-          import('./open-search.js'),
-          import('./open-web.js'),
-        ]);
+        const { searchTools, webTools } = await load();
         const { config, env } = host.settings;
         const { modelOutputBytes } = config.limits;
         return [...searchTools(host), ...webTools({ ...config.web, env, modelOutputBytes, now: Date.now })];

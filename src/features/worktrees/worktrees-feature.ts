@@ -1,13 +1,14 @@
 import type { Feature } from '../../kernel/console/feature.js';
 
 const load = () => import('./manage-worktrees.js');
+const loadGit = () => import('./git-worktrees.js');
 
 /** Git worktrees that sessions work in. */
 export const worktrees: Feature = {
   name: 'worktrees',
   enter: async (options, at) => {
     if (options.worktree === undefined) return null;
-    const { enterWorktree, worktreeFarewell } = await import('./git-worktrees.js');
+    const { enterWorktree, worktreeFarewell } = await loadGit();
     const name = options.worktree === true ? null : options.worktree;
     const worktree = await enterWorktree(at, name, new Date());
     return {
@@ -15,7 +16,7 @@ export const worktrees: Feature = {
       farewell: () => worktreeFarewell(at, worktree),
     };
   },
-  relatedFolders: async (at) => await (await import('./git-worktrees.js')).worktreeFolders(at),
+  relatedFolders: async (at) => await (await loadGit()).worktreeFolders(at),
   commands: [
     {
       heading: 'Sessions and the record:',

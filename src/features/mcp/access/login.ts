@@ -6,6 +6,7 @@ import { listenForBrowser } from './browser-return.js';
 import type { SignIns } from './kept-sign-ins.js';
 import { readableAnswers } from './sign-in-answers.js';
 import { type Callback, signIn, SignInNeeded, withSignIn } from './sign-in.js';
+import * as sdk from '@modelcontextprotocol/client';
 
 /** Shows a person the page to sign in at. Resolves with the address that the browser ended at where they paste it, with
  * null where they give up. `signal`: it is no longer needed. */
@@ -56,7 +57,6 @@ export async function logIn(
   host: HttpHost,
   callback: Callback,
 ): Promise<number | null> {
-  const sdk = await import('@modelcontextprotocol/client');
   const { url, signIn: settings } = way;
   const { signIns } = host;
   const send = createFetch(host.env);

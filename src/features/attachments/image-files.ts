@@ -1,0 +1,7 @@
+// The code of images and documents. It is loaded together, with the first of them.
+export { labelOf } from '../../kernel/core/files/attached-formats.js';
+export { clipboardPicture } from './clipboard.js';
+export { keepFiles } from './keep-files.js';
+export { mentioned, pastedPaths, readPicture } from './named-files.js';
+export { scalePicture } from './scale-picture.js';
+export { createSender } from './sent-files.js';

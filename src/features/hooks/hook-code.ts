@@ -1,0 +1,3 @@
+// The code of hooks. It is loaded together, with the first file of hooks that is found.
+export { readHookFile } from './listed-hooks.js';
+export { insideOf, partsOfHooks, readProjectHooks } from './project-hooks.js';

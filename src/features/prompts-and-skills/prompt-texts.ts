@@ -1,0 +1,5 @@
+// The code of commands in files and skills. It is loaded together, with the first of them that is found.
+export { commandsIn, unusableCommands } from './command-files.js';
+export { expandTemplate } from './expand-template.js';
+export { partsOf, readSkillText, skillsIn } from './read-skills.js';
+export { newSkills, plainMessage, skillMessage, skillsBlock, skillTool } from './use-skill.js';

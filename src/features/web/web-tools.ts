@@ -1,0 +1,4 @@
+// The tools of this feature and its check.
+export { checkWeb } from './check-web.js';
+export { searchTools } from './open-search.js';
+export { webTools } from './open-web.js';
