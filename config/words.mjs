@@ -11,7 +11,8 @@ const terms = {
   'the person': ['the user', /\bthe person\b/gi],
   'goes on': ['continues, resumes, remains', /\b(?:go|goes|going|went) on\b/gi],
   stands: ['is, exists', /\b(?:stands|stood)\b/gi],
-  told: ['reports, notifies, shows', /\b(?:tells?|told)\b/gi],
+  // "tell me" is what a user types, and "No, and tell the model why" a choice of the permission prompt.
+  told: ['reports, notifies, shows', /\b(?:tells|told|(?<!No, and )tell(?! me\b))\b/gi],
   anew: ['again', /\banew\b/gi],
   'of his own': ['custom', /\bof (?:the user's|one's|their) own\b/gi],
   picture: ['image', /\bpictures?\b(?!\.md)/gi],
