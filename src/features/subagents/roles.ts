@@ -206,7 +206,7 @@ function unclearNames(path: string, key: string, text: string): readonly string[
   ];
 }
 
-/** A file that needs trust, and what a person has to know of it. */
+/** A file that needs trust, and the lines that the user must see to decide. */
 interface Part {
   readonly path: string;
   readonly sha256: string;

@@ -36,7 +36,7 @@ interface Client {
   readonly share: () => number;
 }
 
-/** An agent that takes no notice of its time is stopped so much later. */
+/** The delay after its time limit at which an agent that ignores it is stopped. */
 const graceMs = 60_000;
 
 /** Has an agent do its work in a session of its own, and returns its last message. What it uses counts at once in the

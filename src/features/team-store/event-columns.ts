@@ -15,7 +15,7 @@ export interface EventColumns {
   readonly tokensIn: number | null;
   readonly tokensOut: number | null;
   readonly costUsd: number | null;
-  /** As the text of a `tsvector`; null for what is not searched. */
+  /** The text of a `tsvector`; null for events that are not searched. */
   readonly words: string | null;
 }
 

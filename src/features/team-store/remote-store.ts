@@ -72,11 +72,9 @@ const maxCompared = 500;
 const mine = 'owner = session_user::text';
 const newestFirst = 'ORDER BY written DESC NULLS LAST, updated_at DESC, id DESC';
 
-/** A store whose sessions are on a server alone, for machines without a disk.
- * One process writes a session:
- * each append is held to the end of its chain and to its lease.
- * Sessions of others are read by their id; lists and searches give one's own.
- * All methods reject with a StoreError, see `core/team.ts`. */
+/** A store whose sessions are only on a server, for machines without a disk. One process writes a session: each append
+ * is checked against the end of its chain and its lease. Sessions of others are read by their id; lists and searches
+ * return the user's own. All methods reject with a StoreError, see `team.ts`. */
 export class RemoteStore implements Store {
   readonly #d: RemoteStoreOptions;
   readonly #rows: QueryRows;

@@ -23,7 +23,7 @@ const connectMs = 5000;
 /** Longer questions are given up by the server. */
 const readMs = 2000;
 const defaultIdleMs = 30_000;
-/** A server that says nothing for so long is gone. */
+/** The silence after which a server counts as gone. */
 const defaultSilentMs = 60_000;
 /** Longest wait for a goodbye. */
 const endMs = 1000;

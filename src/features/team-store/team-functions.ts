@@ -5,7 +5,7 @@ export const mine = 'session_user::text';
 /** Asked once a statement: a subquery without references is. */
 export const myTeams = 'ANY ((SELECT agent.my_teams())::text[])';
 
-/** A search looks through so many of the newest events first. */
+/** The number of newest events that a search reads first. */
 const newestEvents = 2000;
 /** A search of some sessions names them up to this number. */
 const fewSessions = 500;
