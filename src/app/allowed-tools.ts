@@ -115,7 +115,7 @@ function commandRules(text: string): ReadPattern {
   return open && !/(?:\s|:)\*$/.test(text) ? wholeWords(argv, rules) : { rules };
 }
 
-/** `git add*` allows no `git addx`, which a person hardly means. */
+/** `git add*` does not allow `git addx`: users hardly mean that. */
 function wholeWords(argv: readonly string[], rules: readonly Rule[]): ReadPattern {
   if (rules.every((rule) => refusedAllow(rule) !== null)) return { rules };
   const last = argv.at(-1) ?? '';

@@ -73,7 +73,7 @@ export interface Run {
   close(): Promise<void>;
 }
 
-/** `canAsk`: a person is there for all of it. `inRepl`: they sit at a REPL. */
+/** `canAsk`: a user is there to answer prompts during the whole run. `inRepl`: the run is a REPL. */
 export async function openRun(
   settings: Settings,
   options: RootOptions,

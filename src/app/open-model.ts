@@ -41,7 +41,7 @@ export interface OpenedModel {
 }
 
 /** Opens the chosen model; without a choice the first provider with a key, a local server, or the embedded provider.
- * `interactive`: a person sees its answers. Throws a `CliError`: exit code 2 for an unknown provider, 4 for a missing
+ * `interactive`: a user sees its answers. Throws a `CliError`: exit code 2 for an unknown provider, 4 for a missing
  * key. */
 export async function openModel(
   settings: ModelSource,

@@ -214,8 +214,8 @@ interface AskedSettings {
   readonly typed: readonly Uint8Array[];
 }
 
-/** Reads the configuration for a person at a terminal. Where a project asks for settings that need trust, the user is
- * asked before any of them counts, once for each content of the file. */
+/** Reads the configuration for a user at a terminal. If a project has settings that need trust, the user is asked
+ * before any of them counts, once for each content of the file. */
 export async function askForSettings(options: RootOptions, early: TypedKeys | null): Promise<AskedSettings> {
   const asked = await askForFiles(await askForProject(options, early), early);
   const { settings } = asked;

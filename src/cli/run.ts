@@ -207,7 +207,7 @@ function describeOption(this: Help, option: Option): string {
 }
 
 /** Asks about a first word that is nearly a command: the line was hardly meant for a model, which may cost money.
- * Without a person to ask, it throws a usage error. Source: contracts 10. */
+ * Throws a usage error if no user is there to ask. Source: contracts 10. */
 async function askAboutCommand(
   words: readonly string[],
   options: RootOptions,

@@ -332,7 +332,7 @@ async function createAnalysis({ config, home }: Settings): Promise<Analyse> {
     });
 }
 
-/** A command line that a person was asked about. */
+/** A command line that the user was asked about. */
 export interface AskedCall {
   readonly tool: string;
   readonly command: string;

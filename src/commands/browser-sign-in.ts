@@ -48,7 +48,8 @@ export async function beginSignIn(places: SignInPlaces, env: Environment): Promi
   };
 }
 
-/** Returns the code in what a person has copied: the code itself, or the address that the browser was sent to. */
+/** Returns the code in the text that the user has copied: the code itself, or the address that the browser was sent
+ * to. */
 export function codeIn(text: string): string {
   const trimmed = text.trim();
   return URL.canParse(trimmed) ? (new URL(trimmed).searchParams.get('code') ?? '') : trimmed;

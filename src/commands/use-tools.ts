@@ -185,7 +185,7 @@ interface AnyTool {
   readonly isOffered: boolean;
 }
 
-/** Finds a tool for a person who asks about it, also in a set that is switched off. */
+/** Finds a tool for a user who asks about it, also in a set that is switched off. */
 async function anyTool(access: CommandLine['tools'], name: string, chosen: Options['tools']): Promise<AnyTool> {
   const { registry } = await access.open(chosen, false);
   const offered = findTool(name, registry);

@@ -161,7 +161,7 @@ function createWaiting(): Waiting {
   };
 }
 
-/** A chip may stand in a message that is sent again; the bytes of so many are held. */
+/** The most images that are kept in memory: a message with a chip may be sent again. */
 const mostWaiting = 20;
 
 /** A chip as `labelOf` writes it. */

@@ -16,7 +16,7 @@ export interface ModelCapabilities {
   readonly sees: boolean | null;
   /** It reads PDFs itself. */
   readonly readsPdf: boolean;
-  /** Reads the text of a PDF in at most so many milliseconds. */
+  /** Reads the text of a PDF within `limitMs`. */
   readonly pdfText: (bytes: Uint8Array, limitMs: number) => Promise<PdfText>;
 }
 

@@ -50,7 +50,7 @@ interface Parts {
 }
 
 const mostJobs = 8;
-/** Output of jobs that have ended is kept for so many of them. */
+/** The most ended jobs whose output is kept. */
 const mostEnded = 16;
 const keptBytes = 1_048_576;
 /** A job is called started once it has run this long. */

@@ -41,7 +41,7 @@ export function jobsTool(jobs: Jobs): DefinedTool {
     name: 'jobs',
     effect: 'execute',
     otherNames: ['BashOutput', 'KillShell'],
-    description: 'Look after background commands (bash background). You are told when one ends.',
+    description: 'Look after background commands (bash background). You get a note when one ends.',
     schema,
     describe: ({ action, job }) => `jobs(${action}${job === undefined ? '' : ` ${job}`})`,
     check: ({ action, job, since = 0, seconds = 1 }) =>

@@ -43,7 +43,7 @@ export interface FoundConversation extends Source {
 
 /** Reads the histories of one program. Only `turns` and `sha256` throw: an Error whose message is a clause. */
 export interface HistoryReader {
-  /** As a person knows it: `Claude Code`. */
+  /** The name of the program for users: `Claude Code`. */
   readonly title: string;
   /** Lists where conversations lie. Opens no file that could be long: it is also asked only to count. */
   readonly sources: (place: HistoryPlace) => Iterable<Source>;

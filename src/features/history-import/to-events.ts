@@ -8,7 +8,7 @@ import { type FoundConversation, type NamedModel, objectOf, type Turn } from './
 /** The facts of an imported session besides its conversation. */
 export interface ImportFacts {
   readonly tool: string;
-  /** As a person knows it. */
+  /** The name of the program for users. */
   readonly title: string;
   readonly found: FoundConversation;
   /** Of the file (hex). */

@@ -147,7 +147,7 @@ export function matches(matcher: string, names: readonly string[]): boolean {
 }
 
 interface NamedFile {
-  /** As it is named. */
+  /** The word that names it in the command. */
   readonly word: string;
   /** Absolute, without following links, and with them. */
   readonly path: string;
@@ -216,7 +216,7 @@ function factsOf(path: string): BigIntStats | undefined {
   }
 }
 
-/** As a shell would have it: the folder of the project in the place of its variable, and the home folder. */
+/** Replaces the variable of the project's folder and the home folder, as a shell does. */
 function expandFolders(word: string, { directory, home }: HookSource): string {
   return withProject(word, directory).replace(/^(?:~|\$HOME|\$\{HOME\})(?=\/)/, () => home);
 }

@@ -44,7 +44,7 @@ export interface ConfiguredServer {
   /** The file that names it. */
   readonly file: string;
   readonly origin: 'user' | 'project';
-  /** As it is written, variables not filled in. */
+  /** The entry as written, without filled-in variables. */
   readonly entry: unknown;
   /** Of the entry, and of the file where that is a project's: the same words mean another program there. */
   readonly sha256: string;

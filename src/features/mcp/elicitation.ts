@@ -11,7 +11,7 @@ const maxFields = 20;
 const maxOptions = 100;
 const maxTextBytes = 4096;
 
-/** Has the user answer what a server wants to know (`elicitation/create`). Without a person the answer is `cancel`.
+/** Has the user answer a question of a server (`elicitation/create`). If no user is there, the answer is `cancel`.
  * Source: Model Context Protocol 2025-11-25 and 2026-07-28, "Elicitation", read 2026-11-22. */
 export async function elicited(server: string, params: unknown, putForm: PutForm | null): Promise<ElicitResult> {
   const form = formOf(server, params);

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { isRecord, jsonDepth, type Json, type JsonSchema } from '../../kernel/core/json.js';
 import { headBytes, replaceUnseen, utf8Bytes } from '../../kernel/core/text.js';
 
-/** A tool of a server, made safe to show to a person and a model. */
+/** A tool of a server, made safe to show to the user and the model. */
 export interface ForeignTool {
   /** `mcp__<server>__<tool>`: the name that a model gives. */
   readonly name: string;

@@ -37,7 +37,7 @@ export async function helperHeaders(
     args: ['-c', command],
     cwd,
     env: { ...passed, ...env, CLAUDE_CODE_MCP_SERVER_NAME: name, CLAUDE_CODE_MCP_SERVER_URL: url },
-    // A person chose this command; the sandbox holds the commands of a model.
+    // The user chose this command; the sandbox is for commands of a model.
     sandbox: 'off',
   });
   if (!started.started) throw new HelperFailure(`its headersHelper could not be started: ${started.error}`);

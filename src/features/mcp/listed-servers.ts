@@ -76,8 +76,8 @@ export function saveEntries(file: string, entries: Readonly<Record<string, unkno
   replaceFile(file, `${JSON.stringify({ ...others, mcpServers: entries }, null, 2)}\n`);
 }
 
-/** Says what a person has to know of a project's file before its servers may start. `own`: the file of the user. Null:
- * the file names none. */
+/** Returns the facts that the user must know of a project's file before its servers may start. `own`: the file of the
+ * user. Null if the file names no server. */
 export function serverPart(
   file: string,
   own: string,

@@ -35,7 +35,7 @@ export interface ConnectionHost {
 
 /** One server, connected or not. A program is started again where it has ended, at most 3 times in 10 minutes. */
 export interface Link {
-  /** Rejects with a sentence for a person. */
+  /** Rejects with a sentence for the user. */
   connect(heard: McpEventListener): Promise<McpConnection>;
   /** The end of the standard error of a program; '' for others. */
   lastWords(): string;
@@ -72,7 +72,7 @@ function stdioLink(server: ConfiguredServer, way: Extract<Way, { kind: 'stdio' }
       args: way.args,
       cwd: way.cwd,
       env: { ...passedOn(host.env), ...way.env },
-      // A person chose this program; the sandbox holds the commands of a model.
+      // The user chose this program; the sandbox is for commands of a model.
       sandbox: 'off',
     },
     onOutput: (chunk) => {

@@ -248,7 +248,7 @@ function stateOf({ enabled, way }: ConfiguredServer): string {
   return way.kind === 'unusable' ? `unusable: ${way.problem}` : way.kind;
 }
 
-/** As the file has it: values of variables are not shown. */
+/** Returns the address or the command of an entry as written: values of variables are not shown. */
 function reachedBy({ entry }: ConfiguredServer): string {
   if (!isRecord(entry)) return '';
   const { url, command, args } = entry;

@@ -189,7 +189,7 @@ async function add({ notes, project }: ProjectNotes, text: string, options: Opti
   );
 }
 
-/** A text that a person wrote needs no approval. */
+/** Changes the text of a note. A text that the user wrote needs no approval. */
 async function edit(place: ProjectNotes, id: string, text: string): Promise<Note> {
   const { id: known } = await findNote(place, id);
   return savedNote(await place.notes.change(known, { content: contentOf(text), approved: true }));

@@ -20,7 +20,7 @@ export interface Skill {
   /** Of the `SKILL.md`. */
   readonly path: string;
   readonly origin: SearchedFolder['origin'];
-  /** As written. It grants nothing. */
+  /** The tools as written. They grant nothing. */
   readonly allowedTools: string | null;
   readonly argumentHint: string | null;
   /** `forModel`: the model may use it. `forUser`: the user may use it. */
@@ -197,7 +197,7 @@ function namesBelow(folder: string, above = ''): readonly string[] {
   return names;
 }
 
-/** A file that needs trust, and what a person has to know of it. */
+/** A file that needs trust, and the lines that the user must see to decide. */
 interface Part {
   readonly path: string;
   readonly sha256: string;

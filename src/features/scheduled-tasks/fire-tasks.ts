@@ -219,7 +219,7 @@ async function withFiring(line: CommandLine, use: (opened: Opened) => Promise<nu
   return await line.withStore(async ({ tables, store, settings }) => {
     const tasks = await tables(taskTableSet);
     const firing = openFiring(settings, tasks, {
-      heard: errorReporter(line),
+      heard: createErrorReporter(line),
       asks: false,
       run: line.parts.get(unattendedRunner),
     });
@@ -234,8 +234,8 @@ async function withFiring(line: CommandLine, use: (opened: Opened) => Promise<nu
   });
 }
 
-/** Says what happens on standard error. Nobody may be reading, so nothing counts as read. */
-function errorReporter({ out }: CommandLine): TaskEventListener {
+/** Returns a listener that prints to standard error. It never reports a notification as read: no user may be there. */
+function createErrorReporter({ out }: CommandLine): TaskEventListener {
   return ({ title, text }) => {
     out.error(`${title}: ${oneLine(text, 500)}\n`);
     return false;
@@ -274,7 +274,7 @@ interface Asked {
 
 interface AskedCall {
   readonly name: string;
-  /** As the model wrote them; secrets are masked. */
+  /** The arguments as the model wrote them; secrets are masked. */
   readonly argumentsText: string;
   readonly reasons: readonly string[];
   readonly sha256: string;

@@ -217,7 +217,7 @@ function nextRuns({ cron, tz }: Recurring, afterMs: number, count: number): read
   }
 }
 
-/** As many runs as two hours can hold, and no more days than a schedule takes to come round. */
+/** The runs that two hours can hold at most, and the days after which every schedule repeats. */
 const looked = { runs: 130, ms: 400 * dayMs };
 
 function isTooOften({ cron, tz }: Recurring, now: number, leastMs: number): boolean {

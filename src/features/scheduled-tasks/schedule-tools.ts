@@ -29,12 +29,12 @@ const limits = { timeout_ms: 2000, rate_per_min: 20, max_output_bytes: 2048 };
 /** A model that makes more in a loop is stopped. */
 const maxTasks = 500;
 const maxExecutionBytes = 32_768;
-/** A task of a model that asks a model ends after this time, unless a person keeps it. */
+/** The time after which a model's task that asks a model ends, unless the user keeps it. */
 const modelsOwnMs = 30 * 24 * 60 * 60 * 1000;
 /** Reads and writes times, with a calendar of 33 KB: it is loaded with the first call. */
 const loadTimes = () => import('./schedule-parser.js');
 type Times = Awaited<ReturnType<typeof loadTimes>>;
-/** The session of a call that a person makes with `agent tools call`. */
+/** The session of a call that the user makes with `agent tools call`. */
 const ofPerson = 'call';
 
 /** Makes the tools that set, list and cancel tasks. */

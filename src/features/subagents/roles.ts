@@ -52,7 +52,7 @@ const maxDescription = 250;
 const builtIn: readonly AgentRole[] = [
   {
     name: 'general',
-    description: 'Does a whole task that stands alone, with the tools of this session.',
+    description: 'Does a whole, separate task with the tools of this session.',
     tools: null,
     prompt: 'You are an agent that does one task for another agent, which waits for it.',
   },
@@ -206,7 +206,7 @@ function unclearNames(path: string, key: string, text: string): readonly string[
   ];
 }
 
-/** A file that needs trust, and what a person has to know of it. */
+/** A file that needs trust, and the lines that the user must see to decide. */
 interface Part {
   readonly path: string;
   readonly sha256: string;
@@ -302,7 +302,7 @@ export function agentTool(
         agent: { type: 'string' },
         prompt: { type: 'string', description: 'the whole task, and what to report' },
         description: { type: 'string', description: 'the task in three to six words' },
-        resume: { type: 'string', description: 'agent_session_id of an earlier result: that agent goes on' },
+        resume: { type: 'string', description: 'agent_session_id of an earlier result: continues that agent' },
       },
       required: ['agent', 'prompt', 'description'],
       additionalProperties: false,
@@ -325,8 +325,8 @@ export function agentTool(
 }
 
 const about =
-  'Has another agent do a task in a context of its own; returns its last message. It knows nothing of this ' +
-  'conversation. For work that stands alone and would fill this conversation, not for a call or two. Calls of agents ' +
+  'Has another agent do a task in a separate context; returns its last message. It knows nothing of this ' +
+  'conversation. For separate work that would fill this conversation, not for a call or two. Calls of agents ' +
   'that only read, made in one response, run side by side.';
 
 /** The first ones with their descriptions, as far as those have room. */

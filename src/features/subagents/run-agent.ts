@@ -35,7 +35,7 @@ interface Client {
   readonly share: () => number;
 }
 
-/** An agent that takes no notice of its time is stopped so much later. */
+/** The delay after its time limit at which an agent that ignores it is stopped. */
 const graceMs = 60_000;
 
 /** Has an agent do its work in a session of its own, and returns its last message. What it uses counts at once in the
@@ -139,7 +139,7 @@ async function modelOf(host: AgentHost, { model }: AgentRole, parent: TurnDeps):
   return await host.openModel(resolved.ref);
 }
 
-/** What an agent may use, besides money. */
+/** The limits of an agent besides money. */
 interface Limits {
   readonly maxTurns: number;
   readonly timeoutMs: number;

@@ -4,8 +4,7 @@ import { isRecord } from '../../kernel/core/json.js';
 import type { StoredEvent } from './team.js';
 import { foldedWords, type SearchQuery } from '../../kernel/store/search-index.js';
 
-/** What the server keeps of an event besides its bytes: columns to count and
- * select by, and the words to find it. */
+/** The columns that the server keeps of an event besides its bytes, to count, select and search. */
 export interface EventColumns {
   readonly tool: string | null;
   readonly callId: string | null;
@@ -16,7 +15,7 @@ export interface EventColumns {
   readonly tokensIn: number | null;
   readonly tokensOut: number | null;
   readonly costUsd: number | null;
-  /** As the text of a `tsvector`; null for what is not searched. */
+  /** The text of a `tsvector`; null for events that are not searched. */
   readonly words: string | null;
 }
 
@@ -24,16 +23,16 @@ type Data = Readonly<Record<string, unknown>>;
 
 /** Reads the columns out of a stored event. */
 export function columnsOf(event: Pick<StoredEvent, 'kind' | 'content' | 'dataJson'>): EventColumns {
-  const data = parsed(event.dataJson);
+  const data = parseData(event.dataJson);
   const call = recordOf(data['function']);
-  const output = event.kind === 'tool_result' ? parsed(textOf(data['output'])) : {};
+  const output = event.kind === 'tool_result' ? parseData(cleanText(data['output'])) : {};
   const text = searchText(event, data);
   return {
-    tool: textOf(call['name']) ?? (event.kind === 'tool_result' ? textOf(data['name']) : null),
-    callId: textOf(event.kind === 'tool_call' ? data['id'] : data['tool_call_id']),
+    tool: cleanText(call['name']) ?? (event.kind === 'tool_result' ? cleanText(data['name']) : null),
+    callId: cleanText(event.kind === 'tool_call' ? data['id'] : data['tool_call_id']),
     ok: typeof data['success'] === 'boolean' ? data['success'] : null,
     durationMs: wholeOf(tookMs(data)),
-    code: textOf(output['code']),
+    code: cleanText(output['code']),
     ...spentOf(event.kind, data),
     words: text === null ? null : vectorOf(text),
   };
@@ -43,7 +42,7 @@ function spentOf(kind: string, data: Data): Pick<EventColumns, 'model' | 'tokens
   if (kind !== 'usage' && kind !== 'agent_usage')
     return { model: null, tokensIn: null, tokensOut: null, costUsd: null };
   const count = (name: string): number => wholeOf(data[name]) ?? 0;
-  const model = [data['provider'], data['model']].map(textOf).filter((name) => name !== null);
+  const model = [data['provider'], data['model']].map(cleanText).filter((name) => name !== null);
   return {
     model: model.length === 0 ? null : clean(model.join('/')),
     tokensIn: count('input_tokens') + count('cache_read_tokens') + count('cache_write_tokens'),
@@ -56,7 +55,7 @@ function recordOf(value: unknown): Data {
   return isRecord(value) ? value : {};
 }
 
-function parsed(text: string | null): Data {
+function parseData(text: string | null): Data {
   try {
     return recordOf(parseJson(text ?? 'null'));
   } catch {
@@ -64,7 +63,7 @@ function parsed(text: string | null): Data {
   }
 }
 
-function textOf(value: unknown): string | null {
+function cleanText(value: unknown): string | null {
   return typeof value === 'string' ? clean(value) : null;
 }
 
@@ -93,7 +92,7 @@ export function searchTextOf(event: Pick<StoredEvent, 'kind' | 'content' | 'data
 
 type Searched = Pick<StoredEvent, 'content' | 'dataJson'>;
 
-/** Where the words of an event of each kind are. */
+/** Returns the words of an event of each kind. */
 const texts: Readonly<Record<string, (event: Searched, data: () => Data) => string | null>> = {
   user: ({ content }) => start(content ?? ''),
   assistant: ({ content }) => start(content ?? ''),
@@ -109,7 +108,7 @@ const texts: Readonly<Record<string, (event: Searched, data: () => Data) => stri
 
 function searchText(event: Searched & Pick<StoredEvent, 'kind'>, known: Data | null): string | null {
   const text = Object.hasOwn(texts, event.kind) ? texts[event.kind] : undefined;
-  return text?.(event, () => known ?? parsed(event.dataJson)) ?? null;
+  return text?.(event, () => known ?? parseData(event.dataJson)) ?? null;
 }
 
 /** The first characters, counted as SQLite counts them. */

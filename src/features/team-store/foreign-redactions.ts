@@ -3,11 +3,11 @@ import type { StoredEvent } from './team.js';
 
 const mark = '[redacted]';
 const marks = /«redacted[^»]*»|\[redacted(?: by the user)?\]/;
-/** Fields that tell what an event belongs to; their texts stay. */
+/** The fields that link an event to others; their texts stay. */
 const keptFields = new Set(['id', 'tool_call_id', 'response_id', 'type', 'name', 'kind']);
 
-/** What somebody else's redaction makes of an event of ours. It may take texts away and put marks in their place; one
- * that brings any other text is answered with a mark in the place of every text. */
+/** Returns an event of this machine after somebody else's redaction. It may replace texts by marks. If it brings any
+ * other text, every text is replaced by a mark. */
 export function blankedBy(theirs: StoredEvent, ours: StoredEvent): StoredEvent {
   if (takesAway(ours.content, theirs.content) && takesAway(ours.dataJson, theirs.dataJson)) return theirs;
   return {
@@ -18,7 +18,7 @@ export function blankedBy(theirs: StoredEvent, ours: StoredEvent): StoredEvent {
   };
 }
 
-/** Whether `after` is `before` with marks in the place of some of its parts. */
+/** Returns true if `after` is `before` with marks in the place of some of its parts. */
 function takesAway(before: string | null, after: string | null): boolean {
   if (after === null || after === before) return true;
   let at = 0;

@@ -125,7 +125,7 @@ export async function openTeamExchange({ config, home }: SyncSettings, use: Exch
   });
 }
 
-/** How long a session rests before anything is sent: at its start, and after a turn. */
+/** The delay before sending: at the start of a session, and after a turn. */
 const firstRestMs = 1000;
 const restMs = 300;
 const longestEndMs = 2000;
@@ -174,7 +174,7 @@ class Pusher {
   #isCut = false;
   #retryAt = -Infinity;
   #retryMs = firstRetryMs;
-  /** When the run ends; null while it goes on. */
+  /** The time limit at the end of the run; null while the run is active. */
   #deadline: number | null = null;
 
   constructor(settings: SyncSettings, rows: () => Promise<SyncRows>) {

@@ -34,8 +34,7 @@ const mine = 's.owner = session_user::text';
 const sessionOfEvent = sessionColumns.replaceAll(/\w+/g, 's.$&');
 const eventOfSession = eventColumns.replaceAll(/\w+/g, 'e.$&');
 
-/** Reads and tends the sessions of one's own on a server.
- * What a session did is computed from its events, as in
+/** Reads and maintains the user's sessions on a server. The facts about a session are computed from its events, as in
  * memory. */
 export function createRemoteRecords(source: Source): Records {
   return {

@@ -47,10 +47,9 @@ export interface RemoteStoreOptions {
   readonly sharedWith: string | null;
   readonly machine: string;
   readonly now: () => number;
-  /** Is told of damage that a read finds. */
+  /** Gets the damage that a read finds. */
   readonly notify: (message: string) => void;
-  /** Says which contents hold secrets: those stay away,
-   * the server would keep them readable. */
+  /** Returns which contents hold secrets. They are not sent, because the server would keep them readable. */
   readonly seal: BlobSeal | null;
 }
 
@@ -59,7 +58,7 @@ interface Held {
   readonly beat: NodeJS.Timeout;
   /** False: it was taken for an append; whoever asks for it gets this one. */
   isAsked: boolean;
-  /** The one that was asked for, where it was lost and taken anew. */
+  /** The token that was asked for, if that lease was lost and taken again. */
   readonly first?: string;
 }
 
@@ -73,16 +72,14 @@ const maxCompared = 500;
 const mine = 'owner = session_user::text';
 const newestFirst = 'ORDER BY written DESC NULLS LAST, updated_at DESC, id DESC';
 
-/** A store whose sessions are on a server alone, for machines without a disk.
- * One process writes a session:
- * each append is held to the end of its chain and to its lease.
- * Sessions of others are read by their id; lists and searches give one's own.
- * All methods reject with a StoreError, see `core/team.ts`. */
+/** A store whose sessions are only on a server, for machines without a disk. One process writes a session: each append
+ * is checked against the end of its chain and its lease. Sessions of others are read by their id; lists and searches
+ * return the user's own. All methods reject with a StoreError, see `team.ts`. */
 export class RemoteStore implements Store {
   readonly #d: RemoteStoreOptions;
   readonly #rows: QueryRows;
   readonly #leases = new Map<string, Held>();
-  /** Where sessions end that this process writes. */
+  /** The ends of sessions that this process writes. */
   readonly #ends = new Map<string, ChainPoint>();
   readonly #news: News;
   /** Its events have a partition. */
@@ -357,7 +354,7 @@ export class RemoteStore implements Store {
     throw seqTaken(sessionId, row.seq);
   }
 
-  /** Null: there is no such session of one's own. */
+  /** Returns the end of a session; null if the user has no such session. */
   async #readEnd(sessionId: string): Promise<ChainPoint | null> {
     const [row] = await this.#rows<{ readonly seq: number; readonly link: Buffer | null }>(
       `SELECT last_seq AS seq, head AS link FROM agent.sessions WHERE id = $1 AND ${mine}`,
@@ -382,8 +379,7 @@ export class RemoteStore implements Store {
     return lease.token;
   }
 
-  /** Rejects where the lease was lost.
-   * It is taken anew with the next append, if nobody else has it. */
+  /** Rejects if the lease is lost and another process has it. Otherwise takes it again for the next append. */
   async #checkLease(sessionId: string, token: string): Promise<void> {
     if (await this.#d.team.leases.beat(sessionId, token)) return;
     const lost = this.#leases.get(sessionId);
@@ -402,7 +398,7 @@ export class RemoteStore implements Store {
     this.#leases.set(sessionId, { token, beat, isAsked, ...(first === undefined ? {} : { first }) });
   }
 
-  /** A lease that was taken anew meanwhile goes with the one that was asked for. */
+  /** Releases a lease. One that was taken again meanwhile is released with the one that was asked for. */
   async #release(sessionId: string, asked: string): Promise<void> {
     const held = this.#leases.get(sessionId);
     if (held === undefined || (held.first ?? held.token) !== asked) return;
@@ -448,7 +444,7 @@ export class RemoteStore implements Store {
     return rows.map(sessionOfRow);
   }
 
-  /** Nobody goes on with the run of a task unless they have before. */
+  /** Returns the newest session of a directory. The run of a task counts only if the user has continued it. */
   async #newest(by: 'cwd' | 'dir_id', directory: string): Promise<SessionRow | null> {
     const [row] = await this.#sessions(
       `WHERE ${by} = $1 AND kind IS NULL AND ${mine}

@@ -10,8 +10,7 @@ import type { SqlAnswer } from '../../kernel/core/store.js';
 import { StoreError, type StoreErrorCode } from '../../kernel/store/errors.js';
 import { questionText } from './question-views.js';
 
-/** Where a server is and who asks for it. `env` and `home`: PGPASSWORD,
- * PGPASSFILE and ~/.pgpass. */
+/** The address of a server and the user who connects. `env` and `home`: PGPASSWORD, PGPASSFILE and ~/.pgpass. */
 export interface ServerAddress {
   readonly url: string;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -24,7 +23,7 @@ const connectMs = 5000;
 /** Longer questions are given up by the server. */
 const readMs = 2000;
 const defaultIdleMs = 30_000;
-/** A server that says nothing for so long is gone. */
+/** The silence after which a server counts as gone. */
 const defaultSilentMs = 60_000;
 /** Longest wait for a goodbye. */
 const endMs = 1000;
@@ -95,13 +94,11 @@ export class ServerConnection {
       }
     });
 
-  /** Whether the connection is encrypted; it is opened where it is not open. */
+  /** Resolves to whether the connection is encrypted. Opens it if it is not open. */
   encrypted = (): Promise<boolean> => this.#turn(async (client) => 'encrypted' in streamOf(client));
 
-  /** Hears what is announced on a channel, over a connection of its own.
-   * Resolves to how to end that; null behind a pooler, which hands
-   * announcements to nobody: it names another process than the one that
-   * answers. */
+  /** Listens on a channel, over a separate connection. Resolves to a function that ends that; null behind a pooler,
+   * which forwards no announcements: it names another process than the one that answers. */
   listen = async (channel: string, hear: (payload: string) => void): Promise<(() => Promise<void>) | null> => {
     const client = new Client(this.#config());
     client.on('error', () => null);
@@ -192,7 +189,7 @@ function streamOf(client: Client): Socket {
   return client.connection.stream as Socket;
 }
 
-/** What is wrong with a question is said in the server's words. */
+/** Reports an invalid question in the server's words. */
 function misasked(error: unknown, name: string): unknown {
   const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : null;
   if (!(error instanceof Error) || typeof code !== 'string' || !/^(?:22|25|42)/.test(code)) return error;
@@ -256,8 +253,7 @@ function parseAddress({ url, env, home }: ServerAddress): Parsed {
   };
 }
 
-/** What the address leaves out comes from the environment, as with other
- * programs for PostgreSQL. */
+/** Completes the address from the environment, as other programs for PostgreSQL do. */
 function placeOf(parsed: URL, env: ServerAddress['env']) {
   const from = (...texts: readonly (string | null | undefined)[]): string | undefined =>
     texts.find((text) => text !== null && text !== undefined && text !== '') ?? undefined;
@@ -380,7 +376,7 @@ const explanations: readonly Explanation[] = [
 
 const noCode = 'NONE';
 
-/** What `pg` says without a code. */
+/** The errors that `pg` reports without a code. */
 const spoken: readonly (readonly [RegExp, string])[] = [
   [/does not support SSL/i, 'ESSL'],
   [/timeout|terminated|ended|not queryable|closed/i, 'ETIMEDOUT'],

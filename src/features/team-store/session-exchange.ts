@@ -27,7 +27,7 @@ export interface ExchangeParts {
   readonly machine: string;
   /** The role whose members may read what is pushed. */
   readonly sharedWith: string | null;
-  /** Whether the sessions of a directory stay here. */
+  /** Returns true if the sessions of a directory are never sent. */
   readonly isExcluded: (cwd: string) => boolean;
   /** A new id for a session. */
   readonly newId: () => string;
@@ -44,9 +44,8 @@ const start: ChainPoint = { seq: 0, link: null };
 /** Leases of open sessions, by session; '' where there is none yet. */
 type Kept = Map<string, string>;
 
-/** Exchanges sessions with the server of a team. Every call may reject as the
- * store and the server do; what was done until then stays, and the next call
- * goes on from there. */
+/** Exchanges sessions with the server of a team. Every call may reject as the store and the server do; completed work
+ * stays, and the next call continues from there. */
 export function openExchange(parts: ExchangeParts): Exchange {
   const { leases } = parts.team;
   const kept: Kept = new Map();
@@ -142,13 +141,13 @@ async function leaseFor(
   }
 }
 
-/** How far a session has been sent. */
+/** The progress of sending a session. */
 interface Sending {
   readonly after: ChainPoint;
   readonly sent: number;
-  /** How often the server was elsewhere. */
+  /** The number of times that the server's end differed from the expected one. */
   readonly fruitless: number;
-  /** How often the lease was gone, because another process of this machine ended its push. */
+  /** The number of times that the lease was gone, because another process of this machine ended its push. */
   readonly lost: number;
   /** The server has the session. */
   readonly isThere: boolean;
@@ -207,7 +206,7 @@ async function sendBatch(
   return { ...at, after: end, sent, isThere: true, isNamed: true };
 }
 
-/** Goes on with the lease if it is free, or has the token of this machine. */
+/** Continues with the lease if it is free, or has the token of this machine. */
 async function takeAgain(team: Team, id: string, token: string, at: Sending): Promise<Sending | Stop> {
   const lease = at.lost < maxLost ? await team.leases.acquire(id, token) : null;
   return lease?.held === true ? { ...at, lost: at.lost + 1 } : { reason: 'another process took it meanwhile' };
@@ -224,7 +223,7 @@ const maxFruitless = 3;
 /** Pushers of one machine at the same time may each end the lease once. */
 const maxLost = 20;
 
-/** Goes on from the server's end, where that is on the way. */
+/** Continues from the server's end, if the session contains it. */
 async function goBack(rows: SyncRows, id: string, at: Sending, end: ChainPoint): Promise<Sending | Stop> {
   if (end.seq > 0 && !sameLink(end.link, await rows.link(id, end.seq))) return 'diverged';
   if (at.fruitless === maxFruitless) return { reason: 'the server lacks events that are gone here, too' };
@@ -245,7 +244,7 @@ async function sendBlobs({ rows, team }: ExchangeParts, id: string, hashes: read
   if (blobs.length > 0) await team.blobs.put(id, blobs);
 }
 
-/** The contents that events refer to: changed files, pictures, documents. */
+/** Returns the hashes of contents that events refer to: changed files, images, documents. */
 function blobsOf(events: readonly StoredEvent[]): readonly string[] {
   const hashes = new Set<string>();
   for (const { dataJson } of events) {
@@ -291,8 +290,8 @@ async function pushRedactions({ rows, team, isExcluded }: ExchangeParts): Promis
   if (done.length > 0) await rows.redactionsSent(done);
 }
 
-/** Makes our branch of a session that went on in two places a session of its
- * own, takes the server's events in its place, and pushes the branch. */
+/** Turns the local branch of a session that was continued in two places into a separate session, takes the server's
+ * events in its place, and pushes the branch. */
 async function settleTwo(parts: ExchangeParts, local: LocalSession, kept: Kept): Promise<readonly ExchangeOutcome[]> {
   const { rows, team } = parts;
   const sessionId = local.row.id;

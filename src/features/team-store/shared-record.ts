@@ -52,7 +52,8 @@ async function sessionOnServer(
   return { row, log: watch, bell, machine: row.machine };
 }
 
-/** Returns null, too, where the server cannot be asked about a session of one's own. */
+/** Returns the session if another machine writes it. Null as well if the server cannot be asked about one of the user's
+ * sessions. */
 async function writtenElsewhere(
   ...[server, tables, id]: Parameters<SharedRecord['writtenElsewhere']>
 ): Promise<SharedSession | null> {

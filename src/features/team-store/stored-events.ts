@@ -47,7 +47,7 @@ export function chained({ link }: ChainPoint, rows: readonly HashedRow[]): reado
   });
 }
 
-/** Where a session ends with these events behind a place in it. */
+/** Returns the end of a session with these events after a place in it. */
 export function endOf(after: ChainPoint, events: readonly StoredEvent[]): ChainPoint {
   const last = events.at(-1);
   return last ? { seq: last.seq, link: last.hash } : after;
@@ -84,11 +84,11 @@ const copiedColumns = `seq, kind, content, content_json, data_json,
   created_at, crc32, hash, redacted, tool, call_id, ok, duration_ms,
   code, model, tokens_in, tokens_out, cost_usd, words`;
 
-/** Tells those who watch sessions. */
+/** Notifies those who watch sessions. */
 export interface News {
-  /** Once for events that come close together: the next one waits behind it. */
+  /** Notifies once for events that come close together. */
   soon(sessionId: string, seq: number): void;
-  /** Tells what was not told yet. */
+  /** Sends the waiting notifications. */
   now(): Promise<void>;
 }
 
@@ -113,8 +113,9 @@ export function createNews(tell: (sessionId: string, seq: number) => Promise<voi
   };
 }
 
-/** Tells those who watch, once a push. It is a transaction of its own that waits for no disk: announcements are
- * committed one after the other, and with the events' own all writers of the server would be. */
+/** Notifies those who watch, once a push. This is a separate transaction that waits for no disk: announcements are
+ * committed one after the other, and within the transaction of the events they would make all writers of the server
+ * wait for each other. */
 export async function announceEnd(rows: QueryRows, sessionId: string, seq: number): Promise<void> {
   await rows(announce, [`${sessionId} ${seq}`]).catch(() => null);
 }

@@ -18,7 +18,7 @@ import { syncTables } from '../../kernel/store/migrations.js';
 import { redactEvents } from '../../kernel/store/records.js';
 import { forkSession, insertSession, readSession } from '../../kernel/store/session-rows.js';
 
-/** How a store runs work on its database. */
+/** The access of a store to its database. */
 interface SyncAccess {
   readonly read: <T>(work: (connection: Connection) => T) => Promise<T>;
   readonly write: <T>(work: (connection: Connection) => T, synced?: Synced) => Promise<T>;
@@ -32,14 +32,14 @@ interface SyncAccess {
 /** A page ends behind the event that makes it so large. */
 const maxPageBytes = 4 * 1024 * 1024;
 
-/** What is compared to know whether a session's row has changed since it was pushed. */
+/** The text that is compared to find out if a session's row has changed since it was pushed. */
 const rowText = 'json_array(s.parent_id, s.cwd, s.title, s.provider, s.model, s.api, s.base_url)';
 
 /** Opens the machine's side of the exchange with a server. Its tables come with
  * the first call. */
 export function syncRowsOf({ read, write, me, now, forgetEnd }: SyncAccess): SyncRows {
   const made = new WeakSet<Connection>();
-  /** What a power cut takes of this, the server still knows. */
+  /** Runs work in a transaction that a power cut may undo: the server still knows what was lost. */
   const change = <T>(work: (connection: Connection) => T): Promise<T> =>
     write((connection) => {
       if (!made.has(connection)) connection.db.exec(syncTables);
@@ -222,8 +222,7 @@ function tokenOf({ sql }: Connection, id: string, fresh: string): string {
   return noted?.token ?? fresh;
 }
 
-/** Where received events wait until all are there. The connection's own: a
- * process that ends takes it along. */
+/** The table of received events until all have arrived. It belongs to the connection, so it ends with the process. */
 const stagingTable = `
 CREATE TEMP TABLE IF NOT EXISTS sync_staged(seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, content TEXT, data_json TEXT,
   created_at INTEGER NOT NULL, crc32 INTEGER, hash BLOB, redacted TEXT);
@@ -295,8 +294,7 @@ export function sameLink(one: Uint8Array | null, other: Uint8Array | null): bool
   return one === null || other === null ? one === other : Buffer.compare(one, other) === 0;
 }
 
-/** What is said of the machine and of a server's address does not count here:
- * keys go only where one's own settings say. */
+/** Returns the row without the machine and the server's address: keys go only to addresses in the user's settings. */
 function ownPlace({
   directoryId: _directory,
   api: _api,

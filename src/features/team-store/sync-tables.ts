@@ -1,7 +1,7 @@
 import type { TableSet } from '../../kernel/store/tables.js';
 import type { SyncRows } from './team.js';
 
-/** What this machine knows of the exchange with the server of the team; null where sessions do not lie on the disk. */
+/** The state of the exchange with the team's server on this machine; null if sessions are not on the disk. */
 export const syncTableSet: TableSet<SyncRows | null> = {
   name: 'sync',
   open: async (place) => (place.kind === 'sqlite' ? (await import('./sync-rows.js')).syncRowsOf(place) : null),

@@ -40,7 +40,7 @@ const newestCalls = `
     OR ($6 = 'failed' AND status NOT IN ('ok', 'open'))
   ORDER BY created_at DESC, session_id DESC, seq DESC LIMIT $1`;
 
-/** What the rows of a listing stand for. */
+/** The key of the rows of each listing. */
 const keys: Readonly<Record<SpentBy, string>> = {
   person: 's.owner',
   project: 's.cwd',

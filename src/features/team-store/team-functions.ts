@@ -1,11 +1,11 @@
 /** The role that everybody who uses the store belongs to. */
 export const groupRole = 'agent_app';
-/** Who logged in. `SET ROLE` does not change it. */
+/** The role that logged in. `SET ROLE` does not change it. */
 export const mine = 'session_user::text';
 /** Asked once a statement: a subquery without references is. */
 export const myTeams = 'ANY ((SELECT agent.my_teams())::text[])';
 
-/** A search looks through so many of the newest events first. */
+/** The number of newest events that a search reads first. */
 const newestEvents = 2000;
 /** A search of some sessions names them up to this number. */
 const fewSessions = 500;
@@ -219,8 +219,8 @@ END $$;
 REVOKE ALL ON FUNCTION agent.blank(jsonb, text), agent.blank_text(text)
   FROM PUBLIC;`;
 
-/** Whether a parent was on the server when its fork came. Somebody could add
- * a session of the parent's id later, to reach what was forked from it. */
+/** True if a parent was on the server when its fork came. Somebody could add a session of the parent's id later, to
+ * reach what was forked from it. */
 export const seenParents = `
 ALTER TABLE agent.sessions ADD COLUMN parent_seen boolean NOT NULL
   DEFAULT false;

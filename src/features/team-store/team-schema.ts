@@ -178,8 +178,8 @@ CREATE TABLE agent.notes(
   created_at bigint NOT NULL,
   updated_at bigint NOT NULL);`;
 
-/** Who may see and write what. Functions that see past it test `session_user`,
- * which `SET ROLE` does not change. */
+/** The policies for reading and writing. Functions that bypass them test `session_user`, which `SET ROLE` does not
+ * change. */
 const rights = `
 CREATE FUNCTION agent.my_teams() RETURNS text[]
   LANGUAGE sql STABLE AS $$
@@ -269,12 +269,10 @@ CREATE FUNCTION agent.make_partitions() RETURNS bigint
 
 SELECT agent.make_partition(ahead) FROM generate_series(-6, 2) ahead;`;
 
-/** What runs on many machines need. `sessions.written` says which session was
- * written to last, whatever the clocks of the machines say. A task of a team
- * belongs to whoever made it: others neither make tasks in their name nor
- * change what theirs do; those for any machine they may fire, pause and
- * remove. `host` and `number` say where a run is and in which order runs
- * began. */
+/** The columns and functions for runs on many machines. `sessions.written` says which session was written to last,
+ * whatever the clocks of the machines say. A task of a team belongs to the role that made it: others neither make tasks
+ * in its name nor change what its tasks do; tasks for any machine they may fire, pause and remove. `host` and `number`
+ * say where a run is and in which order runs began. */
 const fleet = `
 CREATE SEQUENCE agent.writes;
 ALTER TABLE agent.sessions ADD COLUMN written bigint;
@@ -321,8 +319,7 @@ CREATE POLICY gone ON agent.task_runs FOR DELETE USING (owner = ${mine} OR team 
 REVOKE UPDATE ON agent.task_runs FROM ${groupRole};
 GRANT UPDATE (beat, finished_at, status, session_id, cost_usd, summary, seen) ON agent.task_runs TO ${groupRole};`;
 
-/** What the filters of a search look for. The first index takes the place of
- * the one of calls alone. */
+/** The indexes for the filters of a search. The first one replaces the one of calls alone. */
 const filters = `
 CREATE INDEX events_tool ON agent.events(tool, created_at)
   WHERE kind IN ('tool_call', 'tool_result');

@@ -9,7 +9,7 @@ import { searchTextOf, tsquery } from './event-columns.js';
 import type { QueryRows } from './server-connection.js';
 import { type ServerEventRow, storedEvent } from './stored-events.js';
 
-/** What is searched for, and where. */
+/** The words and filters of a search, and its scope. */
 export interface TeamQuestion {
   readonly query: SearchQuery;
   readonly scope: TeamScope;
@@ -23,9 +23,8 @@ interface HitRow extends Omit<ServerEventRow, 'crc32' | 'hash' | 'redacted'> {
   readonly owner: string;
 }
 
-/** Rows looked at in the first go where phrases or files have to be compared.
- * Each go asks for four times as many, since the server begins anew with
- * each. */
+/** The rows read in the first round, if phrases or files have to be compared. Each round reads four times as many,
+ * since the server begins again with each. */
 const searchedAtFirst = 200;
 const searchedAtOnce = 3200;
 

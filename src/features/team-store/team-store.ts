@@ -49,7 +49,7 @@ export async function initTeam(address: ServerAddress): Promise<{ readonly from:
   }
 }
 
-/** What a team asks of a connection. */
+/** The methods of a connection that a team needs. */
 type Questions = Pick<ServerConnection, 'name' | 'rows' | 'read' | 'transact' | 'encrypted' | 'question' | 'listen'>;
 
 /** The same over a connection of the caller's. */
@@ -262,7 +262,7 @@ async function append(rows: QueryRows, push: Push): Promise<Pushed | null> {
 interface Addition extends Pick<Push, 'after' | 'events' | 'token' | 'synced'> {
   /** Its id. */
   readonly session: string;
-  /** What replaces the session's row; null: nothing does. */
+  /** The new content of the session's row; null: the row stays. */
   readonly row: Pick<Push, 'session' | 'team' | 'machine'> | null;
 }
 

@@ -6,7 +6,7 @@ import { chainRow } from './stored-events.js';
 /** Reads events of the session `$1`; `order` is the end of the question. */
 type ReadEvents = (order: string, values: readonly unknown[]) => Promise<readonly StoredEvent[]>;
 
-/** Reads a session as it goes on elsewhere. */
+/** Reads a session live while another machine writes it. */
 export function createWatch(server: Pick<ServerConnection, 'listen'>, read: ReadEvents): TeamWatch {
   const events = async (order: string, values: readonly unknown[]) =>
     (await read(order, values)).map((event) => eventOfRow(chainRow(event)));

@@ -76,7 +76,7 @@ export interface Push {
   readonly session: SessionRow;
   readonly team: string | null;
   readonly machine: string;
-  /** Where the session must end on the server. */
+  /** The end that the session must have on the server. */
   readonly after: ChainPoint;
   /** The next ones, without a gap; at most some hundreds, at most some tens of
    * MB. Empty: the session's row alone. */
@@ -87,11 +87,9 @@ export interface Push {
   readonly synced?: Synced;
 }
 
-/** `stored`: all of them are there now. `repeat`: they were there already.
- * `behind`: the server's session ends before, at `end`; go on from there
- * where your own event has that link. `diverged`: the server has other events
- * at these places. `lease_lost`: another process holds the session. Nothing
- * was written unless `stored`. */
+/** `stored`: all events are there now. `repeat`: they were there already. `behind`: the server's session ends earlier,
+ * at `end`; continue from there if the local event has that link. `diverged`: the server has other events at these
+ * places. `lease_lost`: another process holds the session. Nothing was written unless `stored`. */
 export type Pushed =
   | { readonly kind: 'stored' | 'repeat' }
   | { readonly kind: 'behind' | 'diverged'; readonly end: ChainPoint }
@@ -104,8 +102,8 @@ export interface TeamLog {
   push(push: Push): Promise<Pushed>;
   /** Null where there is none, or none that this role may see. */
   session(id: string): Promise<TeamSession | null>;
-  /** Those that this role may see, also those of agents, in order of their ids
-   * from behind `after`. `since`: written to since then (Unix ms). */
+  /** Lists the sessions that this role may see, including those of agents, in order of their ids from after `after`.
+   * `since`: written to since then (Unix ms). */
   sessions(after: string, limit: number, since?: number): Promise<readonly TeamSession[]>;
   /** In order of `seq`. Fewer than `limit` where the texts are large: read on
    * until none comes. */
@@ -122,8 +120,8 @@ export interface TeamLog {
 /** Contents of files by their hash. A session refers to them; who may read the
  * session may read them. */
 export interface TeamBlobs {
-  /** Of these hashes those that have to be sent for a session of one's own; it
-   * refers to the others from now on. */
+  /** Returns those of these hashes that have to be sent for a session of the user; it refers to the others from now
+   * on. */
   missing(sessionId: string, sha256: readonly string[]): Promise<readonly string[]>;
   /** Rejects with `rejected` for bytes of another hash. Do not send what holds
    * secrets: the server keeps it readable. */
@@ -137,8 +135,8 @@ type TeamLease =
   | { readonly held: true; readonly token: string }
   | { readonly held: false; readonly holder: LeaseHolder };
 
-/** Who writes a session. A lease without a beat for 60 s of the server's time
- * is free. Beat every 20 s. */
+/** The leases of sessions: one process writes a session. A lease without a beat for 60 s of the server's time is free.
+ * Beat every 20 s. */
 export interface TeamLeases {
   /** Rejects with `exists` where the session is somebody else's. A `token`
    * that was written down before gets its own lease back, whoever was killed
@@ -159,9 +157,9 @@ export interface TeamHit extends SearchHit {
   readonly owner: string;
 }
 
-/** What the team did, as far as this role may see it. */
+/** The work of the team, as far as this role may see it. */
 export interface TeamRecord {
-  /** Those written to last come first. Those of agents are left out. */
+  /** Lists the last written sessions first, without those of agents. */
   sessions(limit: number, scope?: TeamScope): Promise<readonly TeamSummary[]>;
   /** The newest events that hold all words; `text`, `filters` and what they
    * mean are those of `Store.search`. `onUnreadable` gets the number of events
@@ -178,8 +176,7 @@ export interface TeamRecord {
   ask(question: string): Promise<SqlAnswer>;
   /** The newest tool calls, oldest first. */
   calls(limit: number, filter?: TeamCallFilter): Promise<readonly TeamCall[]>;
-  /** What requests cost, what cost most first; days in order. `zone`: the IANA
-   * zone of the days. */
+  /** Returns the cost of requests, the highest first; days in order. `zone`: the IANA zone of the days. */
   spent(by: SpentBy, zone: string, scope?: TeamScope): Promise<readonly TeamSpending[]>;
 }
 
@@ -218,11 +215,10 @@ export interface TeamSpending {
   readonly unpriced: number;
 }
 
-/** A session as it goes on on another machine. */
+/** A session that another machine writes. */
 export interface TeamWatch extends Pick<SessionLog, 'load' | 'tail'> {
-  /** Calls `ring` whenever something was pushed to the session. Resolves to
-   * how to end that; null where the server cannot tell, as behind a pooler:
-   * look again from time to time. */
+  /** Calls `ring` whenever something was pushed to the session. Resolves to a function that ends that; null if the
+   * server cannot notify, as behind a pooler: then look again from time to time. */
   listen(id: string, ring: () => void): Promise<(() => Promise<void>) | null>;
 }
 
@@ -254,11 +250,11 @@ export interface LocalSession {
   readonly state: SyncState | null;
 }
 
-/** What this machine knows of a session at the server. */
+/** The state of a session at the server, as far as this machine knows it. */
 export interface SyncState {
   /** The last event that both are known to have had. */
   readonly pushed: ChainPoint;
-  /** The role that owns the session; null where that is one's own. */
+  /** The role that owns the session; null if the user does. */
   readonly owner: string | null;
   /** Of the lease that this machine took last. */
   readonly token: string | null;
@@ -267,18 +263,16 @@ export interface SyncState {
 /** A session as it comes from the server. */
 export interface Received {
   readonly row: SessionRow;
-  /** Null: one's own. */
+  /** Null: the user's role. */
   readonly owner: string | null;
-  /** Where the session ended here when it was decided to take these events:
-   * nothing is written once it goes on. Null: it is not here. */
+  /** The local end of the session when it was decided to take these events: nothing is written if it has changed. Null:
+   * the session is not here. */
   readonly seen: ChainPoint | null;
-  /** The events after this place are taken. What stands there already goes to
-   * `branch`. */
+  /** The events after this place are taken. Local events after it go to `branch`. */
   readonly after: ChainPoint;
   /** The rest of the session in order of `seq`. */
   readonly pages: AsyncIterable<readonly StoredEvent[]>;
-  /** Our branch of a session that went on in two places: a new session gets a
-   * copy of all its events. */
+  /** The local branch of a session that was continued in two places: a new session gets a copy of all its events. */
   readonly branch?: SessionRow;
 }
 
@@ -305,7 +299,7 @@ export interface SyncRows {
   link(id: string, seq: number): Promise<Uint8Array | null>;
   /** Contents of a file; null where they are not here or hold a secret. */
   plainBlob(sha256: string): Promise<Uint8Array | null>;
-  /** Those of these hashes whose contents are not here. */
+  /** Returns those of these hashes whose contents are not here. */
   missingBlobs(sha256: readonly string[]): Promise<readonly string[]>;
   /** Keeps contents for the session that is received next. */
   keepBlob(sha256: string, bytes: Uint8Array): Promise<void>;
@@ -320,7 +314,7 @@ export interface SyncRows {
   /** Redacts events as they were redacted elsewhere; those that are redacted
    * here, too, stay. Resolves to their number. */
   redact(redacted: readonly Redacted[]): Promise<number>;
-  /** What was redacted here and is not known to be redacted at the server. */
+  /** Returns the local redactions that the server may not have yet. */
   redactions(): Promise<readonly Redacted[]>;
   redactionsSent(sent: readonly Redacted[]): Promise<void>;
 }
@@ -339,8 +333,8 @@ export interface ExchangeScope {
   readonly after?: string;
 }
 
-/** What became of a session. `branched`: it went on in two places, and ours is
- * the session `branch` from now on. */
+/** The outcome for a session. `branched`: it was continued in two places, and the local branch is the session `branch`
+ * from now on. */
 export type ExchangeOutcome =
   | { readonly kind: 'pushed' | 'pulled'; readonly sessionId: string; readonly events: number }
   /** `events`: the number of events of a local session that were redacted on the server, possibly by a colleague. */
@@ -363,7 +357,7 @@ export function redactedLine({ sessionId, events }: Extract<ExchangeOutcome, { k
 export interface Exchange {
   /** Sends what the server lacks, in order; also what was redacted. */
   push(scope?: ExchangeScope): Promise<readonly ExchangeOutcome[]>;
-  /** Fetches what this machine lacks of one's own sessions and of the team's. */
+  /** Fetches the user's and the team's sessions and events that this machine lacks. */
   pull(scope?: ExchangeScope): Promise<readonly ExchangeOutcome[]>;
   /** A session is open here: it is pushed first, and its lease is kept until
    * `release`. */

@@ -22,7 +22,7 @@ export async function openTelemetry(
     return null;
   };
   const { otlpEndpoint: named, headersEnv, contents } = telemetry;
-  // The variable alone is meant for other programs: a person says once that it counts here.
+  // The variable alone is meant for other programs: the user says once that it counts here.
   const endpoint = named === 'env' ? (env['OTEL_EXPORTER_OTLP_ENDPOINT'] ?? '') : (named ?? '');
   if (endpoint === '') return null;
   if (!URL.canParse(endpoint) || !/^https?:$/.test(new URL(endpoint).protocol))

@@ -41,7 +41,7 @@ const redirects = new Set([301, 302, 303, 307, 308]);
  * `web.allow_local`. Throws a `WebRefusal`. */
 export async function fetchPage(start: URL, format: PageFormat, options: FetchOptions): Promise<Page> {
   const site = siteOf(start);
-  // What a person allowed for this call is one site; the setting allows its own.
+  // The user allowed one site for this call; the setting allows its own.
   const isAllowedNow = targetOf(start).kind === 'local';
   const allowsLocal = (next: string): boolean => options.allowLocal.includes(next) || (isAllowedNow && next === site);
   let url = start;
@@ -164,7 +164,7 @@ function labelWithin(body: Buffer, kind: 'html' | 'text'): string | undefined {
   return (found?.[1] ?? found?.[2])?.replace(/^utf-?16.*$/i, 'utf-8');
 }
 
-/** Takes out what could steer a terminal or hide words from a person. */
+/** Removes characters that could control a terminal or hide words from the user. */
 export function clean(text: string): string {
   const parts: string[] = [];
   for (let at = 0; at < Math.min(text.length, maxChars);) {

@@ -9,7 +9,7 @@ const readers = new Set(['web_search', 'web_fetch']);
 /** A longer path and query that nobody has written may carry something out. */
 const maxUnseenChars = 512;
 
-/** Returns what a person wrote and what searches and pages of this session said. */
+/** Returns the texts that the user wrote and those of searches and pages of this session. */
 function seenTexts(events: readonly Event[]): readonly string[] {
   return events.flatMap(({ kind, content, data }) => {
     if (kind === 'user') return isRecord(data) && data['note'] === true ? [] : [content ?? ''];

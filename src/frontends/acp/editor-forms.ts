@@ -19,14 +19,13 @@ export interface FormPlace {
   readonly showsForms: boolean;
 }
 
-/** An answer that does not fit is asked for again so often. */
+/** The most attempts to get an answer that fits. */
 const mostTimes = 3;
 /** Returns the name of the field for a free answer beside a choice. */
 const ownWords = (name: string): string => `${name}_own_words`;
 
-/** Puts a form to the user by their editor. An editor that cannot put it counts as a person who does not want to
- * answer. Source: Agent Client Protocol, version 1, `elicitation/create` and `session/request_permission`, read
- * 2026-11-22. */
+/** Shows a form to the user in their editor. If the editor cannot show it, the answer is that of a user who declines.
+ * Source: Agent Client Protocol, version 1, `elicitation/create` and `session/request_permission`, read 2026-11-22. */
 export async function putToEditor(place: FormPlace, form: Form): Promise<FormAnswer> {
   if (place.showsForms) return await putForm(place, form);
   if (!form.fields.every(isOneChoice)) return { answer: 'declined' };

@@ -173,7 +173,7 @@ function resumed({ pending }: Offered, ctx: ServerContext): OutsideCall | 'unkno
   return found.call;
 }
 
-/** A person has so long for an answer. Then the call is denied, and those behind it run. */
+/** The time limit for an answer of the user. After it the call is denied, and the calls behind it run. */
 const longestWaitMs = 600_000;
 
 /** Ends this request with the question; the other program makes it again with the answer. */

@@ -268,7 +268,7 @@ function small(path: string): string {
   return readBoundedText(path, { maxBytes: 65_536, longer: 'refuse', links: 'follow' }) ?? '';
 }
 
-/** A session with fewer events is read without a delay that a person would see. */
+/** A session with fewer events is read without a visible delay. */
 const longSession = 5_000;
 const shownEvents = 500;
 

@@ -42,7 +42,7 @@ interface Parts {
 const longestMs = 1_000;
 const leastGapMs = 1_000;
 const mostBytes = 65_536;
-/** A program that has failed so often is not started again. */
+/** The number of failures after which the program is not started again. */
 const mostFailures = 3;
 
 /** Has the user's own program write the status line: `ui.status_command`. */

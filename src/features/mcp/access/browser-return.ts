@@ -74,7 +74,7 @@ async function listening(server: ReturnType<typeof createServer>, ports: readonl
   }
 }
 
-/** Reads the address that a person has pasted. Null: it is none that a sign-in ends at. */
+/** Parses an address that the user has pasted. Null if no sign-in ends at it. */
 export function pastedAnswer(text: string): URL | null {
   const address = URL.parse(text.trim());
   return address !== null && (address.searchParams.has('code') || address.searchParams.has('error')) ? address : null;

@@ -21,7 +21,7 @@ export interface KeptSignIn {
 export interface SignIns {
   /** The one with the newest tokens; null where there is none. */
   current(url: string): (KeptSignIn & { readonly issuer: string }) | null;
-  /** As this issuer gave it. */
+  /** Returns the sign-in from this issuer. */
   from(url: string, issuer: string): KeptSignIn;
   keep(url: string, issuer: string, part: KeptSignIn): void;
   /** Drops these tokens, unless others have taken their place. */

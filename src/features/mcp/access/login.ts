@@ -8,13 +8,14 @@ import { readableAnswers } from './sign-in-answers.js';
 import { type Callback, signIn, SignInNeeded, withSignIn } from './sign-in.js';
 import * as sdk from '@modelcontextprotocol/client';
 
-/** Shows a person the page to sign in at. Resolves with the address that the browser ended at where they paste it, with
- * null where they give up. `signal`: it is no longer needed. */
+/** Shows the user the page of a sign-in. Resolves with the address that the browser ended at if they paste it, with
+ * null if they give up. `signal`: it is no longer needed. */
 export type ShowPage = (page: URL, signal: AbortSignal) => Promise<URL | null>;
 
 const longestVisitMs = 10 * 60 * 1000;
 
-/** As `logIn`, with a browser on this machine that comes back to a port of ours, or an address that is pasted. */
+/** Signs in as `logIn` does, with a browser on this machine that comes back to a port of ours, or with a pasted
+ * address. */
 export async function logInHere(
   server: ConfiguredServer,
   way: HttpWay,
@@ -49,8 +50,8 @@ export function portsOf(signIns: SignIns, { url, signIn: { callbackPort } }: Htt
   return before === 0 ? [0] : [before, 0];
 }
 
-/** Has the user sign in to a server, also where an earlier sign-in still holds, and connects to it. Returns how many
- * tools it offers; null where it asks nobody for a sign-in. Rejects with a sentence for a person. */
+/** Has the user sign in to a server, even if an earlier sign-in is still valid, and connects to it. Returns the number
+ * of tools that it offers; null if the server needs no sign-in. Rejects with a sentence for the user. */
 export async function logIn(
   server: ConfiguredServer,
   way: HttpWay,
