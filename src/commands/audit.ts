@@ -26,6 +26,8 @@ import {
   printListing,
 } from '../kernel/console/line-output.js';
 import { findSession } from '../kernel/console/stored-session.js';
+import { loadVerdict } from '../kernel/permissions/shell/load-verdict.js';
+import { auditTeam } from '../features/team-store/shared-record.js';
 
 interface Options {
   readonly session?: string;
@@ -67,9 +69,7 @@ export const auditCalls: CommandHandler = {
         .option('--csv', 'comma-separated values'),
     run: async (line, _args, options: Options) => {
       if (options.json && options.csv) throw new CliError(exit.usage, '--json and --csv cannot both be', 'Choose one.');
-      return asksTeam(options)
-        ? await (await import('../features/team-store/shared-record.js')).auditTeam(line, options)
-        : await audit(line, options);
+      return asksTeam(options) ? await auditTeam(line, options) : await audit(line, options);
     },
   },
 };
@@ -316,7 +316,7 @@ function commandOf(text: string | null): string | null {
 }
 
 async function createAnalysis({ config, home }: Settings): Promise<Analyse> {
-  const { classifyShell } = await import('../kernel/permissions/shell/verdict.js');
+  const { classifyShell } = await loadVerdict();
   const { files } = config;
   const secrets = createSecretPaths(config.fs.deny, home);
   const ownPaths = [...new Set([dirname(files.config), files.data, dirname(files.log)])];

@@ -7,7 +7,7 @@ import type { SecretGuard } from '../kernel/core/secrets/guard.js';
 import { didYouMean, escapedJson } from '../kernel/core/text.js';
 import { sanitize } from '../kernel/core/sanitize.js';
 import { counted } from '../kernel/tools/define-tool.js';
-import type { WrittenSession } from '../features/history-import/for-other-programs.js';
+import { forClaudeCode, forCodex, type WrittenSession } from '../features/history-import/for-other-programs.js';
 import { CliError, type CommandLine, exit, type Repl, type CommandHandler } from '../kernel/console/command.js';
 import { localTime } from '../kernel/console/line-output.js';
 import { entriesOf, type ExportEntry, resultTitle } from '../ui/export-entries.js';
@@ -26,15 +26,13 @@ const toHtml = async (session: ExportedSession): Promise<string> =>
 type Written = Pick<WrittenSession, 'text'> & Partial<WrittenSession>;
 type Format = (session: ExportedSession) => Promise<Written>;
 
-const load = () => import('../features/history-import/for-other-programs.js');
-
 const formats: Readonly<Record<string, Format>> = {
   md: async (session) => ({ text: toMarkdown(session) }),
   jsonl: async (session) => ({ text: toJsonl(session) }),
   html: async (session) => ({ text: await toHtml(session) }),
   script: async ({ events }) => ({ text: toScript(events) }),
-  'claude-code': async (session) => (await load()).forClaudeCode(session),
-  codex: async (session) => (await load()).forCodex(session),
+  'claude-code': async (session) => forClaudeCode(session),
+  codex: async (session) => forCodex(session),
 };
 
 /** `agent sessions export`, and `/export` for the session on the screen. */

@@ -10,6 +10,8 @@ import {
   printJson,
 } from '../kernel/console/line-output.js';
 import type { Settings } from '../kernel/console/run-settings.js';
+import { withTeam } from '../features/team-store/open-team.js';
+import { teamStatistics } from '../features/team-store/shared-record.js';
 
 interface Options {
   readonly json?: boolean;
@@ -46,9 +48,7 @@ export const statistics: CommandHandler = {
         .option('--by <what>', 'the same by person (as it is), project, model or day')
         .option('--json', 'one JSON array: a row each, with the name of its table'),
     run: async (line, _args, options: Options) =>
-      asksTeam(options)
-        ? await (await import('../features/team-store/shared-record.js')).teamStatistics(line, options)
-        : await show(line, options),
+      asksTeam(options) ? await teamStatistics(line, options) : await show(line, options),
   },
 };
 
@@ -308,7 +308,6 @@ export const askSql: CommandHandler = {
 
 function teamAsk(settings: Settings): NonNullable<Records['ask']> {
   return async (question) => {
-    const { withTeam } = await import('../features/team-store/open-team.js');
     return await withTeam(settings, async ({ team }) => await team.record.ask(question));
   };
 }

@@ -25,6 +25,8 @@ import {
 } from '../kernel/console/line-output.js';
 import { findSession, goToSession } from '../kernel/console/stored-session.js';
 import { features } from '../app/features.js';
+import { withTeam } from '../features/team-store/open-team.js';
+import { listTeamSessions } from '../features/team-store/shared-record.js';
 
 interface ListOptions {
   readonly json?: boolean;
@@ -57,9 +59,7 @@ export const listSessions: CommandHandler = {
         .option('--page <n>', 'the second, third, … so many')
         .option('--json', 'one JSON array'),
     run: async (line, _args, options: ListOptions) =>
-      asksTeam(options)
-        ? await (await import('../features/team-store/shared-record.js')).listTeamSessions(line, options)
-        : await list(line, options),
+      asksTeam(options) ? await listTeamSessions(line, options) : await list(line, options),
   },
 };
 
@@ -297,7 +297,6 @@ interface PruneOptions {
 const maxListed = 1_000_000;
 
 async function removeAtTeam(settings: Settings, id: string): Promise<void> {
-  const { withTeam } = await import('../features/team-store/open-team.js');
   await withTeam(settings, ({ team }) => team.log.remove(id));
 }
 

@@ -10,6 +10,7 @@ import {
 import type { SearchHit, Store } from '../kernel/core/store.js';
 import { didYouMean, spelledLine } from '../kernel/core/text.js';
 import { programs } from '../features/history-import/programs.js';
+import schemas from '../../config/tool-schemas.json' with { type: 'json' };
 import { sanitize } from '../kernel/core/sanitize.js';
 import type { Later, PickItem, Picking } from '../kernel/console/slash-command.js';
 import { eventText } from '../ui/event-text.js';
@@ -25,6 +26,8 @@ import {
 import type { Settings } from '../kernel/console/run-settings.js';
 import { age, asksTeam, countOption, localDay, printListing } from '../kernel/console/line-output.js';
 import { goToSession } from '../kernel/console/stored-session.js';
+import { scopeOf } from '../features/team-store/shared-record.js';
+import { withTeam } from '../features/team-store/open-team.js';
 
 interface Options {
   readonly json?: boolean;
@@ -113,9 +116,7 @@ function ownHits(store: Pick<Store, 'search'>): HitSource {
 
 function teamHits(opened: CommandStore, options: Options, printError: (text: string) => void): HitSource {
   return async ({ words, filters }, limit) => {
-    const { scopeOf } = await import('../features/team-store/shared-record.js');
     const scope = { since: teamSince(filters), ...scopeOf(options, opened) };
-    const { withTeam } = await import('../features/team-store/open-team.js');
     return await withTeam(opened.settings, ({ team }) =>
       team.record.search(words, limit, scope, filters, (count) => {
         printError(`${unreadableEvents(count)}\n`);
@@ -151,7 +152,7 @@ async function unknownValue({ filters }: Asked, find: HitSource, store: Pick<Sto
     const meant = nearest.length === 0 ? '' : ` Did you mean${nearest.join(' or')}?`;
     return `session:${session}: no session has this id or title.${meant} agent sessions list shows them.`;
   }
-  const builtIn = tools.length === 0 ? [] : await builtInTools();
+  const builtIn = tools.length === 0 ? [] : builtInTools();
   for (const tool of tools.filter((name) => !builtIn.some((known) => globFits(name, known)))) {
     if (await isRecorded({ tools: [tool] })) continue;
     const meant = didYouMean(tool, builtIn);
@@ -160,8 +161,7 @@ async function unknownValue({ filters }: Asked, find: HitSource, store: Pick<Sto
   return null;
 }
 
-async function builtInTools(): Promise<readonly string[]> {
-  const { default: schemas } = await import('../../config/tool-schemas.json', { with: { type: 'json' } });
+function builtInTools(): readonly string[] {
   return [...new Set(schemas.map(({ tool }) => tool))];
 }
 
@@ -256,7 +256,6 @@ function laterHits(asked: Asked, own: readonly SearchHit[], repl: Repl): NonNull
   const known = new Set(own.map(placeOf));
   const { words, filters } = asked;
   const find = async (): Promise<Later<SearchHit>> => {
-    const { withTeam } = await import('../features/team-store/open-team.js');
     const since = teamSince(filters);
     let unreadable = '';
     const all = await withTeam(repl.settings, ({ team }) =>
@@ -316,7 +315,6 @@ async function lookAt(hit: SearchHit, marked: readonly string[], repl: Repl): Pr
 async function eventsOf(hit: SearchHit, { store, settings }: Repl): Promise<readonly Event[]> {
   const here = await store.load(hit.sessionId);
   if (hit.owner === undefined || here.some(({ seq }) => seq === hit.seq)) return here;
-  const { withTeam } = await import('../features/team-store/open-team.js');
   return await withTeam(settings, ({ team }) => team.watch.load(hit.sessionId));
 }
 
