@@ -4,6 +4,5 @@ export * from './export-session.js';
 export * from './figures.js';
 export * from './manage-sessions.js';
 export * from './redact-texts.js';
-export * from './replay.js';
 export * from './search-record.js';
 export * from './serve-programs.js';
