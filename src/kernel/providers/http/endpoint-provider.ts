@@ -9,7 +9,7 @@ import {
   createToolSupport,
   refusesTools,
   type TextModels,
-  type TextProtocol,
+  createTextProtocol,
 } from '../text/protocol.js';
 import { maskKeys } from '../wires/fault.js';
 import type { Wire, WireFacts, WireOptions } from '../wires/wire.js';
@@ -120,11 +120,9 @@ function createSender(
   d: HttpDependencies,
   post: Post,
 ): (request: ModelRequest) => AsyncGenerator<ModelChunk> {
-  const protocol = loadOnce(async (): Promise<TextProtocol> =>
-    (await import('../text/protocol.js')).createTextProtocol(),
-  );
-  const wireFor = async ({ conversation }: ModelRequest): Promise<Wire> =>
-    usesText(conversation, endpoint.quirks) ? (await protocol.get()).wire(wire, conversation, endpoint.quirks) : wire;
+  const protocol = createTextProtocol();
+  const wireFor = ({ conversation }: ModelRequest): Wire =>
+    usesText(conversation, endpoint.quirks) ? protocol.wire(wire, conversation, endpoint.quirks) : wire;
   const encoder = createBodyEncoder();
   const learned = new Map<string, Quirks>();
   let underWay = 0;
@@ -134,7 +132,7 @@ function createSender(
       limits: timeLimits(limits, endpoint),
       d,
       post,
-      wire: await wireFor(request),
+      wire: wireFor(request),
       learned,
     };
     const isAlone = underWay === 0;

@@ -6,7 +6,7 @@ import type { Endpoint } from '../catalog.js';
 import { type Quirks, usesText } from '../quirks.js';
 import { argumentsText } from '../wires/pieces.js';
 import type { Wire, WireChunk } from '../wires/wire.js';
-import { createTextScanner } from './call-scanner.js';
+import { createTextScanner, hasLeakedCall } from './call-scanner.js';
 import type { ToolSchemas } from './found-calls.js';
 
 type Chunk = WireChunk | ModelChunk;
@@ -152,11 +152,11 @@ const noCalls = 'Answer now with what you know. Tools cannot be called any more:
 /** Rewrites conversations for models without native tool calls: tools in the system prompt, calls as blocks of JSON in
  * the answer, results in the next user message. The same message object gives the same object again, so that a wire's
  * cache of messages works. */
-export interface TextPrompt {
+interface TextPrompt {
   rewrite(conversation: Conversation, toolChoice: 'auto' | 'none'): Conversation;
 }
 
-export function createTextPrompt(): TextPrompt {
+function createTextPrompt(): TextPrompt {
   const answers = new WeakMap<AssistantMessage, readonly Message[]>();
   const merged = new WeakMap<Message, { readonly parts: readonly UserMessage[]; readonly message: UserMessage }>();
   const systems = new WeakMap<readonly ToolSpec[], { readonly system: string; readonly text: string }>();
@@ -408,7 +408,6 @@ export function createLeakWatch({ conversation, toolChoice }: ModelRequest, labe
 
 async function isLeaked(text: string, { tools }: Conversation): Promise<boolean> {
   if (tools.length === 0 || !/[<[{:=]/.test(text)) return false;
-  const { hasLeakedCall } = await import('./call-scanner.js');
   return hasLeakedCall(text, new Map(tools.map(({ name, input_schema }) => [name, input_schema])));
 }
 
