@@ -214,9 +214,14 @@ function keptPromises(root: string, sources: readonly Source[]): string[] {
   });
 }
 
-/** The two places every byte to a terminal passes: the printer of the command line, which sanitises, and what gives the
- * screen's writer its terminal. The program that converts pages has a pipe for its output. */
-const terminalWriters = ['kernel/console/print.ts', 'ui/early-frame.ts', 'kernel/tools/page-worker.ts'];
+/** The places every byte to a terminal passes: the printer and the questions of the command line, which sanitise, and
+ * what gives the screen's writer its terminal. The program that converts pages has a pipe for its output. */
+const terminalWriters = [
+  'kernel/console/ask.ts',
+  'kernel/console/print.ts',
+  'ui/early-frame.ts',
+  'kernel/tools/page-worker.ts',
+];
 /** Comments may name the streams. */
 const namesTerminal = new RegExp(
   [

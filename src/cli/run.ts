@@ -8,9 +8,9 @@ import { StoreError } from '../kernel/store/errors.js';
 import type { EarlyFrame } from '../ui/early-frame.js';
 import { missingPart } from '../ui/ending.js';
 import { globalOptions, type OptionTable, rootOptions, type RootOptions } from '../kernel/console/options.js';
+import { askLine } from '../kernel/console/ask.js';
 import { version, versionFlags } from '../kernel/console/version.js';
 import {
-  askLine,
   errorsAreTerminal,
   outputColumns,
   outputIsTerminal,
@@ -18,6 +18,8 @@ import {
   printError,
   watchStandardOutput,
 } from '../kernel/console/print.js';
+import { keptSecrets, knownSecrets, plainGuard } from '../kernel/secrets/known-secrets.js';
+import { runConversation } from '../frontends/repl/start-front-end.js';
 
 // A regular expression of a setting, a server or a model that backtracks without end continues in V8's linear engine. The
 // engine takes none with lookaround, back references, or the flags `i` and `u`. Source: v8.dev/blog/non-backtracking-regexp.
@@ -32,7 +34,6 @@ export async function run(argv: readonly string[], early: EarlyFrame | null): Pr
   } catch (error) {
     early?.withdraw();
     const failure = describeFailure(error, argv.includes('--debug'));
-    const { keptSecrets, knownSecrets, plainGuard } = await import('../kernel/secrets/known-secrets.js');
     const secrets = [...knownSecrets(process.env), ...keptSecrets(process.env)];
     printError(plainGuard(process.env, secrets).text(failure.text));
     exitCode = failure.exitCode;
@@ -162,11 +163,7 @@ export async function buildProgram({ words: given, rest, early, finish }: Progra
     .action(async (words: string[], parsed: RootOptions) => {
       const options = { ...parsed, commandNames: slashNames(table) };
       if (rest.length === 0) await askAboutCommand(words, options, verbNames(table));
-      finish(
-        await (
-          await import('../frontends/repl/start-front-end.js')
-        ).runConversation([...words, ...rest], options, early),
-      );
+      finish(await runConversation([...words, ...rest], options, early));
     });
   await addVerbs(program, table, {
     load: verbsToLoad(given),

@@ -3,6 +3,7 @@ import { didYouMean } from '../kernel/core/text.js';
 import { createKeyMap, type KeyMap, keyRows } from '../ui/editor/keybindings.js';
 import type { SlashCommand } from '../kernel/console/slash-command.js';
 import { CliError, exit, type CommandHandler } from '../kernel/console/command.js';
+import { manPage } from './man-page.js';
 
 export const showHelp: CommandHandler = {
   line: {
@@ -10,7 +11,7 @@ export const showHelp: CommandHandler = {
     options: (command) => command.option('--man', 'print the manual page'),
     run: async ({ out, program }, words, { man }: { man?: boolean }) => {
       if (man) {
-        out.data((await import('./man-page.js')).manPage(program.root));
+        out.data(manPage(program.root));
         return exit.done;
       }
       commandOf(program.root, words).outputHelp();

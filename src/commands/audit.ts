@@ -28,6 +28,7 @@ import {
   printListing,
 } from '../kernel/console/line-output.js';
 import { findSession } from '../kernel/console/stored-session.js';
+import { loadVerdict } from '../kernel/permissions/shell/load-verdict.js';
 
 interface Options {
   readonly session?: string;
@@ -318,7 +319,7 @@ function commandOf(text: string | null): string | null {
 }
 
 async function createAnalysis({ config, home }: Settings): Promise<Analyse> {
-  const { classifyShell } = await import('../kernel/permissions/shell/verdict.js');
+  const { classifyShell } = await loadVerdict();
   const { files } = config;
   const secrets = createSecretPaths(config.fs.deny, home);
   const ownPaths = [...new Set([dirname(files.config), files.data, dirname(files.log)])];

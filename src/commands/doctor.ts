@@ -32,6 +32,7 @@ import {
 import { fail, ok } from '../kernel/console/doctor-check.js';
 import { features } from '../app/features.js';
 import type { CheckHost } from '../kernel/console/feature.js';
+import { packagedRipgrep } from '../kernel/tools/search/text-search.js';
 
 /** Checks this machine, on the command line and in the REPL. */
 export const doctor: CommandHandler = {
@@ -219,7 +220,7 @@ export function terminalFacts(screen: Screen, env: Environment): TerminalReport 
 
 /** Finds the ripgrep that comes with the program, else the first `rg` on the path. Runs neither. */
 export async function findRipgrep(env: Environment): Promise<RipgrepFact | null> {
-  const bundled = await (await import('../kernel/tools/search/text-search.js')).packagedRipgrep();
+  const bundled = await packagedRipgrep();
   if (bundled !== null && (await isExecutable(bundled))) return { source: 'bundled', path: bundled };
   for (const directory of (env.PATH ?? '').split(delimiter).filter((item) => item !== '')) {
     const path = join(directory, 'rg');

@@ -13,20 +13,13 @@ import type { Endpoint } from '../kernel/providers/catalog.js';
 import { inspectStore } from '../kernel/store/inspect.js';
 import { screenStreams } from '../ui/early-frame.js';
 import type { RootOptions } from '../kernel/console/options.js';
-import {
-  askHidden,
-  askLine,
-  errorsAreTerminal,
-  outputIsTerminal,
-  print,
-  printData,
-  printError,
-} from '../kernel/console/print.js';
+import { errorsAreTerminal, outputIsTerminal, print, printData, printError } from '../kernel/console/print.js';
+import { askHidden, askLine } from '../kernel/console/ask.js';
 import { exportGuard, sessionGuard } from '../kernel/secrets/known-secrets.js';
 import { newestHere, notePlace } from '../app/find-session.js';
 import { directoryId } from '../kernel/disk/directory-id.js';
 import { openPolicy } from '../app/open-policy.js';
-import { openRecord } from '../app/open-record.js';
+import { openRecord, requestBody } from '../app/open-record.js';
 import { projects } from '../app/project-files.js';
 import { homeDirectory } from '../app/home-directory.js';
 import { givenDirectory, readSettings, settingFlags, trustedBefore } from '../app/settings.js';
@@ -34,6 +27,23 @@ import type { Settings } from '../kernel/console/run-settings.js';
 import { askForFiles, askForTrust, terminalQuestion } from '../app/trust.js';
 import { spelledOut } from '../kernel/core/text.js';
 import { openTrustFile } from '../kernel/config/trust-file.js';
+
+import { sessionBeginning } from '../app/context-files.js';
+import { checkEndpoint } from '../kernel/providers/discover.js';
+import { sessionHost } from '../app/create-session.js';
+import {
+  checkRehearsals,
+  checkSandbox,
+  openSandbox,
+  openToolbox,
+  toolNames,
+  unknownToolLimit,
+  unknownToolLimits,
+} from '../app/open-tools.js';
+import { providerChoice, resolveReady } from '../app/model-resolution.js';
+import { httpDependencies } from '../app/open-model.js';
+import { loadWire } from '../kernel/providers/wires/known-wires.js';
+import { openInBrowser } from '../kernel/secrets/keyring.js';
 
 export type ReadSettings = () => Promise<Settings>;
 
@@ -86,17 +96,10 @@ export async function withStore<T>(settings: Settings, use: (opened: CommandStor
   }
 }
 
-/** Loads the code of the tools when it is first used. */
 export function createTools(read: ReadSettings): Tools {
-  const load = () => import('../app/open-tools.js');
-  const loadPolicy = () => import('../app/open-policy.js');
   return {
     open: async (chosen, sandboxed) => {
-      const [settings, { openSandbox, openToolbox }, { openPolicy }] = await Promise.all([
-        read(),
-        load(),
-        loadPolicy(),
-      ]);
+      const settings = await read();
       const notify = (message: string): void => {
         printError(`agent: ${message}\n`);
       };
@@ -116,20 +119,13 @@ export function createTools(read: ReadSettings): Tools {
       };
     },
     policy: async () => openPolicy(await read()),
-    host: async () => (await import('../app/create-session.js')).sessionHost((await read()).log),
+    host: async () => sessionHost((await read()).log),
     opening: async (registry, cwd) => {
-      const { sessionBeginning } = await import('../app/context-files.js');
       const none = { listing: async () => ({ text: '', notices: [] }), notes: async () => '' };
       return (await sessionBeginning({ ...(await read()), cwd }, registry, { restored: [] }, none)).opening;
     },
-    strayLimits: async (loaded) => {
-      const { unknownToolLimits, toolNames } = await load();
-      return await unknownToolLimits(loaded, toolNames());
-    },
-    strayLimit: async (name) => {
-      const { unknownToolLimit, toolNames } = await load();
-      return unknownToolLimit(name, toolNames());
-    },
+    strayLimits: async (loaded) => await unknownToolLimits(loaded, toolNames()),
+    strayLimit: async (name) => unknownToolLimit(name, toolNames()),
   };
 }
 
@@ -137,32 +133,25 @@ export function createMachine(request: () => LoadOptions): SystemChecks {
   return {
     sandbox: async (config) => {
       const { env, cwd, home } = request();
-      return await (await import('../app/open-tools.js')).checkSandbox({ cwd, env, home, config });
+      return await checkSandbox({ cwd, env, home, config });
     },
     rehearsals: async (config) => {
       const { env, cwd, home } = request();
-      return await (await import('../app/open-tools.js')).checkRehearsals({ cwd, env, home, config });
+      return await checkRehearsals({ cwd, env, home, config });
     },
     store: (config) => inspectStore(config.files.database),
-    browse: async (url) => await (await import('../kernel/secrets/keyring.js')).openInBrowser(url, request().env),
+    browse: async (url) => await openInBrowser(url, request().env),
   };
 }
 
 export function createModels(options: RootOptions, read: ReadSettings): Models {
-  const load = () => import('../app/model-resolution.js');
   return {
-    choice: async (provider, model) => (await load()).providerChoice(await read(), { provider, model }),
+    choice: async (provider, model) => providerChoice(await read(), { provider, model }),
     check: async (provider, model) => {
-      const [{ resolveReady }, { httpDependencies }, { loadWire }] = await Promise.all([
-        load(),
-        import('../app/open-model.js'),
-        import('../kernel/providers/wires/known-wires.js'),
-      ]);
       const { model: _model, ...others } = options;
       const settings = await readSettings({ ...others, provider });
       const { ref, endpoint } = await resolveReady(settings, { provider, model });
       if (endpoint.api === 'offline') return null;
-      const { checkEndpoint } = await import('../kernel/providers/discover.js');
       const wire = await loadWire(endpoint.api);
       const report = await checkEndpoint(
         endpoint,
@@ -173,7 +162,7 @@ export function createModels(options: RootOptions, read: ReadSettings): Models {
       );
       return { report, ref, baseUrl: endpoint.baseUrl, keyFrom: keySource(endpoint) };
     },
-    requestBody: async (request) => await (await import('../app/open-record.js')).requestBody(await read(), request),
+    requestBody: async (request) => await requestBody(await read(), request),
   };
 }
 

@@ -1,5 +1,7 @@
 import type { Section } from '../kernel/console/command.js';
 
+const load = () => import('./record-commands.js');
+
 /** Commands of what is kept: sessions, notes, tasks. */
 export const record: readonly Section[] = [
   {
@@ -8,87 +10,88 @@ export const record: readonly Section[] = [
       {
         line: ['sessions', 'List, show, search, export, import, rename and delete sessions'],
         slash: ['sessions|resume [id, prefix or title]', 'Switch to another session'],
-        load: async () => (await import('./manage-sessions.js')).sessions,
+        load: async () => (await load()).sessions,
       },
       {
         line: ['sessions list', 'List sessions, newest first'],
-        load: async () => (await import('./manage-sessions.js')).listSessions,
+        load: async () => (await load()).listSessions,
       },
       {
         line: ['watch [session]', 'Follow a session that runs in another terminal'],
-        load: async () => (await import('./serve-programs.js')).watchSession,
+        load: async () => (await load()).watchSession,
       },
       {
         line: ['serve', 'Serve all sessions as live web pages on this machine'],
-        load: async () => (await import('./serve-programs.js')).servePages,
+        load: async () => (await load()).servePages,
       },
       {
         line: ['sessions show <session>', "Show a session's events, or the request of its next turn"],
-        load: async () => (await import('./manage-sessions.js')).showSession,
+        load: async () => (await load()).showSession,
       },
       {
         line: ['sessions rename <session> <title...>', "Set a session's title"],
         slash: ['rename [title]', "Set this session's title; without one, ask the model for it"],
-        load: async () => (await import('./manage-sessions.js')).renameSession,
+        load: async () => (await load()).renameSession,
       },
       {
         line: ['sessions rm <session...>', 'Delete sessions and all their events'],
-        load: async () => (await import('./manage-sessions.js')).removeSessions,
+        load: async () => (await load()).removeSessions,
       },
       {
         line: [
           'sessions search <words...>',
           'Search prompts, answers, arguments and outputs of all sessions, newest first',
         ],
-        load: async () => (await import('./search-record.js')).searchSessions,
+        load: async () => (await load()).searchSessions,
       },
       {
         line: ['sessions export <session>', 'Export a session as Markdown, JSON Lines, HTML or an offline script'],
         slash: ['export [file]', 'Export this session to a .md, .html or .jsonl file'],
-        load: async () => (await import('./export-session.js')).exportSession,
+        load: async () => (await load()).exportSession,
       },
       {
         line: ['sessions prune', 'List old sessions; delete them with --yes'],
-        load: async () => (await import('./manage-sessions.js')).pruneSessions,
+        load: async () => (await load()).pruneSessions,
       },
       {
         line: ['search <words...>', 'Search prompts, answers, arguments and outputs of all sessions, newest first'],
         slash: ['search <words>', 'Search all sessions and open a match'],
-        load: async () => (await import('./search-record.js')).searchRecord,
+        load: async () => (await load()).searchRecord,
       },
       {
         line: ['audit', 'List every tool call: time, duration, status and who allowed it'],
-        load: async () => (await import('./audit.js')).auditCalls,
+        load: async () => (await load()).auditCalls,
       },
       {
         line: ['audit export', 'Print every tool call as a JSON line; --hash-args hides its arguments'],
-        load: async () => (await import('./audit.js')).exportCalls,
+        load: async () => (await load()).exportCalls,
       },
       {
         line: [
           'audit suggest-rules',
           'Suggest allow rules for commands you allowed three times or more and never denied',
         ],
-        load: async () => (await import('./audit.js')).suggestAllowRules,
+        load: async () => (await load()).suggestAllowRules,
       },
       {
         line: ['audit verify [session]', 'Verify the hash chain and name the first break'],
-        load: async () => (await import('./audit.js')).verifyRecord,
+        load: async () => (await load()).verifyRecord,
       },
       {
         line: ['redact <session> <event>', 'Permanently remove the texts of one event; the hash chain stays valid'],
-        load: async () => (await import('./redact-texts.js')).redactTexts,
+        load: async () => (await load()).redactTexts,
       },
       {
         line: ['stats', 'Show how tools performed and what was spent'],
-        load: async () => (await import('./figures.js')).statistics,
+        load: async () => (await load()).statistics,
       },
       {
         line: ['sql <select>', 'Query the event log in SQL, read-only'],
-        load: async () => (await import('./figures.js')).askSql,
+        load: async () => (await load()).askSql,
       },
       {
         line: ['replay <session>', 'Replay a session without model or tools'],
+        // It draws differences as the screen does: what measures text for that takes 10 ms to load.
         load: async () => (await import('./replay.js')).replay,
       },
     ],

@@ -10,6 +10,7 @@ import {
 import type { SearchHit, Store } from '../kernel/core/store.js';
 import { didYouMean, spelledLine } from '../kernel/core/text.js';
 import { provided } from '../app/features.js';
+import schemas from '../../config/tool-schemas.json' with { type: 'json' };
 import { otherPrograms } from '../kernel/console/other-programs-port.js';
 import { sanitize } from '../kernel/core/sanitize.js';
 import type { Later, PickItem, Picking } from '../kernel/console/slash-command.js';
@@ -150,7 +151,7 @@ async function unknownValue({ filters }: Asked, find: HitSource, store: Pick<Sto
     const meant = nearest.length === 0 ? '' : ` Did you mean${nearest.join(' or')}?`;
     return `session:${session}: no session has this id or title.${meant} agent sessions list shows them.`;
   }
-  const builtIn = tools.length === 0 ? [] : await builtInTools();
+  const builtIn = tools.length === 0 ? [] : builtInTools();
   for (const tool of tools.filter((name) => !builtIn.some((known) => globFits(name, known)))) {
     if (await isRecorded({ tools: [tool] })) continue;
     const meant = didYouMean(tool, builtIn);
@@ -159,8 +160,7 @@ async function unknownValue({ filters }: Asked, find: HitSource, store: Pick<Sto
   return null;
 }
 
-async function builtInTools(): Promise<readonly string[]> {
-  const { default: schemas } = await import('../../config/tool-schemas.json', { with: { type: 'json' } });
+function builtInTools(): readonly string[] {
   return [...new Set(schemas.map(({ tool }) => tool))];
 }
 

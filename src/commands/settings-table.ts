@@ -1,5 +1,7 @@
 import type { Section } from '../kernel/console/command.js';
 
+const load = () => import('./settings-commands.js');
+
 /** Commands of what the program works with: tools, servers, models, settings. */
 export const settings: readonly Section[] = [
   {
@@ -8,91 +10,91 @@ export const settings: readonly Section[] = [
       {
         line: ['tools', 'List, show, call and check tools; add and remove custom tools'],
         slash: ['tools [+set, -tool or add path]', 'List tools, switch them on and off, or add custom tools'],
-        load: async () => (await import('./use-tools.js')).tools,
+        load: async () => (await load()).tools,
       },
       {
         line: ['tools list', 'List tools'],
-        load: async () => (await import('./use-tools.js')).listTools,
+        load: async () => (await load()).listTools,
       },
       {
         line: ['tools show <name>', "Show a tool's description and schema"],
-        load: async () => (await import('./use-tools.js')).showTool,
+        load: async () => (await load()).showTool,
       },
       {
         line: ['tools call <name> [json]', 'Run one tool and print its result'],
-        load: async () => (await import('./use-tools.js')).callTool,
+        load: async () => (await load()).callTool,
       },
       {
         line: ['tools check <name> [json]', 'Show how the policy judges a call, without running it'],
-        load: async () => (await import('./use-tools.js')).checkTool,
+        load: async () => (await load()).checkTool,
       },
       {
         line: ['acp', 'Serve an editor over standard input and output (Agent Client Protocol)'],
-        load: async () => (await import('./serve-programs.js')).serveEditor,
+        load: async () => (await load()).serveEditor,
       },
       {
         line: ['schema', 'Print the JSON Schema of every stream-json line'],
-        load: async () => (await import('./serve-programs.js')).showSchema,
+        load: async () => (await load()).showSchema,
       },
       {
         line: ['config', 'Show, set and check the configuration; manage trust in projects'],
         slash: ['config', 'Show every setting and its source'],
-        load: async () => (await import('./configure.js')).config,
+        load: async () => (await load()).config,
       },
       {
         line: ['config path', 'Print the paths of all files'],
-        load: async () => (await import('./configure.js')).configPath,
+        load: async () => (await load()).configPath,
       },
       {
         line: ['config show', 'Show every setting and its source'],
-        load: async () => (await import('./configure.js')).configShow,
+        load: async () => (await load()).configShow,
       },
       {
         line: ['config get <key>', 'Print one setting'],
-        load: async () => (await import('./configure.js')).configGet,
+        load: async () => (await load()).configGet,
       },
       {
         line: ['config set <key> <value>', "Change a setting in the user's file, keeping comments"],
-        load: async () => (await import('./configure.js')).configSet,
+        load: async () => (await load()).configSet,
       },
       {
         line: ['config check', 'Check every configuration file'],
-        load: async () => (await import('./configure.js')).configCheck,
+        load: async () => (await load()).configCheck,
       },
       {
         line: ['config trust', 'Review project settings that need your trust'],
-        load: async () => (await import('./trust-project.js')).trustProject,
+        load: async () => (await load()).trustProject,
       },
       {
         line: ['login [provider]', 'Connect a provider: check and save a key, or sign in'],
         slash: ['login [provider]', 'Connect a provider: check and save a key, or sign in'],
-        load: async () => (await import('./log-in.js')).login,
+        load: async () => (await load()).login,
       },
       {
         line: ['logout [provider]', 'Delete the key of a provider'],
         slash: ['logout [provider]', 'Delete the key of a provider'],
-        load: async () => (await import('./log-in.js')).logout,
+        load: async () => (await load()).logout,
       },
       {
         line: ['providers', 'List providers and whether their keys are set'],
-        load: async () => (await import('./list-models.js')).listProviders,
+        load: async () => (await load()).listProviders,
       },
       {
         line: ['providers check <name>', 'Send a minimal request and report what works: auth, streaming, tools'],
-        load: async () => (await import('./list-models.js')).checkProvider,
+        load: async () => (await load()).checkProvider,
       },
       {
         line: ['models', 'List known models, including local servers'],
-        load: async () => (await import('./list-models.js')).listModels,
+        load: async () => (await load()).listModels,
       },
       {
         line: ['doctor', 'Check this machine and say how to fix problems'],
         slash: ['doctor', 'Check this machine: node, storage, keys, servers, sandbox'],
-        load: async () => (await import('./doctor.js')).doctor,
+        load: async () => (await load()).doctor,
       },
       {
         line: ['completion <shell>', 'Print a completion script for bash, zsh or fish'],
-        load: async () => (await import('./complete-shell.js')).completeShell,
+        load: async () => (await load()).completeShell,
       },
     ],
   },
@@ -102,15 +104,15 @@ export const settings: readonly Section[] = [
       {
         line: ['help [command...]', 'Show help for a command'],
         slash: ['help|? [keys]', 'Show commands and keyboard shortcuts'],
-        load: async () => (await import('./about.js')).showHelp,
+        load: async () => (await load()).showHelp,
       },
       {
         line: ['upgrade', 'Show how to upgrade; --yes runs it'],
-        load: async () => (await import('./upgrade.js')).upgrade,
+        load: async () => (await load()).upgrade,
       },
       {
         line: ['version', 'Print the version'],
-        load: async () => (await import('./about.js')).showVersion,
+        load: async () => (await load()).showVersion,
       },
       {
         slash: ['exit|quit|q', 'Quit'],

@@ -38,7 +38,7 @@ export async function toHtml({ row, events, blobs = [] }: ExportedSession): Prom
   const failed = calls.filter((entry) => entry.result?.success === false).length;
   const [first] = entries.flatMap((entry) => (entry.type === 'user' ? entry.text : []));
   const title = escaped(oneLine(row.title ?? first ?? row.id, 100));
-  const markup = await markupFor(entries, blobs);
+  const markup = await markupFor(blobs);
   const allowed = blobs.length > 0 ? picturePolicy : policy;
   const model = `${row.provider ?? '?'}/${row.model ?? '?'}`;
   const facts = `${escaped(model)} · ${localTime(row.createdAt)} – ${localTime(row.updatedAt)}`;
@@ -58,9 +58,8 @@ ${entries.map((entry) => entryBlock(entry, markup)).join('\n')}
 `;
 }
 
-export async function markupFor(entries: readonly ExportEntry[], blobs: readonly Blob[]): Promise<Markup> {
-  const texts = entries.flatMap((entry) => (entry.type === 'assistant' ? [entry.text] : []));
-  const highlight = await loadHtmlHighlight(texts.join('\n'), ['bash', 'json']);
+export async function markupFor(blobs: readonly Blob[]): Promise<Markup> {
+  const highlight = await loadHtmlHighlight();
   const code = (text: string, language: string): string => highlight(visible(text), language) ?? escaped(text);
   const marked = new Marked({
     gfm: true,

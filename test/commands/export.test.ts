@@ -308,7 +308,7 @@ test('statistics tell turns with tools from those without, and count depth, days
 test('a call without a result failed where the session is over, and may still run where it goes on', async () => {
   const [entry] = entriesOf(events.slice(3, 4));
   if (entry === undefined) throw new Error('the call is no entry');
-  const markup = await markupFor([entry], []);
+  const markup = await markupFor([]);
   expect(entryBlock(entry, markup)).toContain('<span class="state failed">no result</span>');
   expect(entryBlock(entry, markup, true)).toContain('<span class="state">no result yet</span>');
 });

@@ -3,7 +3,7 @@ import { isIP, type LookupFunction } from 'node:net';
 import type { Readable } from 'node:stream';
 import { constants, createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { WebRefusal } from '../../kernel/tools/web-refusal.js';
-import { openRoutes, proxyFailureIn } from '../../kernel/network/proxied.js';
+import { loadConnections, openRoutes, proxyFailureIn } from '../../kernel/network/proxied.js';
 import { type NetworkEnvironment, NetworkSettingError, proxyFor } from '../../kernel/network/proxies.js';
 import { BlockedAddress, checkedAddresses, hostOf, type Resolve } from './addresses.js';
 import { lookup } from 'node:dns/promises';
@@ -149,7 +149,7 @@ const overNetwork: WebExchange = async (url, request, { lookup, env, signal }) =
     silentMs: 0,
   });
   try {
-    const { request: send } = (await import('undici')).default;
+    const { request: send } = (await loadConnections()).undici;
     const { statusCode, headers, body } = await routes.run(
       url,
       async (dispatcher) =>

@@ -10,6 +10,7 @@ import { readBounded } from '../../kernel/disk/bounded-file.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
 import { writeWhole } from '../../kernel/tools/files/atomic-write.js';
 import { isKernelPath } from '../../kernel/tools/files/open-file.js';
+import { loadAjv } from '../../kernel/tools/load-ajv.js';
 import { refusingEndless } from '../../kernel/tools/registry.js';
 import type { Answered, Ask } from './headless.js';
 import { printData, printError } from '../../kernel/console/print.js';
@@ -27,8 +28,8 @@ const mostProblems = 20;
 /** Reads `--json-schema`: a file, or the schema itself. Throws a `CliError` (2) for what is no schema. */
 export async function readAnswerSchema(given: string, cwd: string): Promise<AnswerSchema> {
   const schema = parseSchema(given.trimStart().startsWith('{') ? given : readSchemaText(resolve(cwd, given)));
-  const { default: library } = await import('ajv/dist/2020.js');
-  const ajv = new library.Ajv2020({ strict: false, allErrors: true, logger: false, validateFormats: false });
+  const Ajv = await loadAjv();
+  const ajv = new Ajv({ strict: false, allErrors: true, logger: false, validateFormats: false });
   // Which draft a schema names makes no difference to the keywords that all of them have.
   const { $schema: _draft, ...own } = schema;
   try {

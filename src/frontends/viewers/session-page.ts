@@ -258,7 +258,7 @@ function shownOf(
 export async function sessionPage({ row, events, blobs = [] }: ExportedSession, from: number | null): Promise<string> {
   const all = entriesOf(events);
   const { start, entries } = shownOf(all, from);
-  const markup = await markupFor(entries, blobs);
+  const markup = await markupFor(blobs);
   const title = titleOf(row, events);
   const earlier = all[Math.max(0, start - mostEntries)]?.seq ?? 1;
   const before = start === 0 ? '' : `<p class="note"><a href="?from=${earlier}">${start} earlier entries</a></p>`;
@@ -286,7 +286,7 @@ export async function entryParts(
   blobs: readonly Blob[],
 ): Promise<readonly { readonly seq: number; readonly html: string }[]> {
   const entries = entriesOf(events);
-  const markup = await markupFor(entries, blobs);
+  const markup = await markupFor(blobs);
   return entries.map((entry) => ({ seq: entry.seq, html: entryBlock(entry, markup, true) }));
 }
 

@@ -17,6 +17,7 @@ import {
   type SchemaNode,
   unknownKey,
 } from './settings-schema.js';
+import { checkSetting } from './settings-check.js';
 
 /** The source of a value. */
 export type Origin =
@@ -166,7 +167,6 @@ export async function flagLayer(flags: Readonly<Record<string, unknown>>): Promi
           const where = `--${name.replaceAll(/[._]/g, '-').replace(/-usd$/, '')}`;
           const key = resolveKey(name);
           if (!key) return refused(unknownKeyProblem(name, where));
-          const { checkSetting } = await import('./settings-check.js');
           const [issue] = checkSetting(value, key.path);
           if (issue) return refused(textProblem(where, issue.path, issue.reason));
           return { ...emptyLayer, leaves: [{ path: key.path, value, origin: { kind: 'flag' } }] };
@@ -259,7 +259,6 @@ export async function parseText(text: string, key: SettingKey): Promise<ParsedTe
     const wanted = `${expected(key.node)}${isStructure(key) ? ' in JSON' : ''}`;
     return { ok: false, reason: `must be ${wanted}, not ${maskText(JSON.stringify(text.slice(0, 60)))}` };
   }
-  const { checkSetting } = await import('./settings-check.js');
   const [issue] = checkSetting(value, key.path);
   if (!issue) return { ok: true, value };
   const inside = issue.path.slice(key.path.length).join('.');

@@ -30,6 +30,7 @@ import {
   readOwnConfigFile,
 } from './settings-file.js';
 import { defaultValues, keyText, toolsetNames } from './settings-schema.js';
+import { checkSettings } from './settings-check.js';
 
 export interface LoadOptions {
   readonly env: Environment;
@@ -193,7 +194,6 @@ async function fileLayer(
       column,
     });
   }
-  const { checkSettings } = await import('./settings-check.js');
   const issues = checkSettings(parsed.value);
   const problems = await Promise.all(issues.map((issue) => fileProblem(path, content.text, issue)));
   const leaves = leavesOf(parsed.value, origin).filter(
@@ -267,7 +267,6 @@ type Rule = (value: unknown, current: unknown, base: Values, path: readonly stri
  * name. Numbers may only fall, switches only close, lists of refused things only grow. Source: contracts 2, last
  * paragraph. */
 async function restrictProjectConfig(values: Values, base: Values, file: string): Promise<Restricted> {
-  const { checkSettings } = await import('./settings-check.js');
   const issues = checkSettings(values);
   const sound = leavesOf(values, { kind: 'project', file }).filter(
     (leaf) => !issues.some((issue) => overlaps(leaf.path, issue.path)),

@@ -17,6 +17,7 @@ import { isRecord } from '../core/json.js';
 import { readBounded } from '../disk/bounded-file.js';
 import { statsAt } from '../disk/path-stats.js';
 import { type Issue, type KeyPath, keyText, misplacedSecret } from './settings-schema.js';
+import { checkSettings } from './settings-check.js';
 
 /** The absolute paths of the program's own files. Each is made when it is needed. Source: contracts 2, "Where files
  * live". */
@@ -141,6 +142,9 @@ const tooDeep: Parsed = {
   position: { line: 1, column: 1 },
 };
 
+/** Loaded for a text that is not plain JSON, or that is changed. */
+const loadCommentParser = () => import('jsonc-parser');
+
 /** Reads JSON with comments and trailing commas. The parser for these is loaded only when the text is not plain JSON.
  * An empty text is `{}`. */
 export async function parseConfigText(text: string): Promise<Parsed> {
@@ -148,7 +152,7 @@ export async function parseConfigText(text: string): Promise<Parsed> {
   if (isTooDeep(text)) return tooDeep;
   const plain = plainJson(text);
   if (plain !== undefined) return asObject(plain, text);
-  const { parse, printParseErrorCode } = await import('jsonc-parser');
+  const { parse, printParseErrorCode } = await loadCommentParser();
   const errors: { error: number; offset: number; length: number }[] = [];
   let value: unknown;
   try {
@@ -169,7 +173,7 @@ export async function parseConfigText(text: string): Promise<Parsed> {
 
 /** The place of `path` in `text`: its key (`at` "key") or its value. Line 1 when it is missing. */
 async function positionOf(text: string, path: KeyPath, at: 'key' | 'value'): Promise<Position> {
-  const { findNodeAtLocation, parseTree } = await import('jsonc-parser');
+  const { findNodeAtLocation, parseTree } = await loadCommentParser();
   const root = parseTree(text, [], { allowTrailingComma: true });
   const node = root && findNodeAtLocation(root, [...path]);
   const key = at === 'key' && node?.parent?.type === 'property' ? node.parent.children?.[0] : node;
@@ -273,7 +277,7 @@ export async function editConfigFile(file: string, path: readonly string[], valu
   // One that is in the file already does not keep the user from changing the rest.
   if (misplaced && !before.includes(misplaced.secret))
     return { ok: false, problem: secretProblem(file, misplaced.path) };
-  const { applyEdits, modify } = await import('jsonc-parser');
+  const { applyEdits, modify } = await loadCommentParser();
   const after = applyEdits(
     before,
     modify(before, [...path], value, {
@@ -315,7 +319,6 @@ async function problemOf(file: string, text: string, path?: readonly string[]): 
     };
   }
   if (!path) return null;
-  const { checkSettings } = await import('./settings-check.js');
   const issue = checkSettings(parsed.value).find((item) => path.every((key, index) => item.path[index] === key));
   return issue ? fileProblem(file, text, issue) : null;
 }

@@ -11,6 +11,7 @@ import type { Issue } from '../config/settings-schema.js';
 import { isRecord } from '../core/json.js';
 import { didYouMean, nearestName } from '../core/text.js';
 import { type CustomTheme, parseStyle, type Role, roles, type TextStyle } from './theme.js';
+import { checkTheme } from '../config/settings-check.js';
 
 /** The names that need no file. */
 export const ownThemes: readonly string[] = ['auto', 'dark', 'light', 'none'];
@@ -59,7 +60,6 @@ export async function loadTheme(name: string, files: Pick<AgentPaths, 'config'>)
       `${path}:${parsed.position.line}:${parsed.position.column}: not valid JSON: ${parsed.reason}`,
       'Correct it there; comments and trailing commas are allowed.',
     );
-  const { checkTheme } = await import('../config/settings-check.js');
   const [issue] = [...checkTheme(parsed.value).map(suggestKey), ...styleIssues(parsed.value)];
   if (issue) return { ok: false, problem: { ...(await fileProblem(path, content.text, issue)), hint } };
   return {

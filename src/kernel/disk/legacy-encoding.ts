@@ -1,3 +1,5 @@
+const loadLibraries = () => import('./encoding-libraries.js');
+
 /** An encoding that is neither UTF-8 nor UTF-16. */
 export interface LegacyEncoding {
   readonly name: string;
@@ -11,7 +13,7 @@ export interface LegacyEncoding {
 /** Returns the encoding of a name such as `gbk` or `windows-1251`, or null if the name is unknown. */
 export async function legacyEncoding(name: string): Promise<LegacyEncoding | null> {
   if (name === windowsName) return windowsEncoding;
-  const { default: iconv } = await import('iconv-lite');
+  const { iconv } = await loadLibraries();
   if (!iconv.encodingExists(name)) return null;
   return {
     name,
@@ -73,7 +75,7 @@ export const sampleBytes = 65_536;
 
 /** Returns the likeliest encoding of a sample that is not UTF-8. It is a guess: short texts fit several encodings. */
 export async function detectEncoding(sample: Uint8Array): Promise<LegacyEncoding> {
-  const { default: chardet } = await import('chardet');
+  const { chardet } = await loadLibraries();
   const guesses = chardet.analyse(sample);
   const first = guesses[0]?.name ?? 'ASCII';
   const isPaired = latinNames.has(first) && hasOnlyPairs(sample);

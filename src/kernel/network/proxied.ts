@@ -52,10 +52,12 @@ export interface Routes {
 
 const defaultConnectMs = 30_000;
 
-/** undici is loaded only here, because it costs as much as the rest of the program. Throws a `NetworkSettingError`. */
+/** Loaded only where a request cannot be Node's own. */
+export const loadConnections = () => import('./connection-libraries.js');
+
+/** Throws a `NetworkSettingError`. */
 export async function openRoutes(options: RouteOptions): Promise<Routes> {
-  // The bundle has what this package exports as its default alone.
-  const undici = (await import('undici')).default;
+  const { undici } = await loadConnections();
   const { env, proxies = true, lookup, connectMs = defaultConnectMs } = options;
   const secure = secureOptions(env);
   const direct = undici.buildConnector({
@@ -224,8 +226,7 @@ function httpTunnel(proxy: Proxy, { host, port }: Destination, { secure, connect
 /** `socks4` and `socks5` are given an address that this machine has looked up; `socks4a` and `socks5h` are given the
  * name. Source: RFC 1928, RFC 1929; curl, CURLOPT_PROXY (read November 2026). */
 async function socksTunnel(proxy: Proxy, to: Destination, { lookup, connectMs }: TunnelOptions): Promise<Socket> {
-  // The bundle has what this package exports as its default alone.
-  const { SocksClient } = (await import('socks')).default;
+  const { SocksClient } = (await loadConnections()).socks;
   const host = /^socks(?:4|5)$/.test(proxy.scheme) ? await addressOf(to.host, lookup) : to.host;
   try {
     const { socket } = await SocksClient.createConnection({
@@ -285,7 +286,7 @@ export function createFetch(env: NetworkEnvironment): typeof fetch {
     // A redirect may lead elsewhere, so what counts is whether any address needs more than Node's own.
     if (proxyFor(url, env) === null && (url.protocol !== 'https:' || certificateAuthorities(env) === null))
       return await fetch(input, init);
-    const { fetch: send } = (await import('undici')).default;
+    const { fetch: send } = (await loadConnections()).undici;
     return await (
       await routes.get()
     ).run(url, async (dispatcher) => {

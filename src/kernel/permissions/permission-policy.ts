@@ -1,6 +1,5 @@
 import { isRecord } from '../core/json.js';
 import type { ApprovalMode, Policy, Rules, Verdict } from '../core/policy.js';
-import { loadOnce } from '../core/runtime.js';
 import { type BoundCall, type CallPlace, type Judged, noSession, type Sandbox } from '../core/tool.js';
 import {
   createProtectedPaths,
@@ -15,6 +14,8 @@ import {
 } from './guarded-paths.js';
 import { fileRules, toolRules } from './suggested-rules.js';
 import { compileRules, refusedAllow, type Subject } from './rules.js';
+import { loadVerdict } from './shell/load-verdict.js';
+import { pathsInTexts } from './shell/named-paths.js';
 import type { Judgement, ShellRules } from './shell/verdict.js';
 
 export interface PolicyOptions {
@@ -30,12 +31,6 @@ export interface PolicyOptions {
   /** Allow rules for interpreters, wrappers and the like are left out; `refusedAllow` says which and why. */
   readonly rules?: Rules;
 }
-
-/** The judge of command lines, loaded with the first of them. */
-const shell = loadOnce(() => import('./shell/verdict.js'));
-
-/** Finds the paths among the arguments of a program that is no shell. */
-const argumentPaths = loadOnce(() => import('./shell/named-paths.js'));
 
 /** Makes the policy of a session. `assess` never rejects; its `cwd` is absolute. */
 export function createPolicy(options: PolicyOptions): Policy {
@@ -146,7 +141,7 @@ async function judgeCall(call: BoundCall, place: CallPlace, rules: ShellRules): 
   const { tool, args } = call;
   const { cwd } = place;
   if (tool.effect === 'execute' && typeof args['command'] === 'string') {
-    const { judgeShell } = await shell.get();
+    const { judgeShell } = await loadVerdict();
     const inShell = await judgeShell(args['command'], await startFolder(args['workdir'], cwd, rules), tool.name, rules);
     if (tool.judge === undefined || inShell.risk === 'dangerous') return inShell;
   }
@@ -163,7 +158,7 @@ async function judgeCall(call: BoundCall, place: CallPlace, rules: ShellRules): 
     needsMachine: false,
     reasons: judged.reasons,
     targets: [],
-    named: await pathsOfArguments(call, cwd, rules),
+    named: pathsOfArguments(call, cwd, rules),
     guarded: judged.everyMode === true,
     confined: false,
     ruling: toolRuling(call, judged, rules),
@@ -225,9 +220,9 @@ async function judgeFileCall(call: BoundCall, cwd: string, rules: ShellRules): P
 }
 
 /** Returns the paths that the arguments of a program may name. */
-async function pathsOfArguments({ tool, args }: BoundCall, cwd: string, rules: ShellRules): Promise<readonly string[]> {
+function pathsOfArguments({ tool, args }: BoundCall, cwd: string, rules: ShellRules): readonly string[] {
   if (tool.effect !== 'execute') return [];
-  return (await argumentPaths.get()).pathsInTexts(textsIn(args), cwd, rules.facts.home);
+  return pathsInTexts(textsIn(args), cwd, rules.facts.home);
 }
 
 /** Returns the texts among the arguments of a call, those in lists and objects as well. */

@@ -45,6 +45,7 @@ import {
   updateSession,
   writeQueue,
 } from './session-rows.js';
+import { eraseTexts, keptTexts } from './erase-texts.js';
 
 export interface SqliteStoreOptions {
   /** Path of the database. A link is followed, so that a repair replaces the file and not the link. */
@@ -320,7 +321,6 @@ class SqliteStore implements Store {
     redact: (sessionId, seq, replacement) =>
       this.#write((connection) => redactEvents(connection, [{ sessionId, seq, replacement }])),
     erase: async (trace, contents) => {
-      const { eraseTexts, keptTexts } = await import('./erase-texts.js');
       return await this.#write((connection) =>
         eraseTexts(connection, trace ?? keptTexts, { contents, seal: this.#seal }),
       );

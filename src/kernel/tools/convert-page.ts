@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { isRecord, parseJson } from '../core/json.js';
 import { WebRefusal } from './web-refusal.js';
 import type { PageText, TextFormat } from './page-text.js';
+import { createProcessRunner } from './process/runner.js';
 
 /** The page to convert. */
 export type PageWork =
@@ -65,7 +66,6 @@ async function inProcess(
   work: PageWork,
   { worker: program = builtWorker, pdfMs = mostPdfMs, growthMb = mostGrowthMb, signal }: WorkOptions,
 ): Promise<PageText> {
-  const { createProcessRunner } = await import('./process/runner.js');
   const what = work.kind === 'pdf' ? 'The PDF' : 'The page';
   const limitMs = work.kind === 'pdf' ? pdfMs : htmlMs;
   const page = work.kind === 'pdf' ? { base: '', format: 'text' as const } : { base: work.base, format: work.format };

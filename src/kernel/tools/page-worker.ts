@@ -4,6 +4,7 @@ import { parseJson } from '../core/json.js';
 import type { PageWork, Refused, WorkHead } from './convert-page.js';
 import type { PageText } from './page-text.js';
 import { pdfProblem } from './pdf-bounds.js';
+import { pageText } from './page-text.js';
 
 // A program of its own: it converts the page on descriptor 3 and prints the text as JSON, or null where it cannot. The
 // conversion runs in a thread, so that the main thread can end the process when it takes too long or too much memory.
@@ -52,7 +53,6 @@ const maxChars = 2_000_000;
 
 async function convert(work: PageWork): Promise<PageText | Refused> {
   if (work.kind === 'pdf') return await pdfText(work.bytes);
-  const { pageText } = await import('./page-text.js');
   return pageText(work.html, work.base, work.format);
 }
 

@@ -3,6 +3,7 @@ import { errorEnvelope, type ErrorEnvelope } from '../core/envelope.js';
 import type { CallTarget } from '../core/event.js';
 import { isRecord, jsonDepth, type JsonSchema } from '../core/json.js';
 import { type LoadedOnce, loadOnce } from '../core/runtime.js';
+import { loadAjv } from './load-ajv.js';
 import { wellFormed } from '../core/text.js';
 import type { ArgumentProblem, Binding, Registry, Tool, ToolArgs, ToolLimits } from '../core/tool.js';
 import type { CompiledCheck, SchemaError } from './argument-checks.js';
@@ -261,11 +262,10 @@ export function checkedText(schema: JsonSchema): string {
   );
 }
 
-/** Loads ajv, which takes about 20 ms, and returns a compiler for draft 2020-12 without coercion and defaults. */
+/** Returns a compiler for draft 2020-12 without coercion and defaults. */
 export async function loadSchemaCompiler(): Promise<CompileSchema> {
-  // The bundled program sees what a CommonJS module exports as its default alone.
-  const { default: library } = await import('ajv/dist/2020.js');
-  const ajv = new library.Ajv2020({
+  const Ajv = await loadAjv();
+  const ajv = new Ajv({
     strict: false,
     allErrors: false,
     coerceTypes: false,

@@ -226,7 +226,7 @@ test('a table stays one where its columns can be read, and becomes records where
 test.each(['streamed', 'at once', 'from a resumed session'])(
   'code of an answer is coloured in its first block too: %s',
   async (way) => {
-    await Promise.all([import('highlight.js/lib/core'), import('highlight.js/lib/languages/python')]);
+    await import('../../../src/ui/markdown/code-languages.js');
     const text = 'Here:\n\n```py\nimport os\n```\n\nand\n\n- in a list:\n\n  ```py\n  return os\n  ```\n\nDone.';
     const options = { facts: { ...facts, colors: 16 as const } };
     const past: Event[] = [

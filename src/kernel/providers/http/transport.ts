@@ -2,7 +2,7 @@ import { type ClientRequest, Agent as HttpAgent, request as httpRequest } from '
 import type * as https from 'node:https';
 import { isIP, type Socket } from 'node:net';
 import { secureOptions } from '../../network/authorities.js';
-import { openRoutes, proxyFailureIn } from '../../network/proxied.js';
+import { loadConnections, openRoutes, proxyFailureIn } from '../../network/proxied.js';
 import { type NetworkEnvironment, NetworkSettingError, proxyFor } from '../../network/proxies.js';
 import { createResponse } from './body.js';
 import { type HttpRequest, networkFailure, type Transport } from './exchange.js';
@@ -152,7 +152,7 @@ function createWarmAgent(secure: boolean, tls: ReturnType<typeof secureOptions>)
 /** Sends requests through the proxies of the environment. */
 async function createProxyTransport(env: NetworkEnvironment): Promise<Transport> {
   const routes = await openRoutes({ env, silentMs: 0 });
-  const { request: undiciRequest } = (await import('undici')).default;
+  const { request: undiciRequest } = (await loadConnections()).undici;
   return {
     async send(request) {
       const url = new URL(request.url);

@@ -9,6 +9,7 @@ import { suggestedProvider } from '../catalog.js';
 import { usesText } from '../quirks.js';
 import { type IsInstalled, type OfflineCall, readRequest } from './plain-requests.js';
 import { isScript, playTurn, readScript, textChunks } from './script.js';
+import { createTextStep, schemasOf } from '../text/protocol.js';
 
 const { key: suggestedKey } = suggestedProvider();
 
@@ -85,7 +86,6 @@ export function createOfflineProvider(d: OfflineDependencies): Provider {
 }
 
 async function textStep(conversation: Conversation): Promise<(chunk: ModelChunk) => readonly ModelChunk[]> {
-  const { createTextStep, schemasOf } = await import('../text/protocol.js');
   return createTextStep(schemasOf(conversation));
 }
 

@@ -1,3 +1,9 @@
+import rememberName from '../../../../config/offline/remember-name.json' with { type: 'json' };
+import smallTools from '../../../../config/offline/small-tools.json' with { type: 'json' };
+import search from '../../../../config/offline/search.json' with { type: 'json' };
+import ovenReminder from '../../../../config/offline/oven-reminder.json' with { type: 'json' };
+import weekdayNews from '../../../../config/offline/weekday-news.json' with { type: 'json' };
+import lightsOff from '../../../../config/offline/lights-off.json' with { type: 'json' };
 import { resolve } from 'node:path';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { isRecord, isTooDeep, maxJsonDepth, parseJson } from '../../core/json.js';
@@ -126,13 +132,13 @@ export type ScriptResult =
 const maxScriptBytes = 64 * 1024 * 1024;
 
 /** The conversations that come with the program, for `-m offline/<name>`. */
-const shipped: Readonly<Record<string, () => Promise<{ readonly default: unknown }>>> = {
-  'remember-name': () => import('../../../../config/offline/remember-name.json', { with: { type: 'json' } }),
-  'small-tools': () => import('../../../../config/offline/small-tools.json', { with: { type: 'json' } }),
-  search: () => import('../../../../config/offline/search.json', { with: { type: 'json' } }),
-  'oven-reminder': () => import('../../../../config/offline/oven-reminder.json', { with: { type: 'json' } }),
-  'weekday-news': () => import('../../../../config/offline/weekday-news.json', { with: { type: 'json' } }),
-  'lights-off': () => import('../../../../config/offline/lights-off.json', { with: { type: 'json' } }),
+const shipped: Readonly<Record<string, unknown>> = {
+  'remember-name': rememberName,
+  'small-tools': smallTools,
+  search,
+  'oven-reminder': ovenReminder,
+  'weekday-news': weekdayNews,
+  'lights-off': lightsOff,
 };
 
 export const shippedScripts: readonly string[] = Object.keys(shipped);
@@ -146,8 +152,7 @@ export function isScript(model: string): boolean {
 /** Reads a script. `path` may be relative to `cwd`, or the name of a script that comes with the program. A script that
  * cannot be used is a fault that names the file and the place in it. */
 export async function readScript(path: string, cwd: string): Promise<ScriptResult> {
-  const ours = Object.hasOwn(shipped, path) ? await shipped[path]?.() : undefined;
-  if (ours !== undefined) return scriptOf(ours.default, path);
+  if (Object.hasOwn(shipped, path)) return scriptOf(shipped[path], path);
   const found = readBounded(resolve(cwd, path), { maxBytes: maxScriptBytes, longer: 'refuse', links: 'follow' });
   if (found.kind === 'read') return parseScript(found.bytes.toString('utf8'), path);
   return bad(`cannot read the script ${path}: ${found.kind === 'missing' ? 'no such file' : found.reason}`);

@@ -5,7 +5,7 @@ import type { Fault, ModelChunk, ModelRequest, ReceivedCall } from '../../core/p
 import { type Quirks, usesText } from '../quirks.js';
 import { argumentsText } from '../wires/pieces.js';
 import type { Wire, WireChunk } from '../wires/wire.js';
-import { createTextScanner } from './call-scanner.js';
+import { createTextScanner, hasLeakedCall } from './call-scanner.js';
 import type { ToolSchemas } from './found-calls.js';
 
 type Chunk = WireChunk | ModelChunk;
@@ -151,11 +151,11 @@ const noCalls = 'Answer now with what you know. Tools cannot be called any more:
 /** Rewrites conversations for models without native tool calls: tools in the system prompt, calls as blocks of JSON in
  * the answer, results in the next user message. The same message object gives the same object again, so that a wire's
  * cache of messages works. */
-export interface TextPrompt {
+interface TextPrompt {
   rewrite(conversation: Conversation, toolChoice: 'auto' | 'none'): Conversation;
 }
 
-export function createTextPrompt(): TextPrompt {
+function createTextPrompt(): TextPrompt {
   const answers = new WeakMap<AssistantMessage, readonly Message[]>();
   const merged = new WeakMap<Message, { readonly parts: readonly UserMessage[]; readonly message: UserMessage }>();
   const systems = new WeakMap<readonly ToolSpec[], { readonly system: string; readonly text: string }>();
@@ -345,7 +345,6 @@ export async function findLeakedCall(
   const { tools, settings } = conversation;
   if (stop !== 'stop' || calls > 0 || toolChoice !== 'auto' || tools.length === 0) return null;
   if (!/[<[{:=]/.test(text)) return null;
-  const { hasLeakedCall } = await import('./call-scanner.js');
   if (!hasLeakedCall(text, schemasOf(conversation))) return null;
   const remedy =
     settings.tool_protocol === 'text'

@@ -1,10 +1,14 @@
+import { chatRequest } from './chat-request.js';
+import { chatAnswer } from './chat-stream.js';
+import { messagesRequest } from './messages-request.js';
+import { messagesAnswer } from './messages-stream.js';
+import { responsesAnswer, responsesRequest } from './responses.js';
 import { buildWire, type Wire } from './wire.js';
 
 /** A request on Messages must set a limit. */
 const messagesOutputTokens = 8192;
 
-/** The one list of wires. Presets and sessions name them in `api`, the command line in `--as`. Only the code of the
- * wire in use is loaded. */
+/** The one list of wires. Presets and sessions name them in `api`, the command line in `--as`. */
 const table = {
   /** Chat Completions: OpenAI's older API and the family of servers that follow it. */
   'openai-chat': {
@@ -13,8 +17,8 @@ const table = {
     auth: bearer,
     outputTokens: null,
     readsPdf: false,
-    request: async () => (await import('./chat-request.js')).chatRequest(),
-    answer: async () => (await import('./chat-stream.js')).chatAnswer,
+    request: chatRequest,
+    answer: chatAnswer,
   },
   /** OpenAI's Responses. */
   'openai-responses': {
@@ -23,8 +27,8 @@ const table = {
     auth: bearer,
     outputTokens: null,
     readsPdf: true,
-    request: async () => (await import('./responses.js')).responsesRequest(),
-    answer: async () => (await import('./responses.js')).responsesAnswer,
+    request: responsesRequest,
+    answer: responsesAnswer,
   },
   /** Anthropic's Messages. The base URL carries no version, as in the vendor's own clients. */
   'anthropic-messages': {
@@ -33,8 +37,8 @@ const table = {
     auth: (key) => ({ 'x-api-key': key }),
     outputTokens: messagesOutputTokens,
     readsPdf: true,
-    request: async () => (await import('./messages-request.js')).messagesRequest(messagesOutputTokens),
-    answer: async () => (await import('./messages-stream.js')).messagesAnswer,
+    request: () => messagesRequest(messagesOutputTokens),
+    answer: messagesAnswer,
   },
 } satisfies Readonly<Record<string, WireEntry>>;
 
@@ -49,10 +53,10 @@ export interface WireEntry {
   readonly outputTokens: number | null;
   /** It has a place for PDFs. */
   readonly readsPdf: boolean;
-  /** Loads the writer of requests. */
-  readonly request: () => Promise<Wire['requestParts']>;
-  /** Loads the reader of answers and their usage. */
-  readonly answer: () => Promise<Pick<Wire, 'decoder' | 'decodeBody'>>;
+  /** Returns the writer of requests. */
+  readonly request: () => Wire['requestParts'];
+  /** The reader of answers and their usage. */
+  readonly answer: Pick<Wire, 'decoder' | 'decodeBody'>;
 }
 
 function bearer(key: string): Readonly<Record<string, string>> {
@@ -74,9 +78,8 @@ export function isWireName(name: string | undefined): name is WireName {
   return name !== undefined && Object.hasOwn(table, name);
 }
 
-/** Loads a wire with its code. */
+/** Makes a wire, with a cache of its own for what it has written. */
 export async function loadWire(name: WireName): Promise<Wire> {
   const { path, client, request, answer } = knownWires[name];
-  const [requestParts, reader] = await Promise.all([request(), answer()]);
-  return buildWire({ api: name, path, client, requestParts, ...reader });
+  return buildWire({ api: name, path, client, requestParts: request(), ...answer });
 }

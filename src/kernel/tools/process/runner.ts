@@ -2,7 +2,8 @@ import { constants } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type LoadedOnce, loadOnce, longestTimerMs } from '../../core/runtime.js';
 import type { Sandbox } from '../../core/tool.js';
-import type { OpenCommand, OpenProcess } from './lasting-process.js';
+import { type OpenCommand, type OpenProcess, openProcess } from './lasting-process.js';
+import { loadStartChild } from './load-start-child.js';
 import type {
   ChildCommand,
   ConfinedCommand,
@@ -193,7 +194,7 @@ class Runner implements ProcessRunner {
   readonly open: OpenCommand = async (request) => {
     const part = this.#part(++this.#openedCount);
     try {
-      const [{ openChild }, { openProcess }] = await Promise.all([this.#modules(), import('./lasting-process.js')]);
+      const { openChild } = await this.#modules();
       const child = await openChild(this.#confined(request, request.sandbox, part));
       if (!child.started) return child;
       this.#groups.add(child.pid);
@@ -278,7 +279,7 @@ class Runner implements ProcessRunner {
 
 /** `watchedBy` is the marker by which a watchdog finds our processes; null for no watchdog. */
 async function loadModules(watchedBy: string | null): Promise<LoadedModules> {
-  const { createOutputPipes, openChild, startChild, startHelper } = await import('./start-child.js');
+  const { createOutputPipes, openChild, startChild, startHelper } = await loadStartChild();
   if (watchedBy === null) return { startChild, openChild, watchdog: null, pipes: null };
   const watchdog = createWatchdog(startHelper, watchedBy);
   return { startChild, openChild, watchdog, pipes: createOutputPipes((folder) => watchdog.makePipes(folder)) };
@@ -287,7 +288,7 @@ async function loadModules(watchedBy: string | null): Promise<LoadedModules> {
 /** Runs a program of the user's choice on the terminal itself (an editor) and waits for its end. Returns its exit code,
  * or null if a signal ended it or it could not be started. The caller has released the terminal before. */
 export async function runInteractive(file: string, args: readonly string[], cwd: string): Promise<number | null> {
-  const { startOnTerminal } = await import('./start-child.js');
+  const { startOnTerminal } = await loadStartChild();
   return startOnTerminal(file, args, cwd);
 }
 

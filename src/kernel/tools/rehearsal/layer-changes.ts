@@ -6,6 +6,7 @@ import { sameIndexEntries } from './git-index.js';
 import { isHarmlessPath } from './harmless.js';
 import type { OverlayLayer } from './overlay-layers.js';
 import { below, bytesOf, isWhiteout, namesIn, type RawName, statOf } from './raw-paths.js';
+import { diffLines } from 'diff';
 
 /** One thing that has to be done so that the real tree becomes what the layer says. */
 export interface Step {
@@ -190,7 +191,6 @@ class Collector implements LayerChanges {
     const [before, after] = [textAt(bytesOf(layer.real, name)), textAt(bytesOf(layer.upper, name))];
     const whole = { added: linesOf(after), removed: linesOf(before) };
     if (before === null || after === null || ++this.#compared > maxCompared) return whole;
-    const { diffLines } = await import('diff');
     const parts = diffLines(before, after, { maxEditLength: 4000 });
     if (parts === undefined) return whole;
     const count = (wanted: (part: { readonly added: boolean; readonly removed: boolean }) => boolean): number =>

@@ -292,7 +292,7 @@ export function walkOf(request: TextSearchRequest): WalkRequest & { readonly sho
 
 /** Compiles ripgrep's `--glob`: a line of an ignore file that names the files to search, or with `!` those to skip.
  * Returns undefined for a glob that ripgrep refuses. */
-export function globOverride(glob: string): WalkRequest['override'] {
+function globOverride(glob: string): WalkRequest['override'] {
   const file = parseIgnoreFile(Buffer.from(filterReadings(glob).join('\n')));
   if (file === null) return undefined;
   return (path, isFolder) => {

@@ -1,0 +1,6 @@
+// The commands of conversation-table.ts. They are loaded together, with the first that is used.
+export * from './choose-effort.js';
+export * from './compact-session.js';
+export * from './permission-rules.js';
+export * from './show-parts.js';
+export * from './switch-model.js';

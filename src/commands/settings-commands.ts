@@ -1,0 +1,11 @@
+// The commands of settings-table.ts. They are loaded together, with the first that is used.
+export * from './use-tools.js';
+export * from './about.js';
+export * from './complete-shell.js';
+export * from './configure.js';
+export * from './doctor.js';
+export * from './list-models.js';
+export * from './log-in.js';
+export * from './serve-programs.js';
+export * from './trust-project.js';
+export * from './upgrade.js';
