@@ -66,6 +66,7 @@ const otherStarts = [
   'src/frontends/repl/repl.ts',
   'src/features/scheduled-tasks/repl-tasks.ts',
   'src/frontends/library/open-agent.ts',
+  'src/kernel/permissions/permission-policy.ts',
 ];
 
 /** Throws where two modules of one entry export the same name. */

@@ -412,7 +412,7 @@ function toolsOnRecord({ toolbox }: Run, events: () => readonly Event[]): Regist
 }
 
 /** Returns how a session of that choice starts, for hooks. */
-export function sourceOf({ fork, after }: SessionChoice, isNew: boolean): SessionSource {
+function sourceOf({ fork, after }: SessionChoice, isNew: boolean): SessionSource {
   if (isNew) return after === undefined ? 'startup' : 'clear';
   return fork ? 'fork' : 'resume';
 }

@@ -123,7 +123,7 @@ export async function openRecord(
 
 /** Returns where sessions are stored: a file, or the address of a server. Throws a `CliError` if the server is not
  * set. */
-export function storePlace({ config: { store, files } }: Pick<Settings, 'config'>): string {
+function storePlace({ config: { store, files } }: Pick<Settings, 'config'>): string {
   if (store.mode === 'local') return files.database;
   if (store.url !== null) return store.url;
   throw new CliError(

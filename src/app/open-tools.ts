@@ -186,10 +186,7 @@ function coreTools(settings: ToolSource, processes: ProcessRunner, background?: 
 }
 
 /** Opens what runs commands on a copy-on-write view, with the first of them. */
-export function openedRehearsals(
-  { cwd, home, env, config }: Place,
-  processes: ProcessRunner,
-): () => Promise<Rehearsals> {
+function openedRehearsals({ cwd, home, env, config }: Place, processes: ProcessRunner): () => Promise<Rehearsals> {
   const opened = loadOnce(async () => {
     const [{ createRehearsals }, { namesSecret }] = await Promise.all([
       import('../kernel/tools/rehearsal/open-rehearsals.js'),
@@ -218,7 +215,7 @@ async function recoverKept(config: Settings['config']): Promise<void> {
 }
 
 /** The folder for changes of rehearsed commands that are being kept. */
-export function journalsOf({ files }: Pick<Settings['config'], 'files'>): string {
+function journalsOf({ files }: Pick<Settings['config'], 'files'>): string {
   return join(files.data, 'keeping');
 }
 

@@ -58,9 +58,10 @@ test('--version loads the entry, what prints, and nothing else', async () => {
 
 // 32 kB of it is the table of models, which grew from 46 rows to 161 with more fields; the window and the price of any
 // of them may be asked for at once.
+// 20 kB of it are parts of the kernel that other starts load later; as files of their own they cost more time.
 // 13 kB of it are the schema that a new database is made from in one step; 26 kB decide which proxy a request takes and
 // which form the schemas of tools have.
-test('a headless answer loads at most 1,030 kB, no terminal and no policy', async () => {
+test('a headless answer loads at most 1,055 kB, no terminal and no policy', async () => {
   const server = await modelServer([{ text: 'Hello.' }]);
   const folder = coverageFolder();
   const { code } = await agent(place(), ['-p', 'hi'], {
@@ -69,7 +70,7 @@ test('a headless answer loads at most 1,030 kB, no terminal and no policy', asyn
   const { files, bytes, names } = loadedFrom(folder);
   expect(code).toBe(0);
   expect(names.filter((name) => /chunks\/(?:repl|screen-repl|permission-policy|start-child)-/.test(name))).toEqual([]);
-  expect(bytes, `${files} files, ${bytes} bytes`).toBeLessThanOrEqual(1_030_000);
+  expect(bytes, `${files} files, ${bytes} bytes`).toBeLessThanOrEqual(1_055_000);
 });
 
 /** What a session loads for one call, beyond what it loads for an answer. */

@@ -1,5 +1,5 @@
 import chardet from 'chardet';
 import iconv from 'iconv-lite';
 
-/** What knows the encodings besides UTF-8 and UTF-16. It is large, and few files need it. */
+/** The libraries for encodings besides UTF-8 and UTF-16. They are large, and few files need them. */
 export { chardet, iconv };

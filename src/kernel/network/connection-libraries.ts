@@ -1,5 +1,5 @@
 import socks from 'socks';
 import undici from 'undici';
 
-/** What opens connections of our own kind. It costs as much as the rest of the program. */
+/** The libraries that open connections through proxies. They cost as much as the rest of the program. */
 export { socks, undici };
