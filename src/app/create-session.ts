@@ -22,7 +22,7 @@ import { changesSince, newSessionId, openSession, refuseAgent } from './find-ses
 import { directoryId } from '../kernel/disk/directory-id.js';
 import type { OpenedSession, SessionChoice } from '../kernel/console/run-settings.js';
 import type { AllowedTools } from './allowed-tools.js';
-import type { InstructionChange } from './changed-instructions.js';
+import { changedInstructions, type InstructionChange } from './changed-instructions.js';
 import {
   addressNotices,
   choiceOf,
@@ -311,8 +311,7 @@ async function sinceThen(
   if (restored.length === 0) return { notes, notices };
   const lost = lasting ? await lostEvents(store, lasting.ends, choice, opened, settings.cwd) : [];
   if (isRendered) return { notes, notices: [...notices, ...lost] };
-  const [{ changedInstructions }, skills, memory] = await Promise.all([
-    import('./changed-instructions.js'),
+  const [skills, memory] = await Promise.all([
     run.parts.listing(toolbox.registry, windowTokens),
     run.parts.promptText(),
   ]);

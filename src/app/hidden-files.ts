@@ -1,11 +1,12 @@
 import type { Settings } from '../kernel/console/run-settings.js';
+import { createSecretPaths } from '../kernel/permissions/guarded-paths.js';
+import { loadRules } from './open-policy.js';
 
 /** Returns a test for files that hold secrets (`fs.deny`), by absolute path. */
 export async function secretFiles({
   config,
   home,
 }: Pick<Settings, 'config' | 'home'>): Promise<(path: string) => boolean> {
-  const { createSecretPaths } = await import('../kernel/permissions/guarded-paths.js');
   const secrets = createSecretPaths(config.fs.deny, home);
   return (path) => secrets.matches(path);
 }
@@ -16,7 +17,7 @@ export async function hiddenFiles(
 ): Promise<(path: string) => 'secret' | 'rule' | null> {
   const { config, home } = settings;
   const { deny, ask } = config.policy.rules;
-  const { compileRules } = await import('../kernel/permissions/rules.js');
+  const { compileRules } = await loadRules();
   const isSecret = await secretFiles(settings);
   const ofFiles = [...deny, ...ask].filter(({ path, argv }) => path !== undefined && argv === undefined);
   const stops = compileRules(ofFiles, home, 'stop');

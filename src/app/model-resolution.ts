@@ -17,6 +17,9 @@ import {
 import { findModel } from '../kernel/providers/models.js';
 import { isWireName } from '../kernel/providers/wires/known-wires.js';
 
+/** Loads what asks servers about their models. */
+export const loadDiscovery = () => import('../kernel/providers/discover.js');
+
 /** The configuration, and the layer that each value is from. */
 export type Configured = Pick<Settings, 'config' | 'loaded'>;
 
@@ -268,7 +271,7 @@ export async function resolveReady(
   const fallback = named
     ? undefined
     : await (
-        await import('../kernel/providers/discover.js')
+        await loadDiscovery()
       ).chooseProvider({
         env: settings.env,
         keys: settings.keys.all(),
@@ -292,9 +295,7 @@ async function firstServed(
   const named = { ...asked, name: asked.name ?? asked.model ?? '', model: 'any' };
   const resolved = resolveProvider(named);
   if (!resolved.ok || !resolved.endpoint.local) return null;
-  const listed = await (
-    await import('../kernel/providers/discover.js')
-  ).listModels(resolved.endpoint, settings.env, 2000);
+  const listed = await (await loadDiscovery()).listModels(resolved.endpoint, settings.env, 2000);
   if (!listed.ok)
     throw new CliError(exit.failed, listed.message, 'Start it, or choose another provider with --provider.');
   const first = listed.models[0];

@@ -23,11 +23,17 @@ import type { Settings } from '../kernel/console/run-settings.js';
 import {
   choiceOf,
   choseOffline,
+  loadDiscovery,
   type ModelChoice,
   providerChoice,
   type ProviderSource,
   resolveReady,
 } from './model-resolution.js';
+import { loadPermissions } from './open-policy.js';
+import { loadVerdict } from '../kernel/permissions/shell/load-verdict.js';
+
+/** Loads the provider that is built into the program, with its scripts. */
+const loadOffline = () => import('../kernel/providers/offline/offline.js');
 
 /** The settings that a connection to a model needs. */
 type ModelSource = ProviderSource & Pick<Settings, 'cwd' | 'home' | 'ephemeral'>;
@@ -126,8 +132,8 @@ const sleep = async (delayMs: number, signal: AbortSignal): Promise<void> => {
 /** Loads what the first call of a model will need. */
 function loadForCalls(): void {
   const parts = [
-    import('../kernel/permissions/permission-policy.js'),
-    import('../kernel/permissions/shell/verdict.js'),
+    loadPermissions(),
+    loadVerdict(),
     import('../kernel/tools/argument-checks.js'),
     import('../kernel/tools/process/start-child.js'),
   ];
@@ -138,7 +144,7 @@ function loadForCalls(): void {
 
 async function openOffline(settings: ModelSource, ref: ModelRef, interactive: boolean): Promise<Provider> {
   await checkScript(settings.cwd, ref.model);
-  const { createOfflineProvider } = await import('../kernel/providers/offline/offline.js');
+  const { createOfflineProvider } = await loadOffline();
   return createOfflineProvider({
     cwd: settings.cwd,
     sleep,
@@ -196,8 +202,7 @@ export function httpDependencies(settings: ModelSource, endpoint: Endpoint): Htt
     textModels: textModelsOf(settings, endpoint),
     ...(endpoint.local
       ? {
-          takesTools: async (model) =>
-            await (await import('../kernel/providers/discover.js')).takesTools(endpoint, model, settings.env),
+          takesTools: async (model) => await (await loadDiscovery()).takesTools(endpoint, model, settings.env),
         }
       : {}),
     facts: (model) => factsOf(settings, endpoint.provider, model),
@@ -209,14 +214,14 @@ async function windowCheck(
   { env }: Pick<Settings, 'env'>,
   endpoint: Endpoint,
 ): Promise<NonNullable<HttpDependencies['checkWindow']>> {
-  const { createWindowCheck, localContextWindow } = await import('../kernel/providers/discover.js');
+  const { createWindowCheck, localContextWindow } = await loadDiscovery();
   return createWindowCheck(endpoint.label, (model) => localContextWindow(endpoint, model, env, 500));
 }
 
 /** Throws a usage error for a script that cannot be played. */
 async function checkScript(cwd: string, model: string): Promise<void> {
   if (model === 'offline') return;
-  const { isScript, readScript, shippedScripts } = await import('../kernel/providers/offline/script.js');
+  const { isScript, readScript, shippedScripts } = await loadOffline();
   if (!isScript(model))
     throw new CliError(
       exit.usage,

@@ -9,6 +9,12 @@ import type { PolicyOptions } from '../kernel/permissions/permission-policy.js';
 import type { PathFacts } from '../kernel/permissions/guarded-paths.js';
 import type { Settings, SwitchablePolicy } from '../kernel/console/run-settings.js';
 
+/** Loads the policy, which a session without calls does not need. */
+export const loadPermissions = () => import('../kernel/permissions/permission-policy.js');
+
+/** Loads the compiler of rules. */
+export const loadRules = () => import('../kernel/permissions/rules.js');
+
 type PolicySource = Pick<Settings, 'config' | 'cwd' | 'env' | 'home' | 'loaded' | 'ephemeral'>;
 
 /** Opens the policy of this run. Its code is loaded with the first call that it judges. */
@@ -96,7 +102,7 @@ async function loadPolicy(
   { config, cwd, env, home }: PolicySource,
   chosen: Pick<PolicyOptions, 'approval' | 'planning' | 'rules' | 'sandbox'>,
 ): Promise<Policy> {
-  const { createPolicy } = await import('../kernel/permissions/permission-policy.js');
+  const { createPolicy } = await loadPermissions();
   const { files } = config;
   const facts = createPathFacts({
     home,

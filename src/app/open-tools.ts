@@ -29,6 +29,10 @@ import type { ConfiguredModel, ToolsetHost, ToolsHost, ToolsPart } from '../kern
 import { Parts } from '../kernel/console/parts.js';
 import { resolveProvider } from '../kernel/providers/catalog.js';
 import { configuredModel, providerChoice, unpricedModel } from './model-resolution.js';
+import { loadVerdict } from '../kernel/permissions/shell/load-verdict.js';
+
+/** Loads rehearsals, which a run without commands does not need. */
+const loadRehearsals = () => import('../kernel/tools/rehearsal/open-rehearsals.js');
 
 /** The tools of this run, and the processes that they have started. */
 export interface RunTools {
@@ -188,10 +192,7 @@ function coreTools(settings: ToolSource, processes: ProcessRunner, background?: 
 /** Opens what runs commands on a copy-on-write view, with the first of them. */
 function openedRehearsals({ cwd, home, env, config }: Place, processes: ProcessRunner): () => Promise<Rehearsals> {
   const opened = loadOnce(async () => {
-    const [{ createRehearsals }, { namesSecret }] = await Promise.all([
-      import('../kernel/tools/rehearsal/open-rehearsals.js'),
-      import('../kernel/permissions/shell/words.js'),
-    ]);
+    const [{ createRehearsals }, { namesSecret }] = await Promise.all([loadRehearsals(), loadVerdict()]);
     const secrets = createSecretPaths(config.fs.deny, home);
     return createRehearsals({
       processes,
@@ -210,7 +211,7 @@ function openedRehearsals({ cwd, home, env, config }: Place, processes: ProcessR
 async function recoverKept(config: Settings['config']): Promise<void> {
   const journals = journalsOf(config);
   if (!existsSync(journals) || readdirSync(journals).length === 0) return;
-  const { recoverRehearsals } = await import('../kernel/tools/rehearsal/open-rehearsals.js');
+  const { recoverRehearsals } = await loadRehearsals();
   await recoverRehearsals(journals);
 }
 

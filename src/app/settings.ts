@@ -27,6 +27,10 @@ import { features } from './features.js';
 import { projects } from './project-files.js';
 import { openTrustFile } from '../kernel/config/trust-file.js';
 import type { Notice, Settings } from '../kernel/console/run-settings.js';
+import { loadRules } from './open-policy.js';
+
+/** Loads the questions about trust, which most starts do not ask. */
+const loadQuestions = () => import('./trust.js');
 
 const maxPromptBytes = 256 * 1024;
 
@@ -115,7 +119,7 @@ export function workingDirectory(given: string | undefined): string {
 /** Returns warnings about allow rules that allow nothing, so that the user knows why their commands still prompt. */
 async function ruleNotices(allow: readonly Rule[]): Promise<readonly Notice[]> {
   if (allow.length === 0) return [];
-  const { unheededAllow } = await import('../kernel/permissions/rules.js');
+  const { unheededAllow } = await loadRules();
   return unheededAllow(allow).map((message) => ({ level: 'warn', code: 'rule_not_heeded', message }));
 }
 
@@ -221,7 +225,7 @@ export async function askForSettings(options: RootOptions, early: TypedKeys | nu
   const { settings } = asked;
   const typed = [...asked.typed];
   const openQuestion = async (): Promise<QuestionPort> => {
-    const { terminalQuestion } = await import('./trust.js');
+    const { terminalQuestion } = await loadQuestions();
     for (const chunk of early?.withdraw() ?? []) typed.push(unsent(chunk));
     return terminalQuestion(process.stdin, (chunk) => {
       typed.push(unsent(chunk));
@@ -237,7 +241,7 @@ async function askForFiles(given: AskedSettings, early: TypedKeys | null): Promi
   const files = await projects.files(settings);
   if (files === null || projects.answerFor(settings, files) !== null) return given;
   const typed = [...given.typed, ...(early?.withdraw().map(unsent) ?? [])];
-  const trust = await import('./trust.js');
+  const trust = await loadQuestions();
   const port = trust.terminalQuestion(process.stdin, (chunk) => {
     typed.push(unsent(chunk));
   });
@@ -256,7 +260,7 @@ async function askForProject(options: RootOptions, early: TypedKeys | null): Pro
   const answers = openTrustFile(settings.config.files.trust);
   if (answers.answerFor(project.file) !== null) return { settings, typed: [] };
   const typed = early?.withdraw().map(unsent) ?? [];
-  const { askForTrust, terminalQuestion } = await import('./trust.js');
+  const { askForTrust, terminalQuestion } = await loadQuestions();
   const answer = await askForTrust(
     project,
     terminalQuestion(process.stdin, (chunk) => {

@@ -27,6 +27,8 @@ import { hasPlainGit } from './safe-git-config.js';
 import { type RealPath, realPaths } from './real-paths.js';
 import { walk } from './walk.js';
 
+export { namesSecret } from './words.js';
+
 /** The judgement of a call before the approval mode is applied. */
 export interface Judgement {
   readonly risk: Risk;

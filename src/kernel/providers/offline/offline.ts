@@ -11,6 +11,8 @@ import { type IsInstalled, type OfflineCall, readRequest } from './plain-request
 import { isScript, playTurn, readScript, textChunks } from './script.js';
 import { createTextStep, schemasOf } from '../text/protocol.js';
 
+export { isScript, readScript, shippedScripts } from './script.js';
+
 const { key: suggestedKey } = suggestedProvider();
 
 const intro = [
