@@ -16,115 +16,55 @@ const versionIn = (file) => readJson(file).version;
 /** What every session loads. */
 const startRoots = [
   'src/cli/run.ts',
-  'src/frontends/repl/start-front-end.ts',
-  'src/kernel/config/settings-check.ts',
   'src/kernel/providers/http/endpoint-provider.ts',
-  'src/kernel/providers/wires/chat-request.ts',
-  'src/kernel/providers/wires/chat-stream.ts',
-  'src/features/hooks/hook-files.ts',
-  'src/features/mcp/server-files.ts',
-  'src/features/mcp/open-mcp.ts',
-  'src/features/background-tasks/open-jobs.ts',
-  'src/features/prompts-and-skills/open-commands.ts',
-  'src/features/subagents/open-agents.ts',
   'src/features/attachments/open-pictures.ts',
+  'src/features/background-tasks/open-jobs.ts',
+  'src/features/hooks/hook-files.ts',
+  'src/features/mcp/open-mcp.ts',
+  'src/features/prompts-and-skills/open-commands.ts',
   'src/features/prompts-and-skills/text-parts.ts',
   'src/features/subagents/agent-files.ts',
+  'src/features/subagents/open-agents.ts',
 ];
 
-/** What a REPL loads besides: the sets of tools that it offers by itself. */
-const replRoots = [
-  'src/features/ask-and-plan/put-questions.ts',
-  'src/features/todo/step-list.ts',
-  'src/features/subagents/roles.ts',
-  'src/features/background-tasks/background.ts',
-  'src/features/background-tasks/jobs-tool.ts',
-];
-
-/** What a session loads besides where people bring something along: sets of tools, servers, skills, agents. */
-const broughtRoots = [
-  'src/features/code-execution/execute-code.ts',
-  'src/features/custom-tools/open-custom.ts',
-  'src/features/docs-search/open-docs.ts',
-  'src/features/memory/open-memory.ts',
-  'src/features/scheduled-tasks/schedule-tools.ts',
-  'src/features/small-tools/clock.ts',
-  'src/features/small-tools/file-facts.ts',
-  'src/features/small-tools/key-values.ts',
-  'src/features/small-tools/math.ts',
-  'src/features/web/open-search.ts',
-  'src/features/web/open-web.ts',
-  'src/features/mcp/start-servers.ts',
-  'src/features/memory/notes.ts',
-  'src/features/prompts-and-skills/read-skills.ts',
-  'src/features/prompts-and-skills/use-skill.ts',
-  'src/features/memory/note-rows.ts',
-];
-
-/** What is loaded where nothing is brought along. */
-const otherStarts = [
-  'src/frontends/repl/repl.ts',
-  'src/features/scheduled-tasks/repl-tasks.ts',
-  'src/frontends/library/open-agent.ts',
-  'src/kernel/permissions/permission-policy.ts',
-];
-
-/** Throws where two modules of one entry export the same name. */
+/** Throws where two of these modules export the same name. */
 function refuseEqualExports(outputs) {
-  for (const roots of groups) {
-    const names = Object.values(outputs).flatMap((file) => (roots.includes(file.entryPoint) ? file.exports : []));
-    const twice = names.find((name, index) => names.indexOf(name) < index);
-    if (twice !== undefined) throw new Error(`two modules of ${roots[0]} and on export \`${twice}\`: one name is lost`);
-  }
+  const names = Object.values(outputs).flatMap((file) => (startRoots.includes(file.entryPoint) ? file.exports : []));
+  const twice = names.find((name, index) => names.indexOf(name) < index);
+  if (twice !== undefined) throw new Error(`two modules of the start export \`${twice}\`: one name is lost`);
 }
 
-/** Puts what is loaded together into one file, because Node takes half a millisecond to find and link each. esbuild
+/** Puts what every session loads into one file, because Node takes half a millisecond to find and link each. esbuild
  * makes one file of the modules that the same entries reach. So each `import()` that reaches some of them goes to an
- * entry that reaches all, and all that name roots of one list go to the same entry. `inputs` and `outputs`: what a
- * build before found. */
-function withFewFiles({ inputs, outputs }) {
+ * entry that reaches all, and those of the roots go to the same entry. `inputs` and `outputs`: what a build before
+ * found. */
+function withOneStart({ inputs, outputs }) {
   refuseEqualExports(outputs);
   const first = reached(inputs, ['src/cli/main.ts', 'src/ui/early-frame.ts']);
   const start = reached(inputs, startRoots);
-  const repl = reached(inputs, replRoots);
-  const brought = reached(inputs, broughtRoots);
-  for (const path of repl) brought.delete(path);
-  for (const path of reached(inputs, [...first, ...start, ...otherStarts])) {
-    repl.delete(path);
-    brought.delete(path);
-  }
-  const entries = new Map();
-  for (const { imports } of Object.values(inputs))
-    for (const { kind, path } of imports) {
-      if (kind !== 'dynamic-import' || first.has(path)) continue;
-      const isSome = (group, roots) => [...reached(inputs, roots)].some((found) => group.has(found));
-      const besides = isSome(brought, [path]) ? broughtRoots : [];
-      const along = isSome(repl, [path, ...besides]) ? [...replRoots, ...besides] : besides;
-      const all = isSome(start, [path, ...along]) ? [...startRoots, ...along] : along;
-      if (all.length > 0) entries.set(path, all);
-    }
+  const later = Object.values(inputs).flatMap(({ imports }) =>
+    imports.flatMap(({ kind, path }) => (kind === 'dynamic-import' && !first.has(path) ? [path] : [])),
+  );
+  const entries = new Set(later.filter((path) => [...reached(inputs, [path])].some((found) => start.has(found))));
   return {
-    name: 'few-files',
+    name: 'one-start',
     setup(plugin) {
       plugin.onResolve({ filter: /^\.\.?\// }, ({ kind, path, resolveDir, namespace }) => {
         const source = relative(root, join(resolveDir, path)).replace(/\.js$/, '.ts');
         if (kind !== 'dynamic-import' || namespace !== 'file' || !entries.has(source)) return null;
-        return { path: groupOf(source)[0], namespace: 'entry' };
+        return { path: startRoots.includes(source) ? startRoots[0] : source, namespace: 'entry' };
       });
       plugin.onLoad({ filter: /.*/, namespace: 'entry' }, ({ path }) => {
+        const exported = path === startRoots[0] ? startRoots : [path];
         const lines = [
-          ...entries.get(path).map((other) => `import './${other}';`),
-          ...groupOf(path).map((other) => `export * from './${other}';`),
+          ...startRoots.map((other) => `import './${other}';`),
+          ...exported.map((other) => `export * from './${other}';`),
         ];
         return { contents: lines.join('\n'), resolveDir: root };
       });
     },
   };
 }
-
-/** Returns the modules that have one entry with `path`. */
-const groups = [startRoots, replRoots, broughtRoots];
-const groupOf = (path) => groups.find((roots) => roots.includes(path)) ?? [path];
 
 /** Returns the modules that are loaded with `roots`. */
 function reached(inputs, roots) {
@@ -197,7 +137,7 @@ if (process.argv.includes('--once') && existsSync(`${root}/dist/agent.1`)) proce
 await rm(`${root}/dist`, { recursive: true, force: true });
 const plugins = [withCompiledChecks, withJsonAsText];
 const plan = await build({ ...options, write: false, plugins });
-const { metafile } = await build({ ...options, plugins: [...plugins, withFewFiles(plan.metafile)] });
+const { metafile } = await build({ ...options, plugins: [...plugins, withOneStart(plan.metafile)] });
 const photon = 'node_modules/@silvia-odwyer/photon-node';
 await copyFile(`${root}/${photon}/photon_rs.js`, `${root}/dist/photon_rs.cjs`);
 await copyFile(`${root}/${photon}/photon_rs_bg.wasm`, `${root}/dist/photon_rs_bg.wasm`);
