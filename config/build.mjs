@@ -17,14 +17,6 @@ const versionIn = (file) => readJson(file).version;
 const startRoots = [
   'src/cli/run.ts',
   'src/kernel/providers/http/endpoint-provider.ts',
-  'src/features/attachments/open-pictures.ts',
-  'src/features/background-tasks/open-jobs.ts',
-  'src/features/hooks/hook-files.ts',
-  'src/features/mcp/open-mcp.ts',
-  'src/features/prompts-and-skills/open-commands.ts',
-  'src/features/prompts-and-skills/text-parts.ts',
-  'src/features/subagents/agent-files.ts',
-  'src/features/subagents/open-agents.ts',
 ];
 
 /** Throws where two of these modules export the same name. */

@@ -39,7 +39,7 @@ import { openFollowers } from './open-followers.js';
 import { openPictures, type Pictures } from '../kernel/console/pictures.js';
 import { provided } from './features.js';
 import { keepMode, modeChange } from './kept-mode.js';
-import { openPolicy } from './open-policy.js';
+import { loadPermissions, openPolicy } from './open-policy.js';
 import type { SwitchablePolicy } from '../kernel/console/run-settings.js';
 import { openRunSandbox, openToolbox, type RunSandbox, type RunTools } from './open-tools.js';
 import { createLastSave, type LastSaveHost } from './last-save.js';
@@ -119,7 +119,7 @@ export async function openRun(
     lasting: ends && { ends },
     parts,
     toolbox,
-    pictures: await openPictures(provided, settings, processes),
+    pictures: openPictures(provided, settings, processes),
     policy,
     sandbox,
     spend: createSpendLimit(settings.config),
@@ -134,7 +134,7 @@ export async function openRun(
 /** Adds the rules of `--allowed-tools`. */
 async function openAllowed(settings: Settings, patterns: string | undefined): Promise<AllowedTools> {
   if (patterns === undefined) return { settings, notices: () => [] };
-  return (await import('./allowed-tools.js')).withAllowed(settings, patterns);
+  return (await loadPermissions()).withAllowed(settings, patterns);
 }
 
 /** A tool that ignores TERM is killed after 2 s; a turn that runs longer than this is abandoned. */

@@ -1,6 +1,6 @@
 import type { Settings } from '../kernel/console/run-settings.js';
 import { createSecretPaths } from '../kernel/permissions/guarded-paths.js';
-import { loadRules } from './open-policy.js';
+import { loadPermissions } from './open-policy.js';
 
 /** Returns a test for files that hold secrets (`fs.deny`), by absolute path. */
 export async function secretFiles({
@@ -17,7 +17,7 @@ export async function hiddenFiles(
 ): Promise<(path: string) => 'secret' | 'rule' | null> {
   const { config, home } = settings;
   const { deny, ask } = config.policy.rules;
-  const { compileRules } = await loadRules();
+  const { compileRules } = await loadPermissions();
   const isSecret = await secretFiles(settings);
   const ofFiles = [...deny, ...ask].filter(({ path, argv }) => path !== undefined && argv === undefined);
   const stops = compileRules(ofFiles, home, 'stop');

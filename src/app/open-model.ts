@@ -12,7 +12,12 @@ import type { SecretGuard } from '../kernel/core/secrets/guard.js';
 import { didYouMean } from '../kernel/core/text.js';
 import { readBoundedText } from '../kernel/disk/bounded-file.js';
 import { type Endpoint, findKey, resolveProvider } from '../kernel/providers/catalog.js';
-import type { HttpDependencies, HttpProvider, KeySource } from '../kernel/providers/http/endpoint-provider.js';
+import {
+  createHttpProvider,
+  type HttpDependencies,
+  type HttpProvider,
+  type KeySource,
+} from '../kernel/providers/http/endpoint-provider.js';
 import { realSchedule } from '../kernel/providers/http/watch.js';
 import { maskProvider } from '../kernel/providers/masked-provider.js';
 import { findModel } from '../kernel/providers/models.js';
@@ -31,6 +36,8 @@ import {
 } from './model-resolution.js';
 import { loadPermissions } from './open-policy.js';
 import { loadVerdict } from '../kernel/permissions/shell/load-verdict.js';
+import { loadArgumentChecks } from '../kernel/tools/registry.js';
+import { loadStartChild } from '../kernel/tools/process/load-start-child.js';
 
 /** Loads the provider that is built into the program, with its scripts. */
 const loadOffline = () => import('../kernel/providers/offline/offline.js');
@@ -95,10 +102,7 @@ export async function openModel(
 /** Loads the client of a provider once, with the first request or with `warm`. */
 function loadHttp(settings: ModelSource, endpoint: Endpoint, api: WireName, keys: KeySource): LoadedOnce<HttpProvider> {
   return loadOnce(async () => {
-    const [{ createHttpProvider }, wire] = await Promise.all([
-      import('../kernel/providers/http/endpoint-provider.js'),
-      loadWire(api),
-    ]);
+    const wire = await loadWire(api);
     return createHttpProvider(endpoint, wire, settings.config.http, {
       ...httpDependencies(settings, endpoint),
       keys,
@@ -131,12 +135,7 @@ const sleep = async (delayMs: number, signal: AbortSignal): Promise<void> => {
 
 /** Loads what the first call of a model will need. */
 function loadForCalls(): void {
-  const parts = [
-    loadPermissions(),
-    loadVerdict(),
-    import('../kernel/tools/argument-checks.js'),
-    import('../kernel/tools/process/start-child.js'),
-  ];
+  const parts = [loadPermissions(), loadVerdict(), loadArgumentChecks(), loadStartChild()];
   Promise.all(parts).catch(() => {
     /* The call says it. */
   });
@@ -162,7 +161,7 @@ function searchOf(settings: Pick<Settings, 'config' | 'env'>, keys: KeySource): 
     search: async (request, ref) => {
       const endpoint = keys.endpoint();
       if ('code' in endpoint) return noSearch;
-      const { searchNatively } = await import('../kernel/providers/native-search.js');
+      const { searchNatively } = await loadDiscovery();
       return await searchNatively({ ...endpoint, search }, request, ref, {
         env: settings.env,
         now: Date.now,

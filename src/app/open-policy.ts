@@ -9,11 +9,8 @@ import type { PolicyOptions } from '../kernel/permissions/permission-policy.js';
 import type { PathFacts } from '../kernel/permissions/guarded-paths.js';
 import type { Settings, SwitchablePolicy } from '../kernel/console/run-settings.js';
 
-/** Loads the policy, which a session without calls does not need. */
-export const loadPermissions = () => import('../kernel/permissions/permission-policy.js');
-
-/** Loads the compiler of rules. */
-export const loadRules = () => import('../kernel/permissions/rules.js');
+/** Loads the code of permissions, which a session without calls does not need. */
+export const loadPermissions = () => import('./permission-code.js');
 
 type PolicySource = Pick<Settings, 'config' | 'cwd' | 'env' | 'home' | 'loaded' | 'ephemeral'>;
 
@@ -29,7 +26,7 @@ export function openPolicy(settings: PolicySource): SwitchablePolicy {
     loadOnce(() => loadPolicy(settings, { approval: mode, rules, planning, sandbox }));
   let policy = loaded();
   const changeRules: SwitchablePolicy['changeRules'] = async (list, change) => {
-    const { keepRules } = await import('./own-rules.js');
+    const { keepRules } = await loadPermissions();
     const { own, next, kept } = await keepRules(settings, list, change);
     const gone = new Set(own.map(ruleKey));
     rules = { ...rules, [list]: [...rules[list].filter((rule) => !gone.has(ruleKey(rule))), ...next] };

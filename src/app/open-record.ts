@@ -293,7 +293,7 @@ export async function requestBody(settings: Settings, request: BodyRequest): Pro
     prompt === null ? [] : [{ seq: last + 1, kind: 'user', content: prompt, data: null, createdAt: 0 }];
   const endpoint = endpointFor(settings, row, wire);
   const { provider, model } = { provider: row.provider ?? '', model: row.model ?? '' };
-  const { attachments } = await openPictures(provided, settings, null);
+  const { attachments } = openPictures(provided, settings, null);
   const shown = await attachments.sent(project([...events, ...turn]), {
     ref: { provider, model, api: wire },
     withdrawn: withdrawals(events),

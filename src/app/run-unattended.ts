@@ -146,21 +146,3 @@ function resultText(calls: readonly AnsweredCall[]): string {
   const { status } = envelope;
   return typeof status === 'number' ? `${status} ${envelope.output}` : envelope.output;
 }
-
-/** Returns the options of a conversation that hold for unattended runs beside it: what holds calls back, and neither
- * approvals nor the model. A list of tools that
- * only adds some (`+web`) holds nothing back. */
-export function unattendedOptions(options: RootOptions): RootOptions {
-  const { safe, sandbox, test, ephemeral, debug, outputFormat, tools } = options;
-  const isNarrower = tools === false || (typeof tools === 'string' && !tools.startsWith('+'));
-  return {
-    ...(isNarrower ? { tools } : {}),
-    outputFormat,
-    set: [],
-    ...(safe ? { safe } : {}),
-    ...(sandbox === undefined ? {} : { sandbox }),
-    ...(test ? { test } : {}),
-    ...(ephemeral ? { ephemeral } : {}),
-    ...(debug ? { debug } : {}),
-  };
-}

@@ -27,10 +27,9 @@ import { features } from './features.js';
 import { projects } from './project-files.js';
 import { openTrustFile } from '../kernel/config/trust-file.js';
 import type { Notice, Settings } from '../kernel/console/run-settings.js';
-import { loadRules } from './open-policy.js';
-
-/** Loads the questions about trust, which most starts do not ask. */
-const loadQuestions = () => import('./trust.js');
+import { loadPermissions } from './open-policy.js';
+import { openKeyring } from '../kernel/secrets/keyring.js';
+import { askForFiles as askForFilesOnTerminal, askForTrust, terminalQuestion } from './trust.js';
 
 const maxPromptBytes = 256 * 1024;
 
@@ -58,7 +57,7 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
   const keys = await openStoredKeys({
     file: loaded.config.files.keys,
     ephemeral: options.ephemeral === true,
-    keyring: async () => (await import('../kernel/secrets/keyring.js')).openKeyring(env),
+    keyring: async () => openKeyring(env),
     onKey: (provider, key) => {
       addAll(secrets, keptSecret(provider, key));
     },
@@ -119,7 +118,7 @@ export function workingDirectory(given: string | undefined): string {
 /** Returns warnings about allow rules that allow nothing, so that the user knows why their commands still prompt. */
 async function ruleNotices(allow: readonly Rule[]): Promise<readonly Notice[]> {
   if (allow.length === 0) return [];
-  const { unheededAllow } = await loadRules();
+  const { unheededAllow } = await loadPermissions();
   return unheededAllow(allow).map((message) => ({ level: 'warn', code: 'rule_not_heeded', message }));
 }
 
@@ -225,7 +224,6 @@ export async function askForSettings(options: RootOptions, early: TypedKeys | nu
   const { settings } = asked;
   const typed = [...asked.typed];
   const openQuestion = async (): Promise<QuestionPort> => {
-    const { terminalQuestion } = await loadQuestions();
     for (const chunk of early?.withdraw() ?? []) typed.push(unsent(chunk));
     return terminalQuestion(process.stdin, (chunk) => {
       typed.push(unsent(chunk));
@@ -241,11 +239,10 @@ async function askForFiles(given: AskedSettings, early: TypedKeys | null): Promi
   const files = await projects.files(settings);
   if (files === null || projects.answerFor(settings, files) !== null) return given;
   const typed = [...given.typed, ...(early?.withdraw().map(unsent) ?? [])];
-  const trust = await loadQuestions();
-  const port = trust.terminalQuestion(process.stdin, (chunk) => {
+  const port = terminalQuestion(process.stdin, (chunk) => {
     typed.push(unsent(chunk));
   });
-  const answer = await trust.askForFiles(files, port);
+  const answer = await askForFilesOnTerminal(files, port);
   if (answer === 'unanswered') return { settings, typed };
   const notices = remembered(() => {
     openTrustFile(settings.config.files.trust).files.record(files, answer === 'yes', Date.now());
@@ -260,7 +257,6 @@ async function askForProject(options: RootOptions, early: TypedKeys | null): Pro
   const answers = openTrustFile(settings.config.files.trust);
   if (answers.answerFor(project.file) !== null) return { settings, typed: [] };
   const typed = early?.withdraw().map(unsent) ?? [];
-  const { askForTrust, terminalQuestion } = await loadQuestions();
   const answer = await askForTrust(
     project,
     terminalQuestion(process.stdin, (chunk) => {

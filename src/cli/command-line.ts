@@ -17,6 +17,9 @@ import {
   trust,
   withStore,
 } from '../commands/line-parts.js';
+import { unattendedRuns } from '../app/unattended-runner.js';
+
+const loadViewers = () => import('../frontends/viewers/viewers.js');
 
 /** Makes the parts that a verb of the command line works with. Each is opened when the verb first asks for it. */
 export function createCommandLine(
@@ -40,9 +43,7 @@ export function createCommandLine(
     trust,
     settings: read,
     withStore: async (use) => await withStore(await read(), use),
-    parts: new Parts().add(unattendedRunner, async (request, atLeast) =>
-      (await import('../app/run-unattended.js')).runUnattended(options, request, atLeast),
-    ),
+    parts: new Parts().add(unattendedRunner, unattendedRuns(options)),
     onEnd: (listener) => {
       onEndingSignal((signal) => {
         listener(endingSignals[signal]);
@@ -55,8 +56,7 @@ function createDoors(options: RootOptions): FrontEnds {
   return {
     tools: async () => await (await import('../frontends/mcp-server/serve-mcp.js')).serveMcp(options),
     editor: async () => await (await import('../frontends/acp/serve-editors.js')).serveEditors(options),
-    pages: async (request) => await (await import('../frontends/viewers/serve-page.js')).servePages(options, request),
-    watch: async (request) =>
-      await (await import('../frontends/viewers/watch-session.js')).watchSession(options, request),
+    pages: async (request) => await (await loadViewers()).servePages(options, request),
+    watch: async (request) => await (await loadViewers()).watchSession(options, request),
   };
 }

@@ -27,7 +27,7 @@ import {
   type Tools,
   type CommandHandler,
 } from '../kernel/console/command.js';
-import { type Bindings, bindingProblem } from '../ui/editor/keybindings.js';
+import { wrongBinding } from '../ui/editor/keybindings.js';
 import { jsonText } from '../kernel/console/line-output.js';
 import type { Rule } from '../kernel/core/policy.js';
 import { unheededAllow } from '../kernel/permissions/rules.js';
@@ -247,13 +247,6 @@ async function check(io: ConfigCommandIo): Promise<number> {
     );
   }
   return report({ ...loaded, problems }, io);
-}
-
-/** Returns what is wrong with the user's own keys, or null. */
-export function wrongBinding(bindings: Bindings, where: string): ConfigProblem | null {
-  const problem = bindingProblem(bindings);
-  const hint = '/help keys lists all actions and their keys.';
-  return problem && { message: `${problem.key}: ${problem.message}`, hint, key: problem.key, where };
 }
 
 /** Returns the problem of a theme of the user, or null. */

@@ -13,6 +13,7 @@ import { CliError, type CommandLine, exit, type Repl, type CommandHandler } from
 import { localTime } from '../kernel/console/line-output.js';
 import { entriesOf, type ExportEntry, resultTitle } from '../ui/export-entries.js';
 import { attachedBlobs, type ExportedSession, findSession, toJsonl } from '../kernel/console/stored-session.js';
+import { toHtml as sessionPage } from '../ui/export-html.js';
 
 interface Options {
   readonly format?: string;
@@ -20,8 +21,7 @@ interface Options {
   readonly redact?: boolean;
 }
 
-const toHtml = async (session: ExportedSession): Promise<string> =>
-  (await import('../ui/export-html.js')).toHtml(session);
+const toHtml = async (session: ExportedSession): Promise<string> => await sessionPage(session);
 
 /** The exported text, and remarks about it if the format has any. */
 type Written = Pick<WrittenSession, 'text'> & Partial<WrittenSession>;

@@ -6,3 +6,4 @@ export * from './manage-sessions.js';
 export * from './redact-texts.js';
 export * from './search-record.js';
 export * from './serve-programs.js';
+export * from './replay.js';

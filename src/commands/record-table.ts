@@ -92,7 +92,7 @@ export const record: readonly Section[] = [
       {
         line: ['replay <session>', 'Replay a session without model or tools'],
         // It draws differences as the screen does: what measures text for that takes 10 ms to load.
-        load: async () => (await import('./replay.js')).replay,
+        load: async () => (await load()).replay,
       },
     ],
   },

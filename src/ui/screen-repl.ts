@@ -27,6 +27,7 @@ import {
   type WorkTitle,
 } from './turn-runner.js';
 import { createViewStore, type View, type ViewStore } from './view.js';
+import { createVim } from './vim/vim.js';
 
 const frameMs = 34;
 /** Output of a `!command` is drawn at most once in this time. */
@@ -371,7 +372,6 @@ class ScreenRepl implements ReplHandle {
   }
 
   async #useVim(): Promise<void> {
-    const { createVim } = await import('./vim/vim.js');
     this.#input.useVim(createVim());
     this.#echo();
   }

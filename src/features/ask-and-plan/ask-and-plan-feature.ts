@@ -1,5 +1,7 @@
 import type { Feature } from '../../kernel/console/feature.js';
 
+const load = () => import('./ask-and-plan-code.js');
+
 /** Questions to the user, and plans for the user to agree to. */
 export const askAndPlan: Feature = {
   name: 'ask-and-plan',
@@ -10,7 +12,7 @@ export const askAndPlan: Feature = {
       inRepl: true,
       about: 'Offer questions to you, and plans for you to agree to.',
       tools: ['ask_user', 'propose_plan'],
-      load: async ({ approval }) => (approval ? (await import('./put-questions.js')).askTools(approval) : []),
+      load: async ({ approval }) => (approval ? (await load()).askTools(approval) : []),
     },
   ],
   commands: [
@@ -19,7 +21,7 @@ export const askAndPlan: Feature = {
       entries: [
         {
           slash: ['plan [request or off]', 'Switch plan mode on, or off to carry out the plan'],
-          load: async () => (await import('./plan-mode.js')).planMode,
+          load: async () => (await load()).planMode,
         },
       ],
     },

@@ -1,10 +1,11 @@
 import type { Feature } from '../../kernel/console/feature.js';
 import { picturesOf } from '../../kernel/console/pictures.js';
+import { openPictures } from './attachments-start.js';
 
 /** Images and documents in messages. */
 export const attachments: Feature = {
   name: 'attachments',
   provide: (provided) => {
-    provided.add(picturesOf, async () => (await import('./open-pictures.js')).openPictures);
+    provided.add(picturesOf, openPictures);
   },
 };

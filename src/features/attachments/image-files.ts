@@ -5,3 +5,4 @@ export { keepFiles } from './keep-files.js';
 export { mentioned, pastedPaths, readPicture } from './named-files.js';
 export { scalePicture } from './scale-picture.js';
 export { createSender } from './sent-files.js';
+export { convertPage } from '../../kernel/tools/convert-page.js';

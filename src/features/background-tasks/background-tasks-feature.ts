@@ -1,7 +1,6 @@
 import type { Feature } from '../../kernel/console/feature.js';
 import { openedJobs } from './job-parts.js';
-
-const load = () => import('./open-jobs.js');
+import { loadJobs, openJobPart, openJobTools } from './background-tasks-start.js';
 
 /** Commands that continue in the background. */
 export const backgroundTasks: Feature = {
@@ -13,7 +12,7 @@ export const backgroundTasks: Feature = {
       inRepl: true,
       about: 'Offer commands that run in the background.',
       tools: ['jobs'],
-      load: async ({ parts }) => [(await import('./jobs-tool.js')).jobsTool(await parts.get(openedJobs).get())],
+      load: async ({ parts }) => [(await loadJobs()).jobsTool(await parts.get(openedJobs).get())],
     },
   ],
   commands: [
@@ -22,11 +21,11 @@ export const backgroundTasks: Feature = {
       entries: [
         {
           slash: ['jobs [number, kill or background]', 'List background tasks, show their output, or stop one'],
-          load: async () => (await import('./show-jobs.js')).showJobs,
+          load: async () => (await loadJobs()).showJobs,
         },
       ],
     },
   ],
-  openTools: async (host) => (await load()).openJobTools(host),
-  openRun: async (host) => (await load()).openJobPart(host),
+  openTools: (host) => Promise.resolve(openJobTools(host)),
+  openRun: (host) => Promise.resolve(openJobPart(host)),
 };

@@ -2,8 +2,7 @@ import { openTrustFile } from '../../kernel/config/trust-file.js';
 import type { Feature } from '../../kernel/console/feature.js';
 import { customToolFiles } from '../../kernel/console/tool-files-port.js';
 
-const load = () => import('./manage-files.js');
-const loadFiles = () => import('./allowed-files.js');
+const load = () => import('./custom-tools-code.js');
 
 /** Custom tools of the user and of projects. */
 export const customTools: Feature = {
@@ -16,7 +15,7 @@ export const customTools: Feature = {
       tools: null,
       // Source: contracts 10, "Custom tools".
       isOffered: ({ trust }) => openTrustFile(trust).tools.list().length > 0,
-      load: async (host, taken) => (await import('./open-custom.js')).openCustom(host, taken),
+      load: async (host, taken) => (await load()).openCustom(host, taken),
     },
   ],
   commands: [
@@ -35,10 +34,10 @@ export const customTools: Feature = {
     },
   ],
   provide: (provided) => {
-    provided.add(customToolFiles, async (settings) => (await loadFiles()).openToolFiles(settings));
+    provided.add(customToolFiles, async (settings) => (await load()).openToolFiles(settings));
   },
   askAgain: async (settings, chosen, openQuestion) => {
     if (openTrustFile(settings.config.files.trust).tools.list().length === 0) return;
-    await (await loadFiles()).askForChangedTools(settings, chosen, openQuestion);
+    await (await load()).askForChangedTools(settings, chosen, openQuestion);
   },
 };

@@ -4,6 +4,7 @@ import { createFetch } from '../../kernel/network/proxied.js';
 import { embeddingsKey } from '../../kernel/secrets/known-secrets.js';
 import type { DefinedTool } from '../../kernel/tools/define-tool.js';
 import { docsTools } from './search-documents.js';
+import { openDocIndex } from './doc-rows.js';
 
 export function openDocs({ settings, notify, hiddenFiles }: ToolsetHost): readonly DefinedTool[] {
   const { env, config } = settings;
@@ -11,7 +12,7 @@ export function openDocs({ settings, notify, hiddenFiles }: ToolsetHost): readon
   if ((baseUrl === null) !== (model === null))
     notify('doc_search finds by words alone: docs.embeddings needs base_url and model.');
   return docsTools({
-    open: async () => await (await import('./doc-rows.js')).openDocIndex(join(config.files.cache, 'docs.db')),
+    open: () => openDocIndex(join(config.files.cache, 'docs.db')),
     env,
     now: () => performance.now(),
     isHidden: async () => {

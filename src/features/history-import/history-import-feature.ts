@@ -2,12 +2,12 @@ import type { Feature } from '../../kernel/console/feature.js';
 import { otherPrograms } from '../../kernel/console/other-programs-port.js';
 import { programs } from './program-tables.js';
 
-const load = () => import('./for-other-programs.js');
+const load = () => import('./history-import-code.js');
 
 /** Imports sessions of other programs. */
 export const historyImport: Feature = {
   name: 'history-import',
-  checks: async (host) => await (await import('./check-histories.js')).checkHistories(host),
+  checks: async (host) => await (await load()).checkHistories(host),
   provide: (provided) => {
     provided.add(otherPrograms, {
       names: Object.keys(programs),
@@ -17,15 +17,14 @@ export const historyImport: Feature = {
       },
     });
   },
-  openRepl: async ({ settings, isFirst }) =>
-    isFirst ? (await import('./offered-histories.js')).offerHistories(settings) : null,
+  openRepl: async ({ settings, isFirst }) => (isFirst ? (await load()).offerHistories(settings) : null),
   commands: [
     {
       heading: 'Sessions and the record:',
       entries: [
         {
           line: ['sessions import [file]', 'Import a session from JSON Lines, or history from other programs'],
-          load: async () => (await import('./import-sessions.js')).importSession,
+          load: async () => (await load()).importSession,
         },
       ],
     },

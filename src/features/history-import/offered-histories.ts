@@ -3,11 +3,12 @@ import { join } from 'node:path';
 import type { ReplPart } from '../../kernel/console/feature.js';
 import type { HistoryPlace, HistoryReader } from './neutral-turns.js';
 import { programs } from './program-tables.js';
+import { opencodeOpener } from './opencode-rows.js';
 
 /** Null: the program is not known. */
 export async function readerOf(name: string): Promise<HistoryReader | null> {
   const load = Object.hasOwn(programs, name) ? programs[name] : undefined;
-  const opencodeRows = async () => (await import('./opencode-rows.js')).opencodeOpener();
+  const opencodeRows = () => opencodeOpener();
   return (await load?.({ opencodeRows })) ?? null;
 }
 

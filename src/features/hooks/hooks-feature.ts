@@ -1,7 +1,7 @@
 import type { Feature } from '../../kernel/console/feature.js';
+import { hookFiles, hookParts } from './hooks-start.js';
 
-const load = () => import('./list-hooks.js');
-const loadFiles = () => import('./hook-files.js');
+const load = () => import('./hooks-code.js');
 
 /** Programs of the user that are asked at points of a session. */
 export const hooks: Feature = {
@@ -33,9 +33,8 @@ export const hooks: Feature = {
   openRun: async (host) => {
     const { settings, options } = host;
     if (options.hooks === false || settings.testMode) return null;
-    const { hookFiles } = await loadFiles();
-    const found = await hookFiles(settings);
-    return found === null ? null : await (await import('./open-hooks.js')).openHooks(found, host);
+    const found = await hookFiles(settings, load);
+    return found === null ? null : await (await load()).openHooks(found, host);
   },
-  projectParts: async (here) => await (await loadFiles()).hookParts(here),
+  projectParts: async (here) => await hookParts(here, load),
 };

@@ -1,6 +1,6 @@
 import { CliError, exit } from '../../kernel/console/command.js';
 import { projectRoot, type TrustedHere } from '../../kernel/config/project.js';
-import { areTrusted, hookFiles, type ReadHookFiles } from './hook-files.js';
+import { areTrusted, hookFiles, type ReadHookFiles } from './hooks-start.js';
 import { ownKeys, secretVariables } from '../../kernel/secrets/known-secrets.js';
 import type { Hook } from './listed-hooks.js';
 import type { RunHost, RunPart } from '../../kernel/console/feature.js';
@@ -8,6 +8,9 @@ import { claudeMode } from '../../kernel/tools/claude-dialect.js';
 import { reachesInto } from './project-hooks.js';
 import { allowedAsTheyAre, createHooks } from './run-hooks.js';
 import { createTranscripts } from './transcripts.js';
+import * as code from './hook-code.js';
+
+const loaded = () => Promise.resolve(code);
 
 /** Opens the hooks of the user, `hooks.json` beside their settings, and those of the project where they are trusted;
  * where they are trusted. Throws a `CliError` (2) for a file of the user
@@ -18,7 +21,7 @@ export async function openHooks(
 ): Promise<RunPart> {
   const { config, env } = settings;
   if (found.unusable) throw unusable(found.unusable.path, found.unusable.reason);
-  const trusted = await areTrusted(settings, found);
+  const trusted = await areTrusted(settings, found, loaded);
   const root = projectRoot(settings);
   const hooks = [
     ...allowedAsTheyAre(found.own, (hook) => trusted || !reachesInto(hook, root)),
@@ -54,10 +57,10 @@ export interface ListedHooks {
 
 /** Lists the hooks that there are, and whether they count here. */
 export async function listHooks(settings: TrustedHere): Promise<ListedHooks> {
-  const found = await hookFiles(settings);
+  const found = await hookFiles(settings, loaded);
   if (found === null) return { hooks: [], problems: [] };
   const { own, project, problems, unusable } = found;
-  const trusted = await areTrusted(settings, found);
+  const trusted = await areTrusted(settings, found, loaded);
   const root = projectRoot(settings);
   return {
     hooks: [

@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs';
 import type { Feature } from '../../kernel/console/feature.js';
 import { fixedTools, mcpToolset } from './mcp-toolset.js';
 import { openedServers, runningServers } from './mcp-parts.js';
+import { openServerPart, openServerTools, serverParts } from './mcp-start.js';
 
-const load = () => import('./mcp-commands.js');
-const loadStart = () => import('./open-mcp.js');
+const load = () => import('./mcp-code.js');
 
 /** Servers that nobody knows yet are asked what they offer this long after the screen is shown. */
 const discoverAfterMs = 500;
@@ -68,11 +68,10 @@ export const mcp: Feature = {
       ],
     },
   ],
-  projectParts: async (here) => await (await loadStart()).serverParts(here),
-  storedSecrets: async ({ signIns }) =>
-    existsSync(signIns) ? (await import('./access/kept-sign-ins.js')).signInSecrets(signIns) : [],
-  openTools: async (host) => (await loadStart()).openServerTools(host),
-  openRun: async (host) => (await loadStart()).openServerPart(host),
+  projectParts: async (here) => await serverParts(here, load),
+  storedSecrets: async ({ signIns }) => (existsSync(signIns) ? (await load()).signInSecrets(signIns) : []),
+  openTools: (host) => Promise.resolve(openServerTools(host, load)),
+  openRun: (host) => Promise.resolve(openServerPart(host, load)),
   openRepl: (host) => {
     const start = (): void => {
       // To load the code of servers must not hold up the first keys.

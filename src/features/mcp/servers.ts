@@ -7,9 +7,7 @@ import type { ConnectionHost, Link } from './server-link.js';
 import { type ForeignTool, type NamelessTool, namedTools } from './foreign-tools.js';
 import type { ShowPage } from './access/login.js';
 import type { RememberedTools } from './remembered-tools.js';
-
-/** Loads the code that connects, with the SDK: a start names the tools of servers and reaches none. */
-const loadConnecting = () => import('./connecting.js');
+import { loadConnecting } from './load-connecting.js';
 
 /** The facts about a server for the user. */
 export interface ServerFacts {

@@ -2,13 +2,16 @@ import { didYouMean } from '../../kernel/core/text.js';
 import { listenForBrowser, pastedAnswer } from './access/browser-return.js';
 import type { ConfiguredServer } from './configured-servers.js';
 import { openSignIns, type SignIns } from './access/kept-sign-ins.js';
-import { logIn, portsOf } from './access/login.js';
+import { loadConnecting } from './load-connecting.js';
 import type { HttpWay } from './server-link.js';
 import type { Callback } from './access/sign-in.js';
 import { createProcessRunner } from '../../kernel/tools/process/runner.js';
 import { CliError, type CommandLine, exit, type Printer, type CommandHandler } from '../../kernel/console/command.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
-import { writtenServers } from './open-mcp.js';
+import { writtenServers } from './mcp-start.js';
+import * as code from './start-servers.js';
+
+const loaded = () => Promise.resolve(code);
 
 const longestVisitMs = 10 * 60 * 1000;
 /** The port of the address that the browser ends at in a manual sign-in. Nothing listens there: the user copies the
@@ -22,6 +25,7 @@ export const signIn: CommandHandler = {
     run: async (line, [name = ''], { manual }) => {
       const settings = await line.settings();
       const { server, way } = await reachedOverHttp(line, name);
+      const { logIn, portsOf } = await loadConnecting();
       const signIns = signInsOf(settings);
       const stop = new AbortController();
       line.onEnd(() => {
@@ -74,7 +78,7 @@ async function reachedOverHttp(
   { settings }: CommandLine,
   name: string,
 ): Promise<{ readonly server: ConfiguredServer; readonly way: HttpWay }> {
-  const { servers } = await writtenServers(await settings());
+  const { servers } = await writtenServers(await settings(), loaded);
   const server = servers.find((other) => other.name === name);
   if (!server) {
     const names = servers.map((other) => other.name);

@@ -15,6 +15,7 @@ import type { Settings } from '../../kernel/console/run-settings.js';
 import { version } from '../../kernel/console/version.js';
 import { mcpToolset } from './mcp-toolset.js';
 
+export { signInSecrets } from './access/kept-sign-ins.js';
 export { expandMessage } from './expand-message.js';
 export { serverPart } from './listed-servers.js';
 

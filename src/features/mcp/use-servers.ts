@@ -10,8 +10,11 @@ import type { ServerFacts, Servers } from './servers.js';
 import { CliError, type CommandLine, exit, type Repl, type CommandHandler } from '../../kernel/console/command.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 import { columns, oneLine, printJson, printListing } from '../../kernel/console/line-output.js';
-import { writtenServers } from './open-mcp.js';
+import { writtenServers } from './mcp-start.js';
 import { openedServers } from './mcp-parts.js';
+import * as code from './start-servers.js';
+
+const loaded = () => Promise.resolve(code);
 
 interface Options {
   readonly json?: boolean;
@@ -41,7 +44,7 @@ export const listServers: CommandHandler = {
     options: json,
     run: async ({ out, settings }, _args, options: Options) => {
       const known = await settings();
-      const { servers, aside, problems } = await writtenServers(known);
+      const { servers, aside, problems } = await writtenServers(known, loaded);
       for (const problem of problems) out.error(`agent: ${problem}\n`);
       const rows = [...servers.map((server) => [server, stateOf(server)] as const), ...aside.map(notTrusted)].map(
         ([server, state]) => ({
@@ -73,7 +76,7 @@ export const showServer: CommandHandler = {
   line: {
     example: 'agent mcp get files',
     run: async ({ out, settings }, [name = '']) => {
-      const { servers, aside } = await writtenServers(await settings());
+      const { servers, aside } = await writtenServers(await settings(), loaded);
       const { entry } = serverNamed([...servers, ...aside], name);
       const { guard } = await settings();
       printJson(out, parseJson(guard.json(JSON.stringify({ [name]: entry }))), 2);
@@ -136,7 +139,7 @@ export const testServer: CommandHandler = {
     example: 'agent mcp test files',
     options: json,
     run: async (line, [name = ''], options: Options) => {
-      const { servers: counting, aside } = await writtenServers(await line.settings());
+      const { servers: counting, aside } = await writtenServers(await line.settings(), loaded);
       if (!counting.some((server) => server.name === name) && aside.some((server) => server.name === name))
         throw new CliError(
           exit.usage,

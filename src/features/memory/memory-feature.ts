@@ -1,8 +1,7 @@
 import type { Feature, PromptBlock } from '../../kernel/console/feature.js';
 import type { CommandDefinition } from '../../kernel/console/command.js';
 
-const load = () => import('./manage-notes.js');
-const loadMemory = () => import('./open-memory.js');
+const load = () => import('./memory-code.js');
 
 const commands: readonly CommandDefinition[] = [
   {
@@ -69,22 +68,22 @@ export const memory: Feature = {
       on: false,
       about: 'Offer notes for later sessions.',
       tools: ['search_memory', 'save_note', 'forget_note'],
-      load: async (host) => (await loadMemory()).openMemory(host),
+      load: async (host) => (await load()).openMemory(host),
     },
     {
       name: 'history',
       on: false,
       about: 'Offer a search in earlier sessions.',
       tools: ['history_search'],
-      load: async (host) => (await loadMemory()).openHistory(host),
+      load: async (host) => (await load()).openHistory(host),
     },
   ],
   commands: [{ heading: 'Memory:', entries: [...commands, ...commands.map(underNotes)] }],
   openRun: ({ registry, settings, tables }) => {
     const isOffered = (): boolean => registry.list().some(({ toolset }) => toolset.name === 'memory');
     const promptBlock: PromptBlock = {
-      text: async () => (isOffered() ? await (await loadMemory()).rememberedText(tables, settings) : ''),
-      replaceIn: async (prompt, block) => (isOffered() ? (await loadMemory()).withNotes(prompt, block) : prompt),
+      text: async () => (isOffered() ? await (await load()).rememberedText(tables, settings) : ''),
+      replaceIn: async (prompt, block) => (isOffered() ? (await load()).withNotes(prompt, block) : prompt),
     };
     return Promise.resolve({ promptBlock });
   },

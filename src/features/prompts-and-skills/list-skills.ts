@@ -11,9 +11,10 @@ import { asideNotices } from '../../kernel/config/project.js';
 import type { CommandHandler } from '../../kernel/console/command.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
-import { openCommands } from './open-commands.js';
+import { openCommands } from './prompts-and-skills-start.js';
 import type { FoundSkills, Skill } from './read-skills.js';
 import { readSkillText } from './read-skills.js';
+import * as texts from './prompt-texts.js';
 
 function skillListing({ skills, shadowed, problems, aside }: FoundSkills & Aside): Listing {
   return {
@@ -42,7 +43,10 @@ function skillLines({ name, description, path, origin, allowedTools, forModel, f
 }
 
 async function findSkills(settings: Settings): Promise<FoundSkills & Aside> {
-  return { ...(await openCommands(settings).skills()), aside: await asideNotices(settings) };
+  return {
+    ...(await openCommands(settings, () => Promise.resolve(texts)).skills()),
+    aside: await asideNotices(settings),
+  };
 }
 
 const noSkills =

@@ -1,6 +1,7 @@
 import type { Feature } from '../../kernel/console/feature.js';
+import { openPromptPart, textParts } from './prompts-and-skills-start.js';
 
-const load = () => import('./prompts-and-skills-commands.js');
+const load = () => import('./prompts-and-skills-code.js');
 
 /** Commands in files, and skills. */
 export const promptsAndSkills: Feature = {
@@ -42,6 +43,6 @@ export const promptsAndSkills: Feature = {
       ],
     },
   ],
-  openRun: async (host) => await (await import('./open-commands.js')).openPromptPart(host),
-  projectParts: async (here) => await (await import('./text-parts.js')).textParts(here),
+  openRun: async (host) => await openPromptPart(host, load),
+  projectParts: async (here) => await textParts(here, load),
 };

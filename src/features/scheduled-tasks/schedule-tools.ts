@@ -11,7 +11,14 @@ import {
   succeeded,
 } from '../../kernel/tools/define-tool.js';
 import { apiCallOf, grantFor } from './task-call.js';
-import type { ScheduleContext } from './schedule-parser.js';
+import {
+  localTime,
+  parseDelay,
+  parseSchedule,
+  runTimes,
+  type ScheduleContext,
+  zoneProblem,
+} from './schedule-parser.js';
 
 export interface ScheduleOptions {
   readonly tasks: () => Promise<Tasks>;
@@ -31,9 +38,6 @@ const maxTasks = 500;
 const maxExecutionBytes = 32_768;
 /** The time after which a model's task that asks a model ends, unless the user keeps it. */
 const modelsOwnMs = 30 * 24 * 60 * 60 * 1000;
-/** Reads and writes times, with a calendar of 33 KB: it is loaded with the first call. */
-const loadTimes = () => import('./schedule-parser.js');
-type Times = Awaited<ReturnType<typeof loadTimes>>;
 /** The session of a call that the user makes with `agent tools call`. */
 const ofPerson = 'call';
 
@@ -60,9 +64,8 @@ function addReminder(d: ScheduleOptions): DefinedTool {
     check: (args) => outOfBounds(args, { delay: [1, 100], message: [1, 2000] }),
     judge: () => ({ risk: 'mutating', reasons: ['it sets a reminder'], singular: true }),
     run: async ({ delay, message }, ctx) => {
-      const times = await loadTimes();
       const here = { now: d.now(), tz: d.zone() };
-      const at = times.parseDelay(delay, here);
+      const at = parseDelay(delay, here);
       if (typeof at !== 'number') return failed('invalid_args', at.problem, { argument: 'delay' });
       const task = await added(d, ctx, {
         type: 'reminder',
@@ -74,12 +77,12 @@ function addReminder(d: ScheduleOptions): DefinedTool {
         tz: here.tz,
       });
       if ('envelope' in task) return task;
-      const when = shortTime(at, here, times);
+      const when = shortTime(at, here);
       return succeeded(`reminder for ${when}`, {
         output: `Reminder set for ${when}.`,
         success: true,
         reminder_id: task.id,
-        trigger_at: times.localTime(at, here.tz),
+        trigger_at: localTime(at, here.tz),
         timezone: here.tz,
       });
     },
@@ -87,7 +90,7 @@ function addReminder(d: ScheduleOptions): DefinedTool {
 }
 
 /** `14:35`, with the day where it is another, with seconds where it is soon. */
-function shortTime(at: number, { now, tz }: ScheduleContext, { localTime }: Times): string {
+function shortTime(at: number, { now, tz }: ScheduleContext): string {
   const [day = '', time = ''] = localTime(at, tz).split('T');
   const shown = at - now < 120_000 ? time : time.slice(0, 5);
   return localTime(now, tz).startsWith(day) ? shown : `${day} ${shown}`;
@@ -129,7 +132,6 @@ function addRecurringTask(d: ScheduleOptions): DefinedTool {
         ? { risk: 'mutating', reasons: ['it sets a reminder that comes again'], singular: true }
         : { risk: 'dangerous', singular: true, reasons: ['it runs again and again, also when nobody is there'] },
     run: async (args, ctx) => {
-      const { localTime, parseSchedule, runTimes, zoneProblem } = await loadTimes();
       const tz = args.timezone ?? d.zone();
       const zone = zoneProblem(tz);
       if (zone !== null) return failed('invalid_args', zone, { argument: 'timezone' });
@@ -291,12 +293,8 @@ function listTasks(d: ScheduleOptions): DefinedTool {
     judge: () => ({ risk: 'read-only', reasons: [] }),
     run: async () => {
       const active = (await (await d.tasks()).list()).filter((task) => task.enabled);
-      const times = await loadTimes();
       return succeeded(counted(active.length, 'task'), {
-        output:
-          active.length === 0
-            ? 'There are no scheduled tasks.'
-            : active.map((task) => taskLine(task, times)).join('\n'),
+        output: active.length === 0 ? 'There are no scheduled tasks.' : active.map((task) => taskLine(task)).join('\n'),
         count: active.length,
       });
     },
@@ -304,8 +302,8 @@ function listTasks(d: ScheduleOptions): DefinedTool {
 }
 
 /** `abc123 reminder, once at 2026-01-27 14:35 (Europe/Berlin): check the oven`. */
-function taskLine(task: Task, times: Times): string {
-  const next = times.localTime(task.nextRun, task.tz).replace('T', ' ').slice(0, 16);
+function taskLine(task: Task): string {
+  const next = localTime(task.nextRun, task.tz).replace('T', ' ').slice(0, 16);
   const when = 'cron' in task.schedule ? `${task.schedule.source}, next` : 'once at';
   return `${task.id} ${task.type}, ${when} ${next} (${task.tz}): ${task.description.replaceAll(/\s+/g, ' ')}`;
 }

@@ -10,8 +10,7 @@ import {
 import { asideNotices, type TrustedHere } from '../../kernel/config/project.js';
 import type { CommandHandler } from '../../kernel/console/command.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
-import { findAgents } from './agent-files.js';
-import type { AgentRole, FoundAgents } from './roles.js';
+import { type AgentRole, findAgents, type FoundAgents } from './roles.js';
 
 function agentListing({ agents, shadowed, problems, aside }: FoundAgents & Aside): Listing {
   return {

@@ -9,6 +9,7 @@ import { readBounded } from '../../kernel/disk/bounded-file.js';
 import { defineTool, type DefinedTool, failed } from '../../kernel/tools/define-tool.js';
 import { filesIn, type FoundFile, type SearchedFolder } from '../../kernel/config/found-files.js';
 import { type FrontMatter, markdownText, oneLine, readFrontMatter } from '../../kernel/config/front-matter.js';
+import { countingPlaces, type TrustedHere } from '../../kernel/config/project.js';
 
 /** Another agent that a model may ask for: who it is and what it may use. */
 export interface AgentRole {
@@ -337,4 +338,9 @@ function linesOf(agents: readonly AgentRole[]): readonly string[] {
     length += line.length;
     return length > maxBlock ? `- ${name}` : line;
   });
+}
+
+/** Finds the agents of the user, of a trusted project and of the program, as they are now. */
+export async function findAgents(here: TrustedHere): Promise<FoundAgents> {
+  return agentsIn(await countingPlaces(here, 'agents'));
 }

@@ -20,8 +20,7 @@ import { directoryId } from '../../kernel/disk/directory-id.js';
 import { theirNames } from '../../kernel/tools/claude-dialect.js';
 import { counted, failed, succeeded } from '../../kernel/tools/define-tool.js';
 import { createSubsetRegistry } from '../../kernel/tools/registry.js';
-import { findAgents } from './agent-files.js';
-import { type AgentRole, type FoundAgents, mayReach, stricter, toolsOf } from './roles.js';
+import { type AgentRole, findAgents, type FoundAgents, mayReach, stricter, toolsOf } from './roles.js';
 
 interface Work {
   readonly role: AgentRole;

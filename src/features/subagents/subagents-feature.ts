@@ -1,6 +1,5 @@
 import type { Feature } from '../../kernel/console/feature.js';
-
-const load = () => import('./list-agents.js');
+import { agentParts, loadAgents, openAgentPart } from './subagents-start.js';
 
 /** Other agents, each with a context of its own. */
 export const subagents: Feature = {
@@ -12,19 +11,19 @@ export const subagents: Feature = {
         {
           line: ['agents', 'List sub-agents, their tools and models'],
           slash: ['agents', 'List sub-agents, their tools and models'],
-          load: async () => (await load()).agents,
+          load: async () => (await loadAgents()).agents,
         },
         {
           line: ['agents list', 'List sub-agents'],
-          load: async () => (await load()).listAgents,
+          load: async () => (await loadAgents()).listAgents,
         },
         {
           line: ['agents show <name>', 'Show a sub-agent with its prompt'],
-          load: async () => (await load()).showAgent,
+          load: async () => (await loadAgents()).showAgent,
         },
         {
           line: ['agents check', 'Check sub-agent files; exits with 2 if there are problems'],
-          load: async () => (await load()).checkAgents,
+          load: async () => (await loadAgents()).checkAgents,
         },
       ],
     },
@@ -37,12 +36,12 @@ export const subagents: Feature = {
       about: 'Offer other agents, each with a context of its own.',
       tools: ['agent'],
       load: async ({ settings }) => {
-        const [{ agentTool }, { findAgents }] = await Promise.all([import('./roles.js'), import('./agent-files.js')]);
+        const { agentTool, findAgents } = await loadAgents();
         const find = (): ReturnType<typeof findAgents> => findAgents(settings);
         return [agentTool(find, await find(), { timeoutMs: settings.config.agents.timeoutS * 1000 })];
       },
     },
   ],
-  openRun: async (host) => await (await import('./open-agents.js')).openAgentPart(host),
-  projectParts: async (here) => await (await import('./agent-files.js')).agentParts(here),
+  openRun: openAgentPart,
+  projectParts: agentParts,
 };

@@ -22,6 +22,8 @@ import type { SessionChoice } from '../../kernel/console/run-settings.js';
 import { syncTableSet } from './sync-tables.js';
 import { compileGlobs } from '../../kernel/permissions/guarded-paths.js';
 import { idOnServer } from './id-on-server.js';
+import { openExchange } from './session-exchange.js';
+import { initTeam, openTeam as openTeamStore } from './team-store.js';
 
 /** The store that a team shares. */
 export interface OpenedTeam {
@@ -41,9 +43,8 @@ export async function openTeam({ config, env, home }: Pick<Settings, 'config' | 
       'store.url is not set: there is no database of a team',
       'For example: agent config set store.url postgresql://you@host/agent',
     );
-  const stores = await import('./team-store.js');
   const address = { url, env, home };
-  return { team: stores.openTeam(address), init: async () => await stores.initTeam(address) };
+  return { team: openTeamStore(address), init: async () => await initTeam(address) };
 }
 
 /** Opens the store of the team for one command, and closes it again. */
@@ -92,7 +93,7 @@ export async function checkServer(settings: Pick<Settings, 'config' | 'env' | 'h
   }
 }
 
-export interface ExchangeUse {
+interface ExchangeUse {
   readonly rows: SyncRows;
   readonly team: Team;
   /** See `ExchangeParts`. */
@@ -110,8 +111,7 @@ export async function syncRows(tables: Tables): Promise<SyncRows> {
 }
 
 /** Opens the exchange of sessions with the server of the team. */
-export async function openTeamExchange({ config, home }: SyncSettings, use: ExchangeUse): Promise<Exchange> {
-  const { openExchange } = await import('./session-exchange.js');
+async function openTeamExchange({ config, home }: SyncSettings, use: ExchangeUse): Promise<Exchange> {
   const isExcluded = compileGlobs(
     config.sync.exclude.flatMap((glob) => [glob, `${glob}/**`]),
     home,

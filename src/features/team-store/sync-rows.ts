@@ -286,7 +286,7 @@ function settle(connection: Connection, received: Received, { me, nowMs }: Settl
   return { kind: 'stored', events: changes };
 }
 
-export function samePoint(one: ChainPoint, other: ChainPoint): boolean {
+function samePoint(one: ChainPoint, other: ChainPoint): boolean {
   return one.seq === other.seq && sameLink(one.link, other.link);
 }
 

@@ -2,21 +2,20 @@ import type { Feature } from '../../kernel/console/feature.js';
 import { remoteStores } from '../../kernel/console/remote-stores.js';
 import { sharedRecord } from '../../kernel/console/shared-record-port.js';
 
-const load = () => import('./team-store-commands.js');
-const loadTeam = () => import('./open-team.js');
+const load = () => import('./team-store-code.js');
 
 /** Sessions that a team shares through PostgreSQL. */
 export const teamStore: Feature = {
   name: 'team-store',
-  checks: async (host) => (host.config.store.url === null ? [] : [await (await loadTeam()).checkServer(host)]),
+  checks: async (host) => (host.config.store.url === null ? [] : [await (await load()).checkServer(host)]),
   provide: (provided) => {
-    provided.add(remoteStores, async () => (await import('./open-remote.js')).onPostgres);
-    provided.add(sharedRecord, async () => (await import('./shared-record.js')).recordOnServer);
+    provided.add(remoteStores, async () => (await load()).onPostgres);
+    provided.add(sharedRecord, async () => (await load()).recordOnServer);
   },
   openRun: async (host) => {
     const { url, mode } = host.settings.config.store;
     if (url === null || mode === 'remote' || !host.isLasting) return null;
-    return (await loadTeam()).openSyncPart(host);
+    return (await load()).openSyncPart(host);
   },
   commands: [
     {

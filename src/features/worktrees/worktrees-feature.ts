@@ -1,14 +1,13 @@
 import type { Feature } from '../../kernel/console/feature.js';
 
-const load = () => import('./manage-worktrees.js');
-const loadGit = () => import('./git-worktrees.js');
+const load = () => import('./worktrees-code.js');
 
 /** Git worktrees that sessions work in. */
 export const worktrees: Feature = {
   name: 'worktrees',
   enter: async (options, at) => {
     if (options.worktree === undefined) return null;
-    const { enterWorktree, worktreeFarewell } = await loadGit();
+    const { enterWorktree, worktreeFarewell } = await load();
     const name = options.worktree === true ? null : options.worktree;
     const worktree = await enterWorktree(at, name, new Date());
     return {
@@ -16,7 +15,7 @@ export const worktrees: Feature = {
       farewell: () => worktreeFarewell(at, worktree),
     };
   },
-  relatedFolders: async (at) => await (await loadGit()).worktreeFolders(at),
+  relatedFolders: async (at) => await (await load()).worktreeFolders(at),
   commands: [
     {
       heading: 'Sessions and the record:',

@@ -9,6 +9,8 @@ import type { Settings } from '../../kernel/console/run-settings.js';
 import { type FrontParts, openFrontParts } from './output-dialect.js';
 import { type Controls, type StreamConversation, runStreamInput } from './stream-input.js';
 
+export { openFrontParts } from './output-dialect.js';
+
 /** `--input-format stream-json`: the other program says on standard input what is to be done. Returns the exit code. */
 export async function converse(
   words: readonly string[],

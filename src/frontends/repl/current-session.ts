@@ -18,6 +18,8 @@ import { repositoryRoot } from '../../app/context-files.js';
 import { chosenRow } from '../../app/find-session.js';
 import { directoryId } from '../../kernel/disk/directory-id.js';
 import type { SessionChoice } from '../../kernel/console/run-settings.js';
+import { titleByModel } from '../../kernel/agent/model-titles.js';
+import { createOwnStatus } from './status-command.js';
 
 /** The session that a REPL shows, and how another one takes its place. */
 export interface ReplSessions {
@@ -79,7 +81,6 @@ function createNaming({ settings, store }: Run, current: () => Assembly, before:
       const { provider, model } = session.ref();
       const isConnected = provider !== 'offline' || model !== 'offline';
       if (settings.config.ui.titles !== 'model' || title !== null || !isConnected) return;
-      const { titleByModel } = await import('../../kernel/agent/model-titles.js');
       stop = titleByModel(session, () => title, rename);
     },
     end: () => {
@@ -167,7 +168,6 @@ export function createStatus(run: Run, sessions: ReplSessions): Status {
     },
     begin: async (screen, schedule) => {
       if (run.settings.config.ui.statusCommand.length === 0) return;
-      const { createOwnStatus } = await import('./status-command.js');
       own = createOwnStatus({
         settings: run.settings,
         processes: run.toolbox.processes,

@@ -46,7 +46,11 @@ import { hasTerminal, jobControl } from './job-control.js';
 import { createHistoryFile, createSavedQueue, type HistoryFile, unwritten } from './saved-input.js';
 import { keepInTmux } from './tmux-buffer.js';
 import { createOwnRuns, editExternally, runUserShell } from './user-shell.js';
-import type { RunUnattended } from '../../kernel/console/unattended.js';
+import { unattendedOptions, unattendedRuns } from '../../app/unattended-runner.js';
+import { desktop } from '../../kernel/console/announce.js';
+import { printedEnd } from '../../ui/transcript.js';
+import { wrongBinding } from '../../ui/editor/keybindings.js';
+import { startPlainRepl } from './plain-repl.js';
 
 const maxCompletionFiles = 200_000;
 
@@ -156,10 +160,6 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, before
 /** Opens what features do while the REPL is open. */
 async function openReplParts(run: Run, sessions: ReplSessions, isFirst: boolean): Promise<readonly ReplPart[]> {
   const { settings, tables, policy, toolbox, options } = run;
-  const runUnattended: RunUnattended = async (request, atLeast) => {
-    const unattended = await import('../../app/run-unattended.js');
-    return await unattended.runUnattended(unattended.unattendedOptions(options), request, atLeast);
-  };
   const host = {
     settings,
     tables,
@@ -167,7 +167,7 @@ async function openReplParts(run: Run, sessions: ReplSessions, isFirst: boolean)
     parts: toolbox.parts,
     current: () => sessions.current().session,
     schedule: machineClock.schedule,
-    runUnattended,
+    runUnattended: unattendedRuns(unattendedOptions(options)),
     isFirst,
   };
   return (await Promise.all(features.map(async (feature) => await feature.openRepl?.(host)))).flatMap(
@@ -196,7 +196,6 @@ async function showOpening(
     return opening;
   }
   const view = { ...emptyView, totals: totalsOf(events), todo: todoOf(events) };
-  const { printedEnd } = await import('../../ui/transcript.js');
   const { columns } = output;
   const { bindings } = settings.config.ui;
   const end = await printedEnd(events, facts, { ...printingOf(settings), columns, bindings });
@@ -209,7 +208,6 @@ async function showOpening(
 /** Throws a `CliError` if custom key bindings are wrong. */
 async function checkBindings({ ui, files }: Settings['config']): Promise<void> {
   if (Object.keys(ui.bindings).length === 0) return;
-  const { wrongBinding } = await import('../../commands/configure.js');
   const problem = wrongBinding(ui.bindings, files.config);
   if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
 }
@@ -230,7 +228,7 @@ function signsOf(
 
 /** Notifies the user as tasks do: by their own program, else by the desktop. */
 async function tellPerson(settings: Settings, said: DesktopNotification): Promise<void> {
-  const problem = await (await import('../../kernel/console/announce.js')).desktop(settings)(said);
+  const problem = await desktop(settings)(said);
   if (problem !== null) settings.log({ at: 'ui', message: 'nobody was told', problem });
 }
 
@@ -519,6 +517,6 @@ export function greeting(
 /** Loads the REPL for a terminal: with Ink where there are escape sequences, else line by line. What it gives starts at
  * once; `onExit` is called when it has ended and the terminal is as it was. */
 export async function loadRepl(plain: boolean): Promise<(options: ReplOptions) => ReplHandle> {
-  if (plain) return (await import('./plain-repl.js')).startPlainRepl;
+  if (plain) return startPlainRepl;
   return (await import('../../ui/screen-repl.js')).startScreenRepl;
 }

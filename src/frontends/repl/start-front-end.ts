@@ -19,6 +19,9 @@ import { readSettings, workingDirectory } from '../../app/settings.js';
 import type { Notice, Settings } from '../../kernel/console/run-settings.js';
 import { features } from '../../app/features.js';
 
+/** Loads the formats of headless runs besides plain text and JSON. */
+const loadStreams = () => import('../headless/stream-json.js');
+
 const formats: readonly string[] = ['text', 'json', 'stream-json'] satisfies readonly OutputFormat[];
 const inputFormats: readonly string[] = ['text', 'stream-json'];
 
@@ -56,9 +59,7 @@ async function runFront(words: readonly string[], options: RootOptions, early: E
       `${didYouMean(format, formats)} Known: ${formats.join(', ')}`.trim(),
     );
   if (byLines)
-    return await (
-      await import('../headless/stream-json.js')
-    ).converse(words, options, await readSettings(options), chosenSession(options));
+    return await (await loadStreams()).converse(words, options, await readSettings(options), chosenSession(options));
   if (!headless) refuseHeadlessOptions(options);
   if (!headless) return await (await import('./repl.js')).runRepl(words, options, early);
   return await runOneTurn(words, options, format as OutputFormat);
@@ -197,7 +198,7 @@ async function compactAsTurn(session: Session, focus: string): Promise<TurnEnd> 
 /** Loads what only some runs ask for. */
 async function frontParts(options: RootOptions, settings: Settings): Promise<FrontParts | null> {
   if (options.dialect === undefined && options.jsonSchema === undefined && options.output === undefined) return null;
-  return await (await import('../headless/output-dialect.js')).openFrontParts(options, settings);
+  return await (await loadStreams()).openFrontParts(options, settings);
 }
 
 function chosenSession(options: RootOptions): SessionChoice {

@@ -30,16 +30,15 @@ export type OpenPictures = (
   processes: ProcessRunner | null,
 ) => Pictures;
 
-export const picturesOf = new PartKey<() => Promise<OpenPictures>>('pictures');
+export const picturesOf = new PartKey<OpenPictures>('pictures');
 
 /** Opens the images of a run; where no feature takes them, each is refused. */
-export async function openPictures(
+export function openPictures(
   provided: Parts,
   settings: Parameters<OpenPictures>[0],
   processes: ProcessRunner | null,
-): Promise<Pictures> {
-  const open = await provided.find(picturesOf)?.();
-  return open?.(settings, processes) ?? noPictures;
+): Pictures {
+  return provided.find(picturesOf)?.(settings, processes) ?? noPictures;
 }
 
 const refused = { ok: false, problem: 'This program was built without attachments.' } as const;

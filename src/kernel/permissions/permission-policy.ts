@@ -293,14 +293,14 @@ function decide(judgement: Judgement, approval: ApprovalMode, sandbox: Sandbox):
 }
 
 /** One path of a file tool, and the reason why it is guarded. */
-export interface FileJudgement {
+interface FileJudgement {
   /** Absolute, links resolved; the plain spelling where the kernel could not be asked. */
   readonly path: string;
   readonly guard: string | null;
   readonly inside: boolean;
 }
 
-export interface FileRules {
+interface FileRules {
   readonly facts: PathFacts;
   readonly secrets: SecretPaths;
   readonly isProtected: ProtectedPaths;
@@ -309,7 +309,7 @@ export interface FileRules {
 
 /** Judges the path that a tool was given by where the kernel would land, and also by its own spelling, so that neither
  * a link nor a name hides the other. */
-export async function judgeFile(text: string, cwd: string, writes: boolean, rules: FileRules): Promise<FileJudgement> {
+async function judgeFile(text: string, cwd: string, writes: boolean, rules: FileRules): Promise<FileJudgement> {
   const { facts } = rules;
   const asked = text.startsWith('/') ? text : `${cwd}/${text}`;
   const spelled = normalise(asked);

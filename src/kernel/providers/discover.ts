@@ -11,6 +11,8 @@ import { httpFault, quoteServer, refusesKey } from './wires/fault.js';
 import { knownWires } from './wires/known-wires.js';
 import type { Wire } from './wires/wire.js';
 
+export { searchNatively } from './native-search.js';
+
 export type ModelList =
   | { readonly ok: true; readonly models: readonly ListedModel[] }
   | { readonly ok: false; readonly message: string };

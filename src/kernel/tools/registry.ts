@@ -8,6 +8,9 @@ import { wellFormed } from '../core/text.js';
 import type { ArgumentProblem, Binding, Registry, Tool, ToolArgs, ToolLimits } from '../core/tool.js';
 import type { CompiledCheck, SchemaError } from './argument-checks.js';
 
+/** Loads the checks that the build has compiled. */
+export const loadArgumentChecks = () => import('./argument-checks.js');
+
 export interface RegistryOptions {
   /** The most bytes of one result's `output`; `max_output_bytes` of a tool can only lower it. */
   readonly maxOutputBytes: number;
@@ -250,7 +253,7 @@ export type CompileSchema = (schema: JsonSchema) => Validate;
 
 /** Returns the check that the build has compiled for a schema, or compiles one. */
 async function checkFor(schema: JsonSchema, compiler: LoadedOnce<CompileSchema>): Promise<Validate> {
-  const { argumentChecks } = await import('./argument-checks.js');
+  const { argumentChecks } = await loadArgumentChecks();
   const check = argumentChecks.get(checkedText(schema));
   return check ? explaining(check) : (await compiler.get())(schema);
 }

@@ -1,6 +1,7 @@
 import { nearestName } from '../../kernel/core/text.js';
 import { type Key, keyName } from '../terminal/keyboard.js';
 import { type EditAction, edits } from './editor.js';
+import type { ConfigProblem } from '../../kernel/config/settings-file.js';
 
 /** An action of the input line: its keys, and what it does, for a reader. */
 interface KeyEntry {
@@ -204,4 +205,11 @@ export function keyRows(map: KeyMap, { edits: all }: { readonly edits: boolean }
       keys: map.keysOf(action).map(shownKey).join(', '),
       about: keyTable[action].about,
     }));
+}
+
+/** Returns the problem of custom keys, or null. */
+export function wrongBinding(bindings: Bindings, where: string): ConfigProblem | null {
+  const problem = bindingProblem(bindings);
+  const hint = '/help keys lists all actions and their keys.';
+  return problem && { message: `${problem.key}: ${problem.message}`, hint, key: problem.key, where };
 }

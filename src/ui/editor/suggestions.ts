@@ -1,4 +1,4 @@
-import type fuzzysort from 'fuzzysort';
+import fuzzysort from 'fuzzysort';
 import { sanitize } from '../../kernel/core/sanitize.js';
 import type { SlashCommand } from '../../kernel/console/slash-command.js';
 import type { MenuState } from '../components/menu.js';
@@ -149,22 +149,12 @@ const mostMatches = 200;
  * it would need 0.1 to 0.5 s for 100,000. */
 const mostScored = 2_000;
 
-/** Ranks fuzzily. The matcher is loaded at the first call; until then a simpler order is used. */
+/** Ranks fuzzily. */
 export function createRank(): Rank {
-  let matcher: typeof fuzzysort | null = null;
-  let loading = false;
-  const load = async (): Promise<void> => {
-    matcher = (await import('fuzzysort')).default;
-  };
   return (query, texts) => {
-    if (!loading) {
-      loading = true;
-      void load();
-    }
     const candidates = candidatesOf(foldedText(query).trim(), foldedTexts(texts));
-    if (!matcher) return candidates.slice(0, mostMatches);
     const entries = candidates.map((index) => ({ index, text: withoutAccents(texts[index] ?? '') }));
-    return matcher
+    return fuzzysort
       .go(withoutAccents(query), entries, { key: 'text', limit: mostMatches })
       .map((result) => result.obj.index);
   };

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ReplTasks } from '../../../src/features/scheduled-tasks/repl-tasks.js';
+import { ReplTasks } from '../../../src/features/scheduled-tasks/scheduled-tasks-start.js';
 import { loadConfig } from '../../../src/kernel/config/load.js';
 import type { Task, Tasks } from '../../../src/features/scheduled-tasks/tasks.js';
 import { openMemoryTasks } from '../../../src/features/scheduled-tasks/memory-tasks.js';

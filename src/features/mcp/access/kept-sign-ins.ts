@@ -6,7 +6,7 @@ import { readBoundedText } from '../../../kernel/disk/bounded-file.js';
 import { replaceFile } from '../remembered-tools.js';
 
 /** The registration and the tokens that one authorization server issued for one server. */
-export interface KeptSignIn {
+interface KeptSignIn {
   /** The registration of this program as a client. */
   readonly client?: StoredOAuthClientInformation;
   /** The registered address that the browser ends at. */

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../core/json.js';
 import type { Fault, ModelChunk, ModelRequest, Price, Provider } from '../../core/provider.js';
-import { type LoadedOnce, loadOnce, type Schedule } from '../../core/runtime.js';
+import { loadOnce, type Schedule } from '../../core/runtime.js';
 import { type Endpoint, isPrivateHost } from '../catalog.js';
 import { costUsd } from '../models.js';
 import { planEffort, type Quirks, usesText } from '../quirks.js';
@@ -11,6 +11,7 @@ import {
   refusesTools,
   type TextModels,
   textNotice,
+  createTextProtocol,
   type TextProtocol,
 } from '../text/protocol.js';
 import { maskKeys, refusesKey } from '../wires/fault.js';
@@ -110,7 +111,7 @@ export function createHttpProvider(
     learned: new Map(),
     asked: new Set(),
     warned: new Set(),
-    textWires: loadOnce(async () => (await import('../text/protocol.js')).createTextProtocol()),
+    textWires: createTextProtocol(),
   };
   const encoder = createBodyEncoder();
   let underWay = 0;
@@ -159,7 +160,7 @@ interface Shared {
   readonly asked: Set<string>;
   /** The notices that were given, each once. */
   readonly warned: Set<string>;
-  readonly textWires: LoadedOnce<TextProtocol>;
+  readonly textWires: TextProtocol;
 }
 
 function onThinking({ conversation }: ModelRequest, { schedule, whileThinking }: HttpDependencies): () => void {
@@ -371,7 +372,7 @@ async function chooseProtocol(
   return {
     request,
     notices,
-    wire: isText ? (await shared.textWires.get()).wire(wire, request.conversation, endpoint.quirks) : wire,
+    wire: isText ? shared.textWires.wire(wire, request.conversation, endpoint.quirks) : wire,
   };
 }
 

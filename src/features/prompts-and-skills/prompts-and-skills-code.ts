@@ -1,3 +1,4 @@
-// The commands of this feature. They are loaded together, with the first that is used.
+// The code of this feature. It is loaded with the first use.
 export { checkSkills, listSkills, showSkill, skills } from './list-skills.js';
 export { initProject, reviewChanges } from './prompt-commands.js';
+export * from './prompt-texts.js';

@@ -12,25 +12,31 @@ import type { Servers } from './servers.js';
 import type { McpSource, OpenedServers, Processes } from './start-servers.js';
 import { openedServers, runningServers } from './mcp-parts.js';
 import { fixedTools, mcpToolset } from './mcp-toolset.js';
-import { serverFiles, startServers } from './server-files.js';
+import { type LoadServers, serverFiles } from './server-files.js';
 
 export { serverParts } from './server-files.js';
 import { ownKeys, secretVariables } from '../../kernel/secrets/known-secrets.js';
 
 /** Returns the servers of the user and of a trusted project, as they are written; none where there are no such files. */
-export async function writtenServers(source: Omit<McpSource, 'guard' | 'log' | 'secrets'>): Promise<ListedServers> {
-  return (await listedServers(source)) ?? { servers: [], aside: [], problems: [] };
+export async function writtenServers(
+  source: Omit<McpSource, 'guard' | 'log' | 'secrets'>,
+  load: LoadServers,
+): Promise<ListedServers> {
+  return (await listedServers(source, load)) ?? { servers: [], aside: [], problems: [] };
 }
 
 /** Returns the servers of the user and of a trusted project; null where there are no such files. */
-async function listedServers(source: Omit<McpSource, 'guard' | 'log' | 'secrets'>): Promise<ListedServers | null> {
+async function listedServers(
+  source: Omit<McpSource, 'guard' | 'log' | 'secrets'>,
+  load: LoadServers,
+): Promise<ListedServers | null> {
   const { config, cwd, env, home, givenServers: given } = source;
   const { own, ofProject } = serverFiles(source);
   const isProjects = existsSync(ofProject);
   if (!isProjects && !existsSync(own) && !given) return null;
   const files = isProjects ? await source.projects.files(source) : null;
   const isTrusted = source.projects.answerFor(source, files) === true;
-  return (await startServers()).readServers({
+  return (await load()).readServers({
     own,
     given,
     env,
@@ -55,23 +61,27 @@ async function openMcp(
   source: McpSource,
   processes: Processes,
   notify: (message: string) => void,
+  load: LoadServers,
 ): Promise<OpenedServers | null> {
-  const listed = await listedServers(source);
+  const listed = await listedServers(source, load);
   if (listed === null) return null;
   listed.problems.forEach(notify);
   const list = listed.servers;
   for (const { name, file, way } of list)
     if (way.kind === 'unusable') notify(`The server ${name} of ${file} is left out: ${way.problem}.`);
   if (!list.some(({ enabled, way }) => enabled && way.kind !== 'unusable')) return null;
-  return await (await startServers()).openServers(source, processes, { list, notify });
+  return await (await load()).openServers(source, processes, { list, notify });
 }
 
 /** Returns true for a message that may name a prompt or a resource of a server: nothing is loaded for others. */
 const mayNameServers = /^\s*\/mcp__|^(?!\s*[/$])(?:[^]*\s)?@[A-Za-z0-9_-]{1,24}:\S/;
 
 /** Opens the servers with their first use, and the tools of a session that was given others than a new one. */
-export function openServerTools({ settings, processes, marker, registry, parts, notify }: ToolsHost): ToolsPart {
-  const opened = loadOnce(() => openMcp(settings, { runner: processes, mark: marker }, notify));
+export function openServerTools(
+  { settings, processes, marker, registry, parts, notify }: ToolsHost,
+  load: LoadServers,
+): ToolsPart {
+  const opened = loadOnce(() => openMcp(settings, { runner: processes, mark: marker }, notify, load));
   const isOffered = (): boolean => registry.list().some(({ toolset }) => toolset.name === mcpToolset.name);
   parts.add(runningServers, () => opened.get());
   parts.add(openedServers, async () => (isOffered() ? ((await opened.get())?.servers ?? null) : null));
@@ -86,14 +96,14 @@ export function openServerTools({ settings, processes, marker, registry, parts, 
 }
 
 /** Opens what servers do in a session: their prompts and resources in messages, and notes on what they offer. */
-export function openServerPart({ parts, registry }: RunHost): RunPart {
+export function openServerPart({ parts, registry }: RunHost, load: LoadServers): RunPart {
   const servers = parts.get(openedServers);
   return {
     follow: ({ session, within }) => (within ? () => undefined : followServers(servers, session)),
     notesBefore: async (restored) => await serverNotes(servers, registry, restored),
     expand: async (message) => {
       const found = mayNameServers.test(message) ? await servers() : null;
-      return found === null ? null : await (await startServers()).expandMessage(found, message);
+      return found === null ? null : await (await load()).expandMessage(found, message);
     },
     menu: async () => menuOf(await servers()),
   };

@@ -9,6 +9,8 @@ import { findModel } from '../../kernel/providers/models.js';
 import { isWireName, knownWires } from '../../kernel/providers/wires/known-wires.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 
+const loadFiles = () => import('./image-files.js');
+
 type Source = Pick<Settings, 'cwd' | 'config' | 'env'>;
 type Code = Awaited<ReturnType<typeof loadCode>>;
 
@@ -83,7 +85,7 @@ async function takeAll(paths: readonly string[], take: Pictures['take']): Promis
 
 async function loadCode() {
   const { createSender, keepFiles, labelOf, mentioned, pastedPaths, readPicture, scalePicture, clipboardPicture } =
-    await import('./image-files.js');
+    await loadFiles();
   const keep: Attachments['keep'] = (files) => keepFiles(files, (picture) => scalePicture(picture));
   return { clipboardPicture, mentioned, pastedPaths, readPicture, keep, labelOf, send: createSender() };
 }
@@ -101,7 +103,7 @@ const mostPdfChars = 100_000;
 
 /** Reads a PDF in a worker, as the tools for the web do. */
 async function pdfText(bytes: Uint8Array, limitMs: number): Promise<PdfText> {
-  const { convertPage } = await import('../../kernel/tools/convert-page.js');
+  const { convertPage } = await loadFiles();
   const { signal } = new AbortController();
   try {
     const text = (await convertPage({ kind: 'pdf', bytes }, { signal, pdfMs: Math.ceil(limitMs) })).text.trim();

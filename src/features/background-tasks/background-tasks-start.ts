@@ -7,7 +7,8 @@ import type { Background } from '../../kernel/tools/bash.js';
 import type { Job, Jobs } from './background.js';
 import { type OpenedJobs, openedJobs } from './job-parts.js';
 
-const loadJobs = () => import('./running-jobs.js');
+/** Loads the code of jobs, which a run without any does not need. */
+export const loadJobs = () => import('./background-tasks-code.js');
 
 /** Adds the jobs of a run to its parts. Where the tool `jobs` is offered, the tool that runs commands can run them in
  * the background. */

@@ -12,10 +12,16 @@ import {
   asideNotices,
   type AsideNotice,
   countingPlaces,
+  type Here,
   isFolder,
+  type ProjectPart,
+  projectPlaces,
   type TrustedHere,
 } from '../../kernel/config/project.js';
-import { loadTexts } from './load-texts.js';
+import type * as texts from './prompt-texts.js';
+
+/** Loads the code of commands in files and skills, which a run without any does not need. */
+type LoadTexts = () => Promise<typeof texts>;
 
 /** Commands in files, and skills: the user's own, those of a trusted project, and those that come with the program. */
 export interface OwnCommands {
@@ -36,17 +42,17 @@ const startsWithName = /^([/$])(\p{L}[\p{L}\p{M}\p{N}_:-]*)(?:\s+([^]*))?$/u;
 const heads: HeadCache = new Map();
 
 /** Looks at the disk each time it is asked: a file that has changed counts at once. */
-export function openCommands(settings: CommandHere): OwnCommands {
+export function openCommands(settings: CommandHere, load: LoadTexts): OwnCommands {
   const taken = new Set(settings.commandNames);
   const find = async (): Promise<readonly CommandFile[]> => {
-    const { commandsIn } = await loadTexts();
+    const { commandsIn } = await load();
     const own = commandsIn(await countingPlaces(settings, 'commands')).filter(({ name }) => !taken.has(name));
     return [...commandsIn([ofProgram()]), ...own];
   };
   const skills = async (): Promise<FoundSkills> => {
     const places = await countingPlaces(settings, 'skills');
     if (places.length === 0) return { skills: [], shadowed: [], problems: [] };
-    return (await loadTexts()).skillsIn(places, heads);
+    return (await load()).skillsIn(places, heads);
   };
   const isFile = (path: string): boolean => statsAt(resolve(settings.cwd, path))?.isFile() === true;
   return {
@@ -64,10 +70,10 @@ export function openCommands(settings: CommandHere): OwnCommands {
       const name = typed.normalize('NFC');
       const args = given.trim();
       // `$name` is a skill or nothing: `$PATH is too long` is a message.
-      if (sign === '$') return await useSkill(await skills(), `skill:${name}`, { args, isFile });
+      if (sign === '$') return await useSkill(await skills(), `skill:${name}`, { args, isFile, load });
       const command = (await find()).find((other) => other.name === name);
-      if (!command) return taken.has(name) ? null : await useSkill(await skills(), name, { args, isFile });
-      const { expandTemplate } = await loadTexts();
+      if (!command) return taken.has(name) ? null : await useSkill(await skills(), name, { args, isFile, load });
+      const { expandTemplate } = await load();
       const expanded = expandTemplate(command.body, { args, isFile });
       if (typeof expanded === 'string') return `/${name} was not sent: ${expanded}`;
       return { ...expanded, command: { name, args, sha256: command.sha256 } };
@@ -92,11 +98,11 @@ function namedFolders(message: string, cwd: string): Awaited<ReturnType<Expand>>
 async function useSkill(
   { skills }: FoundSkills,
   name: string,
-  use: { readonly args: string; readonly isFile: (path: string) => boolean },
+  { load, ...use }: { readonly args: string; readonly isFile: (path: string) => boolean; readonly load: LoadTexts },
 ): ReturnType<Expand> {
   const skill = skills.find((other) => other.forUser && other.name === name.replace(/^skill:/, ''));
   if (!skill) return null;
-  const { skillMessage, readSkillText } = await loadTexts();
+  const { skillMessage, readSkillText } = await load();
   const written = skillMessage(skill, use);
   if (written === null) return `/${name} was not sent: ${skill.path} cannot be read`;
   if (typeof written === 'string') return `/${name} was not sent: ${written}`;
@@ -104,20 +110,20 @@ async function useSkill(
 }
 
 /** Opens what commands in files and skills do in a run. */
-export async function openPromptPart({ settings, options }: RunHost): Promise<RunPart> {
-  const commands = openCommands(settings);
+export async function openPromptPart({ settings, options }: RunHost, load: LoadTexts): Promise<RunPart> {
+  const commands = openCommands(settings, load);
   const { skills } = commands;
   const isOffered = mayOffer(options.tools) && (await skills()).skills.some(({ forModel }) => forModel);
   return {
     expand: async (message) => await commands.expand(message),
-    tools: isOffered ? [(await loadTexts()).skillTool(skills)] : [],
-    listing: async (registry, windowTokens) => await listing(settings, registry, windowTokens),
-    namedTexts: async (names) => await skillTexts(settings, names),
+    tools: isOffered ? [(await load()).skillTool(skills)] : [],
+    listing: async (registry, windowTokens) => await listing(settings, registry, windowTokens, load),
+    namedTexts: async (names) => await skillTexts(settings, names, load),
     menu: async () => {
       const written = await commands.list();
       return { commands: () => written };
     },
-    ...(isOffered ? { news: async (events) => await skillNews(events, skills) } : {}),
+    ...(isOffered ? { news: async (events) => await skillNews(events, skills, load) } : {}),
   };
 }
 
@@ -127,44 +133,57 @@ function mayOffer(chosen: string | boolean | undefined): boolean {
 }
 
 /** Returns notes on skills that have come since: the session has not read of them in its prompt or in a note. */
-async function skillNews(events: readonly Event[], find: OwnCommands['skills']): Promise<readonly string[]> {
+async function skillNews(
+  events: readonly Event[],
+  find: OwnCommands['skills'],
+  load: LoadTexts,
+): Promise<readonly string[]> {
   if (events.length === 0) return []; // its prompt, which is sent now, lists them
   const { skills } = await find();
   const offered = skills.filter(({ forModel }) => forModel);
   if (offered.length === 0) return [];
-  return (await loadTexts()).newSkills(offered, events);
+  return (await load()).newSkills(offered, events);
 }
 
 /** Returns what a new session reads of skills, and what the user reads of them. */
-async function listing(settings: CommandHere, registry: Registry, windowTokens: number | null): Promise<PromptListing> {
-  const unusable = await unusableNames(settings);
+async function listing(
+  settings: CommandHere,
+  registry: Registry,
+  windowTokens: number | null,
+  load: LoadTexts,
+): Promise<PromptListing> {
+  const unusable = await unusableNames(settings, load);
   const aside = [...(await asideNotices(settings)), ...unusable];
-  const found = await openCommands(settings).skills();
+  const found = await openCommands(settings, load).skills();
   const problems = found.problems.map((message) => ({ level: 'warn', code: 'skills', message }) as const);
   if (!registry.get('skill')) {
     // Where there are skills, the user has switched the tool off; where there are none, what is wrong is the reason.
     const isOff = found.skills.some(({ forModel }) => forModel);
     return { text: '', notices: [...aside, ...(isOff ? [] : problems)] };
   }
-  const { skillsBlock } = await loadTexts();
+  const { skillsBlock } = await load();
   const { text, cut } = skillsBlock(found, windowTokens);
   const message = `The descriptions of ${cut} skills do not fit; the model is told their names alone.`;
   const shortened = cut > 0 ? [{ level: 'warn', code: 'skills', message } as const] : [];
   return { text, notices: [...aside, ...problems, ...shortened] };
 }
 
-async function unusableNames(settings: TrustedHere): Promise<readonly AsideNotice[]> {
+async function unusableNames(settings: TrustedHere, load: LoadTexts): Promise<readonly AsideNotice[]> {
   const places = await countingPlaces(settings, 'commands');
   if (places.length === 0) return [];
-  const { unusableCommands } = await loadTexts();
+  const { unusableCommands } = await load();
   return unusableCommands(places).map((message) => ({ level: 'warn', code: 'commands', message }) as const);
 }
 
 /** Returns the texts of these skills, for a sub-agent that knows them from the beginning. Others are left out. */
-async function skillTexts(settings: CommandHere, names: readonly string[]): Promise<readonly string[]> {
+async function skillTexts(
+  settings: CommandHere,
+  names: readonly string[],
+  load: LoadTexts,
+): Promise<readonly string[]> {
   if (names.length === 0) return [];
-  const { skills } = await openCommands(settings).skills();
-  const { plainMessage } = await loadTexts();
+  const { skills } = await openCommands(settings, load).skills();
+  const { plainMessage } = await load();
   return names.flatMap((name) => {
     const skill = skills.find((other) => other.name === name);
     return (skill ? plainMessage(skill, '')?.text([]) : null) ?? [];
@@ -177,4 +196,12 @@ function ofProgram(): SearchedFolder {
     fileURLToPath(new URL(`${up}/config/prompts`, import.meta.url)),
   );
   return { folder: above.find(isFolder) ?? '', origin: 'program', root: null };
+}
+
+/** Returns the commands and skills of a project. */
+export async function textParts(here: Here, load: LoadTexts): Promise<readonly ProjectPart[]> {
+  const [commands, skills] = [projectPlaces(here, 'commands'), projectPlaces(here, 'skills')];
+  if (commands.length + skills.length === 0) return [];
+  const { partsOf } = await load();
+  return partsOf({ commands, skills });
 }

@@ -8,6 +8,9 @@ import type { Settings } from '../../kernel/console/run-settings.js';
 import { taskTableSet } from './task-tables.js';
 import { firedTasks } from './task-parts.js';
 
+/** Loads the code of tasks, which a REPL without any does not need. */
+export const loadTasks = () => import('./scheduled-tasks-code.js');
+
 /** Opens the tasks of a REPL: those that come due are fired between the turns. Commands of the REPL find what fires
  * them. Where there never was a task, nothing is loaded for them. */
 export function openReplTasks(host: ReplHost): ReplPart {
@@ -92,7 +95,7 @@ export class ReplTasks implements ReplPart {
 
   async #load(): Promise<FiredTasks> {
     const { settings, runUnattended, policy } = this.#host;
-    const [tasks, { openFiring }] = await Promise.all([this.#host.tables(taskTableSet), import('./open-scheduler.js')]);
+    const [tasks, { openFiring }] = await Promise.all([this.#host.tables(taskTableSet), loadTasks()]);
     const heard = (said: DesktopNotification): boolean => {
       this.#handle?.remind(said);
       return true;

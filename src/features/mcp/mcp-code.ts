@@ -1,4 +1,5 @@
-// The commands of this feature. They are loaded together, with the first that is used.
+// The code of this feature. It is loaded with the first use.
 export { importServers } from './import-servers.js';
 export { signIn, signOut } from './sign-in-to-server.js';
 export { addServer, listServers, mcp, removeServer, serveTools, showServer, testServer } from './use-servers.js';
+export * from './start-servers.js';

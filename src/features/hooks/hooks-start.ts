@@ -4,18 +4,19 @@ import { upToRoot } from '../../kernel/config/load.js';
 import { type Here, type ProjectPart, projectRoot, type TrustedHere } from '../../kernel/config/project.js';
 import { parseConfigText, readConfigFile } from '../../kernel/config/settings-file.js';
 import type { HookFiles } from './project-hooks.js';
+import type * as code from './hook-code.js';
 
 /** Loads the code of hooks, which a run without any does not need. */
-const loadHooks = () => import('./hook-code.js');
+type LoadHooks = () => Promise<typeof code>;
 
 /** Returns the hooks of a project. */
-export async function hookParts(here: Here): Promise<readonly ProjectPart[]> {
-  return await partsOf(here, await hookFiles(here));
+export async function hookParts(here: Here, load: LoadHooks): Promise<readonly ProjectPart[]> {
+  return await partsOf(here, await hookFiles(here, load), load);
 }
 
-async function partsOf(here: Here, listed: HookFiles | null): Promise<readonly ProjectPart[]> {
+async function partsOf(here: Here, listed: HookFiles | null, load: LoadHooks): Promise<readonly ProjectPart[]> {
   if (listed === null) return [];
-  return (await loadHooks()).partsOfHooks(listed, projectRoot(here));
+  return (await load()).partsOfHooks(listed, projectRoot(here));
 }
 
 /** Hooks as they are on the disk, and why the user's own file cannot be used. */
@@ -25,7 +26,7 @@ export interface ReadHookFiles extends HookFiles {
 
 /** Reads the hooks of the user and of the project; null where nobody has any. In the home folder of the user, the
  * settings of other programs are no part of a project. */
-export async function hookFiles(here: Here): Promise<ReadHookFiles | null> {
+export async function hookFiles(here: Here, load: LoadHooks): Promise<ReadHookFiles | null> {
   const { cwd, home, config } = here;
   const path = join(dirname(config.files.config), 'hooks.json');
   const content = readConfigFile(path);
@@ -36,7 +37,7 @@ export async function hookFiles(here: Here): Promise<ReadHookFiles | null> {
       .filter((file) => existsSync(file) && file !== path),
   );
   if (content.kind === 'missing' && candidates.length === 0) return null;
-  const { insideOf, readHookFile, readProjectHooks } = await loadHooks();
+  const { insideOf, readHookFile, readProjectHooks } = await load();
   const project = readProjectHooks(insideOf(candidates, projectRoot(here)), home);
   const none = { own: [], project: project.hooks, problems: { own: [], project: project.problems } };
   if (content.kind === 'missing') return { ...none, unusable: null };
@@ -60,7 +61,7 @@ function realPath(path: string): string {
 }
 
 /** Returns true if the user trusts the files of this project, with exactly these hooks among them. */
-export async function areTrusted(here: TrustedHere, hooks: HookFiles): Promise<boolean> {
-  const files = await here.projects.files(here, { feature: 'hooks', parts: await partsOf(here, hooks) });
+export async function areTrusted(here: TrustedHere, hooks: HookFiles, load: LoadHooks): Promise<boolean> {
+  const files = await here.projects.files(here, { feature: 'hooks', parts: await partsOf(here, hooks, load) });
   return here.projects.answerFor(here, files) === true;
 }
