@@ -5,7 +5,7 @@ import { utf8Bytes } from '../kernel/core/text.js';
 import { findModel } from '../kernel/providers/models.js';
 import { reasoningText } from '../kernel/providers/wires/pieces.js';
 import { counted } from '../kernel/tools/define-tool.js';
-import { eventChange, eventText, eventTitle, pickEvent } from '../ui/event-text.js';
+import { callJson, eventChange, eventText, eventTitle, pickEvent } from '../ui/event-text.js';
 import { languageOf } from '../ui/markdown/blocks.js';
 import { lexMarkdown } from '../ui/markdown/incremental.js';
 import type { Repl, CommandHandler } from '../kernel/console/command.js';
@@ -18,8 +18,11 @@ export const showEvent: CommandHandler = {
     const change = event ? eventChange(event) : null;
     const title = event && argument === '' ? `[${event.seq}] ${eventTitle(events, event)}\n` : '';
     if (event && change && title !== '') screen.print(title.trimEnd());
-    if (event) screen.print(`${change ? '' : title}${eventText(event, reasoningText)}`, change ?? undefined);
-    else
+    if (event) {
+      screen.print(`${change ? '' : title}${eventText(event, reasoningText)}`, change ?? undefined);
+      const json = callJson(events, event);
+      if (json !== '') screen.print(json);
+    } else
       screen.notice(
         'error',
         argument === '' ? 'There is nothing to show yet.' : `This session has no event ${argument}.`,

@@ -72,6 +72,8 @@ export interface PageOptions {
   readonly prose?: boolean;
   /** The same text as changes of files, for a screen that lays them out. */
   readonly changes?: readonly FileChangeText[];
+  /** Text below the changes. */
+  readonly below?: string;
   /** The line that is in view at first. */
   readonly at?: number;
   /** Words that are marked. */

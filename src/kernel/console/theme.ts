@@ -202,7 +202,6 @@ export type Paint = (role: Role, text: string) => string;
 /** The signs of the display. */
 interface Glyphs {
   readonly prompt: string;
-  readonly call: string;
   readonly good: string;
   readonly bad: string;
   readonly bullet: string;
@@ -213,11 +212,11 @@ interface Glyphs {
   readonly retry: string;
   readonly arrow: string;
   readonly up: string;
+  readonly minus: string;
 }
 
 const unicodeGlyphs: Glyphs = {
   prompt: '❯ ',
-  call: '↪',
   good: '✔',
   bad: '✘',
   bullet: '•',
@@ -228,10 +227,10 @@ const unicodeGlyphs: Glyphs = {
   retry: '↻',
   arrow: '→',
   up: '↑',
+  minus: '−',
 };
 const asciiGlyphs: Glyphs = {
   prompt: '> ',
-  call: '->',
   good: 'ok',
   bad: 'x',
   bullet: '*',
@@ -242,15 +241,22 @@ const asciiGlyphs: Glyphs = {
   retry: '~',
   arrow: '->',
   up: '^',
+  minus: '-',
 };
 
 export interface Theme {
   readonly paint: Paint;
   readonly glyphs: Glyphs;
   readonly colors: boolean;
-  /** True if changed lines, code and the user's messages have a background colour. */
+  /** Paints a whole line. Its ground, if the role has one, reaches the right edge of the terminal. */
+  readonly fill: Paint;
+  /** True if changed lines and code have a background colour. */
   readonly grounds: boolean;
 }
+
+/** A parameter of our own, which no terminal has: the row is erased from here to its right edge, with the present
+ * ground. What is erased is not copied as blanks. The writer of the screen replaces it. */
+export const eraseRight = '\x1b[8887m';
 
 type Palette = Readonly<Record<Role, Codes>>;
 
@@ -268,6 +274,7 @@ const attributes = {
 /** Sixteen colours, as the reader's own palette has them, on dark ground. */
 const basic: Palette = {
   ...attributes,
+  user: ['1;37;44', '22;39;49'],
   prompt: ['36', '39'],
   code: ['36', '39'],
   link: ['4;34', '24;39'],
@@ -294,6 +301,10 @@ const basic: Palette = {
 /** Sixteen colours on light ground, where yellow, cyan and bright colours can hardly be read. */
 const basicLight: Palette = {
   ...basic,
+  // A faint black is black in most terminals.
+  dim: ['90', '39'],
+  comment: ['90', '39'],
+  user: ['1;30;47', '22;39;49'],
   prompt: ['34', '39'],
   code: ['35', '39'],
   call: ['34', '39'],
@@ -341,6 +352,7 @@ const lightChanges = {
 const dark: Palette = {
   ...basic,
   ...darkGrounds,
+  dim: ['38;5;245', '39'],
   code: ['38;5;180', '39'],
   link: ['4;38;5;75', '24;39'],
   call: ['38;5;80', '39'],
@@ -360,6 +372,7 @@ const dark: Palette = {
 const light: Palette = {
   ...basic,
   ...lightGrounds,
+  dim: ['38;5;241', '39'],
   code: ['38;5;94', '39'],
   link: ['4;38;5;26', '24;39'],
   call: ['38;5;30', '39'],
@@ -380,17 +393,34 @@ const light: Palette = {
 export function createTheme(facts: Pick<TerminalFacts, 'unicode' | 'colors' | 'theme'>): Theme {
   const glyphs = facts.unicode ? unicodeGlyphs : asciiGlyphs;
   if (facts.colors === 0 || facts.theme === 'none')
-    return { paint: (_role, text) => text, glyphs, colors: false, grounds: false };
+    return { paint: unpainted, fill: unpainted, glyphs, colors: false, grounds: false };
   const palette = paletteOf(facts);
-  const paint: Paint = (role, text) => {
-    const [open, close] = palette[role];
-    if (text === '' || open === '') return text;
-    // The end of a colour inside is no end of this one.
-    const ink = close.includes('39') ? /^(?:1;)?(3[0-7])(?=;|$)/.exec(open)?.[1] : undefined;
-    const inside = ink === undefined ? text : text.replaceAll('\x1b[39m', `\x1b[${ink}m`);
-    return `\x1b[${open}m${inside}\x1b[${close}m`;
-  };
-  return { paint, glyphs, colors: true, grounds: facts.colors > 16 };
+  const paint: Paint = (role, text) => (text === '' ? '' : wrapInCodes(text, palette[role]));
+  const fill: Paint = (role, text) =>
+    hasGround(palette[role][0]) ? wrapInCodes(`${text}${eraseRight}`, palette[role]) : paint(role, text);
+  return { paint, fill, glyphs, colors: true, grounds: facts.colors > 16 };
+}
+
+const unpainted: Paint = (_role, text) => text;
+
+function hasGround(open: string): boolean {
+  return /(?:^|;)(?:4[0-8]|10[0-7])(?:;|$)/.test(open.replaceAll(/(?:^|;)38;(?:5;\d+|2;\d+;\d+;\d+)/g, ''));
+}
+
+/** Matches what ends a colour, or everything, inside of a text. */
+const endInside = /\x1b\[(?:0?|39)m/g;
+
+/** The end of a colour inside is no end of the one around it. */
+function wrapInCodes(text: string, [open, close]: Codes): string {
+  if (open === '') return text;
+  const again = close.includes('39') ? (end: string): string => reopened(end, open) : null;
+  return `\x1b[${open}m${again ? text.replace(endInside, again) : text}\x1b[${close}m`;
+}
+
+function reopened(end: string, open: string): string {
+  if (end !== '\x1b[39m') return `${end}\x1b[${open}m`;
+  const ink = /(?:^|;)(3[0-7]|9[0-7]|38;5;\d+|38;2;\d+;\d+;\d+)(?:;|$)/.exec(open)?.[1];
+  return ink === undefined ? end : `\x1b[${ink}m`;
 }
 
 function paletteOf({ colors, theme }: Pick<TerminalFacts, 'colors' | 'theme'>): Palette {
@@ -433,6 +463,9 @@ export function createSwitchableTheme(facts: Pick<TerminalFacts, 'unicode' | 'co
   return {
     get paint() {
       return current.paint;
+    },
+    get fill() {
+      return current.fill;
     },
     glyphs: current.glyphs,
     get colors() {
