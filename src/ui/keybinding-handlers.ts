@@ -102,7 +102,7 @@ class Acts implements KeyActs {
         this.#page();
         break;
       case 'detail':
-        void this.#switchDetail();
+        this.#switchDetail();
         break;
       case 'edit':
         void this.#edit();

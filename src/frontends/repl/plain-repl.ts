@@ -228,12 +228,17 @@ class PlainRepl implements ReplHandle {
     for (const item of this.#view.items) this.#item(item);
     this.#view = { ...this.#view, items: [] };
     if (event.type === 'event' && event.event.kind === 'tool_started') this.#announceLong();
+    this.#showAsked(before);
+  };
+
+  /** Asks the new questions and forms, and withdraws those that need no answer any more. */
+  #showAsked(before: View): void {
     const { questions, forms } = this.#view;
     for (const question of questions) if (!before.questions.includes(question)) this.#ask(question);
     for (const form of forms) if (!before.forms.includes(form)) this.#askForm(form);
     for (const question of before.questions) if (!questions.includes(question)) this.#withdraw(question.callId);
     for (const form of before.forms) if (!forms.includes(form)) this.#withdraw(form.id);
-  };
+  }
 
   /** Says which call runs, once it has taken a while: lines that are printed cannot show it at once and change later. */
   #announceLong(): void {

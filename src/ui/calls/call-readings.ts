@@ -50,8 +50,8 @@ interface ToolReading {
   readonly read: (args: CallArguments) => Reading | null;
   /** Returns the outcome of a call that did not fail; its summary if missing. */
   readonly outcome?: (facts: ResultFacts) => string;
-  /** The output only confirms the call. */
-  readonly hidesOutput?: true;
+  /** Returns the part of the output that the call does not say itself. */
+  readonly output?: (output: string, args: CallArguments) => string;
 }
 
 interface Reading {
@@ -74,13 +74,18 @@ const readings: Readonly<Record<string, ToolReading>> = {
   grep: { verb: 'grep', read: (args) => searched(args, '"'), outcome: withoutFound },
   glob: { verb: 'glob', read: (args) => searched(args, ''), outcome: withoutFound },
   fs_list: { verb: 'list', read: (args) => line(args, 'path') },
-  ask_user: { verb: 'ask', read: readQuestions },
+  ask_user: {
+    verb: 'ask',
+    read: readQuestions,
+    outcome: ({ summary }) => (summary === 'answered' ? '' : summary),
+    output: onlyAnswer,
+  },
   propose_plan: {
     verb: 'plan',
     read: ({ plan }) =>
       typeof plan === 'string' ? { uses: ['plan'], blocks: [{ kind: 'markdown', text: plan }] } : null,
   },
-  [todoName]: { verb: 'todo', read: readTodo, outcome: todoOutcome, hidesOutput: true },
+  [todoName]: { verb: 'todo', read: readTodo, outcome: todoOutcome, output: () => '' },
   agent: { verb: 'agent', read: readAgent },
   jobs: { verb: 'jobs', read: readJobs },
   skill: { verb: 'skill', read: (args) => line(args, 'name') },
@@ -122,9 +127,9 @@ export function callOutcome({ name, arguments: text }: RecordedCall, facts: Omit
   return outcome({ ...facts, args: argumentsOf(text) ?? {} });
 }
 
-/** Returns true if the output of a tool only confirms the call. */
-export function hidesOutput(name: string): boolean {
-  return readingOf(name)?.hidesOutput === true;
+/** Returns the part of an output that the rows of the call do not say already. */
+export function newOutput({ name, arguments: text }: RecordedCall, output: string): string {
+  return readingOf(name)?.output?.(output, argumentsOf(text) ?? {}) ?? output;
 }
 
 function readingOf(name: string): ToolReading | undefined {
@@ -267,6 +272,13 @@ function readQuestions({ questions }: CallArguments): Reading | null {
     ...(isOne ? { subject: first.title } : {}),
     blocks: texts.filter((text) => text !== '').map((text) => ({ kind: 'prose', text })),
   };
+}
+
+/** The output repeats the question, which is in the row of the call if it is the only one. */
+function onlyAnswer(output: string, { questions }: CallArguments): string {
+  const only: unknown = Array.isArray(questions) && questions.length === 1 ? questions[0] : null;
+  const lead = isRecord(only) && typeof only.question === 'string' ? `${only.question}\n` : null;
+  return lead !== null && output.startsWith(lead) ? output.slice(lead.length) : output;
 }
 
 function questionText(value: unknown): { readonly title: string; readonly choices: readonly string[] } | null {

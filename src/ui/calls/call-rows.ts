@@ -9,7 +9,7 @@ import {
   type CallBlock,
   callOutcome,
   type CallReading,
-  hidesOutput,
+  newOutput,
   readCall,
   type RecordedCall,
 } from './call-readings.js';
@@ -29,55 +29,52 @@ export interface FinishedCall {
  * its own, and its result. */
 export function finishedCallRows(finished: FinishedCall, itemStyle: ItemStyle): readonly string[] {
   const { result, seq } = finished;
-  const { theme } = itemStyle;
+  const { theme, columns, detail } = itemStyle;
   const call = finished.call ?? { name: result.name, arguments: '' };
   const style: ResultStyle = { ...itemStyle, name: call.name, seq };
   const envelope = parseEnvelope(result.output);
   const reading = readCall(call);
   const outcome = outcomeOf(finished, call, envelope, theme);
-  const head = [signOf(result, envelope, theme), headText(reading, style)].join(' ');
-  const row = [head, ...factsOf(finished, outcome, theme)].join('');
-  const isLong = isError(envelope) && textWidth(row) > style.columns;
-  const rows = isLong
-    ? [...proseRows([head, ...factsOf(finished, '', theme)].join(''), style), ...proseRows(outcome, style)]
-    : proseRows(row, style);
-  if (style.detail.show === 'line') return rows;
+  const head = `${signOf(result, envelope, theme)} ${headText(reading, theme, detail.show === 'line')}`;
+  const row = head + factsOf(finished, outcome, theme);
+  // A long error is a sentence of its own.
+  const isApart = isError(envelope) && textWidth(row) > columns;
+  const rows = proseRows(isApart ? head + factsOf(finished, '', theme) : row, style);
+  const error = isApart ? proseRows(outcome, style) : [];
+  if (detail.show === 'line') return [...rows, ...error];
   const blocks = blockRows(reading.blocks, result.diff === undefined, style);
-  const output = resultRows(envelope, result, outcome, style);
-  const apart = !theme.colors && blocks.length > 0 && output.length > 0 && result.diff === undefined ? ['result:'] : [];
-  return [...rows, ...blocks, ...apart, ...output];
+  const output = resultRows({ call, envelope, outcome, diff: result.diff }, style);
+  const isUnmarked = !theme.colors && blocks.length > 0 && error.length + output.length > 0;
+  const mark = isUnmarked && result.diff === undefined ? ['result:'] : [];
+  return [...rows, ...blocks, ...mark, ...error, ...output];
 }
 
 /** Returns the row of a call that runs, in one line however long it is. */
 export function runningCallRow(call: RecordedCall, elapsed: string, theme: Theme): string {
-  const reading = readCall(call);
-  const [first] = reading.blocks;
-  const about = reading.subject === '' && first?.kind !== 'change' ? firstLineOf(first) : '';
-  const text = [headText(reading, { theme, detail: { show: 'full' } }), about].filter((part) => part !== '').join(' ');
-  return `${theme.paint('call', theme.glyphs.ellipsis)} ${text}${theme.paint('dim', ` ${theme.glyphs.dot} ${elapsed}`)}`;
+  const facts = theme.paint('dim', ` ${theme.glyphs.dot} ${elapsed}`);
+  return `${theme.paint('call', theme.glyphs.ellipsis)} ${headText(readCall(call), theme, true)}${facts}`;
 }
 
-function firstLineOf(block: Exclude<CallBlock, { readonly kind: 'change' }> | undefined): string {
-  const lines = (block?.text ?? '').split('\n').filter((line) => line.trim() !== '');
-  return cleanLine(lines[0] ?? '') + (lines.length > 1 ? ' …' : '');
+/** Returns the verb, the subject and the further parameters. `isAll`: no blocks follow, so the first line of the first
+ * one says what the call is about. */
+function headText({ verb, subject, more, blocks }: CallReading, theme: Theme, isAll: boolean): string {
+  const about = isAll && subject === '' ? firstLineOf(blocks[0], theme) : subject;
+  const parts = [
+    theme.paint('bold', cleanLine(verb)),
+    cleanLine(about),
+    ...more.map((text) => theme.paint('dim', cleanLine(text))),
+  ];
+  return parts.filter((part) => part !== '').join(' ');
+}
+
+function firstLineOf(block: CallBlock | undefined, { glyphs }: Theme): string {
+  if (!block || block.kind === 'change') return '';
+  const lines = block.text.split('\n').filter((line) => line.trim() !== '');
+  return (lines[0] ?? '') + (lines.length > 1 ? ` ${glyphs.ellipsis}` : '');
 }
 
 function cleanLine(line: string): string {
   return expandTabs(unjoined(line));
-}
-
-function headText(
-  reading: CallReading,
-  { theme, detail }: Pick<ItemStyle, 'theme'> & { readonly detail: { readonly show: string } },
-): string {
-  const { verb, subject, more, blocks } = reading;
-  const [first] = blocks;
-  // Where blocks are not shown, the first line says what the call is about.
-  const about =
-    detail.show === 'line' && subject === '' && first && first.kind !== 'change' ? firstLineOf(first) : subject;
-  return [theme.paint('bold', cleanLine(verb)), cleanLine(about), ...more.map(cleanLine)]
-    .filter((part) => part !== '')
-    .join(' ');
 }
 
 function signOf(result: ToolResultData, envelope: Envelope, { paint, glyphs }: Theme): string {
@@ -120,10 +117,10 @@ function changeCounts(diff: string | undefined): { readonly added: number; reado
 /** Shorter times are not worth a word. */
 const leastShownMs = 100;
 
-function factsOf({ result, allowed }: FinishedCall, outcome: string, { paint, glyphs }: Theme): readonly string[] {
+function factsOf({ result, allowed }: FinishedCall, outcome: string, { paint, glyphs }: Theme): string {
   const ms = tookMs(result) ?? 0;
   const facts = [outcome, ms < leastShownMs ? '' : formatDuration(ms), allowed ? 'you allowed it' : ''];
-  return facts.filter((fact) => fact !== '').map((fact) => paint('dim', ` ${glyphs.dot} ${fact}`));
+  return paint('dim', facts.flatMap((fact) => (fact === '' ? [] : [` ${glyphs.dot} ${fact}`])).join(''));
 }
 
 /** `0.1s`, `3.4s`, `2m 03s`. */
@@ -173,19 +170,21 @@ function rowsOf(block: CallBlock, showsChange: boolean, style: ItemStyle): reado
   }
 }
 
-function resultRows(
-  envelope: Envelope,
-  result: ToolResultData,
-  outcome: string,
-  style: ResultStyle,
-): readonly string[] {
-  if (result.diff !== undefined) return changedFileRows(result.diff, style);
+interface Ended {
+  readonly call: RecordedCall;
+  readonly envelope: Envelope;
+  /** The outcome in the row of the call, or below it. */
+  readonly outcome: string;
+  readonly diff: string | undefined;
+}
+
+function resultRows({ call, envelope, outcome, diff }: Ended, style: ResultStyle): readonly string[] {
+  if (diff !== undefined) return changedFileRows(diff, style);
   if (!isError(envelope)) {
-    const isSaid = envelope.output === outcome || hidesOutput(style.name);
-    return isSaid ? [] : outputRows(envelope.output, style);
+    const output = newOutput(call, envelope.output);
+    return output === outcome ? [] : outputRows(output, style);
   }
-  const error = outcome.includes(envelope.error.replace(/\s+/g, ' ').trim())
-    ? []
-    : proseRows(revealHidden(envelope.error), style);
+  const isSaid = outcome.includes(envelope.error.replace(/\s+/g, ' ').trim());
+  const error = isSaid ? [] : proseRows(revealHidden(envelope.error), style);
   return [...error, ...detailRows(envelope, style)];
 }

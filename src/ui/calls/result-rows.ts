@@ -137,13 +137,17 @@ export function detailRows({ details }: ErrorEnvelope, style: ResultStyle): stri
   if (details === undefined || style.detail.show === 'line') return [];
   if (!isRecord(details)) return outputRows(outlineText(details), style);
   const { output, ...rest } = details;
-  const parts = Object.entries(rest);
+  const parts = Object.entries(rest).filter(([, value]) => !isEmptyList(value));
   const values = parts.filter(([, value]) => !isDiff(value));
   return [
     ...(values.length > 0 ? outputRows(outlineText(Object.fromEntries(values)), style) : []),
     ...parts.flatMap(([, value]) => (isDiff(value) ? changedFileRows(value, style) : [])),
     ...(typeof output === 'string' ? outputRows(output, style) : []),
   ];
+}
+
+function isEmptyList(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0;
 }
 
 function isDiff(value: unknown): value is string {
