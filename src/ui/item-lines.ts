@@ -2,7 +2,7 @@ import { firstLine, withoutEnd } from '../kernel/core/text.js';
 import { isRecord } from '../kernel/core/json.js';
 import type { PermissionAnswer, Question, Rule } from '../kernel/core/policy.js';
 import type { TurnEnd } from '../kernel/core/session-port.js';
-import { expandTabs, fitWidth, wrapLine, wrapWords } from './terminal/rows.js';
+import { expandTabs, fitWidth, textWidth, wrapLine, wrapWords } from './terminal/rows.js';
 import { decisionText, sanitize } from '../kernel/core/sanitize.js';
 import { finishedCallRows } from './calls/call-rows.js';
 import { type DiffLine, editedLines, placeRows } from './diff-lines.js';
@@ -58,29 +58,23 @@ export function commandLines(line: string, { theme }: Pick<ItemStyle, 'theme'>):
   );
 }
 
-/** Returns a note for the model as one row: what it is about. */
-function toldLines(
-  { seq, text }: Extract<TranscriptItem, { readonly type: 'told' }>,
-  { theme, columns }: ItemStyle,
-): string[] {
-  const note = shortNote(text);
-  const more = note.isWhole ? '' : ` (/show ${seq})`;
+/** Returns a note for the model as one row that says what it is about. */
+function toldLines({ seq, text }: Extract<TranscriptItem, { readonly type: 'told' }>, style: ItemStyle): string[] {
+  const { theme, columns } = style;
   const lead = 'told the model: ';
+  const whole = sanitize(text.trim().replace(/^\[Note: ([^]*)\]$/, '$1'));
+  const short = shortNote(whole);
+  if (short === whole && textWidth(lead + short) <= columns) return [theme.paint('dim', lead + short)];
+  const more = ` (/show ${seq})`;
   const room = Math.max(8, columns - lead.length - more.length);
-  return [theme.paint('dim', `${lead}${fitWidth(sanitize(note.text), room, theme.glyphs.ellipsis)}${more}`)];
+  return [theme.paint('dim', lead + fitWidth(short, room, theme.glyphs.ellipsis) + more)];
 }
 
-/** Returns the first sentence of a note without its brackets and without the arguments of calls that it names. */
-function shortNote(text: string): { readonly text: string; readonly isWhole: boolean } {
-  const whole = text.trim().replace(/^\[Note: ([^]*)\]$/, '$1');
-  const titled = whole.replace(/^\[([^\]\n]+)\]\n/, '$1: ');
-  const line = titled.split('\n')[0] ?? '';
-  const short = line.replace(/^(the user (?:undid|redid) what \w+)\([^]*\) did to files/, '$1 did to files');
-  const sentence = /^[^]*?[^.\s]{2}(?=\. )/.exec(short)?.[0] ?? short;
-  return {
-    text: sentence.replace(/\.$/, ''),
-    isWhole: sentence.replace(/\.$/, '').length >= whole.replace(/\.$/, '').length,
-  };
+/** Returns the first sentence of a note, without the arguments of a call that it names. */
+function shortNote(note: string): string {
+  const line = note.replace(/^\[([^\]\n]+)\]\n/, '$1: ').split('\n')[0] ?? '';
+  const named = line.replace(/^(the user (?:undid|redid) )what (\w+)\([^]*\) did to files/, '$1$2');
+  return /^[^]*?(?=\. [A-Z])/.exec(named)?.[0] ?? named;
 }
 
 function reasoningLines(text: string, style: ItemStyle): string[] {

@@ -115,8 +115,7 @@ test('a turn: text, call, live result, answer', async () => {
     '',
     'I look around.',
     '',
-    '↪ glob(pattern="**/*.ts")',
-    '✔ 2 files found (34ms)',
+    '✔ glob **/*.ts · 2 files',
     'a.ts',
     'b/c.ts',
     '',
@@ -129,7 +128,7 @@ test('a turn: text, call, live result, answer', async () => {
   expect(harness.history).toEqual(['list files']);
 });
 
-test('several calls of one response: each result stands below its call', async () => {
+test('several calls of one response: each result is below its call', async () => {
   const harness = openRepl();
   harness.type('go\r');
   const { session } = harness;
@@ -141,12 +140,12 @@ test('several calls of one response: each result stands below its call', async (
   await session.end();
   await harness.settle();
   expect(shown(harness.terminal).slice(2, 8)).toEqual([
-    '↪ bash(command="one")',
-    '✔ exit 0 (34ms)',
+    '✔ bash one',
     '1',
     '',
-    '↪ bash(command="two")',
-    '✘ denied (34ms)',
+    '✘ bash two · denied',
+    'The user said no.',
+    '',
   ]);
 });
 
@@ -179,10 +178,9 @@ test('a running command shows the end of its output and how long it has taken, t
   harness.tick(3_000);
   await harness.settle();
   expect(shown(harness.terminal).slice(2)).toEqual([
-    '↪ bash(command="make")',
+    '… bash make · 3s',
     'compiling a',
     'compiling b',
-    '… running 3s',
     '',
     'working 3s, esc interrupts · offline · ~/thing (main) · approval dangerous',
     '❯',
@@ -196,8 +194,7 @@ test('a running command shows the end of its output and how long it has taken, t
   await harness.session.end();
   await harness.settle();
   expect(shown(harness.terminal).slice(2)).toEqual([
-    '↪ bash(command="make")',
-    '✘ exit 1 (3.1s)',
+    '✘ bash make · exit 1 · 3.1s',
     'compiling a',
     'compiling b',
     'failed',

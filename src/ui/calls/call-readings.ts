@@ -211,7 +211,7 @@ function readTodo(args: CallArguments): Reading | null {
   if (items === null || items.length !== (args.items as readonly unknown[]).length) return null;
   return {
     uses: ['items'],
-    blocks: items.length === 0 ? [] : [{ kind: 'lines', text: revealHidden(todoLines(items).join('\n')) }],
+    blocks: items.length === 0 ? [] : [{ kind: 'prose', text: revealHidden(todoLines(items).join('\n')) }],
   };
 }
 
