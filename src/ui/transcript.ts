@@ -9,7 +9,7 @@ import type { MarkdownStyle } from './markdown/blocks.js';
 import { createHighlighter, type Highlighter } from './markdown/highlight.js';
 import { MarkdownStream, renderMarkdown } from './markdown/incremental.js';
 import { createTheme, type TerminalFacts } from '../kernel/console/theme.js';
-import { readCall, type RecordedCall } from './calls/call-readings.js';
+import { readCall, type CallText } from './calls/call-readings.js';
 import { languageOfPath, pathOfDiff } from './diff-lines.js';
 import type { TranscriptItem } from './view.js';
 
@@ -266,7 +266,7 @@ export function codeOf(items: readonly TranscriptItem[]): string {
   return texts.filter((text) => text !== '').join('\n');
 }
 
-function planText(call: RecordedCall): string {
+function planText(call: CallText): string {
   return readCall(call)
     .blocks.map((block) => (block.kind === 'markdown' ? block.text : ''))
     .join('\n');

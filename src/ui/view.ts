@@ -4,7 +4,7 @@ import type { Form } from '../kernel/core/form.js';
 import type { Question } from '../kernel/core/policy.js';
 import type { AgentEvent, QueuedMessage, TurnEnd } from '../kernel/core/session-port.js';
 import type { Clock, Schedule } from '../kernel/core/runtime.js';
-import type { RecordedCall } from './calls/call-readings.js';
+import type { CallText } from './calls/call-readings.js';
 import type { FinishedCall } from './calls/call-rows.js';
 
 /** A finished item. Items are printed once, in this order. */
@@ -27,7 +27,7 @@ export interface StartedCall {
   readonly callId: string;
   readonly seq: number;
   readonly title: string;
-  readonly call: RecordedCall;
+  readonly call: CallText;
   /** The user was asked and allowed it. */
   readonly allowed: boolean;
   /** Null until it runs. */

@@ -5,7 +5,7 @@ import { revealHidden } from '../../kernel/core/sanitize.js';
 import { nameValues } from './named-values.js';
 
 /** A call as it is in the event log. */
-export interface RecordedCall {
+export interface CallText {
   readonly name: string;
   /** The JSON text as received, which may not parse. */
   readonly arguments: string;
@@ -42,7 +42,7 @@ export interface ResultFacts {
 
 type CallArguments = Readonly<Record<string, unknown>>;
 
-/** How the calls of a tool read. */
+/** Reads the calls of one tool. */
 interface ToolReading {
   readonly verb: string;
   /** Returns the subject and the blocks, and the names of the parameters that are in them; null where the arguments are
@@ -60,12 +60,12 @@ interface Reading {
   readonly blocks?: readonly CallBlock[];
 }
 
-/** How each tool's calls read. A tool that is not here has its name as the verb, and all parameters as `name=value`. */
+/** Reads the calls of each tool. A tool that is not here has its name as the verb, and all parameters as `name=value`. */
 const readings: Readonly<Record<string, ToolReading>> = {
   bash: {
     verb: 'bash',
     read: (args) => textOrBlock(args, 'command'),
-    outcome: ({ summary }) => (summary === 'exit 0' ? '' : summary),
+    outcome: ({ summary }) => summary.replace(/^exit 0(?:$| · |; )/, ''),
   },
   execute_code: { verb: 'run code', read: (args) => block(args, 'code') },
   file_read: { verb: 'read', read: (args) => line(args, 'path') },
@@ -97,7 +97,7 @@ const readings: Readonly<Record<string, ToolReading>> = {
 };
 
 /** Returns how a call reads. */
-export function readCall({ name, arguments: text }: RecordedCall): CallReading {
+export function readCall({ name, arguments: text }: CallText): CallReading {
   const args = argumentsOf(text);
   const own = readingOf(name);
   const verb = own?.verb ?? revealHidden(name).replace(/\s+/g, ' ');
@@ -120,7 +120,7 @@ export function readCall({ name, arguments: text }: RecordedCall): CallReading {
 }
 
 /** Returns the outcome of a call in a few words; an empty text if the sign and the output say it all. */
-export function callOutcome({ name, arguments: text }: RecordedCall, facts: Omit<ResultFacts, 'args'>): string {
+export function callOutcome({ name, arguments: text }: CallText, facts: Omit<ResultFacts, 'args'>): string {
   const { summary, envelope } = facts;
   const outcome = readingOf(name)?.outcome;
   if (isError(envelope) || !outcome) return summary;
@@ -128,7 +128,7 @@ export function callOutcome({ name, arguments: text }: RecordedCall, facts: Omit
 }
 
 /** Returns the part of an output that the rows of the call do not say already. */
-export function newOutput({ name, arguments: text }: RecordedCall, output: string): string {
+export function newOutput({ name, arguments: text }: CallText, output: string): string {
   return readingOf(name)?.output?.(output, argumentsOf(text) ?? {}) ?? output;
 }
 

@@ -5,20 +5,13 @@ import type { Theme } from '../../kernel/console/theme.js';
 import { editedLines, placeLines } from '../diff-lines.js';
 import type { ItemStyle } from '../item-style.js';
 import { expandTabs, textWidth, unjoined, wrapWords } from '../terminal/rows.js';
-import {
-  type CallBlock,
-  callOutcome,
-  type CallReading,
-  newOutput,
-  readCall,
-  type RecordedCall,
-} from './call-readings.js';
+import { type CallBlock, callOutcome, type CallReading, newOutput, readCall, type CallText } from './call-readings.js';
 import { changedFileRows, detailRows, outputRows, type ResultStyle } from './result-rows.js';
 
 /** A call that has ended. `call` is null where only its result is known. */
 export interface FinishedCall {
   readonly seq: number;
-  readonly call: RecordedCall | null;
+  readonly call: CallText | null;
   /** The user was asked and allowed it. */
   readonly allowed: boolean;
   readonly summary: string;
@@ -50,7 +43,7 @@ export function finishedCallRows(finished: FinishedCall, itemStyle: ItemStyle): 
 }
 
 /** Returns the row of a call that runs, in one line however long it is. */
-export function runningCallRow(call: RecordedCall, elapsed: string, theme: Theme): string {
+export function runningCallRow(call: CallText, elapsed: string, theme: Theme): string {
   const facts = theme.paint('dim', ` ${theme.glyphs.dot} ${elapsed}`);
   return `${theme.paint('call', theme.glyphs.ellipsis)} ${headText(readCall(call), theme, true)}${facts}`;
 }
@@ -85,7 +78,7 @@ function signOf(result: ToolResultData, envelope: Envelope, { paint, glyphs }: T
 /** Returns the outcome in a few words; nothing where the output says the same in its first line. */
 function outcomeOf(
   { summary: cut, result }: FinishedCall,
-  call: RecordedCall,
+  call: CallText,
   envelope: Envelope,
   { glyphs }: Theme,
 ): string {
@@ -171,7 +164,7 @@ function rowsOf(block: CallBlock, showsChange: boolean, style: ItemStyle): reado
 }
 
 interface Ended {
-  readonly call: RecordedCall;
+  readonly call: CallText;
   readonly envelope: Envelope;
   /** The outcome in the row of the call, or below it. */
   readonly outcome: string;

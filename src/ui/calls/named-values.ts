@@ -2,7 +2,7 @@ import { isRecord } from '../../kernel/core/json.js';
 import { revealHidden } from '../../kernel/core/sanitize.js';
 
 /** A value that needs lines of its own, below its name. */
-export interface ValueBlock {
+interface ValueBlock {
   readonly name: string;
   readonly text: string;
 }
