@@ -194,7 +194,7 @@ test.each([[undefined], [null], ['soon'], [-1]])(
       '✔ done</span><span class="state">3000 ms</span>',
     ]);
     const calls = JSON.parse(await out('audit', '--json')) as readonly { readonly duration_ms: unknown }[];
-    expect(calls.map((call) => call.duration_ms)).toEqual([null, 30]);
+    expect(calls.map((call) => call.duration_ms)).toEqual([null, 3_000]);
   },
 );
 
