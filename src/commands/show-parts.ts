@@ -18,11 +18,10 @@ export const showEvent: CommandHandler = {
     const change = event ? eventChange(event) : null;
     const title = event && argument === '' ? `[${event.seq}] ${eventTitle(events, event)}\n` : '';
     if (event && change && title !== '') screen.print(title.trimEnd());
-    if (event) {
-      screen.print(`${change ? '' : title}${eventText(event, reasoningText)}`, change ?? undefined);
-      const json = callJson(events, event);
-      if (json !== '') screen.print(json);
-    } else
+    const below = event ? callJson(events, event) : '';
+    const text = event ? [eventText(event, reasoningText), below].filter((part) => part !== '').join('\n\n') : '';
+    if (event) screen.print(`${change ? '' : title}${text}`, change ? { ...change, below } : undefined);
+    else
       screen.notice(
         'error',
         argument === '' ? 'There is nothing to show yet.' : `This session has no event ${argument}.`,

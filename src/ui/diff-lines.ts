@@ -39,10 +39,19 @@ interface ChangeStyle {
 }
 
 /** Returns a change of a file below its title, in rows. */
-export function changeRows({ title, diff }: FileChangeText, style: ChangeStyle): string[] {
+export function changeRows({ title, diff, below = '' }: FileChangeText, style: ChangeStyle): string[] {
   const { theme, columns } = style;
   const head = wrapWords(theme.paint('bold', sanitize(title).replace(/\s+/g, ' ')), columns, 2);
-  return [...head, ...diffRows(diff, style)];
+  const more =
+    below === ''
+      ? []
+      : [
+          '',
+          ...sanitize(below)
+            .split('\n')
+            .map((line) => expandTabs(line)),
+        ];
+  return [...head, ...diffRows(diff, style), ...more];
 }
 
 /** Returns a unified diff of one file, as it is on record, in lines. */

@@ -191,7 +191,7 @@ class Acts implements KeyActs {
     }
     const change = eventChange(event);
     const json = callJson(events, event);
-    const laidOut = change ? { changes: [change], below: json } : {};
+    const laidOut = change ? { changes: [{ ...change, below: json }] } : {};
     const text = [eventText(event, reasoningOf), json].filter((part) => part !== '').join('\n\n');
     void dialogs.page(eventTitle(events, event), text, dialogs.keys(), laidOut);
   }

@@ -43,6 +43,8 @@ export interface HiddenQuestion {
 export interface FileChangeText {
   readonly title: string;
   readonly diff: string;
+  /** Text below the change. */
+  readonly below?: string;
 }
 
 /** A notification on the desktop, if the terminal can show one. */
@@ -72,8 +74,6 @@ export interface PageOptions {
   readonly prose?: boolean;
   /** The same text as changes of files, for a screen that lays them out. */
   readonly changes?: readonly FileChangeText[];
-  /** Text below the changes. */
-  readonly below?: string;
   /** The line that is in view at first. */
   readonly at?: number;
   /** Words that are marked. */

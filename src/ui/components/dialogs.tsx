@@ -3,7 +3,7 @@ import type { ReactElement, ReactNode } from 'react';
 import type { FormAnswer } from '../../kernel/core/form.js';
 import type { PermissionAnswer } from '../../kernel/core/policy.js';
 import { type InputEvent, keyName } from '../terminal/keyboard.js';
-import { expandTabs, withErase, wrapLine, wrapWords } from '../terminal/rows.js';
+import { withErase, wrapLine, wrapWords } from '../terminal/rows.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
 import type { ScreenSize } from '../terminal/writer.js';
 import { changeRows } from '../diff-lines.js';
@@ -76,10 +76,10 @@ export function createDialogs(d: Parts): Dialogs {
     },
     hidden: (question) => open((done) => createHiddenInput(question, done, d.onChange), question.signal),
     page: (title, text, calledAt, options = {}) => {
-      const { changes, below = '', keys = {} } = options;
+      const { changes, keys = {} } = options;
       const asks = calledAt !== pause.keys();
       const lines = sanitize(text).split('\n');
-      const rows = changes ? pagedChanges(changes, below, d.theme()) : textRows(lines, options, d.theme());
+      const rows = changes ? pagedChanges(changes, d.theme()) : textRows(lines, options, d.theme());
       return open<string>((done) =>
         createPager(
           {
@@ -265,23 +265,14 @@ function textRows(lines: readonly string[], options: PageOptions, theme: Theme):
   };
 }
 
-function pagedChanges(changes: readonly FileChangeText[], below: string, theme: Theme): RowsOf {
+function pagedChanges(changes: readonly FileChangeText[], theme: Theme): RowsOf {
   return (columns) => {
     const lines = changes.flatMap((change, index) => [
       ...(index === 0 ? [] : ['']),
       ...changeRows(change, { theme, columns }),
     ]);
-    const more =
-      below === ''
-        ? []
-        : [
-            '',
-            ...sanitize(below)
-              .split('\n')
-              .map((line) => expandTabs(line)),
-          ];
     // Rows of a dialog are drawn without what reaches beyond their text.
-    const rows = [...lines, ...more].flatMap((line) => wrapLine(line, columns).map((row) => withErase(row.text, true)));
+    const rows = lines.flatMap((line) => wrapLine(line, columns).map((row) => withErase(row.text, true)));
     return { rows, at: 0 };
   };
 }
