@@ -15,12 +15,7 @@ export const showEvent: CommandHandler = {
   slash: async (argument, { screen, sessions }) => {
     const events = sessions.current().session.events();
     const event = pickEvent(events, argument);
-    const change = event ? eventChange(event) : null;
-    const title = event && argument === '' ? `[${event.seq}] ${eventTitle(events, event)}\n` : '';
-    if (event && change && title !== '') screen.print(title.trimEnd());
-    const below = event ? callJson(events, event) : '';
-    const text = event ? [eventText(event, reasoningText), below].filter((part) => part !== '').join('\n\n') : '';
-    if (event) screen.print(`${change ? '' : title}${text}`, change ? { ...change, below } : undefined);
+    if (event) printEvent(screen, events, event, argument === '');
     else
       screen.notice(
         'error',
@@ -28,6 +23,16 @@ export const showEvent: CommandHandler = {
       );
   },
 };
+
+/** Prints a result with the JSON of its call below it. `isNamed`: its number and its call are above it. */
+function printEvent(screen: Repl['screen'], events: readonly Event[], event: Event, isNamed: boolean): void {
+  const title = isNamed ? `[${event.seq}] ${eventTitle(events, event)}\n` : '';
+  const below = callJson(events, event);
+  const change = eventChange(event);
+  const text = [eventText(event, reasoningText), below].filter((part) => part !== '').join('\n\n');
+  if (change && isNamed) screen.print(title.trimEnd());
+  screen.print(`${change ? '' : title}${text}`, change ? { ...change, below } : undefined);
+}
 
 /** `/diff`: what the calls of this session changed in files. */
 export const showChanges: CommandHandler = {
