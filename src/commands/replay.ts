@@ -20,12 +20,15 @@ import type { SecretGuard } from '../kernel/core/secrets/guard.js';
 import type { SessionRow, Store } from '../kernel/core/store.js';
 import { type BoundCall, noSession, type Registry, type ToolContext } from '../kernel/core/tool.js';
 import { sanitize } from '../kernel/core/sanitize.js';
-import { diffRows } from '../ui/diff-lines.js';
-import { createTheme, type Theme } from '../kernel/console/theme.js';
+import { type FinishedCall, finishedCallRows } from '../ui/calls/call-rows.js';
+import type { ItemStyle } from '../ui/item-style.js';
+import { renderMarkdown } from '../ui/markdown/incremental.js';
+import { emptyView, reduce } from '../ui/view.js';
+import { createTheme } from '../kernel/console/theme.js';
 import { CliError, type CommandLine, exit, type Printer, type CommandHandler } from '../kernel/console/command.js';
 import type { Settings } from '../kernel/console/run-settings.js';
 import { columns, oneLine, printListing } from '../kernel/console/line-output.js';
-import { entriesOf, type ExportEntry, resultTitle, shownOutput } from '../ui/export-entries.js';
+import { entriesOf, type ExportEntry, shownOutput } from '../ui/export-entries.js';
 import { findSession } from '../kernel/console/stored-session.js';
 
 interface Options {
@@ -76,40 +79,49 @@ async function replaySession(line: CommandLine, id: string, options: Options): P
   });
 }
 
-async function show(out: Printer, events: readonly Event[], speed: number, look: Look | null): Promise<number> {
+async function show(out: Printer, events: readonly Event[], speed: number, look: Look): Promise<number> {
   let before: number | null = null;
+  const calls = finishedCalls(events);
   for (const entry of entriesOf(events)) {
     const at = finishedAt(entry);
     if (speed !== Infinity && before !== null) await wait(Math.min(longestWaitMs, Math.max(0, at - before) / speed));
     before = at;
-    const text = look === null ? lines(entry) : paintedLines(entry, look);
-    out.print(`${text.trimEnd()}\n\n`, { colors: look !== null });
+    const call = calls.get(entry.seq);
+    const text = call ? finishedCallRows(call, look).join('\n') : sanitize(lines(entry));
+    out.print(`${text.trimEnd()}\n\n`, { colors: look.theme.colors });
   }
   return exit.done;
 }
 
-interface Look {
-  readonly theme: Theme;
-  readonly columns: number;
+/** Returns the calls that have ended, by the number of the event of the call. */
+function finishedCalls(events: readonly Event[]): ReadonlyMap<number, FinishedCall> {
+  const seqs = new Map<string, number>();
+  const calls = new Map<number, FinishedCall>();
+  let view = emptyView;
+  for (const event of events) {
+    view = reduce({ ...view, items: [] }, { type: 'event', event }, 0);
+    for (const { callId, seq } of view.calls) seqs.set(callId, seq);
+    for (const item of view.items) {
+      const seq = item.type === 'result' ? seqs.get(item.result.tool_call_id) : undefined;
+      if (item.type === 'result' && seq !== undefined) calls.set(seq, item);
+    }
+  }
+  return calls;
 }
 
-/** Changes are coloured on a terminal that has colours; what a pipe gets is the same everywhere. */
-function lookOf({ isTerminal, screen }: Printer, { env, config }: Settings): Look | null {
+type Look = Pick<ItemStyle, 'theme' | 'columns' | 'detail' | 'markdown'>;
+
+/** Without a terminal the output is the same everywhere: it has no colours, and no line is broken. */
+function lookOf({ isTerminal, screen }: Printer, { env, config }: Settings): Look {
   const bits = isTerminal ? (screen.getColorDepth?.({ ...env }) ?? 1) : 1;
   const { theme: name } = config.ui;
-  if (bits < 4 || name === 'none') return null;
-  const theme = name === 'light' ? 'light' : 'dark';
-  const colors = bits >= 24 ? 16_777_216 : bits >= 8 ? 256 : 16;
-  return { theme: createTheme({ unicode: true, colors, theme }), columns: screen.columns ?? 80 };
-}
-
-/** Returns the lines of an entry with its change laid out. Everything is clean. */
-function paintedLines(entry: ExportEntry, { theme, columns }: Look): string {
-  const diff = entry.type === 'call' ? entry.result?.diff : null;
-  if (entry.type !== 'call' || !entry.result || !diff) return sanitize(lines(entry));
-  const head = lines({ ...entry, result: { ...entry.result, output: '', diff: null } });
-  const rows = diffRows(diff, { theme, columns: columns - 4 });
-  return `${sanitize(head).trimEnd()}\n${indented(rows.join('\n'))}`;
+  const isPlain = bits < 4 || name === 'none';
+  const colors = isPlain ? 0 : bits >= 24 ? 16_777_216 : bits >= 8 ? 256 : 16;
+  const theme = createTheme({ unicode: true, colors, theme: name === 'light' ? 'light' : 'dark' });
+  const columns = isTerminal ? (screen.columns ?? 80) : 1_000_000;
+  const detail = { show: config.ui.toolOutput, maxRows: config.ui.toolOutputRows };
+  const markdown = (text: string): readonly string[] => renderMarkdown(text, { theme, columns, highlight: () => null });
+  return { theme, columns, detail, markdown };
 }
 
 /** A call is shown with its result, so at the time of the result. */
@@ -127,7 +139,7 @@ function lines(entry: ExportEntry): string {
     case 'assistant':
       return entry.text;
     case 'call':
-      return callLines(entry);
+      return `? ${entry.summary}`;
     case 'shell':
       return `!! ${entry.command}\n${indented(entry.output)}`;
     case 'event':
@@ -135,14 +147,6 @@ function lines(entry: ExportEntry): string {
     default:
       return entry satisfies never;
   }
-}
-
-function callLines({ summary, result, decision }: Extract<ExportEntry, { type: 'call' }>): string {
-  const sign = result === null ? '?' : result.success ? '✔' : '✘';
-  const title = `${sign} ${summary}${decision === null ? '' : `  [${decision}]`}`;
-  return result === null
-    ? title
-    : `${title}\n${indented(resultTitle(result))}\n${indented(result.diff ?? result.output)}`;
 }
 
 function indented(text: string): string {

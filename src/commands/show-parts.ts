@@ -5,7 +5,7 @@ import { utf8Bytes } from '../kernel/core/text.js';
 import { findModel } from '../kernel/providers/models.js';
 import { reasoningText } from '../kernel/providers/wires/pieces.js';
 import { counted } from '../kernel/tools/define-tool.js';
-import { eventChange, eventText, eventTitle, pickEvent } from '../ui/event-text.js';
+import { callJson, eventChange, eventText, eventTitle, pickEvent } from '../ui/event-text.js';
 import { languageOf } from '../ui/markdown/blocks.js';
 import { lexMarkdown } from '../ui/markdown/incremental.js';
 import type { Repl, CommandHandler } from '../kernel/console/command.js';
@@ -15,10 +15,7 @@ export const showEvent: CommandHandler = {
   slash: async (argument, { screen, sessions }) => {
     const events = sessions.current().session.events();
     const event = pickEvent(events, argument);
-    const change = event ? eventChange(event) : null;
-    const title = event && argument === '' ? `[${event.seq}] ${eventTitle(events, event)}\n` : '';
-    if (event && change && title !== '') screen.print(title.trimEnd());
-    if (event) screen.print(`${change ? '' : title}${eventText(event, reasoningText)}`, change ?? undefined);
+    if (event) printEvent(screen, events, event, argument === '');
     else
       screen.notice(
         'error',
@@ -26,6 +23,16 @@ export const showEvent: CommandHandler = {
       );
   },
 };
+
+/** Prints a result with the JSON of its call below it. `isNamed`: its number and its call are above it. */
+function printEvent(screen: Repl['screen'], events: readonly Event[], event: Event, isNamed: boolean): void {
+  const title = isNamed ? `[${event.seq}] ${eventTitle(events, event)}\n` : '';
+  const below = callJson(events, event);
+  const change = eventChange(event);
+  const text = [eventText(event, reasoningText), below].filter((part) => part !== '').join('\n\n');
+  if (change && isNamed) screen.print(title.trimEnd());
+  screen.print(`${change ? '' : title}${text}`, change ? { ...change, below } : undefined);
+}
 
 /** `/diff`: what the calls of this session changed in files. */
 export const showChanges: CommandHandler = {

@@ -1,8 +1,9 @@
 import type { FileChangeText } from '../kernel/console/slash-command.js';
 import { addAll, largestOf } from '../kernel/core/lists.js';
-import { expandTabs, textWidth, unjoined, wrapLine, wrapWords } from './terminal/rows.js';
+import { dropColumns, expandTabs, takeColumns, textWidth, unjoined, wrapLine, wrapWords } from './terminal/rows.js';
 import { sanitize } from '../kernel/core/sanitize.js';
 import type { Theme } from '../kernel/console/theme.js';
+import type { Highlight } from './markdown/highlight.js';
 
 /** Colours the lines of a unified diff that a model wrote, and adds nothing. */
 export function paintDiff(lines: readonly string[], { paint }: Theme): string[] {
@@ -29,37 +30,143 @@ export interface TextPart {
   readonly to: number;
 }
 
-/** The layout of a change: the columns of its rows, and their theme. */
+/** The layout of a change of a file. */
 interface ChangeStyle {
   readonly theme: Theme;
   readonly columns: number;
+  /** Colours the code. */
+  readonly highlight?: Highlight | undefined;
 }
 
 /** Returns a change of a file below its title, in rows. */
-export function changeRows({ title, diff }: FileChangeText, style: ChangeStyle): string[] {
+export function changeRows({ title, diff, below = '' }: FileChangeText, style: ChangeStyle): string[] {
   const { theme, columns } = style;
   const head = wrapWords(theme.paint('bold', sanitize(title).replace(/\s+/g, ' ')), columns, 2);
-  return [...head, ...diffRows(diff, style)];
+  const more =
+    below === ''
+      ? []
+      : [
+          '',
+          ...sanitize(below)
+            .split('\n')
+            .map((line) => expandTabs(line)),
+        ];
+  return [...head, ...diffRows(diff, style), ...more];
 }
 
-/** Returns a unified diff of one file, as it is on record, in rows. */
+/** Returns a unified diff of one file, as it is on record, in lines. */
 export function diffRows(diff: string, style: ChangeStyle): string[] {
-  return changeLines(unjoined(sanitize(diff)).split('\n'), style).flat();
+  return changeLines(unjoined(sanitize(diff)).split('\n'), style);
 }
 
-/** Returns the rows of each line of a change of one file, with line numbers, colours and marked words. `lines` is a
- * unified diff of one file. The file names are left out, because the call names the file; an ellipsis separates two
- * places of it. Without colours a line is one row, however long it is: then nothing else wraps it but the terminal. */
-export function changeLines(lines: readonly string[], style: ChangeStyle): string[][] {
+/** Returns a change of one file in lines, with colours and marked words. `lines` is a unified diff of one file. The file
+ * names are left out, because the call names the file; the number of its first line is above each place. Lines are not
+ * broken, and nothing but the sign is added, so that they are copied as they are. */
+export function changeLines(lines: readonly string[], style: Omit<ChangeStyle, 'columns'>): string[] {
   const { theme } = style;
   const places = placesOf(lines);
-  if (places.length === 0) return paintDiff(lines, theme).map((line) => [expandTabs(line)]);
-  const room = theme.colors ? style.columns - 1 : Number.POSITIVE_INFINITY;
-  const shown = placeRows(places, theme, room);
-  const between = [theme.paint('dim', theme.glyphs.ellipsis.padStart(digitsOf(places)))];
+  if (places.length === 0) return paintDiff(lines, theme).map((line) => expandTabs(line));
+  const path = changedPath(lines);
+  const isNew = lines[0]?.startsWith('--- /dev/null') === true;
   const last = lines.findLast((line) => line !== '') ?? '';
-  const cut = last.startsWith('…') ? [[theme.paint('dim', theme.glyphs.ellipsis + last.slice(1))]] : [];
-  return [...shown.flatMap((place, index) => (index === 0 ? place : [between, ...place])), ...cut];
+  const cut = last.startsWith('…') ? [theme.paint('dim', theme.glyphs.ellipsis + last.slice(1))] : [];
+  const shown = places.map((place) => placeLines(place, style, path));
+  return [
+    ...shown.flatMap((rows, index) => [
+      ...(isNew ? [] : [theme.paint('hunk', `@@ line ${places[index]?.[0]?.number ?? 1}`)]),
+      ...rows,
+    ]),
+    ...cut,
+  ];
+}
+
+/** Returns the path in the header of a unified diff; null without one. */
+function changedPath(lines: readonly string[]): string | null {
+  const header = lines
+    .slice(
+      0,
+      lines.findIndex((line) => line.startsWith('@@')),
+    )
+    .findLast((line) => /^(?:\+\+\+|---) (?!\/dev\/null)/.test(line));
+  return header === undefined ? null : header.slice(4).trim();
+}
+
+/** More code than this is not coloured. */
+const mostColored = 20_000;
+
+/** Returns the lines of a place of a file: a sign, then the text as it is. */
+export function placeLines(
+  place: readonly DiffLine[],
+  { theme, highlight }: Omit<ChangeStyle, 'columns'>,
+  path: string | null,
+): string[] {
+  const language = path === null ? '' : languageOfPath(path);
+  const colors = theme.grounds && highlight && language !== '' ? coloredTexts(place, highlight, language) : [];
+  const marks = changedParts(place);
+  return place.map((line, index) => {
+    const mark = marks[index] ?? null;
+    return signedLine(line, colors[index] ?? line.text, mark, theme);
+  });
+}
+
+/** Returns the name by which a highlighter knows the language of a file: the end of its name, or the name itself. */
+export function languageOfPath(path: string): string {
+  const name = path.slice(path.lastIndexOf('/') + 1).toLowerCase();
+  const dot = name.lastIndexOf('.');
+  return dot > 0 ? name.slice(dot + 1) : name;
+}
+
+/** Returns the path of the file that a unified diff changes; null without one. */
+export function pathOfDiff(diff: string): string | null {
+  return changedPath(diff.slice(0, 2_000).split('\n'));
+}
+
+/** Colours both versions of a place, each as a whole, because comments and texts reach over lines. */
+function coloredTexts(place: readonly DiffLine[], highlight: Highlight, language: string): (string | undefined)[] {
+  const colored: (string | undefined)[] = place.map(() => undefined);
+  for (const other of ['+', '-'] as const) {
+    const indexes = [...place.keys()].filter((index) => place[index]?.sign !== other);
+    const code = indexes.map((index) => place[index]?.text ?? '').join('\n');
+    const lines = code.length > mostColored ? null : highlight(code, language);
+    if (lines?.length === indexes.length) for (const [at, index] of indexes.entries()) colored[index] = lines[at];
+  }
+  return colored;
+}
+
+function signedLine({ sign, text }: DiffLine, colored: string, mark: TextPart | null, theme: Theme): string {
+  if (sign === ' ') return text.trim() === '' ? '' : ` ${colored}`;
+  const role = lineRole(sign);
+  if (mark === null || mark.from >= mark.to) return theme.fill(role, sign + colored);
+  const word = sign === '+' ? 'added_word' : 'removed_word';
+  const before = takeColumns(colored, textWidth(text.slice(0, mark.from)));
+  const behind = dropColumns(colored, textWidth(text.slice(0, mark.to)));
+  return (
+    theme.paint(role, sign + before) + theme.paint(word, text.slice(mark.from, mark.to)) + theme.fill(role, behind)
+  );
+}
+
+/** Returns the removed and the added lines of an edit; common lines at its beginning and its end are shown once.
+ * `first`: the number of the first line, where it is known. */
+export function editedLines(before: string, after: string, first: number | null = null): DiffLine[] {
+  const old = before === '' ? [] : before.split('\n');
+  const now = after === '' ? [] : after.split('\n');
+  const least = Math.min(old.length, now.length);
+  let start = 0;
+  while (start < least && old[start] === now[start]) start++;
+  let end = 0;
+  while (end < least - start && old[old.length - 1 - end] === now[now.length - 1 - end]) end++;
+  const signed = (lines: readonly string[], sign: DiffLine['sign'], from: number, to: number): DiffLine[] =>
+    lines.slice(from, to).map((text, index) => ({
+      sign,
+      number: first === null ? null : first + from + index,
+      text: expandTabs(text),
+    }));
+  return [
+    ...signed(old, ' ', 0, start),
+    ...signed(old, '-', start, old.length - end),
+    ...signed(now, '+', start, now.length - end),
+    ...signed(now, ' ', now.length - end, now.length),
+  ];
 }
 
 /** Returns the rows of each line of some places of a file, in at most so many columns. */

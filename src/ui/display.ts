@@ -7,20 +7,14 @@ import type { FileChangeText } from '../kernel/console/slash-command.js';
 import type { LiveRows } from './components/mounted-screen.js';
 import type { Overlay } from './components/screen.js';
 import { createKeyMap, type KeyOf } from './editor/keybindings.js';
-import {
-  commandLines,
-  type Greeting,
-  greetingLines,
-  type ItemStyle,
-  noticeLines,
-  type ResultDetail,
-} from './item-lines.js';
+import { commandLines, type Greeting, greetingLines, noticeLines } from './item-lines.js';
+import type { ItemStyle, ResultDetail } from './item-style.js';
 import { createLive, type DisplayState, type Live } from './live.js';
 import { createHighlighter, type Highlight, type Highlighter } from './markdown/highlight.js';
 import { renderMarkdown } from './markdown/incremental.js';
 import { defaultDetail, type ReplOptions, type ReplTerminal } from './repl-options.js';
 import { createSwitchableTheme, type SwitchableTheme, type ThemeChoice } from '../kernel/console/theme.js';
-import { Transcript } from './transcript.js';
+import { codeOf, Transcript } from './transcript.js';
 import type { TranscriptItem } from './view.js';
 
 /** Draws on the terminal, and asks it where it is. */
@@ -111,7 +105,7 @@ export class Display {
       this.#transcript.refresh();
       onChange();
     });
-    this.#transcript = new Transcript(this.#style(), this.#highlighter, options.printing.tellsDetail);
+    this.#transcript = new Transcript(this.#style(), this.#highlighter);
     if (options.opening.end) {
       this.#transcript.follow(options.opening.end.transcript);
       this.#apart = true;
@@ -135,8 +129,8 @@ export class Display {
   }
 
   #loadColors(items: readonly TranscriptItem[]): void {
-    const code = items.flatMap((item) => (item.type === 'assistant' ? [item.text] : []));
-    const loaded = code.length === 0 ? null : this.#highlighter.load(code.join('\n'));
+    const code = codeOf(items);
+    const loaded = code === '' ? null : this.#highlighter.load(code);
     if (!loaded) return;
     this.#loading = true;
     void loaded.then(() => {
@@ -346,7 +340,7 @@ function createNotes({ transcript, highlight, style }: Parts): Notes {
   return {
     printMarkdown,
     printChange: (change) => {
-      transcript.print(changeRows(change, style()));
+      transcript.print(changeRows(change, { ...style(), highlight }));
     },
     print: (text, { attached } = { attached: false }) => {
       const clean = sanitize(text, { colors: style().theme.colors });

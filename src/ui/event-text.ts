@@ -1,5 +1,5 @@
 import { isError, parseEnvelope } from '../kernel/core/envelope.js';
-import { createTimeline, type Event, knownEvent, type ToolResultData } from '../kernel/core/event.js';
+import { createTimeline, type Event, type KnownEvent, knownEvent, type ToolResultData } from '../kernel/core/event.js';
 import { isRecord, type Json } from '../kernel/core/json.js';
 import type { FileChangeText } from '../kernel/console/slash-command.js';
 import { emptyView, type TranscriptItem, reduce } from './view.js';
@@ -23,14 +23,28 @@ export function newestWithMore(events: readonly Event[], reasoningOf: ReasoningO
 
 /** Returns the title of an event: the call that a result answers, or the number of the answer. */
 export function eventTitle(events: readonly Event[], raw: Event): string {
-  const event = knownEvent(raw);
-  if (event?.kind === 'assistant') return `Reasoning and answer, event ${event.seq}`;
-  if (event?.kind !== 'tool_result') return '';
-  const call = events.findLast((other) => {
+  if (raw.kind === 'assistant') return `Reasoning and answer, event ${raw.seq}`;
+  return callOfResult(events, raw)?.content ?? '';
+}
+
+/** Returns the arguments of the call that a result answers as JSON, as they were received; an empty text for other
+ * events. */
+export function callJson(events: readonly Event[], raw: Event): string {
+  const call = callOfResult(events, raw);
+  return call === null ? '' : `[the call as JSON]\n${call.data.function.name} ${call.data.function.arguments}`;
+}
+
+function callOfResult(
+  events: readonly Event[],
+  raw: Event,
+): Extract<KnownEvent, { readonly kind: 'tool_call' }> | null {
+  const event = raw.kind === 'tool_result' ? knownEvent(raw) : null;
+  if (event?.kind !== 'tool_result') return null;
+  for (const other of events.toReversed()) {
     const known = other.kind === 'tool_call' ? knownEvent(other) : null;
-    return known?.kind === 'tool_call' && known.data.id === event.data.tool_call_id;
-  });
-  return call?.content ?? '';
+    if (known?.kind === 'tool_call' && known.data.id === event.data.tool_call_id) return known;
+  }
+  return null;
 }
 
 /** Returns the change of a file that an event is the result of; its title is the summary. */

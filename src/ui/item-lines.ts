@@ -1,39 +1,29 @@
 import { firstLine, withoutEnd } from '../kernel/core/text.js';
-import { type Envelope, isError, parseEnvelope } from '../kernel/core/envelope.js';
-import { type ToolResultData, tookMs } from '../kernel/core/event.js';
 import { isRecord } from '../kernel/core/json.js';
 import type { PermissionAnswer, Question, Rule } from '../kernel/core/policy.js';
 import type { TurnEnd } from '../kernel/core/session-port.js';
-import { expandTabs, splitStyledLines, unjoined, wrapLine, wrapWords } from './terminal/rows.js';
+import { expandTabs, fitWidth, textWidth, wrapLine, wrapWords } from './terminal/rows.js';
 import { decisionText, sanitize } from '../kernel/core/sanitize.js';
-import { changeLines, type DiffLine, placeRows } from './diff-lines.js';
-import type { KeyOf } from './editor/keybindings.js';
-import type { MarkdownStyle, WrapMode } from './markdown/blocks.js';
+import { finishedCallRows } from './calls/call-rows.js';
+import { type DiffLine, editedLines, placeRows } from './diff-lines.js';
+import type { ItemStyle } from './item-style.js';
 import { createTheme, type Theme } from '../kernel/console/theme.js';
 import type { TranscriptItem } from './view.js';
 
-export interface ItemStyle {
-  readonly theme: Theme;
-  readonly columns: number;
-  readonly detail: ResultDetail;
-  readonly wrap?: WrapMode | undefined;
-  readonly link?: MarkdownStyle['link'];
-  /** Missing where no keys are read. */
-  readonly keyOf?: KeyOf | undefined;
-}
-
 /** Returns a finished item as lines. An assistant's text is not among them, because it streams. */
-export function itemLines(item: Exclude<TranscriptItem, { readonly type: 'assistant' }>, style: ItemStyle): string[] {
-  const { theme } = style;
+export function itemLines(
+  item: Exclude<TranscriptItem, { readonly type: 'assistant' }>,
+  style: ItemStyle,
+): readonly string[] {
   switch (item.type) {
     case 'user':
       return userLines(item.text, item.seq, style);
     case 'reasoning':
       return reasoningLines(item.text, style);
-    case 'call':
-      return [callLine(item.title, theme)];
     case 'result':
-      return resultLines(item.summary, item.result, item.seq, style.detail, style);
+      return finishedCallRows(item, style);
+    case 'told':
+      return toldLines(item, style);
     case 'notice':
       return noticeLines(item.level, item.message, style);
     case 'void':
@@ -47,15 +37,44 @@ export function itemLines(item: Exclude<TranscriptItem, { readonly type: 'assist
 
 function userLines(text: string, seq: number, style: ItemStyle): string[] {
   const { glyphs, paint } = style.theme;
-  return sentLines(text, seq, style).map((line, index) => (index === 0 ? paint('prompt', glyphs.prompt) + line : line));
+  return band(
+    sentLines(text, seq, style).map((line, index) => (index === 0 ? paint('prompt', glyphs.prompt) + line : line)),
+    style.theme,
+  );
+}
+
+/** Sets lines of the user apart from all others: they have a ground from edge to edge. */
+function band(lines: readonly string[], { fill }: Theme): string[] {
+  return lines.map((line) => fill('user', line));
 }
 
 const maxCommandLength = 500;
 
 /** Returns the first line of a command that the user typed, laid out as their messages are. */
-export function commandLines(line: string, style: ItemStyle): string[] {
-  const { glyphs, paint } = style.theme;
-  return [paint('prompt', glyphs.prompt) + paint('user', expandTabs(sanitize(firstLine(line, maxCommandLength))))];
+export function commandLines(line: string, { theme }: Pick<ItemStyle, 'theme'>): string[] {
+  return band(
+    [theme.paint('prompt', theme.glyphs.prompt) + expandTabs(sanitize(firstLine(line, maxCommandLength)))],
+    theme,
+  );
+}
+
+/** Returns a note for the model as one row that says what it is about. */
+function toldLines({ seq, text }: Extract<TranscriptItem, { readonly type: 'told' }>, style: ItemStyle): string[] {
+  const { theme, columns } = style;
+  const lead = 'told the model: ';
+  const whole = sanitize(text.trim().replace(/^\[Note: ([^]*)\]$/, '$1'));
+  const short = shortNote(whole);
+  if (short === whole && textWidth(lead + short) <= columns) return [theme.paint('dim', lead + short)];
+  const more = ` (/show ${seq})`;
+  const room = Math.max(8, columns - lead.length - more.length);
+  return [theme.paint('dim', lead + fitWidth(short, room, theme.glyphs.ellipsis) + more)];
+}
+
+/** Returns the first sentence of a note, without the arguments of a call that it names. */
+function shortNote(note: string): string {
+  const line = note.replace(/^\[([^\]\n]+)\]\n/, '$1: ').split('\n')[0] ?? '';
+  const named = line.replace(/^(the user (?:undid|redid) )what (\w+)\([^]*\) did to files/, '$1$2');
+  return /^[^]*?(?=\. [A-Z])/.exec(named)?.[0] ?? named;
 }
 
 function reasoningLines(text: string, style: ItemStyle): string[] {
@@ -139,137 +158,6 @@ function faultText(end: TurnEnd): string {
   return end.fault.hint === undefined ? end.fault.message : `${end.fault.message}\n${end.fault.hint}`;
 }
 
-/** The printed part of a result: up to `maxRows` rows of it, the few most important rows, or only its summary. */
-export interface ResultDetail {
-  readonly show: 'full' | 'head' | 'line';
-  readonly maxRows: number;
-}
-
-/** A part of a text: so many of its rows, from its beginning or its end. */
-interface Part {
-  readonly rows: number;
-  readonly from: 'start' | 'end';
-}
-
-const headParts: Readonly<Record<string, Part>> = {
-  bash: { rows: 12, from: 'end' },
-  file_read: { rows: 3, from: 'start' },
-  grep: { rows: 8, from: 'start' },
-  glob: { rows: 8, from: 'start' },
-};
-const otherHead: Part = { rows: 12, from: 'start' };
-const newFileHead: Part = { rows: 20, from: 'start' };
-const changeHead: Part = { rows: 40, from: 'start' };
-
-/** No output is looked at beyond this many characters for its first rows. */
-const headChars = 65_536;
-
-/** `↪ bash(command="npm test")`, escaped: a title cannot forge a second line. */
-export function callLine(title: string, theme: Theme): string {
-  const text = decisionText(title, { lines: false });
-  const open = text.indexOf('(');
-  const name = open > 0 ? text.slice(0, open) : text;
-  return `${theme.paint('call', theme.glyphs.call)} ${theme.paint('bold', name)}${text.slice(name.length)}`;
-}
-
-/** `✔ 3 files found (34ms)` and below it what the tool gave. */
-export function resultLines(
-  cutSummary: string,
-  result: ToolResultData,
-  seq: number,
-  detail: ResultDetail,
-  style: Pick<ItemStyle, 'theme' | 'columns' | 'keyOf'>,
-): string[] {
-  const { theme } = style;
-  const envelope = parseEnvelope(result.output);
-  const summary = wholeSummary(cutSummary, envelope);
-  const good =
-    result.success && !isError(envelope) && (typeof envelope.exit_code !== 'number' || envelope.exit_code === 0);
-  const sign = good ? theme.paint('good', theme.glyphs.good) : theme.paint('bad', theme.glyphs.bad);
-  const head = `${sign} ${decisionText(summary, { lines: false })}${took(result, theme)}`;
-  if (detail.show === 'line') return [head];
-  const body = result.diff === undefined ? outputOf(envelope, summary) : result.diff;
-  if (body.trim() === '') return [head];
-  const part = partOf(result, detail);
-  const paint = result.diff === undefined ? null : (lines: string[]): string[][] => changeLines(lines, style);
-  const key = style.keyOf?.('show_last') ?? null;
-  return [head, ...partRows(body, part, `${key === null ? '' : `${key} or `}/show ${seq}`, style, paint)];
-}
-
-/** Says how long it took, where that is known: a call that never ran, and a writer that keeps no times, say 0. */
-function took(result: ToolResultData, theme: Theme): string {
-  const ms = tookMs(result);
-  return ms === null || ms === 0 ? '' : ` ${theme.paint('dim', `(${formatDuration(ms)})`)}`;
-}
-
-function partOf({ name, diff }: ToolResultData, { show, maxRows }: ResultDetail): Part {
-  if (show === 'full') return { rows: maxRows, from: 'start' };
-  const ofDiff = diff?.startsWith('--- /dev/null') === true ? newFileHead : changeHead;
-  const part = diff === undefined ? (headParts[name] ?? otherHead) : ofDiff;
-  return { ...part, rows: Math.min(part.rows, maxRows) };
-}
-
-/** Returns the whole error if the summary is its cut beginning. */
-function wholeSummary(summary: string, envelope: Envelope): string {
-  return isError(envelope) && summary.endsWith('…') && envelope.error.startsWith(summary.slice(0, -1))
-    ? envelope.error
-    : summary;
-}
-
-/** Returns the text of an envelope for a reader; nothing if the summary says it already. */
-function outputOf(envelope: Envelope, summary: string): string {
-  if (!isError(envelope)) return envelope.output === summary ? '' : envelope.output;
-  const details = envelope.details;
-  const rest =
-    isRecord(details) && typeof details.output === 'string'
-      ? details.output
-      : details === undefined
-        ? ''
-        : JSON.stringify(details);
-  const lead = summary.includes(envelope.error) ? '' : envelope.error;
-  return [lead, rest].filter((part) => part !== '').join('\n');
-}
-
-/** Returns a part of a text in rows as the terminal wraps them, and a note on how many lines are left out and `where`
- * they can be seen. */
-function partRows(
-  text: string,
-  part: Part,
-  where: string,
-  style: { readonly theme: Theme; readonly columns: number },
-  paint: ((lines: string[]) => string[][]) | null,
-): string[] {
-  const whole = withoutEnd(text, '\n');
-  const bounded = part.from === 'start' ? whole.slice(0, headChars) : whole.slice(-headChars);
-  const clean = unjoined(sanitize(bounded, { colors: style.theme.colors && paint === null }));
-  const lines = paint ? paint(clean.split('\n')) : splitStyledLines(clean).map((line) => [expandTabs(line)]);
-  const kept = takeRows(lines, part, style.columns);
-  const shown = kept.flat();
-  if (kept.length === lines.length && bounded.length === whole.length) return shown;
-  const hidden = (bounded.length === whole.length ? lines.length : whole.split('\n').length) - kept.length;
-  const { ellipsis } = style.theme.glyphs;
-  const note = style.theme.paint('dim', `${ellipsis} +${hidden} ${hidden === 1 ? 'line' : 'lines'}, ${where}`);
-  return part.from === 'start' ? [...shown, note] : [note, ...shown];
-}
-
-/** Returns the whole lines that fit into the rows of `part`; a line that is much longer is left out. */
-function takeRows(
-  lines: readonly (readonly string[])[],
-  { rows: most, from }: Part,
-  columns: number,
-): (readonly string[])[] {
-  const inOrder = from === 'start' ? lines : lines.toReversed();
-  const kept: (readonly string[])[] = [];
-  let rows = 0;
-  for (const line of inOrder) {
-    const height = line.reduce((sum, row) => sum + wrapLine(row, columns).length, 0);
-    if (rows + height > most && (rows > 0 || height > most * 2)) break;
-    rows += height;
-    kept.push(line);
-  }
-  return from === 'start' ? kept : kept.toReversed();
-}
-
 const shortText = { rows: 12, head: 3, tail: 2 };
 
 /** Returns the lines of a text that a person sent. Of a long one, which is mostly pasted, only the first and last
@@ -280,7 +168,7 @@ function sentLines(text: string, seq: number, style: { readonly theme: Theme; re
     .map((line) => expandTabs(line));
   const heights = lines.map((line) => wrapLine(line, style.columns).length);
   const rows = heights.reduce((sum, height) => sum + height, 0);
-  if (rows <= shortText.rows) return lines.map((line) => style.theme.paint('user', line));
+  if (rows <= shortText.rows) return lines;
   const cut = (line: string): string => {
     const first = wrapLine(line.slice(0, style.columns * 4), style.columns - 4);
     return first.length > 2
@@ -290,19 +178,10 @@ function sentLines(text: string, seq: number, style: { readonly theme: Theme; re
           .join('') + style.theme.glyphs.ellipsis
       : line;
   };
-  const bold = (line: string): string => style.theme.paint('user', cut(line));
   const hidden = lines.length - shortText.head - shortText.tail;
-  if (hidden <= 0) return [...lines.map(bold), style.theme.paint('dim', `[long lines, /show ${seq}]`)];
+  if (hidden <= 0) return [...lines.map(cut), style.theme.paint('dim', `[long lines, /show ${seq}]`)];
   const chip = style.theme.paint('dim', `[${hidden} more ${hidden === 1 ? 'line' : 'lines'}, /show ${seq}]`);
-  return [...lines.slice(0, shortText.head).map(bold), chip, ...lines.slice(-shortText.tail).map(bold)];
-}
-
-/** `34ms`, `1.2s`, `2m 03s`. */
-export function formatDuration(milliseconds: number): string {
-  if (milliseconds < 1_000) return `${Math.round(milliseconds)}ms`;
-  if (milliseconds < 60_000) return `${(milliseconds / 1_000).toFixed(1)}s`;
-  const seconds = Math.round(milliseconds / 1_000);
-  return `${Math.floor(seconds / 60)}m ${String(seconds % 60).padStart(2, '0')}s`;
+  return [...lines.slice(0, shortText.head).map(cut), chip, ...lines.slice(-shortText.tail).map(cut)];
 }
 
 /** Whole seconds, for what still runs: `3s`, `2m 03s`. */
@@ -370,7 +249,7 @@ function callParts({ call: { args }, lines = [] }: Question): QuestionParts {
   const places = lines.length > 1 ? [`lines: ${lines.slice(0, mostPlaces).join(', ')}${morePlaces(lines.length)}`] : [];
   return {
     texts: [...Object.keys(rest).flatMap((name) => argumentLines(name, rest[name])), ...places],
-    edit: editedLines(before, after, lines[0] ?? null),
+    edit: editedLines(decisionText(before, { lines: true }), decisionText(after, { lines: true }), lines[0] ?? null),
   };
 }
 
@@ -429,26 +308,6 @@ function argumentLines(name: string, value: unknown): string[] {
   const key = decisionText(name, { lines: false });
   const lines = text.split('\n');
   return lines.length === 1 && !isRecord(value) ? [`${key}: ${text}`] : [`${key}:`, ...lines];
-}
-
-/** Returns the removed and the added lines; common lines at the beginning and the end are shown once. `first`: the
- * number of the first line. */
-function editedLines(before: string, after: string, first: number | null): DiffLine[] {
-  const old = decisionText(before, { lines: true }).split('\n');
-  const now = decisionText(after, { lines: true }).split('\n');
-  const least = Math.min(old.length, now.length);
-  let start = 0;
-  while (start < least && old[start] === now[start]) start++;
-  let end = 0;
-  while (end < least - start && old[old.length - 1 - end] === now[now.length - 1 - end]) end++;
-  const signed = (lines: readonly string[], sign: DiffLine['sign'], from: number, to: number): DiffLine[] =>
-    lines.slice(from, to).map((text, index) => ({ sign, number: first === null ? null : first + from + index, text }));
-  return [
-    ...signed(old, ' ', 0, start),
-    ...signed(old, '-', start, old.length - end),
-    ...signed(now, '+', start, now.length - end),
-    ...signed(now, ' ', now.length - end, now.length),
-  ];
 }
 
 /** Returns true if the changes of a rehearsal can be kept. */

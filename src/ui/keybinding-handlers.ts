@@ -4,7 +4,7 @@ import type { Display } from './display.js';
 import type { KeyOf } from './editor/keybindings.js';
 import { createPastedPictures } from './editor/pasted-pictures.js';
 import type { InputAction, PromptInput } from './editor/prompt-input.js';
-import { eventChange, eventText, eventTitle, newestWithMore } from './event-text.js';
+import { callJson, eventChange, eventText, eventTitle, newestWithMore } from './event-text.js';
 import { defaultDetail, type ReplHandle, type ReplOptions } from './repl-options.js';
 import { createLeaving, type Timers } from '../kernel/core/timers.js';
 import type { Turns, Work } from './turn-runner.js';
@@ -102,7 +102,7 @@ class Acts implements KeyActs {
         this.#page();
         break;
       case 'detail':
-        void this.#switchDetail();
+        this.#switchDetail();
         break;
       case 'edit':
         void this.#edit();
@@ -190,25 +190,24 @@ class Acts implements KeyActs {
       return;
     }
     const change = eventChange(event);
-    const laidOut = change ? { changes: [change] } : {};
-    void dialogs.page(eventTitle(events, event), eventText(event, reasoningOf), dialogs.keys(), laidOut);
+    const json = callJson(events, event);
+    const laidOut = change ? { changes: [{ ...change, below: json }] } : {};
+    const text = [eventText(event, reasoningOf), json].filter((part) => part !== '').join('\n\n');
+    void dialogs.page(eventTitle(events, event), text, dialogs.keys(), laidOut);
   }
 
-  /** Switches between whole results and their most important rows; what is printed stays as it is. */
-  async #switchDetail(): Promise<void> {
+  /** Switches between full and short results for this session. Printed rows stay as they are. */
+  #switchDetail(): void {
     const { display, options, repl, keyOf } = this.#d;
-    const before = this.#detail ?? defaultDetail;
-    const show = before.show === 'full' ? 'head' : 'full';
+    const configured = options.printing.detail ?? defaultDetail;
+    const before = this.#detail ?? configured;
+    const short = configured.show === 'full' ? 'short' : configured.show;
+    const show = before.show === 'full' ? short : 'full';
     this.#detail = { ...before, show };
     display.setDetail(this.#detail);
-    const kept = await options.keepSetting?.('ui.tool_output', show);
-    const what =
-      show === 'full'
-        ? 'Results are printed whole from here on'
-        : 'Of results only the rows that tell most are printed from here on';
     const key = keyOf('switch_detail');
-    const said = `${what}${key === null ? '' : `; ${key} changes it back`}. ${kept?.said ?? ''}`.trimEnd();
-    repl.notice(kept?.done === false ? 'warn' : 'info', said);
+    const [now, other] = show === 'full' ? ['full', 'short'] : ['short', 'full'];
+    repl.notice('info', `Showing ${now} results.${key === null ? '' : ` ${key} for ${other}.`}`);
   }
 
   async #edit(): Promise<void> {

@@ -102,7 +102,7 @@ function createRunning(theme: SwitchableTheme): (view: View, nowMs: number) => R
   return (view, nowMs) => {
     const calls = view.calls.map((call) => call.callId).join(' ');
     if (last?.calls === calls && last.state && nowMs - last.atMs < runningMs) return last.state;
-    last = { atMs: nowMs, calls, state: runningCalls(view.calls, nowMs, theme.colors) };
+    last = { atMs: nowMs, calls, state: runningCalls(view.calls, nowMs, theme) };
     return last.state;
   };
 }

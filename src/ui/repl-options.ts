@@ -1,4 +1,3 @@
-import type { SaveResult } from '../kernel/core/policy.js';
 import type { Clock, Schedule } from '../kernel/core/runtime.js';
 import type { SessionPort } from '../kernel/core/session-port.js';
 import type { FirstFrame, InputPort, Notify, OutputPort } from './terminal/streams.js';
@@ -6,7 +5,8 @@ import type { DesktopNotification } from '../kernel/console/slash-command.js';
 import type { StatusFacts } from './components/status-line.js';
 import type { Bindings } from './editor/keybindings.js';
 import type { ReasoningOf } from './event-text.js';
-import type { Greeting, ResultDetail } from './item-lines.js';
+import type { Greeting } from './item-lines.js';
+import type { ResultDetail } from './item-style.js';
 import type { WrapMode } from './markdown/blocks.js';
 import type { SlashCommand } from '../kernel/console/slash-command.js';
 import type { TerminalFacts } from '../kernel/console/theme.js';
@@ -103,8 +103,6 @@ export interface ReplInput {
 /** The printed part of results, prose and reasoning. */
 export interface ReplPrinting {
   readonly detail?: ResultDetail;
-  /** Nobody has chosen how much of a result is printed: the first long one says that one can. */
-  readonly tellsDetail?: boolean;
   /** Long lines of prose: broken by us at words (the default), or by the terminal. */
   readonly wrap?: WrapMode;
   /** The shown part of a model's reasoning while it streams: nothing, a line that the model thinks (the default), or
@@ -140,8 +138,6 @@ export interface ReplOptions {
   /** `!command` (sent to the model) and `!!command` (not sent). What it prints is shown; resolves when it has ended,
    * soon after `signal`. */
   readonly runShell: RunShell;
-  /** Keeps a setting in the user's configuration; says where, or why not. Missing: nothing is kept. May not reject. */
-  readonly keepSetting?: (key: string, value: string) => Promise<SaveResult>;
   /** The terminal is given back; what is left is to close the rest and end. */
   readonly onExit: () => void;
 }
@@ -181,4 +177,4 @@ export interface ReplHandle {
   exit(): void;
 }
 
-export const defaultDetail: ResultDetail = { show: 'full', maxRows: 200 };
+export const defaultDetail: ResultDetail = { show: 'short', maxRows: 200 };

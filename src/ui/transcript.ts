@@ -1,13 +1,16 @@
 import type { Event } from '../kernel/core/event.js';
-import { createLinks, dropColumns, type Links, wrapLine, wrapWords } from './terminal/rows.js';
+import { createLinks, dropColumns, type Links, withErase, wrapLine } from './terminal/rows.js';
 import type { Lost } from './terminal/writer.js';
 import { createKeyMap } from './editor/keybindings.js';
 import { earlierText, lastExchange } from './event-text.js';
-import { itemLines, type ItemStyle, type ResultDetail } from './item-lines.js';
+import { itemLines } from './item-lines.js';
+import type { ItemStyle, ResultDetail } from './item-style.js';
 import type { MarkdownStyle } from './markdown/blocks.js';
 import { createHighlighter, type Highlighter } from './markdown/highlight.js';
-import { MarkdownStream } from './markdown/incremental.js';
+import { MarkdownStream, renderMarkdown } from './markdown/incremental.js';
 import { createTheme, type TerminalFacts } from '../kernel/console/theme.js';
+import { readCall, type CallText } from './calls/call-readings.js';
+import { languageOfPath, pathOfDiff } from './diff-lines.js';
 import type { TranscriptItem } from './view.js';
 
 /** The lines that a frame adds to the scrollback. `partial`: the last line
@@ -16,9 +19,6 @@ export interface Printed {
   readonly lines: readonly string[];
   readonly partial: boolean;
 }
-
-/** A result with more rows than this counts as long. */
-const longRows = 40;
 
 /** Turns finished items and the streaming text into lines, each given out once.
  * Keeps the part of the text that is still open small. */
@@ -37,11 +37,7 @@ export class Transcript {
    * because another width breaks the lines elsewhere. */
   #blockColumns: number;
 
-  #tellsDetail: boolean;
-
-  /** `tellsDetail`: the first long result says how to have less of the next. */
-  constructor(style: ItemStyle, highlighter: Highlighter, tellsDetail = false) {
-    this.#tellsDetail = tellsDetail;
+  constructor(style: ItemStyle, highlighter: Highlighter) {
     this.#style = style;
     this.#highlighter = highlighter;
     this.#blockColumns = style.columns;
@@ -50,7 +46,6 @@ export class Transcript {
   /** Continues below the output of another transcript, which streams nothing. */
   follow(before: Transcript): void {
     this.#last = before.#last;
-    this.#tellsDetail = before.#tellsDetail;
   }
 
   /** Adds `items` in order, then `text`, which streams now. `maxRows` bounds the
@@ -122,39 +117,38 @@ export class Transcript {
       this.#drop();
       if (!shown) return;
     } else if (this.#stream) this.#finish(this.#text, false);
-    const lines = itemLines(item, this.#style);
+    const lines = itemLines(item, this.#itemStyle());
     if (lines.length === 0) return;
-    this.#begin(item.type);
-    this.#out = [...this.#out, ...lines, ...this.#hintBelow(item, lines.length)];
+    this.#begin(item.type, lines.length === 1);
+    this.#out = [...this.#out, ...lines];
+  }
+
+  #itemStyle(): ItemStyle {
+    const { columns } = this.#style;
+    return {
+      ...this.#style,
+      highlight: this.#highlighter.paint,
+      markdown: (text) => renderMarkdown(text, { ...this.#markdownStyle(), columns }),
+    };
   }
 
   /** Sets how much of later results is printed. */
   setDetail(detail: ResultDetail): void {
     this.#style = { ...this.#style, detail };
-    this.#tellsDetail = false;
-  }
-
-  #hintBelow(item: TranscriptItem, rows: number): readonly string[] {
-    const { detail, theme, columns, keyOf } = this.#style;
-    const key = keyOf?.('switch_detail') ?? null;
-    if (key === null || !this.#tellsDetail || item.type !== 'result' || detail.show !== 'full' || rows <= longRows)
-      return [];
-    this.#tellsDetail = false;
-    return wrapWords(
-      `${key} shows only the rows that tell most, of this kind of result and others, from then on.`,
-      columns,
-    ).map((row) => theme.paint('dim', row));
   }
 
   /** True once lines of the running stream were given out. */
   #given = false;
 
-  /** Prints an empty line between items that do not belong together. A result
-   * follows its call directly. */
-  #begin(type: TranscriptItem['type'] | 'other'): void {
-    const attached = this.#last === 'call' && (type === 'result' || type === 'call');
+  /** The last item was a call of one row. */
+  #wasRow = false;
+
+  /** Prints an empty line between items. Calls of one row, and notes for the model, follow each other directly. */
+  #begin(type: TranscriptItem['type'] | 'other', isRow = false): void {
+    const attached = isRow && this.#wasRow && this.#last === type && (type === 'result' || type === 'told');
     if (this.#last !== null && !attached) this.#out.push('');
     this.#last = type;
+    this.#wasRow = isRow;
   }
 
   #streamTo(text: string): void {
@@ -259,6 +253,25 @@ export class Transcript {
   }
 }
 
+/** Returns Markdown whose fences have the languages of the code in `items`. */
+export function codeOf(items: readonly TranscriptItem[]): string {
+  const texts = items.map((item) => {
+    if (item.type === 'assistant') return item.text;
+    if (item.type !== 'result') return '';
+    const { call, result } = item;
+    if (call?.name === 'propose_plan') return planText(call);
+    const path = result.diff === undefined ? null : pathOfDiff(result.diff);
+    return path === null ? '' : `\`\`\`${languageOfPath(path)}`;
+  });
+  return texts.filter((text) => text !== '').join('\n');
+}
+
+function planText(call: CallText): string {
+  return readCall(call)
+    .blocks.map((block) => (block.kind === 'markdown' ? block.text : ''))
+    .join('\n');
+}
+
 /** The end of a session, laid out before the screen is loaded. */
 export interface PrintedEnd {
   readonly lines: readonly string[];
@@ -269,7 +282,6 @@ export interface PrintedEnd {
 }
 
 interface EndLooks extends Pick<ItemStyle, 'columns' | 'detail' | 'wrap'> {
-  readonly tellsDetail?: boolean;
   readonly bindings?: Parameters<typeof createKeyMap>[0];
 }
 
@@ -286,11 +298,14 @@ export async function printedEnd(
   const highlighter = createHighlighter(theme, () => undefined);
   const { keyOf } = createKeyMap(looks.bindings);
   const style = { ...looks, theme, link: links?.paint, keyOf };
-  const transcript = new Transcript(style, highlighter, looks.tellsDetail);
-  await highlighter.load(items.map((item) => (item.type === 'assistant' ? item.text : '')).join('\n'));
+  const transcript = new Transcript(style, highlighter);
+  await highlighter.load(codeOf(items));
   const remark = earlierText(events, earlier);
   if (remark !== null) transcript.print([theme.paint('dim', remark)]);
   const { lines } = transcript.advance(items, '', 1);
-  const sent = links ? lines.map((line) => links.translate(line)) : lines;
+  const erased = lines.map((line) =>
+    withErase(line, (wrapLine(line, looks.columns).at(-1)?.width ?? 0) >= looks.columns),
+  );
+  const sent = links ? erased.map((line) => links.translate(line)) : erased;
   return lines.length === 0 ? null : { lines, sent, transcript, links };
 }

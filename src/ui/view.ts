@@ -1,16 +1,11 @@
-import {
-  type Event,
-  knownEvent,
-  type KnownEvent,
-  spentBy,
-  type ToolResultData,
-  typedText,
-} from '../kernel/core/event.js';
+import { type Event, knownEvent, type KnownEvent, spentBy, typedText } from '../kernel/core/event.js';
 import { type TodoItem, todoOf, todoOfCall } from '../kernel/core/projection.js';
 import type { Form } from '../kernel/core/form.js';
 import type { Question } from '../kernel/core/policy.js';
 import type { AgentEvent, QueuedMessage, TurnEnd } from '../kernel/core/session-port.js';
 import type { Clock, Schedule } from '../kernel/core/runtime.js';
+import type { CallText } from './calls/call-readings.js';
+import type { FinishedCall } from './calls/call-rows.js';
 
 /** A finished item. Items are printed once, in this order. */
 export type TranscriptItem =
@@ -18,8 +13,10 @@ export type TranscriptItem =
   | { readonly type: 'assistant'; readonly seq: number; readonly text: string; readonly interrupted: boolean }
   /** Paragraphs of reasoning; they come before the text. */
   | { readonly type: 'reasoning'; readonly text: string }
-  | { readonly type: 'call'; readonly seq: number; readonly title: string }
-  | { readonly type: 'result'; readonly seq: number; readonly summary: string; readonly result: ToolResultData }
+  /** A call that has ended. */
+  | ({ readonly type: 'result' } & FinishedCall)
+  /** A note that the program wrote for the model. */
+  | { readonly type: 'told'; readonly seq: number; readonly text: string }
   | { readonly type: 'notice'; readonly level: 'info' | 'warn' | 'error'; readonly message: string }
   /** The text streamed since the last item is void; the request is sent again. */
   | { readonly type: 'void'; readonly reason: string; readonly attempt: number; readonly maxRetries: number }
@@ -30,6 +27,9 @@ export interface StartedCall {
   readonly callId: string;
   readonly seq: number;
   readonly title: string;
+  readonly call: CallText;
+  /** The user was asked and allowed it. */
+  readonly allowed: boolean;
   /** Null until it runs. */
   readonly startedAtMs: number | null;
   /** The end of what it has printed. */
@@ -169,7 +169,7 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
       return withItem(
         view,
         event.data?.note === true
-          ? { type: 'notice', level: 'info', message: event.content }
+          ? { type: 'told', seq: event.seq, text: event.content }
           : { type: 'user', seq: event.seq, text: typedText(event) ?? '' },
       );
     case 'assistant':
@@ -192,9 +192,12 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
     case 'usage':
     case 'agent_usage':
       return { ...view, totals: addUsage(view.totals, event) };
+    case 'approval':
+      return event.data.decision === 'allow' && event.data.by === 'user'
+        ? allowedByUser(view, event.data.tool_call_id)
+        : view;
     case 'system':
     case 'tools':
-    case 'approval':
     case 'shell':
     case 'model':
     case 'error':
@@ -217,27 +220,47 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
 }
 
 function openCall({ seq, content, data }: Extract<KnownEvent, { readonly kind: 'tool_call' }>): StartedCall {
-  return { callId: data.id, seq, title: content, startedAtMs: null, output: '', todo: todoOfCall(data) };
+  const { name, arguments: args } = data.function;
+  return {
+    callId: data.id,
+    seq,
+    title: content,
+    call: { name, arguments: args },
+    allowed: false,
+    startedAtMs: null,
+    output: '',
+    todo: todoOfCall(data),
+  };
 }
 
-/** Adds the title of a call when it starts, so that its result follows it directly. */
 function started(view: View, callId: string, nowMs: number): View {
-  const call = view.calls.find((item) => item.callId === callId);
-  if (!call) return view;
-  const calls = view.calls.map((item) => (item === call ? { ...item, startedAtMs: nowMs } : item));
-  return withItem({ ...view, calls }, { type: 'call', seq: call.seq, title: call.title });
+  return {
+    ...view,
+    calls: view.calls.map((call) => (call.callId === callId ? { ...call, startedAtMs: nowMs } : call)),
+  };
+}
+
+function allowedByUser(view: View, callId: string): View {
+  return { ...view, calls: view.calls.map((call) => (call.callId === callId ? { ...call, allowed: true } : call)) };
 }
 
 function resulted(view: View, event: Extract<KnownEvent, { readonly kind: 'tool_result' }>): View {
   const call = view.calls.find((item) => item.callId === event.data.tool_call_id);
-  const next = {
-    ...view,
-    calls: view.calls.filter((item) => item !== call),
-    ...(event.data.success && call?.todo ? { todo: call.todo } : {}),
-  };
-  const result: TranscriptItem = { type: 'result', seq: event.seq, summary: event.content, result: event.data };
-  if (call?.startedAtMs !== null) return withItem(next, result);
-  return withItem(next, { type: 'call', seq: call.seq, title: call.title }, result);
+  return withItem(
+    {
+      ...view,
+      calls: view.calls.filter((item) => item !== call),
+      ...(event.data.success && call?.todo ? { todo: call.todo } : {}),
+    },
+    {
+      type: 'result',
+      seq: event.seq,
+      call: call?.call ?? null,
+      allowed: call?.allowed === true,
+      summary: event.content,
+      result: event.data,
+    },
+  );
 }
 
 function addUsage(totals: Totals, raw: Event): Totals {

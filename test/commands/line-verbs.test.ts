@@ -182,24 +182,19 @@ test.each([[undefined], [null], ['soon'], [-1]])(
   async (durationMs) => {
     const rig = await lineRig();
     const { id } = await put(rig, {}, 'go');
-    for (const call of [...called(2, 'bash', durationMs, null), ...called(5, 'glob', 30, null)])
+    for (const call of [...called(2, 'bash', durationMs, null), ...called(5, 'glob', 3_000, null)])
       await rig.store.append(id, call);
     const out = async (...args: readonly string[]): Promise<string> => (await rig.run(...args)).out;
-    expect((await out('replay', id)).match(/^ +done.*$/gm)).toEqual([
-      '    done',
-      '    done',
-      '    done (30 ms)',
-      '    done',
-    ]);
+    expect((await out('replay', id)).match(/^✔.*$/gm)).toEqual(['✔ bash · done', '✔ glob · done · 3.0s']);
     const markdown = await out('sessions', 'export', id, '--format', 'md');
-    expect(markdown.match(/✔ done.*$/gm)).toEqual(['✔ done', '✔ done (30 ms)']);
+    expect(markdown.match(/✔ done.*$/gm)).toEqual(['✔ done', '✔ done (3000 ms)']);
     const page = await out('sessions', 'export', id, '--format', 'html');
     expect(page.match(/✔ done.*(?=<\/summary>)/gm)).toEqual([
       '✔ done</span>',
-      '✔ done</span><span class="state">30 ms</span>',
+      '✔ done</span><span class="state">3000 ms</span>',
     ]);
     const calls = JSON.parse(await out('audit', '--json')) as readonly { readonly duration_ms: unknown }[];
-    expect(calls.map((call) => call.duration_ms)).toEqual([null, 30]);
+    expect(calls.map((call) => call.duration_ms)).toEqual([null, 3_000]);
   },
 );
 

@@ -25,7 +25,7 @@ test('a second terminal shows a session as it goes on, and may answer its questi
   await other.until(/Type y, s or n/);
   other.type('y\r');
   await repl.until(/It is made\./);
-  await other.until(/The question is answered[^]*↪ bash\(command="rm -rf old[^]*✔[^]*made/);
+  await other.until(/The question is answered[^]*✔ bash rm -rf old && echo made > made\.txt[^]*you allowed it[^]*made/);
   expect(existsSync(join(at.work, 'made.txt'))).toBe(true);
 
   const reader = openScreen(at, ['watch']);
@@ -91,7 +91,7 @@ test.each([
     for (const screen of [first, second]) {
       await screen.until(/All is done\.[^]*not running/);
       const shown = screen.lines().join('\n');
-      const numbers = [...shown.matchAll(/^Step (\d+) is made\.$|^↪ bash\(command="echo call (\d+)"\)$/gm)].map(
+      const numbers = [...shown.matchAll(/^Step (\d+) is made\.$|^✔ bash echo call (\d+)(?: ·.*)?$/gm)].map(
         ([, step, call]) => Number(step ?? call) + (call === undefined ? 0 : 0.5),
       );
       const last = steps.flatMap((_, step) => [step, step + 0.5]);

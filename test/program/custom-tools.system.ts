@@ -142,7 +142,7 @@ test('in the REPL a tool is added with a yes, and the session records it', async
       ['go', 'It is in.'],
     ],
   );
-  expect(stdout).toContain('insert_clip(track="Drums"');
+  expect(stdout).toContain('✔ insert_clip track=Drums start_bar=1');
   const again = await repl(at, ['-c', '-m', model], [['/tools', /insert_clip[^]*custom/]]);
   expect(again.code).toBe(0);
 });

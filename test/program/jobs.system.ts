@@ -16,7 +16,7 @@ test('a job is shown, listed and ended in the REPL, and the model is told of its
       ['/jobs 1', /1: echo listening; sleep 60 \(running for \d+ s\)\nlistening\n/],
       ['/jobs 2', 'There is no such job'],
       ['/jobs background', 'No command runs that could be moved'],
-      ['/jobs kill 1', /\[Note: job 1 has ended \(echo listening; sleep 60\): ended by request after \d+ s/],
+      ['/jobs kill 1', /told the model: job 1 has ended \(echo listening; sleep 60\): ended by request after \d+ s/],
       ['and now?', 'I see.'],
     ],
   );

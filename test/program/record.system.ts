@@ -357,7 +357,7 @@ test('replay shows it again without a model, --verify finds drift in a copy, and
   const before = readFileSync(join(at.work, 'b.txt'), 'utf8');
   const shown = await agent(at, ['replay', id]);
   expect(shown.stdout).toMatch(
-    /❯ Where is the flamingo\?[^]*I look for the flamingo\.[^]*✔ grep\([^]*✘ bash\([^]*Done with the pelican\./,
+    /❯ Where is the flamingo\?[^]*I look for the flamingo\.[^]*✔ grep "[^]*✘ bash [^]*Done with the pelican\./,
   );
   const outcomes = async (): Promise<unknown> =>
     ((await json(at, ['replay', id, '--verify'])) as readonly Record<string, unknown>[]).map((call) => call['outcome']);

@@ -288,7 +288,7 @@ describe('the record of a team', () => {
     const url = server().url(database, 'bob');
     await search(url, '/search docks kind:user', / more from the team, in sessions begun since \d{4}-\d\d-\d\d\./);
     const calls = /1\. [^\n]* {2}bob · [^\n]* · tool_call · [^]*\d\. [^\n]* {2}alice · /;
-    await search(url, '/search tool:bash kind:call', calls, 'bash(lift)');
+    await search(url, '/search tool:bash kind:call', calls, 'bash lift');
   });
 
   test('gives a session to those who may read it: it goes on in a copy of their own', async () => {

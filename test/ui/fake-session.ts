@@ -24,6 +24,12 @@ export interface FakeSession extends SessionPort {
   readonly interrupts: () => number;
 }
 
+/** Returns the arguments that a title like `bash(command="make")` names, as JSON. */
+function argumentsIn(title: string): string {
+  const found = [...title.matchAll(/(\w+)=("(?:[^"\\]|\\.)*"|[\w.-]+)/g)];
+  return `{${found.map(([, name = '', value = '']) => `"${name}":${value}`).join(',')}}`;
+}
+
 export function createFakeSession(past: readonly Event[] = []): FakeSession {
   const events: Event[] = [...past];
   const listeners = new Set<(event: AgentEvent) => void>();
@@ -33,6 +39,7 @@ export function createFakeSession(past: readonly Event[] = []): FakeSession {
   let queue: readonly QueuedMessage[] = [];
   let finish: ((end: TurnEnd) => void) | null = null;
   let interrupts = 0;
+  const names = new Map<string, string>();
   const emit = (event: AgentEvent): void => {
     for (const listener of listeners) listener(event);
   };
@@ -98,7 +105,8 @@ export function createFakeSession(past: readonly Event[] = []): FakeSession {
     stream: (text, chunk = 7) => {
       for (let at = 0; at < text.length; at += chunk) emit({ type: 'text_delta', text: text.slice(at, at + chunk) });
     },
-    call: (id, title, args = '{}') => {
+    call: (id, title, args = argumentsIn(title)) => {
+      names.set(id, title.split('(')[0] ?? '');
       append({
         kind: 'tool_call',
         content: title,
@@ -119,7 +127,7 @@ export function createFakeSession(past: readonly Event[] = []): FakeSession {
         content: summary,
         data: {
           tool_call_id: id,
-          name: 'tool',
+          name: names.get(id) ?? 'tool',
           output: JSON.stringify(output),
           success: !('error' in output),
           duration_ms: extra.durationMs ?? 34,

@@ -22,7 +22,7 @@ test.each([
       session.result(`c${i}`, 'exit 0', { output: `turn-${i}\n`, exit_code: 0 });
       harness.tick(i % 3 === 0 ? 40 : 3);
       if (i === 25) await harness.resize(columns - 13, rows - 5);
-      expected.push(`Step ${i}.`, '', `↪ bash(command="echo turn-${i}")`, '✔ exit 0 (34ms)', `turn-${i}`, '');
+      expected.push(`Step ${i}.`, '', `✔ bash echo turn-${i}`, `turn-${i}`, '');
     }
     await session.end();
     await harness.settle();

@@ -23,7 +23,7 @@ export type HarnessOptions = Partial<
     ReplInput &
     ReplPrinting &
     ReplOpening &
-    Pick<ReplOptions, 'session' | 'status' | 'runShell' | 'keepSetting' | 'onExit'> & {
+    Pick<ReplOptions, 'session' | 'status' | 'runShell' | 'onExit'> & {
       readonly commands: readonly SlashCommand[];
     }
 >;
@@ -170,7 +170,6 @@ export function openRepl(
     },
     ...(options.status ? { status: options.status } : {}),
     ...(options.runShell ? { runShell: options.runShell } : {}),
-    ...(options.keepSetting ? { keepSetting: options.keepSetting } : {}),
     onExit: () => {
       exits++;
       onExit?.();

@@ -115,8 +115,7 @@ test('a turn: text, call, live result, answer', async () => {
     '',
     'I look around.',
     '',
-    '↪ glob(pattern="**/*.ts")',
-    '✔ 2 files found (34ms)',
+    '✔ glob **/*.ts · 2 files',
     'a.ts',
     'b/c.ts',
     '',
@@ -129,7 +128,7 @@ test('a turn: text, call, live result, answer', async () => {
   expect(harness.history).toEqual(['list files']);
 });
 
-test('several calls of one response: each result stands below its call', async () => {
+test('several calls of one response: each result is below its call', async () => {
   const harness = openRepl();
   harness.type('go\r');
   const { session } = harness;
@@ -141,13 +140,59 @@ test('several calls of one response: each result stands below its call', async (
   await session.end();
   await harness.settle();
   expect(shown(harness.terminal).slice(2, 8)).toEqual([
-    '↪ bash(command="one")',
-    '✔ exit 0 (34ms)',
+    '✔ bash one',
     '1',
     '',
-    '↪ bash(command="two")',
-    '✘ denied (34ms)',
+    '✘ bash two · denied',
+    'The user said no.',
+    '',
   ]);
+});
+
+test('calls of one row, and notes for the model, follow each other directly; the user is asked in between', async () => {
+  const harness = openRepl();
+  const { session } = harness;
+  harness.type('go\r');
+  for (const id of ['c1', 'c2']) {
+    session.call(id, `custom(name="${id}")`);
+    const approval = { tool_call_id: id, decision: 'allow', by: id === 'c1' ? 'user' : 'policy' } as const;
+    session.append({
+      kind: 'approval',
+      content: '',
+      data: { ...approval, risk: 'mutating', reasons: [], call_sha256: '' },
+    });
+    session.start(id);
+    session.result(id, '', { output: '' });
+  }
+  for (const text of ['[Note: one]', '[Note: two]'])
+    session.append({ kind: 'user', content: text, data: { note: true } });
+  await session.end();
+  await harness.settle();
+  expect(shown(harness.terminal).slice(2, 7)).toEqual([
+    '✔ custom name=c1 · you allowed it',
+    '✔ custom name=c2',
+    '',
+    'told the model: one',
+    'told the model: two',
+  ]);
+});
+
+test('Ctrl-O and /show have the call as JSON, as it was received', async () => {
+  const harness = openRepl({ rows: 30 });
+  const json = '{"path": "a.txt", "old_string": "a\\n", "new_string": "b"}';
+  harness.type('go\r');
+  harness.session.call('c1', 'file_edit', json);
+  harness.session.start('c1');
+  const diff = '--- a/a.txt\n+++ b/a.txt\n@@ -1,1 +1,1 @@\n-a\n+b\n';
+  harness.session.result('c1', 'Replaced', { output: 'x' }, { diff });
+  await harness.session.end();
+  for (const keys of ['\x0f', 'q', '/show 4\r']) {
+    harness.type(keys);
+    await harness.settle();
+    harness.tick(40);
+    await harness.settle();
+    if (keys !== 'q') expect(shown(harness.terminal).join('\n')).toContain(`[the call as JSON]\nfile_edit ${json}`);
+  }
 });
 
 test('a long result is cut by rows and says how to see the rest, which /show does', async () => {
@@ -179,10 +224,9 @@ test('a running command shows the end of its output and how long it has taken, t
   harness.tick(3_000);
   await harness.settle();
   expect(shown(harness.terminal).slice(2)).toEqual([
-    '↪ bash(command="make")',
+    '… bash make · 3s',
     'compiling a',
     'compiling b',
-    '… running 3s',
     '',
     'working 3s, esc interrupts · offline · ~/thing (main) · approval dangerous',
     '❯',
@@ -196,8 +240,7 @@ test('a running command shows the end of its output and how long it has taken, t
   await harness.session.end();
   await harness.settle();
   expect(shown(harness.terminal).slice(2)).toEqual([
-    '↪ bash(command="make")',
-    '✘ exit 1 (3.1s)',
+    '✘ bash make · exit 1 · 3.1s',
     'compiling a',
     'compiling b',
     'failed',

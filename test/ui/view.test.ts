@@ -143,10 +143,10 @@ test('of a long exchange only the request and the end are shown, and the rest is
   session.append(assistant('done'));
   const { items, earlier } = lastExchange(session.events());
   expect(items[0]).toEqual({ type: 'user', seq: 3, text: 'do much' });
-  expect(items[1]).toMatchObject({ type: 'call' });
+  expect(items[1]).toMatchObject({ type: 'result', call: { name: 'bash' } });
   expect(items.at(-1)).toMatchObject({ type: 'assistant', text: 'done' });
   expect(items.length).toBeLessThan(60);
-  expect(earlier).toBe(2 + 500 - items.filter((item) => item.type === 'call').length);
+  expect(earlier).toBe(2 + 500 - items.filter((item) => item.type === 'result').length);
   expect(totalsOf(session.events()).input).toBe(0);
 });
 

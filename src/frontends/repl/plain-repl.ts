@@ -4,19 +4,13 @@ import { createHiddenLine, type HiddenLine } from '../../kernel/console/hidden-l
 import { createSanitizer, sanitize, type Sanitizer } from '../../kernel/core/sanitize.js';
 import type { DesktopNotification } from '../../kernel/console/slash-command.js';
 import type { Picking, PickItem } from '../../kernel/console/slash-command.js';
+import { runningCallRow } from '../../ui/calls/call-rows.js';
 import { changeRows } from '../../ui/diff-lines.js';
 import { createLineSender } from '../../ui/editor/pasted-pictures.js';
 import { lastExchange } from '../../ui/event-text.js';
 import { fillByLine } from '../../ui/filled-form.js';
-import {
-  canKeep,
-  type Greeting,
-  itemLines,
-  type ItemStyle,
-  lineAnswer,
-  noticeLines,
-  questionLines,
-} from '../../ui/item-lines.js';
+import { canKeep, type Greeting, itemLines, lineAnswer, noticeLines, questionLines } from '../../ui/item-lines.js';
+import type { ItemStyle } from '../../ui/item-style.js';
 import { renderMarkdown } from '../../ui/markdown/incremental.js';
 import { defaultDetail, type ReplHandle, type ReplOptions } from '../../ui/repl-options.js';
 import { type CommandContext, isCommandLine } from '../../kernel/console/slash-command.js';
@@ -44,6 +38,9 @@ interface Reader {
 
 /** The terminal makes a signal of it. */
 const signalKey = 'Ctrl-C';
+
+/** A call that takes longer is announced before its result. */
+const longCallMs = 1_000;
 
 /** The longest time that the terminal needs to pass on an unfinished line. */
 const handOutMs = 50;
@@ -75,6 +72,7 @@ class PlainRepl implements ReplHandle {
       theme: createTheme({ ...options.terminal.facts, colors: 0 }),
       columns: 1_000_000,
       detail: options.printing.detail ?? defaultDetail,
+      markdown: (text) => this.#plainText(text).split('\n'),
     };
     this.#timers = createTimers(options.time.schedule);
     this.#leaving = createLeaving({
@@ -229,12 +227,29 @@ class PlainRepl implements ReplHandle {
     this.#view = reduce(this.#view, event, this.#options.time.clock());
     for (const item of this.#view.items) this.#item(item);
     this.#view = { ...this.#view, items: [] };
+    if (event.type === 'event' && event.event.kind === 'tool_started') this.#announceLong();
+    this.#showAsked(before);
+  };
+
+  /** Asks the new questions and forms, and withdraws those that need no answer any more. */
+  #showAsked(before: View): void {
     const { questions, forms } = this.#view;
     for (const question of questions) if (!before.questions.includes(question)) this.#ask(question);
     for (const form of forms) if (!before.forms.includes(form)) this.#askForm(form);
     for (const question of before.questions) if (!questions.includes(question)) this.#withdraw(question.callId);
     for (const form of before.forms) if (!forms.includes(form)) this.#withdraw(form.id);
-  };
+  }
+
+  /** Says which call runs, once it has taken a while: lines that are printed cannot show it at once and change later. */
+  #announceLong(): void {
+    const running = this.#view.calls.filter(({ startedAtMs }) => startedAtMs !== null);
+    const newest = running.at(-1);
+    if (!newest) return;
+    this.#timers.set(`call ${newest.callId}`, longCallMs, () => {
+      const call = this.#view.calls.find(({ callId }) => callId === newest.callId);
+      if (call) this.#lines([runningCallRow(call.call, 'running', this.#style.theme)]);
+    });
+  }
 
   /** Reasoning between two parts of an answer would separate them. */
   #think(event: AgentEvent): void {

@@ -140,7 +140,6 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, before
       status: status.facts,
       runShell: (command, shellOptions) =>
         ownCommands.follow(sessions.ready().then(() => runUserShell(run, sessions, command, shellOptions))),
-      keepSetting: keep,
       onExit: resolve,
     });
     ending.attach(handle);
@@ -309,9 +308,8 @@ const machineClock: ReplOptions['time'] = {
 };
 
 /** The settings of what is printed of results, prose and reasoning. */
-function printingOf({ loaded, guard, config: { ui } }: Settings): Required<ReplOptions['printing']> {
+function printingOf({ guard, config: { ui } }: Settings): Required<ReplOptions['printing']> {
   return {
-    tellsDetail: loaded.origins['ui.tool_output'] === undefined,
     detail: { show: ui.toolOutput, maxRows: ui.toolOutputRows },
     wrap: ui.wrap,
     reasoning: ui.reasoning,

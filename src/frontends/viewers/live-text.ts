@@ -1,6 +1,6 @@
 import { addAll } from '../../kernel/core/lists.js';
 import { wrapLine } from '../../ui/terminal/rows.js';
-import type { ItemStyle } from '../../ui/item-lines.js';
+import type { ItemStyle } from '../../ui/item-style.js';
 import { MarkdownStream } from '../../ui/markdown/incremental.js';
 
 export interface LiveOutput {
@@ -22,6 +22,8 @@ export class LiveText {
   /** The finished lines of it. */
   #done: string[] = [];
   #open: readonly string[] = [];
+  /** Lines below the open block, which are erased when others are printed. */
+  #below: readonly string[] = [];
   /** The rows of the open block that are on the screen. The cursor is at the end of the last one. */
   #drawn: readonly string[] = [];
 
@@ -30,9 +32,14 @@ export class LiveText {
     this.#output = output;
   }
 
+  /** Sets the lines below the open block, which the next `draw` shows. */
+  setBelow(lines: readonly string[]): void {
+    this.#below = lines;
+  }
+
   /** Returns true if anything of the answer is printed. */
   isShown(): boolean {
-    return this.#done.length > 0 || this.#drawn.length > 0;
+    return this.#done.length > 0 || (this.#drawn.length > 0 && this.#open.length > 0);
   }
 
   /** Takes the whole answer so far. Returns the lines that are finished by it. */
@@ -102,7 +109,9 @@ export class LiveText {
   #openRows(): readonly string[] {
     const size = this.#output.size();
     if (size === null) return [];
-    const rows = this.#open.flatMap((line) => wrapLine(line, size.columns).map(({ text }) => text));
+    const rows = [...this.#open, ...this.#below].flatMap((line) =>
+      wrapLine(line, size.columns).map(({ text }) => text),
+    );
     return rows.slice(-Math.max(1, size.rows - 2));
   }
 }

@@ -6,7 +6,10 @@ import { type Event, knownEvent } from '../../kernel/core/event.js';
 import type { SessionRow, Store } from '../../kernel/core/store.js';
 import { decisionText, sanitize } from '../../kernel/core/sanitize.js';
 import { lastExchange } from '../../ui/event-text.js';
-import { itemLines, type ItemStyle, noticeLines } from '../../ui/item-lines.js';
+import { itemLines, noticeLines } from '../../ui/item-lines.js';
+import type { ItemStyle } from '../../ui/item-style.js';
+import { runningCallRow } from '../../ui/calls/call-rows.js';
+import { renderMarkdown } from '../../ui/markdown/incremental.js';
 import { defaultDetail } from '../../ui/repl-options.js';
 import { createTheme } from '../../kernel/console/theme.js';
 import { emptyView, type TranscriptItem, reduce } from '../../ui/view.js';
@@ -90,7 +93,10 @@ async function chosen({ cwd }: Settings, store: Store, name: string | null): Pro
 async function styleOf(settings: Settings): Promise<ItemStyle> {
   const facts = terminalFacts(settings.env, await configuredTheme(settings));
   const colored = outputIsTerminal() ? facts : { ...facts, colors: 0 as const, theme: 'none' as const };
-  return { theme: createTheme(colored), columns: outputColumns() ?? 100, detail: defaultDetail };
+  const theme = createTheme(colored);
+  const columns = outputColumns() ?? 100;
+  const markdown = (text: string): readonly string[] => renderMarkdown(text, { theme, columns, highlight: () => null });
+  return { theme, columns, detail: defaultDetail, markdown };
 }
 
 /** Prints what is seen of a session, line after line. */
@@ -137,6 +143,8 @@ class WatchScreen {
     const before = this.#past.reduce((view, event) => reduce(view, { type: 'event', event }, 0), emptyView);
     this.#view = { ...before, items: [] };
     this.#past.length = 0;
+    this.#showRunning();
+    this.#flush();
     if (!this.#answers || !process.stdin.isTTY) return;
     const lines = createInterface({ input: process.stdin, terminal: false });
     lines.on('line', (line) => {
@@ -150,6 +158,7 @@ class WatchScreen {
 
   leave(): void {
     addAll(this.#out, this.#text.stop());
+    this.#text.setBelow([]);
     this.#flush();
     this.#stopReading();
   }
@@ -212,6 +221,13 @@ class WatchScreen {
     this.#view = reduce(this.#view, { type: 'event', event }, 0);
     for (const item of this.#view.items) this.#item(item);
     this.#view = { ...this.#view, items: [] };
+    this.#showRunning();
+  }
+
+  /** Shows the calls that run below all that is printed, where the output is a terminal. */
+  #showRunning(): void {
+    const running = this.#view.calls.filter(({ startedAtMs }) => startedAtMs !== null);
+    this.#text.setBelow(running.map(({ call }) => runningCallRow(call, 'running', this.#style.theme)));
   }
 
   #answered(id: string): void {

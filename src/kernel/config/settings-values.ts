@@ -160,7 +160,7 @@ export interface SettingsValues {
     readonly contents: boolean;
   };
   readonly ui: {
-    readonly tool_output: 'full' | 'head' | 'line';
+    readonly tool_output: 'short' | 'full' | 'head' | 'line';
     readonly tool_output_rows: number;
     readonly theme: string;
     readonly wrap: 'terminal' | 'words';

@@ -43,6 +43,8 @@ export interface HiddenQuestion {
 export interface FileChangeText {
   readonly title: string;
   readonly diff: string;
+  /** Text below the change. */
+  readonly below?: string;
 }
 
 /** A notification on the desktop, if the terminal can show one. */

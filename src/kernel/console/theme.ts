@@ -202,7 +202,6 @@ export type Paint = (role: Role, text: string) => string;
 /** The signs of the display. */
 interface Glyphs {
   readonly prompt: string;
-  readonly call: string;
   readonly good: string;
   readonly bad: string;
   readonly bullet: string;
@@ -213,11 +212,11 @@ interface Glyphs {
   readonly retry: string;
   readonly arrow: string;
   readonly up: string;
+  readonly minus: string;
 }
 
 const unicodeGlyphs: Glyphs = {
   prompt: '❯ ',
-  call: '↪',
   good: '✔',
   bad: '✘',
   bullet: '•',
@@ -228,10 +227,10 @@ const unicodeGlyphs: Glyphs = {
   retry: '↻',
   arrow: '→',
   up: '↑',
+  minus: '−',
 };
 const asciiGlyphs: Glyphs = {
   prompt: '> ',
-  call: '->',
   good: 'ok',
   bad: 'x',
   bullet: '*',
@@ -242,15 +241,22 @@ const asciiGlyphs: Glyphs = {
   retry: '~',
   arrow: '->',
   up: '^',
+  minus: '-',
 };
 
 export interface Theme {
   readonly paint: Paint;
   readonly glyphs: Glyphs;
   readonly colors: boolean;
-  /** True if changed lines, code and the user's messages have a background colour. */
+  /** Paints a whole line. Its ground, if the role has one, reaches the right edge of the terminal. */
+  readonly fill: Paint;
+  /** True if changed lines and code have a background colour. */
   readonly grounds: boolean;
 }
+
+/** A parameter of our own, which no terminal has: the row is erased from here to its right edge, with the present
+ * ground. What is erased is not copied as blanks. The writer of the screen replaces it. */
+export const eraseRight = '\x1b[8887m';
 
 type Palette = Readonly<Record<Role, Codes>>;
 
@@ -268,38 +274,55 @@ const attributes = {
 /** Sixteen colours, as the reader's own palette has them, on dark ground. */
 const basic: Palette = {
   ...attributes,
+  user: ['1;37;44', '22;39;49'],
   prompt: ['36', '39'],
   code: ['36', '39'],
-  link: ['4;34', '24;39'],
+  link: ['4;36', '24;39'],
   call: ['36', '39'],
   good: ['32', '39'],
-  bad: ['31', '39'],
+  bad: ['91', '39'],
   warn: ['33', '39'],
   added: ['32', '39'],
-  removed: ['31', '39'],
+  removed: ['91', '39'],
   added_line: ['32', '39'],
-  removed_line: ['31', '39'],
+  removed_line: ['91', '39'],
   added_word: ['32;7', '39;27'],
-  removed_word: ['31;7', '39;27'],
+  removed_word: ['91;7', '39;27'],
   block: ['', ''],
   hunk: ['36', '39'],
-  keyword: ['35', '39'],
+  keyword: ['95', '39'],
   string: ['32', '39'],
   number: ['33', '39'],
   comment: ['2', '22'],
-  name: ['34', '39'],
+  name: ['96', '39'],
   type: ['36', '39'],
 };
 
-/** Sixteen colours on light ground, where yellow, cyan and bright colours can hardly be read. */
+/** Sixteen colours on light ground, where green, yellow, cyan and bright colours can hardly be read. */
 const basicLight: Palette = {
   ...basic,
+  // A faint black is black in most terminals.
+  dim: ['90', '39'],
+  comment: ['90', '39'],
+  user: ['1;30;47', '22;39;49'],
   prompt: ['34', '39'],
   code: ['35', '39'],
+  link: ['4;34', '24;39'],
   call: ['34', '39'],
+  good: ['34', '39'],
+  bad: ['31', '39'],
   warn: ['35', '39'],
+  added: ['34', '39'],
+  removed: ['31', '39'],
+  added_line: ['34', '39'],
+  removed_line: ['31', '39'],
+  added_word: ['34;7', '39;27'],
+  removed_word: ['31;7', '39;27'],
   hunk: ['34', '39'],
+  keyword: ['35', '39'],
+  string: ['34', '39'],
   number: ['31', '39'],
+  name: ['34', '39'],
   type: ['34', '39'],
 };
 
@@ -310,7 +333,7 @@ const darkGrounds = {
   block: ['37;48;5;235', '39;49'],
   added_line: ['37;48;5;22', '39;49'],
   removed_line: ['37;48;5;52', '39;49'],
-  added_word: ['37;48;5;28', '39;49'],
+  added_word: ['97;48;5;28', '39;49'],
   removed_word: ['37;48;5;88', '39;49'],
 } as const;
 
@@ -341,6 +364,8 @@ const lightChanges = {
 const dark: Palette = {
   ...basic,
   ...darkGrounds,
+  dim: ['38;5;245', '39'],
+  hunk: ['38;5;80', '39'],
   code: ['38;5;180', '39'],
   link: ['4;38;5;75', '24;39'],
   call: ['38;5;80', '39'],
@@ -357,40 +382,67 @@ const dark: Palette = {
   type: ['38;5;80', '39'],
 };
 
+/** The only dark green of the 256 is not dark: code on it needs brighter colours. */
+const darkOf256: Palette = {
+  ...dark,
+  keyword: ['38;5;219', '39'],
+  string: ['38;5;151', '39'],
+  number: ['38;5;222', '39'],
+  comment: ['38;5;248', '39'],
+  name: ['38;5;117', '39'],
+  type: ['38;5;116', '39'],
+};
+
 const light: Palette = {
   ...basic,
   ...lightGrounds,
+  dim: ['38;5;241', '39'],
+  prompt: ['38;5;24', '39'],
+  hunk: ['38;5;24', '39'],
   code: ['38;5;94', '39'],
   link: ['4;38;5;26', '24;39'],
-  call: ['38;5;30', '39'],
-  good: ['38;5;28', '39'],
+  call: ['38;5;24', '39'],
+  good: ['38;5;22', '39'],
   bad: ['38;5;124', '39'],
-  warn: ['38;5;130', '39'],
-  added: ['38;5;28', '39'],
+  warn: ['38;5;94', '39'],
+  added: ['38;5;22', '39'],
   removed: ['38;5;124', '39'],
   keyword: ['38;5;90', '39'],
-  string: ['38;5;28', '39'],
-  number: ['38;5;130', '39'],
+  string: ['38;5;22', '39'],
+  number: ['38;5;58', '39'],
   comment: ['38;5;243', '39'],
-  name: ['38;5;26', '39'],
-  type: ['38;5;30', '39'],
+  name: ['38;5;25', '39'],
+  type: ['38;5;23', '39'],
 };
 
 /** Creates the theme for a terminal. Without colours nothing is painted (`NO_COLOR`, theme `none`). */
 export function createTheme(facts: Pick<TerminalFacts, 'unicode' | 'colors' | 'theme'>): Theme {
   const glyphs = facts.unicode ? unicodeGlyphs : asciiGlyphs;
   if (facts.colors === 0 || facts.theme === 'none')
-    return { paint: (_role, text) => text, glyphs, colors: false, grounds: false };
+    return { paint: unpainted, fill: unpainted, glyphs, colors: false, grounds: false };
   const palette = paletteOf(facts);
-  const paint: Paint = (role, text) => {
-    const [open, close] = palette[role];
-    if (text === '' || open === '') return text;
-    // The end of a colour inside is no end of this one.
-    const ink = close.includes('39') ? /^(?:1;)?(3[0-7])(?=;|$)/.exec(open)?.[1] : undefined;
-    const inside = ink === undefined ? text : text.replaceAll('\x1b[39m', `\x1b[${ink}m`);
-    return `\x1b[${open}m${inside}\x1b[${close}m`;
-  };
-  return { paint, glyphs, colors: true, grounds: facts.colors > 16 };
+  const paint: Paint = (role, text) => (text === '' ? '' : wrapInCodes(text, palette[role]));
+  const fill: Paint = (role, text) =>
+    hasGround(palette[role][0]) ? wrapInCodes(`${text}${eraseRight}`, palette[role]) : paint(role, text);
+  return { paint, fill, glyphs, colors: true, grounds: facts.colors > 16 };
+}
+
+const unpainted: Paint = (_role, text) => text;
+
+function hasGround(open: string): boolean {
+  return /(?:^|;)(?:4[0-8]|10[0-7])(?:;|$)/.test(open.replaceAll(/(?:^|;)38;(?:5;\d+|2;\d+;\d+;\d+)/g, ''));
+}
+
+/** The end of a colour inside is no end of the one around it. */
+function wrapInCodes(text: string, [open, close]: Codes): string {
+  if (open === '') return text;
+  const ink = close.includes('39')
+    ? /(?:^|;)(3[0-7]|9[0-7]|38;5;\d+|38;2;\d+;\d+;\d+)(?:;|$)/.exec(open)?.[1]
+    : undefined;
+  const inside = text.replace(/\x1b\[(0?|39)m/g, (end, code: string) =>
+    code !== '39' ? `${end}\x1b[${open}m` : ink === undefined ? end : `\x1b[${ink}m`,
+  );
+  return `\x1b[${open}m${inside}\x1b[${close}m`;
 }
 
 function paletteOf({ colors, theme }: Pick<TerminalFacts, 'colors' | 'theme'>): Palette {
@@ -407,7 +459,7 @@ function paletteOf({ colors, theme }: Pick<TerminalFacts, 'colors' | 'theme'>): 
 }
 
 function darkOf(colors: ColorDepth): Palette {
-  return colors === 16 ? basic : colors === 256 ? dark : { ...dark, ...darkChanges };
+  return colors === 16 ? basic : colors === 256 ? darkOf256 : { ...dark, ...darkChanges };
 }
 
 function lightOf(colors: ColorDepth): Palette {
@@ -433,6 +485,9 @@ export function createSwitchableTheme(facts: Pick<TerminalFacts, 'unicode' | 'co
   return {
     get paint() {
       return current.paint;
+    },
+    get fill() {
+      return current.fill;
     },
     glyphs: current.glyphs,
     get colors() {

@@ -378,11 +378,15 @@ export function todoOf(events: readonly Event[]): readonly TodoItem[] {
 export function todoOfCall({ function: { name, arguments: text } }: ToolCallData): readonly TodoItem[] | null {
   if (name !== todoName) return null;
   try {
-    const value: unknown = parseJson(text);
-    return isRecord(value) && Array.isArray(value.items) ? value.items.filter(isItem) : null;
+    return todoOfArguments(parseJson(text));
   } catch {
     return null;
   }
+}
+
+/** Returns the list in the arguments of such a call; null if there is none. */
+export function todoOfArguments(args: unknown): readonly TodoItem[] | null {
+  return isRecord(args) && Array.isArray(args.items) ? args.items.filter(isItem) : null;
 }
 
 function isItem(value: unknown): value is TodoItem {

@@ -228,21 +228,35 @@ const otherSpace = /[\p{Zs}]/u;
  * shown as an ASCII escape, and so is each mark beyond `maxMarks` on one character. Long runs of blanks are counted, and host names in other scripts are followed by their
  * punycode. With `lines`, line breaks stay; otherwise they are shown as `\n`. */
 export function decisionText(text: string, options: { readonly lines: boolean }): string {
-  let marks = 0;
-  // A run of printable ASCII is taken whole: one step for each character of a long text costs seconds.
-  const shown = text
-    .replace(/[ -~]+|[^ -~]/gu, (char) => {
-      const code = char.codePointAt(0) ?? 0;
-      if (code >= 0x20 && code < 0x7f) {
-        marks = 0;
-        return char;
-      }
-      marks = code >= 0x300 && mark.test(char) ? marks + 1 : 0;
-      return marks > maxMarks ? escapeCode(code) : decisionChar(char, code, options.lines);
-    })
+  const shown = escapeChars(text, (char, code) => decisionChar(char, code, options.lines))
     .replace(/ {9,}/g, (run) => `⟨${run.length} spaces⟩`)
     .replace(/\n{4,}/g, (run) => `\n⟨${run.length - 1} empty lines⟩\n`);
   return nameHosts(shown);
+}
+
+/** Returns a text that was decided on, as it is: line breaks, tabs and blanks stay. Controls and what is invisible or
+ * reorders text are shown as ASCII escapes. */
+export function revealHidden(text: string): string {
+  if (isPlain(text)) return text;
+  return escapeChars(text.replaceAll('\r\n', '\n'), (char, code) =>
+    isDeceptive(code) ? (shortEscapes[code] ?? escapeCode(code)) : char,
+  );
+}
+
+/** Returns `text` with every character outside of printable ASCII replaced by `shown`, and marks beyond `maxMarks` on
+ * one character by escapes. */
+function escapeChars(text: string, shown: (char: string, code: number) => string): string {
+  let marks = 0;
+  // A run of printable ASCII is taken whole: one step for each character of a long text costs seconds.
+  return text.replace(/[ -~]+|[^ -~]/gu, (char) => {
+    const code = char.codePointAt(0) ?? 0;
+    if (code >= 0x20 && code < 0x7f) {
+      marks = 0;
+      return char;
+    }
+    marks = code >= 0x300 && mark.test(char) ? marks + 1 : 0;
+    return marks > maxMarks ? escapeCode(code) : shown(char, code);
+  });
 }
 
 /** Returns a character outside of printable ASCII as a person may decide by it. */

@@ -3,7 +3,7 @@ import type { ReactElement, ReactNode } from 'react';
 import type { FormAnswer } from '../../kernel/core/form.js';
 import type { PermissionAnswer } from '../../kernel/core/policy.js';
 import { type InputEvent, keyName } from '../terminal/keyboard.js';
-import { wrapLine, wrapWords } from '../terminal/rows.js';
+import { withErase, wrapLine, wrapWords } from '../terminal/rows.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
 import type { ScreenSize } from '../terminal/writer.js';
 import { changeRows } from '../diff-lines.js';
@@ -271,7 +271,9 @@ function pagedChanges(changes: readonly FileChangeText[], theme: Theme): RowsOf 
       ...(index === 0 ? [] : ['']),
       ...changeRows(change, { theme, columns }),
     ]);
-    return { rows: lines.flatMap((line) => wrapLine(line, columns).map((row) => row.text)), at: 0 };
+    // Rows of a dialog are drawn without what reaches beyond their text.
+    const rows = lines.flatMap((line) => wrapLine(line, columns).map((row) => withErase(row.text, true)));
+    return { rows, at: 0 };
   };
 }
 

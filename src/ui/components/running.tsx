@@ -2,17 +2,19 @@ import { withoutEnd } from '../../kernel/core/text.js';
 import { Fragment, type ReactNode } from 'react';
 import { expandTabs, splitStyledLines, unjoined } from '../terminal/rows.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
+import { runningCallRow } from '../calls/call-rows.js';
 import { formatElapsed } from '../item-lines.js';
 import { patienceMs } from '../../kernel/core/timers.js';
 import type { StartedCall } from '../view.js';
-import { Row, useTheme } from './row.js';
+import type { Theme } from '../../kernel/console/theme.js';
+import { Row } from './row.js';
 
 const tailRows = 6;
 
-/** A call that runs: how long it has taken, and the end of its output. */
+/** A call that runs: its row, and the end of its output. */
 interface RunningCall {
   readonly callId: string;
-  readonly elapsed: string;
+  readonly row: string;
   readonly tail: readonly string[];
 }
 
@@ -23,14 +25,14 @@ export interface RunningState {
 }
 
 /** The calls that have run long enough to be shown; null where there is none. */
-export function runningCalls(calls: readonly StartedCall[], nowMs: number, colors: boolean): RunningState | null {
+export function runningCalls(calls: readonly StartedCall[], nowMs: number, theme: Theme): RunningState | null {
   const running = calls.filter((call) => call.startedAtMs !== null && nowMs - call.startedAtMs >= patienceMs);
   if (running.length === 0) return null;
   return {
     calls: running.map((call) => ({
       callId: call.callId,
-      elapsed: formatElapsed(nowMs - (call.startedAtMs ?? nowMs)),
-      tail: tail(call.output, colors),
+      row: runningCallRow(call.call, formatElapsed(nowMs - (call.startedAtMs ?? nowMs)), theme),
+      tail: tail(call.output, theme.colors),
     })),
     waiting: calls.filter((call) => call.startedAtMs === null).length,
   };
@@ -50,14 +52,26 @@ export function runningHeight({ calls, waiting }: RunningState): number {
   return calls.reduce((sum, call) => sum + call.tail.length + 1, waiting > 0 ? 1 : 0);
 }
 
-/** The calls that run, the last `height` rows of them. */
+/** The calls that run, each above the end of its output, in `height` rows: where there is less room, output gives way
+ * first. */
 export function Running({ running, height }: { readonly running: RunningState; readonly height: number }): ReactNode {
-  const { glyphs } = useTheme();
   const { calls, waiting } = running;
-  const rows = calls.flatMap(({ callId, elapsed, tail: output }) => [
-    ...output.map((line, index) => <Row key={`${callId} ${index}`}>{line}</Row>),
-    <Row key={callId} tone="dim">{`${glyphs.ellipsis} running ${elapsed}`}</Row>,
-  ]);
+  const heads = calls.length + (waiting > 0 ? 1 : 0);
+  let room = Math.max(0, height - heads);
+  const rows = calls.flatMap(({ callId, row, tail: output }) => {
+    const shown = room === 0 ? [] : output.slice(-room);
+    room -= shown.length;
+    return [
+      <Row key={callId} keepsEnd>
+        {row}
+      </Row>,
+      ...shown.map((line, index) => (
+        <Row key={`${callId} ${index}`} tone="dim">
+          {line}
+        </Row>
+      )),
+    ];
+  });
   if (waiting > 0)
     rows.push(<Row key="waiting" tone="dim">{`${waiting} more ${waiting === 1 ? 'call waits' : 'calls wait'}`}</Row>);
   return <Fragment>{height > 0 ? rows.slice(-height) : []}</Fragment>;

@@ -44,6 +44,8 @@ export interface LiveState {
 
 /** The rows that each part of the screen gets. */
 interface Heights {
+  /** An empty row above the calls that run. */
+  readonly lead: boolean;
   readonly running: number;
   readonly queue: number;
   readonly gap: boolean;
@@ -92,13 +94,14 @@ function withPrompt(state: LiveState, room: number, edge: Edge): Arranged {
   const beside = room > leastRowsBesideMenu + 2 ? leastRowsBesideMenu : Math.max(least, Math.floor(room / 2));
   const kept = state.menu?.elsewhere === undefined ? beside : least;
   const menu = state.menu ? Math.min(menuHeight(state.menu, state.size.columns - 1), Math.max(0, room - kept)) : 0;
-  const above = Math.max(0, room - edgeHeight - menu - 1);
+  const lead = state.running !== null && edge.gap && room > leastRowsForTodo;
+  const above = Math.max(0, room - edgeHeight - menu - 1 - Number(lead));
   const running = state.running ? Math.min(runningHeight(state.running), Math.max(1, room - 4), above) : 0;
   const queue = Math.min(queueHeight(state.queue), above - running);
-  const left = room - edgeHeight - menu - running - queue;
+  const left = room - edgeHeight - menu - running - queue - Number(lead);
   const height = Math.max(1, Math.min(left, Math.floor(room / 2) + 1));
   const prompt = promptRows(state.prompt, state.theme, state.size.columns, height);
-  return { state, heights: { ...edge, running, queue, menu }, prompt, overlay: null };
+  return { state, heights: { ...edge, lead, running, queue, menu }, prompt, overlay: null };
 }
 
 /** Shows the draft below a dialog that opened by itself: keys may still belong to it. */
@@ -111,7 +114,7 @@ function withOverlay(state: LiveState, overlay: Overlay, room: number, edge: Edg
   const taken = queue + (draft?.lines.length ?? 0);
   return {
     state,
-    heights: { ...edge, todo: false, running: 0, queue, menu: 0 },
+    heights: { ...edge, lead: false, todo: false, running: 0, queue, menu: 0 },
     prompt: draft,
     overlay: overlay.element({ columns: size.columns, rows: size.rows - taken }, state.waits),
   };
@@ -122,6 +125,7 @@ export function Screen({ state, heights, prompt, overlay }: Arranged): ReactNode
   const columns = Math.max(1, state.size.columns - 1);
   return (
     <Box flexDirection="column">
+      {heights.lead ? <Row>{''}</Row> : null}
       {state.running ? <Running running={state.running} height={heights.running} /> : null}
       <Queue queue={state.queue} columns={columns} height={heights.queue} />
       {heights.gap ? <Row>{''}</Row> : null}

@@ -83,7 +83,7 @@ function code(token: Tokens.Code, { theme, highlight }: MarkdownStyle): string[]
   if (!theme.colors) return token.codeBlockStyle === 'indented' ? source : [`\`\`\`${language}`, ...source, '```'];
   const isDiff = language === 'diff' || language === 'patch';
   const lines = isDiff ? paintDiff(source, theme) : (highlight(source.join('\n'), language) ?? source);
-  return theme.grounds ? lines.map((line) => theme.paint('block', line)) : [...lines];
+  return theme.grounds ? lines.map((line) => theme.fill('block', line)) : [...lines];
 }
 
 function list(token: Tokens.List, style: MarkdownStyle): string[] {

@@ -1,4 +1,13 @@
-import { certainLength, commonPrefix, type CommonPrefix, emptyRow, noPrefix, type Row } from './rows.js';
+import {
+  certainLength,
+  commonPrefix,
+  type CommonPrefix,
+  emptyRow,
+  isFilled,
+  noPrefix,
+  type Row,
+  withErase,
+} from './rows.js';
 
 export interface RowPlace {
   readonly row: number;
@@ -15,6 +24,11 @@ export interface ScreenChange {
 
 /** No row at all. */
 const nowhere = -2;
+
+/** Returns true if cells of `old` stay visible behind `row` unless they are erased. */
+function leavesCells(old: Row, row: Row): boolean {
+  return old.width > row.width || (isFilled(old) && !isFilled(row));
+}
 
 /** Turns rows into sequences that paint them over the present rows, and knows where the cursor is. */
 export class RowPainter {
@@ -136,7 +150,7 @@ export class RowPainter {
     if (!old) return this.#newRow(index) + this.#put(row, 0);
     // A row that becomes narrower is erased from its start: when tmux wraps again it counts cells erased behind a text
     // as part of it.
-    if ((old.soft && !row.soft) || old.width > row.width) {
+    if ((old.soft && !row.soft) || leavesCells(old, row)) {
       this.#erased = index;
       return `${this.#moveTo(index, 0)}\x1b[K${this.#put(row, 0)}`;
     }
@@ -146,13 +160,13 @@ export class RowPainter {
 
   /** Returns whether the row no longer continues the one above, because one of the two is erased from its start. */
   #comesApart(index: number, row: Row, old: Row | undefined): boolean {
-    return !old?.soft || old.width > row.width || this.#erased === index - 1;
+    return !old?.soft || leavesCells(old, row) || this.#erased === index - 1;
   }
 
   /** Writes a row that the terminal itself must wrap into, so that it takes the two for one line. */
   #paintContinuation(target: readonly Row[], index: number, row: Row, old: Row | undefined): string {
     const above = target[index - 1] ?? emptyRow;
-    const erased = old !== undefined && old.width > row.width ? `${this.#moveTo(index, 0)}\x1b[K` : '';
+    const erased = old !== undefined && leavesCells(old, row) ? `${this.#moveTo(index, 0)}\x1b[K` : '';
     const waiting = this.#row === index - 1 && this.#column === -1;
     const lead = waiting ? '' : this.#moveTo(index - 1, 0) + this.#put(above, 0);
     this.#erased = erased === '' ? nowhere : index;
@@ -171,7 +185,7 @@ export class RowPainter {
   /** Returns the text of a row from code unit `from` on. The cursor is where that begins. */
   #put(row: Row, from: number): string {
     this.#column = row.width >= this.columns ? -1 : row.width;
-    return row.text.slice(from);
+    return withErase(row.text.slice(from), this.#column < 0);
   }
 
   #moveTo(row: number, column: number): string {

@@ -1,4 +1,5 @@
 import stringWidth from 'string-width';
+import { eraseRight } from '../../kernel/console/theme.js';
 
 /** Created for the first text that needs it, because that takes 10 ms. */
 let segmenter: Intl.Segmenter | undefined;
@@ -307,6 +308,17 @@ export interface Row {
 }
 
 export const emptyRow: Row = { text: '', width: 0, soft: false, certain: true };
+
+/** Returns true if the ground of the row reaches the right edge. */
+export function isFilled({ text }: Pick<Row, 'text'>): boolean {
+  return text.includes(eraseRight);
+}
+
+/** Returns the text of a row as the terminal gets it. In a full row nothing may be erased: the cursor is still on its
+ * last character. */
+export function withErase(text: string, isFull: boolean): string {
+  return text.includes(eraseRight) ? text.replaceAll(eraseRight, isFull ? '' : '\x1b[K') : text;
+}
 
 /** Returns the rows that a terminal of `columns` makes of one line by wrapping it. `line` contains no tabs and no line
  * breaks. */

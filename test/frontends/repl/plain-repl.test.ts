@@ -18,10 +18,25 @@ test('a turn line by line, without one escape byte', async () => {
   session.result('c1', '1 file found', { output: 'a.ts', count: 1 });
   await session.end();
   harness.type('/exit\n');
-  expect(harness.terminal.sent()).toBe(
-    'hello\n> I look around.\n-> glob(pattern="*")\nok 1 file found (34ms)\na.ts\n> ',
-  );
+  expect(harness.terminal.sent()).toBe('hello\n> I look around.\nok glob * | 1 file\na.ts\n> ');
   expect(harness.exits()).toBe(1);
+});
+
+test('a call that takes long is announced, one that does not is shown once it has ended', async () => {
+  const harness = openPlain();
+  const { session } = harness;
+  harness.type('go\n');
+  for (const [id, ms] of [
+    ['c1', 900],
+    ['c2', 1_100],
+  ] as const) {
+    session.call(id, `bash(command="${id}")`);
+    session.start(id);
+    harness.tick(ms);
+    session.result(id, 'exit 0', { output: 'x', exit_code: 0 });
+  }
+  await session.end();
+  expect(harness.terminal.sent()).toBe('> ok bash c1\nx\n... bash c2 | running\nok bash c2\nx\n> ');
 });
 
 /** A question's prompt comes after a pause, and a moment in which the terminal hands out what was typed. */

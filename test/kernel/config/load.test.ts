@@ -61,7 +61,7 @@ test('without any file every default of the contract holds and nothing is writte
     secrets: { mask: true, unmasked: [] },
     telemetry: { otlpEndpoint: null, headersEnv: 'OTEL_EXPORTER_OTLP_HEADERS', contents: false },
     ui: {
-      toolOutput: 'full',
+      toolOutput: 'short',
       toolOutputRows: 200,
       theme: 'auto',
       wrap: 'words',

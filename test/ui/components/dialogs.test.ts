@@ -224,7 +224,7 @@ test('what goes and what comes have their colours, and lines that stay are shown
     '  +   two',
     '    }',
   ]);
-  expect(harness.terminal.sent()).toContain('\x1b[31m-   one\x1b[39m');
+  expect(harness.terminal.sent()).toContain('\x1b[91m-   one\x1b[39m');
   expect(harness.terminal.sent()).toContain('\x1b[32m+   two\x1b[39m');
 });
 
@@ -240,7 +240,7 @@ test('the words of an edit that differ are marked, and a long line goes on below
   expect(harness.terminal.sent()).toContain('- const limit = \x1b[48;5;88m10;');
 });
 
-test('the question numbers the lines of an edit as the transcript does, and names its other places', async () => {
+test('the question numbers the lines of an edit, which the transcript does above them, and names its other places', async () => {
   const harness = openRepl({ columns: 60, facts: { ...facts, colors: 256 } });
   harness.type('go\r');
   const args = { path: 'a.ts', old_string: 'keep\nlet a = 1;\nend', new_string: 'keep\nlet a = 2;\nlet b;\nend' };
@@ -266,10 +266,10 @@ test('the question numbers the lines of an edit as the transcript does, and name
   harness.tick(40);
   await harness.settle();
   const printed = shown(harness.terminal).join('\n');
-  expect(printed).toContain(rows.map((row) => row.slice(2)).join('\n'));
+  expect(printed).toContain(['@@ line 98', ' keep', '-let a = 1;', '+let a = 2;', '+let b;', ' end'].join('\n'));
 });
 
-test('/show and the pager lay a change out with numbers and colours', async () => {
+test('/show and the pager lay a change out with its line number and colours', async () => {
   const diff = '--- a/a.ts\n+++ b/a.ts\n@@ -7,2 +7,2 @@\n-let a = 1;\n+let a = 2;\n end\n';
   const data = { tool_call_id: 'c1', name: 'file_edit', output: '{"output":"x"}', success: true, duration_ms: 1, diff };
   const session = createFakeSession([
@@ -281,8 +281,8 @@ test('/show and the pager lay a change out with numbers and colours', async () =
     harness.type(keys);
     await harness.settle();
     const rows = shown(harness.terminal).join('\n');
-    expect(rows).toContain(['Replaced 1', '7 - let a = 1;', '7 + let a = 2;', '8   end'].join('\n'));
-    expect(harness.terminal.sent().slice(before)).toMatch(/- let a = (?:\x1b\[[\d;]*m)*\x1b\[(?:37;)?48;5;88m1/);
+    expect(rows).toContain(['Replaced 1', '@@ line 7', '-let a = 1;', '+let a = 2;', ' end'].join('\n'));
+    expect(harness.terminal.sent().slice(before)).toMatch(/-let a = (?:\x1b\[[\d;]*m)*\x1b\[(?:37;)?48;5;88m1/);
   }
 });
 
@@ -521,40 +521,37 @@ test('a list uses the width there is, and marks what was looked for and what is 
   expect(marked()).toContain('empty');
 });
 
-test('ctrl-x prints the head of results from then on and keeps that; the first long result has said so, once', async () => {
-  const kept: string[] = [];
-  const keepSetting = async (key: string, value: string): Promise<{ readonly done: true; readonly said: string }> => {
-    kept.push(`${key}=${value}`);
-    return { done: true, said: 'Kept.' };
-  };
-  const harness = openRepl({ detail: { show: 'full', maxRows: 200 }, tellsDetail: true, keepSetting });
-  const output = Array.from({ length: 50 }, (_, index) => `row ${index}`).join('\n');
-  harness.type('go\r');
-  const run = (id: string): void => {
-    harness.session.call(id, 'bash(command="seq 50")');
-    harness.session.start(id);
-    harness.session.result(id, 'exit 0', { output, exit_code: 0 });
-  };
-  run('c1');
-  run('c2');
-  await harness.settle();
-  expect(harness.terminal.lines().filter((line) => line.startsWith('Ctrl-X'))).toHaveLength(1);
-  expect(harness.terminal.lines().filter((line) => line === 'row 30')).toHaveLength(2);
-  harness.type('\x18');
-  await harness.settle();
-  run('c3');
-  await harness.settle();
-  expect([kept, harness.terminal.lines().filter((line) => line === 'row 30').length]).toEqual([
-    ['ui.tool_output=head'],
-    2,
-  ]);
-  harness.type('\x18');
-  await harness.settle();
-  expect(kept.at(-1)).toBe('ui.tool_output=full');
-  expect(harness.terminal.lines().join('\n')).toContain(
-    'Results are printed whole from here on; Ctrl-X changes it back. Kept.',
-  );
-});
+test.each([
+  ['short', 21],
+  ['head', 13],
+  ['full', 50],
+] as const)(
+  'ctrl-x switches between full results and others for the session, where the setting is %s',
+  async (show, rows) => {
+    const harness = openRepl({ detail: { show, maxRows: 200 } });
+    const output = Array.from({ length: 50 }, (_, index) => `row ${index}`).join('\n');
+    harness.type('go\r');
+    const printed = async (id: string): Promise<number> => {
+      const before = harness.terminal.lines().filter((line) => /^row |^… /.test(line)).length;
+      harness.session.call(id, 'bash(command="seq 50")');
+      harness.session.start(id);
+      harness.session.result(id, 'exit 0', { output, exit_code: 0 });
+      await harness.settle();
+      return harness.terminal.lines().filter((line) => /^row |^… /.test(line)).length - before;
+    };
+    const others = show === 'full' ? 21 : 50;
+    expect(await printed('c1')).toBe(rows);
+    harness.type('\x18');
+    await harness.settle();
+    expect(await printed('c2')).toBe(others);
+    expect(harness.terminal.lines()).toContain(
+      show === 'full' ? '· Showing short results. Ctrl-X for full.' : '· Showing full results. Ctrl-X for short.',
+    );
+    harness.type('\x18');
+    await harness.settle();
+    expect(await printed('c3')).toBe(rows);
+  },
+);
 
 test('a page opens where what is looked for stands, marks it, and answers the key that ends it', async () => {
   const answers: (string | null)[] = [];

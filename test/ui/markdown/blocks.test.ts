@@ -251,8 +251,8 @@ test.each(['streamed', 'at once', 'from a resumed session'])(
     await harness.settle();
     await harness.settle();
     expect(harness.terminal.lines()).toContain('import os');
-    expect(harness.terminal.sent()).toContain('\x1b[35mimport\x1b[39m os');
-    expect(harness.terminal.sent()).toContain('\x1b[35mreturn\x1b[39m os');
+    expect(harness.terminal.sent()).toContain('\x1b[95mimport\x1b[39m os');
+    expect(harness.terminal.sent()).toContain('\x1b[95mreturn\x1b[39m os');
     expect(harness.terminal.lines().filter((line) => line.includes('import os'))).toHaveLength(1);
   },
 );

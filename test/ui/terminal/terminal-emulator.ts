@@ -11,6 +11,8 @@ export interface Emulator {
   lines(): string[];
   /** The rows on the screen as they are seen. */
   screen(): string[];
+  /** True if the last cell of a row on the screen has a ground and holds nothing. */
+  isFilled(row: number): boolean;
   cursor(): { readonly row: number; readonly column: number };
   sent(): string;
   /** What the terminal answers to questions. */
@@ -53,6 +55,11 @@ export function createEmulator(columns: number, rows: number, reflow: Reflow = '
         { length: terminal.rows },
         (_, i) => terminal.buffer.active.getLine(terminal.buffer.active.baseY + i)?.translateToString(true) ?? '',
       ),
+    isFilled: (row) => {
+      const line = terminal.buffer.active.getLine(terminal.buffer.active.baseY + row);
+      const cell = line?.getCell(terminal.cols - 1);
+      return cell !== undefined && !cell.isBgDefault() && cell.getChars() === '';
+    },
     cursor: () => ({ row: terminal.buffer.active.cursorY, column: terminal.buffer.active.cursorX }),
     sent: () => sent,
     onReply: (listener) => {
