@@ -23,7 +23,7 @@ async function start(): Promise<void> {
     // `run` reports every other error: here a part of the program cannot be loaded.
     early?.withdraw();
     const [reason] = String(error).split('\n', 1);
-    printError(`agent: a part of the program cannot be loaded: ${reason}\nStart agent again, or install it anew.\n`);
+    printError(`agent: a part of the program cannot be loaded: ${reason}\nStart agent again, or install it again.\n`);
     process.exit(1);
   }
 }

@@ -55,7 +55,7 @@ export function installationOf(root: string): Installation {
     return { how: `as a dependency of the project in ${above}`, commands: [[...add, newest]], cwd: above };
   }
   if (above === null || !existsSync(join(above, 'node_modules')))
-    return { how: `in a way that is not known here (${root}): install it anew as you did`, commands: [], cwd: root };
+    return { how: `in a way that is not known here (${root}): install it again as you did`, commands: [], cwd: root };
   const prefix = above.replace(/[/\\]lib$/, '');
   return {
     how: `with npm, globally (${root})`,

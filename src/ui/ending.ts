@@ -47,7 +47,7 @@ export function missingPart(error: unknown): { readonly message: string; readonl
     message: `a part of the program is missing or of another version: ${basename(file)}`,
     hint:
       'It was changed or removed while agent ran, or is not installed whole: ' +
-      'start agent again (agent -c goes on), or install it anew.',
+      'start agent again (agent -c continues), or install it again.',
   };
 }
 
@@ -61,7 +61,7 @@ export function giveTerminalBackOnCrash(log: Log, debug: boolean): void {
     const message = error instanceof Error ? error.message : String(error);
     const said = missingPart(error) ?? {
       message: `the program failed: ${message}`,
-      hint: 'The session is kept: agent -c goes on. The log file has the details.',
+      hint: 'The session is kept: agent -c continues it. The log file has the details.',
     };
     printError(`\nagent: ${said.message}\n${said.hint}\n${debug ? `${stack}\n` : ''}`);
     process.exit(exit.failed);

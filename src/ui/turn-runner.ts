@@ -16,6 +16,7 @@ import {
 } from '../kernel/console/slash-command.js';
 import { patienceMs, type Timers } from '../kernel/core/timers.js';
 import type { View } from './view.js';
+import { missingPart } from './ending.js';
 
 /** The work that keeps the input busy beside a turn: a slash command, or a `!command` of the user. */
 type WorkKind = 'command' | 'shell';
@@ -162,7 +163,7 @@ class TurnQueue implements Turns {
     const line = `/${typed.name} ${typed.argument}`.trimEnd();
     this.#work('command', (signal) =>
       command.run(typed.argument, this.#d.context(signal, line)).catch((error: unknown) => {
-        this.#d.onFailure(`/${typed.name} failed: ${error instanceof Error ? error.message : String(error)}`);
+        this.#d.onFailure(`/${typed.name} failed: ${failureText(error)}`);
       }),
     );
   }
@@ -467,4 +468,10 @@ export async function runShellLine(
   if (rest !== '') display.notes.print(rest, { attached: true });
   if (ended.exitCode !== 0) display.notes.print(shellEnd(ended, signal), { attached: true });
   onPrinted();
+}
+
+function failureText(error: unknown): string {
+  const missing = missingPart(error);
+  if (missing) return `${missing.message}. ${missing.hint}`;
+  return error instanceof Error ? error.message : String(error);
 }
