@@ -2,14 +2,13 @@ import { firstLine, withoutEnd } from '../kernel/core/text.js';
 import { type Envelope, isError, parseEnvelope } from '../kernel/core/envelope.js';
 import { type ToolResultData, tookMs } from '../kernel/core/event.js';
 import { isRecord } from '../kernel/core/json.js';
-import type { PermissionAnswer, Question, Rule } from '../kernel/core/policy.js';
 import type { TurnEnd } from '../kernel/core/session-port.js';
 import { expandTabs, splitStyledLines, unjoined, wrapLine, wrapWords } from './terminal/rows.js';
 import { decisionText, sanitize } from '../kernel/core/sanitize.js';
-import { changeLines, type DiffLine, placeRows } from './diff-lines.js';
+import { changeLines } from './diff-lines.js';
 import type { KeyOf } from './editor/keybindings.js';
 import type { MarkdownStyle, WrapMode } from './markdown/blocks.js';
-import { createTheme, type Theme } from '../kernel/console/theme.js';
+import type { Theme } from '../kernel/console/theme.js';
 import type { TranscriptItem } from './view.js';
 
 export interface ItemStyle {
@@ -320,161 +319,4 @@ export function formatCount(count: number): string {
 
 export function formatCost(usd: number): string {
   return usd > 0 && usd < 0.01 ? `$${usd.toFixed(4)}` : `$${usd.toFixed(2)}`;
-}
-
-/** The text on which the user decides, and below it the lines of an edit. */
-export interface QuestionParts {
-  readonly texts: readonly string[];
-  readonly edit: readonly DiffLine[];
-}
-
-const plain = createTheme({ unicode: true, colors: 0, theme: 'none' });
-
-/** Returns the parts of a question as plain lines. */
-export function questionRows(question: Question): readonly string[] {
-  const { texts, edit } = questionParts(question);
-  return [...texts, ...placeRows([edit], plain, Number.POSITIVE_INFINITY).flat(2)];
-}
-
-/** Returns all that the call would do, escaped and complete: each argument under its name, an edit as removed and added
- * lines. */
-export function questionParts(question: Question): QuestionParts {
-  const { texts, edit } = callParts(question);
-  const { effects } = question;
-  if (!effects) return { texts, edit };
-  return { texts: [...texts, '', ...effectRows(effects.lines)], edit };
-}
-
-/** The most effects that are named besides deletions. */
-const mostEffects = 200;
-
-/** Returns the effects of a rehearsed call; deletions first and complete. */
-function effectRows(lines: readonly string[]): readonly string[] {
-  const rows = lines.map((line) => decisionText(line, { lines: false }));
-  const deletions = rows.filter((row) => row.startsWith('deletes '));
-  const others = rows.slice(deletions.length);
-  const more = others.length > mostEffects ? [`and ${others.length - mostEffects} more`] : [];
-  return [
-    'A rehearsal shows that it',
-    ...[...deletions, ...others.slice(0, mostEffects), ...more].map((row) => `  ${row}`),
-  ];
-}
-
-function callParts({ call: { args }, lines = [] }: Question): QuestionParts {
-  const names = Object.keys(args);
-  const single = names.length === 1 ? args[names[0] ?? ''] : undefined;
-  if (typeof single === 'string') return { texts: decisionText(single, { lines: true }).split('\n'), edit: [] };
-  const { old_string: before, new_string: after, ...rest } = args;
-  if (typeof before !== 'string' || typeof after !== 'string')
-    return { texts: names.flatMap((name) => argumentLines(name, args[name])), edit: [] };
-  const places = lines.length > 1 ? [`lines: ${lines.slice(0, mostPlaces).join(', ')}${morePlaces(lines.length)}`] : [];
-  return {
-    texts: [...Object.keys(rest).flatMap((name) => argumentLines(name, rest[name])), ...places],
-    edit: editedLines(before, after, lines[0] ?? null),
-  };
-}
-
-const mostPlaces = 20;
-
-function morePlaces(count: number): string {
-  return count > mostPlaces ? ` and ${count - mostPlaces} more` : '';
-}
-
-/** Names the calls that rules allow: `git commit …`, `file_edit in ~/project/**`. */
-export function rulesText(rules: readonly Rule[]): string {
-  const texts = rules.map(({ tool = 'any tool', argv, path, exact }) =>
-    argv
-      ? `\`${argv.join(' ')}${exact ? '' : ' …'}\``
-      : path === undefined
-        ? `any call of ${tool}`
-        : `${tool} in ${path}`,
-  );
-  return texts.join(' and ');
-}
-
-/** Returns a question as lines that are read one after the other: the call, why it is asked, and behind `arrow` what it
- * would touch. */
-export function askedLines(question: Question, arrow: string): readonly string[] {
-  const { reasons, targets = [] } = question.verdict;
-  return [
-    `Allow ${decisionText(question.call.tool.name, { lines: false })}?`,
-    ...questionRows(question).map((row) => `  ${row}`),
-    ...reasons.map((reason) => `! ${decisionText(reason, { lines: false })}`),
-    ...targets.map((target) => `${arrow} ${decisionText(target, { lines: false })}`),
-  ];
-}
-
-/** Returns `askedLines`, and what the words for lasting answers stand for. */
-export function questionLines(question: Question, arrow: string): readonly string[] {
-  const { rules = [] } = question.verdict;
-  const asked = [
-    ...askedLines(question, arrow),
-    ...(canKeep(question) ? ['keep: makes these changes, and runs nothing again'] : []),
-    ...(question.canPreview ? ['preview: shows first what it would do'] : []),
-  ];
-  if (rules.length === 0) return asked;
-  const kept = rules.map((rule) => JSON.stringify(rule)).join(', ');
-  return [
-    ...asked,
-    `these: ${decisionText(rulesText(rules), { lines: false })} in this session`,
-    `always: keeps rules.allow ${decisionText(kept, { lines: false })}`,
-  ];
-}
-
-function argumentLines(name: string, value: unknown): string[] {
-  const text =
-    typeof value === 'string'
-      ? decisionText(value, { lines: true })
-      : decisionText(JSON.stringify(value) ?? 'undefined', { lines: false });
-  const key = decisionText(name, { lines: false });
-  const lines = text.split('\n');
-  return lines.length === 1 && !isRecord(value) ? [`${key}: ${text}`] : [`${key}:`, ...lines];
-}
-
-/** Returns the removed and the added lines; common lines at the beginning and the end are shown once. `first`: the
- * number of the first line. */
-function editedLines(before: string, after: string, first: number | null): DiffLine[] {
-  const old = decisionText(before, { lines: true }).split('\n');
-  const now = decisionText(after, { lines: true }).split('\n');
-  const least = Math.min(old.length, now.length);
-  let start = 0;
-  while (start < least && old[start] === now[start]) start++;
-  let end = 0;
-  while (end < least - start && old[old.length - 1 - end] === now[now.length - 1 - end]) end++;
-  const signed = (lines: readonly string[], sign: DiffLine['sign'], from: number, to: number): DiffLine[] =>
-    lines.slice(from, to).map((text, index) => ({ sign, number: first === null ? null : first + from + index, text }));
-  return [
-    ...signed(old, ' ', 0, start),
-    ...signed(old, '-', start, old.length - end),
-    ...signed(now, '+', start, now.length - end),
-    ...signed(now, ' ', now.length - end, now.length),
-  ];
-}
-
-/** Returns true if the changes of a rehearsal can be kept. */
-export function canKeep({ effects }: Question): boolean {
-  return effects !== undefined && effects.keepProblem === null;
-}
-
-/** The answers that only some questions have. */
-function offeredAnswer(text: string, question: Question): PermissionAnswer | null {
-  if (question.canPreview && /^p(?:review)?$/i.test(text)) return { answer: 'preview' };
-  if (canKeep(question) && /^k(?:eep)?$/i.test(text)) return { answer: 'keep' };
-  if ((question.verdict.rules ?? []).length === 0 || !/^(?:these|always)$/i.test(text)) return null;
-  return { answer: 'rules', lasts: text.toLowerCase() === 'these' ? 'session' : 'always' };
-}
-
-/** Returns the answer that a line means; null if it is none. A dangerous call has no one-letter yes. */
-export function lineAnswer(line: string, question: Question): PermissionAnswer | null {
-  const { risk } = question.verdict;
-  const text = line.trim();
-  const offered = offeredAnswer(text, question);
-  if (offered) return offered;
-  const isDangerous = risk === 'dangerous';
-  if ((isDangerous ? /^yes$/i : /^y(es)?$/i).test(text)) return { answer: 'once' };
-  if ((isDangerous ? /^session$/i : /^s(ession)?$/i).test(text)) return { answer: 'session' };
-  if (text === '') return { answer: 'deny' };
-  const refusal = /^no?(?:$|[\s,.:;-]+([\s\S]*)$)/i.exec(text);
-  if (!refusal) return null;
-  return refusal[1] ? { answer: 'deny', message: refusal[1] } : { answer: 'deny' };
 }

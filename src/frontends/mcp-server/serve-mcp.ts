@@ -18,7 +18,7 @@ import type { PermissionAnswer, Question } from '../../kernel/core/policy.js';
 import { firstLine } from '../../kernel/core/text.js';
 import type { Registry, Tool } from '../../kernel/core/tool.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
-import { askedLines, rulesText } from '../../ui/item-lines.js';
+import { askedLines, rulesText } from '../../ui/question-lines.js';
 import { onEndingSignal, endingSignals } from '../../ui/ending.js';
 import type { RootOptions } from '../../kernel/console/options.js';
 import { onLostStream, printError } from '../../kernel/console/print.js';

@@ -8,15 +8,8 @@ import { changeRows } from '../../ui/diff-lines.js';
 import { createLineSender } from '../../ui/editor/pasted-pictures.js';
 import { lastExchange } from '../../ui/event-text.js';
 import { fillByLine } from '../../ui/filled-form.js';
-import {
-  canKeep,
-  type Greeting,
-  itemLines,
-  type ItemStyle,
-  lineAnswer,
-  noticeLines,
-  questionLines,
-} from '../../ui/item-lines.js';
+import { type Greeting, itemLines, type ItemStyle, noticeLines } from '../../ui/item-lines.js';
+import { canKeep, lineAnswer, questionLines } from '../../ui/question-lines.js';
 import { renderMarkdown } from '../../ui/markdown/incremental.js';
 import { defaultDetail, type ReplHandle, type ReplOptions } from '../../ui/repl-options.js';
 import { type CommandContext, isCommandLine } from '../../kernel/console/slash-command.js';

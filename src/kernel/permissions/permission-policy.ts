@@ -1,5 +1,5 @@
 import { isRecord } from '../core/json.js';
-import type { ApprovalMode, Policy, Rules, Verdict } from '../core/policy.js';
+import { type ApprovalMode, type Policy, type Rules, type Verdict, writesReason } from '../core/policy.js';
 import { loadOnce } from '../core/runtime.js';
 import { type BoundCall, type CallPlace, type Judged, noSession, type Sandbox } from '../core/tool.js';
 import {
@@ -104,7 +104,7 @@ const readInSandbox: Verdict = {
 
 function reasonsOf(judgement: Judgement, decision: Verdict['decision']): readonly string[] {
   const { reasons, ruling } = judgement;
-  if (decision === 'ask' && reasons.length === 0 && ruling !== 'ask') return ['every call is asked about'];
+  if (decision === 'ask' && reasons.length === 0 && ruling !== 'ask') return ['you chose to approve every call'];
   return [...ruleReason(judgement, decision), ...reasons];
 }
 
@@ -214,7 +214,7 @@ async function judgeFileCall(call: BoundCall, cwd: string, rules: ShellRules): P
       ruling: 'sandbox',
       rules: [],
     };
-  const reasons = [...guards, ...(writes ? [...outside, `${tool.name} writes ${paths.join(', ')}`] : held)];
+  const reasons = [...guards, ...(writes ? [...outside, writesReason(tool.name, paths)] : held)];
   return {
     ...shared,
     risk,

@@ -143,7 +143,7 @@ test('a draft is kept: keys that were typed without a pause go to it, and it is 
   }
   await harness.settle();
   expect([harness.session.forms, shown(harness.terminal).at(-1)]).toEqual([[], '❯ my draft 2']);
-  expect(shown(harness.terminal)).toContain('Keys go to your draft until you pause');
+  expect(shown(harness.terminal)).toContain("You're typing: keys go to your message until you pause");
   harness.tick(pauseMs);
   harness.type('2');
   await harness.settle();
