@@ -366,7 +366,6 @@ function createNotes({ transcript, highlight, style }: Parts): Notes {
     },
     greet: (greeting) => {
       transcript.print(greetingLines(greeting, style()));
-      if (greeting.more !== undefined) printMarkdown(greeting.more);
     },
   };
 }

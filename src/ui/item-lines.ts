@@ -78,21 +78,23 @@ function voidLines(item: Extract<TranscriptItem, { readonly type: 'void' }>, { t
   return wrapWords(text, columns, 2).map((line) => theme.paint('warn', line));
 }
 
-/** The text above the first prompt. The line is not Markdown, because Markdown takes longer to load than the rest of
- * the screen. */
+/** The text above the first prompt. It is not Markdown, because Markdown takes longer to load than the rest of the
+ * screen. */
 export interface Greeting {
   readonly name: string;
+  /** Follows the name. */
   readonly line: string;
-  /** Markdown, where there is more to say. */
-  readonly more?: string;
+  /** The lines below it. */
+  readonly more?: readonly string[];
 }
 
-/** Returns a greeting as lines, without what is Markdown. */
+/** Returns a greeting as lines. */
 export function greetingLines(
-  { name, line }: Greeting,
+  { name, line, more = [] }: Greeting,
   { theme, columns }: Pick<ItemStyle, 'theme' | 'columns'>,
 ): string[] {
-  return wrapWords(theme.paint('bold', sanitize(name)) + sanitize(line), columns);
+  const head = theme.paint('bold', sanitize(name)) + sanitize(line);
+  return [head, ...more.map((text) => sanitize(text))].flatMap((text) => wrapWords(text, columns));
 }
 
 /** A notice is always broken at words: nobody copies it. */

@@ -75,6 +75,8 @@ class ScreenRepl implements ReplHandle {
   readonly #title: WorkTitle;
   readonly #past: PastInputs;
   #closed = false;
+  /** No key was pressed yet: the empty input says what can be typed. */
+  #isFresh: boolean;
   #paused = false;
 
   constructor(options: ReplOptions) {
@@ -125,6 +127,7 @@ class ScreenRepl implements ReplHandle {
       ...(options.printing.reasoning ? { reasoning: options.printing.reasoning } : {}),
     });
     this.#session = options.session;
+    this.#isFresh = options.opening.hasTips === true;
     this.#turns = this.#createTurns(options);
     this.#acts = this.#createActs(options);
     this.#unsubscribe = options.session.subscribe(this.#onEvent);
@@ -331,6 +334,7 @@ class ScreenRepl implements ReplHandle {
       waits: overlay !== null && this.#dialogs.waits(overlay),
       busySinceMs: this.#work.sinceMs(),
       hint: this.#acts.hint(),
+      isFresh: this.#isFresh,
     };
   }
 
@@ -353,6 +357,7 @@ class ScreenRepl implements ReplHandle {
   };
 
   readonly #take = (events: readonly InputEvent[]): void => {
+    this.#isFresh = false;
     for (const event of events) {
       if (this.#closed) return;
       if (this.#movesOn(event)) continue;

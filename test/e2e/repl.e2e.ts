@@ -156,7 +156,7 @@ test('a second Ctrl-C leaves, and the terminal is given back as it was', async (
 test('a message that waits in the queue survives a kill, and comes back into the input', async () => {
   const at = place();
   const first = openScreen(at, ['-m', script(at, [{ delay_ms: 60_000 }]), 'go']);
-  await first.until(/esc interrupts/);
+  await first.until(/Esc stops/);
   first.type('then look at that\r');
   await first.until(/next: then look at that/);
   first.type('and at this\x1b\r');

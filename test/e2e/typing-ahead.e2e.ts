@@ -24,7 +24,7 @@ test.each(['why yesterday you yes', 'please try today to fix'])(
   async (sentence) => {
     const at = place({ 'docs/a.md': 'x' });
     const screen = openScreen(at, ['-m', script(at, asking), 'go']);
-    await screen.until(/esc interrupts/);
+    await screen.until(/Esc stops/);
     let typed = '';
     const asked = screen.until(/Allow this call\?/).then(() => true);
     while (!(await Promise.race([asked, Promise.resolve(false)]))) {

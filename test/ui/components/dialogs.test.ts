@@ -744,7 +744,7 @@ test("what the model is told of the user's own command is not shown twice, and i
     'one',
     'second line',
     '',
-    'offline · ~/thing (main) · approval dangerous',
+    'asks: dangerous · offline · ~/thing (main)',
     '❯',
   ]);
 });

@@ -42,7 +42,7 @@ const filled = (values: Readonly<Record<string, unknown>>): unknown => ({ answer
 test('the form says who asks, and shows what can be chosen', async () => {
   const harness = await put([colour], { from: 'the server github', message: 'For the new page' });
   expect(shown(harness.terminal).slice(2)).toEqual([
-    'waiting for you · offline · ~/thing (main) · approval dangerous',
+    'waiting for you · asks: dangerous · offline · ~/thing (main)',
     'The server github asks (Colour)',
     '  For the new page',
     '',

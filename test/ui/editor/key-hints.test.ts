@@ -51,8 +51,8 @@ async function printResult(harness: Harness): Promise<void> {
 }
 
 test.each([
-  [own, 'F2 or /show 2', 'F3 shows only', 'F3 changes it back', 'f4 interrupts', 'Ctrl-Q again leaves'],
-  [{}, 'Ctrl-O or /show 2', 'Ctrl-X shows only', 'Ctrl-X changes it back', 'esc interrupts', 'Ctrl-C again leaves'],
+  [own, 'F2 or /show 2', 'F3 shows only', 'F3 changes it back', 'F4 stops', 'Ctrl-Q again leaves'],
+  [{}, 'Ctrl-O or /show 2', 'Ctrl-X shows only', 'Ctrl-X changes it back', 'Esc stops', 'Ctrl-C again leaves'],
 ])('what is said of keys names those that are bound: %j', async (bindings, page, first, back, stop, leave) => {
   const harness = openRepl({ bindings, columns: 120, rows: 50, tellsDetail: true });
   harness.type('go\r');
@@ -111,7 +111,7 @@ test("with vim's keys a key of one's own interrupts in every mode, and the statu
     harness.type(keys ?? '');
     harness.tick(1_100);
     await harness.settle();
-    expect(shown(harness.terminal).join('\n')).toMatch(new RegExp(`${mode ?? ''} · working \\ds, f4 interrupts`));
+    expect(shown(harness.terminal).join('\n')).toMatch(new RegExp(`${mode ?? ''} · working \\ds, F4 stops`));
     const before = harness.session.interrupts();
     harness.type('\x1bOS');
     await harness.settle();
