@@ -138,7 +138,7 @@ function withRules(rules: Partial<Rules>, inSession: readonly Rule[] = []): Part
 test('/plan holds everything that does more than read, until the user lets the plan be carried out', async () => {
   const events: Event[] = [];
   const repl = { approval: approval(), sessions: sessions(events) };
-  const on = 'info: Plan mode: only calls that read are run. /plan decides what becomes of the plan.';
+  const on = 'info: Plan mode: read-only. /plan when you want to act on the plan.';
   expect((await run('/plan', repl)).lines).toEqual([on]);
   expect((await run('/plan tidy the docs', repl)).lines).toEqual(['sent: tidy the docs']);
   expect((await run('/plan', repl, 'Keep')).picked).toEqual([['Keep planning', 'Leave plan mode']]);
@@ -148,10 +148,10 @@ test('/plan holds everything that does more than read, until the user lets the p
   await run('/plan', repl);
   events.push(event(1, { content: planNotes.on }), event(2, { kind: 'assistant', content: '1. Move a.md.' }));
   expect((await run('/plan', repl)).picked).toEqual([
-    ['Go ahead', 'Go ahead, and ask about every change', 'Keep planning', 'Leave plan mode'],
+    ['Yes, and accept edits', 'Yes, and ask for each edit', 'Keep planning', 'Leave plan mode without running it'],
   ]);
   expect(repl.approval.planning()).toBe(true);
-  expect((await run('/plan', repl, 'Go ahead, and')).lines).toEqual([
+  expect((await run('/plan', repl, 'Yes, and ask')).lines).toEqual([
     'info: Plan mode is off. Approval: mutating.',
     'sent: Go ahead with the plan.',
   ]);

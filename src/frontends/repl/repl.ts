@@ -256,7 +256,10 @@ function inputOf(
     keys: run.settings.config.ui.keys,
     bindings: run.settings.config.ui.bindings,
     editExternally: (text) => editExternally(run.settings, text),
-    nextMode: () => run.policy.next(),
+    nextMode: () => {
+      run.policy.next();
+      offerPlanTool(run, sessions);
+    },
     onEmptyLine: () => onEmptyLine(run, sessions.shown()),
     toBackground: () => run.parts.toBackground(sessions.shown().id),
     pictures: run.pictures,
@@ -397,17 +400,24 @@ function endInBackground(signal: EndingSignal): void {
 
 /** Returns the slash commands with the parts that they work with. */
 function replCommands(
-  { settings, options, store, tables, toolbox, policy, spend }: Run,
+  run: Run,
   sessions: ReplSessions,
   keep: Keep,
   menus: readonly Menu[],
 ): () => readonly SlashCommand[] {
+  const { settings, options, store, tables, toolbox, policy, spend } = run;
   const ofProgram = slashCommands(table, {
     sessions,
     store,
     settings,
     tools: replTools(settings, toolbox, sessions),
-    approval: policy,
+    approval: {
+      ...policy,
+      plan: (on) => {
+        policy.plan(on);
+        offerPlanTool(run, sessions);
+      },
+    },
     spending: spend,
     resolveModel: (name, current) => resolveModel(settings, name, current),
     keep: async (key, value) => (await keep(key, value)).said,
@@ -497,6 +507,27 @@ function replTools(
       await record({}, plus);
     },
   };
+}
+
+const planToolName = 'propose_plan';
+
+/** Offers the tool that ends plan mode, once plan mode begins: a resumed session may be without it. What the user has
+ * switched off stays off. */
+function offerPlanTool({ policy, options: { tools: chosen }, settings, toolbox }: Run, sessions: ReplSessions): void {
+  if (!policy.planning() || chosen === false) return;
+  if (typeof chosen === 'string' && !/^[+]/.test(chosen.trim())) return;
+  const offer = async (): Promise<void> => {
+    await sessions.ready();
+    const last = lastTools(sessions.current().session.events());
+    if (toolbox.registry.get(planToolName) && last === null) return;
+    if (last?.tools.some(({ name }) => name === planToolName)) return;
+    await toolbox.offer([planToolName]);
+    if (last !== null && toolbox.registry.get(planToolName))
+      await replTools(settings, toolbox, sessions).change(`+${planToolName}`);
+  };
+  void offer().catch((error: unknown) => {
+    settings.log({ at: 'plan mode', message: 'propose_plan is not offered', error: String(error) });
+  });
 }
 
 /** Returns what `@` completes: resources of servers, and files as the search tools see them. */

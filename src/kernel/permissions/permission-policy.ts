@@ -71,7 +71,7 @@ export function createPolicy(options: PolicyOptions): Policy {
       const rehearsable = mayBeRehearsed(call, judgement, { approval, sandbox }) ? { rehearsable: true as const } : {};
       if (isHeld(call, judgement))
         return readsInSandbox(call, judgement) ? readInSandbox : { ...heldByPlan(judgement, sandbox), ...rehearsable };
-      const decided = decide(judgement, approval, sandbox);
+      const decided = decide(judgement, modeFor(judgement, options), sandbox);
       const decision = decided === 'ask' && call.tool.inert === true && approval !== 'always' ? 'allow' : decided;
       const { risk, targets, named } = judgement;
       return {
@@ -280,9 +280,15 @@ function ruleReason({ ruling }: Judgement, decision: Verdict['decision']): reado
   return ruling === 'ask' && decision === 'ask' ? ['a rule in `rules.ask` wants it asked'] : [];
 }
 
+/** Returns the approval mode of a call. In plan mode reading never asks, whatever the mode. */
+function modeFor({ risk, listed }: Judgement, { approval, planning }: PolicyOptions): ApprovalMode {
+  const reads = planning === true && risk === 'read-only' && listed;
+  return reads && approval === 'always' ? 'mutating' : approval;
+}
+
 /** The verdict of plan mode on a call that does more than read. */
 function heldByPlan({ risk, reasons, targets }: Judgement, sandbox: Sandbox): Verdict {
-  const held = 'plan mode is on, so only calls that read are run; put this into the plan';
+  const held = 'plan mode is read-only; put this into the plan';
   return { risk, decision: 'deny', reasons: [held, ...reasons], sandbox, ...(targets.length > 0 ? { targets } : {}) };
 }
 

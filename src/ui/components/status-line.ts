@@ -9,7 +9,7 @@ import { emptyView, type View } from '../view.js';
 /** The facts of the status line that the view does not know. */
 export interface StatusFacts {
   readonly model: string;
-  /** How much the model thinks, if the user chose it. */
+  /** The effort of the model, if the user chose one. */
   readonly effort?: string | null | undefined;
   /** An approval mode, or `plan`. */
   readonly approval: string;

@@ -91,7 +91,7 @@ test('a retry is told on a narrow terminal, too, and counts down only while it i
   const retry = { attempt: 1, maxRetries: 5, atMs: 3_000, reason: 'The connection to the server broke.' };
   const lineAt = (nowMs: number, columns: number, mode: string | null = null): string =>
     statusLine({ ...facts, mode }, { ...used, retry }, { ...idle, nowMs }, plain, columns);
-  expect(lineAt(0, 40)).toBe('retry 1/5 in 3s: The connect… · dangerous');
+  expect(lineAt(0, 40)).toBe('retry 1/5 in 3s: The conne… · dangerous');
   expect(lineAt(0, 34)).toBe('retry 1/5 in 3s · asks: dangerous');
   expect(lineAt(0, 60)).toBe('retry 1/5 in 3s: The connection to the s… · asks: dangerous');
   expect(lineAt(0, 44, 'insert')).toBe('INSERT · retry 1/5 in 3s · asks: dangerous');
