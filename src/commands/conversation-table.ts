@@ -6,11 +6,11 @@ export const conversation: readonly Section[] = [
     heading: null,
     entries: [
       {
-        slash: ['model [provider/model]', 'Show or change the model; --keep saves it'],
+        slash: ['model [provider/model]', 'Show or change the model; --session for this session only'],
         load: async () => (await import('./switch-model.js')).switchModel,
       },
       {
-        slash: ['effort [level]', 'Set the reasoning effort; --keep saves it'],
+        slash: ['effort [level]', 'Set the reasoning effort; --session for this session only'],
         load: async () => (await import('./choose-effort.js')).chooseEffort,
       },
       {
@@ -59,7 +59,7 @@ export const conversation: readonly Section[] = [
         load: async () => (await import('./show-parts.js')).copyAnswer,
       },
       {
-        slash: ['theme [name]', 'Change the colors; --keep saves them'],
+        slash: ['theme [name]', 'Change the colors; --session for this session only'],
         load: async () => (await import('./switch-model.js')).chooseTheme,
       },
       {

@@ -153,10 +153,10 @@ test('a question shows what it asks about, and nothing in it reaches the termina
   await screen.until(/❯/);
   const failures: string[] = [];
   for (const [index, item] of list.entries()) {
-    const question = await during(screen, `turn-${index}\r`, /Allow this call\?[\s\S]*and tell the model why/);
-    const shown = screen.text().slice(screen.text().lastIndexOf('Allow this call?'));
+    const question = await during(screen, `turn-${index}\r`, /Run this command\?[\s\S]*say why/);
+    const shown = screen.text().slice(screen.text().lastIndexOf('Run this command?'));
     failures.push(...missing(item, shown));
-    await screen.until(/Arrows and Enter to choose/);
+    await screen.until(/Arrows and Enter only/);
     screen.type('\r');
     await screen.until(new RegExp(`over-${index}\\n`));
     await screen.until(/❯ *$/);

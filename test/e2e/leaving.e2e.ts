@@ -65,7 +65,7 @@ const ways: readonly (readonly [name: string, way: Way])[] = [
   ['SIGTERM while text streams', { left: 143, turns: streaming, args: ['go'], act: signal('SIGTERM', /word word/) }],
   [
     'SIGTERM while a question is open',
-    { left: 143, turns: asking, args: ['go'], act: signal('SIGTERM', /Allow this call\?[\s\S]*tell the model why/) },
+    { left: 143, turns: asking, args: ['go'], act: signal('SIGTERM', /Run this command\?[\s\S]*say why/) },
   ],
   ['SIGHUP', { left: 129, act: signal('SIGHUP', prompt) }],
   ['SIGINT from elsewhere', { left: 130, act: signal('SIGINT', prompt) }],

@@ -94,7 +94,7 @@ test('the question says that it waits, shows the draft below it, and after the p
   expect(shown(harness.terminal).slice(-6)).toEqual([
     '',
     '  Yes, once',
-    '  No',
+    '❯ No',
     '  No, and say why…',
     "You're typing: keys go to your message until you pause",
     '❯ why yesterday you y',

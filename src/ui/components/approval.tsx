@@ -276,7 +276,7 @@ function ListedChoices({ choices, waits }: ChoicesProps): ReactNode {
   const { paint, glyphs } = useTheme();
   return choices.flatMap(({ rows, isSelected }, at) =>
     rows.map((row, index) => {
-      const sign = isSelected && index === 0 && !waits ? glyphs.prompt : '  ';
+      const sign = isSelected && index === 0 ? glyphs.prompt : '  ';
       const text = isSelected && !waits ? paint('prompt', sign) + paint('bold', row) : sign + row;
       return <Row key={`${at} ${index}`}>{waits ? paint('dim', text) : text}</Row>;
     }),
@@ -290,7 +290,8 @@ function CompactChoices({ choices, waits, gap }: ChoicesProps & { readonly gap: 
   const rows = new Map<string, string[]>();
   for (const { rows: words, isSelected } of choices) {
     const [word = '', row = ''] = words;
-    const marked = isSelected && !waits ? paint('prompt', sign) + paint('bold', word) : word;
+    const lead = waits ? sign : paint('prompt', sign);
+    const marked = isSelected ? lead + (waits ? word : paint('bold', word)) : word;
     rows.set(row, [...(rows.get(row) ?? []), waits ? paint('dim', marked) : marked]);
   }
   const texts = [...rows.values()].map((words) => words.join(gap));

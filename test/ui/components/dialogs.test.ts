@@ -388,7 +388,7 @@ test('a command typed in one go runs; a picker filters by typing', async () => {
   await harness.settle();
   expect(shown(harness.terminal).slice(1)).toEqual([
     '❯ beta  the beta model',
-    '1 of 1 · type to filter, enter chooses, esc leaves',
+    '1/1 · type to filter · Enter select · Esc cancel',
     'Model: bet',
   ]);
   harness.type('\r');
@@ -477,19 +477,17 @@ test("/theme offers the user's own themes, begins at the one that counts, and sa
   harness.type('/theme\r');
   await harness.settle();
   expect(shown(harness.terminal).slice(-7)).toEqual([
-    '  dark   for a dark ground',
-    '  light  for a light ground',
-    '  none   no colours',
+    '  dark   for a dark background',
+    '  light  for a light background',
+    '  none   no colors',
     '❯ mine   your own',
     '  wrong  your own',
-    '4 of 5 · type to filter, enter chooses, esc leaves',
-    'Colours:',
+    '4/5 · type to filter · Enter select · Esc cancel',
+    'Theme:',
   ]);
   harness.type('\r');
   await harness.settle();
-  expect(harness.terminal.lines().join('\n')).toContain(
-    'Colours of mine from here on. This counts until the program ends; /theme mine',
-  );
+  expect(harness.terminal.lines().join('\n')).toContain('Theme mine.');
   harness.type('/theme wrong\r');
   await harness.settle();
   expect(harness.terminal.lines().join('\n')).toContain('✘ wrong.json:1:3: unknown key');
@@ -804,7 +802,7 @@ test('what is asked for in secret is shown as dots, and is in no output, draft o
   harness.type('\x1b[200~sk-pasted\n\x1b[201~');
   await harness.settle();
   expect(harness.terminal.lines().join('\n')).toMatch(
-    /Keys are at https:\/\/example\.com\n.*not shown\nKey: ·{11} {2}\(11 characters\)/,
+    /Keys are at https:\/\/example\.com\n.*stays hidden.*\nKey: ·{11} {2}\(11 characters\)/,
   );
   harness.type('\r');
   await harness.settle();
