@@ -154,7 +154,7 @@ const modes: Readonly<Record<ApprovalMode, string>> = {
 };
 
 /** Says what a mode means once it is chosen. */
-function said(mode: ApprovalMode): string {
+function modeNotice(mode: ApprovalMode): string {
   if (mode === 'never') return 'Approvals are off. Only secret files and protected paths still ask.';
   return `From now on ${modes[mode]}.`;
 }
@@ -184,7 +184,7 @@ async function changeApproval(argument: string, repl: Repl): Promise<void> {
   }
   approval.switchTo(chosen);
   screen.refresh();
-  screen.notice('info', `${said(chosen)} ${await keepOrSayHow(repl, chosen, keeps)}`);
+  screen.notice('info', `${modeNotice(chosen)} ${await keepOrSayHow(repl, chosen, keeps)}`);
 }
 
 const own = { dark: 'for a dark background', light: 'for a light background', none: 'no colors' } as const;

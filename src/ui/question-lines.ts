@@ -165,7 +165,7 @@ export function promptParts(question: Question, signs: ChangeSigns = unicodeSign
     edit,
     facts: [...given, ...facts].map(oneLine),
     targets: (verdict.targets ?? []).filter((one) => one !== target).map(oneLine),
-    ...noted(question, { reasons, named, size: edit.length > 0 ? countsOf(edit, signs.minus) : linesOf(call) }),
+    ...noted(question, { reasons, named, size: edit.length > 0 ? countsOf(edit, signs.minus) : contentSize(call) }),
   };
 }
 
@@ -255,7 +255,7 @@ function dangerNote(
 }
 
 /** Returns the number of lines that a write has. */
-function linesOf({ tool, args: { content } }: Question['call']): string {
+function contentSize({ tool, args: { content } }: Question['call']): string {
   if (tool.name !== 'file_write' || typeof content !== 'string') return '';
   const count = content.replace(/\n$/, '').split('\n').length;
   return content === '' ? 'empty' : `${count} ${count === 1 ? 'line' : 'lines'}`;

@@ -138,7 +138,7 @@ test('where the provider is not reached the whole reason is said, and the key ma
   screen.type(`${right}\r`);
   await screen.until(/refused the connection[\s\S]*base URL[\s\S]*Keep the key unchecked[\s\S]*could not be checked:/);
   screen.type('\x1b[B\r');
-  await screen.until(/Kept in [\s\S]*list is what[\s\S]*new sessions start with/);
+  await screen.until(/Saved to [\s\S]*list is what[\s\S]*new sessions start with/);
   expect(filesWith(at, right)).toEqual(['.agent/keys.json']);
 });
 

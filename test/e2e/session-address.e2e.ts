@@ -55,7 +55,7 @@ test("/model, /compact, /clear and /fork stay at the session's server", async ()
   screen.type('fourth\r');
   await screen.until(new RegExp(`Answer ${before + 1}\\.`));
   screen.type('/clear\r');
-  await screen.until(/asks: dangerous[^\n]*\n❯\s*$/);
+  await screen.until(/asks: dangerous[^\n]*work\s*\n❯\s*$/);
   screen.type('fifth\r');
   await screen.until(new RegExp(`Answer ${before + 2}\\.`));
   screen.type('/exit\r');

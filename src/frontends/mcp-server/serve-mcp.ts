@@ -214,9 +214,11 @@ function rulesWord({ verdict: { rules = [] } }: Question): readonly string[] {
 /** What is kept for good is no answer here: the other program might give it by itself. */
 function formOf(question: Question): ElicitRequestFormParams {
   const { rules = [] } = question.verdict;
+  // The person at another program may not know the working directory, so whole paths are named.
+  const { cwd: _cwd, ...unplaced } = question;
   const these = rulesWord(question).map(() => `All of these: ${rulesText(rules)}`);
   return {
-    message: [...askedLines(question, '→'), ...these].join('\n'),
+    message: [...askedLines(unplaced, '→'), ...these].join('\n'),
     requestedSchema: {
       type: 'object',
       properties: {
