@@ -4,7 +4,7 @@ import { binary, place, script, type Place } from './program.js';
 import { openProgram, openScreen, type Screen } from './terminal.js';
 
 /** The status above the prompt: the REPL is there, not only its first frame. */
-const prompt = /\/work.*\n❯ *(?:Ask anything.*)?$/;
+const prompt = /work.*\n❯ *(?:Ask anything.*)?$/;
 const running = [{ calls: [{ name: 'bash', arguments: { command: 'echo begun; sleep 30' } }] }, { text: 'Done.' }];
 const streaming = [{ text: 'word '.repeat(20_000) }];
 const asking = [{ calls: [{ name: 'bash', arguments: { command: 'sudo true' } }] }, { text: 'Done.' }];

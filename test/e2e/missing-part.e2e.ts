@@ -92,7 +92,7 @@ test('a part that goes while the program runs: two lines, exit code 1, the termi
   const at = place();
   const program = copied(at);
   const screen = opened(at, program.binary);
-  await screen.until(/\/work.*\n❯ *(?:Ask anything.*)?$/);
+  await screen.until(/work.*\n❯ *(?:Ask anything.*)?$/);
   program.remove(/^fuzzysort-/);
   screen.type('@a');
   await screen.until(/over$/);
