@@ -313,7 +313,7 @@ function heed(session: SessionPort, questions: ReadonlyMap<string, Question>, li
 
 /** Loaded where there is a question. */
 const describer = loadOnce(async () => {
-  const { questionRows, rulesText } = await import('../ui/item-lines.js');
+  const { questionRows, rulesText } = await import('../ui/question-lines.js');
   const toldQuestion = (question: Question): FollowerApproval => {
     const { callId: id, call, verdict } = question;
     const { risk, reasons, targets = [], rules = [] } = verdict;

@@ -239,7 +239,7 @@ async function keepKey(
         : 'A variable can hold it: `agent providers` names them.';
     throw new CliError(exit.failed, said.replace(/\.$/, ''), other);
   }
-  asking.say(done ? 'info' : 'warn', `${isRight ? 'The key is right. ' : ''}${said}`);
+  asking.say(done ? 'info' : 'warn', `${isRight ? 'Key accepted. ' : ''}${said}`);
   const preset = mergePresets(builtInPresets, config.provider.custom)[name];
   const variable = preset === undefined ? null : findKey(name, preset, { env })?.variable;
   if (variable)

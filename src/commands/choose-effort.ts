@@ -1,25 +1,25 @@
 import { findModel } from '../kernel/providers/models.js';
 import { didYouMean } from '../kernel/core/text.js';
 import type { Repl, CommandHandler } from '../kernel/console/command.js';
-import { keepOrSayHow, parseKeep } from '../kernel/console/keep-setting.js';
+import { parseSession, remember } from '../kernel/console/keep-setting.js';
 
 /** All levels, by what they mean. */
 const levels = {
-  none: 'no reasoning, where the model can do without',
-  minimal: 'the least there is',
+  none: 'no reasoning, if supported',
+  minimal: 'as little as possible',
   low: 'quick answers',
   medium: 'the middle',
-  high: 'more thought, slower and dearer',
-  xhigh: 'still more, where the model has it',
-  max: 'all the model has',
+  high: 'thinks longer; slower and more expensive',
+  xhigh: 'even longer, if supported',
+  max: 'as long as the model can',
 } as const;
 
-/** `/effort`: how much the model thinks, from the next request on, and with `--keep` in the next sessions. */
+/** `/effort`: how much the model thinks, from the next request on, and in new sessions unless `--session` is given. */
 export const chooseEffort: CommandHandler = { slash: choose };
 
 async function choose(argument: string, repl: Repl): Promise<void> {
   const { screen, tools, sessions } = repl;
-  const { rest, keeps } = parseKeep(argument);
+  const { rest, isForSession } = parseSession(argument);
   const known = Object.keys(levels);
   const { provider, model } = sessions.current().session.ref();
   const own = findModel(provider, model, repl.settings.config.provider.models)?.efforts ?? null;
@@ -32,8 +32,9 @@ async function choose(argument: string, repl: Repl): Promise<void> {
   }
   await tools.think(level);
   const has = own !== null && !own.includes(level) ? ` ${model} has ${own.join(', ')}: the nearest is sent.` : '';
-  const kept = await keepOrSayHow(repl, 'effort', level, keeps);
-  screen.notice('info', `The next request asks for the effort ${level}.${has} ${kept}`);
+  const saved = await remember(repl, 'effort', level, isForSession);
+  screen.refresh();
+  screen.notice('info', `Effort ${level}.${has} ${saved}`);
 }
 
 /** Offers the levels that the model has, or all where that is not known. */
@@ -42,5 +43,9 @@ async function pickLevel({ screen, tools }: Repl, own: readonly string[] | null)
   const items = Object.entries(levels)
     .filter(([level]) => own === null || own.includes(level))
     .map(([level, about]) => ({ label: level, detail: about, value: level }));
-  return await screen.pick({ title: `Effort (now ${now ?? 'as the model has it'})`, items, current: now ?? 'medium' });
+  return await screen.pick({
+    title: `Effort (${now === null ? 'model default' : `now ${now}`})`,
+    items,
+    current: now ?? 'medium',
+  });
 }

@@ -8,11 +8,11 @@ export const conversation: readonly Section[] = [
     heading: null,
     entries: [
       {
-        slash: ['model [provider/model]', 'Show or change the model; --keep saves it'],
+        slash: ['model [provider/model]', 'Show or change the model; --session for this session only'],
         load: async () => (await load()).switchModel,
       },
       {
-        slash: ['effort [level]', 'Set the reasoning effort; --keep saves it'],
+        slash: ['effort [level]', 'Set the reasoning effort; --session for this session only'],
         load: async () => (await load()).chooseEffort,
       },
       {
@@ -61,7 +61,7 @@ export const conversation: readonly Section[] = [
         load: async () => (await load()).copyAnswer,
       },
       {
-        slash: ['theme [name]', 'Change the colors; --keep saves them'],
+        slash: ['theme [name]', 'Change the colors; --session for this session only'],
         load: async () => (await load()).chooseTheme,
       },
       {

@@ -99,14 +99,14 @@ async function goOn(
   await session.switchModel(resolved.ref);
   screen.refresh();
   const keeps = await screen.pick({
-    title: 'Start with it from now on',
+    title: 'Make it the default model?',
     items: [
       { label: `Yes, new sessions start with ${name}`, value: true },
-      { label: 'No, this session alone', value: false },
+      { label: 'No, just this session', value: false },
     ],
   });
-  const said = keeps === true ? await keep('model', name) : `/model ${name} --keep keeps it.`;
-  screen.notice('info', `The next request goes to ${name}. ${said}`);
+  const said = keeps === true ? await keep('model', name) : `/model ${name} makes it the default.`;
+  screen.notice('info', `Now using ${name}. ${said}`);
 }
 
 /** Asks for another key in the place of one that was refused, and has the request sent again. */

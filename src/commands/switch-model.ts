@@ -9,24 +9,24 @@ import type { PickItem } from '../kernel/console/slash-command.js';
 import { CliError, type Repl, type CommandHandler } from '../kernel/console/command.js';
 import type { Settings } from '../kernel/console/run-settings.js';
 import { modelItem } from './add-model.js';
-import { keepOrSayHow, parseKeep } from '../kernel/console/keep-setting.js';
+import { keepOrSayHow, parseKeep, parseSession, remember } from '../kernel/console/keep-setting.js';
 
 /** `/model`: another model for the next request, by name or from a list of what can be reached from here. */
 export const switchModel: CommandHandler = {
   slash: async (argument, repl) => {
-    const { rest, keeps } = parseKeep(argument);
+    const { rest, isForSession } = parseSession(argument);
     const name = rest === '' ? await pickModel(repl) : rest;
-    if (name !== null) await change({ name, keeps }, repl);
+    if (name !== null) await change({ name, isForSession }, repl);
   },
 };
 
-/** The request of the user: another model, and if new sessions start with it. */
+/** A request for another model. `isForSession`: new sessions do not begin with it. */
 interface Request {
   readonly name: string;
-  readonly keeps: boolean;
+  readonly isForSession: boolean;
 }
 
-async function change({ name, keeps }: Request, repl: Repl): Promise<void> {
+async function change({ name, isForSession }: Request, repl: Repl): Promise<void> {
   const { screen } = repl;
   const { session } = repl.sessions.current();
   const before = session.ref();
@@ -48,10 +48,10 @@ async function change({ name, keeps }: Request, repl: Repl): Promise<void> {
   const reasoning = dropped && session.events().some(hasReasoning);
   const at =
     resolved.ref.baseUrl === before.baseUrl || resolved.ref.baseUrl === undefined ? '' : ` at ${resolved.ref.baseUrl}`;
-  const kept = await keepOrSayHow(repl, 'model', `${resolved.ref.provider}/${resolved.ref.model}`, keeps);
+  const saved = await remember(repl, 'model', `${resolved.ref.provider}/${resolved.ref.model}`, isForSession);
   screen.notice(
     'info',
-    `The next request goes to ${resolved.ref.provider}/${resolved.ref.model}${at}. ${kept}` +
+    `Now using ${resolved.ref.provider}/${resolved.ref.model}${at}. ${saved}` +
       (reasoning ? ' Reasoning of the model before is not sent to it.' : ''),
   );
 }
@@ -153,6 +153,12 @@ const modes: Readonly<Record<ApprovalMode, string>> = {
   never: 'nothing waits but secret files and protected paths',
 };
 
+/** Says what a mode means once it is chosen. */
+function modeNotice(mode: ApprovalMode): string {
+  if (mode === 'never') return 'Approvals are off. Only secret files and protected paths still ask.';
+  return `From now on ${modes[mode]}.`;
+}
+
 /** `/approval`: which calls wait for a yes, from now on in this run, and with `--keep` in the next. */
 export const approvalMode: CommandHandler = { slash: changeApproval };
 
@@ -178,28 +184,28 @@ async function changeApproval(argument: string, repl: Repl): Promise<void> {
   }
   approval.switchTo(chosen);
   screen.refresh();
-  screen.notice('info', `From now on ${modes[chosen]}. ${await keepOrSayHow(repl, 'approval', chosen, keeps)}`);
+  screen.notice('info', `${modeNotice(chosen)} ${await keepOrSayHow(repl, chosen, keeps)}`);
 }
 
-const own = { dark: 'for a dark ground', light: 'for a light ground', none: 'no colours' } as const;
+const own = { dark: 'for a dark background', light: 'for a light background', none: 'no colors' } as const;
 
 function isOwn(name: string): name is keyof typeof own {
   return Object.hasOwn(own, name);
 }
 
-/** `/theme`: other colours from now on, in this run, and with `--keep` in the next. */
+/** `/theme`: other colours from now on, and in new sessions unless `--session` is given. */
 export const chooseTheme: CommandHandler = { slash: choose };
 
 async function choose(argument: string, repl: Repl): Promise<void> {
   const { screen, themes } = repl;
-  const { rest, keeps } = parseKeep(argument);
+  const { rest, isForSession } = parseSession(argument);
   const names = [...Object.keys(own), ...themes.names().filter((name) => !isOwn(name))];
   const items = names.map((name): PickItem<string> => ({
     label: name,
     detail: isOwn(name) ? own[name] : 'your own',
     value: name,
   }));
-  const name = rest === '' ? await screen.pick({ title: 'Colours', items, current: themes.current() }) : rest;
+  const name = rest === '' ? await screen.pick({ title: 'Theme', items, current: themes.current() }) : rest;
   if (name === null) return;
   if (!names.includes(name)) {
     const near = [didYouMean(name, names)].filter((text) => text !== '');
@@ -216,6 +222,6 @@ async function choose(argument: string, repl: Repl): Promise<void> {
     return;
   }
   themes.chosen(name);
-  const kept = await keepOrSayHow(repl, 'theme', name, keeps);
-  screen.notice('info', `Colours ${isOwn(name) ? own[name] : `of ${name}`} from here on. ${kept}`);
+  const saved = await remember(repl, 'ui.theme', name, isForSession);
+  screen.notice('info', `Theme ${name}. ${saved}`);
 }

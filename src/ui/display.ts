@@ -360,7 +360,6 @@ function createNotes({ transcript, highlight, style }: Parts): Notes {
     },
     greet: (greeting) => {
       transcript.print(greetingLines(greeting, style()));
-      if (greeting.more !== undefined) printMarkdown(greeting.more);
     },
   };
 }

@@ -1,13 +1,10 @@
 import { firstLine, withoutEnd } from '../kernel/core/text.js';
-import { isRecord } from '../kernel/core/json.js';
-import type { PermissionAnswer, Question, Rule } from '../kernel/core/policy.js';
 import type { TurnEnd } from '../kernel/core/session-port.js';
 import { expandTabs, fitWidth, textWidth, wrapLine, wrapWords } from './terminal/rows.js';
-import { decisionText, sanitize } from '../kernel/core/sanitize.js';
+import { sanitize } from '../kernel/core/sanitize.js';
 import { finishedCallRows } from './calls/call-rows.js';
-import { type DiffLine, editedLines, placeRows } from './diff-lines.js';
 import type { ItemStyle } from './item-style.js';
-import { createTheme, type Theme } from '../kernel/console/theme.js';
+import type { Theme } from '../kernel/console/theme.js';
 import type { TranscriptItem } from './view.js';
 
 /** Returns a finished item as lines. An assistant's text is not among them, because it streams. */
@@ -98,21 +95,23 @@ function voidLines(item: Extract<TranscriptItem, { readonly type: 'void' }>, { t
   return wrapWords(text, columns, 2).map((line) => theme.paint('warn', line));
 }
 
-/** The text above the first prompt. The line is not Markdown, because Markdown takes longer to load than the rest of
- * the screen. */
+/** The text above the first prompt. It is not Markdown, because Markdown takes longer to load than the rest of the
+ * screen. */
 export interface Greeting {
   readonly name: string;
+  /** Follows the name. */
   readonly line: string;
-  /** Markdown, where there is more to say. */
-  readonly more?: string;
+  /** The lines below it. */
+  readonly more?: readonly string[];
 }
 
-/** Returns a greeting as lines, without what is Markdown. */
+/** Returns a greeting as lines. */
 export function greetingLines(
-  { name, line }: Greeting,
+  { name, line, more = [] }: Greeting,
   { theme, columns }: Pick<ItemStyle, 'theme' | 'columns'>,
 ): string[] {
-  return wrapWords(theme.paint('bold', sanitize(name)) + sanitize(line), columns);
+  const head = theme.paint('bold', sanitize(name)) + sanitize(line);
+  return [head, ...more.map((text) => sanitize(text))].flatMap((text) => wrapWords(text, columns));
 }
 
 /** A notice is always broken at words: nobody copies it. */
@@ -199,141 +198,4 @@ export function formatCount(count: number): string {
 
 export function formatCost(usd: number): string {
   return usd > 0 && usd < 0.01 ? `$${usd.toFixed(4)}` : `$${usd.toFixed(2)}`;
-}
-
-/** The text on which the user decides, and below it the lines of an edit. */
-export interface QuestionParts {
-  readonly texts: readonly string[];
-  readonly edit: readonly DiffLine[];
-}
-
-const plain = createTheme({ unicode: true, colors: 0, theme: 'none' });
-
-/** Returns the parts of a question as plain lines. */
-export function questionRows(question: Question): readonly string[] {
-  const { texts, edit } = questionParts(question);
-  return [...texts, ...placeRows([edit], plain, Number.POSITIVE_INFINITY).flat(2)];
-}
-
-/** Returns all that the call would do, escaped and complete: each argument under its name, an edit as removed and added
- * lines. */
-export function questionParts(question: Question): QuestionParts {
-  const { texts, edit } = callParts(question);
-  const { effects } = question;
-  if (!effects) return { texts, edit };
-  return { texts: [...texts, '', ...effectRows(effects.lines)], edit };
-}
-
-/** The most effects that are named besides deletions. */
-const mostEffects = 200;
-
-/** Returns the effects of a rehearsed call; deletions first and complete. */
-function effectRows(lines: readonly string[]): readonly string[] {
-  const rows = lines.map((line) => decisionText(line, { lines: false }));
-  const deletions = rows.filter((row) => row.startsWith('deletes '));
-  const others = rows.slice(deletions.length);
-  const more = others.length > mostEffects ? [`and ${others.length - mostEffects} more`] : [];
-  return [
-    'A rehearsal shows that it',
-    ...[...deletions, ...others.slice(0, mostEffects), ...more].map((row) => `  ${row}`),
-  ];
-}
-
-function callParts({ call: { args }, lines = [] }: Question): QuestionParts {
-  const names = Object.keys(args);
-  const single = names.length === 1 ? args[names[0] ?? ''] : undefined;
-  if (typeof single === 'string') return { texts: decisionText(single, { lines: true }).split('\n'), edit: [] };
-  const { old_string: before, new_string: after, ...rest } = args;
-  if (typeof before !== 'string' || typeof after !== 'string')
-    return { texts: names.flatMap((name) => argumentLines(name, args[name])), edit: [] };
-  const places = lines.length > 1 ? [`lines: ${lines.slice(0, mostPlaces).join(', ')}${morePlaces(lines.length)}`] : [];
-  return {
-    texts: [...Object.keys(rest).flatMap((name) => argumentLines(name, rest[name])), ...places],
-    edit: editedLines(decisionText(before, { lines: true }), decisionText(after, { lines: true }), lines[0] ?? null),
-  };
-}
-
-const mostPlaces = 20;
-
-function morePlaces(count: number): string {
-  return count > mostPlaces ? ` and ${count - mostPlaces} more` : '';
-}
-
-/** Names the calls that rules allow: `git commit …`, `file_edit in ~/project/**`. */
-export function rulesText(rules: readonly Rule[]): string {
-  const texts = rules.map(({ tool = 'any tool', argv, path, exact }) =>
-    argv
-      ? `\`${argv.join(' ')}${exact ? '' : ' …'}\``
-      : path === undefined
-        ? `any call of ${tool}`
-        : `${tool} in ${path}`,
-  );
-  return texts.join(' and ');
-}
-
-/** Returns a question as lines that are read one after the other: the call, why it is asked, and behind `arrow` what it
- * would touch. */
-export function askedLines(question: Question, arrow: string): readonly string[] {
-  const { reasons, targets = [] } = question.verdict;
-  return [
-    `Allow ${decisionText(question.call.tool.name, { lines: false })}?`,
-    ...questionRows(question).map((row) => `  ${row}`),
-    ...reasons.map((reason) => `! ${decisionText(reason, { lines: false })}`),
-    ...targets.map((target) => `${arrow} ${decisionText(target, { lines: false })}`),
-  ];
-}
-
-/** Returns `askedLines`, and what the words for lasting answers stand for. */
-export function questionLines(question: Question, arrow: string): readonly string[] {
-  const { rules = [] } = question.verdict;
-  const asked = [
-    ...askedLines(question, arrow),
-    ...(canKeep(question) ? ['keep: makes these changes, and runs nothing again'] : []),
-    ...(question.canPreview ? ['preview: shows first what it would do'] : []),
-  ];
-  if (rules.length === 0) return asked;
-  const kept = rules.map((rule) => JSON.stringify(rule)).join(', ');
-  return [
-    ...asked,
-    `these: ${decisionText(rulesText(rules), { lines: false })} in this session`,
-    `always: keeps rules.allow ${decisionText(kept, { lines: false })}`,
-  ];
-}
-
-function argumentLines(name: string, value: unknown): string[] {
-  const text =
-    typeof value === 'string'
-      ? decisionText(value, { lines: true })
-      : decisionText(JSON.stringify(value) ?? 'undefined', { lines: false });
-  const key = decisionText(name, { lines: false });
-  const lines = text.split('\n');
-  return lines.length === 1 && !isRecord(value) ? [`${key}: ${text}`] : [`${key}:`, ...lines];
-}
-
-/** Returns true if the changes of a rehearsal can be kept. */
-export function canKeep({ effects }: Question): boolean {
-  return effects !== undefined && effects.keepProblem === null;
-}
-
-/** The answers that only some questions have. */
-function offeredAnswer(text: string, question: Question): PermissionAnswer | null {
-  if (question.canPreview && /^p(?:review)?$/i.test(text)) return { answer: 'preview' };
-  if (canKeep(question) && /^k(?:eep)?$/i.test(text)) return { answer: 'keep' };
-  if ((question.verdict.rules ?? []).length === 0 || !/^(?:these|always)$/i.test(text)) return null;
-  return { answer: 'rules', lasts: text.toLowerCase() === 'these' ? 'session' : 'always' };
-}
-
-/** Returns the answer that a line means; null if it is none. A dangerous call has no one-letter yes. */
-export function lineAnswer(line: string, question: Question): PermissionAnswer | null {
-  const { risk } = question.verdict;
-  const text = line.trim();
-  const offered = offeredAnswer(text, question);
-  if (offered) return offered;
-  const isDangerous = risk === 'dangerous';
-  if ((isDangerous ? /^yes$/i : /^y(es)?$/i).test(text)) return { answer: 'once' };
-  if ((isDangerous ? /^session$/i : /^s(ession)?$/i).test(text)) return { answer: 'session' };
-  if (text === '') return { answer: 'deny' };
-  const refusal = /^no?(?:$|[\s,.:;-]+([\s\S]*)$)/i.exec(text);
-  if (!refusal) return null;
-  return refusal[1] ? { answer: 'deny', message: refusal[1] } : { answer: 'deny' };
 }

@@ -18,6 +18,8 @@ export interface DisplayState {
   readonly busySinceMs: number | null;
   /** Replaces the status line for a moment. */
   readonly hint: string | null;
+  /** Nothing was typed yet. */
+  readonly isFresh?: boolean;
 }
 
 /** The live rows of the screen. Ink lays them out when something in them has changed. */
@@ -56,7 +58,7 @@ export function createLive({ theme, clock, status }: Parts): Live {
       theme,
       size.columns,
     ),
-    prompt: { editor: state.input.editor(), searching: state.input.searching() },
+    prompt: { editor: state.input.editor(), searching: state.input.searching(), hasTips: state.isFresh === true },
     menu: state.input.menu(),
     overlay: state.overlay,
     waits: state.waits,
@@ -87,7 +89,15 @@ function keyOf({ state, overlay }: Arranged): readonly unknown[] {
   const { prompt, size, theme, menu, overlay: _made, ...others } = state;
   return [
     prompt.editor,
-    ...[prompt.searching, size.columns, size.rows, theme.paint, JSON.stringify(menu), ...Object.values(others)],
+    ...[
+      prompt.searching,
+      prompt.hasTips,
+      size.columns,
+      size.rows,
+      theme.paint,
+      JSON.stringify(menu),
+      ...Object.values(others),
+    ],
     ...[overlay?.type, JSON.stringify(overlay?.props)],
   ];
 }

@@ -119,6 +119,8 @@ export interface ReplOpening {
   readonly greeting?: Greeting;
   /** The end of the session, which is shown above the first frame. */
   readonly end?: PrintedEnd;
+  /** The empty input says what can be typed, up to the first key. */
+  readonly hasTips?: boolean;
   /** Submitted at once. */
   readonly prompt?: string;
 }

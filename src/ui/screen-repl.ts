@@ -76,6 +76,8 @@ class ScreenRepl implements ReplHandle {
   readonly #title: WorkTitle;
   readonly #past: PastInputs;
   #closed = false;
+  /** No key was pressed yet: the empty input says what can be typed. */
+  #isFresh: boolean;
   #paused = false;
 
   constructor(options: ReplOptions) {
@@ -126,6 +128,7 @@ class ScreenRepl implements ReplHandle {
       ...(options.printing.reasoning ? { reasoning: options.printing.reasoning } : {}),
     });
     this.#session = options.session;
+    this.#isFresh = options.opening.hasTips === true;
     this.#turns = this.#createTurns(options);
     this.#acts = this.#createActs(options);
     this.#unsubscribe = options.session.subscribe(this.#onEvent);
@@ -332,6 +335,7 @@ class ScreenRepl implements ReplHandle {
       waits: overlay !== null && this.#dialogs.waits(overlay),
       busySinceMs: this.#work.sinceMs(),
       hint: this.#acts.hint(),
+      isFresh: this.#isFresh,
     };
   }
 
@@ -354,6 +358,7 @@ class ScreenRepl implements ReplHandle {
   };
 
   readonly #take = (events: readonly InputEvent[]): void => {
+    this.#isFresh = false;
     for (const event of events) {
       if (this.#closed) return;
       if (this.#movesOn(event)) continue;

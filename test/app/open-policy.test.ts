@@ -102,7 +102,7 @@ test('Shift-Tab goes from the mode of the user to the stricter ones, to plan mod
 });
 
 test('plan mode by Shift-Tab runs reads unasked, and ends in the mode of the user', async () => {
-  for (const mode of ['never', 'dangerous', 'mutating'] as const) {
+  for (const mode of ['never', 'dangerous', 'mutating', 'always'] as const) {
     const policy = await opened(JSON.stringify({ approval: mode }));
     while (!policy.planning()) policy.next();
     expect(await Promise.all(['ls', 'git status', 'npm test'].map((line) => decided(policy, line)))).toEqual([

@@ -79,16 +79,16 @@ function sessions(events: readonly Event[]): Repl['sessions'] {
   };
 }
 
-const keep: Repl['keep'] = (key, value) => Promise.resolve(`Kept: ${key} = ${value}.`);
+const keep: Repl['keep'] = (key, value) => Promise.resolve(`Kept in /c.json: ${key} = ${JSON.stringify(value)}.`);
 
 test('/approval changes what waits for a yes, for this run or for good, and knows its modes', async () => {
   const changed = approval();
   expect((await run('/approval never', { approval: changed, keep })).lines).toEqual([
-    'info: From now on nothing waits but secret files and protected paths. ' +
+    'info: Approvals are off. Only secret files and protected paths still ask. ' +
       'This counts until the program ends; /approval never --keep keeps it.',
   ]);
   expect((await run('/approval mutating --keep', { approval: changed, keep })).lines).toEqual([
-    'info: From now on calls that write or run wait for a yes. Kept: approval = mutating.',
+    'info: From now on calls that write or run wait for a yes. Kept in /c.json: approval = "mutating".',
   ]);
   expect((await run('/approval nevr', { approval: changed, keep })).lines).toEqual([
     'warn: There is no approval mode nevr. Did you mean never? Known: always, mutating, dangerous, never.',
@@ -108,19 +108,19 @@ test('/effort is for the next request on, in this run or for good, and knows its
   } as never;
   const settings = { config: { provider: { models: { 'p/m': { efforts: ['low', 'high'] } } } } } as never;
   const repl = { tools, settings, sessions: sessions([]), keep };
-  expect((await run('/effort high', repl)).lines).toEqual([
-    'info: The next request asks for the effort high. ' +
-      'This counts until the program ends; /effort high --keep keeps it.',
-  ]);
+  expect((await run('/effort high', repl)).lines).toEqual(['info: Effort high. Saved as the default.']);
+  expect((await run('/effort low --session', repl)).lines).toEqual(['info: Effort low. For this session only.']);
   expect((await run('/effort max --keep', repl)).lines).toEqual([
-    'info: The next request asks for the effort max. m has low, high: the nearest is sent. Kept: effort = max.',
+    'info: Effort max. m has low, high: the nearest is sent. Saved as the default.',
   ]);
+  const full = { ...repl, keep: () => Promise.resolve('It is not kept: the disk is full.') };
+  expect((await run('/effort high', full)).lines).toEqual(['info: Effort high. It is not kept: the disk is full.']);
   expect((await run('/effort turbo', repl)).lines[0]).toMatch(/^warn: There is no effort turbo\. Known: none, /);
   expect((await run('/effort hgh', repl)).lines[0]).toMatch(
     /^warn: There is no effort hgh\. Did you mean high or xhigh\?/,
   );
   expect((await run('/effort', repl, 'low')).picked).toEqual([['low', 'high']]);
-  expect(asked).toEqual(['high', 'max', 'low']);
+  expect(asked).toEqual(['high', 'low', 'max', 'high', 'low']);
 });
 
 const commit: Rule = { tool: 'bash', argv: ['git', 'commit'] };
@@ -138,7 +138,7 @@ function withRules(rules: Partial<Rules>, inSession: readonly Rule[] = []): Part
 test('/plan holds everything that does more than read, until the user lets the plan be carried out', async () => {
   const events: Event[] = [];
   const repl = { approval: approval(), sessions: sessions(events) };
-  const on = 'info: Plan mode: only calls that read are run. /plan decides what becomes of the plan.';
+  const on = 'info: Plan mode: read-only. /plan when you want to act on the plan.';
   expect((await run('/plan', repl)).lines).toEqual([on]);
   expect((await run('/plan tidy the docs', repl)).lines).toEqual(['sent: tidy the docs']);
   expect((await run('/plan', repl, 'Keep')).picked).toEqual([['Keep planning', 'Leave plan mode']]);
@@ -148,10 +148,10 @@ test('/plan holds everything that does more than read, until the user lets the p
   await run('/plan', repl);
   events.push(event(1, { content: planNotes.on }), event(2, { kind: 'assistant', content: '1. Move a.md.' }));
   expect((await run('/plan', repl)).picked).toEqual([
-    ['Go ahead', 'Go ahead, and ask about every change', 'Keep planning', 'Leave plan mode'],
+    ['Yes, and accept edits', 'Yes, and ask for each edit', 'Keep planning', 'Leave plan mode without running it'],
   ]);
   expect(repl.approval.planning()).toBe(true);
-  expect((await run('/plan', repl, 'Go ahead, and')).lines).toEqual([
+  expect((await run('/plan', repl, 'Yes, and ask')).lines).toEqual([
     'info: Plan mode is off. Approval: mutating.',
     'sent: Go ahead with the plan.',
   ]);

@@ -64,14 +64,14 @@ function filesWith(at: Place, text: string): readonly string[] {
   });
 }
 
-const waiting = /Keys go to your draft/;
+const waiting = /keys go to your message/;
 
 test('from a fresh home to an answer without leaving the program; the key is in one file alone', async () => {
   const at = place();
   const server = await keyedServer();
   const env = { OPENROUTER_BASE_URL: server.url };
   const screen = openScreen(at, [], { env });
-  await screen.until(/Enter on the empty line connects one[\s\S]*❯/);
+  await screen.until(/Press Enter or type \/login[\s\S]*❯/);
   screen.type('\r');
   await screen.until(/type to filter[\s\S]*Connect a model:/);
   screen.type('\r');
@@ -79,13 +79,13 @@ test('from a fresh home to an answer without leaving the program; the key is in 
   screen.type(`\x1b[200~${wrong}\x1b[201~`);
   await screen.until(/Key of OpenRouter: ·+ {2}\(35 characters\)/);
   screen.type('\r');
-  await screen.until(/OpenRouter does not take this key[\s\S]*Key of OpenRouter: *$/);
+  await screen.until(/OpenRouter rejected this key[\s\S]*Key of OpenRouter: *$/);
   screen.type(`\x1b[200~${right}\n\x1b[201~\r`);
   await screen.until(/claude-sonnet-5 +1000k · \$\d+ in, \$\d+ out[\s\S]*Model of OpenRouter:/);
   screen.type('\r');
-  await screen.until(/Start with it from now on:/);
+  await screen.until(/Make it the default model\?/);
   screen.type('\r');
-  await screen.until(/The next request goes to openrouter\/anthropic\/claude-sonnet-5/);
+  await screen.until(/Now using openrouter\/anthropic\/claude-sonnet-5/);
   screen.type('hello\r');
   await screen.until(/A real answer\./);
   screen.type('/exit\r');
@@ -112,7 +112,7 @@ test('a key that is refused in a turn is asked for in place, and the turn goes o
   await screen.until(/No auth credentials found[\s\S]*Key of OpenRouter:/);
   screen.type('my draft');
   await screen.until(/my draft/);
-  await screen.until(/it is not shown/);
+  await screen.until(/It stays hidden/);
   expect(screen.text()).not.toMatch(waiting);
   screen.type(`${right}\r`);
   await screen.until(/A real answer\.[\s\S]*❯ my draft/);
@@ -138,7 +138,7 @@ test('where the provider is not reached the whole reason is said, and the key ma
   screen.type(`${right}\r`);
   await screen.until(/refused the connection[\s\S]*base URL[\s\S]*Keep the key unchecked[\s\S]*could not be checked:/);
   screen.type('\x1b[B\r');
-  await screen.until(/Kept in [\s\S]*list is what[\s\S]*new sessions start with/);
+  await screen.until(/Saved to [\s\S]*list is what[\s\S]*new sessions start with/);
   expect(filesWith(at, right)).toEqual(['.agent/keys.json']);
 });
 
@@ -154,7 +154,7 @@ test('headless nobody is asked: a refused key ends the run', async () => {
 test('ctrl-c at the question for a key ends the login as an interrupt does', async () => {
   const line = ['-c', '"$@"; echo ended with $?; read line', 'sh', process.execPath, binary, 'login', 'openrouter'];
   const screen = openProgram(place(), 'sh', line);
-  await screen.until(/not shown/);
+  await screen.until(/It stays hidden|not shown/);
   screen.type('\x03');
   await screen.until(/ended with 130/);
 });
@@ -164,11 +164,11 @@ test('on the command line: login takes a key on standard input and checks it, lo
   const server = await keyedServer();
   const env = { OPENROUTER_BASE_URL: server.url };
   const refused = await agent(at, ['login', 'openrouter'], { env, stdin: `${wrong}\n` });
-  expect([refused.code, refused.stderr]).toEqual([4, expect.stringContaining('does not take this key')]);
+  expect([refused.code, refused.stderr]).toEqual([4, expect.stringContaining('rejected this key')]);
   const given = await agent(at, ['login', 'openrouter', '--model', 'tiny'], { env, stdin: `${right}\n` });
   expect([given.code, given.stdout]).toEqual([
     0,
-    expect.stringMatching(/The key is right[\s\S]*model = "openrouter\/tiny"\.\n$/),
+    expect.stringMatching(/Key accepted[\s\S]*model = "openrouter\/tiny"\.\n$/),
   ]);
   const listed = await agent(at, ['providers'], { env });
   expect(listed.stdout).toMatch(/openrouter .*its key is kept/);
@@ -218,7 +218,7 @@ test('another model steps in where the own one is down, and says so', async () =
 test('the offer of a first start takes no keys: who types has a prompt, and Enter alone accepts it', async () => {
   const at = place();
   const screen = openScreen(at);
-  await screen.until(/Enter on the empty line connects one[\s\S]*❯/);
+  await screen.until(/Press Enter or type \/login[\s\S]*❯/);
   screen.type('\r');
   await screen.until(/type to filter[\s\S]*Connect a model:/);
   screen.type('\x1b');

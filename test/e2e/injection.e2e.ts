@@ -153,11 +153,11 @@ test('a question shows what it asks about, and nothing in it reaches the termina
   await screen.until(/❯/);
   const failures: string[] = [];
   for (const [index, item] of list.entries()) {
-    const question = await during(screen, `turn-${index}\r`, /Allow this call\?[\s\S]*and tell the model why/);
-    const shown = screen.text().slice(screen.text().lastIndexOf('Allow this call?'));
+    const question = await during(screen, `turn-${index}\r`, /waiting for you[^\n]*\n\S+ [^\n]*\?[\s\S]*say why/);
+    const shown = screen.text().slice(screen.text().lastIndexOf('waiting for you'));
     failures.push(...missing(item, shown));
-    await screen.until(/Arrows and Enter to choose/);
-    screen.type('\r');
+    await screen.until(/Arrows and Enter only|Enter select/);
+    screen.type('\x1b');
     await screen.until(new RegExp(`over-${index}\\n`));
     await screen.until(/❯ *$/);
     failures.push(...reached(item, question.bytes));

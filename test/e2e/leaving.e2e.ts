@@ -4,7 +4,7 @@ import { binary, place, script, type Place } from './program.js';
 import { openProgram, openScreen, type Screen } from './terminal.js';
 
 /** The status above the prompt: the REPL is there, not only its first frame. */
-const prompt = /\/work.*\n❯ *$/;
+const prompt = /work.*\n❯ *(?:Ask anything.*)?$/;
 const running = [{ calls: [{ name: 'bash', arguments: { command: 'echo begun; sleep 30' } }] }, { text: 'Done.' }];
 const streaming = [{ text: 'word '.repeat(20_000) }];
 const asking = [{ calls: [{ name: 'bash', arguments: { command: 'sudo true' } }] }, { text: 'Done.' }];
@@ -65,7 +65,7 @@ const ways: readonly (readonly [name: string, way: Way])[] = [
   ['SIGTERM while text streams', { left: 143, turns: streaming, args: ['go'], act: signal('SIGTERM', /word word/) }],
   [
     'SIGTERM while a question is open',
-    { left: 143, turns: asking, args: ['go'], act: signal('SIGTERM', /Allow this call\?[\s\S]*tell the model why/) },
+    { left: 143, turns: asking, args: ['go'], act: signal('SIGTERM', /Run this command\?[\s\S]*say why/) },
   ],
   ['SIGHUP', { left: 129, act: signal('SIGHUP', prompt) }],
   ['SIGINT from elsewhere', { left: 130, act: signal('SIGINT', prompt) }],

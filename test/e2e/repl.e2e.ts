@@ -6,7 +6,7 @@ import { openScreen } from './terminal.js';
 test('on a fresh machine the prompt opens, the tools work, and the session comes back', async () => {
   const at = place({ 'README.md': '# Title\n', 'docs/a.md': 'x\n' });
   const first = openScreen(at);
-  await first.until(/No model is connected[\s\S]*❯/);
+  await first.until(/No model connected yet[\s\S]*❯/);
   first.type('list **/*.md\r');
   const listed = await first.until(/2 files match/);
   expect(listed).toMatch(/✔ glob \*\*\/\*\.md · 2 files.*\nREADME\.md\ndocs\/a\.md/);
@@ -81,9 +81,9 @@ test('a draft that was thrown away stays away, one that was kept comes back and 
     return text;
   };
   await again(['STALE one', '\x03', '\x03'], /❯/);
-  expect(await again(['STALE two', '\x15', '\x04'], /\/help[^]*❯/)).not.toContain('STALE');
+  expect(await again(['STALE two', '\x15', '\x04'], /❯ Ask anything/)).not.toContain('STALE');
   const screen = openScreen(at, []);
-  expect(await screen.until(/\/help[^]*❯/)).not.toContain('STALE');
+  expect(await screen.until(/❯ Ask anything/)).not.toContain('STALE');
   screen.type('half a thought');
   await screen.until(/❯ half a thought/);
   screen.pty.kill('SIGTERM');
@@ -132,10 +132,10 @@ test('a dangerous command waits for a yes, and no is the default', async () => {
     { text: 'Gone.' },
   ]);
   const screen = openScreen(at, ['-m', model, 'go']);
-  const asked = await screen.until(/Allow this call/);
+  const asked = await screen.until(/Run this command\?/);
   expect(asked).toContain('rm -rf keep');
   expect(asked).toMatch(/❯ No/);
-  await screen.until(/Arrows and Enter to choose/);
+  await screen.until(/Arrows and Enter only/);
   screen.type('\r');
   await screen.until(/Then not\./);
   expect(screen.text()).toContain('The user said no.');
@@ -155,7 +155,7 @@ test('a second Ctrl-C leaves, and the terminal is given back as it was', async (
 test('a message that waits in the queue survives a kill, and comes back into the input', async () => {
   const at = place();
   const first = openScreen(at, ['-m', script(at, [{ delay_ms: 60_000 }]), 'go']);
-  await first.until(/esc interrupts/);
+  await first.until(/Esc stops/);
   first.type('then look at that\r');
   await first.until(/next: then look at that/);
   first.type('and at this\x1b\r');

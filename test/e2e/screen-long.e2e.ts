@@ -11,7 +11,7 @@ const sizes: readonly (readonly [columns: number, rows: number])[] = [
 ];
 const colourless = { NO_COLOR: '1', AGENT_UI_NOTIFY: 'off' };
 
-const idle = /offline\/[^\n]*\n❯ *$/;
+const idle = /asks: [^\n]*\n❯ *$/;
 
 /** The program at its prompt. */
 async function atPrompt(
@@ -32,7 +32,7 @@ async function atPrompt(
 /** The lines between the request and the status above the prompt. */
 function answer(screen: Screen): readonly string[] {
   const lines = screen.lines();
-  const end = lines.findLastIndex((line) => line.startsWith('offline/'));
+  const end = lines.findLastIndex((line) => line.startsWith('asks: '));
   return lines.slice(lines.indexOf('❯ go') + 2, lines[end - 1] === '' ? end - 1 : end);
 }
 
@@ -60,7 +60,7 @@ test.each(sizes)('20,000 tokens at %i×%i: every line once, in order, nothing cl
   const text = generateTokens(20_000).join('');
   const screen = await atPrompt([{ text }], [columns, rows]);
   screen.type('go\r');
-  await screen.until(/19999[\s\S]*\noffline\/[^\n]*\n❯ *$/);
+  await screen.until(/19999[\s\S]*\nasks: [^\n]*\n❯ *$/);
   expect(difference(answer(screen), rendered(text, columns))).toBeNull();
   expect(clears(screen)).toBe(0);
   console.info(
@@ -77,7 +77,7 @@ test.each(sizes)(
     }));
     const screen = await atPrompt([...turns, { text: 'over' }], [columns, rows], ['--max-tool-turns', '60']);
     screen.type('go\r');
-    await screen.until(/over\n\noffline\/[^\n]*\n❯ *$/);
+    await screen.until(/over\n\nasks: [^\n]*\n❯ *$/);
     const expected = Array.from({ length: 50 }, (_, index) => [
       `Step ${index}.`,
       '',
@@ -121,7 +121,7 @@ test('ten resizes between answers of 20,000 tokens: every word once, in order, n
     await screen.until(new RegExp(`over-${index}\\n[\\s\\S]*✔[\\s\\S]*❯ *$`));
     screen.resize(columns, rows);
   }
-  await screen.until(/over-10\n[\s\S]*\noffline\/[^\n]*\n❯ *$/);
+  await screen.until(/over-10\n[\s\S]*\nasks: [^\n]*\n❯ *$/);
   const words = (lines: readonly string[]): readonly string[] => lines.join('\n').match(/[a-z]{2,}\d+/g) ?? [];
   expect(difference(words(answer(screen)), words(parts))).toBeNull();
   expect(clears(screen)).toBe(0);
@@ -139,7 +139,7 @@ test('of 1,000 keys typed while an answer streams none is lost', async () => {
   );
   await screen.until(idle);
   screen.type('go\r');
-  await screen.until(/esc interrupts/);
+  await screen.until(/Esc stops/);
   const letters = 'qzj'; // in none of the words of the answer
   const times: number[] = [];
   let typed = '';

@@ -116,7 +116,7 @@ test('the page of a session that waits for an answer never says that it does not
   const repl = openScreen(at, ['-m', `offline/${join(at.work, 'script.json')}`]);
   await repl.until(/❯/);
   repl.type('remove it\r');
-  await repl.until(/Allow this call/);
+  await repl.until(/Run this command/);
   const [{ id } = { id: '' }] = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as {
     id: string;
   }[];
@@ -217,7 +217,7 @@ test.skipIf(chromium === undefined)('no text of a model styles, hides or relabel
   const repl = openScreen(at, ['-m', `offline/${join(at.work, 'script.json')}`]);
   await repl.until(/❯/);
   repl.type(`${stylings[0] ?? ''}\r`);
-  await repl.until(/Allow this call/);
+  await repl.until(/Run this command/);
   const [{ id } = { id: '' }] = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as {
     id: string;
   }[];

@@ -39,11 +39,11 @@ test("/model, /compact, /clear and /fork stay at the session's server", async ()
   const screen = openScreen(at, ['-c'], { env });
   await screen.until(/Answer 1\.[\s\S]*❯/);
   screen.type('/model next\r');
-  await screen.until(/The next request goes to openai\/next\./);
+  await screen.until(/Now using openai\/next\./);
   for (const [line, seen] of [
     ['second\r', /Answer 2\./],
     ['/compact\r', /compacted|too little/],
-    ['/model openai/last\r', /goes to openai\/last\./],
+    ['/model openai/last\r', /using openai\/last\./],
     ['third\r', /Answer [34]\./],
   ] as const) {
     screen.type(line);
@@ -55,7 +55,7 @@ test("/model, /compact, /clear and /fork stay at the session's server", async ()
   screen.type('fourth\r');
   await screen.until(new RegExp(`Answer ${before + 1}\\.`));
   screen.type('/clear\r');
-  await screen.until(/approval dangerous\s*\n❯\s*$/);
+  await screen.until(/asks: dangerous[^\n]*work\s*\n❯\s*$/);
   screen.type('fifth\r');
   await screen.until(new RegExp(`Answer ${before + 2}\\.`));
   screen.type('/exit\r');
@@ -77,7 +77,7 @@ test('the connection to a model that a session leaves is closed while the progra
   screen.type('second\r');
   await screen.until(/Answer 2\./);
   screen.type('/model anthropic/claude-sonnet-4-5\r');
-  await screen.until(/The next request goes to anthropic\/claude-sonnet-4-5/);
+  await screen.until(/Now using anthropic\/claude-sonnet-4-5/);
   await own.closed();
   screen.type('third\r');
   await screen.until(/third[\s\S]*Answer 1\./);

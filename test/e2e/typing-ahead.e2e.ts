@@ -24,9 +24,9 @@ test.each(['why yesterday you yes', 'please try today to fix'])(
   async (sentence) => {
     const at = place({ 'docs/a.md': 'x' });
     const screen = openScreen(at, ['-m', script(at, asking), 'go']);
-    await screen.until(/esc interrupts/);
+    await screen.until(/Esc stops/);
     let typed = '';
-    const asked = screen.until(/Allow this call\?/).then(() => true);
+    const asked = screen.until(/Run this command\?/).then(() => true);
     while (!(await Promise.race([asked, Promise.resolve(false)]))) {
       await typeSlowly(screen, `${sentence} `, 120);
       typed += `${sentence} `;
@@ -37,13 +37,13 @@ test.each(['why yesterday you yes', 'please try today to fix'])(
     expect(
       screen
         .text()
-        .slice(screen.text().lastIndexOf('tell the model why'))
+        .slice(screen.text().lastIndexOf('say why'))
         .replace(/^[^❯]*❯ /, '')
         .replace(/\s+/g, ' ')
         .trim(),
     ).toBe(typed);
     expect(existsSync(join(at.work, 'docs/a.md'))).toBe(true);
-    await screen.until(/Arrows and Enter to choose/);
+    await screen.until(/Arrows and Enter only/);
     screen.type('\x1b[A\x1b[A\r');
     await screen.until(/That is all\./);
     expect(existsSync(join(at.work, 'docs'))).toBe(false);
@@ -55,7 +55,7 @@ test('line by line, a line begun before the question answers nothing; one begun 
   const screen = openScreen(at, ['-m', script(at, asking), 'go'], { env: { AGENT_PLAIN: '1' } });
   await screen.until(/❯ /);
   screen.type('ye');
-  await screen.until(/Allow bash\?[\s\S]*End this line first, it is no answer:\s+❯ ye/);
+  await screen.until(/Run this command\?[\s\S]*End this line first, it is no answer:\s+❯ ye/);
   screen.type('s\r');
   await screen.until(/yes, session, or no \(and why\):/);
   expect(existsSync(join(at.work, 'docs/a.md'))).toBe(true);

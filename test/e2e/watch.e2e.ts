@@ -16,7 +16,7 @@ test('a second terminal shows a session as it goes on, and may answer its questi
   const repl = openScreen(at, ['-m', `offline/${join(at.work, 'script.json')}`]);
   await repl.until(/❯/);
   repl.type('make it\r');
-  await repl.until(/Allow this call/);
+  await repl.until(/Run this command/);
 
   const other = openScreen(at, ['watch', '--answer']);
   await other.until(/Allow bash \(dangerous\)\?[^]*rm -rf old[^]*y allows it once/);

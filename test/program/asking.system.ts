@@ -35,11 +35,11 @@ test('a plan is carried out once the user agrees, and not before', async () => {
     ['-m', model, '--tools', '+ask'],
     [
       ['/plan make the file', 'own, or nothing for keep: '],
-      ['in smaller steps', /plan mode is on[^]*own, or nothing for keep: /],
+      ['in smaller steps', /plan mode is read-only[^]*own, or nothing for keep: /],
       ['1', 'All done.'],
     ],
   );
-  expect(stdout).toContain('The model asks (Plan)\n  Write new.txt.\n  \n  Carry this plan out?');
+  expect(stdout).toContain('The model asks (Plan)\n  Write new.txt.\n  \n  Run this plan?');
   expect(existsSync(join(at.work, 'new.txt'))).toBe(true);
 });
 

@@ -57,7 +57,7 @@ type Door = (at: Place, model: string, id: string) => Promise<string>;
 
 /** A question of the call stays unanswered there: Esc. */
 const inRepl = async (at: Place, args: readonly string[], first: readonly [string, string | RegExp][]) => {
-  const steps = [...first, ['go on', /Tried\.|Allow this call\?|Allow/]] as const;
+  const steps = [...first, ['go on', /Tried\.|Run this command\?|Allow/]] as const;
   return (await repl(at, args, steps)).stdout;
 };
 

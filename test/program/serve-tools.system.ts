@@ -138,7 +138,7 @@ describe.each(Object.entries(dialects))('over %s', (_version, dialectFor) => {
     });
     expect(asked).toMatchObject([
       {
-        message: `Allow bash?\n  rm -rf kept.txt\n! \`rm -rf kept.txt\` deletes recursively\n→ ${kept}`,
+        message: `Run this command?  Dangerous: deletes recursively\n  rm -rf kept.txt\n→ ${kept}`,
         requestedSchema: { properties: { answer: { enum: ['no', 'yes, once', expect.any(String)] } } },
       },
     ]);
@@ -165,7 +165,13 @@ test('the question about an edit says which lines it would change', async () => 
     asked.push(message['params']);
     return { id: message['id'], result: { action: 'decline' } };
   });
-  expect(asked).toMatchObject([{ message: expect.stringContaining('path: kept.txt\n  2 - two\n  2 + 2\n') as string }]);
+  expect(asked).toMatchObject([
+    {
+      message: expect.stringMatching(
+        /^Edit kept\.txt\? {2}\+1 -1\n {2}1 {3}one\n {2}2 - two\n {2}2 \+ 2\n {2}3 {3}three\n→ \/.*kept\.txt\n/,
+      ) as string,
+    },
+  ]);
 });
 
 test('a call that is taken back ends, tells no more, and those behind it run', async () => {

@@ -8,7 +8,12 @@ test('the first start, where no model is found', async () => {
   const harness = openRepl({
     columns: 90,
     rows: 20,
-    greeting: greeting({ provider: 'offline', api: 'offline', model: 'offline' }, { provider: null, model: null }),
+    greeting: greeting(
+      { provider: 'offline', api: 'offline', model: 'offline' },
+      { provider: null, model: null },
+      { directory: '~/thing', branch: 'main', approval: 'dangerous' },
+      'Shift-Tab',
+    ),
   });
   await expectScreen(harness, 'first-run');
 });

@@ -2,55 +2,12 @@ import { expect, test } from 'vitest';
 import type { ToolResultData } from '../../src/kernel/core/event.js';
 import { dropColumns, wrapLine } from '../../src/ui/terminal/rows.js';
 import { runningCalls } from '../../src/ui/components/running.js';
-import { statusLine } from '../../src/ui/components/status-line.js';
 import { formatCount, itemLines } from '../../src/ui/item-lines.js';
 import type { ItemStyle, ResultDetail } from '../../src/ui/item-style.js';
 import { createTheme, eraseRight } from '../../src/kernel/console/theme.js';
-import { emptyView } from '../../src/ui/view.js';
 
 const plain = createTheme({ unicode: true, colors: 0, theme: 'dark' });
 const colored = createTheme({ unicode: true, colors: 16, theme: 'dark' });
-const facts = {
-  model: 'openai/gpt-5.2',
-  approval: 'dangerous',
-  sandbox: 'workspace',
-  directory: '~/thing',
-  branch: 'main',
-  contextWindow: 100_000,
-};
-const used = {
-  ...emptyView,
-  totals: {
-    input: 2_000,
-    output: 640,
-    cacheRead: 8_000,
-    cacheWrite: 0,
-    costUsd: 0.0213,
-    costKnown: true,
-    context: 12_000,
-  },
-};
-const idle = { nowMs: 0, busySinceMs: null, hint: null };
-
-test('the status line says all there is where there is room, and leaves the least out where not', () => {
-  expect(statusLine(facts, used, idle, plain, 200)).toBe(
-    'openai/gpt-5.2 · ~/thing (main) · approval dangerous · sandbox workspace · context 12% · 10.0k in 640 out · cache 80% · $0.02',
-  );
-  expect(statusLine(facts, used, idle, plain, 40)).toBe('openai/gpt-5.2 · ~/thing (main) · $0.02');
-  expect(statusLine({ ...facts, sandbox: 'off' }, emptyView, idle, plain, 200)).toBe(
-    'openai/gpt-5.2 · ~/thing (main) · approval dangerous',
-  );
-  expect(statusLine(facts, used, { ...idle, hint: 'Ctrl-C again leaves' }, plain, 200)).toBe('Ctrl-C again leaves');
-});
-
-test('a retry is told on a narrow terminal, too, and counts down only while it is waited for', () => {
-  const retry = { attempt: 1, maxRetries: 5, atMs: 3_000, reason: 'The connection to the server broke.' };
-  const lineAt = (nowMs: number, columns: number, mode: string | null = null): string =>
-    statusLine({ ...facts, mode }, { ...used, retry }, { ...idle, nowMs }, plain, columns);
-  expect(lineAt(0, 40)).toBe('retry 1/5 in 3s: The connection to the…');
-  expect(lineAt(0, 40, 'insert')).toBe('INSERT · retry 1/5 in 3s: The connecti…');
-  expect(lineAt(3_000, 50)).toBe('retry 1/5: The connection to the server broke.');
-});
 
 function resultOf(envelope: Readonly<Record<string, unknown>>, more: Partial<ToolResultData> = {}): ToolResultData {
   return { tool_call_id: 'c', name: 't', output: JSON.stringify(envelope), success: true, duration_ms: 1, ...more };

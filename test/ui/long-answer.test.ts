@@ -46,7 +46,7 @@ function squeezed(text: string): string {
 /** What stands between the echoed request and the status above the prompt. */
 function answer(lines: readonly string[]): string[] {
   const start = lines.indexOf('❯ go');
-  const end = lines.findLastIndex((line) => line.startsWith('offline') || line.startsWith('working'));
+  const end = lines.findLastIndex((line) => line.startsWith('asks') || line.startsWith('working'));
   return lines.slice(start + 2, lines[end - 1] === '' ? end - 1 : end);
 }
 

@@ -20,7 +20,7 @@ const reasoned: EventDraft = {
 /** What stands above the status line. */
 function printed(harness: Harness): readonly string[] {
   const lines = harness.terminal.lines();
-  return lines.slice(0, lines.findIndex((line) => line.startsWith('offline ·')) - 1);
+  return lines.slice(0, lines.findIndex((line) => line.startsWith('asks: ')) - 1);
 }
 
 function think(session: FakeSession, text: string): void {

@@ -115,7 +115,7 @@ test.each([
   const text = terminal.lines().join('\n');
   expect(squeezed(text)).toContain(squeezed(many.join('\n\n')));
   expect([text.split('that is new').length, text.split('❯').length]).toEqual([2, 3]);
-  expect(text).toMatch(/\n· that is new.*\n\noffline/);
+  expect(text).toMatch(/\n· that is new.*\n\nasks: /);
 });
 
 test.each<Reflow>(['all', 'all but the cursor'])(
@@ -132,6 +132,6 @@ test.each<Reflow>(['all', 'all but the cursor'])(
     await harness.settle();
     const text = squeezed(terminal.lines().join('\n'));
     const answer = 'word '.repeat(30).trim();
-    expect(text).toContain(`${squeezed(many.join('\n\n'))} ${answer} offline`);
+    expect(text).toContain(`${squeezed(many.join('\n\n'))} ${answer} asks: `);
   },
 );

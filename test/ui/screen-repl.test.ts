@@ -6,7 +6,7 @@ import { createEmulator } from './terminal/terminal-emulator.js';
 import { assistant, createFakeSession } from './fake-session.js';
 import { facts, openRepl, shown } from './repl-harness.js';
 
-const status = 'offline · ~/thing (main) · approval dangerous';
+const status = 'asks: dangerous · offline · ~/thing (main)';
 
 test('the prompt stands at once, the status above it, and idle writes nothing', async () => {
   const harness = openRepl();
@@ -58,7 +58,7 @@ test.each([80, 30])('what an empty session begins with is not written again, at 
   const harness = openRepl({ terminal, firstFrame, greeting, columns });
   await harness.settle();
   expect([terminal.sent(), shown(terminal), terminal.cursor()]).toEqual(early);
-  expect(shown(terminal).join('\n')).toMatch(/^agent · offline\/offline(?: ·\n| · )\/help\n\noffline · .*\n❯$/s);
+  expect(shown(terminal).join('\n')).toMatch(/^agent · offline\/offline(?: ·\n| · )\/help\n\nasks: .*\n❯$/s);
   harness.type('typed');
   await harness.settle();
   expect(shown(terminal).at(-1)).toBe('❯ typed');
@@ -72,9 +72,28 @@ test('rows above an early prompt go with it, and those that may look otherwise l
   expect(shown(terminal)).toEqual([]);
   const at = { columns: 80, rows: 24 };
   const line = { name: 'agent', line: '' };
-  expect(openingRows({ ...line, more: '**more**' }, factsShown, facts, at)).toBeNull();
+  expect(openingRows({ ...line, more: ['more'] }, factsShown, facts, at)?.slice(0, 3)).toEqual(['agent', 'more', '']);
   expect(openingRows(line, factsShown, facts, { columns: 80, rows: 8 })).toBeNull();
   expect(openingRows({ name: 'a'.repeat(81), line: '' }, factsShown, facts, at)).toBeNull();
+});
+
+test('the empty input says what can be typed, up to the first key', async () => {
+  for (const [columns, tips] of [
+    [80, '❯ Ask anything · / commands · @ files · ! shell · ? keys'],
+    [40, '❯ Ask anything · / commands · @ files'],
+    [12, '❯ Ask anyt…'],
+  ] as const) {
+    const harness = openRepl({ columns, hasTips: true });
+    await harness.settle();
+    expect(shown(harness.terminal).at(-1)).toBe(tips);
+    expect(harness.terminal.cursor()).toMatchObject({ column: 2 });
+    harness.type('h');
+    await harness.settle();
+    expect(shown(harness.terminal).at(-1)).toBe('❯ h');
+    harness.type('\x7f');
+    await harness.settle();
+    expect(shown(harness.terminal).at(-1)).toBe('❯');
+  }
 });
 
 test('typing echoes at one byte a key', () => {
@@ -228,7 +247,7 @@ test('a running command shows the end of its output and how long it has taken, t
     'compiling a',
     'compiling b',
     '',
-    'working 3s, esc interrupts · offline · ~/thing (main) · approval dangerous',
+    'working 3s, Esc stops · asks: dangerous · offline · ~/thing (main)',
     '❯',
   ]);
   harness.session.result(
@@ -285,7 +304,7 @@ test('up on an empty line takes the queue back to edit', async () => {
   harness.type('\x15\x1b[A');
   await harness.settle();
   expect(shown(harness.terminal).slice(-2)).toEqual([
-    'working 0s, esc interrupts · offline · ~/thing (main) · approval dangerous',
+    'working 0s, Esc stops · asks: dangerous · offline · ~/thing (main)',
     '❯ queued',
   ]);
 });
@@ -386,7 +405,7 @@ test.each(['\x1b', '\x03'])("%j ends a command of one's own, and does not leave"
   });
   harness.type('!sleep 300\r');
   await harness.settle();
-  expect(shown(harness.terminal).join('\n')).toContain('your command runs, esc stops it');
+  expect(shown(harness.terminal).join('\n')).toContain('your command runs, Esc stops');
   harness.type(key);
   harness.tick(600);
   await harness.settle();
@@ -511,12 +530,12 @@ test('an interrupt that takes a moment says so', async () => {
   harness.type('\x1b');
   harness.tick(1_000);
   await harness.settle();
-  expect(shown(harness.terminal).at(-2)).toMatch(/^stopping 2s · offline/);
+  expect(shown(harness.terminal).at(-2)).toMatch(/^stopping 2s · asks: dangerous/);
   await session.end('interrupted');
   harness.type('again\r');
   harness.tick(40);
   await harness.settle();
-  expect(shown(harness.terminal).at(-2)).toMatch(/^working 0s, esc interrupts/);
+  expect(shown(harness.terminal).at(-2)).toMatch(/^working 0s, Esc stops/);
 });
 
 test('a slash command stands above what it prints, once; one that prints nothing or sends a message leaves no line', async () => {

@@ -92,16 +92,16 @@ test('the question says that it waits, shows the draft below it, and after the p
   harness.type('y you y');
   await harness.settle();
   expect(shown(harness.terminal).slice(-6)).toEqual([
-    'Keys go to your draft until you pause',
+    '',
     '  Yes, once',
-    '  Yes, and this exact call again in this session',
     '❯ No',
-    '  No, and tell the model why',
+    '  No, and say why…',
+    "You're typing: keys go to your message until you pause",
     '❯ why yesterday you y',
   ]);
   harness.tick(700);
   await harness.settle();
-  expect(shown(harness.terminal)).toContain('Arrows and Enter to choose; Esc to reject');
+  expect(shown(harness.terminal)).toContain('Arrows and Enter only · Esc no · Tab more: this exact command');
   harness.type('y');
   harness.tick(20);
   harness.type('\r');
@@ -128,7 +128,7 @@ test('a question that follows an answer waits for a pause of its own', async () 
   harness.tick(40);
   await harness.settle();
   harness.tick(700);
-  harness.type('a');
+  harness.type('s');
   expect(harness.session.answers).toEqual([
     ['c1', { answer: 'once' }],
     ['c2', { answer: 'session' }],

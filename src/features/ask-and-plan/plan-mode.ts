@@ -1,4 +1,5 @@
 import { hasPlan } from '../../kernel/core/policy.js';
+import { endPlanMode, planAnswers } from './put-questions.js';
 import type { PickItem } from '../../kernel/console/slash-command.js';
 import type { Repl, CommandHandler } from '../../kernel/console/command.js';
 
@@ -6,7 +7,7 @@ import type { Repl, CommandHandler } from '../../kernel/console/command.js';
  * no answer to a question, and no other message, ends plan mode. */
 export const planMode: CommandHandler = {
   slash: async (argument, repl) => {
-    if (argument === 'off') leave(repl, 'go');
+    if (argument === 'off') leave(repl, 'off');
     else if (argument !== '') begin(argument, repl);
     else if (repl.approval.planning()) await ask(repl);
     else begin('', repl);
@@ -17,7 +18,7 @@ function begin(request: string, { approval, screen }: Repl): void {
   if (!approval.planning()) {
     approval.plan(true);
     screen.refresh();
-    screen.notice('info', 'Plan mode: only calls that read are run. /plan decides what becomes of the plan.');
+    screen.notice('info', 'Plan mode: read-only. /plan when you want to act on the plan.');
   }
   if (request !== '') screen.send(request);
 }
@@ -25,23 +26,24 @@ function begin(request: string, { approval, screen }: Repl): void {
 async function ask(repl: Repl): Promise<void> {
   const isThere = hasPlan(repl.sessions.current().session.events());
   const goes: readonly PickItem<End | 'stay'>[] = [
-    { label: 'Go ahead', value: 'go' },
-    { label: 'Go ahead, and ask about every change', value: 'ask' },
+    { label: planAnswers.go, detail: 'only dangerous calls ask', value: 'go' },
+    { label: planAnswers.ask, detail: 'every edit and command asks', value: 'ask' },
   ];
   const chosen = await repl.screen.pick<End | 'stay'>({
-    title: isThere ? 'Carry the plan out?' : 'There is no plan yet',
+    title: isThere ? 'Run this plan?' : 'There is no plan yet',
     items: [
       ...(isThere ? goes : []),
-      { label: 'Keep planning', value: 'stay' },
-      { label: 'Leave plan mode', detail: 'nothing is sent', value: 'quit' },
+      { label: planAnswers.keep, value: 'stay' },
+      { label: isThere ? 'Leave plan mode without running it' : 'Leave plan mode', value: 'quit' },
     ],
     current: 'stay',
   });
   if (chosen !== null && chosen !== 'stay') leave(repl, chosen);
 }
 
-/** The ways to leave plan mode: carry out the plan, carry it out with a prompt before every change, or send nothing. */
-type End = 'go' | 'ask' | 'quit';
+/** The end of plan mode: the plan is run and edits are accepted, or each of them asks; it is run in the approval mode
+ * from before (`off`); or nothing is sent. */
+type End = 'go' | 'ask' | 'off' | 'quit';
 
 const goAhead = 'Go ahead with the plan.';
 
@@ -51,8 +53,8 @@ function leave({ approval, sessions, screen }: Repl, how: End): void {
     return;
   }
   const goes = how !== 'quit' && hasPlan(sessions.current().session.events());
-  approval.plan(false);
-  if (how === 'ask') approval.switchTo('mutating');
+  if (how === 'quit' || how === 'off') approval.plan(false);
+  else endPlanMode(approval, how);
   screen.refresh();
   screen.notice('info', `Plan mode is off${goes ? '' : '; nothing was sent'}. Approval: ${approval.mode()}.`);
   if (goes) screen.send(goAhead);

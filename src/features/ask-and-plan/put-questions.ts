@@ -10,7 +10,7 @@ import {
   succeeded,
 } from '../../kernel/tools/define-tool.js';
 
-/** The ways to carry out a plan: in the approval mode from before plan mode, or with a prompt before every change. */
+/** Plan mode, as far as a plan that the user agrees to ends it: edits are accepted, or each is asked about. */
 export interface PlanMode {
   planning(): boolean;
   carryOut(how: 'go' | 'ask'): void;
@@ -132,8 +132,7 @@ export function askTools(approval: NonNullable<ToolsetHost['approval']>): readon
   const mode: PlanMode = {
     planning: () => approval.planning(),
     carryOut: (how) => {
-      approval.plan(false);
-      if (how === 'ask') approval.switchTo('mutating');
+      endPlanMode(approval, how);
     },
   };
   return [askTool(), planTool(mode)];
@@ -159,7 +158,7 @@ export function planTool(mode: PlanMode): DefinedTool {
     async run({ plan }, ctx) {
       if (!mode.planning())
         return failed('execution_failed', 'Plan mode is off, so no plan is needed: do what the user has asked for.');
-      const answer = await put(ctx, { from: 'the model', message: plan, fields: [verdict] });
+      const answer = await put(ctx, { from: 'the model', message: plan, isMarkdown: true, fields: [verdict] });
       if (answer === null) return failed('execution_failed', nobody);
       if (answer.answer !== 'filled') return unanswered(answer.answer, ' Plan mode stays on.');
       const said = String(answer.values[verdict.name]);
@@ -170,15 +169,33 @@ export function planTool(mode: PlanMode): DefinedTool {
   });
 }
 
+/** The answers to a plan. */
+export const planAnswers = {
+  go: 'Yes, and accept edits',
+  ask: 'Yes, and ask for each edit',
+  keep: 'Keep planning',
+} as const;
+
+/** Ends plan mode as the user wants it. To accept edits is no more than the default mode: what asks nothing still asks
+ * nothing, and nobody who asks about every call is asked less than about each edit. */
+export function endPlanMode(approval: Pick<ApprovalSwitch, 'plan' | 'mode' | 'switchTo'>, how: 'go' | 'ask'): void {
+  approval.plan(false);
+  const mode = approval.mode();
+  if (how === 'go' && (mode === 'mutating' || mode === 'always')) approval.switchTo('dangerous');
+  if (how === 'ask' && mode !== 'always') approval.switchTo('mutating');
+}
+
+type ApprovalSwitch = NonNullable<ToolsetHost['approval']>;
+
 const verdict = {
   name: 'verdict',
-  question: 'Carry this plan out?',
+  question: 'Run this plan?',
   label: 'Plan',
   kind: 'choice',
   options: [
-    { value: 'go', label: 'Go ahead' },
-    { value: 'ask', label: 'Go ahead, asking for changes', about: 'every change is asked about first' },
-    { value: 'keep', label: 'Keep planning' },
+    { value: 'go', label: planAnswers.go, about: 'only dangerous calls ask' },
+    { value: 'ask', label: planAnswers.ask, about: 'every edit and command asks' },
+    { value: 'keep', label: planAnswers.keep },
   ],
   free: true,
   preset: 'keep',
@@ -200,6 +217,6 @@ function put({ session }: ToolContext, form: Form): Promise<FormAnswer | null> {
 
 function unanswered(answer: 'declined' | 'cancelled', more = ''): ToolOutcome {
   return answer === 'cancelled'
-    ? failed('cancelled', 'The user was not there, or ended the turn, before they answered.')
+    ? failed('cancelled', 'The user closed this without answering.')
     : succeeded('no answer', { output: `The user does not want to answer.${more}`, answered: false });
 }

@@ -18,7 +18,7 @@ import type { AgentEvent } from '../../kernel/core/session-port.js';
 import { headBytes, tailBytes } from '../../kernel/core/text.js';
 import type { Registry, Tool } from '../../kernel/core/tool.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
-import { questionRows, rulesText } from '../../ui/item-lines.js';
+import { questionRows, rulesText } from '../../ui/question-lines.js';
 
 /** An update, or one whose contents are still being read. */
 export type Update = SessionUpdate | Promise<SessionUpdate>;

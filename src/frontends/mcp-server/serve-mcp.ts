@@ -18,7 +18,7 @@ import type { PermissionAnswer, Question } from '../../kernel/core/policy.js';
 import { firstLine } from '../../kernel/core/text.js';
 import type { Registry, Tool } from '../../kernel/core/tool.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
-import { askedLines, rulesText } from '../../ui/item-lines.js';
+import { askedLines, rulesText } from '../../ui/question-lines.js';
 import { onEndingSignal, endingSignals } from '../../ui/ending.js';
 import type { RootOptions } from '../../kernel/console/options.js';
 import { onLostStream, printError } from '../../kernel/console/print.js';
@@ -214,9 +214,11 @@ function rulesWord({ verdict: { rules = [] } }: Question): readonly string[] {
 /** Returns the form of a question. It offers no lasting rule: the other program might give that answer by itself. */
 function formOf(question: Question): ElicitRequestFormParams {
   const { rules = [] } = question.verdict;
+  // The user of another program may not know the working directory, so whole paths are named.
+  const { cwd: _cwd, ...unplaced } = question;
   const these = rulesWord(question).map(() => `All of these: ${rulesText(rules)}`);
   return {
-    message: [...askedLines(question, '→'), ...these].join('\n'),
+    message: [...askedLines(unplaced, '→'), ...these].join('\n'),
     requestedSchema: {
       type: 'object',
       properties: {

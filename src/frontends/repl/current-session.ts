@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Event } from '../../kernel/core/event.js';
-import type { ModelRef } from '../../kernel/core/projection.js';
+import { lastTools, type ModelRef } from '../../kernel/core/projection.js';
 import type { Schedule } from '../../kernel/core/runtime.js';
 import type { AgentEvent, QueuedMessage, SessionPort } from '../../kernel/core/session-port.js';
 import type { SessionRow, Store } from '../../kernel/core/store.js';
@@ -17,7 +17,7 @@ import { createAgentSession, type Assembly, type Run } from '../../app/create-se
 import { repositoryRoot } from '../../app/context-files.js';
 import { chosenRow } from '../../app/find-session.js';
 import { directoryId } from '../../kernel/disk/directory-id.js';
-import type { SessionChoice } from '../../kernel/console/run-settings.js';
+import type { SessionChoice, Settings } from '../../kernel/console/run-settings.js';
 import { titleByModel } from '../../kernel/agent/model-titles.js';
 import { createOwnStatus } from './status-command.js';
 
@@ -214,6 +214,7 @@ function createFacts(run: Run, sessions: ReplSessions): () => StatusFacts {
   let branch: string | undefined;
   let readAt = -Infinity;
   const windows = new Map<string, number | null>();
+  const effortOf = createEffort(settings);
   return () => {
     const now = performance.now();
     if (root !== null && now - readAt > branchMs) {
@@ -230,6 +231,7 @@ function createFacts(run: Run, sessions: ReplSessions): () => StatusFacts {
     windows.set(name, contextWindow);
     return {
       model: name,
+      effort: effortOf(sessions.shown()),
       jobs: run.parts.running(),
       approval: run.policy.planning() ? 'plan' : run.policy.mode(),
       sandbox: run.policy.sandbox(),
@@ -240,6 +242,20 @@ function createFacts(run: Run, sessions: ReplSessions): () => StatusFacts {
           ? `~${settings.cwd.slice(settings.home.length)}`
           : settings.cwd,
     };
+  };
+}
+
+/** Returns the effort that the requests of a session ask for; null where the model decides. For each frame only new
+ * events are looked through. */
+function createEffort({ config }: Pick<Settings, 'config'>): (session: SessionPort) => string | null {
+  let last: { readonly id: string; readonly count: number; readonly effort: string | null } | null = null;
+  return (session) => {
+    const events = session.events();
+    const known = last?.id === session.id && last.count <= events.length ? last : null;
+    const tools = lastTools(events.slice(known?.count ?? 0));
+    const effort = tools ? (tools.settings.effort ?? null) : (known?.effort ?? config.request.effort ?? null);
+    last = { id: session.id, count: events.length, effort };
+    return effort;
   };
 }
 

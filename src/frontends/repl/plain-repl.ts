@@ -9,7 +9,8 @@ import { changeRows } from '../../ui/diff-lines.js';
 import { createLineSender } from '../../ui/editor/pasted-pictures.js';
 import { lastExchange } from '../../ui/event-text.js';
 import { fillByLine } from '../../ui/filled-form.js';
-import { canKeep, type Greeting, itemLines, lineAnswer, noticeLines, questionLines } from '../../ui/item-lines.js';
+import { type Greeting, greetingLines, itemLines, noticeLines } from '../../ui/item-lines.js';
+import { canKeep, lineAnswer, questionLines } from '../../ui/question-lines.js';
 import type { ItemStyle } from '../../ui/item-style.js';
 import { renderMarkdown } from '../../ui/markdown/incremental.js';
 import { defaultDetail, type ReplHandle, type ReplOptions } from '../../ui/repl-options.js';
@@ -279,8 +280,8 @@ class PlainRepl implements ReplHandle {
     this.#sanitizer = null;
   }
 
-  #greet({ name, line, more }: Greeting): void {
-    this.#write(`${sanitize(name + line)}\n${more === undefined ? '' : `\n${this.#plainText(more)}\n`}`);
+  #greet(greeting: Greeting): void {
+    this.#lines(greetingLines(greeting, { ...this.#style, columns: 10_000 }));
   }
 
   /** Returns Markdown as it is read aloud: without marks, breaks or drawings. */

@@ -7,13 +7,14 @@ import type { Event, ToolsData } from '../../kernel/core/event.js';
 import type { SaveResult } from '../../kernel/core/policy.js';
 import { lastTools, type ModelRef, todoOf } from '../../kernel/core/projection.js';
 import type { SessionPort } from '../../kernel/core/session-port.js';
-import { suggestedProvider } from '../../kernel/providers/catalog.js';
 import { reasoningText } from '../../kernel/providers/wires/pieces.js';
 import { walkFiles } from '../../kernel/tools/search/file-walk.js';
 import type { DesktopNotification } from '../../kernel/console/slash-command.js';
 import { openingRows } from '../../ui/components/status-line.js';
 import type { TerminalFacts } from '../../kernel/console/theme.js';
 import { emptyView, totalsOf } from '../../ui/view.js';
+import type { StatusFacts } from '../../ui/components/status-line.js';
+import { createKeyMap } from '../../ui/editor/keybindings.js';
 import type { Greeting } from '../../ui/item-lines.js';
 import type { ReplHandle, ReplOptions } from '../../ui/repl-options.js';
 import type { SlashCommand } from '../../kernel/console/slash-command.js';
@@ -117,7 +118,7 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, before
   const menus = await run.parts.menus();
   const facts = terminalFacts(settings.env, theme);
   const status = createStatus(run, sessions);
-  const begins = openingOf(sessions.shown(), settings, prompt);
+  const begins = openingOf(sessions.shown(), settings, prompt, () => status.facts(emptyView));
   const opening = await showOpening(early, begins, sessions.shown().events(), { status, facts, settings });
   const startRepl = await loadRepl(facts.plain);
   const firstFrame = early?.take() ?? null;
@@ -252,7 +253,10 @@ function inputOf(
     keys: run.settings.config.ui.keys,
     bindings: run.settings.config.ui.bindings,
     editExternally: (text) => editExternally(run.settings, text),
-    nextMode: () => run.policy.next(),
+    nextMode: () => {
+      run.policy.next();
+      offerPlanTool(run, sessions);
+    },
     onEmptyLine: () => onEmptyLine(run, sessions.shown()),
     toBackground: () => run.parts.toBackground(sessions.shown().id),
     pictures: run.pictures,
@@ -319,9 +323,24 @@ function printingOf({ guard, config: { ui } }: Settings): Required<ReplOptions['
 }
 
 /** Returns what the REPL starts with: a greeting for a new session, and the prompt of the command line. */
-function openingOf(session: SessionPort, { config }: Pick<Settings, 'config'>, prompt: string): ReplOptions['opening'] {
+function openingOf(
+  session: SessionPort,
+  { config }: Pick<Settings, 'config'>,
+  prompt: string,
+  facts: () => StatusFacts,
+): ReplOptions['opening'] {
   return {
-    ...(session.events().length === 0 ? { greeting: greeting(session.ref(), config.provider) } : {}),
+    ...(session.events().length === 0
+      ? {
+          greeting: greeting(
+            session.ref(),
+            config.provider,
+            facts(),
+            createKeyMap(config.ui.bindings).keyOf('next_mode'),
+          ),
+          hasTips: prompt === '',
+        }
+      : {}),
     ...(prompt === '' ? {} : { prompt }),
   };
 }
@@ -377,17 +396,24 @@ function endInBackground(signal: EndingSignal): void {
 
 /** Returns the slash commands with the parts that they work with. */
 function replCommands(
-  { settings, options, store, tables, toolbox, policy, spend }: Run,
+  run: Run,
   sessions: ReplSessions,
   keep: Keep,
   menus: readonly Menu[],
 ): () => readonly SlashCommand[] {
+  const { settings, options, store, tables, toolbox, policy, spend } = run;
   const ofProgram = slashCommands(table, {
     sessions,
     store,
     settings,
     tools: replTools(settings, toolbox, sessions),
-    approval: policy,
+    approval: {
+      ...policy,
+      plan: (on) => {
+        policy.plan(on);
+        offerPlanTool(run, sessions);
+      },
+    },
     spending: spend,
     resolveModel: (name, current) => resolveModel(settings, name, current),
     keep: async (key, value) => (await keep(key, value)).said,
@@ -479,6 +505,27 @@ function replTools(
   };
 }
 
+const planToolName = 'propose_plan';
+
+/** Offers the tool that ends plan mode, once plan mode begins: a resumed session may be without it. What the user has
+ * switched off stays off. */
+function offerPlanTool({ policy, options: { tools: chosen }, settings, toolbox }: Run, sessions: ReplSessions): void {
+  if (!policy.planning() || chosen === false) return;
+  if (typeof chosen === 'string' && !/^[+]/.test(chosen.trim())) return;
+  const offer = async (): Promise<void> => {
+    await sessions.ready();
+    const last = lastTools(sessions.current().session.events());
+    if (toolbox.registry.get(planToolName) && last === null) return;
+    if (last?.tools.some(({ name }) => name === planToolName)) return;
+    await toolbox.offer([planToolName]);
+    if (last !== null && toolbox.registry.get(planToolName))
+      await replTools(settings, toolbox, sessions).change(`+${planToolName}`);
+  };
+  void offer().catch((error: unknown) => {
+    settings.log({ at: 'plan mode', message: 'propose_plan is not offered', error: String(error) });
+  });
+}
+
 /** Returns what `@` completes: resources of servers, and files as the search tools see them. */
 async function listFiles({ settings: { cwd, env } }: Run, menus: readonly Menu[]): Promise<readonly string[]> {
   const files = menus.flatMap((menu) => menu.resources?.() ?? []);
@@ -490,25 +537,36 @@ async function listFiles({ settings: { cwd, env } }: Run, menus: readonly Menu[]
   return files;
 }
 
-/** Returns the greeting: one line, and without a model how to connect one. */
+/** The calls that run without a question, by approval mode. */
+const unasked: Readonly<Record<string, string>> = {
+  never: 'Nothing asks, except secret files and protected paths',
+  dangerous: 'Edits and ordinary commands run without asking; dangerous ones ask',
+  mutating: 'Reading runs without asking; edits and commands ask',
+  always: 'Every call asks',
+  plan: 'Plan mode: reading runs without asking, and nothing is changed',
+};
+
+/** Returns the first screen: the name and the folder, the model or how to connect one, and what runs without asking. */
 export function greeting(
   { provider, model }: ModelRef,
   configured: { readonly provider: string | null; readonly model: string | null },
+  { directory, branch, approval }: Pick<StatusFacts, 'directory' | 'branch' | 'approval'>,
+  modeKey: string | null,
 ): Greeting {
-  const head = { name: `agent ${version}`, line: ` · ${provider}/${model} · /help` };
-  if (provider !== 'offline' || model !== 'offline') return head;
-  if (choseOffline(configured)) return head;
-  const { name, key, model: suggested } = suggestedProvider();
+  const folder = branch === undefined ? directory : `${directory} (${branch})`;
+  const isConnected = provider !== 'offline' || model !== 'offline' || choseOffline(configured);
   return {
-    ...head,
+    name: `agent ${version}`,
+    line: `  ${folder}  /help`,
     more: [
-      'No model is connected. The embedded **offline** provider answers plain requests such as `list **/*.md`, ' +
-        '`run ls -la`. Enter on the empty line connects one, as `/login` does; or set a key:',
-      '',
-      `- \`export ${key}=…\`, then \`agent -m ${name}/${suggested}\``,
-      '- a local model: `ollama serve`, then `agent -m ollama/<model>`',
-      '- `agent providers` lists the others, and the names of their keys',
-    ].join('\n'),
+      ...(isConnected
+        ? [`Model: ${provider}/${model} (/model)`]
+        : [
+            'No model connected yet. Press Enter or type /login.',
+            'Simple things work offline: list **/*.md, read README.md, run ls -la',
+          ]),
+      `${unasked[approval] ?? ''}${modeKey === null ? '.' : ` (${modeKey}).`}`,
+    ],
   };
 }
 

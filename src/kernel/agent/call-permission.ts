@@ -138,7 +138,7 @@ async function askUntilAnswered(
   for (let round = 0; ; round++) {
     const asked = {
       ...question(d, call, shown, verdict, repeated === undefined),
-      ...(await linesOf(d, bound, verdict)),
+      ...(await placeOf(d, bound, verdict)),
       ...(canPreview ? { canPreview: true as const } : {}),
       ...(rehearsed ? { effects: rehearsed.summary } : {}),
     };
@@ -340,13 +340,21 @@ function question(
   };
 }
 
-async function linesOf(
-  { cwd }: DispatchDeps,
+/** Returns where in its file a call changes something, with the lines around it. */
+async function placeOf(
+  { cwd, secrets }: DispatchDeps,
   { tool, args }: BoundCall,
-  { landings }: Verdict,
-): Promise<Pick<Question, 'lines'>> {
-  const lines = (await tool.linesOf?.(args, { cwd, ...(landings ? { landings } : {}) })) ?? [];
-  return lines.length > 0 ? { lines } : {};
+  { landings, everyMode }: Verdict,
+): Promise<Pick<Question, 'lines' | 'surroundings' | 'cwd'>> {
+  const place = { cwd, ...(landings ? { landings } : {}) };
+  const lines = (await tool.linesOf?.(args, place)) ?? [];
+  // Of a guarded file nothing is shown that the call itself does not name.
+  const surroundings = everyMode ? null : ((await tool.surroundingsOf?.(args, place)) ?? null);
+  return {
+    cwd,
+    ...(lines.length > 0 ? { lines } : {}),
+    ...(surroundings ? { surroundings: secrets?.deep(surroundings) ?? surroundings } : {}),
+  };
 }
 
 /** Returns a sentence for the user about how such a call can run. */

@@ -292,7 +292,7 @@ export interface ToolsetHost {
   /** Reports to the user why a tool is not offered. */
   readonly notify: (message: string) => void;
   /** The modes that the user may switch; null where nobody can be asked. */
-  readonly approval: Pick<Approval, 'planning' | 'plan' | 'switchTo'> | null;
+  readonly approval: Pick<Approval, 'planning' | 'plan' | 'mode' | 'switchTo'> | null;
   /** The parts that features have opened for this run. */
   readonly parts: Parts;
   readonly model: ConfiguredModel;

@@ -10,17 +10,33 @@ export function parseKeep(argument: string): { readonly rest: string; readonly k
   return { rest: rest.join(' '), keeps: rest.length < words.length };
 }
 
-/** Keeps a setting with `--keep`; else says how long it counts and how to keep it. */
-export async function keepOrSayHow(
-  { keep }: Pick<Repl, 'keep'>,
-  command: 'approval' | 'effort' | 'model' | 'theme',
-  value: string,
-  keeps: boolean,
-): Promise<string> {
+/** Saves the approval mode with `--keep`; else says how long it lasts and how to save it. */
+export async function keepOrSayHow({ keep }: Pick<Repl, 'keep'>, mode: string, keeps: boolean): Promise<string> {
   return keeps
-    ? await keep(command === 'theme' ? 'ui.theme' : command, value)
-    : `This counts until the program ends; /${command} ${value} --keep keeps it.`;
+    ? await keep('approval', mode)
+    : `This counts until the program ends; /approval ${mode} --keep keeps it.`;
 }
+
+/** Takes `--session` out of an argument, and `--keep`, which is the default of the commands that remember. */
+export function parseSession(argument: string): { readonly rest: string; readonly isForSession: boolean } {
+  const words = parseKeep(argument).rest.split(' ');
+  const rest = words.filter((word) => word !== '--session');
+  return { rest: rest.join(' '), isForSession: rest.length < words.length };
+}
+
+/** Saves a choice as the default of new sessions, unless it is for this session alone. Returns what happened. */
+export async function remember(
+  { keep }: Pick<Repl, 'keep'>,
+  key: 'model' | 'effort' | 'ui.theme',
+  value: string,
+  isForSession: boolean,
+): Promise<string> {
+  if (isForSession) return 'For this session only.';
+  const said = await keep(key, value);
+  return said.startsWith(keptLead) && said.endsWith(`= ${JSON.stringify(value)}.`) ? 'Saved as the default.' : said;
+}
+
+const keptLead = 'Kept in ';
 
 /** Writes one setting into the user's configuration, and says so. `ephemeral`: nothing may be kept on disk. */
 export async function keepSetting(
@@ -42,5 +58,5 @@ export async function keepSetting(
   const overruled = ['default', 'user', 'flag'].includes(origin)
     ? ''
     : ` The next start overrules it by the ${origin}, as this one did.`;
-  return { done: true, said: `Kept in ${file}: ${key} = ${JSON.stringify(value)}.${overruled}` };
+  return { done: true, said: `${keptLead}${file}: ${key} = ${JSON.stringify(value)}.${overruled}` };
 }

@@ -5,6 +5,8 @@ export interface Form {
   readonly from: string;
   /** The subject of the form; may have several lines. */
   readonly message: string;
+  /** The message is Markdown. A screen renders it, others show it as it is. */
+  readonly isMarkdown?: true;
   readonly fields: readonly FormField[];
 }
 

@@ -1,7 +1,7 @@
 import type { Effects } from './effects.js';
 import type { Event, EventDraft } from './event.js';
 import { isRecord } from './json.js';
-import type { BoundCall, Risk, Sandbox, SessionView } from './tool.js';
+import type { BoundCall, Risk, Sandbox, SessionView, Surroundings } from './tool.js';
 
 export type ApprovalMode = 'never' | 'dangerous' | 'mutating' | 'always';
 
@@ -80,6 +80,11 @@ export interface Policy {
 /** Ends the reason that a command is asked about for no other reason. Its effects, once they are known, say more. */
 export const unlistedReason = 'is not on the list of commands that only read';
 
+/** Returns the reason of a call of a file tool that writes. A prompt that names the paths in its title leaves it out. */
+export function writesReason(tool: string, paths: readonly string[]): string {
+  return `${tool} writes ${paths.join(', ')}`;
+}
+
 /** The outcome of an attempt to save something, as a sentence. */
 export interface SaveResult {
   readonly done: boolean;
@@ -98,6 +103,10 @@ export interface Question {
   readonly argumentsText: string;
   /** The lines at which it begins to change its file, where that is known. */
   readonly lines?: readonly number[];
+  /** The lines around its change. */
+  readonly surroundings?: Surroundings;
+  /** The directory where its relative paths begin. */
+  readonly cwd?: string;
   readonly verdict: Verdict;
   /** A rehearsal can show what it would do. */
   readonly canPreview?: true;

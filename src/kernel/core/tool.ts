@@ -36,6 +36,19 @@ interface Placed {
   /** Numbers the lines at which a call begins to change its file, for the permission prompt; none if they are not
    * known. Never rejects. */
   linesOf?(args: ToolArgs, place: Pick<ToolContext, 'cwd' | 'landings'>): Promise<readonly number[]>;
+  /** Returns the lines of the file around a change, for the permission prompt; null if they are not known. Never
+   * rejects. */
+  surroundingsOf?(args: ToolArgs, place: Pick<ToolContext, 'cwd' | 'landings'>): Promise<Surroundings | null>;
+}
+
+/** The part of a file that stays as it is around a change: whole lines, and the rest of the lines that the change begins
+ * and ends in. `diff` is a unified diff of a file that is overwritten. */
+export interface Surroundings {
+  readonly above: readonly string[];
+  readonly head: string;
+  readonly tail: string;
+  readonly below: readonly string[];
+  readonly diff?: string;
 }
 
 /** A command that ran on a copy-on-write view of the files. Nothing of what it did is on the disk. */

@@ -1,5 +1,5 @@
 import { isRecord } from '../core/json.js';
-import type { ApprovalMode, Policy, Rules, Verdict } from '../core/policy.js';
+import { type ApprovalMode, type Policy, type Rules, type Verdict, writesReason } from '../core/policy.js';
 import { type BoundCall, type CallPlace, type Judged, noSession, type Sandbox } from '../core/tool.js';
 import {
   createProtectedPaths,
@@ -66,7 +66,7 @@ export function createPolicy(options: PolicyOptions): Policy {
       const rehearsable = mayBeRehearsed(call, judgement, { approval, sandbox }) ? { rehearsable: true as const } : {};
       if (isHeld(call, judgement))
         return readsInSandbox(call, judgement) ? readInSandbox : { ...heldByPlan(judgement, sandbox), ...rehearsable };
-      const decided = decide(judgement, approval, sandbox);
+      const decided = decide(judgement, modeFor(judgement, options), sandbox);
       const decision = decided === 'ask' && call.tool.inert === true && approval !== 'always' ? 'allow' : decided;
       const { risk, targets, named } = judgement;
       return {
@@ -99,7 +99,7 @@ const readInSandbox: Verdict = {
 
 function reasonsOf(judgement: Judgement, decision: Verdict['decision']): readonly string[] {
   const { reasons, ruling } = judgement;
-  if (decision === 'ask' && reasons.length === 0 && ruling !== 'ask') return ['every call is asked about'];
+  if (decision === 'ask' && reasons.length === 0 && ruling !== 'ask') return ['you chose to approve every call'];
   return [...ruleReason(judgement, decision), ...reasons];
 }
 
@@ -209,7 +209,7 @@ async function judgeFileCall(call: BoundCall, cwd: string, rules: ShellRules): P
       ruling: 'sandbox',
       rules: [],
     };
-  const reasons = [...guards, ...(writes ? [...outside, `${tool.name} writes ${paths.join(', ')}`] : held)];
+  const reasons = [...guards, ...(writes ? [...outside, writesReason(tool.name, paths)] : held)];
   return {
     ...shared,
     risk,
@@ -275,9 +275,15 @@ function ruleReason({ ruling }: Judgement, decision: Verdict['decision']): reado
   return ruling === 'ask' && decision === 'ask' ? ['a rule in `rules.ask` wants it asked'] : [];
 }
 
+/** Returns the approval mode of a call. In plan mode reading never asks, whatever the mode. */
+function modeFor({ risk, listed }: Judgement, { approval, planning }: PolicyOptions): ApprovalMode {
+  const reads = planning === true && risk === 'read-only' && listed;
+  return reads && approval === 'always' ? 'mutating' : approval;
+}
+
 /** The verdict of plan mode on a call that does more than read. */
 function heldByPlan({ risk, reasons, targets }: Judgement, sandbox: Sandbox): Verdict {
-  const held = 'plan mode is on, so only calls that read are run; put this into the plan';
+  const held = 'plan mode is read-only; put this into the plan';
   return { risk, decision: 'deny', reasons: [held, ...reasons], sandbox, ...(targets.length > 0 ? { targets } : {}) };
 }
 

@@ -104,7 +104,7 @@ export async function checkKey(endpoint: Endpoint, env: Env, timeoutMs = 10_000)
     const { fault } = answer;
     const said = quoteServer(fault.message, [endpoint.key], 200);
     return refusesKey(fault)
-      ? { verdict: 'wrong', message: `${endpoint.label} does not take this key`, hint: said }
+      ? { verdict: 'wrong', message: `${endpoint.label} rejected this key`, hint: said }
       : { verdict: 'unknown', message: `${endpoint.label} says nothing of the key: ${said}`, hint: fault.hint ?? '' };
   } catch (error) {
     if (error instanceof HttpFailure)

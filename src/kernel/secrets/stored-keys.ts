@@ -103,7 +103,10 @@ async function keepKey(
   const failure = inKeyring ? await (await d.keyring()).write(provider, key) : null;
   if (failure !== null) return { done: false, said: `It is not kept: ${failure}.` };
   writeKeyFile(d.file, (others) => ({ ...others, [provider]: inKeyring ? { keyring: true } : { key } }));
-  return { done: true, said: inKeyring ? 'Kept in the keyring of the system.' : `Kept in ${d.file} (0600).` };
+  return {
+    done: true,
+    said: inKeyring ? 'Saved to the keyring of the system.' : `Saved to ${d.file}, readable only by you.`,
+  };
 }
 
 /** Changes the file. Throws where it cannot be read or written: a file that nobody understands stays as it is. */

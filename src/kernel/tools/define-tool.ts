@@ -8,6 +8,7 @@ import type {
   CallPlace,
   Judged,
   Rehearsal,
+  Surroundings,
   Tool,
   ToolArgs,
   ToolContext,
@@ -73,6 +74,11 @@ export interface ToolDefinition<S extends JsonSchema> extends Pick<
   readonly judge?: (args: FromSchema<S>, place: CallPlace) => Judged | Promise<Judged>;
   /** Numbers the lines that a call would change; none if they are not known. */
   readonly linesOf?: (args: FromSchema<S>, place: Pick<ToolContext, 'cwd' | 'landings'>) => Promise<readonly number[]>;
+  /** Returns the lines around the change of a call; null if they are not known. */
+  readonly surroundingsOf?: (
+    args: FromSchema<S>,
+    place: Pick<ToolContext, 'cwd' | 'landings'>,
+  ) => Promise<Surroundings | null>;
   /** Runs a call on a copy-on-write view of the files. */
   readonly rehearse?: (args: FromSchema<S>, ctx: ToolContext) => Promise<Rehearsal | string>;
   readonly run: (args: FromSchema<S>, ctx: ToolContext) => Promise<ToolOutcome>;
@@ -83,7 +89,7 @@ export type DefinedTool = Omit<Tool, 'toolset'>;
 
 /** Makes a tool whose functions take arguments of the type its schema describes. */
 export function defineTool<const S extends JsonSchema>(definition: ToolDefinition<S>): DefinedTool {
-  const { schema, describe, check, judge, linesOf, untrusted, rehearse, run, ...facts } = definition;
+  const { schema, describe, check, judge, linesOf, surroundingsOf, untrusted, rehearse, run, ...facts } = definition;
   // The registry has checked arguments against the schema before any of these is called.
   const typed = (args: ToolArgs): FromSchema<S> => args as FromSchema<S>;
   return {
@@ -94,6 +100,7 @@ export function defineTool<const S extends JsonSchema>(definition: ToolDefinitio
     ...(check && { check: (args: ToolArgs) => check(typed(args)) }),
     ...(judge && { judge: (args: ToolArgs, place: CallPlace) => judge(typed(args), place) }),
     ...(linesOf && { linesOf: (args, place) => linesOf(typed(args), place) }),
+    ...(surroundingsOf && { surroundingsOf: (args, place) => surroundingsOf(typed(args), place) }),
     ...(rehearse && { rehearse: (args: ToolArgs, ctx: ToolContext) => rehearse(typed(args), ctx) }),
     run: async (args, ctx) => goneDirectory(schema, args, ctx) ?? (await run(typed(args), ctx)),
   };

@@ -1,5 +1,5 @@
-import { wellFormed } from '../core/text.js';
-import type { ArgumentProblem, ToolContext, ToolOutcome } from '../core/tool.js';
+import { wellFormed, withoutEnd } from '../core/text.js';
+import type { ArgumentProblem, Surroundings, ToolContext, ToolOutcome } from '../core/tool.js';
 import {
   counted,
   type DefinedTool,
@@ -55,6 +55,7 @@ export function fileWriteTool(memory: ContentMemory, encoding: string | null): D
     description: 'Write a whole file, making folders as needed.',
     schema: writeSchema,
     check: (args) => halfCharacter('content', args.content) ?? pathProblem('path', args.path),
+    surroundingsOf: (args, place) => overwritten(args, place, encoding),
     run: (args, ctx) => write(args, ctx, memory, encoding),
   });
 }
@@ -156,6 +157,7 @@ export function fileEditTool(memory: ContentMemory, encoding: string | null): De
       );
     },
     linesOf: (args, place) => editedLines(args, place, encoding),
+    surroundingsOf: (args, place) => aroundEdit(args, place, encoding),
     run: (args, ctx) => edit(args, ctx, memory, encoding),
   });
 }
@@ -173,6 +175,61 @@ async function editedLines(
     return found.length > 1 && args.replace_all !== true ? [] : lineNumbers(plain, found);
   } catch {
     return []; // the call itself will say what is wrong with the file
+  }
+}
+
+const contextLines = 3;
+/** Around a change in longer lines nothing is shown. */
+const mostContextChars = 2_000;
+
+/** Returns the lines around the place of an edit; null where it would be refused, and where there are several. */
+async function aroundEdit(args: FileEditArgs, place: Place, encoding: string | null): Promise<Surroundings | null> {
+  const plain = await plainText(args.path, place, encoding);
+  if (plain === null) return null;
+  const wanted = withoutCarriageReturns(args.old_string);
+  const at = plain.indexOf(wanted);
+  if (at < 0 || plain.includes(wanted, at + 1)) return null;
+  const start = at === 0 ? 0 : plain.lastIndexOf('\n', at - 1) + 1;
+  const end = at + wanted.length;
+  const newline = plain.indexOf('\n', end);
+  const lineEnd = newline < 0 ? plain.length : newline;
+  const around = {
+    above:
+      start === 0
+        ? []
+        : plain
+            .slice(0, start - 1)
+            .split('\n')
+            .slice(-contextLines),
+    head: plain.slice(start, at),
+    tail: plain.slice(end, lineEnd),
+    below: withoutEnd(plain.slice(lineEnd + 1), '\n')
+      .split('\n')
+      .slice(0, contextLines),
+  };
+  if (lineEnd + 1 >= plain.length) around.below = [];
+  const { above, head, tail, below } = around;
+  return [...above, head, tail, ...below].join('').length > mostContextChars ? null : around;
+}
+
+/** Returns what a write changes in the file that it replaces; null for a new file. */
+async function overwritten(args: FileWriteArgs, place: Place, encoding: string | null): Promise<Surroundings | null> {
+  const plain = await plainText(args.path, place, encoding);
+  if (plain === null) return null;
+  const diff = await unifiedDiff(args.path, plain, withoutCarriageReturns(args.content));
+  return diff === undefined ? null : { above: [], head: '', tail: '', below: [], diff };
+}
+
+type Place = Pick<ToolContext, 'cwd' | 'landings'>;
+
+/** Returns the text of a file with line feeds; null where there is none. */
+async function plainText(path: string, { cwd, landings }: Place, encoding: string | null): Promise<string | null> {
+  try {
+    const { bytes } = await beforeWrite(absolutePath(cwd, path), path, landings);
+    const text = bytes === null ? null : (await decodeText(bytes, encoding)).text;
+    return text === null ? null : withLineFeeds(text);
+  } catch {
+    return null; // the call itself will say what is wrong with the file
   }
 }
 

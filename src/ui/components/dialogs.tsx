@@ -16,6 +16,7 @@ import { createApproval } from './approval.js';
 import { createFormDialog } from './form-dialog.js';
 import { createHiddenInput } from './hidden-input.js';
 import type { HiddenQuestion } from '../../kernel/console/slash-command.js';
+import { renderMarkdown } from '../markdown/incremental.js';
 import { markWords } from './menu.js';
 import { createPicker, type Rank } from './picker.js';
 import type { Picking } from '../../kernel/console/slash-command.js';
@@ -136,9 +137,13 @@ function createSync(
           closeIt();
           onAnswer(id, answer);
         };
-        return createFormDialog(form, onDone, onChange);
+        return createFormDialog(form, onDone, onChange, (text, columns) => renderPlain(text, theme(), columns));
       });
   };
+}
+
+function renderPlain(text: string, theme: Theme, columns: number): readonly string[] {
+  return renderMarkdown(text, { theme, columns, highlight: () => null, wrap: 'words' });
 }
 
 type Create<T> = (done: (value: T | null) => void) => Overlay;

@@ -90,9 +90,17 @@ function FormQuestion(props: FormProps): ReactNode {
 }
 
 /** The questions of a form, one after the other. What was not on the screen cannot be answered. */
-export function createFormDialog(form: Form, onAnswer: (answer: FormAnswer) => void, onChange: () => void): Overlay {
-  return new FormDialog(form, onAnswer, onChange);
+export function createFormDialog(
+  form: Form,
+  onAnswer: (answer: FormAnswer) => void,
+  onChange: () => void,
+  render: Render = () => [],
+): Overlay {
+  return new FormDialog(form, onAnswer, onChange, render);
 }
+
+/** Renders Markdown as rows of so many columns. */
+export type Render = (markdown: string, columns: number) => readonly string[];
 
 class FormDialog implements Overlay {
   readonly #form: Form;
@@ -103,8 +111,10 @@ class FormDialog implements Overlay {
   #step: FormStep;
   /** It took a key, so the next one is meant for it, too. */
   #heard = false;
+  readonly #render: Render;
 
-  constructor(form: Form, onAnswer: (answer: FormAnswer) => void, onChange: () => void) {
+  constructor(form: Form, onAnswer: (answer: FormAnswer) => void, onChange: () => void, render: Render) {
+    this.#render = render;
     this.#form = form;
     this.#onAnswer = onAnswer;
     this.#onChange = onChange;
@@ -113,7 +123,21 @@ class FormDialog implements Overlay {
 
   #stepAt(at: number): FormStep {
     const field = this.#form.fields[at] ?? { name: '', question: '', kind: 'boolean', required: false };
-    return new FormStep(field, bodyLines(this.#form, at), this.#values.get(field.name) ?? field.preset);
+    return new FormStep(field, this.#bodyAt(at), this.#values.get(field.name) ?? field.preset);
+  }
+
+  /** A message in Markdown is rendered, between the title and the question. */
+  #bodyAt(at: number): ScrolledBody {
+    const { isMarkdown, message } = this.#form;
+    if (isMarkdown !== true || at > 0) return new ScrolledBody(bodyLines(this.#form, at));
+    const question = bodyLines({ ...this.#form, message: '' }, at);
+    const text = decisionText(message, { lines: true });
+    return new ScrolledBody([], {
+      edit: (columns) => {
+        const rows = [...this.#render(text, columns), '', ...question.flatMap((line) => wrapped(line, columns))];
+        return rows.flatMap((row) => wrapLine(row, columns).map((part) => part.text));
+      },
+    });
   }
 
   /** False while a text is written: then every key belongs to that. */
@@ -188,12 +212,12 @@ class FormStep {
   #text: Editor | null;
   #problem = '';
 
-  constructor(field: FormField, body: readonly string[], preset: FormValue | undefined) {
+  constructor(field: FormField, body: ScrolledBody, preset: FormValue | undefined) {
     const options = optionsOf(field);
     const given = (Array.isArray(preset) ? preset : preset === undefined ? [] : [preset]).map(wordOf);
     const indexes = given.map((value) => options.findIndex((option) => option.value === value));
     this.field = field;
-    this.#body = new ScrolledBody(body);
+    this.#body = body;
     this.#entries = entriesOf(field);
     this.#marked = new Set(field.several === true ? indexes.filter((index) => index >= 0) : []);
     this.#own = given.find((_, at) => indexes[at] === -1) ?? '';

@@ -22,7 +22,7 @@ const mostDots = 24;
 
 function Hidden({ title, rows, length, waits }: HiddenProps): ReactNode {
   const { paint, glyphs } = useTheme();
-  const keys = `${dialogKeys.empty} empties, ${dialogKeys.leave} leaves`.toLowerCase();
+  const keys = `${dialogKeys.empty} clears, ${dialogKeys.leave} cancels.`;
   const dots = glyphs.dot.repeat(Math.min(length, mostDots));
   return (
     <Box flexDirection="column">
@@ -31,7 +31,7 @@ function Hidden({ title, rows, length, waits }: HiddenProps): ReactNode {
           {row}
         </Row>
       ))}
-      <KeyHint text={`paste it, enter sends it, ${keys}; it is not shown`} waits={waits} />
+      <KeyHint text={`Paste it and press Enter. It stays hidden. ${keys}`} waits={waits} />
       <Row cursor={textWidth(`${title}: ${dots}`)}>
         {`${paint('bold', `${title}:`)} ${dots}${length === 0 ? '' : `  (${length} characters)`}`}
       </Row>

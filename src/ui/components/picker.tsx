@@ -36,7 +36,7 @@ function Picker(props: PickerProps): ReactNode {
       <Choices choices={choices} selected={selected} columns={columns} marked={marked} />
       {said === '' ? null : <Row>{said}</Row>}
       <KeyHint
-        text={`${position} ${glyphs.dot} type to filter, enter chooses, ${dialogKeys.leave.toLowerCase()} leaves`}
+        text={[position, 'type to filter', 'Enter select', `${dialogKeys.leave} cancel`].join(` ${glyphs.dot} `)}
         waits={waits}
       />
       <Row cursor={textWidth(`${label} ${query}`)}>{`${paint('bold', label)} ${query}`}</Row>
@@ -140,7 +140,7 @@ export function createPicker<T>(
           query={query}
           choices={matches.slice(top, top + page).map((index) => choices[index] ?? { label: '', detail: '' })}
           selected={selected - top}
-          position={matches.length === 0 ? 'nothing matches' : `${selected + 1} of ${matches.length}`}
+          position={matches.length === 0 ? 'nothing matches' : `${selected + 1}/${matches.length}`}
           said={oneLine(said)}
           marked={query === '' ? marked : [...marked, query]}
           columns={size.columns - 1}

@@ -8,6 +8,8 @@ import { Row } from './row.js';
 export interface PromptState {
   readonly editor: Editor;
   readonly searching: string | null;
+  /** The empty input says what can be typed. */
+  readonly hasTips?: boolean;
 }
 
 /** The input as rows, none wider than the terminal, and the position of the cursor in them. */
@@ -22,7 +24,19 @@ export function promptRows(prompt: PromptState, theme: Theme, columns: number, h
   const { lines, cursor } = layoutEditor(prompt.editor, theme.glyphs.prompt, columns, height);
   const [first = '', ...rest] = lines;
   const sign = theme.glyphs.prompt;
+  if (prompt.hasTips === true && prompt.editor.text === '')
+    return {
+      lines: [theme.paint('prompt', sign) + theme.paint('dim', tips(theme, columns - textWidth(sign)))],
+      cursor,
+    };
   return { lines: [theme.paint('prompt', sign) + first.slice(sign.length), ...rest], cursor };
+}
+
+/** Returns as much as fits of what can be typed. */
+function tips({ glyphs }: Theme, columns: number): string {
+  const parts = ['Ask anything', '/ commands', '@ files', '! shell', '? keys'];
+  while (parts.length > 1 && textWidth(parts.join(` ${glyphs.dot} `)) >= columns) parts.pop();
+  return fitWidth(parts.join(` ${glyphs.dot} `), Math.max(0, columns - 1));
 }
 
 function searchRow(editor: Editor, searching: string, theme: Theme, columns: number): PromptRows {

@@ -1,5 +1,6 @@
 import { Box, type DOMElement, Text } from 'ink';
 import { createContext, type ReactNode, useContext, useLayoutEffect, useRef } from 'react';
+import { textWidth } from '../terminal/rows.js';
 import { createTheme, type Role, type Theme } from '../../kernel/console/theme.js';
 
 /** Sets the place of the cursor: a column of the row that `node` lays out. */
@@ -49,6 +50,17 @@ export function Row(props: {
 }
 
 /** Says what the keys do; while `waits` is true they still belong to the draft. */
-export function KeyHint({ text, waits }: { readonly text: string; readonly waits: boolean }): ReactNode {
-  return <Row tone={waits ? 'warn' : 'dim'}>{waits ? 'Keys go to your draft until you pause' : text}</Row>;
+export function KeyHint(props: {
+  readonly text: string;
+  readonly waits: boolean;
+  /** The cursor is at its end. */
+  readonly hasCursor?: boolean;
+}): ReactNode {
+  const { waits, hasCursor = false } = props;
+  const text = waits ? "You're typing: keys go to your message until you pause" : props.text;
+  return (
+    <Row tone={waits ? 'warn' : 'dim'} cursor={hasCursor ? textWidth(text) : undefined}>
+      {text}
+    </Row>
+  );
 }

@@ -1,4 +1,3 @@
-import { addAll } from '../../kernel/core/lists.js';
 import { todoNow } from '../../kernel/core/projection.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
 import { fitWidth, textWidth } from '../terminal/rows.js';
@@ -10,6 +9,9 @@ import { emptyView, type View } from '../view.js';
 /** The facts of the status line that the view does not know. */
 export interface StatusFacts {
   readonly model: string;
+  /** The effort of the model, if the user chose one. */
+  readonly effort?: string | null | undefined;
+  /** An approval mode, or `plan`. */
   readonly approval: string;
   readonly sandbox: string;
   /** Shortened for display, e.g. `~/src/thing`. */
@@ -31,8 +33,8 @@ export interface StatusFacts {
   readonly stopping?: boolean | undefined;
 }
 
-/** Returns one row, at most `columns - 1` wide. The least important parts are left out first; the current activity is
- * cut. */
+/** Returns one row, at most `columns - 1` wide: what happens now, the approval mode, then facts. The mode is never left
+ * out. Where there is too little room, names become shorter, and then facts are left out from the right. */
 export function statusLine(
   facts: StatusFacts | null,
   view: View,
@@ -43,21 +45,72 @@ export function statusLine(
   const room = Math.max(0, columns - 1);
   if (state.hint !== null) return theme.paint('warn', fitWidth(state.hint, room));
   const separator = ` ${theme.glyphs.dot} `;
-  const mode = (facts?.mode ?? '').toUpperCase();
-  const left = room - (mode === '' ? 0 : textWidth(mode + separator));
-  const parts = [mode, fitWidth(activity(view, state, facts), left), ...factParts(facts, view)]
-    .filter((part) => part !== '')
-    .map((part) => sanitize(part));
-  const kept: string[] = [];
-  let width = 0;
-  for (const part of parts) {
-    const added = textWidth(part) + (kept.length > 0 ? separator.length : 0);
-    if (width + added > room) continue;
-    kept.push(part);
-    width += added;
+  const { before, mode } = firstParts(facts, view, state, room, separator);
+  const used = textWidth([...before, mode].join(separator));
+  const behind = factsThatFit(facts, view, room - used - separator.length, separator);
+  const own = ownPart(facts, room - used - separator.length);
+  const dim = (text: string): string => theme.paint('dim', text);
+  const lead = before.length === 0 ? '' : dim(before.join(separator) + (mode === '' ? '' : separator));
+  const rest = [...behind, ...own].map((part) => separator + part).join('');
+  const tone = modeTone(facts);
+  const shownMode = tone === null ? dim(mode) : theme.paint(tone, mode);
+  return lead + shownMode + dim(before.length === 0 && mode === '' ? rest.slice(separator.length) : rest);
+}
+
+/** Returns what happens now and the approval mode, in the longest words that fit. */
+function firstParts(
+  facts: StatusFacts | null,
+  view: View,
+  state: { readonly nowMs: number; readonly busySinceMs: number | null },
+  room: number,
+  separator: string,
+): { readonly before: readonly string[]; readonly mode: string } {
+  const keys = (facts?.mode ?? '').toUpperCase();
+  const { text, short, mayBeCut } = activity(view, state, facts);
+  const [mode = '', shortMode = ''] = modeTexts(facts);
+  const row = (...parts: readonly string[]): readonly string[] => parts.filter((part) => part !== '');
+  const width = (...parts: readonly string[]): number => textWidth(row(...parts).join(separator));
+  if (width(keys, text, mode) <= room) return { before: row(keys, text), mode };
+  for (const named of [mode, shortMode]) {
+    const left = room - width(keys, '.', named) + 1;
+    if (mayBeCut && left >= Math.min(textWidth(text), textWidth(short) + leastReason))
+      return { before: row(keys, fitWidth(text, left)), mode: named };
   }
-  addAll(kept, ownPart(facts, room - width - (kept.length > 0 ? separator.length : 0)));
-  return theme.paint('dim', kept.length > 0 ? kept.join(separator) : fitWidth(parts[0] ?? '', room));
+  for (const [doing, named] of [
+    [short, mode],
+    [short, shortMode],
+    ['', shortMode],
+  ] as const)
+    if (width(keys, doing, named) <= room) return { before: row(keys, doing), mode: named };
+  return { before: [], mode: fitWidth(shortMode, room) };
+}
+
+/** The columns of a reason that are worth showing. */
+const leastReason = 8;
+
+/** `asks: dangerous`, and where there is little room `dangerous`. */
+function modeTexts(facts: StatusFacts | null): readonly string[] {
+  if (facts === null || facts.own != null) return ['', ''];
+  const { approval } = facts;
+  return approval === 'plan' ? ['plan, read-only', 'plan'] : [`asks: ${approval}`, approval];
+}
+
+/** Modes that a user should notice have a colour. */
+function modeTone(facts: StatusFacts | null): 'warn' | 'prompt' | null {
+  if (facts?.approval === 'never') return 'warn';
+  return facts?.approval === 'plan' ? 'prompt' : null;
+}
+
+/** Returns the facts in the longest form that fits. */
+function factsThatFit(facts: StatusFacts | null, view: View, room: number, separator: string): readonly string[] {
+  if (facts === null || facts.own != null) return [];
+  const fits = (parts: readonly string[]): boolean => textWidth(parts.join(separator)) <= room;
+  const long = factParts(facts, view, { isLong: true });
+  const all = [...long, ...tokenParts(view)];
+  for (let count = all.length; count >= long.length; count--) if (fits(all.slice(0, count))) return all.slice(0, count);
+  const short = factParts(facts, view, { isLong: false });
+  for (let count = short.length; count > 0; count--) if (fits(short.slice(0, count))) return short.slice(0, count);
+  return [];
 }
 
 /** Says what the model does now; '' where it has nothing to do. */
@@ -83,7 +136,7 @@ export function openingRows(
   const above = greeting ? greetingLines(greeting, { theme, columns }) : [];
   const lines = [...above, '', ...(todo === '' ? [] : [theme.paint('dim', todo)]), status];
   const fits = rows >= leastRows && lines.every((line) => textWidth(line) <= columns);
-  return fits && greeting?.more === undefined ? lines : null;
+  return fits ? lines : null;
 }
 
 /** Returns the output of the user's custom status program. It is cut, and not left out. */
@@ -92,49 +145,78 @@ function ownPart(facts: StatusFacts | null, columns: number): readonly string[] 
   return own === '' ? [] : [own];
 }
 
+/** The current activity; '' if there is none. `short`: where there is little room. */
+interface Activity {
+  readonly text: string;
+  readonly short: string;
+  /** Its end is a reason, of which the beginning says most. */
+  readonly mayBeCut?: true;
+}
+
 function activity(
   view: View,
   { nowMs, busySinceMs }: { readonly nowMs: number; readonly busySinceMs: number | null },
   facts: StatusFacts | null,
-): string {
-  if (facts?.ownCommand) return `your command runs${byKey(facts, 'stops it')}`;
+): Activity {
+  if (facts?.ownCommand) return withKey('your command runs', facts);
   if (view.retry && !facts?.stopping) {
     const { attempt, maxRetries, atMs, reason } = view.retry;
     const seconds = Math.ceil((atMs - nowMs) / 1_000);
     const when = seconds > 0 ? ` in ${seconds}s` : '';
-    return `retry ${attempt}/${maxRetries}${when}: ${sanitize(reason)}`;
+    const short = `retry ${attempt}/${maxRetries}${when}`;
+    return { text: `${short}: ${sanitize(reason)}`, short, mayBeCut: true };
   }
-  return view.busy && busySinceMs !== null ? doing(view, formatElapsed(nowMs - busySinceMs), facts) : '';
+  if (!view.busy || busySinceMs === null) return { text: '', short: '' };
+  return doing(view, formatElapsed(nowMs - busySinceMs), facts);
 }
 
-function doing(view: View, elapsed: string, facts: StatusFacts | null): string {
-  if (facts?.stopping) return `stopping ${elapsed}`;
-  if (view.questions.length + view.forms.length > 0) return 'waiting for you';
+function doing(view: View, elapsed: string, facts: StatusFacts | null): Activity {
+  if (facts?.stopping) return { text: `stopping ${elapsed}`, short: 'stopping' };
+  if (view.questions.length + view.forms.length > 0) return { text: 'waiting for you', short: 'waiting' };
   const doing = view.reasoning !== '' && view.text === '' ? 'thinking' : 'working';
-  return `${doing} ${elapsed}${byKey(facts, 'interrupts')}`;
+  return withKey(`${doing} ${elapsed}`, facts);
 }
 
-function byKey(facts: StatusFacts | null, what: string): string {
+function withKey(text: string, facts: StatusFacts | null): Activity {
   const key = facts?.interruptKey ?? null;
-  return key === null ? '' : `, ${key.toLowerCase()} ${what}`;
+  return { text: key === null ? text : `${text}, ${key} stops`, short: text };
 }
 
-function factParts(facts: StatusFacts | null, view: View): string[] {
-  if (facts === null || facts.own != null) return [];
-  const { totals } = view;
-  const window = facts.contextWindow ?? 0;
+function factParts(facts: StatusFacts, view: View, { isLong }: { readonly isLong: boolean }): readonly string[] {
+  const { totals, queue, busy } = view;
+  const model = isLong ? facts.model : lastName(facts.model);
+  const directory = isLong ? facts.directory : lastName(facts.directory);
+  return [
+    busy && queue.length > 0 ? `${queue.length} queued` : '',
+    facts.sandbox === 'off' ? '' : `sandbox ${facts.sandbox}`,
+    facts.effort == null ? model : `${model} ${facts.effort}`,
+    contextText(facts, totals.context),
+    totals.costKnown && totals.costUsd > 0 ? formatCost(totals.costUsd) : '',
+    jobsText(facts),
+    facts.branch === undefined ? directory : `${directory} (${facts.branch})`,
+  ]
+    .filter((part) => part !== '')
+    .map((part) => sanitize(part));
+}
+
+function contextText({ contextWindow }: StatusFacts, tokens: number): string {
+  const window = contextWindow ?? 0;
+  if (window === 0 || tokens === 0) return '';
+  return `${Math.round((tokens / window) * 100)}% of ${formatCount(window).replace('.0', '')}`;
+}
+
+/** Tokens, for those who have the room. */
+function tokenParts({ totals }: View): readonly string[] {
   const read = totals.input + totals.cacheRead + totals.cacheWrite;
   return [
-    facts.model,
-    facts.branch === undefined ? facts.directory : `${facts.directory} (${facts.branch})`,
-    `approval ${facts.approval}`,
-    jobsText(facts),
-    facts.sandbox === 'off' ? '' : `sandbox ${facts.sandbox}`,
-    window > 0 && totals.context > 0 ? `context ${Math.round((totals.context / window) * 100)}%` : '',
-    read + totals.output > 0 ? `${formatCount(read)} in ${formatCount(totals.output)} out` : '',
-    totals.cacheRead > 0 ? `cache ${Math.round((totals.cacheRead / read) * 100)}%` : '',
-    totals.costKnown && totals.costUsd > 0 ? formatCost(totals.costUsd) : '',
+    ...(read + totals.output > 0 ? [`${formatCount(read)} in ${formatCount(totals.output)} out`] : []),
+    ...(totals.cacheRead > 0 ? [`cache ${Math.round((totals.cacheRead / read) * 100)}%`] : []),
   ];
+}
+
+/** Returns a model without its provider, a folder without those around it. */
+function lastName(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1) || path;
 }
 
 function jobsText({ jobs = 0 }: StatusFacts): string {

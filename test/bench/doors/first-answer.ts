@@ -56,7 +56,7 @@ const programs: readonly Program[] = [
       { shows: /Model of OpenRouter:/, keys: [enter], asks: true },
       { shows: /Start with it from now on:/, keys: [enter], asks: true },
     ],
-    ready: /The next request goes to openrouter/,
+    ready: /Now using openrouter/,
   },
   {
     name: 'pi',

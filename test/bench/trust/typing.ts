@@ -35,7 +35,7 @@ const words = [
 const callsOfRun = 40;
 /** A machine that is held up types with pauses itself: such a round proves nothing. */
 const longestGapMs = 500;
-const asked = 'Allow this call?';
+const asked = 'Run this command?';
 
 declare const AGENT_ROOT: string;
 
@@ -188,7 +188,7 @@ async function run(endMs: number, onRound: (round: Round) => void): Promise<void
       const round = await typeAcross(driven, stands);
       onRound(round);
       if (round.answered) return;
-      await driven.until(() => driven.text().includes('Arrows and Enter to choose'), 'the end of the pause');
+      await driven.until(() => driven.text().includes('Arrows and Enter only'), 'the end of the pause');
       driven.type('\x1b[A\x1b[A\r');
       await driven.until(() => !stands(), 'the answer');
       driven.type('\x15');

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import type { Form, FormAnswer } from '../../../src/kernel/core/form.js';
 import type { ToolContext } from '../../../src/kernel/core/tool.js';
-import { askTool, planTool } from '../../../src/features/ask-and-plan/put-questions.js';
+import type { ApprovalMode } from '../../../src/kernel/core/policy.js';
+import { askTool, endPlanMode, planTool } from '../../../src/features/ask-and-plan/put-questions.js';
 import { context, envelopeOf } from '../../kernel/tools/workbench.js';
 import { registryOf } from '../registered.js';
 
@@ -86,6 +87,27 @@ test.each<[FormAnswer, object, readonly string[]]>([
   expect(await tried.envelope).toMatchObject(envelope);
   expect(tried.ends).toEqual(ends);
   expect(tried.forms).toMatchObject([{ message: '1. Write it.', fields: [{ preset: 'keep', free: true }] }]);
+});
+
+test.each<[how: 'go' | 'ask', before: ApprovalMode, after: ApprovalMode]>([
+  ['go', 'never', 'never'],
+  ['go', 'dangerous', 'dangerous'],
+  ['go', 'mutating', 'dangerous'],
+  ['go', 'always', 'dangerous'],
+  ['ask', 'never', 'mutating'],
+  ['ask', 'dangerous', 'mutating'],
+  ['ask', 'always', 'always'],
+])('a plan that is run with %s turns the mode %s into %s', (how, before, after) => {
+  let [mode, planning] = [before, true];
+  endPlanMode(
+    {
+      mode: () => mode,
+      plan: (on) => (planning = on),
+      switchTo: (next) => (mode = next),
+    },
+    how,
+  );
+  expect([planning, mode]).toEqual([false, after]);
 });
 
 test('without plan mode no plan is put to anybody', async () => {

@@ -62,7 +62,7 @@ test('a question is asked in words and answered in words; a no may say why', asy
     await harness.settle();
     expect(harness.session.answers).toEqual([['c1', answer]]);
     expect(harness.terminal.sent()).toContain(
-      'Allow bash?\n  rm -rf \\u202ebuild\n! deletes files\n-> /home/\\u202eme\n',
+      'Run this command?  Dangerous: deletes files\n  rm -rf \\u202ebuild\n-> /home/\\u202eme\n',
     );
   }
 });
@@ -164,9 +164,9 @@ test('where ctrl-c comes as a signal it interrupts a turn; at the prompt the sec
   expect(harness.session.submitted).toEqual(['go', 'list']);
 });
 
-test('the greeting is shown without its marks', () => {
-  const harness = openPlain({ greeting: { name: 'agent', line: ' · a/b', more: '- `one`\n- two' } });
-  expect(harness.terminal.sent()).toBe('agent · a/b\n\n* one\n* two\n> ');
+test('the greeting is shown line by line', () => {
+  const harness = openPlain({ greeting: { name: 'agent', line: '  ~/a', more: ['one', 'two'] } });
+  expect(harness.terminal.sent()).toBe('agent  ~/a\none\ntwo\n> ');
 });
 
 test('what waited when the program ended is offered; a line that is no answer is a request', async () => {

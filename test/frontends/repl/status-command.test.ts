@@ -104,5 +104,5 @@ test('the line of the program stands behind what runs, as far as it fits', () =>
   const facts = { model: 'm', approval: 'never', sandbox: 'off', directory: '~', ...own };
   const busy = { ...emptyView, busy: true };
   const line = statusLine(facts, busy, { nowMs: 3_000, busySinceMs: 0, hint: null }, theme, 45);
-  expect(line).toBe('working 3s, esc interrupts · mine: a long l…');
+  expect(line).toBe('working 3s, Esc stops · mine: a long lin…');
 });

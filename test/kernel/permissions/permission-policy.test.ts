@@ -100,7 +100,7 @@ test('what is asked about or refused says why, and an allowed reader says nothin
   });
   expect(await assess('bash', 'execute', { command: 'ls' }, { approval: 'always' })).toMatchObject({
     decision: 'ask',
-    reasons: ['every call is asked about'],
+    reasons: ['you chose to approve every call'],
   });
   const removal = await assess('bash', 'execute', { command: 'rm -rf src' });
   expect(removal).toMatchObject({ risk: 'dangerous', decision: 'ask', targets: [join(workspace, 'src')] });

@@ -81,7 +81,7 @@ test('plan mode runs none of the commands of the corpus that do more than read, 
     );
   expect(denied).toBeGreaterThan(1000);
   const write = toolCall('file_write', 'write', { path: 'a.txt' });
-  expect((await plan.assess(write, facts.workspace)).reasons[0]).toMatch(/^plan mode is on/);
+  expect((await plan.assess(write, facts.workspace)).reasons[0]).toMatch(/^plan mode is read-only/);
 });
 
 test('plan mode runs a tool of a server where the user allows it by name, and none that has changed', async () => {

@@ -22,7 +22,10 @@ test('a key is kept for the owner alone and comes back; forgotten, it is gone fr
   const file = join(folder(), 'deep', 'keys.json');
   const keys = await storedKeys(file);
   keys.enter('openai', key);
-  expect(await keys.keep('openai', key, 'file')).toEqual({ done: true, said: `Kept in ${file} (0600).` });
+  expect(await keys.keep('openai', key, 'file')).toEqual({
+    done: true,
+    said: `Saved to ${file}, readable only by you.`,
+  });
   expect([statSync(file).mode & 0o777, (await storedKeys(file)).all()]).toEqual([0o600, { openai: { key } }]);
   const later = await storedKeys(file);
   expect([await later.forget('openai'), await later.forget('openai'), later.all()]).toEqual([true, false, {}]);
@@ -95,7 +98,7 @@ test('the keyring of the system keeps a key instead of the file; the program see
   chmodSync(program, 0o755);
   const keys = await withKeyring(at, file);
   expect(existsSync(join(at, 'args'))).toBe(false);
-  expect((await keys.keep('xai', key, 'keyring')).said).toBe('Kept in the keyring of the system.');
+  expect((await keys.keep('xai', key, 'keyring')).said).toBe('Saved to the keyring of the system.');
   expect([readFileSync(file, 'utf8').includes(key), keptNames(file)]).toEqual([false, ['xai']]);
   const later = await withKeyring(at, file);
   expect(later.all()).toEqual({ xai: { key } });

@@ -38,6 +38,22 @@ test('an edit knows the lines that it would change, before it is made', async ()
   for (const path of ['b.bin', 'folder', 'missing']) expect(await linesOf(path, 'one')).toEqual([]);
 });
 
+test('an edit and a write know what is around their change, before it is made', async () => {
+  const cwd = tree({ 'a.txt': '1\r\n2\r\n3\r\n4\r\nin the line\r\n5\r\n6\r\n', 'folder/': '' });
+  const around = async (name: string, args: Readonly<Record<string, unknown>>) =>
+    await registry()
+      .get(name)
+      ?.surroundingsOf?.({ path: 'a.txt', ...args }, { cwd });
+  const edited = async (old_string: string) => await around('file_edit', { old_string, new_string: 'x' });
+  expect(await edited('the')).toEqual({ above: ['2', '3', '4'], head: 'in ', tail: ' line', below: ['5', '6'] });
+  expect(await edited('1\n2\n')).toEqual({ above: [], head: '', tail: '3', below: ['4', 'in the line', '5'] });
+  expect(await edited('6')).toEqual({ above: ['4', 'in the line', '5'], head: '', tail: '', below: [] });
+  expect([await edited('n'), await edited('none')]).toEqual([null, null]);
+  const whole = await around('file_write', { content: '1\n2\n3\n4\nnew\n5\n6\n' });
+  expect(whole?.diff).toContain('\n-in the line\n+new\n');
+  for (const path of ['folder', 'missing']) expect(await around('file_write', { path, content: 'x' })).toBeNull();
+});
+
 test('a new file is made with its folders, and the outcome carries hash, bytes and diff', async () => {
   const cwd = tree();
   const outcome = await call('file_write', { path: 'a/b/c.txt', content: 'é\n' }, context(cwd));

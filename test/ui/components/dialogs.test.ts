@@ -23,14 +23,13 @@ async function ask(
 }
 
 const dialog = [
-  'Allow this call? bash (dangerous)',
+  'Run this command?  Dangerous: deletes files',
   '  rm -rf build',
-  '! deletes files',
-  'Arrows and Enter to choose; Esc to reject',
+  '',
   '  Yes, once',
-  '  Yes, and this exact call again in this session',
   '❯ No',
-  '  No, and tell the model why',
+  '  No, and say why…',
+  'Arrows and Enter only · Esc no · Tab more: this exact command',
 ];
 
 test('the question shows the whole command and its reason; no is chosen', async () => {
@@ -48,9 +47,10 @@ test('the question shows the whole command and its reason; no is chosen', async 
 
 test.each([
   ['y', { answer: 'once' }],
-  ['a', { answer: 'session' }],
+  ['s', { answer: 'session' }],
   ['n', { answer: 'deny' }],
-  ['\x1b[A\x1b[A\r', { answer: 'once' }],
+  ['\r', { answer: 'once' }],
+  ['\x1b[B\x1b[B\r', { answer: 'deny' }],
   ['tuse the other folder\r', { answer: 'deny', message: 'use the other folder' }],
 ])('%j answers %j', async (keys, answer) => {
   const harness = openRepl();
@@ -69,22 +69,25 @@ test('ctrl-c at a question interrupts the turn, as it does elsewhere', async () 
 });
 
 const ruled = [
-  '  Yes, once',
-  '  Yes, and this exact call again in this session',
-  '  Yes, and `npm test …` in this session',
-  '  Yes, and always allow: adds the rule below',
-  '❯ No',
-  '  No, and tell the model why',
-  '  rules.allow: {"tool":"bash","argv":["npm","test"]}',
+  '❯ y  Yes',
+  "  s  Yes, and don't ask again for `npm test …` (this session)",
+  '  n  No',
+  '  t  No, and say why…',
+];
+const rarer = [
+  "  a  Yes, and don't ask again for this exact command (this session)",
+  '     Always allow `npm test …` (saves a rule)',
 ];
 
 test.each([
   ['s', { answer: 'rules', lasts: 'session' }],
-  ['3', { answer: 'rules', lasts: 'session' }],
-  ['\x1b[A\r', { answer: 'rules', lasts: 'always' }],
-  ['5', { answer: 'deny' }],
-  ['4', null],
-])('where a rule may allow the call it is shown and offered: %j', async (keys, answer) => {
+  ['2', { answer: 'rules', lasts: 'session' }],
+  ['3', { answer: 'deny' }],
+  ['a', null],
+  ['\ta', { answer: 'session' }],
+  ['\t\x1b[B\x1b[B\x1b[B\x1b[B\x1b[B\r', { answer: 'rules', lasts: 'always' }],
+  ['\t6', null],
+])('the choices say for what the question is not asked again; rarer ones are behind Tab: %j', async (keys, answer) => {
   const harness = openRepl();
   harness.type('go\r');
   const asked = question('c1', 'bash', { command: 'npm test' }, []);
@@ -97,9 +100,38 @@ test.each([
   await harness.settle();
   harness.tick(pauseMs);
   await harness.settle();
-  expect(shown(harness.terminal).slice(-ruled.length)).toEqual(ruled);
-  for (const key of keys.startsWith('\x1b') ? [keys] : keys) harness.type(key);
+  const hint = 'Enter select · Esc no · Tab more: this exact command, save a rule';
+  expect(shown(harness.terminal).slice(-5)).toEqual([...ruled, hint]);
+  const [first, ...rest] = keys;
+  if (first === '\t') {
+    harness.type(first);
+    await harness.settle();
+    expect(shown(harness.terminal).slice(-7)).toEqual([...ruled, ...rarer, 'Enter select · Esc no · Tab fewer']);
+    harness.type(rest.join(''));
+  } else harness.type(keys);
   expect(harness.session.answers).toEqual(answer === null ? [] : [['c1', answer]]);
+});
+
+test('a dangerous call offers no rule, and takes no letter', async () => {
+  const harness = openRepl();
+  harness.type('go\r');
+  const asked = question('c1', 'bash', { command: 'git push --force' }, ['`git push --force` overwrites history']);
+  const rules = [{ tool: 'bash', argv: ['git', 'push'] }];
+  harness.session.emit({
+    type: 'approval_requested',
+    question: { ...asked, verdict: { ...asked.verdict, rules } },
+  });
+  harness.tick(40);
+  await harness.settle();
+  harness.tick(pauseMs);
+  harness.type('\t');
+  for (const letter of 'yas123') harness.type(letter);
+  await harness.settle();
+  const rows = shown(harness.terminal).join('\n');
+  expect(harness.session.answers).toEqual([]);
+  expect(rows).toContain('Run this command?  Dangerous: overwrites history');
+  expect(rows).toContain("  Yes, and don't ask again for this exact command (this session)");
+  expect(rows).not.toMatch(/saves a rule|git push …/);
 });
 
 test('the draft is still there after the question', async () => {
@@ -131,7 +163,7 @@ test('nothing hidden gets into the question, and no attribute', async () => {
   );
   const rows = shown(harness.terminal).join('\n');
   expect(rows).toContain('ls \\x1b[30;40m; rm -rf ~\\x1b[0m\\rls\\u202e \\u200b⟨200 spaces⟩end');
-  expect(rows).toContain('! writes \\x1b[2J\\u202eoutside');
+  expect(rows).toContain('Dangerous: writes \\x1b[2J\\u202eoutside');
   expect(rows).toContain('→ /etc/pa\\u200esswd');
 });
 
@@ -140,7 +172,7 @@ test('a command that does not fit can be agreed to only once its end was on the 
   await ask(harness, { command: Array.from({ length: 30 }, (_, i) => `echo step ${i}`).join('\n') });
   harness.tick(pauseMs);
   expect(shown(harness.terminal).join('\n')).toMatch(/… \d+ more lines; page down to see them before you can say yes/);
-  harness.type('\x1b[A\x1b[A\r');
+  harness.type('\x1b[A\r');
   expect(harness.session.answers).toEqual([]);
   for (let i = 0; i < 8; i++) harness.type('\x1b[6~');
   await harness.settle();
@@ -177,18 +209,17 @@ test.each([
 test('in a low window the target of a command is below it', async () => {
   const harness = openRepl({ columns: 40, rows: 15 });
   await ask(harness, { command: 'rm -rf docs' }, ['`rm -rf docs` deletes recursively'], 'bash', ['/home/me/docs']);
-  const [question] = dialog;
   expect(shown(harness.terminal).slice(3, 7)).toEqual([
-    question,
+    'Run this command?  Dangerous',
     '  rm -rf docs',
-    '  → /home/me/docs',
+    '→ /home/me/docs',
     '! `rm -rf docs` deletes recursively',
   ]);
 });
 
 test('one line that is left is named as one', async () => {
-  const harness = openRepl({ rows: 20 });
-  await ask(harness, { command: Array.from({ length: 8 }, (_, i) => `echo step ${i}`).join('\n') }, ['deletes files']);
+  const harness = openRepl({ rows: 15 });
+  await ask(harness, { command: Array.from({ length: 9 }, (_, i) => `echo step ${i}`).join('\n') }, ['deletes files']);
   harness.tick(pauseMs);
   await harness.settle();
   expect(shown(harness.terminal).join('\n')).toContain('… 1 more line; page down to see it before you can say yes');
@@ -200,13 +231,31 @@ test('one line that is left is named as one', async () => {
 test('an edit is shown as what goes and what comes', async () => {
   const harness = openRepl();
   await ask(harness, { path: 'a.ts', old_string: 'one\ntwo', new_string: 'three' }, [], 'file_edit');
-  expect(shown(harness.terminal).slice(3, 8)).toEqual([
-    'Allow this call? file_edit (dangerous)',
-    '  path: a.ts',
-    '  - one',
-    '  - two',
-    '  + three',
+  expect(shown(harness.terminal).slice(3, 8)).toEqual(['Edit a.ts?  Dangerous', '- one', '- two', '+ three', '']);
+});
+
+test('in a low window eight rows show what is asked, and the choices are on one', async () => {
+  const harness = openRepl({ columns: 40, rows: 15 });
+  const lines = Array.from({ length: 20 }, (_, index) => `line ${index}`).join('\n');
+  await ask(harness, { path: 'a.ts', old_string: 'x', new_string: lines }, [], 'file_edit', [], 'mutating');
+  harness.tick(pauseMs);
+  await harness.settle();
+  expect(shown(harness.terminal).slice(-11)).toEqual([
+    'Edit a.ts?  +20 −1',
+    '- x',
+    ...Array.from({ length: 7 }, (_, index) => `+ line ${index}`),
+    '… 15 more lines; page down',
+    '❯[y]es [s]ession [n]o [t]ell why',
   ]);
+  const seen = new Set<string>();
+  for (let presses = 0; presses < 10 && harness.session.answers.length === 0; presses++) {
+    for (const row of shown(harness.terminal)) seen.add(row);
+    harness.type('\r');
+    await harness.settle();
+  }
+  expect(seen).toContain('+ line 19');
+  expect([...seen].join(' ')).toContain("[s]ession → Yes, and don't ask again for");
+  expect(harness.session.answers).toEqual([['c1', { answer: 'once' }]]);
 });
 
 test('what goes and what comes have their colours, and lines that stay are shown once', async () => {
@@ -217,13 +266,7 @@ test('what goes and what comes have their colours, and lines that stay are shown
     [],
     'file_edit',
   );
-  expect(shown(harness.terminal).slice(4, 9)).toEqual([
-    '  path: a.ts',
-    '    if (a) {',
-    '  -   one',
-    '  +   two',
-    '    }',
-  ]);
+  expect(shown(harness.terminal).slice(4, 8)).toEqual(['  if (a) {', '-   one', '+   two', '  }']);
   expect(harness.terminal.sent()).toContain('\x1b[91m-   one\x1b[39m');
   expect(harness.terminal.sent()).toContain('\x1b[32m+   two\x1b[39m');
 });
@@ -232,10 +275,10 @@ test('the words of an edit that differ are marked, and a long line goes on below
   const harness = openRepl({ columns: 30, facts: { ...facts, colors: 256 } });
   const long = 'const limit = 200; // as much as one wants';
   await ask(harness, { path: 'a.ts', old_string: 'const limit = 10;', new_string: long }, [], 'file_edit');
-  expect(shown(harness.terminal).slice(5, 8)).toEqual([
-    '  - const limit = 10;',
-    '  + const limit = 200; // as',
-    '     much as one wants',
+  expect(shown(harness.terminal).slice(4, 7)).toEqual([
+    '- const limit = 10;',
+    '+ const limit = 200; // as mu',
+    '  ch as one wants',
   ]);
   expect(harness.terminal.sent()).toContain('- const limit = \x1b[48;5;88m10;');
 });
@@ -248,8 +291,8 @@ test('the question numbers the lines of an edit, which the transcript does above
   harness.session.emit({ type: 'approval_requested', question: asked });
   harness.tick(40);
   await harness.settle();
-  const rows = ['   98   keep', '   99 - let a = 1;', '   99 + let a = 2;', '  100 + let b;', '  101   end'];
-  expect(shown(harness.terminal).slice(4, 11)).toEqual(['  path: a.ts', '  lines: 98, 120', ...rows]);
+  const rows = [' 98   keep', ' 99 - let a = 1;', ' 99 + let a = 2;', '100 + let b;', '101   end'];
+  expect(shown(harness.terminal).slice(4, 10)).toEqual([...rows, 'lines 98, 120']);
   const marked = harness.terminal.sent();
   expect(marked).toContain('- let a = \x1b[48;5;88m1');
   const diff = '@@ -98,3 +98,4 @@\n keep\n-let a = 1;\n+let a = 2;\n+let b;\n end\n';
@@ -345,7 +388,7 @@ test('a command typed in one go runs; a picker filters by typing', async () => {
   await harness.settle();
   expect(shown(harness.terminal).slice(1)).toEqual([
     '❯ beta  the beta model',
-    '1 of 1 · type to filter, enter chooses, esc leaves',
+    '1/1 · type to filter · Enter select · Esc cancel',
     'Model: bet',
   ]);
   harness.type('\r');
@@ -434,19 +477,17 @@ test("/theme offers the user's own themes, begins at the one that counts, and sa
   harness.type('/theme\r');
   await harness.settle();
   expect(shown(harness.terminal).slice(-7)).toEqual([
-    '  dark   for a dark ground',
-    '  light  for a light ground',
-    '  none   no colours',
+    '  dark   for a dark background',
+    '  light  for a light background',
+    '  none   no colors',
     '❯ mine   your own',
     '  wrong  your own',
-    '4 of 5 · type to filter, enter chooses, esc leaves',
-    'Colours:',
+    '4/5 · type to filter · Enter select · Esc cancel',
+    'Theme:',
   ]);
   harness.type('\r');
   await harness.settle();
-  expect(harness.terminal.lines().join('\n')).toContain(
-    'Colours of mine from here on. This counts until the program ends; /theme mine',
-  );
+  expect(harness.terminal.lines().join('\n')).toContain('Theme mine.');
   harness.type('/theme wrong\r');
   await harness.settle();
   expect(harness.terminal.lines().join('\n')).toContain('✘ wrong.json:1:3: unknown key');
@@ -698,7 +739,7 @@ test("what the model is told of the user's own command is not shown twice, and i
     'one',
     'second line',
     '',
-    'offline · ~/thing (main) · approval dangerous',
+    'asks: dangerous · offline · ~/thing (main)',
     '❯',
   ]);
 });
@@ -758,7 +799,7 @@ test('what is asked for in secret is shown as dots, and is in no output, draft o
   harness.type('\x1b[200~sk-pasted\n\x1b[201~');
   await harness.settle();
   expect(harness.terminal.lines().join('\n')).toMatch(
-    /Keys are at https:\/\/example\.com\n.*not shown\nKey: ·{11} {2}\(11 characters\)/,
+    /Keys are at https:\/\/example\.com\n.*stays hidden.*\nKey: ·{11} {2}\(11 characters\)/,
   );
   harness.type('\r');
   await harness.settle();

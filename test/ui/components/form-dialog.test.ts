@@ -42,7 +42,7 @@ const filled = (values: Readonly<Record<string, unknown>>): unknown => ({ answer
 test('the form says who asks, and shows what can be chosen', async () => {
   const harness = await put([colour], { from: 'the server github', message: 'For the new page' });
   expect(shown(harness.terminal).slice(2)).toEqual([
-    'waiting for you · offline · ~/thing (main) · approval dangerous',
+    'waiting for you · asks: dangerous · offline · ~/thing (main)',
     'The server github asks (Colour)',
     '  For the new page',
     '',
@@ -143,7 +143,7 @@ test('a draft is kept: keys that were typed without a pause go to it, and it is 
   }
   await harness.settle();
   expect([harness.session.forms, shown(harness.terminal).at(-1)]).toEqual([[], '❯ my draft 2']);
-  expect(shown(harness.terminal)).toContain('Keys go to your draft until you pause');
+  expect(shown(harness.terminal)).toContain("You're typing: keys go to your message until you pause");
   harness.tick(pauseMs);
   harness.type('2');
   await harness.settle();
@@ -174,4 +174,35 @@ test('a form that is closed elsewhere leaves the screen, and two are asked one a
   expect(shown(harness.terminal).join('\n')).toContain('The server b asks');
   const answers: [string, FormAnswer][] = harness.session.forms;
   expect(answers).toEqual([]);
+});
+
+test('a plan in Markdown is rendered, whole, before it can be answered', async () => {
+  const harness = openRepl({ columns: 60, rows: 16 });
+  const plan =
+    '# Fix total\n\n1. Skip `NaN` in **total**\n\n<!-- hidden \u200b -->\n\n| file | change |\n|---|---|\n| a.ts | loop |\n';
+  const steps = Array.from({ length: 12 }, (_item, index) => `- step ${index}`).join('\n');
+  const options = [
+    { value: 'go', label: 'Yes' },
+    { value: 'keep', label: 'Keep planning' },
+  ];
+  const field = { name: 'verdict', question: 'Run this plan?', kind: 'choice', options, required: true } as const;
+  harness.type('go\r');
+  const form = { from: 'the model', message: `${plan}\n${steps}`, isMarkdown: true, fields: [field] } as const;
+  harness.session.emit({ type: 'form_opened', id: 'f1', form });
+  harness.tick(40);
+  await harness.settle();
+  harness.tick(700);
+  const seen = new Set<string>();
+  for (let presses = 0; presses < 20 && harness.session.forms.length === 0; presses++) {
+    await harness.settle();
+    for (const row of shown(harness.terminal)) seen.add(row.trim());
+    harness.type('1');
+  }
+  const rows = [...seen].join('\n');
+  expect(rows).toContain('1. Skip NaN in total');
+  expect(rows).toContain('hidden \\u200b');
+  expect(rows).toMatch(/a\.ts  loop/);
+  expect(rows).toContain('step 11');
+  expect(rows).toContain('Run this plan?');
+  expect(harness.session.forms).toEqual([['f1', { answer: 'filled', values: { verdict: 'go' } }]]);
 });

@@ -2,15 +2,15 @@ import { expect, test } from 'vitest';
 import { withoutSgr } from '../../../src/ui/terminal/rows.js';
 import { ScrolledBody } from '../../../src/ui/components/approval.js';
 import { type DiffLine, editRows, placeRows } from '../../../src/ui/diff-lines.js';
-import { questionParts } from '../../../src/ui/item-lines.js';
+import { promptParts } from '../../../src/ui/question-lines.js';
 import { createTheme } from '../../../src/kernel/console/theme.js';
 import type { Question } from '../../../src/kernel/core/policy.js';
 
 const theme = createTheme({ unicode: true, colors: 256, theme: 'dark' });
 
 function edit(old_string: string, new_string: string): readonly DiffLine[] {
-  const call = { args: { path: 'a', old_string, new_string } };
-  return questionParts({ call, lines: [7] } as unknown as Question).edit;
+  const call = { tool: { name: 'file_edit' }, args: { path: 'a', old_string, new_string } };
+  return promptParts({ call, lines: [7], verdict: { risk: 'mutating', reasons: [] } } as unknown as Question).edit;
 }
 
 const cases: readonly (readonly [name: string, before: string, after: string])[] = [
@@ -40,7 +40,7 @@ test('of an edit of 200,000 lines, and of one line of 4 MB, only what is shown i
       ...theme,
       paint: (...args: Parameters<typeof theme.paint>) => (painted++, theme.paint(...args)),
     };
-    const body = new ScrolledBody(['path: a'], (columns) => editRows(lines, counting, columns));
+    const body = new ScrolledBody(['path: a'], { edit: (columns) => editRows(lines, counting, columns) });
     expect(body.wrap(80, { prose: false, behind: ['reason'] })).toBeGreaterThan(50_000);
     expect(body.part(20).rows).toHaveLength(20);
     expect(painted).toBeLessThan(200_000);

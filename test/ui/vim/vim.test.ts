@@ -245,12 +245,12 @@ test('what is selected is known to the display', () => {
 test('the mode stands in the status line, and only an Esc in normal mode interrupts', async () => {
   const harness = openRepl({ keys: 'vim' });
   await harness.settle();
-  expect(shown(harness.terminal)[0]).toBe('INSERT · offline · ~/thing (main) · approval dangerous');
+  expect(shown(harness.terminal)[0]).toBe('INSERT · asks: dangerous · offline · ~/thing (main)');
   harness.type('go\r');
   harness.type('more');
   harness.tick(40);
   await harness.settle();
-  expect(shown(harness.terminal).at(-2)).toContain('INSERT · working 0s, ctrl-c interrupts');
+  expect(shown(harness.terminal).at(-2)).toContain('INSERT · working 0s, Ctrl-C stops');
   for (const [mode, interrupts] of [
     ['NORMAL', 0],
     ['NORMAL', 1],

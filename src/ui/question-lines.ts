@@ -1,0 +1,366 @@
+import type { PermissionAnswer, Question, Rule } from '../kernel/core/policy.js';
+import { writesReason } from '../kernel/core/policy.js';
+import { isRecord } from '../kernel/core/json.js';
+import { decisionText } from '../kernel/core/sanitize.js';
+import { createTheme } from '../kernel/console/theme.js';
+import { type DiffLine, placeRows, placesOf } from './diff-lines.js';
+
+/** The text on which the user decides, and below it the lines of an edit. */
+interface QuestionParts {
+  readonly texts: readonly string[];
+  readonly edit: readonly DiffLine[];
+}
+
+const plain = createTheme({ unicode: true, colors: 0, theme: 'none' });
+
+/** Returns the parts of a question as plain lines. */
+export function questionRows(question: Question): readonly string[] {
+  const { texts, edit } = questionParts(question);
+  return [...texts, ...placeRows([edit], plain, Number.POSITIVE_INFINITY).flat(2)];
+}
+
+/** Returns all that the call would do, escaped and complete: each argument under its name, an edit as removed and added
+ * lines. */
+function questionParts(question: Question): QuestionParts {
+  const { texts, edit } = callParts(question);
+  const { effects } = question;
+  if (!effects) return { texts, edit };
+  return { texts: [...texts, '', ...effectRows(effects.lines)], edit };
+}
+
+/** The most effects that are named besides deletions. */
+const mostEffects = 200;
+
+/** Returns the effects of a rehearsed call; deletions first and complete. */
+function effectRows(lines: readonly string[]): readonly string[] {
+  const rows = lines.map((line) => decisionText(line, { lines: false }));
+  const deletions = rows.filter((row) => row.startsWith('deletes '));
+  const others = rows.slice(deletions.length);
+  const more = others.length > mostEffects ? [`and ${others.length - mostEffects} more`] : [];
+  return [
+    'A rehearsal shows that it',
+    ...[...deletions, ...others.slice(0, mostEffects), ...more].map((row) => `  ${row}`),
+  ];
+}
+
+function callParts(question: Question): QuestionParts {
+  const { args } = question.call;
+  const names = Object.keys(args);
+  const single = names.length === 1 ? args[names[0] ?? ''] : undefined;
+  if (typeof single === 'string') return { texts: decisionText(single, { lines: true }).split('\n'), edit: [] };
+  const { old_string: before, new_string: after, ...rest } = args;
+  if (typeof before !== 'string' || typeof after !== 'string')
+    return { texts: names.flatMap((name) => argumentLines(name, args[name])), edit: [] };
+  const places = placesText(question);
+  return {
+    texts: [
+      ...Object.keys(rest).flatMap((name) => argumentLines(name, rest[name])),
+      ...(places === null ? [] : [`lines: ${places}`]),
+    ],
+    edit: changeOf(question),
+  };
+}
+
+/** Numbers the lines of an edit that is made in several places; null for one place. */
+function placesText({ lines = [] }: Question): string | null {
+  return lines.length > 1 ? `${lines.slice(0, mostPlaces).join(', ')}${morePlaces(lines.length)}` : null;
+}
+
+/** Returns the lines of an edit, with those around it, or of what a write changes in its file; none for other calls. */
+function changeOf(
+  { call: { args }, lines = [], surroundings }: Question,
+  signs: ChangeSigns = unicodeSigns,
+): readonly DiffLine[] {
+  const { old_string: before, new_string: after, content } = args;
+  if (typeof before === 'string' && typeof after === 'string') {
+    const first = lines[0] ?? null;
+    if (first === null || lines.length > 1 || !surroundings) return editedLines(before, after, first);
+    const { above, head, tail, below } = surroundings;
+    const whole = (text: string): string => [...above, head + text + tail, ...below].join('\n');
+    return editedLines(whole(before), whole(after), first - above.length);
+  }
+  if (typeof content !== 'string' || surroundings?.diff === undefined) return [];
+  return overwrittenLines(surroundings.diff, signs);
+}
+
+/** Returns the lines of a diff, escaped; none of one that was cut, because then it does not show the whole change. */
+function overwrittenLines(diff: string, { ellipsis }: ChangeSigns): readonly DiffLine[] {
+  if (/^…/m.test(diff)) return [];
+  const between: DiffLine = { sign: ' ', number: null, text: ellipsis };
+  return placesOf(diff.split('\n')).flatMap((place, index) => [
+    ...(index === 0 ? [] : [between]),
+    ...place.map((line) => ({ ...line, text: decisionText(line.text, { lines: false }) })),
+  ]);
+}
+
+const mostPlaces = 20;
+
+function morePlaces(count: number): string {
+  return count > mostPlaces ? ` and ${count - mostPlaces} more` : '';
+}
+
+/** Names the calls that rules allow: `git commit …`, `file_edit in ~/project/**`. */
+export function rulesText(rules: readonly Rule[]): string {
+  const texts = rules.map(({ tool = 'any tool', argv, path, exact }) =>
+    argv
+      ? `\`${argv.join(' ')}${exact ? '' : ' …'}\``
+      : path === undefined
+        ? `any call of ${tool}`
+        : `${tool} in ${path}`,
+  );
+  return texts.join(' and ');
+}
+
+/** Marks removed lines in a count, and the gap between two places of a change. */
+export interface ChangeSigns {
+  readonly minus: string;
+  readonly ellipsis: string;
+}
+
+const unicodeSigns: ChangeSigns = { minus: '−', ellipsis: '…' };
+const asciiSigns: ChangeSigns = { minus: '-', ellipsis: '...' };
+
+/** The parts of a prompt: the title, which names the act, and what runs. Of what the title says nothing is repeated. */
+export interface PromptParts extends QuestionParts {
+  readonly title: string;
+  /** `+4 −1`, or why the call is dangerous. */
+  readonly note: string;
+  /** Further parameters as `name=value`. */
+  readonly facts: readonly string[];
+  readonly targets: readonly string[];
+  readonly reasons: readonly string[];
+}
+
+interface Act {
+  /** The word before the path. */
+  readonly verb?: string;
+  readonly shows: readonly string[];
+}
+
+/** The parameters that a title or the text below it shows, by the tool that has them. */
+const acts: Readonly<Record<string, Act>> = {
+  bash: { shows: ['command'] },
+  file_edit: { verb: 'Edit', shows: ['path', 'old_string', 'new_string'] },
+  file_write: { verb: 'Write', shows: ['path', 'content'] },
+  file_read: { verb: 'Read', shows: ['path'] },
+};
+
+/** Tools of servers are not known here. */
+function actOf({ tool, target }: Question['call']): Act | undefined {
+  return target ? undefined : acts[tool.name];
+}
+
+/** Returns a question as a prompt shows it: the act, what runs, and the reasons. All of it is escaped and complete. */
+export function promptParts(question: Question, signs: ChangeSigns = unicodeSigns): PromptParts {
+  const { call, verdict, effects } = question;
+  const act = actOf(call);
+  const named = act?.verb === undefined ? null : namedTarget(question);
+  const target = named?.target;
+  const { texts, edit, facts } = act ? actParts(question, act.shows, signs) : { ...callParts(question), facts: [] };
+  const given = named?.given === undefined ? [] : [`path=${named.given}`];
+  const reasons = verdict.reasons.filter((reason) => !isShownAnyway(reason, question, target));
+  return {
+    title: titleOf(question, act?.verb, named),
+    texts: effects ? [...texts, '', ...effectRows(effects.lines)] : texts,
+    edit,
+    facts: [...given, ...facts].map(oneLine),
+    targets: (verdict.targets ?? []).filter((one) => one !== target).map(oneLine),
+    ...noted(question, { reasons, named, size: edit.length > 0 ? countsOf(edit, signs.minus) : contentSize(call) }),
+  };
+}
+
+/** Returns the note of the title, and the reasons that it does not say. */
+function noted(
+  { verdict: { risk } }: Question,
+  about: { readonly reasons: readonly string[]; readonly named: NamedTarget | null; readonly size: string },
+): Pick<PromptParts, 'note' | 'reasons'> {
+  const { reasons, named, size } = about;
+  if (risk !== 'dangerous') return { note: size, reasons: reasons.map(oneLine) };
+  const { note, isWhole } = dangerNote(reasons, named);
+  return { note, reasons: isWhole ? [] : reasons.map(oneLine) };
+}
+
+function titleOf({ call: { tool, target } }: Question, verb: string | undefined, named: NamedTarget | null): string {
+  if (named && verb !== undefined) return `${verb} ${named.shown}?`;
+  if (tool.name === 'bash' && !target) return 'Run this command?';
+  return `Use ${oneLine(`${target?.name ?? tool.name}${target ? ` of the server ${target.server}` : ''}`)}?`;
+}
+
+/** Returns true for a reason that only repeats the path in the title, or the effects that are listed. */
+function isShownAnyway(reason: string, { call, effects }: Question, target: string | undefined): boolean {
+  if (target !== undefined && reason === writesReason(call.tool.name, [target])) return true;
+  return effects !== undefined && effects.lines.length > 0 && reason === `it ${effects.text}`;
+}
+
+function oneLine(text: string): string {
+  return decisionText(text, { lines: false });
+}
+
+/** `target`: the path where a file tool leads, if the title names that. `given`: as the model wrote it, where that is
+ * another path. */
+interface NamedTarget {
+  readonly shown: string;
+  readonly target?: string;
+  readonly given?: string;
+}
+
+/** Returns the path of a file tool as the title shows it. */
+function namedTarget({ call: { args }, verdict: { targets = [] }, cwd }: Question): NamedTarget | null {
+  const { path } = args;
+  if (typeof path !== 'string') return null;
+  const [target, ...others] = targets;
+  if (target === undefined || others.length > 0 || cwd === undefined) return { shown: oneLine(path) };
+  const inside = target.startsWith(`${cwd}/`) ? target.slice(cwd.length + 1) : target;
+  const isSame = [inside, target].includes(path.replace(/^\.\//, ''));
+  return { shown: oneLine(inside), target, ...(isSame ? {} : { given: path }) };
+}
+
+/** Returns what a known tool would do: the text or the change it shows, and its other parameters. */
+function actParts(
+  question: Question,
+  shows: readonly string[],
+  signs: ChangeSigns,
+): QuestionParts & Pick<PromptParts, 'facts'> {
+  const { args } = question.call;
+  const edit = changeOf(question, signs);
+  const { command, content } = args;
+  const written = typeof content === 'string' ? content.replace(/\n$/, '') : undefined;
+  const main = edit.length > 0 ? undefined : (command ?? written);
+  const places = placesText(question);
+  const others = Object.keys(args).filter((name) => !shows.includes(name));
+  return {
+    texts: typeof main === 'string' ? decisionText(main, { lines: true }).split('\n') : [],
+    edit,
+    facts: [
+      ...others.map((name) => `${name}=${valueText(args[name])}`),
+      ...(places === null ? [] : [`lines ${places}`]),
+    ],
+  };
+}
+
+function valueText(value: unknown): string {
+  return typeof value === 'string' && /^[\w./:@%+,~-]+$/.test(value) ? value : (JSON.stringify(value) ?? 'undefined');
+}
+
+/** Returns the note of a dangerous call, with its only reason if there is one. What the reason is about is shown anyway. */
+function dangerNote(
+  reasons: readonly string[],
+  named: NamedTarget | null,
+): { readonly note: string; readonly isWhole: boolean } {
+  const [only, ...others] = reasons;
+  if (only === undefined || others.length > 0) return { note: 'Dangerous', isWhole: false };
+  const start = [named?.target, named?.shown].find((text) => text !== undefined && only.startsWith(`${text} `));
+  const short = start === undefined ? only.replace(/^`[^`]*` /, '') : only.slice(start.length + 1);
+  return { note: `Dangerous: ${decisionText(short, { lines: false })}`, isWhole: true };
+}
+
+/** Returns the number of lines that a write has. */
+function contentSize({ tool, args: { content } }: Question['call']): string {
+  if (tool.name !== 'file_write' || typeof content !== 'string') return '';
+  const count = content.replace(/\n$/, '').split('\n').length;
+  return content === '' ? 'empty' : `${count} ${count === 1 ? 'line' : 'lines'}`;
+}
+
+function countsOf(edit: readonly DiffLine[], minus: string): string {
+  const count = (sign: DiffLine['sign']): number => edit.filter((line) => line.sign === sign).length;
+  const counts = [`+${count('+')}`, `${minus}${count('-')}`].filter((text) => !text.endsWith('0') || text.length > 2);
+  return counts.join(' ');
+}
+
+/** Names the calls that "don't ask again" is about. */
+export function rulesAbout({ verdict: { rules = [] }, cwd }: Question): string {
+  const texts = rules.map((rule) => {
+    const { tool = '', path } = rule;
+    const what = { file_edit: 'edits', file_write: 'writing files' }[tool];
+    if (path === undefined || what === undefined) return rulesText([rule]);
+    return `${what} in ${path === `${cwd}/**` ? 'this project' : path}`;
+  });
+  return decisionText(texts.join(' and '), { lines: false });
+}
+
+/** Returns a question as lines that are read one after the other: the act, what runs, why it is asked, and behind `arrow`
+ * what it would touch. */
+export function askedLines(question: Question, arrow: string): readonly string[] {
+  const { title, note, texts, edit, facts, targets, reasons } = promptParts(question, asciiSigns);
+  return [
+    note === '' ? title : `${title}  ${note}`,
+    ...[...texts, ...placeRows([edit], plain, Number.POSITIVE_INFINITY).flat(2)].map((row) => `  ${row}`),
+    ...facts.map((fact) => `  ${fact}`),
+    ...targets.map((target) => `${arrow} ${target}`),
+    ...reasons.map((reason) => `! ${reason}`),
+  ];
+}
+
+/** Returns `askedLines`, and what the words for lasting answers stand for. */
+export function questionLines(question: Question, arrow: string): readonly string[] {
+  const { rules = [] } = question.verdict;
+  const asked = [
+    ...askedLines(question, arrow),
+    ...(canKeep(question) ? ['keep: makes these changes, and runs nothing again'] : []),
+    ...(question.canPreview ? ['preview: shows first what it would do'] : []),
+  ];
+  if (rules.length === 0) return asked;
+  return [
+    ...asked,
+    `these: yes, and don't ask again for ${rulesAbout(question)} (this session)`,
+    `always: always allow ${rulesAbout(question)} (saves a rule)`,
+  ];
+}
+
+function argumentLines(name: string, value: unknown): string[] {
+  const text =
+    typeof value === 'string'
+      ? decisionText(value, { lines: true })
+      : decisionText(JSON.stringify(value) ?? 'undefined', { lines: false });
+  const key = decisionText(name, { lines: false });
+  const lines = text.split('\n');
+  return lines.length === 1 && !isRecord(value) ? [`${key}: ${text}`] : [`${key}:`, ...lines];
+}
+
+/** Returns the removed and the added lines; common lines at the beginning and the end are shown once. `first`: the
+ * number of the first line. */
+function editedLines(before: string, after: string, first: number | null): DiffLine[] {
+  const old = decisionText(before, { lines: true }).split('\n');
+  const now = decisionText(after, { lines: true }).split('\n');
+  const least = Math.min(old.length, now.length);
+  let start = 0;
+  while (start < least && old[start] === now[start]) start++;
+  let end = 0;
+  while (end < least - start && old[old.length - 1 - end] === now[now.length - 1 - end]) end++;
+  const signed = (lines: readonly string[], sign: DiffLine['sign'], from: number, to: number): DiffLine[] =>
+    lines.slice(from, to).map((text, index) => ({ sign, number: first === null ? null : first + from + index, text }));
+  return [
+    ...signed(old, ' ', 0, start),
+    ...signed(old, '-', start, old.length - end),
+    ...signed(now, '+', start, now.length - end),
+    ...signed(now, ' ', now.length - end, now.length),
+  ];
+}
+
+/** Returns true if the changes of a rehearsal can be kept. */
+export function canKeep({ effects }: Question): boolean {
+  return effects !== undefined && effects.keepProblem === null;
+}
+
+/** The answers that only some questions have. */
+function offeredAnswer(text: string, question: Question): PermissionAnswer | null {
+  if (question.canPreview && /^p(?:review)?$/i.test(text)) return { answer: 'preview' };
+  if (canKeep(question) && /^k(?:eep)?$/i.test(text)) return { answer: 'keep' };
+  if ((question.verdict.rules ?? []).length === 0 || !/^(?:these|always)$/i.test(text)) return null;
+  return { answer: 'rules', lasts: text.toLowerCase() === 'these' ? 'session' : 'always' };
+}
+
+/** Returns the answer that a line means; null if it is none. A dangerous call has no one-letter yes. */
+export function lineAnswer(line: string, question: Question): PermissionAnswer | null {
+  const { risk } = question.verdict;
+  const text = line.trim();
+  const offered = offeredAnswer(text, question);
+  if (offered) return offered;
+  const isDangerous = risk === 'dangerous';
+  if ((isDangerous ? /^yes$/i : /^y(es)?$/i).test(text)) return { answer: 'once' };
+  if ((isDangerous ? /^session$/i : /^s(ession)?$/i).test(text)) return { answer: 'session' };
+  if (text === '') return { answer: 'deny' };
+  const refusal = /^no?(?:$|[\s,.:;-]+([\s\S]*)$)/i.exec(text);
+  if (!refusal) return null;
+  return refusal[1] ? { answer: 'deny', message: refusal[1] } : { answer: 'deny' };
+}
