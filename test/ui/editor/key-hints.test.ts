@@ -110,7 +110,7 @@ test("with vim's keys a key of one's own interrupts in every mode, and the statu
     harness.type(keys ?? '');
     harness.tick(1_100);
     await harness.settle();
-    expect(shown(harness.terminal).join('\n')).toMatch(new RegExp(`${mode ?? ''} · working \\ds, f4 interrupts`));
+    expect(shown(harness.terminal).join('\n')).toMatch(new RegExp(`${mode ?? ''} · working \\ds, F4 stops`));
     const before = harness.session.interrupts();
     harness.type('\x1bOS');
     await harness.settle();
