@@ -131,9 +131,10 @@ test('what people bring along adds at most 280 kB to that', async () => {
   expect(bytes, `${bytes} ${more.join(' ')}`).toBeLessThanOrEqual(280_000);
 });
 
+// 30 kB of it show calls and questions in their own language, 35 kB are vim's keys and the matcher of completions.
 // 365 kB of it are Ink, React and the layout engine, which render all that is live; 22 kB are the sets of tools that a
 // REPL offers by itself.
-test('the REPL with its prompt on screen has loaded at most 1,640 kB', async () => {
+test('the REPL with its prompt on screen has loaded at most 1,680 kB', async () => {
   const folder = coverageFolder();
   const screen = openScreen(place(), [], {
     env: { ...key, OPENAI_BASE_URL: 'http://127.0.0.1:9/v1', NODE_V8_COVERAGE: folder },
@@ -142,7 +143,7 @@ test('the REPL with its prompt on screen has loaded at most 1,640 kB', async () 
   screen.type('\u0004');
   expect(await screen.exited).toBe(0);
   const { files, bytes } = loadedFrom(folder);
-  expect(bytes, `${files} files, ${bytes} bytes`).toBeLessThanOrEqual(1_640_000);
+  expect(bytes, `${files} files, ${bytes} bytes`).toBeLessThanOrEqual(1_680_000);
 });
 
 test('the first request has at most 3,800 bytes, and each turn adds what it says and little more', async () => {
