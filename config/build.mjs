@@ -14,10 +14,7 @@ const readJson = (file) => JSON.parse(readFileSync(`${root}/${file}`, 'utf8'));
 const versionIn = (file) => readJson(file).version;
 
 /** What every session loads. */
-const startRoots = [
-  'src/cli/run.ts',
-  'src/kernel/providers/http/endpoint-provider.ts',
-];
+const startRoots = ['src/cli/run.ts', 'src/kernel/providers/http/endpoint-provider.ts'];
 
 /** Throws where two of these modules export the same name. */
 function refuseEqualExports(outputs) {

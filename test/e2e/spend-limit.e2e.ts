@@ -43,7 +43,7 @@ test('/budget shows, sets, raises and takes away the limit', async () => {
   await say('/budget', /\$0\.02 of \$2\.001 is spent; \$1\.981 is left\./);
   await say('/budget off', /\$0\.02 is spent, and there is no limit\./);
   await say('third', /Answer two\./);
-  await say('/model openai/unpriced', /goes to openai\/unpriced/);
+  await say('/model openai/unpriced', /Now using openai\/unpriced/);
   await say('/budget 5', /the price of `?openai\/unpriced`? is not known/);
   screen.type('/exit\r');
   expect(await screen.exited).toBe(0);
