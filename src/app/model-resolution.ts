@@ -217,7 +217,7 @@ function elsewhere(
   return new CliError(
     exit.usage,
     `session ${row.id} was on ${recorded}, and ${by} now says ${baseUrl}`,
-    `Say where it goes on: --base-url ${recorded} or --base-url ${baseUrl}.`,
+    `Say where it continues: --base-url ${recorded} or --base-url ${baseUrl}.`,
   );
 }
 
@@ -232,7 +232,7 @@ function refuseOtherWire(row: SessionRow, events: readonly Event[], own: Provide
     exit.usage,
     `session ${row.id} has no address on record, and ${spoken} is not what ${baseUrl} is spoken to in (${api}): ` +
       'it was held with another server',
-    `Say where it goes on: --base-url <address>, or --provider ${row.provider ?? ''} for ${baseUrl}.`,
+    `Say where it continues: --base-url <address>, or --provider ${row.provider ?? ''} for ${baseUrl}.`,
   );
 }
 

@@ -46,7 +46,7 @@ async function openRemoteStores(): Promise<RemoteStores> {
   throw new StoreError(
     'scheme',
     'this program was built without stores on servers',
-    'Keep sessions in a file: agent config set store.mode local',
+    'Keep sessions in a file with `agent config set store.mode local`.',
   );
 }
 

@@ -6,7 +6,7 @@ import { table } from '../commands/table.js';
 import { editDistance } from '../kernel/core/text.js';
 import { StoreError } from '../kernel/store/errors.js';
 import type { EarlyFrame } from '../ui/early-frame.js';
-import { missingPart } from '../ui/ending.js';
+import { missingPart } from '../kernel/core/missing-part.js';
 import { globalOptions, type OptionTable, rootOptions, type RootOptions } from '../kernel/console/options.js';
 import { askLine } from '../kernel/console/ask.js';
 import { version, versionFlags } from '../kernel/console/version.js';

@@ -297,6 +297,7 @@ export const askSql: CommandHandler = {
           await printAnswer(out, await ask(question), options);
           return exit.done;
         } catch (error) {
+          if (error instanceof CliError) throw error;
           throw new CliError(
             exit.usage,
             `SQL: ${error instanceof Error ? error.message : String(error)}`,

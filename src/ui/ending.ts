@@ -1,4 +1,3 @@
-import { basename } from 'node:path';
 import { exit } from '../kernel/console/command.js';
 import { endingOf, turnEndings } from '../kernel/console/turn-endings.js';
 import type { Log } from '../kernel/core/runtime.js';
@@ -6,6 +5,7 @@ import type { TurnEnd } from '../kernel/core/session-port.js';
 import { leaveTerminal } from './terminal/streams.js';
 import { screenStreams } from './early-frame.js';
 import { onLostStream, printError } from '../kernel/console/print.js';
+import { missingPart } from '../kernel/core/missing-part.js';
 
 /** The signals that the program ends on, with their exit codes: 128 plus the number of the signal. */
 export const endingSignals = { SIGINT: exit.interrupted, SIGTERM: exit.terminated, SIGHUP: 129 } as const;
@@ -37,21 +37,7 @@ export function turnExitCode(end: TurnEnd, signal: EndingSignal | null, unsaved 
   return signal ? endingSignals[signal] : turnEndings[endingOf(end, unsaved)].exitCode;
 }
 
-/** Returns the message for a part of the program that could not be loaded; null for any other error. Parts are loaded
- * when they are needed, so an upgrade while the program runs shows late: files of another version have other names. */
-export function missingPart(error: unknown): { readonly message: string; readonly hint: string } | null {
-  if (!(error instanceof Error)) return null;
-  if (!('code' in error) || (error.code !== 'MODULE_NOT_FOUND' && error.code !== 'ERR_MODULE_NOT_FOUND')) return null;
-  const file = /'([^']+)'/.exec(error.message)?.[1] ?? '';
-  return {
-    message: `a part of the program is missing or of another version: ${basename(file)}`,
-    hint:
-      'It was changed or removed while agent ran, or is not installed whole: ' +
-      'start agent again (agent -c continues), or install it again.',
-  };
-}
-
-/** Ends the program at an error that nobody caught: restores the terminal first and says where the details are. */
+/** Ends the program at an error that was not caught: restores the terminal first and says where the details are. */
 export function giveTerminalBackOnCrash(log: Log, debug: boolean): void {
   const crashed = (error: unknown): void => {
     const { input, output } = screenStreams();

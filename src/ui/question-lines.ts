@@ -3,7 +3,7 @@ import { writesReason } from '../kernel/core/policy.js';
 import { isRecord } from '../kernel/core/json.js';
 import { decisionText } from '../kernel/core/sanitize.js';
 import { createTheme } from '../kernel/console/theme.js';
-import { type DiffLine, placeRows, placesOf } from './diff-lines.js';
+import { type DiffLine, editedLines, placeRows, placesOf } from './diff-lines.js';
 
 /** The text on which the user decides, and below it the lines of an edit. */
 interface QuestionParts {
@@ -74,10 +74,10 @@ function changeOf(
   const { old_string: before, new_string: after, content } = args;
   if (typeof before === 'string' && typeof after === 'string') {
     const first = lines[0] ?? null;
-    if (first === null || lines.length > 1 || !surroundings) return editedLines(before, after, first);
+    if (first === null || lines.length > 1 || !surroundings) return editedLines(spelled(before), spelled(after), first);
     const { above, head, tail, below } = surroundings;
     const whole = (text: string): string => [...above, head + text + tail, ...below].join('\n');
-    return editedLines(whole(before), whole(after), first - above.length);
+    return editedLines(spelled(whole(before)), spelled(whole(after)), first - above.length);
   }
   if (typeof content !== 'string' || surroundings?.diff === undefined) return [];
   return overwrittenLines(surroundings.diff, signs);
@@ -317,26 +317,6 @@ function argumentLines(name: string, value: unknown): string[] {
   return lines.length === 1 && !isRecord(value) ? [`${key}: ${text}`] : [`${key}:`, ...lines];
 }
 
-/** Returns the removed and the added lines; common lines at the beginning and the end are shown once. `first`: the
- * number of the first line. */
-function editedLines(before: string, after: string, first: number | null): DiffLine[] {
-  const old = decisionText(before, { lines: true }).split('\n');
-  const now = decisionText(after, { lines: true }).split('\n');
-  const least = Math.min(old.length, now.length);
-  let start = 0;
-  while (start < least && old[start] === now[start]) start++;
-  let end = 0;
-  while (end < least - start && old[old.length - 1 - end] === now[now.length - 1 - end]) end++;
-  const signed = (lines: readonly string[], sign: DiffLine['sign'], from: number, to: number): DiffLine[] =>
-    lines.slice(from, to).map((text, index) => ({ sign, number: first === null ? null : first + from + index, text }));
-  return [
-    ...signed(old, ' ', 0, start),
-    ...signed(old, '-', start, old.length - end),
-    ...signed(now, '+', start, now.length - end),
-    ...signed(now, ' ', now.length - end, now.length),
-  ];
-}
-
 /** Returns true if the changes of a rehearsal can be kept. */
 export function canKeep({ effects }: Question): boolean {
   return effects !== undefined && effects.keepProblem === null;
@@ -363,4 +343,9 @@ export function lineAnswer(line: string, question: Question): PermissionAnswer |
   const refusal = /^no?(?:$|[\s,.:;-]+([\s\S]*)$)/i.exec(text);
   if (!refusal) return null;
   return refusal[1] ? { answer: 'deny', message: refusal[1] } : { answer: 'deny' };
+}
+
+/** Returns a text with every character that could mislead spelled out. */
+function spelled(text: string): string {
+  return decisionText(text, { lines: true });
 }

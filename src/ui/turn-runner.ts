@@ -16,7 +16,7 @@ import {
 } from '../kernel/console/slash-command.js';
 import { patienceMs, type Timers } from '../kernel/core/timers.js';
 import type { View } from './view.js';
-import { missingPart } from './ending.js';
+import { missingPart } from '../kernel/core/missing-part.js';
 
 /** The work that keeps the input busy beside a turn: a slash command, or a `!command` of the user. */
 type WorkKind = 'command' | 'shell';

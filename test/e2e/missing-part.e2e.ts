@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { place, type Place } from './program.js';
+import { agent, place, type Place } from './program.js';
 import { openProgram, type Screen } from './terminal.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -101,4 +101,15 @@ test('a command whose part is gone says what to do, and the program continues', 
   );
   screen.type('\u0004');
   await screen.until(/left 0\nover$/);
+});
+
+test('a turn whose part is gone names it, and calls it no bug', async () => {
+  const at = place();
+  const program = copied(at);
+  program.remove(/^verdict-/);
+  const { code, stderr } = await agent(at, ['-p', 'run echo hi'], { program: program.binary });
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/a part of the program is missing or of another version: verdict-\w+\.js/);
+  expect(stderr).toContain('start agent again');
+  expect(stderr).not.toContain('bug');
 });

@@ -92,7 +92,7 @@ test.each(elsewhere)('another address in %s is refused, and both are named', asy
   configure(at, config(`${other.url}/v1`));
   const message =
     `agent: session ${String(id)} was on ${own.url}/v1, and ${by} now says ${other.url}/v1\n` +
-    `Say where it goes on: --base-url ${own.url}/v1 or --base-url ${other.url}/v1.\n`;
+    `Say where it continues: --base-url ${own.url}/v1 or --base-url ${other.url}/v1.\n`;
   for (const args of [['-c'], ['-r', String(id)], ['-c', '--fork'], ['-c', '-m', 'next']]) {
     expect(await run([...args, 'more'], env(`${other.url}/v1`)), args.join(' ')).toEqual({
       code: 2,
@@ -127,7 +127,7 @@ test('an imported session has no trusted address, and it is said', async () => {
   expect(lost).toMatchObject({ code: 2, stdout: '' });
   expect(lost.stderr).toBe(
     `agent: session ${copy} has no address on record, and openai-chat is not what https://api.openai.com/v1 is spoken to in (openai-responses): it was held with another server\n` +
-      'Say where it goes on: --base-url <address>, or --provider openai for https://api.openai.com/v1.\n',
+      'Say where it continues: --base-url <address>, or --provider openai for https://api.openai.com/v1.\n',
   );
   expect([own.requests.length, other.bytes()]).toEqual([1, 0]);
   const went = await run(['-r', copy, '--output-format', 'stream-json', 'more'], {

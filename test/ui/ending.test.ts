@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { missingPart, turnExitCode } from '../../src/ui/ending.js';
+import { missingPart } from '../../src/kernel/core/missing-part.js';
+import { turnExitCode } from '../../src/ui/ending.js';
 import { outcomeOf } from '../../src/features/scheduled-tasks/run-task.js';
 import { runExitCode } from '../../src/kernel/console/turn-endings.js';
 import type { Fault } from '../../src/kernel/core/provider.js';

@@ -1,12 +1,7 @@
 import { type SpentBy, spentBy, type TeamCall, type TeamSpending, type TeamSummary } from './team.js';
 import { hostname } from 'node:os';
-import { CliError, type CommandLine, exit } from '../../kernel/console/command.js';
-import {
-  scopeOf,
-  type SharedRecord,
-  type SharedSession,
-  type TeamOptions,
-} from '../../kernel/console/shared-record-port.js';
+import { CliError, exit } from '../../kernel/console/command.js';
+import { scopeOf, type SharedRecord, type SharedSession } from '../../kernel/console/shared-record-port.js';
 import {
   age,
   columns,
@@ -70,8 +65,7 @@ const shown = 50;
 
 /** `agent sessions list --team`: those of everybody that this role may read. */
 async function listTeamSessions(
-  { out, withStore }: CommandLine,
-  options: TeamOptions & { readonly all?: boolean; readonly page?: string },
+  ...[{ out, withStore }, options]: Parameters<SharedRecord['listSessions']>
 ): Promise<number> {
   const local = options.all ? '--all' : '--page';
   if (options.all || options.page !== undefined)
@@ -125,16 +119,7 @@ function sessionCells(row: TeamSummary): readonly string[] {
 }
 
 /** `agent audit --team`. */
-async function auditTeam(
-  { out, withStore }: CommandLine,
-  options: TeamOptions & {
-    readonly session?: string;
-    readonly tool?: string;
-    readonly status?: string;
-    readonly errors?: boolean;
-    readonly csv?: boolean;
-  },
-): Promise<number> {
+async function auditTeam(...[{ out, withStore }, options]: Parameters<SharedRecord['audit']>): Promise<number> {
   const { session, tool, csv } = options;
   const limit = countOption(options.limit, '--limit', shown);
   const status = options.status ?? (options.errors ? 'failed' : undefined);
@@ -206,8 +191,7 @@ function callCells(call: TeamCall): readonly string[] {
 /** `agent stats --team`: what requests cost, by person unless another listing
  * is asked for. */
 async function teamStatistics(
-  { out, withStore }: CommandLine,
-  options: TeamOptions & { readonly by?: string },
+  ...[{ out, withStore }, options]: Parameters<SharedRecord['statistics']>
 ): Promise<number> {
   const by = spentBy.find((name) => name === (options.by ?? 'person'));
   if (by === undefined)

@@ -30,7 +30,7 @@ export interface OutsideCall {
 }
 
 /** Calls of another program in a separate session, one after the other, each a turn without a model. Policy, hooks,
- * limits and the record treat them as any call. */
+ * limits and the record treat them like other calls. */
 export interface OutsideCalls {
   /** `heard`: given what the call prints as it goes. */
   begin(request: OutsideRequest, heard: (chunk: string) => void): OutsideCall;

@@ -10,6 +10,7 @@ import { contextOf } from './call-context.js';
 import { type AllowedCall, cancelledBefore, requestApproval } from './call-permission.js';
 import type { DispatchDeps } from './dependencies.js';
 import { type CallDecision, keepRehearsal, type RehearsedCall } from './rehearse-call.js';
+import { missingPart } from '../core/missing-part.js';
 
 /** The outcome of one call. */
 export interface Dispatched {
@@ -262,10 +263,11 @@ async function run(
       tool: bound.tool.name,
       error: error instanceof Error ? (error.stack ?? error.message) : String(error),
     });
-    const envelope = errorEnvelope(
-      'internal',
-      `${bound.tool.name} failed inside the program; the log file has the details.`,
-    );
+    const missing = missingPart(error);
+    const why = missing
+      ? `: ${missing.message}. ${missing.hint}`
+      : ' inside the program; the log file has the details.';
+    const envelope = errorEnvelope('internal', `${bound.tool.name} failed${why}`);
     return { envelope, summary: envelope.error };
   } finally {
     clock?.stop();

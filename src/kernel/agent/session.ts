@@ -14,6 +14,7 @@ import { recordMessage } from './message.js';
 import { requestTitle } from './request.js';
 import { runTurn } from './turn.js';
 import { createRecorder, type Recorder } from './recorder.js';
+import { missingPart } from '../core/missing-part.js';
 
 /** The store of a session, and its first events. */
 interface RecordOptions {
@@ -241,7 +242,11 @@ class LiveSession implements Session {
         turns: 0,
         toolCalls: 0,
         denials: [],
-        fault: { code: 'internal', message: 'The turn failed inside the program; the log file has the details.' },
+        fault: {
+          code: 'internal',
+          message: 'The turn failed inside the program; the log file has the details.',
+          ...missingPart(error),
+        },
       };
     }
   }

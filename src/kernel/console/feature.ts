@@ -222,7 +222,7 @@ export interface MenuCommand {
 export interface AgentHost {
   readonly settings: Settings;
   readonly store: Store;
-  /** Of the session that they work for. */
+  /** The tools of the session that they work for. */
   readonly registry: Registry;
   /** Returns null where the model of the session is used instead. */
   readonly resolveModel: (name: string, current: ModelRef) => Resolution | null;
