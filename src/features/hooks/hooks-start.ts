@@ -4,7 +4,7 @@ import { upToRoot } from '../../kernel/config/load.js';
 import { type Here, type ProjectPart, projectRoot, type TrustedHere } from '../../kernel/config/project.js';
 import { parseConfigText, readConfigFile } from '../../kernel/config/settings-file.js';
 import type { HookFiles } from './project-hooks.js';
-import type * as code from './hook-code.js';
+import type * as code from './hook-readers.js';
 
 /** Loads the code of hooks, which a run without any does not need. */
 type LoadHooks = () => Promise<typeof code>;

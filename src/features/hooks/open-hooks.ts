@@ -8,7 +8,7 @@ import { claudeMode } from '../../kernel/tools/claude-dialect.js';
 import { reachesInto } from './project-hooks.js';
 import { allowedAsTheyAre, createHooks } from './run-hooks.js';
 import { createTranscripts } from './transcripts.js';
-import * as code from './hook-code.js';
+import * as code from './hook-readers.js';
 
 const loaded = () => Promise.resolve(code);
 

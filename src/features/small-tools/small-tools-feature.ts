@@ -1,6 +1,6 @@
 import type { Feature } from '../../kernel/console/feature.js';
 
-const load = () => import('./small-tools.js');
+const load = () => import('./small-tools-code.js');
 
 /** Tools for the time, arithmetic, folders and files, and small values. */
 export const smallTools: Feature = {

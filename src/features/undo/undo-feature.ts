@@ -1,6 +1,6 @@
 import type { Feature } from '../../kernel/console/feature.js';
 
-const load = () => import('./undo-commands.js');
+const load = () => import('./undo-code.js');
 
 /** Undo of what calls did to files, and going back in the conversation. */
 export const undo: Feature = {

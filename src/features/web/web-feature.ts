@@ -1,6 +1,6 @@
 import type { Feature } from '../../kernel/console/feature.js';
 
-const load = () => import('./web-tools.js');
+const load = () => import('./web-code.js');
 
 /** Searches in the web, pages and interfaces. */
 export const web: Feature = {
