@@ -73,7 +73,7 @@ test('from a fresh home to an answer without leaving the program; the key is in 
   const screen = openScreen(at, [], { env });
   await screen.until(/Press Enter or type \/login[\s\S]*❯/);
   screen.type('\r');
-  await screen.until(/type to filter[\s\S]*Connect a model:/);
+  await screen.until(/Connect a model[\s\S]*Filter:/);
   screen.type('\r');
   await screen.until(/Or set OPENROUTER_API_KEY instead\n[\s\S]*Key of OpenRouter:/);
   screen.type(`\x1b[200~${wrong}\x1b[201~`);
@@ -81,7 +81,7 @@ test('from a fresh home to an answer without leaving the program; the key is in 
   screen.type('\r');
   await screen.until(/OpenRouter rejected this key[\s\S]*Key of OpenRouter: *$/);
   screen.type(`\x1b[200~${right}\n\x1b[201~\r`);
-  await screen.until(/claude-sonnet-5 +1000k · \$\d+ in, \$\d+ out[\s\S]*Model of OpenRouter:/);
+  await screen.until(/Model of OpenRouter[\s\S]*claude-sonnet-5 +1000k · \$\d+ in, \$\d+ out/);
   screen.type('\r');
   await screen.until(/Make it the default model\?/);
   screen.type('\r');
@@ -122,7 +122,7 @@ test('a key that is refused in a turn is asked for in place, and the turn goes o
   screen.type('\x15/login openrouter\r');
   await screen.until(/Use the key that is there/);
   screen.type('\r');
-  await screen.until(/❯ tiny +32k[\s\S]*Model of OpenRouter:/);
+  await screen.until(/Model of OpenRouter[\s\S]*❯ tiny +32k/);
   screen.type('\x1b');
   await screen.until(/❯ *$/);
   screen.type('/exit\r');
@@ -136,7 +136,7 @@ test('where the provider is not reached the whole reason is said, and the key ma
   screen.type('/login openrouter\r');
   await screen.until(/Key of OpenRouter:/);
   screen.type(`${right}\r`);
-  await screen.until(/refused the connection[\s\S]*base URL[\s\S]*Keep the key unchecked[\s\S]*could not be checked:/);
+  await screen.until(/refused the connection[\s\S]*base URL[\s\S]*could not be checked[\s\S]*Keep the key unchecked/);
   screen.type('\x1b[B\r');
   await screen.until(/Saved to [\s\S]*list is what[\s\S]*new sessions start with/);
   expect(filesWith(at, right)).toEqual(['.agent/keys.json']);
@@ -220,7 +220,7 @@ test('the offer of a first start takes no keys: who types has a prompt, and Ente
   const screen = openScreen(at);
   await screen.until(/Press Enter or type \/login[\s\S]*❯/);
   screen.type('\r');
-  await screen.until(/type to filter[\s\S]*Connect a model:/);
+  await screen.until(/Connect a model[\s\S]*Filter:/);
   screen.type('\x1b');
   await screen.until(/❯ *$/);
   screen.type('run ls -a\r');

@@ -28,20 +28,27 @@ interface PickerProps {
 
 function Picker(props: PickerProps): ReactNode {
   const { title, query, choices, selected, position, said, marked, columns, waits } = props;
-  // A question has its own mark at the end.
-  const label = /[?:.!…]$/.test(title) ? title : `${title}:`;
-  const { paint, glyphs } = useTheme();
+  const { glyphs } = useTheme();
   return (
     <Box flexDirection="column">
+      <Row tone="bold">{title}</Row>
       <Choices choices={choices} selected={selected} columns={columns} marked={marked} />
       {said === '' ? null : <Row>{said}</Row>}
       <KeyHint
-        text={[position, 'type to filter', 'Enter select', `${dialogKeys.leave} cancel`].join(` ${glyphs.dot} `)}
+        text={[position, 'Enter select', `${dialogKeys.leave} cancel`].join(` ${glyphs.dot} `)}
         waits={waits}
       />
-      <Row cursor={textWidth(`${label} ${query}`)}>{`${paint('bold', label)} ${query}`}</Row>
+      <FilterRow query={query} />
     </Box>
   );
+}
+
+/** The row below a list that shows what the user types to filter it. */
+function FilterRow({ query }: { readonly query: string }): ReactNode {
+  const { paint } = useTheme();
+  const label = 'Filter: ';
+  const hint = query === '' ? paint('dim', 'type to search') : '';
+  return <Row cursor={textWidth(label + query)}>{label + query + hint}</Row>;
 }
 
 /** The part of a list that `query` leaves, and which of it is selected. */
@@ -132,7 +139,7 @@ export function createPicker<T>(
     asks,
     element: (size: ScreenSize, waits: boolean): ReactElement => {
       const { query, matches, selected } = selection;
-      page = Math.max(1, Math.min(12, size.rows - (said === '' ? 6 : 7)));
+      page = Math.max(1, Math.min(12, size.rows - (said === '' ? 7 : 8)));
       const top = Math.max(0, Math.min(selected - Math.floor(page / 2), matches.length - page));
       return (
         <Picker

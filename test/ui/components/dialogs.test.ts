@@ -383,13 +383,13 @@ test('a command typed in one go runs; a picker filters by typing', async () => {
   harness.type('/model\r');
   await harness.settle();
   expect(ran).toEqual(['model ']);
-  expect(shown(harness.terminal).at(-1)).toBe('Model:');
+  expect(shown(harness.terminal).at(-1)).toBe('Filter: type to search');
   harness.type('bet');
   await harness.settle();
-  expect(shown(harness.terminal).slice(1)).toEqual([
+  expect(shown(harness.terminal).slice(2)).toEqual([
     '❯ beta  the beta model',
-    '1/1 · type to filter · Enter select · Esc cancel',
-    'Model: bet',
+    '1/1 · Enter select · Esc cancel',
+    'Filter: bet',
   ]);
   harness.type('\r');
   await harness.settle();
@@ -482,8 +482,8 @@ test("/theme offers the user's own themes, begins at the one that counts, and sa
     '  none   no colors',
     '❯ mine   your own',
     '  wrong  your own',
-    '4/5 · type to filter · Enter select · Esc cancel',
-    'Theme:',
+    '4/5 · Enter select · Esc cancel',
+    'Filter: type to search',
   ]);
   harness.type('\r');
   await harness.settle();
