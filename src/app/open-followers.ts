@@ -15,11 +15,14 @@ export interface FollowerApproval {
   readonly id: string;
   readonly tool: string;
   readonly risk: string;
+  /** The act, as the prompt names it: `Run this command?  Dangerous: deletes recursively`. Processes of earlier versions
+   * leave it out. */
+  readonly head?: string;
   /** All that the call would do, a row each. */
   readonly rows: readonly string[];
   readonly reasons: readonly string[];
   readonly targets: readonly string[];
-  /** The rules that "yes, in this session" would allow; null if it allows only this exact call. */
+  /** The calls that "yes, in this session" would allow; null if it allows only this exact call. */
   readonly rules: string | null;
 }
 
@@ -313,18 +316,16 @@ function heed(session: SessionPort, questions: ReadonlyMap<string, Question>, li
 
 /** Loaded where there is a question. */
 const describer = loadOnce(async () => {
-  const { questionRows, rulesText } = await import('../ui/question-lines.js');
+  const { plainQuestion, rulesAbout } = await import('../ui/question-lines.js');
   const toldQuestion = (question: Question): FollowerApproval => {
     const { callId: id, call, verdict } = question;
-    const { risk, reasons, targets = [], rules = [] } = verdict;
+    const { risk, rules = [] } = verdict;
     return {
       id,
       tool: call.tool.name,
       risk,
-      rows: questionRows(question),
-      reasons,
-      targets,
-      rules: rules.length > 0 ? rulesText(rules) : null,
+      ...plainQuestion(question),
+      rules: rules.length > 0 ? rulesAbout(question) : null,
     };
   };
   return { toldQuestion };

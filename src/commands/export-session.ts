@@ -171,6 +171,8 @@ function block(entry: ExportEntry): string {
       return callBlock(entry);
     case 'shell':
       return `**!!** \`${entry.command.replaceAll('`', "'")}\`\n\n${fence(entry.output)}`;
+    case 'compaction':
+      return `*A summary of events ${entry.from} to ${entry.to}:*\n\n${quoted(entry.text)}`;
     case 'event':
       return `*${entry.kind}: ${entry.text.replaceAll('\n', ' ')}*`;
     default:

@@ -1,4 +1,6 @@
 import { isError, parseEnvelope } from '../kernel/core/envelope.js';
+import { newOutput, type CallText } from './calls/call-readings.js';
+import { shortOutcome } from './calls/call-rows.js';
 import { type AttachmentData, attachmentsOf, type Event, knownEvent, tookMs } from '../kernel/core/event.js';
 
 /** A session in the form people read: messages, and calls with their results. */
@@ -27,11 +29,24 @@ export type ExportEntry =
       readonly command: string;
       readonly output: string;
     }
+  /** `text`: the summary in the place of the events `from` to `to`. */
+  | {
+      readonly type: 'compaction';
+      readonly seq: number;
+      readonly at: number;
+      readonly from: number;
+      readonly to: number;
+      readonly text: string;
+    }
   | { readonly type: 'event'; readonly seq: number; readonly at: number; readonly kind: string; readonly text: string };
 
 export interface CallResult {
   readonly success: boolean;
   readonly summary: string;
+  /** The outcome as the terminal shows it behind the call. */
+  readonly outcome: string;
+  /** The output without what the call says itself. */
+  readonly newOutput: string;
   readonly output: string;
   readonly durationMs: number | null;
   readonly diff: string | null;
@@ -41,6 +56,7 @@ export interface CallResult {
 /** Returns the entries in order, without requests, starts and the catalogue of tools. */
 export function entriesOf(events: readonly Event[]): readonly ExportEntry[] {
   const results = new Map<string, CallResult>();
+  const calls = new Map<string, CallText>();
   const decisions = new Map<string, string>();
   for (const raw of events) {
     const event = knownEvent(raw);
@@ -49,12 +65,17 @@ export function entriesOf(events: readonly Event[]): readonly ExportEntry[] {
         event.data.tool_call_id,
         `${event.data.decision} (${event.data.by}): ${event.data.reasons.join('; ')}`,
       );
+    if (event?.kind === 'tool_call') calls.set(event.data.id, event.data.function);
     if (event?.kind !== 'tool_result') continue;
     const { data } = event;
+    const call = calls.get(data.tool_call_id) ?? { name: data.name, arguments: '' };
+    const output = shownOutput(data.output);
     results.set(data.tool_call_id, {
       success: data.success,
       summary: event.content,
-      output: shownOutput(data.output),
+      outcome: shortOutcome({ summary: event.content, result: data }, call),
+      newOutput: data.success ? newOutput(call, output) : output,
+      output,
       durationMs: tookMs(data),
       diff: data.diff ?? null,
       ...attached(data),
@@ -120,6 +141,10 @@ function entryOf(
         result: results.get(id) ?? null,
         decision: decisions.get(id) ?? null,
       };
+    }
+    case 'compaction': {
+      const { from_seq: from, to_seq: to } = event.data;
+      return { type: 'compaction', seq, at, from, to, text: event.content };
     }
     case 'shell':
       return { type: 'shell', seq, at, command: event.data.command, output: event.content };

@@ -5,7 +5,8 @@ import type { AttachmentData } from '../kernel/core/event.js';
 import { isRecord } from '../kernel/core/json.js';
 import type { Blob } from '../kernel/core/store.js';
 import { replaceDeceptive } from '../kernel/core/text.js';
-import { changedParts, placesOf, type TextPart } from './diff-lines.js';
+import { type CallBlock, type CallReading, readCall } from './calls/call-readings.js';
+import { changedParts, type DiffLine, editedLines, placesOf, type TextPart } from './diff-lines.js';
 import { loadHtmlHighlight } from './markdown/highlight.js';
 import { localTime, oneLine } from '../kernel/console/line-output.js';
 import { findScript, pageStyle } from './page-look.js';
@@ -125,13 +126,15 @@ function inner(entry: ExportEntry, markup: Markup, isLive: boolean): string {
     case 'user':
       return `<div class="user plain">${escaped(entry.text)}${markup.attached(entry.attachments ?? [])}</div>`;
     case 'note':
-      return `<div class="note plain">${escaped(entry.text)}</div>`;
+      return `<details class="note"><summary>Told the model: ${noteStart(entry.text)}</summary>${pre(entry.text)}</details>`;
     case 'assistant':
       return markup.prose(entry.text);
     case 'call':
       return callBlock(entry, markup, isLive);
     case 'shell':
       return `<details open><summary><code>!! ${escaped(entry.command)}</code></summary>${pre(entry.output)}</details>`;
+    case 'compaction':
+      return `<details open><summary>A summary replaces events ${entry.from} to ${entry.to}</summary>${markup.prose(entry.text)}</details>`;
     case 'event':
       return `<div class="event">${escaped(entry.kind)}: ${escaped(entry.text)}</div>`;
     default:
@@ -139,43 +142,79 @@ function inner(entry: ExportEntry, markup: Markup, isLive: boolean): string {
   }
 }
 
+/** Shows a call in its own language, as the terminal does, with its raw arguments folded away. */
 function callBlock(
-  { summary, arguments: args, result, decision, tool }: Extract<ExportEntry, { type: 'call' }>,
+  { arguments: args, result, decision, tool }: Extract<ExportEntry, { type: 'call' }>,
   markup: Markup,
   isLive: boolean,
 ): string {
-  const state = stateOf(result, isLive);
-  const title = escaped(summary === '' ? tool : oneLine(summary, 200));
-  const note = decision === null ? '' : `<p class="note">${escaped(decision)}</p>`;
+  const reading = readCall({ name: tool, arguments: args });
+  const { blocks } = reading;
+  const language = tool === 'bash' ? 'bash' : '';
   const diff = result?.diff ?? null;
-  const change = diff === null ? '' : `${label('Change')}${changeBlock(diff)}`;
-  const output = result === null || (diff !== null && result.success) ? '' : `${label('Result')}${pre(result.output)}`;
-  const isWhole = diff !== null && !/^…/m.test(diff);
-  const given = argumentBlock(args, isWhole, markup);
-  const shown = markup.attached(result?.attachments ?? []);
-  const parts = [note, given, change, output, shown].join('');
-  return `<details><summary><code>${title}</code>${state}</summary>${parts}</details>`;
+  const shown = [
+    decision === null ? '' : `<p class="note">${escaped(decision)}</p>`,
+    ...blocks.map((block) => callPart(block, { diff, language }, markup)),
+    diff === null ? '' : changeBlock(diff),
+    result === null || (diff !== null && result.success) ? '' : outputBlock(result),
+    markup.attached(result?.attachments ?? []),
+    argumentBlock(args, markup),
+  ];
+  // What is written for a person to read is open: a plan, a list of steps, a question.
+  const isOpen = blocks.some(({ kind }) => kind === 'markdown' || kind === 'prose');
+  const head = `${headOf(reading, language, markup)}${stateOf(result, isLive)}`;
+  return `<details${isOpen ? ' open' : ''}><summary>${head}</summary>${shown.join('')}</details>`;
+}
+
+function headOf({ verb, subject, more }: CallReading, language: string, markup: Markup): string {
+  const rest = more.map((text) => ` <span class="more">${escaped(text)}</span>`).join('');
+  return `<code><b>${escaped(verb)}</b> ${markup.code(subject, language)}${rest}</code>`;
+}
+
+function outputBlock({ newOutput }: CallResult): string {
+  return newOutput === '' ? '' : `<pre class="result">${escaped(newOutput)}</pre>`;
+}
+
+/** Shows a part of a call. The diff of a result replaces the change that the call asks for. */
+function callPart(
+  block: CallBlock,
+  { diff, language }: { readonly diff: string | null; readonly language: string },
+  markup: Markup,
+): string {
+  switch (block.kind) {
+    case 'lines':
+      return `${block.name === undefined ? '' : label(escaped(block.name))}<pre>${markup.code(block.text, language)}</pre>`;
+    case 'prose':
+      return `<div class="plain">${escaped(block.text)}</div>`;
+    case 'markdown':
+      return markup.prose(block.text);
+    case 'change':
+      return diff === null ? changeLines([editedLines(block.before ?? '', block.after.replace(/\n$/, ''))]) : '';
+    default:
+      return block satisfies never;
+  }
+}
+
+/** Returns the first words of a note for the model. */
+function noteStart(text: string): string {
+  return escaped(oneLine(text.trim().replace(/^\[Note: ([^]*)\]$/, '$1'), 100));
 }
 
 function stateOf(result: CallResult | null, isLive: boolean): string {
   if (result === null && isLive) return '<span class="state">no result yet</span>';
   if (result === null) return '<span class="state failed">no result</span>';
   const [kind, sign] = result.success ? ['ok', '✔'] : ['failed', '✘'];
-  const summary = escaped(oneLine(result.summary, 60));
+  const summary = escaped(oneLine(result.outcome, 60));
   const took = tookText(result);
   const time = took === '' ? '' : `<span class="state">${took}</span>`;
   return `<span class="state ${kind}">${sign} ${summary}</span>${time}`;
 }
 
-/** Shows a command in colours. Arguments are folded away where the change below says the same. */
-function argumentBlock(args: string, told: boolean, markup: Markup): string {
+/** The arguments as the model sent them. */
+function argumentBlock(args: string, markup: Markup): string {
   const parsed = parsedArguments(args);
-  if (parsed === null) return `${label('Arguments')}${pre(args)}`;
-  const pretty = `<pre>${markup.code(JSON.stringify(parsed, null, 2), 'json')}</pre>`;
-  if (told) return `<details><summary>Arguments</summary>${pretty}</details>`;
-  if (typeof parsed.command === 'string' && Object.keys(parsed).length === 1)
-    return `${label('Command')}<pre>${markup.code(parsed.command, 'bash')}</pre>`;
-  return `${label('Arguments')}${pretty}`;
+  const text = parsed === null ? escaped(args) : markup.code(JSON.stringify(parsed, null, 2), 'json');
+  return `<details><summary>Arguments</summary><pre>${text}</pre></details>`;
 }
 
 function parsedArguments(args: string): Readonly<Record<string, unknown>> | null {
@@ -190,19 +229,23 @@ function parsedArguments(args: string): Readonly<Record<string, unknown>> | null
 function changeBlock(diff: string): string {
   const places = placesOf(diff.split('\n'));
   if (places.length === 0) return pre(diff);
+  const last = diff.trimEnd().split('\n').at(-1) ?? '';
+  const cut = last.startsWith('…') ? `<div class="gap">${escaped(last)}</div>` : '';
+  return changeLines(places, cut);
+}
+
+function changeLines(places: readonly (readonly DiffLine[])[], end = ''): string {
   const kinds = { '+': ' class="added"', '-': ' class="removed"', ' ': '' } as const;
   const shown = places.map((place) => {
     const marks = changedParts(place);
     return place
       .map(({ sign, number, text }, index) => {
         const words = marks[index] ? marked(text, marks[index]) : escaped(text);
-        return `<div${kinds[sign]}><i>${number}</i>${sign} ${words}</div>`;
+        return `<div${kinds[sign]}><i>${number ?? ''}</i>${sign} ${words}</div>`;
       })
       .join('');
   });
-  const last = diff.trimEnd().split('\n').at(-1) ?? '';
-  const cut = last.startsWith('…') ? `<div class="gap">${escaped(last)}</div>` : '';
-  return `<div class="change">${shown.join('<div class="gap">…</div>')}${cut}</div>`;
+  return `<div class="change">${shown.join('<div class="gap">…</div>')}${end}</div>`;
 }
 
 function marked(text: string, { from, to }: TextPart): string {

@@ -6,6 +6,7 @@ export const pageStyle = `
   --dim: #6b7280;
   --page: #fbfbfa;
   --card: #fff;
+  --band: #eceef5;
   --line: #e4e4e0;
   --accent: #3b5bdb;
   --good: #2b8a3e;
@@ -26,6 +27,7 @@ export const pageStyle = `
     --dim: #9aa0a6;
     --page: #16171a;
     --card: #1e2024;
+    --band: #2a2d3a;
     --line: #2f3237;
     --accent: #91a7ff;
     --good: #69db7c;
@@ -137,9 +139,7 @@ pre {
   overflow-wrap: anywhere;
 }
 .user {
-  background: var(--card);
-  border: 1px solid var(--line);
-  border-left: 3px solid var(--accent);
+  background: var(--band);
   border-radius: 0.5rem;
   padding: 0.75rem 1rem;
   font-weight: 500;
@@ -253,6 +253,14 @@ summary code {
 }
 .failed {
   color: var(--bad);
+}
+.more,
+.result {
+  color: var(--dim);
+}
+details[open] > summary code {
+  white-space: pre-wrap;
+  overflow-wrap: anywhere;
 }
 .label {
   font-size: 0.75rem;

@@ -278,14 +278,29 @@ export function rulesAbout({ verdict: { rules = [] }, cwd }: Question): string {
   return decisionText(texts.join(' and '), { lines: false });
 }
 
+/** A question in plain text: `head` is the act with its note, `rows` all that the call would do. */
+export interface PlainQuestion extends Pick<PromptParts, 'targets' | 'reasons'> {
+  readonly head: string;
+  readonly rows: readonly string[];
+}
+
+export function plainQuestion(question: Question, signs: ChangeSigns = unicodeSigns): PlainQuestion {
+  const { title, note, texts, edit, facts, targets, reasons } = promptParts(question, signs);
+  return {
+    head: note === '' ? title : `${title}  ${note}`,
+    rows: [...texts, ...placeRows([edit], plain, Number.POSITIVE_INFINITY).flat(2), ...facts],
+    targets,
+    reasons,
+  };
+}
+
 /** Returns a question as lines that are read one after the other: the act, what runs, why it is asked, and behind `arrow`
  * what it would touch. */
 export function askedLines(question: Question, arrow: string): readonly string[] {
-  const { title, note, texts, edit, facts, targets, reasons } = promptParts(question, asciiSigns);
+  const { head, rows, targets, reasons } = plainQuestion(question, asciiSigns);
   return [
-    note === '' ? title : `${title}  ${note}`,
-    ...[...texts, ...placeRows([edit], plain, Number.POSITIVE_INFINITY).flat(2)].map((row) => `  ${row}`),
-    ...facts.map((fact) => `  ${fact}`),
+    head,
+    ...rows.map((row) => `  ${row}`),
     ...targets.map((target) => `${arrow} ${target}`),
     ...reasons.map((reason) => `! ${reason}`),
   ];

@@ -161,23 +161,48 @@ test.each([
   expect(await toHtml({ ...session, events: [answer(markdown)] })).toContain(html);
 });
 
-test('in an HTML export a change is a numbered diff, a command a command, and their JSON is folded away', async () => {
+/** The page without the arguments that are folded away. */
+async function shownCall(name: string, args: string, data: Parameters<typeof called>[2]): Promise<string> {
+  const page = await toHtml({ ...session, events: called(name, args, data) });
+  return page.slice(page.indexOf('<div id="entries">')).replace(/<details><summary>Arguments[^]*?<\/details>/g, '');
+}
+
+test('in an HTML export a call reads as in the terminal, and its JSON is folded away', async () => {
   const diff = '--- a/x\n+++ b/x\n@@ -7,2 +7,2 @@\n same\n-old <b>\n+new\n';
-  const edit = await toHtml({
-    ...session,
-    events: called('file_edit', JSON.stringify({ path: 'x', old_string: 'old <b>', new_string: 'new' }), { diff }),
-  });
+  const args = { path: 'x', old_string: 'old <b>', new_string: 'new' };
+  const edit = await shownCall('file_edit', JSON.stringify(args), { diff });
   expect(edit).toContain('<div class="removed"><i>8</i>- old &lt;b&gt;</div><div class="added"><i>8</i>+ new</div>');
-  expect(edit).toContain('<details><summary>Arguments</summary>');
-  const command = await toHtml({
-    ...session,
-    events: called('bash', JSON.stringify({ command: 'for f in *; do echo "$f"; done' }), {}),
-  });
-  expect(command).toContain('<span class="hljs-keyword">for</span> f <span class="hljs-keyword">in</span>');
+  expect(edit).toContain('<code><b>edit</b> x</code><span class="state ok">✔ +1 −1</span>');
+  expect(edit.match(/class="change"/g)).toHaveLength(1);
+  const asked = await shownCall('file_edit', JSON.stringify(args), {});
+  expect(asked).toContain('- old &lt;b&gt;</div><div class="added"><i></i>+ new</div>');
+  const command = await shownCall('bash', JSON.stringify({ command: 'for f in *; do echo "$f"; done' }), {});
+  expect(command).toContain('<code><b>bash</b> <span class="hljs-keyword">for</span> f');
+  expect(command).toContain('<pre class="result">what came</pre>');
   expect(command).not.toContain('&quot;command&quot;');
-  expect(await toHtml({ ...session, events: called('bash', '{"command": ', {}) })).toContain(
-    '<pre>{&quot;command&quot;: </pre>',
+  const broken = await toHtml({ ...session, events: called('bash', '{"command": ', {}) });
+  expect(broken).toContain('<pre>{&quot;command&quot;: </pre>');
+});
+
+test('in an HTML export plans and lists of steps are open and rendered', async () => {
+  const plan = await shownCall('propose_plan', JSON.stringify({ plan: '# Plan\n\n- first' }), {});
+  expect(plan).toMatch(/<details open><summary><code><b>plan<\/b>[^]*<h2>Plan<\/h2>\s*<ul>\s*<li>first<\/li>/);
+  const steps = { items: [{ text: 'Fix total', status: 'active' }] };
+  expect(await shownCall('todo', JSON.stringify(steps), {})).toMatch(
+    /<details open>[^]*<div class="plain">.*Fix total/,
   );
+});
+
+test('a compaction is rendered, and a note for the model is one row', async () => {
+  const data = { from_seq: 2, to_seq: 7, trigger: 'manual', tokens_before: 9, tokens_after: 3 } as const;
+  const events = [
+    event(8, { kind: 'compaction', content: '## Goal\n\nFix *total*.', data }),
+    event(9, { kind: 'user', content: '[Note: the user undid a change.]', data: { note: true } }),
+  ];
+  const page = await toHtml({ ...session, events });
+  expect(page).toMatch(/<details open><summary>A summary replaces events 2 to 7<\/summary>[^]*<h3>Goal<\/h3>/);
+  expect(page).toContain('<summary>Told the model: the user undid a change.</summary>');
+  expect(toMarkdown({ ...session, events })).toContain('*A summary of events 2 to 7:*\n\n> ## Goal\n> \n> Fix');
 });
 
 test('a Markdown export keeps recorded text in fences longer than its own, without control characters', () => {

@@ -147,7 +147,7 @@ test.skipIf(chromium === undefined)('a browser shows a hostile session as text, 
   const repl = openScreen(at, ['-r', id, '-m', script]);
   await repl.until(/❯/);
   repl.type('remove it\r');
-  await says(page, '#asks', 'Allow bash?');
+  await says(page, '#asks', 'Run this command?');
   await says(page, '#entries', 'remove it');
   await page.click('.ask button[data-answer=once]');
   await says(page, '#entries', 'It is gone.');
@@ -241,9 +241,9 @@ test.skipIf(chromium === undefined)('no text of a model styles, hides or relabel
     }),
   );
   expect(labels).toEqual([
-    ['Allow once', true, '1', 'visible', true],
-    ['Allow this exact call in this session', true, '1', 'visible', true],
-    ['Deny', true, '1', 'visible', true],
+    ['Yes', true, '1', 'visible', true],
+    ["Yes, and don't ask again for this exact call in this session", true, '1', 'visible', true],
+    ['No', true, '1', 'visible', true],
   ]);
   expect(asked.filter((url) => !url.startsWith(address.origin))).toEqual([]);
   await page.click('.ask button[data-answer=deny]');

@@ -19,13 +19,13 @@ test('a second terminal shows a session as it goes on, and may answer its questi
   await repl.until(/Run this command/);
 
   const other = openScreen(at, ['watch', '--answer']);
-  await other.until(/Allow bash \(dangerous\)\?[^]*rm -rf old[^]*y allows it once/);
+  await other.until(/Run this command\?  Dangerous: deletes recursively[^]*rm -rf old[^]*Type y \(yes\)/);
   expect(existsSync(join(at.work, 'made.txt'))).toBe(false);
   other.type('maybe\r');
   await other.until(/Type y, s or n/);
   other.type('y\r');
   await repl.until(/It is made\./);
-  await other.until(/The question is answered[^]*✔ bash rm -rf old && echo made > made\.txt[^]*you allowed it[^]*made/);
+  await other.until(/Answered\.[^]*✔ bash rm -rf old && echo made > made\.txt[^]*you allowed it[^]*made/);
   expect(existsSync(join(at.work, 'made.txt'))).toBe(true);
 
   const reader = openScreen(at, ['watch']);
@@ -34,7 +34,7 @@ test('a second terminal shows a session as it goes on, and may answer its questi
   await reader.until(/go on[^]*Nothing more to do\./);
   repl.type('\x04');
   expect(await repl.exited).toBe(0);
-  await reader.until(/not running any more/);
+  await reader.until(/The session ended/);
   for (const screen of [other, reader]) {
     screen.type('\x03');
     expect(await screen.exited).toBe(130);
@@ -89,7 +89,7 @@ test.each([
     const second = openProgram(at, program, args);
     expect((await run).code).toBe(0);
     for (const screen of [first, second]) {
-      await screen.until(/All is done\.[^]*not running/);
+      await screen.until(/All is done\.[^]*The session ended/);
       const shown = screen.lines().join('\n');
       const numbers = [...shown.matchAll(/^Step (\d+) is made\.$|^✔ bash echo call (\d+)(?: ·.*)?$/gm)].map(
         ([, step, call]) => Number(step ?? call) + (call === undefined ? 0 : 0.5),

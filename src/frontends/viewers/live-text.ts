@@ -71,7 +71,7 @@ export class LiveText {
   }
 
   #newStream(): MarkdownStream {
-    return new MarkdownStream({ ...this.#style, highlight: () => null });
+    return new MarkdownStream({ ...this.#style, highlight: this.#style.highlight ?? (() => null) });
   }
 
   #clear(): void {

@@ -197,9 +197,9 @@ export function listPage(rows: readonly SessionSummary[], total: number): string
 <p><code>${escaped(row.cwd)}</code></p></li>`;
   });
   const shown =
-    rows.length < total ? `<p class="note">The newest ${rows.length} of ${total}; search finds the others.</p>` : '';
+    rows.length < total ? `<p class="note">The newest ${rows.length} of ${total}. Search to find others.</p>` : '';
   const list =
-    items.length === 0 ? '<p class="note">No session was recorded yet.</p>' : `<ul class="list">${items.join('')}</ul>`;
+    items.length === 0 ? '<p class="note">There are no sessions yet.</p>' : `<ul class="list">${items.join('')}</ul>`;
   return page('Sessions', `<header><h1>Sessions</h1></header>${searchForm('')}${list}${shown}`);
 }
 
@@ -214,7 +214,7 @@ export function foundPage(query: string, hits: readonly SearchHit[], rows: reado
   });
   const list =
     items.length === 0
-      ? '<p class="note">Nothing holds all of these words.</p>'
+      ? '<p class="note">No session contains all of these words.</p>'
       : `<ul class="list">${items.join('')}</ul>`;
   return page(
     `Search: ${query}`,
@@ -264,7 +264,7 @@ export async function sessionPage({ row, events, blobs = [] }: ExportedSession, 
   const before = start === 0 ? '' : `<p class="note"><a href="?from=${earlier}">${start} earlier entries</a></p>`;
   const isEnd = start + mostEntries >= all.length;
   const behind = isEnd ? '' : '<p class="note"><a href="?">The newest entries</a></p>';
-  const facts = `${modelOf(row)} · begun ${localTime(row.createdAt)}`;
+  const facts = `${modelOf(row)} · started ${localTime(row.createdAt)}`;
   return page(
     title,
     `<header><a class="back" href="../">All sessions</a><h1>${escaped(title)}</h1>
@@ -295,12 +295,12 @@ export function askBlocks(questions: readonly FollowerApproval[]): string {
   return questions.map(askBlock).join('');
 }
 
-function askBlock({ id, tool, risk, rows, reasons, targets, rules }: FollowerApproval): string {
+function askBlock({ id, tool, head = `Allow ${tool}?`, rows, reasons, targets, rules }: FollowerApproval): string {
   const button = (answer: string, text: string): string =>
     `<button type="button" data-id="${escaped(id)}" data-answer="${answer}">${escaped(text)}</button>`;
-  const inSession = `Allow ${rules ?? 'this exact call'} in this session`;
+  const inSession = `Yes, and don't ask again for ${rules ?? 'this exact call'} in this session`;
   const why = [...reasons.map((reason) => `! ${reason}`), ...targets.map((target) => `→ ${target}`)];
-  return `<section class="ask"><strong>Allow ${escaped(tool)}?</strong> <span class="state">${escaped(risk)}</span>
+  return `<section class="ask"><strong>${escaped(head)}</strong>
 <pre>${escaped(rows.join('\n'))}</pre>${why.map((line) => `<p class="note">${escaped(line)}</p>`).join('')}
-${button('once', 'Allow once')}${button('session', inSession)}${button('deny', 'Deny')}</section>`;
+${button('once', 'Yes')}${button('session', inSession)}${button('deny', 'No')}</section>`;
 }

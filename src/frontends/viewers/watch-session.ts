@@ -9,6 +9,7 @@ import { lastExchange } from '../../ui/event-text.js';
 import { itemLines, noticeLines } from '../../ui/item-lines.js';
 import type { ItemStyle } from '../../ui/item-style.js';
 import { runningCallRow } from '../../ui/calls/call-rows.js';
+import { createHighlighter } from '../../ui/markdown/highlight.js';
 import { renderMarkdown } from '../../ui/markdown/incremental.js';
 import { defaultDetail } from '../../ui/repl-options.js';
 import { createTheme } from '../../kernel/console/theme.js';
@@ -87,7 +88,7 @@ async function chosen({ cwd }: Settings, store: Store, name: string | null): Pro
   if (name !== null) return await findSession(store, name);
   const newest = await newestHere(store, { cwd, directoryId: directoryId(cwd) ?? undefined });
   if (newest) return newest;
-  throw new CliError(exit.session, `no session was recorded in ${cwd}`, 'Name one: agent sessions list shows them.');
+  throw new CliError(exit.session, `no session in ${cwd}`, 'Name one; agent sessions list shows them.');
 }
 
 async function styleOf(settings: Settings): Promise<ItemStyle> {
@@ -95,8 +96,11 @@ async function styleOf(settings: Settings): Promise<ItemStyle> {
   const colored = outputIsTerminal() ? facts : { ...facts, colors: 0 as const, theme: 'none' as const };
   const theme = createTheme(colored);
   const columns = outputColumns() ?? 100;
-  const markdown = (text: string): readonly string[] => renderMarkdown(text, { theme, columns, highlight: () => null });
-  return { theme, columns, detail: defaultDetail, markdown };
+  const highlighter = createHighlighter(theme, () => undefined);
+  await highlighter.load('```ts');
+  const highlight = highlighter.paint;
+  const markdown = (text: string): readonly string[] => renderMarkdown(text, { theme, columns, highlight });
+  return { theme, columns, detail: defaultDetail, markdown, highlight };
 }
 
 /** Prints what is seen of a session, line after line. */
@@ -135,7 +139,7 @@ class WatchScreen {
     this.#following = following;
     const { items, earlier } = lastExchange(this.#past);
     const { id, title, cwd } = this.#row;
-    this.#say('info', `Session ${id}${title === null ? '' : `, ${title}`}, in ${cwd}. Ctrl-C leaves it as it is.`);
+    this.#say('info', `Session ${id}${title === null ? '' : `, ${title}`}, in ${cwd}. Ctrl-C stops watching.`);
     if (earlier > 0) this.#say('info', `${earlier} earlier messages and calls: agent sessions show ${id}`);
     for (const item of items) this.#item(item);
     this.#flush();
@@ -196,7 +200,7 @@ class WatchScreen {
         if (seen.live !== this.#isLive)
           this.#say(
             'info',
-            seen.live ? 'The session is running.' : 'The session is not running any more; it is watched on.',
+            seen.live ? 'The session is running.' : 'The session ended. Watching for when it is resumed.',
           );
         this.#isLive = seen.live;
         return;
@@ -212,7 +216,7 @@ class WatchScreen {
     const rest = this.#text.stop();
     if (!isShown) return;
     addAll(this.#out, rest);
-    this.#say('warn', 'The answer above broke off; it is void and asked for again.');
+    this.#say('warn', 'The connection was lost in this answer. It is discarded and requested again.');
   }
 
   #event(event: Event): void {
@@ -231,19 +235,19 @@ class WatchScreen {
   }
 
   #answered(id: string): void {
-    if (this.#questions.delete(id)) this.#say('info', 'The question is answered.');
+    if (this.#questions.delete(id)) this.#say('info', 'Answered.');
   }
 
   #item(item: TranscriptItem): void {
     addAll(this.#out, item.type === 'assistant' ? this.#text.finish(item.text) : itemLines(item, this.#style));
   }
 
-  #ask({ tool, risk, rows, reasons, targets, rules }: FollowerApproval): void {
-    const inSession = decisionText(rules ?? 'this exact call', { lines: false });
+  #ask({ tool, head = `Allow ${tool}?`, rows, reasons, targets, rules }: FollowerApproval): void {
+    const about = decisionText(rules ?? 'this exact call', { lines: false });
     const how = this.#answers
-      ? `y allows it once, s ${inSession} in this session, n denies; Enter sends it.`
-      : 'It waits for an answer where the session runs; agent watch --answer answers from here.';
-    this.#say('warn', `Allow ${tool} (${risk})?`);
+      ? `Type y (yes), s (yes, and don't ask again for ${about} in this session) or n (no), and press Enter.`
+      : 'Answer it where the session runs, or run agent watch --answer.';
+    this.#say('warn', head);
     addAll(this.#out, [
       ...rows.map((row) => `  ${sanitize(row)}`),
       ...reasons.map((reason) => `! ${decisionText(reason, { lines: false })}`),
@@ -256,7 +260,8 @@ class WatchScreen {
     const [id] = this.#questions.keys();
     const answers = { y: 'once', yes: 'once', s: 'session', n: 'deny', no: 'deny' } as const;
     const answer = Object.entries(answers).find(([word]) => word === line.toLowerCase())?.[1];
-    if (id === undefined || !answer) this.#say('info', id === undefined ? 'No question is open.' : 'Type y, s or n.');
+    if (id === undefined || !answer)
+      this.#say('info', id === undefined ? 'There is nothing to answer now.' : 'Type y, s or n.');
     else this.#following?.answer({ id, answer });
   }
 

@@ -128,13 +128,17 @@ export function oneLine(text: string, max = 120): string {
   return line.length > max ? `${line.slice(0, max - 1).toWellFormed()}…` : line;
 }
 
-/** Returns the name of each session in a list: its title, else its first prompt. Equal names say when the session
- * began, and the start of its id where that is equal too. */
+/** Returns the name of each session in a list: its title, else its first prompt. A fork is marked as one. Equal names
+ * say when the session began, and the start of its id where that is equal too. */
 export function distinctTitles(
-  rows: readonly Pick<SessionSummary, 'title' | 'prompt' | 'id' | 'createdAt'>[],
+  rows: readonly Pick<SessionSummary, 'title' | 'prompt' | 'id' | 'createdAt' | 'parentId' | 'parentCallId'>[],
   max = 120,
 ): readonly string[] {
-  const names = rows.map((row) => oneLine(row.title ?? row.prompt ?? '', max));
+  const names = rows.map((row) => {
+    const name = oneLine(row.title ?? row.prompt ?? '', max);
+    const isFork = row.parentId !== null && row.parentCallId === undefined;
+    return isFork && name !== '' ? `${name} · fork` : name;
+  });
   const dated = withEqualMarked(names, (index) => `begun ${localTime(rows[index]?.createdAt ?? 0)}`);
   return withEqualMarked(dated, (index) => rows[index]?.id.slice(0, 13) ?? '');
 }

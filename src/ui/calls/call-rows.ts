@@ -27,7 +27,7 @@ export function finishedCallRows(finished: FinishedCall, itemStyle: ItemStyle): 
   const style: ResultStyle = { ...itemStyle, name: call.name, seq };
   const envelope = parseEnvelope(result.output);
   const reading = readCall(call);
-  const outcome = outcomeOf(finished, call, envelope, theme);
+  const outcome = shortOutcome(finished, call, theme.glyphs.minus);
   const head = `${signOf(result, envelope, theme)} ${headText(reading, theme, detail.show === 'line')}`;
   const row = head + factsOf(finished, outcome, theme);
   // A long error is a sentence of its own.
@@ -75,19 +75,20 @@ function signOf(result: ToolResultData, envelope: Envelope, { paint, glyphs }: T
   return result.success && !isError(envelope) && !hasFailed ? paint('good', glyphs.good) : paint('bad', glyphs.bad);
 }
 
-/** Returns the outcome in a few words; nothing where the output says the same in its first line. */
-function outcomeOf(
-  { summary: cut, result }: FinishedCall,
+/** Returns the outcome of a call in a few words; nothing where the output says the same in its first line. `minus`: the
+ * sign before a number of removed lines. */
+export function shortOutcome(
+  { summary: cut, result }: Pick<FinishedCall, 'summary' | 'result'>,
   call: CallText,
-  envelope: Envelope,
-  { glyphs }: Theme,
+  minus = '−',
 ): string {
+  const envelope = parseEnvelope(result.output);
   const summary = wholeSummary(cut, envelope);
   const said = callOutcome(call, { summary, envelope, counts: changeCounts(result.diff) });
   const text = revealHidden(said)
     .replace(/\s+/g, ' ')
     .trim()
-    .replace(/^−|(?<= )−(?=\d)/g, glyphs.minus);
+    .replace(/^−|(?<= )−(?=\d)/g, minus);
   if (isError(envelope) || envelope.output === said) return text;
   const beginning = said.endsWith('…') ? said.slice(0, -1) : said;
   return beginning !== '' && envelope.output.startsWith(beginning) ? '' : text;

@@ -34,10 +34,7 @@ function Picker(props: PickerProps): ReactNode {
       <Row tone="bold">{title}</Row>
       <Choices choices={choices} selected={selected} columns={columns} marked={marked} />
       {said === '' ? null : <Row>{said}</Row>}
-      <KeyHint
-        text={[position, 'Enter select', `${dialogKeys.leave} cancel`].join(` ${glyphs.dot} `)}
-        waits={waits}
-      />
+      <KeyHint text={[position, 'Enter select', `${dialogKeys.leave} cancel`].join(` ${glyphs.dot} `)} waits={waits} />
       <FilterRow query={query} />
     </Box>
   );
