@@ -1,5 +1,5 @@
 import type { FileChangeText } from '../kernel/console/slash-command.js';
-import { addAll, largestOf } from '../kernel/core/lists.js';
+import { addAll } from '../kernel/core/lists.js';
 import { dropColumns, expandTabs, takeColumns, textWidth, unjoined, wrapLine, wrapWords } from './terminal/rows.js';
 import { sanitize } from '../kernel/core/sanitize.js';
 import type { Theme } from '../kernel/console/theme.js';
@@ -73,7 +73,7 @@ export function changeLines(lines: readonly string[], style: Omit<ChangeStyle, '
   const shown = places.map((place) => placeLines(place, style, path));
   return [
     ...shown.flatMap((rows, index) => [
-      ...(isNew ? [] : [theme.paint('hunk', `@@ line ${places[index]?.[0]?.number ?? 1}`)]),
+      ...(isNew ? [] : [theme.paint('hunk', placeHead(places[index]?.[0]?.number ?? 1))]),
       ...rows,
     ]),
     ...cut,
@@ -97,16 +97,25 @@ const mostColored = 20_000;
 /** Returns the lines of a place of a file: a sign, then the text as it is. */
 export function placeLines(
   place: readonly DiffLine[],
-  { theme, highlight }: Omit<ChangeStyle, 'columns'>,
+  style: Omit<ChangeStyle, 'columns'>,
   path: string | null,
 ): string[] {
-  const language = path === null ? '' : languageOfPath(path);
-  const colors = theme.grounds && highlight && language !== '' ? coloredTexts(place, highlight, language) : [];
+  const colors = placeColors(place, style, path);
   const marks = changedParts(place);
   return place.map((line, index) => {
     const mark = marks[index] ?? null;
-    return signedLine(line, colors[index] ?? line.text, mark, theme);
+    return signedLine(line, colors[index] ?? line.text, mark, style.theme);
   });
+}
+
+/** Returns the lines of a place in the colours of the file's language; none where it has none. */
+function placeColors(
+  place: readonly DiffLine[],
+  { theme, highlight }: Omit<ChangeStyle, 'columns'>,
+  path: string | null,
+): readonly (string | undefined)[] {
+  const language = path === null ? '' : languageOfPath(path);
+  return theme.grounds && highlight && language !== '' ? coloredTexts(place, highlight, language) : [];
 }
 
 /** Returns the name by which a highlighter knows the language of a file: the end of its name, or the name itself. */
@@ -133,16 +142,21 @@ function coloredTexts(place: readonly DiffLine[], highlight: Highlight, language
   return colored;
 }
 
-function signedLine({ sign, text }: DiffLine, colored: string, mark: TextPart | null, theme: Theme): string {
+/** `fill`: paints what reaches to the edge. */
+function signedLine(
+  { sign, text }: DiffLine,
+  colored: string,
+  mark: TextPart | null,
+  theme: Theme,
+  fill = theme.fill,
+): string {
   if (sign === ' ') return text.trim() === '' ? '' : ` ${colored}`;
   const role = lineRole(sign);
-  if (mark === null || mark.from >= mark.to) return theme.fill(role, sign + colored);
+  if (mark === null || mark.from >= mark.to) return fill(role, sign + colored);
   const word = sign === '+' ? 'added_word' : 'removed_word';
   const before = takeColumns(colored, textWidth(text.slice(0, mark.from)));
   const behind = dropColumns(colored, textWidth(text.slice(0, mark.to)));
-  return (
-    theme.paint(role, sign + before) + theme.paint(word, text.slice(mark.from, mark.to)) + theme.fill(role, behind)
-  );
+  return theme.paint(role, sign + before) + theme.paint(word, text.slice(mark.from, mark.to)) + fill(role, behind);
 }
 
 /** Returns the removed and the added lines of an edit; common lines at its beginning and its end are shown once.
@@ -169,22 +183,21 @@ export function editedLines(before: string, after: string, first: number | null 
   ];
 }
 
-/** Returns the rows of each line of some places of a file, in at most so many columns. */
-export function placeRows(places: readonly (readonly DiffLine[])[], theme: Theme, columns: number): string[][][] {
-  const style = lineStyle(places, theme, columns);
-  return places.map((place) => {
-    const marks = changedParts(place);
-    return place.map((line, index) => lineRows(line, marks[index] ?? null, style));
+/** Returns an edit as plain lines, with the number of its first line above each place. */
+export function plainEditLines(places: readonly (readonly DiffLine[])[]): readonly string[] {
+  return headed(places).map((line) => (typeof line === 'string' ? line : `${line.sign}${line.text}`.trimEnd()));
+}
+
+/** The lines of all places; above each the number of its first line, if that is known. */
+function headed(places: readonly (readonly DiffLine[])[]): readonly (DiffLine | string)[] {
+  return places.flatMap((place): readonly (DiffLine | string)[] => {
+    const number = place[0]?.number ?? null;
+    return number === null ? place : [placeHead(number), ...place];
   });
 }
 
-function lineStyle(places: readonly (readonly DiffLine[])[], theme: Theme, columns: number): LineStyle {
-  const digits = digitsOf(places);
-  const room = Math.max(8, columns - (digits === 0 ? 2 : digits + 3));
-  if (!theme.grounds) return { theme, digits, room, fill: 0 };
-  const changed = places.flat().filter(({ sign }) => sign !== ' ');
-  const widths = changed.map(({ text }) => (text.length > room * 4 ? room : textWidth(text)));
-  return { theme, digits, room, fill: Math.min(room, largestOf(widths, 0)) };
+function placeHead(number: number): string {
+  return `@@ line ${number}`;
 }
 
 /** Rows that are made when they are shown. */
@@ -193,28 +206,86 @@ export interface DiffRows {
   slice(from: number, to: number): string[];
 }
 
-/** Returns the rows of an edit in so many columns. Of a long one only the rows that are shown are painted: painting all
- * of them takes seconds for each width. */
-export function editRows(edit: readonly DiffLine[], theme: Theme, columns: number): DiffRows {
-  const style = lineStyle([edit], theme, columns);
-  const marks = changedParts(edit);
+/** Paints the lines of one edit, each when it is asked for. */
+export interface PaintedEdit {
+  rows(columns: number): DiffRows;
+}
+
+/** Returns an edit whose rows are broken and painted for a width. Of a long one only the rows that are shown are
+ * painted: painting all of them takes seconds. */
+export function paintEdit(
+  places: readonly (readonly DiffLine[])[],
+  style: Omit<ChangeStyle, 'columns'>,
+  path: string | null,
+): PaintedEdit {
+  const lines = headed(places);
+  const marks = new Map<DiffLine, TextPart>();
+  for (const place of places)
+    for (const [index, mark] of changedParts(place).entries()) {
+      const line = place[index];
+      if (line && mark) marks.set(line, mark);
+    }
+  const colored = createColors(places, style, path);
+  const paint = (line: DiffLine | string): string =>
+    typeof line === 'string'
+      ? style.theme.paint('hunk', line)
+      : signedLine(line, colored(line), marks.get(line) ?? null, style.theme, style.theme.paint);
+  return {
+    rows: (columns) => brokenRows(lines, columns, (line) => rowsOf(line, paint(line), columns, style.theme)),
+  };
+}
+
+/** Returns how a line looks with the colours of its language, as soon as these are loaded. */
+function createColors(
+  places: readonly (readonly DiffLine[])[],
+  style: Omit<ChangeStyle, 'columns'>,
+  path: string | null,
+): (line: DiffLine) => string {
+  const known = new Map<DiffLine, string>();
+  const isLong = places.flat().reduce((size, { text }) => size + text.length, 0) > mostColored;
+  const load = (place: readonly DiffLine[]): void => {
+    for (const [index, text] of placeColors(place, style, path).entries()) {
+      const line = place[index];
+      if (line && text !== undefined) known.set(line, text);
+    }
+  };
+  return (line) => {
+    if (known.size === 0 && !isLong) for (const place of places) load(place);
+    return known.get(line) ?? line.text;
+  };
+}
+
+/** A changed line has its ground up to the edge. Rows after the first are indented, so that none of them can look like a
+ * row of ours. */
+function rowsOf(line: DiffLine | string, painted: string, columns: number, theme: Theme): readonly string[] {
+  const rows = wrapLine(painted, columns - 1).map((row, index) =>
+    index === 0 ? row : { text: ` ${row.text}`, width: row.width + 1 },
+  );
+  if (typeof line === 'string' || line.sign === ' ' || !theme.grounds) return rows.map(({ text }) => text);
+  const role = lineRole(line.sign);
+  return rows.map(({ text, width }) => text + theme.paint(role, ' '.repeat(Math.max(0, columns - width))));
+}
+
+/** The rows of lines that are made when they are shown, and kept while they are. */
+function brokenRows(
+  lines: readonly (DiffLine | string)[],
+  columns: number,
+  make: (line: DiffLine | string) => readonly string[],
+): DiffRows {
   const ends: number[] = [];
-  for (const { text } of edit) ends.push((ends.at(-1) ?? 0) + wrapLine(text, style.room).length);
-  let painted = new Map<number, readonly string[]>();
+  for (const line of lines) {
+    const text = typeof line === 'string' ? line : line.sign + line.text;
+    ends.push((ends.at(-1) ?? 0) + wrapLine(text, columns - 1).length);
+  }
   return {
     length: ends.at(-1) ?? 0,
     slice(from, to) {
-      const shown = new Map<number, readonly string[]>();
       const rows: string[] = [];
       const first = firstAbove(ends, from);
-      for (const [offset, line] of edit.slice(first, firstAbove(ends, to - 1) + 1).entries()) {
-        const index = first + offset;
-        const start = ends[index - 1] ?? 0;
-        const all = painted.get(index) ?? lineRows(line, marks[index] ?? null, style);
-        shown.set(index, all);
-        addAll(rows, all.slice(Math.max(0, from - start), to - start));
+      for (const [offset, line] of lines.slice(first, firstAbove(ends, to - 1) + 1).entries()) {
+        const start = ends[first + offset - 1] ?? 0;
+        addAll(rows, make(line).slice(Math.max(0, from - start), to - start));
       }
-      painted = shown;
       return rows;
     },
   };
@@ -232,60 +303,8 @@ function firstAbove(numbers: readonly number[], value: number): number {
   return low;
 }
 
-function digitsOf(places: readonly (readonly DiffLine[])[]): number {
-  return largestOf(
-    places.flat().map(({ number }) => (number === null ? 0 : String(number).length)),
-    0,
-  );
-}
-
-interface LineStyle {
-  readonly theme: Theme;
-  readonly digits: number;
-  /** The columns that a text may take in a row. */
-  readonly room: number;
-  /** The columns that the ground of a changed line takes. */
-  readonly fill: number;
-}
-
-/** Rows after the first are indented to the text. */
-function lineRows({ sign, number, text }: DiffLine, mark: TextPart | null, style: LineStyle): string[] {
-  const { theme, digits, room, fill } = style;
-  const rows = Number.isFinite(room) ? wrapLine(text, room) : [{ text, width: 0 }];
-  let at = 0;
-  return rows.map((row, index) => {
-    const shown = index === 0 ? String(number ?? '') : '';
-    const lead = digits === 0 ? '' : `${theme.paint('dim', shown.padStart(digits))} `;
-    const part = mark && {
-      from: mark.from - at,
-      to: mark.to - at,
-    };
-    at += row.text.length;
-    const painted = paintChanged(sign, row.text, part, theme, { before: index === 0 ? `${sign} ` : '  ' });
-    const blank = sign === ' ' || row.width >= fill ? '' : ' '.repeat(fill - row.width);
-    return `${lead}${painted}${blank === '' ? '' : theme.paint(lineRole(sign), blank)}`;
-  });
-}
-
-function lineRole(sign: DiffLine['sign']): 'added_line' | 'removed_line' {
+function lineRole(sign: '+' | '-'): 'added_line' | 'removed_line' {
   return sign === '+' ? 'added_line' : 'removed_line';
-}
-
-/** Paints a part of a changed line, `before` with it. The words in `mark` differ from the other version of the line. */
-function paintChanged(
-  sign: DiffLine['sign'],
-  text: string,
-  mark: TextPart | null,
-  { paint, grounds }: Theme,
-  { before }: { readonly before: string },
-): string {
-  if (sign === ' ') return `${before}${text}`.trimEnd();
-  const role = lineRole(sign);
-  const from = Math.min(text.length, Math.max(0, mark?.from ?? text.length));
-  const to = Math.min(text.length, Math.max(from, mark?.to ?? from));
-  if (from === to) return paint(role, grounds ? before + text : `${before}${text}`.trimEnd());
-  const word = sign === '+' ? 'added_word' : 'removed_word';
-  return paint(role, before + text.slice(0, from)) + paint(word, text.slice(from, to)) + paint(role, text.slice(to));
 }
 
 /** Returns the lines below each hunk header of a unified diff. */

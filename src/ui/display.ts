@@ -118,6 +118,9 @@ export class Display {
     this.#live = createLive({ theme: this.theme, clock: options.time.clock, status: options.status });
   }
 
+  /** Colours code; null as long as the colours are being loaded. */
+  readonly highlight: Highlight = (code, language) => this.#highlighter.paint(code, language);
+
   /** Draws a whole frame: new items are printed, the text moves on. */
   frame(finished: readonly TranscriptItem[], state: DisplayState): void {
     this.#held = this.#held.length > 0 ? [...this.#held, ...finished] : finished;

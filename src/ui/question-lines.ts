@@ -2,21 +2,19 @@ import type { PermissionAnswer, Question, Rule } from '../kernel/core/policy.js'
 import { writesReason } from '../kernel/core/policy.js';
 import { isRecord } from '../kernel/core/json.js';
 import { decisionText } from '../kernel/core/sanitize.js';
-import { createTheme } from '../kernel/console/theme.js';
-import { type DiffLine, editedLines, placeRows, placesOf } from './diff-lines.js';
+import { type DiffLine, editedLines, placesOf, plainEditLines } from './diff-lines.js';
 
 /** The text on which the user decides, and below it the lines of an edit. */
 interface QuestionParts {
   readonly texts: readonly string[];
-  readonly edit: readonly DiffLine[];
+  /** The places of the change. */
+  readonly edit: readonly (readonly DiffLine[])[];
 }
-
-const plain = createTheme({ unicode: true, colors: 0, theme: 'none' });
 
 /** Returns the parts of a question as plain lines. */
 export function questionRows(question: Question): readonly string[] {
   const { texts, edit } = questionParts(question);
-  return [...texts, ...placeRows([edit], plain, Number.POSITIVE_INFINITY).flat(2)];
+  return [...texts, ...plainEditLines(edit)];
 }
 
 /** Returns all that the call would do, escaped and complete: each argument under its name, an edit as removed and added
@@ -66,31 +64,32 @@ function placesText({ lines = [] }: Question): string | null {
   return lines.length > 1 ? `${lines.slice(0, mostPlaces).join(', ')}${morePlaces(lines.length)}` : null;
 }
 
-/** Returns the lines of an edit, with those around it, or of what a write changes in its file; none for other calls. */
-function changeOf(
-  { call: { args }, lines = [], surroundings }: Question,
-  signs: ChangeSigns = unicodeSigns,
-): readonly DiffLine[] {
+/** Returns the places of an edit, with the lines around it, or of what a write changes in its file; none for other
+ * calls. */
+function changeOf({ call: { args }, lines = [], surroundings }: Question): readonly (readonly DiffLine[])[] {
   const { old_string: before, new_string: after, content } = args;
   if (typeof before === 'string' && typeof after === 'string') {
     const first = lines[0] ?? null;
-    if (first === null || lines.length > 1 || !surroundings) return editedLines(spelled(before), spelled(after), first);
+    if (first === null || lines.length > 1 || !surroundings)
+      return filled(editedLines(spelled(before), spelled(after), first));
     const { above, head, tail, below } = surroundings;
     const whole = (text: string): string => [...above, head + text + tail, ...below].join('\n');
-    return editedLines(spelled(whole(before)), spelled(whole(after)), first - above.length);
+    return filled(editedLines(spelled(whole(before)), spelled(whole(after)), first - above.length));
   }
   if (typeof content !== 'string' || surroundings?.diff === undefined) return [];
-  return overwrittenLines(surroundings.diff, signs);
+  return overwrittenPlaces(surroundings.diff);
 }
 
-/** Returns the lines of a diff, escaped; none of one that was cut, because then it does not show the whole change. */
-function overwrittenLines(diff: string, { ellipsis }: ChangeSigns): readonly DiffLine[] {
+function filled(place: readonly DiffLine[]): readonly (readonly DiffLine[])[] {
+  return place.length === 0 ? [] : [place];
+}
+
+/** Returns the places of a diff, escaped; none of one that was cut, because then it does not show the whole change. */
+function overwrittenPlaces(diff: string): readonly (readonly DiffLine[])[] {
   if (/^…/m.test(diff)) return [];
-  const between: DiffLine = { sign: ' ', number: null, text: ellipsis };
-  return placesOf(diff.split('\n')).flatMap((place, index) => [
-    ...(index === 0 ? [] : [between]),
-    ...place.map((line) => ({ ...line, text: decisionText(line.text, { lines: false }) })),
-  ]);
+  return placesOf(diff.split('\n')).map((place) =>
+    place.map((line) => ({ ...line, text: decisionText(line.text, { lines: false }) })),
+  );
 }
 
 const mostPlaces = 20;
@@ -110,15 +109,6 @@ export function rulesText(rules: readonly Rule[]): string {
   );
   return texts.join(' and ');
 }
-
-/** Marks removed lines in a count, and the gap between two places of a change. */
-export interface ChangeSigns {
-  readonly minus: string;
-  readonly ellipsis: string;
-}
-
-const unicodeSigns: ChangeSigns = { minus: '−', ellipsis: '…' };
-const asciiSigns: ChangeSigns = { minus: '-', ellipsis: '...' };
 
 /** The parts of a prompt: the title, which names the act, and what runs. Of what the title says nothing is repeated. */
 export interface PromptParts extends QuestionParts {
@@ -150,13 +140,14 @@ function actOf({ tool, target }: Question['call']): Act | undefined {
   return target ? undefined : acts[tool.name];
 }
 
-/** Returns a question as a prompt shows it: the act, what runs, and the reasons. All of it is escaped and complete. */
-export function promptParts(question: Question, signs: ChangeSigns = unicodeSigns): PromptParts {
+/** Returns a question as a prompt shows it: the act, what runs, and the reasons. All of it is escaped and complete.
+ * `minus`: the sign before a number of removed lines. */
+export function promptParts(question: Question, minus = '−'): PromptParts {
   const { call, verdict, effects } = question;
   const act = actOf(call);
   const named = act?.verb === undefined ? null : namedTarget(question);
   const target = named?.target;
-  const { texts, edit, facts } = act ? actParts(question, act.shows, signs) : { ...callParts(question), facts: [] };
+  const { texts, edit, facts } = act ? actParts(question, act.shows) : { ...callParts(question), facts: [] };
   const given = named?.given === undefined ? [] : [`path=${named.given}`];
   const reasons = verdict.reasons.filter((reason) => !isShownAnyway(reason, question, target));
   return {
@@ -165,7 +156,7 @@ export function promptParts(question: Question, signs: ChangeSigns = unicodeSign
     edit,
     facts: [...given, ...facts].map(oneLine),
     targets: (verdict.targets ?? []).filter((one) => one !== target).map(oneLine),
-    ...noted(question, { reasons, named, size: edit.length > 0 ? countsOf(edit, signs.minus) : contentSize(call) }),
+    ...noted(question, { reasons, named, size: edit.length > 0 ? countsOf(edit.flat(), minus) : contentSize(call) }),
   };
 }
 
@@ -216,13 +207,9 @@ function namedTarget({ call: { args }, verdict: { targets = [] }, cwd }: Questio
 }
 
 /** Returns what a known tool would do: the text or the change it shows, and its other parameters. */
-function actParts(
-  question: Question,
-  shows: readonly string[],
-  signs: ChangeSigns,
-): QuestionParts & Pick<PromptParts, 'facts'> {
+function actParts(question: Question, shows: readonly string[]): QuestionParts & Pick<PromptParts, 'facts'> {
   const { args } = question.call;
-  const edit = changeOf(question, signs);
+  const edit = changeOf(question);
   const { command, content } = args;
   const written = typeof content === 'string' ? content.replace(/\n$/, '') : undefined;
   const main = edit.length > 0 ? undefined : (command ?? written);
@@ -284,11 +271,11 @@ export interface PlainQuestion extends Pick<PromptParts, 'targets' | 'reasons'> 
   readonly rows: readonly string[];
 }
 
-export function plainQuestion(question: Question, signs: ChangeSigns = unicodeSigns): PlainQuestion {
-  const { title, note, texts, edit, facts, targets, reasons } = promptParts(question, signs);
+export function plainQuestion(question: Question, minus = '−'): PlainQuestion {
+  const { title, note, texts, edit, facts, targets, reasons } = promptParts(question, minus);
   return {
     head: note === '' ? title : `${title}  ${note}`,
-    rows: [...texts, ...placeRows([edit], plain, Number.POSITIVE_INFINITY).flat(2), ...facts],
+    rows: [...texts, ...plainEditLines(edit), ...facts],
     targets,
     reasons,
   };
@@ -297,7 +284,7 @@ export function plainQuestion(question: Question, signs: ChangeSigns = unicodeSi
 /** Returns a question as lines that are read one after the other: the act, what runs, why it is asked, and behind `arrow`
  * what it would touch. */
 export function askedLines(question: Question, arrow: string): readonly string[] {
-  const { head, rows, targets, reasons } = plainQuestion(question, asciiSigns);
+  const { head, rows, targets, reasons } = plainQuestion(question, '-');
   return [
     head,
     ...rows.map((row) => `  ${row}`),

@@ -37,6 +37,9 @@ export interface ReplTerminal {
   readonly output: OutputPort;
   readonly facts: TerminalFacts;
   readonly firstFrame?: FirstFrame;
+  /** Called with the background that the terminal has. Returns true if the theme of that name is to be used. Missing: the
+   * terminal is not asked. */
+  readonly onGround?: (ground: 'dark' | 'light') => boolean;
   /** Keys that were typed before there was an input, in order. */
   readonly typed?: readonly (Uint8Array | string)[];
   /** A sign for a long turn that ended or asks, while the window may be elsewhere. */

@@ -95,6 +95,7 @@ class ScreenRepl implements ReplHandle {
       timers: this.#timers,
       rank,
       theme: () => this.#display.theme,
+      highlight: (code, language) => this.#display.highlight(code, language),
       onAnswer: (id, answer) => {
         this.#session.answer(id, answer);
       },
@@ -196,10 +197,23 @@ class ScreenRepl implements ReplHandle {
       this.#stopKeys();
       return;
     }
+    this.#askForGround();
     time.schedule(warmMarkdown, 0);
     void this.#past.load(session.id);
     if (input.keys === 'vim') void this.#useVim();
     if (opening.prompt !== undefined) this.submit(opening.prompt);
+  }
+
+  /** Takes the theme for the terminal's background, if nobody chose one. */
+  #askForGround(): void {
+    const { input, output, onGround } = this.#options.terminal;
+    if (!onGround) return;
+    const question = input.answers?.askForGround((ground) => {
+      if (!onGround(ground)) return;
+      this.#display.setTheme(ground);
+      this.#frame();
+    });
+    if (question != null) output.write(question);
   }
 
   attach(session: SessionPort, shown?: 'shown'): void {

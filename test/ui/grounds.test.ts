@@ -40,3 +40,24 @@ test('a ground in the last column is not erased', async () => {
   expect(harness.terminal.screen()[0]).toBe(`❯ ${'x'.repeat(18)}`);
   expect(harness.terminal.isFilled(0)).toBe(false);
 });
+
+test('a terminal that reports a light background gets the light theme before the first message', async () => {
+  const asked: string[] = [];
+  const harness = openRepl({
+    answers: false,
+    facts: { ...facts, colors: 256 },
+    onGround: (ground) => {
+      asked.push(ground);
+      return true;
+    },
+  });
+  await harness.settle();
+  expect(harness.terminal.sent()).toContain('\x1b]11;?\x1b\\');
+  harness.type('\x1b]11;rgb:ffff/ffff/ffff\x1b\\');
+  harness.type('go\r');
+  harness.tick(40);
+  await harness.settle();
+  expect([asked, harness.session.submitted.map(String)]).toEqual([['light'], ['go']]);
+  expect(harness.terminal.sent()).toContain('48;5;254');
+  expect(harness.terminal.sent()).not.toContain('48;5;237');
+});

@@ -232,8 +232,8 @@ test('a message of the user is a band from edge to edge, on every row of it', ()
   const theme = createTheme({ unicode: true, colors: 256, theme: 'light' });
   const style = { theme, columns: 80, detail: { show: 'short', maxRows: 200 } } as const;
   expect(itemLines({ type: 'user', seq: 3, text: 'one\ntwo' }, style)).toEqual([
-    `\x1b[1;30;48;5;254m\x1b[38;5;24m❯ \x1b[30mone${eraseRight}\x1b[22;39;49m`,
-    `\x1b[1;30;48;5;254mtwo${eraseRight}\x1b[22;39;49m`,
+    `\x1b[1;38;5;16;48;5;254m\x1b[38;5;24m❯ \x1b[38;5;16mone${eraseRight}\x1b[22;39;49m`,
+    `\x1b[1;38;5;16;48;5;254mtwo${eraseRight}\x1b[22;39;49m`,
   ]);
 });
 

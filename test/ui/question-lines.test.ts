@@ -59,7 +59,7 @@ test('a path that leads elsewhere is named by where it leads, and as the model w
 test('an edit is shown in whole lines with those around it', () => {
   const surroundings = { above: ['a();'], head: '  for (x) sum += ', tail: ' // here', below: ['b();'] };
   const { edit: lines } = promptParts({ ...asked('file_edit', edit), lines: [9], surroundings });
-  expect(lines.map(({ sign, number, text }) => `${number} ${sign}${text}`)).toEqual([
+  expect(lines.flat().map(({ sign, number, text }) => `${number} ${sign}${text}`)).toEqual([
     '8  a();',
     '9 -  for (x) sum += item; // here',
     '9 +  for (x) sum += item + 1;',
@@ -73,7 +73,7 @@ test('a write shows what it changes in the file; a diff that was cut is none, an
   const around = { above: [], head: '', tail: '', below: [] };
   const diff = '--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n';
   const whole = promptParts({ ...write, surroundings: { ...around, diff } });
-  expect([whole.note, whole.texts, whole.edit.map(({ sign, text }) => sign + text)]).toEqual([
+  expect([whole.note, whole.texts, whole.edit.flat().map(({ sign, text }) => sign + text)]).toEqual([
     '+1 −1',
     [],
     [' one', '-two', '+2'],

@@ -118,7 +118,8 @@ function lookOf(theme: ReturnType<typeof createTheme>, role: Role, around: Look)
     if (code === 38) text = parts;
     if (code === 48) ground = parts;
     if (code === 38 || code === 48) at += codes[at + 1] === 5 ? 2 : 4;
-    if (code >= 30 && code < 38) text = indexed(code - 30);
+    // xterm and others show a bold colour of the first eight as the bright one.
+    if (code >= 30 && code < 38) text = indexed(code - 30 + (codes.includes(1) ? 8 : 0));
     if (code >= 90 && code < 98) text = indexed(code - 82);
     if (code >= 40 && code < 48) ground = indexed(code - 40);
   }

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { CliError, exit, type ReplTools } from '../../kernel/console/command.js';
+import { CliError, exit, type ReplTools, type Themes } from '../../kernel/console/command.js';
 import { slashCommands } from '../../kernel/console/registration.js';
 import { keepSetting } from '../../kernel/console/keep-setting.js';
 import { table } from '../../commands/table.js';
@@ -117,6 +117,7 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, before
   const keep: Keep = (key, value) => keepSetting(settings, settings.ephemeral, key, value);
   const menus = await run.parts.menus();
   const facts = terminalFacts(settings.env, theme);
+  const themes = createThemes(settings);
   const status = createStatus(run, sessions);
   const begins = openingOf(sessions.shown(), settings, prompt, () => status.facts(emptyView));
   const opening = await showOpening(early, begins, sessions.shown().events(), { status, facts, settings });
@@ -130,6 +131,7 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, before
         typed,
         ...(firstFrame ? { firstFrame } : {}),
         ...signsOf(run, sessions),
+        ...(themes.onGround ? { onGround: themes.onGround } : {}),
         job: jobControl,
       },
       time: machineClock,
@@ -137,7 +139,7 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, before
       printing: printingOf(settings),
       opening,
       session: sessions.shown(),
-      commands: replCommands(run, sessions, keep, menus),
+      commands: replCommands(run, sessions, { keep, menus, themes }),
       status: status.facts,
       runShell: (command, shellOptions) =>
         ownCommands.follow(sessions.ready().then(() => runUserShell(run, sessions, command, shellOptions))),
@@ -398,8 +400,7 @@ function endInBackground(signal: EndingSignal): void {
 function replCommands(
   run: Run,
   sessions: ReplSessions,
-  keep: Keep,
-  menus: readonly Menu[],
+  { keep, menus, themes }: { readonly keep: Keep; readonly menus: readonly Menu[]; readonly themes: Themes },
 ): () => readonly SlashCommand[] {
   const { settings, options, store, tables, toolbox, policy, spend } = run;
   const ofProgram = slashCommands(table, {
@@ -429,7 +430,7 @@ function replCommands(
     tables,
     parts: toolbox.parts,
     commands: () => commands(),
-    themes: createThemes(settings),
+    themes,
   });
   const onceReady = (command: SlashCommand): SlashCommand => ({
     ...command,

@@ -64,7 +64,8 @@ export function terminalTheme(env: NodeJS.ProcessEnv, name: string): 'dark' | 'l
   return name === 'auto' ? backgroundTheme(env) : name === 'light' || name === 'none' ? name : 'dark';
 }
 
-/** `COLORFGBG` is `foreground;background`; 7 and 15 are light. Without it the background counts as dark. */
+/** `COLORFGBG` is `foreground;background`; 7 and 15 are light. Without it the background counts as dark until the
+ * terminal says otherwise. */
 function backgroundTheme(env: NodeJS.ProcessEnv): 'dark' | 'light' {
   return /;(7|15)$/.test(env.COLORFGBG ?? '') ? 'light' : 'dark';
 }
@@ -79,12 +80,25 @@ export async function configuredTheme({ env, config }: Pick<Settings, 'env' | 'c
 }
 
 /** The colours of this run, and what `/theme` offers besides our own. */
-export function createThemes({ env, config }: Pick<Settings, 'env' | 'config'>): Themes {
+export interface TerminalThemes extends Themes {
+  /** Takes the background that the terminal reports. False if the user or the environment has chosen the theme. Missing
+   * where it need not be asked. */
+  readonly onGround?: (ground: 'dark' | 'light') => boolean;
+}
+
+export function createThemes({ env, config }: Pick<Settings, 'env' | 'config'>): TerminalThemes {
   const name = config.ui.theme;
   let current = name === 'auto' ? terminalTheme(env, name) : name;
+  let isChosen = false;
+  const onGround = (ground: 'dark' | 'light'): boolean => {
+    if (!isChosen) current = ground;
+    return !isChosen;
+  };
   return {
+    ...(name === 'auto' && hasColors(env) && !env.COLORFGBG ? { onGround } : {}),
     current: () => current,
     chosen: (next) => {
+      isChosen = true;
       current = next;
     },
     names: () => themeNames(config.files),

@@ -304,7 +304,8 @@ const basicLight: Palette = {
   // A faint black is black in most terminals.
   dim: ['90', '39'],
   comment: ['90', '39'],
-  user: ['1;30;47', '22;39;49'],
+  // Not bold: many terminals show a bold black as grey.
+  user: ['30;47', '39;49'],
   prompt: ['34', '39'],
   code: ['35', '39'],
   link: ['4;34', '24;39'],
@@ -337,13 +338,14 @@ const darkGrounds = {
   removed_word: ['37;48;5;88', '39;49'],
 } as const;
 
+/** Black by its number: many terminals show a bold black of the sixteen as grey. */
 const lightGrounds = {
-  user: ['1;30;48;5;254', '22;39;49'],
-  block: ['30;48;5;255', '39;49'],
-  added_line: ['30;48;5;194', '39;49'],
-  removed_line: ['30;48;5;224', '39;49'],
-  added_word: ['30;48;5;157', '39;49'],
-  removed_word: ['30;48;5;217', '39;49'],
+  user: ['1;38;5;16;48;5;254', '22;39;49'],
+  block: ['38;5;16;48;5;255', '39;49'],
+  added_line: ['38;5;16;48;5;194', '39;49'],
+  removed_line: ['38;5;16;48;5;224', '39;49'],
+  added_word: ['38;5;16;48;5;157', '39;49'],
+  removed_word: ['38;5;16;48;5;217', '39;49'],
 } as const;
 
 /** Of all colours there are quieter ones for changes. */
@@ -355,10 +357,10 @@ const darkChanges = {
 } as const;
 
 const lightChanges = {
-  added_line: ['30;48;2;230;255;236', '39;49'],
-  removed_line: ['30;48;2;255;235;233', '39;49'],
-  added_word: ['30;48;2;171;242;188', '39;49'],
-  removed_word: ['30;48;2;255;193;186', '39;49'],
+  added_line: ['38;5;16;48;2;230;255;236', '39;49'],
+  removed_line: ['38;5;16;48;2;255;235;233', '39;49'],
+  added_word: ['38;5;16;48;2;171;242;188', '39;49'],
+  removed_word: ['38;5;16;48;2;255;193;186', '39;49'],
 } as const;
 
 const dark: Palette = {

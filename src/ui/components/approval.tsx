@@ -8,7 +8,8 @@ import { decisionText } from '../../kernel/core/sanitize.js';
 import type { ScreenSize } from '../terminal/writer.js';
 import { editKey, type Editor, editorText, emptyEditor, paste, type } from '../editor/editor.js';
 import { dialogKeys } from '../editor/keybindings.js';
-import { editRows, type DiffRows } from '../diff-lines.js';
+import { paintEdit, type DiffRows } from '../diff-lines.js';
+import type { Highlight } from '../markdown/highlight.js';
 import { canKeep, promptParts, type PromptParts, rulesAbout } from '../question-lines.js';
 import type { Theme } from '../../kernel/console/theme.js';
 import { KeyHint, Row, useTheme } from './row.js';
@@ -360,13 +361,13 @@ export function createApproval(
   theme: Theme,
   onAnswer: (answer: PermissionAnswer) => void,
   onChange: () => void,
+  highlight?: Highlight,
 ): Overlay {
   const { glyphs, paint } = theme;
-  const parts = promptParts(asked, { minus: isUnicode(glyphs) ? '−' : '-', ellipsis: glyphs.ellipsis });
-  const body = new ScrolledBody(parts.texts, {
-    indent: '  ',
-    edit: (columns) => editRows(parts.edit, theme, columns),
-  });
+  const parts = promptParts(asked, glyphs.minus);
+  const { path } = asked.call.args;
+  const edit = paintEdit(parts.edit, { theme, highlight }, typeof path === 'string' ? path : null);
+  const body = new ScrolledBody(parts.texts, { indent: '  ', edit: (columns) => edit.rows(columns) });
   const diff = decisionText(asked.effects?.diff ?? '', { lines: true });
   const bodies = { body, diff: diff === '' ? null : new ScrolledBody(diff.split('\n')) };
   return new Approval(asked, { ...bodies, parts, paint, glyphs }, onAnswer, onChange);
@@ -725,10 +726,6 @@ function brokenText(text: string, columns: number): readonly string[] {
   return wrapWords(decisionText(text, { lines: false }), columns).flatMap((row) =>
     wrapLine(row, columns).map((part) => part.text),
   );
-}
-
-function isUnicode({ ellipsis }: Theme['glyphs']): boolean {
-  return ellipsis === '…';
 }
 
 function oneLine(text: string): string {

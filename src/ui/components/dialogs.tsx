@@ -16,6 +16,7 @@ import { createApproval } from './approval.js';
 import { createFormDialog } from './form-dialog.js';
 import { createHiddenInput } from './hidden-input.js';
 import type { HiddenQuestion } from '../../kernel/console/slash-command.js';
+import type { Highlight } from '../markdown/highlight.js';
 import { renderMarkdown } from '../markdown/incremental.js';
 import { markWords } from './menu.js';
 import { createPicker, type Rank } from './picker.js';
@@ -54,6 +55,8 @@ interface Parts {
   readonly timers: Timers;
   readonly rank: Rank;
   readonly theme: () => Theme;
+  /** Colours the code of edits. */
+  readonly highlight?: Highlight;
   readonly onAnswer: (id: string, answer: PermissionAnswer | FormAnswer) => void;
   readonly onChange: () => void;
 }
@@ -103,7 +106,7 @@ export function createDialogs(d: Parts): Dialogs {
 
 /** Keeps the dialogs of questions and forms as they are open. A new one waits below the others. */
 function createSync(
-  { onAnswer, onChange, theme }: Parts,
+  { onAnswer, onChange, theme, highlight }: Parts,
   asked: Map<string, Overlay>,
   stack: Overlay[],
   close: (overlay: Overlay) => void,
@@ -129,7 +132,7 @@ function createSync(
           closeIt();
           onAnswer(question.callId, answer);
         };
-        return createApproval(question, theme(), onDone, onChange);
+        return createApproval(question, theme(), onDone, onChange, highlight);
       });
     for (const { id, form } of forms)
       ask(`form ${id}`, (closeIt) => {

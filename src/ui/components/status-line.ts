@@ -184,7 +184,7 @@ function withKey(text: string, facts: StatusFacts | null): Activity {
 
 function factParts(facts: StatusFacts, view: View, { isLong }: { readonly isLong: boolean }): readonly string[] {
   const { totals, queue, busy } = view;
-  const model = isLong ? facts.model : lastName(facts.model);
+  const model = isLong ? facts.model.replace(/^([^/]+)\/\1$/, '$1') : lastName(facts.model);
   const directory = isLong ? facts.directory : lastName(facts.directory);
   return [
     busy && queue.length > 0 ? `${queue.length} queued` : '',

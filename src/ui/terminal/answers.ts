@@ -14,12 +14,15 @@ const question = '\x1b7\x1b[9999;9999H\x1b[6n\x1b8\x1b[6n';
 /** Asks which terminal it is: by XTVERSION, which many do not answer, and by the secondary device attributes, which
  * identify VTE (GNOME Terminal and others). */
 const nameQuestion = '\x1b[>q\x1b[>c';
+/** Asks for the colour of the background. Source: xterm ctlseqs, OSC 11. */
+const groundQuestion = '\x1b]11;?\x1b\\';
 /** Asks for the status of the terminal. Every terminal answers with `CSI 0 n`. Source: xterm ctlseqs, DSR 5. */
 const signQuestion = '\x1b[5n';
 const sign = '\x1b[0n';
 const answerPattern = /\x1b\[(\d{1,5});(\d{1,5})R/;
 const namePattern = /\x1bP>\|([^\x1b\x07]{0,100})(?:\x1b\\|\x07)/;
 const attributesPattern = /\x1b\[>(\d{0,5})[\d;]{0,20}c/;
+const groundPattern = /\x1b\]11;rgba?:([\da-f]{1,4})\/([\da-f]{1,4})\/([\da-f]{1,4})[^\x1b\x07]{0,10}(?:\x1b\\|\x07)/i;
 /** Matches a possible beginning of an answer. */
 const unfinished = /\x1b(?:\[\d{0,5}(?:;\d{0,5})?|\[>[\d;]{0,25}|P(?:>(?:\|[^\x1b\x07]{0,100}\x1b?)?)?)?$/;
 
@@ -39,6 +42,23 @@ export function withAnswers(
   return new Filter(input, parts);
 }
 
+function latin1(chunk: Uint8Array | string): string {
+  return typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString('latin1');
+}
+
+const longestGround = 200;
+
+/** Returns whether text on a colour should be dark or light, by the weight of the three parts for the eye. */
+function groundOf(parts: readonly string[]): 'dark' | 'light' {
+  const [red = 0, green = 0, blue = 0] = parts.map((hex) => Number.parseInt(hex, 16) / (16 ** hex.length - 1));
+  return 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 ? 'light' : 'dark';
+}
+
+interface GroundQuestion {
+  text: string;
+  readonly onGround: (ground: 'dark' | 'light') => void;
+}
+
 class Filter implements AnsweringInput, Answers {
   readonly #input: InputPort;
   readonly #clock: Clock;
@@ -52,6 +72,8 @@ class Filter implements AnsweringInput, Answers {
   /** The times of the questions for a sign of life without an answer. */
   #signsMs: number[] = [];
   #hasSigned = false;
+  /** Set while the terminal may still say what its background is; `text` is the end of the input so far. */
+  #ground: GroundQuestion | null = null;
   #corner: { readonly columns: number; readonly rows: number } | null = null;
   /** Null until the first answer. */
   #tookMs: number | null = null;
@@ -127,6 +149,13 @@ class Filter implements AnsweringInput, Answers {
     return signQuestion;
   }
 
+  askForGround(onGround: (ground: 'dark' | 'light') => void): string | null {
+    const signed = this.askForSign();
+    if (signed === null) return null;
+    this.#ground = { text: '', onGround };
+    return groundQuestion + signed;
+  }
+
   listen(onAnswer: (answer: TerminalAnswer) => void): void {
     this.#onAnswer = onAnswer;
   }
@@ -184,8 +213,9 @@ class Filter implements AnsweringInput, Answers {
     });
   }
 
-  /** Reads bytes as Latin-1, so that a character cut by the end of a chunk stays as it was. */
+  /** Bytes are read as Latin-1, so that a character cut by the end of a chunk stays as it was. */
   readonly #take = (chunk: Uint8Array | string): void => {
+    if (this.#ground) this.#seeGround(this.#ground, chunk);
     if (this.#signsMs.length > 0) this.#seeSigns(chunk);
     if (this.#askedMs.length === 0 && this.#held === '' && this.#named !== 'asked') {
       this.#listener?.(chunk);
@@ -196,9 +226,7 @@ class Filter implements AnsweringInput, Answers {
     const give = (text: string): void => {
       if (text !== '') this.#listener?.(typeof chunk === 'string' ? text : Buffer.from(text, 'latin1'));
     };
-    const rest = this.#answersIn(
-      this.#held + (typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString('latin1')),
-    );
+    const rest = this.#answersIn(this.#held + latin1(chunk));
     const end = this.#askedMs.length > 0 ? (unfinished.exec(rest)?.index ?? rest.length) : rest.length;
     this.#held = rest.slice(end);
     if (this.#held !== '') {
@@ -212,8 +240,17 @@ class Filter implements AnsweringInput, Answers {
     give(rest.slice(0, end));
   };
 
+  /** The answer stays in the input, where it is no key. A terminal that does not know the question signs without it. */
+  #seeGround(ground: GroundQuestion, chunk: Uint8Array | string): void {
+    ground.text = (ground.text + latin1(chunk)).slice(-longestGround);
+    const [, ...parts] = groundPattern.exec(ground.text) ?? [];
+    if (parts.length === 0 && !ground.text.includes(sign)) return;
+    this.#ground = null;
+    if (parts.length > 0) ground.onGround(groundOf(parts));
+  }
+
   #seeSigns(chunk: Uint8Array | string): void {
-    const text = typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString('latin1');
+    const text = latin1(chunk);
     const count = text.split(sign).length - 1;
     if (count === 0) return;
     this.#hasSigned = true;

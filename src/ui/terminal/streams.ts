@@ -41,6 +41,9 @@ export interface Answers {
   /** Returns the sequence that asks for a sign of life; null if the terminal did not answer it before. The answer stays
    * in the input, behind all that the terminal sent before. */
   askForSign(): string | null;
+  /** Returns the sequence that asks whether the background is dark or light; null as for `askForSign`. Many terminals
+   * answer, and some do not. */
+  askForGround(onGround: (ground: 'dark' | 'light') => void): string | null;
   /** Returns whether it answers so fast that a frame may wait for the answer. */
   quick(): boolean;
   /** Returns the number of questions without an answer. */

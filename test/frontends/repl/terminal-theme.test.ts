@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { hasTitle, terminalFacts, terminalTheme } from '../../../src/frontends/repl/terminal-theme.js';
+import { createThemes, hasTitle, terminalFacts, terminalTheme } from '../../../src/frontends/repl/terminal-theme.js';
 
 test.each([
   [{ TERM: 'xterm-256color' }, true],
@@ -25,6 +25,19 @@ test('the theme by its name, and none where there are no colours', () => {
   ]).toEqual(['dark', 'light', 'dark', 'light', 'none']);
   const own = { base: 'light', styles: {} } as const;
   expect(terminalFacts({ TERM: 'xterm', NO_COLOR: '1' }, own).theme).toBe('none');
+});
+
+test('the background that a terminal reports counts where nobody has chosen a theme', () => {
+  const themes = (env: NodeJS.ProcessEnv, theme: string): ReturnType<typeof createThemes> =>
+    createThemes({ env: { TERM: 'xterm', ...env }, config: { ui: { theme } } } as unknown as Parameters<
+      typeof createThemes
+    >[0]);
+  for (const env of [{ COLORFGBG: '15;0' }, { NO_COLOR: '1' }]) expect(themes(env, 'auto').onGround).toBeUndefined();
+  expect(themes({}, 'dark').onGround).toBeUndefined();
+  const asked = themes({}, 'auto');
+  expect([asked.current(), asked.onGround?.('light'), asked.current()]).toEqual(['dark', true, 'light']);
+  asked.chosen('dark');
+  expect([asked.onGround?.('light'), asked.current()]).toEqual([false, 'dark']);
 });
 
 test('an output that is no terminal has no colours', () => {

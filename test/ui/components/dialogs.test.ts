@@ -231,7 +231,7 @@ test('one line that is left is named as one', async () => {
 test('an edit is shown as what goes and what comes', async () => {
   const harness = openRepl();
   await ask(harness, { path: 'a.ts', old_string: 'one\ntwo', new_string: 'three' }, [], 'file_edit');
-  expect(shown(harness.terminal).slice(3, 8)).toEqual(['Edit a.ts?  Dangerous', '- one', '- two', '+ three', '']);
+  expect(shown(harness.terminal).slice(3, 8)).toEqual(['Edit a.ts?  Dangerous', '-one', '-two', '+three', '']);
 });
 
 test('in a low window eight rows show what is asked, and the choices are on one', async () => {
@@ -242,8 +242,8 @@ test('in a low window eight rows show what is asked, and the choices are on one'
   await harness.settle();
   expect(shown(harness.terminal).slice(-11)).toEqual([
     'Edit a.ts?  +20 −1',
-    '- x',
-    ...Array.from({ length: 7 }, (_, index) => `+ line ${index}`),
+    '-x',
+    ...Array.from({ length: 7 }, (_, index) => `+line ${index}`),
     '… 15 more lines; page down',
     '❯[y]es [s]ession [n]o [t]ell why',
   ]);
@@ -253,7 +253,7 @@ test('in a low window eight rows show what is asked, and the choices are on one'
     harness.type('\r');
     await harness.settle();
   }
-  expect(seen).toContain('+ line 19');
+  expect(seen).toContain('+line 19');
   expect([...seen].join(' ')).toContain("[s]ession → Yes, and don't ask again for");
   expect(harness.session.answers).toEqual([['c1', { answer: 'once' }]]);
 });
@@ -266,9 +266,9 @@ test('what goes and what comes have their colours, and lines that stay are shown
     [],
     'file_edit',
   );
-  expect(shown(harness.terminal).slice(4, 8)).toEqual(['  if (a) {', '-   one', '+   two', '  }']);
-  expect(harness.terminal.sent()).toContain('\x1b[91m-   one\x1b[39m');
-  expect(harness.terminal.sent()).toContain('\x1b[32m+   two\x1b[39m');
+  expect(shown(harness.terminal).slice(4, 8)).toEqual([' if (a) {', '-  one', '+  two', ' }']);
+  expect(harness.terminal.sent()).toContain('\x1b[91m-  one\x1b[39m');
+  expect(harness.terminal.sent()).toContain('\x1b[32m+  two\x1b[39m');
 });
 
 test('the words of an edit that differ are marked, and a long line goes on below its text', async () => {
@@ -276,14 +276,14 @@ test('the words of an edit that differ are marked, and a long line goes on below
   const long = 'const limit = 200; // as much as one wants';
   await ask(harness, { path: 'a.ts', old_string: 'const limit = 10;', new_string: long }, [], 'file_edit');
   expect(shown(harness.terminal).slice(4, 7)).toEqual([
-    '- const limit = 10;',
-    '+ const limit = 200; // as mu',
-    '  ch as one wants',
+    '-const limit = 10;',
+    '+const limit = 200; // as mu',
+    ' ch as one wants',
   ]);
-  expect(harness.terminal.sent()).toContain('- const limit = \x1b[48;5;88m10;');
+  expect(harness.terminal.sent()).toContain('-const limit = \x1b[48;5;88m10;');
 });
 
-test('the question numbers the lines of an edit, which the transcript does above them, and names its other places', async () => {
+test('the question names the first line of an edit and its other places, as the transcript does', async () => {
   const harness = openRepl({ columns: 60, facts: { ...facts, colors: 256 } });
   harness.type('go\r');
   const args = { path: 'a.ts', old_string: 'keep\nlet a = 1;\nend', new_string: 'keep\nlet a = 2;\nlet b;\nend' };
@@ -291,10 +291,10 @@ test('the question numbers the lines of an edit, which the transcript does above
   harness.session.emit({ type: 'approval_requested', question: asked });
   harness.tick(40);
   await harness.settle();
-  const rows = [' 98   keep', ' 99 - let a = 1;', ' 99 + let a = 2;', '100 + let b;', '101   end'];
-  expect(shown(harness.terminal).slice(4, 10)).toEqual([...rows, 'lines 98, 120']);
+  const rows = ['@@ line 98', ' keep', '-let a = 1;', '+let a = 2;', '+let b;', ' end'];
+  expect(shown(harness.terminal).slice(4, 11)).toEqual([...rows, 'lines 98, 120']);
   const marked = harness.terminal.sent();
-  expect(marked).toContain('- let a = \x1b[48;5;88m1');
+  expect(marked).toContain('-let a = \x1b[48;5;88m1');
   const diff = '@@ -98,3 +98,4 @@\n keep\n-let a = 1;\n+let a = 2;\n+let b;\n end\n';
   const result = {
     tool_call_id: 'c1',

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
 import { withoutSgr } from '../../../src/ui/terminal/rows.js';
 import { ScrolledBody } from '../../../src/ui/components/approval.js';
-import { type DiffLine, editRows, placeRows } from '../../../src/ui/diff-lines.js';
+import { type DiffLine, paintEdit } from '../../../src/ui/diff-lines.js';
 import { promptParts } from '../../../src/ui/question-lines.js';
 import { createTheme } from '../../../src/kernel/console/theme.js';
 import type { Question } from '../../../src/kernel/core/policy.js';
 
 const theme = createTheme({ unicode: true, colors: 256, theme: 'dark' });
 
-function edit(old_string: string, new_string: string): readonly DiffLine[] {
+function edit(old_string: string, new_string: string): readonly (readonly DiffLine[])[] {
   const call = { tool: { name: 'file_edit' }, args: { path: 'a', old_string, new_string } };
   return promptParts({ call, lines: [7], verdict: { risk: 'mutating', reasons: [] } } as unknown as Question).edit;
 }
@@ -20,10 +20,10 @@ const cases: readonly (readonly [name: string, before: string, after: string])[]
 ];
 
 test.each(cases)('%s: any part of the rows is what all rows are', (_name, before, after) => {
-  const lines = edit(before, after);
-  const all = placeRows([lines], theme, 40).flat(2);
-  const rows = editRows(lines, theme, 40);
-  expect(rows.length).toBe(all.length);
+  const rows = paintEdit(edit(before, after), { theme }, null).rows(40);
+  const all = rows.slice(0, rows.length);
+  expect(all).toHaveLength(rows.length);
+  expect(all.map((row) => withoutSgr(row)).filter((row) => !/^(?:@@ line 7$|[-+ ])/.test(row))).toEqual([]);
   for (let from = 0; from < all.length; from++)
     for (const height of [1, 3, all.length])
       expect(rows.slice(from, from + height)).toEqual(all.slice(from, from + height));
@@ -40,7 +40,7 @@ test('of an edit of 200,000 lines, and of one line of 4 MB, only what is shown i
       ...theme,
       paint: (...args: Parameters<typeof theme.paint>) => (painted++, theme.paint(...args)),
     };
-    const body = new ScrolledBody(['path: a'], { edit: (columns) => editRows(lines, counting, columns) });
+    const body = new ScrolledBody(['path: a'], { edit: paintEdit(lines, { theme: counting }, null).rows });
     expect(body.wrap(80, { prose: false, behind: ['reason'] })).toBeGreaterThan(50_000);
     expect(body.part(20).rows).toHaveLength(20);
     expect(painted).toBeLessThan(200_000);

@@ -64,6 +64,12 @@ test.each([...Array.from({ length: 100 }, (_item, index) => index + 8)])(
   },
 );
 
+test('a provider with one model of its name is named once', () => {
+  const named = (model: string): string => statusLine({ ...facts, model }, emptyView, idle, plain, 200);
+  expect(named('offline/offline')).toContain(' · offline · ');
+  expect(named('ollama/ollama-7b')).toContain(' · ollama/ollama-7b · ');
+});
+
 test('the status line says what happens now before the mode, and how much is queued behind it', () => {
   const queue = ['a', 'b'].map((text) => ({ text, when: 'steer' as const }));
   const row = (columns: number): string =>

@@ -155,3 +155,34 @@ test.each([
     expect([keys(), answers, input.answers.reflow()]).toEqual(['', [meant], reflow]);
   }
 });
+
+test.each([
+  ['\x1b]11;rgb:ffff/ffff/ffff\x1b\\', 'light'],
+  ['\x1b]11;rgb:1e1e/1f1f/2222\x07', 'dark'],
+  ['\x1b]11;rgb:fd/f6/e3\x1b\\', 'light'],
+  ['\x1b]11;rgba:0000/2b2b/3636/ffff\x1b\\', 'dark'],
+  ['\x1b]11;rgb:f/f/0\x07', 'light'],
+])('the background %j is %s, wherever the chunks are cut', (said, wanted) => {
+  for (let cut = 0; cut < said.length; cut++) {
+    const { input, send } = listening();
+    const grounds: string[] = [];
+    expect(input.answers.askForGround((ground) => grounds.push(ground))).toBe('\x1b]11;?\x1b\\\x1b[5n');
+    send(said.slice(0, cut));
+    send(`${said.slice(cut)}\x1b[0n`);
+    send(said);
+    expect(grounds).toEqual([wanted]);
+  }
+});
+
+test('a terminal that does not say its background is waited for no longer than its sign of life', () => {
+  const { input, raw, send, tick } = listening();
+  const grounds: string[] = [];
+  input.answers.askForGround((ground) => grounds.push(ground));
+  input.setRawMode?.(false);
+  expect(raw()).toBe(true);
+  send('\x1b[0n');
+  expect(raw()).toBe(false);
+  send('\x1b]11;rgb:ffff/ffff/ffff\x1b\\');
+  tick(5_000);
+  expect(grounds).toEqual([]);
+});
