@@ -1,6 +1,6 @@
 import { isError, parseEnvelope } from '../kernel/core/envelope.js';
 import { newOutput, type CallText } from './calls/call-readings.js';
-import { shortOutcome } from './calls/call-rows.js';
+import { isGoodResult, shortOutcome } from './calls/call-rows.js';
 import { type AttachmentData, attachmentsOf, type Event, knownEvent, tookMs } from '../kernel/core/event.js';
 
 /** A session in the form people read: messages, and calls with their results. */
@@ -42,6 +42,8 @@ export type ExportEntry =
 
 export interface CallResult {
   readonly success: boolean;
+  /** False also for a command that ended with another exit code than 0. */
+  readonly isGood: boolean;
   readonly summary: string;
   /** The outcome as the terminal shows it behind the call. */
   readonly outcome: string;
@@ -72,6 +74,7 @@ export function entriesOf(events: readonly Event[]): readonly ExportEntry[] {
     const output = shownOutput(data.output);
     results.set(data.tool_call_id, {
       success: data.success,
+      isGood: isGoodResult(data),
       summary: event.content,
       outcome: shortOutcome({ summary: event.content, result: data }, call),
       newOutput: data.success ? newOutput(call, output) : output,

@@ -203,7 +203,7 @@ function noteStart(text: string): string {
 function stateOf(result: CallResult | null, isLive: boolean): string {
   if (result === null && isLive) return '<span class="state">no result yet</span>';
   if (result === null) return '<span class="state failed">no result</span>';
-  const [kind, sign] = result.success ? ['ok', '✔'] : ['failed', '✘'];
+  const [kind, sign] = result.isGood ? ['ok', '✔'] : ['failed', '✘'];
   const summary = escaped(oneLine(result.outcome, 60));
   const took = tookText(result);
   const time = took === '' ? '' : `<span class="state">${took}</span>`;

@@ -28,7 +28,7 @@ export function finishedCallRows(finished: FinishedCall, itemStyle: ItemStyle): 
   const envelope = parseEnvelope(result.output);
   const reading = readCall(call);
   const outcome = shortOutcome(finished, call, theme.glyphs.minus);
-  const head = `${signOf(result, envelope, theme)} ${headText(reading, theme, detail.show === 'line')}`;
+  const head = `${signOf(result, theme)} ${headText(reading, theme, detail.show === 'line')}`;
   const row = head + factsOf(finished, outcome, theme);
   // A long error is a sentence of its own.
   const isApart = isError(envelope) && textWidth(row) > columns;
@@ -70,9 +70,14 @@ function cleanLine(line: string): string {
   return expandTabs(unjoined(line));
 }
 
-function signOf(result: ToolResultData, envelope: Envelope, { paint, glyphs }: Theme): string {
-  const hasFailed = typeof envelope.exit_code === 'number' && envelope.exit_code !== 0;
-  return result.success && !isError(envelope) && !hasFailed ? paint('good', glyphs.good) : paint('bad', glyphs.bad);
+function signOf(result: ToolResultData, { paint, glyphs }: Theme): string {
+  return isGoodResult(result) ? paint('good', glyphs.good) : paint('bad', glyphs.bad);
+}
+
+/** False for a call that failed, and for a command that ended with another exit code than 0. */
+export function isGoodResult({ success, output }: Pick<ToolResultData, 'success' | 'output'>): boolean {
+  const envelope = parseEnvelope(output);
+  return success && !isError(envelope) && (typeof envelope.exit_code !== 'number' || envelope.exit_code === 0);
 }
 
 /** Returns the outcome of a call in a few words; nothing where the output says the same in its first line. `minus`: the
