@@ -28,6 +28,7 @@ await build({
     '@lydell/node-pty',
     'pg-native',
     'pg-cloudflare',
+    'playwright-core',
   ],
   define: { AGENT_VERSION: '"bench"', AGENT_ROOT: JSON.stringify(root) },
   logLevel: 'error',
