@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { didYouMean } from '../kernel/core/text.js';
 import { createKeyMap, type KeyMap, keyRows } from '../ui/editor/keybindings.js';
-import type { SlashCommand } from '../kernel/console/slash-command.js';
+import { groupHeading, type SlashCommand } from '../kernel/console/slash-command.js';
 import { CliError, exit, type CommandHandler } from '../kernel/console/command.js';
 import { manPage } from './man-page.js';
 
@@ -23,6 +23,13 @@ export const showHelp: CommandHandler = {
     if (argument !== '' && argument !== 'keys')
       screen.notice('error', `There is no help on ${argument}. There is /help, and /help keys for all keys.`);
     else screen.print(argument === 'keys' ? allKeys(keys) : helpText(commands(), keys), 'markdown');
+  },
+};
+
+export const showKeys: CommandHandler = {
+  slash: (_argument, { screen, settings }) => {
+    screen.print(allKeys(createKeyMap(settings.config.ui.bindings)), 'markdown');
+    return Promise.resolve();
   },
 };
 
@@ -62,16 +69,23 @@ function allKeys(keys: KeyMap): string {
   return ['| Key | | Action |', '| --- | --- | --- |', ...rows].join('\n');
 }
 
+function commandRow({ name, aliases = [], argument, description }: SlashCommand): string {
+  const others = aliases.length === 0 ? '' : ` (${aliases.map((alias) => `/${alias}`).join(', ')})`;
+  return `| ${cell(`/${name}${argument === undefined ? '' : ` ${argument}`}`)} | ${cell(description + others)} |`;
+}
+
 function helpText(commands: readonly SlashCommand[], map: KeyMap): string {
-  const rows = commands.map(
-    ({ name, argument, description }) =>
-      `| ${cell(`/${name}${argument === undefined ? '' : ` ${argument}`}`)} | ${cell(description)} |`,
-  );
-  return [
+  const headings = [...new Set(commands.map(groupHeading))];
+  const tables = headings.flatMap((heading) => [
+    `## ${heading}`,
+    '',
     '| Command | |',
     '| --- | --- |',
-    ...rows,
+    ...commands.filter((command) => groupHeading(command) === heading).map(commandRow),
     '',
+  ]);
+  return [
+    ...tables,
     '## Keys',
     '',
     ...keyRows(map, { edits: false }).flatMap(({ keys, about }) => (keys === '' ? [] : [`- ${keys}: ${about}.`])),

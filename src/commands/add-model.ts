@@ -120,7 +120,7 @@ function ways({ settings }: Connecting, name: string, preset: Preset): readonly 
   const state =
     key !== null
       ? key.variable === null
-        ? 'its key is kept'
+        ? 'its key is saved'
         : `${key.variable} is set`
       : preset.local
         ? 'does not run on this machine'

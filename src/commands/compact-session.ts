@@ -12,7 +12,7 @@ export const clear: CommandHandler = {
     await goToSession({ screen, sessions }, { continueNewest: false, resume: null, fork: false });
     screen.notice(
       'info',
-      isKept ? `A new session. The one before is kept: /sessions ${session.id.slice(0, 13)}.` : 'A new session.',
+      isKept ? `New session. /resume ${session.id.slice(0, 13)} returns to the previous one.` : 'New session.',
     );
   },
 };
@@ -22,12 +22,16 @@ export const fork: CommandHandler = {
   slash: async (_argument, { screen, sessions }) => {
     const { id } = sessions.current().session;
     await goToSession({ screen, sessions }, { continueNewest: false, resume: id, fork: true });
-    screen.notice('info', `This is a copy; ${id} stays as it was.`);
+    screen.notice('info', `Forked. The original is unchanged: /resume ${id.slice(0, 13)}.`);
   },
 };
 
 export const compact: CommandHandler = {
   slash: async (argument, repl) => {
+    if (/^undo$/i.test(argument.trim())) {
+      await takeBack(repl);
+      return;
+    }
     const focus = argument.replace(/(?:^|\s)--dry-run(?=\s|$)/, ' ').trim();
     if (focus !== argument.trim()) dryRun(repl);
     else await compactNow(focus, repl);
@@ -39,7 +43,7 @@ export const uncompact: CommandHandler = { slash: (_argument, repl) => takeBack(
 function dryRun({ sessions, screen }: Repl): void {
   const plan = sessions.current().session.compactionPlan();
   if (plan === null) {
-    screen.notice('info', 'There is too little to compact.');
+    screen.notice('info', 'Nothing to compact yet.');
     return;
   }
   const text = plan.text('(the model would write this part)');
@@ -47,8 +51,8 @@ function dryRun({ sessions, screen }: Repl): void {
   screen.print(text);
   screen.notice(
     'info',
-    `${plan.messages} messages (events ${plan.fromSeq} to ${plan.toSeq}) would become one: about ${tokensAfter} tokens ` +
-      `and the summary instead of ${tokensBefore}. Nothing was done.`,
+    `Compacting would replace ${plan.messages} messages (events ${plan.fromSeq} to ${plan.toSeq}): about ` +
+      `${tokensAfter} tokens and the summary in place of ${tokensBefore}. Nothing was changed.`,
   );
 }
 
@@ -74,16 +78,12 @@ async function takeBack({ sessions, screen }: Repl): Promise<void> {
   }
   const seq = lastCompaction(session.events());
   if (seq === null) {
-    screen.notice('info', 'There is no compaction to take back.');
+    screen.notice('info', 'There is no compaction to undo.');
     return;
   }
   await session.append({ kind: 'compaction_undone', content: null, data: { compaction_seq: seq } });
   screen.refresh();
-  screen.notice(
-    'info',
-    `The compaction of event ${seq} is taken back: the next request sends the originals again. ` +
-      "The provider's cache is lost once.",
-  );
+  screen.notice('info', `Compaction undone (event ${seq}). The next request sends the full conversation, uncached.`);
 }
 
 /** Returns the newest compaction that counts. */

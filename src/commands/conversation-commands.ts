@@ -3,4 +3,5 @@ export * from './choose-effort.js';
 export * from './compact-session.js';
 export * from './permission-rules.js';
 export * from './show-parts.js';
+export * from './show-status.js';
 export * from './switch-model.js';

@@ -67,7 +67,7 @@ async function exportStored({ out, guards, withStore }: CommandLine, id: string,
     const { text, file, command } = await format(guard === null ? session : redacted(session, guard));
     if (options.output === undefined) out.data(isLines(name) ? escapedJson(text) : text);
     else write(resolve(settings.cwd, options.output), text);
-    if (file !== undefined) out.error(`It is looked for as ~/${file}; there \`${command}\` goes on with it.\n`);
+    if (file !== undefined) out.error(`Copy it to ~/${file}; then \`${command}\` resumes it.\n`);
     const masked = guard?.count() ?? 0;
     if (masked > 0)
       out.error(

@@ -114,7 +114,7 @@ function toolStats(calls: readonly RecordedCall[]): readonly ToolStats[] {
 
 function text(tools: readonly ToolStats[], turns: TurnStats): string {
   if (turns.with_tools.turns + turns.without_tools.turns === 0 && tools.length === 0)
-    return 'Nothing is on record yet.\n';
+    return 'There are no sessions yet.\n';
   const blocks = [
     columns([
       ['tool', 'calls', 'ok', 'failed', 'denied', 'success', 'p50 ms', 'p95 ms'],

@@ -219,7 +219,8 @@ function keyState(row: {
   readonly key_kept: boolean;
   readonly key_required: boolean;
 }): string {
-  if (row.key_kept) return row.key_set ? `${row.key_env[0] ?? ''} is set, wins over the kept key` : 'its key is kept';
+  if (row.key_kept)
+    return row.key_set ? `${row.key_env[0] ?? ''} is set, used instead of the saved key` : 'its key is saved';
   if (!row.key_set && (row.key_env.length === 0 || !row.key_required)) return 'no key needed';
   return row.key_set ? `${row.key_env[0] ?? ''} is set` : `${row.key_env.join(' or ')} is not set`;
 }

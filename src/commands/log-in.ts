@@ -227,18 +227,18 @@ async function forget(
 ): Promise<string | null> {
   refuseUnknown(settings, asked === '' ? null : asked);
   const kept = Object.keys(settings.keys.all());
-  if (kept.length === 0 && asked === '') return 'No key is kept.';
+  if (kept.length === 0 && asked === '') return 'No key is saved.';
   const [only] = kept;
   const provider =
     asked !== ''
       ? asked
       : kept.length === 1 && only !== undefined
         ? only
-        : await pick({ title: 'Forget the key of', items: kept.map((name) => ({ label: name, value: name })) });
+        : await pick({ title: 'Delete the key of', items: kept.map((name) => ({ label: name, value: name })) });
   if (provider === null) return null;
   const gone = await settings.keys.forget(provider);
   const preset = mergePresets(builtInPresets, settings.config.provider.custom)[provider];
   const variable = preset && keyNames(preset).find((name) => (settings.env[name] ?? '').trim() !== '');
-  const still = variable === undefined ? '' : ` ${variable} is set in the environment and still counts.`;
-  return `${gone ? `The key of ${provider} is forgotten.` : `No key of ${provider} is kept.`}${still}`;
+  const still = variable === undefined ? '' : ` ${variable} is set in the environment and is still used.`;
+  return `${gone ? `Deleted the key of ${provider}.` : `There is no saved key of ${provider}.`}${still}`;
 }

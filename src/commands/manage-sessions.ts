@@ -85,7 +85,7 @@ async function list({ out, withStore }: CommandLine, options: ListOptions): Prom
     const total = whole ? rows.length : counts.reduce((sum, count) => sum + count, 0);
     const left = total - skipped - rows.length;
     if (left > 0)
-      out.error(`${left} more of ${total} sessions: --page ${page + 1} goes on, --limit ${total} lists all.\n`);
+      out.error(`${left} more of ${total} sessions: --page ${page + 1} shows more, --limit ${total} all.\n`);
     else if (rows.length === 0 && skipped > 0)
       out.error(`There are ${total} sessions; page ${page} is behind the last one.\n`);
     return exit.done;
@@ -153,7 +153,7 @@ async function pickSession({ sessions: open, store, settings, screen }: Repl): P
     return null;
   }
   return await screen.pick({
-    title: 'Go on with',
+    title: 'Resume',
     items: pickItems(sortedHereFirst(rows, settings.cwd), settings.cwd),
   });
 }

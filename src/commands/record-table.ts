@@ -9,7 +9,8 @@ export const record: readonly Section[] = [
     entries: [
       {
         line: ['sessions', 'List, show, search, export, import, rename and delete sessions'],
-        slash: ['sessions|resume [id, prefix or title]', 'Switch to another session'],
+        slash: ['resume|sessions|continue|history [id, prefix or title]', 'Switch to another session', 'conversation'],
+        also: 'load open switch threads conversations chats',
         load: async () => (await load()).sessions,
       },
       {
@@ -30,7 +31,8 @@ export const record: readonly Section[] = [
       },
       {
         line: ['sessions rename <session> <title...>', "Set a session's title"],
-        slash: ['rename [title]', "Set this session's title; without one, ask the model for it"],
+        slash: ['rename [title]', "Set this session's title; without one, ask the model for it", 'conversation'],
+        also: 'title name',
         load: async () => (await load()).renameSession,
       },
       {
@@ -46,7 +48,8 @@ export const record: readonly Section[] = [
       },
       {
         line: ['sessions export <session>', 'Export a session as Markdown, JSON Lines, HTML or an offline script'],
-        slash: ['export [file]', 'Export this session to a .md, .html or .jsonl file'],
+        slash: ['export [file]', 'Export this session to a .md, .html or .jsonl file', 'conversation'],
+        also: 'save share transcript download',
         load: async () => (await load()).exportSession,
       },
       {
@@ -55,7 +58,8 @@ export const record: readonly Section[] = [
       },
       {
         line: ['search <words...>', 'Search prompts, answers, arguments and outputs of all sessions, newest first'],
-        slash: ['search <words>', 'Search all sessions and open a match'],
+        slash: ['search <words>', 'Search all sessions and open a match', 'conversation'],
+        also: 'find grep',
         load: async () => (await load()).searchRecord,
       },
       {

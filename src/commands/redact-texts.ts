@@ -24,7 +24,7 @@ async function redact({ out, withStore }: CommandLine, id: string, seq: number):
       throw new CliError(
         exit.session,
         `session ${row.id} is in use by process ${lease.holder.pid}`,
-        'Close it there first: it would go on with what is to be redacted.',
+        'Close it there first: that process still has the text.',
       );
     try {
       const event = (await store.load(row.id)).find((item) => item.seq === seq);

@@ -88,7 +88,7 @@ async function search({ out, withStore }: CommandLine, text: string, options: Op
     const lines = (): readonly string[] =>
       hits.length === 0
         ? [`Nothing holds ${text}.`]
-        : [...hits.flatMap((hit) => hitLines(hit, colors)), 'agent -r <session> goes on with one.'];
+        : [...hits.flatMap((hit) => hitLines(hit, colors)), 'agent -r <session> resumes one.'];
     printListing(out, options.json, hits.map(asJson), lines, { colors });
     if (found.length > limit)
       out.error(`There are more than these ${limit}: --limit ${limit * 2} shows some of them.\n`);
@@ -306,7 +306,7 @@ async function lookAt(hit: SearchHit, marked: readonly string[], repl: Repl): Pr
   await goToSession({ screen, sessions }, fork ? { ...request, at: hit.seq } : request);
   const whose = hit.owner === undefined ? 'is written elsewhere' : `is one of ${hit.owner}`;
   if (!fork && sessions.current().session.id !== hit.sessionId)
-    screen.notice('info', `Session ${hit.sessionId} ${whose}; this one goes on from a copy of it.`);
+    screen.notice('info', `Session ${hit.sessionId} ${whose}; this is a copy of it.`);
   return true;
 }
 

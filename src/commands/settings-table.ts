@@ -9,7 +9,8 @@ export const settings: readonly Section[] = [
     entries: [
       {
         line: ['tools', 'List, show, call and check tools; add and remove custom tools'],
-        slash: ['tools [+set, -tool or add path]', 'List tools, switch them on and off, or add custom tools'],
+        slash: ['tools [+set, -tool or add path]', 'List tools, switch them on and off, or add custom tools', 'tools'],
+        also: 'enable disable features',
         load: async () => (await load()).tools,
       },
       {
@@ -38,7 +39,8 @@ export const settings: readonly Section[] = [
       },
       {
         line: ['config', 'Show, set and check the configuration; manage trust in projects'],
-        slash: ['config', 'Show every setting and its source'],
+        slash: ['config|settings', 'Show every setting and its source', 'program'],
+        also: 'preferences options set',
         load: async () => (await load()).config,
       },
       {
@@ -67,12 +69,14 @@ export const settings: readonly Section[] = [
       },
       {
         line: ['login [provider]', 'Connect a provider: check and save a key, or sign in'],
-        slash: ['login [provider]', 'Connect a provider: check and save a key, or sign in'],
+        slash: ['login [provider]', 'Connect a provider: check and save a key, or sign in', 'program'],
+        also: 'auth key connect signin account setup',
         load: async () => (await load()).login,
       },
       {
         line: ['logout [provider]', 'Delete the key of a provider'],
-        slash: ['logout [provider]', 'Delete the key of a provider'],
+        slash: ['logout [provider]', 'Delete the key of a provider', 'program'],
+        also: 'signout',
         load: async () => (await load()).logout,
       },
       {
@@ -89,7 +93,8 @@ export const settings: readonly Section[] = [
       },
       {
         line: ['doctor', 'Check this machine and say how to fix problems'],
-        slash: ['doctor', 'Check this machine: node, storage, keys, servers, sandbox'],
+        slash: ['doctor', 'Check this machine: node, storage, keys, servers, sandbox', 'program'],
+        also: 'debug diagnose health check',
         load: async () => (await load()).doctor,
       },
       {
@@ -103,8 +108,14 @@ export const settings: readonly Section[] = [
     entries: [
       {
         line: ['help [command...]', 'Show help for a command'],
-        slash: ['help|? [keys]', 'Show commands and keyboard shortcuts'],
+        slash: ['help|? [keys]', 'Show commands and keyboard shortcuts', 'program'],
+        also: 'commands',
         load: async () => (await load()).showHelp,
+      },
+      {
+        slash: ['keys', 'Show keyboard shortcuts', 'program'],
+        also: 'keyboard shortcuts hotkeys bindings',
+        load: async () => (await load()).showKeys,
       },
       {
         line: ['upgrade', 'Show how to upgrade; --yes runs it'],
@@ -115,7 +126,8 @@ export const settings: readonly Section[] = [
         load: async () => (await load()).showVersion,
       },
       {
-        slash: ['exit|quit|q', 'Quit'],
+        slash: ['exit|quit|q', 'Quit', 'program'],
+        also: 'close bye',
         leaves: true,
       },
     ],

@@ -66,7 +66,7 @@ async function answersTo(
   return answers.includes('unanswered') ? exit.failed : exit.done;
 }
 
-const takenBack = 'agent config trust --revoke takes that back.';
+const takenBack = 'agent config trust --revoke undoes that.';
 
 function reportAnswer(out: Printer, answer: Answer, until: string): Answer {
   if (answer === 'yes') printLine(out, `Trusted until ${until}.`);

@@ -23,7 +23,7 @@ test('sessions list shows a page of this directory or of all, and says what it l
     rows.push(await put(rig, { createdAt: day * dayMs, updatedAt: day * dayMs, title: `t${day}` }, 'hello'));
   await put(rig, { cwd: '/elsewhere', title: 'other' }, 'hello');
   const paged = await rig.run('sessions', 'list', '--limit', '1', '--page', '2', '--here');
-  expect([paged.code, paged.err]).toEqual([0, '1 more of 3 sessions: --page 3 goes on, --limit 3 lists all.\n']);
+  expect([paged.code, paged.err]).toEqual([0, '1 more of 3 sessions: --page 3 shows more, --limit 3 all.\n']);
   expect(paged.out).toContain('t2');
   expect((await rig.run('sessions', 'list', '--page', '9', '--here')).err).toBe(
     'There are 3 sessions; page 9 is behind the last one.\n',
@@ -189,7 +189,7 @@ test.each([[undefined], [null], ['soon'], [-1]])(
     const markdown = await out('sessions', 'export', id, '--format', 'md');
     expect(markdown.match(/✔ done.*$/gm)).toEqual(['✔ done', '✔ done (3000 ms)']);
     const page = await out('sessions', 'export', id, '--format', 'html');
-    expect(page.match(/✔ done.*(?=<\/summary>)/gm)).toEqual([
+    expect(page.match(/✔ done.*?(?=<\/summary>)/gm)).toEqual([
       '✔ done</span>',
       '✔ done</span><span class="state">3000 ms</span>',
     ]);

@@ -7,6 +7,8 @@ import { table } from '../../src/commands/table.js';
 import type { Event } from '../../src/kernel/core/event.js';
 import { type ApprovalMode, planNotes, type Rule, ruleKey, type Rules } from '../../src/kernel/core/policy.js';
 import type { CommandContext } from '../../src/kernel/console/slash-command.js';
+import { Parts } from '../../src/kernel/console/parts.js';
+import { serverStatus } from '../../src/kernel/console/server-status.js';
 import { event, usage } from '../kernel/store/samples.js';
 
 interface Said {
@@ -274,7 +276,7 @@ test('/clear says how to come back to a session that is kept, /rename asks for a
     },
   } as never);
   expect([said, opened]).toEqual([
-    ['A new session. The one before is kept: /sessions s1.'],
+    ['New session. /resume s1 returns to the previous one.'],
     [{ continueNewest: false, resume: null, fork: false }],
   ]);
   expect((await run('/rename', repl([]))).lines).toEqual([
@@ -289,4 +291,69 @@ test('nothing is kept where nothing may be on disk', async () => {
     done: false,
     said: 'It is not kept: --ephemeral keeps nothing on disk.',
   });
+});
+
+test('/usage shows tokens, cost and limits; /status the session on one screen; /todos the list of steps', async () => {
+  const events: Event[] = [
+    usage(1, 0.5),
+    event(2, {
+      kind: 'tool_call',
+      content: 'todo',
+      data: {
+        id: 'c1',
+        type: 'function',
+        function: { name: 'todo', arguments: '{"items":[{"text":"Fix total","status":"active"}]}' },
+        response_id: 'r1',
+      },
+    }),
+    event(3, {
+      kind: 'tool_result',
+      content: 'kept',
+      data: { tool_call_id: 'c1', name: 'todo', output: '{"output":"kept"}', success: true, duration_ms: 1 },
+    }),
+  ];
+  const spending: Spending = { limitUsd: () => 2, set: () => undefined, budget: () => null };
+  const config = {
+    policy: { sandbox: 'workspace' },
+    provider: { models: { 'p/m': { contextWindow: 1_000 } } },
+    limits: { maxToolTurns: 7 },
+  };
+  const repl = {
+    spending,
+    sessions: sessions(events),
+    approval: approval({ allow: [commit], ask: [], deny: [push] }),
+    tools: { registry: { list: () => [1, 2] }, effort: () => 'high' } as never,
+    settings: { config, cwd: '/work/x', guard: { text: (text: string) => text.replaceAll('sk-1', '***') } } as never,
+    parts: new Parts().add(serverStatus, () =>
+      Promise.resolve([{ name: 'files sk-1', state: 'connected', problem: null }]),
+    ),
+  };
+  const [status = ''] = (await run('/status', repl)).lines;
+  expect(status.split('\n').map((row) => row.replace(/ {2,}/g, ': '))).toEqual(
+    expect.arrayContaining([
+      'Model: p/m, effort high',
+      'Approval: dangerous',
+      'Rules: 2 rules (/permissions)',
+      'Sandbox: workspace',
+      'Tools: 2 offered (/tools)',
+      'Folder: /work/x',
+      'Session: s1',
+      'MCP servers: files *** connected (/mcp)',
+      'Cost: $0.50',
+      'Cost limit: $2.00',
+      'Tool turns: at most 7 per message',
+    ]),
+  );
+  const [usageText = ''] = (await run('/usage', repl)).lines;
+  expect(usageText).toMatch(/Requests +1\n/);
+  expect((await run('/todos', repl)).lines).toEqual(['[>] Fix total']);
+  expect((await run('/todos', { ...repl, sessions: sessions([]) })).lines).toEqual(['The todo list is empty.']);
+});
+
+test('/compact undo is /uncompact', async () => {
+  const repl = {
+    sessions: { ...sessions([]), current: () => ({ session: { events: () => [], busy: () => false } }) as never },
+  };
+  for (const line of ['/uncompact', '/compact undo'])
+    expect((await run(line, repl)).lines).toEqual(['info: There is no compaction to undo.']);
 });

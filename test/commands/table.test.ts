@@ -6,6 +6,10 @@ import { showHelp } from '../../src/commands/about.js';
 import { commandSpec, completionScript } from '../../src/commands/complete-shell.js';
 import type { Section } from '../../src/kernel/console/command.js';
 import { table } from '../../src/commands/table.js';
+import { foreignCommands } from '../../src/kernel/console/foreign-commands.js';
+import { rootOptions } from '../../src/kernel/console/options.js';
+import { slashGroups, typedCommand, unknownCommand } from '../../src/kernel/console/slash-command.js';
+import { knownKeys } from '../../src/kernel/config/settings-schema.js';
 import { openRepl } from '../ui/repl-harness.js';
 
 const ran: string[] = [];
@@ -30,7 +34,7 @@ const withPlanted: readonly Section[] = [
     entries: [
       {
         line: ['planted <seed>', 'puts a seed into the ground'],
-        slash: ['planted|sown <seed>', 'puts a seed into this session'],
+        slash: ['planted|sown <seed>', 'puts a seed into this session', 'program'],
         load: () => Promise.resolve(planted),
       },
     ],
@@ -77,7 +81,7 @@ test('the same line is all it takes for the REPL, its menu and /help', async () 
     commands: () => commands,
     settings: { config: { ui: { bindings: {} } } },
   } as unknown as Repl);
-  expect(help).toContain('| /planted <seed> | puts a seed into this session |');
+  expect(help).toContain('| /planted <seed> | puts a seed into this session (/sown) |');
   const harness = openRepl({ commands });
   harness.type('/plan');
   await harness.settle();
@@ -119,5 +123,73 @@ test('every line of the table has its form, under a name of its own', async () =
     const verb = (await load?.()) ?? {};
     expect([line?.[0], verb.line !== undefined]).toEqual([line?.[0], line !== undefined]);
     expect([slash?.[0], verb.slash !== undefined || leaves === true]).toEqual([slash?.[0], slash !== undefined]);
+  }
+});
+
+test('each slash command has a group, and the menu and /help follow the groups', () => {
+  const commands = slashCommands(withPlanted, {} as Repl);
+  const groups = commands.map(({ group }) => group);
+  expect(new Set(groups)).toEqual(new Set(Object.keys(slashGroups)));
+  expect(groups).toEqual(Object.keys(slashGroups).flatMap((group) => groups.filter((one) => one === group)));
+  const names = commands.flatMap(({ name, aliases = [] }) => [name, ...aliases]);
+  expect(names).toEqual([...new Set(names)]);
+});
+
+test.each([
+  ['checkpoint', '/rewind'],
+  ['tree', '/rewind'],
+  ['summarize', '/compact'],
+  ['undo-all', '/undo'],
+  ['cost-limit', '/cost'],
+  ['yolo', '/approval'],
+  ['allowed-tools', '/permissions'],
+  ['background', '/jobs'],
+  ['cron', '/tasks'],
+  ['todo', '/todos'],
+  ['thinking', '/effort'],
+  ['tokens', '/usage'],
+  ['modle', '/model'],
+  ['chats', '/resume'],
+  ['signin', '/login'],
+  ['clipboard', '/copy'],
+  ['keyboard', '/keys'],
+])('the unknown name /%s suggests %s by its meaning or its letters', (name, wanted) => {
+  const commands = slashCommands(table, {} as Repl);
+  const typed = { name, argument: '', command: undefined };
+  expect(unknownCommand(typed, commands)).toMatch(new RegExp(`Did you mean ${wanted}\\?\n/help`));
+});
+
+test.each([
+  'status',
+  'usage',
+  'stats',
+  'todos',
+  'settings',
+  'bashes',
+  'continue',
+  'history',
+  'keys',
+  'ps',
+  'new',
+  'quit',
+])('/%s, as other agents call it, is known', (name) => {
+  expect(typedCommand(`/${name}`, slashCommands(table, {} as Repl))?.command).toBeDefined();
+});
+
+test('commands of other agents without an equal say what does the same, with names that exist', async () => {
+  const commands = slashCommands(table, {} as Repl);
+  const program = await programOf('all');
+  const words = new Set(program.commands.map((command) => command.name()));
+  const settings = knownKeys();
+  const flags = Object.values(rootOptions).flatMap(({ flags: text }) => text.match(/--[\w-]+/g) ?? []);
+  for (const [name, sentence] of Object.entries(foreignCommands)) {
+    expect(typedCommand(`/${name}`, commands)?.command, name).toBeUndefined();
+    const said = unknownCommand({ name, argument: '', command: undefined }, commands);
+    expect(said).toContain(sentence);
+    for (const [, slash = ''] of sentence.matchAll(/(?<![\w<])\/(\w+)/g))
+      expect(typedCommand(`/${slash}`, commands)?.command, `/${slash} of /${name}`).toBeDefined();
+    for (const [, verb = ''] of sentence.matchAll(/\bagent (?!in )([a-z]+)/g)) expect(words, name).toContain(verb);
+    for (const [, key = ''] of sentence.matchAll(/\b(ui\.\w+)/g)) expect(settings, name).toContain(key);
+    for (const [flag] of sentence.matchAll(/(?<!\S)--(?!help|from|all)[\w-]+/g)) expect(flags, name).toContain(flag);
   }
 });

@@ -20,7 +20,8 @@ export const askAndPlan: Feature = {
       heading: null,
       entries: [
         {
-          slash: ['plan [request or off]', 'Switch plan mode on, or off to carry out the plan'],
+          slash: ['plan [request or off]', 'Switch plan mode on, or off to carry out the plan', 'conversation'],
+          also: 'planning read-only',
           load: async () => (await load()).planMode,
         },
       ],

@@ -20,7 +20,12 @@ export const backgroundTasks: Feature = {
       heading: null,
       entries: [
         {
-          slash: ['jobs [number, kill or background]', 'List background tasks, show their output, or stop one'],
+          slash: [
+            'jobs|bashes|ps [number, kill or background]',
+            'List background tasks, show their output, or stop one',
+            'tools',
+          ],
+          also: 'background processes shells',
           load: async () => (await loadJobs()).showJobs,
         },
       ],

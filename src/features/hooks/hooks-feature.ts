@@ -12,7 +12,8 @@ export const hooks: Feature = {
       entries: [
         {
           line: ['hooks', 'List your hooks'],
-          slash: ['hooks', 'List your hooks'],
+          slash: ['hooks', 'List your hooks', 'tools'],
+          also: 'automation',
           load: async () => (await load()).hooks,
         },
         {

@@ -26,7 +26,8 @@ export const mcp: Feature = {
       entries: [
         {
           line: ['mcp', 'List, show, add, import, remove and test MCP servers'],
-          slash: ['mcp [name]', 'Show MCP servers; reconnect, login, enable or disable <name>'],
+          slash: ['mcp [name]', 'Show MCP servers; reconnect, login, enable or disable <name>', 'tools'],
+          also: 'servers connectors',
           load: async () => (await load()).mcp,
         },
         {

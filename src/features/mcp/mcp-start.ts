@@ -4,6 +4,7 @@ import { isSwitchedOff } from '../../kernel/config/load.js';
 import type { Menu, RunHost, RunPart, ToolsHost, ToolsPart } from '../../kernel/console/feature.js';
 import type { Event } from '../../kernel/core/event.js';
 import { lastTools } from '../../kernel/core/projection.js';
+import { serverStatus } from '../../kernel/console/server-status.js';
 import { loadOnce } from '../../kernel/core/runtime.js';
 import type { Registry } from '../../kernel/core/tool.js';
 import { inToolset } from '../../kernel/tools/builtin.js';
@@ -84,7 +85,9 @@ export function openServerTools(
   const opened = loadOnce(() => openMcp(settings, { runner: processes, mark: marker }, notify, load));
   const isOffered = (): boolean => registry.list().some(({ toolset }) => toolset.name === mcpToolset.name);
   parts.add(runningServers, () => opened.get());
-  parts.add(openedServers, async () => (isOffered() ? ((await opened.get())?.servers ?? null) : null));
+  const servers = async (): Promise<Servers | null> => (isOffered() ? ((await opened.get())?.servers ?? null) : null);
+  parts.add(openedServers, servers);
+  parts.add(serverStatus, async () => (await servers())?.facts() ?? []);
   return {
     named: async (names) => {
       const isTheirs = names.some((name) => name.startsWith('mcp__') || fixedTools.includes(name));

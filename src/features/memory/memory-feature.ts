@@ -6,7 +6,12 @@ const load = () => import('./memory-code.js');
 const commands: readonly CommandDefinition[] = [
   {
     line: ['memory', 'List, show, add, edit, pin, approve and remove notes for later sessions'],
-    slash: ['memory|notes [command] [note]', 'List, show, add, edit, pin, approve or remove notes for later sessions'],
+    slash: [
+      'memory|notes [command] [note]',
+      'List, show, add, edit, pin, approve or remove notes for later sessions',
+      'tools',
+    ],
+    also: 'remember instructions',
     load: async () => (await load()).memory,
   },
   {

@@ -12,7 +12,8 @@ export const promptsAndSkills: Feature = {
       entries: [
         {
           line: ['skills', 'List skills and their files'],
-          slash: ['skills', 'List skills; /skill:name uses one'],
+          slash: ['skills', 'List skills; /skill:name uses one', 'tools'],
+          also: 'plugins',
           load: async () => (await load()).skills,
         },
         {
@@ -33,11 +34,17 @@ export const promptsAndSkills: Feature = {
       heading: null,
       entries: [
         {
-          slash: ['init [what matters]', 'Write AGENTS.md for this repository'],
+          slash: ['init [what matters]', 'Write AGENTS.md for this repository', 'files'],
+          also: 'agents.md claude.md',
           load: async () => (await load()).initProject,
         },
         {
-          slash: ['review [commit, branch or range]', 'Review uncommitted changes, or those since a commit or branch'],
+          slash: [
+            'review [commit, branch or range]',
+            'Review uncommitted changes, or those since a commit or branch',
+            'files',
+          ],
+          also: 'pr code-review security-review audit',
           load: async () => (await load()).reviewChanges,
         },
       ],

@@ -29,7 +29,12 @@ export const scheduledTasks: Feature = {
       entries: [
         {
           line: ['tasks', 'Scheduled tasks: list, show, run, pause, remove'],
-          slash: ['tasks [command] [task or run]', 'Reminders and scheduled tasks: list, show, run, pause, inbox, …'],
+          slash: [
+            'tasks|schedule [command] [task or run]',
+            'Reminders and scheduled tasks: list, show, run, pause, inbox, …',
+            'tools',
+          ],
+          also: 'cron reminders remind schedule loop timers',
           load: async () => (await loadTasks()).tasks,
         },
         {

@@ -10,7 +10,8 @@ export const subagents: Feature = {
       entries: [
         {
           line: ['agents', 'List sub-agents, their tools and models'],
-          slash: ['agents', 'List sub-agents, their tools and models'],
+          slash: ['agents', 'List sub-agents, their tools and models', 'tools'],
+          also: 'subagents workers',
           load: async () => (await loadAgents()).agents,
         },
         {

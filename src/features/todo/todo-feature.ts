@@ -1,5 +1,7 @@
 import type { Feature } from '../../kernel/console/feature.js';
 
+const load = () => import('./todo-code.js');
+
 /** The list of the steps of a task. */
 export const todo: Feature = {
   name: 'todo',
@@ -10,7 +12,19 @@ export const todo: Feature = {
       inRepl: true,
       about: 'Offer a list of the steps of a task.',
       tools: ['todo'],
-      load: async () => (await import('./step-list.js')).todoTools(),
+      load: async () => (await load()).todoTools(),
+    },
+  ],
+  commands: [
+    {
+      heading: null,
+      entries: [
+        {
+          slash: ['todos', 'Show the todo list of this session', 'tools'],
+          also: 'todo steps progress checklist',
+          load: async () => (await load()).showTodos,
+        },
+      ],
     },
   ],
 };

@@ -39,17 +39,18 @@ async function goBack(argument: string, { screen, sessions }: Repl): Promise<voi
   }
   const undone = scope === 'conversation' ? '' : await undoFiles(files, reverts, screen);
   if (scope === 'files') {
-    screen.notice('info', `The conversation is as it was.${undone}`);
+    screen.notice('info', `The conversation is unchanged.${undone}`);
     return;
   }
   await session.append(rewindTo(target.toSeq));
   if (target.draft !== null) screen.setDraft(target.draft);
   screen.refresh();
-  screen.notice(
-    'info',
-    `The conversation goes on from event ${target.toSeq}. What followed stays on record; /rewind brings it back.` +
-      (scope === 'conversation' ? filesLeft(session.events(), target.toSeq) : undone),
-  );
+  const aboutFiles = scope === 'conversation' ? filesLeft(session.events(), target.toSeq) : undone;
+  screen.notice('info', `Rewound to ${placeOf(target)}. /rewind again to return.${aboutFiles}`);
+}
+
+function placeOf({ toSeq, draft }: Target): string {
+  return draft === null ? `event ${toSeq}` : `before "${firstLine(draft, 60)}"`;
 }
 
 type Scope = 'conversation' | 'both' | 'files';
@@ -65,7 +66,7 @@ async function pickScope(
   if (files + folders === 0) return 'conversation';
   const what = countedPaths(files, folders);
   return await screen.pick<Scope>({
-    title: `Later calls changed ${what}, listed above. What to rewind`,
+    title: `Later calls changed ${what}, listed above. Rewind what?`,
     items: [
       { label: 'Conversation only', detail: 'leave the files as they are', value: 'conversation' },
       { label: 'Conversation and files', detail: `undo the changes in ${what} too`, value: 'both' },
@@ -86,14 +87,12 @@ async function undoFiles(session: RevertSession, reverts: readonly Revert[], scr
     folders += result.folders.length;
     for (const { path, reason } of result.skipped) screen.notice('warn', `Left ${path}: ${reason}`);
   }
-  return ` ${countedPaths(files, folders)} undone; /redo all brings that back.`;
+  return ` Reverted ${countedPaths(files, folders)}. /redo all reapplies the changes.`;
 }
 
 function filesLeft(events: readonly Event[], toSeq: number): string {
   const calls = changeSets(events).filter((set) => set.seq > toSeq && set.undoneBy === null).length;
-  return calls === 0
-    ? ''
-    : ` Files are as they are: ${counted(calls, 'later call')} changed some, /undo takes that back.`;
+  return calls === 0 ? '' : ` Files were not touched: /undo reverts ${counted(calls, 'later change')}.`;
 }
 
 async function pickTarget(events: readonly Event[], context: CommandContext): Promise<Target | null> {
@@ -102,7 +101,7 @@ async function pickTarget(events: readonly Event[], context: CommandContext): Pr
     context.notice('info', 'There is no earlier message yet.');
     return null;
   }
-  return await context.pick({ title: 'Go back to before', items });
+  return await context.pick({ title: 'Rewind to before', items });
 }
 
 /** Lists the newest message first, including those that a compaction has replaced. */
@@ -128,8 +127,8 @@ function lastRewind(events: readonly Event[]): readonly PickItem<Target>[] {
   return last
     ? [
         {
-          label: 'Take the last rewind back',
-          detail: `as it was at event ${last.seq - 1}`,
+          label: 'Undo the last rewind',
+          detail: `return to event ${last.seq - 1}`,
           value: { toSeq: last.seq - 1, draft: null },
         },
       ]

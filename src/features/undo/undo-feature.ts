@@ -10,7 +10,8 @@ export const undo: Feature = {
       heading: null,
       entries: [
         {
-          slash: ['rewind [event]', 'Go back to before an earlier message, or to right after an event'],
+          slash: ['rewind [event]', 'Go back to before an earlier message, or to right after an event', 'conversation'],
+          also: 'back checkpoint checkpoints restore tree revert edit',
           waits: true,
           load: async () => (await load()).rewind,
         },
@@ -21,13 +22,15 @@ export const undo: Feature = {
       entries: [
         {
           line: ['undo [event]', 'Undo file changes of the last call, of one event, or of `all`'],
-          slash: ['undo [event or all]', 'Undo file changes of the last call, or of one event'],
+          slash: ['undo [event or all]', 'Undo file changes of the last call, or of one event', 'files'],
+          also: 'revert rollback discard',
           waits: true,
           load: async () => (await load()).undo,
         },
         {
           line: ['redo [event]', 'Redo file changes that were undone last; `all` for every call'],
-          slash: ['redo [event or all]', 'Redo file changes that were undone last'],
+          slash: ['redo [event or all]', 'Redo file changes that were undone last', 'files'],
+          also: 'reapply',
           waits: true,
           load: async () => (await load()).redo,
         },

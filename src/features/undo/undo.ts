@@ -98,7 +98,7 @@ async function restoreFile(target: string, line: CommandLine, given: Options): P
       throw new CliError(
         exit.failed,
         `this session did not change ${path}, or it was not captured`,
-        'agent undo lists what can be taken back.',
+        'agent undo lists what can be undone.',
       );
     const reverts: readonly Revert[] = [
       { kind: 'restore', ofSeq: seq, title: named, goals: [goal], folders: [], unwatched: null },
@@ -232,9 +232,9 @@ async function revertShown(kind: 'undo' | 'redo', argument: string, { screen, se
     doneFolders += result.folders.length;
     for (const { path, reason } of result.skipped) screen.notice('warn', `Left ${path}: ${reason}`);
   }
-  const back = kind === 'undo' ? '/redo' : '/undo';
+  const paths = countedPaths(done, doneFolders);
   screen.notice(
     'info',
-    `${countedPaths(done, doneFolders)} ${kind === 'undo' ? 'undone' : 'redone'}; ${back} takes that back.`,
+    kind === 'undo' ? `Reverted ${paths}. /redo reapplies the change.` : `Reapplied ${paths}. /undo reverts it again.`,
   );
 }

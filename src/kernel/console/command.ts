@@ -18,7 +18,7 @@ import type { ProviderChoice, Resolution } from '../providers/catalog.js';
 import type { CheckReport } from '../providers/discover.js';
 import type { WireName } from '../providers/wires/known-wires.js';
 import type { StoreInspection } from '../store/inspect.js';
-import type { CommandContext, SlashCommand } from './slash-command.js';
+import type { CommandContext, SlashCommand, SlashGroup } from './slash-command.js';
 import type { ThemeChoice } from './theme.js';
 import type { Tables } from '../store/tables.js';
 import type { Parts } from './parts.js';
@@ -29,11 +29,13 @@ export interface CommandHandler {
   slash?(argument: string, repl: Repl): Promise<void>;
 }
 
-/** An entry of the table. `line` is the form on the command line, `slash` the form in the REPL: usage and description.
- * A slash form may have aliases (`clear|new`). */
+/** An entry of the table. `line` is the form on the command line, `slash` the form in the REPL: usage, description and
+ * the group in the menu. A slash form may have aliases (`clear|new`). */
 export interface CommandDefinition {
   readonly line?: readonly [usage: string, about: string];
-  readonly slash?: readonly [usage: string, about: string];
+  readonly slash?: readonly [usage: string, about: string, group: SlashGroup];
+  /** Words for what the slash form does, by which it is suggested for an unknown name. */
+  readonly also?: string;
   /** It ends the program at once, so it has no verb to load, and is not suggested for a name that was mistyped. */
   readonly leaves?: true;
   /** Its slash form needs the session at rest: typed while a turn runs, it waits for the end. */

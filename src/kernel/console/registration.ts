@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { CommandContext, SlashCommand } from './slash-command.js';
+import { type CommandContext, type SlashCommand, type SlashGroup, slashGroups } from './slash-command.js';
 import { type CommandLine, type CommandDefinition, exit, type CliCommand, type Repl, type Section } from './command.js';
 
 /** The help option, which each command declares again: the program's own help would list an inherited option. */
@@ -82,15 +82,16 @@ export function slashNames(sections: readonly Section[]): readonly string[] {
   return sections.flatMap(({ entries }) => entries.flatMap(({ slash }) => slash?.[0].split(' ')[0]?.split('|') ?? []));
 }
 
-/** Returns the slash commands of the table. A verb is loaded when it is first called. */
+/** Returns the slash commands of the table, group by group. A verb is loaded when it is first called. */
 export function slashCommands(sections: readonly Section[], repl: Omit<Repl, 'screen'>): readonly SlashCommand[] {
-  return sections.flatMap(({ entries }) =>
+  const commands = sections.flatMap(({ entries }) =>
     entries.flatMap((entry) => (entry.slash ? [slashCommand(entry.slash, entry, repl)] : [])),
   );
+  return Object.keys(slashGroups).flatMap((group) => commands.filter((command) => command.group === group));
 }
 
 function slashCommand(
-  [usage, description]: readonly [string, string],
+  [usage, description, group]: readonly [string, string, SlashGroup],
   entry: CommandDefinition,
   repl: Omit<Repl, 'screen'>,
 ): SlashCommand {
@@ -99,6 +100,8 @@ function slashCommand(
   return {
     name,
     description,
+    group,
+    ...(entry.also === undefined ? {} : { also: entry.also.split(' ') }),
     ...(aliases.length > 0 ? { aliases } : {}),
     ...(argument === undefined ? {} : { argument }),
     ...(entry.leaves ? { leaves: true } : {}),

@@ -1,4 +1,5 @@
 import type { SessionPort } from '../core/session-port.js';
+import { foreignCommands } from './foreign-commands.js';
 import { nameSource, nearestName } from '../core/text.js';
 import type { ThemeChoice } from './theme.js';
 
@@ -53,6 +54,21 @@ export interface DesktopNotification {
   readonly text: string;
 }
 
+/** The groups of the menu and of `/help` with their headings, in order. */
+export const slashGroups = {
+  conversation: 'Conversation',
+  files: 'Files',
+  model: 'Model and usage',
+  tools: 'Tools and rules',
+  program: 'Program',
+} as const;
+export type SlashGroup = keyof typeof slashGroups;
+
+/** Returns the heading above a command. Those without a group are the user's own. */
+export function groupHeading({ group }: Pick<SlashCommand, 'group'>): string {
+  return group === undefined ? 'Custom' : slashGroups[group];
+}
+
 /** A slash command. The table of them comes from outside. */
 export interface SlashCommand {
   /** Without the slash. */
@@ -60,6 +76,10 @@ export interface SlashCommand {
   readonly aliases?: readonly string[];
   /** One line, for `/help` and the completion menu. */
   readonly description: string;
+  /** Missing: a custom command, a skill or a prompt of a server. */
+  readonly group?: SlashGroup;
+  /** Words for what it does, by which it is suggested for an unknown name. */
+  readonly also?: readonly string[];
   /** It ends the program, so it is no suggestion for a name that was mistyped. */
   readonly leaves?: true;
   /** It needs the session at rest: while a turn runs, it waits in the queue. */
@@ -131,13 +151,20 @@ function findCommand(commands: readonly SlashCommand[], name: string): SlashComm
   );
 }
 
-/** The name or alias that `name` most probably meant. */
+/** Returns the command that `name` most probably means: one with such a name, or one that does what it says. */
 function nearestCommand(commands: readonly SlashCommand[], name: string): string | null {
   const offered = commands.filter((command) => command.leaves !== true);
-  return nearestName(
-    name,
-    offered.flatMap((command) => [command.name, ...(command.aliases ?? [])]),
+  const names = offered.flatMap((command) => [command.name, ...(command.aliases ?? [])]);
+  const typed = name.toLowerCase();
+  const meant = offered.find(({ also }) => also?.includes(typed) === true);
+  if (meant) return meant.name;
+  const spelled = nearestName(typed, names);
+  if (spelled !== null) return spelled;
+  const parts = typed.split(/[-_:]/).filter((part) => part.length > 2);
+  const part = offered.find((command) =>
+    [command.name, ...(command.aliases ?? []), ...(command.also ?? [])].some((word) => parts.includes(word)),
   );
+  return part?.name ?? null;
 }
 
 const commandLine = new RegExp(`^/(${nameSource}(?::[\\p{L}\\p{M}\\p{N}_-]+)*)(?:\\s+([\\s\\S]*))?$`, 'u');
@@ -165,6 +192,8 @@ export function typedCommand(text: string, commands: readonly SlashCommand[]): T
 
 /** Returns the error for a name that no command has. */
 export function unknownCommand({ name }: TypedCommand, commands: readonly SlashCommand[]): string {
-  const nearest = nearestCommand(commands, name);
-  return `There is no command /${name}.${nearest === null ? '' : ` The nearest is /${nearest}.`}\n/help lists them all.`;
+  const elsewhere = Object.hasOwn(foreignCommands, name) ? foreignCommands[name] : undefined;
+  const nearest = elsewhere === undefined ? nearestCommand(commands, name) : null;
+  const hint = elsewhere ?? (nearest === null ? '' : `Did you mean /${nearest}?`);
+  return `There is no command /${name}.${hint === '' ? '' : ` ${hint}`}\n/help lists all commands.`;
 }

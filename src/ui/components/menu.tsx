@@ -5,8 +5,10 @@ import { textWidth, wrapWords } from '../terminal/rows.js';
 import type { Theme } from '../../kernel/console/theme.js';
 import { Row, useTheme } from './row.js';
 
-/** One thing to choose from. Both texts are clean. */
+/** One thing to choose from. All texts are clean. */
 export interface MenuChoice {
+  /** Shown above the first choice that has it. */
+  readonly heading?: string;
   readonly label: string;
   readonly detail: string;
 }
@@ -21,7 +23,8 @@ export interface MenuState {
 }
 
 interface ChoicesProps {
-  readonly choices: readonly MenuChoice[];
+  /** A text is the heading of those below it. */
+  readonly choices: readonly (MenuChoice | string)[];
   readonly selected: number;
   readonly columns: number;
   /** Words that are marked in the labels. */
@@ -33,8 +36,9 @@ const narrowColumns = 60;
 
 /** Things to choose from, one a row. The labels get the room that the details leave, and a good half of the row where
  * both are long. Of a path or the name of a model the end is kept. */
-export function Choices({ choices, selected, columns, marked = [] }: ChoicesProps): ReactNode {
+export function Choices({ choices: rows, selected, columns, marked = [] }: ChoicesProps): ReactNode {
   const theme = useTheme();
+  const choices = rows.filter((row) => typeof row !== 'string');
   const widest = (textOf: (choice: MenuChoice) => string): number =>
     largestOf(
       choices.map((choice) => textWidth(textOf(choice))),
@@ -45,21 +49,27 @@ export function Choices({ choices, selected, columns, marked = [] }: ChoicesProp
     widest(({ label }) => label),
     Math.max(room - widest(({ detail }) => detail), columns < narrowColumns ? room - 8 : Math.floor(room * 0.6)),
   );
-  return choices.map(({ label, detail }, index) => (
-    <Box key={`${index} ${label}`}>
-      <Box flexShrink={0} width={2}>
-        <Text>{index === selected ? theme.paint('prompt', theme.glyphs.prompt) : '  '}</Text>
+  return rows.map((row, index) =>
+    typeof row === 'string' ? (
+      <Row key={`${index} ${row}`} tone="dim">
+        {row}
+      </Row>
+    ) : (
+      <Box key={`${index} ${row.label}`}>
+        <Box flexShrink={0} width={2}>
+          <Text>{index === selected ? theme.paint('prompt', theme.glyphs.prompt) : '  '}</Text>
+        </Box>
+        <Box flexShrink={0} width={labelWidth} marginRight={2}>
+          <Row tone={index === selected ? 'bold' : null} keepsEnd={/^\S+\/\S+$/.test(row.label)}>
+            {markWords(row.label, marked, theme)}
+          </Row>
+        </Box>
+        <Box flexShrink={1}>
+          <Row tone="dim">{row.detail}</Row>
+        </Box>
       </Box>
-      <Box flexShrink={0} width={labelWidth} marginRight={2}>
-        <Row tone={index === selected ? 'bold' : null} keepsEnd={/^\S+\/\S+$/.test(label)}>
-          {markWords(label, marked, theme)}
-        </Row>
-      </Box>
-      <Box flexShrink={1}>
-        <Row tone="dim">{detail}</Row>
-      </Box>
-    </Box>
-  ));
+    ),
+  );
 }
 
 /** Marks each occurrence of one of `words`, regardless of case. */
@@ -70,9 +80,12 @@ export function markWords(text: string, words: readonly string[], theme: Theme):
     : text.replace(new RegExp(wanted.join('|'), 'giu'), (found) => theme.paint('warn', found));
 }
 
-/** The rows of each choice. Those after its first have no label. */
-function menuRows({ rows, elsewhere }: MenuState, columns: number): readonly (readonly MenuChoice[])[] {
-  if (elsewhere === undefined) return rows.map((row) => [row]);
+/** The rows of each choice: its heading, and the rows of its detail, of which those after the first have no label. */
+function menuRows({ rows, elsewhere }: MenuState, columns: number): readonly (readonly (MenuChoice | string)[])[] {
+  if (elsewhere === undefined)
+    return rows.map((row, index) =>
+      row.heading === undefined || row.heading === rows[index - 1]?.heading ? [row] : [row.heading, row],
+    );
   const widest = largestOf(
     rows.map(({ label }) => textWidth(label)),
     0,
@@ -101,23 +114,45 @@ export function Menu({
   readonly height: number;
 }): ReactNode {
   const { glyphs } = useTheme();
-  const { selected, more, elsewhere } = menu;
+  const { elsewhere } = menu;
   const all = menuRows(menu, columns);
-  const isCut = elsewhere !== undefined && all.flat().length > height;
-  const shown = isCut ? firstWhole(all, height - 1) : all;
-  const left = height > all.length || isCut ? more + all.length - shown.length : 0;
-  const from = isCut ? 0 : Math.max(0, Math.min(selected - Math.floor(height / 2), all.length - height));
+  const shown = elsewhere === undefined ? aroundSelected(all, menu, height) : fromTheFirst(all, menu, height);
   const where = elsewhere === undefined ? '' : `: ${elsewhere}`;
   return (
     <Box flexDirection="column">
-      <Choices choices={shown.flat().slice(from, from + height)} selected={selected - from} columns={columns} />
-      {left > 0 ? <Row tone="dim">{`  ${glyphs.ellipsis} ${left} more${where}`}</Row> : null}
+      <Choices choices={shown.rows} selected={shown.selected} columns={columns} />
+      {shown.more > 0 ? <Row tone="dim">{`  ${glyphs.ellipsis} ${shown.more} more${where}`}</Row> : null}
     </Box>
   );
 }
 
+/** The rows of a menu that are on the screen, which of them is selected, and the number of choices that are not. */
+interface MenuPart {
+  readonly rows: readonly (MenuChoice | string)[];
+  readonly selected: number;
+  readonly more: number;
+}
+
+function aroundSelected(all: readonly (readonly (MenuChoice | string)[])[], menu: MenuState, height: number): MenuPart {
+  const rows = all.flat();
+  const selected = rows.indexOf(menu.rows[menu.selected] ?? '');
+  if (rows.length + Math.min(1, menu.more) <= height) return { rows, selected, more: menu.more };
+  // The last row counts the rest, if there is room for it beside a choice.
+  const room = Math.max(1, height > 1 ? height - 1 : height);
+  const from = Math.max(0, Math.min(selected - Math.floor(room / 2), rows.length - room));
+  const part = rows.slice(from, from + room);
+  const choices = part.filter((row) => typeof row !== 'string').length;
+  return { rows: part, selected: selected - from, more: height > 1 ? menu.rows.length - choices + menu.more : 0 };
+}
+
+function fromTheFirst(all: readonly (readonly (MenuChoice | string)[])[], menu: MenuState, height: number): MenuPart {
+  const isCut = all.flat().length > height;
+  const shown = isCut ? firstWhole(all, height - 1) : all;
+  return { rows: shown.flat(), selected: menu.selected, more: isCut ? menu.more + all.length - shown.length : 0 };
+}
+
 /** As many choices as have room with all of their rows. */
-function firstWhole(all: readonly (readonly MenuChoice[])[], height: number): readonly (readonly MenuChoice[])[] {
+function firstWhole<T>(all: readonly (readonly T[])[], height: number): readonly (readonly T[])[] {
   let rows = 0;
   return all.filter((choice) => {
     rows += choice.length;

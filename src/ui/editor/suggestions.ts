@@ -1,6 +1,6 @@
 import fuzzysort from 'fuzzysort';
 import { sanitize } from '../../kernel/core/sanitize.js';
-import type { SlashCommand } from '../../kernel/console/slash-command.js';
+import { groupHeading, type SlashCommand } from '../../kernel/console/slash-command.js';
 import type { MenuState } from '../components/menu.js';
 import type { Rank } from '../components/picker.js';
 import { change, type Editor } from './editor.js';
@@ -14,13 +14,16 @@ export interface Completion {
 }
 /** `exact`: the typed texts that mean this candidate. */
 interface Candidate {
+  /** The heading above the first of them that has it. */
+  readonly heading?: string;
   readonly label: string;
   readonly detail: string;
   readonly insert: string;
   readonly exact: readonly string[];
 }
 
-const mostShown = 8;
+/** The most candidates that a menu has. Commands are as many as the screen has room for. */
+const mostShown = { command: 200, file: 8 } as const;
 
 /** Returns commands for a `/name` that is the whole input so far; null otherwise. */
 export function completeCommand(editor: Editor, commands: readonly SlashCommand[]): Completion | null {
@@ -31,13 +34,20 @@ export function completeCommand(editor: Editor, commands: readonly SlashCommand[
     .map((command) => ({ command, rank: rankOf(command, typed) }))
     .filter((entry) => entry.rank >= 0)
     .sort((a, b) => a.rank - b.rank);
-  const candidates = ranked.map(({ command }) => ({
-    label: `/${command.name}${command.argument === undefined ? '' : ` ${command.argument}`}`,
+  const candidates = ranked.map(({ command, rank }) => ({
+    ...(typed === '' ? { heading: groupHeading(command) } : {}),
+    label: `/${command.name}${aliasText(command, typed, rank)}${command.argument === undefined ? '' : ` ${command.argument}`}`,
     detail: command.description,
     insert: `/${command.name}${command.argument === undefined ? '' : ' '}`,
     exact: [command.name, ...(command.aliases ?? [])].map((name) => `/${name}`),
   }));
   return candidates.length > 0 ? { from: 0, to: editor.text.length, kind: 'command', candidates } : null;
+}
+
+/** Returns the alias that was typed, if the name does not begin with it. */
+function aliasText({ aliases = [] }: SlashCommand, typed: string, rank: number): string {
+  const alias = rank === 1 ? aliases.find((name) => name.startsWith(typed)) : undefined;
+  return alias === undefined ? '' : ` (${alias})`;
 }
 
 function rankOf(command: SlashCommand, typed: string): number {
@@ -134,13 +144,16 @@ export function applyCandidate(editor: Editor, completion: Completion, index: nu
 /** Returns the part of the candidates to show, and which one is selected. */
 export function completionMenu(completion: Completion, selected: number): MenuState {
   const count = completion.candidates.length;
-  const first = Math.max(0, Math.min(selected - Math.floor(mostShown / 2), count - mostShown));
+  const most = mostShown[completion.kind];
+  const first = Math.max(0, Math.min(selected - Math.floor(most / 2), count - most));
   return {
-    rows: completion.candidates
-      .slice(first, first + mostShown)
-      .map(({ label, detail }) => ({ label: sanitize(label), detail: sanitize(detail) })),
+    rows: completion.candidates.slice(first, first + most).map(({ heading, label, detail }) => ({
+      ...(heading === undefined ? {} : { heading }),
+      label: sanitize(label),
+      detail: sanitize(detail),
+    })),
     selected: selected - first,
-    more: Math.max(0, count - mostShown),
+    more: Math.max(0, count - most),
   };
 }
 

@@ -80,7 +80,7 @@ test('/undo shows the list, asks, and does nothing without a yes; /redo takes it
   expect(no.said[0]).toMatch(/^Undo event \d+, file_edit\(.*\):\n {2}write {3}a\.txt$/);
   const yes = screen(['Undo']);
   await command(rig, 'undo').run('', yes.context);
-  expect([file(), yes.said.at(-1)]).toEqual(['a\n', 'info: 1 file undone; /redo takes that back.']);
+  expect([file(), yes.said.at(-1)]).toEqual(['a\n', 'info: Reverted 1 file. /redo reapplies the change.']);
   const again = screen(['Redo']);
   await command(rig, 'redo').run('', again.context);
   expect(file()).toBe('b\n');
@@ -124,7 +124,7 @@ test('/rewind offers earlier messages, newest first, and makes the chosen one th
   expect([shown.offered, shown.drafts, own(rig)]).toEqual([[['second', 'first']], ['second'], ['first']]);
   await rig.session.submit('third');
   expect(own(rig)).toEqual(['first', 'third']);
-  const back = screen(['Take the last rewind back']);
+  const back = screen(['Undo the last rewind']);
   await command(rig, 'rewind').run('', back.context);
   expect([own(rig), back.drafts]).toEqual([['first', 'second'], []]);
 });
@@ -136,8 +136,7 @@ test('/rewind to an event goes to right after it, and says which files stay chan
   await command(rig, 'rewind').run('1', shown.context);
   expect(own(rig)).toEqual([]);
   expect(shown.said.at(-1)).toBe(
-    'info: The conversation goes on from event 1. What followed stays on record; /rewind brings it back. ' +
-      'Files are as they are: 1 later call changed some, /undo takes that back.',
+    'info: Rewound to event 1. /rewind again to return. Files were not touched: /undo reverts 1 later change.',
   );
   await command(rig, 'rewind').run('99', shown.context);
   expect(shown.said.at(-1)).toBe('error: This session has no event 99.');
@@ -151,14 +150,13 @@ test('/rewind undoes later changes of files where that is chosen, with the conve
       'Conversation and files',
       ['first'],
       true,
-      'info: The conversation goes on from event 4. What followed stays on record; /rewind brings it back. ' +
-        '2 files undone; /redo all brings that back.',
+      'info: Rewound to event 4. /rewind again to return. Reverted 2 files. /redo all reapplies the changes.',
     ],
     [
       'Files only',
       ['first', 'go', ...notes],
       true,
-      'info: The conversation is as it was. 2 files undone; /redo all brings that back.',
+      'info: The conversation is unchanged. Reverted 2 files. /redo all reapplies the changes.',
     ],
     ['nothing', ['first', 'go'], false, 'info: Nothing was changed.'],
   ] as const) {
@@ -223,7 +221,7 @@ test('/compact --dry-run shows the result and asks nobody; /compact does it, /un
   expect(rig.session.events()).toHaveLength(before);
   expect(dry.said[0]).toContain('(event 2) first goal');
   expect(dry.said[1]).toMatch(
-    /^info: 3 messages \(events 2 to 4\) would become one: about \d+ tokens and the summary instead of \d+\. Nothing /,
+    /^info: Compacting would replace 3 messages \(events 2 to 4\): about \d+ tokens and the summary in place of \d+\. Nothing /,
   );
   const original = project(rig.session.events());
   await command(rig, 'compact').run('the goal', screen().context);
@@ -232,7 +230,7 @@ test('/compact --dry-run shows the result and asks nobody; /compact does it, /un
   await command(rig, 'uncompact').run('', back.context);
   expect(project(rig.session.events())).toEqual(original);
   await command(rig, 'uncompact').run('', back.context);
-  expect(back.said.at(-1)).toBe('info: There is no compaction to take back.');
+  expect(back.said.at(-1)).toBe('info: There is no compaction to undo.');
 });
 
 test('after a rewind to before a compaction there is none to take back, and /rewind names what it stood for', async () => {
@@ -252,7 +250,7 @@ test('after a rewind to before a compaction there is none to take back, and /rew
   ]);
   const back = screen();
   await command(rig, 'uncompact').run('', back.context);
-  expect(back.said).toEqual(['info: There is no compaction to take back.']);
+  expect(back.said).toEqual(['info: There is no compaction to undo.']);
 });
 
 test('/rewind to a note of the program goes to right after it, and makes no draft of it', async () => {

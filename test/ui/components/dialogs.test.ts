@@ -365,8 +365,9 @@ test('a slash opens the menu, tab completes, escape closes it', async () => {
   const harness = openRepl({ commands });
   harness.type('/');
   await harness.settle();
-  expect(shown(harness.terminal).slice(1, 5)).toEqual([
+  expect(shown(harness.terminal).slice(1, 6)).toEqual([
     '❯ /',
+    'Custom',
     '❯ /model [model]  choose a model',
     '  /clear          a new session',
     '  /broken         fails',
@@ -521,7 +522,7 @@ test('an unknown command names the nearest; a failing one says so; a path is no 
   harness.type('/broken\r');
   harness.type('/etc/hosts is what?\r');
   await harness.settle();
-  expect(shown(harness.terminal)).toContain('✘ There is no command /modle. The nearest is /model.');
+  expect(shown(harness.terminal)).toContain('✘ There is no command /modle. Did you mean /model?');
   expect(shown(harness.terminal)).toContain('✘ /broken failed: it broke');
   expect(harness.session.submitted).toEqual(['/etc/hosts is what?']);
 });
