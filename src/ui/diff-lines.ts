@@ -154,8 +154,9 @@ function signedLine(
   const role = lineRole(sign);
   if (mark === null || mark.from >= mark.to) return fill(role, sign + colored);
   const word = sign === '+' ? 'added_word' : 'removed_word';
-  const before = takeColumns(colored, textWidth(text.slice(0, mark.from)));
-  const behind = dropColumns(colored, textWidth(text.slice(0, mark.to)));
+  const isPlain = colored === text;
+  const before = isPlain ? text.slice(0, mark.from) : takeColumns(colored, textWidth(text.slice(0, mark.from)));
+  const behind = isPlain ? text.slice(mark.to) : dropColumns(colored, textWidth(text.slice(0, mark.to)));
   return theme.paint(role, sign + before) + theme.paint(word, text.slice(mark.from, mark.to)) + fill(role, behind);
 }
 
@@ -258,9 +259,11 @@ function createColors(
 /** A changed line has its ground up to the edge. Rows after the first are indented, so that none of them can look like a
  * row of ours. */
 function rowsOf(line: DiffLine | string, painted: string, columns: number, theme: Theme): readonly string[] {
-  const rows = wrapLine(painted, columns - 1).map((row, index) =>
-    index === 0 ? row : { text: ` ${row.text}`, width: row.width + 1 },
-  );
+  const plain = typeof line === 'string' ? line : line.sign + line.text;
+  const [first, ...others] = wrapLine(plain, columns - 1);
+  const isWhole = others.length === 0 && first !== undefined;
+  const broken = isWhole ? [{ text: painted, width: first.width }] : wrapLine(painted, columns - 1);
+  const rows = broken.map((row, index) => (index === 0 ? row : { text: ` ${row.text}`, width: row.width + 1 }));
   if (typeof line === 'string' || line.sign === ' ' || !theme.grounds) return rows.map(({ text }) => text);
   const role = lineRole(line.sign);
   return rows.map(({ text, width }) => text + theme.paint(role, ' '.repeat(Math.max(0, columns - width))));
