@@ -4,7 +4,16 @@
 // first test fails. A place that runs when its module is loaded runs once in each worker, so all tests that import the
 // file run on it; all tests run on one that a process of a test reaches. Survivors are printed. A mutant that makes tests hang for `limitMs` counts as killed.
 import { execFileSync, spawn } from 'node:child_process';
-import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { mutationsOf, type Mutation } from './mutations.js';
@@ -16,7 +25,7 @@ interface Mutant {
   readonly change: Mutation;
 }
 
-/** What one test file reached: indices of mutants. */
+/** What one test file reached: indices of mutants. Without a name it is what processes reached. */
 interface Reached {
   readonly file: string;
   readonly places: readonly number[];
@@ -31,6 +40,7 @@ const root = AGENT_ROOT.replace(/\/$/, '');
 const scratch = mkdtempSync(join(tmpdir(), 'agent-mutants-'));
 const copy = join(scratch, 'agent');
 const notes = join(scratch, 'reached');
+const inProcesses = join(scratch, 'reached-in-processes');
 
 /** Mulberry32: the same numbers for the same seed. */
 function randomFrom(start: number): () => number {
@@ -83,6 +93,7 @@ async function findReached(mutants: readonly Mutant[]): Promise<readonly Reached
     const here = [...mutants.entries()].filter(([, mutant]) => mutant.file === file);
     writeFileSync(join(copy, file), withProbes(source, here));
   }
+  mkdirSync(inProcesses);
   const setup = join(copy, 'test/setup.ts');
   const before = readFileSync(setup, 'utf8');
   appendFileSync(setup, setupOfProbes);
@@ -90,16 +101,17 @@ async function findReached(mutants: readonly Mutant[]): Promise<readonly Reached
   for (const [file, source] of [...sources, ['test/setup.ts', before] as const])
     writeFileSync(join(copy, file), source);
   if (isBroken) throw new Error('The tests fail without any mutant.');
-  return readFileSync(notes, 'utf8')
+  const byTests = readFileSync(notes, 'utf8')
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as Reached);
+  return [...byTests, { file: '', places: readdirSync(inProcesses).map(Number) }];
 }
 
 function withProbes(source: string, mutants: readonly (readonly [number, Mutant])[]): string {
   const inserted = mutants.flatMap(([index, { change }]): [number, string][] => {
     const { start, end, isStatement } = change.place;
-    const call = `(globalThis.reachedPlace ?? (${noteInProcess}))(${index})`;
+    const call = `(globalThis.reachedPlace ?? ${noteInProcess})(${index})`;
     return isStatement
       ? [
           [start, `{${call};`],
@@ -115,9 +127,14 @@ function withProbes(source: string, mutants: readonly (readonly [number, Mutant]
     .reduce((text, [at, more]) => text.slice(0, at) + more + text.slice(at), source);
 }
 
-/** Notes a place that a process of a test reaches. Which test started it is not known. */
-const noteInProcess = `(place) => process.getBuiltinModule('fs').appendFileSync(
-  ${JSON.stringify(notes)}, JSON.stringify({ file: '', places: [place] }) + '\\n')`;
+/** Notes a place that a process of a test reaches, once, as an empty file: which test started it is not known. */
+const noteInProcess = `(globalThis.reachedPlace = (place) => {
+  try {
+    (globalThis.reachedPlaces ??= new Set()).has(place) ||
+      process.getBuiltinModule('fs').writeFileSync(${JSON.stringify(`${inProcesses}/`)} + place, '');
+  } catch {}
+  globalThis.reachedPlaces.add(place);
+})`;
 
 const setupOfProbes = `
 import { appendFileSync } from 'node:fs';
