@@ -159,7 +159,7 @@ export async function buildProgram({ words: given, rest, early, finish }: Progra
         /* errors are printed once, by run */
       },
     })
-    .configureHelp({ minWidthToWrap: 24, optionDescription: describeOption })
+    .configureHelp({ minWidthToWrap: 24, optionDescription: describeOption, subcommandTerm: describeVerb })
     .action(async (words: string[], parsed: RootOptions) => {
       const options = { ...parsed, commandNames: slashNames(table) };
       if (rest.length === 0) await askAboutCommand(words, options, verbNames(table));
@@ -188,15 +188,19 @@ export function addOptions(program: Command, table: OptionTable): Command {
 
 const appended = (value: string, earlier: readonly string[]): readonly string[] => [...earlier, value];
 
-/** Help and completion need all verbs, a verb needs itself, and a conversation none. */
+/** Help on a verb and completion need all verbs, and a verb needs itself. A conversation and `--help` need none. */
 function verbsToLoad(words: readonly string[]): readonly string[] | 'all' {
   const named = verbNames(table).filter((name) => words.includes(name));
-  const tellsOfAll = named.length === 0 && (words.includes('-h') || words.includes('--help'));
-  return tellsOfAll || named.includes('help') || named.includes('completion') ? 'all' : named;
+  return named.includes('help') || named.includes('completion') ? 'all' : named;
 }
 
 /** The width of help where the output is no terminal. */
 const helpColumns = 100;
+
+/** Returns the name and the arguments of a verb. Whether it has options is known only once it is loaded. */
+function describeVerb(this: Help, verb: Command): string {
+  return Help.prototype.subcommandTerm.call(this, verb).replace(' [options]', '');
+}
 
 /** Leaves out a default that is an empty list. */
 function describeOption(this: Help, option: Option): string {

@@ -56,6 +56,15 @@ test('--version loads the entry, what prints, and nothing else', async () => {
   expect(bytes, `${files} files, ${bytes} bytes`).toBeLessThanOrEqual(13_800);
 });
 
+// Names and descriptions of all commands stand in the tables that every start has.
+test('--help loads what every start loads, no command', async () => {
+  const folder = coverageFolder();
+  await agent(place(), ['--help'], { env: { NODE_V8_COVERAGE: folder } });
+  const { files, bytes, names } = loadedFrom(folder);
+  expect(names.filter((name) => /-(?:commands|code)-/.test(name))).toEqual([]);
+  expect(bytes, `${files} files, ${bytes} bytes`).toBeLessThanOrEqual(950_000);
+});
+
 // 32 kB of it is the table of models, which grew from 46 rows to 161 with more fields; the window and the price of any
 // of them may be asked for at once.
 // 20 kB of it are parts of the kernel that other starts load later; as files of their own they cost more time.

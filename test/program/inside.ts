@@ -70,6 +70,7 @@ async function runInside(
   stdout: Collector,
 ): Promise<Finished> {
   const { env } = process;
+  const { console } = globalThis;
   const cwd = process.cwd();
   const names = ['stdin', 'stdout', 'stderr'];
   const streams = names.map((name) => [name, Object.getOwnPropertyDescriptor(process, name)] as const);
@@ -87,6 +88,7 @@ async function runInside(
     for (const [name, descriptor] of streams) if (descriptor) Object.defineProperty(process, name, descriptor);
     process.chdir(cwd);
     process.env = env;
+    globalThis.console = console;
   }
 }
 

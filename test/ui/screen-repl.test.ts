@@ -284,6 +284,17 @@ test('esc interrupts; what was queued comes back into the input', async () => {
   expect(shown(harness.terminal).slice(-4)).toEqual(['✘ Interrupted.', '', status, '❯ next thing']);
 });
 
+test('what is queued comes back above what is typed', async () => {
+  const harness = openRepl();
+  harness.type('go\r');
+  harness.type('next thing\r');
+  harness.type('half');
+  harness.type('\x1b');
+  harness.tick(40);
+  await harness.settle();
+  expect(shown(harness.terminal).slice(-4)).toEqual([status, '❯ next thing', '', '  half']);
+});
+
 test('what is queued when a turn ends becomes the next turn', async () => {
   const harness = openRepl();
   harness.type('go\r');

@@ -1,3 +1,4 @@
+import { Console } from 'node:console';
 import { Writable } from 'node:stream';
 import { closeSync } from 'node:fs';
 import { isatty } from 'node:tty';
@@ -43,7 +44,7 @@ export function printData(text: string): void {
 
 /** Standard output for a protocol. Whatever a package prints by itself goes to standard error from now on. */
 export function outputForPrograms(): WritableStream<Uint8Array> {
-  globalThis.console = new console.Console(process.stderr);
+  globalThis.console = new Console(process.stderr);
   return Writable.toWeb(process.stdout);
 }
 

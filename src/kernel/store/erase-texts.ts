@@ -3,14 +3,7 @@ import type { BlobSeal, Erased } from '../core/store.js';
 import type { TextTrace } from '../core/text-trace.js';
 import type { Connection } from './connection.js';
 import { readBlob } from './event-rows.js';
-import { eventChecksum, eventDigests, type HashedRow } from './hash-chain.js';
-import { compactDatabase } from './records.js';
-
-interface StoredRow extends HashedRow {
-  readonly id: number;
-  readonly session_id: string;
-  readonly redacted: string | null;
-}
+import { compactDatabase, replaceRow, type StoredRow } from './records.js';
 
 /** Columns beside those of events that hold texts. A table is there once it was needed. */
 const columns: readonly (readonly [table: string, column: string])[] = [
@@ -54,9 +47,9 @@ export function eraseTexts(connection: Connection, trace: TextTrace, erased: Era
   return { ...count, sessions: [...sessions] };
 }
 
-function eraseEvents({ sql }: Connection, trace: TextTrace, sessions: Set<string>): number {
+function eraseEvents(connection: Connection, trace: TextTrace, sessions: Set<string>): number {
   let changed = 0;
-  const page = sql<StoredRow>(
+  const page = connection.sql<StoredRow>(
     `SELECT id, session_id, seq, kind, content, data_json, created_at, redacted FROM events
      WHERE id > ? AND kind NOT IN ('usage', 'agent_usage', 'tool_started', 'tools') ORDER BY id LIMIT ${pageRows}`,
   );
@@ -65,14 +58,7 @@ function eraseEvents({ sql }: Connection, trace: TextTrace, sessions: Set<string
       const content = row.content === null ? null : trace.text(row.content);
       const data = row.data_json === null ? null : erasedData(row.data_json, trace);
       if (content === row.content && data === row.data_json) continue;
-      sql('UPDATE events SET content = ?, data_json = ?, crc32 = ?, redacted = ? WHERE id = ?').run(
-        content,
-        data,
-        eventChecksum({ ...row, content, data_json: data }),
-        row.redacted ?? JSON.stringify(eventDigests(row)),
-        row.id,
-      );
-      sql('DELETE FROM events_fts WHERE rowid = ?').run(row.id);
+      replaceRow(connection, row, { content, data_json: data });
       sessions.add(row.session_id);
       changed++;
     }

@@ -117,7 +117,7 @@ export function readSpending({ sql }: Connection, { since = 0, cwd }: RecordScop
   }));
 }
 
-interface StoredRow extends HashedRow {
+export interface StoredRow extends HashedRow {
   readonly id: number;
   readonly session_id: string;
   readonly redacted: string | null;
@@ -144,7 +144,8 @@ export function redactEvents(connection: Connection, redactions: readonly Redact
   return changed;
 }
 
-function replaceTexts({ sql }: Connection, { sessionId, seq, replacement }: Redaction): number {
+function replaceTexts(connection: Connection, { sessionId, seq, replacement }: Redaction): number {
+  const { sql } = connection;
   const content = replacement.content;
   const data = dataJson(replacement.data);
   const rows = sql<StoredRow>(
@@ -153,14 +154,7 @@ function replaceTexts({ sql }: Connection, { sessionId, seq, replacement }: Reda
        SELECT 1 FROM events x WHERE x.session_id = ? AND x.seq = ? AND (x.id = e.id OR x.hash = e.hash))`,
   ).all(sessionId, seq);
   for (const row of rows) {
-    sql('UPDATE events SET content = ?, data_json = ?, crc32 = ?, redacted = ? WHERE id = ?').run(
-      content,
-      data,
-      eventChecksum({ ...row, content, data_json: data }),
-      row.redacted ?? JSON.stringify(eventDigests(row)),
-      row.id,
-    );
-    sql('DELETE FROM events_fts WHERE rowid = ?').run(row.id);
+    replaceRow(connection, row, { content, data_json: data });
     sql(
       `DELETE FROM blob_refs WHERE session_id = ? AND sha256 NOT IN (
          SELECT sha256 FROM v_files WHERE session_id = ? AND what <> 'seen' AND sha256 IS NOT NULL
@@ -209,4 +203,21 @@ export function answer(db: Database, question: string, parameters: readonly unkn
 
 async function* asyncRows(rows: Iterable<readonly unknown[]>): AsyncGenerator<readonly unknown[]> {
   yield* rows;
+}
+
+/** Gives an event other texts, takes it out of the search index, and keeps the digests of its first texts, which the
+ * chain is made of. */
+export function replaceRow(
+  { sql }: Connection,
+  row: StoredRow,
+  { content, data_json }: Pick<HashedRow, 'content' | 'data_json'>,
+): void {
+  sql('UPDATE events SET content = ?, data_json = ?, crc32 = ?, redacted = ? WHERE id = ?').run(
+    content,
+    data_json,
+    eventChecksum({ ...row, content, data_json }),
+    row.redacted ?? JSON.stringify(eventDigests(row)),
+    row.id,
+  );
+  sql('DELETE FROM events_fts WHERE rowid = ?').run(row.id);
 }

@@ -1,8 +1,19 @@
 // How many small faults the tests notice: npm run t:mutants [-- count [seed [folder]]]
-// Each mutant is one change at a random place of src/, made in a copy of the last commit; the tests that import the file
-// run until the first fails. Survivors are printed. A mutant that makes tests hang for `limitMs` counts as killed.
+// Each mutant is one change at a random place of src/, made in a copy of the last commit. All tests run once on a copy
+// that notes which test files reach which of these places; then the files that reach a place run on its mutant until the
+// first test fails. A place that runs when its module is loaded runs once in each worker, so all tests that import the
+// file run on it; all tests run on one that a process of a test reaches. Survivors are printed. A mutant that makes tests hang for `limitMs` counts as killed.
 import { execFileSync, spawn } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { mutationsOf, type Mutation } from './mutations.js';
@@ -14,6 +25,12 @@ interface Mutant {
   readonly change: Mutation;
 }
 
+/** What one test file reached: indices of mutants. Without a name it is what processes reached. */
+interface Reached {
+  readonly file: string;
+  readonly places: readonly number[];
+}
+
 const count = Number(process.argv[2] ?? 60);
 const seed = Number(process.argv[3] ?? 20_261_122);
 const folder = process.argv[4] ?? 'src';
@@ -22,6 +39,8 @@ const limitMs = 300_000;
 const root = AGENT_ROOT.replace(/\/$/, '');
 const scratch = mkdtempSync(join(tmpdir(), 'agent-mutants-'));
 const copy = join(scratch, 'agent');
+const notes = join(scratch, 'reached');
+const inProcesses = join(scratch, 'reached-in-processes');
 
 /** Mulberry32: the same numbers for the same seed. */
 function randomFrom(start: number): () => number {
@@ -67,6 +86,77 @@ function isRed(which: readonly string[], { quiet, limitMs }: { quiet: boolean; l
   });
 }
 
+/** Runs all tests on a copy that notes what each test file reaches. Throws if one fails. */
+async function findReached(mutants: readonly Mutant[]): Promise<readonly Reached[]> {
+  const sources = new Map(mutants.map(({ file }) => [file, readFileSync(join(copy, file), 'utf8')]));
+  for (const [file, source] of sources) {
+    const here = [...mutants.entries()].filter(([, mutant]) => mutant.file === file);
+    writeFileSync(join(copy, file), withProbes(source, here));
+  }
+  mkdirSync(inProcesses);
+  const setup = join(copy, 'test/setup.ts');
+  const before = readFileSync(setup, 'utf8');
+  appendFileSync(setup, setupOfProbes);
+  const isBroken = await isRed(['run'], { quiet: false, limitMs: limitMs * 10 });
+  for (const [file, source] of [...sources, ['test/setup.ts', before] as const])
+    writeFileSync(join(copy, file), source);
+  if (isBroken) throw new Error('The tests fail without any mutant.');
+  const byTests = readFileSync(notes, 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Reached);
+  return [...byTests, { file: '', places: readdirSync(inProcesses).map(Number) }];
+}
+
+function withProbes(source: string, mutants: readonly (readonly [number, Mutant])[]): string {
+  const inserted = mutants.flatMap(([index, { change }]): [number, string][] => {
+    const { start, end, isStatement } = change.place;
+    const call = `(globalThis.reachedPlace ?? ${noteInProcess})(${index})`;
+    return isStatement
+      ? [
+          [start, `{${call};`],
+          [end, '}'],
+        ]
+      : [
+          [start, `(${call}, (`],
+          [end, '))'],
+        ];
+  });
+  return inserted
+    .toSorted(([one], [other]) => other - one)
+    .reduce((text, [at, more]) => text.slice(0, at) + more + text.slice(at), source);
+}
+
+/** Notes a place that a process of a test reaches, once, as an empty file: which test started it is not known. */
+const noteInProcess = `(globalThis.reachedPlace = (place) => {
+  try {
+    (globalThis.reachedPlaces ??= new Set()).has(place) ||
+      process.getBuiltinModule('fs').writeFileSync(${JSON.stringify(`${inProcesses}/`)} + place, '');
+  } catch {}
+  globalThis.reachedPlaces.add(place);
+})`;
+
+const setupOfProbes = `
+import { appendFileSync } from 'node:fs';
+import { afterAll, afterEach } from 'vitest';
+const places = new Set();
+let file = '';
+Object.assign(globalThis, { reachedPlace: (place) => places.add(place) });
+afterEach(({ task }) => void (file = task.file.filepath));
+afterAll(() => appendFileSync(${JSON.stringify(notes)}, JSON.stringify({ file, places: [...places] }) + '\\n'));
+`;
+
+/** Whether the tests that reach the mutant notice it. */
+async function isKilled({ file, change }: Mutant, tests: readonly string[]): Promise<boolean> {
+  const path = join(copy, file);
+  const source = readFileSync(path, 'utf8');
+  writeFileSync(path, source.slice(0, change.start) + change.text + source.slice(change.end));
+  const which = change.place.isTopLevel ? ['related', '--run', file] : tests.includes('') ? ['run'] : ['run', ...tests];
+  const isDead = await isRed(which, { quiet: true, limitMs });
+  writeFileSync(path, source);
+  return isDead;
+}
+
 function describe({ file, change }: Mutant, source: string): string {
   const before = source.slice(0, change.start);
   const line = before.split('\n').length;
@@ -79,25 +169,17 @@ try {
   symlinkSync(join(dirname(root), 'shared'), join(scratch, 'shared'));
   execFileSync('node', ['config/build.mjs'], { cwd: copy });
   const mutants = pick();
-  if (
-    await isRed(['related', '--run', ...new Set(mutants.map(({ file }) => file))], {
-      quiet: false,
-      limitMs: limitMs * 10,
-    })
-  )
-    throw new Error('The tests fail without any mutant.');
+  const reached = await findReached(mutants);
   let killed = 0;
   const survivors: string[] = [];
-  for (const mutant of mutants) {
-    const path = join(copy, mutant.file);
-    const source = readFileSync(path, 'utf8');
-    const { start, end, text } = mutant.change;
-    writeFileSync(path, source.slice(0, start) + text + source.slice(end));
-    const dead = await isRed(['related', '--run', mutant.file], { quiet: true, limitMs });
-    writeFileSync(path, source);
-    if (dead) killed += 1;
-    else survivors.push(describe(mutant, source));
-    process.stdout.write(`${dead ? 'killed  ' : 'SURVIVED'} ${describe(mutant, source)}\n`);
+  for (const [index, mutant] of mutants.entries()) {
+    const tests = reached.flatMap(({ file, places }) => (places.includes(index) ? [file] : []));
+    const isReached = tests.length > 0 || mutant.change.place.isTopLevel;
+    const isDead = isReached && (await isKilled(mutant, tests));
+    const line = describe(mutant, readFileSync(join(copy, mutant.file), 'utf8'));
+    if (isDead) killed += 1;
+    else survivors.push(line);
+    process.stdout.write(`${isDead ? 'killed  ' : isReached ? 'SURVIVED' : 'NO TEST '} ${line}\n`);
   }
   process.stdout.write(
     `\n${killed} of ${mutants.length} killed\n${survivors.map((line) => `survived: ${line}\n`).join('')}`,

@@ -6,6 +6,16 @@ export interface Mutation {
   readonly end: number;
   readonly text: string;
   readonly what: string;
+  /** The expression or statement that holds the change, for code that counts whether it is reached. */
+  readonly place: Place;
+}
+
+interface Place {
+  readonly start: number;
+  readonly end: number;
+  readonly isStatement: boolean;
+  /** It runs when its module is loaded, once in each worker. */
+  readonly isTopLevel: boolean;
 }
 
 interface Node {
@@ -31,19 +41,27 @@ const operators: Readonly<Record<string, string>> = {
 };
 
 /** All places of a TypeScript source where an operator, a condition, a truth value or a call can be changed so that the
- * program still parses. Types are left alone, and so are numbers (a test that repeats a limit tests nothing) and the
- * defaults after `??` (most are there for the compiler). */
+ * program still parses. Types are left alone, and so are numbers (a test that repeats a limit tests nothing), the
+ * defaults after `??` (most are there for the compiler) and lines for the log. */
 export function mutationsOf(path: string, source: string): Mutation[] {
   const found: Mutation[] = [];
-  visit(parseSync(path, source).program as unknown as Node, (node) => found.push(...changesTo(node, source)));
+  visit(parseSync(path, source).program as unknown as Node, true, (node, isTopLevel) => {
+    const { type, start, end } = node;
+    const place = { start, end, isStatement: type === 'ExpressionStatement', isTopLevel };
+    for (const change of changesTo(node, source)) {
+      const test = type === 'IfStatement' ? (node.test as Node) : place;
+      found.push({ ...change, place: { ...place, start: test.start, end: test.end } });
+    }
+  });
   return found;
 }
 
-function visit(node: Node, take: (node: Node) => void): void {
+function visit(node: Node, isTopLevel: boolean, take: (node: Node, isTopLevel: boolean) => void): void {
   if (node.type.startsWith('TS') && !hasValue.has(node.type)) return;
-  take(node);
+  take(node, isTopLevel);
+  const isTop = isTopLevel && !/Function|PropertyDefinition/.test(node.type);
   for (const value of Object.values(node)) {
-    for (const child of Array.isArray(value) ? value : [value]) if (isNode(child)) visit(child, take);
+    for (const child of Array.isArray(value) ? value : [value]) if (isNode(child)) visit(child, isTop, take);
   }
 }
 
@@ -54,7 +72,9 @@ function isNode(value: unknown): value is Node {
   return typeof value === 'object' && value !== null && typeof (value as { type?: unknown }).type === 'string';
 }
 
-function changesTo(node: Node, source: string): Mutation[] {
+type Change = Omit<Mutation, 'place'>;
+
+function changesTo(node: Node, source: string): Change[] {
   switch (node.type) {
     case 'BinaryExpression':
     case 'LogicalExpression':
@@ -71,7 +91,7 @@ function changesTo(node: Node, source: string): Mutation[] {
   }
 }
 
-function operatorChange(node: Node, source: string): Mutation[] {
+function operatorChange(node: Node, source: string): Change[] {
   const operator = String(node.operator);
   const other = operators[operator];
   const left = node.left as Node;
@@ -86,7 +106,7 @@ function operatorChange(node: Node, source: string): Mutation[] {
   return [{ start, end: start + operator.length, text: other, what: `${operator} became ${other}` }];
 }
 
-function negation(test: Node, source: string): Mutation {
+function negation(test: Node, source: string): Change {
   return {
     start: test.start,
     end: test.end,
@@ -95,14 +115,16 @@ function negation(test: Node, source: string): Mutation {
   };
 }
 
-function literalChange({ start, end, value }: Node): Mutation[] {
+function literalChange({ start, end, value }: Node): Change[] {
   if (typeof value === 'boolean') return [{ start, end, text: String(!value), what: `${value} became ${!value}` }];
   return [];
 }
 
-function callRemoval(node: Node, source: string): Mutation[] {
+function callRemoval(node: Node, source: string): Change[] {
   const expression = node.expression as Node;
   const call = expression.type === 'AwaitExpression' ? (expression.argument as Node) : expression;
-  if (call.type !== 'CallExpression' || source.slice(call.start, call.start + 6) === 'super(') return [];
+  if (call.type !== 'CallExpression') return [];
+  const callee = source.slice(call.start, (call.callee as Node).end);
+  if (callee === 'super' || /(?:^|\.)log$/.test(callee)) return [];
   return [{ start: node.start, end: node.end, text: 'void 0;', what: 'the call is gone' }];
 }

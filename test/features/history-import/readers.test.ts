@@ -151,6 +151,15 @@ test('a first line that is damaged, early lines without an envelope and a turn t
   expect(dropped(events)).toEqual({ damaged_lines: 1, left_branches: 2, meta: 1 });
 });
 
+test.each([
+  ['has', { id: 'early', instructions: null }, 'early'],
+  ['has no', { id: 'early' }, '01a2051a-fa34-7a82-a5ef-7b782768ea44'],
+])('an early first line of Codex that %s instructions names the conversation so', (_has, first, id) => {
+  const place = { home: homeWith('codex', [first, typed('Hi')]), env: {}, cwd: '/' };
+  const [source] = [...codex.sources(place)];
+  expect(source && codex.head(source, place)?.id).toBe(id);
+});
+
 test('a summary of Codex stands for what came before it; one that is sealed does not', () => {
   const summary = (message: string): object => ({ ...stamp(), type: 'compacted', payload: { message } });
   const lines = [meta, typed('One'), answer('Two'), summary(''), typed('Three'), summary('All so far.'), typed('Four')];

@@ -125,7 +125,8 @@ type RigOptions = Partial<
 };
 
 export function rig(options: RigOptions): Rig {
-  const { provider, capture, renewPrompt, secrets, limits, begin, notes, contextWindow, budget, fallback } = options;
+  const { provider, capture, renewPrompt, secrets, limits, begin, notes, contextWindow, budget, fallback, hooks } =
+    options;
   const store = options.store ?? openMemoryStore({ now: () => 1 });
   const registry = options.registry ?? newRegistry();
   for (const tool of options.tools ?? []) registry.register(tool);
@@ -148,6 +149,7 @@ export function rig(options: RigOptions): Rig {
       policy: options.policy ?? allowAll,
       ...(capture ? { capture } : {}),
       ...(renewPrompt ? { renewPrompt } : {}),
+      ...(hooks ? { hooks } : {}),
     },
     models: {
       ...(contextWindow ? { contextWindow } : {}),

@@ -72,6 +72,7 @@ test.each([
     'ollama m openai-chat https://ollama.example/v1 -',
   ],
   [{ model: 'offline/scripts/a.json', env: {} }, 'offline scripts/a.json offline  -'],
+  [{ name: 'offline', model: 'scripts/a.json', env: {} }, 'offline scripts/a.json offline  -'],
   [{ env: {} }, 'offline offline offline  -'],
   [
     {

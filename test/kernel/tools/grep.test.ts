@@ -146,7 +146,7 @@ describe.each(engines)('with $engine', ({ tools }) => {
   test('an expression that cannot be read is invalid_args with the reason', async () => {
     expect(await grep(tree({ a: 'x' }), { pattern: 'a(b' })).toMatchObject({
       code: 'invalid_args',
-      details: { argument: 'pattern', problem: expect.stringMatching(/./) },
+      details: { argument: 'pattern', problem: expect.stringMatching(/^[^…]+$/) },
     });
   });
 

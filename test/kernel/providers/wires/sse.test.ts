@@ -100,3 +100,9 @@ test('wherever the bytes are split, the events are the same', () => {
     { numRuns: propertyRuns(500) },
   );
 });
+
+test('a byte order mark that begins a later chunk is part of its line', () => {
+  const reader = new SseReader();
+  expect(reader.push(Buffer.from('data: a\n\n'))).toEqual([message('a')]);
+  expect(reader.push(Buffer.from('\ufeffdata: b\n\ndata: c\n\n'))).toEqual([message('c')]);
+});

@@ -1,7 +1,8 @@
-import { spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { PassThrough, Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import {
   client,
@@ -17,7 +18,8 @@ import {
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect, onTestFinished, test } from 'vitest';
 import { triedServer } from '../features/mcp/tried-server.js';
-import { agent, binary, place, type Place, script } from './program.js';
+import type { Place } from '../e2e/program.js';
+import { agent, place, script } from './inside.js';
 
 const schemaFile = fileURLToPath(
   new URL('../../node_modules/@agentclientprotocol/sdk/schema/v1/schema.json', import.meta.url),
@@ -49,23 +51,17 @@ interface Editor {
   readonly leave: () => Promise<number | null>;
 }
 
-/** Starts `agent acp` as an editor does. Every line that comes out is checked against the schema of the protocol. */
+/** Runs `agent acp` for an editor. Every line that comes out is checked against the schema of the protocol. */
 async function edit(
   at: Place,
   args: readonly string[],
   answer = 'once',
   fill: Readonly<Record<string, string>> | null = null,
 ): Promise<Editor> {
-  const child = spawn(process.execPath, [binary, ...args, 'acp'], {
-    cwd: at.home,
-    env: at.env,
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
-  onTestFinished(() => {
-    child.kill('SIGKILL');
-  });
-  const ended = new Promise<number | null>((resolve) => {
-    child.on('close', resolve);
+  const stdin = new PassThrough();
+  onTestFinished(async () => {
+    stdin.end();
+    await ended;
   });
   const asked = new Map<unknown, string>();
   const wrong: string[] = [];
@@ -86,37 +82,37 @@ async function edit(
         const { id, method } = JSON.parse(line) as { id?: unknown; method?: string };
         if (method !== undefined) asked.set(id, method);
       }
-      child.stdin.write(bytes);
+      stdin.write(bytes);
     },
   });
-  let rest = '';
-  const output = new ReadableStream<Uint8Array>({
-    start: (controller) => {
-      child.stdout.on('data', (chunk: Buffer) => {
-        rest += chunk.toString();
-        const lines = rest.split('\n');
-        rest = lines.pop() ?? '';
-        wrong.push(...lines.filter((line) => !isValid(line, asked)));
-        controller.enqueue(chunk);
-      });
-      child.stdout.on('end', () => {
-        controller.close();
-      });
+  const output = new PassThrough();
+  let read = 0;
+  const ended = agent(at, [...args, 'acp'], {
+    stdin,
+    onStdout: (text) => {
+      const end = text.lastIndexOf('\n') + 1;
+      const lines = text.slice(read, end);
+      read = end;
+      wrong.push(...lines.split('\n').filter((line) => line !== '' && !isValid(line, asked)));
+      output.write(lines);
     },
+  }).then(({ code }) => {
+    output.end();
+    return code;
   });
   onTestFinished(() => {
     expect(wrong).toEqual([]);
   });
-  const { agent } = app.connect(ndJsonStream(input, output));
+  const connection = app.connect(ndJsonStream(input, Readable.toWeb(output) as ReadableStream<Uint8Array>));
   const clientCapabilities = fill ? { elicitation: { form: {} } } : {};
   const hello = { protocolVersion: 1, clientCapabilities };
-  expect(await agent.request(methods.agent.initialize, hello)).toMatchObject({ protocolVersion: 1 });
+  expect(await connection.agent.request(methods.agent.initialize, hello)).toMatchObject({ protocolVersion: 1 });
   return {
-    agent,
+    agent: connection.agent,
     updates,
     questions,
     leave: () => {
-      child.stdin.end();
+      stdin.end();
       return ended;
     },
   };
@@ -279,8 +275,7 @@ test('a cancelled turn ends at once with its command, and so does one whose edit
   const gone = await begin();
   gone.turn.catch(() => undefined);
   expect(await leave()).toBe(0);
-  const left = spawn('pgrep', ['-f', 'sleep 313']);
-  expect(await new Promise((resolve) => left.on('close', resolve))).toBe(1);
+  expect(() => execFileSync('pgrep', ['-f', 'sleep 313'])).toThrow(/Command failed/);
 });
 
 test('a prompt while a turn runs reaches that turn, and one right after a cancel runs when it has ended', async () => {
@@ -357,24 +352,20 @@ test.each([
   const { sessionId } = await editor.agent.request(methods.agent.session.new, { cwd: at.work, mcpServers: [] });
   await prompt(editor, sessionId, 'go');
   expect(spoken(editor.updates)).toBe('Thanks.');
+  expect(await editor.leave()).toBe(0);
   const rows = await agent(at, ['sessions', 'show', sessionId, '--json']);
   expect(rows.stdout).toMatch(/Which colour\?\\+n- Blue/);
-  expect(await editor.leave()).toBe(0);
 });
 
 test('a line that is nested without end is refused, and the connection stays', async () => {
   const at = place();
-  const child = spawn(process.execPath, [binary, 'acp'], {
-    cwd: at.home,
-    env: at.env,
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
-  onTestFinished(() => {
-    child.kill('SIGKILL');
-  });
-  const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const stdin = new PassThrough();
+  const output = new PassThrough();
+  let read = 0;
+  const ended = agent(at, ['acp'], { stdin, onStdout: (text) => output.write(text.slice(read, (read = text.length))) });
+  const answers = createInterface({ input: output })[Symbol.asyncIterator]();
   const ask = async (line: string): Promise<unknown> => {
-    child.stdin.write(`${line}\n`);
+    stdin.write(`${line}\n`);
     return JSON.parse(((await answers.next()) as { readonly value: string }).value);
   };
   const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
@@ -384,11 +375,13 @@ test('a line that is nested without end is refused, and the connection stays', a
     id: 2,
     error: { code: -32_602 },
   });
-  child.stdin.write(`{"jsonrpc":"2.0","id":9,"result":${deep}}\n`);
+  stdin.write(`{"jsonrpc":"2.0","id":9,"result":${deep}}\n`);
   expect(await ask('{"jsonrpc":"2.0","id":3,"method":"session/list","params":{}}')).toMatchObject({
     id: 3,
     result: {},
   });
+  stdin.end();
+  expect((await ended).code).toBe(0);
 });
 
 test('servers of an editor whose names become the same one here all stay', async () => {

@@ -17,15 +17,18 @@ afterEach(async () => {
   }
 });
 
+/** How many times faster than a clock the time of the jobs passes. */
+const speed = 4;
+
 /** The shell with a background, and the tool for it, in one session. */
 function openJobs({ attached = true, beforeEachLook = (): void => undefined } = {}) {
   const jobs = createJobs({
-    clock: () => performance.now(),
+    clock: () => performance.now() * speed,
     schedule: (callback, delayMs) => {
       const timer = setTimeout(() => {
         beforeEachLook();
         callback();
-      }, delayMs);
+      }, delayMs / speed);
       return () => {
         clearTimeout(timer);
       };
@@ -74,9 +77,9 @@ function alive(id: number): boolean {
 test('a command in the background answers with its first output and goes on; its end is told', async () => {
   const { bash, look, ends, told } = openJobs();
   const end = told();
-  const first = await bash({ command: 'echo begun; sleep 3; echo over; exit 3', background: true });
+  const first = await bash({ command: 'echo begun; sleep 1.5; echo over; exit 3', background: true });
   expect(first).toEqual({ output: 'begun\n', job: 1, running: true });
-  expect((await look({ action: 'list' })).output).toMatch(/^1: running for \d+ s: echo begun; sleep 3/);
+  expect((await look({ action: 'list' })).output).toMatch(/^1: running for \d+ s: echo begun; sleep 1.5/);
   await end;
   expect(ends).toMatchObject([[{ id: 1, end: { exitCode: 3, killed: false } }, 'begun\nover\n']]);
   expect(await look({ action: 'output', job: 1, since: 6 })).toEqual({
@@ -114,7 +117,7 @@ test('the last words of a job are kept, also where its end is seen before they a
 test('what a command leaves behind is a job until the last of its group has ended, and its output is kept', async () => {
   const { bash, look, ends, told } = openJobs();
   const end = told();
-  const envelope = await bash({ command: 'nohup sh -c "sleep 3; echo later" 2>/dev/null & echo $!' });
+  const envelope = await bash({ command: 'nohup sh -c "sleep 1.5; echo later" 2>/dev/null & echo $!' });
   expect(envelope).toMatchObject({ exit_code: 0, background: expect.any(Number), job: 1 });
   expect((await look({ action: 'list' })).output).toContain('1: running for');
   await end;
@@ -135,7 +138,7 @@ function waitedFor(bash: ReturnType<typeof openJobs>['bash'], args: object) {
 
 test('a command that a call waits for is moved to the background, and neither call nor limit stops it', async () => {
   const { bash, jobs, look, ends } = openJobs();
-  const { seen, envelope, stop } = waitedFor(bash, { command: 'echo a; sleep 2; echo b', timeout_seconds: 1 });
+  const { seen, envelope, stop } = waitedFor(bash, { command: 'echo a; sleep 1; echo b', timeout_seconds: 1 });
   await seen;
   expect(jobs.toBackground('other')).toBe('nothing runs');
   expect(jobs.toBackground('s')).toBe('moved');

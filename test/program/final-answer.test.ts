@@ -84,7 +84,7 @@ test.each([
   [['--json-schema', 'none.json'], 'there is no such file'],
   [['-o', '.'], 'it is a directory'],
   [['-o', 'none/out.txt'], 'its folder does not exist'],
-  [['-o', '/proc/self/fd/77'], '--output: '],
+  [['-o', '/proc/self/fd/7777'], '--output: '],
 ])('%j ends with 2 before anything is asked', async (more, message) => {
   const at = place();
   const { code, stderr } = await agent(at, ['-p', '-m', script(at, [{ text: 'x' }]), ...more, 'go']);

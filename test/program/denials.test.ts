@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { createAgent } from '../../src/frontends/library/library.js';
 import type { Finished } from '../e2e/program.js';
 import { agent, lines, place, script } from './inside.js';
@@ -209,7 +209,8 @@ test('what plan mode denies a sub-agent is listed', async () => {
 
 test('the result of the library lists them', async () => {
   const at = scene();
-  process.env.AGENT_HOME = at.env.AGENT_HOME;
+  vi.stubEnv('AGENT_HOME', at.env.AGENT_HOME);
+  onTestFinished(() => void vi.unstubAllEnvs());
   const own = await createAgent({ cwd: at.work, model: script(at, turns), builtins: ['bash'] });
   const result = await own.createSession().prompt('go');
   expect(result.denials).toEqual([{ ...needsYes, tool_call_id: 'script_0_0' }]);

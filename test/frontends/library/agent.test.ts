@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { afterAll, expect, test, vi } from 'vitest';
 import {
   type AgentOptions,
   createAgent,
@@ -10,7 +10,8 @@ import {
 } from '../../../src/frontends/library/library.js';
 import { tree } from '../../kernel/tools/workbench.js';
 
-process.env.AGENT_HOME = tree();
+vi.stubEnv('AGENT_HOME', tree());
+afterAll(() => void vi.unstubAllEnvs());
 
 const echo = defineTool({
   name: 'echo',
