@@ -115,7 +115,7 @@ async function keptSandbox(
     if (!(error instanceof CliError)) throw error;
     throw new CliError(
       error.exitCode,
-      `the session had the sandbox ${before}, which cannot be opened here: ${error.message}`,
+      `this session used the sandbox ${before}, which is not available here: ${error.message}`,
       `${error.hint} To continue without it, add --sandbox ${now}.`,
     );
   }

@@ -172,7 +172,7 @@ function searchOf(settings: Pick<Settings, 'config' | 'env'>, keys: KeySource): 
 }
 
 const noSearch: PaidSearch = {
-  answer: { ok: false, reason: 'failed', message: 'There is no key for this search any more.' },
+  answer: { ok: false, reason: 'failed', message: 'The key for this search is gone.' },
   usage: null,
   costUsd: null,
 };

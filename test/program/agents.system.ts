@@ -121,7 +121,7 @@ test('the export, the search and the deletion of sessions know those of agents, 
   expect((await agent(at, ['audit', '--tool', 'grep'])).stdout).toContain(id.slice(0, 13));
   const refused = await agent(at, go(at, [done], '-r', id));
   expect(refused).toMatchObject({ code: 7 });
-  expect(refused.stderr).toContain(`works for session ${idOf(ran.stdout)}`);
+  expect(refused.stderr).toContain(`belongs to a sub-agent of session ${idOf(ran.stdout)}`);
   expect(await agent(at, go(at, [done], '-r', id, '--fork'))).toMatchObject({ code: 0 });
   await agent(at, ['sessions', 'rm', idOf(ran.stdout)]);
   expect((await agent(at, ['sessions', 'list', '--all', '--json'])).stdout).not.toContain(`"id": "${id}"`);
@@ -269,7 +269,7 @@ test('/agents lists who there is, with tools and models', async () => {
   expect(stdout).toMatch(/tools: Read; model: offline\/.*finder\.json; permission mode: plan/);
   expect(stdout).toContain('explore (program): Finds files');
   expect(stdout).toContain('memory is ignored.');
-  expect(stdout).toContain('has no description; the agent is left out.');
+  expect(stdout).toContain('has no description; the agent is not loaded.');
 });
 
 test('agents that only read run side by side, others one after the other', async () => {

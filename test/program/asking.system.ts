@@ -20,7 +20,7 @@ test('a question of the model is answered in the REPL; the answer approves no ca
     [
       ['/plan', 'Plan mode'],
       ['go', 'Which colour?'],
-      ['', 'words of your own: '],
+      ['', 'your own answer: '],
       ['yes, go ahead and write it', 'Thank you.'],
     ],
   );

@@ -51,7 +51,7 @@ test('as text each call that nobody could allow stands on stderr, with what to d
     code: 6,
     stdout: 'I removed it.\n',
     stderr: expect.stringMatching(
-      /^agent: not run, because nobody could be asked: bash\(rm -rf src\)\n.*--approval never.*\nagent: not run, because nobody could be asked: bash\(rm -rf src.*\n.*--approval never.*\n$/,
+      /^agent: not run, because no user could approve it: bash\(rm -rf src\)\n.*--approval never.*\nagent: not run, because no user could approve it: bash\(rm -rf src.*\n.*--approval never.*\n$/,
     ) as string,
   });
   expect(existsSync(join(at.work, 'src'))).toBe(true);
@@ -115,7 +115,7 @@ test('what the other program of a conversation denies, and cannot be asked about
     const format = ['--input-format', 'stream-json', '--output-format', 'stream-json'];
     const prompt = asks ? ['--permission-prompt-tool', 'stdio'] : [];
     const ran = await agent(at, ['-p', '-m', script(at, turns), ...format, ...prompt], { stdin, onStdout });
-    const reason = asks ? 'The user said no: keep it' : needsYes.reason;
+    const reason = asks ? 'The user denied this: keep it' : needsYes.reason;
     expect([ran.code, resultOf(ran)['denials']]).toEqual([
       asks ? 0 : 6,
       [{ ...needsYes, reason, tool_call_id: 'script_0_0' }],
@@ -142,7 +142,7 @@ test('the denials of a sub-agent, also of one that it starts, reach the run: exi
   const child = { ...needsYes, tool_call_id: 'script_0_0', agent_session_id: expect.any(String) as string };
   expect([ran.code, resultOf(ran)['denials']]).toEqual([6, [child]]);
   const text = await run(at, [{ calls: [ask('tidier')] }, said]);
-  expect(text.stderr).toMatch(/^agent: not run, because nobody could be asked: bash\(rm -rf src\)\n/);
+  expect(text.stderr).toMatch(/^agent: not run, because no user could approve it: bash\(rm -rf src\)\n/);
 });
 
 const secret = { name: 'file_read', arguments: { path: '.env' } };

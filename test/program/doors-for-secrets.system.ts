@@ -280,7 +280,7 @@ test.each([
   const { code, stdout, stderr } = await agent(at, ['config', 'set', key, value]);
   expect([code, stdout]).toEqual([2, '']);
   expect([clearIn(stderr), clearBelow(at.home)]).toEqual([[], []]);
-  expect(stderr).toMatch(/would hold a secret.*\nKeep keys with agent login/);
+  expect(stderr).toMatch(/would contain a secret.*\nStore keys with agent login/);
 });
 
 test.each([

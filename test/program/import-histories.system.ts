@@ -157,8 +157,8 @@ test('an unknown program, a file that is no conversation and a missing file say 
   }
   expect(said).toEqual([
     [2, 'agent: --from: the histories of `claud-code` are not known'],
-    [2, 'agent: notes.txt is no conversation of Claude Code'],
-    [2, 'agent: none.jsonl is no conversation of Claude Code'],
+    [2, 'agent: notes.txt is not a conversation of Claude Code'],
+    [2, 'agent: none.jsonl is not a conversation of Claude Code'],
     [2, 'agent: there is nothing to import'],
   ]);
 });

@@ -246,7 +246,12 @@ test('a note of a run that keeps nothing is said to end with it', async () => {
   const said = await repl(
     at,
     ['-m', script(at, [{ text: 'Hello.' }]), '--ephemeral'],
-    [['/memory add The harbour opens at nine.', 'is kept until the program ends: notes are not kept at a server']],
+    [
+      [
+        '/memory add The harbour opens at nine.',
+        'is saved until the program exits: notes are not available on a server',
+      ],
+    ],
   );
   expect(said.code).toBe(0);
 });

@@ -81,13 +81,13 @@ test('a command that fails is told, and its errors are sent; a refusal ends it a
   const go = (text: string): ReturnType<typeof agent> => agent(at, ['-p', '-m', script(at, answer), text]);
   const failed = await go('/fails');
   expect(failed).toMatchObject({ code: 0, stdout: 'Done.\n' });
-  expect(failed.stderr).toContain('bash(command="ls nowhere") ended with 2. The message holds what it printed.');
+  expect(failed.stderr).toContain('bash(command="ls nowhere") ended with 2. The message contains its output.');
   const [{ id }] = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as [{ readonly id: string }];
   expect((await agent(at, ['sessions', 'show', id])).stdout).toMatch(/Look: ls: .*nowhere.* \[exit code 2\]/);
   const refused = await go('/asks');
   expect(refused.stdout).toBe('');
   expect(refused.stderr).toContain('needs approval, and this run cannot ask');
-  expect((await go('/odd x')).stderr).toContain('/odd was not sent: an argument stands where it cannot be quoted');
+  expect((await go('/odd x')).stderr).toContain('/odd was not sent: an argument cannot be quoted');
 });
 
 test('commands of the program win, paths go to the model, and other names with a slash are refused', async () => {
@@ -175,7 +175,7 @@ test('commands of a project count once they are trusted, exactly as they are', a
     return (await agent(at, ['sessions', 'export', listed[0].id, '--format', 'jsonl'])).stdout;
   };
   const before = await agent(at, ['-p', '-m', model, '/deploy now']);
-  expect(before.stderr).toContain('not trusted and not used; agent config trust asks about them');
+  expect(before.stderr).toContain('not trusted and not used; review them with agent config trust');
   expect(before.code).toBe(2);
   expect(existsSync(join(at.work, 'ran'))).toBe(false);
   await trust(at);

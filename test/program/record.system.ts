@@ -453,7 +453,7 @@ test('events and sessions that vanish with a cut log are reported once, those th
   expect([code, stderr]).toEqual([
     0,
     expect.stringMatching(
-      new RegExp(`The last [2-9] events of session ${id} are gone: .*It goes on after event ${last}\\.`),
+      new RegExp(`The last [2-9] events of session ${id} are gone: .*The session continues after event ${last}\\.`),
     ),
   ]);
   expect(await resume('-c')).toEqual([0, '']);

@@ -147,7 +147,7 @@ describe.each(Object.entries(dialects))('over %s', (_version, dialectFor) => {
     if (isKept)
       expect(last).toMatchObject({
         isError: true,
-        content: [{ text: expect.stringMatching(/^The user said no/) as string }, {}],
+        content: [{ text: expect.stringMatching(/^The user denied this/) as string }, {}],
       });
   });
 });

@@ -59,7 +59,7 @@ test('a setting that is kept holds at the next start, and one that is not does n
     at,
     ['-m', model],
     [
-      ['/approval always --keep', 'Kept in '],
+      ['/approval always --keep', 'Saved to '],
       ['/budget 4', '$4.00 is left'],
     ],
   );
@@ -130,7 +130,7 @@ test('sessions are left, found, forked and gone back to', async () => {
       ['/sessions nothing-like-it', 'nothing-like-it'],
     ],
   );
-  expect([code, stdout]).toEqual([0, expect.stringContaining('To go on: agent -r')]);
+  expect([code, stdout]).toEqual([0, expect.stringContaining('Resume with: agent -r')]);
   const listed = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as readonly unknown[];
   expect(listed).toHaveLength(2);
 });

@@ -170,7 +170,7 @@ class Importing {
     const last = ((keepsFrom === undefined ? undefined : this.#places.get(keepsFrom)) ?? this.#seq + 1) - 1;
     if (last < first) return { kind: 'user', content: text, data: { note: true } };
     const range = `the conversation from event ${first} to ${last}`;
-    const head = `[${this.#facts.title} compacted ${range}; its summary stands for it.]`;
+    const head = `[${this.#facts.title} compacted ${range}; its summary replaces it.]`;
     return {
       kind: 'compaction',
       content: `${head}\n\n${text}`,

@@ -7,7 +7,7 @@ import { repairFields, repairTool, type SchemaIssue } from './repairs.js';
 
 /** A longer message is dropped; the request that it answers fails at once. */
 export const maxMessageBytes = 16 * 1024 * 1024;
-export const tooLong = `it answered with more than ${maxMessageBytes / 1024 / 1024} MiB, which is dropped`;
+export const tooLong = `it answered with more than ${maxMessageBytes / 1024 / 1024} MiB, which was dropped`;
 /** Of an entry of a list, or of any other result: what reads it calls itself once a level. */
 const maxDepth = 512;
 

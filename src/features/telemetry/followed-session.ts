@@ -64,7 +64,7 @@ function createFigures(meter: Meter): Figures {
   return {
     tokens: histogram('gen_ai.client.token.usage', '{token}', 'Tokens of a request.', 1, 4, 14),
     duration: histogram('gen_ai.client.operation.duration', 's', 'Time of a request.', 0.01, 2, 14),
-    cost: meter.createCounter('agent.cost', { unit: '{USD}', description: 'What requests cost, where it is known.' }),
+    cost: meter.createCounter('agent.cost', { unit: '{USD}', description: 'Known cost of requests.' }),
     calls: meter.createCounter('agent.tool.calls', { unit: '{call}', description: 'Calls of tools, by outcome.' }),
   };
 }

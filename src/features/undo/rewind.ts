@@ -39,7 +39,7 @@ async function goBack(argument: string, { screen, sessions }: Repl): Promise<voi
   }
   const undone = scope === 'conversation' ? '' : await undoFiles(files, reverts, screen);
   if (scope === 'files') {
-    screen.notice('info', `The conversation is as it was.${undone}`);
+    screen.notice('info', `The conversation is unchanged.${undone}`);
     return;
   }
   await session.append(rewindTo(target.toSeq));
@@ -47,7 +47,7 @@ async function goBack(argument: string, { screen, sessions }: Repl): Promise<voi
   screen.refresh();
   screen.notice(
     'info',
-    `The conversation goes on from event ${target.toSeq}. What followed stays on record; /rewind brings it back.` +
+    `Rewound to event ${target.toSeq}. /rewind again to return.` +
       (scope === 'conversation' ? filesLeft(session.events(), target.toSeq) : undone),
   );
 }
@@ -67,7 +67,7 @@ async function pickScope(
   return await screen.pick<Scope>({
     title: `Later calls changed ${what}, listed above. What to rewind`,
     items: [
-      { label: 'Conversation only', detail: 'leave the files as they are', value: 'conversation' },
+      { label: 'Conversation only', detail: 'do not change files', value: 'conversation' },
       { label: 'Conversation and files', detail: `undo the changes in ${what} too`, value: 'both' },
       { label: 'Files only', detail: `undo the changes in ${what}, keep the conversation`, value: 'files' },
     ],
@@ -86,14 +86,12 @@ async function undoFiles(session: RevertSession, reverts: readonly Revert[], scr
     folders += result.folders.length;
     for (const { path, reason } of result.skipped) screen.notice('warn', `Left ${path}: ${reason}`);
   }
-  return ` ${countedPaths(files, folders)} undone; /redo all brings that back.`;
+  return ` ${countedPaths(files, folders)} reverted; /redo all reapplies them.`;
 }
 
 function filesLeft(events: readonly Event[], toSeq: number): string {
   const calls = changeSets(events).filter((set) => set.seq > toSeq && set.undoneBy === null).length;
-  return calls === 0
-    ? ''
-    : ` Files are as they are: ${counted(calls, 'later call')} changed some, /undo takes that back.`;
+  return calls === 0 ? '' : ` Files were not touched: /undo reverts ${counted(calls, 'later call')}.`;
 }
 
 async function pickTarget(events: readonly Event[], context: CommandContext): Promise<Target | null> {
@@ -128,7 +126,7 @@ function lastRewind(events: readonly Event[]): readonly PickItem<Target>[] {
   return last
     ? [
         {
-          label: 'Take the last rewind back',
+          label: 'Undo the last rewind',
           detail: `as it was at event ${last.seq - 1}`,
           value: { toSeq: last.seq - 1, draft: null },
         },

@@ -196,7 +196,7 @@ async function settingsOf({ cwd, model, store = 'memory', test, settings = {} }:
   return { ...read, config: { ...read.config, files: { ...read.config.files, database: store } } };
 }
 
-const customSet = { name: 'custom', on: false, about: 'Offer tools of your own.' };
+const customSet = { name: 'custom', on: false, about: 'Offer custom tools.' };
 
 class OpenAgent implements Agent {
   readonly #run: Run;

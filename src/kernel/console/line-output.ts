@@ -135,7 +135,7 @@ export function distinctTitles(
   max = 120,
 ): readonly string[] {
   const names = rows.map((row) => oneLine(row.title ?? row.prompt ?? '', max));
-  const dated = withEqualMarked(names, (index) => `begun ${localTime(rows[index]?.createdAt ?? 0)}`);
+  const dated = withEqualMarked(names, (index) => `started ${localTime(rows[index]?.createdAt ?? 0)}`);
   return withEqualMarked(dated, (index) => rows[index]?.id.slice(0, 13) ?? '');
 }
 

@@ -26,7 +26,7 @@ export interface UnattendedRequest {
 
 /** The end of such a run. */
 export type UnattendedEnd =
-  | { readonly kind: 'not begun'; readonly problem: string }
+  | { readonly kind: 'not started'; readonly problem: string }
   | { readonly kind: 'stopped' }
   | {
       readonly kind: 'ended';

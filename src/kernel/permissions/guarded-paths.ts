@@ -355,7 +355,7 @@ export function createProtectedPaths(facts: WorkspaceFacts): ProtectedPaths {
 export function protectionReason(path: string, facts: WorkspaceFacts): string {
   switch (createProtections(facts)(path)) {
     case 'own':
-      return `${path} belongs to agent itself: its settings, rules or records`;
+      return `${path} belongs to agent itself: its settings, rules or logs`;
     case 'system':
       return `${path} is in a directory of the operating system`;
     default:

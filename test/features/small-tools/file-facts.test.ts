@@ -107,7 +107,7 @@ test('a path that leads elsewhere than where policy saw it is refused', async ()
   for (const name of ['fs_list', 'fs_exists', 'fs_metadata'])
     expect(await ask(root, name, { path: 'link' }, judged)).toMatchObject({
       code: 'execution_failed',
-      error: expect.stringContaining('leads to another place') as string,
+      error: expect.stringContaining('points to a different file') as string,
     });
 });
 

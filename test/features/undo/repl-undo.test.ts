@@ -74,13 +74,13 @@ test('/undo shows the list, asks, and does nothing without a yes; /redo takes it
   await command(rig, 'undo').run('', no.context);
   expect([file(), no.said.at(-1), no.offered]).toEqual([
     'b\n',
-    'info: Nothing was touched.',
-    [['Undo the changes in 1 file', 'Leave everything as it is']],
+    'info: Nothing was changed.',
+    [['Undo the changes in 1 file', 'Change nothing']],
   ]);
   expect(no.said[0]).toMatch(/^Undo event \d+, file_edit\(.*\):\n {2}write {3}a\.txt$/);
   const yes = screen(['Undo']);
   await command(rig, 'undo').run('', yes.context);
-  expect([file(), yes.said.at(-1)]).toEqual(['a\n', 'info: 1 file undone; /redo takes that back.']);
+  expect([file(), yes.said.at(-1)]).toEqual(['a\n', 'info: Reverted 1 file. /redo reapplies it.']);
   const again = screen(['Redo']);
   await command(rig, 'redo').run('', again.context);
   expect(file()).toBe('b\n');
@@ -124,7 +124,7 @@ test('/rewind offers earlier messages, newest first, and makes the chosen one th
   expect([shown.offered, shown.drafts, own(rig)]).toEqual([[['second', 'first']], ['second'], ['first']]);
   await rig.session.submit('third');
   expect(own(rig)).toEqual(['first', 'third']);
-  const back = screen(['Take the last rewind back']);
+  const back = screen(['Undo the last rewind']);
   await command(rig, 'rewind').run('', back.context);
   expect([own(rig), back.drafts]).toEqual([['first', 'second'], []]);
 });
@@ -136,8 +136,7 @@ test('/rewind to an event goes to right after it, and says which files stay chan
   await command(rig, 'rewind').run('1', shown.context);
   expect(own(rig)).toEqual([]);
   expect(shown.said.at(-1)).toBe(
-    'info: The conversation goes on from event 1. What followed stays on record; /rewind brings it back. ' +
-      'Files are as they are: 1 later call changed some, /undo takes that back.',
+    'info: Rewound to event 1. /rewind again to return. ' + 'Files were not touched: /undo reverts 1 later call.',
   );
   await command(rig, 'rewind').run('99', shown.context);
   expect(shown.said.at(-1)).toBe('error: This session has no event 99.');
@@ -151,14 +150,13 @@ test('/rewind undoes later changes of files where that is chosen, with the conve
       'Conversation and files',
       ['first'],
       true,
-      'info: The conversation goes on from event 4. What followed stays on record; /rewind brings it back. ' +
-        '2 files undone; /redo all brings that back.',
+      'info: Rewound to event 4. /rewind again to return. ' + '2 files reverted; /redo all reapplies them.',
     ],
     [
       'Files only',
       ['first', 'go', ...notes],
       true,
-      'info: The conversation is as it was. 2 files undone; /redo all brings that back.',
+      'info: The conversation is unchanged. 2 files reverted; /redo all reapplies them.',
     ],
     ['nothing', ['first', 'go'], false, 'info: Nothing was changed.'],
   ] as const) {
@@ -194,8 +192,8 @@ test('/undo names what it could not capture or watch, and does not say that noth
   await command(rig, 'undo').run('', shown.context);
   expect(shown.said).toEqual([
     'info: no change of files can be undone in this session:\n' +
-      `Event ${result?.seq}, bash(command="rm key.pem"): what it changed was seen but not captured; it stays.\n` +
-      `  leave   ${join(rig.root, 'key.pem')}: it was deleted; not captured: it may hold secrets`,
+      `Event ${result?.seq}, bash(command="rm key.pem"): its changes were seen but not saved; they cannot be undone.\n` +
+      `  skip    ${join(rig.root, 'key.pem')}: it was deleted; not captured: it may contain secrets`,
   ]);
   const large = await undoRig({ 'd/e/f.txt': 'f' }, { limits: { maxEntries: 0 } });
   const [unwatched] = await large.run([['bash', { command: 'sh -c "exit 0"; true > /dev/null; touch /dev/null' }]]);

@@ -132,7 +132,7 @@ test('the approver is asked what policy asks, and its no reaches the model', asy
   const events = await all(agent.createSession().run('go'));
   await agent.close();
   expect(results(events)).toEqual([
-    { error: 'The user said no: not today', code: 'denied_by_user' },
+    { error: 'The user denied this: not today', code: 'denied_by_user' },
     { output: '{"ok":true}' },
   ]);
   expect(saved).toEqual([{}]);

@@ -239,7 +239,7 @@ test('three damaged databases are kept; then the reader has to look', async () =
   writeFileSync(file, 'broken again');
   await expect(openSqliteStore({ file, now: same })).rejects.toMatchObject({
     code: 'damaged',
-    message: expect.stringContaining('3 damaged ones are kept'),
+    message: expect.stringContaining('3 damaged ones already exist'),
   });
   expect([kept(file).length, readFileSync(file, 'utf8')]).toEqual([3, 'broken again']);
 });

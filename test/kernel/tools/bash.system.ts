@@ -116,7 +116,7 @@ test('what a command makes or changes that other programs run by themselves is n
     context(cwd),
   );
   expect(outcome.envelope).toEqual({ output: 'made\n', exit_code: 0, auto_run_files: planted });
-  expect(outcome.summary).toBe(`exit 0; changed what other programs run by themselves: ${planted.join(', ')}`);
+  expect(outcome.summary).toBe(`exit 0; changed files that other programs run automatically: ${planted.join(', ')}`);
   expect(await bash('cat .vscode/settings.json', {}, cwd)).toEqual({ output: '{"x":1}\n', exit_code: 0 });
   expect(
     await bash(

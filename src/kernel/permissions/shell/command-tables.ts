@@ -226,7 +226,7 @@ export function knownPrograms(files: readonly CommandTableFile[], code: NamedCod
       let judge: KnownProgram['judge'] | undefined;
       const program = { entry, judge: (call: Invocation) => (judge ??= judgement(entry, lists, code))(call) };
       for (const name of entry.names) {
-        if (known.has(name)) throw new Error(`two entries hold the program ${name}`);
+        if (known.has(name)) throw new Error(`two entries describe the program ${name}`);
         known.set(name, program);
       }
     }

@@ -57,7 +57,7 @@ function globalOptions(call: Invocation): Split {
     const arg = args[i];
     if (!arg || arg.dynamic)
       return {
-        findings: [...findings, ...danger(call, 'is given a command that is known only when it runs')],
+        findings: [...findings, ...danger(call, 'takes a command that is known only when it runs')],
         verb: '',
         rest: [],
       };
