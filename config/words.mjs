@@ -2,6 +2,7 @@
 // code, and fails where there is one.
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { visibleStrings } from './strings.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
@@ -19,6 +20,29 @@ const terms = {
   'so many': ['number of, at most', /^\s*(?:\/\*\*|\*|\/\/)\s*So (?:many|much|long|often|few)\b/gim],
   'noun clause': ['a verb first', /\/\*\* (?:What|Where|Who|Whoever|Those|Whether|Why|How)\b/g],
 };
+
+/** Phrases that a user or a model has to decode, and plain ones for each. */
+const phrases = {
+  'goes on': ['continues', /\b(?:go|goes|going|went) on\b(?! as\b)/i],
+  'is kept': ['is saved, remains', /\b(?:is|are) kept\b|\bkeeps (?:it|them)\b/i],
+  'takes back': ['undoes, reverts', /\btakes? (?:that|it|them) back\b|\btake[ns] back\b/i],
+  stands: ['is, matches, replaces', /\bstands?\b/i],
+  'where it': ['if it', /^where it\b/i],
+  behind: ['after, past', /\bbehind\b/i],
+  dearer: ['more expensive', /\bdearer\b/i],
+  begun: ['started', /\bbegun\b/i],
+  holds: ['contains', /\bholds\b/i],
+  leaves: ['exits, cancels', /\bleaves\b/i],
+  'asked for again': ['retrying', /\basked for again\b/i],
+  'from here on': ['now', /\bfrom (?:here|now) on\b/i],
+  'counts until': ['for this session', /\bcounts until\b/i],
+  'is told': ['gets, receives', /\b(?:is|are|be) told\b/i],
+  'of its own': ['separate, custom', /\bof (?:its|one's|your|their) own\b/i],
+};
+
+/** Words of tables, not of sentences, and the folders whose strings are checked in their own way. */
+const unchecked =
+  /^(?:config\/(?:commands\/(?:words|schema|packages)|offline\/)|src\/kernel\/permissions\/shell\/command-tables\.ts)/;
 
 /** Names of functions that say nothing of what they do. */
 const generic = /^(?:textOf|shown|listed|joined|named|said|told|heard|seen|placed|parsed|found|asked|done|kept)$/;
@@ -40,6 +64,11 @@ function findings() {
   for (const [name, [term, pattern]] of Object.entries(terms))
     found[name] = texts.flatMap(({ path, text }) =>
       (text.match(pattern) ?? []).map((word) => `${path}: "${word.trim()}"; better: ${term}`),
+    );
+  const strings = visibleStrings().filter(({ place }) => !unchecked.test(place));
+  for (const [name, [term, pattern]] of Object.entries(phrases))
+    found[`string: ${name}`] = strings.flatMap(({ place, text }) =>
+      pattern.test(text.replace(/\$\{[^}]*\}/g, '…')) ? [`${place}: ${text}; better: ${term}`] : [],
     );
   found['generic function names'] = sources.flatMap(({ path, text }) =>
     [...text.matchAll(/\bfunction (\w+)\(/g)].flatMap(([, name]) => (generic.test(name) ? [`${path}: ${name}`] : [])),

@@ -25,7 +25,7 @@ interface ReadPattern {
 
 /** Reads `--allowed-tools`: `bash(git log *), file_edit(src/**), Read`, with our names of tools or Claude Code's. Each
  * is a rule in `rules.allow` for this run, or a host of `web.allow_domains`. What cannot be allowed is left out with a
- * notice. Throws a `CliError` (2) for what is no pattern. */
+ * notice. Throws a `CliError` (2) for what is not a pattern. */
 export function withAllowed(settings: Settings, patterns: string): AllowedTools {
   const { config, cwd } = settings;
   const { policy, web } = config;
@@ -77,9 +77,10 @@ function splitPatterns(text: string): readonly string[] {
 
 function readPattern(pattern: string, cwd: string): ReadPattern {
   const [, name = '', inside] = /^([A-Za-z][\w-]*\*?(?:[\w*-]*))(?:\((.*)\))?$/s.exec(pattern) ?? [];
-  if (name === '') throw refused(pattern, 'it is no pattern');
+  if (name === '') throw refused(pattern, 'it is not a pattern');
   if (inside === undefined) {
-    if (name.includes('*') && !isServerPattern(name)) return nothing('only tools of servers are named with a star');
+    if (name.includes('*') && !isServerPattern(name))
+      return nothing('only tools of MCP servers can be named with a star');
     return { rules: [{ tool: ourName(name) }] };
   }
   return bracketRules(ruledTools(name), inside.trim(), cwd);
@@ -92,7 +93,7 @@ function bracketRules(tools: readonly string[], text: string, cwd: string): Read
   if (withoutPaths.includes(tool) || isServerPattern(tool))
     return text === '*'
       ? { rules: [{ tool }] }
-      : nothing(`brackets say nothing about ${tool} here; allow it by its name`);
+      : nothing(`parentheses have no meaning for ${tool} here; allow it by its name`);
   return pathRules(text, cwd, tools);
 }
 
@@ -105,12 +106,12 @@ const withoutPaths: readonly string[] = ['agent', 'skill', 'web_search', 'ask_us
 
 /** `git log *`, `git log:*` and `git log*`, or a whole command. A star alone is every command. */
 function commandRules(text: string): ReadPattern {
-  if (text === '') return nothing('no command stands in the brackets');
+  if (text === '') return nothing('there is no command in the parentheses');
   if (text === '*' || text === ':*') return { rules: [{ tool: 'bash' }] };
   const open = /^(.*?)(?:\s+\*|:\*|\*)$/s.exec(text);
   const argv = (open?.[1] ?? text).split(/\s+/).filter((word) => word !== '');
   if (argv.length === 0 || argv.some((word) => word.includes('*')))
-    return nothing('a star stands for all further words, at the end of the command');
+    return nothing('put the star at the end of the command, where it matches all further words');
   const rules = everyVerb({ tool: 'bash', argv, ...(open ? {} : { exact: true }) });
   return open && !/(?:\s|:)\*$/.test(text) ? wholeWords(argv, rules) : { rules };
 }
@@ -119,7 +120,7 @@ function commandRules(text: string): ReadPattern {
 function wholeWords(argv: readonly string[], rules: readonly Rule[]): ReadPattern {
   if (rules.every((rule) => refusedAllow(rule) !== null)) return { rules };
   const last = argv.at(-1) ?? '';
-  return { rules, problem: `allows \`${argv.join(' ')}\` and words behind it, no word longer than ${last}` };
+  return { rules, problem: `allows \`${argv.join(' ')}\` and words after it, no word longer than ${last}` };
 }
 
 const scripts = ['add', 'build', 'ci', 'i', 'install', 'remove', 'run', 'start', 'stop', 'test', 'update'];
@@ -152,14 +153,14 @@ function everyVerb(rule: Rule): readonly Rule[] {
 function domainRules(text: string): ReadPattern {
   if (text === '*' || text === 'domain:*') return { rules: [{ tool: 'web_fetch' }] };
   const [, domain] = /^domain:(?:\*\.)?((?:[\p{L}\p{N}-]+\.)*[\p{L}\p{N}-]+)$/u.exec(text) ?? [];
-  if (domain === undefined) return nothing('a page is allowed by its host, as WebFetch(domain:example.com)');
+  if (domain === undefined) return nothing('allow a page by its host: WebFetch(domain:example.com)');
   return { rules: [], domains: [domain.toLowerCase()] };
 }
 
 /** Relative paths start in the working directory; `//` begins an absolute one, as Claude Code has it. A name without
  * `/` is meant at any depth. */
 function pathRules(path: string, cwd: string, tools: readonly string[]): ReadPattern {
-  if (path === '' || /^\w+:/.test(path)) return nothing('only paths stand in the brackets of such a tool');
+  if (path === '' || /^\w+:/.test(path)) return nothing('the parentheses of this tool take only paths');
   const base = path.includes('/') || path === '**' ? cwd : join(cwd, '**');
   const glob = path.startsWith('//') ? path.slice(1) : /^[/~]/.test(path) ? path : join(base, path);
   return { rules: tools.map((tool) => ({ tool, path: glob })) };

@@ -34,7 +34,7 @@ interface Given {
 }
 
 const fileHeading = '# Instructions from ';
-const gone = 'No longer in force: ';
+const gone = 'No longer valid: ';
 
 /** Compares the instructions of a resumed session with the files as they are now. */
 export function changedInstructions({ settings, cwdBefore, mask, ...given }: Given): InstructionChange {
@@ -50,12 +50,12 @@ export function changedInstructions({ settings, cwdBefore, mask, ...given }: Giv
   if (changed.length === 0) return { notes: [], notices: [] };
   const texts = changed.map(({ text, heading }) => (text === '' ? gone + heading : text));
   const note =
-    '[Note: the instructions have changed since they were given. What follows replaces what was said under the same ' +
-    `heading.]\n\n${texts.join('\n\n')}`;
+    '[Note: the instructions have changed. The text below ' +
+    `replaces the text under the same heading.]\n\n${texts.join('\n\n')}`;
   const names = changed.map(({ name, text }) => (text === '' ? `${name} (gone)` : name)).join(', ');
   const where =
     settings.cwd === cwdBefore ? '' : ` The instructions of ${settings.cwd} apply now, not of ${cwdBefore}.`;
-  const message = `Instructions changed since this session began: ${names}. The model is given the new text.${where}`;
+  const message = `Instructions changed since this session began: ${names}. The model gets the new text.${where}`;
   return { notes: [note], notices: [{ level: 'warn', code: 'instructions_changed', message }] };
 }
 

@@ -68,14 +68,14 @@ function readOne(path: string, within: string | null, notices: string[]): readon
     isKernelPath(found.path) ||
     (within !== null && !found.path.startsWith(within.endsWith('/') ? within : `${within}/`))
   ) {
-    notices.push(`${path} is a link out of the project, to ${spelledOut(found.path)}; it was not read.`);
+    notices.push(`${path} is a link to a file outside the project, ${spelledOut(found.path)}; it was not read.`);
     return [];
   }
   const raw = found.bytes
     .toString('utf8')
     .replace(/^\ufeff/, '')
     .toWellFormed();
-  if (found.size > maxBytes) notices.push(`${path} has ${found.size} bytes; the model is given the first ${maxBytes}.`);
+  if (found.size > maxBytes) notices.push(`${path} has ${found.size} bytes; the model gets the first ${maxBytes}.`);
   let count = 0;
   const text = replaceUnseen(raw, (char) => {
     if (harmless.test(char)) return char;
@@ -85,8 +85,8 @@ function readOne(path: string, within: string | null, notices: string[]): readon
   if (count > 0)
     notices.push(
       count === 1
-        ? `${path} holds 1 hidden character; it was left out.`
-        : `${path} holds ${count} hidden characters; they were left out.`,
+        ? `${path} contains 1 hidden character, which was removed.`
+        : `${path} contains ${count} hidden characters, which were removed.`,
     );
   return [{ path, text }];
 }
@@ -164,12 +164,12 @@ const keptPrompt: Notice = {
   level: 'info',
   code: 'system_prompt_kept',
   message:
-    'This session keeps the system prompt it began with; `system_prompt` has changed. --system-prompt replaces it.',
+    'This session still uses its first system prompt; `system_prompt` has changed. Replace it with --system-prompt.',
 };
 const replacedPrompt: Notice = {
   level: 'warn',
   code: 'system_prompt_changed',
-  message: "The system prompt of this session changed: the provider's cache of this conversation is lost once.",
+  message: 'The system prompt of this session changed: the next request is not cached.',
 };
 
 /** Returns the first events of the session of an agent: who it is, what it knows, and its tools. `known`: texts that

@@ -502,7 +502,7 @@ function movedNotice({ row, movedFrom }: OpenedSession, cwd: string): readonly N
         {
           level: 'warn',
           code: 'directory_moved',
-          message: `This directory was ${movedFrom} before it was moved. Session ${row.id} goes on in ${cwd}.`,
+          message: `This directory was ${movedFrom} before it was moved. Session ${row.id} continues in ${cwd}.`,
         },
       ];
 }
@@ -572,8 +572,8 @@ async function bringUpToDate(
             level: 'info',
             code: 'model_changed',
             message:
-              `The session goes on with ${model.ref.provider}/${model.ref.model}. ` +
-              'Reasoning of the model before is not sent to it.',
+              `The session continues with ${model.ref.provider}/${model.ref.model}. ` +
+              'It does not get the reasoning of the previous model.',
           },
         ]
       : [];
@@ -587,7 +587,7 @@ async function bringUpToDate(
     {
       level: 'warn',
       code: 'tools_changed',
-      message: "The tools or their settings changed: the provider's cache of this conversation is lost once.",
+      message: 'The tools or their settings changed: the next request is not cached.',
     },
   ];
 }

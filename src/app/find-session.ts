@@ -159,8 +159,8 @@ export async function chosenRow(
   if (newest) return newest;
   throw new CliError(
     exit.session,
-    `there is no session of ${cwd} to continue`,
-    'agent sessions list shows those of other directories; -r <id> resumes any.',
+    `${cwd} has no session to continue`,
+    'agent sessions list --all shows other directories; -r <id> resumes any session.',
   );
 }
 
@@ -209,7 +209,7 @@ async function lease(store: SessionLog, id: string): Promise<() => Promise<void>
   throw new CliError(
     exit.session,
     `session ${id} is in use by process ${pid} on ${host} since ${new Date(since).toISOString()}`,
-    'Use --fork to go on in a copy of it.',
+    'Use --fork to continue in a copy of it.',
   );
 }
 
@@ -242,7 +242,7 @@ export function refuseAgent({ id, parentId, parentCallId }: SessionRow, { fork }
   if (parentCallId === undefined || fork) return;
   throw new CliError(
     exit.session,
-    `session ${id} is that of an agent, which works for session ${parentId ?? ''}`,
-    `Go on with that one: agent -r ${parentId ?? ''}; or with a copy of this one: agent -r ${id} --fork.`,
+    `session ${id} belongs to a sub-agent of session ${parentId ?? ''}`,
+    `Resume that session: agent -r ${parentId ?? ''}; or a copy of this one: agent -r ${id} --fork.`,
   );
 }

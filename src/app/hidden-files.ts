@@ -11,7 +11,7 @@ export async function secretFiles({
   return (path) => secrets.matches(path);
 }
 
-/** Returns why a search leaves a file out: it holds secrets, or a rule of the settings denies it or asks about it. */
+/** Returns why a search leaves a file out: it contains secrets, or a rule of the settings denies it or asks about it. */
 export async function hiddenFiles(
   settings: Pick<Settings, 'config' | 'home'>,
 ): Promise<(path: string) => 'secret' | 'rule' | null> {

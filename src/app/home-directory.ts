@@ -10,7 +10,7 @@ export function homeDirectory(env: Environment): string {
   const given = env['HOME'];
   throw new CliError(
     exit.usage,
-    given === undefined ? 'HOME is not set' : `HOME is ${JSON.stringify(given)}, which is no absolute path`,
+    given === undefined ? 'HOME is not set' : `HOME is ${JSON.stringify(given)}, which is not an absolute path`,
     'The account has no home directory either. Set HOME to the absolute path of a directory.',
   );
 }

@@ -89,7 +89,7 @@ function keptApproval({ policy }: ModeSource, last: ModeData, isGiven: boolean):
   if (approvalModes.indexOf(before) <= approvalModes.indexOf(mode)) return [];
   if (isGiven) return [changed(`The approval mode is now ${mode}; this session had ${before}.`)];
   policy.switchTo(before);
-  return [keptNotice(`Approval mode ${before}, as this session had it. /approval or --approval changes it.`)];
+  return [keptNotice(`Approval mode ${before}, as before in this session. /approval or --approval changes it.`)];
 }
 
 function keptPlan({ policy }: ModeSource, last: ModeData, isGiven: boolean): readonly Notice[] {
@@ -97,7 +97,7 @@ function keptPlan({ policy }: ModeSource, last: ModeData, isGiven: boolean): rea
   if (isGiven)
     return [changed(`Plan mode is off: --approval ${policy.mode()} was given; this session was in plan mode.`)];
   policy.plan(true);
-  return [keptNotice('Plan mode is on, as this session had it. /plan or --approval ends it.')];
+  return [keptNotice('Plan mode is on, as before in this session. /plan or --approval ends it.')];
 }
 
 async function keptSandbox(
@@ -115,12 +115,12 @@ async function keptSandbox(
     if (!(error instanceof CliError)) throw error;
     throw new CliError(
       error.exitCode,
-      `the session had the sandbox ${before}, which cannot be opened here: ${error.message}`,
+      `this session used the sandbox ${before}, which is not available here: ${error.message}`,
       `${error.hint} To continue without it, add --sandbox ${now}.`,
     );
   }
   policy.confineTo(before);
-  return [keptNotice(`Sandbox ${before}, as this session had it. --sandbox changes it.`)];
+  return [keptNotice(`Sandbox ${before}, as before in this session. --sandbox changes it.`)];
 }
 
 function keptLimit({ spend }: ModeSource, { max_cost_usd: limit }: ModeData, isGiven: boolean): readonly Notice[] {
@@ -128,7 +128,7 @@ function keptLimit({ spend }: ModeSource, { max_cost_usd: limit }: ModeData, isG
   if (limit === null || limit === undefined || (now !== null && now <= limit)) return [];
   if (isGiven) return [changed(`The cost limit is now $${now}; this session had $${limit}.`)];
   spend.set(limit);
-  return [keptNotice(`Cost limit $${limit}, as this session had it. /budget or --max-cost changes it.`)];
+  return [keptNotice(`Cost limit $${limit}, as before in this session. /budget or --max-cost changes it.`)];
 }
 
 function keptNotice(message: string): Notice {

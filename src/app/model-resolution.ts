@@ -217,11 +217,11 @@ function elsewhere(
   return new CliError(
     exit.usage,
     `session ${row.id} was on ${recorded}, and ${by} now says ${baseUrl}`,
-    `Say where it continues: --base-url ${recorded} or --base-url ${baseUrl}.`,
+    `Choose where it continues: --base-url ${recorded} or --base-url ${baseUrl}.`,
   );
 }
 
-/** Throws where the session spoke another wire than its provider's address does: it was held with another server. */
+/** Throws where the session spoke another wire than its provider's address does: it was a conversation with another server. */
 function refuseOtherWire(row: SessionRow, events: readonly Event[], own: ProviderChoice): void {
   const resolved = resolveProvider(own);
   if (!resolved.ok) return;
@@ -230,9 +230,9 @@ function refuseOtherWire(row: SessionRow, events: readonly Event[], own: Provide
   if (spoken === null || spoken === api) return;
   throw new CliError(
     exit.usage,
-    `session ${row.id} has no address on record, and ${spoken} is not what ${baseUrl} is spoken to in (${api}): ` +
-      'it was held with another server',
-    `Say where it continues: --base-url <address>, or --provider ${row.provider ?? ''} for ${baseUrl}.`,
+    `session ${row.id} has no recorded address, and ${spoken} is not what ${baseUrl} is spoken to in (${api}): ` +
+      'it was a conversation with another server',
+    `Choose where it continues: --base-url <address>, or --provider ${row.provider ?? ''} for ${baseUrl}.`,
   );
 }
 
@@ -254,9 +254,9 @@ export function addressNotices(
   if (baseUrl === undefined || provider !== ref.provider || before === baseUrl) return [];
   const message =
     before === undefined
-      ? 'No address is on record for this session (it was imported, or is from an earlier version). ' +
-        `It goes on at ${baseUrl}.`
-      : `The session goes on at ${baseUrl}; it was on ${before}.`;
+      ? 'This session has no recorded address (it was imported, ' +
+        `or is from an earlier version). It continues at ${baseUrl}.`
+      : `The session continues at ${baseUrl}; it was on ${before}.`;
   return [{ level: 'info', code: 'address_changed', message }];
 }
 
@@ -303,7 +303,7 @@ async function firstServed(
     throw new CliError(
       exit.usage,
       `${resolved.endpoint.label} at ${resolved.endpoint.baseUrl} has no model`,
-      'Load one there first.',
+      'Load a model there first.',
     );
   return { ...resolved, ref: { ...resolved.ref, model: first.id } };
 }

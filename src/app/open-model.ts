@@ -172,7 +172,7 @@ function searchOf(settings: Pick<Settings, 'config' | 'env'>, keys: KeySource): 
 }
 
 const noSearch: PaidSearch = {
-  answer: { ok: false, reason: 'failed', message: 'There is no key for this search any more.' },
+  answer: { ok: false, reason: 'failed', message: 'The key for this search is gone.' },
   usage: null,
   costUsd: null,
 };
@@ -228,8 +228,7 @@ async function checkScript(cwd: string, model: string): Promise<void> {
       `${didYouMean(model, shippedScripts)} Known: ${shippedScripts.join(', ')}; or name a script with .json.`.trim(),
     );
   const script = await readScript(model, cwd);
-  if (!script.ok)
-    throw new CliError(exit.usage, script.fault.message, script.fault.hint ?? 'Name a script that can be read.');
+  if (!script.ok) throw new CliError(exit.usage, script.fault.message, script.fault.hint ?? 'Name a readable script.');
 }
 
 const maxKept = 200;

@@ -65,7 +65,7 @@ export async function openSessionStore(settings: StoreSource, ephemeral: boolean
       said.push({
         level: 'warn',
         code: 'store_busy',
-        message: `${busy.message}. This session goes on in memory; it is saved once the database is free.`,
+        message: `${busy.message}. This session continues in memory and is saved when the database is free.`,
       });
     const shared = sharedTables(settings, tables);
     return {
@@ -78,7 +78,7 @@ export async function openSessionStore(settings: StoreSource, ephemeral: boolean
     const reason = error instanceof Error ? error.message : String(error);
     const hint = error instanceof StoreError && error.hint !== '' ? `${error.hint} ` : '';
     settings.log({ at: 'store', message: 'no store', reason });
-    const message = `Sessions cannot be saved: ${reason}. ${hint}This one is kept in memory and ends with the program.`;
+    const message = `Sessions cannot be saved: ${reason}. ${hint}This session exists only in memory and is lost when the program ends.`;
     const copy = await openCopy(place, now).catch(() => null);
     return {
       store: guardedStore(copy ?? withoutRecord(openMemoryStore({ now }), reason, hint), settings),
@@ -162,7 +162,7 @@ function sharedTables(settings: Pick<Settings, 'config' | 'env' | 'home'>, own: 
   };
 }
 
-const cause = 'the database or its log was cut, deleted or replaced from outside';
+const cause = 'another program shortened, deleted or replaced the database or its log';
 
 /** Returns notices of events that were on the disk and are gone: at the end of the opened session, or of a later
  * session of this directory. */
@@ -185,8 +185,7 @@ export async function lostEvents(
     lost > 0
       ? [
           notice(
-            `The last ${events(lost)} of session ${opened.row.id} ${lost === 1 ? 'is' : 'are'} gone: ${cause}. ` +
-              `It goes on after event ${last}.`,
+            `The last ${events(lost)} of session ${opened.row.id} ${lost === 1 ? 'is' : 'are'} gone: ${cause}. The session continues after event ${last}.`,
           ),
         ]
       : [];
@@ -198,7 +197,7 @@ export async function lostEvents(
     ...notices,
     notice(
       `Session ${gone.sessionId} of this directory, with ${events(gone.seq)}, is gone: ${cause}. ` +
-        'The one before it goes on.',
+        'The previous session continues.',
     ),
   ];
 }

@@ -45,7 +45,7 @@ async function openRemoteStores(): Promise<RemoteStores> {
   if (load) return await load();
   throw new StoreError(
     'scheme',
-    'this program was built without stores on servers',
+    'this build has no support for session servers',
     'Keep sessions in a file with `agent config set store.mode local`.',
   );
 }

@@ -339,7 +339,7 @@ export async function checkSandbox(place: Place): Promise<DoctorCheck> {
   const tools = opened.tools.length === 0 ? '' : `; shown read-only besides the system: ${opened.tools.join(', ')}`;
   const root =
     process.getuid?.() === 0
-      ? '; as root: files of root stay readable where they are shown, better run as an ordinary user'
+      ? "; running as root, so root's files stay readable where they are visible; run as an ordinary user instead"
       : '';
   return ok('sandbox', `${opened.detail}${tools}${root}`);
 }
@@ -348,9 +348,8 @@ export async function checkSandbox(place: Place): Promise<DoctorCheck> {
 export async function checkRehearsals(place: Place): Promise<DoctorCheck> {
   const processes = createProcessRunner({ marker: { name: '_AGENT_DOCTOR', value: String(process.pid) } });
   const problem = await (await openedRehearsals(place, processes)()).problem();
-  if (problem === null)
-    return ok('rehearsals', 'commands can be tried on a copy-on-write view of the files before anybody is asked');
-  const without = 'the modes that ask, ask about every command that is not on the short list';
+  if (problem === null) return ok('rehearsals', 'commands can run on a copy of the files before you are asked');
+  const without = 'approval modes that ask, ask for every command that is not on the short list of safe ones';
   return { ...fail('rehearsals', `${problem.problem}; ${without}`, problem.fix), status: 'warn' };
 }
 

@@ -107,7 +107,7 @@ export async function changeOf(catalogue: Catalogue, chosen: string): Promise<To
     throw new CliError(
       exit.usage,
       `--tools: \`${chosen}\` mixes names with and without a sign`,
-      'Write +web,-bash to change what is offered, or web,bash to name all of it.',
+      'Write +web,-bash to change the offered tools, or web,bash to replace them.',
     );
   const withSign = (sign: string): readonly string[] =>
     signed.filter((item) => item.startsWith(sign)).flatMap((item) => namesOf(catalogue, item.slice(1)));

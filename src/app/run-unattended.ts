@@ -32,7 +32,7 @@ export async function runUnattended(
     }
   } catch (error) {
     return {
-      kind: 'not begun',
+      kind: 'not started',
       problem: error instanceof CliError ? `${error.message}. ${error.hint}` : String(error),
     };
   }

@@ -97,7 +97,7 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
 /** Returns a notice for a value of `TEST_ALLOW` that does not count. */
 function testNotices(value: string | undefined): readonly Notice[] {
   if (value === undefined || ['', '0', '1'].includes(value)) return [];
-  const message = `TEST_ALLOW=${value} does not count: only TEST_ALLOW=1 lets tools run under --test.`;
+  const message = `TEST_ALLOW=${value} has no effect: only TEST_ALLOW=1 lets tools run under --test.`;
   return [{ level: 'warn', code: 'test_allow', message }];
 }
 
@@ -109,9 +109,10 @@ export function trustedBefore(env: Environment, home: string): (project: Project
 /** Returns the directory to work in, links resolved. Throws a `CliError` where there is none. */
 export function workingDirectory(given: string | undefined): string {
   const path = givenDirectory(given);
-  if (!existsSync(path)) throw new CliError(exit.usage, `there is no directory ${path}`, 'Give an existing one to -C.');
+  if (!existsSync(path))
+    throw new CliError(exit.usage, `there is no directory ${path}`, 'Give -C an existing directory.');
   if (!statSync(path).isDirectory())
-    throw new CliError(exit.usage, `${path} is not a directory`, 'Give a directory to -C.');
+    throw new CliError(exit.usage, `${path} is not a directory`, 'Give -C a directory.');
   return realpathSync(path);
 }
 
@@ -134,8 +135,8 @@ function startingDirectory(): string {
   } catch {
     throw new CliError(
       exit.usage,
-      'the directory this was started in is gone',
-      'Go to one that exists (cd ..) and start again there.',
+      'the current directory no longer exists',
+      'Change to a directory that exists (cd ..) and start again.',
     );
   }
 }
@@ -185,8 +186,8 @@ function promptText(given: string, cwd: string): string {
   if (bytes.length > maxPromptBytes)
     throw new CliError(
       exit.usage,
-      `--system-prompt: ${path} holds more than ${maxPromptBytes / 1024} KiB`,
-      'Name a shorter file: it is sent with every request.',
+      `--system-prompt: ${path} is larger than ${maxPromptBytes / 1024} KiB`,
+      'Use a shorter file: it is sent with every request.',
     );
   return bytes.toString().replace(/^\uFEFF/, '');
 }
@@ -285,7 +286,7 @@ function remembered(record: () => void): readonly Notice[] {
       {
         level: 'warn',
         code: 'trust_not_saved',
-        message: `The answer holds for this run only: ${error instanceof Error ? error.message : String(error)}`,
+        message: `The answer could not be saved and applies to this run only: ${error instanceof Error ? error.message : String(error)}`,
       },
     ];
   }

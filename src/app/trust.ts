@@ -38,14 +38,14 @@ function filesQuestion({ directory, sha256, files }: ProjectFiles): TrustQuestio
     ...file.lines.map((line) => `      ${spelledOut(line)}`),
   ]);
   const count = files.length === 1 ? '1 file' : `${files.length} files`;
-  const head = `${spelledOut(directory)}\n(sha256 ${sha256})\nholds ${count}`;
+  const head = `${spelledOut(directory)}\n(sha256 ${sha256})\ncontains ${count}`;
   if (about.join('').length > maxFilesCharacters)
     return {
       askable: false,
-      text: `${head} of instructions, more than can be shown here. They are not trusted and not used; remove some.`,
+      text: `${head} of instructions, too many to show here. They are not trusted and not used; remove some.`,
     };
   const what =
-    'that need your trust. Without it they are ignored. With it these would count, here and until one changes:';
+    'that need your trust. They are ignored until you trust them. If you do, these apply here until one changes:';
   return { askable: true, text: [`${head} ${what}`, '', ...about, ''].join('\n') };
 }
 
@@ -127,8 +127,8 @@ export function trustQuestion(project: LoadedProject | null): TrustQuestion | nu
     return {
       askable: false,
       text:
-        `${path} asks for more settings than can be shown here (${lines.length}). ` +
-        'It is not trusted; read it, and take over what you want with agent config set.',
+        `${path} has more settings than can be shown here (${lines.length}). ` +
+        'It is not trusted; read it, and copy what you want with agent config set.',
     };
   }
   return {
@@ -136,8 +136,7 @@ export function trustQuestion(project: LoadedProject | null): TrustQuestion | nu
     text: [
       path,
       `(sha256 ${project.file.sha256})`,
-      'asks for settings that need your trust. Without it they are ignored. ' +
-        'With it these would count, here and until the file changes:',
+      'sets values that need your trust. They are ignored until you trust them. If you do, these apply here until the file changes:',
       '',
       ...lines.map((line) => `  ${line}`),
       '',

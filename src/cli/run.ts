@@ -41,8 +41,8 @@ export async function run(argv: readonly string[], early: EarlyFrame | null): Pr
   const lost = await output.taken();
   if (lost !== null)
     printError(
-      `agent: standard output cannot be written: ${lost.message}\n` +
-        'Make room or send it elsewhere; what was printed is not whole.\n',
+      `agent: cannot write to standard output: ${lost.message}\n` +
+        'Free some space or redirect it elsewhere; the output is incomplete.\n',
     );
   return lost !== null && exitCode === exit.done ? exit.failed : exitCode;
 }
@@ -86,7 +86,7 @@ function commandMissing(program: Command, words: readonly string[]): CliError {
   return new CliError(
     exit.usage,
     `\`${group?.name() ?? ''}\` needs a command: ${names.join(', ')}`,
-    `Run ${path} --help for what they do.`,
+    `Run ${path} --help to list them.`,
   );
 }
 
@@ -94,7 +94,7 @@ function usageError(error: CommanderError): CliError {
   const [message = '', ...more] = error.message.replace(/^error: /, '').split('\n');
   const hint =
     error.code === 'commander.excessArguments'
-      ? 'A prompt that begins with the name of a command goes behind --, for example: agent -- undo the last change'
+      ? 'Put -- before a prompt that begins with the name of a command: agent -- undo the last change'
       : more
           .join(' ')
           .replace(/^\(|\)$/g, '')
@@ -137,16 +137,14 @@ Examples:
   agent                                   open the REPL
   agent -p "explain src/main.ts"          one answer, printed
   git diff | agent -p "review this"       piped input is appended to the prompt
-  agent -c                                go on with the newest session here
+  agent -c                                continue the newest session here
   agent -m openrouter/moonshotai/kimi-k2.6  use this model`;
 
 /** Builds the command line. Only the verbs that the words may name are loaded. */
 export async function buildProgram({ words: given, rest, early, finish }: ProgramOptions): Promise<Command> {
   const program = addOptions(new Command('agent'), rootOptions)
-    .description(
-      'An interactive terminal agent shell: everything a model does on your machine is on screen and on record.',
-    )
-    .argument('[prompt...]', 'what to do; in the REPL it is submitted first')
+    .description('An interactive terminal agent shell: everything a model does on your machine is shown and logged.')
+    .argument('[prompt...]', 'what to do; the REPL submits it first')
     .version(version, versionFlags, 'print the version')
     .helpOption(helpFlags[0], helpFlags[1])
     .addHelpText('after', rootExamples)
@@ -224,7 +222,7 @@ async function askAboutCommand(
   throw new CliError(
     exit.usage,
     mistake,
-    `A prompt ${words.length === 1 ? 'of that one word' : 'that begins with it'} goes behind --: agent -- ${words.join(' ')}`,
+    `A prompt ${words.length === 1 ? 'of that one word' : 'that begins with it'} needs -- before it: agent -- ${words.join(' ')}`,
   );
 }
 

@@ -52,7 +52,7 @@ function commandOf(program: Command, words: readonly string[]): Command {
     throw new CliError(
       exit.usage,
       `there is no command \`${words.join(' ')}\``,
-      `${known}A prompt that begins with the name of a command goes behind --.`,
+      `${known}Put a prompt that begins with the name of a command after --.`,
     );
   }, program);
 }

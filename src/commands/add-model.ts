@@ -235,7 +235,7 @@ async function keepKey(
   if (!done && ends) {
     const other =
       config.provider.keyStore === 'keyring'
-        ? '`agent config set key_store file` keeps it in a file.'
+        ? '`agent config set key_store file` stores it in a file.'
         : 'A variable can hold it: `agent providers` names them.';
     throw new CliError(exit.failed, said.replace(/\.$/, ''), other);
   }
@@ -285,7 +285,7 @@ async function comingCode(
 ): Promise<string | null> {
   const over = new AbortController();
   const timer = setTimeout(() => {
-    asking.say('warn', `Nobody signed in within ${signInMs / 60_000} minutes; /login begins anew.`);
+    asking.say('warn', `Nobody signed in within ${signInMs / 60_000} minutes; /login starts again.`);
     over.abort();
   }, signInMs);
   const question = {

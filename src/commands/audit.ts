@@ -277,10 +277,7 @@ function report({ proposed, left }: Suggestions, configFile: string): readonly s
     ({ reason, allowed }) => `Not proposed, though allowed ${allowed} times: ${oneLine(reason)}.`,
   );
   if (proposed.length === 0)
-    return [
-      `No command was allowed ${minimum} times by you, and never denied, that a rule could stand for.`,
-      ...leftOut,
-    ];
+    return [`No command was allowed ${minimum} times by you, and never denied, that a rule could cover.`, ...leftOut];
   return [
     `Commands you allowed at least ${minimum} times and never denied. Nothing was changed; ` +
       `to be asked no more, put those you want into rules.allow of ${configFile}:`,

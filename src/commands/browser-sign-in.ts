@@ -114,7 +114,7 @@ async function exchange(address: string, proof: Readonly<Record<string, string>>
     const body: unknown = parseJson(text);
     return isRecord(body) && typeof body.key === 'string' && body.key !== ''
       ? { ok: true, key: body.key }
-      : { ok: false, message: 'the answer to the sign-in holds no key' };
+      : { ok: false, message: 'the answer to the sign-in contains no key' };
   } catch (error) {
     return { ok: false, message: error instanceof Error ? error.message : String(error) };
   } finally {

@@ -147,7 +147,7 @@ export interface DoctorIo {
 }
 
 /** Checks this machine and says what to do about what is missing: a line each, with `--json` one array of `{name,
- * status, detail, fix}`. Returns exit code 1 where a check failed, else 0; a warning is no failure. */
+ * status, detail, fix}`. Returns exit code 1 where a check failed, else 0; a warning is not a failure. */
 export async function runDoctor(io: DoctorIo, facts: DoctorFacts): Promise<number> {
   const checks = (
     await Promise.all([

@@ -72,7 +72,7 @@ async function exportStored({ out, guards, withStore }: CommandLine, id: string,
     if (masked > 0)
       out.error(
         `agent: ${counted(masked, 'value')} that looked like keys ${masked === 1 ? 'was' : 'were'} masked; ` +
-          '--no-redact leaves them\n',
+          'use --no-redact to export them\n',
       );
     return exit.done;
   });

@@ -27,7 +27,7 @@ export const login: CommandHandler = {
     example: 'agent login openrouter',
     options: (command) =>
       command
-        .option('--model <model>', 'start with this model from now on; nothing is asked about it')
+        .option('--model <model>', 'make this the default model without asking')
         .option('--manual', 'sign in with a browser somewhere else: paste the code it ends with'),
     run: logInOnLine,
   },
@@ -166,7 +166,7 @@ async function keepModel(
   settings: Settings,
   { name, asks }: { readonly name: string; readonly asks: boolean },
 ): Promise<void> {
-  const wanted = !asks || (out.canAsk && !/^n/i.test((await out.ask(`Start with ${name} from now on? [Y/n] `)).trim()));
+  const wanted = !asks || (out.canAsk && !/^n/i.test((await out.ask(`Make ${name} the default? [Y/n] `)).trim()));
   if (!wanted) {
     out.print(`agent -m ${name} starts with it.\n`);
     return;

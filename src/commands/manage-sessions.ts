@@ -52,7 +52,7 @@ export const listSessions: CommandHandler = {
       command
         .option('--here', 'only those of this directory and its worktrees')
         .option('--all', 'those of agents, too')
-        .option('--limit <n>', 'at most so many (default 50, with --json all)')
+        .option('--limit <n>', 'at most this many (default 50, with --json all)')
         .option('--team', 'of everybody that you may read, in the database of `store.url`')
         .option('--person <role>', 'the same, of this person')
         .option('--page <n>', 'the second, third, … so many')
@@ -87,7 +87,7 @@ async function list({ out, withStore }: CommandLine, options: ListOptions): Prom
     if (left > 0)
       out.error(`${left} more of ${total} sessions: --page ${page + 1} shows more, --limit ${total} all.\n`);
     else if (rows.length === 0 && skipped > 0)
-      out.error(`There are ${total} sessions; page ${page} is behind the last one.\n`);
+      out.error(`There are ${total} sessions; page ${page} is past the last one.\n`);
     return exit.done;
   });
 }

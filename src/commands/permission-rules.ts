@@ -88,13 +88,13 @@ async function withListed(
 async function add(argument: string, repl: Repl): Promise<void> {
   const [, list = '', text = ''] = /^(allow|ask|deny)\s+([\s\S]*)$/.exec(argument) ?? [];
   const rule = text === '' ? null : ruleOf(text, repl);
-  if (!isList(list) || rule === null) repl.screen.notice('warn', `That is no rule. ${usage}`);
+  if (!isList(list) || rule === null) repl.screen.notice('warn', `That is not a rule. ${usage}`);
   else await write(list, rule, (own) => [...own, rule], repl);
 }
 
 async function edit({ list, rule }: Listed, text: string, repl: Repl): Promise<void> {
   const next = ruleOf(text, repl);
-  if (next === null || list === 'session') repl.screen.notice('warn', `That is no rule. ${usage}`);
+  if (next === null || list === 'session') repl.screen.notice('warn', `That is not a rule. ${usage}`);
   else await write(list, next, (own) => own.map((one) => (ruleKey(one) === ruleKey(rule) ? next : one)), repl, rule);
 }
 

@@ -39,7 +39,7 @@ async function redact({ out, withStore }: CommandLine, id: string, seq: number):
         throw new CliError(
           exit.usage,
           `event ${seq} is of kind ${event.kind}, which is not redacted`,
-          'It holds no text of its own; redact the call, the answer or the message it belongs to.',
+          'It has no text; redact the call, the answer or the message it belongs to.',
         );
       const copies = await records.redact(row.id, seq, replacement);
       out.print(
@@ -106,7 +106,7 @@ function counted(count: number, one: string, several = `${one}s`): string {
 
 /** A path is named by many events, and none of them quotes the redacted one. */
 const path = /^[\w.~-]*[/.][\w./~-]*$/;
-/** The hash of a file's content is no quotation either: other changes of the file name it. */
+/** The hash of a file's content is not a quotation either: other changes of the file name it. */
 const contentHash = /^[0-9a-f]{64}$/;
 
 /** Returns the texts of an event that its replacement has not. */

@@ -87,7 +87,7 @@ async function search({ out, withStore }: CommandLine, text: string, options: Op
     const colors = out.isTerminal && (settings.env.NO_COLOR ?? '') === '';
     const lines = (): readonly string[] =>
       hits.length === 0
-        ? [`Nothing holds ${text}.`]
+        ? [`Nothing contains ${text}.`]
         : [...hits.flatMap((hit) => hitLines(hit, colors)), 'agent -r <session> resumes one.'];
     printListing(out, options.json, hits.map(asJson), lines, { colors });
     if (found.length > limit)
@@ -238,7 +238,7 @@ async function searchAndGo(argument: string, repl: Repl): Promise<void> {
 
 async function noticeNothing(argument: string, asked: Asked, { screen, store }: Repl): Promise<void> {
   const problem = await unknownValue(asked, ownHits(store), store);
-  screen.notice(problem === null ? 'info' : 'warn', problem ?? `Nothing holds ${argument.trim()}.`);
+  screen.notice(problem === null ? 'info' : 'warn', problem ?? `Nothing contains ${argument.trim()}.`);
 }
 
 /** Null: it is said how to ask. */
@@ -265,7 +265,7 @@ function laterHits(asked: Asked, own: readonly SearchHit[], repl: Repl): NonNull
     const hits = all.filter((hit) => !known.has(placeOf(hit)));
     const count = hits.length === 0 ? 'Nothing more' : `${hits.length} more`;
     const items = hits.map((hit) => item(hit, repl.settings));
-    const said = `${count} from the team, in sessions begun since ${localDay(since)}.${unreadable}`;
+    const said = `${count} from the team, in sessions started since ${localDay(since)}.${unreadable}`;
     return { items, marked: foundWords(hits), said };
   };
   const failed = (error: unknown): Later<SearchHit> => {

@@ -203,7 +203,7 @@ export const budget: CommandHandler = {
   },
 };
 
-/** The limit that `text` asks for, null for none; undefined for what is no amount. */
+/** The limit that `text` asks for, null for none; undefined for what is not an amount. */
 function askedLimit(text: string, from: number): number | null | 'as it is' | undefined {
   if (text === '') return 'as it is';
   if (text === 'off') return null;

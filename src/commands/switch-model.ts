@@ -52,7 +52,7 @@ async function change({ name, isForSession }: Request, repl: Repl): Promise<void
   screen.notice(
     'info',
     `Now using ${resolved.ref.provider}/${resolved.ref.model}${at}. ${saved}` +
-      (reasoning ? ' Reasoning of the model before is not sent to it.' : ''),
+      (reasoning ? ' Earlier reasoning is not sent to it.' : ''),
   );
 }
 
@@ -147,16 +147,16 @@ function item(settings: Settings, name: string, live: Listed | undefined): PickI
 }
 
 const modes: Readonly<Record<ApprovalMode, string>> = {
-  always: 'every call waits for a yes',
-  mutating: 'calls that write or run wait for a yes',
-  dangerous: 'dangerous calls wait for a yes',
-  never: 'nothing waits but secret files and protected paths',
+  always: 'every call asks',
+  mutating: 'edits and commands ask',
+  dangerous: 'only dangerous calls ask',
+  never: 'only secret files and protected paths ask',
 };
 
 /** Says what a mode means once it is chosen. */
 function modeNotice(mode: ApprovalMode): string {
   if (mode === 'never') return 'Approvals are off. Only secret files and protected paths still ask.';
-  return `From now on ${modes[mode]}.`;
+  return `Approval mode ${mode}: ${modes[mode]}.`;
 }
 
 /** `/approval`: which calls wait for a yes, from now on in this run, and with `--keep` in the next. */

@@ -43,11 +43,11 @@ export function giveTerminalBackOnCrash(log: Log, debug: boolean): void {
     const { input, output } = screenStreams();
     leaveTerminal(input, output);
     const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    log({ at: 'crash', message: 'an error was not caught', error: stack });
+    log({ at: 'crash', message: 'an unexpected error occurred', error: stack });
     const message = error instanceof Error ? error.message : String(error);
     const said = missingPart(error) ?? {
       message: `the program failed: ${message}`,
-      hint: 'The session is kept: agent -c continues it. The log file has the details.',
+      hint: 'The session is saved: continue it with agent -c. The log file has the details.',
     };
     printError(`\nagent: ${said.message}\n${said.hint}\n${debug ? `${stack}\n` : ''}`);
     process.exit(exit.failed);

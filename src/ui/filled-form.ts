@@ -107,7 +107,7 @@ export function fillByLine(form: Form): FormByLine {
         `${askerText(form)}${place === '' ? '' : ` (${place})`}`,
         ...bodyLines(form, at).map((line) => `  ${line}`),
         ...optionsOf(now).map(optionLine),
-        ...(at === 0 ? ['To answer nothing at all, write: decline'] : []),
+        ...(at === 0 ? ['To decline, write: decline'] : []),
       ];
     },
     prompt: () => {
@@ -139,13 +139,13 @@ function howToAnswer({ kind, several, free, required, preset }: FormField): stri
     number: 'number',
     integer: 'whole number',
   };
-  const own = free === true ? ', or words of your own' : '';
+  const own = free === true ? ', or your own answer' : '';
   const empty =
     preset !== undefined
       ? `, or nothing for ${decisionText(String(preset), { lines: false })}`
       : required
         ? ''
-        : ', or nothing to leave it out';
+        : ', or nothing to skip it';
   return ways[kind] + own + empty;
 }
 

@@ -58,7 +58,7 @@ export function commandLines(line: string, { theme }: Pick<ItemStyle, 'theme'>):
 /** Returns a note for the model as one row that says what it is about. */
 function toldLines({ seq, text }: Extract<TranscriptItem, { readonly type: 'told' }>, style: ItemStyle): string[] {
   const { theme, columns } = style;
-  const lead = 'told the model: ';
+  const lead = 'sent to the model: ';
   const whole = sanitize(text.trim().replace(/^\[Note: ([^]*)\]$/, '$1'));
   const short = shortNote(whole);
   if (short === whole && textWidth(lead + short) <= columns) return [theme.paint('dim', lead + short)];
@@ -89,8 +89,8 @@ function prose(line: string, { columns, wrap }: Pick<ItemStyle, 'columns' | 'wra
 
 function voidLines(item: Extract<TranscriptItem, { readonly type: 'void' }>, { theme, columns }: ItemStyle): string[] {
   const reason = sanitize(item.reason);
-  const count = `try ${item.attempt} of ${item.maxRetries}`;
-  const said = `The answer above broke off (${reason}); it is void and asked for again, ${count}.`;
+  const count = `${item.attempt} of ${item.maxRetries}`;
+  const said = `Connection lost mid-answer (${reason}). Discarding it and retrying (${count}).`;
   const text = `${theme.glyphs.retry} ${said}`;
   return wrapWords(text, columns, 2).map((line) => theme.paint('warn', line));
 }
@@ -141,8 +141,8 @@ function endLines(end: TurnEnd, style: ItemStyle): string[] {
         end.fault
           ? faultText(end)
           : end.limit === 'repeated_calls'
-            ? 'Stopped: the same call gave the same result again and again.'
-            : `Stopped after ${end.turns} responses that asked for tools.`,
+            ? 'Stopped: the same call kept giving the same result.'
+            : `Stopped after ${end.turns} responses with tool calls.`,
         style,
       );
     case 'failed':

@@ -158,7 +158,7 @@ class Acts implements KeyActs {
     const { job, input } = this.#d.options.terminal;
     if (!job) return;
     if (!job.hasShell()) {
-      repl.notice('info', 'Not suspended: no shell started agent, so nothing could continue it.');
+      repl.notice('info', 'Not suspended: agent was not started by a shell that could resume it.');
       return;
     }
     repl.pause();

@@ -298,8 +298,8 @@ export function questionLines(question: Question, arrow: string): readonly strin
   const { rules = [] } = question.verdict;
   const asked = [
     ...askedLines(question, arrow),
-    ...(canKeep(question) ? ['keep: makes these changes, and runs nothing again'] : []),
-    ...(question.canPreview ? ['preview: shows first what it would do'] : []),
+    ...(canKeep(question) ? ['keep: apply these changes without running it again'] : []),
+    ...(question.canPreview ? ['preview: show first what it would do'] : []),
   ];
   if (rules.length === 0) return asked;
   return [

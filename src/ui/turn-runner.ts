@@ -252,7 +252,7 @@ function joinMessages(messages: readonly QueuedMessage[]): string {
 /** The time after which a waiting user has probably turned to something else. */
 const longTurnMs = 10_000;
 /** Both contain nothing of the conversation: others may see them. */
-const ended: DesktopNotification = { title: 'agent', text: 'agent has answered and waits for you' };
+const ended: DesktopNotification = { title: 'agent', text: 'agent has answered' };
 const asked: DesktopNotification = { title: 'agent', text: 'agent asks you something' };
 
 /** Measures how long a session works, without the time in which it waits for an answer. Signals to the user when it has

@@ -72,7 +72,7 @@ test.each([
 test('a directory without a session has none to continue', async () => {
   await expect(opened(openMemoryStore({ now: () => 0 }), { continueNewest: true })).rejects.toMatchObject({
     exitCode: 7,
-    message: 'there is no session of /work to continue',
+    message: '/work has no session to continue',
   });
 });
 

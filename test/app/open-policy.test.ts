@@ -66,7 +66,7 @@ test('an answer for good counts at once and stands beside the rules of the user,
   const added = [{ tool: 'bash', argv: ['git', 'commit'] }];
   expect(await policy.allow?.(added)).toEqual({
     done: true,
-    said: `Kept in ${home}/config.json: rules.allow = 2 rules.`,
+    said: `Saved to ${home}/config.json: rules.allow = 2 rules.`,
   });
   await policy.allow?.(added);
   expect([await decided(policy, 'git commit -m x'), await decided(policy, 'npm test')]).toEqual(['allow', 'allow']);
@@ -80,7 +80,7 @@ test('an answer for good counts at once and stands beside the rules of the user,
 test('where nothing may be kept on disk the rule counts for this run', async () => {
   const policy = await opened(own, true);
   const kept = await policy.allow?.([{ tool: 'bash', argv: ['git', 'commit'] }]);
-  expect(kept).toEqual({ done: false, said: 'It is not kept: --ephemeral keeps nothing on disk.' });
+  expect(kept).toEqual({ done: false, said: 'Not saved: --ephemeral writes nothing to disk.' });
   expect(await decided(policy, 'git commit -m x')).toBe('allow');
   expect(readFileSync(join(home, 'config.json'), 'utf8')).toBe(own);
 });

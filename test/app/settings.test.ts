@@ -17,7 +17,7 @@ test('a system prompt comes from the command line or from a file, which may not 
   expect(prompt('Be brief.')).toBe('Be brief.');
   expect(prompt('@prompt.md')).toBe('Be brief.\n');
   expect(prompt('@long.md')).toHaveLength(128 * 1024);
-  expect(() => prompt('@longer.md')).toThrow('holds more than 256 KiB');
-  expect(() => prompt('@/dev/zero')).toThrow('holds more than 256 KiB');
+  expect(() => prompt('@longer.md')).toThrow('is larger than 256 KiB');
+  expect(() => prompt('@/dev/zero')).toThrow('is larger than 256 KiB');
   expect(() => prompt('@none.md')).toThrow('cannot be read');
 });

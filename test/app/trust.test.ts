@@ -139,7 +139,7 @@ test('hidden characters of an AGENTS.md are left out and counted; files for othe
   const { files, notices } = readContextFiles(root, folder());
   expect(files).toEqual([{ path: join(root, 'AGENTS.md'), text: 'Use tabs. Always.\n' }]);
   expect(notices).toEqual([
-    { level: 'warn', message: expect.stringMatching(/ 6 hidden characters; they were left out\.$/) as string },
+    { level: 'warn', message: expect.stringMatching(/ 6 hidden characters, which were removed\.$/) as string },
   ]);
   expect(readFileSync(join(root, 'AGENTS.md'), 'utf8')).toContain(tags);
 });
@@ -155,7 +155,7 @@ test('an AGENTS.md that leads out of the repository, is not read', () => {
   symlinkSync('../../guide.md', join(root, 'sub/deep/AGENTS.md'));
   const { files, notices } = readContextFiles(join(root, 'sub/deep'), folder());
   expect(files.map(({ text }) => text)).toEqual(['Use tabs.']);
-  const out = { level: 'warn', message: expect.stringContaining('a link out of the project') as string };
+  const out = { level: 'warn', message: expect.stringContaining('a link to a file outside the project') as string };
   expect(notices).toEqual([out, out]);
 });
 
@@ -181,9 +181,9 @@ test('a CLAUDE.md is read where no AGENTS.md stands in its folder, under the sam
   ]);
   expect(notices.map(({ level, message }) => `${level} ${message.replaceAll(root, '')}`)).toEqual([
     'info Instructions are read from /CLAUDE.md, /a/b/c/d/CLAUDE.md: there is no AGENTS.md beside them.',
-    'warn /CLAUDE.md holds 1 hidden character; it was left out.',
-    expect.stringMatching(/^warn \/a\/b\/CLAUDE.md is a link out of the project/),
-    expect.stringMatching(/^warn \/a\/b\/c\/AGENTS.md is a link out of the project/),
+    'warn /CLAUDE.md contains 1 hidden character, which was removed.',
+    expect.stringMatching(/^warn \/a\/b\/CLAUDE.md is a link to a file outside the project/),
+    expect.stringMatching(/^warn \/a\/b\/c\/AGENTS.md is a link to a file outside the project/),
     expect.stringMatching(/^warn .*d\/CLAUDE.md has 70000 bytes/),
   ]);
 });

@@ -212,7 +212,7 @@ test('behind a proxy, the web tools say what they cannot check', () => {
   const status = (...checks: readonly DoctorCheck[]) => checks.map((check) => `${check.status} ${check.detail}`).join();
   expect(checkWeb(config('env', 'fs'), env)).toEqual([]);
   expect(status(...checkWeb(config('env', 'web'), env))).toMatch(
-    /^warn the proxy of https_proxy looks names up itself; /,
+    /^warn the proxy of https_proxy resolves names itself; /,
   );
   expect(status(...checkWeb(config('none', 'web'), env), ...checkWeb(config('env', 'web'), {}))).toMatch(
     /^ok [^,]*,ok [^,]*$/,
@@ -225,6 +225,6 @@ test('doctor names the proxies without their passwords, and a value that is none
   expect(status(...checkNetwork({ https_proxy: 'u:secret@p:1', ALL_PROXY: 'socks5://s' }))).toMatch(
     /^ok .*http:\/\/p:1 \(https_proxy\), socks5:\/\/s:1080 \(ALL_PROXY\)/,
   );
-  expect(status(...checkNetwork({ NO_PROXY: '10.0.0.0/40' }))).toMatch(/^fail .*NO_PROXY holds 10\.0\.0\.0\/40/);
+  expect(status(...checkNetwork({ NO_PROXY: '10.0.0.0/40' }))).toMatch(/^fail .*NO_PROXY contains 10\.0\.0\.0\/40/);
   expect(status(...checkNetwork({ HTTPS_PROXY: 'http://:1' }))).toMatch(/^fail .*HTTPS_PROXY=http:\/\/:1 is not/);
 });

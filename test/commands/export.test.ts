@@ -227,10 +227,10 @@ test.each([
   ],
   [
     `${toJsonl({ ...session, events: [] })}{"type":"event","seq":1,"kind":"user","content":5,"created_at":1}\n`,
-    'line 2: `content` must be a text or null',
+    'line 2: `content` must be a string or null',
   ],
   [toJsonl(session).replace('"version":1', '"version":9'), 'line 1: version 9 is not known here'],
-])('a file that is no export is refused with its line (%#)', (text, message) => {
+])('a file that is not an export is refused with its line (%#)', (text, message) => {
   expect(() => readJsonl(text)).toThrow(message);
 });
 
@@ -332,7 +332,7 @@ test('statistics tell turns with tools from those without, and count depth, days
 
 test('a call without a result failed where the session is over, and may still run where it goes on', async () => {
   const [entry] = entriesOf(events.slice(3, 4));
-  if (entry === undefined) throw new Error('the call is no entry');
+  if (entry === undefined) throw new Error('the call is not an entry');
   const markup = await markupFor([]);
   expect(entryBlock(entry, markup)).toContain('<span class="state failed">no result</span>');
   expect(entryBlock(entry, markup, true)).toContain('<span class="state">no result yet</span>');

@@ -26,7 +26,7 @@ test('sessions list shows a page of this directory or of all, and says what it l
   expect([paged.code, paged.err]).toEqual([0, '1 more of 3 sessions: --page 3 shows more, --limit 3 all.\n']);
   expect(paged.out).toContain('t2');
   expect((await rig.run('sessions', 'list', '--page', '9', '--here')).err).toBe(
-    'There are 3 sessions; page 9 is behind the last one.\n',
+    'There are 3 sessions; page 9 is past the last one.\n',
   );
   const all = await rig.run('sessions', 'list', '--json', '--here');
   expect([ids(all.out), all.err]).toEqual([rows.toReversed().map(({ id }) => id), '']);
@@ -85,7 +85,7 @@ test('search shows as many places as are asked for, and that there are more', as
   const found = await rig.run('search', 'needle', '--here', '--limit', '1');
   expect([found.code, found.err]).toEqual([0, 'There are more than these 1: --limit 2 shows some of them.\n']);
   expect(found.out).toMatch(new RegExp(`^${row.id} {2}#2 {2}user .* ago {2}/work/project {2}parser\n {4}.*needle two`));
-  expect((await rig.run('search', 'absent', 'word')).out).toBe('Nothing holds absent word.\n');
+  expect((await rig.run('search', 'absent', 'word')).out).toBe('Nothing contains absent word.\n');
   expect(await rig.run('search', '...')).toMatchObject({ code: 2 });
 });
 
@@ -116,7 +116,7 @@ test('an export masks what looks like a key unless told not to, and knows its fo
   const lines = await rig.run('sessions', 'export', row.id, '--format', 'jsonl');
   expect([lines.out.includes('sk-ant-'), lines.err]).toEqual([
     false,
-    'agent: 1 value that looked like keys was masked; --no-redact leaves them\n',
+    'agent: 1 value that looked like keys was masked; use --no-redact to export them\n',
   ]);
   expect((await rig.run('sessions', 'export', row.id, '--format', 'jsonl', '--no-redact')).out).toContain('sk-ant-');
   expect(await rig.run('sessions', 'export', row.id, '--format', 'pdf')).toMatchObject({
@@ -143,7 +143,7 @@ test('undo without a session, an event that is none and a restore of nothing are
   const rig = await lineRig();
   expect(await rig.run('undo')).toMatchObject({
     code: 7,
-    err: expect.stringMatching(/^there is no session of \/work\/project\n/) as string,
+    err: expect.stringMatching(/^there is no session in \/work\/project\n/) as string,
   });
   await put(rig, {}, 'hello');
   expect(await rig.run('undo', 'x')).toMatchObject({ code: 2 });

@@ -81,16 +81,16 @@ function sessions(events: readonly Event[]): Repl['sessions'] {
   };
 }
 
-const keep: Repl['keep'] = (key, value) => Promise.resolve(`Kept in /c.json: ${key} = ${JSON.stringify(value)}.`);
+const keep: Repl['keep'] = (key, value) => Promise.resolve(`Saved to /c.json: ${key} = ${JSON.stringify(value)}.`);
 
 test('/approval changes what waits for a yes, for this run or for good, and knows its modes', async () => {
   const changed = approval();
   expect((await run('/approval never', { approval: changed, keep })).lines).toEqual([
     'info: Approvals are off. Only secret files and protected paths still ask. ' +
-      'This counts until the program ends; /approval never --keep keeps it.',
+      'For this session only; make it the default with /approval never --keep.',
   ]);
   expect((await run('/approval mutating --keep', { approval: changed, keep })).lines).toEqual([
-    'info: From now on calls that write or run wait for a yes. Kept in /c.json: approval = "mutating".',
+    'info: Approval mode mutating: edits and commands ask. Saved to /c.json: approval = "mutating".',
   ]);
   expect((await run('/approval nevr', { approval: changed, keep })).lines).toEqual([
     'warn: There is no approval mode nevr. Did you mean never? Known: always, mutating, dangerous, never.',
@@ -157,7 +157,7 @@ test('/plan holds everything that does more than read, until the user lets the p
     'info: Plan mode is off. Approval: mutating.',
     'sent: Go ahead with the plan.',
   ]);
-  expect((await run('/plan off', repl)).lines).toEqual(['info: Plan mode is off already.']);
+  expect((await run('/plan off', repl)).lines).toEqual(['info: Plan mode is already off.']);
 });
 
 test('/permissions lists the rules of the session and of the settings, and removes or edits the chosen one', async () => {
@@ -205,7 +205,7 @@ test('/permissions add takes words, the name of a tool or JSON, and nothing that
     'allow bash(git push)',
     'allow Edit(*.ts)',
   ])
-    expect((await add(wrong))[0], wrong).toMatch(/^warn: That is no rule/);
+    expect((await add(wrong))[0], wrong).toMatch(/^warn: That is not a rule/);
 });
 
 test('/budget shows, sets, raises and lifts the limit, and refuses one without a price', async () => {
@@ -289,7 +289,7 @@ test('nothing is kept where nothing may be on disk', async () => {
   const settings = { config: { files: { config: '/nowhere/config.json' } }, loaded: { origins: {} } };
   expect(await keepSetting(settings as never, true, 'approval', 'never')).toEqual({
     done: false,
-    said: 'It is not kept: --ephemeral keeps nothing on disk.',
+    said: 'Not saved: --ephemeral writes nothing to disk.',
   });
 });
 

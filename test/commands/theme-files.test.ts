@@ -71,9 +71,9 @@ test.each([
     '{ "base": "bright" }',
     '~/themes/t.json:1:11: "base" must be one of dark, light (did you mean "light"?), not "bright"',
   ],
-  ['{ "colors": { "good": 12 } }', '~/themes/t.json:1:23: "colors.good" must be a text, not 12'],
+  ['{ "colors": { "good": 12 } }', '~/themes/t.json:1:23: "colors.good" must be a string, not 12'],
   ['{ "colors": ', '~/themes/t.json:1:13: not valid JSON: value expected'],
-  ['[]', '~/themes/t.json:1:1: not valid JSON: it must hold one object: { … }'],
+  ['[]', '~/themes/t.json:1:1: not valid JSON: it must contain one object: { … }'],
 ] as const)('%s is refused with file, place and key', async (text, message) => {
   const { problem } = makeHome({ 't.json': text });
   expect((await problem('t'))[0]).toBe(message);
@@ -83,7 +83,7 @@ test('a name without a file says which there are', async () => {
   const { problem } = makeHome({ 'mine.json': '{}' });
   expect(await problem('nine')).toEqual([
     'ui.theme: there is no theme nine',
-    'Did you mean none or mine? Known: auto, dark, light, none, mine. One of your own would be ~/themes/nine.json.',
+    'Did you mean none or mine? Known: auto, dark, light, none, mine. A custom theme would be ~/themes/nine.json.',
   ]);
 });
 

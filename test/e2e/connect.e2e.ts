@@ -189,7 +189,7 @@ test('a key that the keyring does not take ends the login with a failure, and no
   expect([lost.code, lost.stdout, lost.stderr]).toEqual([
     1,
     '',
-    'agent: It is not kept: there is no secret-tool here\n`agent config set key_store file` keeps it in a file.\n',
+    'agent: Not saved: there is no secret-tool here\n`agent config set key_store file` stores it in a file.\n',
   ]);
   expect(readFileSync(join(at.home, '.agent/config.json'), 'utf8')).toBe('{"key_store":"keyring"}');
 });
@@ -211,7 +211,7 @@ test('another model steps in where the own one is down, and says so', async () =
   const args = ['-p', '-m', 'openai/big', '--set', 'http.max_retries=0'];
   const ended = await agent(at, [...args, '--fallback-model', 'openrouter/tiny', 'hello'], { env });
   expect([ended.code, ended.stdout]).toEqual([0, 'A real answer.\n']);
-  expect(ended.stderr).toMatch(/openai\/big cannot answer: .*openrouter\/tiny goes on with this turn/);
+  expect(ended.stderr).toMatch(/openai\/big cannot answer: .*openrouter\/tiny continues this turn/);
   expect((await agent(at, [...args, 'hello'], { env })).code).toBe(1);
 });
 

@@ -59,7 +59,7 @@ test('a directory that is gone is named, and -C gets away from it', () => {
   expect(run('-p', 'x')).toMatchObject({
     status: 2,
     stdout: '',
-    stderr: expect.stringMatching(/^agent: the directory this was started in is gone\n.+\n$/),
+    stderr: expect.stringMatching(/^agent: the current directory no longer exists\n.+\n$/),
   });
   at.file('gone/x', '');
   expect(run('-C', at.work, '-p', 'list *')).toMatchObject({ status: 0 });
@@ -146,7 +146,7 @@ test('output that cannot be written is one message and exit code 1', () => {
     expect({ args, status, stderr }).toEqual({
       args,
       status: 1,
-      stderr: expect.stringMatching(/^agent: standard output cannot be written: ENOSPC.*\n.+\n$/),
+      stderr: expect.stringMatching(/^agent: cannot write to standard output: ENOSPC.*\n.+\n$/),
     });
   }
 });

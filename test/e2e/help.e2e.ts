@@ -38,7 +38,7 @@ test('one word that is nearly a command is no prompt unless that is said', async
     code: 2,
     stdout: '',
     stderr:
-      'agent: `sesions` is not a command; did you mean `agent sessions`?\nA prompt of that one word goes behind --: agent -- sesions\n',
+      'agent: `sesions` is not a command; did you mean `agent sessions`?\nA prompt of that one word needs -- before it: agent -- sesions\n',
   });
   expect(await agent(at, ['-m', 'offline', 'sesions', 'are', 'lost'])).toMatchObject({ code: 2, stdout: '' });
   for (const args of [

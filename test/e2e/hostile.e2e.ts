@@ -337,7 +337,7 @@ test('even trusted, a repository does not say where requests go', async () => {
       .filter(({ key, value }) => value !== null && /^(?:approval|base_url|providers\b.*)$/.test(key))
       .map(({ key, value }) => [key, value]),
   ).toEqual([['approval', 'never']]);
-  expect(stderr).toContain('is trusted, but these are taken from your own settings alone: base_url');
+  expect(stderr).toContain('is trusted, but these can only be set in your own settings: base_url');
 });
 
 /** Files that the program reads by itself, each put there as something that has no end or no writer. */

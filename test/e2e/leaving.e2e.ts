@@ -167,7 +167,7 @@ test('Ctrl-Z does not stop a program that no shell could continue', async () => 
   const screen = openScreen(at, ['-m', script(at, [{ text: 'Hello.' }])]);
   await screen.until(prompt);
   screen.type('\x1a');
-  await screen.until(/Not suspended: no shell started agent/);
+  await screen.until(/Not suspended: agent was not started by a shell/);
   screen.type('hi\r');
   await screen.until(/Hello\./);
 });

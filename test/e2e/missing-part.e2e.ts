@@ -97,7 +97,7 @@ test('a command whose part is gone says what to do, and the program continues', 
   screen.type('/help\r');
   await screen.until(/\/help failed:\s+a\s+part\s+of\s+the\s+program\s+is\s+missing/);
   expect(screen.lines().join(' ').replaceAll(/\s+/g, ' ')).toMatch(
-    /of another version: settings-commands-\w+\.js\. .* start agent again \(agent -c continues\)/,
+    /of another version: settings-commands-\w+\.js\. .* start agent again \(continue with agent -c\)/,
   );
   screen.type('\u0004');
   await screen.until(/left 0\nover$/);

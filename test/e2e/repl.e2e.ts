@@ -88,7 +88,7 @@ test('a draft that was thrown away stays away, one that was kept comes back and 
   await screen.until(/❯ half a thought/);
   screen.pty.kill('SIGTERM');
   await screen.exited;
-  expect(await again(['\x15', '\x04'], /Draft of \d\d:\d\d; Ctrl-U clears it\.[^]*❯ half a thought/)).not.toContain(
+  expect(await again(['\x15', '\x04'], /Draft from \d\d:\d\d; Ctrl-U clears it\.[^]*❯ half a thought/)).not.toContain(
     'STALE',
   );
 });
@@ -100,9 +100,9 @@ test('settings are kept where that is wished, /clear says what it did, and leavi
   screen.type('list **/*.md\r');
   await screen.until(/1 file match/);
   screen.type('/approval mutating\r');
-  await screen.until(/This counts until the program ends; \/approval mutating --keep\s+keeps it\./);
+  await screen.until(/For this session only; make it the default with \/approval\s+mutating\s+--keep\./);
   screen.type('/approval mutating --keep\r');
-  await screen.until(/Kept in .*config\.json: approval =\s+"mutating"/s);
+  await screen.until(/Saved to .*config\.json: approval =\s+"mutating"/s);
   screen.type('/config\r');
   const settings = await screen.until(/arrows and page keys scroll/);
   expect(
@@ -118,7 +118,7 @@ test('settings are kept where that is wished, /clear says what it did, and leavi
   await screen.until(/kept: [^]*1 file match[^]*❯$/);
   screen.type('/exit\r');
   await screen.exited;
-  const [, id = ''] = /To go on: agent -r (\S+)/.exec(screen.text()) ?? [];
+  const [, id = ''] = /Resume with: agent -r (\S+)/.exec(screen.text()) ?? [];
   expect((await agent(at, ['-p', '-r', id, 'list **/*.md'])).code).toBe(0);
   expect((await agent(at, ['config', 'get', 'approval'])).stdout).toBe('mutating\n');
 });
@@ -138,7 +138,7 @@ test('a dangerous command waits for a yes, and no is the default', async () => {
   await screen.until(/Arrows and Enter only/);
   screen.type('\r');
   await screen.until(/Then not\./);
-  expect(screen.text()).toContain('The user said no.');
+  expect(screen.text()).toContain('The user denied this.');
   screen.type('\x03');
 });
 
@@ -165,7 +165,7 @@ test('a message that waits in the queue survives a kill, and comes back into the
   const model = script(at, [{ text: 'Second.' }]);
   const second = openScreen(at, ['-c', '-m', model]);
   await second.until(
-    /2 messages that were never sent are back in the input\.[\s\S]*❯ then look at that\n *\n {2}and at this/,
+    /2 messages that were not sent are back in the input\.[\s\S]*❯ then look at that\n *\n {2}and at this/,
   );
   second.type('\r');
   await second.until(/Second\./);

@@ -163,7 +163,7 @@ test('a call that repeats a placeholder carries the value, the record does not; 
     'again',
   ]);
   expect([again.code, found(again.stdout)]).toEqual([0, []]);
-  expect(again.stdout).toContain('Read the file it stands in again');
+  expect(again.stdout).toContain('Read the file that contains it again');
   expect(readFileSync(join(at.work, 'c.txt'), 'utf8')).toBe(`${token}!`);
   expect([foundBelow(at.home), foundInContents(at)]).toEqual([[], []]);
   expect(statSync(join(at.home, '.agent/secrets.key')).mode & 0o777).toBe(0o600);

@@ -40,7 +40,10 @@ test.each([
   });
   expect(said).toEqual(['begun']);
   const removal = { command: 'rm -rf kept.txt' };
-  expect(await call('bash', removal)).toMatchObject({ isError: true, content: [{ text: 'The user said no.' }, {}] });
+  expect(await call('bash', removal)).toMatchObject({
+    isError: true,
+    content: [{ text: 'The user denied this.' }, {}],
+  });
   expect(existsSync(kept)).toBe(true);
   expect(await call('bash', removal)).toMatchObject({ content: [{ text: '' }, {}] });
   expect(existsSync(kept)).toBe(false);

@@ -183,7 +183,7 @@ test('one changed byte of a tool of the project asks again before anything else;
   const no = openScreen(at, ['--tools', '+custom'], wide);
   await no.until(/\[y\/N\]/);
   no.type('\r');
-  await no.until(/nobody has allowed the files[\s\S]*❯|❯[\s\S]*nobody has allowed the files/);
+  await no.until(/the current files were not allowed[\s\S]*❯|❯[\s\S]*the current files were not allowed/);
   await leave(no);
   const later = openScreen(at, ['--tools', '+custom'], wide);
   await later.until(/❯/);

@@ -55,7 +55,7 @@ test('line by line, a line begun before the question answers nothing; one begun 
   const screen = openScreen(at, ['-m', script(at, asking), 'go'], { env: { AGENT_PLAIN: '1' } });
   await screen.until(/❯ /);
   screen.type('ye');
-  await screen.until(/Run this command\?[\s\S]*End this line first, it is no answer:\s+❯ ye/);
+  await screen.until(/Run this command\?[\s\S]*Finish this line first; it is not an answer:\s+❯ ye/);
   screen.type('s\r');
   await screen.until(/yes, session, or no \(and why\):/);
   expect(existsSync(join(at.work, 'docs/a.md'))).toBe(true);

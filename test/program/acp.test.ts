@@ -193,12 +193,12 @@ test('an editor is asked about a write with its diff, and a later one is shown t
 });
 
 const keptModes = [
-  [['--approval', 'mutating'], 'Approval mode mutating, as this session had it'],
-  [['--approval', 'always'], 'Approval mode always, as this session had it'],
+  [['--approval', 'mutating'], 'Approval mode mutating, as before in this session'],
+  [['--approval', 'always'], 'Approval mode always, as before in this session'],
   ...(existsSync('/usr/bin/bwrap')
     ? ([
-        [['--sandbox', 'read-only'], 'Sandbox read-only, as this session had it'],
-        [['--sandbox', 'workspace'], 'Sandbox workspace, as this session had it'],
+        [['--sandbox', 'read-only'], 'Sandbox read-only, as before in this session'],
+        [['--sandbox', 'workspace'], 'Sandbox workspace, as before in this session'],
       ] as const)
     : []),
 ] as const;

@@ -121,7 +121,7 @@ test('the export, the search and the deletion of sessions know those of agents, 
   expect((await agent(at, ['audit', '--tool', 'grep'])).stdout).toContain(id.slice(0, 13));
   const refused = await agent(at, go(at, [done], '-r', id));
   expect(refused).toMatchObject({ code: 7 });
-  expect(refused.stderr).toContain(`works for session ${idOf(ran.stdout)}`);
+  expect(refused.stderr).toContain(`belongs to a sub-agent of session ${idOf(ran.stdout)}`);
   expect(await agent(at, go(at, [done], '-r', id, '--fork'))).toMatchObject({ code: 0 });
   await agent(at, ['sessions', 'rm', idOf(ran.stdout)]);
   expect((await agent(at, ['sessions', 'list', '--all', '--json'])).stdout).not.toContain(`"id": "${id}"`);
@@ -235,7 +235,7 @@ test('an agent is judged as its session is, and more strictly where its file say
   expect(await tried('permissionMode: bypassPermissions', dangerous)).toContain('this run cannot ask');
   expect(await tried('', change)).not.toContain('Not run');
   expect(await tried('permissionMode: plan', change)).toContain('Denied by policy: the agent finder only reads');
-  expect(await tried('permissionMode: mutating', change)).toContain('calls of the agent finder are asked about');
+  expect(await tried('permissionMode: mutating', change)).toContain('calls of the agent finder need approval');
   expect(await tried('', change, '--set', 'rules.deny=[{"argv":["touch"]}]')).toContain('Denied by policy');
 });
 
@@ -269,7 +269,7 @@ test('/agents lists who there is, with tools and models', async () => {
   expect(stdout).toMatch(/tools: Read; model: offline\/.*finder\.json; permission mode: plan/);
   expect(stdout).toContain('explore (program): Finds files');
   expect(stdout).toContain('memory is ignored.');
-  expect(stdout).toContain('has no description; the agent is left out.');
+  expect(stdout).toContain('has no description; the agent is not loaded.');
 });
 
 test('agents that only read run side by side, others one after the other', async () => {
@@ -365,7 +365,7 @@ test('a call of an agent that the program left open names its session, and what 
   expect(results[0]?.data).toMatchObject({
     success: false,
     synthetic: true,
-    output: expect.stringContaining(`resume ${JSON.stringify(child).replaceAll('"', '\\"')} goes on`),
+    output: expect.stringContaining(`resume ${JSON.stringify(child).replaceAll('"', '\\"')}`),
   });
   const [listed] = await store.list(1);
   expect(listed?.costUsd).toBeCloseTo(0.01 + 0.01 + 0.005 + 0.01 + 0.005 + 0.02, 9);

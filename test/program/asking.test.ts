@@ -20,7 +20,7 @@ test('a question of the model is answered in the REPL; the answer approves no ca
     [
       ['/plan', 'Plan mode'],
       ['go', 'Which colour?'],
-      ['', 'words of your own: '],
+      ['', 'your own answer: '],
       ['yes, go ahead and write it', 'Thank you.'],
     ],
   );
@@ -34,8 +34,8 @@ test('a plan is carried out once the user agrees, and not before', async () => {
     at,
     ['-m', model, '--tools', '+ask'],
     [
-      ['/plan make the file', 'own, or nothing for keep: '],
-      ['in smaller steps', /plan mode is read-only[^]*own, or nothing for keep: /],
+      ['/plan make the file', 'your own answer, or nothing for keep: '],
+      ['in smaller steps', /plan mode is read-only[^]*your own answer, or nothing for keep: /],
       ['1', 'All done.'],
     ],
   );

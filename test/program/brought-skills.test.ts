@@ -110,7 +110,7 @@ test('a skill is loaded once, until its text changes; arguments come along all t
   await agent(at, ['-p', '--approval', 'never', '-m', script(at, turns), 'go']);
   const [first, again, , changed] = outputs(await events(at));
   expect(first).toContain('Use pdftotext.');
-  expect(again).toBe('Skill pdf is already loaded, as it is now: it stands above.\n\nARGUMENTS: b.pdf');
+  expect(again).toBe('Skill pdf is already loaded above.\n\nARGUMENTS: b.pdf');
   expect(changed).toContain('Use mutool.');
 });
 
@@ -128,7 +128,7 @@ test('a skill whose text a compaction has kept is not loaded again', async () =>
   );
   expect(by.stderr).toBe('');
   expect((await events(at)).map(({ kind }) => kind)).toContain('compaction');
-  expect(outputs(await events(at)).at(-1)).toBe('Skill pdf is already loaded, as it is now: it stands above.');
+  expect(outputs(await events(at)).at(-1)).toBe('Skill pdf is already loaded above.');
 });
 
 test('a skill that comes in mid-session is told once, before the next message, and can be loaded', async () => {
@@ -142,7 +142,7 @@ test('a skill that comes in mid-session is told once, before the next message, a
   await run('-c');
   const log = await events(at);
   const notes = log.filter(({ kind, data }) => kind === 'user' && data?.note === true).map(({ content }) => content);
-  expect(notes).toEqual(['There are new skills. Load one with skill where it fits the request:\n- ship: ships it']);
+  expect(notes).toEqual(['There are new skills. Load one with skill if it fits the request:\n- ship: ships it']);
   expect(outputs(log)[0]).toContain('Ship.');
   expect(log.filter(({ kind }) => kind === 'tools')).toHaveLength(1);
 });

@@ -56,7 +56,7 @@ test('a file that came, one that went and one that changed back are changes, too
   const went = await goOn(at, model);
   expect([went.said.join(), went.notes.at(-1)]).toEqual([
     expect.stringContaining('AGENTS.md (gone)'),
-    expect.stringContaining(`No longer in force: # Instructions from ${join(at.work, 'AGENTS.md')}`),
+    expect.stringContaining(`No longer valid: # Instructions from ${join(at.work, 'AGENTS.md')}`),
   ]);
   put(at, 'AGENTS.md', 'RULE: one\n');
   expect((await goOn(at, model)).said).toHaveLength(1);

@@ -20,7 +20,7 @@ function withClip(): At {
 
 const folder = '.agent/tools/insert_clip';
 
-/** Allows the tool by its hash, as nobody can be asked here. */
+/** Allows the tool by its hash, as no terminal to ask in. */
 async function allow(at: At, path = folder): Promise<string> {
   const shown = await agent(at, ['tools', 'add', path]);
   const [, sha256 = ''] = /^sha256 (\w{64})$/m.exec(shown.stdout) ?? [];
@@ -36,7 +36,7 @@ test('a tool is shown before it is allowed, and nothing of it counts before', as
   expect(shown.stdout).toMatch(/runs python3 \/.*insert_clip\/insert_clip\.py/);
   const before = await agent(at, ['tools', 'list', '--tools', '+custom']);
   expect(before.stdout).not.toContain('insert_clip');
-  expect(before.stderr).toMatch(/left out: nobody has allowed the files/);
+  expect(before.stderr).toMatch(/disabled: the current files were not allowed/);
   expect((await agent(at, ['tools', 'add', folder, '--sha256', 'abc'])).code).toBe(2);
   await allow(at);
   expect((await agent(at, ['tools', 'list', '--tools', '+custom'])).stdout).toMatch(/^insert_clip +custom +write/m);
@@ -62,10 +62,10 @@ test('a model uses it, headless too; one changed byte, or its removal, ends that
   writeFileSync(program, `${readFileSync(program, 'utf8')}#`);
   const changed = await agent(at, go);
   expect(changed.stdout).toContain('unknown_tool');
-  expect(changed.stdout).toContain('nobody has allowed the files as they are now');
+  expect(changed.stdout).toContain('the current files were not allowed');
   await allow(at);
   expect((await agent(at, go)).stdout).toContain('clip_id');
-  expect((await agent(at, ['tools', 'remove', 'insert_clip'])).stdout).toMatch(/not allowed any more/);
+  expect((await agent(at, ['tools', 'remove', 'insert_clip'])).stdout).toMatch(/is no longer allowed/);
   expect((await agent(at, ['tools', 'remove', 'insert_clip'])).code).toBe(2);
   expect((await agent(at, go)).stdout).toContain('unknown_tool');
 });
@@ -106,7 +106,7 @@ test.skipIf(!hasSandbox)('a program is held by the sandbox, and finds its own fi
 
 test.each([
   ['read', {}, 'read-only', []],
-  ['read', { path: '.env' }, 'dangerous', ['WORK/.env holds secrets']],
+  ['read', { path: '.env' }, 'dangerous', ['WORK/.env contains secrets']],
   ['write', {}, 'mutating', ['probe writes']],
   ['execute', { command: 'ls' }, 'mutating', ['probe runs a program']],
   ['execute', { command: 'rm -rf ~' }, 'dangerous', [expect.stringContaining('rm -rf') as string]],

@@ -63,7 +63,7 @@ test.each(['json', 'stream-json'])('as %s the result lists them', async (format)
   expect(result['denials']).toEqual([{ ...needsYes, tool_call_id: 'script_0_0' }]);
 });
 
-test('a call that was run, also in test mode, is no denial', async () => {
+test('a call that was run, also in test mode, is not a denial', async () => {
   for (const more of [['--approval', 'never'], ['--test']]) {
     const ran = await run(scene(), turns, '--output-format', 'json', ...more);
     expect([ran.code, resultOf(ran)['denials']]).toEqual([0, []]);
@@ -74,7 +74,7 @@ test.each([
   ['a rule', { rules: { deny: [{ tool: 'bash' }] } }, /^Denied by policy: /],
   ['a hook', {}, /^Denied by a hook: not here$/],
 ] as const)(
-  'a call that %s denies is listed; it is no question, so the exit code is 0',
+  'a call that %s denies is listed; it is not a question, so the exit code is 0',
   async (by, settings, reason) => {
     const at = scene(settings);
     if (by === 'a hook')
@@ -115,7 +115,7 @@ test('what the other program of a conversation denies, and cannot be asked about
     const format = ['--input-format', 'stream-json', '--output-format', 'stream-json'];
     const prompt = asks ? ['--permission-prompt-tool', 'stdio'] : [];
     const ran = await agent(at, ['-p', '-m', script(at, turns), ...format, ...prompt], { stdin, onStdout });
-    const reason = asks ? 'The user said no: keep it' : needsYes.reason;
+    const reason = asks ? 'The user denied this: keep it' : needsYes.reason;
     expect([ran.code, resultOf(ran)['denials']]).toEqual([
       asks ? 0 : 6,
       [{ ...needsYes, reason, tool_call_id: 'script_0_0' }],

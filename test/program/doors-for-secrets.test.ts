@@ -164,7 +164,11 @@ const doors: Readonly<Record<Exclude<Door, 'setting'>, readonly string[]>> = {
     '/redo',
     '/rewind',
     '/search',
-    '/sessions',
+    '/keys',
+    '/resume',
+    '/status',
+    '/todos',
+    '/usage',
     '/show',
     '/uncompact',
     '/undo',
@@ -280,7 +284,7 @@ test.each([
   const { code, stdout, stderr } = await agent(at, ['config', 'set', key, value]);
   expect([code, stdout]).toEqual([2, '']);
   expect([clearIn(stderr), clearBelow(at.home)]).toEqual([[], []]);
-  expect(stderr).toMatch(/would hold a secret.*\nKeep keys with agent login/);
+  expect(stderr).toMatch(/would contain a secret.*\nStore keys with agent login/);
 });
 
 test.each([
@@ -310,7 +314,7 @@ test('a secret that is in the file already does not keep the user from changing 
 test('/permissions keeps no rule with a secret, and says so', async () => {
   const at = place();
   const line = `/permissions add deny {"argv":["curl","-H","X-Auth: ${token}"]}`;
-  const { stdout } = await repl(at, ['--model', script(at, [{ text: 'one' }])], [[line, 'would hold a secret']]);
+  const { stdout } = await repl(at, ['--model', script(at, [{ text: 'one' }])], [[line, 'would contain a secret']]);
   expect([clearIn(stdout), clearBelow(at.home)]).toEqual([[], []]);
 });
 

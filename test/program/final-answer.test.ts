@@ -62,7 +62,7 @@ test('an answer that does not fit is sent back twice with what is wrong; then th
   expect(code).toBe(1);
   expect(said.at(-1)).toMatchObject({ status: 'failed', text: '{"size": 1.5}', error: { code: 'schema' } });
   expect(said.at(-1)).not.toHaveProperty('structured_output');
-  expect(stderr).toContain('also after it was sent back 2 times');
+  expect(stderr).toContain('even after 2 corrections');
   expect(read(join(at.work, 'out.json'))).toBe('{"size": 1.5}\n');
   const shown = await agent(at, ['sessions', 'show', String(said[0]?.['session_id']), '--json']);
   expect(shown.stdout).toContain("must have required property 'size'");
@@ -151,7 +151,7 @@ test('a FIFO is written to its reader and stays; where nobody reads, nothing is 
   const go = (text: string) => agent(at, ['-p', '-m', script(at, [{ text }]), '-o', 'fifo', 'go']);
   const { code, stderr } = await go('x');
   expect([code, existsSync(join(at.home, '.agent/agent.db'))]).toEqual([2, false]);
-  expect(stderr).toContain('nobody reads from it');
+  expect(stderr).toContain('no program reads from it');
   const reader = spawn('sh', ['-c', 'echo; exec cat fifo'], { cwd: at.work, stdio: ['ignore', 'pipe', 'inherit'] });
   let got = '';
   reader.stdout.on('data', (chunk: Buffer) => (got += chunk.toString()));
@@ -241,25 +241,25 @@ test.each([
   expect(stderr).not.toContain('allows nothing');
 });
 
-test.each(['(x)', 'Bash(git log', 'Edit(src', 'a b)'])('%s is no pattern', async (pattern) => {
+test.each(['(x)', 'Bash(git log', 'Edit(src', 'a b)'])('%s is not a pattern', async (pattern) => {
   const at = place();
   const { code, stderr } = await agent(at, ['-p', '-m', script(at, [{ text: 'x' }]), '--allowed-tools', pattern, 'go']);
   expect(code).toBe(2);
-  expect(stderr).toContain('it is no pattern');
+  expect(stderr).toContain('it is not a pattern');
 });
 
 test.each([
-  ['Bash(git * main)', 'a star stands for all further words'],
-  ['Bash(* --version)', 'a star stands for all further words'],
-  ['Bash()', 'no command stands in the brackets'],
-  ['WebFetch(example.com)', 'a page is allowed by its host'],
-  ['WebFetch(domain:a*)', 'a page is allowed by its host'],
-  ['Read(domain:x)', 'only paths stand in the brackets'],
+  ['Bash(git * main)', 'put the star at the end of the command'],
+  ['Bash(* --version)', 'put the star at the end of the command'],
+  ['Bash()', 'there is no command in the parentheses'],
+  ['WebFetch(example.com)', 'allow a page by its host'],
+  ['WebFetch(domain:a*)', 'allow a page by its host'],
+  ['Read(domain:x)', 'the parentheses of this tool take only paths'],
   ['mcp__*', 'names the server'],
   ['mcp__git*', 'names the server'],
-  ['mcp__github__get(x)', 'brackets say nothing about mcp__github__get here'],
-  ['Agent(explore)', 'brackets say nothing about agent here'],
-  ['Note*', 'only tools of servers are named with a star'],
+  ['mcp__github__get(x)', 'parentheses have no meaning for mcp__github__get here'],
+  ['Agent(explore)', 'parentheses have no meaning for agent here'],
+  ['Note*', 'only tools of MCP servers can be named with a star'],
 ])('%s allows nothing, and a notice says why', async (pattern, message) => {
   const at = place();
   const { code, stderr } = await agent(at, ['-p', '-m', script(at, [{ text: 'x' }]), '--allowed-tools', pattern, 'go']);

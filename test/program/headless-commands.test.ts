@@ -8,9 +8,9 @@ const answers = (count: number): readonly unknown[] =>
   Array.from({ length: count }, (_, at) => ({ text: `Answer ${at + 1}.` }));
 
 test.each([
-  ['/clear', '/clear works in the REPL alone'],
-  ['/model x', '/model works in the REPL alone'],
-  ['/undo', '/undo works in the REPL alone'],
+  ['/clear', '/clear works only in the REPL'],
+  ['/model x', '/model works only in the REPL'],
+  ['/undo', '/undo works only in the REPL'],
   ['/größer', 'there is no command /größer'],
   ['/nothing of that name', 'there is no command /nothing'],
 ])('%s with -p is a usage error that says what works, and no model reads it', async (prompt, said) => {
@@ -40,7 +40,7 @@ test('/compact with -p compacts the session that goes on', async () => {
 const failing = (code: string) => [{ text: 'One.' }, { text: '', fault: { code, message: 'It failed.' } }];
 
 test.each([
-  ['there is too little', 'hi', answers(2), 1, 'there is too little to compact'],
+  ['there is too little', 'hi', answers(2), 1, 'nothing to compact yet'],
   ['the summary fails', 'word '.repeat(3000), failing('bad_request'), 1, 'It failed'],
   ['the key is refused', 'word '.repeat(3000), failing('auth'), 4, 'It failed'],
 ])('/compact with -p fails where %s, and says so on standard error', async (_name, prompt, turns, wanted, reason) => {
@@ -75,7 +75,7 @@ test('command files are named in any script, a blank is a hyphen, and one that c
   ] as const) {
     const { code, stderr } = await agent(at, ['-p', '-m', script(at, answers(1)), prompt]);
     expect(code).toBe(0);
-    expect(stderr).toMatch(/2fa!\.md is no command/);
+    expect(stderr).toMatch(/2fa!\.md is not a command/);
     const shown = await agent(at, ['sessions', 'list', '--json']);
     const id = (JSON.parse(shown.stdout) as { id: string }[])[0]?.id ?? '';
     expect((await agent(at, ['sessions', 'show', id])).stdout).toContain(sent);

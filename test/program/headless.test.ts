@@ -67,7 +67,7 @@ test('a variable, a limit or a value that counts for nothing is said', async () 
   expect(variables).toMatchObject({
     code: 0,
     stderr: expect.stringMatching(
-      /AGENT_APROVAL sets nothing; did you mean AGENT_APPROVAL\?\nagent: The variable AGENT_WEB_PROVIDER sets nothing here\.\n/,
+      /AGENT_APROVAL is not a setting; did you mean AGENT_APPROVAL\?\nagent: The variable AGENT_WEB_PROVIDER sets nothing here\.\n/,
     ) as string,
   });
   const file = join(at.home, '.agent/config.json');
@@ -412,7 +412,7 @@ test('where the tools of a session change, stderr says that the cache is lost', 
     expect({ format, code, stderr }).toEqual({
       format,
       code: 0,
-      stderr: expect.stringContaining('cache of this conversation is lost'),
+      stderr: expect.stringContaining('the next request is not cached'),
     });
   }
 });

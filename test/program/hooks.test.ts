@@ -74,7 +74,7 @@ test('a call that a hook has changed is validated and judged again, whatever the
   }
   const at = withHooks(one('PreToolUse', specific({ updatedInput: { cmd: 'ls' } }), 'Bash'));
   const invalid = await agent(at, go(at, [call('ls'), { text: 'done' }]));
-  expect(invalid.stdout).toContain('A hook changed this call to one that cannot be run: bash:');
+  expect(invalid.stdout).toContain('A hook changed this call and made it invalid: bash:');
   const to = withHooks(one('PreToolUse', specific({ updatedInput: { command: 'echo changed' } }), 'Bash'));
   expect((await agent(to, go(to, [call('echo first'), { text: 'done' }]))).stdout).toContain('changed\\\\n');
 });
@@ -86,7 +86,7 @@ test('two hooks that change one call differently are reported; equal changes are
     return (await agent(at, go(at, [call('echo given'), { text: 'done' }]))).stdout;
   };
   const differing = await both('echo first', 'echo second ');
-  expect(differing).toMatch(/2 hooks changed the input of one call \(PreToolUse\)\. The last one counts, .*dropped: /);
+  expect(differing).toMatch(/2 hooks changed the input of one call \(PreToolUse\)\. The last one applies, .*dropped: /);
   expect(differing).toContain('second\\\\n');
   expect(await both('echo same', 'echo same')).not.toContain('hooks changed');
 });
@@ -108,7 +108,7 @@ test('what a hook allows is not asked, but secrets and rules of the user are; wh
   }
   const asking = withHooks(one('PreToolUse', specific({ permissionDecision: 'ask', permissionDecisionReason: 'hm' })));
   const asked = await agent(asking, go(asking, [call('ls'), { text: 'done' }], '--approval', 'never'));
-  expect(asked.stdout).toContain('a hook wants it asked: hm');
+  expect(asked.stdout).toContain('a hook asks for approval: hm');
 });
 
 test('what a hook says after a call stands beside its result; a new output takes the place of the old', async () => {
@@ -125,7 +125,7 @@ test('a prompt that a hook holds back is not sent: the run fails and says why', 
   const at = withHooks(one('UserPromptSubmit', `printf '{"decision":"block","reason":"not on a Sunday"}'`));
   const held = await agent(at, ['-p', '-m', script(at, [{ text: 'never' }]), 'go']);
   expect(held).toMatchObject({ code: 1, stdout: '' });
-  expect(held.stderr).toContain('A hook did not let the message through: not on a Sunday');
+  expect(held.stderr).toContain('A hook blocked the message: not on a Sunday');
 });
 
 test('what hooks say at the start and of a prompt is noted before it', async () => {
@@ -168,11 +168,11 @@ test('a hook that never lets go is let go of after eight times; continue: false 
   const turns = Array.from({ length: 12 }, (_, index) => ({ text: `answer ${index + 1}` }));
   const ended = await agent(at, ['-p', '-m', script(at, turns), 'go']);
   expect(ended).toMatchObject({ code: 0, stdout: 'answer 9\n' });
-  expect(ended.stderr).toContain('wanted the turn to go on 8 times');
+  expect(ended.stderr).toContain('extended the turn 8 times');
   const stop = withHooks(one('PreToolUse', `printf '{"continue":false,"stopReason":"build failed"}'`));
   const stopped = await agent(stop, go(stop, [call('touch made'), { text: 'never' }]));
   expect(stopped.code).toBe(1);
-  expect(stopped.stdout).toContain('A hook ended the turn: build failed');
+  expect(stopped.stdout).toContain('A hook stopped the turn: build failed');
   expect(stopped.stdout).not.toContain('never');
   expect(existsSync(join(stop.work, 'made'))).toBe(false);
 });
@@ -212,7 +212,7 @@ test('a hook may hold a compaction back', async () => {
     [
       ['go', /finished\.[^]*❯ /],
       ['more', /finished\.[^]*❯ /],
-      ['/compact keep names', 'a hook does not want it: not now'],
+      ['/compact keep names', 'a hook denied it: not now'],
     ],
   );
   const asked: unknown = JSON.parse(readFileSync(join(at.work, 'asked'), 'utf8'));
@@ -232,7 +232,7 @@ test('a file that cannot be read stops the program; what does not count in one i
   expect(listed.stdout).toMatch(
     /^PreToolUse {2}Bash {2}user {2}[0-9a-f]{12} {2}\.\/gone\.sh \(missing: \.\/gone\.sh\)$/m,
   );
-  expect(listed.stderr).toContain('nothing happens here at TeammateIdle');
+  expect(listed.stderr).toContain('unknown event TeammateIdle');
   expect(JSON.parse((await agent(at, ['hooks', '--json'])).stdout)).toMatchObject([
     { event: 'PreToolUse', timeout_s: 600 },
   ]);
@@ -260,7 +260,7 @@ test('hooks of a project start nothing before they are trusted, exactly as they 
     const { stdout } = await agent(at, go(at, [call('ls'), { text: 'done' }]));
     return lines(stdout).find(({ type }) => type === 'notice')?.message as string;
   };
-  expect(await run()).toContain('not trusted and not used; agent config trust asks about them');
+  expect(await run()).toContain('not trusted and not used; review them with agent config trust');
   expect((await agent(at, ['hooks'])).stdout).toMatch(/check\.sh \(not trusted, not run/);
   expect(ran()).toEqual([]);
   const asked = await trust(at);

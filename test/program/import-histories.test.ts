@@ -141,7 +141,7 @@ test('nothing is stored by a dry run, for another directory, or without being as
   expect((await agent(at, ['sessions', 'list', '--json'])).stdout).toBe('[]\n');
 });
 
-test('an unknown program, a file that is no conversation and a missing file say what to do', async () => {
+test('an unknown program, a file that is not a conversation and a missing file say what to do', async () => {
   const { at } = placeWith(conversation);
   at.file('notes.txt', 'no conversation\n');
   const failures = [
@@ -156,14 +156,14 @@ test('an unknown program, a file that is no conversation and a missing file say 
     said.push([code, stderr.split('\n')[0]]);
   }
   expect(said).toEqual([
-    [2, 'agent: --from: the histories of `claud-code` are not known'],
-    [2, 'agent: notes.txt is no conversation of Claude Code'],
-    [2, 'agent: none.jsonl is no conversation of Claude Code'],
+    [2, 'agent: --from: the history format of `claud-code` is unknown'],
+    [2, 'agent: notes.txt is not a conversation of Claude Code'],
+    [2, 'agent: none.jsonl is not a conversation of Claude Code'],
     [2, 'agent: there is nothing to import'],
   ]);
 });
 
-test('a conversation in which nothing was said is told and not stored', async () => {
+test('a conversation in which no messages is told and not stored', async () => {
   const { at, file } = placeWith([{ type: 'mode', mode: 'normal', sessionId: session }]);
   const other = join(dirname(file), '6f1c1c1e-0000-4000-8000-000000000002.jsonl');
   writeFileSync(other, `${conversation.map((one) => JSON.stringify(one)).join('\n')}\n`);
@@ -177,7 +177,7 @@ test('a session is exported as a file of another program, which says where it be
   const [outcome] = await importAll(at, '--all');
   const id = String(outcome?.['session']);
   const out = await agent(at, ['sessions', 'export', id, '--format', 'codex', '-o', 'out.jsonl']);
-  const said = /looked for as ~\/(\S+); there `codex resume (\S+)` goes on with it/.exec(out.stderr);
+  const said = /Copy it to ~\/(\S+); then `codex resume (\S+)` resumes it/.exec(out.stderr);
   const file = join(at.home, said?.[1] ?? '');
   mkdirSync(dirname(file), { recursive: true });
   copyFileSync(join(at.work, 'out.jsonl'), file);

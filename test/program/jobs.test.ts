@@ -14,9 +14,9 @@ test('a job is shown, listed and ended in the REPL, and the model is told of its
       ['/jobs', 'There are no jobs.'],
       ['start it', 'It runs.'],
       ['/jobs 1', /1: echo listening; sleep 60 \(running for \d+ s\)\nlistening\n/],
-      ['/jobs 2', 'There is no such job'],
-      ['/jobs background', 'No command runs that could be moved'],
-      ['/jobs kill 1', /told the model: job 1 has ended \(echo listening; sleep 60\): ended by request after \d+ s/],
+      ['/jobs 2', 'No such job'],
+      ['/jobs background', 'No running command to move'],
+      ['/jobs kill 1', /sent to the model: job 1 has ended \(echo listening; sleep 60\): killed after \d+ s/],
       ['and now?', 'I see.'],
     ],
   );
@@ -34,7 +34,7 @@ test('a session that goes on is told that its jobs have ended with the program',
   const events = JSON.parse(stdout) as readonly { readonly kind: string; readonly content: string | null }[];
   expect(events.flatMap(({ kind, content }) => (kind === 'user' ? [content] : []))).toEqual([
     'start it',
-    '[Note: job 1 has ended, because the program was ended meanwhile.]',
+    '[Note: job 1 has ended, because the program exited.]',
     'and now?',
     'and then?',
   ]);

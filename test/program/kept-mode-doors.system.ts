@@ -119,7 +119,7 @@ test.skipIf(!hasSandbox)('a session whose sandbox cannot be opened is not resume
   const refused = await agent(at, [...elsewhere, 'go on']);
   expect([refused.code, refused.stdout]).toEqual([2, '']);
   expect(refused.stderr).toMatch(
-    /^agent: the session had the sandbox workspace, which cannot be opened here: .*\n.*--sandbox off/,
+    /^agent: this session used the sandbox workspace, which is not available here: .*\n.*--sandbox off/,
   );
   // The lease is given back.
   rmSync(join(at.work, 'new.txt'), { force: true });

@@ -17,8 +17,8 @@ async function resumed(at: Place, model: string, more: readonly string[] = [], r
 }
 
 test.each([
-  ['--approval mutating', ['--approval', 'mutating'], 6, /Approval mode mutating, as this session had it/],
-  ['--approval always', ['--approval', 'always'], 6, /Approval mode always, as this session had it/],
+  ['--approval mutating', ['--approval', 'mutating'], 6, /Approval mode mutating, as before in this session/],
+  ['--approval always', ['--approval', 'always'], 6, /Approval mode always, as before in this session/],
   ['--no-tools', ['--no-tools'], 0, /^/],
   ['--tools file_read', ['--tools', 'file_read'], 0, /^/],
 ])('a resume is not looser than a session with %s, nor is a fork', async (_name, options, code, notice) => {
@@ -47,7 +47,7 @@ test('a cost limit is kept, unless the resume has a smaller one', async () => {
   const at = place();
   const model = script(at, [{ text: 'One.' }, { text: 'Two.' }, { text: 'Three.' }]);
   await agent(at, ['-p', '-m', model, '--max-cost', '2', 'begin']);
-  expect((await resumed(at, model)).stderr).toMatch(/Cost limit \$2, as this session had it/);
+  expect((await resumed(at, model)).stderr).toMatch(/Cost limit \$2, as before in this session/);
   expect((await resumed(at, model, ['--max-cost', '1'])).stderr).not.toMatch(/Cost limit|cost limit/);
 });
 
@@ -59,14 +59,14 @@ test('plan mode and a mode that was switched survive the end of the program, als
     ['-m', model],
     [
       ['begin', 'Begun.'],
-      ['/approval mutating', 'wait for a yes'],
+      ['/approval mutating', 'edits and commands ask'],
       ['/plan', 'Plan mode'],
     ],
   );
   const found = await resumed(at, model);
   expect(found.wrote).toBe(false);
-  expect(found.stderr).toMatch(/Plan mode is on, as this session had it/);
-  expect(found.stderr).toMatch(/Approval mode mutating, as this session had it/);
+  expect(found.stderr).toMatch(/Plan mode is on, as before in this session/);
+  expect(found.stderr).toMatch(/Approval mode mutating, as before in this session/);
 });
 
 test('a session that is resumed inside the REPL keeps its mode', async () => {
@@ -75,5 +75,5 @@ test('a session that is resumed inside the REPL keeps its mode', async () => {
   await agent(at, ['-p', '-m', model, '--approval', 'mutating', 'begin']);
   const { stdout } = await agent(at, ['sessions', 'list', '--json']);
   const id = (JSON.parse(stdout) as { id: string }[])[0]?.id ?? '';
-  await repl(at, ['-m', model], [[`/sessions ${id}`, /Approval mode mutating, as this session had it/]]);
+  await repl(at, ['-m', model], [[`/sessions ${id}`, /Approval mode mutating, as before in this session/]]);
 });

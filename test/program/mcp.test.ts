@@ -60,7 +60,7 @@ test('a server is added, listed, shown, tried and removed', async () => {
   expect(tried.stdout).toMatch(
     /^tried: connected in \d+ ms, protocol 20\d\d-\d\d-\d\d, 1 tools\n {2}mcp__tried__get_issue {2}One issue\./,
   );
-  expect((await agent(at, ['mcp', 'add', 'tried', '--', 'x'])).stderr).toContain('there is a server `tried` already');
+  expect((await agent(at, ['mcp', 'add', 'tried', '--', 'x'])).stderr).toContain('the server `tried` already exists');
   expect((await agent(at, ['mcp', 'test', 'tired'])).stderr).toContain('there is no server `tired`');
   expect((await agent(at, ['mcp', 'remove', 'tried'])).code).toBe(0);
   expect((await agent(at, ['mcp', 'list'])).stdout).toContain('No servers yet');
@@ -197,7 +197,7 @@ test('/mcp shows the servers of the session, and connects one anew', async () =>
       ['/mcp', /tried +(?:not connected|connecting) +tools not known yet/],
       ['/mcp reconnect tried', 'tried is connected.'],
       ['/mcp tried', /mcp__tried__get_issue +One issue\./],
-      ['/mcp disable tried', 'tried is switched off.'],
+      ['/mcp disable tried', 'tried is disabled'],
       ['/mcp', /tried +off/],
     ],
   );
@@ -237,7 +237,7 @@ test('a .mcp.json that nobody trusts starts nothing, is told of, and puts nothin
   expect((await eventsOf(at, used.stdout)).some(({ content }) => content?.includes('server tried'))).toBe(false);
   const listed = await agent(at, ['mcp', 'list']);
   expect(listed.stdout).toMatch(
-    /^tried +not trusted +sh -c .*\nagent config trust asks about those of this project\.\n$/s,
+    /^tried +not trusted +sh -c .*\nReview those of this project with agent config trust\.\n$/s,
   );
   expect(await agent(at, ['mcp', 'test', 'tried'])).toMatchObject({
     code: 2,
@@ -269,7 +269,7 @@ test('servers of another program are shown and copied, and none of ours is repla
   const mcpServers = { tried: { command: 'theirs' }, far: { url: 'https://a.example', headers: { K: '${TOKEN}' } } };
   writeFileSync(join(at.home, '.claude.json'), JSON.stringify({ mcpServers }));
   const asked = await agent(at, ['mcp', 'import', 'claude-code']);
-  expect(asked).toMatchObject({ code: 2, stderr: expect.stringContaining('--yes copies them') as string });
+  expect(asked).toMatchObject({ code: 2, stderr: expect.stringContaining('Add --yes to copy them') as string });
   expect(existsSync(await serverFile(at))).toBe(false);
   const { entry } = await added(at);
   const copied = await agent(at, ['mcp', 'import', 'claude-code', '--yes']);

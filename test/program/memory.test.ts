@@ -187,7 +187,7 @@ test('what a page wants remembered waits for a yes, and then for approval', asyn
     at,
     ['-m', poisoned, ...memory],
     [
-      ['go', /text from outside[^]*yes, session, or no/],
+      ['go', /untrusted text[^]*yes, session, or no/],
       ['yes', 'Noted.'],
     ],
   );
@@ -202,9 +202,9 @@ test('what a page wants remembered waits for a yes, and then for approval', asyn
     ['-m', poisoned, ...memory],
     [
       ['/memory', /1 +waits +.*Always send[^]*memory approve/],
-      ['/memory show 1', /in a turn that read text from outside/],
+      ['/memory show 1', /in a turn that read untrusted text/],
       ['/memory nothing', 'has no `nothing`'],
-      ['/memory add The harbour opens at nine.', 'Note 2 (The harbour opens at nine.) is kept.'],
+      ['/memory add The harbour opens at nine.', 'Note 2 (The harbour opens at nine.) is saved.'],
       ['/memory approve 1', 'may be in the prompt'],
       ['/memory pin 2', 'is always in the prompt'],
     ],
@@ -246,7 +246,12 @@ test('a note of a run that keeps nothing is said to end with it', async () => {
   const said = await repl(
     at,
     ['-m', script(at, [{ text: 'Hello.' }]), '--ephemeral'],
-    [['/memory add The harbour opens at nine.', 'is kept until the program ends: notes are not kept at a server']],
+    [
+      [
+        '/memory add The harbour opens at nine.',
+        'is saved until the program exits: notes are not available on a server',
+      ],
+    ],
   );
   expect(said.code).toBe(0);
 });

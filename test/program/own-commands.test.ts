@@ -34,7 +34,7 @@ async function events(
     .map((line) => line as never);
 }
 
-test('a folder that a message names goes with the list of its files; what is no folder stays as it is', async () => {
+test('a folder that a message names goes with the list of its files; what is not a folder stays as it is', async () => {
   const at = place();
   write(join(at.work, 'src/deep/a.txt'), '');
   write(join(at.work, 'src/b.txt'), '');
@@ -81,13 +81,13 @@ test('a command that fails is told, and its errors are sent; a refusal ends it a
   const go = (text: string): ReturnType<typeof agent> => agent(at, ['-p', '-m', script(at, answer), text]);
   const failed = await go('/fails');
   expect(failed).toMatchObject({ code: 0, stdout: 'Done.\n' });
-  expect(failed.stderr).toContain('bash(command="ls nowhere") ended with 2. The message holds what it printed.');
+  expect(failed.stderr).toContain('bash(command="ls nowhere") ended with 2. The message contains its output.');
   const [{ id }] = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as [{ readonly id: string }];
   expect((await agent(at, ['sessions', 'show', id])).stdout).toMatch(/Look: ls: .*nowhere.* \[exit code 2\]/);
   const refused = await go('/asks');
   expect(refused.stdout).toBe('');
   expect(refused.stderr).toContain('needs approval, and this run cannot ask');
-  expect((await go('/odd x')).stderr).toContain('/odd was not sent: an argument stands where it cannot be quoted');
+  expect((await go('/odd x')).stderr).toContain('/odd was not sent: an argument cannot be quoted');
 });
 
 test('commands of the program win, paths go to the model, and other names with a slash are refused', async () => {
@@ -148,7 +148,7 @@ test('/review works in a repository without a commit', async () => {
 });
 
 test('the commands of the program are described in the table as in their files', () => {
-  const described = table.flatMap(({ entries }) => entries.flatMap(({ slash }) => (slash ? [slash] : [])));
+  const described = table.flatMap(({ entries }) => entries.flatMap(({ slash }) => (slash ? [slash.slice(0, 2)] : [])));
   for (const name of ['init', 'review']) {
     const path = fileURLToPath(new URL(`../../config/prompts/${name}.md`, import.meta.url));
     const { fields } = readFrontMatter(readFileSync(path, 'utf8'));
@@ -175,7 +175,7 @@ test('commands of a project count once they are trusted, exactly as they are', a
     return (await agent(at, ['sessions', 'export', listed[0].id, '--format', 'jsonl'])).stdout;
   };
   const before = await agent(at, ['-p', '-m', model, '/deploy now']);
-  expect(before.stderr).toContain('not trusted and not used; agent config trust asks about them');
+  expect(before.stderr).toContain('not trusted and not used; review them with agent config trust');
   expect(before.code).toBe(2);
   expect(existsSync(join(at.work, 'ran'))).toBe(false);
   await trust(at);

@@ -58,7 +58,7 @@ function sent(server: VendorServer): readonly unknown[] {
   return (messages ?? input ?? []).filter(({ role }) => role !== 'system');
 }
 
-test.each(apis)('a picture of the command line goes with the message on %s, and again on resume', async (api) => {
+test.each(apis)('an image of the command line goes with the message on %s, and again on resume', async (api) => {
   const at = place();
   writeFileSync(join(at.work, 'shot.png'), shot);
   const server = await vendor({ api });
@@ -73,7 +73,7 @@ test.each(apis)('a picture of the command line goes with the message on %s, and 
   expect(server.refusals).toEqual([]);
 });
 
-test('a session with a picture goes on with another wire', async () => {
+test('a session with an image goes on with another wire', async () => {
   const at = place();
   writeFileSync(join(at.work, 'shot.png'), shot);
   const chat = await vendor({ api: 'openai-chat' });
@@ -86,11 +86,11 @@ test('a session with a picture goes on with another wire', async () => {
   expect(JSON.stringify(sent(messages))).toContain(base64);
 });
 
-test('what is no picture, or is not there, is a usage error before anything is sent', async () => {
+test('what is not a picture, or is not there, is a usage error before anything is sent', async () => {
   const at = place({ 'notes.png': 'no picture' });
   const server = await vendor({ api: 'openai-chat' });
   for (const [file, said] of [
-    ['notes.png', 'notes.png is not attached: it is no PNG, JPEG, GIF, WebP or PDF.'],
+    ['notes.png', 'notes.png is not attached: it is not a PNG, JPEG, GIF, WebP or PDF.'],
     ['gone.png', 'There is no file gone.png.'],
   ] as const) {
     const refused = await run(at, server, 'openai-chat', ['--image', file, 'What is this?']);
@@ -117,7 +117,7 @@ test('a message written in an earlier run says that its picture does not go with
   const server = await vendor({ api: 'openai-chat' });
   const { code, stderr } = await run(at, server, 'openai-chat', ['What is [my shot.png 8x4] in [a 2x2]?']);
   expect(code).toBe(0);
-  expect(stderr.match(/No picture goes with .+?:/g)).toEqual(['No picture goes with [my shot.png 8x4] any more:']);
+  expect(stderr.match(/The image for .+? is gone/g)).toEqual(['The image for [my shot.png 8x4] is gone']);
 });
 
 test('a model that takes no pictures is told of them in a line', async () => {
@@ -131,12 +131,12 @@ test('a model that takes no pictures is told of them in a line', async () => {
   expect(sent(server)).toEqual([
     {
       role: 'user',
-      content: 'What is this?\n[shot.png 8x4]\n\n[shot.png 8x4 is a picture, and this model takes none]',
+      content: 'What is this?\n[shot.png 8x4]\n\n[shot.png 8x4 is an image, which this model does not support]',
     },
   ]);
 });
 
-test('a picture that the server refuses is taken out, the request is made once more, and the session goes on', async () => {
+test('an image that the server refuses is taken out, the request is made once more, and the session goes on', async () => {
   const at = place();
   writeFileSync(join(at.work, 'shot.png'), shot);
   const server = await vendor({ api: 'anthropic-messages', refusesImages: true });
@@ -201,7 +201,7 @@ test.each([
       },
     ],
   ],
-] as const)('a picture that file_read reads goes to the model on %s, after all results', async (api, expected) => {
+] as const)('an image that file_read reads goes to the model on %s, after all results', async (api, expected) => {
   const at = place();
   writeFileSync(join(at.work, 'shot.png'), shot);
   const server = await vendor({ api });

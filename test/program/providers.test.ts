@@ -120,7 +120,7 @@ test('a model that its server knows no tools for is spoken to in text, which is 
   const options = ['-p', '--base-url', server.url, '-m', 'openai/m'];
   const first = await agent(at, [...options, 'read a.txt'], { env: key });
   expect([first.code, first.stdout]).toEqual([0, 'It says hello.\n']);
-  expect(first.stderr).toContain('m takes no tool calls, so tools are sent as text');
+  expect(first.stderr).toContain('m does not support tool calls. Sending tools as text');
   const second = await agent(at, [...options, 'and now?'], { env: key });
   expect([second.code, second.stdout, server.refusals.length]).toEqual([0, 'Again.\n', 1]);
   const listed = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as readonly { id: string }[];

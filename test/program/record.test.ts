@@ -271,7 +271,7 @@ test('a session whose id is none is not imported under it', async () => {
     expect(await agent(at, ['sessions', 'import', file])).toMatchObject({
       code: 2,
       stdout: '',
-      stderr: expect.stringMatching(/is no session id.*\n--as-new|must be a word/) as string,
+      stderr: expect.stringMatching(/is not a session id.*\n--as-new|must be a word/) as string,
     });
   }
   expect(((await json(at, ['sessions', 'list'])) as unknown[]).length).toBe(1);
@@ -291,7 +291,7 @@ test('sessions are listed by pages and all of them as JSON, and those that look 
   const first = await agent(at, ['sessions', 'list']);
   expect([count(first.stdout), first.stderr]).toEqual([
     50,
-    '21 more of 71 sessions: --page 2 goes on, --limit 71 lists all.\n',
+    '21 more of 71 sessions: --page 2 shows more, --limit 71 all.\n',
   ]);
   const second = await agent(at, ['sessions', 'list', '--page', '2']);
   expect([count(second.stdout), second.stderr]).toEqual([21, '']);
@@ -303,8 +303,8 @@ test('sessions are listed by pages and all of them as JSON, and those that look 
         .map((line) => line.split(' ')[0]),
     ).size,
   ).toBe(71);
-  expect(second.stdout.match(/the same · begun \S+ \S+/g)?.length).toBe(2);
-  expect(new Set(second.stdout.match(/the same · begun \S+ \S+/g)).size).toBe(2);
+  expect(second.stdout.match(/the same · started \S+ \S+/g)?.length).toBe(2);
+  expect(new Set(second.stdout.match(/the same · started \S+ \S+/g)).size).toBe(2);
   expect((await agent(at, ['sessions', 'list', '--page', '9'])).stderr).toContain('page 9 is behind the last one');
   const all = await agent(at, ['sessions', 'list', '--json']);
   expect([(JSON.parse(all.stdout) as unknown[]).length, all.stderr]).toEqual([71, '']);
@@ -420,7 +420,7 @@ test('the sessions of a moved directory go on under its new name, and tools run 
   expect([again.code, again.stdout, again.stderr]).toEqual([
     0,
     'Moved.\n',
-    expect.stringContaining(`This directory was ${at.work} before it was moved. Session ${id} goes on in ${work}.`),
+    expect.stringContaining(`This directory was ${at.work} before it was moved. Session ${id} continues in ${work}.`),
   ]);
   expect(readFileSync(join(work, 'new.txt'), 'utf8')).toBe('here');
   expect(existsSync(at.work)).toBe(false);
@@ -429,7 +429,7 @@ test('the sessions of a moved directory go on under its new name, and tools run 
   mkdirSync(at.work);
   expect(await agent(at, ['-c', '-p', '--model', model, 'go on'])).toMatchObject({
     code: 7,
-    stderr: expect.stringContaining('there is no session of'),
+    stderr: expect.stringContaining('has no session to continue'),
   });
 });
 
@@ -453,7 +453,7 @@ test('events and sessions that vanish with a cut log are reported once, those th
   expect([code, stderr]).toEqual([
     0,
     expect.stringMatching(
-      new RegExp(`The last [2-9] events of session ${id} are gone: .*It goes on after event ${last}\\.`),
+      new RegExp(`The last [2-9] events of session ${id} are gone: .*The session continues after event ${last}\\.`),
     ),
   ]);
   expect(await resume('-c')).toEqual([0, '']);

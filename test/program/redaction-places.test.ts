@@ -158,7 +158,7 @@ test('a redacted text is gone from compactions, agents, notes, tasks, messages t
   expect(holding(at)).toEqual([]);
 });
 
-test('a picture of a redacted message is gone wherever the same picture was attached', async () => {
+test('an image of a redacted message is gone wherever the same picture was attached', async () => {
   const at = place({ 'note.txt': 'one\n' });
   writeFileSync(join(at.work, 'shot.png'), png(8, 4));
   withAgent(at, 'taker', [called(['file_read', { path: 'shot.png' }]), { text: 'Seen.' }]);

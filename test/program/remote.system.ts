@@ -39,7 +39,7 @@ describe('a machine without a disk', () => {
     const { code, stdout, stderr } = await agent(at, ['-p', 'read a.txt'], gone);
     expect([code, stdout.includes('flamingo')]).toEqual([1, true]); // nothing of it was saved
     // Once as it happens, once with what was lost at the end.
-    expect(stderr.match(/Nothing answers at 127\.0\.0\.1:1\/none/g)).toHaveLength(2);
+    expect(stderr.match(/No answer from 127\.0\.0\.1:1\/none/g)).toHaveLength(2);
     const unnamed = await agent(place(), ['-p', 'list *.txt'], { env: { AGENT_STORE_MODE: 'remote' } });
     expect([unnamed.code, unnamed.stderr]).toEqual([2, expect.stringContaining('store.url is not set')]);
   });
@@ -52,7 +52,7 @@ describe('a machine without a disk', () => {
       { text: 'Noted.' },
     ]);
     const asked = ['-p', '-m', model, '--tools', '+memory', '--output-format', 'stream-json', 'go'];
-    expect((await agent(at, asked, asAlice)).stdout).toContain('Saved as note 1. It ends with this run');
+    expect((await agent(at, asked, asAlice)).stdout).toContain('Saved as note 1. It is lost after this run');
     for (const args of [['add', 'The harbour opens at nine.'], ['list'], ['rm', '1']])
       expect(await agent(at, ['memory', ...args], asAlice)).toMatchObject({
         code: 2,

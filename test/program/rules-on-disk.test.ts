@@ -61,7 +61,7 @@ test('searches leave out what a rule denies, and say so', async () => {
   const found = await agent(at, ['tools', 'call', 'grep', '{"pattern":"text-of"}']);
   expect(found.stdout).toContain('text-of-an-open-file');
   expect(found.stdout).not.toMatch(/denied-file|text-of-a-page/);
-  expect(found.stdout).toMatch(/2 files that a rule of the user denies or asks about/);
+  expect(found.stdout).toMatch(/2 files that a user rule denies or asks about/);
   const docs = await agent(at, ['tools', 'call', 'doc_search', '{"query":"denied"}', '--tools', '+docs']);
   expect(docs.stdout).not.toContain('text-of-a-denied-file');
 });

@@ -147,7 +147,7 @@ describe.each(Object.entries(dialects))('over %s', (_version, dialectFor) => {
     if (isKept)
       expect(last).toMatchObject({
         isError: true,
-        content: [{ text: expect.stringMatching(/^The user said no/) as string }, {}],
+        content: [{ text: expect.stringMatching(/^The user denied this/) as string }, {}],
       });
   });
 });
@@ -168,7 +168,7 @@ test('the question about an edit says which lines it would change', async () => 
   expect(asked).toMatchObject([
     {
       message: expect.stringMatching(
-        /^Edit kept\.txt\? {2}\+1 -1\n {2}1 {3}one\n {2}2 - two\n {2}2 \+ 2\n {2}3 {3}three\n→ \/.*kept\.txt\n/,
+        /^Edit kept\.txt\? {2}\+1 -1\n {2}@@ line 1\n {3}one\n {2}-two\n {2}\+2\n {3}three\n→ \/.*kept\.txt\n/,
       ) as string,
     },
   ]);

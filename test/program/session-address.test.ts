@@ -92,7 +92,7 @@ test.each(elsewhere)('another address in %s is refused, and both are named', asy
   configure(at, config(`${other.url}/v1`));
   const message =
     `agent: session ${String(id)} was on ${own.url}/v1, and ${by} now says ${other.url}/v1\n` +
-    `Say where it continues: --base-url ${own.url}/v1 or --base-url ${other.url}/v1.\n`;
+    `Choose where it continues: --base-url ${own.url}/v1 or --base-url ${other.url}/v1.\n`;
   for (const args of [['-c'], ['-r', String(id)], ['-c', '--fork'], ['-c', '-m', 'next']]) {
     expect(await run([...args, 'more'], env(`${other.url}/v1`)), args.join(' ')).toEqual({
       code: 2,
@@ -120,21 +120,21 @@ test('an imported session has no trusted address, and it is said', async () => {
   expect(JSON.parse(exported.split('\n')[0] ?? '')).toMatchObject({ api: 'openai-chat', base_url: `${own.url}/v1` });
   const imported = await agent(at, ['sessions', 'import', at.file('session.jsonl', exported), '--as-new']);
   expect(imported.stderr).toBe(
-    `agent: The address in the file, ${own.url}/v1, is not trusted: the session goes on where \`openai\` is configured to be, or where --base-url says.\n`,
+    `agent: The address in the file, ${own.url}/v1, is not trusted: the session continues at the configured address of \`openai\`, or at --base-url.\n`,
   );
   const copy = imported.stdout.trim();
   const lost = await run(['-r', copy, 'more']);
   expect(lost).toMatchObject({ code: 2, stdout: '' });
   expect(lost.stderr).toBe(
-    `agent: session ${copy} has no address on record, and openai-chat is not what https://api.openai.com/v1 is spoken to in (openai-responses): it was held with another server\n` +
-      'Say where it continues: --base-url <address>, or --provider openai for https://api.openai.com/v1.\n',
+    `agent: session ${copy} has no recorded address, and openai-chat is not what https://api.openai.com/v1 is spoken to in (openai-responses): it was a conversation with another server\n` +
+      'Choose where it continues: --base-url <address>, or --provider openai for https://api.openai.com/v1.\n',
   );
   expect([own.requests.length, other.bytes()]).toEqual([1, 0]);
   const went = await run(['-r', copy, '--output-format', 'stream-json', 'more'], {
     OPENAI_BASE_URL: `${other.url}/v1`,
   });
   expect(went.stdout).toContain(
-    `No address is on record for this session (it was imported, or is from an earlier version). It goes on at ${other.url}/v1.`,
+    `This session has no recorded address (it was imported, or is from an earlier version). It continues at ${other.url}/v1.`,
   );
   expect([models(own), models(other)]).toEqual([['local'], ['local']]);
 });

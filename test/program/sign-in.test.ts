@@ -84,7 +84,7 @@ test('/mcp login that is given up connects nothing, and a program takes no sign-
     [
       ['/mcp login tried', 'Waiting for the browser.'],
       ['', 'tried: nobody signed in'],
-      ['/mcp login files', 'files: it is a program of this machine, which takes no sign-in'],
+      ['/mcp login files', 'files: it is a local program and needs no sign-in'],
     ],
   );
   expect(existsSync(join(at.env.AGENT_HOME ?? '', 'mcp-auth.json')) ? server.valid.size : 0).toBe(0);

@@ -103,11 +103,11 @@ test('a skill is used by hand, and listed with what it asks for', async () => {
     at,
     ['-m', script(at, [{ text: 'Shipped.' }])],
     [
-      ['/skills', 'asks for Bash(*); that grants nothing'],
+      ['/skills', 'asks for Bash(*), which has no effect'],
       ['/skill:ship moon', 'Shipped.'],
     ],
   );
-  expect(finished.stdout).toContain('ship (user, by hand alone): ships');
+  expect(finished.stdout).toContain('ship (user, only by hand): ships');
   const log = await events(at);
   expect(log[0]?.content).not.toContain('ship');
   expect(log.find(({ kind }) => kind === 'user')?.content).toMatch(/^\[Skill ship\..*\]\n\nShip to moon\. fast$/);
@@ -118,7 +118,7 @@ test('a skill that cannot be used is told of, also where there is no other', asy
   write(join(at.home, '.agents', 'skills', 'bare', 'SKILL.md'), '---\nname: bare\n---\nNothing.\n');
   const go = async (...more: readonly string[]): Promise<string> =>
     (await agent(at, ['-p', '-m', script(at, [{ text: 'Done.' }]), ...more, 'hi'])).stderr;
-  expect(await go()).toContain('bare/SKILL.md has no description; the skill is left out.');
+  expect(await go()).toContain('bare/SKILL.md has no description; the skill is not loaded.');
   write(join(at.home, '.agents', 'skills', 'pdf', 'SKILL.md'), pdf);
-  expect(await go()).toContain('bare/SKILL.md has no description; the skill is left out.');
+  expect(await go()).toContain('bare/SKILL.md has no description; the skill is not loaded.');
 });

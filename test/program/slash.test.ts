@@ -30,7 +30,7 @@ test('commands show and change what they are for', async () => {
       ['/budget off', 'there is no limit'],
       ['/copy', 'no clipboard'],
       ['/diff', 'No file was written or edited'],
-      ['/approval mutating', 'From now on calls that write or run wait for a yes'],
+      ['/approval mutating', 'Approval mode mutating: edits and commands ask'],
       ['/approval never', /❯ /],
       ['/approval perhaps', 'perhaps'],
       ['/rename', 'This session is now called The script asks for tools here'],
@@ -59,7 +59,7 @@ test('a setting that is kept holds at the next start, and one that is not does n
     at,
     ['-m', model],
     [
-      ['/approval always --keep', 'Kept in '],
+      ['/approval always --keep', 'Saved to '],
       ['/budget 4', '$4.00 is left'],
     ],
   );
@@ -86,7 +86,7 @@ test('what a call wrote is undone and done again, and the conversation goes back
     ['-c', '-m', model],
     [
       ['/undo', /remove +new\.txt[^]*number: /],
-      ['1', '1 file undone'],
+      ['1', 'Reverted 1 file'],
     ],
   );
   expect([undone.code, existsSync(join(at.work, 'new.txt'))]).toEqual([0, false]);
@@ -120,7 +120,7 @@ test('sessions are left, found, forked and gone back to', async () => {
     [
       ['read it', 'const one = 1;'],
       ['/rename first', 'This session is now called first'],
-      ['/clear', 'A new session'],
+      ['/clear', 'New session'],
       ['/sessions', /1\. .*first[^]*number: /],
       ['1', 'const one = 1;'],
       ['/search Read', /1\. [^]*number: /],
@@ -130,7 +130,7 @@ test('sessions are left, found, forked and gone back to', async () => {
       ['/sessions nothing-like-it', 'nothing-like-it'],
     ],
   );
-  expect([code, stdout]).toEqual([0, expect.stringContaining('To go on: agent -r')]);
+  expect([code, stdout]).toEqual([0, expect.stringContaining('Resume with: agent -r')]);
   const listed = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as readonly unknown[];
   expect(listed).toHaveLength(2);
 });

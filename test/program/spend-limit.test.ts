@@ -100,5 +100,5 @@ test('a share of the limit is said when it is passed', async () => {
     '0.0995',
     'hi',
   ]);
-  expect([code, stderr]).toEqual([0, 'agent: 80 % of the spend limit of $0.0995 is used: $0.08.\n']);
+  expect([code, stderr]).toEqual([0, 'agent: 80% of the spend limit of $0.0995 is used: $0.08.\n']);
 });

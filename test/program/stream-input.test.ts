@@ -87,7 +87,7 @@ test('each line is a turn of one session, in order, until the input ends; only L
   ]);
 });
 
-test('a picture goes with its message', async () => {
+test('an image goes with its message', async () => {
   const at = place();
   const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
   const image = (data: string) => ({ type: 'image', source: { type: 'base64', media_type: 'image/png', data } });
@@ -106,7 +106,7 @@ test('a picture goes with its message', async () => {
   });
 });
 
-test('what is no line is told, and the others are read on', async () => {
+test('what is not a line is told, and the others are read on', async () => {
   const at = place();
   const { code, said } = await talk(
     at,
@@ -124,11 +124,11 @@ test('what is no line is told, and the others are read on', async () => {
   expect(code).toBe(0);
   expect(said.filter(({ code: problem }) => problem === 'bad_input').map(({ message }) => message)).toEqual([
     expect.stringContaining('a line is not JSON') as string,
-    'a line is no JSON object',
-    'a line has the type "system"; user and control_request are read',
+    'a line is not a JSON object',
+    'a line has the type "system"; user and control_request are supported',
     'a user line has no text',
     'a control_request needs a request_id and a request with a subtype',
-    'left out of a message: tool_result',
+    'removed from a message: tool_result',
   ]);
   expect(said.filter(ended)).toMatchObject([{ status: 'completed', text: 'one' }]);
   expect(said.map(({ type }) => type).slice(0, 2)).toEqual(['session', 'error']);
@@ -144,7 +144,7 @@ test.each([
   expect([code, said]).toEqual([2, []]);
   const problems = stderr.split('\n').filter((line) => line.startsWith('agent: '));
   expect(problems).toHaveLength(1 + sent.filter((line) => line !== '\n' && line !== ' \n').length);
-  expect(problems.at(-1)).toBe('agent: standard input held no message');
+  expect(problems.at(-1)).toBe('agent: standard input had no message');
 });
 
 test('a line that cannot be read before the first message is reported behind the session line', async () => {
@@ -257,14 +257,14 @@ describe('questions about calls', () => {
   test.each([
     ['a yes', { behavior: 'allow', updatedInput: { command: 'rm -rf kept.txt' } }, false, ''],
     ['a yes without the input', { behavior: 'allow', updatedInput: {} }, false, ''],
-    ['a no', { behavior: 'deny', message: 'not that one' }, true, 'The user said no: not that one'],
+    ['a no', { behavior: 'deny', message: 'not that one' }, true, 'The user denied this: not that one'],
     [
       'another input',
       { behavior: 'allow', updatedInput: { command: 'rm -rf /' } },
       true,
       'make the call again with this input',
     ],
-    ['anything else', { behavior: 'maybe' }, true, 'The user said no.'],
+    ['anything else', { behavior: 'maybe' }, true, 'The user denied this.'],
   ])('%s', async (_name, response, isKept, output) => {
     const at = place();
     const kept = at.file('kept.txt', '');
@@ -361,8 +361,8 @@ test('the other program sets the model, the mode and the prompt, and nothing tha
 
 test.each([
   [['--output-format', 'json'], 'answers as stream-json, not as json'],
-  [['a prompt'], 'the prompt comes on standard input'],
-  [['--image', 'a.png'], 'images come on standard input'],
+  [['a prompt'], 'send the prompt on standard input'],
+  [['--image', 'a.png'], 'send images on standard input'],
   [['--permission-prompt-tool', 'mcp__x'], 'is not known'],
   [['--input-format', 'yaml'], 'is not a format'],
   [['--dialect', 'clade'], 'Did you mean claude?'],
@@ -412,7 +412,7 @@ test("in Claude Code's dialect its lines come, with its names of tools", async (
   const input = { file_path: `${at.work}/a.txt` };
   expect(said[2]).toMatchObject({ message: { content: [{ input }] }, parent_tool_use_id: null });
   expect(said[5]).toMatchObject({ request: { tool_name: 'Bash', input: { command: 'rm -rf a.txt' } } });
-  expect(said[6]).toMatchObject({ message: { content: [{ is_error: true, content: 'The user said no: no' }] } });
+  expect(said[6]).toMatchObject({ message: { content: [{ is_error: true, content: 'The user denied this: no' }] } });
   expect(said.filter(ended)).toMatchObject([
     { is_error: false, result: 'Done.', num_turns: 2, permission_denials: [{ tool_name: 'Bash' }], total_cost_usd: 0 },
     { result: 'Again.', permission_denials: [] },

@@ -217,7 +217,7 @@ test('tasks are paused, resumed and removed by the beginning of their id', async
   await scene(at, {}, task(at, 'news1'), task(at, 'lights'));
   expect((await agent(at, ['tasks', 'pause', 'new'])).stdout).toBe('Task news1 (Task news1) is paused.\n');
   expect((await agent(at, ['tasks', 'list', '--json'])).stdout).toMatch(/"id": "lights"[^]*"id": "news1"/);
-  expect((await agent(at, ['tasks', 'resume', 'new'])).stdout).toMatch(/^Task news1 \(Task news1\) goes on at 20/);
+  expect((await agent(at, ['tasks', 'resume', 'new'])).stdout).toMatch(/^Task news1 \(Task news1\) resumes at 20/);
   expect((await agent(at, ['tasks', 'rm', 'lig'])).code).toBe(0);
   expect(await agent(at, ['tasks', 'rm', 'lights'])).toMatchObject({ code: 2 });
   expect((await agent(at, ['tasks', 'list'])).stdout).toMatch(/^news1 .*\n$/);
@@ -348,7 +348,7 @@ test('the session of a run is not the one that -c goes on with', async () => {
   expect(lines((await agent(at, ['-c', '-p', 'on', ...json])).stdout)).toMatchObject([{ session_id: session }]);
 });
 
-test('a task is no freer than the session that made it was then', async () => {
+test('a task is not freer than the session that made it was then', async () => {
   const at = place({ 'a.txt': 'x' });
   const writes = script(at, [
     { text: 'I write.', calls: [{ name: 'file_write', arguments: { path: 'made.txt', content: 'x' } }] },

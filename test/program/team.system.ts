@@ -163,7 +163,7 @@ describe('the record of a team', () => {
       new RegExp(`${shared} +alice +\\dm +4 events`),
     );
     expect((await run('bob', 'stats', '--by', 'moon')).stderr).toBe(
-      'agent: --by moon is no listing\nChoose one of person, project, model, day.\n',
+      'agent: --by moon is not a listing\nChoose one of person, project, model, day.\n',
     );
   });
 
@@ -172,8 +172,8 @@ describe('the record of a team', () => {
       [['audit', '--team', '--csv', '--json'], 2, '--json and --csv cannot both be'],
       [['audit', '--team', '--session', '7ZZZZ'], 7, 'there is no session `7ZZZZ` on the server'],
       [['audit', '--team', '--session', shared.slice(0, 4)], 7, `several sessions on the server begin with`],
-      [['sessions', 'list', '--team', '--page', '2'], 2, '--page is not for --team'],
-      [['sessions', 'list', '--team', '--all'], 2, '--all is not for --team'],
+      [['sessions', 'list', '--team', '--page', '2'], 2, '--page does not work with --team'],
+      [['sessions', 'list', '--team', '--all'], 2, '--all does not work with --team'],
     ] as const;
     for (const [args, code, problem] of refused) {
       const ended = await run('bob', ...args);
@@ -264,7 +264,7 @@ describe('the record of a team', () => {
       ],
     );
     expect(stdout).toMatch(/5\. where are the docks {2}alice · \d+m ago · user · [^]*About docks/);
-    expect(stdout).toContain(`Session ${shared} is one of alice; this one goes on from a copy of it.`);
+    expect(stdout).toContain(`Session ${shared} is one of alice; this session continues from a copy of it.`);
     expect(stdout).not.toContain('nobody knows');
     const found = JSON.parse((await agent(at, ['search', 'docks', '--json'])).stdout) as readonly { owner?: string }[];
     expect(new Set(found.map(({ owner }) => owner))).toEqual(new Set([undefined, 'alice']));
@@ -286,7 +286,7 @@ describe('the record of a team', () => {
     const gone = /1\. Docks\. {2}yours [^]*The team was not asked: [^\n]*127\.0\.0\.1:1\/[^\n]*\.\n/;
     await search('postgresql://bob@127.0.0.1:1/agent?connect_timeout=2', '/search docks', gone);
     const url = server().url(database, 'bob');
-    await search(url, '/search docks kind:user', / more from the team, in sessions begun since \d{4}-\d\d-\d\d\./);
+    await search(url, '/search docks kind:user', / more from the team, in sessions started since \d{4}-\d\d-\d\d\./);
     const calls = /1\. [^\n]* {2}bob · [^\n]* · tool_call · [^]*\d\. [^\n]* {2}alice · /;
     await search(url, '/search tool:bash kind:call', calls, 'bash lift');
   });
@@ -301,7 +301,7 @@ describe('the record of a team', () => {
     expect([first.code, first.stderr]).toEqual([0, '']);
     const said = lines(first.stdout);
     expect(said.find(({ type }) => type === 'notice')?.message).toBe(
-      `Session ${shared} is one of alice; this one goes on from a copy of it.`,
+      `Session ${shared} is one of alice; this session continues from a copy of it.`,
     );
     const id = String(said[0]?.session_id);
     expect(id).not.toBe(shared);

@@ -141,15 +141,18 @@ test('a collector that is gone, or never answers, takes no answer away, and is t
   expect(await go(at, ['--debug', ...to(gone.endpoint)])).toMatchObject({
     code: 0,
     stdout: 'It says hello.\n',
-    stderr: expect.toSatisfy((text: string) => text.split('the collector took nothing').length === 2) as unknown,
+    stderr: expect.toSatisfy((text: string) => text.split('the collector accepted nothing').length === 2) as unknown,
   });
   expect(await go(at, to(silent.endpoint))).toMatchObject({ code: 0, stdout: 'It says hello.\n', stderr: '' });
   expect(silent.bodies.length).toBeGreaterThan(0);
 });
 
 test.each([
-  [['telemetry.otlp_endpoint=localhost:4318'], /telemetry\.otlp_endpoint: "localhost:4318" is no http\(s\) address/],
-  [['telemetry.otlp_endpoint=http://h', 'telemetry.headers_env=HEADERS'], /HEADERS does not hold name=value/],
+  [
+    ['telemetry.otlp_endpoint=localhost:4318'],
+    /telemetry\.otlp_endpoint: "localhost:4318" is not an http\(s\) address/,
+  ],
+  [['telemetry.otlp_endpoint=http://h', 'telemetry.headers_env=HEADERS'], /HEADERS is not name=value/],
 ])('%s is refused in a sentence, and the turn goes on', async (settings, said) => {
   const at = place({ 'a.txt': 'hello\n' });
   at.env['HEADERS'] = 'Bearer t';

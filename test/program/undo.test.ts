@@ -115,7 +115,7 @@ test('a session of thirty writes, edits and commands is undone and redone, the t
 
   expect((await agent(at, ['undo', 'abc'])).code).toBe(2);
   const listed = await agent(at, ['undo', 'all']);
-  expect(listed.stdout).toMatch(/Nothing was touched; --yes does it without asking\.\n$/);
+  expect(listed.stdout).toMatch(/Nothing was changed. Add --yes to run without asking\.\n$/);
   expect(tree(at)).toEqual(after);
   expect((await agent(at, ['undo', 'all', '--yes'])).stdout).not.toContain('leave');
   expect(tree(at)).toEqual(before);
@@ -149,7 +149,10 @@ test('files of a directory that was moved are undone where they are now; what st
   writeFileSync(join(third.work, 'b.txt'), 'mine\n');
   const foreign = [tree(at), tree(second)];
   const undone = await agent(third, ['undo', 'all', '--yes']);
-  expect(undone).toMatchObject({ code: 0, stdout: expect.stringMatching(/leave {3}b\.txt: it was changed since/) });
+  expect(undone).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/skip {4}b\.txt: another program has changed it since/),
+  });
   expect(Object.keys(tree(third))).toEqual(['a.txt', 'b.txt']);
   expect(['a.txt', 'b.txt'].map((name) => readFileSync(join(third.work, name), 'utf8'))).toEqual(['v0\n', 'mine\n']);
   expect([tree(at), tree(second)]).toEqual(foreign);
@@ -174,7 +177,7 @@ test('what the user changed meanwhile is left, and restore brings one file to an
   writeFileSync(join(at.work, 'b.txt'), 'mine\n');
   chmodSync(join(at.work, 'a.txt'), 0o600);
   const undone = await agent(at, ['undo', '--yes']);
-  expect(undone.stdout).toMatch(/leave {3}b\.txt: it was changed since by something else/);
+  expect(undone.stdout).toMatch(/skip {4}b\.txt: another program has changed it since/);
   expect([readFileSync(join(at.work, 'a.txt'), 'utf8'), readFileSync(join(at.work, 'b.txt'), 'utf8')]).toEqual([
     'v1\n',
     'mine\n',

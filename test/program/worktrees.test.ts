@@ -43,7 +43,7 @@ test('a session with -w works in a checkout of its own, which is listed, kept wi
   expect(refused.stderr).toContain('worktree parser has 1 file not committed\n');
   expect(existsSync(join(tree, 'new.txt'))).toBe(true);
   expect((await agent(at, ['worktrees', 'rm', 'parser', '--force'])).stdout).toBe(
-    `Removed ${tree} and its branch worktree-parser, which had no commit of its own.\n`,
+    `Removed ${tree} and its branch worktree-parser, which had no new commits.\n`,
   );
   expect(existsSync(tree)).toBe(false);
   expect(git(at.work, 'branch', '--format=%(refname:short)')).toBe('main\n');
@@ -60,7 +60,7 @@ test('commits of a worktree outlive it on their branch, and -w goes on where tha
   expect(again.stdout).toContain('new.txt');
   expect(again.stderr).toContain('1 commit more than the main checkout.\nTo merge it: git merge worktree-parser\n');
   expect((await agent(at, ['worktrees', 'rm', 'parser'])).stdout).toBe(
-    `Removed ${tree}. The branch worktree-parser stays: it has 1 commit of its own.\n`,
+    `Removed ${tree}. The branch worktree-parser remains: it has 1 commit not merged.\n`,
   );
   expect((await agent(at, ['-w', 'parser', '-p', 'list *.txt'])).stdout).toContain('new.txt');
 });
@@ -69,7 +69,7 @@ test('the sessions of a worktree are found from the same folder of the main chec
   const at = repository();
   const docs = { ...at, work: join(at.work, 'docs') };
   const { stdout } = await repl(docs, ['-w', 'parser'], [['list *.md', 'b.md']]);
-  expect(stdout).toContain('To go on: agent -w parser -r ');
+  expect(stdout).toContain('Resume with: agent -w parser -r ');
   const listed = JSON.parse((await agent(docs, ['sessions', 'list', '--here', '--json'])).stdout) as { cwd: string }[];
   expect(listed.map(({ cwd }) => cwd)).toEqual([join(`${at.work}-parser`, 'docs')]);
   expect((await agent(at, ['sessions', 'list', '--here'])).stdout).toBe(`No sessions of ${at.work}.\n`);
@@ -78,8 +78,8 @@ test('the sessions of a worktree are found from the same folder of the main chec
 });
 
 test.each([
-  ['a name with a slash', ['-w', '../x'], 'is no name for a worktree'],
-  ['a folder that is no worktree', ['-w', 'taken'], 'is there already and is no worktree'],
+  ['a name with a slash', ['-w', '../x'], 'is not a valid worktree name'],
+  ['a folder that is not a worktree', ['-w', 'taken'], 'exists and is not a worktree'],
 ] as const)('%s is refused', async (_, options, said) => {
   const at = repository();
   at.file('../work-taken/file', '');
@@ -123,7 +123,7 @@ test('from another worktree -w begins at the commit that is checked out there, a
   git(tree, 'commit', '-q', '--allow-empty', '-m', 'three');
   expect(await listed(linked)).toMatch(/next +worktree-next +1 commit more than worktree linked/);
   // The commits are in no checkout of the program, so their branch stays.
-  expect((await agent(at, ['worktrees', 'rm', 'next'])).stdout).toContain('The branch worktree-next stays');
+  expect((await agent(at, ['worktrees', 'rm', 'next'])).stdout).toContain('The branch worktree-next remains');
 });
 
 test('in a submodule the worktree stands beside its folder; in a bare repository beside that', async () => {

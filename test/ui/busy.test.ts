@@ -241,7 +241,7 @@ test.each<readonly [string, AgentEvent, AgentEvent]>([
     { type: 'approval_resolved', callId: 'c1', answer: 'deny' },
   ],
   ['a form', { type: 'form_opened', id: 'f1', form: whichForm }, { type: 'form_closed', id: 'f1' }],
-])('the time in which %s waits for the user is no work', async (_name, opened, closed) => {
+])('the time in which %s waits for the user is not working time', async (_name, opened, closed) => {
   const harness = openRepl();
   await harness.settle();
   harness.type('go\r');

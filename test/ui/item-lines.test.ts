@@ -238,18 +238,18 @@ test('a message of the user is a band from edge to edge, on every row of it', ()
 });
 
 test.each([
-  ['[Note: plan mode is on. Only calls that read are run.]', 'told the model: plan mode is on (/show 3)'],
+  ['[Note: plan mode is on. Only calls that read are run.]', 'sent to the model: plan mode is on (/show 3)'],
   [
     '[Note: the user undid what file_edit(path="a (b).ts", new_string="x") did to files (event 20): a (b).ts]',
-    'told the model: the user undid file_edit (event 20): a (b).ts (/show 3)',
+    'sent to the model: the user undid file_edit (event 20): a (b).ts (/show 3)',
   ],
-  ['[Note: today is 2026-11-27]', 'told the model: today is 2026-11-27'],
-  ['[The user ran a command]\n$ ls\na.txt', 'told the model: The user ran a command: $ ls (/show 3)'],
+  ['[Note: today is 2026-11-27]', 'sent to the model: today is 2026-11-27'],
+  ['[The user ran a command]\n$ ls\na.txt', 'sent to the model: The user ran a command: $ ls (/show 3)'],
   [
     '[Note: job 1 has ended (make): exit 0. The end of its output:\nok]',
-    'told the model: job 1 has ended (make): exit 0 (/show 3)',
+    'sent to the model: job 1 has ended (make): exit 0 (/show 3)',
   ],
-  [`[Note: ${'word '.repeat(40)}]`, `told the model: ${'word '.repeat(40).slice(0, 52)}… (/show 3)`],
+  [`[Note: ${'word '.repeat(40)}]`, `sent to the model: ${'word '.repeat(40).slice(0, 49)}… (/show 3)`],
 ])('a note for the model is one row: %j', (text, expected) => {
   const style = { theme: plain, columns: 79, detail: { show: 'short', maxRows: 200 } } as const;
   expect(itemLines({ type: 'told', seq: 3, text }, style)).toEqual([expected]);

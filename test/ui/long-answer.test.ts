@@ -184,10 +184,10 @@ test('a text that broke off when part of its one line had scrolled away is marke
   const mark = lines.findIndex((line) => line.startsWith('↻'));
   expect(lines.slice(mark - 1, mark + 6)).toEqual([
     '',
-    '↻ The answer above broke off (the',
+    '↻ Connection lost mid-answer (the',
     '  connection broke in the middle of the',
-    '  answer); it is void and asked for',
-    '  again, try 1 of 5.',
+    '  answer). Discarding it and retrying (1',
+    '  of 5).',
     '',
     'new text',
   ]);

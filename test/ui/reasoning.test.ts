@@ -98,7 +98,7 @@ test('Ctrl-O shows what the last answer was reasoned from; /show N that of any a
     '',
     '[answer]',
     'The answer.',
-    'lines 1-7 of 7 · arrows and page keys scroll, q leaves',
+    'lines 1-7 of 7 · arrows and page keys scroll, q closes',
   ]);
   harness.type('q');
   harness.type('/show 2\r');

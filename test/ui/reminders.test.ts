@@ -47,7 +47,7 @@ async function turnOf(
   return { sent, after: harness.terminal.sent().slice(sent.length) };
 }
 
-const answered = '\x1b]9;agent has answered and waits for you\x07';
+const answered = '\x1b]9;agent has answered\x07';
 
 test.each([
   ['over 10 s tells of its end', 11, {}, true],
@@ -75,7 +75,7 @@ test('a question is told of at once; whoever leaves meanwhile has a terminal tha
 test('with `command` a program is told, and the terminal is not', async () => {
   const told: string[] = [];
   const { sent } = await turnOf(11, { notify: 'command', tell: ({ text }) => told.push(text) });
-  expect(told).toEqual(['agent has answered and waits for you']);
+  expect(told).toEqual(['agent has answered']);
   expect(sent).not.toMatch(/\x07/);
 });
 

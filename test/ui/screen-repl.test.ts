@@ -155,7 +155,7 @@ test('several calls of one response: each result is below its call', async () =>
   session.call('c2', 'bash(command="two")');
   session.start('c1');
   session.result('c1', 'exit 0', { output: '1\n', exit_code: 0 });
-  session.result('c2', 'denied', { error: 'The user said no.', code: 'denied_by_user' });
+  session.result('c2', 'denied', { error: 'The user denied this.', code: 'denied_by_user' });
   await session.end();
   await harness.settle();
   expect(shown(harness.terminal).slice(2, 8)).toEqual([
@@ -163,7 +163,7 @@ test('several calls of one response: each result is below its call', async () =>
     '1',
     '',
     '✘ bash two · denied',
-    'The user said no.',
+    'The user denied this.',
     '',
   ]);
 });
@@ -191,8 +191,8 @@ test('calls of one row, and notes for the model, follow each other directly; the
     '✔ custom name=c1 · you allowed it',
     '✔ custom name=c2',
     '',
-    'told the model: one',
-    'told the model: two',
+    'sent to the model: one',
+    'sent to the model: two',
   ]);
 });
 
@@ -331,9 +331,9 @@ test('what was never sent when the program ended is back in the input, before th
   });
   await harness.settle();
   expect(shown(harness.terminal).slice(-10)).toEqual([
-    '· Draft of 2020-02-03 01:43; Ctrl-U clears it.',
+    '· Draft from 2020-02-03 01:43; Ctrl-U clears it.',
     '',
-    '· 2 messages that were never sent are back in the input.',
+    '· 2 messages that were not sent are back in the input.',
     '',
     status,
     '❯ first',
@@ -364,7 +364,7 @@ test('ctrl-c clears the draft when idle, a second one within two seconds leaves,
   harness.type('draft');
   harness.type('\x03');
   await harness.settle();
-  expect(shown(harness.terminal)).toEqual(['Ctrl-C again leaves', '❯']);
+  expect(shown(harness.terminal)).toEqual(['Ctrl-C again to exit', '❯']);
   harness.tick(2_100);
   harness.type('\x03');
   expect(harness.exits()).toBe(0);
@@ -382,7 +382,7 @@ test('what is typed after ctrl-c was typed by somebody who stays: the next ctrl-
   await harness.settle();
   for (const keys of ['abc', '\x03', 'defg', '\x03']) harness.type(keys);
   await harness.settle();
-  expect([harness.exits(), shown(harness.terminal)]).toEqual([0, ['Ctrl-C again leaves', '❯']]);
+  expect([harness.exits(), shown(harness.terminal)]).toEqual([0, ['Ctrl-C again to exit', '❯']]);
 });
 
 test('what was thrown away last is what is kept when one leaves at once', async () => {
@@ -449,7 +449,7 @@ test('a retry voids what was streamed, says so, and counts down', async () => {
   expect(rows.slice(2, 5)).toEqual([
     'First paragraph.',
     '',
-    '↻ The answer above broke off (the connection broke); it is void and asked for',
+    '↻ Connection lost mid-answer (the connection broke). Discarding it and retrying',
   ]);
   expect(rows.at(-2)).toContain('retry 1/5 in 3s: the connection broke');
   harness.session.stream('Anew.');

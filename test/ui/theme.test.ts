@@ -46,7 +46,7 @@ test.each([
   'bright-',
   '\x1b[31m',
   'constructor',
-])('%j is no style', (text) => {
+])('%j is not a style', (text) => {
   expect(parseStyle(text)).toBe(null);
 });
 

@@ -10,7 +10,7 @@ export const askAndPlan: Feature = {
       name: 'ask',
       on: false,
       inRepl: true,
-      about: 'Offer questions to you, and plans for you to agree to.',
+      about: 'Offer questions and plans for you to approve.',
       tools: ['ask_user', 'propose_plan'],
       load: async ({ approval }) => (approval ? (await load()).askTools(approval) : []),
     },
@@ -20,7 +20,7 @@ export const askAndPlan: Feature = {
       heading: null,
       entries: [
         {
-          slash: ['plan [request or off]', 'Switch plan mode on, or off to carry out the plan', 'conversation'],
+          slash: ['plan [request or off]', 'Turn plan mode on, or off to run the plan', 'conversation'],
           also: 'planning read-only',
           load: async () => (await load()).planMode,
         },

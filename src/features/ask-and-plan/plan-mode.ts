@@ -49,7 +49,7 @@ const goAhead = 'Go ahead with the plan.';
 
 function leave({ approval, sessions, screen }: Repl, how: End): void {
   if (!approval.planning()) {
-    screen.notice('info', 'Plan mode is off already.');
+    screen.notice('info', 'Plan mode is already off.');
     return;
   }
   const goes = how !== 'quit' && hasPlan(sessions.current().session.events());

@@ -17,7 +17,7 @@ export interface PlanMode {
 }
 
 const reading = { risk: 'read-only', reasons: [] } as const;
-const nobody = 'Nobody is here to be asked. Go on with what seems best, and say what you assumed.';
+const nobody = 'No user is present. Continue with what seems best, and say what you assumed.';
 
 /** Bounds are checked here: a schema with them would be longer in every request. */
 const schema = {
@@ -92,7 +92,7 @@ function problemOf(questions: Asked): ArgumentProblem | null {
       ) ?? numberProblem(`${at}/options`, options.length, 2);
     if (problem) return problem;
     if (new Set(options.map(({ label }) => label)).size < options.length)
-      return { argument: `${at}/options`, problem: 'has the same label twice', expected: 'labels that differ' };
+      return { argument: `${at}/options`, problem: 'has the same label twice', expected: 'different labels' };
   }
   return null;
 }
@@ -124,7 +124,7 @@ function fieldOf({ question, header, options, multi }: Asked[number], index: num
 function saidText({ options }: Asked[number], value: FormValue | undefined): string {
   const said = (Array.isArray(value) ? value : [value]).map(String);
   const isLabel = (text: string): boolean => options.some(({ label }) => label === text);
-  return said.map((text) => (isLabel(text) ? `- ${text}` : `- in their own words: ${text}`)).join('\n');
+  return said.map((text) => (isLabel(text) ? `- ${text}` : `- typed: ${text}`)).join('\n');
 }
 
 /** Makes the tools. `approval` is what a plan that the user agrees to changes. */
@@ -144,7 +144,7 @@ export function planTool(mode: PlanMode): DefinedTool {
     name: 'propose_plan',
     effect: 'read',
     otherNames: ['ExitPlanMode'],
-    description: 'In plan mode: put the finished plan (Markdown) to the user, who decides whether it is carried out.',
+    description: 'In plan mode: show the finished plan (Markdown) to the user, who decides whether to run it.',
     schema: {
       type: 'object',
       properties: { plan: { type: 'string' } },
@@ -157,10 +157,10 @@ export function planTool(mode: PlanMode): DefinedTool {
     judge: () => reading,
     async run({ plan }, ctx) {
       if (!mode.planning())
-        return failed('execution_failed', 'Plan mode is off, so no plan is needed: do what the user has asked for.');
+        return failed('execution_failed', 'Plan mode is off, so no plan is needed: do what the user asked for.');
       const answer = await put(ctx, { from: 'the model', message: plan, isMarkdown: true, fields: [verdict] });
       if (answer === null) return failed('execution_failed', nobody);
-      if (answer.answer !== 'filled') return unanswered(answer.answer, ' Plan mode stays on.');
+      if (answer.answer !== 'filled') return unanswered(answer.answer, ' Plan mode is still on.');
       const said = String(answer.values[verdict.name]);
       if (said === 'go' || said === 'ask') return carryOut(mode, said);
       const words = said === 'keep' ? '' : ` They say: ${said}`;
@@ -204,9 +204,9 @@ const verdict = {
 
 function carryOut(mode: PlanMode, how: 'go' | 'ask'): ToolOutcome {
   mode.carryOut(how);
-  const asks = how === 'ask' ? ' Every change is asked about.' : '';
+  const asks = how === 'ask' ? ' Every change needs approval.' : '';
   return succeeded('go ahead', {
-    output: `The user agrees to this plan. Plan mode is off.${asks} Carry it out now.`,
+    output: `The user approved this plan. Plan mode is off.${asks} Carry it out now.`,
     approved: true,
   });
 }
@@ -217,6 +217,6 @@ function put({ session }: ToolContext, form: Form): Promise<FormAnswer | null> {
 
 function unanswered(answer: 'declined' | 'cancelled', more = ''): ToolOutcome {
   return answer === 'cancelled'
-    ? failed('cancelled', 'The user closed this without answering.')
-    : succeeded('no answer', { output: `The user does not want to answer.${more}`, answered: false });
+    ? failed('cancelled', 'The user closed this without an answer.')
+    : succeeded('no answer', { output: `The user declined to answer.${more}`, answered: false });
 }

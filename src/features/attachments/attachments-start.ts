@@ -36,7 +36,7 @@ export const openPictures: OpenPictures = (settings, processes) => {
       keep,
       named: async (text, cwd) => {
         const chips = await waiting.named(text);
-        const lost = waiting.lost(text).map((chip) => `No picture goes with ${chip} any more: attach it again.`);
+        const lost = waiting.lost(text).map((chip) => `The image for ${chip} is gone. Attach it again.`);
         if (chips.length === 0 && lost.length === 0 && !mayMention.test(text)) return null;
         const { mentioned } = await code.get();
         const read = mentioned(text, cwd);
@@ -66,7 +66,7 @@ export const openPictures: OpenPictures = (settings, processes) => {
       const place = { env, cwd, platform: process.platform };
       const file = processes && (await clipboardPicture({ ...place, processes }));
       if (file) return await takeBytes(file);
-      const problem = 'There is no picture in the clipboard, or nothing here that reads it: wl-paste, xclip, pngpaste.';
+      const problem = 'No image in the clipboard, or no program to read it. Install wl-paste, xclip or pngpaste.';
       return { ok: false, problem };
     },
   };

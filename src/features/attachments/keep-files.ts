@@ -77,7 +77,7 @@ async function keepFile(file: MatchedFile, scale: Scale): Promise<Kept | string>
 function keptOther(name: string, { bytes, mediaType = '' }: MatchedFile): Kept | string {
   if (isPdf(bytes)) return keptAs(name, bytes, 'application/pdf');
   return mediaType.startsWith('image/')
-    ? `${name} is not attached: it is no PNG, JPEG, GIF or WebP.`
+    ? `${name} is not attached: it is not a PNG, JPEG, GIF or WebP.`
     : keptAs(name, bytes, plainType(mediaType));
 }
 
@@ -87,7 +87,7 @@ function unfit({ width, height, pixelBytes }: PictureFacts): string | null {
   const most = maxDecodedBytes / pixelBytes;
   return pixels > most
     ? `${width}x${height} are ${sizes.format(pixels / 1e6)} megapixels, over ${sizes.format(most / 1e6)}` +
-        (pixelBytes === 8 ? ' for a picture of 16 bits a channel' : '')
+        (pixelBytes === 8 ? ' for an image of 16 bits a channel' : '')
     : null;
 }
 

@@ -29,7 +29,7 @@ export function readPicture(path: string, cwd: string): ReadFile {
   if (found.kind === 'refused') return { ok: false, problem: `${name} is not attached: ${found.reason}.` };
   const { bytes } = found;
   return pictureFacts(bytes) === null && !isPdf(bytes)
-    ? { ok: false, problem: `${name} is not attached: it is no PNG, JPEG, GIF, WebP or PDF.` }
+    ? { ok: false, problem: `${name} is not attached: it is not a PNG, JPEG, GIF, WebP or PDF.` }
     : { ok: true, file: { name, bytes } };
 }
 

@@ -71,12 +71,14 @@ function fates(
   let seen = 0;
   return (file) => {
     const name = labelOf(file);
-    if (!isShown(file)) return { line: `${name} ${file.media_type}, ${file.bytes} bytes: kept on record, not shown` };
+    if (!isShown(file)) return { line: `${name} ${file.media_type}, ${file.bytes} bytes: stored, not shown` };
     if (refused.has(file.sha256)) return { line: `${name} is not shown: the model refused it` };
     seen += 1;
-    if (seen <= leftOut) return { line: `${name} was shown here; it is left out by now` };
+    if (seen <= leftOut) return { line: `${name} was shown here and is no longer sent` };
     if (isPdf(file)) return { file, as: eyes.readsPdf ? 'file' : 'text' };
-    return eyes.sees === false ? { line: `${name} is a picture, and this model takes none` } : { file, as: 'file' };
+    return eyes.sees === false
+      ? { line: `${name} is an image, which this model does not support` }
+      : { file, as: 'file' };
   };
 }
 
@@ -129,7 +131,7 @@ function withBudget(eyes: ModelCapabilities): ModelCapabilities {
   return {
     ...eyes,
     pdfText: async (bytes) => {
-      if (leftMs <= 0) return { problem: `The PDFs of one message are read for at most ${mostPdfMs / 1000} s.` };
+      if (leftMs <= 0) return { problem: `Reading the PDFs of one message takes at most ${mostPdfMs / 1000} s.` };
       const startMs = performance.now();
       const text = await eyes.pdfText(bytes, leftMs);
       leftMs -= performance.now() - startMs;

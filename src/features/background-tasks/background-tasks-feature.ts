@@ -10,7 +10,7 @@ export const backgroundTasks: Feature = {
       name: 'jobs',
       on: false,
       inRepl: true,
-      about: 'Offer commands that run in the background.',
+      about: 'Offer background commands.',
       tools: ['jobs'],
       load: async ({ parts }) => [(await loadJobs()).jobsTool(await parts.get(openedJobs).get())],
     },

@@ -185,9 +185,9 @@ class RunningJobs implements Jobs {
 
   #refusal(hasJobs: boolean): ToolOutcome | null {
     if (!hasJobs)
-      return failed('execution_failed', 'No command goes on in the background here; run it without background.');
+      return failed('execution_failed', 'Background commands are not available here; run it without background.');
     return this.#isFull()
-      ? failed('limit_reached', `${mostJobs} jobs run already; end one of them first (jobs kill).`)
+      ? failed('limit_reached', `${mostJobs} jobs are already running; stop one first (jobs kill).`)
       : null;
   }
 

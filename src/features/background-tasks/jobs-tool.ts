@@ -41,7 +41,7 @@ export function jobsTool(jobs: Jobs): DefinedTool {
     name: 'jobs',
     effect: 'execute',
     otherNames: ['BashOutput', 'KillShell'],
-    description: 'Look after background commands (bash background). You get a note when one ends.',
+    description: 'Manage background commands (bash background). You get a note when one ends.',
     schema,
     describe: ({ action, job }) => `jobs(${action}${job === undefined ? '' : ` ${job}`})`,
     check: ({ action, job, since = 0, seconds = 1 }) =>
@@ -52,7 +52,7 @@ export function jobsTool(jobs: Jobs): DefinedTool {
       action === 'kill'
         ? {
             risk: 'mutating',
-            reasons: [`ends job ${job}: ${firstLine(find(job, session.id)?.line ?? 'unknown', 200)}`],
+            reasons: [`kills job ${job}: ${firstLine(find(job, session.id)?.line ?? 'unknown', 200)}`],
           }
         : { risk: 'read-only', reasons: [] },
     async run(asked, ctx) {
@@ -91,7 +91,7 @@ function endFields({ exitCode, signal, killed }: NonNullable<Job['end']>): { [ke
 export function stateOf({ end, ranMs }: Job): string {
   const time = `${Math.round(ranMs / 1000)} s`;
   if (end === null) return `running for ${time}`;
-  if (end.killed) return `ended by request after ${time}`;
+  if (end.killed) return `killed after ${time}`;
   const how =
     end.exitCode === null ? 'not started' : `exit ${end.exitCode}${end.signal === null ? '' : ` (${end.signal})`}`;
   return `${how} after ${time}`;
@@ -100,7 +100,7 @@ export function stateOf({ end, ranMs }: Job): string {
 /** Says to the model that a job has ended, with the end of its output. */
 export function endNote(job: Job, lastWords: string): string {
   const line = clampText(job.line, 300).text;
-  const said = lastWords.trim() === '' ? 'It printed nothing.' : `The end of its output:\n${lastWords.trimEnd()}`;
+  const said = lastWords.trim() === '' ? 'It had no output.' : `The end of its output:\n${lastWords.trimEnd()}`;
   return `[Note: job ${job.id} has ended (${line}): ${stateOf(job)}. ${said}]`;
 }
 
@@ -132,5 +132,5 @@ function jobOfResult({ name, output }: ToolResultData): { readonly id: number; r
 /** Says to the model that jobs of an earlier run of the program are gone. */
 export function lostNote(ids: readonly number[]): string {
   const jobs = ids.length === 1 ? `job ${ids[0]} has` : `jobs ${ids.join(', ')} have`;
-  return `[Note: ${jobs} ended, because the program was ended meanwhile.]`;
+  return `[Note: ${jobs} ended, because the program exited.]`;
 }

@@ -27,9 +27,8 @@ function noJobs({ tools }: Repl): string {
 
 function moveToBackground({ screen, sessions }: Repl, jobs: Jobs | null): void {
   const moved = jobs?.toBackground(sessions.current().session.id) ?? 'nothing runs';
-  if (moved === 'nothing runs') screen.notice('info', 'No command runs that could be moved to the background.');
-  if (moved === 'too many')
-    screen.notice('warn', 'So many jobs run already that none can be added; /jobs kill ends one.');
+  if (moved === 'nothing runs') screen.notice('info', 'No running command to move to the background.');
+  if (moved === 'too many') screen.notice('warn', 'Too many jobs are running. Stop one with /jobs kill.');
 }
 
 function findJob(jobs: Jobs, id: string | undefined): Job | undefined {
@@ -51,7 +50,7 @@ async function pickJob(repl: Repl, jobs: Jobs): Promise<void> {
         title: rowOf(job),
         items: [
           { label: 'Show its output', value: 'show' },
-          { label: 'End it', detail: 'with all that it has started', value: 'kill' },
+          { label: 'Stop it', detail: 'with its child processes', value: 'kill' },
         ],
         current: 'show',
       });
@@ -60,16 +59,16 @@ async function pickJob(repl: Repl, jobs: Jobs): Promise<void> {
 }
 
 async function show({ screen }: Repl, jobs: Jobs, job: Job | undefined): Promise<void> {
-  if (!job) screen.notice('error', 'There is no such job; /jobs lists them.');
+  if (!job) screen.notice('error', 'No such job. /jobs lists them.');
   else await screen.page(`${rowOf(job)} (${stateOf(job)})`, jobs.output(job.id, null, shownBytes)?.text ?? '');
 }
 
 async function kill({ screen }: Repl, jobs: Jobs, job: Job | undefined): Promise<void> {
   if (!job) {
-    screen.notice('error', 'There is no such job; /jobs lists them.');
+    screen.notice('error', 'No such job. /jobs lists them.');
     return;
   }
   await jobs.kill(job.id, 'tell');
   screen.refresh();
-  screen.notice('info', `Job ${job.id} is ended.`);
+  screen.notice('info', `Job ${job.id} was stopped.`);
 }

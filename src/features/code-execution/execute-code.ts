@@ -174,7 +174,7 @@ function codeTool(workshop: Workshop): DefinedTool {
     name: 'execute_code',
     effect: 'execute',
     limits: { timeout_ms: maxTimeoutS * 1000, max_output_bytes: 102_400 },
-    description: 'Execute Python code in sandbox: no network, prints are the result.',
+    description: 'Execute Python code in a sandbox without network. Returns what it prints.',
     schema,
     check(args) {
       const { code, language } = args;
@@ -233,7 +233,7 @@ async function execute(args: CodeArgs, ctx: ToolContext, language: Language, wor
   if (memory.end() && result.ended === 'cancelled')
     return failed(
       'execution_failed',
-      `The code was ended: its processes took more than ${workshop.maxMemoryBytes / 1024 ** 2} MB of memory together. ` +
+      `The code was stopped: its processes used more than ${workshop.maxMemoryBytes / 1024 ** 2} MB of memory together. ` +
         'Work in smaller parts.',
     );
   return processOutcome(result, collector.collected(), { timeoutMs, maxTotalBytes }, words);

@@ -36,7 +36,7 @@ async function askForTools(files: OwnToolFiles, port: QuestionPort): Promise<voi
     const about = file.lines.map((line) => `  ${line}\n`).join('');
     port.write(`${spelledOut(file.path)}\n(sha256 ${file.sha256})\nhas changed since you allowed it:\n\n${about}\n`);
     await port.untilPause();
-    port.write('Allow it as it is now, until one of its files changes? [y/N] ');
+    port.write('Allow this version, until one of its files changes? [y/N] ');
     const answer = await port.line();
     if (answer === null) {
       port.write('\n');
@@ -82,8 +82,8 @@ export function openToolFiles({ config, cwd }: Pick<Settings, 'config' | 'cwd'>)
       if (file.kind === 'broken')
         throw new CliError(
           exit.usage,
-          `${spelledOut(file.path)} holds no tool: ${file.problem.replace(/\.$/, '')}`,
-          'Name the folder of a tool.json, or an .mjs file; docs/custom-tools.md says what is in them.',
+          `${spelledOut(file.path)} contains no tool: ${file.problem.replace(/\.$/, '')}`,
+          'Give the folder of a tool.json, or an .mjs file; docs/custom-tools.md describes both.',
         );
       return factsOf(file);
     },
@@ -105,7 +105,7 @@ export function openToolFiles({ config, cwd }: Pick<Settings, 'config' | 'cwd'>)
 
 /** Returns the facts that the user must know before they allow a file. */
 function linesOf(file: Exclude<ToolFile, { readonly kind: 'broken' }>): readonly string[] {
-  if (file.kind === 'module') return ['a module: its code runs inside this program, with all that this program may do'];
+  if (file.kind === 'module') return ['a module: its code runs inside this program, with all its rights'];
   const { name, description, command, effect } = file.descriptor;
   const words = command.map((word) => (/^[\w./:=@+-]+$/.test(word) ? word : JSON.stringify(word)));
   return [`${name} (${effect}): ${spelledOut(description)}`, `runs ${spelledOut(words.join(' '))}`];

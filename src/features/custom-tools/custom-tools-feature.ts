@@ -11,7 +11,7 @@ export const customTools: Feature = {
     {
       name: 'custom',
       on: false,
-      about: 'Offer tools of your own.',
+      about: 'Offer custom tools.',
       tools: null,
       // Source: contracts 10, "Custom tools".
       isOffered: ({ trust }) => openTrustFile(trust).tools.list().length > 0,

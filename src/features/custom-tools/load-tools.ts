@@ -31,8 +31,7 @@ export async function customTools(
     const file = readToolFile(path);
     if (file.kind !== 'broken' && !options.isAllowed(file)) {
       options.notify(
-        `The tools of ${file.path} are left out: nobody has allowed the files as they are now. ` +
-          `agent tools add ${file.path} shows them and asks.`,
+        `The tools of ${file.path} are disabled: the current files were not allowed. Review them with agent tools add ${file.path}.`,
       );
       continue;
     }
@@ -43,7 +42,7 @@ export async function customTools(
       );
     } catch (error) {
       options.notify(
-        `The tools of ${file.path} are left out: ${error instanceof Error ? error.message : String(error)}`,
+        `The tools of ${file.path} are disabled: ${error instanceof Error ? error.message : String(error)}`,
       );
     }
   }
@@ -98,7 +97,7 @@ function moduleTool(value: unknown): CustomTool {
     typeof value.execute === 'function';
   if (!isTool)
     throw new Error(
-      'a module needs a default export of one tool, or several: {name, description, parameters, execute}.',
+      'a module needs a default export with one tool or several: {name, description, parameters, execute}.',
     );
   return { effect: 'execute', ...value } as CustomTool;
 }

@@ -10,7 +10,7 @@ interface Options {
 export const addTools: CommandHandler = {
   line: {
     example: 'agent tools add ./insert_clip',
-    options: (command) => command.option('--sha256 <hash>', 'allow the files with this hash, without a question'),
+    options: (command) => command.option('--sha256 <hash>', 'allow the files with this hash without asking'),
     run: (line, [path = ''], options: Options) => add(line, path, options),
   },
 };
@@ -21,8 +21,8 @@ export const removeTools: CommandHandler = {
     run: async ({ out, settings }, [what = '']) => {
       const path = openToolFiles(await settings()).forget(what);
       if (path === null)
-        throw new CliError(exit.usage, `no tool \`${what}\` was allowed`, 'Name its folder, its file or the tool.');
-      out.print(`${spelledLine(path)} is not allowed any more. The files stay where they are.\n`);
+        throw new CliError(exit.usage, `no tool \`${what}\` was allowed`, 'Give its folder, its file or the tool.');
+      out.print(`${spelledLine(path)} is no longer allowed. The files were not changed.\n`);
       return exit.done;
     },
   },
@@ -35,7 +35,7 @@ async function add({ out, settings }: CommandLine, path: string, { sha256 }: Opt
   const file = files.read(path);
   out.print(`${read.guard.text(toolFileText(file))}\n`);
   if (sha256 !== undefined && sha256 !== file.sha256)
-    throw new CliError(exit.usage, `the files have another hash than ${sha256}`, 'Look at them again.');
+    throw new CliError(exit.usage, `the hash of the files is not ${sha256}`, 'Check them again.');
   if (sha256 === undefined && !file.isAllowed && !(await isWanted(out))) {
     out.print('Not added.\n');
     return exit.failed;
@@ -48,7 +48,7 @@ async function add({ out, settings }: CommandLine, path: string, { sha256 }: Opt
 
 async function isWanted(out: Printer): Promise<boolean> {
   if (!out.canAsk)
-    throw new CliError(exit.usage, 'tools are only asked about in a terminal', 'Give --sha256 <hash> elsewhere.');
+    throw new CliError(exit.usage, 'tools can only be reviewed in a terminal', 'Give --sha256 <hash> elsewhere.');
   const reply = await out.ask('Allow these tools, here and until one of the files changes? [y/N] ');
   return /^y(es)?$/i.test(reply.trim());
 }

@@ -37,9 +37,9 @@ export async function openCustom(
       continue;
     }
     const problem = `two tools are called \`${tool.name}\`: one of ${file} and one of ${owner}`;
-    const remedy = `Give the first another name, or do without it: agent tools remove ${file}`;
+    const remedy = `Rename the first, or remove it: agent tools remove ${file}`;
     if (isNamed('custom')) throw new CliError(exit.usage, problem, remedy);
-    notify(`${problem}; the first is left out. ${remedy}`);
+    notify(`${problem}; the first is disabled. ${remedy}`);
   }
   return offered;
 }

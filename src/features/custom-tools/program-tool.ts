@@ -119,7 +119,7 @@ function jsonOutcome(name: string, text: string, { check, failure, isWhole }: En
   const tellsWhy = isWhole && isRecord(value) && typeof value.error === 'string';
   if (failure && !tellsWhy) return failure;
   return value === undefined
-    ? failed('execution_failed', `${name} printed what is not one JSON value of at most 8 MiB.`, {
+    ? failed('execution_failed', `${name} did not print one JSON value of at most 8 MiB.`, {
         output: firstLine(text.trimEnd(), 400),
       })
     : outcomeOf(name, value, check);
@@ -138,9 +138,9 @@ function failureOf(
     case 'timeout':
       return failed('timeout', `Stopped after ${timeoutMs} ms, the limit for this tool.`, details());
     case 'cancelled':
-      return failed('cancelled', `${name} was cancelled and ended with all it had started.`, details());
+      return failed('cancelled', `${name} was cancelled. It and its child processes were stopped.`, details());
     case 'output_limit':
-      return failed('execution_failed', `${name} printed more than 256 MiB and was ended.`, details());
+      return failed('execution_failed', `${name} printed more than 256 MiB and was stopped.`, details());
     case 'exit': {
       const { exitCode } = result;
       if (exitCode === 0) return null;

@@ -88,7 +88,7 @@ const keys = ['name', 'description', 'input_schema', 'returns', 'command', 'effe
 
 function readDescriptor(text: string, folder: string): Descriptor {
   const value = parseDescriptor(text);
-  if (!isRecord(value)) throw new Refusal('it is no JSON object');
+  if (!isRecord(value)) throw new Refusal('it is not a JSON object');
   const stray = Object.keys(value).find((key) => !keys.includes(key) && key !== '$schema');
   if (stray !== undefined) {
     const meant = nearestName(stray, keys);
@@ -142,6 +142,6 @@ function commandOf(command: unknown, folder: string): Descriptor['command'] {
 function resolveInFolder(word: string, folder: string): string {
   if (!word.startsWith('./')) return word;
   const path = normalize(join(folder, word));
-  if (!path.startsWith(`${folder}/`)) throw new Refusal(`\`command\`: ${word} leads out of the tool's folder`);
+  if (!path.startsWith(`${folder}/`)) throw new Refusal(`\`command\`: ${word} is outside the tool's folder`);
   return path;
 }

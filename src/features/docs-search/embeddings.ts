@@ -62,7 +62,7 @@ export function createEmbedder(options: EmbeddingsOptions): Embedder {
         };
       } catch (error) {
         const problem = error instanceof Error ? error.message : String(error);
-        return { hits: byWords, facts: { embeddings: `found by words alone: ${problem}` } };
+        return { hits: byWords, facts: { embeddings: `found only by words: ${problem}` } };
       }
     },
   };
@@ -105,7 +105,7 @@ async function requestVectors(
     return vectorsIn(parseJson(await boundedText(response)), texts.length);
   } catch (error) {
     throw stop.signal.aborted && !signal.aborted
-      ? new Error(`${addressOf(baseUrl)} gave no answer within ${requestMs / 1000} s`, { cause: error })
+      ? new Error(`${addressOf(baseUrl)} did not answer within ${requestMs / 1000} s`, { cause: error })
       : error;
   } finally {
     clearTimeout(timer);
@@ -140,6 +140,6 @@ function vectorsIn(answer: unknown, count: number): readonly Float32Array[] {
   }
   const complete = Array.from({ length: count }, (_, at) => vectors[at]);
   if (complete.some((vector) => vector === undefined || vector.length !== complete[0]?.length))
-    throw new Error('the answer holds no vector for each text');
+    throw new Error('the answer does not contain a vector for each text');
   return vectors;
 }

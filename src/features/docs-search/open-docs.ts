@@ -10,7 +10,7 @@ export function openDocs({ settings, notify, hiddenFiles }: ToolsetHost): readon
   const { env, config } = settings;
   const { baseUrl, model } = config.docs.embeddings;
   if ((baseUrl === null) !== (model === null))
-    notify('doc_search finds by words alone: docs.embeddings needs base_url and model.');
+    notify('doc_search finds only by words: docs.embeddings needs base_url and model.');
   return docsTools({
     open: () => openDocIndex(join(config.files.cache, 'docs.db')),
     env,

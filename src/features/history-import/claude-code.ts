@@ -242,7 +242,7 @@ function promptText(line: TurnFields): string | null {
     .join('\n\n');
   if (text !== '') return text;
   return listOf(content).some((block) => ['image', 'document'].includes(String(fieldsOf(block)['type'])))
-    ? '[a file that was not taken over]'
+    ? '[a file that was not imported]'
     : null;
 }
 

@@ -105,7 +105,7 @@ function promptOf({ type, payload }: LineParts): string | null {
     .filter((part) => part !== '')
     .join('\n\n');
   if (text.trim() !== '') return text;
-  return said.some((item) => contentText([item]).trim() === '') ? '[a file that was not taken over]' : null;
+  return said.some((item) => contentText([item]).trim() === '') ? '[a file that was not imported]' : null;
 }
 
 /** Reads on where a response ends: behind its tokens, its results, or before the next message. */

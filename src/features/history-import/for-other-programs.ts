@@ -154,7 +154,7 @@ function outputOf({ result }: AnsweredCall): string {
 }
 
 function messageText({ content, attachments = [] }: Extract<Message, { readonly role: 'user' }>): string {
-  return [content, ...attachments.map(({ name }) => `[${name}, a file that was not taken along]`)].join('\n');
+  return [content, ...attachments.map(({ name }) => `[${name}, a file that was not exported]`)].join('\n');
 }
 
 function objectIn(text: string): Json {

@@ -82,7 +82,7 @@ function wholeRecords(file: string): readonly TurnFields[] {
   const text = readBoundedText(file, { maxBytes: maxWholeBytes, longer: 'refuse', links: 'follow' });
   if (text === null) throw new Error('it has more than 64 MB in one object, or cannot be read');
   const whole = objectOf(text);
-  if (whole === null) throw new Error('it is damaged: it is no JSON object');
+  if (whole === null) throw new Error('it is damaged: it is not a JSON object');
   const { messages, ...header } = whole;
   return [header, ...listOf(messages).map(fieldsOf)];
 }
@@ -213,7 +213,7 @@ function* said(message: TurnFields, id: string, answered: Set<string>): Generato
   if (summary !== undefined && summary !== null) yield { kind: 'summary', at, text: summary };
   else if (texts.length > 0 && !texts.some(isTyped)) yield { kind: 'dropped', what: 'contexts' };
   else if (texts.length > 0) yield { kind: 'user', at, text: texts.filter(isTyped).join('\n\n'), key: id };
-  else if (dropped.includes('files')) yield { kind: 'user', at, text: '[a file that was not taken over]' };
+  else if (dropped.includes('files')) yield { kind: 'user', at, text: '[a file that was not imported]' };
 }
 
 /** The results of calls whose result has not been said yet: most are written twice. */

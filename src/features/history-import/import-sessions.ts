@@ -42,16 +42,16 @@ export const importSession: CommandHandler = {
         .option('--all', 'with --from: all of them')
         .option('--here', 'with --from: those of this directory')
         .option('--dry-run', 'with --from: read them and store nothing')
-        .option('--update', 'with --from: those that went on since, as forks')
+        .option('--update', 'with --from: those with new messages, as forks')
         .option('--json', 'with --from: one JSON array')
-        .option('--as-new', 'a file of ours under an id of its own'),
+        .option('--as-new', 'a file of ours under a new id'),
     run: async (line, [file], options: ImportOptions) => {
       if (options.from !== undefined) return await importHistories(line, file ?? null, options, options.from);
       if (file === undefined)
         throw new CliError(
           exit.usage,
           'there is nothing to import',
-          'Name a file that agent sessions export wrote, or a program: --from claude-code.',
+          'Give a file that agent sessions export wrote, or a program: --from claude-code.',
         );
       return await importFile(line, file, options);
     },
@@ -146,7 +146,7 @@ async function readersOf(from: string): Promise<ReadonlyMap<string, HistoryReade
     if (!reader)
       throw new CliError(
         exit.usage,
-        `--from: the histories of \`${oneLine(name)}\` are not known`,
+        `--from: the history format of \`${oneLine(name)}\` is unknown`,
         `${didYouMean(name, known)} Known: ${known.join(', ')}, all`.trim(),
       );
     readers.set(name, reader);
@@ -176,8 +176,8 @@ async function candidatesOf(
   if (path !== null && all.length === 0)
     throw new CliError(
       exit.usage,
-      `${oneLine(file ?? '')} is no conversation of ${[...readers.values()].map(({ title }) => title).join(', ')}`,
-      'agent sessions import --from all lists what is there.',
+      `${oneLine(file ?? '')} is not a conversation of ${[...readers.values()].map(({ title }) => title).join(', ')}`,
+      'agent sessions import --from all lists what it finds.',
     );
   return all
     .filter(({ found }) => options.here !== true || found.cwd === cwd)
@@ -222,8 +222,8 @@ function listCandidates(
   out.print(`${candidates.length === 0 ? 'There are no conversations.' : lines.join('\n')}\n`);
   if (candidates.length > 0)
     out.error(
-      `${candidates.length} found, none imported. --from ${from} --all takes all of them, --here those of this ` +
-        'directory; or name a file.\n',
+      `${candidates.length} found, none imported. --from ${from} --all imports all of them, --here those ` +
+        'of this directory; or give a file.\n',
     );
 }
 
@@ -324,7 +324,7 @@ async function adopt(
 }
 
 /** Nothing was said, so nothing is stored. */
-const empty = new Error('nothing was said');
+const empty = new Error('no messages');
 
 function count(counts: Counts, { kind, data }: Event): void {
   if (kind === 'user' && data === null) counts.prompts++;
@@ -360,7 +360,7 @@ function report({ out }: CommandLine, outcomes: readonly Outcome[], from: string
   out.print(rows.length === 0 ? 'There are no conversations.\n' : `${columns([head, ...rows]).join('\n')}\n`);
   if (outcomes.some(({ status }) => status === 'changed'))
     out.error(
-      `Some went on since they were imported: agent sessions import --from ${from} --update takes them as forks.\n`,
+      `Some have new messages since they were imported: agent sessions import --from ${from} --update imports them as forks.\n`,
     );
 }
 
@@ -382,8 +382,8 @@ async function importFile(
     if (!options.asNew && !isSessionId(read.row.id)) {
       throw new CliError(
         exit.usage,
-        `${file}: \`${oneLine(read.row.id)}\` is no session id: it is neither a ULID nor a UUID of version 7`,
-        '--as-new imports it under an id of its own.',
+        `${file}: \`${oneLine(read.row.id)}\` is not a session id (a ULID or a UUID version 7)`,
+        '--as-new imports it under a new id.',
       );
     }
     const row = options.asNew ? { ...read.row, id: ulid(Date.now(), randomBytes(16)) } : read.row;
@@ -398,8 +398,8 @@ async function importFile(
       if (error instanceof StoreError && error.code === 'exists')
         throw new CliError(
           exit.session,
-          `session ${row.id} is in the store already`,
-          '--as-new imports it under an id of its own.',
+          `session ${row.id} is already in the store`,
+          '--as-new imports it under a new id.',
         );
       throw error;
     }
@@ -416,7 +416,7 @@ function untrusted(provider: string, address: string | undefined): string {
     address === undefined
       ? 'An imported session has no address'
       : `The address in the file, ${oneLine(address)}, is not trusted`;
-  return `${named}: the session goes on where \`${oneLine(provider)}\` is configured to be, or where --base-url says.`;
+  return `${named}: the session continues at the configured address of \`${oneLine(provider)}\`, or at --base-url.`;
 }
 
 function readSession(path: string, shown: string): ExportedSession {

@@ -49,7 +49,7 @@ export interface HistoryReader {
   readonly sources: (place: HistoryPlace) => Iterable<Source>;
   /** Lists the conversations in a file that may hold several; absent: it is one. */
   readonly within?: (file: string) => Iterable<Source>;
-  /** Reads the beginning and the end; null for what is no conversation of this program. */
+  /** Reads the beginning and the end; null for what is not a conversation of this program. */
   readonly head: (source: Source, place: HistoryPlace) => FoundConversation | null;
   /** Yields the conversation in its order, a piece of the file in memory at a time. */
   readonly turns: (found: FoundConversation) => Iterable<Turn>;

@@ -220,7 +220,7 @@ function* said(data: TurnFields, id: string, parts: readonly Entry[]): Generator
       yield { kind: 'dropped', what: 'files' };
     }
   }
-  if (texts.length === 0 && files > 0) texts.push('[a file that was not taken over]');
+  if (texts.length === 0 && files > 0) texts.push('[a file that was not imported]');
   if (texts.length > 0) yield { kind: 'user', at, text: texts.join('\n\n'), key: id };
 }
 

@@ -171,7 +171,7 @@ function* said(content: unknown, key: string, at: number): Generator<Turn> {
   for (const _file of files) yield { kind: 'dropped', what: 'files' };
   const text = contentText(content);
   if (text.trim() !== '' || files.length > 0)
-    yield { kind: 'user', at, key, text: text.trim() === '' ? '[a file that was not taken over]' : text };
+    yield { kind: 'user', at, key, text: text.trim() === '' ? '[a file that was not imported]' : text };
 }
 
 const stops: Readonly<Record<string, Stop>> = {

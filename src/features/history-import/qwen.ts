@@ -153,7 +153,7 @@ function* said(record: TurnFields, id: string): Generator<Turn> {
   for (const what of dropped) yield { kind: 'dropped', what };
   const text = texts.join('\n\n');
   if (text !== '') yield { kind: 'user', at, text, key: id };
-  else if (dropped.includes('files')) yield { kind: 'user', at, text: '[a file that was not taken over]', key: id };
+  else if (dropped.includes('files')) yield { kind: 'user', at, text: '[a file that was not imported]', key: id };
 }
 
 function* answer(record: TurnFields, id: string): Generator<Turn> {

@@ -42,7 +42,7 @@ const maxWaiting = 256;
 const maxWaitingChars = 8 * 1024 * 1024;
 
 /** Makes the events of our log: each call answered right behind its response, in the order of the calls. Yields nothing
- * where nothing was said. Source: contracts 2. */
+ * where no messages. Source: contracts 2. */
 export function* toEvents(turns: Iterable<Turn>, facts: ImportFacts): Generator<Event> {
   const made = new Importing(facts);
   for (const turn of turns) yield* made.take(turn);
@@ -170,7 +170,7 @@ class Importing {
     const last = ((keepsFrom === undefined ? undefined : this.#places.get(keepsFrom)) ?? this.#seq + 1) - 1;
     if (last < first) return { kind: 'user', content: text, data: { note: true } };
     const range = `the conversation from event ${first} to ${last}`;
-    const head = `[${this.#facts.title} compacted ${range}; its summary stands for it.]`;
+    const head = `[${this.#facts.title} compacted ${range}; its summary replaces it.]`;
     return {
       kind: 'compaction',
       content: `${head}\n\n${text}`,

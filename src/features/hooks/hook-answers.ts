@@ -107,9 +107,9 @@ const decisionWords = /["']?\b(?:permissionDecision|decision|behavior)\b["']?\s*
 
 /** Returns why a text that looks like an answer is none; null where it does not look like one. */
 function brokenAnswer(text: string): string | null {
-  if (text.startsWith('{')) return 'what it printed begins with { and is no JSON';
+  if (text.startsWith('{')) return 'its output begins with { but is not JSON';
   return text.includes('{') && /permissionDecision|hookSpecificOutput|["']decision["']/.test(text)
-    ? 'what it printed looks like an answer and is no JSON'
+    ? 'its output looks like an answer but is not JSON'
     : null;
 }
 
@@ -159,7 +159,7 @@ function readFields(occasion: Occasion, value: Fields): OneAnswer {
   const reader: Reader = {
     text: (name, given) => {
       if (typeof given === 'string') return cut(given);
-      if (given !== undefined && given !== null) notes.push(`printed ${name} that is no text; it is ignored`);
+      if (given !== undefined && given !== null) notes.push(`printed ${name} that is not a string; it is ignored`);
       return '';
     },
     unclear: (name, given) => {
@@ -182,7 +182,7 @@ function readFields(occasion: Occasion, value: Fields): OneAnswer {
     message: reader.text('systemMessage', value['systemMessage']) || null,
   };
   if (unclear.length === 0) return { ...answer, notes };
-  const problem = `what it decided cannot be understood: ${unclear.join(', ')}`;
+  const problem = `its decision is not valid: ${unclear.join(', ')}`;
   const isDenied = answer.decision === 'deny' || heldBack.has(event);
   return {
     ...answer,
@@ -261,7 +261,7 @@ function decisionIn(name: string, given: unknown, reader: Reader): OneAnswer['de
 function stopsIn({ continue: given }: Fields, notes: string[]): boolean {
   if (typeof given === 'boolean' || given === undefined || given === null) return given === false;
   if (given === 'false' || given === 'true') return given === 'false';
-  notes.push('printed continue that is neither true nor false; it is ignored');
+  notes.push('printed a "continue" that is not true or false; it is ignored');
   return false;
 }
 

@@ -41,7 +41,7 @@ function hookLines(hooks: ListedHooks['hooks']): readonly string[] {
     hooks.map((hook) => {
       const { sha256, missing } = namedFiles(hook);
       const gone = missing.length === 0 ? '' : ` (missing: ${missing.join(', ')})`;
-      const aside = hook.counts ? '' : ' (not trusted, not run: agent config trust asks about it)';
+      const aside = hook.counts ? '' : ' (not trusted, not run: review it with agent config trust)';
       const command = [hook.command, ...(hook.args ?? [])].join(' ');
       const names = hook.matcher === '' ? '*' : hook.matcher;
       const matcher = `${names}${hook.condition === undefined ? '' : ` if ${hook.condition}`}`;

@@ -53,7 +53,7 @@ export function readHookFile(value: Readonly<Record<string, unknown>>, from: Hoo
   const found = Object.entries(hooks).flatMap(([name, groups]) => {
     const event = hookEvents.find((known) => known === name);
     if (event === undefined) {
-      problems.push(`nothing happens here at ${name}; known: ${hookEvents.join(', ')}`);
+      problems.push(`unknown event ${name}; known: ${hookEvents.join(', ')}`);
       return [];
     }
     if (Array.isArray(groups)) return groups.flatMap((group) => hooksOfGroup(event, group, problems, from));
@@ -70,7 +70,7 @@ function hooksOfGroup(event: HookEvent, group: unknown, problems: string[], from
   }
   const { matcher = '' } = group;
   if (typeof matcher !== 'string' || !isMatcher(matcher)) {
-    problems.push(`the matcher ${JSON.stringify(matcher)} of ${event} is no name and no regular expression`);
+    problems.push(`the matcher ${JSON.stringify(matcher)} of ${event} is neither a name nor a regular expression`);
     return [];
   }
   return group['hooks'].flatMap((entry: unknown) => {
@@ -119,7 +119,7 @@ function conditionProblem(event: HookEvent, command: string, condition: unknown)
   const shown = `${command} (${event})`;
   if (!callEvents.includes(event)) return `${shown} never runs: only events of tool calls have an "if"`;
   if (typeof condition === 'string' && parseCondition(condition) !== null) return null;
-  return `${shown} is left out: its "if", ${JSON.stringify(condition)}, is no permission rule such as "Bash(git push *)"`;
+  return `${shown} is disabled: its "if", ${JSON.stringify(condition)}, is not a permission rule such as "Bash(git push *)"`;
 }
 
 function isTexts(value: unknown): value is readonly string[] {

@@ -75,6 +75,6 @@ function unusable(path: string, reason: string): CliError {
   return new CliError(
     exit.usage,
     `${path} cannot be used: ${reason}`,
-    'Mend it, or start with --no-hooks to do without your hooks.',
+    'Correct it, or start with --no-hooks to run without your hooks.',
   );
 }

@@ -31,7 +31,7 @@ export function readProjectHooks(
   const read = paths.map((path) => {
     const found = readBounded(path, { maxBytes, longer: 'refuse', links: 'follow' });
     const value = found.kind === 'read' ? objectIn(found.bytes.toString('utf8')) : null;
-    if (value === null) return { hooks: [], problems: [`${path} cannot be read: it is no JSON object`] };
+    if (value === null) return { hooks: [], problems: [`${path} cannot be read: it is not a JSON object`] };
     const from: HookSource = { path, origin: 'project', directory: join(path, '..', '..'), home };
     const { hooks, problems } = readHookFile(value, from);
     return { hooks, problems: problems.map((problem) => `${path}: ${problem}`) };

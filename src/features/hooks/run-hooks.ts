@@ -111,7 +111,7 @@ function overruled(
   const names = lost.map(({ hook }) => spelledLine(hook.command)).join(', ');
   const message =
     `${changing.length} hooks changed the ${what} of one call (${last.hook.event}). ` +
-    `The last one counts, ${spelledLine(last.hook.command)}; dropped: ${names}.`;
+    `The last one applies, ${spelledLine(last.hook.command)}; dropped: ${names}.`;
   return [{ level: 'warn', message }];
 }
 
@@ -191,7 +191,7 @@ function lateAnswer({ background, event }: Hook, answer: OneAnswer, { exit, stdo
     return { ...undecided, failed: null, context };
   }
   const decided = answer.decision !== 'none' || answer.stop !== null || answer.args !== null || answer.output !== null;
-  const note = 'decided something that has no effect, because it ran in the background';
+  const note = 'returned a decision without effect, because it ran in the background';
   return decided ? { ...undecided, notes: [...answer.notes, note] } : undecided;
 }
 
@@ -202,8 +202,8 @@ function skipped({ allowed }: AllowedHook, { sha256 }: NamedFiles): HookResult |
   if (allowed === sha256) return null;
   const failure =
     allowed === null
-      ? 'it starts a file of this project, which is not trusted (agent config trust asks about it)'
-      : 'a file that it names has changed since the session began';
+      ? 'it starts a file of this project, which is not trusted (review it with agent config trust)'
+      : 'a file that it names has changed since the session started';
   return { exit: null, failure, stdout: '', stderr: '' };
 }
 
@@ -364,7 +364,7 @@ function decodeOutput(bytes: Buffer): string {
 function failureOf(result: ProcessResult, timeoutMs: number): string | null {
   switch (result.ended) {
     case 'exit':
-      return result.signal === null ? null : `it was ended by ${result.signal}`;
+      return result.signal === null ? null : `it was killed by ${result.signal}`;
     case 'timeout':
       return `it took longer than ${timeoutMs / 1000} s`;
     case 'cancelled':

@@ -146,7 +146,7 @@ function wordsOf(text: string): readonly string[] {
 function runTool(options: BridgeOptions, compiled: Compiled): DefinedTool {
   const tool = defineTool({
     name: 'tool_run',
-    description: 'Calls a tool of an MCP server, by the name that tool_search gives.',
+    description: 'Calls a tool of an MCP server by its name from tool_search.',
     effect: 'network',
     untrusted: true,
     schema: {
@@ -304,7 +304,7 @@ function judged({ name, server, destroys }: ForeignTool, isAllowed: boolean, cha
     ...(change === null ? {} : { everyMode: true, singular: true }),
     reasons: [
       ...(change === null ? [] : [`${name}: ${change}`]),
-      ...(destroys ? [`the server says that ${name} destroys something`] : []),
+      ...(destroys ? [`the server marks ${name} as destructive`] : []),
       `${name} is a tool of the server ${server}: what it does cannot be analysed`,
     ],
   };

@@ -20,7 +20,7 @@ export function outcomeOf(server: string, result: unknown): ToolOutcome {
   const output = [...texts, ...structure].join('\n');
   const attachments = blocks.flatMap((block, index) => contentOf(server, block, index + 1));
   if (isError === true)
-    return failed('execution_failed', firstLine(output, 300) || `The server ${server} says that the call failed.`, {
+    return failed('execution_failed', firstLine(output, 300) || `The server ${server} reports that the call failed.`, {
       output,
       untrusted: true,
     });
@@ -51,7 +51,7 @@ function isJsonOf(text: unknown, value: unknown): boolean {
 }
 
 function blockText(server: string, block: unknown): string {
-  if (!isRecord(block)) return '[content that is no object]';
+  if (!isRecord(block)) return '[content that is not an object]';
   switch (block['type']) {
     case 'text':
       return visible(stringOrEmpty(block['text']));

@@ -113,7 +113,7 @@ export function readServerFile(file: string): ServerFile {
       ? { kind: 'read', entries, others, sha256: createHash('sha256').update(text).digest('hex') }
       : { kind: 'broken', problem: 'it needs an object "mcpServers"' };
   } catch (error) {
-    return { kind: 'broken', problem: error instanceof Error ? error.message : 'it is no JSON' };
+    return { kind: 'broken', problem: error instanceof Error ? error.message : 'it is not JSON' };
   }
 }
 
@@ -170,10 +170,9 @@ function wayOf(name: string, entry: Readonly<Record<string, unknown>>, place: En
   const named = nameProblem(name);
   if (named !== null) return unusable(named);
   const key = place.withheld?.find((withheld) => [...variablesIn(entry), ...helperVariables(entry)].includes(withheld));
-  if (key !== undefined) return unusable(`${key} is a key of yours, and the file of a project gets none`);
+  if (key !== undefined) return unusable(`${key} is one of your keys, which project files cannot use`);
   const loading = place.withheld === undefined ? null : loadingVariable(entry);
-  if (loading !== null)
-    return unusable(`${loading} has programs load other code, and the file of a project may not set it`);
+  if (loading !== null) return unusable(`${loading} makes programs load other code, and project files cannot set it`);
   const missing = new Set<string>();
   const fill = (text: string): string => filledIn(text, place.env, missing);
   const way = kindOf(entry) === 'http' ? httpWay(entry, fill, place) : stdioWay(entry, fill, place);
@@ -196,7 +195,7 @@ function stdioWay(
   { cwd, home }: EntryPlace,
 ): ConfiguredServer['way'] {
   if (kindOf(entry) !== 'stdio')
-    return unusable(`type ${JSON.stringify(entry['type'])} is not spoken here; "stdio" and "http" are`);
+    return unusable(`type ${JSON.stringify(entry['type'])} is not supported; use "stdio" or "http"`);
   const { command, args = [], env = {}, cwd: folder = '.' } = entry;
   const list = texts(args);
   const pairs = textPairs(env, fill);

@@ -64,14 +64,14 @@ function visitForm(from: string, message: string, url: unknown): Form | null {
   if (address.href.length > maxTextBytes) return null;
   return {
     from,
-    message: `${message}\n\nIt asks you to open this address of ${address.host} in a browser:\n${address.href}`,
+    message: `${message}\n\nIt asks you to open this address at ${address.host} in a browser:\n${address.href}`,
     fields: [
       {
         name: visited,
-        question: 'Nothing is opened for you. Will you open it?',
+        question: 'The agent does not open it. Will you open it?',
         kind: 'choice',
         options: [
-          { value: 'yes', label: 'Yes, I open it myself' },
+          { value: 'yes', label: "Yes, I'll open it" },
           { value: 'no', label: 'No' },
         ],
         required: true,
@@ -162,7 +162,7 @@ function textCheck({ minLength, maxLength, format }: Readonly<Record<string, unk
     const { length } = [...value];
     if (typeof minLength === 'number' && length < minLength) return `It needs at least ${minLength} characters.`;
     if (typeof maxLength === 'number' && length > maxLength) return `It may have at most ${maxLength} characters.`;
-    return value === '' || isOfFormat(value, format) ? null : `It is no ${String(format)}.`;
+    return value === '' || isOfFormat(value, format) ? null : `It is not a valid ${String(format)}.`;
   };
 }
 

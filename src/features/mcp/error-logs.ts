@@ -49,7 +49,7 @@ export function createErrorLogs({ folder, mask, now, log }: ErrorLogsOptions): K
     if (kept.bytesLeft <= 0) return;
     const part = lines.subarray(0, kept.bytesLeft);
     kept.bytesLeft -= lines.length;
-    const cut = kept.bytesLeft <= 0 ? '\n[more than 1 MiB in a minute; the rest of it is not kept]' : '';
+    const cut = kept.bytesLeft <= 0 ? '\n[more than 1 MiB in a minute; the rest is dropped]' : '';
     write(server, `${mask(visible(part.toString('utf8')))}${cut}\n`);
   };
   return (server, chunk) => {

@@ -30,7 +30,7 @@ async function ofPrompt(servers: Servers, name: string, words: string): Promise<
   const asked = await servers.ask(found.server, (connection) => connection.prompt(found.prompt.ownName, args));
   if (asked.kind !== 'answered') return `/${name} was not sent: ${asked.kind === 'failed' ? asked.problem : 'changed'}`;
   const text = promptMessage(asked.result);
-  if (text === '') return `/${name} was not sent: there is no text in what the server ${found.server} answered`;
+  if (text === '') return `/${name} was not sent: the server ${found.server} answered without text`;
   const sha256 = createHash('sha256').update(text).digest('hex');
   return {
     command: { name, args: words, sha256 },

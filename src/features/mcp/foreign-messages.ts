@@ -7,7 +7,7 @@ import { repairFields, repairTool, type SchemaIssue } from './repairs.js';
 
 /** A longer message is dropped; the request that it answers fails at once. */
 export const maxMessageBytes = 16 * 1024 * 1024;
-export const tooLong = `it answered with more than ${maxMessageBytes / 1024 / 1024} MiB, which is dropped`;
+export const tooLong = `it answered with more than ${maxMessageBytes / 1024 / 1024} MiB, which was dropped`;
 /** Of an entry of a list, or of any other result: what reads it calls itself once a level. */
 const maxDepth = 512;
 
@@ -151,7 +151,7 @@ function errorAnswer(id: Id, error: unknown): JSONRPCMessage {
     id,
     error: {
       code: Number.isSafeInteger(code) && code !== 0 ? Number(code) : -32_603,
-      message: firstLine(visible(words ?? ''), 1000) || 'it answered with neither a result nor an error',
+      message: firstLine(visible(words ?? ''), 1000) || 'its answer has neither a result nor an error',
       ...(data === undefined || isTooDeep(data) ? {} : { data }),
     },
   };

@@ -35,7 +35,7 @@ export function readTool(server: string, listed: unknown): Omit<NamelessTool, 'p
   const shown = JSON.stringify(visible(ownName).slice(0, 64));
   const text = JSON.stringify(inputSchema) as string | undefined;
   if (text === undefined || !isRecord(inputSchema) || inputSchema['type'] !== 'object')
-    return `${shown}: its input schema is no object`;
+    return `${shown}: its input schema is not an object`;
   if (utf8Bytes(text) > maxSchemaBytes) return `${shown}: its input schema has more than 64 KiB`;
   if (jsonDepth(text, maxSchemaDepth) > maxSchemaDepth) return `${shown}: its input schema is nested too deeply`;
   if (/"\$(?:ref|dynamicRef)":"(?!#)/.test(text)) return `${shown}: its input schema refers to another document`;

@@ -87,7 +87,7 @@ function headersIn(printed: string): Readonly<Record<string, string>> {
   } catch {
     value = null;
   }
-  if (!isRecord(value)) throw new HelperFailure('its headersHelper printed no JSON object of headers');
+  if (!isRecord(value)) throw new HelperFailure('its headersHelper did not print a JSON object of headers');
   const headers: Record<string, string> = {};
   for (const [name, text] of Object.entries(value)) {
     if (

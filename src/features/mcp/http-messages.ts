@@ -51,7 +51,7 @@ async function readAnswers(
   const found = [value].flat().flatMap((item) => messages.received(item) ?? []);
   const start = firstLine(visible(text.trim()), 100);
   const why = isWhole
-    ? `it answered with ${type === '' ? 'no content type' : type} that holds no answer${start === '' ? '' : `: ${start}`}`
+    ? `it answered with ${type === '' ? 'no content type' : type} that contains no answer${start === '' ? '' : `: ${start}`}`
     : tooLong;
   const missing = messages.fail(id, why);
   return JSON.stringify(missing ? [...found, missing] : found);

@@ -16,7 +16,7 @@ interface Options {
 export const importServers: CommandHandler = {
   line: {
     example: 'agent mcp import codex',
-    options: (command) => command.option('--yes', 'copy them without a question'),
+    options: (command) => command.option('--yes', 'copy them without asking'),
     run: async (line, [client = ''], options: Options) => {
       const settings = await line.settings();
       const file = join(dirname(settings.config.files.config), 'mcp.json');
@@ -32,7 +32,7 @@ export const importServers: CommandHandler = {
       }
       if (options.yes !== true && !(await confirmed(line, Object.keys(added).length, file))) return exit.failed;
       saveEntries(file, { ...entries, ...added });
-      line.out.print(`Copied to ${spelledLine(file)}. agent mcp test <name> tries one out.\n`);
+      line.out.print(`Copied to ${spelledLine(file)}. Test one with agent mcp test <name>.\n`);
       return exit.done;
     },
   },
@@ -44,7 +44,7 @@ async function foundIn(client: string, { env, home, cwd }: Settings): Promise<re
   if (!reader)
     throw new CliError(
       exit.usage,
-      `the files of \`${client}\` are not known`,
+      `\`${client}\` is not a supported program`,
       `${didYouMean(client, known)} Known: ${known.join(', ')}`.trim(),
     );
   const place = { env, home, cwd, root: upToRoot(cwd).at(-1) ?? cwd };
@@ -81,8 +81,7 @@ function show(
 }
 
 async function confirmed({ out }: CommandLine, count: number, file: string): Promise<boolean> {
-  if (!out.canAsk)
-    throw new CliError(exit.usage, 'there is nobody to ask here', '--yes copies them without a question.');
+  if (!out.canAsk) throw new CliError(exit.usage, 'no terminal to ask in', 'Add --yes to copy them without asking.');
   const what = count === 1 ? 'this server' : `these ${count} servers`;
   return /^\s*y(?:es)?\s*$/i.test(await out.ask(`Copy ${what} to ${spelledLine(file)}? [y/N] `));
 }

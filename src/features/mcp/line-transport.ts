@@ -38,7 +38,7 @@ export class LineTransport implements Transport {
 
   async send(message: JSONRPCMessage): Promise<void> {
     this.#messages.sent(message);
-    if (!(await this.#process.write(`${JSON.stringify(message)}\n`))) throw new Error('the server does not run');
+    if (!(await this.#process.write(`${JSON.stringify(message)}\n`))) throw new Error('the server is not running');
   }
 
   async close(): Promise<void> {
@@ -96,7 +96,7 @@ export class LineTransport implements Transport {
     const value = parseMessage(text);
     if (value === undefined && text.includes('"jsonrpc"')) {
       const ends = [text.slice(0, endBytes), text.slice(-endBytes)];
-      this.#give(this.#messages.unreadable(ends, 'it answered with a line that is no JSON') ?? [], line);
+      this.#give(this.#messages.unreadable(ends, 'it answered with a line that is not JSON') ?? [], line);
     } else {
       const found = [value].flat().flatMap((item) => this.#messages.received(item) ?? []);
       this.#give(found, hasMessage(value) ? '' : line);

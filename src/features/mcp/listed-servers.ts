@@ -87,12 +87,12 @@ export function serverPart(
   const users = readServerFile(own);
   const isOwn = (name: string): boolean => users.kind === 'read' && Object.hasOwn(users.entries, name);
   const lines = Object.entries(found.entries).flatMap(([name, entry]) => [
-    `${isOwn(name) ? 'in place of your own server' : 'the server'} ${JSON.stringify(name)} ${wayLine(entry)}`,
+    `${isOwn(name) ? 'instead of your server' : 'the server'} ${JSON.stringify(name)} ${wayLine(entry)}`,
     ...detailLines(entry),
     ...executedFiles(entry, dirname(file)).map((path) =>
       isTooLarge(join(dirname(file), path))
-        ? `  runs ${quoted(path)} of the project, which is too large to be checked: the file cannot be trusted`
-        : `  runs ${quoted(path)} of the project; a change of it asks again`,
+        ? `  runs ${quoted(path)} of the project, which is too large to check, so the file cannot be trusted`
+        : `  runs ${quoted(path)} of the project; asks again when it changes`,
     ),
   ]);
   const sha256 = trustHash(found.sha256, found.entries, dirname(file));
@@ -103,7 +103,7 @@ function wayLine(entry: unknown): string {
   const { command, args, url } = isRecord(entry) ? entry : {};
   const words = [command, ...(Array.isArray(args) ? (args as readonly unknown[]) : [])].map(quoted);
   const starts = command === undefined ? [] : [`starts ${words.join(' ')}`];
-  const reaches = url === undefined ? [] : [`is reached at ${quoted(url)}`];
+  const reaches = url === undefined ? [] : [`connects to ${quoted(url)}`];
   return [...starts, ...reaches].join(' and ') || 'has neither a command nor a url';
 }
 
@@ -114,8 +114,8 @@ function detailLines(entry: unknown): readonly string[] {
     ['in the folder', entry['cwd'] === undefined ? '' : quoted(entry['cwd'])],
     ['sets the variables', settingsText(entry['env'])],
     ['sends the headers', names(entry['headers'])],
-    ['runs for more headers', entry['headersHelper'] === undefined ? '' : quoted(entry['headersHelper'])],
-    ['is given these variables of yours', [...new Set([...variablesIn(entry), ...helperVariables(entry)])].join(', ')],
+    ['runs this program for headers', entry['headersHelper'] === undefined ? '' : quoted(entry['headersHelper'])],
+    ['gets these variables of yours', [...new Set([...variablesIn(entry), ...helperVariables(entry)])].join(', ')],
   ];
   return shown.flatMap(([what, text]) => (text === '' ? [] : [`  ${what} ${text}`]));
 }

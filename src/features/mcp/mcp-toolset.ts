@@ -4,7 +4,7 @@ export const mcpToolset = {
   name: 'mcp',
   on: true,
   lazy: true,
-  about: 'Offer the tools of MCP servers, where mcp.json names some.',
+  about: 'Offer the tools of the MCP servers in mcp.json.',
 } as const satisfies Toolset;
 
 /** The tools through which a model reaches those of servers. */

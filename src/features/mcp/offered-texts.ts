@@ -93,7 +93,7 @@ export function promptMessage(result: unknown): string {
     if (!isRecord(message)) return [];
     const blocks: readonly unknown[] = Array.isArray(message['content']) ? message['content'] : [message['content']];
     const text = blocks.map(blockText).filter((part) => part !== '');
-    return message['role'] === 'assistant' ? text.map((part) => `[as an answer of yours:]\n${part}`) : text;
+    return message['role'] === 'assistant' ? text.map((part) => `[as your answer:]\n${part}`) : text;
   });
   return headBytes(texts.join('\n\n'), maxMessageBytes);
 }

@@ -46,7 +46,7 @@ export const otherClients: Readonly<Record<string, Client>> = {
     },
     translate: ({ type, command, args, env, url, headers, headersHelper }) =>
       type === 'sse' || type === 'ws'
-        ? `${type} is not spoken here`
+        ? `${type} is not supported`
         : present({ command, args, env, url, ...(command === undefined ? { headers, headersHelper } : {}) }),
     variables: (text) => text,
   },
@@ -63,7 +63,7 @@ export const otherClients: Readonly<Record<string, Client>> = {
     files: ({ home, root }) => [join(home, '.cursor', 'mcp.json'), join(root, '.cursor', 'mcp.json')],
     servers: (content) => record(content['mcpServers']),
     translate: ({ type, command, args, env, url, headers }) =>
-      type === 'sse' ? 'sse is not spoken here' : present({ command, args, env, url, headers }),
+      type === 'sse' ? 'sse is not supported' : present({ command, args, env, url, headers }),
     variables: editorVariables,
   },
   vscode: {
@@ -74,7 +74,7 @@ export const otherClients: Readonly<Record<string, Client>> = {
     ],
     servers: (content) => record(content['servers']),
     translate: ({ type, command, args, env, cwd, url, headers }) =>
-      type === 'sse' ? 'sse is not spoken here' : present({ command, args, env, cwd, url, headers }),
+      type === 'sse' ? 'sse is not supported' : present({ command, args, env, cwd, url, headers }),
     variables: editorVariables,
   },
   gemini: {
@@ -83,7 +83,7 @@ export const otherClients: Readonly<Record<string, Client>> = {
     // `httpUrl` is the older name; a `url` without a type is tried over HTTP there as well.
     translate: ({ type, command, args, env, cwd, url, httpUrl, headers, timeout, includeTools, excludeTools }) =>
       command === undefined && httpUrl === undefined && (type ?? transportOf(url)) === 'sse'
-        ? 'sse is not spoken here; many servers speak http at /mcp instead of /sse'
+        ? 'sse is not supported; many servers offer http at /mcp instead of /sse'
         : present({
             ...(command === undefined ? { url: httpUrl ?? url, headers } : { command, args, env, cwd }),
             timeout_ms: timeout,
@@ -178,7 +178,7 @@ function foundEntry(client: Client, given: string, entry: Entry, file: string): 
   const notes = name === given ? [] : [`named ${name}: a name has at most 24 letters, digits, _ and -`];
   const ours = mapTexts(translated, client.variables);
   const others = unknownVariables(ours);
-  if (others.length > 0) notes.push(`${others.join(', ')} means nothing here; write it out`);
+  if (others.length > 0) notes.push(`${others.join(', ')} is not supported; write out the value`);
   return { name, file, entry: ours, notes };
 }
 

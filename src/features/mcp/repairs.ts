@@ -44,7 +44,7 @@ export function repairFields(
       addAll(list, kept);
     }
   }
-  return 'it has no form that is known';
+  return 'its form is unknown';
 }
 
 /** `from`: how much of the path is named already. */
@@ -101,13 +101,13 @@ function at(root: unknown, path: readonly PropertyKey[]): unknown {
 /** Gives the arguments of a tool the form that the protocol wants where they have one meaning. Returns a sentence where
  * they have none. */
 export function repairTool(entry: unknown): Readonly<Record<string, unknown>> | string {
-  if (!isRecord(entry)) return 'it is no object';
+  if (!isRecord(entry)) return 'it is not an object';
   if (typeof entry['name'] !== 'string' || entry['name'] === '') return 'it has no name';
   // What a server says of its results is checked by nobody: its schemas are a stranger's.
   const { outputSchema: _unused, inputSchema: given, ...tool } = entry;
   const isAbsent = given === undefined || given === null || given === true || isEmptyList(given);
   const inputSchema = isAbsent ? { type: 'object' } : objectSchema(given);
-  return inputSchema === null ? 'its input schema is no object' : { ...tool, inputSchema };
+  return inputSchema === null ? 'its input schema is not an object' : { ...tool, inputSchema };
 }
 
 function objectSchema(given: unknown): Readonly<Record<string, unknown>> | null {

@@ -61,7 +61,7 @@ function readTool(servers: Servers): DefinedTool {
           }
         : {
             risk: 'dangerous',
-            reasons: [`the server ${server} does not list ${uri}: what it is told cannot be analysed`],
+            reasons: [`the server ${server} does not list ${uri}: what it receives cannot be analysed`],
           },
     run: async ({ server, uri }, { signal }) => {
       const asked = await servers.ask(server, (connection) => connection.read(uri, signal), signal);

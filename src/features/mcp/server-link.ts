@@ -128,16 +128,16 @@ function lineListener(server: string, log: Log): LineListener & { readonly first
       first ||= firstLine(visible(line).trim(), 100);
       // A server that says nothing else must not fill the log.
       if (Number.isInteger(Math.log10(++count)))
-        log({ at: 'mcp', message: 'lines that are no messages', server, count });
+        log({ at: 'mcp', message: 'lines that are not messages', server, count });
     },
     onThrown: (error) => {
-      log({ at: 'mcp', message: 'a message could not be handled', server, error: String(error) });
+      log({ at: 'mcp', message: 'a message was not handled', server, error: String(error) });
     },
     firstJunk: () => first,
   };
 }
 
-/** Makes the link to a server that is reached over HTTP. */
+/** Makes the link to URL of an HTTP server. */
 export function httpLink(server: ConfiguredServer, way: HttpWay, host: HttpHost): Link {
   const { url, headers, helper, signIn } = way;
   const { version, signIns } = host;
@@ -147,7 +147,7 @@ export function httpLink(server: ConfiguredServer, way: HttpWay, host: HttpHost)
   const told = (sdk: Sdk, error: unknown): Error => {
     const needed = signInNeeded(sdk, error);
     if (!needed) return explained(error, { lastWords: '', junk: '' });
-    if (helper) return new Error('it refused the headers that its headersHelper printed', { cause: error });
+    if (helper) return new Error('it rejected the headers of its headersHelper', { cause: error });
     // The next sign-in asks for what this one did not have.
     if (signIns.current(url)?.tokens && needed.scope !== '') signIns.want(url, needed.scope);
     return new Error(`it needs a sign-in: agent mcp login ${server.name}`, { cause: error });
@@ -241,9 +241,9 @@ function isStoppedBefore(error: unknown): boolean {
 /** Makes a sentence of what went wrong: the words of the error and of its cause, and the last that the program said. */
 function explained(error: unknown, { lastWords, junk }: { readonly lastWords: string; readonly junk: string }): Error {
   const said = visible(lastWords).trim().split('\n').slice(-3).join(' / ');
-  const printed = junk === '' ? '' : `; it printed lines that are no messages, such as ${JSON.stringify(junk)}`;
+  const printed = junk === '' ? '' : `; it printed lines that are not messages, such as ${JSON.stringify(junk)}`;
   return new Error(
-    `${firstLine(visible(wordsOf(error)), 300)}${said === '' ? printed : `; it said: ${said.slice(-500)}`}`,
+    `${firstLine(visible(wordsOf(error)), 300)}${said === '' ? printed : `; its output: ${said.slice(-500)}`}`,
     { cause: error },
   );
 }

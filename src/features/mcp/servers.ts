@@ -186,7 +186,7 @@ class ServerPool implements Servers {
   async reconnect(name: string, show?: ShowPage): Promise<string | null> {
     const entry = this.#entry(name);
     if (!entry?.link) return entry ? entry.problem : `there is no server ${name}`;
-    if (!entry.isOn) return 'it is switched off';
+    if (!entry.isOn) return 'it is disabled';
     await this.#end(entry);
     const signedIn = show ? this.#logIn(entry.server, show) : Promise.resolve();
     return await signedIn
@@ -198,10 +198,10 @@ class ServerPool implements Servers {
   }
 
   async #logIn(server: ConfiguredServer, show: ShowPage): Promise<void> {
-    if (server.way.kind !== 'http') throw new Error('it is a program of this machine, which takes no sign-in');
+    if (server.way.kind !== 'http') throw new Error('it is a local program and needs no sign-in');
     const { logInHere } = await loadConnecting();
     if ((await logInHere(server, server.way, this.#options, show)) === null)
-      throw new Error('it does not ask for a sign-in; it is there without one');
+      throw new Error('it works without a sign-in');
   }
 
   async switchTo(name: string, on: boolean): Promise<string | null> {
@@ -221,7 +221,7 @@ class ServerPool implements Servers {
       const before = told.get(name);
       if (!entry || !before || before.is === this.#shape(entry) || before.times >= mostNotes) return;
       told.set(name, { is: this.#shape(entry), times: before.times + 1 });
-      const often = before.times + 1 === mostNotes ? ' They change often; further changes are not told.' : '';
+      const often = before.times + 1 === mostNotes ? ' They change often; further changes are not reported.' : '';
       listener(`[Note: ${changeNote(entry, this.#toolsOf(entry))}${often}]`);
     };
     this.#followers.add(follower);
@@ -279,7 +279,7 @@ class ServerPool implements Servers {
     let opened: McpConnection | 'closed' | null = null;
     entry.leftOut = [];
     try {
-      if (entry.link === null || !entry.isOn) throw new Error('it is switched off');
+      if (entry.link === null || !entry.isOn) throw new Error('it is disabled');
       const connection = await entry.link.connect({
         onTools: (listed) => {
           this.#take(entry, listed);
@@ -370,7 +370,7 @@ function lateLink(server: ConfiguredServer, way: Way, host: ConnectionHost): Lin
 function problemOf({ link, connection }: Entry, error: unknown): string {
   const message = firstLine(error instanceof Error ? error.message : String(error), 300);
   const said = connection === null ? (link?.lastWords().trim() ?? '') : '';
-  return said === '' || message.includes('it said:') ? message : `${message}; it said: ${said.slice(-500)}`;
+  return said === '' || message.includes('it said:') ? message : `${message}; its output: ${said.slice(-500)}`;
 }
 
 function isWanted({ include, exclude }: ConfiguredServer, { ownName }: NamelessTool): boolean {
@@ -431,13 +431,13 @@ function leftOutNote(server: string, leftOut: readonly LeftOut[]): string {
   if (leftOut.length === 1) return `The server ${server} offers ${first.problem}; that ${first.kind} is left out.`;
   const named = leftOut.slice(0, 3).map(({ problem }) => firstLine(problem, 200));
   const more = leftOut.length > named.length ? ` and ${leftOut.length - named.length} more` : '';
-  return `The server ${server} offers ${leftOut.length} entries that cannot be used; they are left out: ${named.join('; ')}${more}.`;
+  return `The server ${server} offers ${leftOut.length} invalid entries, which are skipped: ${named.join('; ')}${more}.`;
 }
 
 function changeNote({ server, isOn }: Entry, known: readonly ForeignTool[] | null): string {
-  if (!isOn) return `the person has switched the MCP server ${server.name} off.`;
+  if (!isOn) return `the user disabled the MCP server ${server.name}.`;
   return known === null
-    ? `the person has switched the MCP server ${server.name} on; its tools are not known yet.`
+    ? `the user enabled the MCP server ${server.name}; its tools are not known yet.`
     : `the MCP server ${server.name} offers these tools now, data of the server ${listOf(known)}.`;
 }
 

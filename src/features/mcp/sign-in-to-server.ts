@@ -21,7 +21,7 @@ const manualPort = 33_418;
 export const signIn: CommandHandler = {
   line: {
     example: 'agent mcp login issues --manual',
-    options: (command) => command.option('--manual', 'paste the address that the browser ends at; listen to nothing'),
+    options: (command) => command.option('--manual', "paste the browser's final address instead of listening for it"),
     run: async (line, [name = ''], { manual }) => {
       const settings = await line.settings();
       const { server, way } = await reachedOverHttp(line, name);
@@ -44,14 +44,16 @@ export const signIn: CommandHandler = {
         const { open } = createProcessRunner({ marker: { name: '_AGENT_SIGN_IN', value: String(process.pid) } });
         const count = await logIn(server, way, { signIns, version, env: settings.env, open }, back);
         line.out.print(
-          count === null
-            ? `${name} does not ask for a sign-in; it is there without one.\n`
-            : `Signed in to ${name}: ${count} tools.\n`,
+          count === null ? `${name} works without a sign-in.\n` : `Signed in to ${name}: ${count} tools.\n`,
         );
         return exit.done;
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error);
-        throw new CliError(exit.failed, `\`${name}\`: ${message}`, `Nothing more was kept. agent mcp get ${name}`);
+        throw new CliError(
+          exit.failed,
+          `\`${name}\`: ${message}`,
+          `Nothing was saved. Check it with agent mcp get ${name}`,
+        );
       } finally {
         back.close();
       }
@@ -66,7 +68,7 @@ export const signOut: CommandHandler = {
       const { way } = await reachedOverHttp(line, name);
       line.out.print(
         signInsOf(await line.settings()).forget(way.url)
-          ? `Signed out of ${name}: what it gave is deleted here. Its own settings may list us until you take us out.\n`
+          ? `Signed out of ${name}: its tokens are deleted here. Revoke the access in the server's settings, too.\n`
           : `Nobody was signed in to ${name}.\n`,
       );
       return exit.done;
@@ -87,7 +89,7 @@ async function reachedOverHttp(
   }
   const { way } = server;
   if (way.kind === 'http') return { server, way };
-  const problem = way.kind === 'unusable' ? way.problem : 'it is a program of this machine, which takes no sign-in';
+  const problem = way.kind === 'unusable' ? way.problem : 'it is a local program and needs no sign-in';
   throw new CliError(exit.usage, `\`${name}\`: ${problem}`, `agent mcp get ${name} shows its entry.`);
 }
 
@@ -97,7 +99,7 @@ function signInsOf({ config, secrets }: Settings): SignIns {
 
 function shownBy(out: Printer): (address: URL) => void {
   return (address) => {
-    out.print(`Open this address in a browser, and say yes there:\n\n${address.href}\n\nWaiting for it…\n`);
+    out.print(`Open this address in a browser and approve:\n\n${address.href}\n\nWaiting for it…\n`);
   };
 }
 
@@ -106,11 +108,11 @@ function byHand(out: Printer, { signIn: { callbackPort = manualPort } }: HttpWay
     redirectUrl: `http://127.0.0.1:${callbackPort}/callback`,
     visit: async (address) => {
       out.print(
-        `Open this address in a browser, and say yes there:\n\n${address.href}\n\n` +
-          'It ends at a page that cannot be shown; its address is what counts.\n',
+        `Open this address in a browser and approve:\n\n${address.href}\n\n` +
+          'The last page will not load; copy its address.\n',
       );
       const answer = pastedAnswer(await out.ask('Paste that address: ', signal));
-      if (answer === null) throw new Error('that address has no code in it; nothing was kept');
+      if (answer === null) throw new Error('that address has no code; nothing was saved');
       return answer;
     },
   };

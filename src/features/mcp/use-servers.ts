@@ -57,10 +57,10 @@ export const listServers: CommandHandler = {
       const { file } = serversOf(known);
       printListing(out, options.json, rows, () =>
         rows.length === 0
-          ? [`No servers yet; ${file} would name them. agent mcp add <name> -- <command…> adds one.`]
+          ? [`No servers yet. Add one to ${file} with agent mcp add <name> -- <command…>.`]
           : [
               ...columns(rows.map(({ name, state, reached }) => [name, state, spelledLine(reached)])),
-              ...(aside.length === 0 ? [] : ['agent config trust asks about those of this project.']),
+              ...(aside.length === 0 ? [] : ['Review those of this project with agent config trust.']),
             ],
       );
       return exit.done;
@@ -90,9 +90,9 @@ export const addServer: CommandHandler = {
     example: 'agent mcp add issues --url https://example.com/mcp --header "Authorization: Bearer \\${TOKEN}"',
     options: (command) =>
       command
-        .option('--url <url>', 'a server that is reached over HTTP')
-        .option('--env <NAME=value...>', 'variables of its process; ${NAME} takes one of yours')
-        .option('--header <name:value...>', 'headers of its requests; ${NAME} takes a variable of yours'),
+        .option('--url <url>', 'URL of an HTTP server')
+        .option('--env <NAME=value...>', 'variables of its process; ${NAME} inserts one of yours')
+        .option('--header <name:value...>', 'headers of its requests; ${NAME} inserts one of your variables'),
     run: async ({ out, settings }, [name = '', ...command], options: Options) => {
       const known = await settings();
       const { file, entries } = serversOf(known);
@@ -102,8 +102,8 @@ export const addServer: CommandHandler = {
       if (Object.hasOwn(entries, name))
         throw new CliError(
           exit.usage,
-          `there is a server \`${name}\` already`,
-          `agent mcp remove ${name} takes it out.`,
+          `the server \`${name}\` already exists`,
+          `Remove it first: agent mcp remove ${name}`,
         );
       const entry = newEntry(command, options);
       const { way } = configuredServer(name, entry, file, {
@@ -115,7 +115,7 @@ export const addServer: CommandHandler = {
       if (way.kind === 'unusable' && !way.problem.includes('is not set'))
         throw new CliError(exit.usage, `\`${name}\`: ${way.problem}`, 'Nothing was added.');
       saveEntries(file, { ...entries, [name]: entry });
-      out.print(`Added to ${spelledLine(file)}. agent mcp test ${name} tries it out.\n`);
+      out.print(`Added to ${spelledLine(file)}. Test it with agent mcp test ${name}.\n`);
       return exit.done;
     },
   },
@@ -143,8 +143,8 @@ export const testServer: CommandHandler = {
       if (!counting.some((server) => server.name === name) && aside.some((server) => server.name === name))
         throw new CliError(
           exit.usage,
-          `\`${name}\` stands in the .mcp.json of this project, which is not trusted`,
-          'agent config trust asks about it.',
+          `\`${name}\` is in the .mcp.json of this project, which is not trusted`,
+          'Review it with agent config trust.',
         );
       serverNamed(counting, name);
       const { parts, close } = await line.tools.open('mcp', true);
@@ -167,8 +167,7 @@ export const serveTools: CommandHandler = {
 
 async function tested({ out }: CommandLine, servers: Servers | null, name: string, options: Options): Promise<number> {
   const begun = performance.now();
-  const problem =
-    servers === null ? 'it is switched off, or cannot be used as it is written' : await servers.reconnect(name);
+  const problem = servers === null ? 'it is disabled, or its entry is not valid' : await servers.reconnect(name);
   const tookMs = Math.round(performance.now() - begun);
   if (problem !== null)
     throw new CliError(exit.failed, `\`${name}\`: ${problem}`, `agent mcp get ${name} shows its entry.`);
@@ -301,7 +300,7 @@ function detailsOf({ name, file, origin, state, problem, protocol, tools, lastWo
     `${name}: ${state}${protocol === null ? '' : `, protocol ${protocol}`}, from ${whose} (${spelledLine(file)})`,
     ...(problem === null ? [] : [`  ${oneLine(problem, 400)}`]),
     ...columns((tools ?? []).map((tool) => [`  ${tool.name}`, oneLine(tool.description)])),
-    ...(said.join('') === '' ? [] : ['It said on standard error:', ...said.map((line) => `  ${spelledLine(line)}`)]),
+    ...(said.join('') === '' ? [] : ['Its standard error:', ...said.map((line) => `  ${spelledLine(line)}`)]),
   ];
 }
 
@@ -318,7 +317,7 @@ async function switchTo(name: string, on: boolean, { parts, screen, settings }: 
   const entry = entries[name];
   const isKept = facts?.origin === 'user' && isRecord(entry) && !settings.ephemeral;
   if (isKept) saveEntries(file, { ...entries, [name]: switched(entry, on) });
-  screen.notice('info', `${name} is switched ${on ? 'on' : 'off'}${isKept ? '.' : ' for this run.'}`);
+  screen.notice('info', `${name} is ${on ? 'enabled' : 'disabled'}${isKept ? '.' : ' for this run.'}`);
 }
 
 function switched(entry: Readonly<Record<string, unknown>>, on: boolean): Readonly<Record<string, unknown>> {
@@ -336,8 +335,8 @@ async function reconnect(name: string, { parts, screen }: Repl, show?: ShowPage)
 /** The address counts like a password while it is pasted: it holds the code. */
 function signInPage({ screen }: Repl): ShowPage {
   return async (page, signal) => {
-    screen.print(`Open this page in a browser, and say yes there:\n\n${page.href}\n`);
-    const rows = ['Waiting for the browser. Or paste the address that it ends at.'];
+    screen.print(`Open this page in a browser and approve:\n\n${page.href}\n`);
+    const rows = ['Waiting for the browser. Or paste its final address.'];
     const text = await screen.hidden({ title: 'Sign-in', rows, signal });
     return text === null ? null : pastedAnswer(text);
   };

@@ -46,8 +46,8 @@ export const memory: CommandHandler = {
 async function runMemoryCommand(place: ProjectNotes, word: string, rest: string): Promise<string> {
   const [id = '', text = ''] = rest.split(/\s+(.*)/s);
   if (word === 'add') {
-    const until = place.notes.passing ? ` until the program ends: ${whyPassing}` : '';
-    return `${noteTitle(await add(place, rest, {}))} is kept${until}.`;
+    const until = place.notes.passing ? ` until the program exits: ${whyPassing}` : '';
+    return `${noteTitle(await add(place, rest, {}))} is saved${until}.`;
   }
   if (word === 'edit') return `${noteTitle(await edit(place, id, text))} is changed.`;
   const change = changes.find((each) => each.word === word);
@@ -65,8 +65,8 @@ export const listNotes: CommandHandler = {
     example: 'agent memory list --json',
     options: (command) =>
       command
-        .option('--all', 'those of every directory')
-        .option('--archived', 'those that were forgotten or replaced')
+        .option('--all', 'notes of every directory')
+        .option('--archived', 'archived or replaced notes')
         .option('--json', 'one JSON array'),
     run: (line, _args, options: Options) =>
       withNotes(line, async (place) => {
@@ -103,7 +103,7 @@ export const addNote: CommandHandler = {
       withNotes(line, async (place) => {
         const note = await add(place, words.join(' '), options);
         if (options.json) printJson(line.out, asJson(note), 2);
-        else line.out.print(`${noteTitle(note)} is kept.\n`);
+        else line.out.print(`${noteTitle(note)} is saved.\n`);
       }),
   },
 };
@@ -152,7 +152,7 @@ function changing(word: string, example: string): CommandHandler {
   };
 }
 
-const whyPassing = 'notes are not kept at a server (store.mode is remote), nor with --ephemeral';
+const whyPassing = 'notes are not available on a server (store.mode is remote) or with --ephemeral';
 
 /** Throws a `CliError` where notes end with a process: those of this one would begin and end here. */
 async function withNotes({ withStore }: CommandLine, use: (place: ProjectNotes) => Promise<void>): Promise<number> {
@@ -161,8 +161,8 @@ async function withNotes({ withStore }: CommandLine, use: (place: ProjectNotes) 
     if (place.notes.passing)
       throw new CliError(
         exit.usage,
-        'there are no notes here: they are not kept at a server (store.mode is remote)',
-        'Keep the fact in a file that is read at the start, such as AGENTS.md, or use AGENT_STORE_MODE=local.',
+        'there are no notes here: a server does not store notes (store.mode is remote)',
+        'Put the fact in an instructions file such as AGENTS.md, or use AGENT_STORE_MODE=local.',
       );
     await use(place);
     return exit.done;
@@ -197,12 +197,12 @@ async function edit(place: ProjectNotes, id: string, text: string): Promise<Note
 
 function contentOf(text: string): string {
   const content = cleanNote(text);
-  if (content === '') throw new CliError(exit.usage, 'there is nothing to keep', 'Write the fact behind it.');
+  if (content === '') throw new CliError(exit.usage, 'there is nothing to save', 'Write the fact after it.');
   if (content.length > maxNoteChars)
     throw new CliError(
       exit.usage,
       `a note has at most ${maxNoteChars} characters, and this one has ${content.length}`,
-      'Keep the rest in a file, and the name of the file in the note.',
+      'Put the rest in a file and its name in the note.',
     );
   return content;
 }
@@ -211,13 +211,9 @@ function savedNote(done: NoteSaved): Note {
   if (done.saved) return done.note;
   switch (done.why) {
     case 'secret':
-      throw new CliError(exit.failed, 'A note must not hold a secret.', 'Keep where it is to be found instead.');
+      throw new CliError(exit.failed, 'A note must not contain a secret.', 'Note where to find it instead.');
     case 'full':
-      throw new CliError(
-        exit.failed,
-        'there are as many notes as there may be',
-        'Remove some: agent memory rm <note>.',
-      );
+      throw new CliError(exit.failed, 'there are too many notes', 'Remove some: agent memory rm <note>.');
     case 'unknown':
       throw new CliError(exit.usage, 'there is no such note', 'agent memory list shows them.');
     default:
@@ -252,7 +248,7 @@ async function noteRows(place: ProjectNotes, options: Options): Promise<readonly
     ),
     ...(waiting.length === 0 || options.archived
       ? []
-      : [`Text from outside may have asked for what waits: memory approve <note>, or memory rm <note>.`]),
+      : [`Untrusted text may have asked for the waiting notes: memory approve <note>, or memory rm <note>.`]),
   ];
 }
 
@@ -260,7 +256,7 @@ function noteDetails(note: Note): readonly string[] {
   const facts: readonly (readonly [string, string])[] = [
     ['note', `${note.id}${note.archived ? ', archived' : ''}${note.pinned ? ', pinned' : ''}`],
     ['for', note.project === null ? 'every directory' : 'this directory'],
-    ['by', { user: 'you', model: 'the model', tool: 'the model, in a turn that read text from outside' }[note.trust]],
+    ['by', { user: 'you', model: 'the model', tool: 'the model, in a turn that read untrusted text' }[note.trust]],
     ['approved', note.approved ? 'yes' : 'no'],
     ['tags', note.tags.join(', ')],
     ['session', note.sessionId === null ? '' : `${note.sessionId}, event ${note.seq}`],

@@ -36,7 +36,7 @@ export interface NoteDraft extends Pick<Note, 'project' | 'content' | 'tags' | '
 
 export type NoteChange = Partial<Pick<Note, 'content' | 'tags' | 'pinned' | 'approved' | 'archived'>>;
 
-/** `full`: there are as many notes as there may be. `unknown`: there is no note to change or to replace. `secret`: the
+/** `full`: there are too many notes. `unknown`: there is no note to change or to replace. `secret`: the
  * text holds what must not be stored. */
 export type NoteSaved =
   | { readonly saved: true; readonly note: Note }

@@ -94,7 +94,7 @@ function saveTool(options: MemoryOptions): DefinedTool {
     effect: 'write',
     limits: writing,
     description: 'Save important information to memory',
-    guidance: { line: 'save_note keeps a fact for later sessions of this project; with scope "global", of all.' },
+    guidance: { line: 'save_note saves a fact for later sessions of this project; with scope "global", of all.' },
     schema: {
       type: 'object',
       properties: {
@@ -158,9 +158,7 @@ function savedOutcome(done: NoteSaved, replaces: number | undefined, passing: bo
   if (done.saved) {
     const { id, content, trust } = done.note;
     const waits = trust === 'tool' ? ' It waits for approval (/memory approve): this turn read untrusted text.' : '';
-    const ends = passing
-      ? ' It ends with this run: no later session has it. Keep it in a file, or tell the person.'
-      : '';
+    const ends = passing ? ' It is lost after this run. Save it in a file, or report it to the user.' : '';
     const until = passing ? ' until this run ends' : '';
     return succeeded(`note ${id} saved${until}: ${firstLine(content, 80)}`, {
       output: `Saved as note ${id}.${waits}${ends}`,
@@ -169,9 +167,9 @@ function savedOutcome(done: NoteSaved, replaces: number | undefined, passing: bo
   }
   switch (done.why) {
     case 'secret':
-      return failed('invalid_args', 'A note must not hold a secret.', { argument: 'content' });
+      return failed('invalid_args', 'A note must not contain a secret.', { argument: 'content' });
     case 'full':
-      return failed('limit_reached', 'There are 500 notes, the most there can be. Forget some, or replace one.');
+      return failed('limit_reached', 'There are 500 notes, the maximum. Delete some, or replace one.');
     case 'unknown':
       return noSuchNote(replaces ?? 0);
     default:
@@ -216,11 +214,11 @@ function judgeWriting({ save }: MemoryOptions, { session }: CallPlace): Judged {
     return {
       risk: 'mutating',
       everyMode: true,
-      reasons: ['this turn has read text from outside, which may have asked for it', 'it changes what is remembered'],
+      reasons: ['this turn read untrusted text, which may have asked for it', 'it changes saved notes'],
     };
   return save === 'ask'
-    ? { risk: 'mutating', everyMode: true, reasons: ['it changes what is remembered (memory.save is ask)'] }
-    : { risk: 'mutating', reasons: ['it changes what is remembered'] };
+    ? { risk: 'mutating', everyMode: true, reasons: ['it changes saved notes (memory.save is ask)'] }
+    : { risk: 'mutating', reasons: ['it changes saved notes'] };
 }
 
 /** True where the present turn has read text that was marked untrusted. A message that came during a turn does not

@@ -45,7 +45,7 @@ export function unusableCommands(places: readonly SearchedFolder[]): readonly st
     .filter(({ path, name }) => basename(path) !== 'SKILL.md' && !commandName.test(commandNameOf(name)))
     .map(
       ({ path }) =>
-        `${path} is no command: a name begins with a letter and has letters, digits, _, - and blanks. Rename the file.`,
+        `${path} is not a command: a name starts with a letter and has letters, digits, _, - and spaces. Rename the file.`,
     );
 }
 

@@ -111,7 +111,7 @@ export function expandTemplate(template: string, { args, isFile }: TemplateConte
   for (const { command, spaced, path, text } of partsIn(template)) {
     if (command !== undefined) {
       const quotedCommand = intoShell(command, values);
-      if (quotedCommand === null) return `an argument stands where it cannot be quoted for the shell: ${command}`;
+      if (quotedCommand === null) return `an argument cannot be quoted for the shell here: ${command}`;
       parts.push({ kind: 'output', call: calls.length });
       calls.push({ name: 'bash', arguments: JSON.stringify({ command: quotedCommand }) });
     } else if (spaced !== undefined || path !== undefined) addFile(spaced, path ?? '');

@@ -34,11 +34,11 @@ function skillRow(skill: Skill, hidden: boolean): Readonly<Record<string, unknow
 }
 
 function skillLines({ name, description, path, origin, allowedTools, forModel, forUser }: Skill): readonly string[] {
-  const who = forModel ? (forUser ? '' : ', for the model alone') : ', by hand alone';
+  const who = forModel ? (forUser ? '' : ', only for the model') : ', only by hand';
   return [
     `${name} (${origin}${who}): ${description}`,
     `  ${path}`,
-    ...(allowedTools === null ? [] : [`  asks for ${allowedTools}; that grants nothing`]),
+    ...(allowedTools === null ? [] : [`  asks for ${allowedTools}, which has no effect`]),
   ];
 }
 

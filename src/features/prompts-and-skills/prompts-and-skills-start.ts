@@ -163,7 +163,7 @@ async function listing(
   }
   const { skillsBlock } = await load();
   const { text, cut } = skillsBlock(found, windowTokens);
-  const message = `The descriptions of ${cut} skills do not fit; the model is told their names alone.`;
+  const message = `The descriptions of ${cut} skills do not fit; the model gets only their names.`;
   const shortened = cut > 0 ? [{ level: 'warn', code: 'skills', message } as const] : [];
   return { text, notices: [...aside, ...problems, ...shortened] };
 }

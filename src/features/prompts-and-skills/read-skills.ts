@@ -68,19 +68,19 @@ function readSkill({ path, place }: FoundFile, problems: string[], heads: HeadCa
   const folder = basename(dirname(path));
   const unreadable = fileProblem(path);
   if (unreadable !== null) {
-    problems.push(`${path} ${unreadable}; the skill is left out.`);
+    problems.push(`${path} ${unreadable}; the skill is not loaded.`);
     return null;
   }
   const { fields } = headOf(path, heads);
   const description = fields.get('description') ?? '';
   if (description.trim() === '') {
-    problems.push(`${path} has no description; the skill is left out.`);
+    problems.push(`${path} has no description; the skill is not loaded.`);
     return null;
   }
   const given = (fields.get('name') ?? folder).normalize('NFC');
   const name = skillName.test(given) ? given : folder.normalize('NFC');
   if (!skillName.test(name)) {
-    problems.push(`${path}: neither the name nor the folder can be typed; the skill is left out.`);
+    problems.push(`${path}: neither the name nor the folder can be typed; the skill is not loaded.`);
     return null;
   }
   if (given !== folder.normalize('NFC') || !/^[a-z\d-]+$/.test(given))

@@ -47,7 +47,7 @@ function loaded(skill: Skill, text: string, args: string, events: readonly Event
   const isPlain = text === plainMessage(skill, args)?.text([]);
   const whole = isPlain ? (plainMessage(skill, '')?.text([]) ?? text) : text;
   if (!isLoaded(name, whole, events)) return succeeded(`skill ${name}`, { output: text, keep: `skill ${name}` });
-  const output = `Skill ${name} is already loaded, as it is now: it stands above.${added(args)}`;
+  const output = `Skill ${name} is already loaded above.${added(args)}`;
   return succeeded(`skill ${name}, already loaded`, { output });
 }
 
@@ -105,7 +105,7 @@ export function newSkills(skills: readonly Skill[], events: readonly Event[]): r
   const fresh = skills.filter(({ name }) => !told.some((text) => new RegExp(`^- ${name}(?::|$)`, 'm').test(text)));
   if (fresh.length === 0) return [];
   const lines = fresh.slice(0, maxNews).map(({ name, description }) => oneLine(`- ${name}: ${description}`, maxLine));
-  return [['There are new skills. Load one with skill where it fits the request:', ...lines].join('\n')];
+  return [['There are new skills. Load one with skill if it fits the request:', ...lines].join('\n')];
 }
 
 /** The most skills that are announced at once; the others come before the next message. */
@@ -146,7 +146,6 @@ export function skillsBlock(
     return short;
   });
   const head =
-    'Instructions for particular work. Where one fits the request, call skill with its name before you begin, and ' +
-    'follow what it says as far as the user wants that.';
+    'Instructions for particular work. If one fits the request, call skill with its name before you start, and follow it as far as the user wants.';
   return { text: ['# Skills', '', head, '', ...lines].join('\n'), cut };
 }

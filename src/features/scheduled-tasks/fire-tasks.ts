@@ -85,7 +85,7 @@ export const runTask: CommandHandler = {
 export const approveRun: CommandHandler = {
   line: {
     example: 'agent tasks approve 01KA3B',
-    options: (command) => command.option('--yes', 'do not ask again').option('--json', 'the run that follows, as JSON'),
+    options: (command) => command.option('--yes', 'do not ask again').option('--json', 'print the new run as JSON'),
     run: (line, [id = ''], options: Options) =>
       withFiring(line, async ({ tasks, firing, store }) => {
         const asked = await askedCalls(tasks, store, id);
@@ -100,7 +100,7 @@ export const approveRun: CommandHandler = {
 export const runDueTasks: CommandHandler = {
   line: {
     example: 'agent tasks run-due --json',
-    options: (command) => command.option('--json', 'what was fired, as one JSON array'),
+    options: (command) => command.option('--json', 'print the fired tasks as a JSON array'),
     run: (line, _args, { json }: Options) =>
       withFiring(line, async ({ tasks, firing, ended: endedWith }) => {
         const before = new Set((await tasks.runs({ limit: mostRuns })).map((run) => run.id));
@@ -131,7 +131,7 @@ export const taskDaemon: CommandHandler = {
         const { config } = await line.settings();
         // On a server each daemon is one worker of many.
         const release = config.store.mode === 'remote' ? null : await onlyDaemon(store);
-        line.out.error('agent: fires tasks until it is ended (Ctrl-C).\n');
+        line.out.error('agent: running due tasks until stopped (Ctrl-C).\n');
         await keepLooking(firing, stopped, line.out);
         await firing.stop();
         await release?.();
@@ -145,8 +145,8 @@ async function onlyDaemon(store: Opened['store']): Promise<() => Promise<void>> 
   if (lease.held) return () => lease.release();
   throw new CliError(
     exit.failed,
-    `process ${lease.holder.pid} on ${lease.holder.host} fires the tasks of this store already`,
-    'One daemon is enough; end that one first.',
+    `process ${lease.holder.pid} on ${lease.holder.host} already runs the tasks of this store`,
+    'One daemon is enough. Stop that one first.',
   );
 }
 
@@ -162,7 +162,7 @@ async function keepLooking(firing: Firing, signal: AbortSignal, out: CommandLine
       said = '';
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
-      if (message !== said) out.error(`agent: ${message}. The tasks are looked for again every 15 s.\n`);
+      if (message !== said) out.error(`agent: ${message}. Retrying every 15 s.\n`);
       said = message;
       restMs = retryMs;
     }
@@ -247,8 +247,8 @@ async function runNow(tasks: Tasks, firing: Firing, task: Task): Promise<TaskRun
   if (run === null)
     throw new CliError(
       exit.failed,
-      `task ${task.id} cannot begin now: it is at work already, or two others are`,
-      `agent tasks runs ${task.id} shows what it does.`,
+      `task ${task.id} cannot start now: it is already running, or two others are`,
+      `See it with agent tasks runs ${task.id}.`,
     );
   await firing.settled();
   return (await tasks.runs({ taskId: task.id, limit: shownBack })).find(({ id }) => id === run.id) ?? run;
@@ -295,7 +295,7 @@ async function askedCalls(tasks: Tasks, store: Pick<Store, 'load' | 'agentsOf'>,
   if (run === undefined)
     throw new CliError(
       exit.usage,
-      found.length > 1 ? `${found.length} runs fit \`${text}\`` : `no run \`${text}\` waits for a yes`,
+      found.length > 1 ? `${found.length} runs fit \`${text}\`` : `no run \`${text}\` waits for approval`,
       waiting.length === 0
         ? 'None does.'
         : `These do: ${waiting
@@ -306,7 +306,7 @@ async function askedCalls(tasks: Tasks, store: Pick<Store, 'load' | 'agentsOf'>,
   const task = await findTask(tasks, run.taskId);
   const asked = run.sessionId === null ? [] : await unaskedCalls(store, run.sessionId);
   if (asked.length === 0)
-    throw new CliError(exit.failed, `the calls of run ${run.id} are not on record any more`, 'Run the task again.');
+    throw new CliError(exit.failed, `the calls of run ${run.id} are no longer stored`, 'Run the task again.');
   return { task, calls: asked };
 }
 
@@ -331,8 +331,7 @@ function callText({ name, argumentsText, reasons }: AskedCall): string {
 
 async function isAllowed({ out }: CommandLine, { task, calls }: Asked, { yes }: Options): Promise<boolean> {
   if (yes) return true;
-  if (!out.canAsk)
-    throw new CliError(exit.denied, 'nobody can be asked here', 'Give --yes if the calls above are to run.');
+  if (!out.canAsk) throw new CliError(exit.denied, 'no terminal to ask in', 'Add --yes to run the calls above.');
   const what = calls.length === 1 ? 'this call' : `these ${calls.length} calls`;
   const reply = await out.ask(`Allow task ${task.id} exactly ${what}, now and in later runs? [y/N] `);
   return /^y(es)?$/i.test(reply.trim());
@@ -371,6 +370,6 @@ async function begin(tasks: Tasks, firing: Firing, id: string, screen: Repl['scr
   const task = await findTask(tasks, id);
   const run = await firing.runNow(task);
   if (run === null)
-    screen.notice('warn', `Task ${task.id} cannot begin now: it is at work already, or two others are.`);
-  else if (task.type !== 'reminder') screen.notice('info', `Task ${task.id} has begun: ${oneLine(task.description)}`);
+    screen.notice('warn', `Task ${task.id} cannot start now: it is already running, or two others are.`);
+  else if (task.type !== 'reminder') screen.notice('info', `Task ${task.id} has started: ${oneLine(task.description)}`);
 }

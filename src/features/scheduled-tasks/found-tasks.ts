@@ -205,15 +205,15 @@ export const changes: Readonly<Record<TaskAction, (found: Tasks, id: string) => 
     if (next === undefined && nextRun <= Date.now())
       throw new CliError(
         exit.failed,
-        `${titled(task)} was for one time, which is over`,
-        `agent tasks run ${task.id} does it now.`,
+        `${titled(task)} was for one time, which has passed`,
+        `Run it now with agent tasks run ${task.id}.`,
       );
     await found.change(task.id, { enabled: true, nextRun, failures: 0, expiresAt: null });
-    return `${titled(task)} goes on at ${zonedTime(nextRun, task.tz)} (${task.tz}).`;
+    return `${titled(task)} resumes at ${zonedTime(nextRun, task.tz)} (${task.tz}).`;
   },
   rm: async (found, id) => {
     const task = await findTask(found, id);
     await found.remove(task.id);
-    return `${titled(task)} is removed; its runs stay on record.`;
+    return `${titled(task)} is removed; its runs remain in the log.`;
   },
 };

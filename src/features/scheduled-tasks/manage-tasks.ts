@@ -28,8 +28,7 @@ const shownRuns = 50;
 export const listTasks: CommandHandler = {
   line: {
     example: 'agent tasks list --json',
-    options: (command) =>
-      command.option('--all', 'also reminders that were given').option('--json', 'all of them as JSON'),
+    options: (command) => command.option('--all', 'include past reminders').option('--json', 'all of them as JSON'),
     run: (line, _args, { json: asJson, all }: Options) =>
       withTasks(line, async (found) => {
         if (asJson) printJson(line.out, (await found.list()).map(taskAsJson), 2);
@@ -54,7 +53,7 @@ export const listRuns: CommandHandler = {
   line: {
     example: 'agent tasks runs k3v9',
     options: (command) =>
-      command.option('--limit <n>', `at most so many (default ${shownRuns})`).option('--json', 'one JSON array'),
+      command.option('--limit <n>', `maximum number (default ${shownRuns})`).option('--json', 'one JSON array'),
     run: (line, [id = ''], options: Options) =>
       withTasks(line, async (found) => {
         const runs = await runsOf(found, id, countOption(options.limit, '--limit', shownRuns));

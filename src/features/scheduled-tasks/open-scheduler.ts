@@ -43,7 +43,7 @@ export function openFiring(settings: Source, tasks: Tasks, { heard, asks, run, a
     tell: async (said, fired, signal) => {
       const isRead = heard(said, fired);
       const problem = await toDesktop(said, signal);
-      if (problem !== null) log({ at: 'tasks', message: 'nobody was told', problem });
+      if (problem !== null) log({ at: 'tasks', message: 'no one was notified', problem });
       return isRead;
     },
     asks,

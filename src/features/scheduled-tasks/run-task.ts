@@ -65,7 +65,7 @@ function workOf({ task, run, missed }: TaskRunRequest): Pick<UnattendedRequest, 
 }
 
 function taskOutcome(ended: UnattendedEnd, isStopped: boolean): TaskOutcome {
-  if (ended.kind === 'not begun')
+  if (ended.kind === 'not started')
     return { status: 'failed', summary: firstLine(ended.problem, maxSummary), costUsd: 0 };
   if (ended.kind === 'stopped') return { status: 'interrupted', summary: 'It was stopped.', costUsd: 0 };
   const { turn, costUsd, ...facts } = ended;
@@ -98,7 +98,7 @@ function outcomeText({ fault, denials, text }: TurnEnd): string {
   if (fault) return faultText(fault);
   const unasked = denials.filter((denial) => denial.unasked);
   if (unasked.length > 0) return deniedText(unasked);
-  return firstLines(text) || 'It ended without a word.';
+  return firstLines(text) || 'It ended without an answer.';
 }
 
 function faultText({ message, hint }: NonNullable<TurnEnd['fault']>): string {

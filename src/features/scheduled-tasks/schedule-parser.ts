@@ -26,7 +26,7 @@ export function zoneProblem(tz: string): string | null {
     Intl.DateTimeFormat('en', { timeZone: tz });
     return null;
   } catch {
-    return `"${tz}" is no time zone; write an IANA name such as "Europe/Berlin".`;
+    return `"${tz}" is not a time zone; write an IANA name such as "Europe/Berlin".`;
   }
 }
 
@@ -43,10 +43,10 @@ export function parseDelay(text: string, here: ScheduleContext): number | Schedu
   const words = plain(text);
   const at = spanEnd(words, here) ?? timeOfDay(words, here) ?? isoTime(words.toUpperCase(), here);
   if (at === null)
-    return { problem: `"${text}" is no delay; write "5m", "1h30m", "2d", "at 5pm" or "2026-01-27T14:35".` };
+    return { problem: `"${text}" is not a delay; write "5m", "1h30m", "2d", "at 5pm" or "2026-01-27T14:35".` };
   if (typeof at !== 'number') return at;
   const wholeSecond = Math.ceil(at / 1000) * 1000;
-  if (wholeSecond - here.now < 0) return { problem: `"${text}" is in the past; write a time to come, as in "at 5pm".` };
+  if (wholeSecond - here.now < 0) return { problem: `"${text}" is in the past; write a future time, as in "at 5pm".` };
   if (wholeSecond - here.now < shortestMs)
     return { problem: `"${text}" is too soon; it is at least 10 seconds, as in "30s".` };
   if (wholeSecond - here.now > longestMs + 1000)
@@ -100,7 +100,7 @@ function isoTime(text: string, { now, tz }: ScheduleContext): number | ScheduleR
   const at = nextOf(`${Number(minute)} ${Number(hour)} ${Number(day)} ${Number(month)} *`, tz, now - minuteMs);
   if (at !== null && localTime(at, tz).startsWith(date)) return at + Number(second) * 1000;
   return `${date}T${time}` < localTime(now, tz)
-    ? { problem: `"${text}" is in the past; write a time to come, as in "at 5pm".` }
+    ? { problem: `"${text}" is in the past; write a future time, as in "at 5pm".` }
     : { problem: `"${text}" is too far away; it is at most 366 days, as in "52w".` };
 }
 
@@ -130,11 +130,12 @@ const apartMs: Readonly<Record<TaskType, number>> = {
 export function parseSchedule(text: string, type: TaskType, { now, tz }: ScheduleContext): Recurring | ScheduleRefusal {
   const words = plain(text);
   const cron = shortcut(words) ?? everyFew(words) ?? daysAndTimes(words) ?? fiveFields(words);
-  if (cron === null) return { problem: `"${text}" is no schedule; write ${scheduleExamples}.` };
+  if (cron === null) return { problem: `"${text}" is not a schedule; write ${scheduleExamples}.` };
   if (typeof cron !== 'string') return cron;
   const schedule = { cron, tz, source: text.trim() };
   const first = nextRuns(schedule, now, 1);
-  if (typeof first === 'string') return { problem: `"${text}" is no schedule (${first}); write ${scheduleExamples}.` };
+  if (typeof first === 'string')
+    return { problem: `"${text}" is not a schedule (${first}); write ${scheduleExamples}.` };
   if (first.length === 0)
     return { problem: `"${text}" never happens: there is no such day; write one as in "monthly 28 9am".` };
   return isTooOften(schedule, now, apartMs[type])
@@ -167,7 +168,7 @@ function everyFew(words: string): string | ScheduleRefusal | null {
   if (count === undefined || step === undefined) return null;
   if (step.even.includes(few.n)) return step.cron(few.n === 1 ? '*' : `*/${few.n}`);
   return {
-    problem: `"${words}" does not come out even; write every ${step.even.join(', ')}${unit}, as in "every 15m".`,
+    problem: `"${words}" does not divide evenly; write every ${step.even.join(', ')}${unit}, as in "every 15m".`,
   };
 }
 

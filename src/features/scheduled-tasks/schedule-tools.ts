@@ -129,8 +129,8 @@ function addRecurringTask(d: ScheduleOptions): DefinedTool {
       executionProblem(args.task_type, args.execution_data ?? {}),
     judge: ({ task_type: type }) =>
       type === 'reminder'
-        ? { risk: 'mutating', reasons: ['it sets a reminder that comes again'], singular: true }
-        : { risk: 'dangerous', singular: true, reasons: ['it runs again and again, also when nobody is there'] },
+        ? { risk: 'mutating', reasons: ['it sets a repeating reminder'], singular: true }
+        : { risk: 'dangerous', singular: true, reasons: ['it runs repeatedly, even when nobody is there'] },
     run: async (args, ctx) => {
       const tz = args.timezone ?? d.zone();
       const zone = zoneProblem(tz);
@@ -202,12 +202,12 @@ type Found = readonly [name: string, problem: string, expected: string] | null;
 const checks: Readonly<Record<TaskType, (data: Data) => Found>> = {
   reminder: () => null,
   agent_task: ({ prompt }) =>
-    isText(prompt, 20_000) ? null : ['prompt', 'is missing or no text', 'what is to be done, as in "Sum up the news"'],
+    isText(prompt, 20_000) ? null : ['prompt', 'is missing or not a string', 'the task, as in "Sum up the news"'],
   api_call: ({ url, method, headers }) => badUrl(url) ?? badMethod(method) ?? badHeaders(headers),
   web_search: ({ query, limit = 3, summarize = true }) => {
-    if (!isText(query, 400)) return ['query', 'is missing or no text', '1 to 400 characters'];
+    if (!isText(query, 400)) return ['query', 'is missing or not a string', '1 to 400 characters'];
     if (!Number.isInteger(limit) || Number(limit) < 1 || Number(limit) > 10)
-      return ['limit', 'is no number of results', '1 to 10'];
+      return ['limit', 'is not a number of results', '1 to 10'];
     return typeof summarize === 'boolean' ? null : ['summarize', 'is neither', 'true or false'];
   },
 };
@@ -219,7 +219,7 @@ function isText(value: unknown, maxChars: number): value is string {
 function badUrl(url: unknown): Found {
   return typeof url === 'string' && /^https?:\/\/[^/]/i.test(url) && URL.canParse(url)
     ? null
-    : ['url', 'is missing or no address', 'http or https, as in "http://home.lan/lights/off"'];
+    : ['url', 'is missing or not an address', 'http or https, as in "http://home.lan/lights/off"'];
 }
 
 function badMethod(method: unknown): Found {
@@ -233,7 +233,7 @@ function badMethod(method: unknown): Found {
 function badHeaders(headers: unknown): Found {
   if (headers === undefined) return null;
   if (!isRecord(headers) || Object.values(headers).some((value) => typeof value !== 'string'))
-    return ['headers', 'is no object of texts', '{"Accept": "application/json"}'];
+    return ['headers', 'is not an object of strings', '{"Accept": "application/json"}'];
   const ours = Object.keys(headers).find((name) => /^(?:authorization|cookie|host|proxy-.*)$/i.test(name));
   return ours === undefined ? null : ['headers', `must not have "${ours}"`, 'what signs a request is in the settings'];
 }
@@ -340,7 +340,7 @@ function cancelTask(d: ScheduleOptions): DefinedTool {
         case 'none': {
           const { nearest } = match;
           const hint = nearest[0] === undefined ? 'list_tasks shows those there are' : `did you mean "${nearest[0]}"`;
-          return failed('not_found', `There is no task "${text}"; ${hint}.`, { nearest });
+          return failed('not_found', `No task "${text}"; ${hint}.`, { nearest });
         }
         default:
           return match satisfies never;

@@ -19,7 +19,7 @@ export interface TaskRunRequest {
   readonly note: (known: { readonly sessionId: string } | { readonly costUsd: number }) => Promise<void>;
 }
 
-/** Runs a task in a session of its own, where nobody can be asked. `atLeast`: the run is no freer than this approval
+/** Runs a task in a session of its own, where nobody can be asked. `atLeast`: the run is not freer than this approval
  * mode. Never rejects. */
 export type RunTask = (request: TaskRunRequest, atLeast?: ApprovalMode) => Promise<TaskOutcome>;
 
@@ -208,7 +208,7 @@ class Live implements Firing {
           title: 'A task asks',
           text:
             `${task.description}: ${missedText(missed, task.nextRun, task.tz)} ` +
-            `\`agent tasks run ${task.id}\` does it now, \`agent tasks resume ${task.id}\` waits for the next time.`,
+            `\`agent tasks run ${task.id}\` runs it now, \`agent tasks resume ${task.id}\` waits for the next time.`,
         },
         waits,
       );
@@ -222,8 +222,8 @@ class Live implements Firing {
       {
         title: 'A task has ended',
         text:
-          `${task.description} was made by a model and ends after its time. ` +
-          `\`agent tasks resume ${task.id}\` keeps it for good.`,
+          `${task.description} was created by a model and has expired. ` +
+          `\`agent tasks resume ${task.id}\` makes it permanent.`,
       },
       { task, run: null, missed: 0 },
     );
@@ -317,7 +317,7 @@ class Live implements Firing {
     if (!pauses) return null;
     const text =
       `${task.description} has failed ${failures} times in a row. ` +
-      `\`agent tasks runs ${task.id}\` says why, \`agent tasks resume ${task.id}\` goes on.`;
+      `\`agent tasks runs ${task.id}\` shows why, \`agent tasks resume ${task.id}\` resumes it.`;
     return { title: 'A task is paused', text };
   }
 
@@ -329,7 +329,7 @@ class Live implements Firing {
       const found = await tasks.find(run.taskId);
       if (found.found !== 'one' || found.task.type === 'reminder') continue;
       const { task } = found;
-      const text = `${task.description}: the program ended in the middle of it. It was not done again.`;
+      const text = `${task.description}: the program exited while it was running. It was not repeated.`;
       if (await this.#tell({ title: 'A task was interrupted', text }, { task, run, missed: 0 }))
         await tasks.markSeen([run.id]);
     }
@@ -343,7 +343,7 @@ function startOfDay(nowMs: number): number {
 /** `3 runs were missed since 27 Jan, 09:00.` */
 export function missedText(missed: number, sinceMs: number, timeZone: string): string {
   const since = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short', timeZone }).format(sinceMs);
-  return missed === 1 ? `It was to be done at ${since}.` : `${missed} runs were missed since ${since}.`;
+  return missed === 1 ? `It was due at ${since}.` : `${missed} runs were missed since ${since}.`;
 }
 
 function reminder({ execution, description, nextRun, tz }: Task, missed: number): DesktopNotification {
@@ -354,7 +354,7 @@ function reminder({ execution, description, nextRun, tz }: Task, missed: number)
 const titles: Readonly<Record<TaskOutcome['status'], string>> = {
   done: 'A task is done',
   failed: 'A task failed',
-  needs_approval: 'A task needs your yes',
+  needs_approval: 'A task needs your approval',
   limit: 'A task has reached its limit',
   interrupted: 'A task was interrupted',
 };

@@ -45,7 +45,7 @@ export function keyValueTools(): readonly DefinedTool[] {
         const value = values.get(k);
         if (value !== undefined) return Promise.resolve(succeeded(`${k} found`, { output: value }));
         const keys = [...values.keys()];
-        const known = keys.length === 0 ? 'Nothing is set yet.' : `Set are: ${keys.join(', ')}.`;
+        const known = keys.length === 0 ? 'Nothing is set yet.' : `Existing keys: ${keys.join(', ')}.`;
         return Promise.resolve(failed('not_found', `There is no value for ${JSON.stringify(k)}. ${known}`, { keys }));
       },
     }),
@@ -91,7 +91,7 @@ function tooMuch(values: ReadonlyMap<string, string>, key: string, value: string
   const bytes = utf8Bytes(value);
   if (bytes > maxValueBytes) return `A value has at most ${maxValueBytes} bytes; this one has ${bytes}. Use a file.`;
   const others = [...values].filter(([other]) => other !== key);
-  if (others.length >= maxKeys) return `There are ${maxKeys} keys, the most there can be; set one of them anew.`;
+  if (others.length >= maxKeys) return `There are ${maxKeys} keys, the maximum; overwrite one of them.`;
   const total = [...others, [key, value] as const].reduce((sum, [k, v]) => sum + utf8Bytes(k) + utf8Bytes(v), 0);
-  return total > maxBytes ? `All values together would have ${total} bytes; at most ${maxBytes} are kept.` : null;
+  return total > maxBytes ? `All values together would have ${total} bytes; the limit is ${maxBytes}.` : null;
 }

@@ -30,7 +30,7 @@ export const smallTools: Feature = {
     {
       name: 'kv',
       on: false,
-      about: 'Offer small values that the session keeps.',
+      about: 'Offer small values stored in the session.',
       tools: ['kv_set', 'kv_get'],
       load: async () => (await load()).keyValueTools(),
     },

@@ -63,7 +63,7 @@ const builtIn: readonly AgentRole[] = [
     tools: ['glob', 'grep', 'file_read'],
     prompt:
       'You are an agent that finds things in a project for another agent, which waits for it. Search widely first, ' +
-      'then read what matters. Report what you found with paths and line numbers, and what you looked for in vain.',
+      'then read what matters. Report what you found with paths and line numbers, and what you did not find.',
   },
 ].map((role) => ({
   withoutTools: [],
@@ -117,7 +117,7 @@ function readRole(file: FoundFile, problems: string[]): AgentRole | null {
   const { path, place } = file;
   const read = readFile(file);
   const leftOut = (why: string): null => {
-    problems.push(`${path} ${why}; the agent is left out.`);
+    problems.push(`${path} ${why}; the agent is not loaded.`);
     return null;
   };
   if (read === null) return leftOut('cannot be read');
@@ -200,8 +200,8 @@ function unclearNames(path: string, key: string, text: string): readonly string[
       : []),
     ...(partly.length > 0
       ? [
-          `${path}: ${key} ${oneLine(partly.join(', '), 100)} withholds the whole tool; ` +
-            'rules.deny in the settings can refuse single commands and paths.',
+          `${path}: ${key} ${oneLine(partly.join(', '), 100)} disables the whole tool; use rules.deny in the ` +
+            'settings for single commands and paths.',
         ]
       : []),
   ];
@@ -276,7 +276,7 @@ function heldBy(mode: 'plan' | 'always' | 'mutating', agent: string, verdict: Ve
     return { ...verdict, decision: 'deny', reasons: [`the agent ${agent} only reads`, ...verdict.reasons] };
   }
   if (decision !== 'allow' || (mode === 'mutating' && risk === 'read-only')) return verdict;
-  return { ...verdict, decision: 'ask', reasons: [`calls of the agent ${agent} are asked about`, ...verdict.reasons] };
+  return { ...verdict, decision: 'ask', reasons: [`calls of the agent ${agent} need approval`, ...verdict.reasons] };
 }
 
 const maxLine = 250;
@@ -319,7 +319,7 @@ export function agentTool(
           `There is no agent ${oneLine(order.agent, 64)}. ${didYouMean(order.agent, names)} ` +
             `Known: ${names.join(', ')}.`,
         );
-      if (!session.runAgent) return failed('execution_failed', 'An agent starts no agents: do the task yourself.');
+      if (!session.runAgent) return failed('execution_failed', 'An agent cannot start agents: do the task yourself.');
       return await session.runAgent(order, signal);
     },
   });

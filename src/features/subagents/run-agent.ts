@@ -166,8 +166,8 @@ function createLimits(
     timeoutMs,
     usedUp: () => {
       if (late || now() - startedAt - askedMs >= timeoutMs)
-        return `An agent has ${timeoutS} s, and they are over. Answer now.`;
-      return tokens >= maxTokens ? `An agent has ${maxTokens} tokens, and they are used up. Answer now.` : null;
+        return `The time limit of ${timeoutS} s is over. Answer now.`;
+      return tokens >= maxTokens ? `The limit of ${maxTokens} tokens is used up. Answer now.` : null;
     },
     spent: (usage) => {
       tokens += usage.input_tokens + usage.cache_write_tokens + usage.output_tokens;
@@ -223,7 +223,7 @@ async function createChild(host: AgentHost, { parent, call, share, ...parts }: C
     },
     model,
     models: { ...parent.models, budget: (ref) => budgetOf(parent, child, share(), ref) },
-    connect: () => Promise.reject(new Error('an agent keeps its model')),
+    connect: () => Promise.reject(new Error('a resumed agent keeps its model')),
     tools: {
       registry,
       policy: stricter(parent.tools.policy, role.mode, role.name),
@@ -370,13 +370,13 @@ function responsesIn(events: readonly Event[]): number {
 /** Returns why the answer of an agent is no result; null if it is one. */
 function errorOf(end: TurnEnd, output: string, { limits, signal }: Ended): readonly [ErrorCode, string] | null {
   const { status, fault } = end;
-  if (signal.aborted) return ['cancelled', 'was stopped before it had finished.'];
-  if (fault?.code === 'max_cost') return ['limit_reached', `has no money left: ${fault.message}`];
+  if (signal.aborted) return ['cancelled', 'was stopped before it finished.'];
+  if (fault?.code === 'max_cost') return ['limit_reached', `reached the cost limit: ${fault.message}`];
   if (fault) return ['execution_failed', `failed: ${fault.message}`];
   if (status === 'interrupted') return ['limit_reached', `was stopped: ${limits.usedUp() ?? 'it was interrupted.'}`];
   if (output !== '') return null;
-  if (status === 'limit_reached') return ['limit_reached', 'was stopped at its limit and ended without a word.'];
-  return ['execution_failed', 'ended without a word.'];
+  if (status === 'limit_reached') return ['limit_reached', 'was stopped at its limit and ended without an answer.'];
+  return ['execution_failed', 'ended without an answer.'];
 }
 
 /** Runs the agents of one session. */
@@ -432,7 +432,7 @@ export async function answerOpen(
       if (event?.kind !== 'usage' || known.includes(event.data.response_id)) continue;
       await session.append(agentUsage(event.data, { agent, sessionId: child.id, callId: call.id }));
     }
-    const said = `${interruptedRunning.error} Its work so far is kept: resume "${child.id}" goes on with it.`;
+    const said = `${interruptedRunning.error} Its work so far is saved: continue it with resume "${child.id}".`;
     const result = interruptedResult(call, errorEnvelope('interrupted', said, { agent_session_id: child.id }));
     const { changes, folders = [], unwatched } = netChanges(sinceLastPrompt(events));
     await session.append({

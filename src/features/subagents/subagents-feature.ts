@@ -34,7 +34,7 @@ export const subagents: Feature = {
       name: 'agents',
       on: false,
       inRepl: true,
-      about: 'Offer other agents, each with a context of its own.',
+      about: 'Offer sub-agents, each with a separate context.',
       tools: ['agent'],
       load: async ({ settings }) => {
         const { agentTool, findAgents } = await loadAgents();

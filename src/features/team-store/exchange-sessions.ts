@@ -35,8 +35,8 @@ function exchangeVerb(name: string, work: Work): CommandHandler {
       example: `agent db ${name} --since 7d`,
       options: (command) =>
         command
-          .option('--since <time>', 'those written to since: 45m, 12h, 30d, 8w or a date')
-          .option('--session <session>', 'this one alone: id, prefix or title')
+          .option('--since <time>', 'sessions changed since: 45m, 12h, 30d, 8w or a date')
+          .option('--session <session>', 'only this session: id, prefix or title')
           .option('--json', 'one JSON array'),
       run: (line, _args, options: Options) => run(line, options, work),
     },
@@ -54,7 +54,7 @@ async function run({ out, withStore }: CommandLine, options: Options, work: Work
     if (options.json) printJson(out, outcomes.map(asJson), 2);
     else out.print(`${[...totals(outcomes), ...outcomes.flatMap(branchLine)].join('\n')}\n`);
     const left = outcomes.filter((outcome) => outcome.kind === 'left');
-    for (const { sessionId, reason } of left) out.error(`agent: session ${sessionId} stays as it is: ${reason}\n`);
+    for (const { sessionId, reason } of left) out.error(`agent: session ${sessionId} is unchanged: ${reason}\n`);
     const unsent = left.flatMap((outcome) => outcome.unsent ?? []);
     if (unsent.length > 0) out.error(`agent: ${unsentText(unsent)} Run \`agent db push\` again.\n`);
     return unsent.length > 0 || (options.session !== undefined && left.length > 0) ? exit.failed : exit.done;
@@ -77,7 +77,7 @@ async function namedSession({ store }: CommandStore, team: Team, text: string): 
   throw new CliError(
     exit.session,
     match.found === 'many' ? `several sessions match \`${text}\`` : `there is no session \`${text}\``,
-    'agent sessions list shows those of this machine; one of the server is named by its whole id.',
+    'agent sessions list shows those of this machine; for one on the server, give the whole id.',
   );
 }
 
@@ -99,13 +99,13 @@ function totals(outcomes: readonly ExchangeOutcome[]): readonly string[] {
       `${verb} ${events} event${events === 1 ? '' : 's'} of ${moved.length} session${moved.length === 1 ? '' : 's'}.`,
     ];
   });
-  return lines.length === 0 ? ['There was nothing to exchange.'] : lines;
+  return lines.length === 0 ? ['Nothing to exchange.'] : lines;
 }
 
 function branchLine(outcome: ExchangeOutcome): readonly string[] {
   if (outcome.kind === 'redacted') return [redactedLine(outcome)];
   if (outcome.kind !== 'branched') return [];
   return [
-    `Session ${outcome.sessionId} went on on another machine, too; what was new here is session ${outcome.branch} now.`,
+    `Session ${outcome.sessionId} also continued on another machine. The new events from here are now session ${outcome.branch}.`,
   ];
 }

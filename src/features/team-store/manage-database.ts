@@ -19,7 +19,7 @@ export const initDatabase: CommandHandler = {
         const { from, to } = await opened.init();
         if (json) printJson(out, { schema_before: from, schema: to });
         else if (from === to) out.print(`The tables are up to date (schema ${to}).\n`);
-        else out.print(`The tables are made (schema ${to}). Next: ${grants}\n`);
+        else out.print(`Created the tables (schema ${to}). Next: ${grants}\n`);
         return exit.done;
       }),
   },

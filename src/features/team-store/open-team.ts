@@ -40,7 +40,7 @@ export async function openTeam({ config, env, home }: Pick<Settings, 'config' | 
   if (url === null)
     throw new CliError(
       exit.usage,
-      'store.url is not set: there is no database of a team',
+      'store.url is not set: there is no team database',
       'For example: agent config set store.url postgresql://you@host/agent',
     );
   const address = { url, env, home };
@@ -83,7 +83,7 @@ export async function checkServer(settings: Pick<Settings, 'config' | 'env' | 'h
     const { team } = await openTeam(settings);
     const facts = await team.facts();
     await team.close();
-    const use = settings.config.store.mode === 'remote' ? 'sessions are kept there alone' : 'sessions are sent there';
+    const use = settings.config.store.mode === 'remote' ? 'sessions are stored only there' : 'sessions are sent there';
     const detail = `${facts.server}, PostgreSQL ${facts.version}, as ${facts.role}; ${use}`;
     return { name, status: 'ok', detail, fix: null };
   } catch (error) {
@@ -206,7 +206,7 @@ class Pusher {
       this.#pending.push({
         level: 'info',
         code: 'sync',
-        message: `Session ${named.id} ${why}; this one goes on from a copy of it.`,
+        message: `Session ${named.id} ${why}; this session continues from a copy of it.`,
       });
     return why === null && !named.isHere ? choice : { ...choice, fork: true };
   }
@@ -331,7 +331,7 @@ class Pusher {
     this.#settings.log({ at: 'sync', message: 'nothing was sent', reason });
     const isAway = error instanceof StoreError && (error.code === 'unreachable' || error.code === 'slow');
     const hint = error instanceof StoreError && !isAway ? ` ${error.hint}` : '';
-    this.#tell(isAway ? 'info' : 'warn', 'failed', `${reason}. Sessions are kept here and go along later.${hint}`);
+    this.#tell(isAway ? 'info' : 'warn', 'failed', `${reason}. Sessions are stored here and sent later.${hint}`);
   }
 
   #hear(outcome: ExchangeOutcome): void {
@@ -341,7 +341,7 @@ class Pusher {
       this.#tell(
         'warn',
         sessionId,
-        `Session ${sessionId} went on on another machine, too. What was new here is session ${outcome.branch} now.`,
+        `Session ${sessionId} also continued on another machine. The new events from here are now session ${outcome.branch}.`,
       );
     if (outcome.kind === 'redacted') this.#tell('warn', `redacted ${sessionId}`, redactedLine(outcome));
     if (outcome.kind === 'left') this.#tell('info', sessionId, `Session ${sessionId} is not sent: ${outcome.reason}.`);

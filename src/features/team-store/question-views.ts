@@ -1,4 +1,4 @@
-/** The condition that the event `e` of the session `s` is no copy: a fork holds the events of the session before it. Of
+/** The condition that the event `e` of the session `s` is not a copy: a fork holds the events of the session before it. Of
  * two forks of one session that is gone the first counts. */
 export function isOriginalOnServer(e: string): string {
   return `NOT (s.parent_id IS NOT NULL AND s.kind IS DISTINCT FROM 'agent' AND EXISTS (

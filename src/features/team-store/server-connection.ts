@@ -222,7 +222,7 @@ interface Parsed {
 
 const schemes = /^postgres(?:ql)?:$/;
 
-/** Throws a StoreError `scheme` for what is no address of a server. */
+/** Throws a StoreError `scheme` for what is not an address of a server. */
 function parseAddress({ url, env, home }: ServerAddress): Parsed {
   const parsed = URL.canParse(url) ? new URL(url) : null;
   if (parsed === null || !schemes.test(parsed.protocol))
@@ -277,14 +277,14 @@ function tlsOf({ searchParams }: URL, host: string, env: ServerAddress['env']): 
     throw new StoreError(
       'tls',
       `store.url asks for sslmode=${mode} at ${host}, which does not verify who answers`,
-      'Write sslmode=verify-full, with sslrootcert=<file> for an authority of your own.',
+      'Write sslmode=verify-full, with sslrootcert=<file> for a custom certificate authority.',
     );
   const file = searchParams.get('sslrootcert');
   return () => {
     if (file === null) return { rejectUnauthorized: true, ...environmentAuthorities(env) };
     const ca = readBoundedText(file, { maxBytes: maxCertificateBytes, longer: 'refuse', links: 'follow' });
     if (ca !== null) return { rejectUnauthorized: true, ca };
-    throw new StoreError('tls', `sslrootcert ${file} of store.url cannot be read`, 'Name a readable PEM file.');
+    throw new StoreError('tls', `sslrootcert ${file} of store.url cannot be read`, 'Give a readable PEM file.');
   };
 }
 
@@ -323,20 +323,20 @@ const explanations: readonly Explanation[] = [
   [
     /^(?:ENOTFOUND|EAI_AGAIN)$/,
     'unreachable',
-    (name) => `There is no host of the name in ${name}`,
+    (name) => `Cannot find the host of ${name}`,
     'Check store.url and the network.',
   ],
   [
     /^(?:ECONNREFUSED|ENOENT)$/,
     'unreachable',
-    (name) => `Nothing answers at ${name}`,
+    (name) => `No answer from ${name}`,
     'Check that the server runs and that store.url names its port.',
   ],
   [
     /^(?:E[A-Z]+|08...|57P0[123])$/,
     'unreachable',
-    (name) => `The connection to ${name} broke or could not be made`,
-    'Check the network and the server; what is unsent is sent later.',
+    (name) => `The connection to ${name} failed`,
+    'Check the network and the server; unsent events are sent later.',
   ],
   [
     /^(?:28P01|28000)$/,
@@ -349,7 +349,7 @@ const explanations: readonly Explanation[] = [
     /CERT|TLS|SSL|SIGNATURE/,
     'tls',
     (name) => `The certificate of ${name} cannot be verified`,
-    'Add sslrootcert=<file> to store.url for an authority of your own, and use the name in the certificate.',
+    'Add sslrootcert=<file> to store.url for a custom certificate authority, and use the name in the certificate.',
   ],
   [
     /^(?:42P01|3F000|42883)$/,
@@ -360,7 +360,7 @@ const explanations: readonly Explanation[] = [
   [
     /^42501$/,
     'forbidden',
-    (name) => `Your role may not do that in ${name}`,
+    (name) => `Your role lacks the permission for that in ${name}`,
     'Ask the owner of the database for: GRANT agent_app TO <your role>',
   ],
   [
@@ -370,7 +370,7 @@ const explanations: readonly Explanation[] = [
     'Ask for less: rarer words, one directory, or a shorter time.',
   ],
   [/^23505$/, 'exists', (name) => `A session of this id belongs to somebody else in ${name}`, 'Fork it: --fork.'],
-  [/^53100$/, 'disk_full', (name) => `The disk of ${name} is full`, 'Free some space there; what is unsent waits.'],
+  [/^53100$/, 'disk_full', (name) => `The disk of ${name} is full`, 'Free some space there; unsent events wait.'],
   [/^53300$/, 'unreachable', (name) => `${name} has no connection left`, 'Raise max_connections or use a pooler.'],
 ];
 
@@ -390,7 +390,7 @@ function serverError(error: unknown, name: string): StoreError {
   const message = error instanceof Error ? error.message : String(error);
   const own: unknown = error instanceof Error ? Reflect.get(error, 'code') : null;
   const code = typeof own === 'string' ? own : (spoken.find(([pattern]) => pattern.test(message))?.[1] ?? noCode);
-  if (code === 'ESSL') return new StoreError('tls', `${name} speaks no TLS`, 'Switch it on there.', error);
+  if (code === 'ESSL') return new StoreError('tls', `${name} does not support TLS`, 'Enable TLS there.', error);
   const found = explanations.find(([pattern]) => pattern.test(code));
   if (found) return new StoreError(found[1], found[2](name), found[3], error);
   return new StoreError('rejected', `${name} refused: ${message}`, 'Run again with --debug for the details.', error);

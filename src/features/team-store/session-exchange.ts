@@ -348,9 +348,9 @@ async function take({ rows, team }: ExchangeParts, remote: TeamSession, taking: 
   if (reception.kind === 'stored') return { kind: 'pulled', sessionId, events: reception.events };
   const reasons = {
     in_use: taking.branch
-      ? 'it went on on another machine, too; what is new here becomes a session of its own once it is closed'
+      ? 'it also continued on another machine; the new events from here become a separate session when it is closed'
       : 'it is in use here',
-    changed: 'it went on here meanwhile',
+    changed: 'it continued here',
     broken: `the server's event ${'seq' in reception ? reception.seq : 0} does not follow from the one before it`,
   };
   return { kind: 'left', sessionId, reason: reasons[reception.kind] };

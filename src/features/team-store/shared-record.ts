@@ -69,7 +69,7 @@ async function listTeamSessions(
 ): Promise<number> {
   const local = options.all ? '--all' : '--page';
   if (options.all || options.page !== undefined)
-    throw new CliError(exit.usage, `${local} is not for --team`, 'There are --person, --here and --limit.');
+    throw new CliError(exit.usage, `${local} does not work with --team`, 'Use --person, --here and --limit.');
   const limit = countOption(options.limit, '--limit', shown);
   return await withStore((opened) =>
     withTeam(opened.settings, async ({ team }) => {
@@ -195,7 +195,7 @@ async function teamStatistics(
 ): Promise<number> {
   const by = spentBy.find((name) => name === (options.by ?? 'person'));
   if (by === undefined)
-    throw new CliError(exit.usage, `--by ${options.by ?? ''} is no listing`, `Choose one of ${spentBy.join(', ')}.`);
+    throw new CliError(exit.usage, `--by ${options.by ?? ''} is not a listing`, `Choose one of ${spentBy.join(', ')}.`);
   return await withStore((opened) =>
     withTeam(opened.settings, async ({ team }) => {
       const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;

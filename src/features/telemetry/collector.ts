@@ -91,7 +91,7 @@ function createSender({ endpoint, headers, log, env }: CollectorOptions): Send {
   const base = endpoint.replace(/\/+$/, '');
   let isSaid = false;
   const failed = (message: string): Error => {
-    if (!isSaid) log({ at: 'telemetry', message: 'the collector took nothing', endpoint: base, error: message });
+    if (!isSaid) log({ at: 'telemetry', message: 'the collector accepted nothing', endpoint: base, error: message });
     isSaid = true;
     return new Error(message);
   };

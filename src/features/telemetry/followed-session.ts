@@ -64,7 +64,7 @@ function createFigures(meter: Meter): Figures {
   return {
     tokens: histogram('gen_ai.client.token.usage', '{token}', 'Tokens of a request.', 1, 4, 14),
     duration: histogram('gen_ai.client.operation.duration', 's', 'Time of a request.', 0.01, 2, 14),
-    cost: meter.createCounter('agent.cost', { unit: '{USD}', description: 'What requests cost, where it is known.' }),
+    cost: meter.createCounter('agent.cost', { unit: '{USD}', description: 'Known cost of requests.' }),
     calls: meter.createCounter('agent.tool.calls', { unit: '{call}', description: 'Calls of tools, by outcome.' }),
   };
 }
@@ -287,7 +287,7 @@ class FollowedSession {
     const id = data.tool_call_id;
     const envelope = parseEnvelope(data.output);
     const error = isError(envelope) ? envelope.code : null;
-    // A call that was refused has not begun.
+    // A call that was refused has not started.
     const span = this.#calls.get(id) ?? this.#beginCall(id);
     this.#content(span, 'gen_ai.tool.call.result', data.output);
     this.#parts.figures.calls.add(1, {

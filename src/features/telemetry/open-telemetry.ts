@@ -26,9 +26,9 @@ export async function openTelemetry(
   const endpoint = named === 'env' ? (env['OTEL_EXPORTER_OTLP_ENDPOINT'] ?? '') : (named ?? '');
   if (endpoint === '') return null;
   if (!URL.canParse(endpoint) || !/^https?:$/.test(new URL(endpoint).protocol))
-    return refuse(`otlp_endpoint: ${JSON.stringify(endpoint)} is no http(s) address`);
+    return refuse(`otlp_endpoint: ${JSON.stringify(endpoint)} is not an http(s) address`);
   const headers = headersIn(env[headersEnv] ?? '');
-  if (headers === null) return refuse(`headers_env: ${headersEnv} does not hold name=value,name=value`);
+  if (headers === null) return refuse(`headers_env: ${headersEnv} is not name=value,name=value`);
   return openCollector({ endpoint: new URL(endpoint).href, headers, contents, version, log, env });
 }
 

@@ -12,7 +12,7 @@ export function todoTools(): readonly DefinedTool[] {
       name: todoName,
       effect: 'read',
       otherNames: ['TodoWrite'],
-      description: 'Keep a list of the steps of a longer task. Give the whole list each time; one item is active.',
+      description: 'Keep a list of the steps of a longer task. Send the whole list each time; one item is active.',
       schema: {
         type: 'object',
         properties: {

@@ -79,13 +79,13 @@ const maxLostFiles = 20;
 function lostLines(sets: readonly ChangeSet[]): readonly string[] {
   const lines = sets.slice(0, maxLostSets).flatMap((set) => {
     const files = set.changes.slice(0, maxLostFiles).map(({ path, what, reason }) => {
-      return `  leave   ${spelledLine(path)}: it was ${what}; not captured: ${reason ?? 'its contents were not kept'}`;
+      return `  skip    ${spelledLine(path)}: it was ${what}; not captured: ${reason ?? 'its contents were not saved'}`;
     });
     const rest = set.changes.length - files.length;
     return [
       `Event ${set.seq}, ${printable(set.title)}: ` +
         (files.length > 0
-          ? 'what it changed was seen but not captured; it stays.'
+          ? 'its changes were seen but not saved; they cannot be undone.'
           : `there may be changes that were not watched: ${set.unwatched}.`),
       ...files,
       ...(rest > 0 ? [`  and ${rest} more`] : []),

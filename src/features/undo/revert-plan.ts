@@ -73,7 +73,7 @@ export function goalsOf(set: ChangeSet, direction: 'undo' | 'redo'): readonly Go
     const after = { sha256: change.after, mode: change.after_mode ?? null, links: ordered(change.after_links) };
     return {
       path: change.path,
-      impossible: change.captured ? null : `not captured: ${change.reason ?? 'its contents were not kept'}`,
+      impossible: change.captured ? null : `not captured: ${change.reason ?? 'its contents were not saved'}`,
       ...(direction === 'undo' ? { want: before, expect: after } : { want: after, expect: before }),
     };
   });
@@ -183,7 +183,7 @@ function planFolder(folder: FolderGoal, ahead: Ahead): Action | Skipped | null {
   const now = stateOf(path, ahead);
   if (now.is === 'folder') return null;
   if (now.is === 'missing') return { what: 'make-folder', path, folder };
-  return { path, reason: now.is === 'other' ? now.reason : 'a file has its place' };
+  return { path, reason: now.is === 'other' ? now.reason : 'a file is in its place' };
 }
 
 function planMode(folder: FolderGoal, ahead: Ahead): Action | Skipped | null {
@@ -228,7 +228,7 @@ function whyLeft(goal: Goal, now: PresentState, isSplit: boolean, events: readon
     return isModeOnly ? null : now.reason;
   }
   const isDone = isLike(now, want);
-  if (isDone && !isSplit && isJoined(path, want.links)) return 'it is like that already';
+  if (isDone && !isSplit && isJoined(path, want.links)) return 'it is already like that';
   if (isDone || isLike(now, { sha256: expect.sha256, mode: typeOnly(expect.mode, now) })) return null;
   return whoChanged(now, path, events);
 }
@@ -254,7 +254,7 @@ function whoChanged(now: PresentState, path: string, events: readonly Event[]): 
   );
   return made && made.undoneBy === null
     ? `it is as event ${made.seq} left it (${made.title}); undo that first`
-    : 'it was changed since by something else';
+    : 'another program has changed it since';
 }
 
 const words: Readonly<Record<Action['what'], string | null>> = {
@@ -279,7 +279,7 @@ export function planLines({ actions, skipped }: RevertPlan, cwd: string): readon
 
 /** Returns one line for each path that is left as it is. */
 export function skippedLines(skipped: readonly Skipped[], cwd: string): readonly string[] {
-  return skipped.map(({ path, reason }) => `  leave   ${shownTo(cwd, path)}: ${reason}`);
+  return skipped.map(({ path, reason }) => `  skip    ${shownTo(cwd, path)}: ${reason}`);
 }
 
 /** A path as a list shows it: relative where it is inside `cwd`, hidden characters spelt out. */

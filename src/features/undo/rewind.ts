@@ -68,7 +68,7 @@ async function pickScope(
   return await screen.pick<Scope>({
     title: `Later calls changed ${what}, listed above. Rewind what?`,
     items: [
-      { label: 'Conversation only', detail: 'leave the files as they are', value: 'conversation' },
+      { label: 'Conversation only', detail: 'do not change files', value: 'conversation' },
       { label: 'Conversation and files', detail: `undo the changes in ${what} too`, value: 'both' },
       { label: 'Files only', detail: `undo the changes in ${what}, keep the conversation`, value: 'files' },
     ],

@@ -25,7 +25,7 @@ interface Options {
 const options: CliCommand['options'] = (command) =>
   command
     .option('-r, --resume <session>', 'of this session; the newest of this directory without it')
-    .option('-y, --yes', 'do it without asking');
+    .option('-y, --yes', 'do not ask');
 
 /** Lists what calls did to files, then takes it back. */
 export const undo: CommandHandler = {
@@ -116,11 +116,11 @@ async function carryOut(
 ): Promise<number> {
   out.print(`${lines.join('\n')}\n`);
   if (files + folders === 0) {
-    out.print('Nothing was touched.\n');
+    out.print('Nothing was changed.\n');
     return exit.failed;
   }
   if (!(await allowed(out, given))) {
-    out.print('Nothing was touched; --yes does it without asking.\n');
+    out.print('Nothing was changed. Add --yes to run without asking.\n');
     return exit.done;
   }
   const listed = new Set(lines);
@@ -158,7 +158,7 @@ async function withSession(
       throw new CliError(
         exit.session,
         `session ${row.id} is in use by process ${lease.holder.pid} on ${lease.holder.host}`,
-        'Use /undo there, or end that program first.',
+        'Use /undo there, or exit that program first.',
       );
     try {
       const { moves } = { ...row, ...(await opened.notePlace(row)) };
@@ -178,7 +178,7 @@ async function sessionOf(
   if (newest) return newest;
   throw new CliError(
     exit.session,
-    `there is no session of ${settings.cwd}`,
+    `there is no session in ${settings.cwd}`,
     'Name one with -r <session>; agent sessions list shows them.',
   );
 }
@@ -211,17 +211,17 @@ async function revertShown(kind: 'undo' | 'redo', argument: string, { screen, se
   const listing = await listReverts(files, choice.reverts, choice.passed);
   screen.print(listing.lines.join('\n'));
   if (listing.files + listing.folders === 0) {
-    screen.notice('info', 'Nothing was touched.');
+    screen.notice('info', 'Nothing was changed.');
     return;
   }
   const verb = kind === 'undo' ? 'Undo' : 'Redo';
   const items = [
     { label: `${verb} the changes in ${countedPaths(listing.files, listing.folders)}`, value: true },
-    { label: 'Leave everything as it is', value: false },
+    { label: 'Change nothing', value: false },
   ];
   const yes = await screen.pick({ title: `${verb} what is listed above`, items, confirms: true });
   if (yes !== true || session.busy()) {
-    screen.notice('info', 'Nothing was touched.');
+    screen.notice('info', 'Nothing was changed.');
     return;
   }
   let done = 0;

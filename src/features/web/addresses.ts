@@ -59,7 +59,7 @@ function blockList(subnets: readonly string[]): BlockList {
 }
 
 /** Returns the kind of an IP address. An IPv6 address that embeds an IPv4 address has the kind of the latter. A text
- * that is no address is `special`. */
+ * that is not an address is `special`. */
 export function addressKind(address: string): AddressKind {
   const bare = address.replace(/%.*$/s, '');
   const version = isIP(bare);
@@ -126,12 +126,12 @@ function dotted4(high = 0, low = 0): string {
 /** Returns what is wrong with the text of a URL, or null. Parsers of URLs differ in what this refuses. */
 export function urlProblem(text: string): string | null {
   if (text.length > maxUrlChars) return `has ${text.length} characters; at most ${maxUrlChars} are allowed`;
-  if (/[\u0000-\u001f\u007f\\]/.test(text)) return 'holds a backslash or a control character';
+  if (/[\u0000-\u001f\u007f\\]/.test(text)) return 'contains a backslash or a control character';
   const authority = /^https?:\/\/([^/?#]*)/i.exec(text)?.[1];
   if (authority === undefined) return 'must begin with http:// or https://';
-  if (authority.includes('@')) return 'must not hold a user or password';
+  if (authority.includes('@')) return 'must not contain a user or password';
   if (authority === '' || /[%\s]/.test(authority) || hasUnseen(authority)) return 'has no valid host';
-  return URL.canParse(text) ? null : 'is no valid address';
+  return URL.canParse(text) ? null : 'is not a valid address';
 }
 
 const localSuffixes = ['localhost', 'local', 'localdomain', 'internal', 'intranet', 'lan', 'home.arpa'];
@@ -155,7 +155,7 @@ export function targetOf(url: URL, allowed: readonly string[] = []): Target {
   const site = siteOf(url);
   const kind = isIP(host) === 0 ? nameKind(host) : addressKind(host);
   if (kind === 'metadata')
-    return { kind: 'never', reason: `${host} is where a cloud hands out credentials; it is never contacted` };
+    return { kind: 'never', reason: `${host} is a cloud credentials service; it is never contacted` };
   if (allowed.includes(site)) return { kind: 'public' };
   if (kind === 'special') return { kind: 'local', reason: `${site} is on this machine, a local network or reserved` };
   return isWebPort(Number(site.slice(site.lastIndexOf(':') + 1)))
@@ -190,7 +190,7 @@ export async function checkedAddresses(
   const addresses = await resolve(host);
   for (const address of addresses) {
     const kind = addressKind(address);
-    if (kind === 'metadata') throw new BlockedAddress(`${host} leads to ${address}, where a cloud keeps credentials.`);
+    if (kind === 'metadata') throw new BlockedAddress(`${host} leads to ${address}, a cloud credentials service.`);
     if (kind === 'special' && !allowsLocal)
       throw new BlockedAddress(`${host} leads to ${address}, on this machine, a local network or reserved.`);
   }

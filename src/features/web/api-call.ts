@@ -89,7 +89,7 @@ async function call(args: ApiArgs, ctx: ToolContext, options: ApiCallOptions): P
   const { auth } = ruleFor(url, method, options.rules) ?? {};
   const secret = auth === undefined ? '' : (options.env[auth.env] ?? '').trim();
   if (auth && secret === '')
-    return failed('execution_failed', `The variable ${auth.env} is not set; the person has to set it.`);
+    return failed('execution_failed', `The variable ${auth.env} is not set; the user must set it.`);
   const signature = auth ? { [auth.header.toLowerCase()]: `${auth.prefix ?? ''}${secret}` } : {};
   try {
     const allowsLocal = options.allowLocal.includes(siteOf(url)) || targetOf(url).kind === 'local';
@@ -195,9 +195,9 @@ function headerProblem({ url, headers }: ApiArgs, rules: readonly ApiRule[]): Ar
         expected: 'no such header; credentials belong in the settings',
       };
     if (!/^[\w!#$%&'*+.^`|~-]{1,100}$/.test(name))
-      return { argument, problem: 'is no valid name of a header', expected: 'letters, digits and -' };
+      return { argument, problem: 'is not a valid header name', expected: 'letters, digits and -' };
     if (!/^[\t\u0020-\u007e]{0,4096}$/.test(value))
-      return { argument, problem: 'is no valid value', expected: 'at most 4,096 characters of ASCII on one line' };
+      return { argument, problem: 'is not a valid value', expected: 'at most 4,096 characters of ASCII on one line' };
   }
   return null;
 }

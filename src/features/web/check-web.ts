@@ -13,8 +13,8 @@ export function checkWeb({ tools, web }: Pick<Config, 'tools' | 'web'>, env: Env
   return [
     warn(
       'web',
-      `the proxy of ${proxy} looks names up itself; those that this machine cannot look up are not checked`,
-      'Set web.proxy to none where this machine reaches the Internet without it.',
+      `the proxy of ${proxy} resolves names itself; names that this machine cannot resolve are not checked`,
+      'Set web.proxy to none if this machine reaches the Internet without it.',
     ),
   ];
 }

@@ -68,7 +68,7 @@ export async function fetchPage(start: URL, format: PageFormat, options: FetchOp
 /** Returns the target of a redirect, if it is followed. */
 function nextOf(from: URL, location: string, site: string, allowLocal: readonly string[]): URL {
   const next = URL.canParse(location, from) ? new URL(location, from) : null;
-  const problem = next === null ? 'is no valid address' : urlProblem(next.href);
+  const problem = next === null ? 'is not a valid address' : urlProblem(next.href);
   if (next === null || problem !== null)
     throw new WebRefusal('permission_denied', `Redirects to an address that ${problem}.`);
   const target = targetOf(next, allowLocal);

@@ -95,7 +95,7 @@ export async function inTime<T>(ctx: ToolContext, url: URL, work: (signal: Abort
       return await work(signal);
     } catch (error) {
       if (!signal.aborted) throw error;
-      throw new WebRefusal('timeout', `${url.host} took too long to answer and was left.`);
+      throw new WebRefusal('timeout', `${url.host} took too long to answer.`);
     }
   });
 }
@@ -120,9 +120,13 @@ function pageOutcome(
 ): ToolOutcome {
   const text = find === undefined ? page.text : sectionsWith(page.text, find);
   if (text === '' && find !== undefined)
-    return failed('not_found', `No section of the page holds ${JSON.stringify(find)}; its headings are in details.`, {
-      headings: headingsOf(page.text),
-    });
+    return failed(
+      'not_found',
+      `No section of the page contains ${JSON.stringify(find)}; its headings are in details.`,
+      {
+        headings: headingsOf(page.text),
+      },
+    );
   if (offset > 0 && offset >= text.length)
     return failed('invalid_args', `offset ${offset} is past the end of the page (${text.length} characters).`);
   const room = Math.min(ctx.limits.maxOutputBytes, Math.floor((modelOutputBytes * 15) / 16));

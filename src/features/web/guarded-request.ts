@@ -201,7 +201,7 @@ function decompressed(body: Readable, encoding: string): Readable {
           : null;
   if (into === null) {
     if (encoding === '' || encoding === 'identity') return body;
-    throw new WebRefusal('execution_failed', `The answer is compressed in a way nobody asked for (${encoding}).`);
+    throw new WebRefusal('execution_failed', `The answer uses an unrequested compression (${encoding}).`);
   }
   body.on('error', (error) => {
     into.destroy(error);
@@ -219,7 +219,7 @@ function refusalOf(error: unknown, url: URL, timedOut: boolean): Error {
   const blocked = chain.find((cause) => cause instanceof BlockedAddress);
   if (blocked) return new WebRefusal('permission_denied', blocked.message);
   const proxy = proxyFailureIn(error);
-  if (proxy) return new WebRefusal('execution_failed', `${url.host} was not reached: ${proxy.message}.`);
+  if (proxy) return new WebRefusal('execution_failed', `${url.host} is unreachable: ${proxy.message}.`);
   const code = chain.map((cause) => (cause as NodeJS.ErrnoException).code).find((item) => item !== undefined);
   const what = (code !== undefined && explained[code]) || `the connection failed${code ? ` (${code})` : ''}`;
   return new WebRefusal('execution_failed', `${url.host}: ${what}.`);

@@ -51,10 +51,13 @@ export function judgeReading(url: URL, events: readonly Event[], options: JudgeO
     options.allowLocal.includes(siteOf(url)) ||
     texts.some((text) => spelled.some((name) => names(text, name)));
   if (!isKnown)
-    return { risk: 'dangerous', reasons: [`${host} was named neither by you nor by a page or search of this session`] };
+    return { risk: 'dangerous', reasons: [`${host} was not mentioned by you, a page or a search in this session`] };
   const length = url.pathname.length + url.search.length;
   const address = url.href.replace(/#.*$/s, '').toLowerCase();
   if (length > maxUnseenChars && !texts.some((text) => text.includes(address)))
-    return { risk: 'dangerous', reasons: [`${host} would be sent ${length} characters that nobody here has written`] };
+    return {
+      risk: 'dangerous',
+      reasons: [`${host} would get ${length} characters that appear nowhere in this session`],
+    };
   return { risk: 'mutating', reasons: [`web_fetch reads ${host}`] };
 }

@@ -66,7 +66,7 @@ export interface SearchEngine {
   read(text: string): Reading;
   /** The advice for a 403 that does not mean a wrong key. */
   readonly forbidden?: string;
-  /** A status besides 429 that says that it is asked too often. */
+  /** A status besides 429 that says that it rate limit reached. */
   readonly busyStatus?: number;
 }
 
@@ -150,9 +150,7 @@ export const searchEngines: Readonly<Record<SearchServiceName, SearchEngine>> = 
     read: (text) =>
       fromJson(text, (answer) => {
         if (typeof answer.error !== 'string') return pagesOf(answer.organic_results, 'snippet', 'link');
-        return /hasn't returned any results/i.test(answer.error)
-          ? { pages: [] }
-          : { problem: 'it reports an error of its own' };
+        return /hasn't returned any results/i.test(answer.error) ? { pages: [] } : { problem: 'it reports an error' };
       }),
   },
   /** The page for browsers without scripts. Nothing of it is promised. */
@@ -186,7 +184,7 @@ function since(recency: keyof typeof days, now: number): string {
 function fromJson(text: string, read: (answer: Readonly<Record<string, unknown>>) => Reading): Reading {
   try {
     const answer: unknown = parseJson(text);
-    return isRecord(answer) ? read(answer) : { problem: 'its answer is not what it documents' };
+    return isRecord(answer) ? read(answer) : { problem: 'its answer does not match its documentation' };
   } catch {
     return {
       problem: text.trimStart().startsWith('<')
@@ -197,7 +195,7 @@ function fromJson(text: string, read: (answer: Readonly<Record<string, unknown>>
 }
 
 function pagesOf(results: unknown, snippet: string, url = 'url'): Reading {
-  if (!Array.isArray(results)) return { problem: 'its answer holds no list of results' };
+  if (!Array.isArray(results)) return { problem: 'its answer contains no list of results' };
   const texts = (value: unknown): string => (Array.isArray(value) ? value.map(texts).join(' … ') : written(value));
   return {
     pages: results
@@ -215,7 +213,7 @@ const links = /<a\b([^<>]{0,4000})>/g;
 
 function readDuckDuckGo(html: string): Reading {
   if (html.includes('anomaly-modal') || html.includes('anomaly.js'))
-    return { problem: 'it takes this for a robot and asks for a puzzle', reason: 'rate_limited' };
+    return { problem: 'it asks for a captcha', reason: 'rate_limited' };
   const pages: FoundPage[] = [];
   for (const link of html.matchAll(links)) {
     const attributes = link[1] ?? '';
@@ -228,7 +226,7 @@ function readDuckDuckGo(html: string): Reading {
   const found = pages.filter(({ url }) => url !== '');
   return found.length > 0 || html.includes('no-results')
     ? { pages: found }
-    : { problem: 'its page holds no results that can be read' };
+    : { problem: 'its page contains no readable results' };
 }
 
 /** Returns where a link leads; '' for an advertisement, which stays on the service's own host. */
@@ -261,7 +259,7 @@ async function search(
   return {
     ok: false,
     reason: 'failed',
-    message: 'The search of the model provider works in a session only; set web.search.provider to another service.',
+    message: "The model provider's search works only in a session; set web.search.provider to another service.",
   };
 }
 
@@ -323,7 +321,7 @@ async function readAnswer(
   if ('pages' in reading) return { ok: true, pages: reading.pages };
   return reading.reason === 'rate_limited'
     ? { ok: false, reason: 'rate_limited', message: `${service}: ${reading.problem}.` }
-    : { ok: false, reason: 'failed', message: `${service} gave no results that can be read: ${reading.problem}.` };
+    : { ok: false, reason: 'failed', message: `${service} sent no readable results: ${reading.problem}.` };
 }
 
 function refusalOf(
@@ -336,7 +334,7 @@ function refusalOf(
     return {
       ok: false,
       reason: 'rate_limited',
-      message: `${service} is asked too often.`,
+      message: `${service} rate limit reached.`,
       waitMs: waitMs(headers, now),
     };
   if (status !== 401 && status !== 403)
@@ -372,7 +370,7 @@ function refused(answer: Refusal): ToolOutcome {
   if (answer.reason === 'failed') return failed('execution_failed', answer.message);
   const wait = answer.waitMs ?? usualWaitMs;
   const seconds = Math.ceil(wait / 1000);
-  return failed('rate_limited', `${answer.message} Wait ${seconds} s, or go on without.`, { wait_ms: wait });
+  return failed('rate_limited', `${answer.message} Wait ${seconds} s, or continue without it.`, { wait_ms: wait });
 }
 
 function pagesOutcome(pages: readonly FoundPage[], request: SearchRequest, provider: string): ToolOutcome {

@@ -78,7 +78,7 @@ function domainProblem({
   if (given.length > maxDomains)
     return { argument, problem: `${given.length} domains`, expected: `at most ${maxDomains}` };
   const wrong = given.find((name) => hostOf(name) === null);
-  const problem = `${JSON.stringify(wrong)} is no domain`;
+  const problem = `${JSON.stringify(wrong)} is not a domain`;
   return wrong === undefined ? null : { argument, problem, expected: 'names such as "example.com"' };
 }
 
@@ -145,7 +145,7 @@ function isAddress(text: string): boolean {
 
 function keyProblem(key: string, keyEnv: string, { protocol, hostname }: URL): string | null {
   if (key === '') return `set ${keyEnv}`;
-  if (!/^[\u0021-\u007e]+$/.test(key)) return `${keyEnv} holds a character that no key has`;
+  if (!/^[\u0021-\u007e]+$/.test(key)) return `${keyEnv} contains a character that no key has`;
   return protocol === 'http:' && !isThisMachine(hostname)
     ? 'a key goes to web.search.base_url, so it must be https'
     : null;

@@ -10,7 +10,7 @@ export const web: Feature = {
     {
       name: 'web',
       on: false,
-      about: 'Offer to search the web, read pages and call interfaces.',
+      about: 'Offer web search, page reading and API calls.',
       tools: ['web_search', 'web_fetch', 'api_call'],
       load: async (host) => {
         const { searchTools, webTools } = await load();

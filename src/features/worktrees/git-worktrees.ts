@@ -55,8 +55,8 @@ export async function enterWorktree(at: Checkout, name: string | null, now: Date
   if (!/^[A-Za-z0-9][\w.-]{0,63}$/.test(wanted) || wanted.endsWith('.lock') || wanted.includes('..'))
     throw new CliError(
       exit.usage,
-      `--worktree: \`${wanted}\` is no name for a worktree`,
-      'Give letters, digits, dots, dashes and underscores, for example -w parser.',
+      `--worktree: \`${wanted}\` is not a valid worktree name`,
+      'Use letters, digits, dots, dashes and underscores, for example -w parser.',
     );
   const { main, all } = await repository(at);
   const prefix = (await git(at, ['rev-parse', '--show-prefix'])).trim();
@@ -67,7 +67,7 @@ export async function enterWorktree(at: Checkout, name: string | null, now: Date
     throw new CliError(
       exit.usage,
       `the folder of worktree ${wanted} is gone: ${path}`,
-      `Run agent worktrees rm ${wanted}, then start again; its branch ${found.branch ?? ''} is kept.`,
+      `Run agent worktrees rm ${wanted}, then start again; its branch ${found.branch ?? ''} remains.`,
     );
   const entered = (await repository(at)).all.find((worktree) => worktree.name === wanted);
   if (!entered) throw new Error(`git made no worktree at ${path}`);
@@ -77,7 +77,7 @@ export async function enterWorktree(at: Checkout, name: string | null, now: Date
 
 async function addWorktree(at: Checkout, name: string, path: string): Promise<void> {
   if (existsSync(path))
-    throw new CliError(exit.usage, `${path} is there already and is no worktree`, 'Take another name for -w.');
+    throw new CliError(exit.usage, `${path} exists and is not a worktree`, 'Use another name for -w.');
   for (const branch of [name, branchPrefix + name]) {
     const known = await run(at, ['show-ref', '--verify', '--quiet', `refs/heads/${branch}`]);
     if (known.exitCode !== 0) continue;
@@ -161,15 +161,15 @@ export async function removeWorktree(at: Checkout, name: string, force: boolean)
     throw new CliError(
       exit.failed,
       `worktree ${worktree.name} has ${stateText({ changed, ahead: 0, base })}`,
-      `Commit them in ${path}, or drop them with agent worktrees rm ${worktree.name} --force.`,
+      `Commit them in ${path}, or discard them with agent worktrees rm ${worktree.name} --force.`,
     );
   const there = { ...at, cwd: main };
   await git(there, ['worktree', 'remove', ...(force ? ['--force'] : []), '--', path]);
   if (branch === null) return `Removed ${path}.`;
-  if (!branch.startsWith(branchPrefix)) return `Removed ${path}. The branch ${branch} stays.`;
-  if (ahead > 0) return `Removed ${path}. The branch ${branch} stays: it has ${counted(ahead, 'commit')} of its own.`;
+  if (!branch.startsWith(branchPrefix)) return `Removed ${path}. The branch ${branch} remains.`;
+  if (ahead > 0) return `Removed ${path}. The branch ${branch} remains: it has ${counted(ahead, 'commit')} not merged.`;
   await git(there, ['branch', '-D', '--', branch]);
-  return `Removed ${path} and its branch ${branch}, which had no commit of its own.`;
+  return `Removed ${path} and its branch ${branch}, which had no new commits.`;
 }
 
 /** Returns the main checkout and the other worktrees. Throws a `CliError` outside a repository. */
@@ -179,7 +179,7 @@ async function repository(at: Checkout): Promise<{ readonly main: string; readon
     throw new CliError(
       exit.usage,
       `${at.cwd} is in no git repository: ${listed.errors.split('\n')[0] ?? ''}`,
-      'A worktree belongs to one: go to a repository, or make one (git init, and a first commit).',
+      'Change to a repository, or create one (git init, and a first commit).',
     );
   const entries = listed.output
     .split('\0\0')
@@ -225,7 +225,7 @@ async function git(at: Checkout, args: readonly string[]): Promise<string> {
   throw new CliError(
     exit.failed,
     `git ${args.slice(0, 2).join(' ')} failed: ${what}`,
-    /HEAD/.test(what) ? 'A repository needs a first commit before it can have a worktree.' : 'Mend that and try again.',
+    /HEAD/.test(what) ? 'A repository needs a first commit before it can have a worktree.' : 'Fix that and try again.',
   );
 }
 

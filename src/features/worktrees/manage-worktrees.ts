@@ -23,7 +23,7 @@ export const listAll: CommandHandler = {
       }));
       printListing(line.out, json, rows, () =>
         all.length === 0
-          ? ['There are no worktrees here. agent -w NAME makes one and works in it.']
+          ? ['There are no worktrees here. Create one with agent -w NAME.']
           : columns(
               all.map(({ worktree: { name, branch, path }, state }) => [name, branch ?? '-', stateText(state), path]),
             ),
@@ -36,7 +36,7 @@ export const listAll: CommandHandler = {
 export const removeOne: CommandHandler = {
   line: {
     example: 'agent worktrees rm parser',
-    options: (command) => command.option('--force', 'also where files that are not committed get lost'),
+    options: (command) => command.option('--force', 'discard uncommitted files'),
     run: async (line, [name = ''], { force }: { force?: boolean }) => {
       line.out.print(`${await removeWorktree(place(line), name, force === true)}\n`);
       return exit.done;

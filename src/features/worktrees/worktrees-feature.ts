@@ -29,7 +29,7 @@ export const worktrees: Feature = {
           load: async () => (await load()).listAll,
         },
         {
-          line: ['worktrees rm <name>', 'Remove a worktree; uncommitted changes are kept unless forced'],
+          line: ['worktrees rm <name>', 'Remove a worktree; refuse if there are uncommitted changes, unless forced'],
           load: async () => (await load()).removeOne,
         },
       ],

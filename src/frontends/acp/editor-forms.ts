@@ -68,7 +68,7 @@ function properties(field: FormField): readonly (readonly [string, ElicitationPr
   const { name, free, label, question } = field;
   const own: ElicitationPropertySchema = {
     type: 'string',
-    title: `${cleanText(label ?? question)}, in your own words`,
+    title: `${cleanText(label ?? question)} (type your answer)`,
   };
   return [[name, property(field)], ...(free ? [[ownWords(name), own] as const] : [])];
 }

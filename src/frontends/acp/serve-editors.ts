@@ -86,7 +86,7 @@ function bytesOf(input: NodeJS.ReadStream): ReadableStream<Uint8Array> {
         controller.close();
         return;
       }
-      if (value === null) printError(`agent: A line has more than ${maxLineBytes} bytes. It was not read.\n`);
+      if (value === null) printError(`agent: A line is longer than ${maxLineBytes} bytes and was skipped.\n`);
       controller.enqueue(Buffer.from(`${value ?? '{'}\n`));
     },
   });
@@ -190,7 +190,7 @@ async function listSessionPage(
 ) {
   const from = Number(cursor ?? 0);
   if (!Number.isInteger(from) || from < 0)
-    throw RequestError.invalidParams({ cursor }, `\`${cursor ?? ''}\` is no cursor of ours`);
+    throw RequestError.invalidParams({ cursor }, `\`${cursor ?? ''}\` is not a cursor of this agent`);
   const run = await refusing(async () => openRun(await readSettings({ ...options, ...(cwd ? { cwd } : {}) }), options));
   try {
     const rows = await run.store.list(from + pageSize + 1, cwd ?? undefined);
@@ -215,7 +215,7 @@ async function openEditorSession(
   { cwd, mcpServers = [] }: Place,
   choice: SessionChoice,
 ): Promise<EditorSession> {
-  if (!isAbsolute(cwd)) throw RequestError.invalidParams({ cwd }, `cwd is no absolute path: ${cwd}`);
+  if (!isAbsolute(cwd)) throw RequestError.invalidParams({ cwd }, `cwd is not an absolute path: ${cwd}`);
   const given = { ...options, cwd };
   const settings = await readSettings(given);
   const givenServers = serverEntries(mcpServers);
@@ -259,7 +259,7 @@ const modeNames: Readonly<Record<ApprovalMode | 'plan', string>> = {
   mutating: 'Ask before calls that write or run',
   always: 'Ask before every call',
   never: 'Ask only about secret files and protected paths',
-  plan: 'Plan: only calls that read are run',
+  plan: 'Plan: read-only',
 };
 
 function isMode(id: string): id is keyof typeof modeNames {
@@ -357,7 +357,7 @@ class EditorSession {
       const file = bytesIn(block);
       const taken =
         file && (await this.#run.pictures.takeBytes({ name: file.name, bytes: Buffer.from(file.data, 'base64') }));
-      if (taken && !taken.ok) throw unreadable(`${file?.name ?? 'a picture'} (${taken.problem})`);
+      if (taken && !taken.ok) throw unreadable(`${file?.name ?? 'an image'} (${taken.problem})`);
       parts.push(taken ? taken.chip : (blockText(block) ?? ''));
     }
     return parts.filter((text) => text !== '').join('\n');
@@ -370,7 +370,10 @@ class EditorSession {
 
   setMode(id: string): void {
     if (!isMode(id))
-      throw RequestError.invalidParams({ modeId: id }, `\`${id}\` is no mode: ${Object.keys(modeNames).join(', ')}`);
+      throw RequestError.invalidParams(
+        { modeId: id },
+        `\`${id}\` is not a mode. Known: ${Object.keys(modeNames).join(', ')}`,
+      );
     const { policy } = this.#run;
     policy.plan(id === 'plan');
     if (id !== 'plan') policy.switchTo(id);
@@ -435,7 +438,7 @@ class EditorSession {
       session.answer(id, await putToEditor(place, form));
     } catch (error) {
       session.answer(id, { answer: 'declined' });
-      this.#run.settings.log({ at: 'acp', message: 'the editor did not put a form', error: String(error) });
+      this.#run.settings.log({ at: 'acp', message: 'the editor did not show the form', error: String(error) });
     }
   }
 
@@ -537,7 +540,7 @@ function bytesIn(block: ContentBlock): { readonly name: string; readonly data: s
 }
 
 function unreadable(what: string): RequestError {
-  return RequestError.invalidParams({}, `${what} cannot be taken; send text, links, embedded text and pictures`);
+  return RequestError.invalidParams({}, `${what} is not supported; send text, links, embedded text or images`);
 }
 
 function pathOf(uri: string): string {

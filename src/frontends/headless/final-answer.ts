@@ -25,7 +25,7 @@ const maxSchemaBytes = 1_048_576;
 /** The most problems that are reported; a list of a thousand may have each of them a thousand times. */
 const mostProblems = 20;
 
-/** Reads `--json-schema`: a file, or the schema itself. Throws a `CliError` (2) for what is no schema. */
+/** Reads `--json-schema`: a file, or the schema itself. Throws a `CliError` (2) for what is not a schema. */
 export async function readAnswerSchema(given: string, cwd: string): Promise<AnswerSchema> {
   const schema = parseSchema(given.trimStart().startsWith('{') ? given : readSchemaText(resolve(cwd, given)));
   const Ajv = await loadAjv();
@@ -69,7 +69,7 @@ function parseSchema(text: string): JsonSchema {
   } catch (error) {
     throw unusable(error instanceof Error ? error.message : String(error));
   }
-  throw unusable('it is no JSON object');
+  throw unusable('it is not a JSON object');
 }
 
 function unusable(problem: string): CliError {
@@ -93,8 +93,8 @@ interface Told extends SessionPort {
 export function askForJson(session: Told, { schema, problems }: AnswerSchema): Ask {
   return async (prompt) => {
     session.tell(
-      '[Note: a program reads your final answer. It has to be one JSON value that is valid against this JSON Schema, ' +
-        `and nothing else, no words and no code fence around it: ${JSON.stringify(schema)}]`,
+      '[Note: a program reads your final answer. It must be one JSON value that is ' +
+        `valid against this JSON Schema, with no other text and no code fence: ${JSON.stringify(schema)}]`,
     );
     let sum = await session.submit(prompt);
     for (let returned = 0; ; returned += 1) {
@@ -106,8 +106,7 @@ export function askForJson(session: Told, { schema, problems }: AnswerSchema): A
       sum = added(
         sum,
         await session.submit(
-          `[Your answer is not valid: ${wrong.join('; ')}. ` +
-            'Answer once more with the whole JSON value and nothing else.]',
+          `[Your answer is not valid: ${wrong.join('; ')}. Answer again with only the whole JSON value.]`,
         ),
       );
     }
@@ -116,7 +115,7 @@ export function askForJson(session: Told, { schema, problems }: AnswerSchema): A
 
 function failed(sum: TurnEnd, wrong: readonly string[]): Answered {
   const message =
-    `the answer does not fit the JSON schema, also after it was sent back ${mostReturns} times: ` + wrong.join('; ');
+    `the answer does not match the JSON Schema, even after ${mostReturns} corrections: ` + wrong.join('; ');
   return { ...sum, status: 'failed', fault: { code: 'schema', message } };
 }
 
@@ -204,7 +203,7 @@ function replacing(place: string, isThere: boolean, requested: string): Put {
   if (isThere) accessSync(place, constants.W_OK);
   return async (text) => {
     const now = lstatSync(place, { throwIfNoEntry: false }) ?? null;
-    if (now?.isFile() === false) throw new Error('it is not a regular file any more');
+    if (now?.isFile() === false) throw new Error('it is no longer a regular file');
     await writeWhole({ path: place, bytes: null, sha256: null, stats: now }, Buffer.from(text), requested);
   };
 }
@@ -243,7 +242,7 @@ async function openedThrough(place: string, isPipe: boolean): Promise<Put> {
 
 const problems: Readonly<Record<string, string>> = {
   ENOENT: 'its folder does not exist',
-  ENXIO: 'nobody reads from it',
+  ENXIO: 'no program reads from it',
   EACCES: 'the system does not allow it',
   EPERM: 'the system does not allow it',
   EROFS: 'the file system is read-only',
@@ -255,5 +254,5 @@ function problemOf(error: unknown): string {
 }
 
 function unwritable(exitCode: number, path: string, problem: string): CliError {
-  return new CliError(exitCode, `--output: ${path}: ${problem}`, 'Name a file in a folder that you can write to.');
+  return new CliError(exitCode, `--output: ${path}: ${problem}`, 'Give a file in a folder that you can write to.');
 }

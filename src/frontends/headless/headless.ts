@@ -107,17 +107,17 @@ export function describeFault({ code, message, hint }: Fault): string {
 
 /** The next step after a failure, where the provider gives no hint. */
 const whatToDo: Readonly<Record<Fault['code'], string>> = {
-  auth: 'Check the key; `agent providers` says which variable it comes from.',
+  auth: 'Check the key; `agent providers` shows its variable.',
   quota: 'Add credit at the provider, or choose another model.',
-  rate_limited: 'Wait a moment and go on with `agent -c`, or choose another model.',
+  rate_limited: 'Wait a moment and continue with `agent -c`, or choose another model.',
   bad_request: 'Check the model (`agent models`) and the settings (`agent config show`).',
-  context_overflow: 'Send less at once, start a new session, or use a model with a larger window.',
-  network: 'Check the network and the base URL, then go on with `agent -c`.',
-  protocol: 'Check that the base URL is that of the API and speaks the wire of this provider (`provider_api`).',
-  stream_incomplete: 'Go on with `agent -c`; `http.max_retries` and `http.idle_timeout_ms` say how long it is tried.',
-  max_cost: 'Raise --max-cost to go on.',
-  schema: 'The session has what it said (agent -c); a larger model, or a simpler schema, may do.',
-  hook: '`agent hooks` lists your hooks; --no-hooks does without them.',
+  context_overflow: 'Send less, start a new session, or use a model with a larger context window.',
+  network: 'Check the network and the base URL, then continue with `agent -c`.',
+  protocol: 'Check the base URL and the wire format of this provider (`provider_api`).',
+  stream_incomplete: 'Continue with `agent -c`; to retry longer, raise `http.max_retries` or `http.idle_timeout_ms`.',
+  max_cost: 'Raise --max-cost to continue.',
+  schema: 'Use a larger model or a simpler schema. The session has the last answer (agent -c).',
+  hook: '`agent hooks` lists your hooks; --no-hooks runs without them.',
   internal: 'This is a bug in agent. Run again with --debug for a stack trace.',
 };
 

@@ -67,7 +67,7 @@ export function readInputLine(text: string | null): InputLine {
   } catch (error) {
     return unreadable(`a line is not JSON: ${error instanceof Error ? error.message : ''}`);
   }
-  if (!isRecord(value)) return unreadable('a line is no JSON object');
+  if (!isRecord(value)) return unreadable('a line is not a JSON object');
   switch (value['type']) {
     case 'user':
       return messageOf(value);
@@ -80,7 +80,7 @@ export function readInputLine(text: string | null): InputLine {
       return { type: 'nothing' };
     default:
       return unreadable(
-        `a line has the type ${JSON.stringify(value['type'])?.slice(0, 80)}; user and control_request are read`,
+        `a line has the type ${JSON.stringify(value['type'])?.slice(0, 80)}; user and control_request are supported`,
       );
   }
 }
@@ -118,7 +118,7 @@ interface Block {
 
 /** Returns one block of a message. Its bytes decide the type of an image. */
 function blockOf(block: unknown): Block {
-  if (!isRecord(block)) return { leftOut: 'a block that is no object' };
+  if (!isRecord(block)) return { leftOut: 'a block that is not an object' };
   const { type, text, source } = block;
   if (type === 'text' && typeof text === 'string') return { text };
   const data = isRecord(source) && source['type'] === 'base64' ? source['data'] : undefined;

@@ -121,7 +121,7 @@ class StreamInput {
     if (this.#isEmpty)
       throw new CliError(
         exit.usage,
-        'standard input held no message',
+        'standard input had no message',
         'Send {"type":"user","message":{"role":"user","content":"…"}} as a line.',
       );
     return this.#exitCode;
@@ -168,7 +168,7 @@ class StreamInput {
 
   /** Returns the text of a message with the chips of its images. */
   async #told({ text, files, leftOut }: InputMessage): Promise<string> {
-    if (leftOut.length > 0) this.#problem(`left out of a message: ${leftOut.join(', ')}`);
+    if (leftOut.length > 0) this.#problem(`removed from a message: ${leftOut.join(', ')}`);
     const parts = [text];
     for (const file of files) {
       const taken = await this.#options.attach(file);
@@ -313,20 +313,20 @@ class StreamInput {
           ? this.#options.controls.setMode(request['mode'])
           : `set_permission_mode: the mode is ${JSON.stringify(request['mode'])?.slice(0, 80) ?? 'missing'}, not a name`;
       default:
-        return `${request.subtype} is not known here; initialize, interrupt, set_model and set_permission_mode are`;
+        return `${request.subtype} is not supported; use initialize, interrupt, set_model or set_permission_mode`;
     }
   }
 
   /** Refuses parts that are meant to guard something and that would otherwise be ignored silently. */
   #initialized({ hooks, sdkMcpServers, ...request }: ControlRequest): string | null {
     if (isRecord(hooks) && Object.keys(hooks).length > 0)
-      return 'hooks of the other program are not called here; write them into hooks.json (agent hooks)';
+      return 'hooks of the calling program are not supported; put them into hooks.json (agent hooks)';
     if (Array.isArray(sdkMcpServers) && sdkMcpServers.length > 0)
-      return 'MCP servers inside the other program are not reached here; name them in mcp.json (agent mcp add)';
+      return 'MCP servers of the calling program are not supported; add them to mcp.json (agent mcp add)';
     const parts = [request['systemPrompt'], request['appendSystemPrompt']].flat();
     const text = parts.filter((part) => typeof part === 'string' && part !== '').join('\n\n');
     if (text === '') return null;
-    if (this.#conversation.started()) return 'the session has begun; its system prompt stays';
+    if (this.#conversation.started()) return 'the session has started; its system prompt cannot change';
     this.#systemPrompt = text;
     return null;
   }
@@ -360,7 +360,7 @@ function answerOf(
   if (!isDeepStrictEqual(changed, input))
     return {
       answer: 'deny',
-      message: `not run as it was; make the call again with this input: ${JSON.stringify(changed)}`,
+      message: `not run; make the call again with this input: ${JSON.stringify(changed)}`,
     };
   const isRuled = suggestions.length > 0 && isDeepStrictEqual(updatedPermissions, suggestions);
   return isRuled ? { answer: 'rules', lasts: 'session' } : { answer: 'once' };

@@ -55,13 +55,13 @@ function checkOptions(words: readonly string[], { outputFormat, image = [] }: Ro
   if (words.length > 0)
     throw new CliError(
       exit.usage,
-      'with --input-format stream-json the prompt comes on standard input',
+      'with --input-format stream-json, send the prompt on standard input',
       'Send {"type":"user","message":{"role":"user","content":"…"}} as a line.',
     );
   if (image.length > 0)
     throw new CliError(
       exit.usage,
-      'with --input-format stream-json images come on standard input, not by --image',
+      'with --input-format stream-json, send images on standard input, not with --image',
       'Send a content block: {"type":"image","source":{"type":"base64","media_type":"image/png","data":"…"}}.',
     );
 }
@@ -92,7 +92,7 @@ function controlsOf({ settings, policy, toolbox }: Run, chat: () => Assembly | n
   return {
     setModel: async (name) => {
       const session = chat()?.session;
-      if (!session) return 'the session has not begun';
+      if (!session) return 'the session has not started';
       first ??= session.ref();
       if (name === null) {
         await session.switchModel(first);
@@ -105,9 +105,9 @@ function controlsOf({ settings, policy, toolbox }: Run, chat: () => Assembly | n
     },
     setMode: (mode) => {
       if (mode === 'bypassPermissions' && configured !== 'never')
-        return 'bypassPermissions needs a run that was started with --approval never';
+        return 'bypassPermissions needs a run started with --approval never';
       if (!['default', 'acceptEdits', 'plan', 'bypassPermissions'].includes(mode))
-        return `the mode ${mode} is not known here; default, acceptEdits, plan and bypassPermissions are`;
+        return `the mode ${mode} is not supported; use default, acceptEdits, plan or bypassPermissions`;
       policy.plan(mode === 'plan');
       policy.switchTo(mode === 'default' && configured === 'never' ? 'dangerous' : configured);
       return null;

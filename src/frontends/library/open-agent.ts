@@ -196,7 +196,7 @@ async function settingsOf({ cwd, model, store = 'memory', test, settings = {} }:
   return { ...read, config: { ...read.config, files: { ...read.config.files, database: store } } };
 }
 
-const customSet = { name: 'custom', on: false, about: 'Offer tools of your own.' };
+const customSet = { name: 'custom', on: false, about: 'Offer custom tools.' };
 
 class OpenAgent implements Agent {
   readonly #run: Run;
@@ -289,7 +289,7 @@ class OpenSession implements AgentSession {
   }
 
   async *run(prompt: string, options: RunOptions = {}): AsyncIterableIterator<StreamEvent> {
-    if (this.#isRunning) throw new Error('a request of this session is running: wait for its end');
+    if (this.#isRunning) throw new Error('a request of this session is running: wait until it ends');
     this.#isRunning = true;
     try {
       const chat = await this.#opened();

@@ -148,7 +148,7 @@ class QueuedCall implements OutsideCall {
 
   async #result(chat: LoadedOnce<Assembly>, relay: Relay): Promise<Envelope> {
     const { session } = await chat.get();
-    if (this.#isCancelled) return errorEnvelope('cancelled', 'Not run: the call was taken back before its turn.');
+    if (this.#isCancelled) return errorEnvelope('cancelled', 'Not run: the call was cancelled before it started.');
     const { name, by } = this.#request;
     const before = session.events().length;
     relay.put({ id: this.#id, name, arguments: this.#request.arguments });

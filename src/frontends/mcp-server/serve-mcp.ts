@@ -41,7 +41,7 @@ export async function serveMcp(given: RootOptions): Promise<number> {
     const offered = { registry: run.toolbox.registry, calls, pending: new Map<string, PendingCall>() };
     const handle = serveStdio(({ era }) => createServer(offered, era), {
       onerror: (error) => {
-        log({ at: 'mcp', message: 'the client sent what is no message', error: String(error) });
+        log({ at: 'mcp', message: 'the client sent an invalid message', error: String(error) });
       },
     });
     const code = await ended();
@@ -84,9 +84,7 @@ interface Offered {
 type Era = 'legacy' | 'modern';
 
 const instructions =
-  'Each call is judged by the policy of the agent program and recorded. One that needs a yes is put to the person ' +
-  'where the client supports elicitation, and denied elsewhere. Relative paths start at the directory the server ' +
-  'was started in.';
+  "Each call is judged by the policy of the agent program and recorded. A call that needs approval asks the user if the client supports elicitation, and is denied otherwise. Relative paths start at the server's directory.";
 
 // The schemas of our tools are JSON Schemas, which only this class passes on as they are.
 function createServer(offered: Offered, era: Era): Server {
@@ -140,7 +138,7 @@ async function answered(
 ): Promise<CallToolResult | InputRequiredResult> {
   const { signal } = ctx.mcpReq;
   const known = resumed(offered, ctx);
-  if (known === 'unknown') return textResult('No such question is open; make the call again.', true);
+  if (known === 'unknown') return textResult('That permission prompt is closed; make the call again.', true);
   const request = { name, arguments: JSON.stringify(args), by: clientName(client.info) };
   const call = known ?? offered.calls.begin(request, progressOf(ctx));
   const cancel = (): void => {
@@ -201,7 +199,7 @@ async function elicited(question: Question, ctx: ServerContext): Promise<Permiss
     const said = await ctx.mcpReq.elicitInput(formOf(question), { timeout: longestWaitMs, signal });
     return answerOf(said.action, said.content);
   } catch {
-    return { answer: 'deny', message: 'the question could not be put to them' };
+    return { answer: 'deny', message: 'the client could not show the question' };
   }
 }
 

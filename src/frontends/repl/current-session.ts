@@ -96,7 +96,7 @@ export async function openReplSessions(run: Run, choice: SessionChoice): Promise
   const end = isPlainTerminal(run.settings.env) ? null : await endOfSession(run.store, choice, run.settings.cwd);
   let opened: Assembly | null = null;
   const current = (): Assembly => {
-    if (opened === null) throw new Error('The session is still being read.');
+    if (opened === null) throw new Error('The session is still loading.');
     return opened;
   };
   const naming = createNaming(run, current, end?.title ?? null);
@@ -331,7 +331,7 @@ function waitingSession(row: SessionRow, cwd: string, events: readonly Event[]):
     cwd,
     ref: () => ref,
     busy: () => true,
-    submit: () => Promise.reject(new Error('The session is still being read.')),
+    submit: () => Promise.reject(new Error('The session is still loading.')),
     enqueue: (message) => {
       setQueue([...queue, message]);
     },
@@ -342,7 +342,7 @@ function waitingSession(row: SessionRow, cwd: string, events: readonly Event[]):
     },
     interrupt: nothing,
     answer: nothing,
-    switchModel: () => Promise.reject(new Error('The session is still being read.')),
+    switchModel: () => Promise.reject(new Error('The session is still loading.')),
     subscribe: (listener) => {
       listeners.add(listener);
       return () => listeners.delete(listener);

@@ -201,7 +201,7 @@ class PlainRepl implements ReplHandle {
   async #offerQueued(): Promise<void> {
     const texts = (await this.#options.input.queued?.(this.#session.id)) ?? [];
     if (texts.length === 0 || this.#closed) return;
-    this.notice('info', `Never sent, because the program ended before:\n${texts.join('\n\n')}`);
+    this.notice('info', `Not sent, because the program ended:\n${texts.join('\n\n')}`);
     this.#read({
       prompt: 'send it now? yes or no: ',
       asks: true,
@@ -393,7 +393,7 @@ class PlainRepl implements ReplHandle {
       if (reader && this.#line === '') this.#prompting(reader);
       else if (reader)
         this.#write(
-          `\nEnd this line first, it is no answer:\n${this.#style.theme.glyphs.prompt}${sanitize(this.#line)}`,
+          `\nFinish this line first; it is not an answer:\n${this.#style.theme.glyphs.prompt}${sanitize(this.#line)}`,
         );
       input.setRawMode?.(false);
     });
@@ -471,7 +471,7 @@ class PlainRepl implements ReplHandle {
         signal.aborted
           ? null
           : await this.#hidden.ask(
-              `${[...rows, title].join('\n')} (not shown; an empty line leaves): `,
+              `${[...rows, title].join('\n')} (hidden; an empty line cancels): `,
               AbortSignal.any([signal, ...(ends ? [ends] : [])]),
             ),
       page: async (title, text, options) => {

@@ -88,7 +88,7 @@ export async function runRepl(
     await run.close();
   }
   const place = typeof options.worktree === 'string' ? `-w ${options.worktree} ` : '';
-  if (left !== null && exitCode === exit.done) print(`To go on: agent ${place}-r ${left.slice(0, 13)}\n`);
+  if (left !== null && exitCode === exit.done) print(`Resume with: agent ${place}-r ${left.slice(0, 13)}\n`);
   return unsaved > 0 && exitCode === exit.done ? exit.failed : exitCode;
 }
 
@@ -231,7 +231,7 @@ function signsOf(
 /** Notifies the user as tasks do: by their own program, else by the desktop. */
 async function tellPerson(settings: Settings, said: DesktopNotification): Promise<void> {
   const problem = await desktop(settings)(said);
-  if (problem !== null) settings.log({ at: 'ui', message: 'nobody was told', problem });
+  if (problem !== null) settings.log({ at: 'ui', message: 'no one was notified', problem });
 }
 
 /** Returns the dependencies of the input line. */
@@ -496,7 +496,7 @@ function replTools(
       if (minus === null)
         throw new CliError(
           exit.usage,
-          `\`${choice}\` says neither on nor off`,
+          `\`${choice}\` is neither on nor off`,
           'Write for example /tools +web or /tools -bash.',
         );
       await offer(plus);
@@ -540,7 +540,7 @@ async function listFiles({ settings: { cwd, env } }: Run, menus: readonly Menu[]
 
 /** The calls that run without a question, by approval mode. */
 const unasked: Readonly<Record<string, string>> = {
-  never: 'Nothing asks, except secret files and protected paths',
+  never: 'Nothing asks except secret files and protected paths',
   dangerous: 'Edits and ordinary commands run without asking; dangerous ones ask',
   mutating: 'Reading runs without asking; edits and commands ask',
   always: 'Every call asks',

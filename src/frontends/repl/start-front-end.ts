@@ -42,7 +42,7 @@ export async function runConversation(
     throw new CliError(
       exit.usage,
       '--worktree: this program was built without worktrees',
-      'Start agent in one instead.',
+      'Start agent inside a worktree instead.',
     );
   return await runFront(words, options, early);
 }
@@ -74,7 +74,7 @@ function refuseHeadlessOptions({ jsonSchema, output, outputFormat, dialect }: Ro
     ...(dialect === undefined ? [] : ['--dialect']),
   ];
   if (given.length > 0)
-    throw new CliError(exit.usage, `${given.join(', ')}: for headless mode only`, 'Add -p and the prompt.');
+    throw new CliError(exit.usage, `${given.join(', ')}: only in headless mode`, 'Add -p and the prompt.');
 }
 
 function readsLines({ inputFormat: format = 'text', permissionPromptTool }: RootOptions): boolean {
@@ -82,7 +82,7 @@ function readsLines({ inputFormat: format = 'text', permissionPromptTool }: Root
     throw new CliError(
       exit.usage,
       `--permission-prompt-tool: \`${permissionPromptTool}\` is not known`,
-      'stdio puts questions to the program that sends the lines.',
+      'Use stdio: permission prompts go to the program that sends the lines.',
     );
   if (!inputFormats.includes(format))
     throw new CliError(
@@ -171,7 +171,7 @@ async function headlessCommand(
   const warnings = notices.filter(({ level }) => level === 'warn').map(({ message }) => `${message}\n`);
   throw new CliError(
     exit.usage,
-    isKnown ? `/${name} works in the REPL alone` : `there is no command /${name}`,
+    isKnown ? `/${name} works only in the REPL` : `there is no command /${name}`,
     `${warnings.join('')}${didYouMean(`/${name}`, works)} With -p these work: ${works.join(', ')}.`.trim(),
   );
 }
@@ -187,7 +187,7 @@ async function compactAsTurn(session: Session, focus: string): Promise<TurnEnd> 
     status: 'failed',
     text: '',
     fault: {
-      hint: 'The conversation is as it was: agent -c continues it.',
+      hint: 'The conversation is unchanged. Continue it with: agent -c',
       ...fault,
       code: fault?.code ?? 'bad_request',
       message: `not compacted: ${reason}`,
@@ -205,7 +205,7 @@ function chosenSession(options: RootOptions): SessionChoice {
   if (options.resume === true)
     throw new CliError(
       exit.usage,
-      '-r needs a session here, where none can be picked',
+      '-r needs a session: there is no terminal to pick one in',
       'Give an id, a unique prefix of one, or a title: agent sessions list shows them.',
     );
   return {
@@ -289,16 +289,16 @@ async function nextWithin<T>(
 function silenceText(bytes: number): string {
   const used =
     bytes === 0
-      ? 'gave nothing for 3 s and is not closed; it is ignored'
-      : `gave nothing more for 3 s and is not closed; its first ${bytes} bytes are used, the rest is ignored`;
+      ? 'sent nothing for 3 s and is still open; it is ignored'
+      : `sent nothing more for 3 s and is still open; its first ${bytes} bytes are used, the rest is ignored`;
   return `agent: standard input ${used}. Close it (or run with </dev/null) to avoid the wait.\n`;
 }
 
 function tooMuchInput(): CliError {
   return new CliError(
     exit.usage,
-    `standard input has more than ${maxBytes} bytes; no model takes that`,
-    'Put it into a file and say where it is: the model reads what it needs.',
+    `standard input has more than ${maxBytes} bytes, too many for any model`,
+    'Save it to a file and give its path in the prompt: the model reads what it needs.',
   );
 }
 

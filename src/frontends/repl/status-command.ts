@@ -57,7 +57,7 @@ export function createOwnStatus(d: Parts): OwnStatus {
   const failed = (problem: string): void => {
     failures++;
     shown = null;
-    if (failures === 1) d.onProblem(`ui.status_command: ${problem}. The status line is ours until it works.`);
+    if (failures === 1) d.onProblem(`ui.status_command: ${problem}. Using the built-in status line until it works.`);
   };
   const run = async (input: string): Promise<void> => {
     const done = await runOnce(d, input, ending.signal);

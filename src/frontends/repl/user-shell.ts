@@ -66,7 +66,7 @@ export async function runUserShell(
 ): Promise<ShellRun> {
   const tool = run.toolbox.registry.get('bash');
   if (!tool) {
-    options.onOutput('Commands are switched off in this session (tools.exec, --tools).\n');
+    options.onOutput('Commands are disabled in this session (tools.exec, --tools).\n');
     return { exitCode: null };
   }
   const { session } = sessions.current();
@@ -94,7 +94,7 @@ export async function runUserShell(
     return ended;
   }
   const stopped = options.signal.aborted ? 'stopped by the user' : 'failed';
-  const ending = ended.job === undefined ? stopped : `goes on as job ${ended.job}`;
+  const ending = ended.job === undefined ? stopped : `moved to the background as job ${ended.job}`;
   const told = [
     '[The user ran a command]',
     `$ ${command}`,

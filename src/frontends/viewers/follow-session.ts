@@ -97,7 +97,7 @@ export async function followSession(
 
 async function listening(server: Server, path: string): Promise<void> {
   if (path.length > longestPath)
-    throw new CliError(exit.failed, `no socket fits ${path}`, 'Set AGENT_HOME to a shorter path.');
+    throw new CliError(exit.failed, `the socket path is too long: ${path}`, 'Set AGENT_HOME to a shorter path.');
   rmSync(path, { force: true });
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => {

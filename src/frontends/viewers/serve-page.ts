@@ -28,7 +28,7 @@ export async function servePages(options: RootOptions, { port }: { readonly port
     const pages = new Pages(store, followersFolder(settings.config.files));
     const ended = endedFromOutside();
     const address = await pages.listen(port);
-    print(`${address}\nWhoever has this address may read every session and answer its questions. Ctrl-C ends it.\n`);
+    print(`${address}\nAnyone with this address can read every session and answer its prompts. Ctrl-C ends it.\n`);
     const code = await ended;
     await pages.close();
     return code;
@@ -100,13 +100,13 @@ class Pages {
     const given = url.searchParams.get('token');
     if (given !== null && request.method === 'GET') this.#letIn(given, url.pathname, response);
     else if (!this.#isToken(cookieOf(request, this.#cookie())))
-      throw new Refusal(403, 'Open the address that agent serve has printed, with its token.');
+      throw new Refusal(403, 'Open the address that agent serve printed, with its token.');
     else await this.#route(url, request, response);
   }
 
   /** Takes the token out of the address, so that it is in no history and no link. */
   #letIn(given: string, page: string, response: ServerResponse): void {
-    if (!this.#isToken(given)) throw new Refusal(403, 'This is not the address that was printed.');
+    if (!this.#isToken(given)) throw new Refusal(403, 'This is not the printed address.');
     const cookie = `${this.#cookie()}=${this.#token}; HttpOnly; SameSite=Strict; Path=${this.#path}/`;
     response.writeHead(303, { location: this.#path + page, 'set-cookie': cookie, ...always }).end();
   }
@@ -138,12 +138,12 @@ class Pages {
    * not even where it has its name lead to this machine. */
   #refuseStrangers({ headers }: IncomingMessage): void {
     const names = [`127.0.0.1:${this.#port}`, `localhost:${this.#port}`];
-    if (!names.includes(headers.host ?? '')) throw new Refusal(421, 'This is served at 127.0.0.1 alone.');
+    if (!names.includes(headers.host ?? '')) throw new Refusal(421, 'This page is served only at 127.0.0.1.');
     const { origin, 'sec-fetch-site': site } = headers;
     if (origin !== undefined && !names.some((name) => origin === `http://${name}`))
-      throw new Refusal(403, 'Another site has no business here.');
+      throw new Refusal(403, 'Requests from other sites are refused.');
     if (site !== undefined && site !== 'same-origin' && site !== 'none')
-      throw new Refusal(403, 'Another site has no business here.');
+      throw new Refusal(403, 'Requests from other sites are refused.');
   }
 
   #isToken(given: string): boolean {
@@ -180,13 +180,13 @@ class Pages {
   }
 
   async #answer(id: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (request.headers['content-type'] !== 'application/json') throw new Refusal(415, 'An answer is JSON.');
+    if (request.headers['content-type'] !== 'application/json') throw new Refusal(415, 'Send the answer as JSON.');
     const said = parseBody(await bodyOf(request));
     const { id: question, answer } = isRecord(said) ? said : {};
     if (typeof question !== 'string' || (answer !== 'once' && answer !== 'session' && answer !== 'deny'))
-      throw new Refusal(400, 'An answer has an id, and once, session or deny.');
+      throw new Refusal(400, 'Send an id and once, session or deny.');
     const room = await this.#rooms.get(id)?.room;
-    if (!room?.answer(question, answer)) throw new Refusal(409, 'This question is not open any more.');
+    if (!room?.answer(question, answer)) throw new Refusal(409, 'This prompt is already closed.');
     plain(response, 200, 'answered');
   }
 }
@@ -437,7 +437,7 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
   let bytes = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes > mostBodyBytes) throw new Refusal(413, 'An answer is shorter.');
+    if (bytes > mostBodyBytes) throw new Refusal(413, 'The answer is too long.');
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');

@@ -21,7 +21,7 @@ export async function askHooks(d: DispatchDeps, occasion: Occasion, signal: Abor
       events: () => d.record.events(),
       later: (report) => {
         takeReport(d, report).catch((error: unknown) => {
-          d.host.log({ at: 'hook', message: 'a hook in the background was not recorded', error: String(error) });
+          d.host.log({ at: 'hook', message: 'a background hook was not recorded', error: String(error) });
         });
       },
     },
@@ -80,14 +80,14 @@ export async function askAboutPrompt(
   const answer = await askHooks(d, { event: 'UserPromptSubmit', prompt: d.secrets?.text(prompt) ?? prompt }, signal);
   if (typeof answer?.stop === 'string') return stopFault(answer.stop);
   if (answer?.decision === 'deny')
-    return { code: 'hook', message: `A hook did not let the message through${because(answer.reason)}` };
+    return { code: 'hook', message: `A hook blocked the message${because(answer.reason)}` };
   await noteContext(d, answer);
   return null;
 }
 
 /** The fault of a turn that a hook ended. */
 export function stopFault(reason: string): Fault {
-  return { code: 'hook', message: `A hook ended the turn${because(reason)}` };
+  return { code: 'hook', message: `A hook stopped the turn${because(reason)}` };
 }
 
 function because(reason: string): string {
@@ -97,7 +97,7 @@ function because(reason: string): string {
 /** The reason why a call was not allowed. */
 export type Denied = Pick<Denial, 'reason' | 'remedy' | 'unasked' | 'effects'>;
 
-/** A call after its hooks: as they want it, or why it is not run. `denied`: null where that is no denial. */
+/** A call after its hooks: as they want it, or why it is not run. `denied`: null where that is not a denial. */
 export type HookedBinding =
   | { readonly error: null; readonly call: ToolCallData; readonly bound: BoundCall; readonly said: HookAnswer | null }
   | { readonly error: ErrorEnvelope; readonly denied: Denied | null; readonly said: HookAnswer };
@@ -123,7 +123,7 @@ export async function beforeCall(
   const rewritten = { name: call.function.name, arguments: JSON.stringify(said.args) };
   const again = await d.tools.registry.bind(rewritten);
   if (again.ok) return { error: null, call: { ...call, function: rewritten }, bound: again.bound, said };
-  const error = `A hook changed this call to one that cannot be run: ${again.error.error}`;
+  const error = `A hook changed this call and made it invalid: ${again.error.error}`;
   return { error: { ...again.error, error }, denied: null, said };
 }
 
@@ -144,7 +144,7 @@ export function applyHookDecision(verdict: Verdict, said: HookAnswer | null): Ve
       // Neither a mode nor a rule answers a hook.
       everyMode: true,
       rules: [],
-      reasons: [`a hook wants it asked${because(said.reason)}`, ...verdict.reasons],
+      reasons: [`a hook asks for approval${because(said.reason)}`, ...verdict.reasons],
     };
   return verdict;
 }
@@ -199,11 +199,11 @@ export async function mustGoOn(d: TurnDeps, text: string, before: number, signal
   const answer = await askHooks(d, { event, again: before > 0, text }, signal);
   if (answer?.decision !== 'deny' || answer.stop !== null || signal.aborted) return false;
   if (before >= maxExtensions) {
-    const message = `A hook on ${event} wanted the turn to go on ${maxExtensions} times in a row; it ends here.`;
+    const message = `A hook on ${event} extended the turn ${maxExtensions} times in a row; the turn ends here.`;
     d.emit({ type: 'notice', level: 'warn', code: 'hook', message });
     return false;
   }
-  const content = answer.reason.trim() === '' ? 'A hook wants you to go on.' : answer.reason;
+  const content = answer.reason.trim() === '' ? 'A hook wants you to continue.' : answer.reason;
   await d.record.append({ kind: 'user', content, data: { note: true } });
   return true;
 }
@@ -243,5 +243,5 @@ export async function askAboutCompaction(
   const kind = trigger === 'manual' ? 'manual' : 'auto';
   const answer = await askHooks(d, { event: 'PreCompact', trigger: kind, instructions: focus }, signal);
   if (answer === null || (answer.decision !== 'deny' && answer.stop === null)) return null;
-  return `a hook does not want it${because(answer.stop ?? answer.reason).replace(/\.$/, '')}`;
+  return `a hook denied it${because(answer.stop ?? answer.reason).replace(/\.$/, '')}`;
 }

@@ -125,7 +125,7 @@ export function spendingWarning(maxCostUsd: number, before: number, after: numbe
   const share = warnedShares.find((passed) => before < passed * maxCostUsd && after >= passed * maxCostUsd);
   return share === undefined
     ? null
-    : `${share * 100} % of the spend limit of ${money(maxCostUsd)} is used: ${money(after)}.`;
+    : `${share * 100}% of the spend limit of ${money(maxCostUsd)} is used: ${money(after)}.`;
 }
 
 /** The cost of the session so far, its agents included, as far as it is known. */

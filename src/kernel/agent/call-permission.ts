@@ -287,17 +287,14 @@ function suggestRule(d: DispatchDeps, key: string, rules: readonly Rule[]): void
   const times = (d.approval.asked.get(key) ?? 0) + 1;
   d.approval.asked.set(key, times);
   if (times !== tiresomeQuestions) return;
-  const how =
-    rules.length > 0
-      ? 'the next such question offers a rule for them'
-      : 'no rule is offered for such a call, but /permissions add makes one';
+  const how = rules.length > 0 ? 'the next prompt offers a rule for them' : 'add a rule with /permissions add';
   d.emit({
     type: 'notice',
     level: 'info',
     code: 'rule_suggested',
     message:
-      `You said yes to this ${tiresomeQuestions} times: ${how}. ` +
-      '`agent audit suggest-rules` shows what else you allow again and again.',
+      `You allowed this ${tiresomeQuestions} times: ${how}. ` +
+      '`agent audit suggest-rules` lists other calls that you often allow.',
   });
 }
 
@@ -360,10 +357,10 @@ async function placeOf(
 /** Returns a sentence for the user about how such a call can run. */
 function remedyForUser(verdict: Verdict): string {
   if (verdict.everyMode)
-    return 'No --approval mode allows such calls without a prompt: run agent in a terminal and answer yes.';
+    return 'No --approval mode allows such calls without a prompt: run agent in a terminal and allow them there.';
   const patterns = allowedBy(verdict);
   const ways = [...(patterns === null ? [] : [`--allowed-tools "${patterns.join(', ')}"`]), '--approval never'];
-  return `Allow such calls with ${ways.join(' or ')}, or run agent in a terminal and answer yes.`;
+  return `Allow such calls with ${ways.join(' or ')}, or run agent in a terminal and allow them there.`;
 }
 
 /** Returns the patterns of `--allowed-tools` that allow a command like this; null where there are none, or where a word
@@ -380,8 +377,8 @@ function allowedBy({ rules = [] }: Verdict): readonly string[] | null {
 /** Returns a sentence for the model about how the user can allow such calls. */
 function remedy(verdict: Verdict): string {
   return verdict.everyMode
-    ? 'No --approval mode allows such calls unasked; the user can say yes to them when agent runs in a terminal.'
-    : 'The user can allow such calls with --approval never, or say yes to them when agent runs in a terminal.';
+    ? 'No --approval mode allows such calls without asking; the user can allow them when agent runs in a terminal.'
+    : 'The user can allow such calls with --approval never, or when agent runs in a terminal.';
 }
 
 function denial(answer: PermissionAnswer, verdict: Verdict, signal: AbortSignal): ErrorEnvelope | null {
@@ -402,7 +399,7 @@ function denial(answer: PermissionAnswer, verdict: Verdict, signal: AbortSignal)
       if (signal.aborted) return cancelledBefore;
       return errorEnvelope(
         'denied_by_user',
-        answer.message ? `The user said no: ${answer.message}` : 'The user said no.',
+        answer.message ? `The user denied this: ${answer.message}` : 'The user denied this.',
       );
     default:
       return answer satisfies never;

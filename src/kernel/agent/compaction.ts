@@ -42,7 +42,7 @@ export function windowIsFull(d: TurnDeps): boolean {
   return last < 0 || events.slice(last).some((event) => event.kind === 'assistant' || event.kind === 'tool_call');
 }
 
-/** Plans a compaction of the session; null where there is too little to compact. */
+/** Plans a compaction of the session; null where there is nothing to compact. */
 export function planFor(
   d: Pick<TurnDeps, 'record' | 'model' | 'models'>,
   { trigger, windowTokens }: Omit<CompactionOptions, 'focus'>,
@@ -59,7 +59,7 @@ export function planFor(
  * an overflow it continues without a summary if none comes: the event then has the user's messages and the files. */
 export async function compact(d: TurnDeps, options: CompactionOptions, signal: AbortSignal): Promise<Compacted> {
   const plan = planFor(d, options);
-  if (plan === null) return { done: false, reason: 'there is too little to compact' };
+  if (plan === null) return { done: false, reason: 'nothing to compact yet' };
   if (!isWorth(d, plan, plan.text(null))) return { done: false, reason: savesNothing };
   const allowance = allowanceOf(d, leastSummaryTokens);
   if (!allowance.allowed) return notDone(allowance.fault);
@@ -77,7 +77,7 @@ async function summarise(
   const { text, fault } = await requestSummary(d, summaryRequest(summarised(d, options), focus), signal);
   if (signal.aborted) return { done: false, reason: 'it was interrupted' };
   if (text === '' && trigger !== 'overflow')
-    return fault ? notDone(fault) : { done: false, reason: 'the model gave no summary' };
+    return fault ? notDone(fault) : { done: false, reason: 'the model returned no summary' };
   const content = plan.text(text === '' ? null : text);
   if (!isWorth(d, plan, content)) return { done: false, reason: savesNothing };
   const compacted = await record(d, plan, trigger, content);
@@ -89,7 +89,7 @@ function notDone(fault: Fault): Compacted {
   return { done: false, reason: fault.message, fault };
 }
 
-const savesNothing = 'there is too little to compact: its summary would be as long';
+const savesNothing = 'nothing to compact yet: a summary would be just as long';
 
 function isWorth(d: TurnDeps, plan: CompactionPlan, content: string): boolean {
   return plan.saves(content) > tokensOf(d.record.conversation().messages) * leastSaving;
@@ -121,9 +121,7 @@ async function record(
     type: 'notice',
     level: 'info',
     code: 'compacted',
-    message:
-      `The conversation was compacted: ${messages} messages became one, about ${tokensAfter} tokens instead of ` +
-      `${tokensBefore}. The provider's cache is lost once. Nothing is deleted; /uncompact takes it back.`,
+    message: `Compacted ${messages} messages into a summary: about ${tokensAfter} tokens instead of ${tokensBefore}. The next request is not cached. /uncompact restores the full conversation.`,
   });
   return { done: true, seq, tokensBefore, tokensAfter };
 }
@@ -231,12 +229,12 @@ function compactionText(events: readonly Event[], range: Covered, summary: strin
     ['## What the user said, word for word', ...ownMessages(events, range)],
     ['## Files changed in this session (event of the last change)', ...listFiles(changed)],
     ['## Files read (event)', ...listFiles(read)],
-    ['## The list of what is done and left', ...todoLines(todoOf(events.filter(({ seq }) => seq <= toSeq)))],
-    ['## Instructions that stay in force, as they were given', ...keptOutputs(events, range)],
-    ['## Summary', summary ?? 'The model could not be asked for a summary; read the events that matter.'],
+    ['## Todo list', ...todoLines(todoOf(events.filter(({ seq }) => seq <= toSeq)))],
+    ['## Instructions still in force, word for word', ...keptOutputs(events, range)],
+    ['## Summary', summary ?? 'No summary could be made; read the events that matter.'],
   ];
   const whole = reader === null ? '' : ` The whole text of an event in it can be read with ${reader} path="event:N".`;
-  const head = `[The conversation from event ${fromSeq} to ${toSeq} was compacted; what follows stands for it.`;
+  const head = `[The conversation from event ${fromSeq} to ${toSeq} was compacted; the text below replaces it.`;
   return [`${head}${whole}]`, ...parts.filter((part) => part.length > 1).map((part) => part.join('\n'))].join('\n\n');
 }
 
@@ -253,7 +251,7 @@ function ownMessages(events: readonly Event[], { covered, windowTokens, reader }
     });
   let room = roomBytes;
   const start = own.findLastIndex((text) => (room -= utf8Bytes(text)) < 0) + 1;
-  return start === 0 ? own : [`(${start} earlier messages are left out here)`, ...own.slice(start)];
+  return start === 0 ? own : [`(${start} earlier messages are omitted here)`, ...own.slice(start)];
 }
 
 function collectUserMessages(
@@ -340,7 +338,7 @@ function listFiles(files: ReadonlyMap<string, number>): readonly string[] {
   const all = [...files].map(([path, seq]) => `- ${path} (${seq})`);
   return all.length <= maxListed
     ? all
-    : [`(${all.length - maxListed} more are left out here)`, ...all.slice(-maxListed)];
+    : [`(${all.length - maxListed} more are omitted here)`, ...all.slice(-maxListed)];
 }
 
 const instruction =

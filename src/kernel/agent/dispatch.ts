@@ -224,15 +224,10 @@ function withSecrets(d: DispatchDeps, bound: BoundCall): Filled {
 /** The end of a sentence that begins with the placeholders. */
 const whyNot = {
   unknown:
-    'stands for a secret whose value is not in memory (it was seen before the session was resumed, or never). ' +
-    'Read the file it stands in again, or run the command that printed it, and repeat the call with the placeholder ' +
-    'you are given then.',
-  key:
-    'stands for the key of a provider, which is never given to a call. Leave that part of the file as it is and ' +
-    'change other lines.',
+    'is a placeholder for a secret that is no longer in memory. Read the file that contains it again, or rerun the command that printed it, and repeat the call with the new placeholder.',
+  key: 'is a placeholder for a provider key, which no call can use. Leave that part of the file unchanged and edit other lines.',
   shell:
-    'stands for a value with characters that a shell would obey. Put the placeholder in single quotes, or write ' +
-    'it to a file and let the command read that.',
+    'is a placeholder for a value with shell metacharacters. Put it in single quotes, or write it to a file that the command reads.',
 } as const;
 
 async function run(
@@ -266,7 +261,7 @@ async function run(
     const missing = missingPart(error);
     const why = missing
       ? `: ${missing.message}. ${missing.hint}`
-      : ' inside the program; the log file has the details.';
+      : ' inside the program; see the log file for details.';
     const envelope = errorEnvelope('internal', `${bound.tool.name} failed${why}`);
     return { envelope, summary: envelope.error };
   } finally {

@@ -281,7 +281,7 @@ function captureFacts(before: Uint8Array | null, capture: ChangeCapture): Pick<C
 
 function refusal({ maxBlobBytes, holdsSecret }: ChangeCapture, bytes: Uint8Array): string | null {
   if (bytes.byteLength > maxBlobBytes) return `it had more than ${maxBlobBytes} bytes`;
-  return holdsSecret?.(bytes) ? 'it held a key' : null;
+  return holdsSecret?.(bytes) ? 'it contained a key' : null;
 }
 
 function addBlob(capture: ChangeCapture, bytes: Uint8Array | null, blobs: Map<string, Blob>): void {

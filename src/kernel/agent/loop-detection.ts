@@ -61,7 +61,7 @@ export function withRepeats(
   if (count < reportedFrom && !looped) return { envelope, looped };
   const message = looped
     ? `The same call gave the same result ${timesOf(count)}. Stopping tool loop.`
-    : `The same call has given the same result ${timesOf(count)} in a row. Do something else, or say what is missing.`;
+    : `The same call has given the same result ${timesOf(count)} in a row. Try something else, or ask for what is missing.`;
   const limit = looped
     ? { limit_reached: true, limit: 'repeated_calls', limit_message: message }
     : { repeated_message: message };

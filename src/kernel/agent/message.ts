@@ -60,7 +60,7 @@ type Done =
 async function runCall(d: TurnDeps, given: Expansion['calls'][number], signal: AbortSignal): Promise<Done> {
   const { registry } = d.tools;
   if (!registry.get(given.name))
-    return { ok: false, denials: [], problem: `it needs the tool ${given.name}, which is switched off here.` };
+    return { ok: false, denials: [], problem: `it needs the tool ${given.name}, which is disabled here.` };
   const id = uniqueId(d, `command_${d.record.events().length + 1}`);
   const binding = await registry.bind(given);
   const content = binding.ok
@@ -80,12 +80,12 @@ function toDone(title: string, { outcome: { envelope }, denials }: Dispatched): 
   if (isError(envelope)) {
     const problem = `${title}: ${envelope.error}`;
     if (denials.length > 0 || refusals.has(envelope.code)) return { ok: false, denials, problem };
-    return { ok: true, output: `[${envelope.error}]`, failure: `${problem} The message holds the error.` };
+    return { ok: true, output: `[${envelope.error}]`, failure: `${problem} The message contains the error.` };
   }
   const { output, exit_code: exitCode } = envelope;
   const { text } = clampText(output, maxOutputBytes);
   if (typeof exitCode !== 'number' || exitCode === 0) return { ok: true, output: text, failure: null };
-  const failure = `${title} ended with ${exitCode}. The message holds what it printed.`;
+  const failure = `${title} ended with ${exitCode}. The message contains its output.`;
   return {
     ok: true,
     output: `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}[exit code ${exitCode}]`,

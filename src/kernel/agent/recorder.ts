@@ -240,9 +240,7 @@ class LiveRecorder implements Recorder {
       type: 'notice',
       level: 'warn',
       code: 'store_failed',
-      message:
-        `The session cannot be saved: ${reason}. It goes on in memory; ` +
-        'unsaved events are tried again with each new one.',
+      message: `The session cannot be saved: ${reason}. It continues in memory; each new event retries the unsaved ones.`,
     });
   }
 
@@ -258,7 +256,7 @@ class LiveRecorder implements Recorder {
       type: 'notice',
       level: 'info',
       code: 'secret_masked',
-      message: `secret seen, masked ×${seen.count}: ${named} (secrets.unmasked and secrets.mask switch this off)`,
+      message: `secret seen, masked ×${seen.count}: ${named} (disable with secrets.unmasked or secrets.mask)`,
     });
   }
 }

@@ -41,7 +41,7 @@ async function summarizeEffects(d: DispatchDeps, rehearsal: Rehearsal): Promise<
       text: effectsText(rehearsal),
       lines: [],
       diff: '',
-      keepProblem: 'there is nothing to keep',
+      keepProblem: 'there is nothing to save',
       dangers: [],
     };
   const shown = (path: string): string => (path.startsWith(`${d.cwd}/`) ? path.slice(d.cwd.length + 1) : path);

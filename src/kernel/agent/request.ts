@@ -99,7 +99,7 @@ function cutOff(d: TurnDeps, draft: Draft): Fault | null {
       type: 'notice',
       level: 'warn',
       code: 'output_limit',
-      message: 'The answer was cut at the output limit of the model. Ask it to go on, or raise max_output_tokens.',
+      message: 'The answer was cut at the output limit of the model. Ask it to continue, or raise max_output_tokens.',
     });
   return fault;
 }
@@ -111,9 +111,7 @@ function warnOfManyCalls(d: TurnDeps, calls: readonly ReceivedCall[]): void {
     type: 'notice',
     level: 'warn',
     code: 'call_limit',
-    message:
-      `The answer asks for ${calls.length} calls or more: ${maxToolCalls} are run (max_tool_calls), ` +
-      `the others are refused, and after ${calls.length} it was not read on.`,
+    message: `The answer asks for ${calls.length} calls or more: ${maxToolCalls} are run (max_tool_calls), the others are refused, and the rest of the answer was not read.`,
   });
 }
 
@@ -124,7 +122,7 @@ export async function requestSearch(d: TurnDeps, request: SearchRequest): Promis
     return {
       ok: false,
       reason: 'failed',
-      message: `${ref.provider} has no web search of its own; set web.search.provider to a search service.`,
+      message: `${ref.provider} has no built-in web search. Set web.search.provider to a search service.`,
     };
   const allowance = allowanceOf(d);
   if (!allowance.allowed) return { ok: false, reason: 'failed', message: allowance.fault.message };
@@ -155,8 +153,7 @@ export async function requestSummary(
 }
 
 const titleInstruction =
-  'You are shown the beginning of a conversation. Answer with a title for it: three to six words in the language of ' +
-  'the person, that tell it from others. No quotes, no full stop, nothing else.';
+  'Below is the beginning of a conversation. Answer with a specific title for it: three to six words in the language of the user. No quotes, no full stop, nothing else.';
 /** Most characters of each message that a title is made from. */
 const titleSource = 2000;
 /** Models that think before they answer need more than the title itself. */
@@ -175,7 +172,7 @@ export async function requestTitle(
   const asked = messages.find((message) => message.role === 'user')?.content ?? '';
   const answer = messages.find((message) => message.role === 'assistant' && message.text !== '');
   const said = answer?.role === 'assistant' ? answer.text : '';
-  const content = `The person: ${asked.slice(0, titleSource)}\n\nThe assistant: ${said.slice(0, titleSource)}`;
+  const content = `The user: ${asked.slice(0, titleSource)}\n\nThe assistant: ${said.slice(0, titleSource)}`;
   const responseId = `r${(d.record.events().at(-1)?.seq ?? 0) + 1}t`;
   const draft = await listen(
     { ...d, emit: () => undefined },
@@ -330,7 +327,7 @@ export function cacheMiss(events: readonly Event[], ref: ModelRef, usage: TokenU
   )
     return null;
   const tokens = usage.input + usage.cacheWrite;
-  return `The provider's cache was missed: ${tokens} tokens were read anew. ${reason(events, at)}`;
+  return `Provider cache miss: ${tokens} tokens were not cached. ${reason(events, at)}`;
 }
 
 /** False for a request beside the conversation, which has a prompt of its own. */

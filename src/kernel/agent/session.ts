@@ -66,7 +66,7 @@ export interface Session extends SessionPort {
   /** Puts a summary in the place of the conversation so far; `focus` is what the user wants kept in particular, or ''.
    * Runs like a turn; rejects while one runs. */
   compact(focus: string): Promise<Compacted>;
-  /** The plan of `compact`; null where there is too little to compact. */
+  /** The plan of `compact`; null where there is nothing to compact. */
   compactionPlan(): CompactionPlan | null;
   /** Asks the model for a title of the conversation, beside whatever runs; '' where none came. May not reject. */
   suggestTitle(signal: AbortSignal): Promise<string>;
@@ -222,7 +222,7 @@ class LiveSession implements Session {
     try {
       await this.switchModel(own);
     } catch (error) {
-      this.#options.host.log({ at: 'model', message: 'the model did not come back', error: String(error) });
+      this.#options.host.log({ at: 'model', message: 'the model sent no answer', error: String(error) });
     }
   }
 
@@ -233,7 +233,7 @@ class LiveSession implements Session {
     } catch (error) {
       this.#options.host.log({
         at: 'turn',
-        message: 'the loop threw',
+        message: 'the turn failed',
         error: error instanceof Error ? (error.stack ?? error.message) : String(error),
       });
       return {
@@ -244,7 +244,7 @@ class LiveSession implements Session {
         denials: [],
         fault: {
           code: 'internal',
-          message: 'The turn failed inside the program; the log file has the details.',
+          message: 'The turn failed inside the program; see the log file for details.',
           ...missingPart(error),
         },
       };

@@ -50,13 +50,13 @@ function defaultPrompt(facts: PromptFacts): string {
     role ?? "You are agent, a program in the user's terminal that gets work done on their machine.",
     tools.length > 0
       ? 'The user sees every tool call and every result.'
-      : 'You have no tools in this session; answer from what you know and are told.',
+      : 'You have no tools in this session; answer from what you know and read here.',
     '',
     ...(tools.length > 0 ? guidance(tools) : []),
     '- Be brief. Say what you did and what you found; never claim what you have not seen.',
     role === undefined
       ? '- When something is unclear and a wrong guess would cost work, ask.'
-      : '- Nobody answers questions here. Your last message alone is read: put everything that was asked for into it.',
+      : '- Nobody answers questions here. Only your last message is read: put everything that was asked for into it.',
     '',
     `Working directory: ${onOneLine(facts.cwd)}${facts.isGitRepository ? ' (git repository)' : ''}`,
     `Platform: ${facts.platform}`,

@@ -291,11 +291,9 @@ function extraOf(d: TurnDeps, { id, fields }: ReceivedCall): CallExtra | null {
 
 /** The error for a call that the model's server could not read. The model may make it again. */
 function refusedByServer(why: string, written: string): ErrorEnvelope {
-  return errorEnvelope(
-    'invalid_args',
-    `Not run: the server did not take this call: ${why} Make it again, in the form of a tool call.`,
-    { written: firstLine(written, 2000) },
-  );
+  return errorEnvelope('invalid_args', `Not run: the server rejected this call: ${why} Make it again as a tool call.`, {
+    written: firstLine(written, 2000),
+  });
 }
 
 export function uniqueId(d: TurnDeps, id: string): string {
@@ -407,7 +405,7 @@ async function ask(
   const reply = await askOnce(d, toolChoice, asking, signal);
   if (asking.askedForText || !isEmpty(reply) || ended(reply, signal)) return reply;
   asking.askedForText = true;
-  d.emit({ type: 'notice', level: 'warn', code: 'empty_answer', message: `${emptyAnswer} It is asked once more.` });
+  d.emit({ type: 'notice', level: 'warn', code: 'empty_answer', message: `${emptyAnswer} Retrying once.` });
   await d.record.append({ kind: 'user', content: emptyAnswerNote, data: { note: true } });
   return await askOnce(d, toolChoice, asking, signal);
 }
@@ -453,7 +451,7 @@ async function requestOrStepIn(d: TurnDeps, toolChoice: 'auto' | 'none', signal:
   if (other === null) return reply;
   const problem = await d.useFallbackModel(other);
   const names = `${other.provider}/${other.model}`;
-  const then = problem === null ? `${names} goes on with this turn.` : `${names} cannot step in: ${problem}`;
+  const then = problem === null ? `${names} continues this turn.` : `${names} cannot replace it: ${problem}`;
   const message = `${ref.provider}/${ref.model} cannot answer: ${withoutEnd(fault.message, '. \t\r\n')}. ${then}`;
   d.emit({ type: 'notice', level: 'warn', code: 'fallback_model', message });
   return problem === null ? await requestUnlessRefused(d, toolChoice, signal) : reply;
@@ -508,7 +506,7 @@ function tooLong(d: TurnDeps, fault: Fault): Fault {
       ...fault,
       message: `${refusal} The system prompt and the tools, sent with every request, take about ${fixed} tokens of it.`,
       hint:
-        'Give the model a larger window (on a local server its context size), or send less with every request: ' +
+        'Give the model a larger context window (on a local server, its context size), or send less with every request: ' +
         '--tools, --no-tools, shorter instructions.',
     };
   }
@@ -517,6 +515,6 @@ function tooLong(d: TurnDeps, fault: Fault): Fault {
   return {
     ...fault,
     message: `${refusal} Compacting the conversation does not help.${alone}`,
-    hint: 'Send less at once, start a new session, or use a model with a larger window.',
+    hint: 'Send less, start a new session, or use a model with a larger context window.',
   };
 }

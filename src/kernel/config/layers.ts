@@ -204,7 +204,7 @@ function strayVariables(variables: readonly string[]): Layer {
     const meant = meantVariable(variable);
     return meant === null
       ? []
-      : [{ variable, message: `The variable ${variable} sets nothing; did you mean ${meant}?` }];
+      : [{ variable, message: `The variable ${variable} is not a setting; did you mean ${meant}?` }];
   });
   const others = variables.filter((variable) => !near.some((item) => item.variable === variable));
   const messages = near.map(({ message }) => message);

@@ -178,7 +178,7 @@ async function fileLayer(
   if (content.kind === 'unreadable')
     return broken({
       message: `${path}: ${content.reason}`,
-      hint: 'Make it a readable file of settings, or move it away.',
+      hint: 'Make it a readable settings file, or move it away.',
       key: '',
       where: path,
     });
@@ -224,7 +224,7 @@ async function trustedLayer(file: ProjectFile): Promise<ProjectLayer> {
   const notices =
     ignored.length === 0
       ? []
-      : ignoredProject(file, `is trusted, but these are taken from your own settings alone: ${formatKeys(ignored)}.`)
+      : ignoredProject(file, `is trusted, but these can only be set in your own settings: ${formatKeys(ignored)}.`)
           .notices;
   return {
     ...layer,
@@ -282,7 +282,7 @@ async function restrictProjectConfig(values: Values, base: Values, file: string)
       const own = isUsersAlone(leaf.path);
       ignored.push({
         key: keyText(leaf.path),
-        reason: own ? 'is taken from your own settings alone' : 'needs your trust in this directory',
+        reason: own ? 'can only be set in your own settings' : 'needs your trust in this directory',
       });
       if (!own) wanted.push(leaf);
     }

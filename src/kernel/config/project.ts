@@ -104,6 +104,6 @@ export async function asideNotices(here: TrustedHere): Promise<readonly AsideNot
   if (files === null || answer === true) return [];
   const { length } = files.files;
   const which = length === 1 ? '1 file of this project is' : `${length} files of this project are`;
-  const message = `${which} not trusted and not used; agent config trust asks about them.`;
+  const message = `${which} not trusted and not used; review them with agent config trust.`;
   return [{ level: answer === null ? 'warn' : 'info', code: 'project_files', message }];
 }

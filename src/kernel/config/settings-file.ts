@@ -130,9 +130,9 @@ function othersHand(path: string): string | null {
   if (stat.uid !== uid && stat.uid !== 0)
     return `it belongs to another user (uid ${stat.uid}); take it over with chown`;
   const mode = (stat.mode & 0o777).toString(8).padStart(4, '0');
-  if ((stat.mode & 0o002) !== 0) return `anybody may write it (mode ${mode}); chmod go-w it`;
+  if ((stat.mode & 0o002) !== 0) return `anyone can write to it (mode ${mode}); chmod go-w it`;
   return (stat.mode & 0o020) !== 0 && stat.gid !== gid
-    ? `another group may write it (mode ${mode}); chmod go-w it`
+    ? `another group can write to it (mode ${mode}); chmod go-w it`
     : null;
 }
 
@@ -190,7 +190,7 @@ function plainJson(text: string): unknown {
 
 function asObject(value: unknown, text: string): Parsed {
   if (isRecord(value)) return { kind: 'object', value };
-  return { kind: 'broken', reason: 'it must hold one object: { … }', position: positionAt(text, text.search(/\S/)) };
+  return { kind: 'broken', reason: 'it must contain one object: { … }', position: positionAt(text, text.search(/\S/)) };
 }
 
 function positionAt(text: string, offset: number): Position {
@@ -293,8 +293,8 @@ export async function editConfigFile(file: string, path: readonly string[], valu
 function secretProblem(file: string, path: KeyPath): ConfigProblem {
   const key = keyText(path);
   return {
-    message: `${key} would hold a secret, and settings are shown and copied`,
-    hint: 'Keep keys with agent login, and other secrets in a variable of the environment. Nothing was changed.',
+    message: `${key} would contain a secret, and settings are not private`,
+    hint: 'Store keys with agent login and other secrets in environment variables. Nothing was changed.',
     key,
     where: file,
   };

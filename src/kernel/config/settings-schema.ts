@@ -217,8 +217,8 @@ function object(node: SchemaNode): string {
 }
 
 function text(node: SchemaNode): string {
-  if (node.pattern !== undefined) return `a text that matches ${node.pattern}`;
-  return node.minLength === undefined ? 'a text' : 'a text that is not empty';
+  if (node.pattern !== undefined) return `a string that matches ${node.pattern}`;
+  return node.minLength === undefined ? 'a string' : 'a string that is not empty';
 }
 
 const keyForm = /\b(?:sk|pk|rk|xai|gsk|ghp|gho|ghs|github_pat|glpat|AIza|hf|xox[a-z])[-_]?[A-Za-z0-9_-]{12,}/g;

@@ -93,7 +93,7 @@ async function toOwnProgram(
   clearTimeout(timer);
   if (exit === null) {
     await child.end();
-    return signal.aborted ? `${file} was stopped` : `${file} did not end within ${longestMs / 1000} s`;
+    return signal.aborted ? `${file} was stopped` : `${file} did not finish within ${longestMs / 1000} s`;
   }
   return exit.code === 0 ? null : `${file} ended with ${exit.signal ?? `exit code ${exit.code}`}`;
 }

@@ -271,7 +271,7 @@ export interface FeatureToolset extends Toolset {
   readonly tools: readonly string[] | null;
   /** `load` may return tools of other names, too. */
   readonly grows?: true;
-  /** Returns true where the user has given it tools, so that it is on unless it is switched off. */
+  /** Returns true where the user has given it tools, so that it is on unless it is disabled. */
   isOffered?(files: Settings['config']['files']): boolean;
   /** Makes the tools. A tool that cannot be offered here is left out, with a notice. `taken`: the names of all other
    * tools, with their sets. */

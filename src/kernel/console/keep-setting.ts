@@ -14,7 +14,7 @@ export function parseKeep(argument: string): { readonly rest: string; readonly k
 export async function keepOrSayHow({ keep }: Pick<Repl, 'keep'>, mode: string, keeps: boolean): Promise<string> {
   return keeps
     ? await keep('approval', mode)
-    : `This counts until the program ends; /approval ${mode} --keep keeps it.`;
+    : `For this session only; make it the default with /approval ${mode} --keep.`;
 }
 
 /** Takes `--session` out of an argument, and `--keep`, which is the default of the commands that remember. */
@@ -36,7 +36,7 @@ export async function remember(
   return said.startsWith(keptLead) && said.endsWith(`= ${JSON.stringify(value)}.`) ? 'Saved as the default.' : said;
 }
 
-const keptLead = 'Kept in ';
+const keptLead = 'Saved to ';
 
 /** Writes one setting into the user's configuration, and says so. `ephemeral`: nothing may be kept on disk. */
 export async function keepSetting(
@@ -45,18 +45,18 @@ export async function keepSetting(
   key: string,
   value: unknown,
 ): Promise<SaveResult> {
-  if (ephemeral) return { done: false, said: 'It is not kept: --ephemeral keeps nothing on disk.' };
+  if (ephemeral) return { done: false, said: 'Not saved: --ephemeral writes nothing to disk.' };
   const { config: file } = config.files;
   try {
     const edited = await editConfigFile(file, key.split('.'), value);
-    if (!edited.ok) return { done: false, said: `It is not kept: ${edited.problem.message}` };
+    if (!edited.ok) return { done: false, said: `Not saved: ${edited.problem.message}` };
   } catch (error) {
-    return { done: false, said: `It is not kept: ${error instanceof Error ? error.message : String(error)}` };
+    return { done: false, said: `Not saved: ${error instanceof Error ? error.message : String(error)}` };
   }
   const origin = loaded.origins[key]?.kind ?? 'default';
   // An option counts for the start that has it: the next one goes by what is kept.
   const overruled = ['default', 'user', 'flag'].includes(origin)
     ? ''
-    : ` The next start overrules it by the ${origin}, as this one did.`;
+    : ` The ${origin} overrides it at the next start, as it did now.`;
   return { done: true, said: `${keptLead}${file}: ${key} = ${JSON.stringify(value)}.${overruled}` };
 }

@@ -139,7 +139,7 @@ export function distinctTitles(
     const isFork = row.parentId !== null && row.parentCallId === undefined;
     return isFork && name !== '' ? `${name} · fork` : name;
   });
-  const dated = withEqualMarked(names, (index) => `begun ${localTime(rows[index]?.createdAt ?? 0)}`);
+  const dated = withEqualMarked(names, (index) => `started ${localTime(rows[index]?.createdAt ?? 0)}`);
   return withEqualMarked(dated, (index) => rows[index]?.id.slice(0, 13) ?? '');
 }
 

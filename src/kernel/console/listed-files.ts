@@ -43,7 +43,7 @@ export function checkVerb(example: string, what: string, list: List): CommandHan
       options: (command) => command.option('--json', 'one JSON array of the problems'),
       run: async (line, _args, { json }: Options) => {
         const { rows, problems } = await list(line);
-        const good = `${what}: ${rows.length} found, no problem`;
+        const good = `${what}: ${rows.length} found, no problems`;
         printListing(
           line.out,
           json,

@@ -32,20 +32,20 @@ export const rootOptions = {
   provider: {
     group: 'Model:',
     flags: '--provider <name>',
-    about: 'the provider; the whole of --model is then its model id',
+    about: 'provider; all of --model is then its model id',
     setting: 'provider',
   },
   baseUrl: { group: 'Model:', flags: '--base-url <url>', about: "the provider's base URL", setting: 'base_url' },
   fallbackModel: {
     group: 'Model:',
     flags: '--fallback-model <[provider/]model>',
-    about: 'a turn goes on with it where the model is overloaded or cannot be reached',
+    about: 'model to use when the main one is overloaded or unreachable',
     setting: 'fallback_model',
   },
   effort: {
     group: 'Model:',
     flags: '--effort <level>',
-    about: 'how much a model thinks (low, medium, high, …), where it can be told',
+    about: 'reasoning effort (low, medium, high, …), if supported',
     setting: 'effort',
   },
   maxCost: {
@@ -58,7 +58,7 @@ export const rootOptions = {
   systemPrompt: {
     group: 'Model:',
     flags: '--system-prompt <text|@file>',
-    about: 'your own system prompt, after the default one; with -c or -r it replaces that of the session',
+    about: "append a system prompt to the default one; with -c or -r, replace the session's",
     setting: 'system_prompt',
   },
   continue: {
@@ -69,26 +69,25 @@ export const rootOptions = {
   resume: {
     group: 'Session:',
     flags: '-r, --resume [session]',
-    about: 'resume by id, id prefix or title; without a value a picker',
+    about: 'resume by id, id prefix or title; without a value, pick one',
   },
   fork: {
     group: 'Session:',
     flags: '--fork',
-    about: 'with -c or -r: go on in a new session, the old one stays as it was',
+    about: 'with -c or -r: continue in a new session; the old one is unchanged',
   },
   at: {
     group: 'Session:',
     flags: '--at <event>',
     about:
-      'with -c or -r: go on from right after this event; ' +
-      'with --fork in the copy, without it by a rewind, which keeps what followed on record',
+      'with -c or -r: continue right after this event, in a copy with --fork, else by a rewind; later events stay in the log',
   },
   worktree: {
     group: 'Session:',
     flags: '-w, --worktree [name]',
-    about: 'work in a git worktree of its own, beside the repository; made where there is none',
+    about: 'work in a separate git worktree beside the repository; created if missing',
   },
-  ephemeral: { group: 'Session:', flags: '--ephemeral', about: 'keep nothing on disk' },
+  ephemeral: { group: 'Session:', flags: '--ephemeral', about: 'write nothing to disk' },
   tools: {
     group: 'Tools and what they may do:',
     flags: '--tools <a,b,…>',
@@ -98,7 +97,7 @@ export const rootOptions = {
   approval: {
     group: 'Tools and what they may do:',
     flags: '--approval <never|dangerous|mutating|always>',
-    about: 'which tool calls wait for a yes (default dangerous)',
+    about: 'which tool calls need approval (default dangerous)',
     setting: 'approval',
     global: true,
   },
@@ -111,7 +110,7 @@ export const rootOptions = {
   sandbox: {
     group: 'Tools and what they may do:',
     flags: '--sandbox <off|workspace|read-only>',
-    about: 'what the operating system holds commands to (Linux; default off)',
+    about: 'OS sandbox for commands (Linux; default off)',
     setting: 'sandbox',
     global: true,
   },
@@ -131,13 +130,13 @@ export const rootOptions = {
   allowedTools: {
     group: 'Tools and what they may do:',
     flags: '--allowedTools, --allowed-tools <patterns>',
-    about: 'calls that need no yes in this run, for example "bash(git log *), file_edit(src/**)"',
+    about: 'calls that need no approval in this run, for example "bash(git log *), file_edit(src/**)"',
   },
-  noHooks: { group: 'Tools and what they may do:', flags: '--no-hooks', about: 'run none of your hooks' },
+  noHooks: { group: 'Tools and what they may do:', flags: '--no-hooks', about: 'do not run hooks' },
   image: {
     group: 'Session:',
     flags: '--image <file>',
-    about: 'a picture or PDF for the first message; repeatable',
+    about: 'an image or PDF for the first message; repeatable',
     repeats: true,
   },
   print: {
@@ -156,35 +155,35 @@ export const rootOptions = {
   inputFormat: {
     group: 'Headless:',
     flags: '--input-format <text|stream-json>',
-    about: 'stream-json: messages come as lines on standard input, each is a turn',
+    about: 'stream-json: read messages as lines from standard input, each a turn',
     opensRepl: false,
   },
   permissionPromptTool: {
     group: 'Headless:',
     flags: '--permission-prompt-tool <stdio>',
-    about: 'with --input-format stream-json: the other program is asked about calls',
+    about: 'with --input-format stream-json: send permission prompts to the other program',
   },
   dialect: {
     group: 'Headless:',
     flags: '--dialect <agent|claude>',
-    about: "claude: json and stream-json are Claude Code's",
+    about: 'claude: write json and stream-json like Claude Code',
   },
   jsonSchema: {
     group: 'Headless:',
     flags: '--json-schema <file|json>',
-    about: 'the final answer has to be JSON that fits this schema',
+    about: 'require a final answer in JSON that matches this schema',
     opensRepl: false,
   },
   output: {
     group: 'Headless:',
     flags: '-o, --output <file>',
-    about: 'write the final answer to this file, too',
+    about: 'also write the final answer to this file',
     opensRepl: false,
   },
   verbose: {
     group: 'Headless:',
     flags: '-v, --verbose',
-    about: 'headless: one line per tool call on stderr',
+    about: 'headless: print one line per tool call to stderr',
   },
   cwd: { group: 'General:', flags: '-C, --cwd <dir>', about: 'work there', global: true },
   set: {
@@ -194,7 +193,7 @@ export const rootOptions = {
     global: true,
     repeats: true,
   },
-  debug: { group: 'General:', flags: '--debug', about: 'stack traces and the log on stderr', global: true },
+  debug: { group: 'General:', flags: '--debug', about: 'print stack traces and the log to stderr', global: true },
 } as const satisfies OptionTable;
 
 export type OptionTable = Readonly<Record<string, OptionEntry>>;

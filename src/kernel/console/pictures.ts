@@ -64,7 +64,7 @@ export async function promptWithImages(pictures: Pictures, images: readonly stri
   for (const path of images) {
     const taken = await pictures.take(path);
     if (!taken.ok)
-      throw new CliError(exit.usage, `--image: ${taken.problem}`, 'It takes PNG, JPEG, GIF, WebP and PDF files.');
+      throw new CliError(exit.usage, `--image: ${taken.problem}`, 'Use a PNG, JPEG, GIF, WebP or PDF file.');
     if (prompt === '') pictures.attachNext(taken.chip);
     else chips.push(taken.chip);
   }

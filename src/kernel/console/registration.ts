@@ -52,7 +52,7 @@ async function addVerb(
   const { load, finish } = registration;
   if (load !== 'all' && !load.includes(words[0] ?? '')) return;
   const form: CliCommand | undefined = (await entry.load?.())?.line;
-  if (!form) throw new Error(`${words.join(' ')} has no form on the command line`);
+  if (!form) throw new Error(`${words.join(' ')} is not available on the command line`);
   command.addHelpText('after', `\nExample:\n  ${form.example}`);
   form.options?.(command);
   if (!form.run) return;
@@ -112,7 +112,7 @@ function slashCommand(
         return;
       }
       const verb = await entry.load?.();
-      if (!verb?.slash) throw new Error(`/${name} has no form in the REPL`);
+      if (!verb?.slash) throw new Error(`/${name} is not available in the REPL`);
       await verb.slash(given, { ...repl, screen });
     },
   };

@@ -94,9 +94,5 @@ export const sharedRecord = new PartKey<() => Promise<SharedRecord>>('shared rec
 export async function openSharedRecord(provided: Parts): Promise<SharedRecord> {
   const load = provided.find(sharedRecord);
   if (load) return await load();
-  throw new CliError(
-    exit.usage,
-    'this program was built without the store of a team',
-    'Leave out --team and --person.',
-  );
+  throw new CliError(exit.usage, 'this program was built without team stores', 'Remove --team and --person.');
 }

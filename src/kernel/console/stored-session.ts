@@ -148,7 +148,7 @@ function sessionOf(line: Line, number: number): SessionRow {
   if (line.version !== 1) throw new Error(`line ${number}: version ${String(line.version)} is not known here`);
   const { id, cwd, created_at: createdAt, updated_at: updatedAt } = line;
   if (typeof id !== 'string' || !/^[\w.-]{1,128}$/.test(id)) throw new Error(`line ${number}: \`id\` must be a word`);
-  if (typeof cwd !== 'string') throw new Error(`line ${number}: \`cwd\` must be a text`);
+  if (typeof cwd !== 'string') throw new Error(`line ${number}: \`cwd\` must be a string`);
   if (!isTime(createdAt) || !isTime(updatedAt))
     throw new Error(`line ${number}: \`created_at\` and \`updated_at\` must be unix milliseconds`);
   const text = (key: string): string | null => (typeof line[key] === 'string' ? line[key] : null);
@@ -167,9 +167,9 @@ function sessionOf(line: Line, number: number): SessionRow {
 function eventOf(line: Line, number: number, before: number): Event {
   const { seq, kind, content = null, data = null, created_at: createdAt } = line;
   if (!isTime(seq) || seq <= before) throw new Error(`line ${number}: \`seq\` must be a whole number above ${before}`);
-  if (typeof kind !== 'string' || kind === '') throw new Error(`line ${number}: \`kind\` must be a text`);
+  if (typeof kind !== 'string' || kind === '') throw new Error(`line ${number}: \`kind\` must be a string`);
   if (content !== null && typeof content !== 'string')
-    throw new Error(`line ${number}: \`content\` must be a text or null`);
+    throw new Error(`line ${number}: \`content\` must be a string or null`);
   if (!isTime(createdAt)) throw new Error(`line ${number}: \`created_at\` must be unix milliseconds`);
   return { seq, kind, content, data, createdAt };
 }

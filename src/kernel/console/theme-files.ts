@@ -20,7 +20,7 @@ export type LoadedTheme =
   | { readonly ok: true; readonly theme: CustomTheme }
   | { readonly ok: false; readonly problem: ConfigProblem };
 
-const hint = 'docs/configuration.md says what a theme may hold.';
+const hint = 'docs/configuration.md describes themes.';
 const styleReason =
   'must be words such as "bold", "underline" and one colour: a name ("red", "bright-red"), ' +
   'a number up to 255 or "#rrggbb"';
@@ -50,7 +50,7 @@ export async function loadTheme(name: string, files: Pick<AgentPaths, 'config'>)
     return wrong(
       path,
       `ui.theme: there is no theme ${name}`,
-      `${didYouMean(name, known)} Known: ${known.join(', ')}. One of your own would be ${path}.`.trim(),
+      `${didYouMean(name, known)} Known: ${known.join(', ')}. A custom theme would be ${path}.`.trim(),
     );
   if (content.kind === 'unreadable') return wrong(path, `${path}: ${content.reason}`, 'Make it a readable file.');
   const parsed = await parseConfigText(content.text);

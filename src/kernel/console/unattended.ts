@@ -26,7 +26,7 @@ export interface UnattendedRequest {
 
 /** The end of such a run. */
 export type UnattendedEnd =
-  | { readonly kind: 'not begun'; readonly problem: string }
+  | { readonly kind: 'not started'; readonly problem: string }
   | { readonly kind: 'stopped' }
   | {
       readonly kind: 'ended';
@@ -39,7 +39,7 @@ export type UnattendedEnd =
       readonly costUsd: number | null;
     };
 
-/** Runs a message unattended. `atLeast`: the run is no freer than this approval mode. Never rejects. */
+/** Runs a message unattended. `atLeast`: the run is not freer than this approval mode. Never rejects. */
 export type RunUnattended = (request: UnattendedRequest, atLeast?: ApprovalMode) => Promise<UnattendedEnd>;
 
 export const unattendedRunner = new PartKey<RunUnattended>('unattended runs');

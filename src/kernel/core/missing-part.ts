@@ -6,8 +6,6 @@ export function missingPart(error: unknown): { readonly message: string; readonl
   const file = /'(?:[^']*[/\\])?([^'/\\]+)'/.exec(error.message)?.[1] ?? '';
   return {
     message: `a part of the program is missing or of another version: ${file}`,
-    hint:
-      'It was changed or removed while agent ran, or is not installed whole: ' +
-      'start agent again (agent -c continues), or install it again.',
+    hint: 'It was changed or removed while agent ran, or is not fully installed: start agent again (continue with agent -c), or install it again.',
   };
 }

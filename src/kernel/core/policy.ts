@@ -10,9 +10,7 @@ export const approvalModes = ['never', 'dangerous', 'mutating', 'always'] as con
 
 /** The notes that inform the model of plan mode. */
 export const planNotes = {
-  on:
-    '[Note: plan mode is on. Only calls that read are run, all others are denied. Find out what you need, then ' +
-    'answer with the plan: what you would change, where and how. The user decides whether it is carried out.]',
+  on: '[Note: plan mode is on. Only read-only calls run; others are denied. Find out what you need, then answer with the plan: what you would change, where and how. The user decides whether to run it.]',
   off: '[Note: plan mode is off. Calls that change something may run again.]',
 } as const;
 
@@ -133,7 +131,7 @@ export type PermissionAnswer =
   | { readonly answer: 'once' }
   /** Keeps the changes of its rehearsal; nothing runs again. */
   | { readonly answer: 'keep' }
-  /** Show first what it would do. The same question follows, with the effects. */
+  /** Preview what it would do. The same question follows, with the effects. */
   | { readonly answer: 'preview' }
   /** This exact call (same tool, same argument bytes) for the rest of the session. */
   | { readonly answer: 'session' }

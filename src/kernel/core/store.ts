@@ -268,7 +268,7 @@ export interface SessionEnd {
   readonly cwd: string;
 }
 
-/** Kept apart from the log, so that a log that was cut, deleted or replaced from outside is noticed. */
+/** Kept apart from the log, so that a log that was truncated, deleted or replaced by another program is noticed. */
 export interface SessionEnds {
   /** Newest first. */
   list(): readonly SessionEnd[];

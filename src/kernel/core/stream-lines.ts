@@ -104,7 +104,7 @@ export const streamLines = {
     },
   ),
   usage: line('usage', usage, {
-    agent_session_id: { type: 'string', description: 'What an agent of this session used: the id of its own session.' },
+    agent_session_id: { type: 'string', description: 'Session id of the sub-agent that used it.' },
   }),
   notice: line('notice', { code: text, message: text }, {}),
   error: line('error', { code: text, message: text }, {}),

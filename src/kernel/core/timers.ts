@@ -64,7 +64,7 @@ export function createLeaving(d: {
       const nowMs = d.clock();
       if (nowMs < untilMs) return true;
       untilMs = nowMs + windowMs;
-      hint = `${d.key} again leaves`;
+      hint = `${d.key} again to exit`;
       d.timers.set('hint', windowMs, () => {
         forget();
         d.onChange();

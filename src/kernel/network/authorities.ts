@@ -35,10 +35,10 @@ function certificatesIn(file: string, variable: string): readonly string[] {
       ? 'does not exist'
       : found.kind === 'refused'
         ? `: ${found.reason}`
-        : 'holds no certificate';
+        : 'contains no certificate';
   throw new NetworkSettingError(
     `${variable}=${file} ${why}`.replace(' : ', ': '),
-    'Name a PEM file with the certificates of the authorities, or unset the variable.',
+    'Use a PEM file with the CA certificates, or unset the variable.',
   );
 }
 

@@ -7,7 +7,7 @@ import { loadOnce } from '../core/runtime.js';
 import { certificateAuthorities, secureOptions } from './authorities.js';
 import { type NetworkEnvironment, type Proxy, proxyFor, proxyName } from './proxies.js';
 
-/** A proxy was not reached, or opened no way to the server. The message names the proxy without its password. */
+/** A proxy was not reached, or did not connect to the server. The message names the proxy without its password. */
 export class ProxyFailure extends Error {
   readonly code = 'EPROXY';
   /** The HTTP status of the proxy's answer; null if it did not answer. */
@@ -197,7 +197,7 @@ function httpTunnel(proxy: Proxy, { host, port }: Destination, { secure, connect
     });
     const refused = (answer: http.IncomingMessage): void => {
       const status = answer.statusCode ?? 0;
-      reject(new ProxyFailure(`the proxy ${nameOf(proxy)} refused the way to ${target} (${status})`, status));
+      reject(new ProxyFailure(`the proxy ${nameOf(proxy)} refused the connection to ${target} (${status})`, status));
     };
     asked.on('connect', (answer, socket, head) => {
       socket.setTimeout(0);
@@ -246,7 +246,7 @@ async function socksTunnel(proxy: Proxy, to: Destination, { lookup, connectMs }:
     if (isSystemError(error)) throw unreached(proxy, error);
     const said = error instanceof Error ? error.message : String(error);
     throw new ProxyFailure(
-      `the proxy ${nameOf(proxy)} opened no way to ${to.host}:${to.port}: ${said}`,
+      `the proxy ${nameOf(proxy)} did not connect to ${to.host}:${to.port}: ${said}`,
       /authenticat/i.test(said) ? 407 : null,
       error,
     );

@@ -52,7 +52,7 @@ const defaultPorts: Readonly<Record<string, number>> = {
 };
 
 /** Returns the proxy for `url`, or null where it is reached directly: no variable names one, `NO_PROXY` names the host,
- * or the host is this machine. Throws a `NetworkSettingError` for a value that is no proxy.
+ * or the host is this machine. Throws a `NetworkSettingError` for a value that is not a proxy.
  * Source: curl, "Environment variables" of curl(1); Go, net/http ProxyFromEnvironment (read November 2026). */
 export function proxyFor(url: URL, env: NetworkEnvironment): Proxy | null {
   if (isThisMachine(url.hostname)) return null;
@@ -100,7 +100,7 @@ function parseProxy({ name, value }: Variable): Proxy {
   const written = /^[a-z][a-z0-9+.-]*:\/\//i.test(value) ? value : `http://${value.replace(/^\/\//, '')}`;
   const scheme = (/^[^:]*/.exec(written)?.[0] ?? '').toLowerCase().replace(/^socks$/, 'socks5');
   const defaultPort = defaultPorts[scheme];
-  if (defaultPort === undefined) throw wrong(`names a kind of proxy that is not known (${scheme})`);
+  if (defaultPort === undefined) throw wrong(`has an unknown kind of proxy (${scheme})`);
   // Other schemes than those of the web are parsed by other rules: a host may hold anything.
   const address = written.replace(/^[^:]*/, 'http');
   if (/["'\s]/.test(value) || !URL.canParse(address)) throw wrong('is not the address of a proxy');
@@ -194,7 +194,7 @@ function isInRange(range: string, host: string, variable: string): boolean {
   const family = isIP(network);
   if (family === 0 || Number(bits) > (family === 4 ? 32 : 128))
     throw new NetworkSettingError(
-      `${variable} holds ${range}, which is no range of addresses`,
+      `${variable} contains ${range}, which is not an address range`,
       'Write a range as 10.0.0.0/8 or fd00::/8, and a host without a path.',
     );
   return isIP(host) !== 0 && isInList(network, Number(bits), host);

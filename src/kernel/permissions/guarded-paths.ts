@@ -19,7 +19,7 @@ export interface PathFacts {
   /** Returns where the PATH finds a program, links resolved; null where it finds none, or where a folder of the PATH is
    * relative. Absent: nobody looks, and no program counts as known. */
   programAt?(name: string): Promise<string | null>;
-  /** A regular file that is no link and has at most `maxBytes`; `refused` for whatever else is there. Never rejects. */
+  /** A regular file that is not a link and has at most `maxBytes`; `refused` for whatever else is there. Never rejects. */
   readWhole(path: string, maxBytes: number): Promise<Uint8Array | 'missing' | 'refused'>;
   /** Returns whether one of the first 20,000 files below a folder fits, by its absolute path; links are not followed.
    * Never rejects. Absent: nobody looks. */
@@ -355,7 +355,7 @@ export function createProtectedPaths(facts: WorkspaceFacts): ProtectedPaths {
 export function protectionReason(path: string, facts: WorkspaceFacts): string {
   switch (createProtections(facts)(path)) {
     case 'own':
-      return `${path} belongs to agent itself: its settings, rules or records`;
+      return `${path} belongs to agent itself: its settings, rules or logs`;
     case 'system':
       return `${path} is in a directory of the operating system`;
     default:

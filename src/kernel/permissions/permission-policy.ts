@@ -122,7 +122,7 @@ function deciderOf({ listed, ruling }: Judgement, decision: Verdict['decision'])
 
 function dangersOf(paths: readonly string[], { secrets, isProtected, facts }: ShellRules): readonly string[] {
   return paths.flatMap((path) => {
-    if (secrets.matches(path)) return [`${path} holds secrets`];
+    if (secrets.matches(path)) return [`${path} contains secrets`];
     return isProtected(path) ? [protectionReason(path, facts)] : [];
   });
 }
@@ -136,7 +136,7 @@ function whoseQuestion(judgement: Judgement, sandbox: Sandbox): Pick<Verdict, 'e
 }
 
 /** Judges a call by its arguments: a command line, a path, or only the effect of its tool. The tool's own judgement
- * counts if there is neither, and if it is no shell, unless its `command` would be dangerous in one. */
+ * counts if there is neither, and if it is not a shell, unless its `command` would be dangerous in one. */
 async function judgeCall(call: BoundCall, place: CallPlace, rules: ShellRules): Promise<Judgement> {
   const { tool, args } = call;
   const { cwd } = place;
@@ -266,13 +266,13 @@ async function secretFilter(
   if (typeof glob !== 'string' || tool === 'glob' || glob.startsWith('!')) return [];
   if (!secrets.singlesOut(glob, 'glob')) return [];
   const isWider = await facts.hasFile?.(folder, (path) => secrets.isHarmlessMatch(path, glob));
-  return isWider === true ? [] : [`the filter ${glob} singles out files with secrets`];
+  return isWider === true ? [] : [`the filter ${glob} selects files with secrets`];
 }
 
 /** Names the user's own rule first, so that they know they can change it. */
 function ruleReason({ ruling }: Judgement, decision: Verdict['decision']): readonly string[] {
-  if (ruling === 'deny') return ['a rule in `rules.deny` refuses it'];
-  return ruling === 'ask' && decision === 'ask' ? ['a rule in `rules.ask` wants it asked'] : [];
+  if (ruling === 'deny') return ['a rule in `rules.deny` denies it'];
+  return ruling === 'ask' && decision === 'ask' ? ['a rule in `rules.ask` asks for approval'] : [];
 }
 
 /** Returns the approval mode of a call. In plan mode reading never asks, whatever the mode. */
@@ -283,7 +283,7 @@ function modeFor({ risk, listed }: Judgement, { approval, planning }: PolicyOpti
 
 /** The verdict of plan mode on a call that does more than read. */
 function heldByPlan({ risk, reasons, targets }: Judgement, sandbox: Sandbox): Verdict {
-  const held = 'plan mode is read-only; put this into the plan';
+  const held = 'plan mode is read-only; add this to the plan';
   return { risk, decision: 'deny', reasons: [held, ...reasons], sandbox, ...(targets.length > 0 ? { targets } : {}) };
 }
 
@@ -330,7 +330,7 @@ async function judgeFile(text: string, cwd: string, writes: boolean, rules: File
 
 function guardOf(paths: readonly string[], writes: boolean, rules: FileRules): string | null {
   const secret = paths.find((path) => rules.secrets.matches(path));
-  if (secret !== undefined) return `${secret} holds secrets`;
+  if (secret !== undefined) return `${secret} contains secrets`;
   const guarded = writes ? paths.find((path) => rules.isProtected(path)) : undefined;
   return guarded === undefined ? null : protectionReason(guarded, rules.facts);
 }

@@ -227,6 +227,6 @@ export function unheededAllow(rules: readonly Rule[]): readonly string[] {
 
 function refusedTool(tool: string): string | null {
   if (isServerPattern(tool) && tool.includes('*') && !/^mcp__[^*]+__/.test(tool))
-    return 'an allow rule for tools of servers names the server: mcp__server or mcp__server__*';
+    return 'an allow rule for MCP tools names the server: mcp__server or mcp__server__*';
   return tool === 'bash' ? 'an allow rule for bash needs the leading words of a command' : null;
 }

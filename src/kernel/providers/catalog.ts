@@ -202,7 +202,7 @@ function resolveNamed(name: string, model: string | null, choice: ProviderChoice
   if (!('filled' in headers)) return headers.problem;
   const endpoint = buildEndpoint(name, { ...preset, headers: headers.filled }, base, choice);
   if (endpoint === null)
-    return problem('bad_api', `${name} speaks no wire that is known`, `Known: ${wireNames.join(', ')}`);
+    return problem('bad_api', `${name} has no known wire format`, `Known: ${wireNames.join(', ')}`);
   const wrong = keyProblem(endpoint, preset);
   if (wrong !== null) return wrong;
   const id = model ?? preset.default_model;
@@ -233,7 +233,7 @@ function keyProblem(endpoint: Endpoint, preset: Preset): Resolution | null {
   return /[^\u0021-\u007e]/.test(endpoint.key)
     ? problem(
         'key_missing',
-        `the key for ${endpoint.label} holds a character that no key has`,
+        `the key for ${endpoint.label} contains a character that no key has`,
         `${keyHint(endpoint)} again`,
       )
     : null;
@@ -354,7 +354,7 @@ function filledHeaders(
     }
     if (/[^\t\u0020-\u007e\u0080-\u00ff]/.test(text)) {
       const hint = `correct ${place}, or the variables it names`;
-      return { problem: problem('bad_header', `${what} holds a character that no header may hold`, hint) };
+      return { problem: problem('bad_header', `${what} contains a character that no header may contain`, hint) };
     }
   }
   return { filled };
@@ -469,7 +469,7 @@ export function readBaseUrl(value: string, rules: BaseUrlRules): BaseUrl {
   if (url === null || !/^https?:$/.test(url.protocol))
     return { ok: false, problem: 'bad_url', message: `\`${value}\` is not an http or https URL` };
   if (url.username + url.password !== '')
-    return { ok: false, problem: 'bad_url', message: `the base URL for ${url.host} holds a user name or password` };
+    return { ok: false, problem: 'bad_url', message: `the base URL for ${url.host} contains a user name or password` };
   // An address to listen on.
   if (['0.0.0.0', '[::]'].includes(url.hostname)) url.hostname = '127.0.0.1';
   if (rules.defaultPath !== undefined && url.pathname === '/') url.pathname = rules.defaultPath;
@@ -477,7 +477,7 @@ export function readBaseUrl(value: string, rules: BaseUrlRules): BaseUrl {
     return {
       ok: false,
       problem: 'insecure_url',
-      message: `${url.origin} is not encrypted: http is for this machine only`,
+      message: `${url.origin} is not encrypted: http is allowed only for this machine`,
     };
   }
   const { pathname, pastedApi } = withoutRequestPath(url.pathname);

@@ -73,7 +73,7 @@ export async function listModels(endpoint: Endpoint, env: Env, timeoutMs = 10_00
     return models === null
       ? {
           ok: false,
-          message: `${endpoint.label} at ${endpoint.baseUrl} answered something that is not a list of models`,
+          message: `${endpoint.label} at ${endpoint.baseUrl} sent something that is not a list of models`,
         }
       : { ok: true, models };
   } catch (error) {
@@ -105,12 +105,12 @@ export async function checkKey(endpoint: Endpoint, env: Env, timeoutMs = 10_000)
     const said = quoteServer(fault.message, [endpoint.key], 200);
     return refusesKey(fault)
       ? { verdict: 'wrong', message: `${endpoint.label} rejected this key`, hint: said }
-      : { verdict: 'unknown', message: `${endpoint.label} says nothing of the key: ${said}`, hint: fault.hint ?? '' };
+      : { verdict: 'unknown', message: `${endpoint.label} did not check the key: ${said}`, hint: fault.hint ?? '' };
   } catch (error) {
     if (error instanceof HttpFailure)
       return { verdict: 'unknown', message: notThere(endpoint, error), hint: error.fault.hint ?? '' };
     const message = `${endpoint.label} did not answer within ${timeoutMs / 1000} s`;
-    return { verdict: 'unknown', message, hint: 'check the network; a proxy is named by HTTPS_PROXY' };
+    return { verdict: 'unknown', message, hint: 'check the network; set a proxy with HTTPS_PROXY' };
   }
 }
 
@@ -293,11 +293,11 @@ export interface CheckReport {
 
 /** The smallest request that shows everything: one tool, and a message that asks to call it. */
 const question: Conversation = {
-  system: 'You are being tested. Call the tool `ready` once and say nothing else.',
+  system: 'This is a test. Call the tool `ready` once and write nothing else.',
   tools: [
     {
       name: 'ready',
-      description: 'Says that tools work.',
+      description: 'Reports that tools work.',
       input_schema: { type: 'object', properties: {}, additionalProperties: false },
     },
   ],
@@ -398,8 +398,7 @@ function describeWindow(
   window: number,
   tokens: number,
 ): { readonly text: string; readonly isCut: boolean } | null {
-  const remedy =
-    'Give it more: OLLAMA_CONTEXT_LENGTH or num_ctx for Ollama, the context length at loading for LM Studio.';
+  const remedy = 'Raise it: OLLAMA_CONTEXT_LENGTH or num_ctx for Ollama, the context length at loading for LM Studio.';
   const cut = 'the server cuts its beginning silently';
   const uses = `${label} uses a context window of`;
   if (tokens > window * 0.95)

@@ -24,7 +24,7 @@ interface EffortRule {
 }
 
 /** Decision about an effort setting. `send`: the request has `level`, which may differ from the one asked for.
- * `unsent`: the model is not known to take one. `refused`: none of the model's levels means what was asked for. */
+ * `unsent`: the model is not known to support it. `refused`: none of the model's levels means what was asked for. */
 export type EffortPlan =
   | { readonly plan: 'none' | 'unsent' }
   | {

@@ -67,14 +67,14 @@ export async function openStoredKeys(d: Parts): Promise<StoredKeys> {
       try {
         return await keepKey(d, provider, { key, place });
       } catch (error) {
-        return { done: false, said: `It is not kept: ${error instanceof Error ? error.message : String(error)}` };
+        return { done: false, said: `Not saved: ${error instanceof Error ? error.message : String(error)}` };
       }
     },
     forget: async (provider) => {
       const had = Object.hasOwn(keys, provider);
       const stored = readKeyFile(d.file).keys[provider];
       const failure = stored && 'keyring' in stored ? await (await d.keyring()).remove(provider) : null;
-      if (failure !== null) throw new Error(`The keyring keeps the key of ${provider}: ${failure}`);
+      if (failure !== null) throw new Error(`The keyring still has the key of ${provider}: ${failure}`);
       if (stored) writeKeyFile(d.file, ({ [provider]: _gone, ...others }) => others);
       delete keys[provider];
       return had || stored !== undefined;
@@ -98,10 +98,10 @@ async function keepKey(
   provider: string,
   { key, place }: { readonly key: string; readonly place: 'file' | 'keyring' },
 ): Promise<KeptAt> {
-  if (d.ephemeral) return { done: false, said: 'It is not kept: --ephemeral keeps nothing on disk.' };
+  if (d.ephemeral) return { done: false, said: 'Not saved: --ephemeral writes nothing to disk.' };
   const inKeyring = place === 'keyring';
   const failure = inKeyring ? await (await d.keyring()).write(provider, key) : null;
-  if (failure !== null) return { done: false, said: `It is not kept: ${failure}.` };
+  if (failure !== null) return { done: false, said: `Not saved: ${failure}.` };
   writeKeyFile(d.file, (others) => ({ ...others, [provider]: inKeyring ? { keyring: true } : { key } }));
   return {
     done: true,
@@ -141,7 +141,7 @@ function readKeyFile(file: string): KeyFile {
   } catch {
     value = null;
   }
-  if (!isRecord(value)) return { ...none, problem: `${file} is no JSON object: its keys are not used.` };
+  if (!isRecord(value)) return { ...none, problem: `${file} is not a JSON object: its keys are not used.` };
   const entries = Object.entries(isRecord(value.keys) ? value.keys : {});
   return { keys: Object.fromEntries(entries.flatMap(readEntry)), problem: null };
 }

@@ -30,7 +30,7 @@ const ourFiles = /^(agent\.(db|log)|config\.json|trust|history)/;
 export function inspectFile(file: string): FileCondition {
   const found = pathStats(file, 'keep');
   if (found.kind === 'missing') return { is: 'missing' };
-  if (found.kind === 'refused') throw unwritable(file, `it cannot be looked at (${found.code})`);
+  if (found.kind === 'refused') throw unwritable(file, `it cannot be read (${found.code})`);
   const { stats } = found;
   if (stats.isSymbolicLink())
     throw new StoreError(

@@ -1,6 +1,6 @@
 import { StoreError } from './errors.js';
 
-/** Matches `sqlite:` before a path, absolute or not. A drive letter is no scheme. */
+/** Matches `sqlite:` before a path, absolute or not. A drive letter is not a scheme. */
 const schemePattern = /^([a-z][a-z0-9+.-]+):(.*)$/is;
 
 /** The path of the database.
@@ -13,8 +13,8 @@ export function databasePath(url: string): string {
   throw new StoreError(
     'scheme',
     scheme.toLowerCase() === 'sqlite'
-      ? 'The store "sqlite:" names no file'
+      ? 'The store "sqlite:" has no file'
       : `There is no store of the kind "${scheme}:"`,
-    'Name the path of a file, or sqlite:<path>.',
+    'Give the path of a file, or sqlite:<path>.',
   );
 }

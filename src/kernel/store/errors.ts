@@ -63,13 +63,13 @@ const explanations: readonly (readonly [RegExp, StoreErrorCode, (file: string) =
     /^SQLITE_(BUSY|LOCKED)/,
     'busy',
     (file) => `The session database ${file} is locked by another process`,
-    'Wait for the other program, or end it.',
+    'Wait for the other program, or stop it.',
   ],
   [
     /^SQLITE_FULL/,
     'disk_full',
     (file) => `The disk is full: ${file} cannot grow`,
-    'Free some space; what is unsaved is tried again.',
+    'Free some space; unsaved events are retried.',
   ],
   [
     /^SQLITE_(READONLY|CANTOPEN|PERM|AUTH)/,

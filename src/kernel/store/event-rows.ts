@@ -160,7 +160,7 @@ export function seqTaken(sessionId: string, seq: number, cause?: unknown): Store
   return new StoreError(
     'seq_taken',
     `Another process has written event ${seq} of session ${sessionId}`,
-    'Resume the session with --fork to go on from here in a session of its own.',
+    'Resume with --fork to continue from here in a new session.',
     cause,
   );
 }
@@ -333,7 +333,7 @@ function parseData(text: string | null): unknown {
   } catch (error) {
     throw new StoreError(
       'damaged',
-      'An event holds data that is not JSON',
+      'An event contains data that is not JSON',
       'Start the program again: it moves the file aside and saves what can be read.',
       error,
     );

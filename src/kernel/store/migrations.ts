@@ -415,7 +415,7 @@ CREATE INDEX events_found ON events(${foundAs},
 /** Kinds of events that figures count. */
 const countedKinds = "('usage', 'agent_usage', 'tool_call', 'tool_result', 'user')";
 
-/** The condition that the event `e` of the session `s` is no copy. Forks and imports copy events; the one that was
+/** The condition that the event `e` of the session `s` is not a copy. Forks and imports copy events; the one that was
  * stored first counts. Copies have the same link in the hash chain, except that the link of a first event covers nothing
  * before it. A session that was imported once more has links of its own; its requests keep the ids of their provider. */
 export const isOriginal = `NOT EXISTS (SELECT 1 FROM events o

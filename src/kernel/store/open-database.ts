@@ -158,7 +158,7 @@ function repairDatabase({ driver, file, reason, nowMs }: Damage): string {
     exchange(file, draft, aside);
     const read = `${count(saved.events, 'event')} of ${count(saved.sessions, 'session')} could be read`;
     return (
-      `The session database was damaged (${reason}). It is kept as ${aside}; ` +
+      `The session database was damaged (${reason}). It was moved to ${aside}; ` +
       `${read} and were saved into a new one${leftOut(saved.altered)}.`
     );
   } finally {
@@ -172,7 +172,7 @@ function moveStrayLogAside(file: string, nowMs: number): string {
   const aside = asideName(file, nowMs);
   renameSync(`${file}-wal`, `${aside}-wal`);
   rmSync(`${file}-shm`, { force: true });
-  return `The session database ${file} is gone; what was left of it is kept as ${aside}-wal. A new one is started.`;
+  return `The session database ${file} is gone; its remains were saved as ${aside}-wal. Started a new database.`;
 }
 
 /** Moves the log first: beside the new database SQLite would replay it. There
@@ -199,8 +199,8 @@ function refuseTooMany(file: string, reason: string): void {
   const names = damaged.map((name) => join(dirname(file), name)).join(', ');
   throw new StoreError(
     'damaged',
-    `The session database ${file} is damaged (${reason}), and ${damaged.length} damaged ones are kept already`,
-    `Look at ${names}; remove or move those you do not need, and start again.`,
+    `The session database ${file} is damaged (${reason}), and ${damaged.length} damaged ones already exist`,
+    `Check ${names}, remove or move those you do not need, and start again.`,
   );
 }
 

@@ -194,7 +194,7 @@ export function openReader(driver: Driver, file: string): Database {
 export function answer(db: Database, question: string, parameters: readonly unknown[]): SqlAnswer {
   if (!/^\s*(select|with|explain)\b/i.test(question)) throw new Error('only SELECT, WITH and EXPLAIN are answered');
   const statement = db.prepare<unknown[], unknown[]>(question);
-  if (!statement.readonly || !statement.reader) throw new Error('the statement would change something');
+  if (!statement.readonly || !statement.reader) throw new Error('the statement would change data');
   return {
     columns: statement.columns().map((column) => column.name),
     rows: asyncRows(statement.raw().iterate(parameters)),

@@ -92,12 +92,12 @@ export function inUse(id: string, holder: LeaseHolder): StoreError {
   return new StoreError(
     'in_use',
     `Session ${id} is in use by process ${holder.pid} on ${holder.host}`,
-    'End that program first.',
+    'Exit that program first.',
   );
 }
 
 export function sessionExists(id: string, cause?: unknown): StoreError {
-  return new StoreError('exists', `A session ${id} exists already`, 'Run: agent sessions list', cause);
+  return new StoreError('exists', `Session ${id} already exists`, 'Run: agent sessions list', cause);
 }
 
 export function readSession({ sql }: Connection, id: string): SessionRow | null {

@@ -199,7 +199,7 @@ export function outcomeOf(name: string, value: unknown, check: ReturnsCheck): To
   const json = jsonOf(value);
   if (isRecord(json) && typeof json.error === 'string') return failed(codeOf(json.code), json.error, json.details);
   const problem =
-    check(value) ?? (json === undefined && value !== undefined ? `${kindOf(value)}, which is no JSON` : null);
+    check(value) ?? (json === undefined && value !== undefined ? `${kindOf(value)}, which is not JSON` : null);
   if (problem !== null) return failed('execution_failed', `${name} returned ${firstLine(problem, 200)}.`);
   const envelope = envelopeOf(json);
   return succeeded(firstLine(envelope.output, 120), envelope);

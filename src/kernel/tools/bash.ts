@@ -63,7 +63,7 @@ function schemaOf({ timeoutS, maxTimeoutS, background }: BashOptions) {
         description: `default ${timeoutS}`,
       },
       workdir: { type: 'string' },
-      ...(background ? ({ background: { type: 'boolean', description: 'go on as a job' } } as const) : {}),
+      ...(background ? ({ background: { type: 'boolean', description: 'run as a background job' } } as const) : {}),
     },
     required: ['command'],
     additionalProperties: false,
@@ -87,9 +87,7 @@ export function bashTool(options: BashOptions): DefinedTool {
     effect: 'execute',
     placeholders: 'shell',
     guidance: {
-      line:
-        'Use bash for builds, tests and git. Commands get no terminal and no input; ' +
-        'do not start editors or pagers.',
+      line: 'Use bash for builds, tests and git. Commands have no terminal and no input; do not start editors or pagers.',
     },
     description: 'Run a shell command. No terminal, stdin is empty; cd and variables do not carry over.',
     schema: schemaOf(options),
@@ -97,7 +95,7 @@ export function bashTool(options: BashOptions): DefinedTool {
       const { command, workdir } = args;
       if (command.trim() === '') return { argument: 'command', problem: 'blank', expected: 'a shell command' };
       if (command.includes('\0'))
-        return { argument: 'command', problem: 'holds a NUL character', expected: 'a command without it' };
+        return { argument: 'command', problem: 'contains a NUL character', expected: 'a command without it' };
       return pathProblem('workdir', workdir);
     },
     prepare: () => {
@@ -116,7 +114,7 @@ const maxRehearsedS = 120;
 
 async function rehearseCommand(args: BashArgs, ctx: ToolContext, options: BashOptions): Promise<Rehearsal | string> {
   const seconds = args.timeout_seconds ?? options.timeoutS;
-  if (!options.rehearsals) return 'commands are not rehearsed here';
+  if (!options.rehearsals) return 'commands cannot be previewed here';
   if (args.background === true) return 'commands in the background are not rehearsed';
   if (seconds > maxRehearsedS) return `commands with more than ${maxRehearsedS} s are not rehearsed`;
   const cwd = args.workdir === undefined ? ctx.cwd : absolutePath(ctx.cwd, args.workdir);
@@ -202,7 +200,7 @@ function warned(outcome: ToolOutcome, files: readonly string[]): ToolOutcome {
   return {
     ...outcome,
     envelope: { ...outcome.envelope, auto_run_files: [...named, ...more] },
-    summary: `${outcome.summary}; changed what other programs run by themselves: ${[...named, ...more].join(', ')}`,
+    summary: `${outcome.summary}; changed files that other programs run automatically: ${[...named, ...more].join(', ')}`,
   };
 }
 
@@ -241,8 +239,8 @@ export function processOutcome(
     ...(result.lingers ? { still_ending: true } : {}),
   };
   const allEnded = result.lingers
-    ? 'ended; the system had not yet removed all processes that it had started'
-    : 'ended with all it had started';
+    ? 'stopped; some of its child processes were still ending'
+    : 'stopped with its child processes';
   switch (result.ended) {
     case 'exit': {
       const signal: { [key: string]: Json } = result.signal === null ? {} : { signal: result.signal };
@@ -270,8 +268,7 @@ export function processOutcome(
     case 'output_limit':
       return failed(
         'execution_failed',
-        `${words.process} printed more than ${limits.maxTotalBytes / 1024 ** 2} MiB and was ended; ` +
-          `what it had done until then stays done. ${words.lessOutput}`,
+        `${words.process} printed more than ${limits.maxTotalBytes / 1024 ** 2} MiB and was stopped; its effects until then remain. ${words.lessOutput}`,
         { output: parts.join(''), ...size },
       );
     default:

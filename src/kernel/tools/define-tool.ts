@@ -119,7 +119,7 @@ function goneDirectory({ properties }: JsonSchema, args: ToolArgs, { cwd }: Tool
   if (!begins || pathStats(cwd, 'follow').kind !== 'missing') return null;
   return failed(
     'not_found',
-    `The working directory ${cwd} is gone: it was moved or removed. Name absolute paths, or put it back.`,
+    `The working directory ${cwd} is gone: it was moved or removed. Use absolute paths, or restore it.`,
   );
 }
 

@@ -316,7 +316,7 @@ function refuseBinary(start: Buffer, requested: string, sizeBytes: number): void
   if (kind !== null)
     throw new FileRefusal(
       'execution_failed',
-      `${shownPath(requested)} is binary: ${kind}, ${sizeBytes} bytes; file_read takes text, pictures and PDFs.`,
+      `${shownPath(requested)} is binary: ${kind}, ${sizeBytes} bytes; file_read takes text, images and PDFs.`,
     );
 }
 

@@ -37,7 +37,7 @@ export function createRegistry(options: RegistryOptions): Registry {
     register(tool, limits = {}) {
       if (!namePattern.test(tool.name))
         throw new Error(`bad tool name ${quoteName(tool.name)}: use letters, digits, _ and -, at most 64`);
-      if (entries.has(tool.name)) throw new Error(`there is a tool called ${tool.name} already`);
+      if (entries.has(tool.name)) throw new Error(`a tool called ${tool.name} already exists`);
       const own = { ...tool.limits, ...limits };
       const rate = own.rate_per_min === undefined ? null : createRateLimit(own.rate_per_min, options.now);
       entries.set(tool.name, { tool, limits: own, rate, validate: null });
@@ -61,7 +61,7 @@ export function createRegistry(options: RegistryOptions): Registry {
       const waitMs = entries.get(name)?.rate?.take() ?? 0;
       if (waitMs === 0) return null;
       const seconds = Math.ceil(waitMs / 1000);
-      return errorEnvelope('rate_limited', `${name} has used its calls of this minute; wait ${seconds} s.`, {
+      return errorEnvelope('rate_limited', `${name} reached its calls per minute; wait ${seconds} s.`, {
         wait_ms: waitMs,
       });
     },
@@ -318,7 +318,8 @@ export function explaining(check: CompiledCheck): Validate {
 
 /** Returns the argument, what is wrong with it and what is expected, from the first error of ajv. */
 function explained(error: SchemaError | undefined): ArgumentProblem {
-  if (!error) return { argument: '', problem: 'refused by the schema', expected: 'what the schema says' };
+  if (!error)
+    return { argument: '', problem: 'does not match the schema', expected: 'a value that matches the schema' };
   const at = error.instancePath.slice(1);
   const inside = (name: unknown): string => [at, String(name)].filter((part) => part !== '').join('/');
   const properties =
@@ -362,7 +363,7 @@ function explained(error: SchemaError | undefined): ArgumentProblem {
         expected: JSON.stringify(error.params.allowedValues),
       };
     default:
-      return { argument: at, problem: 'refused by the schema', expected: error.message ?? error.keyword };
+      return { argument: at, problem: 'does not match the schema', expected: error.message ?? error.keyword };
   }
 }
 

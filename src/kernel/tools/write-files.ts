@@ -42,7 +42,9 @@ type FileWriteArgs = FromSchema<typeof writeSchema>;
 
 /** Finds half of a character (a lone surrogate): no file has it, and written it would replace the whole one. */
 function halfCharacter(argument: string, text: string): ArgumentProblem | null {
-  return text.isWellFormed() ? null : { argument, problem: 'holds half of a character', expected: 'whole characters' };
+  return text.isWellFormed()
+    ? null
+    : { argument, problem: 'contains half of a character', expected: 'whole characters' };
 }
 
 /** `encoding`: that of files that are neither UTF-8 nor UTF-16; null: it is detected. */
@@ -90,7 +92,7 @@ async function write(
 function unencodable(path: string, { encoding }: TextForm, argument: string): FileRefusal {
   return new FileRefusal(
     'execution_failed',
-    `${shownPath(path)} is ${encoding}, which lacks a character of ${argument}; use other characters, or convert the ` +
+    `${shownPath(path)} is ${encoding}, which cannot encode a character of ${argument}; use other characters, or convert the ` +
       'file to UTF-8 first.',
   );
 }
@@ -141,7 +143,7 @@ export function fileEditTool(memory: ContentMemory, encoding: string | null): De
     effect: 'write',
     placeholders: 'plain',
     guidance: {
-      line: 'Change existing files with file_edit; use file_write for new ones. Keep to the style around you.',
+      line: 'Change existing files with file_edit; use file_write for new ones. Match the surrounding style.',
     },
     repeatable: true,
     description: 'Replace exact text in a file. old_string must occur once unless replace_all.',
@@ -249,7 +251,7 @@ async function edit(
     if (text === null || text.includes('\0'))
       throw new FileRefusal(
         'execution_failed',
-        `${shownPath(args.path)} is not text in an encoding that can be written back byte for byte; it is not edited.`,
+        `${shownPath(args.path)} has an encoding that cannot be written back unchanged; it was not edited.`,
       );
     const plain = withLineFeeds(text);
     const wanted = withoutCarriageReturns(args.old_string);
@@ -360,7 +362,7 @@ function notFound(args: FileEditArgs, plain: string, wanted: string): ToolOutcom
   const candidates = nearestParts(plain, wanted);
   const hint =
     candidates.length === 0
-      ? 'nothing in the file is like it; read the file'
+      ? 'no similar text in the file; read it'
       : `nearest: ${candidates.map(({ line }) => `line ${line}`).join(', ')} (see details); ` +
         'copy the text exactly, white space included';
   return failed('execution_failed', `old_string does not occur in ${shownPath(args.path)}; ${hint}.`, {

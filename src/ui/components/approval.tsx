@@ -116,7 +116,7 @@ export class ScrolledBody {
   /** Scrolls on to a part that was not shown yet. Returns the hint for the user. */
   showMore(): string {
     this.page(1);
-    return this.goesOn ? 'There is more to see: page down first.' : 'This is the rest of it. Choose again.';
+    return this.goesOn ? 'There is more: page down first.' : 'This is the rest of it. Choose again.';
   }
 }
 
@@ -143,13 +143,13 @@ const once: Choice = { ...yes, short: 'Yes, once', text: 'Yes, once' };
 const forReal: Choice = { ...yes, short: '[y]es, run it', text: 'Yes, run it for real' };
 const keep: Choice = {
   short: '[k]eep',
-  text: 'Yes, keep these changes; nothing runs again',
+  text: 'Yes, apply these changes without running it again',
   letter: 'k',
   means: { answer: 'keep' },
 };
 const preview: Choice = {
   short: '[p]review',
-  text: 'Show first what it would do',
+  text: 'Preview what it would do',
   letter: 'p',
   means: { answer: 'preview' },
 };

@@ -251,7 +251,7 @@ function Pager({ title, rows, position, does, waits }: PagerProps): ReactNode {
       {rows.map((row, index) => (
         <Row key={index}>{row}</Row>
       ))}
-      <KeyHint text={`${position} ${glyphs.dot} ${does} q leaves`} waits={waits} />
+      <KeyHint text={`${position} ${glyphs.dot} ${does} q closes`} waits={waits} />
     </Box>
   );
 }

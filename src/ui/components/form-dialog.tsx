@@ -274,7 +274,7 @@ class FormStep {
       return isChosen(this.field)
         ? `Enter answers; ${dialogKeys.leave} goes back`
         : `Enter answers; ${this.#leaving()}`;
-    if (this.field.several === true) return `Space marks, Enter answers; ${this.#leaving()}`;
+    if (this.field.several === true) return `Space selects, Enter answers; ${this.#leaving()}`;
     return `Enter or a number; ${this.#leaving()}`;
   }
 
@@ -357,7 +357,7 @@ class FormStep {
     const marked = [...this.#marked].sort((a, b) => a - b);
     const isEmpty = marked.length === 0 && this.#own === '';
     if (isEmpty && this.#entries[this.#selected]?.means === 'own') return this.#mark(this.#selected);
-    if (isEmpty && this.field.required) return this.#refused('Mark one with Space.');
+    if (isEmpty && this.field.required) return this.#refused('Select one with Space.');
     return this.#orProblem(saidByChoice(this.field, marked, this.#own));
   }
 
@@ -398,8 +398,8 @@ function entriesOf(field: FormField): readonly Entry[] {
   const options = optionsOf(field).map(({ label, about = '' }): Entry => {
     return { means: 'option', label: clean(label), about: clean(about) };
   });
-  const own: Entry = { means: 'own', label: 'Something else, in your own words', about: '' };
-  const nothing: Entry = { means: 'nothing', label: 'Leave this out', about: '' };
+  const own: Entry = { means: 'own', label: 'Something else (type your answer)', about: '' };
+  const nothing: Entry = { means: 'nothing', label: 'Skip this', about: '' };
   return [
     ...options,
     ...(field.free === true ? [own] : []),

@@ -13,7 +13,7 @@ interface KeyEntry {
 const acts = {
   send: {
     keys: ['enter'],
-    about: 'send; steers a turn that runs',
+    about: 'send; while working, delivered after the current step',
   },
   send_later: {
     keys: ['alt-enter'],
@@ -33,15 +33,15 @@ const acts = {
   },
   older: {
     keys: ['up', 'ctrl-p'],
-    about: 'line above, or older input; on an empty input, edit queued messages',
+    about: 'previous line or message; on an empty input, edit queued messages',
   },
   newer: {
     keys: ['down', 'ctrl-n'],
-    about: 'line below, or newer input',
+    about: 'next line or message',
   },
   search_history: {
     keys: ['ctrl-r'],
-    about: 'search older input',
+    about: 'search earlier messages',
   },
   complete: {
     keys: ['tab'],
@@ -53,7 +53,7 @@ const acts = {
   },
   switch_detail: {
     keys: ['ctrl-x'],
-    about: 'switch between whole and shortened results',
+    about: 'switch between full and short results',
   },
   edit_outside: {
     keys: ['ctrl-g'],
@@ -154,7 +154,7 @@ export function bindingProblem(own: Bindings): { readonly key: string; readonly 
 }
 
 function doubled(key: string, owner: string | undefined): string | null {
-  return owner === undefined ? null : `${shownKey(key)} is given to ${owner} already: a key does one thing`;
+  return owner === undefined ? null : `${shownKey(key)} is already bound to ${owner}`;
 }
 
 function keyProblem(key: string): string | null {
@@ -167,7 +167,7 @@ function keyProblem(key: string): string | null {
 }
 
 function typed(key: string): string {
-  return `\`${key}\` is typed text: hold ctrl or alt with it`;
+  return `\`${key}\` is typed text: add ctrl or alt`;
 }
 
 /** `Ctrl-R`, `Esc`, `Alt-Enter`, as people write them. */

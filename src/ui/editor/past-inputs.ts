@@ -40,8 +40,8 @@ export function createPastInputs({ options, input, timers, keyOf, notice, onChan
     notice(
       'info',
       texts.length === 1
-        ? 'A message that was never sent is back in the input.'
-        : `${texts.length} messages that were never sent are back in the input.`,
+        ? 'A message that was not sent is back in the input.'
+        : `${texts.length} messages that were not sent are back in the input.`,
     );
   };
   /** The saved draft comes before what was typed since. */
@@ -49,7 +49,7 @@ export function createPastInputs({ options, input, timers, keyOf, notice, onChan
     if (input.text() === '') input.setText(text);
     const key = (text.includes('\n') ? null : keyOf('cut_line_left')) ?? keyOf('cancel');
     if (input.text().startsWith(text))
-      notice('info', `Draft of ${shortTime(savedAt)}${key === null ? '' : `; ${key} clears it`}.`);
+      notice('info', `Draft from ${shortTime(savedAt)}${key === null ? '' : `; ${key} clears it`}.`);
   };
   return {
     load: async (sessionId) => {

@@ -61,7 +61,7 @@ const damages: Readonly<Record<string, Damage>> = {
     overwrite(file, 0, garbage(100));
   },
   text: (file) => {
-    writeFileSync(file, 'this is no database\n'.repeat(1 + below(400)));
+    writeFileSync(file, 'this is not a database\n'.repeat(1 + below(400)));
   },
   empty: (file) => {
     truncateSync(file, 0);

@@ -7,7 +7,7 @@ import { png, turnedJpeg } from '../../features/attachments/samples.js';
 import { startVendor, type VendorHabits } from '../../kernel/providers/vendor-server.js';
 
 // `npm run t:pictures`: the built program sends pictures of every bad kind to servers of all three wires. Prints what
-// was sent, and fails where a picture over the limits went out, or where a session cannot go on after any of them.
+// was sent, and fails where an image over the limits went out, or where a session cannot go on after any of them.
 const binary = join(process.cwd(), 'bin/agent.js');
 const apis = ['openai-chat', 'openai-responses', 'anthropic-messages'] as const;
 type Api = (typeof apis)[number];

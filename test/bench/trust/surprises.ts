@@ -29,7 +29,7 @@ export function traceLines(commands: readonly string[]): readonly TracedLine[] {
   });
 }
 
-/** A line that ran a program nobody was told of and that nobody would have been asked about. */
+/** A line that ran a program no one was notified of and that nobody would have been asked about. */
 export function isSurprise({ isDangerous, unlisted }: TracedLine): boolean {
   return unlisted.length > 0 && !isDangerous;
 }

@@ -26,7 +26,7 @@ test('the model asks, and reads what was chosen and what was said in other words
   const values = { q0: 'a light blue', q1: ['Top', 'Side', 'below'] };
   const { ctx, forms } = person({ answer: 'filled', values });
   expect(await envelopeOf('ask_user', { questions }, ctx, registryOf([askTool()]))).toEqual({
-    output: 'Which colour?\n- in their own words: a light blue\n\nWhere?\n- Top\n- Side\n- in their own words: below',
+    output: 'Which colour?\n- typed: a light blue\n\nWhere?\n- Top\n- Side\n- typed: below',
   });
   const [form] = forms;
   expect(form?.from).toBe('the model');
@@ -43,9 +43,9 @@ test('the model asks, and reads what was chosen and what was said in other words
 });
 
 test.each<[string, FormAnswer | null, unknown]>([
-  ['a no is no error', { answer: 'declined' }, { output: 'The user does not want to answer.', answered: false }],
+  ['a no is not an error', { answer: 'declined' }, { output: 'The user declined to answer.', answered: false }],
   ['an interrupt', { answer: 'cancelled' }, { code: 'cancelled' }],
-  ['nobody is there', null, { code: 'execution_failed', error: expect.stringContaining('Nobody is here') }],
+  ['nobody is there', null, { code: 'execution_failed', error: expect.stringContaining('No user is present') }],
 ])('where there is no answer the model is told so: %s', async (_name, answer, envelope) => {
   const ctx = answer ? person(answer).ctx : context('/');
   expect(await envelopeOf('ask_user', { questions }, ctx, registryOf([askTool()]))).toMatchObject(envelope as object);
@@ -80,7 +80,7 @@ test.each<[FormAnswer, object, readonly string[]]>([
     { output: expect.stringContaining('They say: smaller steps') },
     [],
   ],
-  [{ answer: 'declined' }, { output: expect.stringContaining('Plan mode stays on') }, []],
+  [{ answer: 'declined' }, { output: expect.stringContaining('Plan mode is still on') }, []],
   [{ answer: 'cancelled' }, { code: 'cancelled' }, []],
 ])('a plan that is answered with %j', async (answer, envelope, ends) => {
   const tried = planned(answer);

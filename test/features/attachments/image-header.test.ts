@@ -21,7 +21,7 @@ test('EXIF says how a JPEG is turned; a value that is none counts for nothing', 
   expect([1, 3, 6, 8, 0, 9].map((value) => pictureFacts(turnedJpeg(value))?.orientation)).toEqual([1, 3, 6, 8, 1, 1]);
 });
 
-test('what is no picture is none, whatever it is called', () => {
+test('what is not a picture is none, whatever it is called', () => {
   for (const text of ['', 'GIF8', '<svg xmlns="http://www.w3.org/2000/svg"/>', '\x89PNG', 'RIFF....WEBPVP9 '.repeat(4)])
     expect(pictureFacts(Buffer.from(text, 'latin1'))).toBeNull();
   expect([isPdf(pdf), isPdf(jpeg)]).toEqual([true, false]);

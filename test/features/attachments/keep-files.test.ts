@@ -49,7 +49,7 @@ test.each([
   });
 });
 
-test('a picture that is too long or too heavy is made small once', async () => {
+test('an image that is too long or too heavy is made small once', async () => {
   const long = await keep(png(9000, 100));
   expect(long.attachments).toMatchObject([{ media_type: 'image/png', width: 1568, height: 17 }]);
   const heavy = await keep(png(1500, 1400, { noise: true }));
@@ -106,7 +106,7 @@ test.each([
   [6, 32, 64, 'BR WG'],
   [7, 32, 64, 'WG BR'],
   [8, 32, 64, 'GW RB'],
-])('a picture that EXIF says is turned (%i) is kept upright', async (orientation, width, height, colours) => {
+])('an image that EXIF says is turned (%i) is kept upright', async (orientation, width, height, colours) => {
   const { attachments, blobs } = await keep(turnedJpeg(orientation, quarters()), 'a.jpg');
   expect(attachments).toMatchObject([{ media_type: 'image/jpeg', width, height }]);
   expect(corners(blobs[0]?.bytes ?? Buffer.alloc(0))).toBe(colours);
@@ -125,13 +125,13 @@ test.each([
   [
     '49.7 megapixels of 16 bits',
     png(8, 4, { claims: [7050, 7050], depth: 16 }),
-    '7050x7050 are 49.7 megapixels, over 25 for a picture of 16 bits a channel',
+    '7050x7050 are 49.7 megapixels, over 25 for an image of 16 bits a channel',
   ],
   ['a header that lies', png(8, 4, { claims: [7000, 7000] }), 'it cannot be decoded'],
   ['no pixels', png(8, 4, { claims: [0, 4] }), 'it has no pixels'],
   ['cut off', png(300, 200, { noise: true }).subarray(0, 9000), 'it cannot be decoded, its end is missing'],
   ['over 20 MB', Buffer.alloc(21 * 1024 * 1024), 'it has 21 MB, over 20 MB'],
-])('a picture is refused with a sentence: %s', async (_case, bytes, why) => {
+])('an image is refused with a sentence: %s', async (_case, bytes, why) => {
   expect(await keep(bytes)).toEqual({ attachments: [], blobs: [], refused: [`a.png is not attached: ${why}.`] });
 });
 
@@ -244,7 +244,7 @@ function hugeFrame(): Buffer {
   ]);
 }
 
-test('what is no picture is what its source says, unless it says it is a picture', async () => {
+test('what is not a picture is what its source says, unless it says it is an image', async () => {
   const type = async (claimed: string) => (await keep(Buffer.from('abc'), 'a', claimed)).attachments[0]?.media_type;
   expect([await type('audio/wav'), await type(''), await type('application/pdf'), await type('a b')]).toEqual([
     'audio/wav',
@@ -253,6 +253,6 @@ test('what is no picture is what its source says, unless it says it is a picture
     'application/octet-stream',
   ]);
   expect((await keep(Buffer.from('<svg/>'), 'a', 'image/svg+xml')).refused).toEqual([
-    'a is not attached: it is no PNG, JPEG, GIF or WebP.',
+    'a is not attached: it is not a PNG, JPEG, GIF or WebP.',
   ]);
 });

@@ -39,7 +39,7 @@ test('a message names pictures with @, quoted where there are blanks; other file
   expect(mentioned(text, cwd).map((read) => (read.ok ? read.file.name : read.problem))).toEqual([
     'a.png',
     'b c.png',
-    'text.png is not attached: it is no PNG, JPEG, GIF, WebP or PDF.',
+    'text.png is not attached: it is not a PNG, JPEG, GIF, WebP or PDF.',
     null,
   ]);
 });

@@ -90,7 +90,7 @@ test('a command in the background answers with its first output and goes on; its
   });
 });
 
-test('one that ends within two seconds is no job', async () => {
+test('one that ends within two seconds is not a job', async () => {
   const { bash, jobs } = openJobs();
   expect(await bash({ command: 'echo quick', background: true })).toEqual({ output: 'quick\n', exit_code: 0 });
   expect(jobs.list()).toEqual([]);
@@ -158,14 +158,14 @@ test('one that is not moved keeps its limit, and ends with its call', async () =
   expect(jobs.list()).toEqual([]);
 });
 
-test('a job is ended with all that it has started, and nobody is told twice', async () => {
+test('a job is ended with its child processes, and nobody is told twice', async () => {
   const { bash, look, ends } = openJobs();
   await bash({ command: 'sleep 60 & sleep 61 & echo $! $$; wait', background: true });
   const killed = await look({ action: 'kill', job: 1 });
   expect(killed).toMatchObject({ job: 1, killed: true });
   const ids = outputOf(killed).trim().split(' ').map(Number);
   expect([ids.length, ids.filter(alive), ends]).toEqual([2, [], []]);
-  expect((await look({ action: 'list' })).output).toMatch(/^1: ended by request after/);
+  expect((await look({ action: 'list' })).output).toMatch(/^1: killed after/);
 });
 
 test('what was left behind is ended, too', async () => {

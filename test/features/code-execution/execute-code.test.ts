@@ -96,7 +96,7 @@ for number in range(5):
 time.sleep(60)`;
     expect(await envelopeOf('execute_code', { code }, context(place), small)).toMatchObject({
       code: 'execution_failed',
-      error: expect.stringContaining('took more than 200 MB of memory together') as string,
+      error: expect.stringContaining('used more than 200 MB of memory together') as string,
     });
   });
 

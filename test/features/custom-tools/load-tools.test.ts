@@ -85,7 +85,7 @@ test.each([
   ['a limit of 300 ms', 'sleep 30', { limits: { timeout_ms: 300 } }, { code: 'timeout' }],
   ['an exit code', 'echo no >&2; exit 3', {}, { error: 'tool ended with exit code 3: no', code: 'execution_failed' }],
   ['a program that is missing', '', { command: ['no-such-program'] }, { code: 'execution_failed' }],
-  ['what is no JSON', 'echo hello', { returns: 'json' }, { code: 'execution_failed', details: { output: 'hello' } }],
+  ['what is not JSON', 'echo hello', { returns: 'json' }, { code: 'execution_failed', details: { output: 'hello' } }],
   ['two values', 'echo 1 2', { returns: 'json' }, { code: 'execution_failed' }],
   [
     'what is not as promised',
@@ -227,14 +227,14 @@ test('the hash of a module covers what it imports, at any depth, and a module th
 
 test.each([
   ['{', 'it is not JSON'],
-  ['[]', 'it is no JSON object'],
+  ['[]', 'it is not a JSON object'],
   [{ name: 'a b' }, '`name` needs letters'],
   [{ description: '' }, '`description` needs a text'],
   [{ descripton: 'x' }, 'no key `descripton`; did you mean `description`.'],
   [{ command: 'run' }, '`command` needs the program'],
   [{ command: ['sh', 1] }, '`command` needs the program'],
   [{ command: ['bin/run'] }, 'write ./bin/run'],
-  [{ command: ['./../run'] }, 'leads out of the tool'],
+  [{ command: ['./../run'] }, 'is outside the tool'],
   [{ command: ['./gone.sh'] }, 'there is no file'],
   [{ effect: 'none' }, '`effect` needs one of'],
   [{ returns: 'text' }, '`returns` needs'],
@@ -295,7 +295,7 @@ test('a schema that cannot be compiled is found when the tools are loaded', asyn
   const root = tree(shellTool('echo 1', { input_schema: { type: 'object', properties: { a: { type: 'text' } } } }));
   const { notices, names } = await loaded([join(root, 'tool')]);
   expect(names).toEqual([]);
-  expect(notices).toEqual([expect.stringMatching(/tool\.json are left out: .*type/)]);
+  expect(notices).toEqual([expect.stringMatching(/tool\.json are disabled: .*type/)]);
 });
 
 test('a program of its own is run by its first line', async () => {

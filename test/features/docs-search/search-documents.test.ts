@@ -145,14 +145,14 @@ test('what both rankings find comes before what is first in one', () => {
 test('an endpoint that fails leaves the words', async () => {
   const cases = [
     [baseUrl, 'broken', `${baseUrl}/v1/embeddings answered 500`],
-    [baseUrl, 'short', 'the answer holds no vector for each text'],
+    [baseUrl, 'short', 'the answer does not contain a vector for each text'],
     ['http://127.0.0.1:1', 'none', 'fetch failed'],
   ] as const;
   for (const [address, model, problem] of cases) {
     const search = searcher({ embeddings: { baseUrl: address, model, fetch } });
     expect(await search(tree(vehicles), { query: 'automobile' })).toMatchObject({
       count: 1,
-      embeddings: `found by words alone: ${problem}`,
+      embeddings: `found only by words: ${problem}`,
     });
   }
 });

@@ -138,7 +138,7 @@ test('a call of Gemini CLI without a result is answered by what was shown, or as
       expect.stringContaining('"code":"interrupted"'),
       'read_file: {"output":"as text"}',
     ],
-    '[a file that was not taken over]',
+    '[a file that was not imported]',
   ]);
   expect(dropped(read)).toEqual({ files: 1, torn_lines: 1 });
 });

@@ -165,7 +165,7 @@ test('a summary of Codex stands for what came before it; one that is sealed does
   const lines = [meta, typed('One'), answer('Two'), summary(''), typed('Three'), summary('All so far.'), typed('Four')];
   const events = read(codex, homeWith('codex', lines));
   expect(told(events)).toEqual([
-    '[Codex compacted the conversation from event 2 to 4; its summary stands for it.]\n\nAll so far.',
+    '[Codex compacted the conversation from event 2 to 4; its summary replaces it.]\n\nAll so far.',
     'Four',
   ]);
   expect(dropped(events)).toEqual({ sealed_summaries: 1 });

@@ -68,7 +68,7 @@ test.each([
 });
 
 test.each(['', 'git push', 'Bash(', 'Bash()', 'Bash(x) || Read(y)', 'WebFetch(example.com)', 'mcp__x__y(z)'])(
-  '%j is no condition',
+  '%j is not a condition',
   (text) => {
     expect(parseCondition(text)).toBeNull();
   },

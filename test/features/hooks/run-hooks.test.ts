@@ -204,8 +204,8 @@ test.each([
 test.each([
   ['exit 1', 'it ended with exit code 1'],
   ['python3 ./gone.py', 'its script ./gone.py is missing'],
-  ['kill -9 $$', 'it was ended by SIGKILL'],
-  ['echo "{"', 'what it printed begins with { and is no JSON'],
+  ['kill -9 $$', 'it was killed by SIGKILL'],
+  ['echo "{"', 'its output begins with { but is not JSON'],
 ])('%s is reported and holds nothing back, unless the hook is required', async (command, why) => {
   const call = before('bash', { command: 'ls' });
   const open = await ask(one('PreToolUse', command), call);
@@ -264,10 +264,10 @@ test('what a file holds that does not count is named, and disableAllHooks switch
     TeammateIdle: [],
   };
   expect(readHookFile({ hooks }, from()).problems).toEqual([
-    'the matcher "(" of PreToolUse is no name and no regular expression',
+    'the matcher "(" of PreToolUse is neither a name nor a regular expression',
     'hooks of the type "prompt" are not run (PreToolUse)',
     'a hook of PreToolUse has no command',
-    expect.stringContaining('nothing happens here at TeammateIdle'),
+    expect.stringContaining('unknown event TeammateIdle'),
   ]);
   expect(readHookFile({ hooks, disableAllHooks: true }, from())).toEqual({ hooks: [], problems: [] });
 });
@@ -344,8 +344,8 @@ test('a condition without a meaning, or where no call is, leaves its hook out an
   );
   expect(hooks).toEqual([]);
   expect(problems).toEqual([
-    './x (PreToolUse) is left out: its "if", "git push", is no permission rule such as "Bash(git push *)"',
-    './x (PreToolUse) is left out: its "if", 7, is no permission rule such as "Bash(git push *)"',
+    './x (PreToolUse) is disabled: its "if", "git push", is not a permission rule such as "Bash(git push *)"',
+    './x (PreToolUse) is disabled: its "if", 7, is not a permission rule such as "Bash(git push *)"',
     './x (Stop) never runs: only events of tool calls have an "if"',
   ]);
 });
@@ -394,7 +394,7 @@ test('a hook in the background decides nothing, and says so', async () => {
     {
       decision: 'none',
       context: [],
-      messages: [{ level: 'warn', message: expect.stringContaining('has no effect') as string }],
+      messages: [{ level: 'warn', message: expect.stringContaining('without effect') as string }],
     },
   ]);
 });

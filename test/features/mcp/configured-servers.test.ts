@@ -26,8 +26,8 @@ test('variables are filled in once, and one that is not set is named', () => {
 });
 
 test.each([
-  [{ type: 'sse', url: 'https://x' }, 'type "sse" is not spoken here; "stdio" and "http" are'],
-  [{ type: 'ws', url: 'wss://x' }, 'type "ws" is not spoken here; "stdio" and "http" are'],
+  [{ type: 'sse', url: 'https://x' }, 'type "sse" is not supported; use "stdio" or "http"'],
+  [{ type: 'ws', url: 'wss://x' }, 'type "ws" is not supported; use "stdio" or "http"'],
   [
     { url: 'http://example.com/mcp' },
     '"url" needs https, or http on this machine; http.allow_insecure=true allows others',

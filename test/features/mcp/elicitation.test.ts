@@ -46,7 +46,14 @@ test('what a server wants to know becomes a form that names it, field by field',
         preset: 'Ada',
         said: 'It needs at least 2 characters.',
       },
-      { name: 'mail', question: 'mail', label: 'mail', kind: 'text', required: false, said: 'It is no email.' },
+      {
+        name: 'mail',
+        question: 'mail',
+        label: 'mail',
+        kind: 'text',
+        required: false,
+        said: 'It is not a valid email.',
+      },
       { name: 'age', question: 'age', label: 'age', kind: 'integer', required: false, said: 'It is at least 18.' },
       { name: 'isNew', question: 'isNew', label: 'isNew', kind: 'boolean', required: false },
       {
@@ -88,11 +95,11 @@ test('what a server wants to know becomes a form that names it, field by field',
   expect(fine.fields?.map(({ said }) => said ?? null)).toEqual([null, null, null, null, null, null, null]);
 });
 
-test('an address is shown and opened by nobody; one that is no web page is not even shown', async () => {
+test('an address is shown and opened by nobody; one that is not a web page is not even shown', async () => {
   const params = { mode: 'url', message: 'Pay', url: 'https://pay.example/7', elicitationId: '1' };
   expect(formOf('tried', params)).toMatchObject({
     from: 'the server tried',
-    message: 'Pay\n\nIt asks you to open this address of pay.example in a browser:\nhttps://pay.example/7',
+    message: 'Pay\n\nIt asks you to open this address at pay.example in a browser:\nhttps://pay.example/7',
     fields: [{ kind: 'choice', required: true }],
   });
   const answered = (visited: string) =>

@@ -38,7 +38,7 @@ test('a file has at most 1 MiB, the one before it is kept, and a flood is cut of
   const { keep, file, minutes } = opened();
   const line = `${'x'.repeat(1023)}\n`;
   for (let count = 0; count < 3000; count++) keep(line);
-  expect(readFileSync(file, 'utf8')).toContain('[more than 1 MiB in a minute; the rest of it is not kept]');
+  expect(readFileSync(file, 'utf8')).toContain('[more than 1 MiB in a minute; the rest is dropped]');
   minutes(1);
   for (let count = 0; count < 3000; count++) keep(line);
   expect([statSync(file).size, statSync(`${file}.1`).size].every((size) => size <= 1_048_576 + 1024)).toBe(true);

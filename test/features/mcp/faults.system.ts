@@ -65,7 +65,7 @@ function holds({ pool, tools, outcomes, problem }: Awaited<ReturnType<typeof ses
     if (outcome.startsWith('failed: ')) expect(outcome.slice(8)).toSatisfy(isSentence);
   expect(pool.said.length).toBeLessThanOrEqual(3);
   for (const said of pool.said) expect(said).toSatisfy(isSentence);
-  expect(pool.logged).not.toContain('a message could not be handled');
+  expect(pool.logged).not.toContain('a message was not handled');
 }
 
 const valid: Script = (message, { write }) => {
@@ -293,7 +293,7 @@ test.each(['tools/list', 'tools/call', 'resources/read'])(
     const pool = openPool({ tried: { command: 'x' } }, scripted(script));
     opened.push(pool);
     await pool.servers.discover(new AbortController().signal);
-    const reason = 'it answered with more than 16 MiB, which is dropped';
+    const reason = 'it answered with more than 16 MiB, which was dropped';
     if (method === 'tools/list') expect(pool.servers.facts()[0]?.problem).toBe(reason);
     else if (method === 'tools/call') expect(await pool.call('good')).toEqual({ kind: 'failed', problem: reason });
     else
@@ -313,7 +313,7 @@ test('a line that is broken fails the call that it answers, at once', async () =
   const pool = openPool({ tried: { command: 'x' } }, scripted(script));
   opened.push(pool);
   await pool.servers.discover(new AbortController().signal);
-  expect(await pool.call('good')).toEqual({ kind: 'failed', problem: 'it answered with a line that is no JSON' });
+  expect(await pool.call('good')).toEqual({ kind: 'failed', problem: 'it answered with a line that is not JSON' });
 });
 
 test('messages in batches, with ids as texts, without the version and with words before them are understood', async () => {
@@ -350,7 +350,7 @@ test('10,000 tools are taken, and those that cannot be used are named in one sen
   await pool.servers.discover(new AbortController().signal);
   expect(pool.servers.tools()).toHaveLength(5000);
   expect(pool.said).toEqual([
-    'The server tried offers 5000 entries that cannot be used; they are left out: "t1": its input schema is no object; "t3": its input schema is no object; "t5": its input schema is no object and 4997 more.',
+    'The server tried offers 5000 invalid entries, which are skipped: "t1": its input schema is not an object; "t3": its input schema is not an object; "t5": its input schema is not an object and 4997 more.',
   ]);
 });
 
@@ -367,9 +367,9 @@ test('of two tools with one name the first counts, and entries without a use are
   const cases: readonly (readonly [Json, string])[] = [
     [{ name: 'good' }, '"good": it is listed twice'],
     [{ name: 7 }, 'one without a name: it has no name'],
-    [null, 'one without a name: it is no object'],
-    [{ name: 'bad', inputSchema: { type: 'string' } }, '"bad": its input schema is no object'],
-    [{ name: 'bad', inputSchema: 'none' }, '"bad": its input schema is no object'],
+    [null, 'one without a name: it is not an object'],
+    [{ name: 'bad', inputSchema: { type: 'string' } }, '"bad": its input schema is not an object'],
+    [{ name: 'bad', inputSchema: 'none' }, '"bad": its input schema is not an object'],
   ];
   for (const [entry, problem] of cases) {
     const { tools, pool } = await list(entry);

@@ -35,7 +35,7 @@ test('descriptions lose what nobody sees, and what is too long', () => {
 
 test.each([
   [{ inputSchema: { type: 'object' } }, 'a tool without a name'],
-  [{ name: 'x', inputSchema: { type: 'array' } }, '"x": its input schema is no object'],
+  [{ name: 'x', inputSchema: { type: 'array' } }, '"x": its input schema is not an object'],
   [
     { name: 'x', inputSchema: { type: 'object', title: 'x'.repeat(70_000) } },
     '"x": its input schema has more than 64 KiB',

@@ -77,12 +77,12 @@ test('the command gives headers with each connection, which win over those that 
 test.each([
   ['exit 3', 'its headersHelper ended with exit code 3'],
   ['echo no ticket >&2; exit 1', 'its headersHelper ended with exit code 1: no ticket'],
-  ['echo Bearer right', 'its headersHelper printed no JSON object of headers'],
-  [`echo '["a"]'`, 'its headersHelper printed no JSON object of headers'],
+  ['echo Bearer right', 'its headersHelper did not print a JSON object of headers'],
+  [`echo '["a"]'`, 'its headersHelper did not print a JSON object of headers'],
   [`echo '{"Authorization": 1}'`, 'its headersHelper printed a header "Authorization" that cannot be sent'],
   [`echo '{"A b": "x"}'`, 'its headersHelper printed a header "A b" that cannot be sent'],
   [`printf '{"A": "x\\\\ny"}'`, 'its headersHelper printed a header "A" that cannot be sent'],
-  [`echo '{"Authorization": "Bearer wrong"}'`, 'it refused the headers that its headersHelper printed'],
+  [`echo '{"Authorization": "Bearer wrong"}'`, 'it rejected the headers of its headersHelper'],
 ])('%s: %s', async (headersHelper, problem) => {
   const { url } = await guarded();
   await expect(linkTo(url, { headersHelper }).connect(unheard)).rejects.toThrow(problem);
@@ -102,9 +102,9 @@ test('an entry whose command is none, or asks for a key in a project, is left ou
   const mcpServers = { s: { url: 'https://a.example', headersHelper: './token.sh "$USER_NAME"' } };
   const file = join(tree({ '.mcp.json': JSON.stringify({ mcpServers }) }), '.mcp.json');
   expect(serverPart(file, join(folder, 'none.json'))?.lines).toEqual([
-    'the server "s" is reached at https://a.example',
-    '  runs for more headers "./token.sh \\"$USER_NAME\\""',
-    '  is given these variables of yours USER_NAME',
+    'the server "s" connects to https://a.example',
+    '  runs this program for headers "./token.sh \\"$USER_NAME\\""',
+    '  gets these variables of yours USER_NAME',
   ]);
 });
 

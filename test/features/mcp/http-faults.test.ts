@@ -53,28 +53,28 @@ test.each<readonly [string, Fault, string]>([
     (response) => {
       send(response, 200, 'text/html', '<html>hello</html>');
     },
-    'it answered with text/html that holds no answer: <html>hello</html>',
+    'it answered with text/html that contains no answer: <html>hello</html>',
   ],
   [
     'half a body',
     (response, answer) => {
       send(response, 200, 'application/json', JSON.stringify(answer).slice(0, 20));
     },
-    'it answered with application/json that holds no answer: {"jsonrpc":"2.0","id',
+    'it answered with application/json that contains no answer: {"jsonrpc":"2.0","id',
   ],
   [
     'an empty body',
     (response) => {
       send(response, 200, 'application/json', '');
     },
-    'it answered with application/json that holds no answer',
+    'it answered with application/json that contains no answer',
   ],
   [
     'an answer to another request',
     (response, answer) => {
       plain(response, { ...answer, id: 999 });
     },
-    'holds no answer',
+    'contains no answer',
   ],
   [
     'a result of another type',
@@ -102,14 +102,14 @@ test.each<readonly [string, Fault, string]>([
     (response) => {
       send(response, 200, 'application/json', `{"a":"${'x'.repeat(17 * 1024 * 1024)}"}`);
     },
-    'it answered with more than 16 MiB, which is dropped',
+    'it answered with more than 16 MiB, which was dropped',
   ],
   [
     'more than 16 MiB in a stream',
     (response) => {
       send(response, 200, 'text/event-stream', `data: {"a":"${'x'.repeat(17 * 1024 * 1024)}`);
     },
-    'it answered with more than 16 MiB, which is dropped',
+    'it answered with more than 16 MiB, which was dropped',
   ],
   [
     'a failure of the service',

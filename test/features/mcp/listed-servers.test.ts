@@ -62,7 +62,7 @@ test('the file of a project is given variables that its question shows, and no k
     hidden: { command: 'x', args: ['${A:-', '${ANTHROPIC_API_KEY}'] },
   };
   const { servers } = listServers(trusting({}, project));
-  const problem = 'ANTHROPIC_API_KEY is a key of yours, and the file of a project gets none';
+  const problem = 'ANTHROPIC_API_KEY is one of your keys, which project files cannot use';
   expect(servers.map(({ way }) => way)).toEqual([
     { kind: 'http', url: 'https://a.example/secret', headers: {}, signIn: {} },
     { kind: 'unusable', problem },
@@ -82,8 +82,8 @@ test('trust covers the files of the project that a server runs, and no variable 
   for (const name of ['tools/srv.cjs', 'data.json', 'deep/pre.mjs']) write(name, '1');
   const part = serverPart(given.project.file, given.own);
   expect(part?.lines.filter((line) => line.includes('runs'))).toEqual([
-    '  runs deep/pre.mjs of the project; a change of it asks again',
-    '  runs tools/srv.cjs of the project; a change of it asks again',
+    '  runs deep/pre.mjs of the project; asks again when it changes',
+    '  runs tools/srv.cjs of the project; asks again when it changes',
   ]);
   const isTrusted = (sha256: string): boolean => sha256 === part?.sha256;
   const trusted = (): number => listServers({ ...given, project: { ...given.project, isTrusted } }).servers.length;
@@ -108,7 +108,7 @@ test('trust covers the files of the project that a server runs, and no variable 
     const { servers } = listServers(trusting({}, { x: { command: 'a', env: { [name]: 'x' } } }));
     expect(servers[0]?.way).toEqual({
       kind: 'unusable',
-      problem: `${name} has programs load other code, and the file of a project may not set it`,
+      problem: `${name} makes programs load other code, and project files cannot set it`,
     });
   }
   expect(listServers(files({ x: { command: 'a', env: { NODE_OPTIONS: 'x' } } }, {})).servers[0]?.way.kind).toBe(
@@ -164,7 +164,7 @@ test.each([
   const part = serverPart(given.project.file, given.own);
   const isTrusted = (sha256: string): boolean => sha256 === part?.sha256;
   const trusted = (): number => listServers({ ...given, project: { ...given.project, isTrusted } }).servers.length;
-  expect(part?.lines).toContain(`  runs ${name} of the project; a change of it asks again`);
+  expect(part?.lines).toContain(`  runs ${name} of the project; asks again when it changes`);
   expect(trusted()).toBe(1);
   writeFileSync(path, '2');
   expect(trusted()).toBe(0);
@@ -184,14 +184,14 @@ test('the question shows what starts, where it reaches, and the variables', () =
     path: given.project.file,
     sha256: expect.stringMatching(/^[0-9a-f]{64}$/) as string,
     lines: [
-      'in place of your own server "both" starts npx -y "a b" "${ARG}"',
+      'instead of your server "both" starts npx -y "a b" "${ARG}"',
       '  in the folder ..',
       '  sets the variables NODE_OPTIONS=x, B="${TOKEN:-y}"',
-      '  is given these variables of yours ARG, TOKEN',
-      'the server "far" is reached at "https://a.example/${PATH_PART}"',
+      '  gets these variables of yours ARG, TOKEN',
+      'the server "far" connects to "https://a.example/${PATH_PART}"',
       '  sends the headers Authorization',
-      '  is given these variables of yours PATH_PART, TOKEN',
-      'the server "two" starts sh and is reached at https://b.example',
+      '  gets these variables of yours PATH_PART, TOKEN',
+      'the server "two" starts sh and connects to https://b.example',
       'the server "odd" has neither a command nor a url',
     ],
   });

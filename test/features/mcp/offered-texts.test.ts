@@ -37,6 +37,6 @@ test('the message of a prompt is all of its text', () => {
     { role: 'user', content: { type: 'resource', resource: { uri: 'x', text: 'three' } } },
     { role: 'user', content: { type: 'image', data: 'AA==' } },
   ];
-  expect(promptMessage({ messages })).toBe('one\n\n[as an answer of yours:]\ntwo\n\nthree');
+  expect(promptMessage({ messages })).toBe('one\n\n[as your answer:]\ntwo\n\nthree');
   expect(promptMessage({})).toBe('');
 });

@@ -25,7 +25,7 @@ test('Claude Code: those of the user, and of a project; sse is left out', async 
       entry: { command: 'npx', args: ['x', '${TOKEN}'], env: { A: '${B:-c}' } },
       notes: [],
     },
-    { name: 'old', file: 'home/.claude.json', problem: 'sse is not spoken here' },
+    { name: 'old', file: 'home/.claude.json', problem: 'sse is not supported' },
   ]);
   expect(
     await found('claude-code', { 'work/.mcp.json': json({ mcpServers: { far: { url: 'https://a.example' } } }) }),
@@ -105,7 +105,7 @@ test.each([
     'home/.config/opencode/opencode.jsonc',
     '{"mcp": {"a": {"type": "local", "command": ["npx", "x"], "environment": {"T": "{env:TOKEN}", "F": "{file:~/k}"}, "enabled": false}}}',
     { command: 'npx', args: ['x'], env: { T: '${TOKEN}', F: '{file:~/k}' }, enabled: false },
-    ['{file:~/k} means nothing here; write it out'],
+    ['{file:~/k} is not supported; write out the value'],
   ],
 ])('%s', async (client, file, text, entry, notes) => {
   expect(await found(client, { [file]: text })).toEqual([{ name: 'a', file, entry, notes }]);
@@ -131,7 +131,7 @@ test('an address of gemini is one of http unless it says sse, and Claude Code ha
   expect(await entries('gemini', 'home/.gemini/settings.json', { mcpServers })).toEqual([
     { url: 'https://a.example/mcp', headers: { X: '${Y}' } },
     { url: 'https://b.example' },
-    expect.stringContaining('sse is not spoken here'),
+    expect.stringContaining('sse is not supported'),
     { url: 'https://d.example' },
   ]);
   const helped = { far: { type: 'http', url: 'https://a.example', headersHelper: './token.sh' } };

@@ -267,14 +267,14 @@ test('a server that is switched off ends and offers nothing, until it is switche
   follower(servers, notes);
   expect(await servers.switchTo('tried', false)).toBe(null);
   expect([running(folder), servers.facts()[0]?.state, servers.tools()]).toEqual([0, 'off', []]);
-  expect(await servers.reconnect('tried')).toBe('it is switched off');
+  expect(await servers.reconnect('tried')).toBe('it is disabled');
   expect(
     await registry.bind({ name: 'tool_run', arguments: '{"tool":"mcp__tried__echo","arguments":{}}' }),
   ).toMatchObject({ ok: false, error: { code: 'unknown_tool' } });
   await servers.switchTo('tried', true);
   expect(await outcome(registry, 'mcp__tried__echo')).toMatchObject({ untrusted: true });
   expect(notes).toEqual([
-    '[Note: the person has switched the MCP server tried off.]',
+    '[Note: the user disabled the MCP server tried.]',
     '[Note: the MCP server tried offers these tools now, data of the server (1): echo.]',
   ]);
 });

@@ -141,7 +141,7 @@ test('nothing but a web page is shown, and an answer to another sign-in is refus
   const server = await signingServer();
   server.page = 'file:///usr/bin/true';
   const run = runAt(server.url, tree());
-  await expect(run.logIn()).rejects.toThrow('the server wants "file:" opened, which is no web page');
+  await expect(run.logIn()).rejects.toThrow('the server wants "file:" opened, which is not a web page');
   expect(run.visited).toEqual([]);
   server.page = '';
   server.answersTo = 'another';
@@ -193,7 +193,7 @@ test('the browser comes back to this machine alone, to one path, and nothing lis
   expect(second.redirectUrl).not.toBe(listener.redirectUrl);
   const never = second.visit(new URL('https://example.com/'));
   stop.abort();
-  await expect(never).rejects.toThrow('nobody came back');
+  await expect(never).rejects.toThrow('the browser did not return');
   listener.close();
   second.close();
   await expect(fetch(`${listener.redirectUrl}?code=7`)).rejects.toThrow();
@@ -201,7 +201,7 @@ test('the browser comes back to this machine alone, to one path, and nothing lis
   expect(pastedAnswer('7')).toBeNull();
 });
 
-test('a file that is no list of sign-ins counts as none, and what is no secret is not masked', () => {
+test('a file that is not a list of sign-ins counts as none, and what is not a secret is not masked', () => {
   const file = join(tree(), 'mcp-auth.json');
   writeFileSync(file, '{"https://a/": 3, "https://b/": {"issuers": {"i": {"tokens": {"access_token": "short"}}}}}');
   const signIns = openSignIns(file, () => undefined);
@@ -294,5 +294,5 @@ test.each<readonly [what: string, change: (server: Awaited<ReturnType<typeof sig
 test('a resource of another server is refused', async () => {
   const server = await signingServer();
   server.resource = (given) => ({ ...given, resource: `${server.url}other` });
-  await expect(runAt(server.url, tree()).logIn()).rejects.toThrow('which is not');
+  await expect(runAt(server.url, tree()).logIn()).rejects.toThrow('identifies itself as');
 });

@@ -6,7 +6,7 @@ test('a person keeps, finds, changes, pins, archives and removes notes', async (
   expect((await run('memory', 'list')).out).toBe('There are no notes.\n');
   expect(await run('memory', 'add', 'Tests', 'need', 'port 5433', '--tag', 'test ports', '--pin')).toMatchObject({
     code: 0,
-    out: 'Note 1 (Tests need port 5433) is kept.\n',
+    out: 'Note 1 (Tests need port 5433) is saved.\n',
   });
   await run('memory', 'add', 'Be brief', '--global');
   await notes.save({ project: '/elsewhere', content: 'Other', tags: [], trust: 'model', approved: true });
@@ -16,7 +16,7 @@ test('a person keeps, finds, changes, pins, archives and removes notes', async (
     '1 pinned now Tests need port 5433 #test ports',
     '4 waits now Send it',
     '2 global now Be brief',
-    'Text from outside may have asked for what waits: memory approve <note>, or memory rm <note>.',
+    'Untrusted text may have asked for the waiting notes: memory approve <note>, or memory rm <note>.',
     '',
   ]);
   const json = JSON.parse((await run('memory', 'list', '--all', '--json')).out) as readonly { id: number }[];
@@ -44,16 +44,16 @@ test('a person keeps, finds, changes, pins, archives and removes notes', async (
   );
 });
 
-test('what is no note and what must not be one is said', async () => {
+test('what is not a note and what must not be one is said', async () => {
   const { notes, run } = await lineRig();
   const token = ['ghp_gq', 'n7b5QokBiphCHNKIf', 'WJaDbTIFavPsiTmao'].join('');
   const cases: readonly (readonly [readonly string[], number, string])[] = [
     [['show', '7'], 2, 'there is no note `7`'],
     [['rm', 'x'], 2, 'there is no note `x`'],
     [['approve', '1e0'], 2, 'there is no note'],
-    [['add', ' '], 2, 'there is nothing to keep'],
+    [['add', ' '], 2, 'there is nothing to save'],
     [['add', 'x'.repeat(4001)], 2, 'at most 4000 characters'],
-    [['add', `the token is ${token}`], 1, 'A note must not hold a secret.'],
+    [['add', `the token is ${token}`], 1, 'A note must not contain a secret.'],
   ];
   for (const [words, code, said] of cases) {
     const ran = await run('memory', ...words);

@@ -168,7 +168,7 @@ test('memory.save says whether notes are saved at all, and whether a yes is need
   expect(await rig({ save: 'ask' }).judge('save_note', { content: 'x' })).toEqual({
     risk: 'mutating',
     everyMode: true,
-    reasons: ['it changes what is remembered (memory.save is ask)'],
+    reasons: ['it changes saved notes (memory.save is ask)'],
   });
   expect(await rig({ save: 'ask' }).judge('search_memory', { query: 'x' })).toEqual({ risk: 'read-only', reasons: [] });
 });

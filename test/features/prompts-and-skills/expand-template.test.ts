@@ -139,7 +139,7 @@ test.each([
   'echo `echo $1`',
 ])('an argument in %s is refused', (template) => {
   expect(commands(`\`\`\`!\n${template}\n\`\`\``, 'x')).toEqual([
-    `an argument stands where it cannot be quoted for the shell: ${template}`,
+    `an argument cannot be quoted for the shell here: ${template}`,
   ]);
 });
 

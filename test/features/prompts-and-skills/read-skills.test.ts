@@ -57,7 +57,7 @@ test('a skill that could not be loaded is not offered, and why is said', () => {
   const root = folder({ 'huge/SKILL.md': `---\nname: huge\ndescription: d\n---\n${'x'.repeat(1024 * 1024)}` });
   const { skills, problems } = found(root);
   expect(skills).toEqual([]);
-  expect(problems.join()).toMatch(/huge\/SKILL\.md has 10486\d\d bytes, over 1048576; the skill is left out\.$/);
+  expect(problems.join()).toMatch(/huge\/SKILL\.md has 10486\d\d bytes, over 1048576; the skill is not loaded\.$/);
 });
 
 test.each([
@@ -116,7 +116,7 @@ test('skills are found, also with faults, and what is wrong is said', () => {
   expect(skills[2]?.allowedTools).toBe('Bash(*)');
   expect(shadowed.map(({ description }) => description)).toEqual(['a second']);
   expect(problems).toEqual([
-    `${root}/none/SKILL.md has no description; the skill is left out.`,
+    `${root}/none/SKILL.md has no description; the skill is not loaded.`,
     `${root}/more/deep/er/SKILL.md: the name "Other Name" should match its folder ("er") and have only a-z, 0-9 and -. The skill is loaded anyway.`,
   ]);
   expect(readSkillText({ path: join(root, 'pdf/SKILL.md') })).toMatchObject({
@@ -125,7 +125,7 @@ test('skills are found, also with faults, and what is wrong is said', () => {
   });
 });
 
-test('a link out of the project is no skill, one inside is; nor is a file over 1 MiB', () => {
+test('a link out of the project is not a skill, one inside is; nor is a file over 1 MiB', () => {
   const outside = folder({ 'x/SKILL.md': '---\ndescription: outside\n---\n' });
   const root = folder({
     'real/a/SKILL.md': '---\ndescription: inside\n---\n',

@@ -158,13 +158,13 @@ test("a model's own agent task ends after 30 days, a person's does not", async (
 });
 
 test.each<readonly [string, object, string]>([
-  ['add_reminder', { delay: 'soon', message: 'x' }, '"soon" is no delay'],
+  ['add_reminder', { delay: 'soon', message: 'x' }, '"soon" is not a delay'],
   ['add_reminder', { delay: '5m', message: '' }, 'message'],
   ['add_reminder', { delay: '5m', message: 'x'.repeat(2001) }, 'message'],
   ['add_reminder', { delay: '5m'.repeat(99), message: 'x' }, 'delay'],
   ['add_recurring_task', { ...news, schedule: '0 0 30 2 *' }, 'never happens'],
   ['add_recurring_task', { ...news, schedule: 'every 10m' }, '15 minutes apart'],
-  ['add_recurring_task', { ...news, timezone: 'Mars/Olympus' }, 'no time zone'],
+  ['add_recurring_task', { ...news, timezone: 'Mars/Olympus' }, 'not a time zone'],
   ['add_recurring_task', { ...news, task_type: 'dance' }, 'task_type'],
   ['add_recurring_task', { ...news, max_cost_usd: 0 }, 'max_cost_usd'],
   ['add_recurring_task', { ...news, execution_data: {} }, 'query'],
@@ -226,7 +226,7 @@ test('a task that is not there is not_found with the nearest, and so is the star
   const { call, tasks } = rig();
   expect(await call('cancel_task', { task_id: 'abc123' })).toMatchObject({
     code: 'not_found',
-    error: 'There is no task "abc123"; list_tasks shows those there are.',
+    error: 'No task "abc123"; list_tasks shows those there are.',
   });
   await call('add_reminder', { delay: '5m', message: 'x' });
   const made = await tasks.list();
@@ -238,7 +238,7 @@ test('a task that is not there is not_found with the nearest, and so is the star
   });
   const slip = `${task.id.slice(0, 5)}0`;
   expect(await call('cancel_task', { task_id: slip })).toMatchObject({
-    error: `There is no task "${slip}"; did you mean "${task.id}".`,
+    error: `No task "${slip}"; did you mean "${task.id}".`,
   });
   expect(await tasks.list()).toHaveLength(2);
 });

@@ -189,7 +189,7 @@ test('missed runs are made good by one, left out, or asked about once, as the ta
   expect(at.errands.map(({ task: { id }, missed }) => [id, missed])).toEqual([['good', 3]]);
   expect(await statuses(at)).toEqual(expect.arrayContaining(['good done', 'left skipped', 'rings done']) as unknown);
   expect(at.told.filter((text) => text.includes('asks'))).toEqual([
-    'A task asks: asks: 3 runs were missed since 27 Jan 2026, 12:00. `agent tasks run asks` does it now, ' +
+    'A task asks: asks: 3 runs were missed since 27 Jan 2026, 12:00. `agent tasks run asks` runs it now, ' +
       '`agent tasks resume asks` waits for the next time.',
   ]);
   expect(at.told).toContain('Reminder: Ring (3 runs were missed since 27 Jan 2026, 12:00.)');
@@ -299,8 +299,8 @@ test('a task of a model ends after its time, and a need for a yes names the run'
   await fire(at);
   const [run] = await at.tasks.runs({ limit: 1 });
   expect(at.told).toEqual([
-    'A task has ended: old was made by a model and ends after its time. `agent tasks resume old` keeps it for good.',
-    `A task needs your yes: rm: One call was not run. \`agent tasks approve ${run?.id}\` shows the call.`,
+    'A task has ended: old was created by a model and has expired. `agent tasks resume old` makes it permanent.',
+    `A task needs your approval: rm: One call was not run. \`agent tasks approve ${run?.id}\` shows the call.`,
   ]);
   expect((await at.tasks.list()).map(({ id, enabled, failures }) => [id, enabled, failures])).toEqual([
     ['rm', true, 0],

@@ -154,7 +154,7 @@ describe.each(stores)('the tasks of the %s store', (_name, open) => {
     expect(await claim('c')).toMatchObject({ taskId: 'c' });
   });
 
-  test('runs are listed newest first, and unseen ones are those over that nobody was told of', async () => {
+  test('runs are listed newest first, and unseen ones are those over that no one was notified of', async () => {
     const tasks = await withTasks(open, task('a'), task('b'), task('c'));
     const runs = await Promise.all(['a', 'b', 'c'].map((id) => tasks.claim(task(id), running)));
     const [one, two] = runs.map((run) => run?.id ?? '');

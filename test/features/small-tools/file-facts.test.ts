@@ -52,7 +52,7 @@ test('a limit cuts the list and says how much is left', async () => {
     expect(await ask(folder(), 'fs_list', { path: '.', limit })).toMatchObject({ code: 'invalid_args' });
 });
 
-test('what is no folder cannot be listed', async () => {
+test('what is not a folder cannot be listed', async () => {
   const root = folder();
   expect(await ask(root, 'fs_list', { path: 'b.txt' })).toEqual({
     error: 'b.txt is not a directory; see it with fs_metadata.',
@@ -62,7 +62,7 @@ test('what is no folder cannot be listed', async () => {
   expect(await ask(root, 'fs_list', { path: 'link' })).toEqual({ output: 'inside.txt', count: 1 });
 });
 
-test('a path exists or does not, and that is no error', async () => {
+test('a path exists or does not, and that is not an error', async () => {
   const root = folder();
   const facts = await Promise.all(
     ['b.txt', 'a', 'link', 'broken', 'pipe', 'none', 'none/below', 'b.txt/below'].map((path) =>
@@ -107,7 +107,7 @@ test('a path that leads elsewhere than where policy saw it is refused', async ()
   for (const name of ['fs_list', 'fs_exists', 'fs_metadata'])
     expect(await ask(root, name, { path: 'link' }, judged)).toMatchObject({
       code: 'execution_failed',
-      error: expect.stringContaining('leads to another place') as string,
+      error: expect.stringContaining('points to a different file') as string,
     });
 });
 

@@ -76,7 +76,7 @@ test('stars in the lists of an agent file hold, and an entry that has no meaning
   expect(problems).toEqual([
     `${path}: tools github/*, mcp__github__ are ignored; ${forms}`,
     `${path}: disallowedTools mcp__ is ignored; ${forms}`,
-    `${path}: disallowedTools Bash(rm *) withholds the whole tool; rules.deny in the settings can refuse single commands and paths.`,
+    `${path}: disallowedTools Bash(rm *) disables the whole tool; use rules.deny in the settings for single commands and paths.`,
   ]);
 });
 

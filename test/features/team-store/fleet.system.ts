@@ -35,7 +35,7 @@ describe.skipIf(!installed)('a fleet of workers', () => {
     for (let held = 0; held < 2;) held = (await tasks.runs({ limit: 100 })).length;
     doomed.process.kill('SIGKILL');
     expect((await doomed.ended).code).toBeNull();
-    // It may have claimed one whose effect it had not begun.
+    // It may have claimed one whose effect it had not started.
     const held = (await tasks.runs({ limit: 100 })).map(({ taskId }) => taskId).sort();
     const others = [1, 2, 3].map(() => opened().start(server().url(database, 'bob'), 5));
     // Nobody takes them for dead before their time.

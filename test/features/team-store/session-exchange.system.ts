@@ -131,7 +131,9 @@ describe.each(ways)('two machines and the server of a team, %s', (_way, near, is
     await one.exchange.push();
     const lease = await other.store.acquire(id);
     await other.store.append(id, event(8, { content: 'mine' }));
-    expect(await other.exchange.push()).toMatchObject([{ kind: 'left', reason: /it went on on another machine, too/ }]);
+    expect(await other.exchange.push()).toMatchObject([
+      { kind: 'left', reason: /it also continued on another machine/ },
+    ]);
     expect(await other.exchange.pull()).toMatchObject([{ kind: 'left' }]);
     expect((await contents(other, id)).at(-1)).toBe('mine');
     if (lease.held) await lease.release();

@@ -74,8 +74,8 @@ test('/undo shows the list, asks, and does nothing without a yes; /redo takes it
   await command(rig, 'undo').run('', no.context);
   expect([file(), no.said.at(-1), no.offered]).toEqual([
     'b\n',
-    'info: Nothing was touched.',
-    [['Undo the changes in 1 file', 'Leave everything as it is']],
+    'info: Nothing was changed.',
+    [['Undo the changes in 1 file', 'Change nothing']],
   ]);
   expect(no.said[0]).toMatch(/^Undo event \d+, file_edit\(.*\):\n {2}write {3}a\.txt$/);
   const yes = screen(['Undo']);
@@ -192,8 +192,8 @@ test('/undo names what it could not capture or watch, and does not say that noth
   await command(rig, 'undo').run('', shown.context);
   expect(shown.said).toEqual([
     'info: no change of files can be undone in this session:\n' +
-      `Event ${result?.seq}, bash(command="rm key.pem"): what it changed was seen but not captured; it stays.\n` +
-      `  leave   ${join(rig.root, 'key.pem')}: it was deleted; not captured: it may hold secrets`,
+      `Event ${result?.seq}, bash(command="rm key.pem"): its changes were seen but not saved; they cannot be undone.\n` +
+      `  skip    ${join(rig.root, 'key.pem')}: it was deleted; not captured: it may contain secrets`,
   ]);
   const large = await undoRig({ 'd/e/f.txt': 'f' }, { limits: { maxEntries: 0 } });
   const [unwatched] = await large.run([['bash', { command: 'sh -c "exit 0"; true > /dev/null; touch /dev/null' }]]);

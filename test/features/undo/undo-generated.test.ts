@@ -127,7 +127,7 @@ async function revert(rig: UndoRig, kind: 'undo' | 'redo', argument: string): Pr
   const said = lines.filter((line) => /^ {2}(?:leave|There may be more)|stays\.$/.test(line));
   for (const item of choice.reverts)
     said.push(...(await act(rig.session, item)).skipped.map((left) => `${left.path}: ${left.reason}`));
-  return said.filter((line) => !line.endsWith('it is like that already'));
+  return said.filter((line) => !line.endsWith('it is already like that'));
 }
 
 function differences(one: Readonly<Record<string, string>>, two: Readonly<Record<string, string>>): readonly string[] {

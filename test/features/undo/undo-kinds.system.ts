@@ -188,7 +188,7 @@ test('what other programs write to a shared folder is left to them', async () =>
   expect(readdirSync(dirname(rig.root)).toSorted()).toEqual(expect.arrayContaining(['foreign.txt', 'out', 'work']));
   expect(readdirSync(dirname(rig.root))).not.toContain('a.txt');
   expect(result?.data).toMatchObject({
-    unwatched: `other programs write to ${dirname(rig.root)} too: only what the command names was watched in it`,
+    unwatched: `other programs write to ${dirname(rig.root)} too: only files named in the command were watched there`,
   });
 });
 

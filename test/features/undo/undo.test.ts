@@ -109,7 +109,7 @@ test('a file that something else changed is left alone, and the others are undon
   const rig = await undoRig({ 'a.txt': 'a\n', 'b.txt': 'b\n' });
   await rig.run([bash('echo A > a.txt; echo B > b.txt')]);
   put(join(rig.root, 'a.txt'), 'mine\n');
-  expect(await revert(rig, 'undo')).toEqual({ done: 1, skipped: ['a.txt: it was changed since by something else'] });
+  expect(await revert(rig, 'undo')).toEqual({ done: 1, skipped: ['a.txt: another program has changed it since'] });
   expect(treeOf(rig.root)).toEqual(treeOf((await undoRig({ 'a.txt': 'mine\n', 'b.txt': 'b\n' })).root));
 });
 
@@ -161,7 +161,7 @@ test('contents of secret files are not kept', async () => {
   const rig = await undoRig({ '.env': 'KEY=1\n' }, { isSecret: (path) => path.endsWith('.env') });
   const [result] = await rig.run([bash('echo KEY=2 > .env')]);
   expect(changesOf(result)).toMatchObject([
-    { what: 'changed', before: null, after: null, captured: false, reason: 'it may hold secrets' },
+    { what: 'changed', before: null, after: null, captured: false, reason: 'it may contain secrets' },
   ]);
   expect(new Database(rig.file).prepare('SELECT count(*) FROM blobs').pluck().get()).toBe(0);
 });
@@ -186,7 +186,7 @@ test('what ignore rules leave out is not watched unless the command names it', a
   expect([changesOf(unnamed), changesOf(named).map(({ path }) => path)]).toEqual([[], [join(rig.root, 'out/a.txt')]]);
 });
 
-test('a file that stops to be ignored is no new file', async () => {
+test('a file that stops to be ignored is not a new file', async () => {
   const rig = await undoRig({ '.gitignore': 'out/\n*.log\n' });
   put(join(rig.root, 'out/a.txt'), 'a');
   put(join(rig.root, 'b.log'), 'b');
@@ -279,7 +279,7 @@ test('a change made while the list was read is not overwritten', async () => {
   writeFileSync(join(rig.root, 'a.txt'), 'mine\n');
   expect(await act(rig.session, choice.reverts[0]!)).toMatchObject({
     done: [],
-    skipped: [{ reason: 'it was changed since by something else' }],
+    skipped: [{ reason: 'another program has changed it since' }],
   });
 });
 
@@ -288,7 +288,7 @@ test('a file that changes at the last moment is left, and nothing is removed or 
   const path = join(rig.root, 'a.txt');
   for (const bytes of [null, Buffer.from('before\n')]) {
     await expect(replaceFile({ path, expected: 'another hash', bytes, mode: null, links: [] })).rejects.toThrow(
-      'it was changed just now by something else',
+      'another program changed it just now',
     );
   }
   expect(treeOf(rig.root)).toEqual(treeOf((await undoRig({ 'a.txt': 'mine\n' })).root));

@@ -37,7 +37,7 @@ test('an address is judged by what it stands for, however it is written', () => 
   expect(guarded.filter((address) => addressKind(address) !== 'metadata')).toEqual([]);
 });
 
-test('a text that two parsers may read differently is no address', () => {
+test('a text that two parsers may read differently is not an address', () => {
   const refused = [
     'ftp://a.example/',
     'https:/a.example/',

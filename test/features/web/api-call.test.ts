@@ -111,7 +111,7 @@ test('an object is sent as JSON, a text as it is, and every status is a result',
 test('a secret that is not set stops the request, and a server at home needs its entry', async () => {
   const missing = web({ env: {} });
   expect(await missing.call('api_call', { url: 'https://api.example/v1/x' })).toMatchObject({
-    error: 'The variable EXAMPLE_TOKEN is not set; the person has to set it.',
+    error: 'The variable EXAMPLE_TOKEN is not set; the user must set it.',
   });
   const lights = { url: 'http://home.lan/lights/off', method: 'POST' };
   const sent = async (options: FakeWebOptions): Promise<number> => {

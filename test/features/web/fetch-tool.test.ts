@@ -147,7 +147,7 @@ test('a redirect between sites of web.allow_local is followed, and one to anothe
   });
 });
 
-test('what is no text, and what failed, is an error that says what came', async () => {
+test('what is not a text, and what failed, is an error that says what came', async () => {
   const image = { headers: { 'content-type': 'image/png' }, body: 'x' };
   expect(await fetched(image)).toMatchObject({
     code: 'execution_failed',

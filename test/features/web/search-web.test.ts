@@ -56,7 +56,7 @@ test.each(names)('%s: that nothing was found is told from an answer that cannot 
   ])
     expect(await search(service, { body })).toMatchObject({
       code: 'execution_failed',
-      error: expect.stringMatching(new RegExp(`^${service} gave no results that can be read: `)) as string,
+      error: expect.stringMatching(new RegExp(`^${service} sent no readable results: `)) as string,
     });
 });
 
@@ -275,7 +275,7 @@ test("the model's provider is asked in a session, and its refusals have the same
   });
   expect(heard).toMatchObject([{ query: 'bread', count: 5, allowedDomains: [], blockedDomains: [], recency: null }]);
   expect(await ask({ ok: false, reason: 'rate_limited', message: 'Too fast.', waitMs: 1500 })).toEqual({
-    error: 'Too fast. Wait 2 s, or go on without.',
+    error: 'Too fast. Wait 2 s, or continue without it.',
     code: 'rate_limited',
     details: { wait_ms: 1500 },
   });

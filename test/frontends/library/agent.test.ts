@@ -133,7 +133,7 @@ test('the approver is asked what policy asks, and its no reaches the model', asy
   const events = await all(agent.createSession().run('go'));
   await agent.close();
   expect(results(events)).toEqual([
-    { error: 'The user said no: not today', code: 'denied_by_user' },
+    { error: 'The user denied this: not today', code: 'denied_by_user' },
     { output: '{"ok":true}' },
   ]);
   expect(saved).toEqual([{}]);
@@ -167,7 +167,7 @@ test('tools come and go between sessions, and inside one both throw', async () =
   expect(agent.listTools()).toEqual(['echo', 'other']);
   expect(() => {
     agent.registerTool(other);
-  }).toThrow('there is a tool called other already');
+  }).toThrow('a tool called other already exists');
   for (const parameters of [{ type: 'nonsense' }, { type: 'string' }])
     expect(() => {
       agent.registerTool({ ...other, name: 'third', parameters });

@@ -86,7 +86,7 @@ test('clearing a draft leaves that of another process of the directory', async (
   expect(await textOf(again())).toBe('other');
 });
 
-test('a number that another process has now is no owner', async () => {
+test('a number that another process has now is not an owner', async () => {
   const { again } = open();
   await again('/project', { ...living, started: '1' }).saveDraft('kept');
   expect(await textOf(again())).toBe('kept');

@@ -75,7 +75,7 @@ test('a line that was begun before the prompt of a question answers nothing and 
   harness.tick(pauseMs - 100);
   harness.type('ye');
   harness.tick(pauseMs);
-  expect(harness.terminal.sent()).toMatch(/End this line first, it is no answer:\n> ye$/);
+  expect(harness.terminal.sent()).toMatch(/Finish this line first; it is not an answer:\n> ye$/);
   expect(harness.raw()).toBe(false);
   harness.type('s\n');
   harness.tick(pauseMs);
@@ -158,7 +158,7 @@ test('where ctrl-c comes as a signal it interrupts a turn; at the prompt the sec
   expect(harness.session.interrupts()).toBe(1);
   harness.type('half a li');
   expect(harness.repl.interrupt()).toBe(true);
-  expect(harness.terminal.sent()).toMatch(/Ctrl-C again leaves\n> $/);
+  expect(harness.terminal.sent()).toMatch(/Ctrl-C again to exit\n> $/);
   expect(harness.repl.interrupt()).toBe(false);
   harness.type('list\n');
   expect(harness.session.submitted).toEqual(['go', 'list']);
@@ -169,7 +169,7 @@ test('the greeting is shown line by line', () => {
   expect(harness.terminal.sent()).toBe('agent  ~/a\none\ntwo\n> ');
 });
 
-test('what waited when the program ended is offered; a line that is no answer is a request', async () => {
+test('what waited when the program ended is offered; a line that is not an answer is a request', async () => {
   for (const [typed, submitted] of [
     ['yes', ['first\n\nsecond']],
     ['no', []],
@@ -189,7 +189,7 @@ test('what waited when the program ended is offered; a line that is no answer is
     await harness.settle();
     expect([taken, harness.session.submitted]).toEqual([['s1'], submitted]);
     expect(harness.terminal.sent()).toContain(
-      'Never sent, because the program ended before:\n  first\n  \n  second\nsend it now? yes or no: ',
+      'Not sent, because the program ended:\n  first\n  \n  second\nsend it now? yes or no: ',
     );
   }
 });
@@ -248,10 +248,10 @@ test('a form is put question by question, in lines', async () => {
   expect(harness.terminal.sent()).toBe(
     [
       '> The server notes asks (1 of 2: Colour)\n  About \\x1b[31mthe page\n  \n  Which colour?\n',
-      '1. Red  as before\n2. Green\nTo answer nothing at all, write: decline\n',
-      'number, or words of your own: ',
-      'The server notes asks (2 of 2)\n  How large?\nwhole number, or nothing to leave it out: ',
-      'It must be a number.\nwhole number, or nothing to leave it out: ',
+      '1. Red  as before\n2. Green\nTo decline, write: decline\n',
+      'number, or your own answer: ',
+      'The server notes asks (2 of 2)\n  How large?\nwhole number, or nothing to skip it: ',
+      'It must be a number.\nwhole number, or nothing to skip it: ',
     ].join(''),
   );
   expect(harness.session.forms).toEqual([['form_1', { answer: 'filled', values: { colour: 'green', size: 12 } }]]);
@@ -297,7 +297,7 @@ test('what is asked for in secret is read without an echo and shown as stars', a
   await harness.settle();
   expect(got).toEqual(['sk-abc', null]);
   expect(harness.terminal.sent()).toContain(
-    'Keys are at https://example.com\nKey (not shown; an empty line leaves): *******\n',
+    'Keys are at https://example.com\nKey (hidden; an empty line cancels): *******\n',
   );
   expect(harness.terminal.sent()).not.toContain('sk-');
 });

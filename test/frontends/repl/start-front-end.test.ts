@@ -70,13 +70,13 @@ test('beside a prompt, standard input that is silent and stays open is not waite
   expect(await readOpen([], true)).toEqual({
     text: '',
     notices: [
-      expect.stringMatching(/^agent: standard input gave nothing for 3 s and is not closed; it is ignored\..*\n$/),
+      expect.stringMatching(/^agent: standard input sent nothing for 3 s and is still open; it is ignored\..*\n$/),
     ],
     delays: [3000],
   });
   expect(await readOpen(['a diff\n', 'more'], true)).toEqual({
     text: 'a diff\nmore',
-    notices: [expect.stringMatching(/^agent: standard input gave nothing more for 3 s .* first 11 bytes are used/)],
+    notices: [expect.stringMatching(/^agent: standard input sent nothing more for 3 s .* first 11 bytes are used/)],
     delays: [3000, 3000, 3000],
   });
   expect(await readOpen([], false)).toEqual({

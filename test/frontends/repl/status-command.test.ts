@@ -94,7 +94,7 @@ test('a program that fails is told of once, and is not started a fourth time', a
   status.line(report, 4);
   expect(pass()).toBe(0);
   expect(problems).toEqual([
-    'ui.status_command: sh ended with exit code 3: broken. The status line is ours until it works.',
+    'ui.status_command: sh ended with exit code 3: broken. Using the built-in status line until it works.',
   ]);
 });
 

@@ -40,7 +40,7 @@ test('the background that a terminal reports counts where nobody has chosen a th
   expect([asked.onGround?.('light'), asked.current()]).toEqual([false, 'dark']);
 });
 
-test('an output that is no terminal has no colours', () => {
+test('an output that is not a terminal has no colours', () => {
   const output = Object.getOwnPropertyDescriptor(process, 'stdout');
   Object.defineProperty(process, 'stdout', { configurable: true, value: new PassThrough() });
   try {

@@ -32,7 +32,7 @@ test('a text goes to tmux as it is, with the option that also sets the clipboard
   expect(readFileSync(join(folder, 'env'), 'utf8')).not.toContain('hidden');
 });
 
-test('a tmux that refuses it, or none, is no tmux', async () => {
+test('a tmux that refuses it, or none, is not a tmux', async () => {
   expect(await keep(folderWithTmux(1), 'text')).toBe(false);
   const empty = mkdtempSync(join(tmpdir(), 'tmux-buffer-'));
   expect(existsSync(join(empty, 'tmux'))).toBe(false);

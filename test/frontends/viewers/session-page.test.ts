@@ -18,6 +18,6 @@ test('sessions of one name, as a session and its forks, can be told apart in the
   const page = listPage([...rows, { ...row, id: 'other', prompt: 'another' }] as never, 4);
   const names = [...page.matchAll(/<a href="s\/[^"]+">([^<]*)<\/a>/g)].map(([, name]) => name);
   expect(new Set(names).size).toBe(4);
-  expect(names.every((name, index) => index === 3 || name?.startsWith('fix the total · begun '))).toBe(true);
+  expect(names.every((name, index) => index === 3 || name?.startsWith('fix the total · started '))).toBe(true);
   expect(names[3]).toBe('another');
 });

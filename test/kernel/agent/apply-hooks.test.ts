@@ -26,7 +26,7 @@ function hooksOn(event: HookEvent, ...answers: readonly Partial<HookAnswer>[]): 
 
 test.each([
   ['Run the tests.', 'Run the tests.'],
-  [' ', 'A hook wants you to go on.'],
+  [' ', 'A hook wants you to continue.'],
 ])('a hook that denies the end of a turn keeps it going with a note for the model', async (reason, content) => {
   const provider = scripted([[text('Done.'), end()]]);
   const hooks = hooksOn('Stop', { decision: 'deny', reason });
@@ -48,7 +48,11 @@ test('a hook keeps a turn going eight times in a row at most, and that is said',
   await session.submit('go');
   expect(provider.requests).toHaveLength(9);
   expect(seen.filter(({ type }) => type === 'notice')).toMatchObject([
-    { level: 'warn', code: 'hook', message: 'A hook on Stop wanted the turn to go on 8 times in a row; it ends here.' },
+    {
+      level: 'warn',
+      code: 'hook',
+      message: 'A hook on Stop extended the turn 8 times in a row; the turn ends here.',
+    },
   ]);
 });
 
@@ -65,7 +69,7 @@ test('a message that a hook denies is not sent; what a hook adds to one is a not
   const { session, rows, seen } = rig({ provider, hooks });
   await session.submit('I am Ann');
   expect(provider.requests).toEqual([]);
-  expect(JSON.stringify(seen)).toContain('A hook did not let the message through: no names');
+  expect(JSON.stringify(seen)).toContain('A hook blocked the message: no names');
   await session.submit('hi');
   const users = (await rows()).filter(({ kind }) => kind === 'user');
   expect(users.map(({ content, data }) => [content, data])).toContainEqual(['It is Monday.', { note: true }]);

@@ -81,16 +81,16 @@ test('where nothing limits an answer, the assumed length is sent, so that the pr
   );
 });
 
-test('a warning is given once at 80 and once at 95 % of the limit', () => {
+test('a warning is given once at 80 and once at 95% of the limit', () => {
   const steps = [0, 0.79, 0.8, 0.9, 0.96, 0.99];
   expect(steps.slice(1).map((after, at) => spendingWarning(1, steps[at] ?? 0, after))).toEqual([
     null,
-    '80 % of the spend limit of $1.00 is used: $0.80.',
+    '80% of the spend limit of $1.00 is used: $0.80.',
     null,
-    '95 % of the spend limit of $1.00 is used: $0.96.',
+    '95% of the spend limit of $1.00 is used: $0.96.',
     null,
   ]);
-  expect(spendingWarning(1, 0, 2)).toBe('95 % of the spend limit of $1.00 is used: $2.00.');
+  expect(spendingWarning(1, 0, 2)).toBe('95% of the spend limit of $1.00 is used: $2.00.');
 });
 
 test.each([

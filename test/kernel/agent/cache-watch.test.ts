@@ -44,7 +44,7 @@ const cases: readonly (readonly [name: string, events: readonly Event[], expecte
     expect.stringMatching(/9000 tokens .* No event differs from the last request: the provider dropped it/),
   ],
   [
-    'a search of the web in between, which is no part of the conversation',
+    'a search of the web in between, which is not a part of the conversation',
     log(system, tools(1), user, usage({}), said, usage({ purpose: 'web_search', cache_write_tokens: 0 }), user),
     expect.stringMatching(/9000 tokens .* No event differs from the last request: the provider dropped it/),
   ],
@@ -111,6 +111,6 @@ test.each(cases)('a missed cache: %s', (_name, events, expected) => {
   expect(cacheMiss(events, ref, missed)).toEqual(expected);
 });
 
-test('a request that reads from the cache is no miss', () => {
+test('a request that reads from the cache is not a miss', () => {
   expect(cacheMiss(log(system, tools(1), user, usage({}), said, user), ref, { ...missed, cacheRead: 1 })).toBeNull();
 });

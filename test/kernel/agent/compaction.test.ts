@@ -59,7 +59,7 @@ test("a compaction has the user's messages word for word, the files from the log
   await session.submit('go on');
   expect(texts(provider.requests[3])).toEqual([
     [
-      '[The conversation from event 3 to 11 was compacted; what follows stands for it. ' +
+      '[The conversation from event 3 to 11 was compacted; the text below replaces it. ' +
         'The whole text of an event in it can be read with file_read path="event:N".]',
       '## What the user said, word for word\n(event 3) always use tabs\n(event 10) and no semicolons',
       '## Files changed in this session (event of the last change)\n- /work/made.ts (8)',
@@ -177,7 +177,7 @@ test('a compaction that saves nothing is not made, and no summary is asked for',
   await session.submit('one');
   expect(await session.compact('')).toEqual({
     done: false,
-    reason: 'there is too little to compact: its summary would be as long',
+    reason: 'nothing to compact yet: a summary would be just as long',
   });
   expect(await session.submit('two')).toMatchObject({ status: 'failed', fault: { code: 'context_overflow' } });
   expect([kinds(session.events()), notices(seen), provider.requests.length]).toEqual([
@@ -386,7 +386,7 @@ test('the latest of each result that is to be kept stays, through two compaction
     await session.submit('go on');
     return texts(provider.requests.at(-1))[0] ?? '';
   };
-  const part = '## Instructions that stay in force, as they were given\nOf the web.\nNever guess.\n\n## Summary';
+  const part = '## Instructions still in force, word for word\nOf the web.\nNever guess.\n\n## Summary';
   expect(await told()).toContain(part);
   for (const draft of ['c8', 'c9', 'c10', 'c11'].flatMap(bulk)) await session.append(draft);
   await session.submit(long);
@@ -414,7 +414,7 @@ test('the list that the model keeps of its steps survives a compaction', async (
   });
   expect(await session.compact('')).toMatchObject({ done: true });
   await session.submit('go on');
-  expect(texts(provider.requests[2])[0]).toContain('done and left\n[x] read\n[>] write\n\n');
+  expect(texts(provider.requests[2])[0]).toContain('Todo list\n[x] read\n[>] write\n\n');
 });
 
 test.each([1, 60, 6_830, 90_000])(

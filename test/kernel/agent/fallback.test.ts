@@ -32,7 +32,7 @@ test('another model goes on with the turn, says so, is on record, and the own on
     [calls(['note', '{"text":"a"}']), [text('Done by the spare.'), end()]],
   );
   expect(await at.session.submit('go')).toMatchObject({ status: 'completed', text: 'Done by the spare.' });
-  expect(at.notices()).toEqual(['scripted/m cannot answer: The server answered 529. spare/s goes on with this turn.']);
+  expect(at.notices()).toEqual(['scripted/m cannot answer: The server answered 529. spare/s continues this turn.']);
   expect([at.provider.requests.length, at.stepsIn.requests.length, at.session.ref()]).toEqual([1, 2, ref]);
   const models = at.session.events().filter(({ kind }) => kind === 'model');
   expect(models.map(({ content }) => content)).toEqual(['spare/s', 'scripted/m']);
@@ -70,7 +70,9 @@ test('a fallback that cannot be opened is named, and the fault of the own model 
   const at = rig({ provider, fallback: () => other, connect: () => Promise.reject(new Error('no key for Spare')) });
   expect((await at.session.submit('go')).fault?.message).toBe('The server answered 529.');
   const said = at.seen.flatMap((event) => (event.type === 'notice' ? [event.message] : []));
-  expect(said).toEqual(['scripted/m cannot answer: The server answered 529. spare/s cannot step in: no key for Spare']);
+  expect(said).toEqual([
+    'scripted/m cannot answer: The server answered 529. spare/s cannot replace it: no key for Spare',
+  ]);
 });
 
 test('a model that the person chooses meanwhile stays', async () => {

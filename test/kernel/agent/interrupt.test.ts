@@ -236,7 +236,7 @@ test('a yes for the session covers the same call again and no other', async () =
   await session.submit('go');
   expect(seen.filter((event) => event.type === 'approval_requested')).toHaveLength(2);
   expect(tool.ran).toEqual(['1', '1']);
-  expect(envelopes(session.events())[2]).toEqual({ error: 'The user said no: not that', code: 'denied_by_user' });
+  expect(envelopes(session.events())[2]).toEqual({ error: 'The user denied this: not that', code: 'denied_by_user' });
   expect(
     session
       .events()

@@ -50,7 +50,7 @@ test('after its first turn a session is named by its model, in a small request o
     toolChoice: 'none',
     conversation: {
       tools: [],
-      messages: [{ role: 'user', content: 'The person: sort the names\n\nThe assistant: It is sorted now.' }],
+      messages: [{ role: 'user', content: 'The user: sort the names\n\nThe assistant: It is sorted now.' }],
     },
   });
   expect(rows).toBe('system tools user assistant usage user usage assistant');

@@ -48,7 +48,7 @@ test('the question, the record and the notice show the placeholder; policy and t
     JSON.stringify([seen, session.events()], (name, value: unknown) => (name === 'tool' ? undefined : value)),
   ).not.toContain(token);
   expect(seen.filter((event) => event.type === 'notice').map(({ code, message }) => `${code} ${message}`)[0]).toBe(
-    `secret_masked secret seen, masked ×1: ${mark} (secrets.unmasked and secrets.mask switch this off)`,
+    `secret_masked secret seen, masked ×1: ${mark} (disable with secrets.unmasked or secrets.mask)`,
   );
 });
 
@@ -63,7 +63,7 @@ test('a call whose placeholder has no known value does not run, and the model is
   expect(tool.ran).toEqual([]);
   expect(envelopes(session.events())).toEqual([
     {
-      error: expect.stringContaining('Read the file it stands in again'),
+      error: expect.stringContaining('Read the file that contains it again'),
       code: 'execution_failed',
       details: { reason: 'secret_unknown', placeholders: ['«secret:jwt#7»'] },
     },

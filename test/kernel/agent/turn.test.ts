@@ -408,7 +408,7 @@ test('a tool that throws gives a redacted result and a full log entry', async ()
   });
   await session.submit('go');
   expect(envelopes(session.events())).toEqual([
-    { error: 'note failed inside the program; the log file has the details.', code: 'internal' },
+    { error: 'note failed inside the program; see the log file for details.', code: 'internal' },
   ]);
   expect(JSON.stringify(logged)).toContain('secret path /x/y');
 });
@@ -434,7 +434,7 @@ test('messages sent meanwhile follow the results of the response, in the same tu
   expect(seen.flatMap((event) => (event.type === 'queue_changed' ? [event.queue.length] : []))).toEqual([1, 2, 1, 0]);
 });
 
-test('a session in which nothing was said leaves nothing behind', async () => {
+test('a session in which no messages leaves nothing behind', async () => {
   const store = openMemoryStore({ now: () => 1 });
   const { session } = rig({ provider: scripted([]), store });
   await session.record.flush();
@@ -615,7 +615,7 @@ test('the seventh time is a question to the person: a yes starts the count anew,
   expect(repeatedIn(session.events()).slice(0, 12)).toEqual([null, null, 3, 4, 5, 6, null, null, 3, 4, 5, 6]);
   expect(envelopes(session.events()).at(12)).toMatchObject({
     code: 'denied_by_user',
-    error: 'The user said no: enough',
+    error: 'The user denied this: enough',
   });
   expect(tool.ran).toHaveLength(12);
 });

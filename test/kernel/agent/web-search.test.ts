@@ -59,5 +59,5 @@ test('a search that the spend limit does not pay for is not made', async () => {
 
 test('a provider without a search says so to the model', async () => {
   const { answers, usage } = await turn();
-  expect([usage, answers[0]]).toEqual([[], expect.stringContaining('scripted has no web search of its own')]);
+  expect([usage, answers[0]]).toEqual([[], expect.stringContaining('scripted has no built-in web search')]);
 });

@@ -242,9 +242,9 @@ test('a variable that sets nothing is named with the nearest one; those of other
     },
   });
   expect(notices.map((notice) => notice.message)).toEqual([
-    'The variable AGENT_APROVAL sets nothing; did you mean AGENT_APPROVAL?',
-    'The variable AGENT_MAX_RETRIES sets nothing; did you mean AGENT_HTTP_MAX_RETRIES?',
-    'The variable AGENT_MAX_TOOL_TURN sets nothing; did you mean AGENT_MAX_TOOL_TURNS?',
+    'The variable AGENT_APROVAL is not a setting; did you mean AGENT_APPROVAL?',
+    'The variable AGENT_MAX_RETRIES is not a setting; did you mean AGENT_HTTP_MAX_RETRIES?',
+    'The variable AGENT_MAX_TOOL_TURN is not a setting; did you mean AGENT_MAX_TOOL_TURNS?',
     'The variables AGENT_TOKEN_FILE, AGENT_WEB_PROVIDER set nothing here.',
   ]);
 });
@@ -296,7 +296,7 @@ test('a problem in the user file is named with its place and the nearest key; th
       'tools.limits.bash.timeout_ms',
     ],
     ['F:6:3: unknown key "timeout_s" (did you mean "exec.timeout_s"?)', 6, 3, 'timeout_s', 'exec.timeout_s'],
-    ['F:7:25: "fs.deny.1" must be a text that is not empty, not 5', 7, 25, 'fs.deny.1', undefined],
+    ['F:7:25: "fs.deny.1" must be a string that is not empty, not 5', 7, 25, 'fs.deny.1', undefined],
     ['F:8:3: unknown key "colour"', 8, 3, 'colour', undefined],
   ]);
   expect([config.limits.maxToolCalls, config.tools.toolsets]).toEqual([9, ['fs', 'exec', 'mcp']]);
@@ -325,7 +325,7 @@ test('a file that cannot be settings is one problem, never a crash or a wait', a
     );
   expect(messages).toEqual([
     'F:3:3: not valid JSON: comma expected',
-    'F:1:1: not valid JSON: it must hold one object: { … }',
+    'F:1:1: not valid JSON: it must contain one object: { … }',
     'F:1:1: not valid JSON: it is nested too deeply (over 512 levels)',
     'F: it has 1048577 bytes, over 1048576',
     'R/directory/config.json: it is not a regular file',
@@ -338,7 +338,7 @@ test('a key pasted where it does not belong is not repeated in the message', asy
   place.write(userPath, { providers: { lab: { key_env: 'sk-abcdefghijklmnopqrstuv' } } });
   const { problems } = await place.load({ env: { AGENT_MAX_TOOL_TURNS: 'sk-abcdefghijklmnopqrstuv' } });
   expect(problems.map((problem) => problem.message.replace(place.userFile, 'F'))).toEqual([
-    'F:4:18: "providers.lab.key_env" must be a text that matches ^[A-Za-z_][A-Za-z0-9_]*$, not "***"',
+    'F:4:18: "providers.lab.key_env" must be a string that matches ^[A-Za-z_][A-Za-z0-9_]*$, not "***"',
     'AGENT_MAX_TOOL_TURNS must be an integer of at least 1, not "***"',
   ]);
 });
@@ -399,8 +399,8 @@ test('the profile embedded gives other defaults; what is said in any other place
 });
 
 test.each([
-  [0o666, 'anybody may write it (mode 0666); chmod go-w it'],
-  [0o602, 'anybody may write it (mode 0602); chmod go-w it'],
+  [0o666, 'anyone can write to it (mode 0666); chmod go-w it'],
+  [0o602, 'anyone can write to it (mode 0602); chmod go-w it'],
 ])('settings that others may write are refused: mode %o', async (mode, reason) => {
   const place = makePlace();
   const file = place.write(userPath, '{"approval": "never"}');

@@ -183,7 +183,7 @@ test("where requests go is never a project's to say, trusted or not", async () =
     trusted.config.policy.approval,
     trusted.project?.ignored.length,
     trusted.notices.map((notice) => notice.message.replace(/:[^:]*$/, '')),
-  ]).toEqual(['never', 10, [`${place.projectFile} is trusted, but these are taken from your own settings alone`]]);
+  ]).toEqual(['never', 10, [`${place.projectFile} is trusted, but these can only be set in your own settings`]]);
 });
 
 test('trust is asked for with the directory and the hash of exactly the text that is used', async () => {

@@ -103,15 +103,15 @@ test('each wrong place is named once, from the outside, in the order of the valu
     fs: { max_size: 1.5 },
   });
   expect(issues.map(({ path, reason, nearest }) => [path.join('.'), reason, nearest])).toEqual([
-    ['ui.theme', 'must be a text that matches ^[A-Za-z0-9][A-Za-z0-9_-]*$, not ""', null],
+    ['ui.theme', 'must be a string that matches ^[A-Za-z0-9][A-Za-z0-9_-]*$, not ""', null],
     ['ui.wrap', 'must be one of terminal, words (did you mean "words"?), not "wordz"', null],
     ['ui.keys', 'must be one of emacs, vim, not 1', null],
     ['modle', 'is not a setting', 'model'],
-    ['rules.deny.0.tool', 'must be a text that is not empty, not ""', null],
+    ['rules.deny.0.tool', 'must be a string that is not empty, not ""', null],
     ['rules.deny.1', 'must be an object with at least one key, not {}', null],
     ['rules.deny.2.argv', 'must be a list, not []', null],
     ['providers.-', 'is not a setting', 'provider'],
-    ['providers.lab.headers.a', 'must be a text, not 1', null],
+    ['providers.lab.headers.a', 'must be a string, not 1', null],
     [
       'models.m.long_prompt',
       'must be an object with above_tokens, input_usd, output_usd, not {"above_tokens":1,"more":1}',

@@ -249,7 +249,7 @@ test('a row is never deleted: what the first source no longer has is retired, an
 test.each<readonly [string, Sources, readonly string[]]>([
   ['an unknown option', agreed, ['--bogus']],
   ['a day that is none', agreed, ['--today', 'tomorrow']],
-  ['a file that is no package', agreed, ['--pi', '/dev/null']],
+  ['a file that is not a package', agreed, ['--pi', '/dev/null']],
   ['a source whose layout has changed', { pi: {}, prices: agreed.prices }, []],
   ['an override without a reason', { ...agreed, overrides: { 'anthropic/claude-sonnet-5': { input_usd: 1 } } }, []],
   [

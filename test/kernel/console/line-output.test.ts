@@ -11,7 +11,7 @@ const row = (id: string, fields: { title?: string; parentId?: string; parentCall
   ...(fields.parentCallId === undefined ? {} : { parentCallId: fields.parentCallId }),
 });
 
-test('a list of sessions tells a fork from its original, and the session of a sub-agent is no fork', () => {
+test('a list of sessions tells a fork from its original, and the session of a sub-agent is not a fork', () => {
   const rows = [
     row('A'),
     row('B', { parentId: 'A' }),
@@ -22,6 +22,6 @@ test('a list of sessions tells a fork from its original, and the session of a su
 
 test('sessions with equal names say when they began, and which they are', () => {
   const [first = '', second = ''] = distinctTitles([row('01AAAAAAAAAAAAA'), row('01BBBBBBBBBBBBB')]);
-  expect(first).toMatch(/^Fix total · begun .* · 01AAAAAAAAAAA$/);
+  expect(first).toMatch(/^Fix total · started .* · 01AAAAAAAAAAA$/);
   expect(second).toMatch(/ · 01BBBBBBBBBBB$/);
 });

@@ -153,10 +153,10 @@ test.each(Object.keys(senders).filter((name) => name !== 'telemetry'))('%s goes 
 });
 
 test.each(Object.keys(senders).filter((name) => name !== 'telemetry'))(
-  '%s says which variable holds what is no proxy',
+  '%s says which variable holds what is not a proxy',
   async (name) => {
     await expect(senders[name]?.({ HTTPS_PROXY: 'gopher://u:hidden@p:1' })).rejects.toThrow(
-      'HTTPS_PROXY=gopher://***@p:1 names a kind of proxy that is not known (gopher)',
+      'HTTPS_PROXY=gopher://***@p:1 has an unknown kind of proxy (gopher)',
     );
   },
 );
@@ -204,5 +204,5 @@ test('the authority in SSL_CERT_FILE counts, directly and behind a proxy, and a 
   const none = join(folder, 'none.pem');
   await expect(text(here, { SSL_CERT_FILE: none })).rejects.toThrow(`SSL_CERT_FILE=${none} does not exist`);
   writeFileSync(none, 'no certificate');
-  await expect(text(here, { SSL_CERT_FILE: none })).rejects.toThrow(`SSL_CERT_FILE=${none} holds no certificate`);
+  await expect(text(here, { SSL_CERT_FILE: none })).rejects.toThrow(`SSL_CERT_FILE=${none} contains no certificate`);
 });

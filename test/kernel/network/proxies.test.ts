@@ -94,13 +94,13 @@ test.each<readonly [entry: string, reached: readonly string[], proxied: readonly
 });
 
 test.each<readonly [env: Env, message: string]>([
-  [{ HTTPS_PROXY: 'ftp://p:1' }, 'HTTPS_PROXY=ftp://p:1 names a kind of proxy that is not known (ftp)'],
+  [{ HTTPS_PROXY: 'ftp://p:1' }, 'HTTPS_PROXY=ftp://p:1 has an unknown kind of proxy (ftp)'],
   [{ https_proxy: 'http://p:99999' }, 'https_proxy=http://p:99999 is not the address of a proxy'],
   [{ ALL_PROXY: '"http://p:1"' }, 'ALL_PROXY="http://p:1" is not the address of a proxy'],
   [{ ALL_PROXY: 'http://' }, 'ALL_PROXY=http:// is not the address of a proxy'],
   [{ HTTPS_PROXY: 'http://user:s#cret@p:1' }, 'HTTPS_PROXY=http://***@p:1 is not the address of a proxy'],
-  [{ HTTPS_PROXY: 'p:1', no_proxy: '10.0.0.0/99' }, 'no_proxy holds 10.0.0.0/99, which is no range of addresses'],
-  [{ HTTPS_PROXY: 'p:1', NO_PROXY: 'a.example/x' }, 'NO_PROXY holds a.example/x, which is no range of addresses'],
+  [{ HTTPS_PROXY: 'p:1', no_proxy: '10.0.0.0/99' }, 'no_proxy contains 10.0.0.0/99, which is not an address range'],
+  [{ HTTPS_PROXY: 'p:1', NO_PROXY: 'a.example/x' }, 'NO_PROXY contains a.example/x, which is not an address range'],
 ])('%j is refused with the variable and its value, and without the password', (env, message) => {
   const asked = (): unknown => wayTo('https://api.example/', env);
   expect(asked).toThrow(NetworkSettingError);

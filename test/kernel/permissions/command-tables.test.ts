@@ -64,7 +64,7 @@ describe('the tables of commands', () => {
   });
 
   test('two entries for one program are refused', () => {
-    expect(() => riskWith([{ names: 'ls' }], 'ls')).toThrow('two entries hold the program ls');
+    expect(() => riskWith([{ names: 'ls' }], 'ls')).toThrow('two entries describe the program ls');
   });
 });
 

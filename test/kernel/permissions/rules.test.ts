@@ -381,11 +381,11 @@ test('a call that a rule stops says so first', async () => {
     (await assess(given, 'bash', 'execute', { command: 'git push' }, approval)).reasons;
   const push: Rule = { tool: 'bash', argv: ['git', 'push'] };
   const own = await reasons({});
-  expect(await reasons({ deny: [push] })).toEqual(['a rule in `rules.deny` refuses it', ...own]);
-  expect(await reasons({ ask: [push] })).toEqual(['a rule in `rules.ask` wants it asked', ...own]);
+  expect(await reasons({ deny: [push] })).toEqual(['a rule in `rules.deny` denies it', ...own]);
+  expect(await reasons({ ask: [push] })).toEqual(['a rule in `rules.ask` asks for approval', ...own]);
   expect(await reasons({ ask: [push] }, 'never')).toEqual(own);
   expect((await assess({ deny: [{ tool: 'glob' }] }, 'glob', 'read', { pattern: '*' })).reasons).toEqual([
-    'a rule in `rules.deny` refuses it',
+    'a rule in `rules.deny` denies it',
   ]);
 });
 

@@ -158,7 +158,7 @@ test('a list that cannot be had is one sentence without the key', async () => {
   ]);
   expect(messages).toEqual([
     { ok: false, message: 'Test answered 401: {"error":{"message":"bad key [masked]"}}' },
-    { ok: false, message: `Test at ${odd.url} answered something that is not a list of models` },
+    { ok: false, message: `Test at ${odd.url} sent something that is not a list of models` },
     { ok: false, message: `Ollama is not running at http://${nothing}/v1` },
   ]);
 });

@@ -84,7 +84,7 @@ test('domains and the age of pages are asked for where the provider can', async 
     await searched(preset, { allowedDomains: ['bread.example'], recency: 'week' });
   }
   const bodies = double.seen.map(({ body }) => body);
-  expect(bodies.map((body) => /Only pages of the last week count/.test(body))).toEqual([true, true, true, true]);
+  expect(bodies.map((body) => /Use only pages of the last week/.test(body))).toEqual([true, true, true, true]);
   expect(JSON.parse(bodies[0] ?? '')).toMatchObject({ tools: [{ filters: { allowed_domains: ['bread.example'] } }] });
   expect(JSON.parse(bodies[1] ?? '')).toMatchObject({ tools: [{ allowed_domains: ['bread.example'] }] });
   expect(JSON.parse(bodies[3] ?? '')).toMatchObject({
@@ -141,7 +141,7 @@ test.each(['openai', 'anthropic', 'google', 'openrouter'])(
         message: expect.stringContaining('refused the search: bad key [masked]') as string,
       },
       { ok: false, reason: 'rate_limited', waitMs: 7000 },
-      { ok: false, reason: 'failed', message: expect.stringContaining('cannot be read') as string },
+      { ok: false, reason: 'failed', message: expect.stringContaining('unreadable search result') as string },
     ]);
     expect(heard.map(({ usage }) => usage)).toEqual([null, null, null]);
   },

@@ -55,7 +55,7 @@ test('a kept key goes to its own provider, whichever variables others share with
   });
 });
 
-test('a file that is no JSON is named, not used and not written over', async () => {
+test('a file that is not JSON is named, not used and not written over', async () => {
   const file = join(folder(), 'keys.json');
   writeFileSync(file, '{ "keys": oops');
   const problems: string[] = [];
@@ -67,7 +67,7 @@ test('a file that is no JSON is named, not used and not written over', async () 
     onProblem: (problem) => problems.push(problem),
   });
   expect([problems, keys.all(), (await keys.keep('openai', key, 'file')).done]).toEqual([
-    [`${file} is no JSON object: its keys are not used.`],
+    [`${file} is not a JSON object: its keys are not used.`],
     {},
     false,
   ]);
@@ -117,7 +117,7 @@ test('a system without a keyring says so, and the key is not kept', async () => 
   });
   expect(await keys.keep('xai', key, 'keyring')).toEqual({
     done: false,
-    said: 'It is not kept: there is no secret-tool here.',
+    said: 'Not saved: there is no secret-tool here.',
   });
   expect(existsSync(join(at, 'keys.json'))).toBe(false);
 });

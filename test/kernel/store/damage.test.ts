@@ -91,7 +91,7 @@ test('a damaged database is found at opening, moved aside unchanged, and its rea
     [
       'text',
       (file) => {
-        writeFileSync(file, 'this is no database\n'.repeat(500));
+        writeFileSync(file, 'this is not a database\n'.repeat(500));
       },
       0,
     ],
@@ -176,7 +176,7 @@ test('damage that only a later read meets is repaired there, and the reader is t
   const [events, again] = await Promise.all([store.load(row.id), store.load(row.id)]);
   expect([again, lease.held, (await store.acquire(row.id)).held]).toEqual([events, true, false]);
   expect(told).toEqual([
-    expect.stringMatching(/^The session database was damaged .* is kept as .*corrupt-.*; \d+ events of 1 session /),
+    expect.stringMatching(/^The session database was damaged .* was moved to .*corrupt-.*; \d+ events of 1 session /),
   ]);
   expect(events.length).toBeGreaterThan(rowCount * 0.95);
   expect(events.length).toBeLessThan(rowCount);
@@ -204,7 +204,7 @@ test('a log whose database is gone is kept, not replayed into the next database'
   rmSync(file);
   renameSync(`${file}-saved`, `${file}-wal`);
   const { store, notices } = await openSqliteStore({ file, now: clock });
-  expect(notices).toEqual([expect.stringMatching(/is gone; .* kept as .*corrupt-.*-wal/)]);
+  expect(notices).toEqual([expect.stringMatching(/is gone; .* saved as .*corrupt-.*-wal/)]);
   expect(await store.list(5)).toEqual([]);
   await store.close();
 });
@@ -239,7 +239,7 @@ test('three damaged databases are kept; then the reader has to look', async () =
   writeFileSync(file, 'broken again');
   await expect(openSqliteStore({ file, now: same })).rejects.toMatchObject({
     code: 'damaged',
-    message: expect.stringContaining('3 damaged ones are kept'),
+    message: expect.stringContaining('3 damaged ones already exist'),
   });
   expect([kept(file).length, readFileSync(file, 'utf8')]).toEqual([3, 'broken again']);
 });

@@ -124,7 +124,7 @@ test('a database that another process keeps locked is opened late, at the first 
 });
 
 test('another kind of store is refused with what is known', async () => {
-  const hint = 'Name the path of a file, or sqlite:<path>.';
+  const hint = 'Give the path of a file, or sqlite:<path>.';
   await expect(openStore('postgres://user:word@host/db', { now: clock })).rejects.toMatchObject({
     code: 'scheme',
     message: 'There is no store of the kind "postgres:"',
@@ -132,7 +132,7 @@ test('another kind of store is refused with what is known', async () => {
   });
   await expect(openStore('sqlite:', { now: clock })).rejects.toMatchObject({
     code: 'scheme',
-    message: 'The store "sqlite:" names no file',
+    message: 'The store "sqlite:" has no file',
     hint,
   });
 });

@@ -312,7 +312,7 @@ describe.each(stores)('the record of the %s store', (name, open) => {
     await store.close();
   });
 
-  test('a picture goes with the last message or result that has it: redacted, or removed with its session', async () => {
+  test('an image goes with the last message or result that has it: redacted, or removed with its session', async () => {
     const { store, records } = await open();
     const pictures = ['one', 'two'].map((text) => {
       const bytes = Buffer.from(text);

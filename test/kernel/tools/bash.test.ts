@@ -31,7 +31,7 @@ test('a script can open its own output by name', async () => {
   });
 });
 
-test('a command that is no shell program answers what the shell says', async () => {
+test('a command that is not a shell program answers what the shell says', async () => {
   expect(await bash('if')).toMatchObject({ exit_code: 2, output: expect.stringContaining('syntax error') });
 });
 
@@ -116,7 +116,7 @@ test('what a command makes or changes that other programs run by themselves is n
     context(cwd),
   );
   expect(outcome.envelope).toEqual({ output: 'made\n', exit_code: 0, auto_run_files: planted });
-  expect(outcome.summary).toBe(`exit 0; changed what other programs run by themselves: ${planted.join(', ')}`);
+  expect(outcome.summary).toBe(`exit 0; changed files that other programs run automatically: ${planted.join(', ')}`);
   expect(await bash('cat .vscode/settings.json', {}, cwd)).toEqual({ output: '{"x":1}\n', exit_code: 0 });
   expect(
     await bash(

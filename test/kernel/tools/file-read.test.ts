@@ -396,7 +396,7 @@ test.each([
   const cwd = tree({ [stored]: 'text' });
   const refused = await read(cwd, asked);
   expect(refused).toMatchObject({ code: 'not_found', details: { nearest: [stored] } });
-  expect(JSON.stringify(refused)).toContain('looks the same and is another name');
+  expect(JSON.stringify(refused)).toContain('looks the same but has a different encoding');
   expect(JSON.stringify(refused)).toContain(JSON.stringify(written).slice(1, -1));
   expect(await read(cwd, stored)).toEqual({ output: 'text' });
 });

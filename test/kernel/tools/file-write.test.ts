@@ -426,14 +426,14 @@ test('a file in one byte a character is read as what it says, named, and edited 
   );
   expect(refused).toMatchObject({
     code: 'execution_failed',
-    error: expect.stringContaining('windows-1252, which lacks a character of new_string'),
+    error: expect.stringContaining('windows-1252, which cannot encode a character of new_string'),
   });
   expect(readFileSync(join(cwd, 'latin'), 'latin1')).toContain('let x = 1;');
   await envelopeOf('file_write', { path: 'windows', content: 'now 6 €\n' }, context(cwd));
   expect(readFileSync(join(cwd, 'windows'), 'latin1')).toBe('now 6 \x80\n');
   expect(await envelopeOf('file_write', { path: 'windows', content: 'now → 6\n' }, context(cwd))).toMatchObject({
     code: 'execution_failed',
-    error: expect.stringContaining('windows-1252, which lacks a character of content'),
+    error: expect.stringContaining('windows-1252, which cannot encode a character of content'),
   });
   expect(readFileSync(join(cwd, 'windows'), 'latin1')).toBe('now 6 \x80\n');
 });
@@ -573,6 +573,6 @@ test.each([
 ])('%s with half of a character is refused, and the file stays', async (name, args) => {
   const cwd = tree({ 'e.txt': 'hi \u{1f600}\n' });
   const refused = await envelopeOf(name, args, context(cwd));
-  expect(refused).toMatchObject({ code: 'invalid_args', details: { problem: 'holds half of a character' } });
+  expect(refused).toMatchObject({ code: 'invalid_args', details: { problem: 'contains half of a character' } });
   expect(readFileSync(join(cwd, 'e.txt'), 'utf8')).toBe('hi \u{1f600}\n');
 });

@@ -102,7 +102,7 @@ describe.each(engines)('with $engine', ({ tools }) => {
     expect(await grep(cwd, { pattern: 'TODO', path: join(cwd, 'a') })).toEqual({ output: 'a/x.ts:1: TODO', count: 1 });
   });
 
-  test('the end of a line is before CRLF, and nothing found is no error', async () => {
+  test('the end of a line is before CRLF, and nothing found is not an error', async () => {
     const cwd = searchTree();
     expect(await grep(cwd, { pattern: 'next$' })).toEqual({ output: 'a/x.ts:2: next', count: 1 });
     expect(await grep(cwd, { pattern: 'no such text anywhere' })).toEqual({ output: '', count: 0 });
@@ -129,7 +129,7 @@ describe.each(engines)('with $engine', ({ tools }) => {
       ((await grep(cwd, { pattern: 'needle', ...args })) as { note?: string }).note;
     expect(await note({ path: 'scripts' })).toMatch(/^Ignore files hide every match, such as scripts\/a\.py/);
     expect(await note({ path: 'pkg', glob: 'src/*.ts' })).toMatch(
-      /^The filter "src\/\*\.ts" fits no file here \(there is pkg\/src\/c\.ts/,
+      /^The filter "src\/\*\.ts" matches no file here \(there is pkg\/src\/c\.ts/,
     );
     expect(await note({ path: 'pkg', glob: '*.ts,*.tsx' })).toMatch(/several endings are written \*\.\{ts,tsx\}/);
     expect(await grep(cwd, { pattern: 'absent' })).toEqual({ output: '', count: 0 });
@@ -288,7 +288,7 @@ test('a search of a folder leaves files with secrets out and says so; one that i
   expect(await grep({ pattern: 'TOKEN' })).toEqual({
     output: 'a.txt:1: TOKEN here',
     count: 1,
-    left_out: '1 file with secrets; the user is asked when one is named as path',
+    left_out: '1 file with secrets; pass one as path to ask the user',
   });
   expect(await grep({ pattern: 'TOKEN', path: '.env' })).toEqual({ output: '.env:1: TOKEN=1', count: 1 });
 });

@@ -96,7 +96,7 @@ test.each([
   });
 });
 
-test('only the empty text stands for no arguments; text in values is no structure', async () => {
+test('only the empty text stands for no arguments; text in values is not a structure', async () => {
   const tools = empty();
   tools.register(tool({ input_schema: { type: 'object' } }));
   expect(await tools.bind({ name: 'probe', arguments: '' })).toMatchObject({ ok: true, bound: { args: {} } });
@@ -138,7 +138,7 @@ test('a rate limit gives back the time to wait, and units come back after a minu
   expect([tools.admit('probe'), tools.admit('probe'), tools.admit('other')]).toEqual([null, null, null]);
   time = 15_000;
   expect(tools.admit('probe')).toEqual({
-    error: 'probe has used its calls of this minute; wait 45 s.',
+    error: 'probe reached its calls per minute; wait 45 s.',
     code: 'rate_limited',
     details: { wait_ms: 45_000 },
   });

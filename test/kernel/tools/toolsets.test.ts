@@ -91,12 +91,12 @@ test('a set says its sentence in the prompt of a session that has one of its too
   expect(prompt(builtinTools(toolOptions()))).not.toContain('sums');
 });
 
-test('the README names every set that is off by itself, with its tools', () => {
-  const readme = readFileSync(join(import.meta.dirname, '../../../README.md'), 'utf8');
+test('docs/toolsets.md names every set of a feature, with its tools', () => {
+  const page = readFileSync(join(import.meta.dirname, '../../../docs/toolsets.md'), 'utf8');
   for (const [set, { tools: names }] of featureToolsets
     .filter(({ name }) => name !== 'mcp')
     .map((set) => [set.name, set] as const))
-    expect(readme).toContain(`\n| \`${set}\` | ${names?.map((name) => `\`${name}\``).join(', ') ?? 'yours'} |`);
+    expect(page).toContain(`\n| \`${set}\` | ${names?.map((name) => `\`${name}\``).join(', ') ?? 'yours'} |`);
 });
 
 test('that a tool of a late set takes nothing else is checked and not sent', async () => {

@@ -516,7 +516,7 @@ test('an alias typed whole runs at once', async () => {
   expect(ran).toEqual(['']);
 });
 
-test('an unknown command names the nearest; a failing one says so; a path is no command', async () => {
+test('an unknown command names the nearest; a failing one says so; a path is not a command', async () => {
   const harness = openRepl({ commands });
   harness.type('/modle x\r');
   harness.type('/broken\r');
@@ -527,13 +527,13 @@ test('an unknown command names the nearest; a failing one says so; a path is no 
   expect(harness.session.submitted).toEqual(['/etc/hosts is what?']);
 });
 
-test('a command that leaves is no suggestion; a question mark alone is a request for help', async () => {
+test('a command that leaves is not a suggestion; a question mark alone is a request for help', async () => {
   const harness = openRepl();
   for (const typed of ['/init', '?']) harness.type(`${typed}\r`);
   await harness.settle();
   const said = harness.terminal.lines().join('\n');
   expect(said.match(/There is no command .*/g)).toEqual(['There is no command /init.']);
-  expect(said).toContain('Ctrl-X: switch between whole');
+  expect(said).toContain('Ctrl-X: switch between full');
   expect([harness.exits(), harness.session.submitted]).toEqual([0, []]);
 });
 
@@ -616,7 +616,7 @@ test('a page opens where what is looked for stands, marks it, and answers the ke
     await harness.settle();
     const rows = shown(harness.terminal);
     expect(rows.slice(rows.indexOf('Found') + 1, rows.indexOf('Found') + 4)).toEqual(['row 38', 'row 39', 'row 40']);
-    expect(rows.at(-1)).toBe('lines 39-46 of 60 · enter resumes, f forks here, q leaves');
+    expect(rows.at(-1)).toBe('lines 39-46 of 60 · enter resumes, f forks here, q closes');
     expect(harness.terminal.sent()).toContain('\x1b[33mrow 40');
     harness.type(key);
     await harness.settle();
@@ -649,7 +649,7 @@ test('@ completes paths', async () => {
   expect(shown(harness.terminal)[1]).toBe('❯ read @"docs/my file.md"');
 });
 
-test('ctrl-o pages through the last result, q leaves it', async () => {
+test('ctrl-o pages through the last result, q closes it', async () => {
   const harness = openRepl({ rows: 12, detail: { show: 'line', maxRows: 1 } });
   harness.type('go\r');
   harness.session.call('c1', 'bash(command="seq 50")');

@@ -43,7 +43,7 @@ test('the status line begins with the approval mode; names become shorter, then 
   expect(at(200, { approval: 'plan', jobs: 1, effort: 'high', sandbox: 'off' }, emptyView)).toBe(
     'plan, read-only · openai/gpt-5.2 high · 1 job · ~/thing (main)',
   );
-  expect(statusLine(facts, used, { ...idle, hint: 'Ctrl-C again leaves' }, plain, 200)).toBe('Ctrl-C again leaves');
+  expect(statusLine(facts, used, { ...idle, hint: 'Ctrl-C again to exit' }, plain, 200)).toBe('Ctrl-C again to exit');
 });
 
 test.each([...Array.from({ length: 100 }, (_item, index) => index + 8)])(

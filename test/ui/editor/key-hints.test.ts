@@ -51,8 +51,8 @@ async function printResult(harness: Harness): Promise<void> {
 }
 
 test.each([
-  [own, 'F2 or /show 2', 'F3 for short', 'F4 stops', 'Ctrl-Q again leaves'],
-  [{}, 'Ctrl-O or /show 2', 'Ctrl-X for short', 'Esc stops', 'Ctrl-C again leaves'],
+  [own, 'F2 or /show 2', 'F3 for short', 'F4 stops', 'Ctrl-Q again to exit'],
+  [{}, 'Ctrl-O or /show 2', 'Ctrl-X for short', 'Esc stops', 'Ctrl-C again to exit'],
 ])('what is said of keys names those that are bound: %j', async (bindings, page, back, stop, leave) => {
   const harness = openRepl({ bindings, columns: 120, rows: 50 });
   harness.type('go\r');

@@ -15,12 +15,12 @@ test.each([
   [{ show_last: 'ctrl-l f2', suspend: '' }, null],
   [{ send: 'Shift-Alt-Enter' }, null],
   [{ shwo_last: 'ctrl-l' }, /^ui\.bindings\.shwo_last: there is no action `shwo_last`; the nearest is show_last\./],
-  [{ show_last: 'x' }, /`x` is typed text: hold ctrl or alt with it$/],
+  [{ show_last: 'x' }, /`x` is typed text: add ctrl or alt$/],
   [{ show_last: 'shift-x' }, /`shift-x` is typed text/],
   [{ show_last: 'space' }, /`space` is typed text/],
   [{ show_last: 'ctrl-lo' }, /there is no key `ctrl-lo`: write for example ctrl-s/],
   [{ show_last: 'ctrl-i' }, /Ctrl-I is the same as Tab to a terminal$/],
-  [{ show_last: 'ctrl-l', suspend: 'Ctrl-L' }, /^ui\.bindings\.suspend: Ctrl-L is given to show_last already/],
+  [{ show_last: 'ctrl-l', suspend: 'Ctrl-L' }, /^ui\.bindings\.suspend: Ctrl-L is already bound to show_last$/],
 ])('the bindings %j', (bindings, expected) => {
   const problem = bindingProblem(Object.fromEntries(Object.entries(bindings)));
   const text = problem && `${problem.key}: ${problem.message}`;

@@ -36,7 +36,7 @@ test('what is sent before its chip comes is sent as it was pasted', async () => 
   expect(repl.terminal.lines().join('\n')).not.toContain('[shot.png');
 });
 
-test('a picture that is refused, and a clipboard without one, are told in a line', async () => {
+test('an image that is refused, and a clipboard without one, are told in a line', async () => {
   const problem = 'bomb.png is not attached: 10000x6000 are 60 megapixels, over 50.';
   const refused = (): Promise<TakenPicture> => Promise.resolve({ ok: false, problem });
   const repl = openRepl({ pictures: port({ pasted: refused, clipboard: refused }), columns: 100 });
@@ -56,8 +56,8 @@ test.each([
   ['with escaped blanks', 'see /tmp/my\\ shot.png', 'see [shot.png 8x4]'],
   ['as an address', 'see file:///tmp/shot.png', 'see [shot.png 8x4]'],
   ['two of them', '/tmp/a.png and ~/b.png', '[shot.png 8x4] and [shot.png 8x4]'],
-  ['a word that is no path', 'rename shot.png to x.png, please', 'rename shot.png to x.png, please'],
-])('line by line, a picture that is dragged into a line goes with it: %s', async (_name, line, sent) => {
+  ['a word that is not a path', 'rename shot.png to x.png, please', 'rename shot.png to x.png, please'],
+])('line by line, an image that is dragged into a line goes with it: %s', async (_name, line, sent) => {
   const taken = port({
     pasted: (text) => Promise.resolve(/^['"]?(?:~?\/|file:)\S*( shot)?\S*$/.test(text) ? chip : null),
   });

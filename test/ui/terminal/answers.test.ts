@@ -96,7 +96,7 @@ test('bytes come through as they were, a character cut in two with an answer owe
   expect([Buffer.concat(heard).toString(), answers, keys()]).toEqual(['é日', [meant], '']);
 });
 
-test('an answer that comes after one has gone on without it is no key, nor is the name of the terminal', () => {
+test('an answer that comes after one has gone on without it is not a key, nor is the name of the terminal', () => {
   const { input, keys, answers, send, tick } = listening();
   input.answers.question(false);
   tick(5_000);

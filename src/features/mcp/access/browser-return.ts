@@ -22,11 +22,11 @@ export async function listenForBrowser(
       response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', connection: 'close' });
       response.end(`${text}\n`);
     };
-    if (address?.pathname !== path || request.method !== 'GET') reply(404, 'Nothing is here.');
+    if (address?.pathname !== path || request.method !== 'GET') reply(404, 'There is nothing here.');
     else if (visit === null || !isAnswerTo(visit.state, address))
-      reply(400, 'This is not the answer to the sign-in that waits in the terminal, which still waits for it.');
+      reply(400, 'This is not the answer to the sign-in in the terminal, which is still waiting.');
     else {
-      reply(200, 'Back in the terminal it goes on; this page can be closed.');
+      reply(200, 'You are signed in. Close this page and return to the terminal.');
       visit.arrived(address);
     }
   });
@@ -38,7 +38,7 @@ export async function listenForBrowser(
       const answer = new Promise<URL>((resolve, reject) => {
         visit = { state: address.searchParams.get('state'), arrived: resolve };
         const stop = (): void => {
-          reject(new Error('nobody came back from the browser'));
+          reject(new Error('the browser did not return in time'));
         };
         signal.addEventListener('abort', stop, { once: true });
         if (signal.aborted) stop();

@@ -124,6 +124,6 @@ export function checkedResource(server: URL, named: string | undefined): URL | u
   const resource = URL.parse(named);
   const path = (pathname: string): string => `${pathname.replace(/\/+$/, '')}/`;
   if (resource?.origin !== server.origin || !path(server.pathname).startsWith(path(resource.pathname)))
-    throw new Error(`the server says that it is ${named}, which is not ${server.href}`);
+    throw new Error(`the server identifies itself as ${named}, not ${server.href}`);
   return resource;
 }

@@ -200,10 +200,10 @@ export async function signIn(sdk: Sdk, options: SignInOptions): Promise<void> {
     forceReauthorization: true,
     fetchFn: fetchWithinOrigin(send),
   });
-  if (visit.address === null) throw new Error('the server named no page to sign in at');
+  if (visit.address === null) throw new Error('the server named no sign-in page');
   const answer = await callback.visit(visit.address);
   if (answer.searchParams.get('state') !== visit.expectedState)
-    throw new Error('the answer belongs to another sign-in; nothing was kept');
+    throw new Error('the answer belongs to another sign-in; nothing was saved');
   const transport = new sdk.StreamableHTTPClientTransport(new URL(url), {
     authProvider: visit,
     fetch: fetchWithinOrigin(send),
@@ -278,7 +278,7 @@ class Visit implements OAuthClientProvider {
   /** Nothing but a web page is ever shown to be opened: other schemes start programs. */
   redirectToAuthorization(address: URL): void {
     if (address.protocol !== 'https:' && address.protocol !== 'http:')
-      throw new Error(`the server wants ${JSON.stringify(address.protocol)} opened, which is no web page`);
+      throw new Error(`the server wants ${JSON.stringify(address.protocol)} opened, which is not a web page`);
     this.address = address;
   }
 
@@ -325,7 +325,7 @@ function fetchWithinOrigin(send: typeof fetch): FetchLike {
       await response.body?.cancel();
       const next = new URL(location, url);
       if (next.origin !== url.origin || (init?.method ?? 'GET') !== 'GET' || hops === maxRedirects)
-        throw new Error(`${url.origin} sends us on to ${next.origin}, which is not followed`);
+        throw new Error(`${url.origin} redirects to ${next.origin}, which is not followed`);
       url = next;
     }
   });

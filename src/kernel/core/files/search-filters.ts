@@ -142,14 +142,14 @@ function joinValues(values: readonly string[]): string {
 function withTime(filters: SearchFilters, name: 'after' | 'before', value: string): SearchFilters | string {
   const at = timeOf(value);
   return at === null
-    ? `${name}:${value} is no day: write for example ${name}:2026-01-31, or ${name}:2026-01-31T14:30.`
+    ? `${name}:${value} is not a day: write for example ${name}:2026-01-31, or ${name}:2026-01-31T14:30.`
     : { ...filters, [name]: at };
 }
 
 function unknown(name: string): string {
   const nearest = nearestName(name, Object.keys(filterTable));
   const meant = nearest === null ? '' : ` Did you mean ${nearest}:?`;
-  return `There is no filter ${name}:.${meant} There are ${filterList}. Words with a colon stand in quotes.`;
+  return `There is no filter ${name}:.${meant} There are ${filterList}. Put words with a colon in quotes.`;
 }
 
 function timeOf(text: string): number | null {

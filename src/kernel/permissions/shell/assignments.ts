@@ -199,7 +199,7 @@ const evaluated = /^(?:S?RANDOM|SECONDS|HISTCMD|OPTIND|LINENO)$/;
 /** Judges a builtin command that fills the variable named by `arg`. The value is known only when it runs. */
 export function filledFindings(arg: Arg, scan: OptionScan): readonly Finding[] {
   return arg.values.flatMap((name) => {
-    if (arg.dynamic || name.includes('\0')) return unanalysable('a variable is filled whose name is not known');
+    if (arg.dynamic || name.includes('\0')) return unanalysable('sets a variable whose name is not known');
     const index = name.includes('[') && !/^\w+\[\d+\]$/.test(name);
     if (index) return unanalysable(`the index in ${quoted(name)} is evaluated`);
     return setFindings(name, null, scan);
@@ -213,7 +213,7 @@ export function setFindings(target: string, given: string | null, scan: OptionSc
   const value = given ?? '';
   if (evaluated.test(name)) return evaluatedFindings(name, given);
   if (history.test(name) && disarmed.get(name)?.test(value) !== true)
-    return [{ reason: `sets ${name}: what is done is kept out of the history`, fixed: true }];
+    return [{ reason: `sets ${name}: this keeps commands out of the shell history`, fixed: true }];
   if (!steering.test(name) || disarmed.get(name)?.test(value) === true) return [];
   if (name === 'HOME' && value.startsWith(scan.context.workspace)) {
     scan.redirects = true;

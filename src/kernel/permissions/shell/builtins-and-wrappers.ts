@@ -94,14 +94,14 @@ function changeFolder(call: Invocation): readonly Finding[] {
 function enter(folder: string, scan: OptionScan): void {
   for (const path of pathsOf(folder, scan)) if (!scan.folders.cwds.includes(path)) scan.folders.cwds.push(path);
   if (scan.folders.cwds.length <= maxFolders) return;
-  addAll(scan.findings, unanalysable('it may stand in too many folders'));
+  addAll(scan.findings, unanalysable('it may be in too many folders'));
   scan.folders.cwds.length = maxFolders;
 }
 
 function printenv(call: Invocation): readonly Finding[] {
   const names = call.args.map(({ text }) => text).filter((text) => !text.startsWith('-'));
   if (names.length === 0)
-    return printsNamesOnly(call.place.next) ? [] : danger(call, 'prints the environment, which holds keys');
+    return printsNamesOnly(call.place.next) ? [] : danger(call, 'prints the environment, which contains keys');
   const secret = names.find(namesSecret);
   if (secret !== undefined) return danger(call, `prints the secret variable ${secret}`);
   return call.args.some((arg) => arg.dynamic) ? danger(call, 'prints a variable that is known only when it runs') : [];
@@ -138,15 +138,15 @@ function dump(call: Invocation): readonly Finding[] {
 function set(call: Invocation): readonly Finding[] {
   if (call.args.some(({ text }) => /^-[a-zA-Z]*P|^physical$/.test(text))) call.scan.folders.wanders = true;
   if (/(?:^| )(?:\+o history|-o nohistory|\+H)(?: |$)/.test(call.args.map(({ text }) => text).join(' ')))
-    return danger(call, 'keeps commands out of the history');
+    return danger(call, 'hides commands from the shell history');
   const keyword = call.args.some(({ text }) => /^-[a-zA-Z]*k|^keyword$/.test(text)) && call.args[0]?.text !== '--';
-  if (keyword) return danger(call, 'makes words behind a command change its variables');
+  if (keyword) return danger(call, 'makes words after a command change its variables');
   return call.args.length === 0 ? dump(call) : [];
 }
 
 function shopt(call: Invocation): readonly Finding[] {
   const names = call.args.filter(({ text }) => !text.startsWith('-'));
-  if (names.some(({ text }) => text === 'history')) return danger(call, 'keeps commands out of the history');
+  if (names.some(({ text }) => text === 'history')) return danger(call, 'hides commands from the shell history');
   if (names.some(({ text }) => text === 'expand_aliases')) return danger(call, 'lets aliases change what commands run');
   return [];
 }
@@ -157,12 +157,12 @@ function arithmetic(call: Invocation): readonly Finding[] {
 
 function unset(call: Invocation): readonly Finding[] {
   const history = call.args.find(({ text }) => /^HIST\w+$|^PROMPT_COMMAND$/.test(text));
-  if (history) return danger(call, 'keeps commands out of the history');
+  if (history) return danger(call, 'hides commands from the shell history');
   const unknown = call.args.some((arg) => arg.dynamic || (arg.text.includes('[') && !/^\w+\[\d+\]$/.test(arg.text)));
-  if (unknown) return unanalysable('unset evaluates an index, or drops what is known only when it runs');
+  if (unknown) return unanalysable('unset evaluates an index, or unsets a variable known only when it runs');
   const names = call.args[0]?.text === '-f' ? [] : call.args.flatMap(({ values }) => values);
   const decides = names.some((name) => /^(?:PATH|GIT_CONFIG_\w+)$/.test(name));
-  return decides ? danger(call, 'drops what decides where programs are found') : [];
+  return decides ? danger(call, 'unsets what decides where programs are found') : [];
 }
 
 function printf(call: Invocation): readonly Finding[] {
@@ -231,7 +231,7 @@ function kill(call: Invocation): readonly Finding[] {
       (arg) =>
         !arg.dynamic && arg.values.every((text) => /^%[\w+%-]*$/.test(text) || text.replace(/^-/, '') === ownProcess),
     );
-  return own && !words.includes('-1') ? [] : danger(call, 'ends processes');
+  return own && !words.includes('-1') ? [] : danger(call, 'kills processes');
 }
 
 function yes(call: Invocation): readonly Finding[] {
@@ -313,7 +313,7 @@ function env(call: Invocation): readonly Finding[] {
     else return [...findings, ...call.argv(args.slice(i))];
   }
   if (args.some(({ text }) => /^(?:-i|-|--ignore-environment)$/.test(text))) return findings;
-  return printsNamesOnly(place.next) ? [] : danger(call, 'prints the environment, which holds keys');
+  return printsNamesOnly(place.next) ? [] : danger(call, 'prints the environment, which contains keys');
 }
 
 const envTakes: ReadonlySet<string> = new Set(['-u', '-C', '-a', '--unset', '--chdir', '--argv0']);

@@ -226,7 +226,7 @@ export function knownPrograms(files: readonly CommandTableFile[], code: NamedCod
       let judge: KnownProgram['judge'] | undefined;
       const program = { entry, judge: (call: Invocation) => (judge ??= judgement(entry, lists, code))(call) };
       for (const name of entry.names) {
-        if (known.has(name)) throw new Error(`two entries hold the program ${name}`);
+        if (known.has(name)) throw new Error(`two entries describe the program ${name}`);
         known.set(name, program);
       }
     }
@@ -294,7 +294,7 @@ function likeAnother({ like }: RuleOutcome, call: Invocation, { operands }: Opti
   return call.scan.programs.get(like)?.judge({ ...call, args: rest }) ?? [];
 }
 
-/** Returns the first of `names` that was given. `takes` are separate options: `--type` is no beginning of
+/** Returns the first of `names` that was given. `takes` are separate options: `--type` is not a beginning of
  * `--type-add`. */
 function given(
   names: readonly string[] | undefined,

@@ -37,13 +37,13 @@ type Operation = NonNullable<ParameterExpansionPart['operation']>;
 function operationProblem(operation: Operation, scan: OptionScan): string | null {
   switch (operation.type) {
     case 'Transform':
-      return operation.operand.text === 'P' ? 'runs what the variable holds' : null;
+      return operation.operand.text === 'P' ? 'runs the value of the variable' : null;
     case 'Slice':
       return [operation.offset, operation.length].every((word) => !word || numericWord(word, scan))
         ? null
         : 'has bounds that are evaluated when it runs';
     case 'Unknown':
-      return 'is an expansion that is not known';
+      return 'is an unknown expansion';
     case 'Default':
     case 'Remove':
     case 'CaseModification':
@@ -179,7 +179,7 @@ export function letFindings(text: string, scan: OptionScan): readonly Finding[] 
   const read = [...text.replace(/[A-Za-z_]\w*\s*=(?!=)/g, ' ').matchAll(/[A-Za-z_]\w*/g)];
   const numbers = read.every(([name]) => scan.variables.get(name)?.numeric === true);
   const plain = /^[\w\s+*/%()<>=!&|^~?:,-]+$/.test(text) && numbers;
-  if (!plain) return unanalysable('let evaluates what it is given');
+  if (!plain) return unanalysable('let evaluates its arguments');
   return letTargets(text).flatMap((name) => setFindings(name, '0', scan));
 }
 

@@ -40,7 +40,7 @@ export const fileCodes: Readonly<Record<string, Code>> = {
 function destroys(call: Invocation): readonly Finding[] {
   return danger(
     call,
-    'destroys what it is given',
+    'destroys its arguments',
     targets(parseOptions(call.args, '-s -n -l -o --size --iterations --length --offset').operands, call),
   );
 }
@@ -67,7 +67,7 @@ function remove(call: Invocation): readonly Finding[] {
   const options = parseOptions(call.args);
   const found = targets(options.operands, call);
   if (has(options, '-r', '-R', '--recursive')) return danger(call, 'deletes recursively', found);
-  if (has(options, '--no-preserve-root')) return danger(call, 'drops a safeguard', found);
+  if (has(options, '--no-preserve-root')) return danger(call, 'disables a safeguard', found);
   if (options.operands.some((arg) => arg.dynamic))
     return danger(call, 'deletes files that are known only when it runs', found);
   if (options.operands.some((arg) => arg.glob)) return danger(call, 'deletes by a pattern', found);
@@ -83,7 +83,7 @@ function lost(operands: readonly Arg[], call: Invocation, found: readonly string
     if (/\/\.git\//.test(path)) return danger(call, `removes a part of the repository: ${path}`, [path]);
     if (scan.context.isProtected(path)) return danger(call, `removes the protected file ${path}`, [path]);
     if (isInside(scan.context.workspace, path))
-      return danger(call, `removes ${path}, which holds the workspace`, [path]);
+      return danger(call, `removes ${path}, which contains the workspace`, [path]);
     if (!isInside(path, scan.context.workspace) && !isScratch(path))
       return danger(call, `removes ${path}, outside the workspace`, [path]);
   }
@@ -96,7 +96,7 @@ function removeFolder(call: Invocation): readonly Finding[] {
 }
 
 function gio(call: Invocation): readonly Finding[] {
-  return call.args[0]?.text === 'trash' ? [] : danger(call, 'reaches files through the desktop');
+  return call.args[0]?.text === 'trash' ? [] : danger(call, 'accesses files through the desktop');
 }
 
 function destination(options: Options): { readonly to: Arg | undefined; readonly from: readonly Arg[] } {
@@ -148,7 +148,7 @@ function move(call: Invocation): readonly Finding[] {
   const options = parseOptions(call.args, copyTakes);
   const { to, from } = destination(options);
   if (!to) return [];
-  if (to.text === '/dev/null') return danger(call, 'moves files into nothing', targets(from, call));
+  if (to.text === '/dev/null') return danger(call, 'moves files to /dev/null', targets(from, call));
   const away = from.length > 0 ? lost(from, call, targets(from, call)) : [];
   return [...away, ...into(to, from, call)];
 }
@@ -217,8 +217,7 @@ function setsId(mode: string): boolean {
 }
 
 function chmod(call: Invocation): readonly Finding[] {
-  if (call.args.some(({ text }) => text.startsWith('--ref')))
-    return danger(call, 'takes over the mode of another file');
+  if (call.args.some(({ text }) => text.startsWith('--ref'))) return danger(call, 'copies the mode of another file');
   const { operands, flags } = parseOptions(
     call.args.map((arg) => (/^-[rwxst]+$/.test(arg.text) ? { ...arg, text: `a${arg.text}` } : arg)),
   );
@@ -226,7 +225,7 @@ function chmod(call: Invocation): readonly Finding[] {
   const wrong = mode ? modeProblem(mode) : null;
   if (wrong !== null) return danger(call, wrong);
   const paths = files.flatMap((arg) => pathsOf(arg.text, call.scan));
-  if (files.some((arg) => isFetched(arg.text, call.scan))) return danger(call, 'makes a fetched file a program');
+  if (files.some((arg) => isFetched(arg.text, call.scan))) return danger(call, 'makes a downloaded file executable');
   const recursive = flags.some(({ name }) => name === '-R' || name === '--recursive');
   if (recursive && (files.some((arg) => arg.glob) || paths.some((path) => isInside(call.scan.context.workspace, path))))
     return danger(call, 'changes the mode of everything below');
@@ -243,7 +242,7 @@ function modeProblem(mode: Arg): string | null {
 }
 
 function chown(call: Invocation): readonly Finding[] {
-  return danger(call, 'gives files to somebody else', targets(parseOptions(call.args).operands.slice(1), call));
+  return danger(call, 'changes the owner of files', targets(parseOptions(call.args).operands.slice(1), call));
 }
 
 function patch(call: Invocation): readonly Finding[] {
@@ -300,7 +299,7 @@ function undashed(args: readonly Arg[]): readonly Arg[] {
 function tar(call: Invocation): readonly Finding[] {
   const options = parseOptions(undashed(call.args), tarTakes);
   const deadly = entriesOf(fileTables.lists.tarDangers).find((name) => has(options, name));
-  if (deadly !== undefined) return danger(call, `${deadly} runs another program or leaves the folder`);
+  if (deadly !== undefined) return danger(call, `${deadly} runs another program or writes outside the folder`);
   if (valuesOf(options, '-f', '--file').some(({ text }) => text.includes(':') && !has(options, '--force-local')))
     return danger(call, 'reaches another machine');
   if (call.args.some((arg) => arg.dynamic || (arg.glob && /^\*$/.test(arg.text)))) return [];
@@ -323,7 +322,7 @@ function tar(call: Invocation): readonly Finding[] {
   return where.flatMap((arg) => writeTo(arg, call));
 }
 
-/** `--listed-incremental`, of which `--list` is no beginning. */
+/** `--listed-incremental`, of which `--list` is not a beginning. */
 function snapshots({ args }: Invocation): readonly Arg[] {
   return args.flatMap((arg, index) => {
     if (!/^--list(?:ed|e)/.test(arg.text)) return [];
@@ -376,7 +375,7 @@ function sevenZip(call: Invocation): readonly Finding[] {
 
 function cpio(call: Invocation): readonly Finding[] {
   return call.args.some(({ text }) => /rsh-command|absolute-filenames|^-[a-z]*[FIO]/.test(text))
-    ? danger(call, 'runs a program or leaves the folder')
+    ? danger(call, 'runs a program or writes outside the folder')
     : [];
 }
 

@@ -57,7 +57,7 @@ function globalOptions(call: Invocation): Split {
     const arg = args[i];
     if (!arg || arg.dynamic)
       return {
-        findings: [...findings, ...danger(call, 'is given a command that is known only when it runs')],
+        findings: [...findings, ...danger(call, 'takes a command that is known only when it runs')],
         verb: '',
         rest: [],
       };
@@ -109,7 +109,7 @@ const transport = /^(?:ext|fd)::|^\w+:\/\/-/;
 /** Judges the words of a subcommand by the entry of that subcommand. */
 function subcommand(verb: string, rest: readonly Arg[], call: Invocation): readonly Finding[] {
   if (verb === '') return [];
-  if (verb.startsWith('credential')) return danger(call, 'prints or keeps credentials');
+  if (verb.startsWith('credential')) return danger(call, 'prints or stores credentials');
   const known = call.scan.programs.get(`git ${verb}`);
   const always = known?.entry.danger !== undefined && known.entry.rules === undefined;
   const running = always ? undefined : runningOption(verb, rest, parseOptions(rest, readTakes));

@@ -162,7 +162,7 @@ function shell(call: Invocation): readonly Finding[] {
     ),
   );
   const keyword = before.some(({ text }) => /^-[a-zA-Z]*k|^keyword$/.test(text));
-  if (keyword) return danger(call, 'makes words behind a command change its variables');
+  if (keyword) return danger(call, 'makes words after a command change its variables');
   if (at >= 0 && (first < 0 || at < first)) return inlineShell(args, at, call);
   if (!file || args.some(({ text }) => /^-[a-z]*s/.test(text))) return shellInput(call);
   return isInput(file) ? danger(call, 'runs its input as a program') : runsFile(file, call);

@@ -112,7 +112,7 @@ function database(call: Invocation): readonly Finding[] {
 
 function statements(call: Invocation): readonly Finding[] {
   const unknown = call.args.some((arg) => arg.dynamic || /^--?(?:cmd|init)$/.test(arg.text));
-  if (unknown) return danger(call, 'is given words that are known only when it runs');
+  if (unknown) return danger(call, 'takes words that are known only when it runs');
   const rare = /^(?:influx|etcdctl|turso|cockroach|neo4j-client)$/.test(call.name);
   return rare ? unknownFindings(call) : [];
 }
@@ -127,7 +127,7 @@ function namesDestroyer(call: Invocation): boolean {
 export const cloudCodes: Readonly<Record<string, Code>> = { forgeQuestion, inspect, runImage };
 export const cloudTests: Readonly<Record<string, Test>> = { asksOneField, isUnknown, mountsMachine };
 
-/** `--query Runtime`: one field that is no setting of the service. */
+/** `--query Runtime`: one field that is not a setting of the service. */
 function asksOneField({ args }: Invocation): boolean {
   const given = args.map(({ text }, index) =>
     /^--query$/.test(args[index - 1]?.text ?? '') ? text : /^--query=(.*)$/s.exec(text)?.[1],
@@ -177,7 +177,7 @@ function runImage(call: Invocation, program: Program): readonly Finding[] {
     options.flags.some(({ name }) => /^--(?:mount|env-file|volumes-from|gpus|restart|userns|uts|ipc|cgroup)/.test(name))
   )
     return danger(call, 'runs, removes, enters or publishes containers');
-  return mountsMachine(call) ? danger(call, 'gives a container the machine') : [];
+  return mountsMachine(call) ? danger(call, 'gives a container access to the machine') : [];
 }
 
 /** The words give a container rights on the machine, or a folder of it outside the workspace. */
@@ -199,7 +199,7 @@ function forgeQuestion(call: Invocation): readonly Finding[] {
   const attached = (text: string): string | undefined => /^(?:-q|--jq=)(.+)$/s.exec(text)?.[1];
   const programs = words.flatMap((text, index) => (isValue(index) ? [text] : (attached(text) ?? [])));
   const environment = programs.some((text) => /\$ENV\b|(?<!\.)\benv\b/.test(text.replace(/"(?:[^"\\]|\\[^(])*"/g, '')));
-  if (environment) return danger(call, 'reads the environment, which holds keys');
+  if (environment) return danger(call, 'reads the environment, which contains keys');
   return sendsWords(call);
 }
 

@@ -132,7 +132,7 @@ function envFilter(call: Invocation, _program: Program, options: Options): reado
   const reads = /\$ENV\b|\benv\b|\bstrenv\b|\benvsubst\b|\bload(?:_\w+)?\b|\binput_filename\b.*\bsystem\b/.test(
     program.replace(/\.env\b|"(?:[^"\\]|\\[^(])*"/g, ''),
   );
-  if (reads) return danger(call, 'reads the environment, which holds keys');
+  if (reads) return danger(call, 'reads the environment, which contains keys');
   return has(options, '-i', '--inplace', '--in-place') && call.name !== 'jq'
     ? options.operands.flatMap((arg) => writeTo(arg, call))
     : [];

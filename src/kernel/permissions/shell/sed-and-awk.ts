@@ -245,7 +245,7 @@ function programFindings(program: string, call: Invocation): readonly Finding[] 
   if (/\|&?(?!\|)/.test(code.replaceAll('||', '  '))) return danger(call, 'pipes to a command from awk');
   if (/\bgetline\b[^;}\n]*</.test(code)) return danger(call, 'reads files that awk names itself');
   if (/\bENVIRON\b|\bPROCINFO\b|\bSYMTAB\b|\bFUNCTAB\b/.test(code))
-    return danger(call, 'reads the environment, which holds keys');
+    return danger(call, 'reads the environment, which contains keys');
   if (/\bARG[VC]\s*(?:\[[^\]]*\])?\s*=(?!=)/.test(code)) return danger(call, 'chooses its input files itself');
   return printed(code, program, call);
 }

@@ -286,20 +286,18 @@ export function taskFindings(
       [...call.scan.files.reads].some((path) => path.endsWith('.sql')))
   )
     return danger(call, 'sends its input to a console of the project');
-  return words.some((word) => runningText.test(word))
-    ? danger(call, 'is given code that starts programs or deletes')
-    : [];
+  return words.some((word) => runningText.test(word)) ? danger(call, 'runs code that starts programs or deletes') : [];
 }
 
 /** Judges a program without an entry by its name and its words. */
 export function unknownFindings(call: Invocation): readonly Finding[] {
   const words = call.args.map(({ text }) => text);
-  if (tellingName.test(call.name)) return danger(call, 'is a program that harms, by its name');
+  if (tellingName.test(call.name)) return danger(call, 'is a known harmful program');
   const verbs = [
     ...words.filter((word) => !word.startsWith('-')).slice(0, 3),
     ...words.filter((word) => word.startsWith('--')),
   ];
-  if (verbs.some((word) => destroyingVerb.test(word))) return danger(call, 'is told to destroy or to publish');
+  if (verbs.some((word) => destroyingVerb.test(word))) return danger(call, 'destroys or publishes');
   if (
     words.some((word) => runningOption.test(word)) ||
     words.some(
@@ -309,12 +307,11 @@ export function unknownFindings(call: Invocation): readonly Finding[] {
         /\/bin\/(?:ba|z|da)?sh\b|^(?:ba|da|z)?sh\s*[;&|]|@exec\b/.test(word),
     )
   )
-    return danger(call, 'is given a program to run');
+    return danger(call, 'runs another program');
   if (words.some((word) => otherMachine.test(word))) return danger(call, 'reaches another machine');
-  if (words.some((word) => guardedPlace.test(word)))
-    return danger(call, 'is given a place of the system that decides what runs');
+  if (words.some((word) => guardedPlace.test(word))) return danger(call, 'uses a system path that decides what runs');
   return runningText.test(call.place.input) || /\/bin\/(?:ba)?sh\b/.test(call.place.input)
-    ? danger(call, 'is given code that starts programs or deletes')
+    ? danger(call, 'runs code that starts programs or deletes')
     : taskFindings(call, words);
 }
 

@@ -195,7 +195,7 @@ function linkedFindings({ reads, writes }: NamedOnDisk, { secrets, isProtected }
   const leads = ({ path, landed, wildcard }: RealPath, kind: string): Finding => ({
     reason:
       landed === path
-        ? `${wildcard ?? path} stands for the ${kind} file ${landed}`
+        ? `${wildcard ?? path} matches the ${kind} file ${landed}`
         : `${path} leads to the ${kind} file ${landed}`,
     fixed: true,
     targets: [landed],
@@ -325,11 +325,10 @@ const otherBlank = /[^\P{Zs} ]/u;
 /** Returns why a text is not parsed: people, terminals and shells would read it in different ways. */
 function refusal(command: string): string | null {
   if (command.length > maxCharacters) return `it is longer than ${maxCharacters} characters`;
-  if (control.test(command)) return 'it holds control characters';
-  if (otherBlank.test(command) || hasUnseen(command.replace(/[\t\n]/g, '')))
-    return 'it holds characters that cannot be seen';
-  if (/[^\S\n]{80,}\S/.test(command) || /\n{20,}\s*\S/.test(command)) return 'blanks push a part of it out of sight';
-  if (!command.isWellFormed()) return 'it holds broken characters';
+  if (control.test(command)) return 'it contains control characters';
+  if (otherBlank.test(command) || hasUnseen(command.replace(/[\t\n]/g, ''))) return 'it contains invisible characters';
+  if (/[^\S\n]{80,}\S/.test(command) || /\n{20,}\s*\S/.test(command)) return 'long runs of spaces hide a part of it';
+  if (!command.isWellFormed()) return 'it contains broken characters';
   return nestsDeeply(command) ? 'it is nested too deeply' : null;
 }
 

@@ -129,7 +129,7 @@ function loopFindings(node: ArithmeticFor, scan: OptionScan): readonly Finding[]
 /** Finds syntax of bash that another `sh` reads differently: it runs words of a test as commands, or ends a text
  * elsewhere. */
 function bashOnly(sign: string, place: CommandPlace): readonly Finding[] {
-  return place.posix === true ? unanalysable(`${sign} means something else to other shells`) : [];
+  return place.posix === true ? unanalysable(`${sign} means something else in other shells`) : [];
 }
 
 function walkScript(script: Script | ParsedScript, scan: OptionScan, place: CommandPlace): void {
@@ -308,7 +308,7 @@ function walkCommand(node: Command, scan: OptionScan, place: CommandPlace): void
     scan.variables.has('IFS') &&
     node.name.parts?.some(({ type }) => type === 'SimpleExpansion' || type === 'ParameterExpansion') === true
   )
-    report(scan, unanalysable('a command name that is split by signs of choice'));
+    report(scan, unanalysable('a command name that contains a brace expansion'));
   report(
     scan,
     judge(

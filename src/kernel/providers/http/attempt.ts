@@ -115,7 +115,7 @@ export async function* attempt(
       yield* await gate.rest(request);
       return { complete: true };
     }
-    return { complete: false, failed: unreadable(`${host} gave no answer that can be read`, true), spent };
+    return { complete: false, failed: unreadable(`${host} sent no readable answer`, true), spent };
   } catch (error) {
     const expired = watch.expired();
     if (expired === null) return { complete: false, failed: failureOf(error, host), spent };
@@ -222,7 +222,7 @@ class AnswerGate {
   #fits(text: string): boolean {
     this.#shownChars += text.length;
     if (this.#shownChars <= maxTextChars) return true;
-    const message = `the answer of ${this.#context.host} is longer than ${maxTextMiB} MiB of text`;
+    const message = `the answer of ${this.#context.host} has more than ${maxTextMiB} MiB of text`;
     this.failed = { failed: unreadable(message, false), spent: this.#spent };
     return false;
   }
@@ -254,7 +254,7 @@ function unfinishedNotice(host: string): ModelChunk {
     type: 'notice',
     level: 'warn',
     code: 'no_finish_reason',
-    message: `${host} gives no finish reason, also when asked again. Its tool calls are whole, so they run.`,
+    message: `${host} sent no finish reason, even after a retry. Its tool calls are complete, so they run.`,
   };
 }
 
@@ -286,7 +286,7 @@ async function refusal(response: Response, { wire, host, now }: AttemptContext):
     const reason = 'redirects are not followed, to keep the key safe';
     const message = `${host} answered with a redirect (${status})${target}; ${reason}`;
     return {
-      fault: { code: 'protocol', message, hint: 'set the base URL to where the server really is', status },
+      fault: { code: 'protocol', message, hint: "set the base URL to the server's real address", status },
       retryable: false,
     };
   }
@@ -306,7 +306,7 @@ function withoutBody(status: number, host: string): Failed {
   return {
     fault: {
       code: 'protocol',
-      message: `${host} answered ${status}, which is an answer without a body`,
+      message: `${host} answered ${status}, a response without a body`,
       hint: 'check the base URL',
       status,
     },
@@ -358,7 +358,7 @@ function timedOut(expired: Expired, host: string, limits: TimeLimits): HttpFailu
       return new HttpFailure(
         {
           code: 'network',
-          message: `${host} was not done within ${limits.turnTimeoutMs / 1000} s`,
+          message: `${host} did not finish within ${limits.turnTimeoutMs / 1000} s`,
           hint: 'a longer answer needs a larger `http.turn_timeout_ms`',
         },
         false,
@@ -407,7 +407,7 @@ export function planRetry(
     return {
       retry: false,
       fault:
-        rules.maxRetries === 0 ? fault : { ...fault, message: `${fault.message} (gave up after ${attempt} requests)` },
+        rules.maxRetries === 0 ? fault : { ...fault, message: `${fault.message} (gave up after ${attempt} tries)` },
     };
   }
   const delayMs = retryAfterMs ?? backoffMs(attempt, rules.retryBaseMs, at.random);

@@ -9,7 +9,7 @@ export type Post = (body: Uint8Array, signal: AbortSignal) => Promise<Response>;
 /** Loads a vendor's SDK and makes its client for one path of an endpoint. */
 export type Connect = (endpoint: Endpoint, path: string, send: Send) => Promise<Post>;
 
-/** Carries an answer that is no success, or the reason why there is none, from our `fetch` through an SDK, which keeps
+/** Carries an answer that is not a success, or the reason why there is none, from our `fetch` through an SDK, which keeps
  * it as a cause. The text is neutral because the SDKs search it for words such as "timed out". */
 class NoSuccess extends Error {
   readonly reason: unknown;

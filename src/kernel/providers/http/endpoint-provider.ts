@@ -241,17 +241,19 @@ function checkEffort(
       return null;
     case 'unsent':
       return notice(
-        `The effort setting (${asked ?? ''}) is not sent: ${model} at ${endpoint.label} is not known to take one.`,
+        `The effort setting (${asked ?? ''}) is not sent: ${model} at ${endpoint.label} is not known to support it.`,
       );
     case 'refused': {
-      const message = `${model} cannot be asked for the effort \`${asked ?? ''}\`; it has ${levels}`;
+      const message = `${model} does not support the effort \`${asked ?? ''}\`; it supports ${levels}`;
       const hint = 'Choose one of these with --effort, or leave it out.';
       return { type: 'fault', fault: { code: 'bad_request', message, hint } };
     }
     case 'send':
       return effort.level === asked
         ? null
-        : notice(`${model} has no effort \`${asked ?? ''}\` (it has ${levels}): \`${effort.level}\` is sent.`);
+        : notice(
+            `${model} does not support the effort \`${asked ?? ''}\` (only ${levels}): sending \`${effort.level}\`.`,
+          );
     default:
       return effort satisfies never;
   }
@@ -419,7 +421,7 @@ function attemptContext({
 function finalIfNot({ failed, expired }: FailedAttempt, { patience }: Earlier, endpoint: Endpoint): Failed {
   if (expired !== 'first_byte' || patience === 1) return notRunning(failed, endpoint);
   return {
-    fault: { ...failed.fault, message: `${failed.fault.message} (gave up after 2 such requests)` },
+    fault: { ...failed.fault, message: `${failed.fault.message} (gave up after 2 tries)` },
     retryable: false,
   };
 }
@@ -444,9 +446,7 @@ function takeLesson(
 
 function lessonNotice({ change, setting }: Lesson, { fault }: Failed, { label, provider, key }: Endpoint): ModelChunk {
   const said = maskKeys(fault.message.replace(/[.\s]+$/, ''), [key]);
-  const message =
-    `${label} refused the request (${said}), so it is sent again: ${change}. ` +
-    `To send it so at once, set the quirk providers.${provider}.quirks.${setting}.`;
+  const message = `${label} refused the request (${said}). Retrying: ${change}. To always send it this way, set providers.${provider}.quirks.${setting}.`;
   return { type: 'notice', level: 'warn', code: 'request_quirk', message };
 }
 
@@ -504,7 +504,7 @@ function presentable(fault: Fault, endpoint: Endpoint, model: string): Fault {
     return {
       ...fault,
       message,
-      hint: 'This model takes no tool calls: add --set tool_protocol=text, and tools go as text.',
+      hint: 'This model does not support tool calls. Add --set tool_protocol=text to send tools as text.',
     };
   if (fault.code !== 'auth') return { ...fault, message };
   const login = `agent login ${endpoint.provider}, or /login in a conversation`;

@@ -41,7 +41,7 @@ const certificateCode =
   /^(?:CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|ERR_TLS_CERT|ERR_SSL|EPROTO|HOSTNAME_MISMATCH|INVALID_CA|CRL_)/;
 const phrases: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'refused the connection',
-  ENOTFOUND: 'is not a known host',
+  ENOTFOUND: 'cannot be found',
   EAI_AGAIN: 'could not be looked up',
   ECONNRESET: 'closed the connection',
   EPIPE: 'closed the connection',
@@ -103,8 +103,8 @@ export function networkFailure(error: unknown, host: string, phase: Phase): Http
 function proxyFailed(failure: ProxyFailure, host: string): HttpFailure {
   const { status } = failure;
   if (status === 407) return new HttpFailure(proxyFault, false, failure);
-  const message = `${host} was not reached: ${failure.message}`;
-  const hint = 'Check the proxy and its variable; NO_PROXY names hosts that are reached without it.';
+  const message = `${host} is unreachable: ${failure.message}`;
+  const hint = 'Check the proxy and its variable; NO_PROXY lists hosts to reach without it.';
   return new HttpFailure({ code: 'network', message, hint }, status === null || status >= 500, failure);
 }
 

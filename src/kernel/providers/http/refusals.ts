@@ -104,18 +104,14 @@ function schemaLesson(text: string, body: Readonly<Record<string, unknown>>, qui
   );
   if (dialect !== undefined) {
     const what = named === null ? '' : `, as for \`${named.name}\``;
-    return lesson(
-      { tool_schemas: dialect },
-      `the schemas of tools are written more simply${what}`,
-      `tool_schemas="${dialect}"`,
-    );
+    return lesson({ tool_schemas: dialect }, `tool schemas are simplified${what}`, `tool_schemas="${dialect}"`);
   }
   const refused = quirks.refused_tools ?? [];
   if (named === null || refused.length >= maxRefusedTools) return null;
   const all = [...refused, named.name];
   return lesson(
     { refused_tools: all },
-    `the tool \`${named.name}\` is left out`,
+    `the tool \`${named.name}\` is omitted`,
     `refused_tools=${JSON.stringify(all)}`,
   );
 }
@@ -176,12 +172,12 @@ function extrasLesson(text: string, body: Readonly<Record<string, unknown>>, qui
     (one) => text.includes(one) && written.includes(`"${one}"`),
   );
   if (name !== undefined && quirks.call_extras !== false)
-    return lesson({ call_extras: false }, `\`${name}\` of tool calls is left out`, 'call_extras=false');
+    return lesson({ call_extras: false }, `\`${name}\` of tool calls is omitted`, 'call_extras=false');
   const reasoning = ['reasoning_content', 'reasoning_details'].find(
     (one) => text.includes(one) && written.includes(`"${one}"`),
   );
   return reasoning !== undefined && quirks.reasoning_return !== 'none'
-    ? lesson({ reasoning_return: 'none' }, `\`${reasoning}\` of messages is left out`, 'reasoning_return="none"')
+    ? lesson({ reasoning_return: 'none' }, `\`${reasoning}\` of messages is omitted`, 'reasoning_return="none"')
     : null;
 }
 
@@ -209,7 +205,7 @@ function fieldLesson(text: string, body: Readonly<Record<string, unknown>>, lear
     field === 'max_tokens' ? 'max_completion_tokens' : field === 'max_completion_tokens' ? 'max_tokens' : null;
   if (other !== null && learned.max_tokens_field === undefined && text.includes(other))
     return lesson({ max_tokens_field: other }, `\`${other}\` is sent for \`${field}\``, `max_tokens_field="${other}"`);
-  const change = `\`${field}\` is left out`;
+  const change = `\`${field}\` is omitted`;
   if (field === 'stream_options') return lesson({ stream_usage: false }, change, 'stream_usage=false');
   if (field === 'parallel_tool_calls')
     return lesson({ parallel_tool_calls: false }, change, 'parallel_tool_calls=false');

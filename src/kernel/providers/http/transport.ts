@@ -56,7 +56,7 @@ function sendOn(warm: WarmAgent, url: URL, request: HttpRequest): Promise<Respon
     }
     const open = url.protocol === 'https:' ? secureHttp().request : httpRequest;
     const sent = open(url, { agent: warm.agent, method: request.method, headers: request.headers });
-    // The `signal` option is no help: on a complete answer it destroys the connection with an error that cannot be
+    // The `signal` option does not help: on a complete answer it destroys the connection with an error that cannot be
     // caught.
     let stop = (): void => {
       sent.destroy(new Error('aborted'));

@@ -33,7 +33,7 @@ const offlineHelp = `${intro}
 - \`list **/*.ts\`, \`find *.md in docs\`, \`list python files\`
 - \`read README.md\`, \`show me package.json\`
 - \`grep TODO in src\`, \`search for "main" in src\`
-- \`run npm test\`; a command that I do not know by its name in backticks behind \`run\`
+- \`run npm test\`, or \`run\` and any command in backticks
 - \`write hello to notes.txt\`, \`write "two words" to notes.txt\`, \`replace hello with goodbye in notes.txt\`
 
 ${limits}
@@ -117,7 +117,7 @@ function* answer(request: ModelRequest, { isInstalled, standsIn = false }: Offli
   const said =
     missing === undefined
       ? closingWords(answers.at(-1), conversation.messages)
-      : `That needs the tool \`${missing.name}\`, which is switched off in this session.`;
+      : `That needs the tool \`${missing.name}\`, which is disabled in this session.`;
   for (const chunk of textChunks('text', said)) {
     if (request.signal.aborted) return;
     yield chunk;
@@ -205,7 +205,7 @@ const sayings: Readonly<Record<string, (envelope: OutputEnvelope, args: Argument
   file_write: (envelope) => `${envelope.output}.`,
   file_edit: (envelope) => `${envelope.output}.`,
   bash: (envelope, args) => {
-    if (envelope.running === true) return `\`${firstLine(text(args.command), 80)}\` goes on in the background.`;
+    if (envelope.running === true) return `\`${firstLine(text(args.command), 80)}\` continues in the background.`;
     const ended = envelope.exit_code === 0 ? 'succeeded' : `ended with exit code ${JSON.stringify(envelope.exit_code)}`;
     return envelope.output.trim() === ''
       ? `\`${firstLine(text(args.command), 80)}\` ${ended} without output.`

@@ -353,7 +353,7 @@ const extensions = new RegExp(
     hs dart scala r`)}$`,
 );
 
-/** Returns the file extension for a kind of files; null where the word is no kind, as in `list big files`. */
+/** Returns the file extension for a kind of files; null where the word is not a kind, as in `list big files`. */
 function extensionOf(text: string | undefined): string | null {
   const kind = (text ?? '').toLowerCase();
   if (kind.startsWith('.')) return kind.slice(1);

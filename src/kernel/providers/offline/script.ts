@@ -235,9 +235,9 @@ function toTurn(value: unknown, at: string, wrong: string[]): ScriptTurn {
 
 function toCall(value: unknown, at: string, wrong: string[]): ScriptCall {
   const call = record(value, at, callKeys, wrong);
-  if (typeof call.name !== 'string') wrong.push(`\`${at}.name\` must be a text`);
+  if (typeof call.name !== 'string') wrong.push(`\`${at}.name\` must be a string`);
   const raw = typeof call.raw === 'string' ? call.raw : null;
-  if (call.raw !== undefined && raw === null) wrong.push(`\`${at}.raw\` must be a text`);
+  if (call.raw !== undefined && raw === null) wrong.push(`\`${at}.raw\` must be a string`);
   return {
     name: typeof call.name === 'string' ? call.name : '',
     arguments: raw ?? (typeof call.arguments === 'string' ? call.arguments : JSON.stringify(call.arguments ?? {})),
@@ -285,7 +285,7 @@ function record(
 function string(value: unknown, at: string, wrong: string[]): string {
   if (value === undefined || value === null) return '';
   if (typeof value === 'string') return value;
-  wrong.push(`\`${at}\` must be a text`);
+  wrong.push(`\`${at}\` must be a string`);
   return '';
 }
 

@@ -9,7 +9,7 @@ export interface Block {
   read(text: string, final: boolean): BlockState;
 }
 
-/** `wait`: more text is needed. `calls`: the block is whole and `length` characters long. `text`: it is no call, and
+/** `wait`: more text is needed. `calls`: the block is whole and `length` characters long. `text`: it is not a call, and
  * its first `length` characters are shown. */
 type BlockState =
   | { readonly state: 'wait' }

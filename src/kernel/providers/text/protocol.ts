@@ -146,7 +146,7 @@ const workedExamples = [
   },
 ] as const;
 
-const noCalls = 'Answer now with what you know. Tools cannot be called any more: write no blocks.';
+const noCalls = 'Answer now with what you know. Tools can no longer be called: write no blocks.';
 
 /** Rewrites conversations for models without native tool calls: tools in the system prompt, calls as blocks of JSON in
  * the answer, results in the next user message. The same message object gives the same object again, so that a wire's
@@ -329,7 +329,7 @@ export function asText(conversation: Conversation): Conversation {
 /** Returns the notice for tools that are sent as text although no setting asks for it. */
 export function textNotice(label: string, model: string): ModelChunk {
   const message = [
-    `${label} says that ${model} takes no tool calls, so tools are sent as text.`,
+    `${label} reports that ${model} does not support tool calls. Sending tools as text.`,
     'To try native calls again: --set tool_protocol=native.',
   ].join(' ');
   return { type: 'notice', level: 'warn', code: 'tool_protocol', message };
@@ -348,12 +348,12 @@ export async function findLeakedCall(
   if (!hasLeakedCall(text, schemasOf(conversation))) return null;
   const remedy =
     settings.tool_protocol === 'text'
-      ? 'Ask it to make the call in the form that it was told.'
-      : `Where ${label} does not read this model's calls, --set tool_protocol=text does.`;
+      ? 'Ask it to repeat the call in the required form.'
+      : `Where ${label} does not parse this model's calls, use --set tool_protocol=text.`;
   return {
     type: 'notice',
     level: 'warn',
     code: 'leaked_call',
-    message: `The answer holds what looks like a tool call written as text; nothing was run. ${remedy}`,
+    message: `The answer contains what looks like a tool call as text; nothing was run. ${remedy}`,
   };
 }

@@ -127,7 +127,7 @@ export class WireAnswer {
     if (part === '' || this.ended) return;
     this.#said += part.length;
     if (this.#said > maxUnits) {
-      this.fail('protocol', 'The answer is longer than 8 MiB; it was given up.', false);
+      this.fail('protocol', 'The answer is longer than 8 MiB and was discarded.', false);
       return;
     }
     const text = this.#held[type] + part;
@@ -142,7 +142,7 @@ export class WireAnswer {
   countArguments(piece: string): void {
     this.#arguments += piece.length;
     if (this.#arguments > maxUnits)
-      this.fail('protocol', 'The arguments of the tool calls are longer than 8 MiB; the answer was given up.', false);
+      this.fail('protocol', 'The arguments of the tool calls are longer than 8 MiB; the answer was discarded.', false);
   }
 
   fail(code: FaultCode, message: string, retryable: boolean): void {
@@ -197,7 +197,7 @@ export class WireAnswer {
     if (meaning === 'broken' || meaning === 'failed') {
       addAll(this.#chunks, paid);
       if (meaning === 'broken')
-        this.fail('network', `The provider broke the answer off (finish reason "${reason}").`, true);
+        this.fail('network', `The provider stopped the answer (finish reason "${reason}").`, true);
       else this.fail('protocol', `The answer is not complete: it ended with the finish reason "${reason}".`, false);
       return;
     }

@@ -26,7 +26,7 @@ export interface CallSlot {
 
 /** A call that may get more pieces. */
 interface OpenSlot extends CallSlot {
-  /** The last character of the arguments that is no blank; '' if there is none. To look at the arguments themselves
+  /** The last character of the arguments that is not a blank; '' if there is none. To look at the arguments themselves
    * after each piece would take time in the square of their length. */
   last: string;
 }

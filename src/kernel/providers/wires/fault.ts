@@ -50,7 +50,7 @@ export function streamFault(error: unknown): {
   const code = classify(facts);
   const made = fault(
     code,
-    facts.message || facts.type || facts.code || 'The provider reported an error without saying which.',
+    facts.message || facts.type || facts.code || 'The provider reported an error without a message.',
   );
   return {
     fault: { ...made, ...(status === undefined ? {} : { status }), ...refusedCall(facts) },

@@ -106,7 +106,7 @@ class MessagesStream implements StreamDecoder {
   #delta(index: unknown, delta: unknown): void {
     if (!isRecord(delta)) return;
     if (typeof delta.partial_json === 'string') this.#answer.countArguments(delta.partial_json);
-    if (!this.#blocks.takes(index, delta)) this.#answer.incomplete('a part of it came before its beginning');
+    if (!this.#blocks.takes(index, delta)) this.#answer.incomplete('a part of it arrived before its start');
     else this.#show(this.#blocks.delta(index, delta));
   }
 
@@ -145,7 +145,7 @@ type Said = { readonly type: 'text' | 'reasoning'; readonly text: string } | nul
 interface BlockPieces {
   /** Returns the part of the block that is shown at once. */
   start(index: unknown, block: unknown): Said;
-  /** False for a part of a block where none has begun: something of the answer is missing. */
+  /** False for a part of a block where none has started: something of the answer is missing. */
   takes(index: unknown, delta: WireFields): boolean;
   delta(index: unknown, delta: WireFields): Said;
   stop(index: unknown): void;

@@ -345,7 +345,7 @@ class ResponsesStream implements StreamDecoder {
     }
     if (Array.isArray(response.output)) this.#output(response.output);
     if (this.#items.hasLostPieces()) {
-      this.#answer.incomplete('a part of a tool call came without its call');
+      this.#answer.incomplete('a part of a tool call arrived without its call');
       return;
     }
     const reason = own === 'incomplete' ? whyIncomplete(response.incomplete_details) : own;

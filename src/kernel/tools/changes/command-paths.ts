@@ -29,7 +29,7 @@ export function findNamed(texts: readonly string[], cwd: string, home: string | 
   const shared = new Set([...paths].filter((path) => isShared(path, cwd, home)));
   const names = new Set([...paths].map((path) => basename(path)));
   for (const folder of shared) {
-    found.problems.add(`other programs write to ${folder} too: only what the command names was watched in it`);
+    found.problems.add(`other programs write to ${folder} too: only files named in the command were watched there`);
     for (const name of names) land(join(folder, name), found, maxLinks);
   }
   const within = (path: string, isNamed: (at: string) => boolean): boolean => {
@@ -106,7 +106,7 @@ function resolveFolder(folder: string, found: Found): string | null {
     return realpathSync.native(folder);
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'error';
-    if (code === 'EACCES' || code === 'EPERM') found.problems.add(`${folder} cannot be looked at (${code})`);
+    if (code === 'EACCES' || code === 'EPERM') found.problems.add(`${folder} cannot be read (${code})`);
     if (code !== 'ENOENT' && code !== 'ENOTDIR') return null;
     const name = basename(folder);
     const parent = landedFolder(dirname(folder), found);

@@ -30,7 +30,7 @@ export function presentState(path: string): PresentState {
   if (elsewhere !== null) return { is: 'other', reason: elsewhere, mode: null };
   const found = pathStats(path, 'keep');
   if (found.kind === 'missing') return { is: 'missing' };
-  if (found.kind === 'refused') return { is: 'other', reason: `it cannot be looked at (${found.code})`, mode: null };
+  if (found.kind === 'refused') return { is: 'other', reason: `it cannot be read (${found.code})`, mode: null };
   return stateFrom(path, found.stats);
 }
 
@@ -56,7 +56,7 @@ function folderProblem(folder: string): string | null {
       if (parent?.isSymbolicLink()) return 'its folder is a link now';
       return dirname(folder) === folder ? null : folderProblem(dirname(folder));
     }
-    return code === 'ELOOP' ? 'its folder is a link now' : `its folder cannot be looked at (${code})`;
+    return code === 'ELOOP' ? 'its folder is a link now' : `its folder cannot be read (${code})`;
   }
 }
 
@@ -139,7 +139,7 @@ function expectedState(path: string, allowed: readonly (string | null)[]): Prese
   const now = presentState(path);
   const sha256 = now.is === 'file' || now.is === 'link' ? now.sha256 : null;
   if (now.is === 'other' || now.is === 'folder' || !allowed.includes(sha256))
-    throw new Error('it was changed just now by something else');
+    throw new Error('another program changed it just now');
   return now;
 }
 

@@ -148,7 +148,7 @@ function namesLost({ path, entry, now }: Pair, names: ReadonlyMap<string, readon
   if (entry !== null && kindOf(entry) === 'file' && entry.nlink > (names.get(identityOf(entry))?.length ?? 1))
     return otherNames(path);
   const isLinked = [entry, now].some((one) => one !== null && one.nlink > 1 && kindOf(one) === 'link');
-  return isLinked ? `${path} has other names (hard links), and comes back as a link of its own` : null;
+  return isLinked ? `${path} has other names (hard links), and is restored as a separate file` : null;
 }
 
 const maxReasons = 5;
@@ -374,10 +374,10 @@ function isTouched(entry: WatchedEntry | null, now: WatchedEntry | null): boolea
 }
 
 function whyNot({ limits, isSecret, named }: Comparison, path: string, { entry, now, before }: Sides): string {
-  if (isSecret(path)) return 'it may hold secrets';
+  if (isSecret(path)) return 'it may contain secrets';
   if ([entry, now].some((one) => one !== null && kindOf(one) === 'special'))
     return 'it is a pipe, a socket or a device';
-  if (entry === null || before !== null) return 'what it became is too large to be kept or could not be read';
+  if (entry === null || before !== null) return 'its new content is too large to save or could not be read';
   const most = named.holds(path) ? limits.maxNamedFileBytes : limits.maxFileBytes;
   if (entry.size > most) return `it had more than ${most} bytes`;
   return (entry.mode & 0o444) === 0 ? 'it could not be read before' : 'there was no time to read it before';
@@ -568,7 +568,7 @@ function readEntry(path: string, problems?: string[]): WatchedEntry | null | und
   const found = pathStats(path, 'keep');
   if (found.kind === 'there') return entryOf(found.stats);
   if (found.kind === 'missing') return null;
-  problems?.push(`${path} cannot be looked at (${found.code})`);
+  problems?.push(`${path} cannot be read (${found.code})`);
   return undefined;
 }
 

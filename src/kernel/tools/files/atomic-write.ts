@@ -96,7 +96,7 @@ async function writeInPlace(before: BeforeWrite, bytes: Uint8Array, requested: s
   const handle = await open(before.path, constants.O_WRONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     if (landedPath(handle.fd, before.path) !== before.path)
-      throw new FileRefusal('execution_failed', `${shownPath(requested)}: its folder is not one to write in.`);
+      throw new FileRefusal('execution_failed', `${shownPath(requested)}: its folder is not writable.`);
     refuseChanged(await handle.stat(), before, requested);
     const old = await readFile(before.path);
     const copy = await keptCopy(before.path, old);
@@ -154,7 +154,7 @@ async function replaceWhole(before: BeforeWrite, bytes: Uint8Array, requested: s
   try {
     const landed = landedPath(held.fd, folder);
     if (landed !== (process.platform === 'linux' ? folder : await realpath(folder)) || isKernelPath(landed))
-      throw new FileRefusal('execution_failed', `${shownPath(requested)}: its folder is not one to write in.`);
+      throw new FileRefusal('execution_failed', `${shownPath(requested)}: its folder is not writable.`);
     // The descriptor leads to this folder even if another one takes its place meanwhile.
     const anchor = process.platform === 'linux' ? `/proc/self/fd/${held.fd}` : folder;
     const name = `.agent-${randomBytes(6).toString('hex')}.tmp`;
@@ -226,8 +226,8 @@ function refuseChanged(now: Stats | null, before: BeforeWrite, requested: string
   if (!same)
     throw new FileRefusal(
       'execution_failed',
-      `${shownPath(requested)} was changed by something else while it was being written; ` +
-        'nothing was written. Read it again.',
+      `${shownPath(requested)} was changed by another program during ` +
+        'the write; nothing was written. Read it again.',
     );
 }
 

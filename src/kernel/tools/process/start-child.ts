@@ -325,7 +325,7 @@ async function makePipes(makeNamed: (folder: string) => Promise<boolean>): Promi
 
 function openNamedPipe(path: string): NamedPipe {
   const kept = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
-  if (!fstatSync(kept).isFIFO()) throw new Error(`${path} is no pipe`);
+  if (!fstatSync(kept).isFIFO()) throw new Error(`${path} is not a pipe`);
   return { path: `/proc/self/fd/${kept}`, buffer: Buffer.allocUnsafeSlow(bufferBytes) };
 }
 

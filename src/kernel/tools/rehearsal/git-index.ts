@@ -56,7 +56,7 @@ function paddedName(index: Buffer, at: number, start: number): Place {
 function shortName(index: Buffer, from: number, before: string): Place {
   const { length, next } = cutLength(index, from);
   const end = endOf(index, next);
-  if (length > before.length) throw new RangeError('a name is cut off behind its beginning');
+  if (length > before.length) throw new RangeError('a name is cut off after its start');
   return { name: before.slice(0, before.length - length) + index.toString('latin1', next, end), at: end + 1 };
 }
 

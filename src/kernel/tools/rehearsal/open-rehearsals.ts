@@ -127,12 +127,12 @@ async function open(options: RehearsalOptions): Promise<Opened> {
   if (below !== undefined)
     return {
       ok: false,
-      problem: `${below} is a file system of its own below what would be covered`,
+      problem: `${below} is a separate file system below the previewed folder`,
       fix: 'Start elsewhere.',
     };
   const shared = { program, workspace, home, isSecret: options.isSecret, filter: seccompFilter(process.arch, true) };
   const places = placesFor(folders);
-  let complaint = places.length > 0 ? '' : 'there is no place for the copies';
+  let complaint = places.length > 0 ? '' : 'no folder for the copies';
   for (const place of places)
     for (const mountOptions of mountOptionsToTry) {
       const tried = { ok: true, folders, place, view: createView({ ...shared, mountOptions }) } as const;
@@ -356,11 +356,11 @@ const hiddenFromView =
 function unclearEnd({ result, collected, left, tried }: EndedRun): string | null {
   if (result.ended === 'timeout') return 'it was still running when its time was over';
   if (result.ended === 'cancelled' && !tried) return 'it was stopped';
-  if (left.includes('processes')) return 'it leaves processes running';
-  if (left.includes('memory')) return 'it leaves files in /dev/shm';
+  if (left.includes('processes')) return 'its processes are still running';
+  if (left.includes('memory')) return 'it creates files in /dev/shm';
   if (result.ended !== 'exit' || result.exitCode === 0) return null;
   const output = collected.parts.join('');
-  if (refusedInView.test(output)) return 'it does something that a rehearsal cannot';
+  if (refusedInView.test(output)) return 'it does something that a preview cannot';
   return hiddenFromView.test(output) ? 'it looks for something that a rehearsal hides' : null;
 }
 

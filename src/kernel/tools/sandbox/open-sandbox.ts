@@ -209,7 +209,7 @@ export function missingSystem(platform: string): SandboxFailure {
   return {
     ok: false,
     problem: `the sandbox is not available on ${name}`,
-    fix: 'Run without it (--sandbox off); --approval mutating asks before everything that changes something.',
+    fix: 'Run without it (--sandbox off); --approval mutating asks before every change.',
   };
 }
 
@@ -249,14 +249,14 @@ function fixFor(complaint: string, isRoot: boolean, setting: (name: string) => s
     return 'Allow user namespaces: sysctl -w kernel.unprivileged_userns_clone=1';
   if (!isRoot && setting('kernel/apparmor_restrict_unprivileged_userns') === '1') {
     return (
-      'AppArmor keeps bwrap from making namespaces: install its profile (apt-get install apparmor-profiles), ' +
+      'AppArmor blocks bwrap from creating namespaces: install its profile (apt-get install apparmor-profiles), ' +
       'or sysctl -w kernel.apparmor_restrict_unprivileged_userns=0'
     );
   }
   if (isRoot && /uid map/.test(complaint))
-    return 'Run as an ordinary user: this container keeps root from mapping users.';
+    return 'Run as an ordinary user: this container does not let root map users.';
   if (isRoot && /could write \/(?:proc|sys)\//.test(complaint)) {
-    return 'Run as an ordinary user: as root the settings of the kernel stay open here.';
+    return 'Run as an ordinary user: root can change kernel settings here.';
   }
   if (/unknown option/i.test(complaint)) return 'Update bubblewrap to 0.5 or newer.';
   return elsewhere;

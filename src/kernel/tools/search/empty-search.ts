@@ -18,7 +18,7 @@ export async function explainEmptySearch(request: WalkRequest, filter: string | 
   const other = await firstFile({ ...unfiltered, includeIgnored: true });
   if (other === null) return null;
   return (
-    `The filter ${JSON.stringify(filter)} fits no file here (there is ${shownPath(other)}, for example). A filter with / is ` +
+    `The filter ${JSON.stringify(filter)} matches no file here (there is ${shownPath(other)}, for example). A filter with / is ` +
     'relative to the working directory, and several endings are written *.{ts,tsx}.'
   );
 }

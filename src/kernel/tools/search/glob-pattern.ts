@@ -43,7 +43,7 @@ function belowRoot(pattern: string, root: string): string | ArgumentProblem {
     inner = pattern.slice(prefix.length);
   }
   const parts = inner.split('/');
-  if (parts.includes('..')) return refusal('leads out of the folder', 'a pattern below path; give the folder in path');
+  if (parts.includes('..')) return refusal('is outside the folder', 'a pattern below path; give the folder in path');
   if (parts.at(-1) === '' || parts.at(-1) === '.')
     return refusal('names a folder', `a pattern for files, such as ${inner.replace(/\/?\.?$/, '') || '.'}/**`);
   return parts.filter((part) => part !== '' && part !== '.').join('/');

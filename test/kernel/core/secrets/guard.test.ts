@@ -112,7 +112,7 @@ test.each(places)(
   },
 );
 
-test('each kind has its own name in the placeholder, and is left alone where it is switched off', () => {
+test('each kind has its own name in the placeholder, and is left alone where it is disabled', () => {
   for (const { kind, secret, text, before, after } of forms) {
     expect(guard().text(text)).toBe(`${before}«secret:${kind}#1»${after}`);
     const open = guard([kind]).text(text);

@@ -87,7 +87,7 @@ test.each(vendors)('%s: without a key no header carries one', async (_name, conn
   expect(Object.keys(sent[0]?.headers ?? {})).toEqual(expect.not.arrayContaining(['authorization', 'x-api-key']));
 });
 
-test.each(vendors)('%s: an answer that is no success arrives unread', async (_name, connect, path, _sdk, api) => {
+test.each(vendors)('%s: an answer that is not a success arrives unread', async (_name, connect, path, _sdk, api) => {
   const { send } = recorder(() => new Response('[{"detail":"no"}]', { status: 404, headers: { 'x-a': 'b' } }));
   const answer = await (await connect(testEndpoint(api, 'http://127.0.0.1:1'), path, send))(body, never);
   expect([answer.status, answer.headers.get('x-a'), await answer.text()]).toEqual([404, 'b', '[{"detail":"no"}]']);

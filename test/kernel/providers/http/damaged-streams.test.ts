@@ -292,7 +292,7 @@ test.each(names)(
 
 const bytes = (text: string): Buffer => Buffer.from(text);
 
-test.each(names)('%s: what is no part of an answer changes nothing in it', async (api) => {
+test.each(names)('%s: what is not a part of an answer changes nothing in it', async (api) => {
   const good = answers[api].last;
   const text = sse(good);
   const empty: Readonly<Record<WireName, object>> = {
@@ -315,7 +315,7 @@ test.each(names)('%s: what is no part of an answer changes nothing in it', async
     expect([name, await converse(api, body)]).toEqual([name, { ended: 'completed', text: 'Done.', problems: [] }]);
 });
 
-test.each(names)('%s: what is no answer at all is reported in a sentence', async (api) => {
+test.each(names)('%s: what is not an answer at all is reported in a sentence', async (api) => {
   const page = '<html><head><title>Log in</title></head></html>';
   const cases: Readonly<Record<string, Buffer>> = {
     'a web page': bytes(page),

@@ -68,7 +68,7 @@ test('a redirect to another host is reported and the key goes nowhere else', asy
   expect(heard.fault).toMatchObject({
     code: 'protocol',
     status: 307,
-    hint: 'set the base URL to where the server really is',
+    hint: "set the base URL to the server's real address",
   });
   expect(heard.fault?.message).toContain(`to ${other.url};`);
   expect([server.requests.length, other.requests.length]).toEqual([1, 0]);
@@ -250,7 +250,7 @@ test('a silent server gets one more request, which waits four times as long', as
   }
   const { fault, chunks } = await heard;
   expect([server.requests.length, chunks.map(({ type }) => type)]).toEqual([2, ['retry', 'fault']]);
-  expect(fault?.message).toMatch(/sent nothing for 4 s \(gave up after 2 such requests\)/);
+  expect(fault?.message).toMatch(/sent nothing for 4 s \(gave up after 2 tries\)/);
 });
 
 test.each([
@@ -464,7 +464,7 @@ test('a model that takes no tool calls by its server gets tools as text, with on
   expect(heard.chunks.map(({ type }) => type)).toEqual(['notice', 'tool_call', 'end']);
   expect(heard.chunks[0]).toMatchObject({
     code: 'tool_protocol',
-    message: expect.stringMatching(/m takes no tool calls.*as text/) as string,
+    message: expect.stringMatching(/m does not support tool calls.*as text/) as string,
   });
   expect(heard.calls).toMatchObject([{ name: 'bash', arguments: '{"command":"ls"}' }]);
   expect((await listen(first, hello, 'openai-chat')).chunks.map(({ type }) => type)).toEqual(['tool_call', 'end']);
@@ -515,16 +515,18 @@ test('an effort that a model has not is mapped, refused or not sent, and said on
     (await listen(of, withEffort(effort), 'openai-chat')).chunks.flatMap((chunk) =>
       chunk.type === 'notice' ? [`${chunk.code}: ${chunk.message}`] : [],
     );
-  expect(await notices('max')).toEqual(['effort: m has no effort `max` (it has low, high): `high` is sent.']);
+  expect(await notices('max')).toEqual([
+    'effort: m does not support the effort `max` (only low, high): sending `high`.',
+  ]);
   expect([await notices('max'), await notices('low')]).toEqual([[], []]);
   const { fault } = await listen(provider, withEffort('none'), 'openai-chat');
   expect(fault).toMatchObject({
     code: 'bad_request',
-    message: 'm cannot be asked for the effort `none`; it has low, high',
+    message: 'm does not support the effort `none`; it supports low, high',
   });
   const plain = testProvider(testEndpoint('openai-chat', server.url));
   expect(await notices('high', plain)).toEqual([
-    'effort: The effort setting (high) is not sent: m at Test is not known to take one.',
+    'effort: The effort setting (high) is not sent: m at Test is not known to support it.',
   ]);
   const known = testProvider(
     testEndpoint('openai-chat', server.url, levels),

@@ -292,7 +292,7 @@ test.each([
     ]);
     const notices = [...first.chunks, ...second.chunks].filter((chunk) => chunk.type === 'notice');
     expect(notices).toHaveLength(1);
-    expect(JSON.stringify(notices)).toContain('the tool `mcp__x__bare` is left out');
+    expect(JSON.stringify(notices)).toContain('the tool `mcp__x__bare` is omitted');
   },
 );
 

@@ -36,7 +36,7 @@ test('a failure is tried again after the backoff, or after the wait the server a
 test('the sixth failure is the last, and says how many requests were made', () => {
   expect(planRetry(limited, 6, rules, at)).toEqual({
     retry: false,
-    fault: { ...limited.fault, message: 'slow down (gave up after 6 requests)' },
+    fault: { ...limited.fault, message: 'slow down (gave up after 6 tries)' },
   });
 });
 
@@ -52,7 +52,7 @@ test('a server that asks for a day is not waited for, and the message says until
   });
 });
 
-test('a wait that would outlast the turn is not begun', () => {
+test('a wait that would outlast the turn is not started', () => {
   expect(planRetry({ ...limited, retryAfterMs: 30_000 }, 1, rules, { ...at, leftMs: 20_000 })).toMatchObject({
     retry: false,
   });

@@ -185,7 +185,7 @@ test.each([
     'bash',
     { command: 'sleep 9' },
     { output: '', job: 1, running: true },
-    '`sleep 9` goes on in the background.',
+    '`sleep 9` continues in the background.',
   ],
   [
     'read b',
@@ -223,6 +223,6 @@ test('where tools are forbidden or missing no call is made', async () => {
   const results = [user('list *'), answered('glob', { pattern: '*' }, { output: 'a', count: 1 })];
   expect(textOf(await ask(talk(results), 'none'))).toContain('1 file matches');
   expect(textOf(await ask(talk([user('run ls')], tools.slice(0, 1))))).toBe(
-    'That needs the tool `bash`, which is switched off in this session.',
+    'That needs the tool `bash`, which is disabled in this session.',
   );
 });

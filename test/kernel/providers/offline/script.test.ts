@@ -148,7 +148,7 @@ test.each([
   ['{"turns": [\n  {"text": "a",}\n]}', /^s\.json:2:\d+: not JSON$/],
   ['{}', /^s\.json: `turns` must be a list$/],
   ['{"turns":[{"txet":"a"}]}', /`turns\[0\]` has an unknown key `txet`; known: text, /],
-  ['{"turns":[{},{"calls":[{"arguments":{}}]}]}', /`turns\[1\]\.calls\[0\]\.name` must be a text/],
+  ['{"turns":[{},{"calls":[{"arguments":{}}]}]}', /`turns\[1\]\.calls\[0\]\.name` must be a string/],
   ['{"turns":[{"stop":"now"}]}', /`turns\[0\]\.stop` must be one of stop, /],
 ])('%s is refused with the place of the error', async (text, message) => {
   const [fault] = await play(text);

@@ -81,7 +81,7 @@ const forms: readonly (readonly [name: string, answer: string, text: string, cal
     ['glob {"tool":"glob","args":{"pattern": say "hi"}}'],
   ],
   [
-    'JSON that is no call stays text',
+    'JSON that is not a call stays text',
     '```json\n{"name": "x", "version": 1}\n```\nDone.',
     '```json\n{"name": "x", "version": 1}\n```\nDone.',
     [],
@@ -164,7 +164,7 @@ const forms: readonly (readonly [name: string, answer: string, text: string, cal
     ['glob {}', 'bash {"command":"ls"}'],
   ],
   [
-    'a bare list of which one is no call stays text, whole',
+    'a bare list of which one is not a call stays text, whole',
     '[{"name":"glob","arguments":{}},{"name":"x"}]',
     '[{"name":"glob","arguments":{}},{"name":"x"}]',
     [],

@@ -754,7 +754,7 @@ const chat = (delta: object, finish: string | null = null): object => ({
   choices: [{ index: 0, delta, finish_reason: finish }],
 });
 
-test('an empty legacy function_call beside tool_calls is no call', () => {
+test('an empty legacy function_call beside tool_calls is not a call', () => {
   const made = { id: 'call_a', type: 'function', function: { name: 'glob', arguments: '{}' } };
   for (const old of [{ name: '', arguments: '' }, { name: null, arguments: null }, {}]) {
     expect(play('chat', chat({ tool_calls: [made], function_call: old }), chat({}, 'tool_calls')).calls).toEqual([
@@ -785,7 +785,7 @@ test('content in parts: only a list is thinking, and only in a part of that type
   });
 });
 
-test('Responses: a delta that is no text says nothing, and does not stand for the answer that came whole', () => {
+test('Responses: a delta that is not a text says nothing, and does not stand for the answer that came whole', () => {
   const output = [{ type: 'message', id: 'm1', content: [{ type: 'output_text', text: 'Hello' }] }];
   const completed = { type: 'response.completed', response: { status: 'completed', output } };
   for (const delta of ['', null, 5, { text: 'x' }]) {
@@ -836,7 +836,7 @@ test('nothing is given after an end or a fault', () => {
   }
 });
 
-test('JSON that is no answer is a protocol fault, and an error object is what it says', () => {
+test('JSON that is not an answer is a protocol fault, and an error object is what it says', () => {
   const bodies: readonly (readonly [Json, string])[] = [
     [{}, 'protocol'],
     [[], 'protocol'],

@@ -643,7 +643,7 @@ test('a list that ends with the assistant is trimmed, because Messages refuses i
   ]);
 });
 
-test('arguments go back as they came; what is no object, or too deep, goes back as {}', () => {
+test('arguments go back as they came; what is not an object, or too deep, goes back as {}', () => {
   const rows: readonly (readonly [received: string, sent: string])[] = [
     ['{"a": 1.0, "b":"\\n"}', '{"a": 1.0, "b":"\\n"}'],
     ['', '{}'],

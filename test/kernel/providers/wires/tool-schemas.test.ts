@@ -14,11 +14,11 @@ type Problem = (node: Readonly<Record<string, unknown>>, at: string) => readonly
 
 /** Walks a schema as a server does, and says what it would refuse. */
 function refusals(schema: unknown, problem: Problem, at = 'root'): readonly string[] {
-  if (!isRecord(schema)) return [`${at} is no schema`];
+  if (!isRecord(schema)) return [`${at} is not a schema`];
   const below: string[] = [];
   for (const key of ['properties', '$defs', 'definitions']) {
     const map = schema[key];
-    if (map !== undefined && !isRecord(map)) below.push(`${at}.${key} is no object`);
+    if (map !== undefined && !isRecord(map)) below.push(`${at}.${key} is not an object`);
     for (const [name, node] of Object.entries(isRecord(map) ? map : {}))
       if (typeof node !== 'boolean') below.push(...refusals(node, problem, `${at}.${name}`));
   }
@@ -40,7 +40,7 @@ const types = new Set(['object', 'array', 'string', 'number', 'integer', 'boolea
 const common: Problem = (node, at) => {
   const said: string[] = [];
   const { type, items } = node;
-  if (at === 'root' && type !== 'object') said.push('root is no object');
+  if (at === 'root' && type !== 'object') said.push('root is not an object');
   for (const key of ['anyOf', 'oneOf', 'allOf', 'enum', 'not', '$ref'])
     if (at === 'root' && key in node) said.push(`root has ${key}`);
   for (const one of [type].flat())

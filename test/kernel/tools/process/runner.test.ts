@@ -73,7 +73,7 @@ test('a command is wrapped by the sandbox it asks for, and is not run where ther
 test.each([
   ['a program that does not exist', { file: '/nowhere/program', args: [] }, 'ENOENT'],
   ['a folder that does not exist', { cwd: '/nowhere' }, 'ENOENT'],
-  ['a program that is no program', { file: '/etc/passwd', args: [] }, 'EACCES'],
+  ['a program that is not a program', { file: '/etc/passwd', args: [] }, 'EACCES'],
   ['an argument with NUL', { args: ['-c', 'true\0'] }, /null bytes/],
 ] as const)('%s is not started, and the result says why', async (_name, changed, error) => {
   const result = await createProcessRunner({ marker }).run(request('true', changed));

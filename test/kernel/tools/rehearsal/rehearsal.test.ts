@@ -151,13 +151,13 @@ describe.skipIf(!possible)('a rehearsed command', () => {
     ['the temporary folder', `echo x > ${tmpdir()}/left-by-rehearsal`, 'left-by-rehearsal +1'],
     ['a build folder', 'mkdir target; touch target/x', 'target/x'],
     ['a replaced folder', 'rm -r src; mkdir src; touch src/z', 'delete 2 files (src/b.ts, src/deep/c.ts)'],
-    ['a process', 'sleep 60 & echo', 'it leaves processes running'],
-    ['a file in memory', 'echo x > /dev/shm/left', 'it leaves files in /dev/shm'],
-    ['a read-only place', 'bash -c "touch /opt/left"', 'it does something that a rehearsal cannot'],
+    ['a process', 'sleep 60 & echo', 'its processes are still running'],
+    ['a file in memory', 'echo x > /dev/shm/left', 'it creates files in /dev/shm'],
+    ['a read-only place', 'bash -c "touch /opt/left"', 'it does something that a preview cannot'],
     [
       'an attribute',
       `python3 -c "import os; os.setxattr('a.txt', 'user.x', b'1')"`,
-      'it does something that a rehearsal cannot',
+      'it does something that a preview cannot',
     ],
     ['a copy with attributes', 'cp -a a.txt b.txt; cmp a.txt b.txt; rm b.txt', null],
     [

@@ -57,8 +57,8 @@ test.runIf(process.platform === 'linux').each([
     /No permissions to create a new namespace/,
   ],
   ['says nothing', 'exit 0', /should have/],
-  ['is no program', '\u0000', /does not work here/],
-])('a bubblewrap that %s is no sandbox', async (_name, script, problem) => {
+  ['is not a program', '\u0000', /does not work here/],
+])('a bubblewrap that %s is not a sandbox', async (_name, script, problem) => {
   expect(await openSandbox({ ...request(tree()), program: shim(script) })).toMatchObject({
     ok: false,
     problem: expect.stringMatching(problem),
@@ -81,7 +81,7 @@ done
 exec /usr/bin/bwrap "$@"`);
 
 const worksAsRoot = bubblewrapWorks && process.getuid?.() === 0;
-test.runIf(worksAsRoot)('as root a profile that leaves the settings of the kernel open is no sandbox', async () => {
+test.runIf(worksAsRoot)('as root a profile that leaves the settings of the kernel open is not a sandbox', async () => {
   expect(await openSandbox({ ...request(tree()), program: without('--none', '') })).toMatchObject({ ok: true });
   expect(await openSandbox({ ...request(tree()), program: without('--remount-ro', '/proc') })).toMatchObject({
     ok: false,
