@@ -305,7 +305,7 @@ test('sessions are listed by pages and all of them as JSON, and those that look 
   ).toBe(71);
   expect(second.stdout.match(/the same · started \S+ \S+/g)?.length).toBe(2);
   expect(new Set(second.stdout.match(/the same · started \S+ \S+/g)).size).toBe(2);
-  expect((await agent(at, ['sessions', 'list', '--page', '9'])).stderr).toContain('page 9 is behind the last one');
+  expect((await agent(at, ['sessions', 'list', '--page', '9'])).stderr).toContain('page 9 is past the last one');
   const all = await agent(at, ['sessions', 'list', '--json']);
   expect([(JSON.parse(all.stdout) as unknown[]).length, all.stderr]).toEqual([71, '']);
   const some = await agent(at, ['sessions', 'list', '--json', '--limit', '5']);
