@@ -30,7 +30,7 @@ export const conversation: readonly Section[] = [
       {
         slash: [
           'compact [undo or what to keep]',
-          'Replace the conversation with a summary; /uncompact restores it',
+          'Replace the conversation with a summary; /compact undo restores it',
           'conversation',
         ],
         also: 'summarize summary shrink condense',
@@ -60,7 +60,7 @@ export const conversation: readonly Section[] = [
       },
       {
         slash: ['budget [+usd, usd or off]', 'Set the cost limit of this session', 'model'],
-        also: 'limit spending',
+        also: 'limit spending cost-limit',
         load: async () => (await load()).budget,
       },
       {

@@ -15,7 +15,7 @@ export const showEvent: CommandHandler = {
   slash: async (argument, { screen, sessions }) => {
     const events = sessions.current().session.events();
     const event = pickEvent(events, argument);
-    if (event) printEvent(screen, events, event, argument === '');
+    if (event) printEvent(screen, events, event);
     else
       screen.notice(
         'error',
@@ -24,13 +24,13 @@ export const showEvent: CommandHandler = {
   },
 };
 
-/** Prints a result with the JSON of its call below it. `isNamed`: its number and its call are above it. */
-function printEvent(screen: Repl['screen'], events: readonly Event[], event: Event, isNamed: boolean): void {
-  const title = isNamed ? `[${event.seq}] ${eventTitle(events, event)}\n` : '';
+/** Prints a result below its number and its call, with the JSON of the call below it. */
+function printEvent(screen: Repl['screen'], events: readonly Event[], event: Event): void {
+  const title = `[${event.seq}] ${eventTitle(events, event)}\n`;
   const below = callJson(events, event);
   const change = eventChange(event);
   const text = [eventText(event, reasoningText), below].filter((part) => part !== '').join('\n\n');
-  if (change && isNamed) screen.print(title.trimEnd());
+  if (change) screen.print(title.trimEnd());
   screen.print(`${change ? '' : title}${text}`, change ? { ...change, below } : undefined);
 }
 

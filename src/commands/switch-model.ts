@@ -1,3 +1,4 @@
+import { dirname, join } from 'node:path';
 import type { Event } from '../kernel/core/event.js';
 import { isRecord } from '../kernel/core/json.js';
 import type { ApprovalMode } from '../kernel/core/policy.js';
@@ -208,8 +209,17 @@ async function choose(argument: string, repl: Repl): Promise<void> {
   const name = rest === '' ? await screen.pick({ title: 'Theme', items, current: themes.current() }) : rest;
   if (name === null) return;
   if (!names.includes(name)) {
+    const folder = join(dirname(repl.settings.config.files.config), 'themes');
     const near = [didYouMean(name, names)].filter((text) => text !== '');
-    screen.notice('warn', [`There is no theme ${name}.`, ...near, `Known: ${names.join(', ')}.`].join(' '));
+    screen.notice(
+      'warn',
+      [
+        `There is no theme ${name}.`,
+        ...near,
+        `Known: ${names.join(', ')}.`,
+        `Custom themes are read from ${folder}.`,
+      ].join(' '),
+    );
     return;
   }
   const tell = (problem: string): void => {

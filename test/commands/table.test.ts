@@ -140,7 +140,7 @@ test.each([
   ['tree', '/rewind'],
   ['summarize', '/compact'],
   ['undo-all', '/undo'],
-  ['cost-limit', '/cost'],
+  ['cost-limit', '/budget'],
   ['yolo', '/approval'],
   ['allowed-tools', '/permissions'],
   ['background', '/jobs'],

@@ -29,8 +29,8 @@ const withOptions = (options: readonly string[], notice: RegExp): Mode => ({
 });
 
 const modes: readonly Mode[] = [
-  withOptions(['--approval', 'mutating'], /Approval mode mutating, as this session had it/),
-  withOptions(['--approval', 'always'], /Approval mode always, as this session had it/),
+  withOptions(['--approval', 'mutating'], /Approval mode mutating, as before in this session/),
+  withOptions(['--approval', 'always'], /Approval mode always, as before in this session/),
   {
     name: 'plan mode',
     begin: (at, model) =>
@@ -42,12 +42,12 @@ const modes: readonly Mode[] = [
           ['/plan', 'Plan mode'],
         ],
       ),
-    notice: /Plan mode is on, as this session had it/,
+    notice: /Plan mode is on, as before in this session/,
   },
   ...(hasSandbox
     ? [
-        withOptions(['--sandbox', 'read-only'], /Sandbox read-only, as this session had it/),
-        withOptions(['--sandbox', 'workspace'], /Sandbox workspace, as this session had it/),
+        withOptions(['--sandbox', 'read-only'], /Sandbox read-only, as before in this session/),
+        withOptions(['--sandbox', 'workspace'], /Sandbox workspace, as before in this session/),
       ]
     : []),
 ];
@@ -66,8 +66,8 @@ const doors: Readonly<Record<string, Door>> = {
   '-r': async (at, model, id) => (await agent(at, ['-p', '-m', model, '-r', id, 'go on'])).stderr,
   '-c --fork': async (at, model) => (await agent(at, ['-p', '-m', model, '-c', '--fork', 'go on'])).stderr,
   'the REPL with -c': (at, model) => inRepl(at, ['-m', model, '-c'], []),
-  '/sessions': (at, model, id) => inRepl(at, ['-m', model], [[`/sessions ${id}`, /as this session had it/]]),
-  '/resume': (at, model, id) => inRepl(at, ['-m', model], [[`/resume ${id}`, /as this session had it/]]),
+  '/sessions': (at, model, id) => inRepl(at, ['-m', model], [[`/sessions ${id}`, /as before in this session/]]),
+  '/resume': (at, model, id) => inRepl(at, ['-m', model], [[`/resume ${id}`, /as before in this session/]]),
   'lines of another program': async (at, model) => {
     const formats = ['--input-format', 'stream-json', '--output-format', 'stream-json'];
     const stdin = `${JSON.stringify({ type: 'user', message: { role: 'user', content: 'go on' } })}\n`;

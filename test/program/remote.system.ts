@@ -57,7 +57,7 @@ describe('a machine without a disk', () => {
       expect(await agent(at, ['memory', ...args], asAlice)).toMatchObject({
         code: 2,
         stdout: '',
-        stderr: expect.stringContaining('not kept at a server (store.mode is remote)') as string,
+        stderr: expect.stringContaining('a server does not store notes (store.mode is remote)') as string,
       });
   });
 

@@ -260,7 +260,7 @@ describe('the record of a team', () => {
           '/search docks',
           /1\. Docks are here, too\. {2}yours · [^]*is asked …[^]*bob · [^]*alice · [^]* more from the team/,
         ],
-        ['5', 'goes on from a copy of it.'],
+        ['5', 'is a copy of it.'],
       ],
     );
     expect(stdout).toMatch(/5\. where are the docks {2}alice · \d+m ago · user · [^]*About docks/);
@@ -348,7 +348,7 @@ describe('the record of a team', () => {
     });
     expect(await run('alice', 'db', 'init')).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining('may not') as string,
+      stderr: expect.stringContaining('Your role lacks the permission') as string,
     });
     expect(await run('postgres', 'db', 'init')).toMatchObject({
       code: 0,

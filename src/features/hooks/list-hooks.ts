@@ -1,3 +1,4 @@
+import { dirname } from 'node:path';
 import {
   checkVerb,
   type List,
@@ -12,14 +13,19 @@ import { columns } from '../../kernel/console/line-output.js';
 import { namedFiles } from './listed-hooks.js';
 import { type ListedHooks, listHooks as listedHooks } from './open-hooks.js';
 
-async function findHooks(settings: TrustedHere): Promise<ListedHooks> {
-  return await listedHooks(settings);
+async function findHooks(settings: TrustedHere): Promise<HooksHere> {
+  return { ...(await listedHooks(settings)), folder: dirname(settings.config.files.config) };
+}
+
+/** `folder`: where the user's own hooks are read from. */
+interface HooksHere extends ListedHooks {
+  readonly folder: string;
 }
 
 type ListedHook = ListedHooks['hooks'][number];
 
-function hookListing({ hooks, problems }: ListedHooks): Listing {
-  return { rows: hooks.map(hookRow), lines: hookLines(hooks), problems };
+function hookListing({ hooks, problems, folder }: HooksHere): Listing {
+  return { rows: hooks.map(hookRow), lines: hookLines(hooks, folder), problems };
 }
 
 function hookRow(hook: ListedHook): Readonly<Record<string, unknown>> {
@@ -34,9 +40,11 @@ function inBackground({ background }: ListedHook): string {
   return background === undefined ? '' : ' (in the background)';
 }
 
-function hookLines(hooks: ListedHooks['hooks']): readonly string[] {
+function hookLines(hooks: ListedHooks['hooks'], folder: string): readonly string[] {
   if (hooks.length === 0)
-    return ['No hooks. They are read from hooks.json beside your configuration (`agent config path`).'];
+    return [
+      `No hooks. They are read from ${folder}/hooks.json, and from .claude/settings.json of a project that you trust.`,
+    ];
   return columns(
     hooks.map((hook) => {
       const { sha256, missing } = namedFiles(hook);

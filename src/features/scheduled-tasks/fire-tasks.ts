@@ -50,6 +50,7 @@ export const tasks: CommandHandler = {
     switch (word) {
       case 'list':
         repl.screen.print(await formatTaskList(found, ids.includes('--all')));
+        if (repl.tools.registry.get('jobs')) repl.screen.notice('info', 'Background commands: /jobs');
         return;
       case 'show':
         repl.screen.print((await formatTask(found, id)).join('\n'));

@@ -79,7 +79,7 @@ test.each<readonly [string, string | Buffer]>([
 
 test.each([
   ['exits with 1', `echo '${deny}'; exit 1`, 'it ended with exit code 1'],
-  ['is killed', `echo '${deny}'; kill -9 $$`, 'it was ended by SIGKILL'],
+  ['is killed', `echo '${deny}'; kill -9 $$`, 'it was killed by SIGKILL'],
   ['never ends', `echo '${deny}'; exec sleep 60`, 'it took longer than 0.5 s'],
   ['prints without end', `echo '${deny}'; yes`, 'it printed more than 4 MiB'],
   ['complains without end', `echo '${deny}'; yes >&2`, 'it printed more than 4 MiB'],

@@ -271,7 +271,7 @@ test.each(Object.keys(faults))(
         expect([found.tools.length, found.outcomes['again']], place).toEqual([3, 'answered']);
       if (['tools/call', 'resources/read', 'prompts/get'].includes(method)) expect(found.tools, place).toHaveLength(3);
       if (name === 'exit' && when !== 'after' && method === 'tools/call')
-        expect(found.outcomes['first'], place).toBe('failed: it ended with exit code 3; it said: the disk is full');
+        expect(found.outcomes['first'], place).toBe('failed: it ended with exit code 3; its output: the disk is full');
     }
   },
   120_000,
