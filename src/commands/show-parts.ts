@@ -26,12 +26,12 @@ export const showEvent: CommandHandler = {
 
 /** Prints a result below its number and its call, with the JSON of the call below it. */
 function printEvent(screen: Repl['screen'], events: readonly Event[], event: Event): void {
-  const title = `[${event.seq}] ${eventTitle(events, event)}\n`;
   const below = callJson(events, event);
   const change = eventChange(event);
+  const about = [eventTitle(events, event), change?.title ?? ''].filter((part) => part !== '').join(' · ');
+  const title = `[${event.seq}] ${about}`.trimEnd();
   const text = [eventText(event, reasoningText), below].filter((part) => part !== '').join('\n\n');
-  if (change) screen.print(title.trimEnd());
-  screen.print(`${change ? '' : title}${text}`, change ? { ...change, below } : undefined);
+  screen.print(`${title}\n${text}`, change ? { title, diff: change.diff, below } : undefined);
 }
 
 /** `/diff`: what the calls of this session changed in files. */

@@ -1,4 +1,3 @@
-import { dirname, join } from 'node:path';
 import type { Event } from '../kernel/core/event.js';
 import { isRecord } from '../kernel/core/json.js';
 import type { ApprovalMode } from '../kernel/core/policy.js';
@@ -209,7 +208,7 @@ async function choose(argument: string, repl: Repl): Promise<void> {
   const name = rest === '' ? await screen.pick({ title: 'Theme', items, current: themes.current() }) : rest;
   if (name === null) return;
   if (!names.includes(name)) {
-    const folder = join(dirname(repl.settings.config.files.config), 'themes');
+    const folder = themes.folder();
     const near = [didYouMean(name, names)].filter((text) => text !== '');
     screen.notice(
       'warn',

@@ -171,10 +171,10 @@ test('on the command line: login takes a key on standard input and checks it, lo
     expect.stringMatching(/Key accepted[\s\S]*model = "openrouter\/tiny"\.\n$/),
   ]);
   const listed = await agent(at, ['providers'], { env });
-  expect(listed.stdout).toMatch(/openrouter .*its key is kept/);
+  expect(listed.stdout).toMatch(/openrouter .*its key is saved/);
   expect((await agent(at, ['doctor'], { env })).stdout).toContain('kept: openrouter');
   expect((await agent(at, ['-p', 'hello'], { env })).stdout).toBe('A real answer.\n');
-  expect((await agent(at, ['logout', 'openrouter'], { env })).stdout).toContain('The key of openrouter is forgotten.');
+  expect((await agent(at, ['logout', 'openrouter'], { env })).stdout).toContain('Deleted the key of openrouter.');
   expect((await agent(at, ['-p', 'hello'], { env })).code).toBe(4);
   expect(filesWith(at, right)).toEqual([]);
 });

@@ -255,7 +255,7 @@ test('a whole headless turn of listing, reading, searching leaves no effect, and
     const model = script(at, [...played, { text: 'Done.' }]);
     const { code, stdout, stderr } = await agent(at, ['-p', '-m', model, '-v', ...more, 'go']);
     expect([code, stdout, effects(repository)]).toEqual([6, 'Done.\n', []]);
-    expect(stderr).toMatch(/not trusted; ignored: [\s\S]*AGENTS\.md holds 13 hidden characters/);
+    expect(stderr).toMatch(/not trusted; ignored: [\s\S]*AGENTS\.md contains 13 hidden characters/);
     expect(stderr.replaceAll('\n', '')).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202a-\u202e]/);
   }
   const [session] = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as readonly { id: string }[];

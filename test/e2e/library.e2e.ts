@@ -33,13 +33,13 @@ beforeAll(() => {
   writeFileSync(join(home, 'package.json'), '{"type":"module"}');
 });
 
-/** The first block of the README that imports the package. */
+/** The first block of the page that imports the package. */
 function example(): string {
-  const blocks = readFileSync(join(root, 'README.md'), 'utf8').matchAll(/```js\n([^]*?)```/g);
+  const blocks = readFileSync(join(root, 'docs/custom-tools.md'), 'utf8').matchAll(/```js\n([^]*?)```/g);
   return [...blocks].map(([, code = '']) => code).find((code) => code.includes("from 'agent-shell'")) ?? '';
 }
 
-test('the example of the README runs from the packed program, as it stands', () => {
+test('the example of docs/custom-tools.md runs from the packed program, as it stands', () => {
   const code = example();
   expect(code.trimEnd().split('\n').length).toBeLessThanOrEqual(20);
   const call = { name: 'insert_clip', arguments: { track: 'Drums', start_bar: 1 } };

@@ -80,7 +80,7 @@ test('-c finds its session where the database can be read and not written, and s
   expect(lines(stdout)).toContainEqual({
     type: 'notice',
     code: 'store_failed',
-    message: expect.stringContaining('It goes on in memory'),
+    message: expect.stringContaining('continues in memory'),
   });
   expect(stderr).toContain(`events of session ${kept?.id} could not be saved`);
 });

@@ -113,9 +113,9 @@ test('settings are kept where that is wished, /clear says what it did, and leavi
   ).toBeLessThan(3);
   screen.type('q');
   screen.type('/clear\r');
-  await screen.until(/A new session\. The one before is kept: \/sessions [0-9A-Za-z-]{13}/);
+  await screen.until(/New session\. \/resume [0-9A-Za-z-]{13} returns/);
   screen.type('list **/*.md\r');
-  await screen.until(/kept: [^]*1 file match[^]*❯$/);
+  await screen.until(/returns to the previous[^]*1 file match[^]*❯$/);
   screen.type('/exit\r');
   await screen.exited;
   const [, id = ''] = /Resume with: agent -r (\S+)/.exec(screen.text()) ?? [];

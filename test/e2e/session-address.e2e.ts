@@ -42,7 +42,7 @@ test("/model, /compact, /clear and /fork stay at the session's server", async ()
   await screen.until(/Now using openai\/next\./);
   for (const [line, seen] of [
     ['second\r', /Answer 2\./],
-    ['/compact\r', /compacted|too little/],
+    ['/compact\r', /Compacted|Nothing to compact/],
     ['/model openai/last\r', /using openai\/last\./],
     ['third\r', /Answer [34]\./],
   ] as const) {
@@ -51,7 +51,7 @@ test("/model, /compact, /clear and /fork stay at the session's server", async ()
   }
   const before = own.requests.length;
   screen.type('/fork\r');
-  await screen.until(/This is a copy/);
+  await screen.until(/Forked\./);
   screen.type('fourth\r');
   await screen.until(new RegExp(`Answer ${before + 1}\\.`));
   screen.type('/clear\r');

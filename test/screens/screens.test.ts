@@ -192,7 +192,13 @@ test("the picker of colours, with one of the user's own", async () => {
   const harness = openRepl({
     columns: 72,
     rows: 12,
-    themes: { current: () => 'sea', names: () => ['sea'], load: async () => null, chosen: () => undefined },
+    themes: {
+      current: () => 'sea',
+      folder: () => '/home/themes',
+      names: () => ['sea'],
+      load: async () => null,
+      chosen: () => undefined,
+    },
   });
   harness.type('/theme\r');
   await expectScreen(harness, 'themes');

@@ -64,7 +64,13 @@ for (const { load } of entries) await load?.();
 function screenCommands(
   commands: () => readonly SlashCommand[],
   session: FakeSession,
-  themes: Themes = { current: () => 'dark', names: () => [], load: async () => null, chosen: () => undefined },
+  themes: Themes = {
+    current: () => 'dark',
+    folder: () => '/home/themes',
+    names: () => [],
+    load: async () => null,
+    chosen: () => undefined,
+  },
   bindings: ReplInput['bindings'] = {},
 ): readonly SlashCommand[] {
   const context: Partial<Repl> = {

@@ -1,5 +1,5 @@
 import { CliError, exit, type Themes } from '../../kernel/console/command.js';
-import { loadTheme, ownThemes, themeNames } from '../../kernel/console/theme-files.js';
+import { loadTheme, ownThemes, themeNames, themesFolder } from '../../kernel/console/theme-files.js';
 import type { Notify } from '../../ui/terminal/streams.js';
 import type { ColorDepth, TerminalFacts, ThemeChoice } from '../../kernel/console/theme.js';
 import { hasColors, hasUnicode, isPlainTerminal, screenStreams } from '../../ui/early-frame.js';
@@ -102,6 +102,7 @@ export function createThemes({ env, config }: Pick<Settings, 'env' | 'config'>):
       current = next;
     },
     names: () => themeNames(config.files),
+    folder: () => themesFolder(config.files),
     load: async (wanted, onProblem) => {
       const loaded = await loadTheme(wanted, config.files);
       if (loaded.ok) return loaded.theme;

@@ -283,6 +283,8 @@ export interface Spending {
 export interface Themes {
   current(): string;
   names(): readonly string[];
+  /** Returns where custom themes are read from. */
+  folder(): string;
   /** Returns null if the theme cannot be used; `onProblem` has then received the reason. */
   load(name: string, onProblem: (problem: string) => void): Promise<ThemeChoice | null>;
   /** Remembers the colours that were chosen. */

@@ -26,13 +26,13 @@ const styleReason =
   'a number up to 255 or "#rrggbb"';
 
 /** Returns the folder of the user's themes, which is beside the configuration. */
-function folderOf({ config }: Pick<AgentPaths, 'config'>): string {
+export function themesFolder({ config }: Pick<AgentPaths, 'config'>): string {
   return join(dirname(config), 'themes');
 }
 
 export function themeNames(files: Pick<AgentPaths, 'config'>): readonly string[] {
   try {
-    return readdirSync(folderOf(files))
+    return readdirSync(themesFolder(files))
       .flatMap((name) => /^([A-Za-z0-9][\w-]*)\.json$/.exec(name)?.[1] ?? [])
       .filter((name) => !ownThemes.includes(name))
       .toSorted();
@@ -43,7 +43,7 @@ export function themeNames(files: Pick<AgentPaths, 'config'>): readonly string[]
 
 /** Loads a theme of the user by its name. A problem names the file, the place and the key. */
 export async function loadTheme(name: string, files: Pick<AgentPaths, 'config'>): Promise<LoadedTheme> {
-  const path = join(folderOf(files), `${name}.json`);
+  const path = join(themesFolder(files), `${name}.json`);
   const content = readConfigFile(path);
   const known = [...ownThemes, ...themeNames(files)];
   if (content.kind === 'missing')

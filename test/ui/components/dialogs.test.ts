@@ -468,6 +468,7 @@ test("/theme offers the user's own themes, begins at the one that counts, and sa
   const themes = {
     current: () => 'mine',
     chosen: () => undefined,
+    folder: () => '/home/themes',
     names: () => ['mine', 'wrong'],
     load: async (name: string, onProblem: (problem: string) => void) => {
       if (name === 'wrong') onProblem('wrong.json:1:3: unknown key');
@@ -495,7 +496,7 @@ test("/theme offers the user's own themes, begins at the one that counts, and sa
   harness.type('/theme wron\r');
   await harness.settle();
   expect(harness.terminal.lines().join('\n')).toContain(
-    'There is no theme wron. Did you mean wrong? Known: dark, light, none, mine,\n  wrong.',
+    'There is no theme wron. Did you mean wrong? Known: dark, light, none, mine,\n  wrong. Custom themes are read from /home/themes.',
   );
 });
 
