@@ -35,6 +35,7 @@ const offlineHelp = `${intro}
 - \`grep TODO in src\`, \`search for "main" in src\`
 - \`run npm test\`, or \`run\` and any command in backticks
 - \`write hello to notes.txt\`, \`write "two words" to notes.txt\`, \`replace hello with goodbye in notes.txt\`
+- \`remind me in 20 minutes to look at the oven\` (with \`--tools +tasks\`), \`remember that the port is 5433\` (with \`--tools +memory\`)
 
 ${limits}
 
@@ -117,13 +118,19 @@ function* answer(request: ModelRequest, { isInstalled, standsIn = false }: Offli
   const said =
     missing === undefined
       ? closingWords(answers.at(-1), conversation.messages)
-      : `That needs the tool \`${missing.name}\`, which is disabled in this session.`;
+      : `That needs the tool \`${missing.name}\`, which is disabled in this session.${howToEnable(missing.name)}`;
   for (const chunk of textChunks('text', said)) {
     if (request.signal.aborted) return;
     yield chunk;
   }
   yield free;
   yield { type: 'end', stop: 'stop' };
+}
+
+/** Says how a tool of a set is enabled, for the sets that the phrases use. */
+function howToEnable(tool: string): string {
+  const set = { add_reminder: 'tasks', save_note: 'memory' }[tool];
+  return set === undefined ? '' : ` \`/tools +${set}\` in the REPL or \`--tools +${set}\` enables it.`;
 }
 
 function closingWords(last: Message | undefined, messages: readonly Message[]): string {
@@ -204,6 +211,8 @@ const sayings: Readonly<Record<string, (envelope: OutputEnvelope, args: Argument
   },
   file_write: (envelope) => `${envelope.output}.`,
   file_edit: (envelope) => `${envelope.output}.`,
+  add_reminder: (envelope) => envelope.output,
+  save_note: (envelope) => envelope.output,
   bash: (envelope, args) => {
     if (envelope.running === true) return `\`${firstLine(text(args.command), 80)}\` continues in the background.`;
     const ended = envelope.exit_code === 0 ? 'succeeded' : `ended with exit code ${JSON.stringify(envelope.exit_code)}`;

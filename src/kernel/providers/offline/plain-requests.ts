@@ -39,6 +39,19 @@ const form = (...parts: readonly string[]): RegExp => new RegExp(`^${parts.join(
 const rules: readonly Rule[] = [
   {
     form: form(
+      String.raw`remind\s+me\s+in\s+(?<count>\d{1,4})\s*(?<unit>minutes?|mins?|m|hours?|h|days?|d)`,
+      String.raw`\s+(?:to|that|about)\s+(?<message>\S.*)`,
+    ),
+    calls: ({ count = '', unit = '', message = '' }) => [
+      { name: 'add_reminder', args: { delay: count + unit.slice(0, 1).toLowerCase(), message: plain(message) } },
+    ],
+  },
+  {
+    form: form(String.raw`remember\s+that\s+(?<content>\S.*)`),
+    calls: ({ content }) => [{ name: 'save_note', args: { content: plain(content) } }],
+  },
+  {
+    form: form(
       String.raw`replace\s+(?<from>${piece})\s+(?:with|by)\s+(?<to>${piece})\s+in\s+${the}(?:file\s+)?(?<path>\S+)`,
     ),
     calls: (g) =>
