@@ -45,7 +45,9 @@ function filesQuestion({ directory, sha256, files }: ProjectFiles): TrustQuestio
       text: `${head} of instructions, too many to show here. They are not trusted and not used; remove some.`,
     };
   const what =
-    'that need your trust. They are ignored until you trust them. If you do, these apply here until one changes:';
+    files.length === 1
+      ? 'that needs your trust. It is ignored until you trust it. If you do, it applies here until it changes:'
+      : 'that need your trust. They are ignored until you trust them. If you do, these apply here until one changes:';
   return { askable: true, text: [`${head} ${what}`, '', ...about, ''].join('\n') };
 }
 
