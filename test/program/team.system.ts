@@ -352,7 +352,7 @@ describe('the record of a team', () => {
     });
     expect(await run('postgres', 'db', 'init')).toMatchObject({
       code: 0,
-      stdout: expect.stringContaining('The tables are made') as string,
+      stdout: expect.stringContaining('Created the tables') as string,
     });
     expect((await run('postgres', 'db', 'init')).stdout).toContain('up to date');
     expect((await run('alice', 'db', 'status')).stdout).toMatch(
