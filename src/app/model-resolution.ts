@@ -376,10 +376,14 @@ export function choiceOf({ provider, model, api, baseUrl }: ModelRef): ModelChoi
 /** The names by which Claude Code means the newest of a family. They mean nothing with models of others. */
 const families: readonly string[] = ['sonnet', 'opus', 'haiku'];
 
-/** Returns the name of the model that an agent is to use; null where it uses that of its session. */
+/** Returns the name of the model that an agent is to use; null where it uses that of its session: the name is one of
+ * Claude's, and this provider has no such model. */
 export function modelNamed(settings: Configured, name: string, { provider }: ModelRef): string | null {
-  if (!families.includes(name)) return name;
-  return provider === 'anthropic' && findModel(provider, name, settings.config.provider.models) ? name : null;
+  const isFamily = families.includes(name);
+  if (!isFamily && !name.startsWith('claude-')) return name;
+  const isServed =
+    provider === 'anthropic' && (!isFamily || findModel(provider, name, settings.config.provider.models));
+  return isServed ? name : null;
 }
 
 /** Returns whether the user asked for the embedded provider, rather than get it because there is no other. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { relative } from 'node:path';
+import { join, relative } from 'node:path';
 import { type Projects, type ProjectFiles, type ProjectPart, projectRoot } from '../kernel/config/project.js';
 import { openTrustFile } from '../kernel/config/trust-file.js';
 import { features } from './features.js';
@@ -12,8 +12,14 @@ export const projects: Projects = {
     );
     return setOf(projectRoot(here), (await Promise.all(parts)).flat());
   },
+  userFiles: async (here) => {
+    const parts = features.map(async (feature) => (await feature.userParts?.(here)) ?? []);
+    return setOf(join(here.home, '.claude'), (await Promise.all(parts)).flat());
+  },
   answerFor: ({ config }, files) =>
     files === null ? null : (openTrustFile(config.files.trust).files.answerFor(files)?.trusted ?? null),
+  sources: async (here) =>
+    (await Promise.all(features.map(async (feature) => (await feature.sources?.(here)) ?? []))).flat(),
 };
 
 function setOf(directory: string, parts: readonly ProjectPart[]): ProjectFiles | null {

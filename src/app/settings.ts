@@ -29,6 +29,7 @@ import { openTrustFile } from '../kernel/config/trust-file.js';
 import type { Notice, Settings } from '../kernel/console/run-settings.js';
 import { loadPermissions } from './open-policy.js';
 import { openKeyring } from '../kernel/secrets/keyring.js';
+import type { ProjectFiles } from '../kernel/config/project.js';
 import { askForFiles as askForFilesOnTerminal, askForTrust, terminalQuestion } from './trust.js';
 
 const maxPromptBytes = 256 * 1024;
@@ -234,10 +235,19 @@ export async function askForSettings(options: RootOptions, early: TypedKeys | nu
   return { settings, typed };
 }
 
-/** Asks about commands, skills and hooks of the project, once for each content of them. */
+/** Asks about commands, skills and hooks of the project, and about hooks of other programs in the home folder, once for
+ * each content of them. */
 async function askForFiles(given: AskedSettings, early: TypedKeys | null): Promise<AskedSettings> {
+  const first = await askForSet(given, await projects.files(given.settings), early);
+  return await askForSet(first, await projects.userFiles(given.settings), early);
+}
+
+async function askForSet(
+  given: AskedSettings,
+  files: ProjectFiles | null,
+  early: TypedKeys | null,
+): Promise<AskedSettings> {
   const { settings } = given;
-  const files = await projects.files(settings);
   if (files === null || projects.answerFor(settings, files) !== null) return given;
   const typed = [...given.typed, ...(early?.withdraw().map(unsent) ?? [])];
   const port = terminalQuestion(process.stdin, (chunk) => {

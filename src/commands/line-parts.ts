@@ -6,6 +6,7 @@ import {
   type Printer,
   type Tools,
   type Trust,
+  type TrustedFiles,
 } from '../kernel/console/command.js';
 import type { LoadOptions } from '../kernel/config/load.js';
 import { loadOnce } from '../kernel/core/runtime.js';
@@ -26,6 +27,7 @@ import { givenDirectory, readSettings, settingFlags, trustedBefore } from '../ap
 import type { Settings } from '../kernel/console/run-settings.js';
 import { askForFiles, askForTrust, terminalQuestion } from '../app/trust.js';
 import { spelledOut } from '../kernel/core/text.js';
+import type { ProjectFiles } from '../kernel/config/project.js';
 import { openTrustFile } from '../kernel/config/trust-file.js';
 
 import { sessionBeginning } from '../app/context-files.js';
@@ -186,21 +188,24 @@ const nowhere = (): void => {
   /* There is no draft that what was typed could go to. */
 };
 
+function trustedFiles(settings: Settings, files: ProjectFiles): TrustedFiles {
+  return {
+    directory: files.directory,
+    answer: projects.answerFor(settings, files),
+    ask: async () => {
+      const answer = await askForFiles(files, terminalQuestion(process.stdin, nowhere));
+      const { files: answers } = openTrustFile(settings.config.files.trust);
+      if (answer !== 'unanswered') answers.record(files, answer === 'yes', Date.now());
+      return answer;
+    },
+  };
+}
+
 export const trust: Trust = {
   ask: async (project) => await askForTrust(project, terminalQuestion(process.stdin, nowhere)),
   files: async (settings) => {
-    const files = await projects.files(settings);
-    if (files === null) return null;
-    return {
-      directory: files.directory,
-      answer: projects.answerFor(settings, files),
-      ask: async () => {
-        const answer = await askForFiles(files, terminalQuestion(process.stdin, nowhere));
-        const { files: answers } = openTrustFile(settings.config.files.trust);
-        if (answer !== 'unanswered') answers.record(files, answer === 'yes', Date.now());
-        return answer;
-      },
-    };
+    const sets = [await projects.files(settings), await projects.userFiles(settings)];
+    return sets.flatMap((files) => (files === null ? [] : [trustedFiles(settings, files)]));
   },
   answers: openTrustFile,
   spelled: spelledOut,

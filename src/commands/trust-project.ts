@@ -36,8 +36,12 @@ async function askAgain({ out, settings, trust }: CommandLine): Promise<number> 
   const { project } = read.loaded;
   const files = await trust.files(read);
   if (project?.trusted) printLine(out, `${trust.spelled(project.file.path)} is trusted as it is. ${takenBack}`);
-  if (files?.answer === true)
-    printLine(out, `The commands, skills, hooks and servers here are trusted as they are. ${takenBack}`);
+  const answered = files.filter(({ answer }) => answer === true);
+  for (const { directory } of answered)
+    printLine(
+      out,
+      `The commands, skills, hooks and servers of ${trust.spelled(directory)} are trusted as they are. ${takenBack}`,
+    );
   const questions: (() => Promise<Answer>)[] = [];
   if (project && project.wanted.length > 0)
     questions.push(async () => {
@@ -46,9 +50,9 @@ async function askAgain({ out, settings, trust }: CommandLine): Promise<number> 
         trust.answers(read.config.files.trust).record(project.file, answer === 'yes', Date.now());
       return reportAnswer(out, answer, 'the file changes');
     });
-  if (files && files.answer !== true)
-    questions.push(async () => reportAnswer(out, await files.ask(), 'one of the files changes'));
-  return await answersTo(questions, out, project?.trusted === true || files?.answer === true);
+  for (const one of files.filter(({ answer }) => answer !== true))
+    questions.push(async () => reportAnswer(out, await one.ask(), 'one of the files changes'));
+  return await answersTo(questions, out, project?.trusted === true || answered.length > 0);
 }
 
 type Answer = 'yes' | 'no' | 'unanswered';

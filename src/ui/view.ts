@@ -263,6 +263,9 @@ function resulted(view: View, event: Extract<KnownEvent, { readonly kind: 'tool_
   );
 }
 
+/** Requests beside the conversation say nothing of how full its context is. */
+const besideTheTurn: ReadonlySet<unknown> = new Set(['web_search', 'title', 'hook']);
+
 function addUsage(totals: Totals, raw: Event): Totals {
   const usage = spentBy(raw);
   if (usage === null) return totals;
@@ -274,7 +277,7 @@ function addUsage(totals: Totals, raw: Event): Totals {
     costUsd: totals.costUsd + (usage.cost_usd ?? 0),
     costKnown: totals.costKnown && usage.cost_usd !== null,
     context:
-      raw.kind === 'agent_usage' || usage.purpose === 'web_search' || usage.purpose === 'title'
+      raw.kind === 'agent_usage' || besideTheTurn.has(usage.purpose)
         ? totals.context
         : usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens + usage.output_tokens,
   };

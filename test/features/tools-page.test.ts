@@ -45,6 +45,7 @@ async function toolsOf(toolset: Toolset): Promise<readonly Tool[]> {
       log: () => {},
       guard: {},
       keys: { all: () => ({}) },
+      projects: { sources: () => Promise.resolve([]) },
     },
     processes,
     confine: undefined,

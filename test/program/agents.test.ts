@@ -261,14 +261,14 @@ test('what is left of the spend limit is all an agent may spend', async () => {
 });
 
 test('/agents lists who there is, with tools and models', async () => {
-  const at = withAgent(found, 'tools: Read\npermissionMode: plan\nmemory: user');
+  const at = withAgent(found, 'tools: Read\npermissionMode: plan\nhue: red');
   define(at, 'nobody', 'description: ""');
   write(join(at.env.AGENT_HOME ?? '', 'agents', 'empty.md'), '---\nname: empty\n---\nText\n');
-  const { stdout } = await repl(at, ['-m', script(at, [done])], [['/agents', /memory is ignored/]]);
+  const { stdout } = await repl(at, ['-m', script(at, [done])], [['/agents', /hue is ignored/]]);
   expect(stdout).toContain('finder (user): Finds words.');
   expect(stdout).toMatch(/tools: Read; model: offline\/.*finder\.json; permission mode: plan/);
   expect(stdout).toContain('explore (program): Finds files');
-  expect(stdout).toContain('memory is ignored.');
+  expect(stdout).toContain('hue is ignored.');
   expect(stdout).toContain('has no description; the agent is not loaded.');
 });
 

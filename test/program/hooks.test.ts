@@ -272,8 +272,8 @@ test('hooks of a project start nothing before they are trusted, exactly as they 
   expect(await run()).toBeUndefined();
   expect(ran()).toEqual(['prompt', at.work]);
   expect(JSON.parse((await agent(at, ['hooks', '--json'])).stdout)).toMatchObject([
-    { origin: 'project', counts: true },
-    { origin: 'project', counts: true },
+    { origin: 'project', active: true },
+    { origin: 'project', active: true },
   ]);
   // What else stands in the settings of another program does not matter; one byte of a script does.
   at.file(

@@ -120,7 +120,7 @@ test('the REPL offers them, and shows what was typed', async () => {
       ['/greet Ada', 'Done.'],
     ],
   );
-  expect(finished.stdout).toContain('greets somebody (user)');
+  expect(finished.stdout).toContain('greets somebody (claude-code)');
   expect((await events(at)).find(({ kind }) => kind === 'user')?.content).toBe('Greet Ada warmly.');
 });
 

@@ -107,7 +107,7 @@ test('a skill is used by hand, and listed with what it asks for', async () => {
       ['/skill:ship moon', 'Shipped.'],
     ],
   );
-  expect(finished.stdout).toContain('ship (user, only by hand): ships');
+  expect(finished.stdout).toContain('ship (claude-code, only by hand): ships');
   const log = await events(at);
   expect(log[0]?.content).not.toContain('ship');
   expect(log.find(({ kind }) => kind === 'user')?.content).toMatch(/^\[Skill ship\..*\]\n\nShip to moon\. fast$/);

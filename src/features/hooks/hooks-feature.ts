@@ -1,5 +1,5 @@
 import type { Feature } from '../../kernel/console/feature.js';
-import { hookFiles, hookParts } from './hooks-start.js';
+import { claudeParts, hookFiles, hookParts } from './hooks-start.js';
 
 const load = () => import('./hooks-code.js');
 
@@ -38,4 +38,5 @@ export const hooks: Feature = {
     return found === null ? null : await (await load()).openHooks(found, host);
   },
   projectParts: async (here) => await hookParts(here, load),
+  userParts: async (here) => await claudeParts(here, load),
 };

@@ -2,8 +2,10 @@ import { dirname } from 'node:path';
 import {
   checkVerb,
   type List,
+  listedFile,
   type Listing,
   listVerb,
+  notTrusted,
   showVerb,
   unknownName,
 } from '../../kernel/console/listed-files.js';
@@ -29,11 +31,11 @@ function hookListing({ hooks, problems, folder }: HooksHere): Listing {
 }
 
 function hookRow(hook: ListedHook): Readonly<Record<string, unknown>> {
-  const { event, matcher, command, args, timeoutMs, required, condition, background, from, counts } = hook;
+  const { event, matcher, type, command, args, timeoutMs, required, condition, background, from, counts } = hook;
   const { sha256, missing } = namedFiles(hook);
-  const shown = { event, matcher, command, args: args ?? null, timeout_s: timeoutMs / 1000, required, sha256, missing };
-  const more = { if: condition ?? null, background: background ?? null };
-  return { ...shown, ...more, origin: from.origin, path: from.path, counts };
+  const listed = listedFile({ name: event, origin: from.origin, path: from.path }, counts ? null : notTrusted);
+  const shown = { event, matcher, type, command, args: args ?? null, timeout_s: timeoutMs / 1000 };
+  return { ...listed, ...shown, required, sha256, missing, if: condition ?? null, background: background ?? null };
 }
 
 function inBackground({ background }: ListedHook): string {
@@ -43,7 +45,7 @@ function inBackground({ background }: ListedHook): string {
 function hookLines(hooks: ListedHooks['hooks'], folder: string): readonly string[] {
   if (hooks.length === 0)
     return [
-      `No hooks. They are read from ${folder}/hooks.json, and from .claude/settings.json of a project that you trust.`,
+      `No hooks. They are read from ${folder}/hooks.json, from ~/.claude/settings.json, and from .claude/settings.json of a project that you trust.`,
     ];
   return columns(
     hooks.map((hook) => {

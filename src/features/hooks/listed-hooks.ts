@@ -3,17 +3,20 @@ import { type BigIntStats, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type HookEvent, hookEvents } from '../../kernel/core/hooks.js';
 import { isRecord } from '../../kernel/core/json.js';
+import type { FileOrigin } from '../../kernel/config/found-files.js';
 import { readBounded } from '../../kernel/disk/bounded-file.js';
 import { parseCondition } from './hook-condition.js';
 
 /** The file that hooks come from. */
 export interface HookSource {
   readonly path: string;
-  readonly origin: 'user' | 'project';
+  readonly origin: FileOrigin;
   /** The folder of the project: where the hooks run, and where relative paths in them start. */
   readonly directory: string;
   /** The folder that `~` means. */
   readonly home: string;
+  /** Variables of the plugin that it belongs to, by name: they are set for its commands. */
+  readonly variables?: Readonly<Record<string, string>>;
 }
 
 /** One command of a hooks file. */
@@ -22,6 +25,9 @@ export interface Hook {
   readonly event: HookEvent;
   /** The text in the file; '' for every subject. */
   readonly matcher: string;
+  /** `prompt`: a question to the model; `agent`: one to a sub-agent that reads files. */
+  readonly type: 'command' | 'prompt' | 'agent';
+  /** The command line, the program, or the question. */
   readonly command: string;
   /** Arguments of a program that is started without a shell. */
   readonly args?: readonly string[];
@@ -41,6 +47,7 @@ export interface HookFile {
 }
 
 const defaultTimeoutS = 600;
+const modelTimeoutsS = { prompt: 30, agent: 60 } as const;
 const timeoutsS: Readonly<Partial<Record<HookEvent, number>>> = { UserPromptSubmit: 30, SessionEnd: 1.5 };
 
 /** Reads the object of a hooks file: `{"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command",
@@ -49,13 +56,12 @@ export function readHookFile(value: Readonly<Record<string, unknown>>, from: Hoo
   if (value['disableAllHooks'] === true) return { hooks: [], problems: [] };
   const { hooks = {} } = value;
   if (!isRecord(hooks)) return { hooks: [], problems: ['"hooks" is not an object'] };
-  const problems: string[] = [];
+  const unknown = Object.keys(hooks).filter((name) => !hookEvents.some((known) => known === name));
+  const problems: string[] =
+    unknown.length === 0 ? [] : [`unknown event ${unknown.join(', ')}; known: ${hookEvents.join(', ')}`];
   const found = Object.entries(hooks).flatMap(([name, groups]) => {
     const event = hookEvents.find((known) => known === name);
-    if (event === undefined) {
-      problems.push(`unknown event ${name}; known: ${hookEvents.join(', ')}`);
-      return [];
-    }
+    if (event === undefined) return [];
     if (Array.isArray(groups)) return groups.flatMap((group) => hooksOfGroup(event, group, problems, from));
     problems.push(`${name} is not a list`);
     return [];
@@ -83,27 +89,47 @@ function hooksOfGroup(event: HookEvent, group: unknown, problems: string[], from
 
 function hookOf(event: HookEvent, matcher: string, entry: unknown): Omit<Hook, 'from'> | string {
   if (!isRecord(entry)) return `an entry of ${event} is not an object`;
-  const { type, command, args, timeout, required, if: condition } = entry;
-  if (type !== 'command') return `hooks of the type ${JSON.stringify(type)} are not run (${event})`;
-  if (typeof command !== 'string' || command.trim() === '') return `a hook of ${event} has no command`;
-  if (args !== undefined && !isTexts(args)) return `"args" of ${command} is not a list of texts`;
-  const problem = conditionProblem(event, command, condition);
+  const { type, timeout, required, if: condition } = entry;
+  if (type !== 'command' && type !== 'prompt' && type !== 'agent')
+    return `hooks of the type ${JSON.stringify(type)} are not run (${event})`;
+  const work = workOf(event, type, entry);
+  if (typeof work === 'string') return work;
+  const problem = conditionProblem(event, work.command, condition);
   if (problem !== null) return problem;
   return {
     event,
     matcher,
-    command,
-    ...(args === undefined ? {} : { args }),
-    timeoutMs: timeoutOf(event, timeout),
+    type,
+    ...work,
+    timeoutMs: timeoutOf(event, type, timeout),
     required: required === true,
     ...(typeof condition === 'string' ? { condition } : {}),
     ...backgroundOf(entry),
   };
 }
 
-function timeoutOf(event: HookEvent, timeout: unknown): number {
-  const seconds = typeof timeout === 'number' && timeout > 0 ? timeout : (timeoutsS[event] ?? defaultTimeoutS);
-  return Math.min(seconds, 3600) * 1000;
+/** A command line, a program with its arguments, or a question. `command` may be a list, too. */
+function workOf(
+  event: HookEvent,
+  type: Hook['type'],
+  { command: given, args, prompt }: Readonly<Record<string, unknown>>,
+): Pick<Hook, 'command' | 'args'> | string {
+  if (type !== 'command')
+    return isFilled(prompt) ? { command: prompt } : `a hook of ${event} with the type "${type}" has no "prompt"`;
+  const [command, ...more]: readonly unknown[] = Array.isArray(given) ? given : [given];
+  if (!isFilled(command)) return `a hook of ${event} has no command`;
+  if (args !== undefined && !isTexts(args)) return `"args" of ${command} is not a list of texts`;
+  if (!isTexts(more)) return `"command" of ${event} is not a list of texts`;
+  return Array.isArray(given) || args !== undefined ? { command, args: [...more, ...(args ?? [])] } : { command };
+}
+
+function isFilled(text: unknown): text is string {
+  return typeof text === 'string' && text.trim() !== '';
+}
+
+function timeoutOf(event: HookEvent, type: Hook['type'], timeout: unknown): number {
+  const usual = type === 'command' ? (timeoutsS[event] ?? defaultTimeoutS) : modelTimeoutsS[type];
+  return Math.min(typeof timeout === 'number' && timeout > 0 ? timeout : usual, 3600) * 1000;
 }
 
 function backgroundOf(entry: Readonly<Record<string, unknown>>): Pick<Hook, 'background'> {
@@ -172,11 +198,12 @@ const maxScriptBytes = 4 * 1024 * 1024;
 
 /** Looks at the programs that a hook names: files that can be run, have the ending of a script, or stand behind an
  * interpreter. Where it writes to is none, or it would change itself with each run. */
-export function namedFiles({ command, args = [], from }: Pick<Hook, 'command' | 'args' | 'from'>): NamedFiles {
+export function namedFiles(hook: Pick<Hook, 'type' | 'command' | 'args' | 'from'>): NamedFiles {
+  const { command, args = [], from } = hook;
   const hash = createHash('sha256').update(JSON.stringify([command, ...args]));
   const files: NamedFile[] = [];
   const missing: string[] = [];
-  const words = args.length > 0 ? [command, ...args, ...args.flatMap(wordsOf)] : wordsOf(command);
+  const words = commandWords(hook);
   let isInterpreted = false;
   for (const word of words.map((given) => expandFolders(given.replaceAll(/["']/g, ''), from))) {
     if (word === '' || word.startsWith('-') || word.includes('$')) continue;
@@ -188,6 +215,12 @@ export function namedFiles({ command, args = [], from }: Pick<Hook, 'command' | 
     files.push(file);
   }
   return { sha256: hash.digest('hex'), files, missing };
+}
+
+/** The words of a hook that may name programs. A question to a model has none. */
+function commandWords({ type, command, args = [] }: Pick<Hook, 'type' | 'command' | 'args'>): readonly string[] {
+  if (type !== 'command') return [];
+  return args.length > 0 ? [command, ...args, ...args.flatMap(wordsOf)] : wordsOf(command);
 }
 
 /** The words of a command line without those behind a `>`. */
@@ -217,11 +250,22 @@ function factsOf(path: string): BigIntStats | undefined {
 }
 
 /** Replaces the variable of the project's folder and the home folder, as a shell does. */
-function expandFolders(word: string, { directory, home }: HookSource): string {
-  return withProject(word, directory).replace(/^(?:~|\$HOME|\$\{HOME\})(?=\/)/, () => home);
+function expandFolders(word: string, from: HookSource): string {
+  return withFolders(word, from).replace(/^(?:~|\$HOME|\$\{HOME\})(?=\/)/, () => from.home);
 }
 
-/** Puts the folder of the project in the place of its variable. */
-export function withProject(text: string, directory: string): string {
-  return text.replaceAll(/\$(?:CLAUDE_PROJECT_DIR\b|\{CLAUDE_PROJECT_DIR\})/g, () => directory);
+/** Returns the variables of folders that a hook is given: of the project, and of its plugin. */
+export function folderVariables({
+  directory,
+  variables = {},
+}: Pick<HookSource, 'directory' | 'variables'>): Readonly<Record<string, string>> {
+  return { CLAUDE_PROJECT_DIR: directory, ...variables };
+}
+
+/** Puts folders in the place of their variables. */
+export function withFolders(text: string, from: Pick<HookSource, 'directory' | 'variables'>): string {
+  return Object.entries(folderVariables(from)).reduce(
+    (filled, [name, value]) => filled.replaceAll(new RegExp(`\\$(?:${name}\\b|\\{${name}\\})`, 'g'), () => value),
+    text,
+  );
 }

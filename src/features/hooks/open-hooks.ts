@@ -1,19 +1,19 @@
 import { CliError, exit } from '../../kernel/console/command.js';
 import { projectRoot, type TrustedHere } from '../../kernel/config/project.js';
-import { areTrusted, hookFiles, type ReadHookFiles } from './hooks-start.js';
+import { hookFiles, type HookTrust, type ReadHookFiles, trustedHooks } from './hooks-start.js';
 import { ownKeys, secretVariables } from '../../kernel/secrets/known-secrets.js';
 import type { Hook } from './listed-hooks.js';
 import type { RunHost, RunPart } from '../../kernel/console/feature.js';
 import { claudeMode } from '../../kernel/tools/claude-dialect.js';
-import { reachesInto } from './project-hooks.js';
+import { type HookFiles, reachesInto } from './project-hooks.js';
 import { allowedAsTheyAre, createHooks } from './run-hooks.js';
 import { createTranscripts } from './transcripts.js';
 import * as code from './hook-readers.js';
 
 const loaded = () => Promise.resolve(code);
 
-/** Opens the hooks of the user, `hooks.json` beside their settings, and those of the project where they are trusted;
- * where they are trusted. Throws a `CliError` (2) for a file of the user
+/** Opens the hooks of the user, `hooks.json` beside their settings, those of plugins, and those of the project and of
+ * Claude Code's settings where they are trusted. Throws a `CliError` (2) for a file of the user
  * that cannot be read: what it holds back would not be held back. */
 export async function openHooks(
   found: ReadHookFiles,
@@ -21,11 +21,11 @@ export async function openHooks(
 ): Promise<RunPart> {
   const { config, env } = settings;
   if (found.unusable) throw unusable(found.unusable.path, found.unusable.reason);
-  const trusted = await areTrusted(settings, found, loaded);
-  const root = projectRoot(settings);
+  const trust = await trustedHooks(settings, found, loaded);
+  const counting = countingWith(trust, projectRoot(settings));
   const hooks = [
-    ...allowedAsTheyAre(found.own, (hook) => trusted || !reachesInto(hook, root)),
-    ...(trusted ? allowedAsTheyAre(found.project, () => true) : []),
+    ...allowedAsTheyAre(found.own.hooks, (hook) => counting(hook)),
+    ...allowedAsTheyAre(othersIn(found).filter(counting), () => true),
   ];
   const transcripts = createTranscripts(settings.cwd);
   const host = {
@@ -39,8 +39,12 @@ export async function openHooks(
   return {
     hooks: (source, agent) => createHooks(hooks, host, { source, agent }),
     notices: [
-      ...found.problems.own.map((message) => ({ level: 'warn', code: 'hook', message }) as const),
-      ...(trusted ? found.problems.project : []).map((message) => ({ level: 'info', code: 'hook', message }) as const),
+      ...found.own.problems.map((message) => ({ level: 'warn', code: 'hook', message }) as const),
+      ...[
+        ...(trust.project ? found.project.problems : []),
+        ...(trust.claude ? found.claude.problems : []),
+        ...found.plugins.problems,
+      ].map((message) => ({ level: 'info', code: 'hook', message }) as const),
     ],
     close: () => {
       transcripts.close();
@@ -48,8 +52,22 @@ export async function openHooks(
   };
 }
 
+/** Hooks that are not from the user's own file. */
+function othersIn({ project, claude, plugins }: HookFiles): readonly Hook[] {
+  return [...project.hooks, ...claude.hooks, ...plugins.hooks];
+}
+
+/** Returns a test for hooks that are run: those that need trust only once they have it. */
+function countingWith({ project, claude }: HookTrust, root: string): (hook: Hook) => boolean {
+  return (hook) => {
+    if (hook.from.origin === 'project') return project;
+    if (hook.from.origin === 'claude-code') return claude;
+    return hook.from.origin !== 'user' || project || !reachesInto(hook, root);
+  };
+}
+
 export interface ListedHooks {
-  /** `counts`: it is run. False: it is or starts a file of the project that is not trusted. */
+  /** `counts`: it is run. False: it is or starts a file that is not trusted. */
   readonly hooks: readonly (Hook & { readonly counts: boolean })[];
   /** The invalid parts of their files, as sentences. */
   readonly problems: readonly string[];
@@ -59,15 +77,14 @@ export interface ListedHooks {
 export async function listHooks(settings: TrustedHere): Promise<ListedHooks> {
   const found = await hookFiles(settings, loaded);
   if (found === null) return { hooks: [], problems: [] };
-  const { own, project, problems, unusable } = found;
-  const trusted = await areTrusted(settings, found, loaded);
-  const root = projectRoot(settings);
+  const { own, project, claude, plugins, unusable } = found;
+  const counts = countingWith(await trustedHooks(settings, found, loaded), projectRoot(settings));
   return {
-    hooks: [
-      ...own.map((hook) => ({ ...hook, counts: trusted || !reachesInto(hook, root) })),
-      ...project.map((hook) => ({ ...hook, counts: trusted })),
+    hooks: [...own.hooks, ...othersIn(found)].map((hook) => ({ ...hook, counts: counts(hook) })),
+    problems: [
+      ...(unusable ? [`${unusable.path}: ${unusable.reason}`] : []),
+      ...[own, project, claude, plugins].flatMap(({ problems }) => problems),
     ],
-    problems: [...(unusable ? [`${unusable.path}: ${unusable.reason}`] : []), ...problems.own, ...problems.project],
   };
 }
 

@@ -3,18 +3,29 @@ import { createHash } from 'node:crypto';
 import { realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { isRecord } from '../../kernel/core/json.js';
+import type { AddedSource, Here } from '../../kernel/config/project.js';
 import { readBounded } from '../../kernel/disk/bounded-file.js';
 import { type Hook, type HookSource, namedFiles, readHookFile } from './listed-hooks.js';
 
 /** Hooks as they are on the disk now. */
 export interface HookFiles {
   /** Of the user, from their own file. */
-  readonly own: readonly Hook[];
+  readonly own: FoundHooks;
   /** Of the project: they count once the user trusts them. */
-  readonly project: readonly Hook[];
-  /** The invalid parts of their files, as sentences. */
-  readonly problems: { readonly own: readonly string[]; readonly project: readonly string[] };
+  readonly project: FoundHooks;
+  /** Of the user's settings of Claude Code: they count once the user trusts them. */
+  readonly claude: FoundHooks;
+  /** Of plugins, which the user has trusted as they are. */
+  readonly plugins: FoundHooks;
 }
+
+export interface FoundHooks {
+  readonly hooks: readonly Hook[];
+  /** The invalid parts of the files, as sentences. */
+  readonly problems: readonly string[];
+}
+
+export const noHooks: FoundHooks = { hooks: [], problems: [] };
 
 const maxBytes = 1024 * 1024;
 
@@ -24,19 +35,44 @@ export function insideOf(paths: readonly string[], root: string): readonly strin
 }
 
 /** Reads the hooks of a project. They run in the folder that holds `.agent` or `.claude`. */
-export function readProjectHooks(
-  paths: readonly string[],
-  home: string,
-): { readonly hooks: readonly Hook[]; readonly problems: readonly string[] } {
-  const read = paths.map((path) => {
-    const found = readBounded(path, { maxBytes, longer: 'refuse', links: 'follow' });
-    const value = found.kind === 'read' ? objectIn(found.bytes.toString('utf8')) : null;
-    if (value === null) return { hooks: [], problems: [`${path} cannot be read: it is not a JSON object`] };
-    const from: HookSource = { path, origin: 'project', directory: join(path, '..', '..'), home };
-    const { hooks, problems } = readHookFile(value, from);
-    return { hooks, problems: problems.map((problem) => `${path}: ${problem}`) };
-  });
-  return { hooks: read.flatMap(({ hooks }) => hooks), problems: read.flatMap(({ problems }) => problems) };
+export function readProjectHooks(paths: readonly string[], home: string): FoundHooks {
+  return together(
+    paths.map((path) => readSettings(path, { path, origin: 'project', directory: join(path, '..', '..'), home })),
+  );
+}
+
+/** Reads the hooks in a file of settings. */
+export function readSettings(path: string, from: HookSource): FoundHooks {
+  const found = readBounded(path, { maxBytes, longer: 'refuse', links: 'follow' });
+  if (found.kind === 'missing') return noHooks;
+  const value = found.kind === 'read' ? objectIn(found.bytes.toString('utf8')) : null;
+  if (value === null) return { hooks: [], problems: [`${path} cannot be read: it is not a JSON object`] };
+  return hooksOf(value, from);
+}
+
+function hooksOf(value: Readonly<Record<string, unknown>>, from: HookSource): FoundHooks {
+  const { hooks, problems } = readHookFile(value, from);
+  return { hooks, problems: problems.map((problem) => `${from.path}: ${problem}`) };
+}
+
+/** Reads the hooks of plugins. They run in the working directory. */
+export function readPluginHooks(sources: readonly AddedSource[], { cwd: directory, home }: Here): FoundHooks {
+  return together(
+    sources.flatMap(({ origin, variables, hooks }) =>
+      hooks.map(({ path, value }) =>
+        hooksOf(value, { path, origin, directory, home, variables: variablesByName(variables) }),
+      ),
+    ),
+  );
+}
+
+/** `${NAME}` as `NAME`. */
+function variablesByName(variables: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(variables).map(([name, value]) => [name.replaceAll(/\W/g, ''), value]));
+}
+
+function together(found: readonly FoundHooks[]): FoundHooks {
+  return { hooks: found.flatMap(({ hooks }) => hooks), problems: found.flatMap(({ problems }) => problems) };
 }
 
 function objectIn(text: string): Readonly<Record<string, unknown>> | null {
@@ -70,18 +106,33 @@ interface Part {
 
 /** Lists the hooks that need trust, by their file: the command lines, and each file that they name with its hash. Other
  * parts of the file do not matter. */
-export function partsOfHooks({ own, project }: Pick<HookFiles, 'own' | 'project'>, root: string): readonly Part[] {
-  const asked = [...project, ...own.filter((hook) => reachesInto(hook, root))];
+export function partsOfHooks({ own, project }: HookFiles, root: string): readonly Part[] {
+  return partsByFile([...project.hooks, ...own.hooks.filter((hook) => reachesInto(hook, root))]);
+}
+
+/** Lists the hooks of the user's settings of Claude Code. */
+export function partsOfClaude({ claude }: HookFiles): readonly Part[] {
+  return partsByFile(claude.hooks);
+}
+
+function partsByFile(asked: readonly Hook[]): readonly Part[] {
   return [...new Set(asked.map(({ from }) => from.path))].map((path) => {
     const hooks = asked.filter(({ from }) => from.path === path);
     const hash = createHash('sha256');
     for (const { event, matcher, timeoutMs, required, condition, background, ...hook } of hooks) {
-      const how = condition === undefined && background === undefined ? [] : [condition ?? '', background ?? ''];
+      const isPlain = condition === undefined && background === undefined && hook.type === 'command';
+      const how = isPlain ? [] : [condition ?? '', background ?? '', hook.type];
       hash.update(JSON.stringify([event, matcher, timeoutMs, required, ...how, namedFiles(hook).sha256]));
     }
     return { path, sha256: hash.digest('hex'), lines: hooks.flatMap(linesOf) };
   });
 }
+
+const asks: Readonly<Record<Hook['type'], string>> = {
+  command: 'runs',
+  prompt: 'asks the model',
+  agent: 'asks a sub-agent',
+};
 
 function linesOf(hook: Hook): readonly string[] {
   const command = [hook.command, ...(hook.args ?? [])].join(' ');
@@ -89,7 +140,7 @@ function linesOf(hook: Hook): readonly string[] {
   const matcher = hook.matcher === '' && condition === '' ? '' : ` (${`${hook.matcher}${condition}`.trim()})`;
   const { files, missing } = namedFiles(hook);
   return [
-    `hook ${hook.event}${matcher} runs: ${command}`,
+    `hook ${hook.event}${matcher} ${asks[hook.type]}: ${command}`,
     ...files.map(({ word, sha256 }) => `  with ${word} (sha256 ${sha256})`),
     ...missing.map((word) => `  with ${word}, which is missing`),
   ];

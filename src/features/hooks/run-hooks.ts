@@ -9,7 +9,8 @@ import type { ProcessResult, ProcessRunner } from '../../kernel/tools/process/ru
 import { hookInput, subjectsOf } from '../../kernel/tools/claude-dialect.js';
 import { type HookResult, type OneAnswer, readAnswer } from './hook-answers.js';
 import { parseCondition } from './hook-condition.js';
-import { type Hook, matches, type NamedFiles, namedFiles, withProject } from './listed-hooks.js';
+import { askModelHook } from './model-hooks.js';
+import { folderVariables, type Hook, matches, type NamedFiles, namedFiles, withFolders } from './listed-hooks.js';
 import type { Transcripts } from './transcripts.js';
 
 export interface HookHost {
@@ -169,6 +170,7 @@ async function askOne(
   };
   const skip = skipped(hook, files);
   if (skip) return finished(skip, false);
+  if (hook.type !== 'command') return finished(await askModelHook(hook, input(), scene, signal), false);
   const { ended, detached } = startOne(hook, host, input(), signal);
   const result = await Promise.race([ended, detached]);
   if (result !== null) return finished(result, false);
@@ -312,14 +314,14 @@ async function runOne(hook: Hook, host: HookHost, run: Run): Promise<HookResult>
   const { directory } = hook.from;
   const printed: { readonly stdout: Buffer[]; readonly stderr: Buffer[] } = { stdout: [], stderr: [] };
   const words = hook.args
-    ? [hook.command, ...hook.args].map((word) => withProject(word, directory))
+    ? [hook.command, ...hook.args].map((word) => withFolders(word, hook.from))
     : ['sh', '-c', hook.command];
   let isOpen = true;
   const result = await host.processes.run({
     file: 'sh',
     args: ['-c', 'exec "$@" <&3 3<&-', 'sh', ...words],
     cwd: directory,
-    env: { ...shellEnvironment(host.env, host.protectedEnv), CLAUDE_PROJECT_DIR: directory },
+    env: { ...shellEnvironment(host.env, host.protectedEnv), ...folderVariables(hook.from) },
     sandbox: 'off',
     signal: run.signal,
     timeoutMs: run.isDetached ? noLimitMs : hook.timeoutMs,

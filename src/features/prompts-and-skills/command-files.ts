@@ -2,7 +2,15 @@ import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
 import { nameSource } from '../../kernel/core/text.js';
 import { readBounded } from '../../kernel/disk/bounded-file.js';
-import { filesIn, type FoundFile, type SearchedFolder } from '../../kernel/config/found-files.js';
+import {
+  type FileOrigin,
+  filesIn,
+  type FoundFile,
+  type LeftOutFile,
+  nameIn,
+  type SearchedFolder,
+  withVariables,
+} from '../../kernel/config/found-files.js';
 import { markdownText, oneLine, readFrontMatter } from '../../kernel/config/front-matter.js';
 
 /** A command in a Markdown file: what the user types it for is in the file. */
@@ -13,7 +21,7 @@ export interface CommandFile {
   readonly description: string;
   readonly argumentHint: string | null;
   readonly path: string;
-  readonly origin: SearchedFolder['origin'];
+  readonly origin: FileOrigin;
   /** Of the file, hex. */
   readonly sha256: string;
   /** The text below its fields. */
@@ -24,42 +32,65 @@ const maxBytes = 256 * 1024;
 const maxDescription = 250;
 const commandName = new RegExp(`^${nameSource}(?::[\\p{L}\\p{N}][\\p{L}\\p{M}\\p{N}_-]*)*$`, 'u');
 
-/** Reads the commands of these places. The first of a name counts. Files with a name that nobody could type, empty
- * ones and those over 256 KiB are left out. */
-export function commandsIn(places: readonly SearchedFolder[]): readonly CommandFile[] {
+export interface FoundCommands {
+  /** The first of each name. */
+  readonly commands: readonly CommandFile[];
+  /** The commands that another one of the same name hides. */
+  readonly shadowed: readonly CommandFile[];
+  /** The files that are no commands: names that cannot be typed, empty files, and those over 256 KiB. */
+  readonly leftOut: readonly LeftOutFile[];
+}
+
+/** Reads the commands of these places. */
+export function findCommands(places: readonly SearchedFolder[]): FoundCommands {
   const commands = new Map<string, CommandFile>();
-  for (const place of places)
-    for (const file of filesIn(place, ({ path, name, isFolder }) =>
-      !isFolder && name.endsWith('.md') ? path : null,
-    )) {
-      const command = readCommand(file);
-      if (command && !commands.has(command.name)) commands.set(command.name, command);
-    }
-  return [...commands.values()];
+  const shadowed: CommandFile[] = [];
+  const leftOut: LeftOutFile[] = [];
+  for (const file of places.flatMap(markdownIn)) {
+    const command = readCommand(file);
+    const { path, place } = file;
+    if (typeof command === 'string')
+      leftOut.push({ name: commandNameOf(file), path, origin: place.origin, reason: command });
+    else if (commands.has(command.name)) shadowed.push(command);
+    else commands.set(command.name, command);
+  }
+  return { commands: [...commands.values()], shadowed, leftOut };
+}
+
+export function commandsIn(places: readonly SearchedFolder[]): readonly CommandFile[] {
+  return findCommands(places).commands;
+}
+
+/** The skills of a plugin may lie among its commands. */
+function markdownIn(place: SearchedFolder): readonly FoundFile[] {
+  const isCommand = (path: string): boolean => path.endsWith('.md') && basename(path) !== 'SKILL.md';
+  return filesIn(place, ({ path, isFolder }) => (!isFolder && isCommand(path) ? path : null));
 }
 
 /** Names the command files whose names cannot be typed. */
 export function unusableCommands(places: readonly SearchedFolder[]): readonly string[] {
-  return places
-    .flatMap((place) => filesIn(place, ({ path, name, isFolder }) => (!isFolder && name.endsWith('.md') ? path : null)))
-    .filter(({ path, name }) => basename(path) !== 'SKILL.md' && !commandName.test(commandNameOf(name)))
-    .map(
-      ({ path }) =>
-        `${path} is not a command: a name starts with a letter and has letters, digits, _, - and spaces. Rename the file.`,
-    );
+  return findCommands(places)
+    .leftOut.filter(({ reason }) => reason === untypable)
+    .map(({ path, reason }) => `${path} is not a command: ${reason}. Rename the file.`);
 }
 
-function commandNameOf(file: string): string {
-  return file.normalize('NFC').replace(/\.md$/, '').replaceAll('/', ':').replaceAll(/\s+/g, '-');
+const untypable = 'a name starts with a letter and has letters, digits, _, - and spaces';
+
+function commandNameOf({ name, place }: FoundFile): string {
+  const own = name.normalize('NFC').replace(/\.md$/, '').replaceAll('/', ':').replaceAll(/\s+/g, '-');
+  return nameIn(place, own);
 }
 
-function readCommand({ path, name: file, place }: FoundFile): CommandFile | null {
+/** A text says why a file is no command. */
+function readCommand(file: FoundFile): CommandFile | string {
+  const { path, place } = file;
   const name = commandNameOf(file);
-  if (!commandName.test(name) || basename(path) === 'SKILL.md') return null;
+  if (!commandName.test(name)) return untypable;
   const found = readBounded(path, { maxBytes, longer: 'refuse', links: 'follow' });
-  if (found.kind !== 'read') return null;
+  if (found.kind === 'refused') return `it cannot be read: ${found.reason}`;
+  if (found.kind === 'missing') return 'it is gone';
   const { fields, body } = readFrontMatter(markdownText(found.bytes));
-  if (body.trim() === '') return null;
+  if (body.trim() === '') return 'it has no text';
   return {
     name,
     description: oneLine(fields.get('description') ?? firstText(body), maxDescription),
@@ -67,7 +98,7 @@ function readCommand({ path, name: file, place }: FoundFile): CommandFile | null
     path,
     origin: place.origin,
     sha256: createHash('sha256').update(found.bytes).digest('hex'),
-    body,
+    body: withVariables(place, body),
   };
 }
 

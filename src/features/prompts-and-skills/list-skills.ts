@@ -1,36 +1,37 @@
 import {
   type Aside,
   checkVerb,
+  inactiveFiles,
+  inactiveLines,
+  listedFile,
   type List,
   type Listing,
   listVerb,
   showVerb,
   unknownName,
 } from '../../kernel/console/listed-files.js';
-import { asideNotices } from '../../kernel/config/project.js';
+import { asideNotices, placesHere } from '../../kernel/config/project.js';
 import type { CommandHandler } from '../../kernel/console/command.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
 import { openCommands } from './prompts-and-skills-start.js';
 import type { FoundSkills, Skill } from './read-skills.js';
-import { readSkillText } from './read-skills.js';
+import { readSkillText, skillsIn } from './read-skills.js';
 import * as texts from './prompt-texts.js';
 
-function skillListing({ skills, shadowed, problems, aside }: FoundSkills & Aside): Listing {
+function skillListing({ skills, shadowed, leftOut, problems, untrusted, aside }: SkillsHere): Listing {
+  const inactive = inactiveFiles({ shadowed, leftOut, untrusted });
   return {
-    rows: [...skills.map((skill) => skillRow(skill, false)), ...shadowed.map((skill) => skillRow(skill, true))],
-    lines: [
-      ...skills.flatMap((skill) => skillLines(skill)),
-      ...shadowed.map(({ name, path }) => `${name}: hidden by the one above, ${path}`),
-    ],
+    rows: [...skills.map(skillRow), ...inactive],
+    lines: [...skills.flatMap((skill) => skillLines(skill)), ...inactiveLines(inactive)],
     problems: [...problems, ...aside.map(({ message }) => message)],
   };
 }
 
-function skillRow(skill: Skill, hidden: boolean): Readonly<Record<string, unknown>> {
-  const { name, description, path, origin, allowedTools, argumentHint, forModel, forUser } = skill;
+function skillRow(skill: Skill): Readonly<Record<string, unknown>> {
+  const { description, allowedTools, argumentHint, forModel, forUser } = skill;
   const who = { for_model: forModel, for_user: forUser };
-  return { name, description, path, origin, allowed_tools: allowedTools, argument_hint: argumentHint, ...who, hidden };
+  return { ...listedFile(skill, null), description, allowed_tools: allowedTools, argument_hint: argumentHint, ...who };
 }
 
 function skillLines({ name, description, path, origin, allowedTools, forModel, forUser }: Skill): readonly string[] {
@@ -42,9 +43,15 @@ function skillLines({ name, description, path, origin, allowedTools, forModel, f
   ];
 }
 
-async function findSkills(settings: Settings): Promise<FoundSkills & Aside> {
+/** `untrusted`: the skills of a project that is not trusted. */
+interface SkillsHere extends FoundSkills, Aside {
+  readonly untrusted: readonly Skill[];
+}
+
+async function findSkills(settings: Settings): Promise<SkillsHere> {
   return {
     ...(await openCommands(settings, () => Promise.resolve(texts)).skills()),
+    untrusted: skillsIn((await placesHere(settings, 'skills')).aside).skills,
     aside: await asideNotices(settings),
   };
 }
@@ -78,7 +85,7 @@ export const showSkill: CommandHandler = showVerb('agent skills show review', as
       skills.map((one) => one.name),
     );
   const text = readSkillText(skill)?.body ?? null;
-  return { row: { ...skillRow(skill, false), text }, lines: [...skillLines(skill), '', text ?? '(it cannot be read)'] };
+  return { row: { ...skillRow(skill), text }, lines: [...skillLines(skill), '', text ?? '(it cannot be read)'] };
 });
 
 export const checkSkills: CommandHandler = checkVerb('agent skills check', 'skills', skillsOf);

@@ -28,6 +28,22 @@ export const promptsAndSkills: Feature = {
           line: ['skills check', 'Check skill files; exits with 2 if there are problems'],
           load: async () => (await load()).checkSkills,
         },
+        {
+          line: ['commands', 'List commands in files'],
+          load: async () => (await load()).listCommands,
+        },
+        {
+          line: ['commands list', 'List commands in files and where they come from'],
+          load: async () => (await load()).listCommands,
+        },
+        {
+          line: ['commands show <name>', 'Show a command with its text'],
+          load: async () => (await load()).showCommand,
+        },
+        {
+          line: ['commands check', 'Check command files; exits with 2 if there are problems'],
+          load: async () => (await load()).checkCommands,
+        },
       ],
     },
     {

@@ -51,7 +51,7 @@ export function openCommands(settings: CommandHere, load: LoadTexts): OwnCommand
   };
   const skills = async (): Promise<FoundSkills> => {
     const places = await countingPlaces(settings, 'skills');
-    if (places.length === 0) return { skills: [], shadowed: [], problems: [] };
+    if (places.length === 0) return { skills: [], shadowed: [], leftOut: [], problems: [] };
     return (await load()).skillsIn(places, heads);
   };
   const isFile = (path: string): boolean => statsAt(resolve(settings.cwd, path))?.isFile() === true;

@@ -8,7 +8,15 @@ import { isRecord } from '../../kernel/core/json.js';
 import { readBounded } from '../../kernel/disk/bounded-file.js';
 import { commandsIn } from './command-files.js';
 import { expandTemplate } from './expand-template.js';
-import { filesIn, type FoundFile, type SearchedFolder } from '../../kernel/config/found-files.js';
+import {
+  type FileOrigin,
+  filesIn,
+  type FoundFile,
+  type LeftOutFile,
+  nameIn,
+  type SearchedFolder,
+  withVariables,
+} from '../../kernel/config/found-files.js';
 import { type FrontMatter, markdownText, oneLine, readFrontMatter } from '../../kernel/config/front-matter.js';
 
 /** Instructions for one kind of work: a folder with a `SKILL.md`. Source: agentskills.io, "Specification"
@@ -19,7 +27,8 @@ export interface Skill {
   readonly description: string;
   /** Of the `SKILL.md`. */
   readonly path: string;
-  readonly origin: SearchedFolder['origin'];
+  readonly origin: FileOrigin;
+  readonly place: SearchedFolder;
   /** The tools as written. They grant nothing. */
   readonly allowedTools: string | null;
   readonly argumentHint: string | null;
@@ -33,8 +42,16 @@ export interface FoundSkills {
   readonly skills: readonly Skill[];
   /** The skills that another one of the same name hides. */
   readonly shadowed: readonly Skill[];
+  /** The files that are no skills. */
+  readonly leftOut: readonly LeftOutFile[];
   /** Sentences. */
   readonly problems: readonly string[];
+}
+
+/** The mistakes that are found while skills are read. */
+interface Mistakes {
+  readonly problems: string[];
+  readonly leftOut: LeftOutFile[];
 }
 
 /** The fields are within the first bytes of a file; the body is read when the skill is used. */
@@ -47,14 +64,14 @@ const maxSkillBytes = 1024 * 1024;
 export function skillsIn(places: readonly SearchedFolder[], heads: HeadCache = new Map()): FoundSkills {
   const skills = new Map<string, Skill>();
   const shadowed: Skill[] = [];
-  const problems: string[] = [];
+  const mistakes: Mistakes = { problems: [], leftOut: [] };
   for (const place of places)
     for (const file of filesIn(place, skillFile)) {
-      const skill = readSkill(file, problems, heads);
+      const skill = readSkill(file, mistakes, heads);
       if (skill && skills.has(skill.name)) shadowed.push(skill);
       else if (skill) skills.set(skill.name, skill);
     }
-  return { skills: [...skills.values()], shadowed, problems };
+  return { skills: [...skills.values()], shadowed, ...mistakes };
 }
 
 function skillFile({ path, isFolder }: { readonly path: string; readonly isFolder: boolean }): string | null {
@@ -64,34 +81,34 @@ function skillFile({ path, isFolder }: { readonly path: string; readonly isFolde
 
 const skillName = /^[\p{L}\p{M}\p{N}_-]{1,64}$/u;
 
-function readSkill({ path, place }: FoundFile, problems: string[], heads: HeadCache): Skill | null {
+function readSkill({ path, place }: FoundFile, { problems, leftOut }: Mistakes, heads: HeadCache): Skill | null {
   const folder = basename(dirname(path));
-  const unreadable = fileProblem(path);
-  if (unreadable !== null) {
-    problems.push(`${path} ${unreadable}; the skill is not loaded.`);
+  const leaveOut = (reason: string, sentence = `${path} ${reason}`): null => {
+    problems.push(`${sentence}; the skill is not loaded.`);
+    leftOut.push({ name: nameIn(place, folder), path, origin: place.origin, reason });
     return null;
-  }
+  };
+  const unreadable = fileProblem(path);
+  if (unreadable !== null) return leaveOut(unreadable);
   const { fields } = headOf(path, heads);
   const description = fields.get('description') ?? '';
-  if (description.trim() === '') {
-    problems.push(`${path} has no description; the skill is not loaded.`);
-    return null;
-  }
+  if (description.trim() === '') return leaveOut('has no description');
   const given = (fields.get('name') ?? folder).normalize('NFC');
   const name = skillName.test(given) ? given : folder.normalize('NFC');
   if (!skillName.test(name)) {
-    problems.push(`${path}: neither the name nor the folder can be typed; the skill is not loaded.`);
-    return null;
+    const reason = 'neither the name nor the folder can be typed';
+    return leaveOut(reason, `${path}: ${reason}`);
   }
   if (given !== folder.normalize('NFC') || !/^[a-z\d-]+$/.test(given))
     problems.push(
       `${path}: the name "${oneLine(given, 64)}" should match its folder ("${folder}") and have only a-z, 0-9 and -. The skill is loaded anyway.`,
     );
   return {
-    name,
+    name: nameIn(place, name),
     description: oneLine([description, fields.get('when_to_use') ?? ''].join(' '), maxDescription),
     path,
     origin: place.origin,
+    place,
     allowedTools: shortField(fields, 'allowed-tools'),
     argumentHint: shortField(fields, 'argument-hint'),
     forModel: !isSet(fields, 'disable-model-invocation', 'true'),
@@ -151,12 +168,18 @@ export interface SkillText {
 const maxListed = 50;
 
 /** Reads a skill for use; null where it is gone or over 1 MiB. */
-export function readSkillText({ path }: Pick<Skill, 'path'>): SkillText | null {
+export function readSkillText({
+  path,
+  place = {},
+}: {
+  readonly path: string;
+  readonly place?: Pick<SearchedFolder, 'variables'>;
+}): SkillText | null {
   const found = readBounded(path, { maxBytes: maxSkillBytes, longer: 'refuse', links: 'follow' });
   if (found.kind !== 'read') return null;
   const folder = dirname(path);
   return {
-    body: readFrontMatter(markdownText(found.bytes)).body.trim(),
+    body: withVariables(place, readFrontMatter(markdownText(found.bytes)).body.trim()),
     folder,
     files: namesBelow(folder)
       .filter((name) => name !== 'SKILL.md')

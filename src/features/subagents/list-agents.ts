@@ -1,32 +1,33 @@
 import {
   type Aside,
   checkVerb,
+  inactiveFiles,
+  inactiveLines,
+  listedFile,
   type List,
   type Listing,
   listVerb,
   showVerb,
   unknownName,
 } from '../../kernel/console/listed-files.js';
-import { asideNotices, type TrustedHere } from '../../kernel/config/project.js';
+import { asideNotices, placesHere, type TrustedHere } from '../../kernel/config/project.js';
 import type { CommandHandler } from '../../kernel/console/command.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
-import { type AgentRole, findAgents, type FoundAgents } from './roles.js';
+import { type AgentRole, agentsIn, findAgents, type FoundAgents } from './roles.js';
 
-function agentListing({ agents, shadowed, problems, aside }: FoundAgents & Aside): Listing {
+function agentListing({ agents, shadowed, leftOut, problems, untrusted, aside }: AgentsHere): Listing {
+  const inactive = inactiveFiles({ shadowed, leftOut, untrusted });
   return {
-    rows: [...agents.map((role) => agentRow(role, false)), ...shadowed.map((role) => agentRow(role, true))],
-    lines: [
-      ...agents.flatMap((role) => agentLines(role)),
-      ...shadowed.map(({ name, path }) => `${name}: hidden by the one above, ${path ?? ''}`),
-    ],
+    rows: [...agents.map(agentRow), ...inactive],
+    lines: [...agents.flatMap((role) => agentLines(role)), ...inactiveLines(inactive)],
     problems: [...problems, ...aside.map(({ message }) => message)],
   };
 }
 
-function agentRow(role: AgentRole, hidden: boolean): Readonly<Record<string, unknown>> {
-  const { name, description, path, origin, tools, withoutTools, model, maxTurns, skills, mode } = role;
-  const limits = { model, max_turns: maxTurns, skills, permission_mode: mode };
-  return { name, description, path, origin, tools, without_tools: withoutTools, ...limits, hidden };
+function agentRow(role: AgentRole): Readonly<Record<string, unknown>> {
+  const { description, tools, withoutTools, model, maxTurns, skills, mode, memory } = role;
+  const limits = { model, max_turns: maxTurns, skills, permission_mode: mode, memory };
+  return { ...listedFile(role, null), description, tools, without_tools: withoutTools, ...limits };
 }
 
 function agentLines(role: AgentRole): readonly string[] {
@@ -41,8 +42,18 @@ function agentLines(role: AgentRole): readonly string[] {
   ];
 }
 
-async function findRoles(settings: TrustedHere): Promise<FoundAgents & Aside> {
-  return { ...(await findAgents(settings)), aside: await asideNotices(settings) };
+/** `untrusted`: the agents of a project that is not trusted. */
+interface AgentsHere extends FoundAgents, Aside {
+  readonly untrusted: readonly AgentRole[];
+}
+
+async function findRoles(settings: TrustedHere): Promise<AgentsHere> {
+  const { aside } = await placesHere(settings, 'agents');
+  return {
+    ...(await findAgents(settings)),
+    untrusted: agentsIn(aside).agents.filter(({ path }) => path !== null),
+    aside: await asideNotices(settings),
+  };
 }
 
 const agentsOf: List = async ({ settings }) => agentListing(await findRoles(await settings()));
@@ -68,7 +79,7 @@ export const showAgent: CommandHandler = showVerb('agent agents show explore', a
       name,
       agents.map((one) => one.name),
     );
-  return { row: { ...agentRow(role, false), prompt: role.prompt }, lines: [...agentLines(role), '', role.prompt] };
+  return { row: { ...agentRow(role), prompt: role.prompt }, lines: [...agentLines(role), '', role.prompt] };
 });
 
 export const checkAgents: CommandHandler = checkVerb('agent agents check', 'agents', agentsOf);

@@ -1,5 +1,6 @@
 import { addAll } from '../../kernel/core/lists.js';
 import { createHash } from 'node:crypto';
+import { basename } from 'node:path';
 import type { CallTarget } from '../../kernel/core/event.js';
 import type { ApprovalMode, Policy, Verdict } from '../../kernel/core/policy.js';
 import type { Tool } from '../../kernel/core/tool.js';
@@ -7,7 +8,15 @@ import { isServerPattern, isToolPattern, matchesTool } from '../../kernel/core/t
 import { didYouMean } from '../../kernel/core/text.js';
 import { readBounded } from '../../kernel/disk/bounded-file.js';
 import { defineTool, type DefinedTool, failed } from '../../kernel/tools/define-tool.js';
-import { filesIn, type FoundFile, type SearchedFolder } from '../../kernel/config/found-files.js';
+import {
+  type FileOrigin,
+  filesIn,
+  type FoundFile,
+  type LeftOutFile,
+  nameIn,
+  type SearchedFolder,
+  withVariables,
+} from '../../kernel/config/found-files.js';
 import { type FrontMatter, markdownText, oneLine, readFrontMatter } from '../../kernel/config/front-matter.js';
 import { countingPlaces, type TrustedHere } from '../../kernel/config/project.js';
 
@@ -28,11 +37,15 @@ export interface AgentRole {
   readonly skills: readonly string[];
   /** The stricter mode that the agent runs in; null for that of the session. */
   readonly mode: StricterMode | null;
+  /** Whose notes it reads and writes between its runs; null for none. */
+  readonly memory: MemoryScope | null;
   readonly prompt: string;
-  readonly origin: SearchedFolder['origin'];
+  readonly origin: FileOrigin;
   /** Null: it comes with the program. */
   readonly path: string | null;
 }
+
+export type MemoryScope = 'user' | 'project' | 'local';
 
 /** `plan`: what does more than read is denied. `dontAsk`: what would be asked about is denied. */
 export type StricterMode = 'plan' | 'dontAsk' | Exclude<ApprovalMode, 'never'>;
@@ -42,8 +55,16 @@ export interface FoundAgents {
   readonly agents: readonly AgentRole[];
   /** The agents that another one of the same name hides. */
   readonly shadowed: readonly AgentRole[];
+  /** The files that are no agents. */
+  readonly leftOut: readonly LeftOutFile[];
   /** Sentences. */
   readonly problems: readonly string[];
+}
+
+/** The mistakes that are found while agents are read. */
+interface Mistakes {
+  readonly problems: string[];
+  readonly leftOut: LeftOutFile[];
 }
 
 const maxBytes = 256 * 1024;
@@ -71,6 +92,7 @@ const builtIn: readonly AgentRole[] = [
   maxTurns: null,
   skills: [],
   mode: null,
+  memory: null,
   origin: 'program',
   path: null,
   ...role,
@@ -81,19 +103,19 @@ const builtIn: readonly AgentRole[] = [
 export function agentsIn(places: readonly SearchedFolder[]): FoundAgents {
   const agents = new Map<string, AgentRole>();
   const shadowed: AgentRole[] = [];
-  const problems: string[] = [];
-  const read = agentFiles(places).flatMap((file) => readRole(file, problems) ?? []);
+  const mistakes: Mistakes = { problems: [], leftOut: [] };
+  const read = agentFiles(places).flatMap((file) => readRole(file, mistakes) ?? []);
   for (const role of [...read, ...builtIn]) {
     if (!agents.has(role.name)) agents.set(role.name, role);
     else if (role.path !== null) shadowed.push(role);
   }
-  return { agents: [...agents.values()], shadowed, problems };
+  return { agents: [...agents.values()], shadowed, ...mistakes };
 }
 
+/** Folders of agents often have a page about them. */
 function agentFiles(places: readonly SearchedFolder[]): readonly FoundFile[] {
-  return places.flatMap((place) =>
-    filesIn(place, ({ path, name, isFolder }) => (!isFolder && name.endsWith('.md') ? path : null)),
-  );
+  const isAgent = (path: string): boolean => path.endsWith('.md') && !/\/(?:readme|claude|agents)\.md$/i.test(path);
+  return places.flatMap((place) => filesIn(place, ({ path, isFolder }) => (!isFolder && isAgent(path) ? path : null)));
 }
 
 /** Returns true if at least one file of an agent exists. */
@@ -113,24 +135,29 @@ function readFile({ path }: FoundFile): ReadFile | null {
   return { ...readFrontMatter(markdownText(found.bytes)), sha256 };
 }
 
-function readRole(file: FoundFile, problems: string[]): AgentRole | null {
+/** A name may have spaces, as those of GitHub Copilot do. A file without one is named as the file is. */
+const agentName = /^[\p{L}\p{N}][\p{L}\p{M}\p{N} _.:&/()+'-]{0,63}$/u;
+
+function readRole(file: FoundFile, { problems, leftOut }: Mistakes): AgentRole | null {
   const { path, place } = file;
   const read = readFile(file);
-  const leftOut = (why: string): null => {
-    problems.push(`${path} ${why}; the agent is not loaded.`);
+  const fileName = basename(path).replace(/(?:\.agent|\.chatmode)?\.md$/, '');
+  const leaveOut = (reason: string): null => {
+    problems.push(`${path} ${reason}; the agent is not loaded.`);
+    leftOut.push({ name: nameIn(place, fileName), path, origin: place.origin, reason });
     return null;
   };
-  if (read === null) return leftOut('cannot be read');
+  if (read === null) return leaveOut('cannot be read');
   const { fields, body } = read;
   const field = (key: string): string => fields.get(key)?.trim() ?? '';
-  const name = field('name').normalize('NFC');
+  const name = (field('name') || fileName).normalize('NFC');
   const description = oneLine(field('description'), maxDescription);
-  if (!/^[\p{L}\p{N}][\p{L}\p{M}\p{N}_-]{0,63}$/u.test(name)) return leftOut('has no name in letters, digits and -');
-  if (description === '') return leftOut('has no description');
-  if (body.trim() === '') return leftOut('has no prompt');
+  if (!agentName.test(name)) return leaveOut('has no name in letters, digits, spaces and -');
+  if (description === '') return leaveOut('has no description');
+  if (body.trim() === '') return leaveOut('has no prompt');
   addAll(problems, ignored(path, fields));
   return {
-    name,
+    name: nameIn(place, name),
     description,
     tools: offeredNames(fields.get('tools') ?? '*'),
     withoutTools: toolNames(field('disallowedTools')).filter(isToolPattern),
@@ -138,7 +165,8 @@ function readRole(file: FoundFile, problems: string[]): AgentRole | null {
     maxTurns: turnsOf(field('maxTurns')),
     skills: listOf(field('skills')),
     mode: modeOf(field('permissionMode')),
-    prompt: body.trim(),
+    memory: memoryScope(field('memory')),
+    prompt: withVariables(place, body.trim()),
     origin: place.origin,
     path,
   };
@@ -169,16 +197,27 @@ function modeOf(mode: string): StricterMode | null {
   return modes.includes(mode) ? (mode as StricterMode) : null;
 }
 
+function memoryScope(text: string): MemoryScope | null {
+  return text === 'user' || text === 'project' || text === 'local' ? text : null;
+}
+
 /** `color` is for the screen of another program. */
 const knownKeys: readonly string[] = [
   ...['name', 'description', 'tools', 'disallowedTools', 'model', 'maxTurns', 'skills', 'permissionMode'],
-  'color',
+  ...['memory', 'color'],
 ];
+
+/** The servers that an agent names are those of its session. One that is written out in the file is not started. */
+const serverKeys: readonly string[] = ['mcpServers', 'mcp-servers'];
 
 function ignored(path: string, fields: FrontMatter['fields']): readonly string[] {
   const mode = fields.get('permissionMode')?.trim() ?? 'default';
-  const others = [...fields.keys()].filter((key) => !knownKeys.includes(key)).map((key) => oneLine(key, 40));
+  const others = [...fields.keys()]
+    .filter((key) => !knownKeys.includes(key) && !serverKeys.includes(key))
+    .map((key) => oneLine(key, 40));
+  const writtenOut = serverKeys.filter((key) => fields.has(key) && !/^[\w .,-]+$/.test(fields.get(key) ?? ''));
   return [
+    ...writtenOut.map((key) => `${path}: the servers in ${key} are not started; add them with agent mcp add.`),
     ...(others.length > 0 ? [`${path}: ${others.join(', ')} ${others.length === 1 ? 'is' : 'are'} ignored.`] : []),
     ...(mode !== 'default' && modeOf(mode) === null
       ? [`${path}: permissionMode ${oneLine(mode, 40)} is ignored; an agent may only be stricter than its session.`]
@@ -217,7 +256,7 @@ interface Part {
 /** Lists the files of agents of a project, also those that are left out. */
 export function partsOfAgents(places: readonly SearchedFolder[]): readonly Part[] {
   return agentFiles(places).map((file) => {
-    const role = readRole(file, []);
+    const role = readRole(file, { problems: [], leftOut: [] });
     const tools = role?.tools?.join(', ') ?? 'those of the session';
     const model = role?.model ?? 'that of the session';
     return {

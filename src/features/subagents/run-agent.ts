@@ -20,6 +20,7 @@ import { directoryId } from '../../kernel/disk/directory-id.js';
 import { theirNames } from '../../kernel/tools/claude-dialect.js';
 import { counted, failed, succeeded } from '../../kernel/tools/define-tool.js';
 import { createSubsetRegistry } from '../../kernel/tools/registry.js';
+import { withMemory } from './agent-memory.js';
 import { type AgentRole, findAgents, type FoundAgents, mayReach, stricter, toolsOf } from './roles.js';
 
 interface Work {
@@ -80,7 +81,7 @@ async function inSession(host: AgentHost, { role, order }: Work, parts: Parts): 
   };
   call.signal.addEventListener('abort', interrupt);
   try {
-    const working = child.submit(order.prompt);
+    const working = child.submit(withMemory(role, order.prompt, host.settings));
     if (call.signal.aborted) interrupt();
     const end = await working;
     await child.record.flush();
@@ -129,11 +130,15 @@ function isOf({ title }: SessionRow, { name }: AgentRole): boolean {
   return title?.startsWith(`${name}:`) === true;
 }
 
-/** The model of an agent: its own, where there is one of that name, else that of its session. */
-async function modelOf(host: AgentHost, { model }: AgentRole, parent: TurnDeps): Promise<AgentModel> {
+/** The model of an agent: its own, where there is one of that name, else that of its session, with a notice. */
+async function modelOf(host: AgentHost, { name, model }: AgentRole, parent: TurnDeps): Promise<AgentModel> {
   const own: AgentModel = { ...parent.model(), close: () => undefined };
   const resolved = model === null ? null : host.resolveModel(model, own.ref);
-  if (resolved === null) return own;
+  if (resolved === null) {
+    const message = `Agent ${name} uses ${own.ref.model}: ${own.ref.provider} has no model ${model ?? ''}.`;
+    if (model !== null) parent.emit({ type: 'notice', level: 'info', code: 'agent_model', message });
+    return own;
+  }
   if (!resolved.ok) throw new Error(`its model ${model} cannot be used: ${resolved.problem.message}`);
   return await host.openModel(resolved.ref);
 }

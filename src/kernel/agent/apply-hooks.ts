@@ -24,6 +24,8 @@ export async function askHooks(d: DispatchDeps, occasion: Occasion, signal: Abor
           d.host.log({ at: 'hook', message: 'a background hook was not recorded', error: String(error) });
         });
       },
+      ...(d.askModel ? { askModel: d.askModel } : {}),
+      ...(d.askAgent ? { askAgent: d.askAgent } : {}),
     },
     signal,
   );
@@ -72,7 +74,10 @@ export async function askAboutPrompt(
   signal: AbortSignal,
 ): Promise<Fault | null> {
   const { hooks } = d.tools;
-  if (hooks?.agent) return null;
+  if (hooks?.agent) {
+    if (isFirst) await noteContext(d, await askHooks(d, { event: 'SubagentStart' }, signal));
+    return null;
+  }
   if (isFirst && hooks) {
     const begun = { event: 'SessionStart', source: hooks.source, model: d.model().ref.model } as const;
     await noteContext(d, await askHooks(d, begun, signal));
@@ -228,8 +233,32 @@ export async function tellWaiting(d: DispatchDeps, { title }: Question, signal: 
   await askHooks(d, { event: 'Notification', type: 'permission_prompt', message }, signal);
 }
 
-/** Runs the hooks for the start of a session after a compaction. Their context is recorded after the summary. */
-export async function tellCompacted(d: TurnDeps, signal: AbortSignal): Promise<void> {
+/** The kinds of failure that hooks match, by our codes. Source: code.claude.com/docs/en/hooks, "StopFailure". */
+const failureKinds: Readonly<Partial<Record<Fault['code'], string>>> = {
+  auth: 'authentication_failed',
+  quota: 'billing_error',
+  rate_limited: 'rate_limit',
+  bad_request: 'invalid_request',
+  network: 'server_error',
+  protocol: 'server_error',
+  stream_incomplete: 'server_error',
+};
+
+/** Notifies hooks that a turn ended because the model could not answer. */
+export async function tellFailed(d: DispatchDeps, { code, message }: Fault, signal: AbortSignal): Promise<void> {
+  if (code === 'hook' || signal.aborted) return;
+  await askHooks(d, { event: 'StopFailure', error: failureKinds[code] ?? 'unknown', message }, signal);
+}
+
+/** Runs the hooks after a compaction and for the start of a session after it. Their context is recorded after the
+ * summary. */
+export async function tellCompacted(
+  d: TurnDeps,
+  { trigger, summary }: { readonly trigger: 'manual' | 'auto' | 'overflow'; readonly summary: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const kind = trigger === 'manual' ? 'manual' : 'auto';
+  await noteContext(d, await askHooks(d, { event: 'PostCompact', trigger: kind, summary }, signal));
   const begun = { event: 'SessionStart', source: 'compact', model: d.model().ref.model } as const;
   await noteContext(d, await askHooks(d, begun, signal));
 }

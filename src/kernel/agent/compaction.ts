@@ -81,7 +81,7 @@ async function summarise(
   const content = plan.text(text === '' ? null : text);
   if (!isWorth(d, plan, content)) return { done: false, reason: savesNothing };
   const compacted = await record(d, plan, trigger, content);
-  await tellCompacted(d, signal);
+  await tellCompacted(d, { trigger, summary: content }, signal);
   return compacted;
 }
 

@@ -2,7 +2,7 @@ import type { CallClock } from '../core/call-clock.js';
 import type { Event } from '../core/event.js';
 import type { ChangeCapture } from '../core/file-changes.js';
 import type { Form, FormAnswer } from '../core/form.js';
-import type { Hooks } from '../core/hooks.js';
+import type { AskModel, Hooks } from '../core/hooks.js';
 import type { Attachments } from '../core/files/attached-formats.js';
 import type { Approver, Policy, Rule } from '../core/policy.js';
 import type { ModelRef } from '../core/projection.js';
@@ -117,6 +117,9 @@ export interface DispatchDeps {
   readonly attachments?: Attachments;
   /** Has the model's provider search the web. Never rejects. */
   readonly searchWeb?: CallSession['searchWeb'];
+  /** Asks the model, or a sub-agent that only reads, for a hook. */
+  readonly askModel?: AskModel;
+  readonly askAgent?: AskModel;
   /** Has an agent do a task for a call. Never rejects. */
   readonly runAgent?: (order: SubagentRequest, call: AgentCall) => Promise<ToolOutcome>;
 }

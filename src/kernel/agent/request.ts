@@ -6,6 +6,7 @@ import {
   type TokenUsage,
   type UsageData,
 } from '../core/event.js';
+import type { ModelAnswer } from '../core/hooks.js';
 import type { Json } from '../core/json.js';
 import { type Conversation, type Message, type ModelRef, project } from '../core/projection.js';
 import type { Fault, ModelChunk, ReceivedCall, SearchAnswer, SearchRequest } from '../core/provider.js';
@@ -187,6 +188,31 @@ export async function requestTitle(
   );
   await recordUsage(d, ref, responseId, draft, 'title');
   return { text: draft.fault ? '' : titleOf(draft.text), fault: draft.fault };
+}
+
+/** Most tokens of an answer to a hook. */
+const hookTokens = 4096;
+
+/** Asks the model a question of a hook, in a small request beside the conversation. Only its usage is recorded. */
+export async function requestAnswer(d: TurnDeps, question: string, signal: AbortSignal): Promise<ModelAnswer> {
+  const { ref } = d.model();
+  const allowance = allowanceOf(d);
+  if (!allowance.allowed) return { text: '', problem: allowance.fault.message };
+  const { settings } = d.record.conversation();
+  const responseId = `r${(d.record.events().at(-1)?.seq ?? 0) + 1}h${d.host.sha256(question).slice(0, 8)}`;
+  const draft = await listen(
+    { ...d, emit: () => undefined },
+    {
+      system: '',
+      tools: [],
+      settings: { model_output_size: settings.model_output_size, max_output_tokens: hookTokens },
+      messages: [{ role: 'user', seq: 1, content: question.toWellFormed() }],
+    },
+    'none',
+    signal,
+  );
+  await recordUsage(d, ref, responseId, draft, 'hook');
+  return { text: draft.text, problem: draft.fault?.message ?? null };
 }
 
 /** Returns the first line without what models put around a title. */

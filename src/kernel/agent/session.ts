@@ -1,6 +1,7 @@
-import type { ErrorEnvelope } from '../core/envelope.js';
+import { type ErrorEnvelope, isError } from '../core/envelope.js';
 import type { Event, EventDraft, ToolCallData } from '../core/event.js';
 import { type Form, type FormAnswer, isFormAnswer } from '../core/form.js';
+import type { ModelAnswer } from '../core/hooks.js';
 import type { PermissionAnswer, Question, Rule } from '../core/policy.js';
 import { interruptedBefore, interruptedRunning, type ModelRef } from '../core/projection.js';
 import type { Provider } from '../core/provider.js';
@@ -9,9 +10,9 @@ import { placeOf, type SessionLog, type SessionRow } from '../core/store.js';
 import { firstLine } from '../core/text.js';
 import { compact, type Compacted, type CompactionPlan, planFor } from './compaction.js';
 import type { ApprovalDeps, TurnDeps } from './dependencies.js';
-import { askAboutPrompt, askHooks, tellWaiting } from './apply-hooks.js';
+import { askAboutPrompt, askHooks, tellFailed, tellWaiting } from './apply-hooks.js';
 import { recordMessage } from './message.js';
-import { requestTitle } from './request.js';
+import { requestAnswer, requestTitle } from './request.js';
 import { runTurn } from './turn.js';
 import { createRecorder, type Recorder } from './recorder.js';
 import { missingPart } from '../core/missing-part.js';
@@ -189,12 +190,11 @@ class LiveSession implements Session {
     await this.repair();
     await this.#recordNotes();
     await this.record.settle();
-    if (end.fault)
-      await this.record.append({
-        kind: 'error',
-        content: end.fault.message,
-        data: { code: end.fault.code, message: end.fault.message },
-      });
+    if (end.fault) {
+      const { code, message } = end.fault;
+      await this.record.append({ kind: 'error', content: message, data: { code, message } });
+      await tellFailed(this.#deps(), end.fault, signal);
+    }
     if (this.#own) await this.#comeBack(this.#own);
     return end;
   }
@@ -378,12 +378,23 @@ class LiveSession implements Session {
       tell: (note) => {
         this.tell(note);
       },
+      askModel: (question, aborted) => requestAnswer(this.#deps(), question, aborted),
+      askAgent: (question, aborted) => this.#askAgent(question, aborted),
       model: () => this.#model,
       approval: this.#approval,
       takeSteering: () => this.#takeSteering(),
       takeNotes: () => this.#notes.splice(0),
       useFallbackModel: (other) => this.#stepIn(other),
     };
+  }
+
+  async #askAgent(prompt: string, signal: AbortSignal): Promise<ModelAnswer> {
+    const { agents } = this.#options.tools;
+    if (!agents) return { text: '', problem: 'this session has no sub-agents' };
+    const order = { agent: 'explore', prompt, description: 'answers a hook' };
+    const call = { id: 'hook', signal, whileAsking: <Result>(work: () => Promise<Result>) => work() };
+    const { envelope } = await agents.run(order, this.#deps(), call);
+    return isError(envelope) ? { text: '', problem: envelope.error } : { text: envelope.output, problem: null };
   }
 
   async #ask(question: Question, signal: AbortSignal): Promise<PermissionAnswer> {

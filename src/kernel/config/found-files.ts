@@ -1,13 +1,38 @@
 import { type Dirent, readdirSync, realpathSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { statsAt } from '../disk/path-stats.js';
+
+/** The source of a file of instructions. `claude-code`: the user's own folder of that program. */
+export type FileOrigin = 'project' | 'user' | 'program' | 'claude-code' | `plugin:${string}`;
 
 /** A folder that may hold files of instructions. `root`: what lies outside of it is left out, also behind links; null
  * for the user's own folders. */
 export interface SearchedFolder {
   readonly folder: string;
-  readonly origin: 'project' | 'user' | 'program';
+  readonly origin: FileOrigin;
   readonly root: string | null;
+  /** Set for a plugin: its name precedes the names of what is in the folder, as in `plugin:name`. */
+  readonly prefix?: string;
+  /** Texts to replace in its files, by what they replace: `${CLAUDE_PLUGIN_ROOT}`. */
+  readonly variables?: Readonly<Record<string, string>>;
+}
+
+/** A file that is not used, and the reason as a sentence without its subject. */
+export interface LeftOutFile {
+  readonly name: string;
+  readonly path: string;
+  readonly origin: FileOrigin;
+  readonly reason: string;
+}
+
+/** Returns the name of what was found in a folder, with the plugin that it belongs to. */
+export function nameIn({ prefix }: SearchedFolder, name: string): string {
+  return prefix === undefined ? name : `${prefix}:${name}`;
+}
+
+/** Replaces the variables of a place in a text of one of its files. */
+export function withVariables({ variables = {} }: Pick<SearchedFolder, 'variables'>, text: string): string {
+  return Object.entries(variables).reduce((filled, [name, value]) => filled.replaceAll(name, () => value), text);
 }
 
 export interface FoundFile {
@@ -31,6 +56,12 @@ const maxFolders = 2000;
  * returns a path is taken and not entered. */
 export function filesIn(place: SearchedFolder, take: (entry: FoundPath) => string | null): readonly FoundFile[] {
   const found: FoundFile[] = [];
+  if (place.prefix !== undefined) {
+    // A plugin may name a single file, or the folder of a single skill.
+    const name = basename(place.folder);
+    const path = take({ path: place.folder, name, isFolder: statsAt(place.folder)?.isDirectory() === true });
+    if (path !== null) return [{ path, name, place }];
+  }
   const folders: (FoundPath & { readonly depth: number })[] = [
     { path: place.folder, name: '', isFolder: true, depth: 0 },
   ];

@@ -1,6 +1,6 @@
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { SearchedFolder } from './found-files.js';
+import type { FileOrigin, SearchedFolder } from './found-files.js';
 import { type LoadedConfig, upToRoot } from './load.js';
 
 /** Files of a project that count once the user trusts all of them as they are. */
@@ -34,8 +34,34 @@ export interface Projects {
     here: Here,
     read?: { readonly feature: string; readonly parts: readonly ProjectPart[] },
   ): Promise<ProjectFiles | null>;
+  /** Returns the files of other programs in the home folder of the user that run something here once they are trusted;
+   * null where there are none. */
+  userFiles(here: Here): Promise<ProjectFiles | null>;
   /** Returns what the user has said of exactly these files; null for nothing. */
   answerFor(here: Here, files: ProjectFiles | null): boolean | null;
+  /** Returns what features add to the files of the user and the project: plugins that the user has trusted as they
+   * are. */
+  sources(here: Here): Promise<readonly AddedSource[]>;
+}
+
+/** A folder with parts of several kinds, such as a plugin. */
+export interface AddedSource {
+  readonly name: string;
+  readonly origin: FileOrigin;
+  /** Absolute, links resolved; nothing outside of it is read. */
+  readonly root: string;
+  readonly variables: Readonly<Record<string, string>>;
+  /** The folders that hold parts of a kind, and single files. */
+  readonly folders: Readonly<Record<Kind, readonly string[]>>;
+  /** Objects with `hooks`, by the file that they are from. */
+  readonly hooks: readonly SourceObject[];
+  /** Entries of MCP servers, by the file that they are from. */
+  readonly servers: readonly SourceObject[];
+}
+
+interface SourceObject {
+  readonly path: string;
+  readonly value: Readonly<Record<string, unknown>>;
 }
 
 /** The folders and paths from which files are searched, and the user's answers about trust. */
@@ -44,18 +70,18 @@ export interface TrustedHere extends Here {
 }
 
 /** The kinds of Markdown files that are read from separate folders. */
-export type Kind = 'commands' | 'skills' | 'agents';
+export type Kind = 'commands' | 'skills' | 'agents' | 'output-styles';
 
 const inProject = ['.agent', '.agents', '.claude'];
 
 /** The folders of the user that are there. Those for skills are shared with other agents. */
 function userPlaces({ config, home }: Here, kind: Kind): readonly SearchedFolder[] {
-  const folders = [
-    join(dirname(config.files.config), kind),
-    ...(kind === 'skills' ? [join(home, '.agents', kind)] : []),
-    ...(kind === 'agents' ? [] : [join(home, '.claude', kind)]),
+  const folders: readonly (readonly [string, FileOrigin])[] = [
+    [join(dirname(config.files.config), kind), 'user'],
+    ...(kind === 'skills' ? [[join(home, '.agents', kind), 'user'] as const] : []),
+    [join(home, '.claude', kind), 'claude-code'],
   ];
-  return folders.filter(isFolder).map((folder) => ({ folder, origin: 'user', root: null }));
+  return folders.filter(([folder]) => isFolder(folder)).map(([folder, origin]) => ({ folder, origin, root: null }));
 }
 
 /** The folders of the project that are there, the nearest first. Where the home of the user is one, its folders are the
@@ -74,11 +100,28 @@ export function isFolder(path: string): boolean {
   return existsSync(path) && statSync(path).isDirectory();
 }
 
-/** Returns the folders that count: the project's, once the user trusts what is in them now, before the user's own. */
-export async function countingPlaces(here: TrustedHere, kind: Kind): Promise<readonly SearchedFolder[]> {
+/** The folders of one kind. `counting`: those that are used. `aside`: those of a project that is not trusted. */
+export interface Places {
+  readonly counting: readonly SearchedFolder[];
+  readonly aside: readonly SearchedFolder[];
+}
+
+/** Returns the folders of a kind: the project's, which count once the user trusts what is in them now, before the
+ * user's own, and those of plugins. */
+export async function placesHere(here: TrustedHere, kind: Kind): Promise<Places> {
   const places = projectPlaces(here, kind);
   const trusted = places.length > 0 && (await isTrusted(here));
-  return [...(trusted ? places : []), ...userPlaces(here, kind)];
+  const added = (await here.projects.sources(here)).flatMap(({ name, origin, root, variables, folders }) =>
+    folders[kind].map((folder): SearchedFolder => ({ folder, origin, root, prefix: name, variables })),
+  );
+  return {
+    counting: [...(trusted ? places : []), ...userPlaces(here, kind), ...added],
+    aside: trusted ? [] : places,
+  };
+}
+
+export async function countingPlaces(here: TrustedHere, kind: Kind): Promise<readonly SearchedFolder[]> {
+  return (await placesHere(here, kind)).counting;
 }
 
 /** Returns true if the user trusts the files of the project as they are now. */

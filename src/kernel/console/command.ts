@@ -195,14 +195,14 @@ export interface Trust {
   /** Asks on the terminal. */
   ask(project: LoadedProject): Promise<'yes' | 'no' | 'unanswered'>;
   answers(path: string): TrustAnswers;
-  /** Commands, skills, hooks and servers of this project; null where there are none. */
-  files(settings: Settings): Promise<TrustedFiles | null>;
+  /** Commands, skills, hooks and servers of this project, and hooks of other programs in the home folder. */
+  files(settings: Settings): Promise<readonly TrustedFiles[]>;
   /** `text` on one line with whatever cannot be seen spelt out. */
   spelled(text: string): string;
 }
 
-/** Files of a project that count once the user trusts all of them as they are. */
-interface TrustedFiles {
+/** Files that count once the user trusts all of them as they are. */
+export interface TrustedFiles {
   readonly directory: string;
   /** The user's answer about exactly these files; null if there is none. */
   readonly answer: boolean | null;

@@ -1,7 +1,7 @@
 import type { Agents } from '../agent/dependencies.js';
 import type { Recorder } from '../agent/recorder.js';
 import type { Session } from '../agent/session.js';
-import type { Here, ProjectPart } from '../config/project.js';
+import type { AddedSource, Here, ProjectPart } from '../config/project.js';
 import type { Event, EventDraft } from '../core/event.js';
 import type { SessionSource, HookedAgent, Hooks } from '../core/hooks.js';
 import type { ModelRef } from '../core/projection.js';
@@ -34,6 +34,10 @@ export interface Feature {
   readonly commands?: readonly Section[];
   /** Lists what it would take from a project that the user has not trusted yet. */
   projectParts?(here: Here): Promise<readonly ProjectPart[]>;
+  /** Lists what it would take from files of other programs in the user's home folder. */
+  userParts?(here: Here): Promise<readonly ProjectPart[]>;
+  /** Lists the folders of parts that it adds, such as plugins. */
+  sources?(here: Here): Promise<readonly AddedSource[]>;
   /** Changes where a conversation begins, before its settings are read; null where it does not. */
   enter?(options: RootOptions, at: EnteredFrom): Promise<EnteredPlace | null>;
   /** Returns other folders whose sessions belong to those of a directory. Never rejects. */

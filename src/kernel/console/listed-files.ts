@@ -1,3 +1,4 @@
+import type { FileOrigin, LeftOutFile } from '../config/found-files.js';
 import { sanitize } from '../core/sanitize.js';
 import { didYouMean } from '../core/text.js';
 import { CliError, type CommandLine, exit, type CommandHandler } from './command.js';
@@ -7,10 +8,53 @@ interface Options {
   readonly json?: boolean;
 }
 
+/** The fields that each row of a listing begins with. Source: contracts, "Compatibility". */
+export interface ListedFile {
+  readonly name: string;
+  readonly origin: FileOrigin;
+  /** Null: it comes with the program. */
+  readonly path: string | null;
+  readonly active: boolean;
+  /** The reason why it is not active. */
+  readonly reason: string | null;
+}
+
+type Named = Pick<ListedFile, 'name' | 'origin' | 'path'>;
+
+/** Returns the first fields of a row. `reason`: why the file is not used; null for one that is. */
+export function listedFile({ name, origin, path }: Named, reason: string | null): ListedFile {
+  return { name, origin, path, active: reason === null, reason };
+}
+
+/** The reason why files of a project are not used before they are trusted. */
+export const notTrusted = 'not trusted; review it with agent config trust';
+
+/** Returns the rows of files that are not used: hidden by others of the same name, faulty, or not trusted. */
+export function inactiveFiles({
+  shadowed = [],
+  leftOut = [],
+  untrusted = [],
+}: {
+  readonly shadowed?: readonly Named[];
+  readonly leftOut?: readonly LeftOutFile[];
+  readonly untrusted?: readonly Named[];
+}): readonly ListedFile[] {
+  return [
+    ...shadowed.map((file) => listedFile(file, 'another one of the same name comes first')),
+    ...leftOut.map((file) => listedFile(file, file.reason)),
+    ...untrusted.map((file) => listedFile(file, notTrusted)),
+  ];
+}
+
+/** Returns a line for each file that is not used. */
+export function inactiveLines(files: readonly ListedFile[]): readonly string[] {
+  return files.map(({ name, path, reason }) => `${name}: not used, ${path ?? ''}: ${reason ?? ''}`);
+}
+
 /** Files that the user wrote for this program or another agent, as a listing shows them. */
 export interface Listing {
   /** One JSON object each. */
-  readonly rows: readonly Readonly<Record<string, unknown>>[];
+  readonly rows: readonly object[];
   readonly lines: readonly string[];
   /** Sentences about the parts of the files that do not count. */
   readonly problems: readonly string[];

@@ -206,7 +206,7 @@ export interface UsageData {
   /** Null where the price is not known. */
   readonly cost_usd: number | null;
   /** The request was not part of the conversation: it asked for a summary of it, a title, or a search of the web. */
-  readonly purpose?: 'compaction' | 'web_search' | 'title';
+  readonly purpose?: 'compaction' | 'web_search' | 'title' | 'hook';
 }
 
 /** The usage of a request in the session of a sub-agent, in the log of the session that started the sub-agent. */

@@ -12,8 +12,11 @@ export const hookEvents = [
   'PostToolUseFailure',
   'Notification',
   'Stop',
+  'StopFailure',
+  'SubagentStart',
   'SubagentStop',
   'PreCompact',
+  'PostCompact',
   'SessionEnd',
 ] as const;
 
@@ -44,7 +47,11 @@ export type Occasion =
   | { readonly event: 'Notification'; readonly type: string; readonly message: string }
   /** `again`: the turn already continues because of a hook. */
   | { readonly event: 'Stop' | 'SubagentStop'; readonly again: boolean; readonly text: string }
+  /** `error`: the kind of failure, as Claude Code names it. */
+  | { readonly event: 'StopFailure'; readonly error: string; readonly message: string }
+  | { readonly event: 'SubagentStart' }
   | { readonly event: 'PreCompact'; readonly trigger: 'manual' | 'auto'; readonly instructions: string }
+  | { readonly event: 'PostCompact'; readonly trigger: 'manual' | 'auto'; readonly summary: string }
   | { readonly event: 'SessionEnd'; readonly reason: string };
 
 /** The session in which it happens. */
@@ -56,6 +63,18 @@ export interface HookScene {
   readonly events: () => readonly Event[];
   /** Takes what a hook in the background reports when it has ended. Absent: that is dropped. */
   readonly later?: (answer: HookAnswer) => void;
+  /** Asks the model of the session, beside the conversation. Absent: a hook that is a question to a model fails. */
+  readonly askModel?: AskModel;
+  /** Has a sub-agent that reads files answer. Absent: a hook that needs one fails. */
+  readonly askAgent?: AskModel;
+}
+
+/** Resolves with the answer, or the reason why there is none. Never rejects. */
+export type AskModel = (question: string, signal: AbortSignal) => Promise<ModelAnswer>;
+
+export interface ModelAnswer {
+  readonly text: string;
+  readonly problem: string | null;
 }
 
 /** The combined result of all hooks of one occasion: the strictest decision, and every text. */

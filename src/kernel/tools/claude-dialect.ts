@@ -37,11 +37,15 @@ export function subjectsOf(occasion: Occasion, agent?: HookedAgent): readonly st
     case 'SessionStart':
       return [occasion.source];
     case 'PreCompact':
+    case 'PostCompact':
       return [occasion.trigger];
+    case 'StopFailure':
+      return [occasion.error];
     case 'Notification':
       return [occasion.type];
     case 'SessionEnd':
       return [occasion.reason];
+    case 'SubagentStart':
     case 'SubagentStop':
       return agent ? [agent.type] : [];
     case 'UserPromptSubmit':
@@ -121,8 +125,14 @@ function fieldsOf(occasion: Occasion, cwd: string): Readonly<Record<string, unkn
     case 'Stop':
     case 'SubagentStop':
       return { stop_hook_active: occasion.again, last_assistant_message: occasion.text };
+    case 'StopFailure':
+      return { error: occasion.error, error_details: occasion.message, last_assistant_message: '' };
+    case 'SubagentStart':
+      return {};
     case 'PreCompact':
       return { trigger: occasion.trigger, custom_instructions: occasion.instructions };
+    case 'PostCompact':
+      return { trigger: occasion.trigger, compact_summary: occasion.summary };
     case 'SessionEnd':
       return { reason: occasion.reason };
     default:

@@ -258,16 +258,19 @@ test('what a file holds that does not count is named, and disableAllHooks switch
   const hooks = {
     PreToolUse: [
       { matcher: '(', hooks: [] },
-      { hooks: [{ type: 'prompt', prompt: 'x' }] },
-      { hooks: [{ type: 'command' }] },
+      { hooks: [{ type: 'http', url: 'https://a.example' }, { type: 'prompt' }] },
+      { hooks: [{ type: 'command' }, { type: 'command', command: ['a', 1] }] },
     ],
     TeammateIdle: [],
+    Setup: [],
   };
   expect(readHookFile({ hooks }, from()).problems).toEqual([
+    expect.stringContaining('unknown event TeammateIdle, Setup; known: '),
     'the matcher "(" of PreToolUse is neither a name nor a regular expression',
-    'hooks of the type "prompt" are not run (PreToolUse)',
+    'hooks of the type "http" are not run (PreToolUse)',
+    'a hook of PreToolUse with the type "prompt" has no "prompt"',
     'a hook of PreToolUse has no command',
-    expect.stringContaining('unknown event TeammateIdle'),
+    '"command" of PreToolUse is not a list of texts',
   ]);
   expect(readHookFile({ hooks, disableAllHooks: true }, from())).toEqual({ hooks: [], problems: [] });
 });
@@ -284,10 +287,10 @@ test.each([
 ])('the command line %s names %j; %j is missing', (command, named, missing) => {
   for (const name of ['check.sh', 'tool', 'data']) writeFileSync(join(dir, name), name);
   scriptFile('run', '');
-  const found = namedFiles({ command, from: from() });
+  const found = namedFiles({ type: 'command', command, from: from() });
   expect(found.files.map(({ path }) => path)).toEqual(named.map((name) => join(dir, name)));
   expect(found.missing).toEqual(missing);
-  const inShell = namedFiles({ command: 'sh', args: ['-c', command], from: from() });
+  const inShell = namedFiles({ type: 'command', command: 'sh', args: ['-c', command], from: from() });
   expect(inShell.files.map(({ path }) => path)).toEqual(found.files.map(({ path }) => path));
 });
 
@@ -398,3 +401,35 @@ test('a hook in the background decides nothing, and says so', async () => {
     },
   ]);
 });
+
+test.each([
+  ['{"ok": true}', 'none', ''],
+  ['Sure:\n```json\n{"ok": false, "reason": "no tests"}\n```', 'deny', 'no tests'],
+])('a hook of the type prompt asks the model: %s means %s', async (text, decision, reason) => {
+  const asked: string[] = [];
+  const askModel = (question: string) => {
+    asked.push(question);
+    return Promise.resolve({ text, problem: null });
+  };
+  const hooks = { Stop: [{ hooks: [{ type: 'prompt', prompt: 'Are the tests green? $ARGUMENTS' }] }] };
+  const answer = await askWith(hooks, { event: 'Stop', again: false, text: 'done' }, { askModel });
+  expect(answer).toMatchObject({ decision, reason });
+  expect(asked.join('')).toContain('Are the tests green? {"session_id"');
+  expect(asked.join('')).toContain('{"ok": true}');
+});
+
+test('a hook of the type agent asks a sub-agent; an answer that is no verdict is a failure', async () => {
+  const hooks = { PreToolUse: [{ hooks: [{ type: 'agent', prompt: 'Is it safe?' }] }] };
+  const call = { id: 'c1', tool: 'bash', args: { command: 'ls' } };
+  const askAgent = () => Promise.resolve({ text: 'it looks fine', problem: null });
+  const answer = await askWith(hooks, { event: 'PreToolUse', call }, { askAgent });
+  expect(answer.decision).toBe('none');
+  expect(answer.messages[0]?.message).toContain('the model did not answer with {"ok": true}');
+  const nobody = await askWith(hooks, { event: 'PreToolUse', call }, {});
+  expect(nobody.messages[0]?.message).toContain('no model can be asked here');
+});
+
+/** Asks hooks that are questions to a model. */
+async function askWith(hooks: unknown, occasion: Occasion, model: Partial<HookScene>): Promise<HookAnswer> {
+  return await opened(hooks).ask(occasion, { ...scene(), ...model }, new AbortController().signal);
+}

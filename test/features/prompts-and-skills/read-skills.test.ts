@@ -180,5 +180,5 @@ test('the catalogue has a limit, and names stand there in any case', () => {
   const narrow = skillsBlock(all, 32_000);
   expect(narrow.text.length).toBeLessThan(2560 + 300);
   for (let n = 0; n < 60; n++) expect(narrow.text).toContain(`- s${n}`);
-  expect(skillsBlock({ skills: [], shadowed: [], problems: [] }, null)).toEqual({ text: '', cut: 0 });
+  expect(skillsBlock({ skills: [], shadowed: [], leftOut: [], problems: [] }, null)).toEqual({ text: '', cut: 0 });
 });
