@@ -19,7 +19,9 @@ export async function hiddenFiles(
   const { deny, ask } = config.policy.rules;
   const { compileRules } = await loadPermissions();
   const isSecret = await secretFiles(settings);
-  const ofFiles = [...deny, ...ask].filter(({ path, argv }) => path !== undefined && argv === undefined);
+  const ofFiles = [...deny, ...ask].filter(
+    ({ path, argv, writes }) => path !== undefined && argv === undefined && writes !== true,
+  );
   const stops = compileRules(ofFiles, home, 'stop');
   const isRuled = (path: string): boolean =>
     ofFiles.length > 0 && ['grep', 'doc_search', 'file_read'].some((tool) => stops({ tool, paths: [path] }) !== null);

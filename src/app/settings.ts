@@ -23,6 +23,7 @@ import { optionSettings, type RootOptions } from '../kernel/console/options.js';
 import { printError } from '../kernel/console/print.js';
 import { keptSecret, knownSecrets, openSecretKey, ownKeys, plainGuard } from '../kernel/secrets/known-secrets.js';
 import type { QuestionPort } from '../kernel/console/feature.js';
+import { withClaudeRules } from './claude-permissions.js';
 import { features } from './features.js';
 import { projects } from './project-files.js';
 import { openTrustFile } from '../kernel/config/trust-file.js';
@@ -77,13 +78,12 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
         }
       : null,
   );
+  const { settings: ruled, problems } = await withClaudeRules({ cwd, home, config: loaded.config, projects });
+  addAll(notices, problems);
   return {
-    cwd,
     env,
-    home,
     loaded,
-    config: loaded.config,
-    projects,
+    ...ruled,
     commandNames: options.commandNames ?? [],
     notices,
     log,
@@ -216,6 +216,8 @@ interface TypedKeys {
 /** `typed`: keys that were typed before the REPL had an input, in order. */
 interface AskedSettings {
   readonly settings: Settings;
+  /** Files of the project or of other programs were trusted just now. */
+  readonly isTrusted?: boolean;
   readonly typed: readonly Uint8Array[];
 }
 
@@ -223,7 +225,7 @@ interface AskedSettings {
  * before any of them counts, once for each content of the file. */
 export async function askForSettings(options: RootOptions, early: TypedKeys | null): Promise<AskedSettings> {
   const asked = await askForFiles(await askForProject(options, early), early);
-  const { settings } = asked;
+  const settings = await readAgain(options, asked);
   const typed = [...asked.typed];
   const openQuestion = async (): Promise<QuestionPort> => {
     for (const chunk of early?.withdraw() ?? []) typed.push(unsent(chunk));
@@ -233,6 +235,15 @@ export async function askForSettings(options: RootOptions, early: TypedKeys | nu
   };
   for (const feature of features) await feature.askAgain?.(settings, options.tools, openQuestion);
   return { settings, typed };
+}
+
+/** Reads the settings once more where an answer has added permission rules to them. */
+async function readAgain(options: RootOptions, { settings, isTrusted = false }: AskedSettings): Promise<Settings> {
+  if (!isTrusted) return settings;
+  const { project } = settings.loaded;
+  const read = await readSettings(options, project?.trusted === true ? project.file.sha256 : undefined);
+  const said = settings.notices.filter(({ code }) => code === 'trust_not_saved');
+  return { ...read, notices: [...read.notices, ...said] };
 }
 
 /** Asks about commands, skills and hooks of the project, and about hooks of other programs in the home folder, once for
@@ -254,11 +265,12 @@ async function askForSet(
     typed.push(unsent(chunk));
   });
   const answer = await askForFilesOnTerminal(files, port);
-  if (answer === 'unanswered') return { settings, typed };
+  if (answer === 'unanswered') return { ...given, typed };
   const notices = remembered(() => {
     openTrustFile(settings.config.files.trust).files.record(files, answer === 'yes', Date.now());
   });
-  return { settings: { ...settings, notices: [...settings.notices, ...notices] }, typed };
+  const isTrusted = given.isTrusted === true || answer === 'yes';
+  return { settings: { ...settings, notices: [...settings.notices, ...notices] }, typed, isTrusted };
 }
 
 async function askForProject(options: RootOptions, early: TypedKeys | null): Promise<AskedSettings> {

@@ -5,6 +5,7 @@ export * from './complete-shell.js';
 export * from './configure.js';
 export * from './doctor.js';
 export * from './list-models.js';
+export * from './list-permissions.js';
 export * from './log-in.js';
 export * from './serve-programs.js';
 export * from './trust-project.js';

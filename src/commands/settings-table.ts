@@ -30,6 +30,18 @@ export const settings: readonly Section[] = [
         load: async () => (await load()).checkTool,
       },
       {
+        line: ['permissions', 'List permission rules and whether they have an effect'],
+        load: async () => (await load()).listPermissions,
+      },
+      {
+        line: ['permissions list', 'List permission rules, those of Claude Code among them'],
+        load: async () => (await load()).listPermissions,
+      },
+      {
+        line: ['permissions check', 'Check permission rules; exits with 2 if one has no effect'],
+        load: async () => (await load()).checkPermissions,
+      },
+      {
         line: ['acp', 'Serve an editor over standard input and output (Agent Client Protocol)'],
         load: async () => (await load()).serveEditor,
       },

@@ -249,16 +249,16 @@ test.each(['(x)', 'Bash(git log', 'Edit(src', 'a b)'])('%s is not a pattern', as
 });
 
 test.each([
-  ['Bash(git * main)', 'put the star at the end of the command'],
-  ['Bash(* --version)', 'put the star at the end of the command'],
+  ['Bash(git * main)', 'its subcommand'],
+  ['Bash(* --version)', 'must not begin with a star'],
   ['Bash()', 'there is no command in the parentheses'],
-  ['WebFetch(example.com)', 'allow a page by its host'],
-  ['WebFetch(domain:a*)', 'allow a page by its host'],
+  ['WebFetch(example.com)', 'name a page by its host'],
+  ['WebFetch(domain:a*)', 'name a page by its host'],
   ['Read(domain:x)', 'the parentheses of this tool take only paths'],
   ['mcp__*', 'names the server'],
   ['mcp__git*', 'names the server'],
   ['mcp__github__get(x)', 'parentheses have no meaning for mcp__github__get here'],
-  ['Agent(explore)', 'parentheses have no meaning for agent here'],
+  ['AskUserQuestion(x)', 'parentheses have no meaning for ask_user here'],
   ['Note*', 'only tools of MCP servers can be named with a star'],
 ])('%s allows nothing, and a notice says why', async (pattern, message) => {
   const at = place();

@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path';
 import { matchesTool } from '../../kernel/core/tool-patterns.js';
 import type { HookedCall } from '../../kernel/core/hooks.js';
 import { compileGlob } from '../../kernel/tools/search/compiled-glob.js';
+import { hasSubject, subjectOf } from '../../kernel/core/call-subject.js';
 import { ruledTools, theirNames } from '../../kernel/tools/claude-dialect.js';
 
 /** The folders that the patterns of a hook start in. */
@@ -19,9 +20,6 @@ interface Subject {
 }
 
 type ConditionTest = (subject: Subject) => boolean;
-
-/** Arguments that the brackets of a rule are about, for tools that take neither a command, a path nor an address. */
-const named: Readonly<Record<string, string>> = { agent: 'agent', skill: 'name', web_search: 'query' };
 
 const fileTools: readonly string[] = ['file_read', 'file_edit', 'file_write', 'grep', 'glob'];
 
@@ -51,10 +49,9 @@ function argumentTest(tools: readonly string[], rule: string): ConditionTest | n
   if (tool === 'bash') return ({ call }) => runsCommand(stringOrEmpty(call.args['command']), rule);
   if (fileTools.includes(tool)) return pathTest(rule);
   if (tool === 'web_fetch') return hostTest(rule);
-  const key = named[tool];
-  if (key === undefined) return null;
+  if (!hasSubject(tool)) return null;
   const test = starTest(rule);
-  return ({ call }) => test(stringOrEmpty(call.args[key]));
+  return ({ call }) => test(subjectOf(call.tool, call.args) ?? '');
 }
 
 function stringOrEmpty(value: unknown): string {
@@ -89,10 +86,7 @@ function hostTest(rule: string): ConditionTest | null {
   const domain = /^domain:(\S+)$/.exec(rule)?.[1];
   if (domain === undefined) return null;
   const test = starTest(domain.toLowerCase());
-  return ({ call }) => {
-    const url = stringOrEmpty(call.args['url']);
-    return URL.canParse(url) && test(new URL(url).hostname);
-  };
+  return ({ call }) => test(subjectOf('web_fetch', call.args) ?? '');
 }
 
 /** Returns true if one command of the line fits the rule, or if the line is too complex to say. */

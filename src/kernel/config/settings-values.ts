@@ -184,6 +184,8 @@ export interface RuleValues {
   readonly path?: string;
   readonly risk?: 'mutating';
   readonly exact?: boolean;
+  readonly pattern?: string;
+  readonly writes?: boolean;
 }
 
 export interface ApiRuleValues {

@@ -142,7 +142,8 @@ export type PermissionAnswer =
   | { readonly answer: 'unavailable' };
 
 /** A rule of the user. It applies to a call that fits every field given: `argv` are the leading words of a command,
- * `path` a glob over the paths that the call touches. Source: contracts, `rules` of the configuration. */
+ * `path` a glob over the paths that the call touches, `pattern` a text in which `*` matches any characters, held against
+ * the whole command, the host, or the name of the skill or agent. Source: contracts, `rules` of the configuration. */
 export interface Rule {
   readonly tool?: string;
   readonly argv?: readonly string[];
@@ -151,6 +152,9 @@ export interface Rule {
   readonly risk?: 'mutating';
   /** Of an allow rule: `argv` is the whole command. */
   readonly exact?: boolean;
+  readonly pattern?: string;
+  /** `path` is about calls that write the path. */
+  readonly writes?: boolean;
 }
 
 export interface Rules {
@@ -163,6 +167,7 @@ export interface Rules {
 export type RuleList = keyof Rules;
 
 /** Rules with the same key are the same rule. */
-export function ruleKey({ tool, argv, path, risk, exact }: Rule): string {
-  return JSON.stringify([tool ?? null, argv ?? null, path ?? null, risk ?? null, exact ?? null]);
+export function ruleKey({ tool, argv, path, risk, exact, pattern, writes }: Rule): string {
+  const more = pattern === undefined && writes === undefined ? [] : [pattern ?? null, writes ?? null];
+  return JSON.stringify([tool ?? null, argv ?? null, path ?? null, risk ?? null, exact ?? null, ...more]);
 }

@@ -14,6 +14,7 @@ import {
 } from './guarded-paths.js';
 import { fileRules, toolRules } from './suggested-rules.js';
 import { compileRules, refusedAllow, type Subject } from './rules.js';
+import { subjectOf } from '../core/call-subject.js';
 import { loadVerdict } from './shell/load-verdict.js';
 import { pathsInTexts } from './shell/named-paths.js';
 import type { Judgement, ShellRules } from './shell/verdict.js';
@@ -167,9 +168,15 @@ async function judgeCall(call: BoundCall, place: CallPlace, rules: ShellRules): 
 }
 
 /** A rule of the user goes before what the tool says that they have allowed. */
-function toolRuling({ tool, target }: BoundCall, { allowed, risk }: Judged, rules: ShellRules): Judgement['ruling'] {
+function toolRuling(
+  { tool, target, args }: BoundCall,
+  { allowed, risk }: Judged,
+  rules: ShellRules,
+): Judgement['ruling'] {
   const server = target?.server ? { server: target.server } : {};
-  return rulingOf({ tool: tool.name, ...server, paths: [], risk }, rules) ?? (allowed === true ? 'allow' : null);
+  const about = subjectOf(tool.name, args);
+  const subject = { tool: tool.name, ...server, ...(about === null ? {} : { target: about }), paths: [], risk };
+  return rulingOf(subject, rules) ?? (allowed === true ? 'allow' : null);
 }
 
 /** Returns the folder where a command starts: the kernel follows the links on the way, as the shell would. */
@@ -191,6 +198,7 @@ async function judgeFileCall(call: BoundCall, cwd: string, rules: ShellRules): P
   const outside = judged.filter(({ inside }) => !inside).map(({ path }) => `${path} is outside the workspace`);
   const held = rules.sandbox === 'off' ? [] : outside;
   const guarded = guards.length + held.length > 0;
+  const written = writes ? paths : [];
   const shared = {
     listed: !writes,
     unclear: false,
@@ -198,7 +206,7 @@ async function judgeFileCall(call: BoundCall, cwd: string, rules: ShellRules): P
     guarded,
     confined: outside.length === 0 && judged.length > 0,
     targets: writes || guarded ? paths : [],
-    named: writes ? paths : [],
+    named: written,
   };
   const risk = guards.length > 0 ? 'dangerous' : writes ? 'mutating' : 'read-only';
   if (writes && rules.sandbox === 'read-only')
@@ -214,7 +222,7 @@ async function judgeFileCall(call: BoundCall, cwd: string, rules: ShellRules): P
     ...shared,
     risk,
     reasons,
-    ruling: rulingOf({ tool: tool.name, paths }, rules),
+    ruling: rulingOf({ tool: tool.name, paths, writes: written }, rules),
     rules: fileRules(tool.name, paths, rules.facts.workspace),
   };
 }

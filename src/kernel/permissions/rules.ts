@@ -3,6 +3,7 @@ import wordLists from '../../../config/commands/words.json' with { type: 'json' 
 import { isRecord } from '../core/json.js';
 import type { Rule } from '../core/policy.js';
 import type { Risk } from '../core/tool.js';
+import { matchesStars } from '../core/star-pattern.js';
 import { isServerPattern, matchesTool } from '../core/tool-patterns.js';
 import { compileGlobs, lastName, shellGlob } from './guarded-paths.js';
 
@@ -17,6 +18,10 @@ export interface Subject {
   readonly words?: readonly (readonly string[])[];
   /** Absolute paths, links resolved. */
   readonly paths: readonly string[];
+  /** The paths among them that the call writes. */
+  readonly writes?: readonly string[];
+  /** The host, or the name of the skill or agent, that the call is about. */
+  readonly target?: string;
   /** The risk of the command or call; absent if nobody needs it. */
   readonly risk?: Risk;
 }
@@ -32,19 +37,75 @@ export function compileRules(rules: readonly Rule[], home: string, purpose: 'sto
     rule,
     matchesPath: rule.path === undefined ? null : pathTest(rule.path, home, purpose),
   }));
-  return (subject) =>
-    compiled.find(({ rule, matchesPath }) => {
-      if (rule.tool !== undefined && !namesTool(rule.tool, subject, purpose)) return false;
-      if (purpose === 'allow' && goesTooFar(rule, subject)) return false;
-      if (rule.argv && !(purpose === 'stop' ? reaches(rule.argv, subject) : startsWith(rule.argv, subject)))
-        return false;
-      return (
-        matchesPath === null ||
-        (purpose === 'stop'
-          ? subject.paths.some(matchesPath)
-          : subject.paths.length > 0 && subject.paths.every(matchesPath))
-      );
-    })?.rule ?? null;
+  return (subject) => compiled.find((one) => fitsRule(one, subject, purpose))?.rule ?? null;
+}
+
+interface CompiledRule {
+  readonly rule: Rule;
+  readonly matchesPath: ((path: string) => boolean) | null;
+}
+
+function fitsRule({ rule, matchesPath }: CompiledRule, subject: Subject, purpose: 'stop' | 'allow'): boolean {
+  if (rule.tool !== undefined && !namesTool(rule.tool, subject, purpose)) return false;
+  if (purpose === 'allow' && goesTooFar(rule, subject)) return false;
+  if (!fitsWords(rule, subject, purpose)) return false;
+  if (matchesPath === null) return true;
+  const paths = rule.writes === true ? (subject.writes ?? []) : subject.paths;
+  return purpose === 'stop' ? paths.some(matchesPath) : paths.length > 0 && paths.every(matchesPath);
+}
+
+function fitsWords({ argv, pattern }: Rule, subject: Subject, purpose: 'stop' | 'allow'): boolean {
+  if (argv && !(purpose === 'stop' ? reaches(argv, subject) : startsWith(argv, subject))) return false;
+  return pattern === undefined || fitsPattern(pattern, subject, purpose);
+}
+
+/** The text of a command, or what else the call is about, fits a pattern. A rule that stops a call also holds for the
+ * command that a program starts, and where words are known only when they run. */
+function fitsPattern(pattern: string, { argv, words, target }: Subject, purpose: 'stop' | 'allow'): boolean {
+  const open = /\s\*$/.test(pattern) ? pattern.slice(0, -2) : null;
+  const fitsText = (text: string): boolean => matchesStars(open ?? pattern, text, open !== null);
+  if (target !== undefined) return fitsText(target);
+  if (purpose === 'allow') return argv !== undefined && fitsText(argv.join(' '));
+  if (words === undefined) return false;
+  const starts = words[0]?.some((program) => starters.has(lastName(program))) === true ? words.map((_, at) => at) : [0];
+  return (
+    starts.some((at) => mayFit(open === null ? [pattern] : [open, pattern], words.slice(at))) ||
+    (starts.length > 1 && words.flat().some((text) => /\s/.test(text) && commandsIn(text).some(fitsText)))
+  );
+}
+
+const maxSpellings = 64;
+
+/** One of the texts that the words may stand for fits one of the patterns. */
+function mayFit(patterns: readonly string[], words: Words): boolean {
+  let texts: readonly string[] = [''];
+  for (const [index, values] of words.entries()) {
+    const named = index === 0 ? values.flatMap((value) => [value, lastName(value)]) : values;
+    texts = texts.flatMap((text) => [...new Set(named)].map((value) => (text === '' ? value : `${text} ${value}`)));
+    if (texts.length > maxSpellings) return true; // too many to say
+  }
+  return texts.some((text) => patterns.some((pattern) => mayMatch(pattern, text)));
+}
+
+/** `*` in the pattern, and what only the shell knows in the text (NUL), stand for any characters. */
+function mayMatch(pattern: string, text: string): boolean {
+  let row = [true, ...[...pattern].map((_, at) => /^\**$/.test(pattern.slice(0, at + 1)))];
+  for (const char of text) {
+    const next = [row[0] === true && char === '\0'];
+    for (const [at, wanted] of [...pattern].entries()) {
+      const both = row[at] === true;
+      if (wanted === '*') next.push(next[at] === true || row[at + 1] === true);
+      else if (char === '\0') next.push(both || next[at] === true || row[at + 1] === true);
+      else next.push(both && wanted === char);
+    }
+    row = next;
+  }
+  return row.at(-1) === true;
+}
+
+/** Splits a text for a shell into commands, without parsing it. */
+function commandsIn(text: string): readonly string[] {
+  return text.split(/[;&|\n()`{}]+/).map((part) => part.trim());
 }
 
 /** Folders may be called `[id]`, as in Next.js. A rule that stops a call holds for such a folder and for what the glob
@@ -100,11 +161,8 @@ function reaches(rule: readonly string[], { words = [] }: Subject): boolean {
 /** Splits a word that is a text for a shell into commands, without parsing it. */
 function textHolds(rule: readonly string[], text: string): boolean {
   if (!/\s/.test(text)) return false;
-  return text.split(/[;&|\n()`{}]+/).some((part) => {
-    const words = part
-      .trim()
-      .split(/\s+/)
-      .map((word) => [word.replace(/^["']|["']$/g, '')]);
+  return commandsIn(text).some((part) => {
+    const words = part.split(/\s+/).map((word) => [word.replace(/^["']|["']$/g, '')]);
     return words.some((_word, index) => fits(rule, words.slice(index)));
   });
 }
@@ -165,8 +223,8 @@ function hasOption(option: string, texts: readonly string[]): boolean {
 export function readRule(value: unknown): Rule | null {
   if (!isRecord(value)) return null;
   const isRule = Object.entries(value).every(([key, part]) => isPart[key]?.(part) === true);
-  const { tool, argv, path } = value;
-  if (!isRule || (tool === undefined && argv === undefined && path === undefined)) return null;
+  const { tool, argv, path, pattern } = value;
+  if (!isRule || [tool, argv, path, pattern].every((part) => part === undefined)) return null;
   return value;
 }
 
@@ -176,6 +234,8 @@ const isPart: Readonly<Record<string, (part: unknown) => boolean>> = {
   path: isText,
   risk: (part) => part === 'mutating',
   exact: (part) => typeof part === 'boolean',
+  pattern: isText,
+  writes: (part) => typeof part === 'boolean',
 };
 
 function isText(value: unknown): boolean {

@@ -7,7 +7,7 @@ import type { Sandbox } from '../../core/tool.js';
 import { isInside, normalise, type PathFacts, type ProtectedPaths, type SecretPaths } from '../guarded-paths.js';
 import { commandRules } from '../suggested-rules.js';
 import { reachingWord } from '../reaching-words.js';
-import type { RuleTest } from '../rules.js';
+import type { RuleTest, Subject } from '../rules.js';
 import { commandTables } from './command-tables.js';
 import { collectNames } from './expansions.js';
 import {
@@ -90,7 +90,7 @@ export async function judgeShell(command: string, cwd: string, tool: string, rul
     named: namedPaths(command, analysis, context),
     guarded: false,
     confined: rules.sandbox !== 'off',
-    ruling: ruling(analysis, linked, { tool, paths, inside }, rules),
+    ruling: ruling(analysis, linked, { tool, paths, writes: writtenPaths(analysis, disk), inside }, rules),
     rules: canBeAllowed(analysis, linked, inside)
       ? commandRules(unruled(analysis, { tool, paths }, rules), tool, (line) => classifyShell(line, context))
       : [],
@@ -190,6 +190,12 @@ function rulePaths({ reads, writes, targets }: ShellAnalysis, disk: NamedOnDisk)
   return [...new Set([...writes, ...reads, ...targets, ...landed])];
 }
 
+/** The paths that a command writes or destroys. */
+function writtenPaths({ writes, targets }: ShellAnalysis, disk: NamedOnDisk): readonly string[] {
+  const landed = [...disk.writes, ...disk.targets].flatMap((one) => [one.path, one.landed]);
+  return [...new Set([...writes, ...targets, ...landed])];
+}
+
 /** Finds redirects and operands that lead to guarded files: by a link, or by a wildcard. */
 function linkedFindings({ reads, writes }: NamedOnDisk, { secrets, isProtected }: ShellRules): readonly Finding[] {
   const leads = ({ path, landed, wildcard }: RealPath, kind: string): Finding => ({
@@ -215,10 +221,11 @@ function linkedFindings({ reads, writes }: NamedOnDisk, { secrets, isProtected }
 function ruling(
   analysis: ShellAnalysis,
   linked: readonly Finding[],
-  { tool, paths, inside }: { readonly tool: string; readonly paths: readonly string[]; readonly inside: boolean },
+  { inside, ...touched }: Pick<Subject, 'tool' | 'paths' | 'writes'> & { readonly inside: boolean },
   rules: ShellRules,
 ): Judgement['ruling'] {
-  const subjects = [{ tool, paths }, ...analysis.commands.map(({ argv, words }) => ({ tool, argv, words, paths }))];
+  const { tool, paths } = touched;
+  const subjects = [touched, ...analysis.commands.map(({ argv, words }) => ({ ...touched, argv, words }))];
   if (subjects.some((subject) => rules.deny(subject) !== null)) return 'deny';
   if (subjects.some((subject) => rules.ask(subject) !== null)) return 'ask';
   if (!canBeAllowed(analysis, linked, inside)) return null;

@@ -1,0 +1,176 @@
+import { createHash } from 'node:crypto';
+import { existsSync, realpathSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { FileOrigin } from '../kernel/config/found-files.js';
+import { type LoadedConfig, upToRoot } from '../kernel/config/load.js';
+import { type Here, type ProjectPart, projectRoot, type TrustedHere } from '../kernel/config/project.js';
+import { isRecord, parseJson } from '../kernel/core/json.js';
+import type { RuleList } from '../kernel/core/policy.js';
+import { readBounded } from '../kernel/disk/bounded-file.js';
+import type { ReadRule } from './claude-rules.js';
+import type { Notice } from '../kernel/console/run-settings.js';
+import { notTrusted } from '../kernel/console/listed-files.js';
+import { loadPermissions } from './open-policy.js';
+
+/** A permission rule in the settings of Claude Code. */
+export interface ClaudeRule {
+  /** As written. */
+  readonly text: string;
+  readonly list: RuleList;
+  readonly origin: Extract<FileOrigin, 'project' | 'claude-code'>;
+  readonly path: string;
+  readonly read: ReadRule;
+}
+
+interface ClaudeRules {
+  readonly rules: readonly ClaudeRule[];
+  /** Sentences about rules and fields that have no effect. */
+  readonly problems: readonly string[];
+  /** Sentences about files that cannot be read. */
+  readonly broken: readonly string[];
+}
+
+const lists = ['allow', 'ask', 'deny'] as const satisfies readonly RuleList[];
+const maxBytes = 1024 * 1024;
+
+/** Returns the settings files of Claude Code that are there: those of the project, and the user's. Links out of the
+ * project are left out. */
+function settingsFiles({ cwd, home }: Pick<Here, 'cwd' | 'home'>): readonly Pick<ClaudeRule, 'path' | 'origin'>[] {
+  const root = projectRoot({ cwd });
+  const own = { path: join(home, '.claude', 'settings.json'), origin: 'claude-code' } as const;
+  const project = upToRoot(cwd)
+    .filter((folder) => folder !== home)
+    .flatMap((folder) => ['settings.json', 'settings.local.json'].map((name) => join(folder, '.claude', name)))
+    .filter((path) => existsSync(path) && realpathSync(path).startsWith(`${realpathSync(root)}/`))
+    .map((path) => ({ path, origin: 'project' }) as const);
+  return existsSync(own.path) ? [...project, own] : project;
+}
+
+/** Reads the permission rules in the settings of Claude Code. Loads nothing where there are none. */
+export async function claudeRules(here: Pick<Here, 'cwd' | 'home'>): Promise<ClaudeRules> {
+  const found = settingsFiles(here).map((file) => ({ ...file, ...permissionsIn(file.path) }));
+  const rules: ClaudeRule[] = [];
+  const problems: string[] = [];
+  const broken = found.flatMap(({ problem }) => problem ?? []);
+  for (const { path, origin, permissions } of found) {
+    const unused = Object.keys(permissions).filter((key) => !lists.some((list) => list === key));
+    if (unused.length > 0) problems.push(`${path}: permissions.${unused.join(', permissions.')} has no effect here.`);
+    for (const list of lists) {
+      const texts = permissions[list];
+      for (const text of Array.isArray(texts) ? texts : []) {
+        const read = await readRuleText(text, list, path, here);
+        if (read === null) problems.push(`${path}: ${JSON.stringify(text)} is not a permission rule.`);
+        else rules.push({ text: String(text), list, origin, path, read });
+      }
+    }
+  }
+  return { rules, problems, broken };
+}
+
+async function readRuleText(
+  text: unknown,
+  list: RuleList,
+  path: string,
+  { cwd }: Pick<Here, 'cwd'>,
+): Promise<ReadRule | null> {
+  if (typeof text !== 'string') return null;
+  const { readClaudeRule } = await loadPermissions();
+  return readClaudeRule(text, list, { cwd, folder: dirname(dirname(path)) });
+}
+
+function permissionsIn(path: string): {
+  readonly permissions: Readonly<Record<string, unknown>>;
+  readonly problem: string | null;
+} {
+  const found = readBounded(path, { maxBytes, longer: 'refuse', links: 'follow' });
+  if (found.kind === 'missing') return { permissions: {}, problem: null };
+  try {
+    if (found.kind === 'refused') throw new Error(found.reason);
+    const value: unknown = parseJson(found.bytes.toString('utf8').replace(/^\uFEFF/, ''));
+    const permissions = isRecord(value) ? value['permissions'] : undefined;
+    return { permissions: isRecord(permissions) ? permissions : {}, problem: null };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return { permissions: {}, problem: `${path} is not used, neither its permission rules nor its hooks: ${reason}` };
+  }
+}
+
+/** Returns the reason why a rule has no effect; null for one that counts. `trusted`: by its origin. */
+export function ruleProblem(
+  { list, origin, read }: ClaudeRule,
+  trusted: Readonly<Record<ClaudeRule['origin'], boolean>>,
+): string | null {
+  if (read.rules.length === 0 && (read.domains ?? []).length === 0) return read.problem ?? 'it has no meaning here';
+  return list === 'allow' && !trusted[origin] ? notTrusted : null;
+}
+
+/** Adds the rules of Claude Code's settings: those that deny or ask at once, because they only tighten; those that allow
+ * once the user trusts their file. */
+export async function withClaudeRules<Settings extends TrustedHere & { readonly config: LoadedConfig['config'] }>(
+  settings: Settings,
+): Promise<{ readonly settings: Settings; readonly problems: readonly Notice[] }> {
+  const { rules, problems, broken } = await claudeRules(settings);
+  const notices = [...broken.map((message) => notice('warn', message)), ...problems.map((one) => notice('info', one))];
+  if (rules.length === 0) return { settings, problems: notices };
+  const trusted = await trustedOrigins(settings, rules);
+  const counting = rules.filter((rule) => ruleProblem(rule, trusted) === null);
+  const { policy, web } = settings.config;
+  const added = (list: RuleList) => counting.filter((rule) => rule.list === list).flatMap(({ read }) => read.rules);
+  const config = {
+    ...settings.config,
+    policy: {
+      ...policy,
+      rules: {
+        allow: [...policy.rules.allow, ...added('allow')],
+        ask: [...policy.rules.ask, ...added('ask')],
+        deny: [...policy.rules.deny, ...added('deny')],
+      },
+    },
+    web: { ...web, allowDomains: [...web.allowDomains, ...counting.flatMap(({ read }) => read.domains ?? [])] },
+  };
+  const without = rules.filter((rule) => rule.read.rules.length === 0 && (rule.read.domains ?? []).length === 0);
+  const said = withoutEffect(without).map((message) => notice('info', message));
+  return { settings: { ...settings, config }, problems: [...notices, ...said] };
+}
+
+function notice(level: 'info' | 'warn', message: string): Notice {
+  return { level, code: 'claude_settings', message };
+}
+
+function withoutEffect(rules: readonly ClaudeRule[]): readonly string[] {
+  const [first] = rules;
+  if (first === undefined) return [];
+  const count = rules.length === 1 ? '1 permission rule' : `${rules.length} permission rules`;
+  return [`${count} of ${first.path} cannot be used here, such as ${first.text}; agent permissions list says why.`];
+}
+
+/** Returns which of the files that allow something the user trusts. */
+export async function trustedOrigins(
+  here: TrustedHere,
+  rules: readonly ClaudeRule[],
+): Promise<Readonly<Record<ClaudeRule['origin'], boolean>>> {
+  const allows = (origin: ClaudeRule['origin']): boolean =>
+    rules.some((rule) => rule.list === 'allow' && rule.origin === origin);
+  const { projects } = here;
+  return {
+    project: allows('project') && projects.answerFor(here, await projects.files(here)) === true,
+    'claude-code': allows('claude-code') && projects.answerFor(here, await projects.userFiles(here)) === true,
+  };
+}
+
+/** Lists the rules that allow something, by their file: they need trust. */
+export async function claudeRuleParts(
+  here: Pick<Here, 'cwd' | 'home'>,
+  origin: ClaudeRule['origin'],
+): Promise<readonly ProjectPart[]> {
+  const { rules } = await claudeRules(here);
+  const allowing = rules.filter((rule) => rule.list === 'allow' && rule.origin === origin);
+  return [...new Set(allowing.map(({ path }) => path))].map((path) => {
+    const texts = allowing.filter((rule) => rule.path === path).map(({ text }) => text);
+    return {
+      path,
+      sha256: createHash('sha256').update(JSON.stringify(texts)).digest('hex'),
+      lines: texts.map((text) => `allows ${text}`),
+    };
+  });
+}
