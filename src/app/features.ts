@@ -7,6 +7,7 @@ import { historyImport } from '../features/history-import/history-import-feature
 import { hooks } from '../features/hooks/hooks-feature.js';
 import { mcp } from '../features/mcp/mcp-feature.js';
 import { memory } from '../features/memory/memory-feature.js';
+import { plugins } from '../features/plugins/plugins-feature.js';
 import { promptsAndSkills } from '../features/prompts-and-skills/prompts-and-skills-feature.js';
 import { scheduledTasks } from '../features/scheduled-tasks/scheduled-tasks-feature.js';
 import { smallTools } from '../features/small-tools/small-tools-feature.js';
@@ -39,6 +40,7 @@ export const features: readonly Feature[] = [
   mcp,
   hooks,
   promptsAndSkills,
+  plugins,
   worktrees,
   historyImport,
   teamStore,

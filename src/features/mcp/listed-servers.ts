@@ -1,4 +1,5 @@
 import { dirname, join } from 'node:path';
+import type { AddedSource } from '../../kernel/config/project.js';
 import { isRecord } from '../../kernel/core/json.js';
 import { isSecretVariable } from '../../kernel/core/secrets/scanner.js';
 import {
@@ -19,6 +20,10 @@ export interface ServerFiles extends EntryPlace {
   readonly own: string;
   /** Entries that the program got when it was started, from an editor. They count before all others. */
   readonly given?: Readonly<Record<string, unknown>> | undefined;
+  /** Plugins that the user has trusted as they are. Their servers count after all others. */
+  readonly plugins?: readonly AddedSource[];
+  /** Variables that no file of others gets: keys of providers. */
+  readonly withheld?: readonly string[];
   /** `.mcp.json` of the project, with the folder that its servers start in. Null: there is none. */
   readonly project: {
     readonly file: string;
@@ -40,9 +45,11 @@ export interface ListedServers {
 }
 
 /** Reads both files. Starts nothing. */
-export function listServers({ own, project, given = {}, ...place }: ServerFiles): ListedServers {
+export function listServers(files: ServerFiles): ListedServers {
+  const { own, project, given = {}, plugins = [], withheld: keys = [], ...place } = files;
   const users = readServerFile(own);
-  const ofUser = serversIn(users, own, place);
+  const ofPlugins = plugins.flatMap((plugin) => serversOfPlugin(plugin, { ...place, withheld: keys }));
+  const ofUser = together(ofPlugins, serversIn(users, own, place));
   const handed = Object.entries(given).map(([name, entry]) => configuredServer(name, entry, 'the editor', place));
   if (project === null) return { servers: together(ofUser, handed), aside: [], problems: problemsOf(users, own) };
   const { file, folder, withheld } = project;
@@ -52,6 +59,19 @@ export function listServers({ own, project, given = {}, ...place }: ServerFiles)
   if (found.kind !== 'read' || !project.isTrusted(trustHash(found.sha256, found.entries, folder)))
     return { servers: together(ofUser, handed), aside: ofProject, problems };
   return { servers: together(together(ofUser, ofProject), handed), aside: [], problems };
+}
+
+/** Reads the servers of a plugin. They start in the directory of the session, and get the variables of the plugin. */
+function serversOfPlugin({ servers, variables }: AddedSource, place: EntryPlace): readonly ConfiguredServer[] {
+  const named = Object.fromEntries(Object.entries(variables).map(([key, value]) => [key.replaceAll(/\W/g, ''), value]));
+  const inside = { ...place, env: { ...place.env, ...named } };
+  return servers.flatMap(({ path, value }) =>
+    Object.entries(value).map(([name, entry]) => {
+      const server = configuredServer(name, entry, path, inside);
+      const { way } = server;
+      return way.kind === 'stdio' ? { ...server, way: { ...way, env: { ...named, ...way.env } } } : server;
+    }),
+  );
 }
 
 /** All of both; of two with one name, the second. */

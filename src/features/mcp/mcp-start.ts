@@ -34,12 +34,16 @@ async function listedServers(
   const { config, cwd, env, home, givenServers: given } = source;
   const { own, ofProject } = serverFiles(source);
   const isProjects = existsSync(ofProject);
-  if (!isProjects && !existsSync(own) && !given) return null;
+  const plugins = (await source.projects.sources(source)).filter(({ servers }) => servers.length > 0);
+  if (!isProjects && !existsSync(own) && !given && plugins.length === 0) return null;
+  const withheld = secretVariables(env, ownKeys(config));
   const files = isProjects ? await source.projects.files(source) : null;
   const isTrusted = source.projects.answerFor(source, files) === true;
   return (await load()).readServers({
     own,
     given,
+    plugins,
+    withheld,
     env,
     cwd,
     home,
@@ -48,7 +52,7 @@ async function listedServers(
       ? {
           file: ofProject,
           folder: dirname(ofProject),
-          withheld: secretVariables(env, ownKeys(config)),
+          withheld,
           // The bytes may have changed since the answer was looked up.
           isTrusted: (sha256) =>
             isTrusted && files?.files.some((part) => part.path === ofProject && part.sha256 === sha256) === true,

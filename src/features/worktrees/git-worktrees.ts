@@ -1,6 +1,6 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
-import { createProcessRunner } from '../../kernel/tools/process/runner.js';
+import { type GitResult, runGit } from '../../kernel/tools/process/run-git.js';
 import { CliError, exit } from '../../kernel/console/command.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -38,15 +38,7 @@ export interface Entered extends Worktree {
   readonly isNew: boolean;
 }
 
-/** A checkout of a large repository takes its time. */
-const longestMs = 300_000;
-const maxBytes = 16 * 1024 * 1024;
 const branchPrefix = 'worktree-';
-/** The variables that git gets: no keys, and nothing that points it at another repository. */
-const passed = ['PATH', 'HOME', 'LANG', 'XDG_CONFIG_HOME', 'TMPDIR', 'USER', 'LOGNAME'];
-/** A repository may have come from others: none of its programs is run for this. */
-const harmless = ['-c', 'core.hooksPath=/dev/null', '-c', 'core.fsmonitor=false'];
-
 /** Returns the worktree of that name, and makes it where there is none: the folder `<repository>-<name>` beside the
  * main checkout, on the branch `<name>` if there is one, else on a new branch `worktree-<name>` from the commit that is
  * checked out at `at`. `name` null: one is made up from the time. Throws a `CliError` outside a repository. */
@@ -211,12 +203,6 @@ function value(lines: readonly string[], key: string): string | undefined {
   return lines.find((line) => line.startsWith(`${key} `))?.slice(key.length + 1);
 }
 
-interface Said {
-  readonly exitCode: number;
-  readonly output: string;
-  readonly errors: string;
-}
-
 /** Returns what git prints. Throws a `CliError` with its own words where it fails. */
 async function git(at: Checkout, args: readonly string[]): Promise<string> {
   const { exitCode, output, errors } = await run(at, args);
@@ -229,24 +215,9 @@ async function git(at: Checkout, args: readonly string[]): Promise<string> {
   );
 }
 
-async function run({ cwd, env }: Checkout, args: readonly string[]): Promise<Said> {
-  const processes = createProcessRunner({ marker: { name: '_AGENT_GIT', value: String(process.pid) } });
-  const own = passed.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]));
-  const said = { stdout: '', stderr: '' };
-  const result = await processes.run({
-    file: 'git',
-    args: [...harmless, ...args],
-    cwd,
-    env: { ...Object.fromEntries(own), LC_ALL: 'C', GIT_OPTIONAL_LOCKS: '0', GIT_TERMINAL_PROMPT: '0' },
-    sandbox: 'off',
-    signal: new AbortController().signal,
-    timeoutMs: longestMs,
-    maxTotalBytes: maxBytes,
-    onOutput: (chunk, stream) => {
-      said[stream] += chunk.toString();
-    },
-  });
-  if (result.ended === 'not_started')
-    throw new CliError(exit.failed, `git could not be started: ${result.error}`, 'Install git, then try again.');
-  return { exitCode: result.exitCode, output: said.stdout, errors: said.stderr };
+async function run({ cwd, env }: Checkout, args: readonly string[]): Promise<GitResult> {
+  const result = await runGit(cwd, env, args);
+  if (result.exitCode === null)
+    throw new CliError(exit.failed, `git could not be started: ${result.errors}`, 'Install git, then try again.');
+  return result;
 }

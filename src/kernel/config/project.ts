@@ -59,7 +59,7 @@ export interface AddedSource {
   readonly servers: readonly SourceObject[];
 }
 
-interface SourceObject {
+export interface SourceObject {
   readonly path: string;
   readonly value: Readonly<Record<string, unknown>>;
 }

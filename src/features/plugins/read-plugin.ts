@@ -1,0 +1,146 @@
+import { existsSync, realpathSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
+import type { Kind, SourceObject } from '../../kernel/config/project.js';
+import { isRecord, parseJson } from '../../kernel/core/json.js';
+import { readBoundedText } from '../../kernel/disk/bounded-file.js';
+import { statsAt } from '../../kernel/disk/path-stats.js';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** A folder of skills, commands, agents, hooks, servers and output styles, as it is on the disk. */
+export interface Plugin {
+  readonly name: string;
+  readonly version: string | null;
+  readonly description: string;
+  /** Absolute, links resolved. */
+  readonly root: string;
+  readonly folders: Readonly<Record<Kind, readonly string[]>>;
+  readonly hooks: readonly SourceObject[];
+  readonly servers: readonly SourceObject[];
+  /** Parts that have no meaning here. */
+  readonly unused: readonly string[];
+}
+
+const maxBytes = 4 * 1024 * 1024;
+export const manifestPath = join('.claude-plugin', 'plugin.json');
+
+/** The field of a manifest and the default folder of each kind. Source: code.claude.com/docs/en/plugins-reference, read
+ * 2026-11. */
+const kinds: Readonly<Record<Kind, string>> = {
+  commands: 'commands',
+  skills: 'skills',
+  agents: 'agents',
+  'output-styles': 'outputStyles',
+};
+
+/** Fields that say nothing about what a plugin does. */
+const facts: ReadonlySet<string> = new Set([
+  ...['name', 'version', 'description', 'author', 'homepage', 'repository', 'license', 'keywords', 'displayName'],
+  ...['$schema', 'category', 'tags', 'source', 'strict', 'dependencies', 'defaultEnabled'],
+]);
+
+/** Reads a plugin. `entry`: its entry in a marketplace, which adds to the manifest. Throws a sentence for a folder that
+ * holds none, and for a path that leads out of it. */
+export function readPlugin(folder: string, entry: Fields = {}): Plugin {
+  const root = realpathSync(folder);
+  const manifest = { ...entry, ...readObject(join(root, manifestPath)) };
+  const given = manifest['name'];
+  const name = typeof given === 'string' && given.trim() !== '' ? given.trim() : basename(root);
+  if (!/^[A-Za-z0-9][\w.-]{0,63}$/.test(name))
+    throw new Error(`the plugin's name ${JSON.stringify(name)} is not valid: use letters, digits, ., _ and -`);
+  const folders = Object.fromEntries(
+    Object.entries(kinds).map(([kind, field]) => [kind, foldersOf(root, kind, manifest[field])]),
+  ) as Record<Kind, readonly string[]>;
+  const own = statsAt(join(root, 'SKILL.md'))?.isFile() === true ? [root] : [];
+  const plugin = {
+    name,
+    version: textOrNull(manifest['version']),
+    description: textOrNull(manifest['description']) ?? '',
+    root,
+    folders: { ...folders, skills: [...folders.skills, ...own] },
+    hooks: objectsOf(root, join('hooks', 'hooks.json'), manifest['hooks']).map(asHooks),
+    servers: objectsOf(root, '.mcp.json', manifest['mcpServers']).map(asServers),
+    unused: unusedIn(root, manifest),
+  };
+  if (countParts(plugin) === 0)
+    throw new Error(`${folder} is not a plugin: it has no skills, commands, agents, hooks, servers or output styles`);
+  return plugin;
+}
+
+function countParts({ folders, hooks, servers }: Pick<Plugin, 'folders' | 'hooks' | 'servers'>): number {
+  return Object.values(folders).flat().length + hooks.length + servers.length;
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === 'string' && value.trim() !== '' ? value.trim() : null;
+}
+
+/** Returns the default folder and the paths of the manifest. */
+function foldersOf(root: string, kind: string, given: unknown): readonly string[] {
+  const standard = existsSync(join(root, kind)) ? [inside(root, kind)] : [];
+  return [...new Set([...standard, ...pathsIn(given).map((path) => inside(root, path))])];
+}
+
+/** A path, a list of paths, or objects with a `source`. */
+function pathsIn(given: unknown): readonly string[] {
+  if (typeof given === 'string') return [given];
+  if (Array.isArray(given)) return given.flatMap(pathsIn);
+  if (!isRecord(given)) return [];
+  return Object.values(given).flatMap((one) =>
+    isRecord(one) && typeof one['source'] === 'string' ? [one['source']] : [],
+  );
+}
+
+/** Returns the absolute path of a file or folder in the plugin. Throws if it leads out of it or is not there. */
+function inside(root: string, path: string): string {
+  const found = resolve(root, path.replaceAll('${CLAUDE_PLUGIN_ROOT}', '.'));
+  if (found !== root && !found.startsWith(`${root}/`))
+    throw new Error(`its manifest names ${path}, outside the plugin`);
+  if (!existsSync(found)) throw new Error(`its manifest names ${path}, which does not exist`);
+  const landed = realpathSync(found);
+  if (landed !== root && !landed.startsWith(`${root}/`)) throw new Error(`${path} is a link out of the plugin`);
+  return landed;
+}
+
+/** Returns the object of the default file, and those that the manifest names or holds. */
+function objectsOf(root: string, standard: string, given: unknown): readonly SourceObject[] {
+  const paths = typeof given === 'string' || Array.isArray(given) ? pathsIn(given) : [];
+  const files = [...(existsSync(join(root, standard)) ? [standard] : []), ...paths].map((path) => inside(root, path));
+  const read = [...new Set(files)].map((path) => ({ path, value: readObject(path) }));
+  const held = isRecord(given) ? [{ path: join(root, manifestPath), value: given }] : [];
+  return [...read, ...held].filter(({ value }) => Object.keys(value).length > 0);
+}
+
+/** Adds the outer object `hooks`, which a manifest may leave out. */
+function asHooks({ path, value }: SourceObject): SourceObject {
+  return { path, value: isRecord(value['hooks']) ? value : { hooks: value } };
+}
+
+/** Takes off the outer object `mcpServers`, which a plugin may leave out. */
+function asServers({ path, value }: SourceObject): SourceObject {
+  return { path, value: isRecord(value['mcpServers']) ? value['mcpServers'] : value };
+}
+
+function unusedIn(root: string, manifest: Fields): readonly string[] {
+  const known = new Set([...facts, ...Object.values(kinds), 'hooks', 'mcpServers']);
+  const fields = Object.keys(manifest).filter((key) => !known.has(key));
+  return [...fields, ...['.lsp.json', 'monitors', 'themes', 'bin'].filter((name) => existsSync(join(root, name)))];
+}
+
+/** Returns an empty object for a file that is missing. Throws a sentence for one that is broken. */
+export function readObject(path: string): Fields {
+  const text = readBoundedText(path, { maxBytes, longer: 'refuse', links: 'follow' });
+  if (text === null) {
+    if (existsSync(path)) throw new Error(`${path} cannot be read: it is no file, or larger than 4 MiB`);
+    return {};
+  }
+  try {
+    const value: unknown = parseJson(text.replace(/^\uFEFF/, ''));
+    if (isRecord(value)) return value;
+  } catch (error) {
+    throw new Error(`${path} is not valid JSON: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
+  }
+  throw new Error(`${path} is not a JSON object`);
+}

@@ -1,0 +1,46 @@
+import { createProcessRunner } from './runner.js';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The output of git. `exitCode` is null where it could not be started, with the reason in `errors`. */
+export interface GitResult {
+  readonly exitCode: number | null;
+  readonly output: string;
+  readonly errors: string;
+}
+
+/** A checkout of a large repository takes its time. */
+const longestMs = 300_000;
+const maxBytes = 16 * 1024 * 1024;
+/** The variables that git gets: no keys, and nothing that points it at another repository. */
+const passed = ['PATH', 'HOME', 'LANG', 'XDG_CONFIG_HOME', 'TMPDIR', 'USER', 'LOGNAME', 'SSH_AUTH_SOCK'];
+/** A repository may have come from others: none of its programs is run. */
+const harmless = ['-c', 'core.hooksPath=/dev/null', '-c', 'core.fsmonitor=false', '-c', 'protocol.ext.allow=never'];
+
+/** Runs git without a terminal, hooks and keys. Never rejects. */
+export async function runGit(cwd: string, env: Environment, args: readonly string[]): Promise<GitResult> {
+  const processes = createProcessRunner({ marker: { name: '_AGENT_GIT', value: String(process.pid) } });
+  const own = passed.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]));
+  const said = { stdout: '', stderr: '' };
+  const result = await processes.run({
+    file: 'git',
+    args: [...harmless, ...args],
+    cwd,
+    env: {
+      ...Object.fromEntries(own),
+      LC_ALL: 'C',
+      GIT_OPTIONAL_LOCKS: '0',
+      GIT_TERMINAL_PROMPT: '0',
+      GIT_LFS_SKIP_SMUDGE: '1',
+    },
+    sandbox: 'off',
+    signal: new AbortController().signal,
+    timeoutMs: longestMs,
+    maxTotalBytes: maxBytes,
+    onOutput: (chunk, stream) => {
+      said[stream] += chunk.toString();
+    },
+  });
+  if (result.ended === 'not_started') return { exitCode: null, output: '', errors: result.error };
+  return { exitCode: result.exitCode, output: said.stdout, errors: said.stderr };
+}
