@@ -1,9 +1,12 @@
-import { dirname } from 'node:path';
-import type { ContextFile } from '../kernel/agent/system-prompt.js';
+import { instructionHeading } from '../kernel/agent/system-prompt.js';
 import type { Event } from '../kernel/core/event.js';
 import { isRecord } from '../kernel/core/json.js';
-import type { Notice, Settings } from '../kernel/console/run-settings.js';
-import { readContextFiles } from './context-files.js';
+import type { Notice } from '../kernel/console/run-settings.js';
+import type { PromptSettings } from './context-files.js';
+import { instructionPlace } from './instructions/instruction-places.js';
+import type { InstructionFile } from './instructions/instruction-reader.js';
+import { addFolders, laterText, pathsIn } from './instructions/later-instructions.js';
+import { listHeading, openInstructions, ruleList } from './instructions/read-instructions.js';
 
 /** The notices and notes about instructions that have changed since the session began. */
 export interface InstructionChange {
@@ -23,7 +26,7 @@ interface Part {
 }
 
 interface Given {
-  readonly settings: Pick<Settings, 'cwd' | 'config'>;
+  readonly settings: PromptSettings;
   readonly restored: readonly Event[];
   /** The directory on record. */
   readonly cwdBefore: string;
@@ -33,16 +36,17 @@ interface Given {
   readonly mask: (text: string) => string;
 }
 
-const fileHeading = '# Instructions from ';
 const gone = 'No longer valid: ';
 
 /** Compares the instructions of a resumed session with the files as they are now. */
 export function changedInstructions({ settings, cwdBefore, mask, ...given }: Given): InstructionChange {
   const told = toldTexts(given.restored);
   if (told.length === 0) return { notes: [], notices: [] };
-  const { files } = readContextFiles(settings.cwd, dirname(settings.config.files.config));
+  const before = pathsIn(told);
+  const files = currentFiles(settings, before);
   const parts = [
-    ...fileParts(files, told),
+    ...fileParts(files, before),
+    ...listPart(ruleList(files), told),
     ...blockPart('memory', given.memory, told),
     ...skillsPart(given.skills, told),
   ].map((part) => ({ ...part, text: mask(part.text) }));
@@ -71,17 +75,31 @@ function isNote({ kind, data }: Event): boolean {
   return kind === 'user' && isRecord(data) && data.note === true;
 }
 
-function fileParts(files: readonly ContextFile[], told: readonly string[]): readonly Part[] {
-  const now = files.map(({ path, text }): Part => ({
-    heading: fileHeading + path,
-    text: `${fileHeading}${path}\n\n${text.trim()}`,
-    name: path,
-  }));
-  const before = told.flatMap((text) =>
-    [...text.matchAll(/^# Instructions from (.+)$/gm)].map(([, path = '']) => path),
-  );
-  const left = [...new Set(before)].filter((path) => !files.some((file) => file.path === path));
-  return [...now, ...left.map((path): Part => ({ heading: fileHeading + path, text: '', name: path }))];
+/** Returns the files as they are now, with those of the folders that the model has instructions from. */
+function currentFiles(settings: PromptSettings, before: readonly string[]): readonly InstructionFile[] {
+  const place = instructionPlace(settings);
+  const reader = openInstructions(place);
+  addFolders(reader, place, { paths: before, folders: new Set() });
+  return reader.files();
+}
+
+/** A file that a later call brings is a part once the model has it. */
+function fileParts(files: readonly InstructionFile[], before: readonly string[]): readonly Part[] {
+  const now = files.flatMap((file): readonly Part[] => {
+    const { path, text, timing, folder } = file;
+    const heading = instructionHeading(file);
+    if (timing.kind === 'always' && folder === null)
+      return [{ heading, text: `${heading}\n\n${text.trim()}`, name: path }];
+    return timing.kind !== 'described' && before.includes(path) ? [{ heading, text: laterText(file), name: path }] : [];
+  });
+  const left = before.filter((path) => !now.some(({ name }) => name === path));
+  return [...now, ...left.map((path): Part => ({ heading: instructionHeading({ path }), text: '', name: path }))];
+}
+
+/** The list of rules, also where it is gone. */
+function listPart(text: string, told: readonly string[]): readonly Part[] {
+  const isKnown = text !== '' || told.some((one) => hasLine(one, listHeading));
+  return isKnown ? [{ heading: listHeading, text, name: 'the list of rules' }] : [];
 }
 
 function blockPart(name: string, text: string, told: readonly string[]): readonly Part[] {

@@ -1,112 +1,15 @@
-import { existsSync, realpathSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 import { type ContextFile, renderSystemPrompt } from '../kernel/agent/system-prompt.js';
 import { type Event, type EventDraft, type RequestSettings, type ToolsData } from '../kernel/core/event.js';
-import { replaceUnseen, spelledOut } from '../kernel/core/text.js';
 import type { Registry } from '../kernel/core/tool.js';
-import { readBounded } from '../kernel/disk/bounded-file.js';
-import { isKernelPath } from '../kernel/tools/files/open-file.js';
 import type { Notice, Settings } from '../kernel/console/run-settings.js';
 import { isGivenOnCommandLine } from '../kernel/config/layers.js';
+import { instructionPlace, repositoryRoot } from './instructions/instruction-places.js';
+import { readInstructions } from './instructions/read-instructions.js';
 import { toolSpecs } from './open-tools.js';
 import type { PromptListing } from '../kernel/console/feature.js';
 
-const maxBytes = 64 * 1024;
-/** Characters that a question spells out and a text may hold: layout, the selector of emoji, icons of a font, and
- * characters newer than this program. */
-const harmless = /[\t\n\r\u2800\p{Co}]|\ufe0f|(?!\p{Default_Ignorable_Code_Point})\p{Cn}/u;
-
-interface ContextNotice {
-  readonly level: 'info' | 'warn';
-  readonly message: string;
-}
-
-interface ContextFiles {
-  readonly files: readonly ContextFile[];
-  readonly notices: readonly ContextNotice[];
-}
-
-/** Reads the user's own `AGENTS.md` and those from the repository's root down to `cwd`, the most general first. In a
- * folder of the repository without one, its `CLAUDE.md` is read and a notice names it; no other file of another agent
- * is. At most 64 KiB of each are read; hidden characters are removed and counted in a notice. A notice names a file
- * that cannot be read, and one of the repository that is a link out of it. */
-export function readContextFiles(cwd: string, userDir: string): ContextFiles {
-  const warnings: string[] = [];
-  const { root, folders } = projectFolders(cwd);
-  const own = readOne(join(userDir, 'AGENTS.md'), null, warnings) ?? [];
-  const project = folders.flatMap(
-    (folder) =>
-      readOne(join(folder, 'AGENTS.md'), root, warnings) ?? readOne(join(folder, 'CLAUDE.md'), root, warnings) ?? [],
-  );
-  const others = project.filter(({ path }) => path.endsWith('/CLAUDE.md')).map(({ path }) => path);
-  const said =
-    others.length === 0
-      ? []
-      : [
-          {
-            level: 'info' as const,
-            message:
-              `Instructions are read from ${others.map(spelledOut).join(', ')}: ` +
-              `there is no AGENTS.md beside ${others.length === 1 ? 'it' : 'them'}.`,
-          },
-        ];
-  return {
-    files: [...own, ...project],
-    notices: [...said, ...warnings.map((message) => ({ level: 'warn' as const, message }))],
-  };
-}
-
-/** Returns null where there is no such file, and an empty list for one that is refused. */
-function readOne(path: string, within: string | null, notices: string[]): readonly ContextFile[] | null {
-  const found = readBounded(path, { maxBytes, longer: 'start', links: 'follow' });
-  if (found.kind === 'missing') return null;
-  if (found.kind === 'refused') {
-    notices.push(`${path} was not read: ${found.reason}.`);
-    return [];
-  }
-  if (
-    isKernelPath(found.path) ||
-    (within !== null && !found.path.startsWith(within.endsWith('/') ? within : `${within}/`))
-  ) {
-    notices.push(`${path} is a link to a file outside the project, ${spelledOut(found.path)}; it was not read.`);
-    return [];
-  }
-  const raw = found.bytes
-    .toString('utf8')
-    .replace(/^\ufeff/, '')
-    .toWellFormed();
-  if (found.size > maxBytes) notices.push(`${path} has ${found.size} bytes; the model gets the first ${maxBytes}.`);
-  let count = 0;
-  const text = replaceUnseen(raw, (char) => {
-    if (harmless.test(char)) return char;
-    count++;
-    return '';
-  });
-  if (count > 0)
-    notices.push(
-      count === 1
-        ? `${path} contains 1 hidden character, which was removed.`
-        : `${path} contains ${count} hidden characters, which were removed.`,
-    );
-  return [{ path, text }];
-}
-
-/** `root`: where the files must lie, links resolved. */
-function projectFolders(cwd: string): { readonly root: string; readonly folders: readonly string[] } {
-  const root = repositoryRoot(cwd);
-  const folders = [cwd];
-  for (let at = cwd; root !== null && at !== root; at = dirname(at)) folders.unshift(dirname(at));
-  // A session that is imported may be of a directory that is gone.
-  return { root: existsSync(cwd) ? realpathSync(root ?? cwd) : cwd, folders };
-}
-
-/** Returns the nearest folder at or above `cwd` that holds `.git`, or null. */
-export function repositoryRoot(cwd: string): string | null {
-  for (let at = cwd; ; at = dirname(at)) {
-    if (existsSync(join(at, '.git'))) return at;
-    if (dirname(at) === at) return null;
-  }
-}
+/** The settings that say where instructions are. */
+export type PromptSettings = Pick<Settings, 'cwd' | 'config' | 'home' | 'env'>;
 
 /** The parts of a system prompt that features add. */
 interface PromptParts {
@@ -117,16 +20,16 @@ interface PromptParts {
 
 /** Returns the first events of a new session, and the notices for the user; nothing for a session that is resumed. */
 export async function sessionBeginning(
-  settings: Pick<Settings, 'cwd' | 'config'>,
+  settings: PromptSettings,
   registry: Registry,
   { restored }: { readonly restored: readonly Event[] },
   parts: PromptParts,
 ): Promise<{ readonly opening: readonly EventDraft[]; readonly notices: readonly Notice[] }> {
   if (restored.length > 0) return { opening: [], notices: [] };
-  const { files, notices } = readContextFiles(settings.cwd, dirname(settings.config.files.config));
+  const { files, list, notices } = readInstructions(instructionPlace(settings));
   const { text: skills, notices: more } = await parts.listing(registry);
   return {
-    opening: openingEvents(settings, registry, { files, skills, notes: await parts.notes() }),
+    opening: openingEvents(settings, registry, { files, rules: list, skills, notes: await parts.notes() }),
     notices: [...more, ...notices.map((notice): Notice => ({ ...notice, code: 'context_file' }))],
   };
 }
@@ -143,7 +46,7 @@ const staysAsIs: PromptChange = { prompt: null, notices: [] };
 /** Compares the system prompt of a resumed session with the user's own one. An option changes it; a different setting
  * of a file or the environment does not, and a notice says so. `mask` hides secrets as the log does. */
 export async function changedPrompt(
-  settings: Pick<Settings, 'cwd' | 'config' | 'loaded'>,
+  settings: PromptSettings & Pick<Settings, 'loaded'>,
   registry: Registry,
   { restored }: { readonly restored: readonly Event[] },
   { mask, ...parts }: PromptParts & { readonly mask: (text: string) => string },
@@ -175,20 +78,21 @@ const replacedPrompt: Notice = {
 /** Returns the first events of the session of an agent: who it is, what it knows, and its tools. `known`: texts that
  * it knows from the beginning, and what its prompt lists. */
 export function agentOpening(
-  settings: Pick<Settings, 'cwd' | 'config'>,
+  settings: PromptSettings,
   registry: Registry,
   { role, known }: { readonly role: string; readonly known: readonly string[] },
 ): readonly EventDraft[] {
-  const { files } = readContextFiles(settings.cwd, dirname(settings.config.files.config));
+  const { files, list } = readInstructions(instructionPlace(settings));
   const skills = known.filter((text) => text !== '').join('\n\n');
   const { config } = settings;
   const own = { ...config, request: { ...config.request, systemPrompt: null } };
-  return openingEvents({ ...settings, config: own }, registry, { files, skills, notes: '', role });
+  return openingEvents({ ...settings, config: own }, registry, { files, rules: list, skills, notes: '', role });
 }
 
-/** The parts of the system prompt besides the tools. `skills` and `notes` are sections of it, or ''. */
+/** The parts of the system prompt besides the tools. `rules`, `skills` and `notes` are sections of it, or ''. */
 interface SessionContext {
   readonly files: readonly ContextFile[];
+  readonly rules: string;
   readonly skills: string;
   readonly notes: string;
   readonly role?: string;
@@ -199,7 +103,7 @@ interface SessionContext {
 function openingEvents(
   { cwd, config }: Pick<Settings, 'cwd' | 'config'>,
   registry: Registry,
-  { files: contextFiles, skills, notes, role }: SessionContext,
+  { files: contextFiles, rules, skills, notes, role }: SessionContext,
 ): readonly EventDraft[] {
   const content = renderSystemPrompt({
     cwd,
@@ -208,6 +112,7 @@ function openingEvents(
     isGitRepository: repositoryRoot(cwd) !== null,
     tools: registry.list(),
     contextFiles,
+    rules,
     skills,
     notes,
     ...(role === undefined ? {} : { role }),

@@ -22,6 +22,8 @@ import { changesSince, newSessionId, openSession, refuseAgent } from './find-ses
 import { directoryId } from '../kernel/disk/directory-id.js';
 import type { OpenedSession, SessionChoice } from '../kernel/console/run-settings.js';
 import type { AllowedTools } from './allowed-tools.js';
+import { instructionPlace } from './instructions/instruction-places.js';
+import { createFileNotes } from './instructions/later-instructions.js';
 import { changedInstructions, type InstructionChange } from './changed-instructions.js';
 import {
   addressNotices,
@@ -388,6 +390,7 @@ function sessionTools(
         known: [...(await parts.namedTexts(named)), (await parts.listing(offered, windowTokens)).text],
       }),
     hooks: (source, agent) => parts.hooks(source, agent),
+    fileNotes: (warn) => createFileNotes(instructionPlace(settings), warn),
     follow: (followed) => parts.follow(followed),
     records,
   });
@@ -397,6 +400,9 @@ function sessionTools(
     registry,
     policy: { ...run.policy, record: (events) => modeChange(run, events) },
     news: (events) => parts.news(events),
+    fileNotes: createFileNotes(instructionPlace(settings), (message) => {
+      session().notify({ level: 'warn', code: 'context_file', message });
+    }),
     capture: openCapture(run.settings),
     renewPrompt: (prompt) => run.parts.renewPrompt(prompt),
   };

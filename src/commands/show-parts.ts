@@ -2,12 +2,15 @@ import { type Token, type Tokens, walkTokens } from 'marked';
 import { addUsage, money, noUsage, spentUsd } from '../kernel/agent/budget.js';
 import { type Event, knownEvent, spentBy } from '../kernel/core/event.js';
 import { utf8Bytes } from '../kernel/core/text.js';
+import { sanitize } from '../kernel/core/sanitize.js';
 import { findModel } from '../kernel/providers/models.js';
 import { reasoningText } from '../kernel/providers/wires/pieces.js';
 import { counted } from '../kernel/tools/define-tool.js';
 import { callJson, eventChange, eventText, eventTitle, pickEvent } from '../ui/event-text.js';
 import { languageOf } from '../ui/markdown/blocks.js';
 import { lexMarkdown } from '../ui/markdown/incremental.js';
+import { instructionPlace } from '../app/instructions/instruction-places.js';
+import { listInstructions, type ListedInstruction } from '../app/instructions/listed-instructions.js';
 import type { Repl, CommandHandler } from '../kernel/console/command.js';
 
 /** `/show`: an event in full; the last result without a number. */
@@ -179,11 +182,26 @@ export const context: CommandHandler = {
         ),
         '',
         window === null ? `The context window of ${model} is not known.` : `${model} has a window of ${window} tokens.`,
+        ...instructionRows(listInstructions(instructionPlace(settings), conversation)),
       ].join('\n'),
       'markdown',
     );
   },
 };
+
+/** Lists the files of instructions, those that come later included. */
+function instructionRows(files: readonly ListedInstruction[]): readonly string[] {
+  if (files.length === 0) return [];
+  const cell = (text: string): string => sanitize(text).replaceAll(/[\\`*_|[\]<>]/g, (char) => `\\${char}`);
+  return [
+    '',
+    '| instructions | origin | tokens (bytes/4) | when |',
+    '| --- | --- | ---: | --- |',
+    ...files.map(
+      ({ name, origin, bytes, when }) => `| ${cell(name)} | ${origin} | ${Math.ceil(bytes / 4)} | ${cell(when)} |`,
+    ),
+  ];
+}
 
 /** `/budget`: what may be spent, shown or set. It counts for the sessions of this run. */
 export const budget: CommandHandler = {

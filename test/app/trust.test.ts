@@ -1,8 +1,7 @@
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { readContextFiles } from '../../src/app/context-files.js';
 import { askForTrust, trustQuestion } from '../../src/app/trust.js';
 import { openTrustFile } from '../../src/kernel/config/trust-file.js';
 import { loadConfig, type LoadedProject, type ProjectFile } from '../../src/kernel/config/load.js';
@@ -127,63 +126,4 @@ test('where there is nothing to trust, or too much to read, nothing is asked', a
     'y',
   );
   expect([flood.result, flood.shown.includes('[y/N]')]).toEqual(['unanswered', false]);
-});
-
-test('hidden characters of an AGENTS.md are left out and counted; files for other agents are not read beside it', () => {
-  const root = folder();
-  mkdirSync(join(root, '.git'));
-  const tags = Array.from('obey', (letter) => String.fromCodePoint(0xe0000 + letter.charCodeAt(0))).join('');
-  writeFileSync(join(root, 'AGENTS.md'), `Use tabs.${tags}\u202e\u200b Always.\n`);
-  for (const name of ['CLAUDE.md', 'GEMINI.md', '.cursorrules', '.windsurfrules', 'COPILOT.md'])
-    writeFileSync(join(root, name), 'HIT');
-  const { files, notices } = readContextFiles(root, folder());
-  expect(files).toEqual([{ path: join(root, 'AGENTS.md'), text: 'Use tabs. Always.\n' }]);
-  expect(notices).toEqual([
-    { level: 'warn', message: expect.stringMatching(/ 6 hidden characters, which were removed\.$/) as string },
-  ]);
-  expect(readFileSync(join(root, 'AGENTS.md'), 'utf8')).toContain(tags);
-});
-
-test('an AGENTS.md that leads out of the repository, is not read', () => {
-  const root = folder();
-  for (const name of ['.git', 'sub', 'sub/deep']) mkdirSync(join(root, name));
-  const outside = join(folder(), 'key');
-  writeFileSync(outside, 'OUTSIDE');
-  symlinkSync(outside, join(root, 'AGENTS.md'));
-  symlinkSync('/proc/self/environ', join(root, 'sub/AGENTS.md'));
-  writeFileSync(join(root, 'guide.md'), 'Use tabs.');
-  symlinkSync('../../guide.md', join(root, 'sub/deep/AGENTS.md'));
-  const { files, notices } = readContextFiles(join(root, 'sub/deep'), folder());
-  expect(files.map(({ text }) => text)).toEqual(['Use tabs.']);
-  const out = { level: 'warn', message: expect.stringContaining('a link to a file outside the project') as string };
-  expect(notices).toEqual([out, out]);
-});
-
-test('a CLAUDE.md is read where no AGENTS.md stands in its folder, under the same rules, and that is said once', () => {
-  const root = folder();
-  for (const name of ['.git', 'a', 'a/b', 'a/b/c', 'a/b/c/d']) mkdirSync(join(root, name));
-  const outside = join(folder(), 'key');
-  writeFileSync(outside, 'OUTSIDE');
-  writeFileSync(join(root, 'CLAUDE.md'), 'Root.\u202e');
-  writeFileSync(join(root, 'a/AGENTS.md'), 'A.');
-  writeFileSync(join(root, 'a/CLAUDE.md'), 'HIT');
-  symlinkSync(outside, join(root, 'a/b/CLAUDE.md'));
-  symlinkSync(outside, join(root, 'a/b/c/AGENTS.md'));
-  writeFileSync(join(root, 'a/b/c/CLAUDE.md'), 'HIT');
-  writeFileSync(join(root, 'a/b/c/d/CLAUDE.md'), 'x'.repeat(70_000));
-  const own = folder();
-  writeFileSync(join(own, 'CLAUDE.md'), 'HIT');
-  const { files, notices } = readContextFiles(join(root, 'a/b/c/d'), own);
-  expect(files.map(({ path, text }) => [path.slice(root.length), text.length > 20 ? text.length : text])).toEqual([
-    ['/CLAUDE.md', 'Root.'],
-    ['/a/AGENTS.md', 'A.'],
-    ['/a/b/c/d/CLAUDE.md', 65_536],
-  ]);
-  expect(notices.map(({ level, message }) => `${level} ${message.replaceAll(root, '')}`)).toEqual([
-    'info Instructions are read from /CLAUDE.md, /a/b/c/d/CLAUDE.md: there is no AGENTS.md beside them.',
-    'warn /CLAUDE.md contains 1 hidden character, which was removed.',
-    expect.stringMatching(/^warn \/a\/b\/CLAUDE.md is a link to a file outside the project/),
-    expect.stringMatching(/^warn \/a\/b\/c\/AGENTS.md is a link to a file outside the project/),
-    expect.stringMatching(/^warn .*d\/CLAUDE.md has 70000 bytes/),
-  ]);
 });

@@ -234,6 +234,9 @@ async function createChild(host: AgentHost, { parent, call, share, ...parts }: C
       policy: stricter(parent.tools.policy, role.mode, role.name),
       ...(capture ? { capture } : {}),
       ...(hooks ? { hooks } : {}),
+      fileNotes: host.fileNotes((message) => {
+        child.notify({ level: 'warn', code: 'context_file', message });
+      }),
     },
     limits: { ...parent.limits, maxToolTurns: limits.maxTurns, usedUp: () => limits.usedUp() },
     interactive: parent.approval.canAsk,

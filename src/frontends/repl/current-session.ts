@@ -14,7 +14,7 @@ import type { View } from '../../ui/view.js';
 import type { OwnStatus, StatusReport } from './status-command.js';
 import { isPlainTerminal } from '../../ui/early-frame.js';
 import { createAgentSession, type Assembly, type Run } from '../../app/create-session.js';
-import { repositoryRoot } from '../../app/context-files.js';
+import { repositoryRoot } from '../../app/instructions/instruction-places.js';
 import { chosenRow } from '../../app/find-session.js';
 import { directoryId } from '../../kernel/disk/directory-id.js';
 import type { SessionChoice, Settings } from '../../kernel/console/run-settings.js';

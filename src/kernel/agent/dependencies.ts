@@ -43,6 +43,9 @@ interface ToolDeps {
   readonly hooks?: Hooks;
   /** Returns new facts for the model before a message, besides those of policy. */
   readonly news?: (events: readonly Event[]) => Promise<readonly string[]>;
+  /** Returns notes about the files that the last calls read or wrote, such as the instructions for them. Asked after
+   * the results of a response, and before a message, because a turn may have ended in between. */
+  readonly fileNotes?: (events: readonly Event[]) => readonly string[];
   /** Absent: this session starts no agents. */
   readonly agents?: Agents;
 }

@@ -174,8 +174,12 @@ class LiveSession implements Session {
   }
 
   async #wholeTurn(text: string, signal: AbortSignal): Promise<TurnEnd> {
-    const { policy, news } = this.#options.tools;
-    const told = [...(policy.news?.(this.events()) ?? []), ...((await news?.(this.events())) ?? [])];
+    const { policy, news, fileNotes } = this.#options.tools;
+    const told = [
+      ...(fileNotes?.(this.events()) ?? []),
+      ...(policy.news?.(this.events()) ?? []),
+      ...((await news?.(this.events())) ?? []),
+    ];
     await this.#recordNotes(told);
     const end = await this.#safely(async () => {
       const isFirst = !this.#begun;

@@ -13,6 +13,8 @@ export interface PromptFacts {
   readonly tools: readonly Pick<Tool, 'name' | 'guidance' | 'toolset'>[];
   /** Files of instructions (`AGENTS.md`), the most general first. */
   readonly contextFiles: readonly ContextFile[];
+  /** The rules that the model reads where they fit, or ''. */
+  readonly rules?: string;
   /** The skills that the model may ask for, or ''. */
   readonly skills?: string;
   /** The notes of earlier sessions, or ''. */
@@ -31,12 +33,18 @@ export interface ContextFile {
 export function renderSystemPrompt(facts: PromptFacts): string {
   const parts = [
     defaultPrompt(facts),
-    ...facts.contextFiles.map((file) => `# Instructions from ${onOneLine(file.path)}\n\n${file.text.trim()}`),
+    ...facts.contextFiles.map((file) => `${instructionHeading(file)}\n\n${file.text.trim()}`),
   ];
+  if (facts.rules) parts.push(facts.rules);
   if (facts.skills) parts.push(facts.skills);
   if (facts.notes) parts.push(facts.notes);
   if (facts.userPrompt.trim() !== '') parts.push(facts.userPrompt.trim());
   return parts.join('\n\n');
+}
+
+/** Returns the first line of the text of a file, in the prompt and in notes. */
+export function instructionHeading({ path }: Pick<ContextFile, 'path'>): string {
+  return `# Instructions from ${onOneLine(path)}`;
 }
 
 /** Writes a path on one line: as a JSON string where it has a control character. */

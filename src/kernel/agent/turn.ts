@@ -56,9 +56,11 @@ export async function runTurn(d: TurnDeps, signal: AbortSignal): Promise<TurnEnd
   }
 }
 
-/** Records what came meanwhile: notes for the model, then messages of the user. */
+/** Records what came meanwhile: notes for the model, those about the files of the calls among them, then messages of the
+ * user. */
 async function deliver(d: TurnDeps, signal: AbortSignal): Promise<void> {
-  for (const note of d.takeNotes()) await d.record.append({ kind: 'user', content: note, data: { note: true } });
+  const notes = [...(d.tools.fileNotes?.(d.record.events()) ?? []), ...d.takeNotes()];
+  for (const note of notes) await d.record.append({ kind: 'user', content: note, data: { note: true } });
   for (const text of d.takeSteering()) await steer(d, text, signal);
 }
 

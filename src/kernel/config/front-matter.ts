@@ -72,7 +72,7 @@ function valueOf(first: string, below: readonly string[]): string {
   if (first === '' && filled.every((line) => line.startsWith('- ')))
     return filled.map((line) => unquoted(line.slice(2).trim())).join(', ');
   if (first === '' && filled.some((line) => /^[\w-]+:(?:\s|$)/.test(line))) return '';
-  const list = /^\[(.*)\]$/.exec(first);
+  const list = /^\[(.*)\](?:\s+#.*)?$/.exec(first);
   if (list)
     return (list[1] ?? '')
       .split(',')

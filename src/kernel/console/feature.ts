@@ -1,6 +1,6 @@
 import type { Agents } from '../agent/dependencies.js';
 import type { Recorder } from '../agent/recorder.js';
-import type { Session } from '../agent/session.js';
+import type { Session, SessionParts } from '../agent/session.js';
 import type { AddedSource, Here, ProjectPart } from '../config/project.js';
 import type { Event, EventDraft } from '../core/event.js';
 import type { SessionSource, HookedAgent, Hooks } from '../core/hooks.js';
@@ -239,6 +239,8 @@ export interface AgentHost {
     about: { readonly role: string; readonly named: readonly string[]; readonly windowTokens: number | null },
   ) => Promise<readonly EventDraft[]>;
   readonly hooks: (source: SessionSource, agent: HookedAgent) => Hooks | null;
+  /** Returns what gives the session of an agent the notes about the files of its calls. `warn`: takes a sentence. */
+  readonly fileNotes: (warn: (message: string) => void) => NonNullable<SessionParts['tools']['fileNotes']>;
   readonly follow: (followed: ObservedSession) => () => void;
   /** Gets the records of sub-agents whose events are not all saved when they end. */
   readonly records: Recorder[];
