@@ -1,4 +1,3 @@
-import { relative } from 'node:path';
 import type { QuestionPort } from '../kernel/console/feature.js';
 import type { Leaf } from '../kernel/config/layers.js';
 import type { LoadedProject } from '../kernel/config/load.js';
@@ -7,6 +6,7 @@ import { spelledOut } from '../kernel/core/text.js';
 import { pauseMs } from '../kernel/core/timers.js';
 import { print } from '../kernel/console/print.js';
 import type { ProjectFiles } from '../kernel/config/project.js';
+import { type FoldedFolder, shownFiles } from './folded-files.js';
 
 /** Asks for trust in a project's settings. Everything but `y` and `yes` is a no. `unanswered`: nothing could be asked,
  * or no answer came. */
@@ -23,32 +23,35 @@ export async function askForTrust(
 interface TrustQuestion {
   readonly text: string;
   readonly askable: boolean;
+  /** Folders that can be opened before the answer. */
+  readonly folders?: readonly FoldedFolder[];
 }
 
 /** Asks for trust in the files of a project that instruct a model or start programs. */
 export async function askForFiles(files: ProjectFiles, port: QuestionPort): Promise<'yes' | 'no' | 'unanswered'> {
-  return await askTrustQuestion(filesQuestion(files), 'Trust this directory with exactly these files? [y/N] ', port);
+  const question = filesQuestion(files);
+  const number = question.folders?.length ?? 0;
+  const range = number === 1 ? '1' : `1-${number}`;
+  const others = number === 0 ? '' : `(${range}: list a folder, l: list the folders) `;
+  return await askTrustQuestion(question, `Trust this directory with exactly these files? [y/N] ${others}`, port);
 }
 
-const maxFilesCharacters = 20_000;
-
 function filesQuestion({ directory, sha256, files }: ProjectFiles): TrustQuestion {
-  const about = files.flatMap((file) => [
-    `  ${spelledOut(relative(directory, file.path))} (sha256 ${file.sha256.slice(0, 16)})`,
-    ...file.lines.map((line) => `      ${spelledOut(line)}`),
-  ]);
+  const { whole, folders } = shownFiles({ directory, files });
   const count = files.length === 1 ? '1 file' : `${files.length} files`;
   const head = `${spelledOut(directory)}\n(sha256 ${sha256})\ncontains ${count}`;
-  if (about.join('').length > maxFilesCharacters)
-    return {
-      askable: false,
-      text: `${head} of instructions, too many to show here. They are not trusted and not used; remove some.`,
-    };
   const what =
     files.length === 1
       ? 'that needs your trust. It is ignored until you trust it. If you do, it applies here until it changes:'
       : 'that need your trust. They are ignored until you trust them. If you do, these apply here until one changes:';
-  return { askable: true, text: [`${head} ${what}`, '', ...about, ''].join('\n') };
+  const listed = [`${head} ${what}`, '', ...whole, ...(whole.length > 0 ? [''] : [])];
+  if (folders.length === 0) return { askable: true, text: listed.join('\n') };
+  return { askable: true, text: [...listed, folderList(folders)].join('\n'), folders };
+}
+
+function folderList(folders: readonly FoldedFolder[]): string {
+  const lines = folders.map(({ line }, index) => `  ${index + 1}  ${line}`);
+  return ['The other files, by folder:', '', ...lines, ''].join('\n');
 }
 
 async function askTrustQuestion(
@@ -58,11 +61,28 @@ async function askTrustQuestion(
 ): Promise<'yes' | 'no' | 'unanswered'> {
   port.write(`${question.text}\n`);
   if (!question.askable) return 'unanswered';
-  await port.untilPause();
-  port.write(prompt);
-  const answer = await port.line();
-  if (answer === null) port.write('\n');
-  return answer === null ? 'unanswered' : /^\s*y(?:es)?\s*$/i.test(answer) ? 'yes' : 'no';
+  for (;;) {
+    await port.untilPause();
+    port.write(prompt);
+    const answer = await port.line();
+    const opened = answer === null ? null : openedText(answer.trim(), question.folders ?? []);
+    if (opened === null) {
+      if (answer === null) port.write('\n');
+      return answer === null ? 'unanswered' : /^\s*y(?:es)?\s*$/i.test(answer) ? 'yes' : 'no';
+    }
+    port.write(`\n${opened}\n`);
+  }
+}
+
+/** Returns what a number or `l` prints; null for an answer to the question. */
+function openedText(typed: string, folders: readonly FoldedFolder[]): string | null {
+  if (folders.length === 0) return null;
+  if (typed.toLowerCase() === 'l') return folderList(folders);
+  if (!/^\d+$/.test(typed)) return null;
+  const folder = folders[Number(typed) - 1];
+  return folder
+    ? [folder.line, '', ...folder.opened, ''].join('\n')
+    : `There is no folder ${typed}; the last one is ${folders.length}.\n`;
 }
 
 /** Opens the terminal in line mode: the kernel edits the line, Ctrl-C ends the program. `onTyped` gets the keys that

@@ -228,3 +228,32 @@ test('commands of a project are asked about once, all together; one changed byte
   await leave(third);
   expect(await trusted()).toMatchObject([{ directory: at.work, trusted: false }]);
 });
+
+test('900 files are asked about by folder; a folder opens before the answer, and the yes holds', async () => {
+  const commands = Array.from({ length: 900 }, (_, index): readonly [string, string] => [
+    `.claude/commands/cmd-${index}.md`,
+    `---\ndescription: does the thing number ${index} of the project\n---\nDo it.\n`,
+  ]);
+  const hooks = { PreToolUse: [{ matcher: 'Bash', hooks: [{ type: 'command', command: 'echo never >&2; exit 2' }] }] };
+  const at = place({
+    '.git/HEAD': 'ref: refs/heads/main\n',
+    ...Object.fromEntries(commands),
+    '.claude/settings.json': JSON.stringify({ hooks }),
+  });
+  const screen = openScreen(at, ['config', 'trust'], { ...wide, env: { NO_COLOR: '1' } });
+  const question = await screen.until(/\[y\/N\] \(1: list a folder, l: list the folders\)/);
+  expect(question).toContain('hook PreToolUse (Bash) runs: echo never >&2; exit 2');
+  expect(question).toMatch(/ {2}1 {2}\.claude\/commands: 900 commands, \d+ KiB \(sha256 \w{16}\)/);
+  expect(question).not.toContain('command /cmd-899');
+  screen.type('1\r');
+  await screen.until(/command \/cmd-899: does the thing number 899[\s\S]*\[y\/N\]/);
+  screen.type('y\r');
+  await screen.until(/Trusted until one of the files changes/);
+  expect(await screen.exited).toBe(0);
+  const model = script(at, [{ calls: [{ name: 'bash', arguments: { command: 'ls' } }] }, { text: 'Done.' }]);
+  await agent(at, ['-p', '-m', model, 'go']);
+  const sessions = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as [{ id: string }];
+  const log = (await agent(at, ['sessions', 'export', sessions[0].id, '--format', 'jsonl'])).stdout;
+  expect(log).toContain('Denied by a hook: never');
+  expect(JSON.parse((await agent(at, ['commands', 'list', '--json'])).stdout)).toHaveLength(900);
+});

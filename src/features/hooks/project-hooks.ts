@@ -3,8 +3,9 @@ import { createHash } from 'node:crypto';
 import { realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { isRecord } from '../../kernel/core/json.js';
-import type { AddedSource, Here } from '../../kernel/config/project.js';
+import type { AddedSource, Here, ProjectPart } from '../../kernel/config/project.js';
 import { readBounded } from '../../kernel/disk/bounded-file.js';
+import { statsAt } from '../../kernel/disk/path-stats.js';
 import { type Hook, type HookSource, namedFiles, readHookFile } from './listed-hooks.js';
 
 /** Hooks as they are on the disk now. */
@@ -97,25 +98,18 @@ function isBelow(path: string, root: string): boolean {
   return path.startsWith(top.endsWith('/') ? top : `${top}/`);
 }
 
-/** A file of hooks that needs trust, and the lines that the user must see to decide. */
-interface Part {
-  readonly path: string;
-  readonly sha256: string;
-  readonly lines: readonly string[];
-}
-
 /** Lists the hooks that need trust, by their file: the command lines, and each file that they name with its hash. Other
  * parts of the file do not matter. */
-export function partsOfHooks({ own, project }: HookFiles, root: string): readonly Part[] {
+export function partsOfHooks({ own, project }: HookFiles, root: string): readonly ProjectPart[] {
   return partsByFile([...project.hooks, ...own.hooks.filter((hook) => reachesInto(hook, root))]);
 }
 
 /** Lists the hooks of the user's settings of Claude Code. */
-export function partsOfClaude({ claude }: HookFiles): readonly Part[] {
+export function partsOfClaude({ claude }: HookFiles): readonly ProjectPart[] {
   return partsByFile(claude.hooks);
 }
 
-function partsByFile(asked: readonly Hook[]): readonly Part[] {
+function partsByFile(asked: readonly Hook[]): readonly ProjectPart[] {
   return [...new Set(asked.map(({ from }) => from.path))].map((path) => {
     const hooks = asked.filter(({ from }) => from.path === path);
     const hash = createHash('sha256');
@@ -124,7 +118,8 @@ function partsByFile(asked: readonly Hook[]): readonly Part[] {
       const how = isPlain ? [] : [condition ?? '', background ?? '', hook.type];
       hash.update(JSON.stringify([event, matcher, timeoutMs, required, ...how, namedFiles(hook).sha256]));
     }
-    return { path, sha256: hash.digest('hex'), lines: hooks.flatMap(linesOf) };
+    const bytes = statsAt(path)?.size ?? 0;
+    return { kind: 'hooks', path, sha256: hash.digest('hex'), bytes, lines: hooks.flatMap(linesOf) };
   });
 }
 

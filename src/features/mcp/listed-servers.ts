@@ -2,6 +2,8 @@ import { dirname, join } from 'node:path';
 import type { AddedSource } from '../../kernel/config/project.js';
 import { isRecord } from '../../kernel/core/json.js';
 import { isSecretVariable } from '../../kernel/core/secrets/scanner.js';
+import type { ProjectPart } from '../../kernel/config/project.js';
+import { statsAt } from '../../kernel/disk/path-stats.js';
 import {
   type ConfiguredServer,
   configuredServer,
@@ -98,10 +100,7 @@ export function saveEntries(file: string, entries: Readonly<Record<string, unkno
 
 /** Returns the facts that the user must know of a project's file before its servers may start. `own`: the file of the
  * user. Null if the file names no server. */
-export function serverPart(
-  file: string,
-  own: string,
-): { readonly path: string; readonly sha256: string; readonly lines: readonly string[] } | null {
+export function serverPart(file: string, own: string): ProjectPart | null {
   const found = readServerFile(file);
   if (found.kind !== 'read') return null;
   const users = readServerFile(own);
@@ -116,7 +115,7 @@ export function serverPart(
     ),
   ]);
   const sha256 = trustHash(found.sha256, found.entries, dirname(file));
-  return lines.length === 0 ? null : { path: file, sha256, lines };
+  return lines.length === 0 ? null : { kind: 'servers', path: file, sha256, bytes: statsAt(file)?.size ?? 0, lines };
 }
 
 function wayLine(entry: unknown): string {

@@ -24,6 +24,7 @@ export interface CommandFile {
   readonly origin: FileOrigin;
   /** Of the file, hex. */
   readonly sha256: string;
+  readonly bytes: number;
   /** The text below its fields. */
   readonly body: string;
 }
@@ -98,6 +99,7 @@ function readCommand(file: FoundFile): CommandFile | string {
     path,
     origin: place.origin,
     sha256: createHash('sha256').update(found.bytes).digest('hex'),
+    bytes: found.bytes.length,
     body: withVariables(place, body),
   };
 }

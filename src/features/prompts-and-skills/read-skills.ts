@@ -18,6 +18,7 @@ import {
   withVariables,
 } from '../../kernel/config/found-files.js';
 import { type FrontMatter, markdownText, oneLine, readFrontMatter } from '../../kernel/config/front-matter.js';
+import type { ProjectPart } from '../../kernel/config/project.js';
 
 /** Instructions for one kind of work: a folder with a `SKILL.md`. Source: agentskills.io, "Specification"
  * (2026-08-09). */
@@ -192,17 +193,21 @@ const maxHashed = 200;
 
 /** Hashes all files of a skill (hex): the instructions name the others. Null where there are over 200, or one over 1
  * MiB: nobody looks through them. */
-export function hashSkill({ path }: Pick<Skill, 'path'>): { readonly sha256: string; readonly files: number } | null {
+export function hashSkill({
+  path,
+}: Pick<Skill, 'path'>): { readonly sha256: string; readonly files: number; readonly bytes: number } | null {
   const folder = dirname(path);
   const names = namesBelow(folder);
   if (names.length > maxHashed) return null;
   const hash = createHash('sha256');
+  let bytes = 0;
   for (const name of names) {
     const found = readBounded(join(folder, name), { maxBytes: maxSkillBytes, longer: 'refuse', links: 'follow' });
     if (found.kind !== 'read') return null;
     hash.update(`${name}\0${found.bytes.length}\n`).update(found.bytes);
+    bytes += found.bytes.length;
   }
-  return { sha256: hash.digest('hex'), files: names.length };
+  return { sha256: hash.digest('hex'), files: names.length, bytes };
 }
 
 /** The files below a folder, by name, at most one more than are hashed; links are files. */
@@ -220,13 +225,6 @@ function namesBelow(folder: string, above = ''): readonly string[] {
   return names;
 }
 
-/** A file that needs trust, and the lines that the user must see to decide. */
-interface Part {
-  readonly path: string;
-  readonly sha256: string;
-  readonly lines: readonly string[];
-}
-
 /** Lists the commands and skills of a project. A skill that cannot be looked through has a hash that no answer fits. */
 export function partsOf({
   commands,
@@ -234,21 +232,27 @@ export function partsOf({
 }: {
   readonly commands: readonly SearchedFolder[];
   readonly skills: readonly SearchedFolder[];
-}): readonly Part[] {
+}): readonly ProjectPart[] {
   const found = skillsIn(skills);
   return [
-    ...commandsIn(commands).map(({ path, sha256, name, description, body }) => ({
+    ...commandsIn(commands).map(({ path, sha256, bytes, name, description, body }): ProjectPart => ({
+      kind: 'commands',
       path,
       sha256,
-      lines: [`command /${name}: ${description}`, ...runsOf(body)],
+      bytes,
+      lines: [`command /${name}: ${description}`],
+      runs: runsOf(body),
     })),
-    ...[...found.skills, ...found.shadowed].map((skill) => {
+    ...[...found.skills, ...found.shadowed].map((skill): ProjectPart => {
       const whole = hashSkill(skill);
       const others = whole === null ? 'files that cannot all be looked at' : `${whole.files - 1} more files`;
       return {
+        kind: 'skills',
         path: skill.path,
         sha256: whole?.sha256 ?? `unknown ${Math.random()}`,
-        lines: [`skill ${skill.name}: ${skill.description} (${others})`, ...runsOf(readSkillText(skill)?.body ?? '')],
+        bytes: whole?.bytes ?? 0,
+        lines: [`skill ${skill.name}: ${skill.description} (${others})`],
+        runs: runsOf(readSkillText(skill)?.body ?? ''),
       };
     }),
   ];
@@ -260,6 +264,6 @@ function runsOf(body: string): readonly string[] {
   if (typeof expanded === 'string') return [];
   return expanded.calls.map((call) => {
     const given: unknown = parseJson(call.arguments);
-    return `runs: ${isRecord(given) ? String(given.command) : ''}`;
+    return isRecord(given) ? String(given.command) : '';
   });
 }

@@ -18,7 +18,7 @@ import {
   withVariables,
 } from '../../kernel/config/found-files.js';
 import { type FrontMatter, markdownText, oneLine, readFrontMatter } from '../../kernel/config/front-matter.js';
-import { countingPlaces, type TrustedHere } from '../../kernel/config/project.js';
+import { countingPlaces, type ProjectPart, type TrustedHere } from '../../kernel/config/project.js';
 
 /** Another agent that a model may ask for: who it is and what it may use. */
 export interface AgentRole {
@@ -126,13 +126,14 @@ export function hasAgents(places: readonly SearchedFolder[]): boolean {
 interface ReadFile extends FrontMatter {
   /** Of the file, hex. */
   readonly sha256: string;
+  readonly bytes: number;
 }
 
 function readFile({ path }: FoundFile): ReadFile | null {
   const found = readBounded(path, { maxBytes, longer: 'refuse', links: 'follow' });
   if (found.kind !== 'read') return null;
   const sha256 = createHash('sha256').update(found.bytes).digest('hex');
-  return { ...readFrontMatter(markdownText(found.bytes)), sha256 };
+  return { ...readFrontMatter(markdownText(found.bytes)), sha256, bytes: found.bytes.length };
 }
 
 /** A name may have spaces, as those of GitHub Copilot do. A file without one is named as the file is. */
@@ -246,23 +247,19 @@ function unclearNames(path: string, key: string, text: string): readonly string[
   ];
 }
 
-/** A file that needs trust, and the lines that the user must see to decide. */
-interface Part {
-  readonly path: string;
-  readonly sha256: string;
-  readonly lines: readonly string[];
-}
-
 /** Lists the files of agents of a project, also those that are left out. */
-export function partsOfAgents(places: readonly SearchedFolder[]): readonly Part[] {
-  return agentFiles(places).map((file) => {
+export function partsOfAgents(places: readonly SearchedFolder[]): readonly ProjectPart[] {
+  return agentFiles(places).map((file): ProjectPart => {
     const role = readRole(file, { problems: [], leftOut: [] });
+    const read = readFile(file);
     const tools = role?.tools?.join(', ') ?? 'those of the session';
     const model = role?.model ?? 'that of the session';
     return {
+      kind: 'agents',
       path: file.path,
       // What cannot be read has a hash that no answer fits.
-      sha256: readFile(file)?.sha256 ?? `unknown ${Math.random()}`,
+      sha256: read?.sha256 ?? `unknown ${Math.random()}`,
+      bytes: read?.bytes ?? 0,
       lines: role ? [`agent ${role.name}: ${role.description}`, `tools: ${tools}; model: ${model}`] : ['no agent'],
     };
   });

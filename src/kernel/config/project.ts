@@ -14,10 +14,18 @@ export interface ProjectFiles {
 
 /** One of them, with what a person has to know of it. */
 export interface ProjectPart {
+  readonly kind: PartKind;
   readonly path: string;
   readonly sha256: string;
+  /** The size of everything that the hash covers. */
+  readonly bytes: number;
   readonly lines: readonly string[];
+  /** The shell commands that run when it is used. */
+  readonly runs?: readonly string[];
 }
+
+/** The kinds of files that need trust. */
+export type PartKind = Kind | 'hooks' | 'servers' | 'instructions';
 
 /** The folders and paths from which files are searched. */
 export interface Here {

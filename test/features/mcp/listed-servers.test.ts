@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { listServers, serverPart } from '../../../src/features/mcp/listed-servers.js';
@@ -181,7 +181,9 @@ test('the question shows what starts, where it reaches, and the variables', () =
     },
   );
   expect(serverPart(given.project.file, given.own)).toEqual({
+    kind: 'servers',
     path: given.project.file,
+    bytes: statSync(given.project.file).size,
     sha256: expect.stringMatching(/^[0-9a-f]{64}$/) as string,
     lines: [
       'instead of your server "both" starts npx -y "a b" "${ARG}"',
