@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { projects } from '../../src/app/project-files.js';
@@ -280,6 +280,50 @@ test('servers of another program are shown and copied, and none of ours is repla
     mcpServers: { tried: entry, far: mcpServers.far },
   });
   expect((await agent(at, ['mcp', 'import', 'claude-code', '--yes'])).stdout).toContain('Nothing to copy.');
-  expect((await agent(at, ['mcp', 'import', 'claud-code'])).stderr).toContain('Known: claude-code, codex, cursor');
+  expect((await agent(at, ['mcp', 'import', 'claud-code'])).stderr).toContain(
+    'Known: claude-code, claude-desktop, codex',
+  );
   expect((await agent(at, ['mcp', 'import', 'codex'])).stderr).toContain('codex has no servers');
+});
+
+test('a long name is shortened in one notice, and can be used to remove the server; http of the own network is shown', async () => {
+  const at = place();
+  const name = 'discussions-only-for-reading';
+  const mcpServers = {
+    [name]: { url: 'https://a.example/mcp' },
+    builds: { url: 'http://builds.internal:8080/mcp', allow_insecure: true },
+    plain: { url: 'http://builds.internal:8080/mcp' },
+  };
+  mkdirSync(dirname(await serverFile(at)), { recursive: true });
+  writeFileSync(await serverFile(at), JSON.stringify({ mcpServers }));
+  const listed = await agent(at, ['mcp', 'list']);
+  expect(listed.stderr.match(/is discussions-only-for-rea\./g)).toHaveLength(1);
+  expect(listed.stdout).toMatch(/^discussions-only-for-rea +http +https:\/\/a\.example\/mcp$/m);
+  expect(listed.stdout).toMatch(/^builds +http, not encrypted +http:\/\/builds\.internal/m);
+  expect(listed.stdout).toMatch(/^plain +unusable: .*"allow_insecure": true/m);
+  expect((await agent(at, ['mcp', 'get', name])).stdout).toContain('https://a.example/mcp');
+  expect((await agent(at, ['mcp', 'remove', name])).code).toBe(0);
+  expect((await agent(at, ['mcp', 'remove', 'discussions-only-for-rea'])).code).toBe(2);
+});
+
+test('servers of Claude Desktop, Zed, pi and Qwen Code are imported', async () => {
+  const at = place();
+  const write = (path: string, content: unknown): void => {
+    mkdirSync(dirname(join(at.home, path)), { recursive: true });
+    writeFileSync(join(at.home, path), JSON.stringify(content));
+  };
+  write('.config/Claude/claude_desktop_config.json', { mcpServers: { desk: { command: 'desk' } } });
+  write('.config/zed/settings.json', { context_servers: { zed: { command: { path: 'zed-server', args: ['a'] } } } });
+  write('.pi/agent/mcp.json', { mcpServers: { pi: { command: 'pi-server' } } });
+  write('.qwen/settings.json', { mcpServers: { qwen: { httpUrl: 'https://a.example' } } });
+  for (const program of ['claude-desktop', 'zed', 'pi', 'qwen'])
+    expect(await agent(at, ['mcp', 'import', program, '--yes'])).toMatchObject({ code: 0, stderr: '' });
+  expect(JSON.parse(readFileSync(await serverFile(at), 'utf8'))).toEqual({
+    mcpServers: {
+      desk: { command: 'desk' },
+      zed: { command: 'zed-server', args: ['a'] },
+      pi: { command: 'pi-server' },
+      qwen: { url: 'https://a.example' },
+    },
+  });
 });

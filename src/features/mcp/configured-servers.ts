@@ -7,6 +7,7 @@ import { readBoundedText } from '../../kernel/disk/bounded-file.js';
 import { isThisMachine } from '../../kernel/network/proxies.js';
 import { loadingVariable } from './executed-files.js';
 import { type HeadersHelper, shellVariables } from './headers-helper.js';
+import { nameProblem } from './server-names.js';
 
 /** The connection to a server. Variables are filled in. */
 export type Way =
@@ -40,6 +41,7 @@ export interface SignInSettings {
 
 /** A server of `mcp.json`. */
 export interface ConfiguredServer {
+  /** The name that it has here; one in a file may be shortened. */
   readonly name: string;
   /** The file that names it. */
   readonly file: string;
@@ -76,28 +78,24 @@ export interface EntryPlace {
   readonly withheld?: readonly string[];
 }
 
+interface ReadFile {
+  readonly kind: 'read';
+  readonly entries: Readonly<Record<string, unknown>>;
+  /** Whatever else it holds. */
+  readonly others: Readonly<Record<string, unknown>>;
+  /** Of the bytes, hex. */
+  readonly sha256: string;
+}
+
 /** The content of a file of servers. Entries are as they are written. */
 export type ServerFile =
-  | {
-      readonly kind: 'read';
-      readonly entries: Readonly<Record<string, unknown>>;
-      /** Whatever else it holds. */
-      readonly others: Readonly<Record<string, unknown>>;
-      /** Of the bytes, hex. */
-      readonly sha256: string;
-    }
+  | ReadFile
   | { readonly kind: 'missing' }
   | { readonly kind: 'broken'; readonly problem: string };
 
 const maxFileBytes = 1024 * 1024;
-const namePattern = /^(?!.*__)[A-Za-z0-9_-]{1,24}$/;
 
-/** Returns what is wrong with the name of a server, or null. */
-export function nameProblem(name: string): string | null {
-  return namePattern.test(name) ? null : 'its name needs 1 to 24 letters, digits, _ and -, without __';
-}
-
-/** Reads `{"mcpServers": {…}}`. */
+/** Reads `{"mcpServers": {…}}`, or an object that holds the servers themselves, as files of plugins do. */
 export function readServerFile(file: string): ServerFile {
   let text: string | null;
   try {
@@ -108,13 +106,26 @@ export function readServerFile(file: string): ServerFile {
   if (text === null) return { kind: 'missing' };
   try {
     const value: unknown = parseJson(text);
-    const { mcpServers: entries, ...others } = isRecord(value) ? value : {};
-    return isRecord(entries)
-      ? { kind: 'read', entries, others, sha256: createHash('sha256').update(text).digest('hex') }
+    const found = isRecord(value) ? entriesIn(value) : null;
+    return found
+      ? { kind: 'read', ...found, sha256: createHash('sha256').update(text).digest('hex') }
       : { kind: 'broken', problem: 'it needs an object "mcpServers"' };
   } catch (error) {
     return { kind: 'broken', problem: error instanceof Error ? error.message : 'it is not JSON' };
   }
+}
+
+function entriesIn(value: Readonly<Record<string, unknown>>): Pick<ReadFile, 'entries' | 'others'> | null {
+  const { mcpServers: entries, ...others } = value;
+  if (entries !== undefined) return isRecord(entries) ? { entries, others } : null;
+  const isServer = ([, entry]: readonly [string, unknown]): boolean =>
+    isRecord(entry) && (typeof entry['command'] === 'string' || typeof entry['url'] === 'string');
+  const all = Object.entries(value);
+  if (!all.some(isServer)) return null;
+  return {
+    entries: Object.fromEntries(all.filter(isServer)),
+    others: Object.fromEntries(all.filter((one) => !isServer(one))),
+  };
 }
 
 /** Makes a server of its entry. Never throws: an entry that cannot be used says why. */
@@ -184,7 +195,7 @@ function unusable(problem: string): ConfiguredServer['way'] {
   return { kind: 'unusable', problem };
 }
 
-function kindOf({ type, url, command }: Readonly<Record<string, unknown>>): unknown {
+function kindOf({ transport, type = transport, url, command }: Readonly<Record<string, unknown>>): unknown {
   if (type === 'streamable-http' || type === 'streamableHttp') return 'http';
   return type ?? (typeof url === 'string' && command === undefined ? 'http' : 'stdio');
 }
@@ -195,7 +206,7 @@ function stdioWay(
   { cwd, home }: EntryPlace,
 ): ConfiguredServer['way'] {
   if (kindOf(entry) !== 'stdio')
-    return unusable(`type ${JSON.stringify(entry['type'])} is not supported; use "stdio" or "http"`);
+    return unusable(`type ${JSON.stringify(kindOf(entry))} is not supported; use "stdio" or "http"`);
   const { command, args = [], env = {}, cwd: folder = '.' } = entry;
   const list = texts(args);
   const pairs = textPairs(env, fill);
@@ -226,15 +237,31 @@ function httpWay(
   if (helper !== undefined && (typeof helper !== 'string' || helper.trim() === ''))
     return unusable('"headersHelper" needs a command');
   const address = URL.parse(fill(url));
-  if (address === null || !isAllowed(address, place))
-    return unusable('"url" needs https, or http on this machine; http.allow_insecure=true allows others');
+  if (address === null || !isAllowed(address, entry, place)) return unusable(needsHttps);
   const signIn = signInSettings(entry['oauth'], fill);
   const way = { kind: 'http', url: address.href, headers: pairs, signIn } as const;
   return helper === undefined ? way : { ...way, helper: headersHelper(helper, place) };
 }
 
-function isAllowed({ protocol, hostname }: URL, { allowInsecure }: EntryPlace): boolean {
-  return protocol === 'https:' || (protocol === 'http:' && (allowInsecure === true || isThisMachine(hostname)));
+const needsHttps =
+  '"url" needs https, or http on this machine; "allow_insecure": true in an entry of your mcp.json allows http to ' +
+  'that host, http.allow_insecure=true to all';
+
+/** Only the user's own file allows http to the host of an entry. */
+function isAllowed(
+  { protocol, hostname }: URL,
+  entry: Readonly<Record<string, unknown>>,
+  { allowInsecure, withheld }: EntryPlace,
+): boolean {
+  if (protocol === 'https:') return true;
+  const isOwn = withheld === undefined && entry['allow_insecure'] === true;
+  return protocol === 'http:' && (isOwn || allowInsecure === true || isThisMachine(hostname));
+}
+
+/** Returns true if requests to the address of an entry can be read on their way. */
+export function isUnencrypted(entry: unknown): boolean {
+  const url = isRecord(entry) && typeof entry['url'] === 'string' ? URL.parse(entry['url']) : null;
+  return url?.protocol === 'http:' && !isThisMachine(url.hostname);
 }
 
 function headersHelper(command: string, { env, cwd }: EntryPlace): HeadersHelper {
@@ -254,7 +281,10 @@ export function helperVariables(entry: unknown): readonly string[] {
 /** `oauth` of an entry. What is none of its keys is left out. */
 function signInSettings(oauth: unknown, fill: (text: string) => string): SignInSettings {
   if (!isRecord(oauth)) return {};
-  const { client_id: clientId, client_secret: clientSecret, callback_port: port, scope } = oauth;
+  const { client_secret: clientSecret } = oauth;
+  // Claude Code has other names for the same.
+  const { clientId = oauth['client_id'], callbackPort: port = oauth['callback_port'] } = oauth;
+  const { scopes: scope = oauth['scope'] } = oauth;
   return {
     ...(typeof clientId === 'string' ? { clientId: fill(clientId) } : {}),
     ...(typeof clientSecret === 'string' ? { clientSecret: fill(clientSecret) } : {}),

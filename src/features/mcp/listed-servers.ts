@@ -8,6 +8,7 @@ import {
   type ConfiguredServer,
   configuredServer,
   helperVariables,
+  isUnencrypted,
   type EntryPlace,
   readServerFile,
   type ServerFile,
@@ -15,6 +16,7 @@ import {
 } from './configured-servers.js';
 import { executedFiles, isTooLarge, trustHash } from './executed-files.js';
 import { replaceFile } from './remembered-tools.js';
+import { fittingNames, nameNotices } from './server-names.js';
 
 /** The files and entries that name servers. */
 export interface ServerFiles extends EntryPlace {
@@ -42,7 +44,7 @@ export interface ListedServers {
   readonly servers: readonly ConfiguredServer[];
   /** The servers of a project that is not trusted: none of them starts. */
   readonly aside: readonly ConfiguredServer[];
-  /** Sentences about files that cannot be read. */
+  /** Sentences about files that cannot be read, and about names that are shortened. */
   readonly problems: readonly string[];
 }
 
@@ -84,10 +86,14 @@ function together(one: readonly ConfiguredServer[], other: readonly ConfiguredSe
 
 function serversIn(found: ServerFile, file: string, place: EntryPlace): readonly ConfiguredServer[] {
   if (found.kind !== 'read') return [];
-  return Object.entries(found.entries).map(([name, entry]) => configuredServer(name, entry, file, place));
+  const names = fittingNames(Object.keys(found.entries));
+  return Object.entries(found.entries).map(([name, entry]) =>
+    configuredServer(names.get(name) ?? name, entry, file, place),
+  );
 }
 
 function problemsOf(found: ServerFile, file: string): readonly string[] {
+  if (found.kind === 'read') return nameNotices(Object.keys(found.entries), file);
   return found.kind === 'broken' ? [`${file} is left out: ${found.problem}.`] : [];
 }
 
@@ -104,9 +110,15 @@ export function serverPart(file: string, own: string): ProjectPart | null {
   const found = readServerFile(file);
   if (found.kind !== 'read') return null;
   const users = readServerFile(own);
-  const isOwn = (name: string): boolean => users.kind === 'read' && Object.hasOwn(users.entries, name);
+  const owned = users.kind === 'read' ? [...fittingNames(Object.keys(users.entries)).values()] : [];
+  const names = fittingNames(Object.keys(found.entries));
+  const shown = (name: string): string => {
+    const short = names.get(name) ?? name;
+    const whose = owned.includes(short) ? 'instead of your server' : 'the server';
+    return `${whose} ${JSON.stringify(name)}${short === name ? '' : ` (here ${short})`}`;
+  };
   const lines = Object.entries(found.entries).flatMap(([name, entry]) => [
-    `${isOwn(name) ? 'instead of your server' : 'the server'} ${JSON.stringify(name)} ${wayLine(entry)}`,
+    `${shown(name)} ${wayLine(entry)}`,
     ...detailLines(entry),
     ...executedFiles(entry, dirname(file)).map((path) =>
       isTooLarge(join(dirname(file), path))
@@ -128,6 +140,7 @@ function wayLine(entry: unknown): string {
 
 function detailLines(entry: unknown): readonly string[] {
   if (!isRecord(entry)) return [];
+  const isInsecure = isUnencrypted(entry);
   const names = (value: unknown): string => (isRecord(value) ? Object.keys(value).join(', ') : '');
   const shown: readonly (readonly [string, string])[] = [
     ['in the folder', entry['cwd'] === undefined ? '' : quoted(entry['cwd'])],
@@ -136,7 +149,11 @@ function detailLines(entry: unknown): readonly string[] {
     ['runs this program for headers', entry['headersHelper'] === undefined ? '' : quoted(entry['headersHelper'])],
     ['gets these variables of yours', [...new Set([...variablesIn(entry), ...helperVariables(entry)])].join(', ')],
   ];
-  return shown.flatMap(([what, text]) => (text === '' ? [] : [`  ${what} ${text}`]));
+  return [
+    ...(isInsecure ? ['  without encryption: others on the way can read and change what is sent'] : []),
+    ...(entry['allow_insecure'] === true ? ['  asks for allow_insecure, which has no effect in a project'] : []),
+    ...shown.flatMap(([what, text]) => (text === '' ? [] : [`  ${what} ${text}`])),
+  ];
 }
 
 const maxValue = 200;

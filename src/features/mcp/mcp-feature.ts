@@ -47,7 +47,7 @@ export const mcp: Feature = {
           load: async () => (await load()).removeServer,
         },
         {
-          line: ['mcp import <client>', 'Import servers from claude-code, codex, cursor, vscode, gemini or opencode'],
+          line: ['mcp import <client>', 'Import servers of another program, such as claude-code, codex or zed'],
           load: async () => (await load()).importServers,
         },
         {

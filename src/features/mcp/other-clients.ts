@@ -2,7 +2,8 @@ import { isTooDeep, parseJson } from '../../kernel/core/json.js';
 import { join } from 'node:path';
 import { isRecord } from '../../kernel/core/json.js';
 import { readBoundedText } from '../../kernel/disk/bounded-file.js';
-import { nameProblem } from './configured-servers.js';
+import { isUnencrypted } from './configured-servers.js';
+import { fittingNames } from './server-names.js';
 import { parse as parseJsonc } from 'jsonc-parser';
 import { parse as parseToml } from 'smol-toml';
 
@@ -44,10 +45,16 @@ export const otherClients: Readonly<Record<string, Client>> = {
         ...record(record(projects[cwd])['mcpServers']),
       };
     },
-    translate: ({ type, command, args, env, url, headers, headersHelper }) =>
-      type === 'sse' || type === 'ws'
-        ? `${type} is not supported`
-        : present({ command, args, env, url, ...(command === undefined ? { headers, headersHelper } : {}) }),
+    translate: plainEntry,
+    variables: (text) => text,
+  },
+  'claude-desktop': {
+    files: ({ env, home }) => [
+      join(home, 'Library', 'Application Support', 'Claude', 'claude_desktop_config.json'),
+      join(configFolder(env, home), 'Claude', 'claude_desktop_config.json'),
+    ],
+    servers: (content) => record(content['mcpServers']),
+    translate: plainEntry,
     variables: (text) => text,
   },
   codex: {
@@ -62,39 +69,59 @@ export const otherClients: Readonly<Record<string, Client>> = {
   cursor: {
     files: ({ home, root }) => [join(home, '.cursor', 'mcp.json'), join(root, '.cursor', 'mcp.json')],
     servers: (content) => record(content['mcpServers']),
-    translate: ({ type, command, args, env, url, headers }) =>
-      type === 'sse' ? 'sse is not supported' : present({ command, args, env, url, headers }),
+    translate: plainEntry,
     variables: editorVariables,
   },
   vscode: {
     files: ({ env, home, root }) => [
-      join(env['XDG_CONFIG_HOME'] ?? join(home, '.config'), 'Code', 'User', 'mcp.json'),
-      join(home, 'Library', 'Application Support', 'Code', 'User', 'mcp.json'),
-      join(root, '.vscode', 'mcp.json'),
+      ...[configFolder(env, home), join(home, 'Library', 'Application Support')].flatMap((folder) =>
+        vscodeFiles.map((name) => join(folder, 'Code', 'User', name)),
+      ),
+      ...vscodeFiles.map((name) => join(root, '.vscode', name)),
     ],
-    servers: (content) => record(content['servers']),
-    translate: ({ type, command, args, env, cwd, url, headers }) =>
-      type === 'sse' ? 'sse is not supported' : present({ command, args, env, cwd, url, headers }),
+    // Older versions have them among their settings.
+    servers: (content) => ({ ...record(record(content['mcp'])['servers']), ...record(content['servers']) }),
+    translate: plainEntry,
     variables: editorVariables,
   },
   gemini: {
     files: ({ home, root }) => [join(home, '.gemini', 'settings.json'), join(root, '.gemini', 'settings.json')],
     servers: (content) => record(content['mcpServers']),
-    // `httpUrl` is the older name; a `url` without a type is tried over HTTP there as well.
-    translate: ({ type, command, args, env, cwd, url, httpUrl, headers, timeout, includeTools, excludeTools }) =>
-      command === undefined && httpUrl === undefined && (type ?? transportOf(url)) === 'sse'
-        ? 'sse is not supported; many servers offer http at /mcp instead of /sse'
-        : present({
-            ...(command === undefined ? { url: httpUrl ?? url, headers } : { command, args, env, cwd }),
-            timeout_ms: timeout,
-            include_tools: includeTools,
-            exclude_tools: excludeTools,
-          }),
-    variables: (text) => text.replaceAll(/\$([A-Za-z_]\w*)/g, '${$1}'),
+    translate: geminiEntry,
+    variables: geminiVariables,
+  },
+  qwen: {
+    files: ({ home, root }) => [
+      join(home, '.qwen', 'settings.json'),
+      join(root, '.qwen', 'settings.json'),
+      join(root, '.qwen', 'settings.local.json'),
+    ],
+    servers: (content) => record(content['mcpServers']),
+    translate: geminiEntry,
+    variables: geminiVariables,
+  },
+  zed: {
+    files: ({ env, home, root }) => [
+      join(configFolder(env, home), 'zed', 'settings.json'),
+      join(root, '.zed', 'settings.json'),
+    ],
+    servers: (content) => record(content['context_servers']),
+    translate: zedEntry,
+    variables: (text) => text,
+  },
+  // Servers of pi are those of its extension pi-mcp-adapter.
+  pi: {
+    files: ({ env, home, root }) => [
+      join(env['PI_CODING_AGENT_DIR'] ?? join(home, '.pi', 'agent'), 'mcp.json'),
+      join(root, '.pi', 'mcp.json'),
+    ],
+    servers: (content) => record(content['mcpServers']),
+    translate: piEntry,
+    variables: (text) => text.replaceAll(/\$env:([A-Za-z_]\w*)/g, '${$1}'),
   },
   opencode: {
     files: ({ env, home, root }) =>
-      [join(env['XDG_CONFIG_HOME'] ?? join(home, '.config'), 'opencode'), root].flatMap((folder) => [
+      [join(configFolder(env, home), 'opencode'), root].flatMap((folder) => [
         join(folder, 'opencode.json'),
         join(folder, 'opencode.jsonc'),
       ]),
@@ -114,6 +141,61 @@ export const otherClients: Readonly<Record<string, Client>> = {
 /** A `url` without a type is tried over HTTP first; one that ends so is no other than what it says. */
 function transportOf(url: unknown): 'http' | 'sse' {
   return typeof url === 'string' && /\/sse\/?$/.test(url) ? 'sse' : 'http';
+}
+
+const vscodeFiles = ['settings.json', 'mcp.json'];
+
+function configFolder(env: ClientPlace['env'], home: string): string {
+  return env['XDG_CONFIG_HOME'] ?? join(home, '.config');
+}
+
+/** The form that most programs share. Keys that some of them lack do no harm. */
+function plainEntry(entry: Entry): Entry | string {
+  const { transport, type = transport, command, args, env, cwd, url, headers, headersHelper, oauth } = entry;
+  if (type === 'sse' || type === 'ws') return `${type} is not supported`;
+  return present({
+    ...(command === undefined ? { url, headers, headersHelper, oauth } : { command, args, env, cwd, url }),
+    timeout_ms: entry['timeout'],
+    alwaysLoad: entry['alwaysLoad'],
+    enabled: entry['disabled'] === true || entry['enabled'] === false ? false : undefined,
+  });
+}
+
+/** `httpUrl` is the older name; a `url` without a type is tried over HTTP there as well. */
+function geminiEntry(entry: Entry): Entry | string {
+  const { type, command, args, env, cwd, url, httpUrl, headers, timeout, includeTools, excludeTools } = entry;
+  if (command === undefined && httpUrl === undefined && (type ?? transportOf(url)) === 'sse')
+    return 'sse is not supported; many servers offer http at /mcp instead of /sse';
+  return present({
+    ...(command === undefined ? { url: httpUrl ?? url, headers } : { command, args, env, cwd }),
+    timeout_ms: timeout,
+    include_tools: includeTools,
+    exclude_tools: excludeTools,
+  });
+}
+
+function geminiVariables(text: string): string {
+  return text.replaceAll(/\$([A-Za-z_]\w*)/g, '${$1}');
+}
+
+/** An older entry has an object as its command. One of an extension has neither a command nor a url. */
+function zedEntry(entry: Entry): Entry | string {
+  const { command, url } = entry;
+  if (isRecord(command)) {
+    const { path, args, env } = command;
+    return plainEntry({ ...entry, command: path, args, env });
+  }
+  if (command === undefined && url === undefined && (entry['source'] === 'extension' || isRecord(entry['settings'])))
+    return 'an extension of Zed starts it';
+  return plainEntry(entry);
+}
+
+function piEntry(entry: Entry): Entry | string {
+  const { bearerToken, bearerTokenEnv, headers, excludeTools } = entry;
+  const token = typeof bearerTokenEnv === 'string' ? `\${${bearerTokenEnv}}` : bearerToken;
+  const authorization = typeof token === 'string' ? { Authorization: `Bearer ${token}` } : {};
+  const plain = plainEntry({ ...entry, headers: unlessEmpty({ ...authorization, ...record(headers) }) });
+  return typeof plain === 'string' ? plain : present({ ...plain, exclude_tools: excludeTools });
 }
 
 function codexEntry(entry: Entry): Entry | string {
@@ -158,34 +240,48 @@ const maxFileBytes = 16 * 1024 * 1024;
 /** Reads the servers of another program; of two of the same name the one of the project counts, as it does there.
  * Starts nothing and keeps nothing. Throws a sentence where a file cannot be read. */
 export async function serversOfClient(client: Client, place: ClientPlace): Promise<readonly FoundEntry[]> {
-  const found = new Map<string, FoundEntry>();
+  const found = new Map<string, FoundIn>();
   for (const file of client.files(place)) {
     const text = readBoundedText(file, { maxBytes: maxFileBytes, longer: 'refuse', links: 'follow' });
     if (text === null) continue;
     const content = record(file.endsWith('.toml') ? await tomlOf(text, file) : await jsonOf(text, file));
     for (const [name, entry] of Object.entries(client.servers(content, place)))
-      found.set(name, foundEntry(client, name, record(entry), file));
+      found.set(name, { entry: record(entry), file });
   }
-  return [...found.values()];
+  const names = fittingNames([...found.keys()]);
+  return [...found].map(([given, one]) => foundEntry(client, { given, name: names.get(given) ?? given }, one));
 }
 
-function foundEntry(client: Client, given: string, entry: Entry, file: string): FoundEntry {
+interface FoundIn {
+  readonly entry: Entry;
+  readonly file: string;
+}
+
+function foundEntry(
+  client: Client,
+  { given, name }: { readonly given: string; readonly name: string },
+  { entry, file }: FoundIn,
+): FoundEntry {
   const translated = client.translate(entry);
   if (typeof translated === 'string') return { name: given, file, problem: translated };
   if (translated['command'] === undefined && translated['url'] === undefined)
     return { name: given, file, problem: 'it has neither a command nor a url' };
-  const name = fittingName(given);
   const notes = name === given ? [] : [`named ${name}: a name has at most 24 letters, digits, _ and -`];
   const ours = mapTexts(translated, client.variables);
+  const left = withoutEqual.filter((key) => isMeant(entry[key]));
+  if (left.length > 0) notes.push(`${left.join(', ')} is not taken over`);
+  if (isUnencrypted(ours))
+    notes.push('it needs "allow_insecure": true in your mcp.json, because http is not encrypted');
   const others = unknownVariables(ours);
   if (others.length > 0) notes.push(`${others.join(', ')} is not supported; write out the value`);
   return { name, file, entry: ours, notes };
 }
 
-function fittingName(name: string): string {
-  if (nameProblem(name) === null) return name;
-  const plain = name.replaceAll(/[^A-Za-z0-9-]+/g, '_').slice(0, 24);
-  return nameProblem(plain) === null ? plain : 'server';
+/** Keys of other programs that change what a server may do or where its variables are from, and have no equal here. */
+const withoutEqual = ['envFile', 'inheritEnv', 'trust', 'alwaysAllow', 'autoApprove', 'authProviderType', 'sandbox'];
+
+function isMeant(value: unknown): boolean {
+  return value !== undefined && value !== null && value !== false && !(Array.isArray(value) && value.length === 0);
 }
 
 function unknownVariables(entry: Entry): readonly string[] {
@@ -232,7 +328,7 @@ function record(value: unknown): Entry {
 }
 
 function present(entry: Entry): Entry {
-  return Object.fromEntries(Object.entries(entry).filter(([, value]) => value !== undefined));
+  return Object.fromEntries(Object.entries(entry).filter(([, value]) => value !== undefined && value !== null));
 }
 
 function unlessEmpty(entry: Entry): Entry | undefined {

@@ -2,7 +2,8 @@ import { parseJson } from '../../kernel/core/json.js';
 import { dirname, join } from 'node:path';
 import { isRecord } from '../../kernel/core/json.js';
 import { didYouMean, spelledLine } from '../../kernel/core/text.js';
-import { type ConfiguredServer, configuredServer, nameProblem, readServerFile } from './configured-servers.js';
+import { type ConfiguredServer, configuredServer, isUnencrypted, readServerFile } from './configured-servers.js';
+import { fittingNames, nameProblem, writtenName } from './server-names.js';
 import { pastedAnswer } from './access/browser-return.js';
 import type { ShowPage } from './access/login.js';
 import { saveEntries } from './listed-servers.js';
@@ -126,8 +127,9 @@ export const removeServer: CommandHandler = {
     example: 'agent mcp remove files',
     run: async ({ out, settings }, [name = '']) => {
       const { file, entries } = serversOf(await settings());
-      if (!Object.hasOwn(entries, name)) throw noServer(name, Object.keys(entries));
-      saveEntries(file, Object.fromEntries(Object.entries(entries).filter(([other]) => other !== name)));
+      const removed = writtenName(Object.keys(entries), name);
+      if (removed === null) throw noServer(name, Object.keys(entries));
+      saveEntries(file, Object.fromEntries(Object.entries(entries).filter(([other]) => other !== removed)));
       out.print(`Removed from ${spelledLine(file)}.\n`);
       return exit.done;
     },
@@ -146,10 +148,10 @@ export const testServer: CommandHandler = {
           `\`${name}\` is in the .mcp.json of this project, which is not trusted`,
           'Review it with agent config trust.',
         );
-      serverNamed(counting, name);
+      const server = serverNamed(counting, name);
       const { parts, close } = await line.tools.open('mcp', true);
       try {
-        return await tested(line, await parts.get(openedServers)(), name, options);
+        return await tested(line, await parts.get(openedServers)(), server.name, options);
       } finally {
         await close();
       }
@@ -201,7 +203,8 @@ function serversOf({ config }: Settings): OwnServers {
 }
 
 function serverNamed(servers: readonly ConfiguredServer[], name: string): ConfiguredServer {
-  const found = servers.find((server) => server.name === name);
+  const short = fittingNames([name]).get(name);
+  const found = servers.find((server) => server.name === name) ?? servers.find((server) => server.name === short);
   if (found) return found;
   throw noServer(
     name,
@@ -247,7 +250,8 @@ function pairs(given: readonly string[], sign: string, option: string): Readonly
 
 function stateOf({ enabled, way }: ConfiguredServer): string {
   if (!enabled) return 'off';
-  return way.kind === 'unusable' ? `unusable: ${way.problem}` : way.kind;
+  if (way.kind === 'unusable') return `unusable: ${way.problem}`;
+  return isUnencrypted(way) ? 'http, not encrypted' : way.kind;
 }
 
 /** Returns the address or the command of an entry as written: values of variables are not shown. */
@@ -314,9 +318,10 @@ async function switchTo(name: string, on: boolean, { parts, screen, settings }: 
   }
   const facts = servers?.facts().find((server) => server.name === name);
   const { file, entries } = serversOf(settings);
-  const entry = entries[name];
+  const written = writtenName(Object.keys(entries), name) ?? name;
+  const entry = entries[written];
   const isKept = facts?.origin === 'user' && isRecord(entry) && !settings.ephemeral;
-  if (isKept) saveEntries(file, { ...entries, [name]: switched(entry, on) });
+  if (isKept) saveEntries(file, { ...entries, [written]: switched(entry, on) });
   screen.notice('info', `${name} is ${on ? 'enabled' : 'disabled'}${isKept ? '.' : ' for this run.'}`);
 }
 

@@ -30,7 +30,7 @@ test.each([
   [{ type: 'ws', url: 'wss://x' }, 'type "ws" is not supported; use "stdio" or "http"'],
   [
     { url: 'http://example.com/mcp' },
-    '"url" needs https, or http on this machine; http.allow_insecure=true allows others',
+    '"url" needs https, or http on this machine; "allow_insecure": true in an entry of your mcp.json allows http to that host, http.allow_insecure=true to all',
   ],
   [{ command: ['node'] }, 'it needs a "command" or a "url"'],
   [{ command: 'x', args: 'y' }, '"args" needs a list of texts'],
@@ -54,6 +54,34 @@ test('a server over HTTP is reached at its address, with its headers', () => {
   });
   expect(wayOf({ url: 'https://x.example', oauth: { callback_port: 99_999, scope: 1 } })).toMatchObject({ signIn: {} });
   expect(wayOf({ type: 'streamable-http', url: 'https://x.example' })).toMatchObject({ kind: 'http' });
+});
+
+test('http to another machine is allowed by an entry of the user, never by one of a project', () => {
+  const entry = { url: 'http://builds.internal:8080/mcp', allow_insecure: true };
+  expect(wayOf(entry)).toMatchObject({ kind: 'http', url: 'http://builds.internal:8080/mcp' });
+  expect(wayOf({ ...entry, allow_insecure: 'yes' })).toMatchObject({ kind: 'unusable' });
+  expect(configuredServer('builds', entry, '.mcp.json', { ...place, withheld: [] }).way).toMatchObject({
+    kind: 'unusable',
+    problem: expect.stringContaining('"allow_insecure": true in an entry of your mcp.json') as string,
+  });
+});
+
+test('a file may hold the servers themselves, and the entries of Claude Code name things in its way', () => {
+  const folder = tree({
+    'flat.json': '{"$schema":"x","db":{"command":"db"},"far":{"type":"http","url":"https://a.example"}}',
+    'none.json': '{"db":{"name":"db"},"servers":{}}',
+  });
+  expect(readServerFile(join(folder, 'flat.json'))).toMatchObject({
+    kind: 'read',
+    entries: { db: { command: 'db' }, far: { url: 'https://a.example' } },
+    others: { $schema: 'x' },
+  });
+  expect(readServerFile(join(folder, 'none.json'))).toMatchObject({ kind: 'broken' });
+  const oauth = { clientId: 'us', callbackPort: 8123, scopes: 'read write' };
+  expect(wayOf({ url: 'https://x.example', oauth })).toMatchObject({
+    signIn: { clientId: 'us', callbackPort: 8123, scope: 'read write' },
+  });
+  expect(wayOf({ transport: 'sse', url: 'https://x.example' })).toMatchObject({ kind: 'unusable' });
 });
 
 test('a name that would not fit into those of tools is refused', () => {

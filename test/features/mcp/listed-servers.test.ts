@@ -170,6 +170,38 @@ test.each([
   expect(trusted()).toBe(0);
 });
 
+test('long names are shortened, alike names by their hashes, and a notice and the question name them', () => {
+  const project = {
+    'discussions-only-for-reading': { url: 'https://a.example' },
+    'company-internal-knowledge-base': { command: 'kb' },
+    'company-internal-knowledge-search': { command: 'ks' },
+    builds: { url: 'http://builds.internal/mcp', allow_insecure: true },
+  };
+  const own = { 'discussions-only-for-rea': { command: 'mine' } };
+  const given = trusting(own, project);
+  const { servers, problems } = listServers(given);
+  expect(servers.map(({ name }) => name)).toEqual([
+    'discussions-only-for-rea',
+    'company-internal--0c9097',
+    'company-internal--97815a',
+    'builds',
+  ]);
+  expect(problems).toEqual([
+    `${given.project.file}: names of servers have at most 24 letters, digits, _ and - here: ` +
+      'discussions-only-for-reading is discussions-only-for-rea, ' +
+      'company-internal-knowledge-base is company-internal--0c9097, ' +
+      'company-internal-knowledge-search is company-internal--97815a.',
+  ]);
+  expect(serverPart(given.project.file, given.own)?.lines).toEqual([
+    'instead of your server "discussions-only-for-reading" (here discussions-only-for-rea) connects to https://a.example',
+    'the server "company-internal-knowledge-base" (here company-internal--0c9097) starts kb',
+    'the server "company-internal-knowledge-search" (here company-internal--97815a) starts ks',
+    'the server "builds" connects to http://builds.internal/mcp',
+    '  without encryption: others on the way can read and change what is sent',
+    '  asks for allow_insecure, which has no effect in a project',
+  ]);
+});
+
 test('the question shows what starts, where it reaches, and the variables', () => {
   const given = files(
     { both: { command: 'mine' } },

@@ -98,7 +98,7 @@ test.each([
     'home/.gemini/settings.json',
     '{"mcpServers": {"a": {"httpUrl": "https://a.example", "headers": {"K": "$TOKEN"}, "timeout": 5, "trust": true, "includeTools": ["x"]}}}',
     { url: 'https://a.example', headers: { K: '${TOKEN}' }, timeout_ms: 5, include_tools: ['x'] },
-    [],
+    ['trust is not taken over'],
   ],
   [
     'opencode',

@@ -6,6 +6,7 @@ import type { Policy, Verdict } from '../../../src/kernel/core/policy.js';
 import { type AgentRole, agentsIn, mayReach, stricter, toolsOf } from '../../../src/features/subagents/roles.js';
 import { builtinTools } from '../../../src/kernel/tools/builtin.js';
 import { processes, toolOptions } from '../../kernel/tools/workbench.js';
+import { shortServerNames } from '../../../src/kernel/core/tool-patterns.js';
 
 const [general] = agentsIn([]).agents;
 
@@ -54,6 +55,16 @@ test.each([
   const target = { name: 'mcp__github__get_issue', server: 'github', schema_sha256: '' };
   expect(mayReach(role({ withoutTools: [pattern] }), target)).toBe(!isNamed);
   expect(mayReach(role({ tools: ['mcp__x__y', pattern] }), target)).toBe(isNamed);
+});
+
+test('a server whose long name is shortened is also named by its long name', () => {
+  const server = 'discussions-only-for-reading';
+  for (const short of Object.values(shortServerNames(server))) {
+    const target = { name: `mcp__${short}__get`, server: short, schema_sha256: '' };
+    for (const end of ['', '__*', '__get'])
+      expect(mayReach(role({ withoutTools: [`mcp__${server}${end}`] }), target)).toBe(false);
+    expect(mayReach(role({ withoutTools: [`mcp__${server}__put`] }), target)).toBe(true);
+  }
 });
 
 test('stars in the lists of an agent file hold, and an entry that has no meaning is reported', () => {
