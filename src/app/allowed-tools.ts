@@ -1,5 +1,5 @@
 import { CliError, exit } from '../kernel/console/command.js';
-import type { Rule } from '../kernel/core/policy.js';
+import type { Rule, RuleList } from '../kernel/core/policy.js';
 import type { Registry } from '../kernel/core/tool.js';
 import { type ReadRule, readClaudeRule } from './claude-rules.js';
 import { refusedAllow } from '../kernel/permissions/rules.js';
@@ -12,13 +12,46 @@ export interface AllowedTools {
   readonly notices: (registry: Registry) => readonly Notice[];
 }
 
-/** Reads `--allowed-tools`: `bash(git log *), file_edit(src/**), Read`, with our names of tools or Claude Code's. Each
- * is a rule in `rules.allow` for this run, or a host of `web.allow_domains`. What cannot be allowed is left out with a
- * notice. Throws a `CliError` (2) for what is not a pattern. */
-export function withAllowed(settings: Settings, patterns: string): AllowedTools {
+/** The patterns of `--allowed-tools`, `--ask-tools` and `--disallowed-tools`, as they were written. */
+type RunPatterns = Readonly<Record<RuleList, string>>;
+
+/** Reads the patterns of a run: `bash(git log *), file_edit(src/**), Read`, with our names of tools or Claude Code's.
+ * Each is a rule for this run, or a host of `web.allow_domains`. What has no effect is left out with a notice. Throws a
+ * `CliError` (2) for what is not a pattern. */
+export function withRunRules(settings: Settings, { allow, ask, deny }: RunPatterns): AllowedTools {
+  const allowed = withAllowed(settings, allow);
+  const { config } = allowed.settings;
+  const { rules } = config.policy;
+  const asked = stoppedBy('--ask-tools', 'ask', ask, settings.cwd);
+  const denied = stoppedBy('--disallowed-tools', 'deny', deny, settings.cwd);
+  const all = { ...rules, ask: [...rules.ask, ...asked.rules], deny: [...rules.deny, ...denied.rules] };
+  return {
+    settings: { ...allowed.settings, config: { ...config, policy: { ...config.policy, rules: all } } },
+    notices: (registry) => [...allowed.notices(registry), ...asked.notices, ...denied.notices],
+  };
+}
+
+/** The rules of an option that stops calls, and notices about those that have no effect. */
+function stoppedBy(
+  option: string,
+  list: RuleList,
+  patterns: string,
+  cwd: string,
+): { readonly rules: readonly Rule[]; readonly notices: readonly Notice[] } {
+  const read = splitPatterns(patterns).map((pattern) => ({ pattern, ...readPattern(option, list, pattern, cwd) }));
+  return {
+    rules: read.flatMap(({ rules }) => rules),
+    notices: read.flatMap(({ pattern, problem }) => (problem === undefined ? [] : [notice(option, pattern, problem)])),
+  };
+}
+
+function withAllowed(settings: Settings, patterns: string): AllowedTools {
   const { config, cwd } = settings;
   const { policy, web } = config;
-  const read = splitPatterns(patterns).map((pattern) => ({ pattern, ...readPattern(pattern, cwd) }));
+  const read = splitPatterns(patterns).map((pattern) => ({
+    pattern,
+    ...readPattern('--allowed-tools', 'allow', pattern, cwd),
+  }));
   const rules = read.flatMap((each) => each.rules).filter((rule) => refusedAllow(rule) === null);
   const allow = [...policy.rules.allow, ...rules];
   const allowDomains = [...web.allowDomains, ...read.flatMap(({ domains = [] }) => domains)];
@@ -27,18 +60,18 @@ export function withAllowed(settings: Settings, patterns: string): AllowedTools 
     settings: { ...settings, config: run },
     notices: (registry) =>
       read.flatMap(({ pattern, rules: own, problem }) => {
-        if (problem !== undefined) return [notice(pattern, problem)];
+        if (problem !== undefined) return [notice('--allowed-tools', pattern, problem)];
         const problems = own.flatMap((rule) => refusedAllow(rule) ?? missing(rule, registry) ?? []);
         const [first] = problems;
         return first !== undefined && problems.length === own.length
-          ? [notice(pattern, `allows nothing: ${first}`)]
+          ? [notice('--allowed-tools', pattern, `allows nothing: ${first}`)]
           : [];
       }),
   };
 }
 
-function notice(pattern: string, problem: string): Notice {
-  const message = `--allowed-tools: \`${pattern}\` ${problem}.`;
+function notice(option: string, pattern: string, problem: string): Notice {
+  const message = `${option}: \`${pattern}\` ${problem}.`;
   return { level: 'warn', code: 'allowed_tools', message };
 }
 
@@ -64,16 +97,16 @@ function splitPatterns(text: string): readonly string[] {
   return [...found, current].filter((pattern) => pattern !== '');
 }
 
-function readPattern(pattern: string, cwd: string): ReadRule {
-  const read = readClaudeRule(pattern, 'allow', { cwd });
-  if (read === null) throw refused(pattern, 'it is not a pattern');
+function readPattern(option: string, list: RuleList, pattern: string, cwd: string): ReadRule {
+  const read = readClaudeRule(pattern, list, { cwd });
+  if (read === null) throw refused(option, pattern, 'it is not a pattern');
   return read;
 }
 
-function refused(pattern: string, problem: string): CliError {
+function refused(option: string, pattern: string, problem: string): CliError {
   return new CliError(
     exit.usage,
-    `--allowed-tools: \`${pattern}\`: ${problem}`,
-    'For example: --allowed-tools "bash(git log *), bash(npm test), file_edit(src/**)".',
+    `${option}: \`${pattern}\`: ${problem}`,
+    `For example: ${option} "bash(git log *), bash(npm test), file_edit(src/**)".`,
   );
 }

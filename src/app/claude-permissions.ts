@@ -168,7 +168,9 @@ export async function claudeRuleParts(
   return [...new Set(allowing.map(({ path }) => path))].map((path) => {
     const texts = allowing.filter((rule) => rule.path === path).map(({ text }) => text);
     return {
+      kind: 'permissions',
       path,
+      bytes: texts.join('').length,
       sha256: createHash('sha256').update(JSON.stringify(texts)).digest('hex'),
       lines: texts.map((text) => `allows ${text}`),
     };

@@ -14,6 +14,7 @@ import type { Registry } from '../kernel/core/tool.js';
 import { findModel } from '../kernel/providers/models.js';
 import { createSubsetRegistry } from '../kernel/tools/registry.js';
 import type { RootOptions } from '../kernel/console/options.js';
+import { CliError, exit } from '../kernel/console/command.js';
 import { printError } from '../kernel/console/print.js';
 import { sessionGuard } from '../kernel/secrets/known-secrets.js';
 import type { Notice, Settings } from '../kernel/console/run-settings.js';
@@ -81,8 +82,9 @@ export async function openRun(
   options: RootOptions,
   { canAsk, inRepl = false }: { readonly canAsk: boolean; readonly inRepl?: boolean } = { canAsk: false },
 ): Promise<Run> {
-  const allowed = await openAllowed(settings, options.allowedTools);
+  const allowed = await openAllowed(settings, options);
   const policy = openPolicy(allowed.settings);
+  if (options.plan === true) policy.plan(true);
   const sandbox = await openRunSandbox(settings);
   const opening = openSessionStore(settings, options.ephemeral === true);
   const said: Notice[] = [];
@@ -133,10 +135,17 @@ export async function openRun(
   };
 }
 
-/** Adds the rules of `--allowed-tools`. */
-async function openAllowed(settings: Settings, patterns: string | undefined): Promise<AllowedTools> {
-  if (patterns === undefined) return { settings, notices: () => [] };
-  return (await loadPermissions()).withAllowed(settings, patterns);
+/** Adds the rules of `--allowed-tools`, `--ask-tools` and `--disallowed-tools`. */
+async function openAllowed(
+  settings: Settings,
+  { allowedTools: allow = [], askTools: ask = [], disallowedTools: deny = [] }: RootOptions,
+): Promise<AllowedTools> {
+  if (allow.length + ask.length + deny.length === 0) return { settings, notices: () => [] };
+  return (await loadPermissions()).withRunRules(settings, {
+    allow: allow.join(','),
+    ask: ask.join(','),
+    deny: deny.join(','),
+  });
 }
 
 /** A tool that ignores TERM is killed after 2 s; a turn that runs longer than this is abandoned. */
@@ -428,11 +437,15 @@ async function findOrExplain(run: Run, asked: SessionChoice): Promise<OpenedSess
   const choice = lasting ? await run.parts.find(asked, store) : asked;
   const { cwd } = run.settings;
   const createdAt = Date.now();
+  // Options are about the first session of a run, not about those that a command or a task opens.
+  const isFirst = choice.after === undefined && choice.mission === undefined;
+  const given: Pick<RootOptions, 'name' | 'sessionId'> = isFirst ? run.options : {};
+  const title = given.name === undefined ? null : run.settings.guard.text(given.name);
   const fresh: SessionRow = {
-    id: newSessionId(() => createdAt),
+    id: given.sessionId === undefined ? newSessionId(() => createdAt) : await unusedId(store, given.sessionId, choice),
     parentId: null,
     cwd,
-    title: null,
+    title,
     provider: null,
     model: null,
     createdAt,
@@ -444,9 +457,26 @@ async function findOrExplain(run: Run, asked: SessionChoice): Promise<OpenedSess
     refuseAgent(found, choice);
     return resumedModel(run.settings, found, () => store.load(found.id), choice.after === undefined);
   };
-  return await openSession(store, choice, fresh, refuse).catch(async (error: unknown) => {
+  const opened = await openSession(store, choice, fresh, refuse).catch(async (error: unknown) => {
     throw lasting ? await explainMissing(error, store, lasting.ends, choice, cwd) : error;
   });
+  if (title !== null && opened.row.title !== title) await store.update(opened.row.id, { title });
+  return title === null ? opened : { ...opened, row: { ...opened.row, title } };
+}
+
+/** Returns the id of `--session-id`. Throws a `CliError` where no new session can have it. */
+async function unusedId(store: Store, id: string, { continueNewest, resume, fork }: SessionChoice): Promise<string> {
+  if (!/^[\w-]{6,64}$/.test(id))
+    throw new CliError(
+      exit.usage,
+      `--session-id: \`${id}\` cannot be the id of a session`,
+      'Give 6 to 64 letters, digits and hyphens, for example a UUID.',
+    );
+  if ((continueNewest || resume !== null) && !fork)
+    throw new CliError(exit.usage, '--session-id names a new session', 'Add --fork, or leave it out.');
+  if ((await store.session(id)) !== null)
+    throw new CliError(exit.session, `there is a session ${id} already`, `Continue it: agent -r ${id}`);
+  return id;
 }
 
 /** Opens the model that the session starts with. Gives the lease back where that fails. */

@@ -52,7 +52,7 @@ async function forkOf(
   const { id, createdAt } = fresh;
   const { parentCallId: _ofAgent, door: _served, ...kept } = origin;
   const events = await store.load(found.id);
-  const title = await forkTitle(store, found.title);
+  const title = fresh.title ?? (await forkTitle(store, found.title));
   const row: SessionRow = { ...kept, id, title, createdAt, updatedAt: createdAt, ...placeOf(fresh) };
   if (at !== undefined) refuseUnknownEvent(events, at, found.id);
   const last = at ?? events.at(-1)?.seq ?? 0;

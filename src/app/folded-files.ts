@@ -21,7 +21,9 @@ export interface FoldedFolder {
 }
 
 /** The plural forms of kinds. What runs without a model is never folded. */
-const nouns: Readonly<Record<Exclude<PartKind, 'hooks' | 'servers'>, readonly [one: string, several: string]>> = {
+const nouns: Readonly<
+  Record<Exclude<PartKind, 'hooks' | 'servers' | 'permissions'>, readonly [one: string, several: string]>
+> = {
   instructions: ['file of instructions', 'files of instructions'],
   skills: ['skill', 'skills'],
   commands: ['command', 'commands'],

@@ -12,7 +12,7 @@ import type { Settings, SwitchablePolicy } from '../kernel/console/run-settings.
 /** Loads the code of permissions, which a session without calls does not need. */
 export const loadPermissions = () => import('./permission-code.js');
 
-type PolicySource = Pick<Settings, 'config' | 'cwd' | 'env' | 'home' | 'loaded' | 'ephemeral'>;
+type PolicySource = Pick<Settings, 'addedFolders' | 'config' | 'cwd' | 'env' | 'home' | 'loaded' | 'ephemeral'>;
 
 /** Opens the policy of this run. Its code is loaded with the first call that it judges. */
 export function openPolicy(settings: PolicySource): SwitchablePolicy {
@@ -96,7 +96,7 @@ export function withLandings(facts: PathFacts, open: (facts: PathFacts) => Polic
 }
 
 async function loadPolicy(
-  { config, cwd, env, home }: PolicySource,
+  { addedFolders = [], config, cwd, env, home }: PolicySource,
   chosen: Pick<PolicyOptions, 'approval' | 'planning' | 'rules' | 'sandbox'>,
 ): Promise<Policy> {
   const { createPolicy } = await loadPermissions();
@@ -104,6 +104,7 @@ async function loadPolicy(
   const facts = createPathFacts({
     home,
     workspace: cwd,
+    added: addedFolders,
     ownPaths: [...new Set([dirname(files.config), files.data, dirname(files.log), files.cache])],
     env,
   });
@@ -122,7 +123,7 @@ const maxLinks = 40;
 export function createPathFacts({
   env,
   ...places
-}: Pick<PathFacts, 'home' | 'workspace' | 'ownPaths'> & { readonly env?: Settings['env'] }): PathFacts {
+}: Pick<PathFacts, 'added' | 'home' | 'workspace' | 'ownPaths'> & { readonly env?: Settings['env'] }): PathFacts {
   const programs =
     env === undefined ? {} : { programAt: async (name: string) => await Promise.resolve(programAt(name, env)) };
   return {

@@ -2,5 +2,5 @@
 export { readClaudeRule } from './claude-rules.js';
 export { createPolicy } from '../kernel/permissions/permission-policy.js';
 export { compileRules, unheededAllow } from '../kernel/permissions/rules.js';
-export { withAllowed } from './allowed-tools.js';
+export { withRunRules } from './allowed-tools.js';
 export { keepRules } from './own-rules.js';

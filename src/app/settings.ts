@@ -29,6 +29,7 @@ import { projects } from './project-files.js';
 import { openTrustFile } from '../kernel/config/trust-file.js';
 import type { Notice, Settings } from '../kernel/console/run-settings.js';
 import { loadPermissions } from './open-policy.js';
+import { givenServers } from './given-objects.js';
 import { openKeyring } from '../kernel/secrets/keyring.js';
 import type { ProjectFiles } from '../kernel/config/project.js';
 import { askForFiles as askForFilesOnTerminal, askForTrust, terminalQuestion } from './trust.js';
@@ -92,7 +93,25 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
     guard,
     testMode: options.test === true && env.TEST_ALLOW !== '1',
     ephemeral: options.ephemeral === true,
+    ...(await runPlaces(options, cwd)),
   };
+}
+
+/** Returns the servers of `--mcp-config` and the folders of `--add-dir`. */
+async function runPlaces(
+  { mcpConfig = [], strictMcpConfig: isStrict = false, addDir = [] }: Partial<RootOptions>,
+  cwd: string,
+): Promise<Pick<Settings, 'givenServers' | 'onlyGivenServers' | 'addedFolders'>> {
+  return {
+    ...(mcpConfig.length === 0 ? {} : { givenServers: await givenServers(mcpConfig, cwd) }),
+    ...(isStrict ? { onlyGivenServers: true } : {}),
+    ...(addDir.length === 0 ? {} : { addedFolders: addDir.map((folder) => addedFolder(resolve(cwd, folder))) }),
+  };
+}
+
+function addedFolder(path: string): string {
+  if (existsSync(path) && statSync(path).isDirectory()) return realpathSync(path);
+  throw new CliError(exit.usage, `--add-dir: there is no folder ${path}`, 'Name a folder that exists.');
 }
 
 /** Returns a notice for a value of `TEST_ALLOW` that does not count. */

@@ -19,6 +19,7 @@ import {
   watchStandardOutput,
 } from '../kernel/console/print.js';
 import { keptSecrets, knownSecrets, plainGuard } from '../kernel/secrets/known-secrets.js';
+import { translateLine } from './foreign-line.js';
 import { runConversation } from '../frontends/repl/start-front-end.js';
 
 // A regular expression of a setting, a server or a model that backtracks without end continues in V8's linear engine. The
@@ -29,11 +30,15 @@ setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks'
 export async function run(argv: readonly string[], early: EarlyFrame | null): Promise<number> {
   const output = watchStandardOutput();
   let exitCode: number;
+  let isDebug = argv.includes('--debug');
   try {
-    exitCode = await parse(argv, early);
+    const line = splitPrompt(argv);
+    const words = translateLine(line.words, verbNames(table));
+    isDebug = words.includes('--debug');
+    exitCode = await parse({ words, rest: line.rest }, early);
   } catch (error) {
     early?.withdraw();
-    const failure = describeFailure(error, argv.includes('--debug'));
+    const failure = describeFailure(error, isDebug);
     const secrets = [...knownSecrets(process.env), ...keptSecrets(process.env)];
     printError(plainGuard(process.env, secrets).text(failure.text));
     exitCode = failure.exitCode;
@@ -47,8 +52,7 @@ export async function run(argv: readonly string[], early: EarlyFrame | null): Pr
   return lost !== null && exitCode === exit.done ? exit.failed : exitCode;
 }
 
-async function parse(argv: readonly string[], early: EarlyFrame | null): Promise<number> {
-  const { words, rest } = splitPrompt(argv);
+async function parse({ words, rest }: Line, early: EarlyFrame | null): Promise<number> {
   let exitCode: number = exit.done;
   const program = await buildProgram({
     words,
@@ -69,9 +73,12 @@ async function parse(argv: readonly string[], early: EarlyFrame | null): Promise
   return exitCode;
 }
 
+/** A command line, and the words of the prompt from behind `--`. */
+type Line = Pick<ProgramOptions, 'words' | 'rest'>;
+
 /** Splits at `--`: all words behind it are the prompt, and commander does not see them. Behind `mcp add` they are the
  * command line of a server, which stays with the verb. */
-function splitPrompt(argv: readonly string[]): { readonly words: readonly string[]; readonly rest: readonly string[] } {
+function splitPrompt(argv: readonly string[]): Line {
   const at = argv.indexOf('--');
   const verb = argv.indexOf('mcp');
   const isServer = verb >= 0 && verb < at && argv[verb + 1] === 'add';
@@ -175,9 +182,10 @@ export async function buildProgram({ words: given, rest, early, finish }: Progra
 }
 
 export function addOptions(program: Command, table: OptionTable): Command {
-  for (const { group: heading, flags, about, default: preset, repeats } of Object.values(table)) {
+  for (const { group: heading, flags, about, default: preset, repeats, hidden } of Object.values(table)) {
     const option = new Option(flags, about);
     if (preset !== undefined) option.default(preset);
+    option.hideHelp(hidden === true);
     if (repeats) option.argParser(appended).default([], '');
     program.optionsGroup(heading).addOption(option);
   }

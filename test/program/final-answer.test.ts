@@ -158,7 +158,7 @@ test('a FIFO is written to its reader and stays; where nobody reads, nothing is 
   await new Promise((resolve) => reader.stdout.once('data', resolve));
   const long = 'many words '.repeat(20_000).trim();
   const closed = new Promise((resolve) => reader.once('close', resolve));
-  for (let sum = await go(long); sum.code !== 0; sum = await go(long)) expect(sum.stderr).toContain('nobody reads');
+  for (let sum = await go(long); sum.code !== 0; sum = await go(long)) expect(sum.stderr).toContain('no program reads');
   await closed;
   expect(got).toBe(`\n${long}\n`);
   expect(lstatSync(fifo).isFIFO()).toBe(true);

@@ -20,9 +20,9 @@ import { fittingNames, nameNotices } from './server-names.js';
 
 /** The files and entries that name servers. */
 export interface ServerFiles extends EntryPlace {
-  /** `mcp.json` of the user. */
-  readonly own: string;
-  /** Entries that the program got when it was started, from an editor. They count before all others. */
+  /** `mcp.json` of the user. Null: it does not count. */
+  readonly own: string | null;
+  /** Entries that the program got when it was started, from an editor or an option. They count before all others. */
   readonly given?: Readonly<Record<string, unknown>> | undefined;
   /** Plugins that the user has trusted as they are. Their servers count after all others. */
   readonly plugins?: readonly AddedSource[];
@@ -51,15 +51,16 @@ export interface ListedServers {
 /** Reads both files. Starts nothing. */
 export function listServers(files: ServerFiles): ListedServers {
   const { own, project, given = {}, plugins = [], withheld: keys = [], ...place } = files;
-  const users = readServerFile(own);
+  const users: ServerFile = own === null ? { kind: 'missing' } : readServerFile(own);
   const ofPlugins = plugins.flatMap((plugin) => serversOfPlugin(plugin, { ...place, withheld: keys }));
-  const ofUser = together(ofPlugins, serversIn(users, own, place));
-  const handed = Object.entries(given).map(([name, entry]) => configuredServer(name, entry, 'the editor', place));
-  if (project === null) return { servers: together(ofUser, handed), aside: [], problems: problemsOf(users, own) };
+  const ofUser = together(ofPlugins, serversIn(users, own ?? '', place));
+  const handed = Object.entries(given).map(([name, entry]) => configuredServer(name, entry, 'this run', place));
+  const ownProblems = problemsOf(users, own ?? '');
+  if (project === null) return { servers: together(ofUser, handed), aside: [], problems: ownProblems };
   const { file, folder, withheld } = project;
   const found = readServerFile(file);
   const ofProject = serversIn(found, file, { ...place, cwd: folder, withheld });
-  const problems = [...problemsOf(users, own), ...problemsOf(found, file)];
+  const problems = [...ownProblems, ...problemsOf(found, file)];
   if (found.kind !== 'read' || !project.isTrusted(trustHash(found.sha256, found.entries, folder)))
     return { servers: together(ofUser, handed), aside: ofProject, problems };
   return { servers: together(together(ofUser, ofProject), handed), aside: [], problems };
@@ -69,9 +70,10 @@ export function listServers(files: ServerFiles): ListedServers {
 function serversOfPlugin({ servers, variables }: AddedSource, place: EntryPlace): readonly ConfiguredServer[] {
   const named = Object.fromEntries(Object.entries(variables).map(([key, value]) => [key.replaceAll(/\W/g, ''), value]));
   const inside = { ...place, env: { ...place.env, ...named } };
+  const names = fittingNames(servers.flatMap(({ value }) => Object.keys(value)));
   return servers.flatMap(({ path, value }) =>
     Object.entries(value).map(([name, entry]) => {
-      const server = configuredServer(name, entry, path, inside);
+      const server = configuredServer(names.get(name) ?? name, entry, path, inside);
       const { way } = server;
       return way.kind === 'stdio' ? { ...server, way: { ...way, env: { ...named, ...way.env } } } : server;
     }),

@@ -31,16 +31,17 @@ async function listedServers(
   source: Omit<McpSource, 'guard' | 'log' | 'secrets'>,
   load: LoadServers,
 ): Promise<ListedServers | null> {
-  const { config, cwd, env, home, givenServers: given } = source;
+  const { config, cwd, env, home, givenServers: given, onlyGivenServers: isStrict = false } = source;
   const { own, ofProject } = serverFiles(source);
-  const isProjects = existsSync(ofProject);
-  const plugins = (await source.projects.sources(source)).filter(({ servers }) => servers.length > 0);
-  if (!isProjects && !existsSync(own) && !given && plugins.length === 0) return null;
+  const isProjects = !isStrict && existsSync(ofProject);
+  const sources = isStrict ? [] : await source.projects.sources(source);
+  const plugins = sources.filter(({ servers }) => servers.length > 0);
+  if (!isProjects && (isStrict || !existsSync(own)) && !given && plugins.length === 0) return null;
   const withheld = secretVariables(env, ownKeys(config));
   const files = isProjects ? await source.projects.files(source) : null;
   const isTrusted = source.projects.answerFor(source, files) === true;
   return (await load()).readServers({
-    own,
+    own: isStrict ? null : own,
     given,
     plugins,
     withheld,

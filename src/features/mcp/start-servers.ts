@@ -38,7 +38,7 @@ export interface Processes {
 
 export type McpSource = Pick<
   Settings,
-  'config' | 'cwd' | 'env' | 'givenServers' | 'guard' | 'home' | 'log' | 'projects' | 'secrets'
+  'config' | 'cwd' | 'env' | 'givenServers' | 'guard' | 'home' | 'log' | 'onlyGivenServers' | 'projects' | 'secrets'
 >;
 
 /** Reads the files that name servers. Starts nothing. */

@@ -17,6 +17,7 @@ import type { SessionChoice } from '../../kernel/console/run-settings.js';
 import { promptWithImages } from '../../kernel/console/pictures.js';
 import { readSettings, workingDirectory } from '../../app/settings.js';
 import type { Notice, Settings } from '../../kernel/console/run-settings.js';
+import { withGivenSettings } from '../../app/given-objects.js';
 import { features } from '../../app/features.js';
 
 /** Loads the formats of headless runs besides plain text and JSON. */
@@ -28,9 +29,12 @@ const inputFormats: readonly string[] = ['text', 'stream-json'];
 /** Runs `agent` itself, where a feature has it begin (a worktree). Returns the exit code. */
 export async function runConversation(
   words: readonly string[],
-  options: RootOptions,
+  given: RootOptions,
   early: EarlyFrame | null,
 ): Promise<number> {
+  const { options, unused } = await withGivenSettings(given, workingDirectory(given.cwd));
+  if (unused.length > 0)
+    printError(`agent: --settings: ${unused.join(', ')} ${unused.length === 1 ? 'has' : 'have'} no effect here.\n`);
   for (const feature of features) {
     const entered = await feature.enter?.(options, { cwd: workingDirectory(options.cwd), env: process.env });
     if (!entered) continue;

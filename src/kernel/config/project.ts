@@ -25,7 +25,7 @@ export interface ProjectPart {
 }
 
 /** The kinds of files that need trust. */
-export type PartKind = Kind | 'hooks' | 'servers' | 'instructions';
+export type PartKind = Kind | 'hooks' | 'servers' | 'permissions' | 'instructions';
 
 /** The folders and paths from which files are searched. */
 export interface Here {

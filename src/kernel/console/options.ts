@@ -13,6 +13,8 @@ interface OptionEntry {
   readonly number?: true;
   /** It may also stand behind a command. */
   readonly global?: true;
+  /** Users of other agents type it; the help stays short, and `docs/other-agents.md` lists it. */
+  readonly hidden?: true;
   /** With this option `agent` may print something else on a terminal than the REPL. */
   readonly opensRepl?: false;
   readonly default?: string;
@@ -87,6 +89,18 @@ export const rootOptions = {
     flags: '-w, --worktree [name]',
     about: 'work in a separate git worktree beside the repository; created if missing',
   },
+  sessionId: {
+    group: 'Session:',
+    flags: '--session-id <id>',
+    about: 'the id of the new session',
+    hidden: true,
+  },
+  name: {
+    group: 'Session:',
+    flags: '-n, --name <title>',
+    about: 'the title of the session',
+    hidden: true,
+  },
   ephemeral: { group: 'Session:', flags: '--ephemeral', about: 'write nothing to disk' },
   tools: {
     group: 'Tools and what they may do:',
@@ -131,6 +145,47 @@ export const rootOptions = {
     group: 'Tools and what they may do:',
     flags: '--allowedTools, --allowed-tools <patterns>',
     about: 'calls that need no approval in this run, for example "bash(git log *), file_edit(src/**)"',
+    repeats: true,
+  },
+  disallowedTools: {
+    group: 'Tools and what they may do:',
+    flags: '--disallowedTools, --disallowed-tools <patterns>',
+    about: 'calls that are denied in this run, written as for --allowed-tools',
+    hidden: true,
+    repeats: true,
+  },
+  askTools: {
+    group: 'Tools and what they may do:',
+    flags: '--ask-tools <patterns>',
+    about: 'calls that need approval in this run, written as for --allowed-tools',
+    hidden: true,
+    repeats: true,
+  },
+  plan: {
+    group: 'Tools and what they may do:',
+    flags: '--plan',
+    about: 'start in plan mode: only calls that read are run',
+    hidden: true,
+  },
+  addDir: {
+    group: 'Tools and what they may do:',
+    flags: '--add-dir <dir>',
+    about: 'file tools may write in this folder as in the working directory; commands that do still need approval',
+    hidden: true,
+    repeats: true,
+  },
+  mcpConfig: {
+    group: 'Tools and what they may do:',
+    flags: '--mcp-config <file|json>',
+    about: 'MCP servers of this run, as mcp.json has them',
+    hidden: true,
+    repeats: true,
+  },
+  strictMcpConfig: {
+    group: 'Tools and what they may do:',
+    flags: '--strict-mcp-config',
+    about: 'only the MCP servers of --mcp-config',
+    hidden: true,
   },
   noHooks: { group: 'Tools and what they may do:', flags: '--no-hooks', about: 'do not run hooks' },
   image: {
@@ -193,6 +248,12 @@ export const rootOptions = {
     global: true,
     repeats: true,
   },
+  settings: {
+    group: 'General:',
+    flags: '--settings <file|json>',
+    about: 'settings of this run, with our keys or the permissions of Claude Code',
+    hidden: true,
+  },
   debug: { group: 'General:', flags: '--debug', about: 'print stack traces and the log to stderr', global: true },
 } as const satisfies OptionTable;
 
@@ -204,16 +265,19 @@ type Value<Flags extends string> = Flags extends `${string} <${string}>`
   : Flags extends `${string} [${string}]`
     ? string | true
     : boolean;
-type Plain = Exclude<keyof Table, 'tools' | 'noTools' | 'noHooks' | 'outputFormat' | 'image' | 'set'>;
+/** The options whose value is a list. */
+type Repeated = 'image' | 'set' | 'allowedTools' | 'disallowedTools' | 'askTools' | 'addDir' | 'mcpConfig';
+type Plain = Exclude<keyof Table, 'tools' | 'noTools' | 'noHooks' | 'outputFormat' | Repeated>;
 
 /** The options as commander gives them. Values are checked where they become configuration. */
 export type RootOptions = { readonly [Name in Plain]?: Value<Table[Name]['flags']> } & {
+  readonly [Name in Exclude<Repeated, 'set'>]?: readonly string[];
+} & {
   /** false: `--no-tools`. */
   readonly tools?: string | boolean;
   /** false: `--no-hooks`. */
   readonly hooks?: boolean;
   readonly outputFormat: string;
-  readonly image?: readonly string[];
   readonly set: readonly string[];
   /** The names of the program's slash commands, which no command in a file can take. */
   readonly commandNames?: readonly string[];

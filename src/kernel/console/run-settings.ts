@@ -43,8 +43,12 @@ export interface Settings {
   readonly testMode: boolean;
   /** Nothing may be written to the disk. */
   readonly ephemeral: boolean;
-  /** MCP servers that an editor has given, by name, as `mcp.json` has them. */
+  /** MCP servers that an editor or `--mcp-config` has given, by name, as `mcp.json` has them. */
   readonly givenServers?: Readonly<Record<string, unknown>>;
+  /** No other servers are used. */
+  readonly onlyGivenServers?: boolean;
+  /** Folders beside the working directory where file tools may write as they may there. Absolute, links resolved. */
+  readonly addedFolders?: readonly string[];
 }
 
 /** The facts of a session that runs without a user. */

@@ -7,6 +7,8 @@ export interface PathFacts {
   readonly home: string;
   /** The directory the session works in, absolute and with links resolved: what "inside the workspace" means. */
   readonly workspace: string;
+  /** Folders where file tools count as inside the workspace, too. Absolute, links resolved. */
+  readonly added?: readonly string[];
   /** Absolute directories and files of the program's own configuration, store and log. */
   readonly ownPaths: readonly string[];
   /** Returns the path that the kernel resolves for an absolute path with `.`, `..` and links: it follows links one

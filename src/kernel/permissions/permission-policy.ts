@@ -332,7 +332,7 @@ async function judgeFile(text: string, cwd: string, writes: boolean, rules: File
   return {
     path,
     guard: guardOf(path === spelled ? [path] : [path, spelled], writes, rules),
-    inside: landed !== null && isInside(path, facts.workspace),
+    inside: landed !== null && [facts.workspace, ...(facts.added ?? [])].some((folder) => isInside(path, folder)),
   };
 }
 
