@@ -71,6 +71,19 @@ test('a file that is written or edited brings its rules as one that is read does
   expect(course(await events(at))).toEqual(['result', '.claude/rules/ts.md']);
 });
 
+test('a turn that ends right behind a result loses nothing: the note comes before the next message', async () => {
+  const at = place(project);
+  const hooks = join(at.home, '.agent/hooks.json');
+  const stop = { type: 'command', command: `echo '{"continue": false, "stopReason": "enough"}'` };
+  write(hooks, JSON.stringify({ hooks: { PostToolUse: [{ matcher: 'Read', hooks: [stop] }] } }));
+  const turns = [read('src/a.ts'), done];
+  await headless(at, turns);
+  expect(course(await events(at))).toEqual(['result']);
+  rmSync(hooks);
+  await headless(at, turns, '-c');
+  expect(course(await events(at))).toEqual(['result', '.claude/rules/ts.md']);
+});
+
 test.each([
   ['a resume', ['-c']],
   ['a fork', ['-c', '--fork']],
