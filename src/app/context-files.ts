@@ -6,7 +6,7 @@ import { isGivenOnCommandLine } from '../kernel/config/layers.js';
 import { instructionPlace, repositoryRoot } from './instructions/instruction-places.js';
 import { readInstructions } from './instructions/read-instructions.js';
 import { toolSpecs } from './open-tools.js';
-import type { PromptListing } from '../kernel/console/feature.js';
+import type { PromptListing, PromptStyle } from '../kernel/console/feature.js';
 
 /** The settings that say where instructions are. */
 export type PromptSettings = Pick<Settings, 'cwd' | 'config' | 'home' | 'env'>;
@@ -14,6 +14,7 @@ export type PromptSettings = Pick<Settings, 'cwd' | 'config' | 'home' | 'env'>;
 /** The parts of a system prompt that features add. */
 interface PromptParts {
   readonly listing: (registry: Registry) => Promise<PromptListing>;
+  readonly style: () => Promise<PromptStyle | null>;
   /** Returns the blocks that it ends with; '' for none. */
   readonly notes: () => Promise<string>;
 }
@@ -28,9 +29,14 @@ export async function sessionBeginning(
   if (restored.length > 0) return { opening: [], notices: [] };
   const { files, list, notices } = readInstructions(instructionPlace(settings));
   const { text: skills, notices: more } = await parts.listing(registry);
+  const style = await parts.style();
   return {
-    opening: openingEvents(settings, registry, { files, rules: list, skills, notes: await parts.notes() }),
-    notices: [...more, ...notices.map((notice): Notice => ({ ...notice, code: 'context_file' }))],
+    opening: openingEvents(settings, registry, { files, rules: list, skills, style, notes: await parts.notes() }),
+    notices: [
+      ...more,
+      ...(style?.notices ?? []),
+      ...notices.map((notice): Notice => ({ ...notice, code: 'context_file' })),
+    ],
   };
 }
 
@@ -95,6 +101,7 @@ interface SessionContext {
   readonly rules: string;
   readonly skills: string;
   readonly notes: string;
+  readonly style?: PromptStyle | null;
   readonly role?: string;
 }
 
@@ -103,7 +110,7 @@ interface SessionContext {
 function openingEvents(
   { cwd, config }: Pick<Settings, 'cwd' | 'config'>,
   registry: Registry,
-  { files: contextFiles, rules, skills, notes, role }: SessionContext,
+  { files: contextFiles, rules, skills, notes, style = null, role }: SessionContext,
 ): readonly EventDraft[] {
   const content = renderSystemPrompt({
     cwd,
@@ -115,6 +122,7 @@ function openingEvents(
     rules,
     skills,
     notes,
+    style,
     ...(role === undefined ? {} : { role }),
     userPrompt: config.request.systemPrompt ?? '',
   });

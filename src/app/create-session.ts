@@ -260,6 +260,7 @@ async function beginningOf(
   const windowTokens = modelFacts(run)?.contextWindow?.(model.ref) ?? null;
   const facts = {
     listing: (registry: Registry) => run.parts.listing(registry, windowTokens),
+    style: () => run.parts.style(),
     notes: () => run.parts.promptText(),
     mask: (text: string) => secrets.text(text),
   };

@@ -8,6 +8,7 @@ import { hooks } from '../features/hooks/hooks-feature.js';
 import { mcp } from '../features/mcp/mcp-feature.js';
 import { memory } from '../features/memory/memory-feature.js';
 import { plugins } from '../features/plugins/plugins-feature.js';
+import { outputStyles } from '../features/output-styles/output-styles-feature.js';
 import { promptsAndSkills } from '../features/prompts-and-skills/prompts-and-skills-feature.js';
 import { scheduledTasks } from '../features/scheduled-tasks/scheduled-tasks-feature.js';
 import { smallTools } from '../features/small-tools/small-tools-feature.js';
@@ -41,6 +42,7 @@ export const features: readonly Feature[] = [
   hooks,
   promptsAndSkills,
   plugins,
+  outputStyles,
   worktrees,
   historyImport,
   teamStore,

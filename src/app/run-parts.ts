@@ -6,6 +6,7 @@ import type {
   ObservedSession,
   PromptBlock,
   PromptListing,
+  PromptStyle,
   RunHost,
   RunPart,
 } from '../kernel/console/feature.js';
@@ -71,6 +72,12 @@ export class RunParts {
       text: joinTexts(listings.map((listing) => listing?.text ?? '')),
       notices: listings.flatMap((listing) => listing?.notices ?? []),
     };
+  }
+
+  /** Returns how a new session answers; null for no style. */
+  async style(): Promise<PromptStyle | null> {
+    for (const part of this.#parts) if (part.style) return await part.style();
+    return null;
   }
 
   /** Returns the blocks that the prompt of a new session ends with; '' for none. */

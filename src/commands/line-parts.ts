@@ -123,7 +123,7 @@ export function createTools(read: ReadSettings): Tools {
     policy: async () => openPolicy(await read()),
     host: async () => sessionHost((await read()).log),
     opening: async (registry, cwd) => {
-      const none = { listing: async () => ({ text: '', notices: [] }), notes: async () => '' };
+      const none = { listing: async () => ({ text: '', notices: [] }), style: async () => null, notes: async () => '' };
       return (await sessionBeginning({ ...(await read()), cwd }, registry, { restored: [] }, none)).opening;
     },
     strayLimits: async (loaded) => await unknownToolLimits(loaded, toolNames()),

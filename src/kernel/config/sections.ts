@@ -52,6 +52,8 @@ interface ProviderSection {
 /** The parts of a request beside the conversation. */
 interface RequestSection {
   readonly systemPrompt: string | null;
+  /** The name of the output style of new sessions. */
+  readonly outputStyle: string | null;
   readonly effort: string | null;
   readonly maxOutputTokens: number | null;
   readonly extraBody: JsonObject;
@@ -143,6 +145,7 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
     },
     request: {
       systemPrompt: all.system_prompt ?? null,
+      outputStyle: all.output_style ?? null,
       effort: all.effort ?? null,
       maxOutputTokens: all.max_output_tokens ?? null,
       extraBody: all.extra_body ?? {},

@@ -177,6 +177,8 @@ export interface RunPart {
   hooks?(source: SessionSource, agent?: HookedAgent): Hooks;
   /** Returns what the system prompt of a new session says of what it offers. `windowTokens`: the context window. */
   listing?(registry: Registry, windowTokens: number | null): Promise<PromptListing>;
+  /** Returns how a new session answers; null for no style. A session that is resumed keeps its own. */
+  style?(): Promise<PromptStyle | null>;
   readonly promptBlock?: PromptBlock;
   /** Returns texts by their names, for sub-agents that know them from the beginning. */
   namedTexts?(names: readonly string[]): Promise<readonly string[]>;
@@ -202,6 +204,15 @@ export interface RunPart {
 /** A list in a system prompt, and notices of it for the user. */
 export interface PromptListing {
   readonly text: string;
+  readonly notices: readonly Notice[];
+}
+
+/** Instructions on how to answer, and notices about them for the user. */
+export interface PromptStyle {
+  /** A section of the system prompt, or ''. */
+  readonly text: string;
+  /** False: the instructions of the program about coding are left out. */
+  readonly keepsCoding: boolean;
   readonly notices: readonly Notice[];
 }
 

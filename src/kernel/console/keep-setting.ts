@@ -27,7 +27,7 @@ export function parseSession(argument: string): { readonly rest: string; readonl
 /** Saves a choice as the default of new sessions, unless it is for this session alone. Returns what happened. */
 export async function remember(
   { keep }: Pick<Repl, 'keep'>,
-  key: 'model' | 'effort' | 'ui.theme',
+  key: 'model' | 'effort' | 'output_style' | 'ui.theme',
   value: string,
   isForSession: boolean,
 ): Promise<string> {
