@@ -52,6 +52,8 @@ export class InstructionReader {
   readonly #read = new Set<string>();
   readonly #unused: UnusedFile[] = [];
   readonly #warnings: string[] = [];
+  /** Null after a file was added. */
+  #distinctFiles: readonly InstructionFile[] | null = null;
   #bytes = 0;
   #imports = 0;
 
@@ -67,6 +69,10 @@ export class InstructionReader {
   /** Returns the files that say something, in the order in which they were added. What comes later never takes a file out
    * of the prompt. */
   files(): readonly InstructionFile[] {
+    return (this.#distinctFiles ??= this.#withoutRepeats());
+  }
+
+  #withoutRepeats(): readonly InstructionFile[] {
     const always = this.#files.filter(({ timing }) => timing.kind === 'always');
     const ofPrompt = always.filter(({ folder }) => folder === null);
     const ofFolders = always.filter(({ folder }) => folder !== null);
@@ -104,6 +110,7 @@ export class InstructionReader {
     const file = { path, text: rule.text, origin, timing: timing ?? rule.timing, folder, base };
     if (file.timing.kind === 'never') this.#leaveOut(path, file.timing.reason);
     this.#files.push(file);
+    this.#distinctFiles = null;
     if (candidate.form === 'importing' || candidate.form === 'claude-rule') this.#addImports(candidate, file, depth);
   }
 
