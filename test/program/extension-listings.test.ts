@@ -80,7 +80,7 @@ test.each([
   [['sesions', 'list'], 'sessions'],
   [['skils', 'list'], 'skills'],
   [['hook', 'check'], 'hooks'],
-  [['agent', 'list'], 'agents'],
+  [['agent', 'show'], 'agents'],
   [['note', 'list'], 'notes'],
   [['memroy', 'list'], 'memory'],
   [['Tasks', 'list'], 'tasks'],

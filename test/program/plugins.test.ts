@@ -98,6 +98,20 @@ test('its skills and commands name its folder, and a command is typed with the n
   expect(shown.stdout).toMatch(/Ship with \/.*\/installed\/demo\/tool\./);
 });
 
+test('a plugin that the REPL adds is used at once', async () => {
+  const { at, plug } = withPlugin();
+  await agent(at, ['plugin', 'add', plug, '--yes']);
+  await agent(at, ['plugin', 'disable', 'demo']);
+  const steps = [
+    ['/plugin enable demo', 'demo is enabled'],
+    ['/demo:greet Ada', 'Greeted.'],
+    ['/plugin remove demo', 'Removed demo'],
+    ['/demo:greet Ada', 'There is no command /demo:greet'],
+  ] as const;
+  const { stdout } = await repl(at, ['-m', script(at, [{ text: 'Greeted.' }])], steps);
+  expect(stdout).toContain('Greeted.');
+});
+
 test('a changed byte ends the trust; what changed is shown before it is trusted again', async () => {
   const { at, plug } = withPlugin();
   await agent(at, ['plugin', 'add', plug, '--yes']);

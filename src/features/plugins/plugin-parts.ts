@@ -2,6 +2,7 @@ import { filesIn } from '../../kernel/config/found-files.js';
 import type { Kind } from '../../kernel/config/project.js';
 import { isRecord } from '../../kernel/core/json.js';
 import { readBoundedText } from '../../kernel/disk/bounded-file.js';
+import { counted } from '../../kernel/tools/define-tool.js';
 import type { Plugin } from './read-plugin.js';
 
 /** The number of parts of each kind in a plugin. Source: contracts, "Compatibility". */
@@ -46,7 +47,8 @@ function readHead(path: string): string | null {
  * when it is used; then the counts of the rest. */
 export function describeParts(plugin: Plugin): readonly string[] {
   const { skills, commands, agents, output_styles: styles } = countParts(plugin);
-  const counts = Object.entries({ skills, commands, agents, 'output styles': styles }).filter(([, count]) => count > 0);
+  const counts = Object.entries({ skill: skills, command: commands, agent: agents, 'output style': styles });
+  const brought = counts.filter(([, count]) => count > 0).map(([kind, count]) => counted(count, kind));
   const texts = [...filesOf(plugin, 'commands'), ...filesOf(plugin, 'skills')];
   return [
     ...hookLines(plugin),
@@ -54,7 +56,7 @@ export function describeParts(plugin: Plugin): readonly string[] {
     ...texts.flatMap((path) =>
       commandsIn(readHead(path) ?? '').map((line) => `${nameBelow(plugin, path)} runs: ${line}`),
     ),
-    ...(counts.length === 0 ? [] : [counts.map(([kind, count]) => `${count} ${kind}`).join(', ')]),
+    ...(brought.length === 0 ? [] : [brought.join(', ')]),
     ...(plugin.unused.length === 0 ? [] : [`not used here: ${plugin.unused.join(', ')}`]),
   ];
 }

@@ -120,8 +120,13 @@ export async function openPromptPart({ settings, options }: RunHost, load: LoadT
     listing: async (registry, windowTokens) => await listing(settings, registry, windowTokens, load),
     namedTexts: async (names) => await skillTexts(settings, names, load),
     menu: async () => {
-      const written = await commands.list();
-      return { commands: () => written };
+      let written = await commands.list();
+      return {
+        commands: () => written,
+        refresh: async () => {
+          written = await commands.list();
+        },
+      };
     },
     ...(isOffered ? { news: async (events) => await skillNews(events, skills, load) } : {}),
   };

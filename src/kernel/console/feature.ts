@@ -220,6 +220,8 @@ export interface PromptStyle {
 export interface Menu {
   /** Returns those that are known by now. */
   commands(): readonly MenuCommand[];
+  /** Looks for what has come and gone, after a command of the REPL. */
+  refresh?(): Promise<void>;
   /** Returns what is completed after `@`. */
   resources?(): readonly string[];
 }

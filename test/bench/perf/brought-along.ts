@@ -1,7 +1,8 @@
-// npm run t:brought -- [rounds]      what five servers (100 tools), 20 skills and every set of tools cost at the start
+// npm run t:brought -- [rounds]      the cost of 300 skills, 100 commands, 100 agents, 10 servers (200 tools), 20 hooks and
+// every set of tools at the start
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { spawn } from '@lydell/node-pty';
 import { toolsets } from '../../../src/app/features.js';
 import { triedServer } from '../../features/mcp/tried-server.js';
@@ -22,19 +23,36 @@ async function home(name: string, brought: boolean): Promise<Place> {
   for (const path of [place.home, place.work, settings]) mkdirSync(path, { recursive: true });
   if (!brought) return place;
   const names = toolsets.filter(({ on }) => !on).map((set) => set.name);
-  const servers = Object.fromEntries(Array.from({ length: 5 }, (_, index) => [`server${index}`, server(index)]));
+  const servers = Object.fromEntries(Array.from({ length: 10 }, (_, index) => [`server${index}`, server(index)]));
   writeFileSync(join(settings, 'config.json'), JSON.stringify({ toolsets: names }));
   writeFileSync(join(settings, 'mcp.json'), JSON.stringify({ mcpServers: servers }));
-  for (let index = 0; index < 20; index++) {
-    const skill = join(settings, 'skills', `skill-${index}`);
-    mkdirSync(skill, { recursive: true });
-    writeFileSync(
-      join(skill, 'SKILL.md'),
-      `---\nname: skill-${index}\ndescription: Does the work of kind ${index}, for files of that kind: use it when one is named.\n---\nStep one.\n`,
-    );
+  for (const [path, text] of broughtFiles(settings)) {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, text);
   }
   for (const server of Object.keys(servers)) await runProgram(place, ['mcp', 'test', server]);
   return place;
+}
+
+/** The files of skills, commands, agents and hooks. */
+function* broughtFiles(settings: string): Generator<readonly [path: string, text: string]> {
+  for (let index = 0; index < 300; index++)
+    yield [
+      join(settings, 'skills', `skill-${index}`, 'SKILL.md'),
+      `---\nname: skill-${index}\ndescription: Does the work of kind ${index}, for files of that kind: use it when one is named.\n---\n${'Step one.\n'.repeat(100)}`,
+    ];
+  for (let index = 0; index < 100; index++) {
+    yield [join(settings, 'commands', `do-${index}.md`), `---\ndescription: Does ${index}\n---\nDo $1.\n`];
+    yield [
+      join(settings, 'agents', `agent-${index}.md`),
+      `---\nname: agent-${index}\ndescription: Reviews part ${index}\ntools: Read, Grep\n---\nYou review.\n`,
+    ];
+  }
+  const hooks = Array.from({ length: 20 }, (_, index) => ({
+    matcher: `Tool${index}`,
+    hooks: [{ type: 'command', command: `echo ${index}` }],
+  }));
+  yield [join(settings, 'hooks.json'), JSON.stringify({ hooks: { PostToolUse: hooks } })];
 }
 
 function server(index: number): object {
