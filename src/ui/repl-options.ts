@@ -138,8 +138,9 @@ export interface ReplOptions {
   readonly session: SessionPort;
   /** Called at each use: servers offer their commands once they are connected. */
   readonly commands: () => readonly SlashCommand[];
-  /** Returns the contents of the status line; called at each frame, so it must be cheap. */
-  readonly status: (view: View) => StatusFacts;
+  /** Returns the contents of the status line; called at each frame, so it must be cheap. `vimMode`: the mode of vim's
+   * keys, if they are used. */
+  readonly status: (view: View, vimMode?: string | null) => StatusFacts;
   /** `!command` (sent to the model) and `!!command` (not sent). What it prints is shown; resolves when it has ended,
    * soon after `signal`. */
   readonly runShell: RunShell;

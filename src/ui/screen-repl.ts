@@ -161,7 +161,7 @@ class ScreenRepl implements ReplHandle {
 
   #createDisplay(options: ReplOptions): Display {
     const status = (view: View): StatusFacts => ({
-      ...options.status(view),
+      ...options.status(view, this.#input.mode()),
       mode: this.#input.mode(),
       interruptKey: this.#interruptKey(),
       ownCommand: this.#turns.runsShell(),

@@ -7,7 +7,7 @@ import type { RunHost, RunPart } from '../../kernel/console/feature.js';
 import { claudeMode } from '../../kernel/tools/claude-dialect.js';
 import { type HookFiles, reachesInto } from './project-hooks.js';
 import { allowedAsTheyAre, createHooks } from './run-hooks.js';
-import { createTranscripts } from './transcripts.js';
+import { createTranscripts } from '../../kernel/tools/transcripts.js';
 import * as code from './hook-readers.js';
 
 const loaded = () => Promise.resolve(code);

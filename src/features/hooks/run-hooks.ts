@@ -11,7 +11,7 @@ import { type HookResult, type OneAnswer, readAnswer } from './hook-answers.js';
 import { parseCondition } from './hook-condition.js';
 import { askModelHook } from './model-hooks.js';
 import { folderVariables, type Hook, matches, type NamedFiles, namedFiles, withFolders } from './listed-hooks.js';
-import type { Transcripts } from './transcripts.js';
+import type { Transcripts } from '../../kernel/tools/transcripts.js';
 
 export interface HookHost {
   readonly processes: Pick<ProcessRunner, 'run'>;

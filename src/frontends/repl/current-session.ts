@@ -7,11 +7,14 @@ import type { Schedule } from '../../kernel/core/runtime.js';
 import type { AgentEvent, QueuedMessage, SessionPort } from '../../kernel/core/session-port.js';
 import type { SessionRow, Store } from '../../kernel/core/store.js';
 import { readBoundedText } from '../../kernel/disk/bounded-file.js';
+import { version } from '../../kernel/console/version.js';
+import { createTranscripts } from '../../kernel/tools/transcripts.js';
 import { findModel } from '../../kernel/providers/models.js';
 import type { StatusFacts } from '../../ui/components/status-line.js';
 import type { ReplHandle } from '../../ui/repl-options.js';
 import type { View } from '../../ui/view.js';
-import type { OwnStatus, StatusReport } from './status-command.js';
+import type { OwnStatus } from './status-command.js';
+import { createLineCount, type StatusDetails, statusInput, type StatusMoment } from './status-input.js';
 import { isPlainTerminal } from '../../ui/early-frame.js';
 import { createAgentSession, type Assembly, type Run } from '../../app/create-session.js';
 import { repositoryRoot } from '../../app/instructions/instruction-places.js';
@@ -149,8 +152,9 @@ const branchMs = 2000;
 
 /** The status line. */
 interface Status {
-  /** Returns its facts for each frame. Only the branch is read from the disk, at most every two seconds. */
-  readonly facts: (view: View) => StatusFacts;
+  /** Returns its facts for each frame. Only the branch is read from the disk, at most every two seconds. `vimMode`: the
+   * mode of vim's keys. */
+  readonly facts: (view: View, vimMode?: string | null) => StatusFacts;
   /** Has the user's own program write it, where there is one. */
   begin(screen: Pick<ReplHandle, 'notice' | 'refresh'>, schedule: Schedule): Promise<void>;
   close(): void;
@@ -159,12 +163,16 @@ interface Status {
 export function createStatus(run: Run, sessions: ReplSessions): Status {
   let own: OwnStatus | null = null;
   const factsOf = createFacts(run, sessions);
+  const details = createDetails(run.settings.cwd);
   return {
-    facts: (view) => {
+    facts: (view, vimMode = null) => {
       const facts = factsOf();
       if (own === null) return facts;
+      details.follow(view);
       const session = sessions.shown();
-      return { ...facts, own: own.line(reportOf(run, session.id, facts, view), session.events().length) };
+      const moment = momentOf(run, sessions, facts, view, vimMode);
+      const key = `${session.events().length} ${JSON.stringify(moment)}`;
+      return { ...facts, own: own.line(key, () => statusInput(moment, details.of(session))) };
     },
     begin: async (screen, schedule) => {
       if (run.settings.config.ui.statusCommand.length === 0) return;
@@ -179,32 +187,80 @@ export function createStatus(run: Run, sessions: ReplSessions): Status {
       });
       screen.refresh();
     },
-    close: () => own?.close(),
+    close: () => {
+      own?.close();
+      details.close();
+    },
   };
 }
 
-function reportOf({ settings }: Run, id: string, facts: StatusFacts, { busy, totals }: View): StatusReport {
-  const window = facts.contextWindow ?? null;
+/** Measures and collects what the program of the status line is given beside the facts of each frame. */
+function createDetails(cwd: string): {
+  readonly follow: (view: View) => void;
+  readonly of: (session: SessionPort) => StatusDetails;
+  readonly close: () => void;
+} {
+  const startedAt = performance.now();
+  const transcripts = createTranscripts(cwd);
+  const countLines = createLineCount();
+  let apiMs = 0;
+  /** The time of the last frame that showed a request. */
+  let requestAt: number | null = null;
   return {
-    session_id: id,
-    model: facts.model,
+    follow: ({ busy, calls, questions }) => {
+      const now = performance.now();
+      if (requestAt !== null) apiMs += now - requestAt;
+      requestAt = busy && calls.length === 0 && questions.length === 0 ? now : null;
+    },
+    of: (session) => {
+      const events = session.events();
+      // Only the end of a long session is there until all of it is read.
+      const whole = (events[0]?.seq ?? 1) === 1 ? events : [];
+      return {
+        version,
+        events,
+        lines: countLines(session.id, whole),
+        durationMs: performance.now() - startedAt,
+        apiDurationMs: apiMs,
+        transcript: transcripts.write(session.id, whole),
+      };
+    },
+    close: transcripts.close.bind(transcripts),
+  };
+}
+
+function momentOf(
+  { settings }: Run,
+  sessions: ReplSessions,
+  facts: StatusFacts,
+  { busy, totals }: View,
+  vimMode: string | null,
+): StatusMoment {
+  const session = sessions.shown();
+  const { provider, model } = session.ref();
+  return {
+    provider,
+    model,
+    sessionId: session.id,
+    title: sessions.title(),
     cwd: settings.cwd,
+    addedFolders: settings.addedFolders ?? [],
     branch: facts.branch ?? null,
     approval: facts.approval,
     sandbox: facts.sandbox,
     busy,
-    cost_usd: totals.costKnown ? totals.costUsd : null,
+    effort: facts.effort ?? null,
+    vimMode,
+    costUsd: totals.costUsd,
+    costKnown: totals.costKnown,
     tokens: {
       input: totals.input,
       output: totals.output,
       cache_read: totals.cacheRead,
       cache_write: totals.cacheWrite,
     },
-    context: {
-      used: totals.context,
-      window,
-      percent: window === null ? null : Math.round((totals.context / window) * 100),
-    },
+    contextTokens: totals.context,
+    contextWindow: facts.contextWindow ?? null,
   };
 }
 

@@ -6,26 +6,10 @@ import type { ProcessRunner } from '../../kernel/tools/process/runner.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 import { ownKeys, secretVariables } from '../../kernel/secrets/known-secrets.js';
 
-/** The JSON line that the user's program gets on standard input. */
-export interface StatusReport {
-  readonly session_id: string;
-  readonly model: string;
-  readonly cwd: string;
-  readonly branch: string | null;
-  readonly approval: string;
-  readonly sandbox: string;
-  readonly busy: boolean;
-  /** Null where the price of the model is not known. */
-  readonly cost_usd: number | null;
-  readonly tokens: Readonly<Record<'input' | 'output' | 'cache_read' | 'cache_write', number>>;
-  /** Tokens of the last request and its response; the window is null where nobody knows it. */
-  readonly context: { readonly used: number; readonly window: number | null; readonly percent: number | null };
-}
-
 export interface OwnStatus {
-  /** Returns the newest line of the program; null where it has given none. `events`: those of the session so far. Runs
-   * the program soon where something has changed since it last ran; never waits. */
-  line(report: StatusReport, events: number): string | null;
+  /** Returns the newest line of the program; null where it has given none. Runs the program soon where `key` is another
+   * one than when it last ran; never waits. `input`: makes the object that the program reads, when it starts. */
+  line(key: string, input: () => unknown): string | null;
   close(): void;
 }
 
@@ -39,7 +23,7 @@ interface Parts {
   readonly onProblem: (problem: string) => void;
 }
 
-const longestMs = 1_000;
+const longestMs = 5_000;
 const leastGapMs = 1_000;
 const mostBytes = 65_536;
 /** The number of failures after which the program is not started again. */
@@ -51,7 +35,7 @@ export function createOwnStatus(d: Parts): OwnStatus {
   let shown: string | null = null;
   let failures = 0;
   let last = '';
-  let next: { readonly key: string; readonly input: string } | null = null;
+  let next: { readonly key: string; readonly input: () => unknown } | null = null;
   /** A run, or the second after it. */
   let pausing = false;
   const failed = (problem: string): void => {
@@ -72,7 +56,7 @@ export function createOwnStatus(d: Parts): OwnStatus {
     [last, next, pausing] = [key, null, true];
     // A frame asks, and starting a process would hold it up.
     d.schedule(() => {
-      void run(input).then(() => {
+      void run(JSON.stringify(input())).then(() => {
         d.schedule(() => {
           pausing = false;
           begin();
@@ -81,9 +65,7 @@ export function createOwnStatus(d: Parts): OwnStatus {
     }, 0);
   };
   return {
-    line: (report, events) => {
-      const input = JSON.stringify(report);
-      const key = `${events} ${input}`;
+    line: (key, input) => {
       next = key === last ? null : { key, input };
       begin();
       return shown;
@@ -124,7 +106,7 @@ async function runOnce({ settings, processes }: Parts, input: string, signal: Ab
   if (result.ended === 'timeout')
     return {
       ok: false,
-      problem: `${name} took longer than a second`,
+      problem: `${name} took longer than ${longestMs / 1000} seconds`,
     };
   if (result.ended === 'output_limit')
     return {

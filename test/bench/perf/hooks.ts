@@ -7,7 +7,7 @@ import type { Event } from '../../../src/kernel/core/event.js';
 import type { Occasion } from '../../../src/kernel/core/hooks.js';
 import { readHookFile } from '../../../src/features/hooks/listed-hooks.js';
 import { allowedAsTheyAre, createHooks } from '../../../src/features/hooks/run-hooks.js';
-import { createTranscripts } from '../../../src/features/hooks/transcripts.js';
+import { createTranscripts } from '../../../src/kernel/tools/transcripts.js';
 import { createProcessRunner } from '../../../src/kernel/tools/process/runner.js';
 
 const mostMs = 15;

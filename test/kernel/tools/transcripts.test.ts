@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { afterEach, expect, test } from 'vitest';
 import type { Event, EventDraft } from '../../../src/kernel/core/event.js';
-import { createTranscripts } from '../../../src/features/hooks/transcripts.js';
+import { createTranscripts } from '../../../src/kernel/tools/transcripts.js';
 
 const transcripts = createTranscripts('/work');
 afterEach(transcripts.close);

@@ -1,21 +1,15 @@
-import { parseJson } from '../../kernel/core/json.js';
+import { parseJson } from '../core/json.js';
 import { createHash } from 'node:crypto';
 import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { isError, parseEnvelope } from '../../kernel/core/envelope.js';
-import {
-  type AssistantData,
-  type Event,
-  knownEvent,
-  type KnownEvent,
-  type UsageData,
-} from '../../kernel/core/event.js';
-import type { HookedAgent } from '../../kernel/core/hooks.js';
-import { isRecord } from '../../kernel/core/json.js';
-import { theirCall } from '../../kernel/tools/claude-dialect.js';
+import { isError, parseEnvelope } from '../core/envelope.js';
+import { type AssistantData, type Event, knownEvent, type KnownEvent, type UsageData } from '../core/event.js';
+import type { HookedAgent } from '../core/hooks.js';
+import { isRecord } from '../core/json.js';
+import { theirCall } from './claude-dialect.js';
 
-/** Conversations as files that hooks may read: one JSON object a line, in the form of Claude Code's transcripts. */
+/** Conversations as files that hooks and status lines may read: one JSON object a line, in the form of Claude Code's transcripts. */
 export interface Transcripts {
   /** Brings the file of a session up to date and returns its path; '' where it cannot be written. */
   write(session: string, events: readonly Event[], agent?: HookedAgent): string;
