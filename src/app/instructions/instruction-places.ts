@@ -1,5 +1,5 @@
 import { existsSync, realpathSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, isAbsolute } from 'node:path';
 import { filesIn } from '../../kernel/config/found-files.js';
 import { isFolder } from '../../kernel/config/project.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
@@ -61,6 +61,8 @@ export function projectFolders(cwd: string): { readonly root: string; readonly f
 
 /** Returns the nearest folder at or above `cwd` that holds `.git`, or null. */
 export function repositoryRoot(cwd: string): string | null {
+  // An imported session may be of a directory of Windows.
+  if (!isAbsolute(cwd)) return null;
   for (let at = cwd; ; at = dirname(at)) {
     if (existsSync(join(at, '.git'))) return at;
     if (dirname(at) === at) return null;

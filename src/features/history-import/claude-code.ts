@@ -15,6 +15,7 @@ import {
   type HistoryReader,
   jsonLines,
   listOf,
+  longerStart,
   numberIn,
   type Source,
   nonEmptyText,
@@ -54,7 +55,7 @@ function head(source: Source, { home }: HistoryPlace): FoundConversation | null 
     id: basename(source.file, '.jsonl'),
     cwd: directoryIn([said('cwd')], home),
     title: titleIn(lines.toReversed()),
-    prompt: firstPrompt(ends.first),
+    prompt: firstPrompt(ends.first) ?? firstPrompt(longerStart(source.file, ends)),
     version: said('version'),
     model: ends.last.map(modelIn).findLast((model) => model !== null) ?? null,
     bytes: ends.bytes,
@@ -81,7 +82,7 @@ function promptOf(line: TurnFields): string | null {
 
 /** Commands of the program itself: they say nothing of what a conversation is about. */
 const programCommand =
-  /^\/(?:add-dir|agents|bashes|clear|compact|config|context|cost|doctor|effort|exit|export|extra-usage|fast|help|hooks|ide|init|install-github-app|keybindings|login|logout|mcp|memory|model|output-style|permissions|plan|plugin|privacy-settings|quit|release-notes|reload-plugins|remote-control|rename|resume|rewind|sandbox|skills|stats|status|statusline|tasks|terminal-setup|theme|todos|upgrade|usage|vim)\b/;
+  /^\/(?:add-dir|advisor|agents|bashes|btw|bug|chrome|clear|color|compact|config|context|copy|cost|desktop|diff|doctor|effort|exit|export|extra-usage|fast|feedback|help|hooks|ide|init|insights|install-github-app|keybindings|login|logout|mcp|memory|mobile|model|output-style|passes|permissions|plan|plugin|privacy-settings|quit|release-notes|reload-plugins|remote-control|rename|resume|rewind|sandbox|skills|stats|status|statusline|stickers|tag|tasks|terminal-setup|theme|todos|upgrade|usage|vim|voice)(?![\w:-])/;
 
 /** Returns what the user said first, in its last wording. */
 function firstPrompt(lines: readonly TurnFields[]): string | null {

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { basename, dirname, isAbsolute, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { statsAt } from '../../kernel/disk/path-stats.js';
 import { firstLine } from '../../kernel/core/text.js';
 import { readBoundedText } from '../../kernel/disk/bounded-file.js';
 import { callOf, partsOf, type PartsOf, summaryIn } from './content-parts.js';
 import {
   countOf,
+  directoryIn,
   type TurnFields,
   fieldsOf,
   fileEnds,
@@ -15,6 +16,7 @@ import {
   type FoundConversation,
   type HistoryPlace,
   type HistoryReader,
+  isDirectoryPath,
   jsonLines,
   listOf,
   objectOf,
@@ -56,7 +58,7 @@ function head(source: Source, { home }: HistoryPlace): FoundConversation | null 
   return {
     ...source,
     id: nonEmptyText(header['sessionId']) ?? basename(file),
-    cwd: directoryOf(dirname(dirname(file)), nonEmptyText(header['projectHash'])) ?? home,
+    cwd: directoryIn([directoryOf(dirname(dirname(file)), nonEmptyText(header['projectHash']))], home),
     startedAt: firstTime(started, written),
     updatedAt: firstTime(updated.toReversed(), written),
     title: lastText([...headers, ...changes], 'summary'),
@@ -110,7 +112,7 @@ function isTooLarge({ first, bytes }: FileEnds): boolean {
 function directoryOf(project: string, hash: string | null): string | null {
   const read = { maxBytes: 1024 * 1024, longer: 'refuse', links: 'follow' } as const;
   const root = readBoundedText(join(project, '.project_root'), read)?.trim();
-  if (root !== undefined && isAbsolute(root)) return root;
+  if (root !== undefined && isDirectoryPath(root)) return root;
   const known = objectOf(readBoundedText(join(project, '../../projects.json'), read) ?? '');
   const fits = ([path, name]: readonly [string, unknown]): boolean =>
     name === basename(project) || [hash, basename(project)].includes(createHash('sha256').update(path).digest('hex'));

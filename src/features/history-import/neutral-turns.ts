@@ -187,6 +187,21 @@ function objectsOf(bytes: Buffer): readonly TurnFields[] {
     .filter((value) => value !== null);
 }
 
+/** The number of objects among which the first prompt is looked for. */
+const mostBeforePrompt = 200;
+
+/** Returns more objects of the start than `fileEnds`: much may be injected before the first prompt. Empty where
+ * `fileEnds` has them all. */
+export function longerStart(file: string, { bytes }: FileEnds): readonly TurnFields[] {
+  const objects: TurnFields[] = [];
+  if (bytes <= endBytes) return objects;
+  for (const line of jsonLines(file)) {
+    if (typeof line !== 'string') objects.push(line);
+    if (objects.length >= mostBeforePrompt) break;
+  }
+  return objects;
+}
+
 /** Lists the files below a folder whose names fit, by name, links left out. `depth` 0: in the folder itself. */
 export function* filesBelow(folder: string, depth: number, fits: RegExp): Generator<string> {
   for (const entry of entriesOf(folder)) {
@@ -214,9 +229,19 @@ export function timesOf(file: string, ends: FileEnds): Pick<FoundConversation, '
   };
 }
 
-/** Returns the first absolute path among the values, or `otherwise`. */
-export function directoryIn(values: readonly unknown[], otherwise: string): string {
-  return values.map(nonEmptyText).find((path) => path !== null && isAbsolute(path)) ?? otherwise;
+/** Returns the first absolute path, or `otherwise`. A path of Windows is the one below `mounts` where WSL has it, and
+ * stays as it is elsewhere. */
+export function directoryIn(values: readonly unknown[], otherwise: string, mounts = '/mnt'): string {
+  const path = values.map(nonEmptyText).find((text) => text !== null && isDirectoryPath(text)) ?? otherwise;
+  const [, drive, rest] = /^([A-Za-z]):[\\/](.*)$/s.exec(path) ?? [];
+  if (drive === undefined || rest === undefined) return path;
+  const mounted = join(mounts, drive.toLowerCase(), rest.replaceAll('\\', '/')).replace(/(?<=.)\/$/, '');
+  return statsAt(mounted)?.isDirectory() === true ? mounted : path;
+}
+
+/** Returns true for an absolute path, also one of Windows. */
+export function isDirectoryPath(text: string): boolean {
+  return isAbsolute(text) || /^(?:[A-Za-z]:[\\/]|\\\\[^\\])/.test(text);
 }
 
 /** Returns the number that an expression finds; undefined where it finds none. */

@@ -8,7 +8,7 @@ import { project } from '../../../src/kernel/core/projection.js';
 import { claudeCode } from '../../../src/features/history-import/claude-code.js';
 import { codex } from '../../../src/features/history-import/codex.js';
 import { forClaudeCode, forCodex } from '../../../src/features/history-import/for-other-programs.js';
-import type { HistoryReader } from '../../../src/features/history-import/neutral-turns.js';
+import { directoryIn, type HistoryReader } from '../../../src/features/history-import/neutral-turns.js';
 import { pi } from '../../../src/features/history-import/pi.js';
 import { toEvents } from '../../../src/features/history-import/to-events.js';
 
@@ -420,4 +420,102 @@ test('two objects in one line are both read, and a torn or damaged part of a lin
   const events = read(codex, home);
   expect(told(events)).toEqual(['first } { "', 'second', 'third', 'fourth', 'fifth']);
   expect(dropped(events)).toMatchObject({ damaged_lines: 1 });
+});
+
+/** The conversation below a home, as lists show it. */
+function found(reader: HistoryReader, home: string) {
+  const place = { home, env: {}, cwd: home };
+  const [source] = [...reader.sources(place)];
+  return source ? reader.head(source, place) : null;
+}
+
+const plainPrompt = (text: string): object =>
+  item({ type: 'message', role: 'user', content: [{ type: 'input_text', text }] });
+const claudePrompt = (uuid: string, parent: string | null, content: unknown, cwd = '/home/ann/shop'): object => ({
+  ...stamp(),
+  type: 'user',
+  sessionId: 's',
+  cwd,
+  uuid,
+  parentUuid: parent,
+  message: { role: 'user', content },
+});
+
+test.each(['d:\\Work\\shop', 'C:/Users/ann/shop', '\\\\server\\share\\shop'])(
+  'a directory of Windows, %s, stays that of the conversation',
+  (cwd) => {
+    const codexHome = homeWith('codex', [
+      { ...stamp(), type: 'session_meta', payload: { id: 'a', cwd } },
+      plainPrompt('open the door'),
+    ]);
+    expect(found(codex, codexHome)?.cwd).toBe(cwd);
+    expect(found(claudeCode, homeWith('claude-code', [claudePrompt('u', null, 'open the door', cwd)]))?.cwd).toBe(cwd);
+  },
+);
+
+test('a directory of Windows is the one that WSL mounts, where that exists; a relative one is none', () => {
+  const mounts = mkdtempSync(join(tmpdir(), 'agent-mounts-'));
+  onTestFinished(() => {
+    rmSync(mounts, { recursive: true, force: true });
+  });
+  mkdirSync(join(mounts, 'd/Work/shop'), { recursive: true });
+  expect([
+    directoryIn(['D:\\Work\\shop'], '/home/ann', mounts),
+    directoryIn(['D:\\Work\\other'], '/home/ann', mounts),
+    directoryIn(['shop', null, '/srv/shop'], '/home/ann', mounts),
+    directoryIn(['d:shop'], '/home/ann', mounts),
+  ]).toEqual([join(mounts, 'd/Work/shop'), 'D:\\Work\\other', '/srv/shop', '/home/ann']);
+});
+
+test('Codex: the request may begin in the line of its heading, and lines may end as on Windows', () => {
+  const home = homeWith('codex', [
+    { ...stamp(), type: 'session_meta', payload: { id: 'a', cwd: '/home/ann/shop' } },
+    plainPrompt(
+      '# Files mentioned by the user:\r\n\r\n## a.png:\r\nC:/a.png\r\n\r\n## My request for Codex:\r\nopen the door\r\n',
+    ),
+    plainPrompt('# Context from my IDE setup:\n\n## My request for Codex: and close it'),
+  ]);
+  expect(titled(codex, home)).toEqual(['open the door', ['open the door', 'and close it']]);
+});
+
+test.each([
+  ['codex', codex],
+  ['claude-code', claudeCode],
+] as const)('%s: a heading that the user quotes takes no words away', (tool, reader) => {
+  const text = 'Why is this in my log?\n\n## My request for Codex:\nopen the door';
+  const home = homeWith(tool, [tool === 'codex' ? plainPrompt(text) : claudePrompt('u', null, text)]);
+  expect(titled(reader, home)[1]).toEqual([text]);
+});
+
+test('the title is found behind much injected text', () => {
+  const rules = `# AGENTS.md instructions for /x\n\n${'be brief '.repeat(30_000)}`;
+  const codexHome = homeWith('codex', [
+    { ...stamp(), type: 'session_meta', payload: { id: 'a', cwd: '/home/ann/shop' } },
+    plainPrompt(rules),
+    plainPrompt('open the door'),
+  ]);
+  expect(found(codex, codexHome)?.prompt).toBe('open the door');
+  const claudeHome = homeWith('claude-code', [
+    claudePrompt('u0', null, `<system-reminder>${'be brief '.repeat(30_000)}</system-reminder>`),
+    claudePrompt('u1', 'u0', 'open the door'),
+  ]);
+  expect(found(claudeCode, claudeHome)?.prompt).toBe('open the door');
+});
+
+const typedCommand = (name: string): string =>
+  `<command-name>${name}</command-name>\n            <command-message>x</command-message>\n            <command-args></command-args>`;
+
+test.each([
+  ['/clear', 'open the door'],
+  ['/context', 'open the door'],
+  ['/copy', 'open the door'],
+  ['/plan-feature', '/plan-feature'],
+  ['/init:docs', '/init:docs'],
+  ['/review', '/review'],
+])('Claude Code: a conversation that begins with %s is called %s', (command, title) => {
+  const home = homeWith('claude-code', [
+    claudePrompt('u0', null, typedCommand(command)),
+    claudePrompt('u1', 'u0', 'open the door'),
+  ]);
+  expect(titled(claudeCode, home)[0]).toBe(title);
 });
