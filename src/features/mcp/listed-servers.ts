@@ -40,7 +40,7 @@ export interface ServerFiles extends EntryPlace {
 }
 
 export interface ListedServers {
-  /** The servers that count. One of a trusted project replaces the user's own server of the same name. */
+  /** The servers that count. One of a trusted project that can be used replaces the user's own server of that name. */
   readonly servers: readonly ConfiguredServer[];
   /** The servers of a project that is not trusted: none of them starts. */
   readonly aside: readonly ConfiguredServer[];
@@ -63,7 +63,10 @@ export function listServers(files: ServerFiles): ListedServers {
   const problems = [...ownProblems, ...problemsOf(found, file)];
   if (found.kind !== 'read' || !project.isTrusted(trustHash(found.sha256, found.entries, folder)))
     return { servers: together(ofUser, handed), aside: ofProject, problems };
-  return { servers: together(together(ofUser, ofProject), handed), aside: [], problems };
+  // A server of the project that cannot be used leaves the user's own one, which may allow what a project must not.
+  const usable = ofUser.filter(({ way }) => way.kind !== 'unusable').map(({ name }) => name);
+  const counting = ofProject.filter(({ name, way }) => way.kind !== 'unusable' || !usable.includes(name));
+  return { servers: together(together(ofUser, counting), handed), aside: [], problems };
 }
 
 /** Reads the servers of a plugin. They start in the directory of the session, and get the variables of the plugin. */

@@ -202,6 +202,16 @@ test('long names are shortened, alike names by their hashes, and a notice and th
   ]);
 });
 
+test('a server of the project that cannot be used leaves the own one of its name', () => {
+  const url = 'http://builds.internal/mcp';
+  const project = { builds: { url }, other: { url } };
+  const { servers } = listServers(trusting({ builds: { url, allow_insecure: true } }, project));
+  expect(servers.map(({ name, origin, way }) => [name, origin, way.kind])).toEqual([
+    ['builds', 'user', 'http'],
+    ['other', 'project', 'unusable'],
+  ]);
+});
+
 test('the question shows what starts, where it reaches, and the variables', () => {
   const given = files(
     { both: { command: 'mine' } },
