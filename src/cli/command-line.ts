@@ -19,6 +19,7 @@ import {
 } from '../commands/line-parts.js';
 import { unattendedRuns } from '../app/unattended-runner.js';
 
+const loadServed = () => import('../frontends/served-programs-code.js');
 const loadViewers = () => import('../frontends/viewers/viewers.js');
 
 /** Makes the parts that a verb of the command line works with. Each is opened when the verb first asks for it. */
@@ -54,8 +55,8 @@ export function createCommandLine(
 
 function createDoors(options: RootOptions): FrontEnds {
   return {
-    tools: async () => await (await import('../frontends/mcp-server/serve-mcp.js')).serveMcp(options),
-    editor: async () => await (await import('../frontends/acp/serve-editors.js')).serveEditors(options),
+    tools: async () => await (await loadServed()).serveMcp(options),
+    editor: async () => await (await loadServed()).serveEditors(options),
     pages: async (request) => await (await loadViewers()).servePages(options, request),
     watch: async (request) => await (await loadViewers()).watchSession(options, request),
   };

@@ -437,7 +437,7 @@ function replCommands(
     run: async (argument, context) => {
       await sessions.ready();
       await command.run(argument, context);
-      await Promise.all(menus.map((menu) => menu.refresh?.()));
+      for (const menu of menus) await menu.refresh?.();
     },
   });
   const fixed = ofProgram.map(onceReady);
