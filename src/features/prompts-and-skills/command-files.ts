@@ -70,9 +70,10 @@ function markdownIn(place: SearchedFolder): readonly FoundFile[] {
 
 /** Names the command files whose names cannot be typed. */
 export function unusableCommands(places: readonly SearchedFolder[]): readonly string[] {
-  return findCommands(places)
-    .leftOut.filter(({ reason }) => reason === untypable)
-    .map(({ path, reason }) => `${path} is not a command: ${reason}. Rename the file.`);
+  return places
+    .flatMap(markdownIn)
+    .filter((file) => !commandName.test(commandNameOf(file)))
+    .map(({ path }) => `${path} is not a command: ${untypable}. Rename the file.`);
 }
 
 const untypable = 'a name starts with a letter and has letters, digits, _, - and spaces';

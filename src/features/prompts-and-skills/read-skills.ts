@@ -1,7 +1,7 @@
 import { parseJson } from '../../kernel/core/json.js';
 import { addAll } from '../../kernel/core/lists.js';
 import { createHash } from 'node:crypto';
-import { readdirSync } from 'node:fs';
+import { readdirSync, type Stats } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { statsAt } from '../../kernel/disk/path-stats.js';
 import { isRecord } from '../../kernel/core/json.js';
@@ -12,6 +12,7 @@ import {
   type FileOrigin,
   filesIn,
   type FoundFile,
+  type FoundPath,
   type LeftOutFile,
   nameIn,
   type SearchedFolder,
@@ -66,32 +67,34 @@ export function skillsIn(places: readonly SearchedFolder[], heads: HeadCache = n
   const skills = new Map<string, Skill>();
   const shadowed: Skill[] = [];
   const mistakes: Mistakes = { problems: [], leftOut: [] };
+  const versions = new Map<string, Stats>();
+  const skillFile = ({ path, isFolder }: FoundPath): string | null => {
+    const file = join(path, 'SKILL.md');
+    const stats = isFolder ? statsAt(file) : null;
+    if (stats?.isFile() !== true) return null;
+    versions.set(file, stats);
+    return file;
+  };
   for (const place of places)
     for (const file of filesIn(place, skillFile)) {
-      const skill = readSkill(file, mistakes, heads);
+      const skill = readSkill(file, headOf(file.path, versions.get(file.path), heads), mistakes);
       if (skill && skills.has(skill.name)) shadowed.push(skill);
       else if (skill) skills.set(skill.name, skill);
     }
   return { skills: [...skills.values()], shadowed, ...mistakes };
 }
 
-function skillFile({ path, isFolder }: { readonly path: string; readonly isFolder: boolean }): string | null {
-  const file = join(path, 'SKILL.md');
-  return isFolder && statsAt(file)?.isFile() === true ? file : null;
-}
-
 const skillName = /^[\p{L}\p{M}\p{N}_-]{1,64}$/u;
 
-function readSkill({ path, place }: FoundFile, { problems, leftOut }: Mistakes, heads: HeadCache): Skill | null {
+function readSkill({ path, place }: FoundFile, head: SkillHead, { problems, leftOut }: Mistakes): Skill | null {
   const folder = basename(dirname(path));
   const leaveOut = (reason: string, sentence = `${path} ${reason}`): null => {
     problems.push(`${sentence}; the skill is not loaded.`);
     leftOut.push({ name: nameIn(place, folder), path, origin: place.origin, reason });
     return null;
   };
-  const unreadable = fileProblem(path);
-  if (unreadable !== null) return leaveOut(unreadable);
-  const { fields } = headOf(path, heads);
+  if (head.problem !== null) return leaveOut(head.problem);
+  const { fields } = head;
   const description = fields.get('description') ?? '';
   if (description.trim() === '') return leaveOut('has no description');
   const given = (fields.get('name') ?? folder).normalize('NFC');
@@ -117,34 +120,36 @@ function readSkill({ path, place }: FoundFile, { problems, leftOut }: Mistakes, 
   };
 }
 
-/** Says why the text of a skill could not be given, or returns null. */
-function fileProblem(path: string): string | null {
-  const size = statsAt(path)?.size ?? 0;
-  if (size > maxSkillBytes) return `has ${size} bytes, over ${maxSkillBytes}`;
-  const found = readBounded(path, { maxBytes: 1, longer: 'start', links: 'follow' });
-  return found.kind === 'refused' ? `cannot be read: ${found.reason}` : null;
+/** The fields of a file, or why its text could not be given. */
+interface SkillHead {
+  readonly fields: FrontMatter['fields'];
+  readonly problem: string | null;
 }
 
 /** The fields of files, by path, for as long as a file keeps its time and its size. */
-export type HeadCache = Map<string, { readonly version: string; readonly head: FrontMatter }>;
+export type HeadCache = Map<string, SkillHead & { readonly version: string }>;
 
-function headOf(path: string, heads: HeadCache): FrontMatter {
-  const stats = statsAt(path);
+function headOf(path: string, stats: Stats | undefined, heads: HeadCache): SkillHead {
   const version = `${stats?.mtimeMs} ${stats?.size}`;
   const known = heads.get(path);
-  if (known?.version === version) return known.head;
-  const head = readHead(path);
-  heads.set(path, { version, head });
+  if (known?.version === version) return known;
+  const size = stats?.size ?? 0;
+  const isTooLarge = size > maxSkillBytes;
+  const head = isTooLarge ? noHead(`has ${size} bytes, over ${maxSkillBytes}`) : readHead(path, maxHeadBytes);
+  heads.set(path, { ...head, version });
   return head;
 }
 
-function readHead(path: string): FrontMatter {
-  const read = (maxBytes: number): FrontMatter => {
-    const found = readBounded(path, { maxBytes, longer: 'start', links: 'follow' });
-    return readFrontMatter(found.kind === 'read' ? markdownText(found.bytes) : '');
-  };
-  const head = read(maxHeadBytes);
-  return head.fields.size > 0 ? head : read(16 * maxHeadBytes);
+function readHead(path: string, maxBytes: number): SkillHead {
+  const found = readBounded(path, { maxBytes, longer: 'start', links: 'follow' });
+  if (found.kind === 'refused') return noHead(`cannot be read: ${found.reason}`);
+  const { fields } = readFrontMatter(found.kind === 'read' ? markdownText(found.bytes) : '');
+  const isWhole = fields.size > 0 || found.kind === 'missing' || found.size <= maxBytes || maxBytes > maxHeadBytes;
+  return isWhole ? { fields, problem: null } : readHead(path, 16 * maxHeadBytes);
+}
+
+function noHead(problem: string): SkillHead {
+  return { fields: new Map(), problem };
 }
 
 function shortField(fields: FrontMatter['fields'], key: string): string | null {
