@@ -6,7 +6,7 @@ import type { Expand } from '../../kernel/core/session-port.js';
 import type { MenuCommand, PromptListing, RunHost, RunPart } from '../../kernel/console/feature.js';
 import type { CommandFile } from './command-files.js';
 import type { SearchedFolder } from '../../kernel/config/found-files.js';
-import type { FoundSkills, HeadCache } from './read-skills.js';
+import type { FoundSkills } from './read-skills.js';
 import type { Registry } from '../../kernel/core/tool.js';
 import {
   asideNotices,
@@ -38,9 +38,6 @@ interface CommandHere extends TrustedHere {
 
 const startsWithName = /^([/$])(\p{L}[\p{L}\p{M}\p{N}_:-]*)(?:\s+([^]*))?$/u;
 
-/** The skills are looked for several times at a start. */
-const heads: HeadCache = new Map();
-
 /** Looks at the disk each time it is asked: a file that has changed counts at once. */
 export function openCommands(settings: CommandHere, load: LoadTexts): OwnCommands {
   const taken = new Set(settings.commandNames);
@@ -52,7 +49,8 @@ export function openCommands(settings: CommandHere, load: LoadTexts): OwnCommand
   const skills = async (): Promise<FoundSkills> => {
     const places = await countingPlaces(settings, 'skills');
     if (places.length === 0) return { skills: [], shadowed: [], leftOut: [], problems: [] };
-    return (await load()).skillsIn(places, heads);
+    const { openKeptHeads, skillsIn } = await load();
+    return skillsIn(places, openKeptHeads(settings.config.files.cache));
   };
   const isFile = (path: string): boolean => statsAt(resolve(settings.cwd, path))?.isFile() === true;
   return {

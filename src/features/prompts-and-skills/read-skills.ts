@@ -18,6 +18,7 @@ import {
   type SearchedFolder,
   withVariables,
 } from '../../kernel/config/found-files.js';
+import { type FileHead, type KeptHeads, openKeptHeads } from '../../kernel/config/kept-heads.js';
 import { type FrontMatter, markdownText, oneLine, readFrontMatter } from '../../kernel/config/front-matter.js';
 import type { ProjectPart } from '../../kernel/config/project.js';
 
@@ -63,7 +64,7 @@ const maxSkillBytes = 1024 * 1024;
 
 /** Finds the skills of these places. Accepts skills with small mistakes and adds a sentence about each. Leaves out a
  * skill without a description, because the model could not know when to use it. */
-export function skillsIn(places: readonly SearchedFolder[], heads: HeadCache = new Map()): FoundSkills {
+export function skillsIn(places: readonly SearchedFolder[], heads: KeptHeads = openKeptHeads(null)): FoundSkills {
   const skills = new Map<string, Skill>();
   const shadowed: Skill[] = [];
   const mistakes: Mistakes = { problems: [], leftOut: [] };
@@ -77,16 +78,18 @@ export function skillsIn(places: readonly SearchedFolder[], heads: HeadCache = n
   };
   for (const place of places)
     for (const file of filesIn(place, skillFile)) {
-      const skill = readSkill(file, headOf(file.path, versions.get(file.path), heads), mistakes);
+      const stats = versions.get(file.path);
+      const skill = stats ? readSkill(file, headOf(file.path, stats, heads), mistakes) : null;
       if (skill && skills.has(skill.name)) shadowed.push(skill);
       else if (skill) skills.set(skill.name, skill);
     }
+  heads.save();
   return { skills: [...skills.values()], shadowed, ...mistakes };
 }
 
 const skillName = /^[\p{L}\p{M}\p{N}_-]{1,64}$/u;
 
-function readSkill({ path, place }: FoundFile, head: SkillHead, { problems, leftOut }: Mistakes): Skill | null {
+function readSkill({ path, place }: FoundFile, head: FileHead, { problems, leftOut }: Mistakes): Skill | null {
   const folder = basename(dirname(path));
   const leaveOut = (reason: string, sentence = `${path} ${reason}`): null => {
     problems.push(`${sentence}; the skill is not loaded.`);
@@ -120,36 +123,23 @@ function readSkill({ path, place }: FoundFile, head: SkillHead, { problems, left
   };
 }
 
-/** The fields of a file, or why its text could not be given. */
-interface SkillHead {
-  readonly fields: FrontMatter['fields'];
-  readonly problem: string | null;
+function headOf(path: string, stats: Stats, heads: KeptHeads): FileHead {
+  return heads.of(path, stats, () => {
+    const isTooLarge = stats.size > maxSkillBytes;
+    return isTooLarge ? noHead(`has ${stats.size} bytes, over ${maxSkillBytes}`) : readHead(path, maxHeadBytes);
+  });
 }
 
-/** The fields of files, by path, for as long as a file keeps its time and its size. */
-export type HeadCache = Map<string, SkillHead & { readonly version: string }>;
-
-function headOf(path: string, stats: Stats | undefined, heads: HeadCache): SkillHead {
-  const version = `${stats?.mtimeMs} ${stats?.size}`;
-  const known = heads.get(path);
-  if (known?.version === version) return known;
-  const size = stats?.size ?? 0;
-  const isTooLarge = size > maxSkillBytes;
-  const head = isTooLarge ? noHead(`has ${size} bytes, over ${maxSkillBytes}`) : readHead(path, maxHeadBytes);
-  heads.set(path, { ...head, version });
-  return head;
-}
-
-function readHead(path: string, maxBytes: number): SkillHead {
+function readHead(path: string, maxBytes: number): FileHead {
   const found = readBounded(path, { maxBytes, longer: 'start', links: 'follow' });
   if (found.kind === 'refused') return noHead(`cannot be read: ${found.reason}`);
   const { fields } = readFrontMatter(found.kind === 'read' ? markdownText(found.bytes) : '');
   const isWhole = fields.size > 0 || found.kind === 'missing' || found.size <= maxBytes || maxBytes > maxHeadBytes;
-  return isWhole ? { fields, problem: null } : readHead(path, 16 * maxHeadBytes);
+  return isWhole ? { fields, hasBody: true, problem: null } : readHead(path, 16 * maxHeadBytes);
 }
 
-function noHead(problem: string): SkillHead {
-  return { fields: new Map(), problem };
+function noHead(problem: string): FileHead {
+  return { fields: new Map(), hasBody: false, problem };
 }
 
 function shortField(fields: FrontMatter['fields'], key: string): string | null {

@@ -79,7 +79,8 @@ export const showAgent: CommandHandler = showVerb('agent agents show explore', a
       name,
       agents.map((one) => one.name),
     );
-  return { row: { ...agentRow(role), prompt: role.prompt }, lines: [...agentLines(role), '', role.prompt] };
+  const prompt = role.prompt();
+  return { row: { ...agentRow(role), prompt }, lines: [...agentLines(role), '', prompt] };
 });
 
 export const checkAgents: CommandHandler = checkVerb('agent agents check', 'agents', agentsOf);

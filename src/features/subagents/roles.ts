@@ -17,6 +17,8 @@ import {
   type SearchedFolder,
   withVariables,
 } from '../../kernel/config/found-files.js';
+import { type FileHead, type KeptHeads, openKeptHeads } from '../../kernel/config/kept-heads.js';
+import { statsAt } from '../../kernel/disk/path-stats.js';
 import { type FrontMatter, markdownText, oneLine, readFrontMatter } from '../../kernel/config/front-matter.js';
 import { countingPlaces, type ProjectPart, type TrustedHere } from '../../kernel/config/project.js';
 
@@ -39,7 +41,8 @@ export interface AgentRole {
   readonly mode: StricterMode | null;
   /** Whose notes it reads and writes between its runs; null for none. */
   readonly memory: MemoryScope | null;
-  readonly prompt: string;
+  /** Reads its prompt; '' for a file that is gone. */
+  readonly prompt: () => string;
   readonly origin: FileOrigin;
   /** Null: it comes with the program. */
   readonly path: string | null;
@@ -76,13 +79,13 @@ const builtIn: readonly AgentRole[] = [
     name: 'general',
     description: 'Does a whole, separate task with the tools of this session.',
     tools: null,
-    prompt: 'You are an agent that does one task for another agent, which waits for it.',
+    prompt: () => 'You are an agent that does one task for another agent, which waits for it.',
   },
   {
     name: 'explore',
     description: 'Finds files, code and facts in this project and reports them; it only reads.',
     tools: ['glob', 'grep', 'file_read'],
-    prompt:
+    prompt: () =>
       'You are an agent that finds things in a project for another agent, which waits for it. Search widely first, ' +
       'then read what matters. Report what you found with paths and line numbers, and what you did not find.',
   },
@@ -100,11 +103,12 @@ const builtIn: readonly AgentRole[] = [
 
 /** Finds the agents of these places, and those that come with the program. A file without a name or a description is
  * left out, with a sentence about it. */
-export function agentsIn(places: readonly SearchedFolder[]): FoundAgents {
+export function agentsIn(places: readonly SearchedFolder[], heads: KeptHeads = openKeptHeads(null)): FoundAgents {
   const agents = new Map<string, AgentRole>();
   const shadowed: AgentRole[] = [];
   const mistakes: Mistakes = { problems: [], leftOut: [] };
-  const read = agentFiles(places).flatMap((file) => readRole(file, mistakes) ?? []);
+  const read = agentFiles(places).flatMap((file) => readRole(file, mistakes, heads) ?? []);
+  heads.save();
   for (const role of [...read, ...builtIn]) {
     if (!agents.has(role.name)) agents.set(role.name, role);
     else if (role.path !== null) shadowed.push(role);
@@ -139,23 +143,30 @@ function readFile({ path }: FoundFile): ReadFile | null {
 /** A name may have spaces, as those of GitHub Copilot do. A file without one is named as the file is. */
 const agentName = /^[\p{L}\p{N}][\p{L}\p{M}\p{N} _.:&/()+'-]{0,63}$/u;
 
-function readRole(file: FoundFile, { problems, leftOut }: Mistakes): AgentRole | null {
-  const { path, place } = file;
+function headOf(file: FoundFile): FileHead {
   const read = readFile(file);
+  if (read === null) return { fields: new Map(), hasBody: false, problem: 'cannot be read' };
+  return { fields: read.fields, hasBody: read.body.trim() !== '', problem: null };
+}
+
+function readRole(file: FoundFile, { problems, leftOut }: Mistakes, heads: KeptHeads): AgentRole | null {
+  const { path, place } = file;
+  const stats = statsAt(path);
+  const head = stats && heads.of(path, stats, () => headOf(file));
   const fileName = basename(path).replace(/(?:\.agent|\.chatmode)?\.md$/, '');
   const leaveOut = (reason: string): null => {
     problems.push(`${path} ${reason}; the agent is not loaded.`);
     leftOut.push({ name: nameIn(place, fileName), path, origin: place.origin, reason });
     return null;
   };
-  if (read === null) return leaveOut('cannot be read');
-  const { fields, body } = read;
+  if (head === null || head.problem !== null) return leaveOut(head?.problem ?? 'cannot be read');
+  const { fields, hasBody } = head;
   const field = (key: string): string => fields.get(key)?.trim() ?? '';
   const name = (field('name') || fileName).normalize('NFC');
   const description = oneLine(field('description'), maxDescription);
   if (!agentName.test(name)) return leaveOut('has no name in letters, digits, spaces and -');
   if (description === '') return leaveOut('has no description');
-  if (body.trim() === '') return leaveOut('has no prompt');
+  if (!hasBody) return leaveOut('has no prompt');
   addAll(problems, ignored(path, fields));
   return {
     name: nameIn(place, name),
@@ -167,7 +178,7 @@ function readRole(file: FoundFile, { problems, leftOut }: Mistakes): AgentRole |
     skills: listOf(field('skills')),
     mode: modeOf(field('permissionMode')),
     memory: memoryScope(field('memory')),
-    prompt: withVariables(place, body.trim()),
+    prompt: () => withVariables(place, readFile(file)?.body.trim() ?? ''),
     origin: place.origin,
     path,
   };
@@ -250,7 +261,7 @@ function unclearNames(path: string, key: string, text: string): readonly string[
 /** Lists the files of agents of a project, also those that are left out. */
 export function partsOfAgents(places: readonly SearchedFolder[]): readonly ProjectPart[] {
   return agentFiles(places).map((file): ProjectPart => {
-    const role = readRole(file, { problems: [], leftOut: [] });
+    const role = readRole(file, { problems: [], leftOut: [] }, openKeptHeads(null));
     const read = readFile(file);
     const tools = role?.tools?.join(', ') ?? 'those of the session';
     const model = role?.model ?? 'that of the session';
@@ -378,5 +389,5 @@ function linesOf(agents: readonly AgentRole[]): readonly string[] {
 
 /** Finds the agents of the user, of a trusted project and of the program, as they are now. */
 export async function findAgents(here: TrustedHere): Promise<FoundAgents> {
-  return agentsIn(await countingPlaces(here, 'agents'));
+  return agentsIn(await countingPlaces(here, 'agents'), openKeptHeads(here.config.files.cache));
 }

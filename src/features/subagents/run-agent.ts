@@ -213,7 +213,7 @@ async function createChild(host: AgentHost, { parent, call, share, ...parts }: C
   const opening =
     opened.restored.length > 0
       ? []
-      : await host.opening(registry, { role: role.prompt, named: role.skills, windowTokens });
+      : await host.opening(registry, { role: role.prompt(), named: role.skills, windowTokens });
   const { capture } = parent.tools;
   const { id: session } = parent.record;
   const within = { session, events: () => parent.record.events() };

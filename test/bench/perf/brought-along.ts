@@ -1,10 +1,9 @@
-// npm run t:brought -- [rounds]      the cost of 300 skills, 100 commands, 100 agents, 10 servers (200 tools), 20 hooks and
-// every set of tools at the start
+// npm run t:brought -- [rounds]      the cost of 300 skills, 100 commands, 100 agents, 10 servers (200 tools) and 20 hooks
+// at the start
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { spawn } from '@lydell/node-pty';
-import { toolsets } from '../../../src/app/features.js';
 import { triedServer } from '../../features/mcp/tried-server.js';
 import { openModel } from './model.js';
 import { median, type Place, runProgram } from './program.js';
@@ -22,9 +21,7 @@ async function home(name: string, brought: boolean): Promise<Place> {
   const settings = join(place.home, '.agent');
   for (const path of [place.home, place.work, settings]) mkdirSync(path, { recursive: true });
   if (!brought) return place;
-  const names = toolsets.filter(({ on }) => !on).map((set) => set.name);
   const servers = Object.fromEntries(Array.from({ length: 10 }, (_, index) => [`server${index}`, server(index)]));
-  writeFileSync(join(settings, 'config.json'), JSON.stringify({ toolsets: names }));
   writeFileSync(join(settings, 'mcp.json'), JSON.stringify({ mcpServers: servers }));
   for (const [path, text] of broughtFiles(settings)) {
     mkdirSync(dirname(path), { recursive: true });

@@ -2,7 +2,8 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type HeadCache, skillsIn } from '../../../src/features/prompts-and-skills/read-skills.js';
+import { openKeptHeads } from '../../../src/kernel/config/kept-heads.js';
+import { skillsIn } from '../../../src/features/prompts-and-skills/read-skills.js';
 import { skillsBlock } from '../../../src/features/prompts-and-skills/use-skill.js';
 
 const rounds = Number(process.argv[2] ?? 20);
@@ -31,7 +32,7 @@ for (const { name, below, mostMs } of sizes) {
   const again: number[] = [];
   let found = skillsIn(places);
   for (let round = 0; round < rounds; round++) {
-    const heads: HeadCache = new Map();
+    const heads = openKeptHeads(null);
     for (const times of [first, again]) {
       const started = performance.now();
       found = skillsIn(places, heads);
