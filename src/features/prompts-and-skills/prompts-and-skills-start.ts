@@ -111,11 +111,18 @@ async function useSkill(
 export async function openPromptPart({ settings, options }: RunHost, load: LoadTexts): Promise<RunPart> {
   const commands = openCommands(settings, load);
   const { skills } = commands;
-  const isOffered = mayOffer(options.tools) && (await skills()).skills.some(({ forModel }) => forModel);
+  let atStart = mayOffer(options.tools) ? await skills() : null;
+  const isOffered = atStart?.skills.some(({ forModel }) => forModel) === true;
+  /** The first session begins right after this. */
+  const found = async (): Promise<FoundSkills> => {
+    const known = atStart;
+    atStart = null;
+    return known ?? (await skills());
+  };
   return {
     expand: async (message) => await commands.expand(message),
     tools: isOffered ? [(await load()).skillTool(skills)] : [],
-    listing: async (registry, windowTokens) => await listing(settings, registry, windowTokens, load),
+    listing: async (registry, windowTokens) => await listing(settings, registry, windowTokens, { load, found }),
     namedTexts: async (names) => await skillTexts(settings, names, load),
     menu: async () => {
       let written = await commands.list();
@@ -153,11 +160,11 @@ async function listing(
   settings: CommandHere,
   registry: Registry,
   windowTokens: number | null,
-  load: LoadTexts,
+  { load, found: find }: { readonly load: LoadTexts; readonly found: OwnCommands['skills'] },
 ): Promise<PromptListing> {
   const unusable = await unusableNames(settings, load);
   const aside = [...(await asideNotices(settings)), ...unusable];
-  const found = await openCommands(settings, load).skills();
+  const found = await find();
   const problems = found.problems.map((message) => ({ level: 'warn', code: 'skills', message }) as const);
   if (!registry.get('skill')) {
     // Where there are skills, the user has switched the tool off; where there are none, what is wrong is the reason.
