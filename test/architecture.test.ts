@@ -19,7 +19,7 @@ const kernel: Readonly<Record<string, Layer>> = {
   'kernel/network': { parts: ['kernel/core', 'kernel/disk'], packages: ['node:', 'socks', 'undici'] },
   'kernel/config': {
     parts: ['kernel/core', 'kernel/disk'],
-    packages: ['node:', 'ajv', 'jsonc-parser'],
+    packages: ['node:', 'ajv', 'jsonc-parser', 'smol-toml'],
   },
   'kernel/tools': {
     parts: ['kernel/core', 'kernel/disk'],

@@ -29,7 +29,7 @@ export async function keepRules(
 }
 
 /** Returns a list of the configuration file; empty where there is none or it cannot be read. */
-async function ownRules(file: string, list: RuleList): Promise<readonly Rule[]> {
+export async function ownRules(file: string, list: RuleList): Promise<readonly Rule[]> {
   const content = readConfigFile(file);
   const parsed = content.kind === 'text' ? await parseConfigText(content.text) : null;
   if (parsed?.kind !== 'object' || !isRecord(parsed.value['rules'])) return [];

@@ -4,6 +4,7 @@ export * from './about.js';
 export * from './complete-shell.js';
 export * from './configure.js';
 export * from './doctor.js';
+export * from './import-files-of-others.js';
 export * from './list-models.js';
 export * from './list-permissions.js';
 export * from './log-in.js';

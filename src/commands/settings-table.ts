@@ -80,6 +80,10 @@ export const settings: readonly Section[] = [
         load: async () => (await load()).trustProject,
       },
       {
+        line: ['import', 'Import servers, skills, commands, rules and conversations of other agents'],
+        load: async () => (await load()).importFilesOfOthers,
+      },
+      {
         line: ['login [provider]', 'Connect a provider: check and save a key, or sign in'],
         slash: ['login [provider]', 'Connect a provider: check and save a key, or sign in', 'program'],
         also: 'auth key connect signin account setup',

@@ -30,16 +30,26 @@ export interface LineRig {
   run(...argv: readonly string[]): Promise<Ran>;
 }
 
-/** Runs verbs of the table as the command line does, over a store in memory, in the directory /work/project. */
-export async function lineRig(answers: readonly string[] = []): Promise<LineRig> {
+/** The folders of a command line. */
+interface LinePlace {
+  readonly home: string;
+  readonly cwd: string;
+  /** The folder of the user's own files. */
+  readonly own: string;
+}
+
+const nowhere: LinePlace = { home: '/nowhere', cwd: '/work/project', own: '/nowhere' };
+
+/** Runs verbs of the table as the command line does, over a store in memory. Without answers there is no terminal. */
+export async function lineRig(answers: readonly string[] = [], at: LinePlace = nowhere): Promise<LineRig> {
   const store = openMemoryStore({ now: Date.now });
   const tasks = openMemoryTasks();
   const notes = guardedNotes({ ...createMemoryNotes(Date.now), passing: false }, { env: {}, secrets: [] });
-  const loaded = await loadConfig({ env: { AGENT_HOME: '/nowhere' }, cwd: '/nowhere', home: '/nowhere' });
+  const loaded = await loadConfig({ env: { AGENT_HOME: at.own }, cwd: at.home, home: at.home });
   const settings: Settings = {
-    cwd: '/work/project',
+    cwd: at.cwd,
     env: {},
-    home: '/nowhere',
+    home: at.home,
     loaded,
     config: loaded.config,
     projects,

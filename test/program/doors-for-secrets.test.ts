@@ -202,6 +202,7 @@ const settings: Readonly<Record<string, string>> = {
   '/permissions': 'refused: a rule is shown whenever it is looked at, and a call is judged by what it does',
   'mcp add': 'kept in the command, the address, variables and headers, as the server needs them; a name is refused',
   'mcp import': 'kept as the other program has it: the server needs it',
+  import: 'kept as the other program has it; conversations are masked, and a rule with a secret is refused',
   'mcp login': 'stores the tokens of the server alone, in a file of mode 0600',
   'tools add': 'stores the path and a hash; what the file says is masked where it is shown or sent',
   '/tools': 'as tools add',

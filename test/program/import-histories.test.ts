@@ -2,7 +2,7 @@ import { copyFileSync, mkdirSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Place } from '../e2e/program.js';
-import { agent, place, repl, script } from './inside.js';
+import { agent, place, script } from './inside.js';
 
 const session = '6f1c1c1e-0000-4000-8000-000000000001';
 
@@ -215,31 +215,6 @@ test('it goes on with the model that is configured: our tools, their history, on
   expect(report).toContain('every chain is whole');
 });
 
-const offer = '1 conversation of Claude Code: search them here? agent sessions import --from claude-code --all';
-
-test('the first start offers what other programs keep, and a later one does not', async () => {
-  const { at } = placeWith(conversation);
-  const model = script(at, [{ text: 'Noted.' }]);
-  const first = await repl(
-    at,
-    ['--model', model],
-    [
-      ['', 'search them here?'],
-      ['Hello', 'Noted.'],
-    ],
-  );
-  expect(first.stdout.replaceAll(/\s+/g, ' ')).toContain(offer);
-  const later = await repl(
-    at,
-    ['--model', model],
-    [
-      ['/sessions', 'Hello'],
-      ['', '❯ '],
-    ],
-  );
-  expect(later.stdout).not.toContain('search them here?');
-});
-
 test('doctor counts the conversations of other programs, and says nothing where there are none', async () => {
   const { at } = placeWith(conversation);
   const { stdout } = await agent(at, ['doctor', '--json']);
@@ -260,14 +235,13 @@ function put(folder: string, name: string, text: string): string {
   return file;
 }
 
-test('what opencode and aider keep is counted and offered, too', async () => {
+test('what opencode and aider keep is counted, too', async () => {
   const at = place();
   put(at.home, '.local/share/opencode/storage/session/shop/ses_1.json', '{}');
   put(at.work, '.aider.chat.history.md', '# aider chat started at 2026-01-01 00:00:00\n\n#### Hello\n');
   const counts = '1 conversation of opencode, 1 of aider';
   const { stdout } = await agent(at, ['doctor', '--json']);
   expect((JSON.parse(stdout) as readonly object[]).at(-1)).toMatchObject({ detail: counts });
-  await repl(at, ['--model', script(at, [])], [['', `${counts}: search them here? agent sessions import --from all`]]);
 });
 
 test('a conversation of Gemini CLI that is too large in one piece is named, and the others are taken', async () => {

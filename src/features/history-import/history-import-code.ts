@@ -2,4 +2,4 @@
 export { checkHistories } from './check-histories.js';
 export { forClaudeCode, forCodex } from './for-other-programs.js';
 export { importSession } from './import-sessions.js';
-export { offerHistories } from './offered-histories.js';
+export { sessionImporter } from './plan-session-import.js';

@@ -17,7 +17,7 @@ export const historyImport: Feature = {
       },
     });
   },
-  openRepl: async ({ settings, isFirst }) => (isFirst ? (await load()).offerHistories(settings) : null),
+  importers: async () => [(await load()).sessionImporter],
   commands: [
     {
       heading: 'Sessions and the record:',

@@ -61,7 +61,7 @@ export const importSession: CommandHandler = {
 /** The outcome for a conversation. `found`: it can be imported. `changed`: it has new messages since its import. */
 type Status = 'imported' | 'found' | 'exists' | 'changed' | 'empty' | 'failed';
 
-interface Outcome {
+export interface Outcome {
   readonly program: string;
   readonly file: string;
   readonly id: string;
@@ -89,12 +89,13 @@ interface Importer {
   readonly store: Store;
   readonly settings: Settings;
   readonly guards: SecretGuards;
-  readonly options: ImportOptions;
+  readonly options: Pick<ImportOptions, 'dryRun' | 'update'>;
   /** The first events of a new session in a directory. */
   readonly opening: (cwd: string) => Promise<readonly EventDraft[]>;
 }
 
-interface Candidate {
+/** A conversation that can be imported. */
+export interface ImportCandidate {
   readonly program: string;
   readonly reader: HistoryReader;
   readonly found: FoundConversation;
@@ -113,7 +114,23 @@ async function importHistories(
     listCandidates(line, candidates, from, options);
     return exit.done;
   }
-  const outcomes = await line.withStore(async ({ store }) => {
+  const outcomes = await importConversations(line, candidates, options);
+  if (options.json) printJson(out, outcomes.map(asJson), 2);
+  else report(line, outcomes, from);
+  return outcomes.some(({ status }) => status === 'failed') ? exit.failed : exit.done;
+}
+
+const progressMs = 1000;
+
+/** Stores conversations, or with `dryRun` only reads them. Returns an outcome for each, in their order. */
+export async function importConversations(
+  line: CommandLine,
+  candidates: readonly ImportCandidate[],
+  options: Pick<ImportOptions, 'dryRun' | 'update'>,
+): Promise<readonly Outcome[]> {
+  const { out } = line;
+  const settings = await line.settings();
+  return await line.withStore(async ({ store }) => {
     const toolbox = await line.tools.open(undefined, false);
     try {
       const importer = { store, settings, guards: line.guards, options, opening: openings(line, toolbox) };
@@ -130,12 +147,7 @@ async function importHistories(
       await toolbox.close();
     }
   });
-  if (options.json) printJson(out, outcomes.map(asJson), 2);
-  else report(line, outcomes, from);
-  return outcomes.some(({ status }) => status === 'failed') ? exit.failed : exit.done;
 }
-
-const progressMs = 1000;
 
 async function readersOf(from: string): Promise<ReadonlyMap<string, HistoryReader>> {
   const known = Object.keys(programs);
@@ -160,7 +172,7 @@ async function candidatesOf(
   readers: ReadonlyMap<string, HistoryReader>,
   file: string | null,
   options: ImportOptions,
-): Promise<readonly Candidate[]> {
+): Promise<readonly ImportCandidate[]> {
   const { cwd } = settings;
   const path = file === null ? null : resolve(cwd, file);
   const all = [...readers].flatMap(([program, reader]) => {
@@ -189,7 +201,7 @@ const listed = 20;
 /** Shows what could be taken over. */
 function listCandidates(
   { out }: CommandLine,
-  candidates: readonly Candidate[],
+  candidates: readonly ImportCandidate[],
   from: string,
   { json }: ImportOptions,
 ): void {
@@ -236,7 +248,7 @@ function openings({ tools }: CommandLine, { registry }: OpenedTools): Importer['
   };
 }
 
-async function importOne(importer: Importer, candidate: Candidate): Promise<Outcome> {
+async function importOne(importer: Importer, candidate: ImportCandidate): Promise<Outcome> {
   const { program, found } = candidate;
   const counts: Counts = { ...noCounts };
   const session = idOf(program, found, '');
@@ -254,7 +266,7 @@ async function importOne(importer: Importer, candidate: Candidate): Promise<Outc
 /** Takes a conversation over, unless that was done before. */
 async function brought(
   importer: Importer,
-  { program, reader, found }: Candidate,
+  { program, reader, found }: ImportCandidate,
   session: string,
   counts: Counts,
 ): Promise<Pick<Outcome, 'status' | 'session'>> {
@@ -270,7 +282,7 @@ async function brought(
 }
 
 /** Returns our id: the same for the same conversation. */
-function idOf(program: string, { id, startedAt }: FoundConversation, sha256: string): string {
+export function idOf(program: string, { id, startedAt }: FoundConversation, sha256: string): string {
   return ulid(startedAt, createHash('sha256').update([program, id, sha256].join('\0')).digest());
 }
 

@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ReplPart } from '../../kernel/console/feature.js';
 import type { HistoryPlace, HistoryReader } from './neutral-turns.js';
 import { programs } from './program-tables.js';
 import { opencodeOpener } from './opencode-rows.js';
@@ -19,34 +18,12 @@ export interface OfferedHistories {
   readonly command: string;
 }
 
-/** The longest time to count them. */
-const maxCountMs = 30;
-
-/** Says on the screen what other programs keep on this machine. */
-export function offerHistories({ env, home, cwd }: HistoryPlace): ReplPart | null {
-  const folders = ['.claude', '.codex', '.pi', '.gemini', '.qwen'].map((name) => join(home, name));
-  const files = [home, cwd].map((folder) => join(folder, '.aider.chat.history.md'));
-  const others = [
-    ...files,
-    env.AIDER_CHAT_HISTORY_FILE ?? '',
-    join(env.XDG_DATA_HOME ?? `${home}/.local/share`, 'opencode'),
-  ];
-  if (![...folders, ...others].some(existsSync)) return null;
-  return {
-    start: (screen) => {
-      void offeredHistories({ env, home, cwd }, maxCountMs).then((offer) => {
-        if (offer) screen.notice('info', `${offer.counts}: search them here? ${offer.command}`);
-      });
-    },
-  };
-}
-
 /** Counts the conversations of other programs, as far as can be without reading them; `at least` where the time is
  * up. Null: there are none. */
 export async function offeredHistories(place: HistoryPlace, maxMs: number): Promise<OfferedHistories | null> {
   const end = performance.now() + maxMs;
   const found: { name: string; title: string; count: number }[] = [];
-  for (const name of Object.keys(programs).filter((one) => hasFiles(one, place))) {
+  for (const name of Object.keys(programs).filter((one) => hasHistories(one, place))) {
     const reader = await readerOf(name);
     let count = 0;
     for (const _source of reader?.sources(place) ?? []) {
@@ -66,7 +43,7 @@ export async function offeredHistories(place: HistoryPlace, maxMs: number): Prom
   };
 }
 
-/** opencode's needs code of its own to be looked at. */
-function hasFiles(name: string, { env, home }: HistoryPlace): boolean {
+/** Returns false for a program that has no histories here. The code for opencode's is loaded only where there are some. */
+export function hasHistories(name: string, { env, home }: HistoryPlace): boolean {
   return name !== 'opencode' || existsSync(join(env['XDG_DATA_HOME'] ?? join(home, '.local/share'), 'opencode'));
 }

@@ -8,4 +8,5 @@ export {
   readPluginHooks,
   readProjectHooks,
   readSettings,
+  withoutCopies,
 } from './project-hooks.js';

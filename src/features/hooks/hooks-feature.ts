@@ -31,6 +31,7 @@ export const hooks: Feature = {
       ],
     },
   ],
+  importers: async () => [(await load()).hookImporter],
   openRun: async (host) => {
     const { settings, options } = host;
     if (options.hooks === false || settings.testMode) return null;

@@ -56,13 +56,16 @@ export async function hookFiles(here: WrittenHere, load: LoadHooks): Promise<Rea
   );
   const isNone = candidates.length === 0 && !existsSync(claude) && sources.every(({ hooks }) => hooks.length === 0);
   if (content.kind === 'missing' && isNone) return null;
-  const { insideOf, noHooks, readPluginHooks, readProjectHooks, readSettings } = await load();
+  const { insideOf, noHooks, readPluginHooks, readProjectHooks, readSettings, withoutCopies } = await load();
+  const own = await ownHooks(path, here, load);
   const others = {
     project: readProjectHooks(insideOf(candidates, projectRoot(here)), home),
-    claude: readSettings(claude, { path: claude, origin: 'claude-code', directory: cwd, home }),
+    claude: withoutCopies(
+      readSettings(claude, { path: claude, origin: 'claude-code', directory: cwd, home }),
+      own.own.hooks,
+    ),
     plugins: readPluginHooks(sources, here),
   };
-  const own = await ownHooks(path, here, load);
   // What the user switches off stays off, whatever others want.
   return own.isDisabled ? { ...own, project: noHooks, claude: noHooks, plugins: noHooks } : { ...own, ...others };
 }

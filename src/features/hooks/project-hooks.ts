@@ -51,6 +51,17 @@ export function readSettings(path: string, from: HookSource): FoundHooks {
   return hooksOf(value, from);
 }
 
+/** Leaves out hooks that the user has copied into their own file, so that none runs twice. */
+export function withoutCopies({ hooks, problems }: FoundHooks, own: readonly Hook[]): FoundHooks {
+  const factsOf = ({ matcher, from: _from, ...hook }: Hook): string =>
+    JSON.stringify([
+      matcher === '*' ? '' : matcher,
+      Object.entries(hook).toSorted(([one], [other]) => (one < other ? -1 : 1)),
+    ]);
+  const copied = new Set(own.map(factsOf));
+  return { hooks: hooks.filter((hook) => !copied.has(factsOf(hook))), problems };
+}
+
 function hooksOf(value: Readonly<Record<string, unknown>>, from: HookSource): FoundHooks {
   const { hooks, problems } = readHookFile(value, from);
   return { hooks, problems: problems.map((problem) => `${from.path}: ${problem}`) };

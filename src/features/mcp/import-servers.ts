@@ -3,7 +3,7 @@ import { upToRoot } from '../../kernel/config/load.js';
 import { didYouMean, spelledLine } from '../../kernel/core/text.js';
 import { readServerFile } from './configured-servers.js';
 import { saveEntries } from './listed-servers.js';
-import { type FoundEntry, otherClients, serversOfClient } from './other-clients.js';
+import { filesOfClient, type FoundEntry, otherClients, serversOfClient } from './other-clients.js';
 import { CliError, type CommandLine, exit, type CommandHandler } from '../../kernel/console/command.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 import { columns } from '../../kernel/console/line-output.js';
@@ -20,7 +20,7 @@ export const importServers: CommandHandler = {
     run: async (line, [client = ''], options: Options) => {
       const settings = await line.settings();
       const file = join(dirname(settings.config.files.config), 'mcp.json');
-      const found = await foundIn(client, settings);
+      const found = foundIn(client, settings);
       const taken = readServerFile(file);
       if (taken.kind === 'broken')
         throw new CliError(exit.usage, `${file}: ${taken.problem}`, 'Correct it there first; nothing was changed.');
@@ -38,7 +38,7 @@ export const importServers: CommandHandler = {
   },
 };
 
-async function foundIn(client: string, { env, home, cwd }: Settings): Promise<readonly FoundEntry[]> {
+function foundIn(client: string, { env, home, cwd }: Settings): readonly FoundEntry[] {
   const known = Object.keys(otherClients);
   const reader = Object.hasOwn(otherClients, client) ? otherClients[client] : undefined;
   if (!reader)
@@ -49,12 +49,12 @@ async function foundIn(client: string, { env, home, cwd }: Settings): Promise<re
     );
   const place = { env, home, cwd, root: upToRoot(cwd).at(-1) ?? cwd };
   try {
-    const found = await serversOfClient(reader, place);
+    const found = serversOfClient(reader, place);
     if (found.length > 0) return found;
   } catch (error) {
     throw new CliError(exit.failed, error instanceof Error ? error.message : String(error), 'Nothing was copied.');
   }
-  throw new CliError(exit.failed, `${client} has no servers`, `Looked at: ${reader.files(place).join(', ')}`);
+  throw new CliError(exit.failed, `${client} has no servers`, `Looked at: ${filesOfClient(reader, place).join(', ')}`);
 }
 
 /** Shows what is there, and returns what would be copied. Nothing that is there already is replaced. */

@@ -69,6 +69,7 @@ export const mcp: Feature = {
       ],
     },
   ],
+  importers: async () => [(await load()).serverImporter],
   projectParts: async (here) => await serverParts(here, load),
   storedSecrets: async ({ signIns }) => (existsSync(signIns) ? (await load()).signInSecrets(signIns) : []),
   openTools: (host) => Promise.resolve(openServerTools(host, load)),

@@ -1,11 +1,9 @@
-import { isTooDeep, parseJson } from '../../kernel/core/json.js';
 import { join } from 'node:path';
+import { readForeignSettings, recordIn as record } from '../../kernel/config/foreign-settings.js';
+import type { SourcePlace } from '../../kernel/console/importer.js';
 import { isRecord } from '../../kernel/core/json.js';
-import { readBoundedText } from '../../kernel/disk/bounded-file.js';
 import { isUnencrypted } from './configured-servers.js';
 import { fittingNames } from './server-names.js';
-import { parse as parseJsonc } from 'jsonc-parser';
-import { parse as parseToml } from 'smol-toml';
 
 /** The places of the user's and the project's files. */
 export interface ClientPlace {
@@ -17,16 +15,24 @@ export interface ClientPlace {
 }
 
 /** A server of another program, as an entry of ours. */
-export type FoundEntry =
-  | { readonly name: string; readonly file: string; readonly entry: Entry; readonly notes: readonly string[] }
-  | { readonly name: string; readonly file: string; readonly problem: string };
+export type FoundEntry = {
+  readonly name: string;
+  /** Its name there. */
+  readonly given: string;
+  readonly file: string;
+} & ({ readonly entry: Entry; readonly notes: readonly string[] } | { readonly problem: string });
 
 type Entry = Readonly<Record<string, unknown>>;
 
 interface Client {
-  readonly files: (place: ClientPlace) => readonly string[];
+  readonly userFiles: (place: ClientPlace) => readonly string[];
+  readonly projectFiles?: (place: ClientPlace) => readonly string[];
+  /** The servers of projects are used where they are, once the user trusts the project. */
+  readonly usedInPlace?: true;
   /** The servers in the content of a file, by name. */
-  readonly servers: (content: Entry, place: ClientPlace) => Entry;
+  readonly servers: (content: Entry) => Entry;
+  /** The servers that a file of the user holds for this project alone. */
+  readonly projectServers?: (content: Entry, place: ClientPlace) => Entry;
   /** Makes an entry of ours; a text says why that cannot be done. */
   readonly translate: (entry: Entry) => Entry | string;
   /** Its way to write a variable, as ours. */
@@ -36,20 +42,19 @@ interface Client {
 /** Programs whose servers can be taken over. Sources: their documentation on MCP, read in November 2026. */
 export const otherClients: Readonly<Record<string, Client>> = {
   'claude-code': {
-    files: ({ home, root }) => [join(home, '.claude.json'), join(root, '.mcp.json')],
-    servers: (content, { root, cwd }) => {
+    userFiles: ({ env, home }) => [join(env['CLAUDE_CONFIG_DIR'] ?? home, '.claude.json')],
+    projectFiles: ({ root }) => [join(root, '.mcp.json')],
+    usedInPlace: true,
+    servers: (content) => record(content['mcpServers']),
+    projectServers: (content, { root, cwd }) => {
       const projects = record(content['projects']);
-      return {
-        ...record(content['mcpServers']),
-        ...record(record(projects[root])['mcpServers']),
-        ...record(record(projects[cwd])['mcpServers']),
-      };
+      return { ...record(record(projects[root])['mcpServers']), ...record(record(projects[cwd])['mcpServers']) };
     },
     translate: plainEntry,
     variables: (text) => text,
   },
   'claude-desktop': {
-    files: ({ env, home }) => [
+    userFiles: ({ env, home }) => [
       join(home, 'Library', 'Application Support', 'Claude', 'claude_desktop_config.json'),
       join(configFolder(env, home), 'Claude', 'claude_desktop_config.json'),
     ],
@@ -58,73 +63,62 @@ export const otherClients: Readonly<Record<string, Client>> = {
     variables: (text) => text,
   },
   codex: {
-    files: ({ env, home, root }) => [
-      join(env['CODEX_HOME'] ?? join(home, '.codex'), 'config.toml'),
-      join(root, '.codex', 'config.toml'),
-    ],
+    userFiles: ({ env, home }) => [join(env['CODEX_HOME'] ?? join(home, '.codex'), 'config.toml')],
+    projectFiles: ({ root }) => [join(root, '.codex', 'config.toml')],
     servers: (content) => record(content['mcp_servers']),
     translate: codexEntry,
     variables: (text) => text,
   },
   cursor: {
-    files: ({ home, root }) => [join(home, '.cursor', 'mcp.json'), join(root, '.cursor', 'mcp.json')],
+    userFiles: ({ home }) => [join(home, '.cursor', 'mcp.json')],
+    projectFiles: ({ root }) => [join(root, '.cursor', 'mcp.json')],
     servers: (content) => record(content['mcpServers']),
     translate: plainEntry,
     variables: editorVariables,
   },
   vscode: {
-    files: ({ env, home, root }) => [
-      ...[configFolder(env, home), join(home, 'Library', 'Application Support')].flatMap((folder) =>
+    userFiles: ({ env, home }) =>
+      [configFolder(env, home), join(home, 'Library', 'Application Support')].flatMap((folder) =>
         vscodeFiles.map((name) => join(folder, 'Code', 'User', name)),
       ),
-      ...vscodeFiles.map((name) => join(root, '.vscode', name)),
-    ],
+    projectFiles: ({ root }) => vscodeFiles.map((name) => join(root, '.vscode', name)),
     // Older versions have them among their settings.
     servers: (content) => ({ ...record(record(content['mcp'])['servers']), ...record(content['servers']) }),
     translate: plainEntry,
     variables: editorVariables,
   },
   gemini: {
-    files: ({ home, root }) => [join(home, '.gemini', 'settings.json'), join(root, '.gemini', 'settings.json')],
+    userFiles: ({ home }) => [join(home, '.gemini', 'settings.json')],
+    projectFiles: ({ root }) => [join(root, '.gemini', 'settings.json')],
     servers: (content) => record(content['mcpServers']),
     translate: geminiEntry,
     variables: geminiVariables,
   },
   qwen: {
-    files: ({ home, root }) => [
-      join(home, '.qwen', 'settings.json'),
-      join(root, '.qwen', 'settings.json'),
-      join(root, '.qwen', 'settings.local.json'),
-    ],
+    userFiles: ({ home }) => [join(home, '.qwen', 'settings.json')],
+    projectFiles: ({ root }) => ['settings.json', 'settings.local.json'].map((name) => join(root, '.qwen', name)),
     servers: (content) => record(content['mcpServers']),
     translate: geminiEntry,
     variables: geminiVariables,
   },
   zed: {
-    files: ({ env, home, root }) => [
-      join(configFolder(env, home), 'zed', 'settings.json'),
-      join(root, '.zed', 'settings.json'),
-    ],
+    userFiles: ({ env, home }) => [join(configFolder(env, home), 'zed', 'settings.json')],
+    projectFiles: ({ root }) => [join(root, '.zed', 'settings.json')],
     servers: (content) => record(content['context_servers']),
     translate: zedEntry,
     variables: (text) => text,
   },
   // Servers of pi are those of its extension pi-mcp-adapter.
   pi: {
-    files: ({ env, home, root }) => [
-      join(env['PI_CODING_AGENT_DIR'] ?? join(home, '.pi', 'agent'), 'mcp.json'),
-      join(root, '.pi', 'mcp.json'),
-    ],
+    userFiles: ({ env, home }) => [join(env['PI_CODING_AGENT_DIR'] ?? join(home, '.pi', 'agent'), 'mcp.json')],
+    projectFiles: ({ root }) => [join(root, '.pi', 'mcp.json')],
     servers: (content) => record(content['mcpServers']),
     translate: piEntry,
     variables: (text) => text.replaceAll(/\$env:([A-Za-z_]\w*)/g, '${$1}'),
   },
   opencode: {
-    files: ({ env, home, root }) =>
-      [join(configFolder(env, home), 'opencode'), root].flatMap((folder) => [
-        join(folder, 'opencode.json'),
-        join(folder, 'opencode.jsonc'),
-      ]),
+    userFiles: ({ env, home }) => opencodeFiles.map((name) => join(configFolder(env, home), 'opencode', name)),
+    projectFiles: ({ root }) => opencodeFiles.map((name) => join(root, name)),
     servers: (content) => record(content['mcp']),
     translate: ({ command, environment, url, headers, enabled, timeout }) => {
       const [program, ...args] = Array.isArray(command) ? (command as readonly unknown[]) : [];
@@ -144,6 +138,7 @@ function transportOf(url: unknown): 'http' | 'sse' {
 }
 
 const vscodeFiles = ['settings.json', 'mcp.json'];
+const opencodeFiles = ['opencode.json', 'opencode.jsonc'];
 
 function configFolder(env: ClientPlace['env'], home: string): string {
   return env['XDG_CONFIG_HOME'] ?? join(home, '.config');
@@ -235,21 +230,83 @@ function editorVariables(text: string): string {
     .replaceAll(/^\$\{userHome\}/g, '~');
 }
 
-const maxFileBytes = 16 * 1024 * 1024;
+/** A file of servers, or why it cannot be read. */
+export interface ClientSource extends Pick<SourcePlace, 'path' | 'scope'> {
+  /** They are used where they are. */
+  readonly inPlace: boolean;
+  readonly found: readonly FoundEntry[] | Error;
+}
+
+/** Returns the files of a program in which servers may be. */
+export function filesOfClient({ userFiles, projectFiles }: Client, place: ClientPlace): readonly string[] {
+  return [...userFiles(place), ...(projectFiles?.(place) ?? [])];
+}
+
+/** Reads the servers of another program, file by file. Starts nothing and keeps nothing. */
+export function sourcesOfClient(client: Client, place: ClientPlace): readonly ClientSource[] {
+  const read = [
+    ...client
+      .userFiles(place)
+      .flatMap((path) => [
+        { path, scope: 'user', inPlace: false, servers: () => serversIn(path, client.servers) } as const,
+        { path, scope: 'project', inPlace: false, servers: () => ofProject(client, path, place) } as const,
+      ]),
+    ...(client.projectFiles?.(place) ?? []).map(
+      (path) =>
+        ({
+          path,
+          scope: 'project',
+          inPlace: client.usedInPlace === true,
+          servers: () => serversIn(path, client.servers),
+        }) as const,
+    ),
+  ].map(({ servers, ...source }) => ({ source, servers: attempt(servers) }));
+  const given = read.flatMap(({ servers }) => (servers instanceof Error ? [] : Object.keys(servers)));
+  const names = fittingNames([...new Set(given)]);
+  return read.map(({ source, servers }) => ({
+    ...source,
+    found:
+      servers instanceof Error
+        ? servers
+        : Object.entries(servers).map(([name, entry]) =>
+            foundEntry(
+              client,
+              { given: name, name: names.get(name) ?? name },
+              { entry: record(entry), file: source.path },
+            ),
+          ),
+  }));
+}
+
+function serversIn(path: string, servers: (content: Entry) => Entry): Entry {
+  const content = readForeignSettings(path);
+  return content === null ? {} : servers(content);
+}
+
+/** A file that cannot be read is named as one of the user. */
+function ofProject({ projectServers }: Client, path: string, place: ClientPlace): Entry {
+  if (projectServers === undefined) return {};
+  const servers = attempt(() => serversIn(path, (content) => projectServers(content, place)));
+  return servers instanceof Error ? {} : servers;
+}
+
+function attempt(read: () => Entry): Entry | Error {
+  try {
+    return read();
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
+}
 
 /** Reads the servers of another program; of two of the same name the one of the project counts, as it does there.
- * Starts nothing and keeps nothing. Throws a sentence where a file cannot be read. */
-export async function serversOfClient(client: Client, place: ClientPlace): Promise<readonly FoundEntry[]> {
-  const found = new Map<string, FoundIn>();
-  for (const file of client.files(place)) {
-    const text = readBoundedText(file, { maxBytes: maxFileBytes, longer: 'refuse', links: 'follow' });
-    if (text === null) continue;
-    const content = record(file.endsWith('.toml') ? await tomlOf(text, file) : await jsonOf(text, file));
-    for (const [name, entry] of Object.entries(client.servers(content, place)))
-      found.set(name, { entry: record(entry), file });
+ * Throws a sentence where a file cannot be read. */
+export function serversOfClient(client: Client, place: ClientPlace): readonly FoundEntry[] {
+  const found = new Map<string, FoundEntry>();
+  for (const source of sourcesOfClient(client, place)) {
+    if (source.found instanceof Error) throw source.found;
+    for (const entry of source.found) found.set(entry.given, entry);
   }
-  const names = fittingNames([...found.keys()]);
-  return [...found].map(([given, one]) => foundEntry(client, { given, name: names.get(given) ?? given }, one));
+  return [...found.values()];
 }
 
 interface FoundIn {
@@ -263,9 +320,9 @@ function foundEntry(
   { entry, file }: FoundIn,
 ): FoundEntry {
   const translated = client.translate(entry);
-  if (typeof translated === 'string') return { name: given, file, problem: translated };
+  if (typeof translated === 'string') return { name: given, given, file, problem: translated };
   if (translated['command'] === undefined && translated['url'] === undefined)
-    return { name: given, file, problem: 'it has neither a command nor a url' };
+    return { name: given, given, file, problem: 'it has neither a command nor a url' };
   const notes = name === given ? [] : [`named ${name}: a name has at most 24 letters, digits, _ and -`];
   const ours = mapTexts(translated, client.variables);
   const left = withoutEqual.filter((key) => isMeant(entry[key]));
@@ -274,7 +331,7 @@ function foundEntry(
     notes.push('it needs "allow_insecure": true in your mcp.json, because http is not encrypted');
   const others = unknownVariables(ours);
   if (others.length > 0) notes.push(`${others.join(', ')} is not supported; write out the value`);
-  return { name, file, entry: ours, notes };
+  return { name, given, file, entry: ours, notes };
 }
 
 /** Keys of other programs that change what a server may do or where its variables are from, and have no equal here. */
@@ -288,32 +345,6 @@ function unknownVariables(entry: Entry): readonly string[] {
   return [...new Set(JSON.stringify(entry).match(/\$\{(?![A-Za-z_]\w*(?::-[^}]*)?\})[^}"]*\}|\{file:[^}"]*\}/g) ?? [])];
 }
 
-async function tomlOf(text: string, file: string): Promise<unknown> {
-  try {
-    return parseToml(text);
-  } catch (error) {
-    throw unreadable(file, error);
-  }
-}
-
-/** With comments and trailing commas, as the editors allow them. */
-async function jsonOf(text: string, file: string): Promise<unknown> {
-  try {
-    return parseJson(text);
-  } catch (error) {
-    if (isTooDeep(text)) throw unreadable(file, error);
-    const problems: Parameters<typeof parseJsonc>[1] = [];
-    const value: unknown = parseJsonc(text, problems, { allowTrailingComma: true });
-    if (problems.length > 0) throw unreadable(file, error);
-    return value;
-  }
-}
-
-function unreadable(file: string, error: unknown): Error {
-  const message = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
-  return new Error(`${file} cannot be read: ${message}`, { cause: error });
-}
-
 function mapTexts(value: Entry, change: (text: string) => string): Entry {
   const changed = (item: unknown): unknown => {
     if (typeof item === 'string') return change(item);
@@ -321,10 +352,6 @@ function mapTexts(value: Entry, change: (text: string) => string): Entry {
     return isRecord(item) ? mapTexts(item, change) : item;
   };
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, changed(item)]));
-}
-
-function record(value: unknown): Entry {
-  return isRecord(value) ? value : {};
 }
 
 function present(entry: Entry): Entry {

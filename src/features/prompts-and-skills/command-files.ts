@@ -76,6 +76,11 @@ export function unusableCommands(places: readonly SearchedFolder[]): readonly st
     .map(({ path }) => `${path} is not a command: ${untypable}. Rename the file.`);
 }
 
+/** Returns why a file of this name, without its ending, is no command; null where it can be one. */
+export function commandNameProblem(name: string): string | null {
+  return commandName.test(name.normalize('NFC').replaceAll('/', ':')) ? null : untypable;
+}
+
 const untypable = 'a name starts with a letter and has letters, digits, _, - and spaces';
 
 function commandNameOf({ name, place }: FoundFile): string {

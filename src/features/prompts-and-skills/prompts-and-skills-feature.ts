@@ -66,6 +66,10 @@ export const promptsAndSkills: Feature = {
       ],
     },
   ],
+  importers: async () => {
+    const { commandImporter, skillImporter } = await load();
+    return [skillImporter, commandImporter];
+  },
   openRun: async (host) => await openPromptPart(host, load),
   projectParts: async (here) => await textParts(here, load),
 };

@@ -143,6 +143,11 @@ function readFile({ path }: FoundFile): ReadFile | null {
 /** A name may have spaces, as those of GitHub Copilot do. A file without one is named as the file is. */
 const agentName = /^[\p{L}\p{N}][\p{L}\p{M}\p{N} _.:&/()+'-]{0,63}$/u;
 
+/** Returns true if a sub-agent can be called so. */
+export function isAgentName(name: string): boolean {
+  return agentName.test(name.normalize('NFC'));
+}
+
 function headOf(file: FoundFile): FileHead {
   const read = readFile(file);
   if (read === null) return { fields: new Map(), hasBody: false, problem: 'cannot be read' };
@@ -164,7 +169,7 @@ function readRole(file: FoundFile, { problems, leftOut }: Mistakes, heads: KeptH
   const field = (key: string): string => fields.get(key)?.trim() ?? '';
   const name = (field('name') || fileName).normalize('NFC');
   const description = oneLine(field('description'), maxDescription);
-  if (!agentName.test(name)) return leaveOut('has no name in letters, digits, spaces and -');
+  if (!isAgentName(name)) return leaveOut('has no name in letters, digits, spaces and -');
   if (description === '') return leaveOut('has no description');
   if (!hasBody) return leaveOut('has no prompt');
   addAll(problems, ignored(path, fields));

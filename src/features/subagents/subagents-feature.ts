@@ -43,6 +43,7 @@ export const subagents: Feature = {
       },
     },
   ],
+  importers: async () => [(await loadAgents()).agentImporter],
   openRun: openAgentPart,
   projectParts: agentParts,
 };

@@ -35,6 +35,7 @@ import { openRun, type Run } from '../../app/create-session.js';
 import { toolsEvent } from '../../app/context-files.js';
 import { eventNumber } from '../../app/find-session.js';
 import { features } from '../../app/features.js';
+import { offerImport } from '../../app/importing.js';
 import type { Menu, MenuCommand, ReplPart } from '../../kernel/console/feature.js';
 import { promptWithImages } from '../../kernel/console/pictures.js';
 import { choseOffline, resolveModel } from '../../app/model-resolution.js';
@@ -170,11 +171,9 @@ async function openReplParts(run: Run, sessions: ReplSessions, isFirst: boolean)
     current: () => sessions.current().session,
     schedule: machineClock.schedule,
     runUnattended: unattendedRuns(unattendedOptions(options)),
-    isFirst,
   };
-  return (await Promise.all(features.map(async (feature) => await feature.openRepl?.(host)))).flatMap(
-    (part) => part ?? [],
-  );
+  const parts = await Promise.all(features.map(async (feature) => await feature.openRepl?.(host)));
+  return [...parts, isFirst ? offerImport(settings) : null].flatMap((part) => part ?? []);
 }
 
 interface Looks {

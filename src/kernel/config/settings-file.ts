@@ -265,11 +265,7 @@ export type EditResult = { readonly ok: true } | { readonly ok: false; readonly 
  * Throws the system's error. */
 export async function editConfigFile(file: string, path: readonly string[], value: unknown): Promise<EditResult> {
   const content = readConfigFile(file);
-  if (content.kind === 'unreadable')
-    return {
-      ok: false,
-      problem: { message: `${file}: ${content.reason}`, hint: 'Nothing was changed.', key: '', where: file },
-    };
+  if (content.kind === 'unreadable') return { ok: false, problem: unreadableProblem(file, content.reason) };
   const before = content.kind === 'text' && content.text.trim() !== '' ? content.text : '{}\n';
   const invalid = await problemOf(file, before);
   if (invalid) return { ok: false, problem: invalid };
@@ -277,17 +273,32 @@ export async function editConfigFile(file: string, path: readonly string[], valu
   // One that is in the file already does not keep the user from changing the rest.
   if (misplaced && !before.includes(misplaced.secret))
     return { ok: false, problem: secretProblem(file, misplaced.path) };
-  const { applyEdits, modify } = await loadCommentParser();
-  const after = applyEdits(
-    before,
-    modify(before, [...path], value, {
-      formattingOptions: { insertSpaces: true, tabSize: 2, insertFinalNewline: true, eol: lineEndOf(before) },
-    }),
-  );
+  const after = await changedText(before, path, value);
   const spoilt = await problemOf(file, after, path);
   if (spoilt) return { ok: false, problem: spoilt };
   if (after !== before || content.kind === 'missing') replaceFile(file, after);
   return { ok: true };
+}
+
+/** Sets one key of a JSON file that has no schema, as `editConfigFile` does. */
+export async function editJsonFile(file: string, path: KeyPath, value: unknown): Promise<EditResult> {
+  const content = readConfigFile(file);
+  if (content.kind === 'unreadable') return { ok: false, problem: unreadableProblem(file, content.reason) };
+  const before = content.kind === 'text' && content.text.trim() !== '' ? content.text : '{}\n';
+  const invalid = await problemOf(file, before);
+  if (invalid) return { ok: false, problem: invalid };
+  replaceFile(file, await changedText(before, path, value));
+  return { ok: true };
+}
+
+function unreadableProblem(file: string, reason: string): ConfigProblem {
+  return { message: `${file}: ${reason}`, hint: 'Nothing was changed.', key: '', where: file };
+}
+
+async function changedText(text: string, path: KeyPath, value: unknown): Promise<string> {
+  const { applyEdits, modify } = await loadCommentParser();
+  const formattingOptions = { insertSpaces: true, tabSize: 2, insertFinalNewline: true, eol: lineEndOf(text) };
+  return applyEdits(text, modify(text, [...path], value, { formattingOptions }));
 }
 
 function secretProblem(file: string, path: KeyPath): ConfigProblem {

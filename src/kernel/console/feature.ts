@@ -16,6 +16,7 @@ import type { Background } from '../tools/bash.js';
 import type { DefinedTool } from '../tools/define-tool.js';
 import type { ProcessRunner } from '../tools/process/runner.js';
 import type { DoctorCheck, Section } from './command.js';
+import type { Importer } from './importer.js';
 import type { Resolution } from '../providers/catalog.js';
 import type { RootOptions } from './options.js';
 import type { Parts } from './parts.js';
@@ -38,6 +39,8 @@ export interface Feature {
   userParts?(here: Here): Promise<readonly ProjectPart[]>;
   /** Lists the folders of parts that it adds, such as plugins. */
   sources?(here: Here): Promise<readonly AddedSource[]>;
+  /** Returns what imports files of other programs for it. */
+  importers?(): Promise<readonly Importer[]>;
   /** Changes where a conversation begins, before its settings are read; null where it does not. */
   enter?(options: RootOptions, at: EnteredFrom): Promise<EnteredPlace | null>;
   /** Returns other folders whose sessions belong to those of a directory. Never rejects. */
@@ -108,8 +111,6 @@ export interface ReplHost {
   readonly schedule: Schedule;
   /** Runs a prompt in a session of its own, without a user. */
   readonly runUnattended: RunUnattended;
-  /** Nothing was ever recorded on this machine. */
-  readonly isFirst: boolean;
 }
 
 /** The part of a feature that works while a REPL is open. */

@@ -8,7 +8,7 @@ export const foreignCommands: Readonly<Record<string, string>> = {
   fast: '/effort low answers sooner; /model picks a faster model.',
   feedback: 'agent doctor shows what a bug report needs.',
   ide: 'Editors start agent acp; agent acp --help says how.',
-  import: 'agent sessions import --from all --all imports the conversations of other agents.',
+  import: 'agent import copies servers, skills, commands, rules and conversations of other agents.',
   keybindings: '/keys lists the keys; the setting ui.bindings changes them.',
   mention: 'Type @ and a part of the file name.',
   personality: 'agent config set output_style explanatory changes how new sessions answer.',

@@ -70,7 +70,7 @@ async function read(name: string): Promise<Reading> {
     const client = otherClients[program];
     if (!client) throw new Error(program);
     // Folders of these programs are where they are without variables.
-    for (const one of await serversOfClient(client, { env: {}, home, cwd, root: cwd })) {
+    for (const one of serversOfClient(client, { env: {}, home, cwd, root: cwd })) {
       if ('problem' in one) servers[one.name] = `not used: ${one.problem}`;
       else {
         const way = wayOf(configuredServer(one.name, one.entry, one.file, { env, cwd, home }), root);

@@ -9,8 +9,8 @@ async function found(client: string, files: Readonly<Record<string, string>>) {
   const [home, root] = [join(folder, 'home'), join(folder, 'work')];
   const reader = otherClients[client];
   if (!reader) throw new Error(client);
-  const all = await serversOfClient(reader, { env: {}, home, cwd: root, root });
-  return all.map(({ file, ...rest }) => ({ ...rest, file: file.slice(folder.length + 1) }));
+  const all = serversOfClient(reader, { env: {}, home, cwd: root, root });
+  return all.map(({ file, given: _given, ...rest }) => ({ ...rest, file: file.slice(folder.length + 1) }));
 }
 
 const json = JSON.stringify;
