@@ -11,7 +11,6 @@ import { plugins } from '../features/plugins/plugins-feature.js';
 import { outputStyles } from '../features/output-styles/output-styles-feature.js';
 import { promptsAndSkills } from '../features/prompts-and-skills/prompts-and-skills-feature.js';
 import { scheduledTasks } from '../features/scheduled-tasks/scheduled-tasks-feature.js';
-import { settingsImport } from '../features/settings-import/settings-import-feature.js';
 import { smallTools } from '../features/small-tools/small-tools-feature.js';
 import { subagents } from '../features/subagents/subagents-feature.js';
 import { teamStore } from '../features/team-store/team-store-feature.js';
@@ -46,7 +45,6 @@ export const features: readonly Feature[] = [
   outputStyles,
   worktrees,
   historyImport,
-  settingsImport,
   teamStore,
   undo,
   telemetry,

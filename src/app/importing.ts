@@ -12,12 +12,17 @@ import {
 import { foldersOfProgram } from '../kernel/console/program-folders.js';
 import type { Settings } from '../kernel/console/run-settings.js';
 import { features } from './features.js';
+import { instructionImporter } from './settings-import/plan-instruction-import.js';
+import { statusLineImporter } from './settings-import/plan-status-line-import.js';
+import { styleImporter } from './settings-import/plan-style-import.js';
 import { loadPermissions } from './open-policy.js';
 
 /** Reads what can be imported, in the order of the kinds. Writes nothing. */
 export async function planImport(host: ImportHost, kinds: readonly ImportKind[]): Promise<readonly ImportPlan[]> {
   const ofFeatures = await Promise.all(features.map(async (feature) => (await feature.importers?.()) ?? []));
-  const importers = [...ofFeatures.flat(), (await loadPermissions()).permissionImporter];
+  const { permissionImporter } = await loadPermissions();
+  const ofProgram = [permissionImporter, instructionImporter, statusLineImporter, styleImporter];
+  const importers = [...ofFeatures.flat(), ...ofProgram];
   const plans: ImportPlan[] = [];
   for (const kind of importKinds.filter((one) => kinds.includes(one)))
     for (const importer of importers.filter((one) => one.kind === kind))

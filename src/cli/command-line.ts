@@ -20,7 +20,6 @@ import {
 import { unattendedRuns } from '../app/unattended-runner.js';
 
 const loadServed = () => import('../frontends/served-programs-code.js');
-const loadViewers = () => import('../frontends/viewers/viewers.js');
 
 /** Makes the parts that a verb of the command line works with. Each is opened when the verb first asks for it. */
 export function createCommandLine(
@@ -57,7 +56,7 @@ function createDoors(options: RootOptions): FrontEnds {
   return {
     tools: async () => await (await loadServed()).serveMcp(options),
     editor: async () => await (await loadServed()).serveEditors(options),
-    pages: async (request) => await (await loadViewers()).servePages(options, request),
-    watch: async (request) => await (await loadViewers()).watchSession(options, request),
+    pages: async (request) => await (await loadServed()).servePages(options, request),
+    watch: async (request) => await (await loadServed()).watchSession(options, request),
   };
 }

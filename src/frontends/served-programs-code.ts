@@ -1,3 +1,5 @@
-// The code that serves other programs over standard input and output. It is loaded with the first use.
+// The code that serves other programs, pages and screens. It is loaded with the first use.
 export { serveEditors } from './acp/serve-editors.js';
 export { serveMcp } from './mcp-server/serve-mcp.js';
+export { servePages } from './viewers/serve-page.js';
+export { watchSession } from './viewers/watch-session.js';
