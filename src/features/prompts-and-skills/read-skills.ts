@@ -184,10 +184,11 @@ export function readSkillText({
   };
 }
 
-const maxHashed = 200;
+const maxHashed = 5000;
+const maxHashedBytes = 16 * 1024 * 1024;
 
-/** Hashes all files of a skill (hex): the instructions name the others. Null where there are over 200, or one over 1
- * MiB: nobody looks through them. */
+/** Hashes all files of a skill (hex): the instructions name the others. Null where there are over 5,000, or one over 16
+ * MiB. */
 export function hashSkill({
   path,
 }: Pick<Skill, 'path'>): { readonly sha256: string; readonly files: number; readonly bytes: number } | null {
@@ -197,7 +198,7 @@ export function hashSkill({
   const hash = createHash('sha256');
   let bytes = 0;
   for (const name of names) {
-    const found = readBounded(join(folder, name), { maxBytes: maxSkillBytes, longer: 'refuse', links: 'follow' });
+    const found = readBounded(join(folder, name), { maxBytes: maxHashedBytes, longer: 'refuse', links: 'follow' });
     if (found.kind !== 'read') return null;
     hash.update(`${name}\0${found.bytes.length}\n`).update(found.bytes);
     bytes += found.bytes.length;

@@ -163,7 +163,7 @@ interface Status {
 export function createStatus(run: Run, sessions: ReplSessions): Status {
   let own: OwnStatus | null = null;
   const factsOf = createFacts(run, sessions);
-  const details = createDetails(run.settings.cwd);
+  const details = createDetails(run.settings);
   return {
     facts: (view, vimMode = null) => {
       const facts = factsOf();
@@ -195,7 +195,7 @@ export function createStatus(run: Run, sessions: ReplSessions): Status {
 }
 
 /** Measures and collects what the program of the status line is given beside the facts of each frame. */
-function createDetails(cwd: string): {
+function createDetails({ cwd, config }: Pick<Settings, 'cwd' | 'config'>): {
   readonly follow: (view: View) => void;
   readonly of: (session: SessionPort) => StatusDetails;
   readonly close: () => void;
@@ -223,6 +223,7 @@ function createDetails(cwd: string): {
         durationMs: performance.now() - startedAt,
         apiDurationMs: apiMs,
         transcript: transcripts.write(session.id, whole),
+        outputStyle: config.request.outputStyle,
       };
     },
     close: transcripts.close.bind(transcripts),

@@ -33,6 +33,8 @@ export interface StatusDetails {
   readonly apiDurationMs: number;
   /** Empty: it cannot be written. */
   readonly transcript: string;
+  /** Null: none is chosen. */
+  readonly outputStyle: string | null;
 }
 
 export interface ChangedLines {
@@ -57,7 +59,7 @@ export function statusInput(moment: StatusMoment, details: StatusDetails): Reado
     model: { id: model, display_name: model.split('/').at(-1) ?? model, provider },
     workspace: { current_dir: cwd, project_dir: cwd, added_dirs: moment.addedFolders },
     version: details.version,
-    output_style: { name: 'default' },
+    output_style: { name: details.outputStyle ?? 'default' },
     cost: {
       total_cost_usd: moment.costUsd,
       total_duration_ms: Math.round(details.durationMs),

@@ -67,6 +67,7 @@ const details: StatusDetails = {
   durationMs: 3_725_000.4,
   apiDurationMs: 120_000,
   transcript: '/tmp/t.jsonl',
+  outputStyle: 'learning',
 };
 const input = statusInput(moment, details);
 
@@ -166,7 +167,7 @@ test('the input has the fields of Claude Code, and ours beside them', () => {
     model: { id: 'anthropic/claude-sonnet-5', display_name: 'claude-sonnet-5', provider: 'openrouter' },
     workspace: { current_dir: '/home/me/thing', project_dir: '/home/me/thing', added_dirs: ['/home/me/other'] },
     version: '0.1.0',
-    output_style: { name: 'default' },
+    output_style: { name: 'learning' },
     cost: {
       total_cost_usd: 0.5,
       total_duration_ms: 3_725_000,
@@ -264,7 +265,7 @@ IFS=$'\\t' read -r model dir project style added removed over <<<"$(jq -r '[.mod
 [ "$dir" = "$project" ] && place=home || place=away
 printf '%s %s %s +%s -%s %s' "$model" "$place" "$style" "$added" "$removed" "$over"
 `,
-    'claude-sonnet-5 home default +12 -3 false',
+    'claude-sonnet-5 home learning +12 -3 false',
   ],
   [
     'bash that adds the tokens up',
@@ -296,7 +297,7 @@ five = limits.get('five_hour', {}).get('used_percentage')
 mode = (data.get('vim') or {}).get('mode', '')
 print(f"{model} in {cwd} {style} \${cost:.2f} {'' if five is None else five}{mode} {data['session_id'][:8]}")
 `,
-    'claude-sonnet-5 in thing default $0.50 NORMAL 1',
+    'claude-sonnet-5 in thing learning $0.50 NORMAL 1',
   ],
   [
     'node',
