@@ -87,7 +87,6 @@ const rows: Readonly<Record<string, readonly [line: readonly string[], ours: rea
     ['export', id],
     ['sessions', 'export', id],
   ],
-  'import <file>': [['import', 'a.json'], null],
   'apply <task>': [['apply', 'task_e_123456'], null],
   auth: [['auth'], null],
   'auth login [provider]': [

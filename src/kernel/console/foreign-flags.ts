@@ -331,13 +331,6 @@ export const foreignCommands: readonly ForeignCommand[] = [
   },
   { usage: 'export <session>', of: opencode, takes: [id], needs: 1, gives: ['sessions', 'export', '$1'] },
   {
-    usage: 'import <file>',
-    of: opencode,
-    takes: [/\.jsonl?$/],
-    needs: 1,
-    instead: 'Run agent sessions import <file>.',
-  },
-  {
     usage: 'apply <task>',
     of: codex,
     takes: [id],
