@@ -49,25 +49,30 @@ export function offerImport(settings: Settings): ReplPart | null {
   const isThere = (program: ImportProgram): boolean =>
     foldersOfProgram(program, settings).some(({ folder }) => existsSync(folder));
   if (!importPrograms.some(isThere) && !existsSync(`${settings.home}/.local/share/opencode`)) return null;
+  let counting = Promise.resolve();
   return {
     start: (screen) => {
-      void planImport({ settings, programs: importPrograms, line: null }, importKinds)
-        .then((plans) => {
-          const offer = offerText(plans);
-          if (offer !== null) screen.notice('info', offer);
-        })
-        .catch((error: unknown) => {
-          settings.log({
-            at: 'import',
-            message: 'the files of other programs could not be counted',
-            error: String(error),
-          });
-        });
+      counting = countFiles(settings, (offer) => {
+        screen.notice('info', offer);
+      });
+    },
+    close: async () => {
+      await counting;
     },
   };
 }
 
-/** Returns `Found 2 skills and 412 conversations of Claude Code: agent import copies them.`, or null for nothing. */
+/** Counts what can be imported, and passes on what the user is offered. Never rejects. */
+async function countFiles(settings: Settings, onOffer: (offer: string) => void): Promise<void> {
+  try {
+    const offer = offerText(await planImport({ settings, programs: importPrograms, line: null }, importKinds));
+    if (offer !== null) onOffer(offer);
+  } catch (error) {
+    settings.log({ at: 'import', message: 'files of other programs could not be counted', error: String(error) });
+  }
+}
+
+/** Returns `Found 2 skills and 412 conversations of Claude Code. To copy them, run agent import.`; null for nothing. */
 function offerText(plans: readonly ImportPlan[]): string | null {
   const open = plans.map(({ source }) => source).filter(({ take }) => take > 0);
   const counts = importKinds.flatMap((kind) => {
