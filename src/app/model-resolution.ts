@@ -376,10 +376,16 @@ export function choiceOf({ provider, model, api, baseUrl }: ModelRef): ModelChoi
 /** The names by which Claude Code means the newest of a family. They mean nothing with models of others. */
 const families: readonly string[] = ['sonnet', 'opus', 'haiku'];
 
+/** Returns true for the name of a model as GitHub Copilot shows it: `Claude Sonnet 4`, `GPT-5.4`. No provider has it. */
+function isDisplayName(name: string): boolean {
+  return /\s/.test(name) || name.startsWith('GPT-');
+}
+
 /** Returns the name of the model that an agent is to use; null where it uses that of its session: the name is one of
- * Claude's, and this provider has no such model. */
+ * Claude's, and this provider has no such model, or it is a name for the screen. */
 export function modelNamed(settings: Configured, name: string, { provider }: ModelRef): string | null {
   const isFamily = families.includes(name);
+  if (isDisplayName(name)) return null;
   if (!isFamily && !name.startsWith('claude-')) return name;
   const isServed =
     provider === 'anthropic' && (!isFamily || findModel(provider, name, settings.config.provider.models));

@@ -8,6 +8,7 @@ import type { Effect } from '../../src/kernel/core/tool.js';
 import { readClaudeRule, type ReadRule } from '../../src/app/claude-rules.js';
 import { createPolicy } from '../../src/kernel/permissions/permission-policy.js';
 import { refusedAllow } from '../../src/kernel/permissions/rules.js';
+import { formsFolder, printCounts } from '../brought-forms.js';
 import { toolCall } from '../kernel/permissions/calls.js';
 
 /** A rule as it is found in real settings, calls that it fits, and calls that it does not. */
@@ -18,9 +19,7 @@ interface Form {
   readonly others: readonly string[];
 }
 
-const forms = JSON.parse(
-  readFileSync(new URL('../../fixtures/brought/permissions/rules.json', import.meta.url), 'utf8'),
-) as readonly Form[];
+const forms = JSON.parse(readFileSync(join(formsFolder('permissions'), 'rules.json'), 'utf8')) as readonly Form[];
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'claude-rules-')));
 const [work, home] = [join(root, 'work'), join(root, 'home')];
@@ -77,8 +76,9 @@ test('the forms of permission rules are counted', () => {
     return read !== null && (read.domains !== undefined || read.rules.some((one) => !isRefused(one)));
   };
   const whole = forms.filter(works).length;
-  console.log(
-    `Permission rules: ${forms.length} forms, ${whole} whole, ${forms.length - whole} not, each with a reason`,
+  printCounts(
+    'permissions',
+    forms.map((form) => (works(form) ? 'whole' : 'not')),
   );
   expect(whole).toBeGreaterThan(forms.length * 0.9);
 });

@@ -46,7 +46,7 @@ test.each(groups)('agent %s show of another name says which there are', async (g
 });
 
 test.each([
-  ['skills', '.agent/skills/bad/SKILL.md', 'No front matter.', 'bad/SKILL.md has no description'],
+  ['skills', '.agent/skills/bad/SKILL.md', '---\nname: bad\n---\n', 'bad/SKILL.md has no description'],
   ['agents', '.agent/agents/bad.md', 'No front matter.', 'bad.md'],
   ['hooks', '.agent/hooks.json', '{"hooks": {"PreToolUs": []}}', 'PreToolUs'],
   ['hooks', '.agent/hooks.json', '{"hooks"', 'hooks.json'],

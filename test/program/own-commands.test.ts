@@ -109,6 +109,26 @@ test('commands of the program win, paths go to the model, and other names with a
   expect(found.stdout).toContain('Write `AGENTS.md` at the root of this repository');
 });
 
+test('a name may have dots and begin with a digit; a file of such a name stays a message', async () => {
+  const at = place();
+  own(at, 'speckit.plan.md', '---\ndescription: Plans.\n---\nPlan $ARGUMENTS.\n');
+  own(at, '2fa.md', 'Set up $1.\n');
+  for (const text of ['/speckit.plan the login', '/notes.txt is odd', '/2 or 3'])
+    expect(await agent(at, ['-p', '-m', script(at, answer), text])).toMatchObject({ code: 0 });
+  await repl(
+    at,
+    ['-m', script(at, [...answer, { text: 'Set.' }, { text: 'Read.' }])],
+    [
+      ['/speckit.plan twice', 'Done.'],
+      ['/2fa keys', 'Set.'],
+      ['/notes.txt again', 'Read.'],
+    ],
+  );
+  const sent = async (words: string): Promise<string> => (await agent(at, ['search', words])).stdout;
+  for (const text of ['Plan the login.', '/notes.txt is odd', 'Plan twice.', 'Set up keys.', '/notes.txt again'])
+    expect(await sent(`"${text}"`)).toContain(text);
+});
+
 test('the REPL offers them, and shows what was typed', async () => {
   const at = place();
   own(at, 'greet.md', '---\ndescription: greets somebody\nargument-hint: <name>\n---\nGreet $1 warmly.\n');

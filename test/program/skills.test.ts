@@ -115,10 +115,10 @@ test('a skill is used by hand, and listed with what it asks for', async () => {
 
 test('a skill that cannot be used is told of, also where there is no other', async () => {
   const at = place();
-  write(join(at.home, '.agents', 'skills', 'bare', 'SKILL.md'), '---\nname: bare\n---\nNothing.\n');
+  write(join(at.home, '.agents', 'skills', 'bare', 'SKILL.md'), '---\nname: bare\n---\n');
   const go = async (...more: readonly string[]): Promise<string> =>
     (await agent(at, ['-p', '-m', script(at, [{ text: 'Done.' }]), ...more, 'hi'])).stderr;
-  expect(await go()).toContain('bare/SKILL.md has no description; the skill is not loaded.');
+  expect(await go()).toContain('bare/SKILL.md has no description and no text; the skill is not loaded.');
   write(join(at.home, '.agents', 'skills', 'pdf', 'SKILL.md'), pdf);
-  expect(await go()).toContain('bare/SKILL.md has no description; the skill is not loaded.');
+  expect(await go()).toContain('bare/SKILL.md has no description and no text; the skill is not loaded.');
 });

@@ -56,9 +56,12 @@ export function readHookFile(value: Readonly<Record<string, unknown>>, from: Hoo
   if (value['disableAllHooks'] === true) return { hooks: [], problems: [] };
   const { hooks = {} } = value;
   if (!isRecord(hooks)) return { hooks: [], problems: ['"hooks" is not an object'] };
+  const outside = hookEvents.filter((name) => Object.hasOwn(value, name));
   const unknown = Object.keys(hooks).filter((name) => !hookEvents.some((known) => known === name));
-  const problems: string[] =
-    unknown.length === 0 ? [] : [`unknown event ${unknown.join(', ')}; known: ${hookEvents.join(', ')}`];
+  const problems: string[] = [
+    ...(outside.length === 0 ? [] : [`${outside.join(', ')} has no effect outside of "hooks"`]),
+    ...(unknown.length === 0 ? [] : [`unknown event ${unknown.join(', ')}; known: ${hookEvents.join(', ')}`]),
+  ];
   const found = Object.entries(hooks).flatMap(([name, groups]) => {
     const event = hookEvents.find((known) => known === name);
     if (event === undefined) return [];

@@ -1,5 +1,6 @@
 import { filesIn } from '../../kernel/config/found-files.js';
 import type { Kind } from '../../kernel/config/project.js';
+import { hookEvents } from '../../kernel/core/hooks.js';
 import { isRecord } from '../../kernel/core/json.js';
 import { readBoundedText } from '../../kernel/disk/bounded-file.js';
 import { counted } from '../../kernel/tools/define-tool.js';
@@ -70,10 +71,18 @@ function hookLines({ hooks }: Plugin): readonly string[] {
     Object.entries(isRecord(value['hooks']) ? value['hooks'] : {}).flatMap(([event, groups]) =>
       (Array.isArray(groups) ? groups : []).flatMap((group: unknown) => {
         const entries: unknown = isRecord(group) ? group['hooks'] : null;
-        return (Array.isArray(entries) ? entries : []).map((entry: unknown) => `hook ${event} runs: ${workOf(entry)}`);
+        return (Array.isArray(entries) ? entries : []).map((entry: unknown) => hookLine(event, entry));
       }),
     ),
   );
+}
+
+const hookTypes: readonly unknown[] = ['command', 'prompt', 'agent'];
+
+function hookLine(event: string, entry: unknown): string {
+  const isKnown = hookEvents.some((known) => known === event);
+  const runs = isKnown && isRecord(entry) && hookTypes.includes(entry['type']) ? 'runs' : 'is not used here';
+  return `hook ${event} ${runs}: ${workOf(entry)}`;
 }
 
 function workOf(entry: unknown): string {

@@ -12,6 +12,7 @@ import {
   withVariables,
 } from '../../kernel/config/found-files.js';
 import { markdownText, oneLine, readFrontMatter } from '../../kernel/config/front-matter.js';
+import { unusedFields } from './unused-fields.js';
 
 /** A command in a Markdown file: what the user types it for is in the file. */
 export interface CommandFile {
@@ -27,11 +28,13 @@ export interface CommandFile {
   readonly bytes: number;
   /** The text below its fields. */
   readonly body: string;
+  /** Fields that have no effect here. */
+  readonly unused: readonly string[];
 }
 
 const maxBytes = 256 * 1024;
 const maxDescription = 250;
-const commandName = new RegExp(`^${nameSource}(?::[\\p{L}\\p{N}][\\p{L}\\p{M}\\p{N}_-]*)*$`, 'u');
+const commandName = new RegExp(`^${nameSource}(?::${nameSource})*$`, 'u');
 
 export interface FoundCommands {
   /** The first of each name. */
@@ -81,7 +84,7 @@ export function commandNameProblem(name: string): string | null {
   return commandName.test(name.normalize('NFC').replaceAll('/', ':')) ? null : untypable;
 }
 
-const untypable = 'a name starts with a letter and has letters, digits, _, - and spaces';
+const untypable = 'a name starts with a letter or a digit and has letters, digits, ., _, - and spaces';
 
 function commandNameOf({ name, place }: FoundFile): string {
   const own = name.normalize('NFC').replace(/\.md$/, '').replaceAll('/', ':').replaceAll(/\s+/g, '-');
@@ -107,6 +110,7 @@ function readCommand(file: FoundFile): CommandFile | string {
     sha256: createHash('sha256').update(found.bytes).digest('hex'),
     bytes: found.bytes.length,
     body: withVariables(place, body),
+    unused: unusedFields(fields),
   };
 }
 

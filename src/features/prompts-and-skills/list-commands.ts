@@ -15,6 +15,7 @@ import type { Settings } from '../../kernel/console/run-settings.js';
 import { asideNotices, placesHere } from '../../kernel/config/project.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
 import { type CommandFile, findCommands } from './command-files.js';
+import { unusedLine } from './unused-fields.js';
 
 interface CommandsHere {
   readonly commands: readonly CommandFile[];
@@ -41,12 +42,12 @@ async function findAll(settings: Settings): Promise<CommandsHere> {
 }
 
 function rowOf(command: CommandFile): Readonly<Record<string, unknown>> {
-  const { description, argumentHint } = command;
-  return { ...listedFile(command, null), description, argument_hint: argumentHint };
+  const { description, argumentHint, unused } = command;
+  return { ...listedFile(command, null), description, argument_hint: argumentHint, unused };
 }
 
-function linesOf({ name, origin, description, path }: CommandFile): readonly string[] {
-  return [`/${name} (${origin}): ${description}`, `  ${path}`];
+function linesOf({ name, origin, description, path, unused }: CommandFile): readonly string[] {
+  return [`/${name} (${origin}): ${description}`, `  ${path}`, ...unusedLine(unused)];
 }
 
 const noCommands =

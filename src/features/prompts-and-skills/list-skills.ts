@@ -17,6 +17,7 @@ import { sanitize } from '../../kernel/core/sanitize.js';
 import { openCommands } from './prompts-and-skills-start.js';
 import type { FoundSkills, Skill } from './read-skills.js';
 import { readSkillText, skillsIn } from './read-skills.js';
+import { unusedLine } from './unused-fields.js';
 import * as texts from './prompt-texts.js';
 
 function skillListing({ skills, shadowed, leftOut, problems, untrusted, aside }: SkillsHere): Listing {
@@ -29,17 +30,20 @@ function skillListing({ skills, shadowed, leftOut, problems, untrusted, aside }:
 }
 
 function skillRow(skill: Skill): Readonly<Record<string, unknown>> {
-  const { description, allowedTools, argumentHint, forModel, forUser } = skill;
+  const { description, allowedTools, argumentHint, forModel, forUser, unused } = skill;
   const who = { for_model: forModel, for_user: forUser };
-  return { ...listedFile(skill, null), description, allowed_tools: allowedTools, argument_hint: argumentHint, ...who };
+  const asks = { allowed_tools: allowedTools, argument_hint: argumentHint };
+  return { ...listedFile(skill, null), description, ...asks, ...who, unused };
 }
 
-function skillLines({ name, description, path, origin, allowedTools, forModel, forUser }: Skill): readonly string[] {
+function skillLines(skill: Skill): readonly string[] {
+  const { name, description, path, origin, allowedTools, forModel, forUser, unused } = skill;
   const who = forModel ? (forUser ? '' : ', only for the model') : ', only by hand';
   return [
     `${name} (${origin}${who}): ${description}`,
     `  ${path}`,
     ...(allowedTools === null ? [] : [`  asks for ${allowedTools}, which has no effect`]),
+    ...unusedLine(unused),
   ];
 }
 

@@ -36,7 +36,7 @@ interface CommandHere extends TrustedHere {
   readonly commandNames: readonly string[];
 }
 
-const startsWithName = /^([/$])(\p{L}[\p{L}\p{M}\p{N}_:-]*)(?:\s+([^]*))?$/u;
+const startsWithName = /^([/$])([\p{L}\p{N}][\p{L}\p{M}\p{N}_:.-]*)(?:\s+([^]*))?$/u;
 
 /** Looks at the disk each time it is asked: a file that has changed counts at once. */
 export function openCommands(settings: CommandHere, load: LoadTexts): OwnCommands {

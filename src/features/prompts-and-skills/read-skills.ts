@@ -21,6 +21,7 @@ import {
 import { type FileHead, type KeptHeads, openKeptHeads } from '../../kernel/config/kept-heads.js';
 import { type FrontMatter, markdownText, oneLine, readFrontMatter } from '../../kernel/config/front-matter.js';
 import type { ProjectPart } from '../../kernel/config/project.js';
+import { unusedFields } from './unused-fields.js';
 
 /** Instructions for one kind of work: a folder with a `SKILL.md`. Source: agentskills.io, "Specification"
  * (2026-08-09). */
@@ -38,6 +39,8 @@ export interface Skill {
   /** `forModel`: the model may use it. `forUser`: the user may use it. */
   readonly forModel: boolean;
   readonly forUser: boolean;
+  /** Fields that have no effect here. */
+  readonly unused: readonly string[];
 }
 
 export interface FoundSkills {
@@ -62,8 +65,8 @@ const maxHeadBytes = 4096;
 const maxDescription = 1024;
 const maxSkillBytes = 1024 * 1024;
 
-/** Finds the skills of these places. Accepts skills with small mistakes and adds a sentence about each. Leaves out a
- * skill without a description, because the model could not know when to use it. */
+/** Finds the skills of these places. Accepts skills with small mistakes and adds a sentence about each. A skill
+ * without a description has its first paragraph, as in Claude Code. */
 export function skillsIn(places: readonly SearchedFolder[], heads: KeptHeads = openKeptHeads(null)): FoundSkills {
   const skills = new Map<string, Skill>();
   const shadowed: Skill[] = [];
@@ -87,7 +90,7 @@ export function skillsIn(places: readonly SearchedFolder[], heads: KeptHeads = o
   return { skills: [...skills.values()], shadowed, ...mistakes };
 }
 
-const skillName = /^[\p{L}\p{M}\p{N}_-]{1,64}$/u;
+const skillName = /^(?=.{1,64}$)[\p{L}\p{M}\p{N}_-]+(?:\.[\p{L}\p{M}\p{N}_-]+)*$/u;
 
 function readSkill({ path, place }: FoundFile, head: FileHead, { problems, leftOut }: Mistakes): Skill | null {
   const folder = basename(dirname(path));
@@ -97,11 +100,11 @@ function readSkill({ path, place }: FoundFile, head: FileHead, { problems, leftO
     return null;
   };
   if (head.problem !== null) return leaveOut(head.problem);
-  const { fields } = head;
-  const description = fields.get('description') ?? '';
-  if (description.trim() === '') return leaveOut('has no description');
+  const { fields, opening } = head;
+  const description = fields.get('description')?.trim() || opening;
+  if (description === '') return leaveOut('has no description and no text');
   const given = (fields.get('name') ?? folder).normalize('NFC');
-  const name = skillName.test(given) ? given : folder.normalize('NFC');
+  const name = skillName.test(given) ? given : folder.normalize('NFC').replaceAll(/\s+/g, '-');
   if (!skillName.test(name)) {
     const reason = 'neither the name nor the folder can be typed';
     return leaveOut(reason, `${path}: ${reason}`);
@@ -120,7 +123,15 @@ function readSkill({ path, place }: FoundFile, head: FileHead, { problems, leftO
     argumentHint: shortField(fields, 'argument-hint'),
     forModel: !isSet(fields, 'disable-model-invocation', 'true'),
     forUser: !isSet(fields, 'user-invocable', 'false'),
+    unused: unusedFields(fields),
   };
+}
+
+/** Returns the first paragraph of a text, which describes a skill without a description, or its first heading. */
+function firstParagraph(body: string): string {
+  const blocks = body.split(/\n\s*\n/).map((block) => block.trim());
+  const heading = blocks.find((block) => block !== '') ?? '';
+  return blocks.find((block) => /^[^#\s<]/.test(block)) ?? heading.replace(/^#+\s*/, '');
 }
 
 function headOf(path: string, stats: Stats, heads: KeptHeads): FileHead {
@@ -133,13 +144,14 @@ function headOf(path: string, stats: Stats, heads: KeptHeads): FileHead {
 function readHead(path: string, maxBytes: number): FileHead {
   const found = readBounded(path, { maxBytes, longer: 'start', links: 'follow' });
   if (found.kind === 'refused') return noHead(`cannot be read: ${found.reason}`);
-  const { fields } = readFrontMatter(found.kind === 'read' ? markdownText(found.bytes) : '');
+  const { fields, body } = readFrontMatter(found.kind === 'read' ? markdownText(found.bytes) : '');
   const isWhole = fields.size > 0 || found.kind === 'missing' || found.size <= maxBytes || maxBytes > maxHeadBytes;
-  return isWhole ? { fields, hasBody: true, problem: null } : readHead(path, 16 * maxHeadBytes);
+  if (!isWhole) return readHead(path, 16 * maxHeadBytes);
+  return { fields, opening: oneLine(firstParagraph(body), maxDescription), problem: null };
 }
 
 function noHead(problem: string): FileHead {
-  return { fields: new Map(), hasBody: false, problem };
+  return { fields: new Map(), opening: '', problem };
 }
 
 function shortField(fields: FrontMatter['fields'], key: string): string | null {

@@ -20,6 +20,7 @@ import {
 import { type FileHead, type KeptHeads, openKeptHeads } from '../../kernel/config/kept-heads.js';
 import { statsAt } from '../../kernel/disk/path-stats.js';
 import { type FrontMatter, markdownText, oneLine, readFrontMatter } from '../../kernel/config/front-matter.js';
+import { withClaudeNames } from './copilot-tools.js';
 import { countingPlaces, type ProjectPart, type TrustedHere } from '../../kernel/config/project.js';
 
 /** Another agent that a model may ask for: who it is and what it may use. */
@@ -150,8 +151,8 @@ export function isAgentName(name: string): boolean {
 
 function headOf(file: FoundFile): FileHead {
   const read = readFile(file);
-  if (read === null) return { fields: new Map(), hasBody: false, problem: 'cannot be read' };
-  return { fields: read.fields, hasBody: read.body.trim() !== '', problem: null };
+  if (read === null) return { fields: new Map(), opening: '', problem: 'cannot be read' };
+  return { fields: read.fields, opening: oneLine(read.body, 80), problem: null };
 }
 
 function readRole(file: FoundFile, { problems, leftOut }: Mistakes, heads: KeptHeads): AgentRole | null {
@@ -165,13 +166,13 @@ function readRole(file: FoundFile, { problems, leftOut }: Mistakes, heads: KeptH
     return null;
   };
   if (head === null || head.problem !== null) return leaveOut(head?.problem ?? 'cannot be read');
-  const { fields, hasBody } = head;
+  const { fields, opening } = head;
   const field = (key: string): string => fields.get(key)?.trim() ?? '';
   const name = (field('name') || fileName).normalize('NFC');
   const description = oneLine(field('description'), maxDescription);
   if (!isAgentName(name)) return leaveOut('has no name in letters, digits, spaces and -');
   if (description === '') return leaveOut('has no description');
-  if (!hasBody) return leaveOut('has no prompt');
+  if (opening === '') return leaveOut('has no prompt');
   addAll(problems, ignored(path, fields));
   return {
     name: nameIn(place, name),
@@ -191,7 +192,7 @@ function readRole(file: FoundFile, { problems, leftOut }: Mistakes, heads: KeptH
 
 /** Returns the names in `Read, Bash(git diff:*)`. The parts in brackets are left to the rules of the user. */
 function toolNames(text: string): readonly string[] {
-  return listOf(text.replaceAll(/\([^)]*\)|["']/g, ''));
+  return [...new Set(listOf(text.replaceAll(/\([^)]*\)|["']/g, '')).flatMap(withClaudeNames))];
 }
 
 function offeredNames(text: string): readonly string[] | null {
@@ -238,6 +239,9 @@ function ignored(path: string, fields: FrontMatter['fields']): readonly string[]
     ...(others.length > 0 ? [`${path}: ${others.join(', ')} ${others.length === 1 ? 'is' : 'are'} ignored.`] : []),
     ...(mode !== 'default' && modeOf(mode) === null
       ? [`${path}: permissionMode ${oneLine(mode, 40)} is ignored; an agent may only be stricter than its session.`]
+      : []),
+    ...(fields.has('tools') && toolNames(fields.get('tools') ?? '').length === 0
+      ? [`${path}: tools names no tool, so the agent has none; write a list such as tools: Read, Grep.`]
       : []),
     ...['tools', 'disallowedTools'].flatMap((key) => unclearNames(path, key, fields.get(key) ?? '')),
   ];

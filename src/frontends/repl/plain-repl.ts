@@ -341,7 +341,7 @@ class PlainRepl implements ReplHandle {
       return;
     }
     void this.#options.input.history.append(text);
-    if (!isCommandLine(text) && text.trim() !== '?' && !shellLine(text)) {
+    if (!isCommandLine(text, this.#options.commands()) && text.trim() !== '?' && !shellLine(text)) {
       this.#sendLine(text);
       return;
     }
@@ -430,7 +430,7 @@ class PlainRepl implements ReplHandle {
         asks,
         id,
         take: (line) => {
-          if (isCommandLine(line)) return false;
+          if (isCommandLine(line, this.#options.commands())) return false;
           const answer = filling.take(line);
           if (answer) this.#session.answer(id, answer);
           else ask(false);

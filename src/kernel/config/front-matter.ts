@@ -39,6 +39,9 @@ export function readFrontMatter(text: string): FrontMatter {
   return { fields, body: body.replace(/^\n+/, '') };
 }
 
+/** Its brackets are a part of it: `[file] [--fast]`. */
+const hintKey = 'argument-hint';
+
 /** The first of a key counts. */
 function fieldsIn(lines: readonly string[]): ReadonlyMap<string, string> {
   const fields = new Map<string, string>();
@@ -48,7 +51,7 @@ function fieldsIn(lines: readonly string[]): ReadonlyMap<string, string> {
     const below = lines.slice(at + 1);
     const length = below.findIndex((line) => !belongsAbove(line));
     const own = length < 0 ? below : below.slice(0, length);
-    if (key !== undefined && !fields.has(key)) fields.set(key, valueOf(rest.trim(), own));
+    if (key !== undefined && !fields.has(key)) fields.set(key, key === hintKey ? unquoted(rest) : valueOf(rest, own));
     at += own.length + 1;
   }
   return fields;
@@ -64,7 +67,8 @@ function belongsAbove(line: string): boolean {
   return line.trim() === '' || /^[ \t]/.test(line) || line.startsWith('- ');
 }
 
-function valueOf(first: string, below: readonly string[]): string {
+function valueOf(rest: string, below: readonly string[]): string {
+  const first = rest.trim();
   const lines = below.map((line) => line.trim());
   const block = /^([|>])[+-]?\d?[+-]?(?:\s+#.*)?$/.exec(first);
   if (block) return block[1] === '|' ? unindented(below) : lines.join(' ').replaceAll(/ {2,}/g, '\n').trim();
@@ -91,7 +95,8 @@ function unindented(lines: readonly string[]): string {
 }
 
 /** Takes off quotes that stand around the whole value, and a comment behind a value without quotes. */
-function unquoted(value: string): string {
+function unquoted(given: string): string {
+  const value = given.trim();
   const double = /^"((?:[^"\\]|\\.)*)"(?:\s+#.*)?$/.exec(value);
   if (double) return (double[1] ?? '').replaceAll(/\\(.)/g, (_, char: string) => escapes[char] ?? char);
   const single = /^'((?:[^']|'')*)'(?:\s+#.*)?$/.exec(value);

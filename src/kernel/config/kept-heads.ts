@@ -7,8 +7,8 @@ import { replaceFile } from './settings-file.js';
 /** The fields of a Markdown file, or why it cannot be used. */
 export interface FileHead {
   readonly fields: ReadonlyMap<string, string>;
-  /** The file has text below its fields. */
-  readonly hasBody: boolean;
+  /** The beginning of the text below its fields, in one line; '' where there is none. */
+  readonly opening: string;
   readonly problem: string | null;
 }
 
@@ -26,7 +26,7 @@ const maxEntries = 5000;
 type Kept = Readonly<{
   version: string;
   fields: Readonly<Record<string, string>>;
-  hasBody: boolean;
+  opening: string;
   problem: string | null;
 }>;
 
@@ -79,5 +79,10 @@ function readKept(file: string | null): Map<string, Kept> {
 }
 
 function isKept(value: unknown): value is Kept {
-  return isRecord(value) && typeof value['version'] === 'string' && isRecord(value['fields']) && 'hasBody' in value;
+  return (
+    isRecord(value) &&
+    typeof value['version'] === 'string' &&
+    isRecord(value['fields']) &&
+    typeof value['opening'] === 'string'
+  );
 }

@@ -167,11 +167,15 @@ function nearestCommand(commands: readonly SlashCommand[], name: string): string
   return part?.name ?? null;
 }
 
-const commandLine = new RegExp(`^/(${nameSource}(?::[\\p{L}\\p{M}\\p{N}_-]+)*)(?:\\s+([\\s\\S]*))?$`, 'u');
+const commandLine = new RegExp(`^/(${nameSource}(?::${nameSource})*)(?:\\s+([\\s\\S]*))?$`, 'u');
 
-export function isCommandLine(text: string): boolean {
-  return commandLine.test(text.trim());
+/** Returns true for a line that names a command, one of `commands` or none. */
+export function isCommandLine(text: string, commands: readonly SlashCommand[] = []): boolean {
+  return text.trim() !== '?' && typedCommand(text, commands) !== null;
 }
+
+/** A name that also a file or a number may have: `/notes.txt is …` and `/2 …` are messages unless a command has it. */
+const ambiguousName = /^\p{N}|\./u;
 
 /** A slash command as it was typed. */
 export interface TypedCommand {
@@ -187,7 +191,10 @@ export function typedCommand(text: string, commands: readonly SlashCommand[]): T
   if (!match) return null;
   // A file system may spell a letter with a mark as two characters.
   const name = (match[1] ?? '').normalize('NFC');
-  return { name, argument: (match[2] ?? '').trim(), command: findCommand(commands, name) };
+  const command = findCommand(commands, name);
+  return command === undefined && ambiguousName.test(name)
+    ? null
+    : { name, argument: (match[2] ?? '').trim(), command };
 }
 
 /** Returns the error for a name that no command has. */

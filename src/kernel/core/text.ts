@@ -240,9 +240,9 @@ export function escapedJson(json: string): string {
   });
 }
 
-/** The form of a name of a command, a sub-agent or a skill: letters of any script, digits, `_` and `-`. The source of a
- * regular expression with the flag `u`. */
-export const nameSource = String.raw`\p{L}[\p{L}\p{M}\p{N}_-]*`;
+/** The form of a name of a command: letters of any script, digits, `_` and `-`, with dots inside. The source of a regular
+ * expression with the flag `u`. */
+export const nameSource = String.raw`[\p{L}\p{N}][\p{L}\p{M}\p{N}_-]*(?:\.[\p{L}\p{M}\p{N}_-]+)*`;
 
 /** Neither letters, digits, punctuation and symbols nor a plain blank. Marks are spelled out: they change or hide the
  * character before them. */

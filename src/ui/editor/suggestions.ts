@@ -27,7 +27,7 @@ const mostShown = { command: 200, file: 8 } as const;
 
 /** Returns commands for a `/name` that is the whole input so far; null otherwise. */
 export function completeCommand(editor: Editor, commands: readonly SlashCommand[]): Completion | null {
-  const match = /^\/([\p{L}\p{M}\p{N}_:-]*)$/u.exec(editor.text);
+  const match = /^\/([\p{L}\p{M}\p{N}_:.-]*)$/u.exec(editor.text);
   if (!match || editor.cursor !== editor.text.length) return null;
   const typed = (match[1] ?? '').toLowerCase();
   const ranked = commands

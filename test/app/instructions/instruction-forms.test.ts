@@ -1,13 +1,13 @@
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { isAbsolute, join, normalize, relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { createFileNotes } from '../../../src/app/instructions/later-instructions.js';
 import { openInstructions, readInstructions } from '../../../src/app/instructions/read-instructions.js';
 import type { Event } from '../../../src/kernel/core/event.js';
+import { formsFolder, printCounts, type Use } from '../../brought-forms.js';
 
-const forms = fileURLToPath(new URL('../../../fixtures/brought/instructions', import.meta.url));
+const forms = formsFolder('instructions');
 
 /** What the model gets of a form. Paths are relative to the project, or begin with `~/`. */
 interface Given {
@@ -100,7 +100,7 @@ function facts({ prompt, later, listed, unused }: Given): readonly string[] {
 }
 
 test('instructions in the forms of other programs are given whole', () => {
-  const counts = { whole: 0, part: 0, not: 0 };
+  const uses: Use[] = [];
   const names = readdirSync(forms).toSorted();
   for (const name of names) {
     const expected = JSON.parse(readFileSync(join(forms, name, 'expected.json'), 'utf8')) as Expected;
@@ -108,9 +108,9 @@ test('instructions in the forms of other programs are given whole', () => {
     const got = given(name, expected);
     const wanted = facts({ prompt, later, listed, unused });
     const met = wanted.filter((fact) => facts(got).includes(fact)).length;
-    counts[met === 0 ? 'not' : met === wanted.length && facts(got).length === met ? 'whole' : 'part'] += 1;
+    uses.push(met === 0 ? 'not' : met === wanted.length && facts(got).length === met ? 'whole' : 'part');
     expect.soft({ name, ...got }).toEqual({ name, prompt, later, listed, unused });
   }
-  process.stdout.write(`instructions: ${names.length} forms, ${JSON.stringify(counts)}\n`);
-  expect(counts).toEqual({ whole: names.length, part: 0, not: 0 });
+  printCounts('instructions', uses);
+  expect(uses.filter((use) => use !== 'whole')).toEqual([]);
 });

@@ -1,15 +1,15 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { configuredServer, type ConfiguredServer } from '../../../src/features/mcp/configured-servers.js';
 import { listServers, serverPart } from '../../../src/features/mcp/listed-servers.js';
 import { otherClients, serversOfClient } from '../../../src/features/mcp/other-clients.js';
 import { tree } from '../../kernel/tools/workbench.js';
+import { formsFolder, printCounts, type Use } from '../../brought-forms.js';
 
 /** Files of servers in the forms of other programs: `<program>.<form>.<ending>`; `project` is `.mcp.json`. The contents
  * are ours, the forms are those of the documentation and of public repositories, read in November 2026. */
-const folder = fileURLToPath(new URL('../../../fixtures/brought/mcp', import.meta.url));
+const folder = formsFolder('mcp');
 
 /** The places of the files of a program, below `home` or `work`. */
 const places: Readonly<Record<string, string>> = {
@@ -43,7 +43,7 @@ const env = new Proxy<Readonly<Record<string, string>>>(
 interface Reading {
   /** Each server: its way here, or the reason why it is not used. */
   readonly servers: Readonly<Record<string, unknown>>;
-  readonly count: 'whole' | 'part' | 'not';
+  readonly count: Use;
 }
 
 function wayOf({ way, enabled }: ConfiguredServer, root: string): unknown {
@@ -90,8 +90,9 @@ test('files of servers of other programs are read as expected', async () => {
   const readings: Record<string, Reading> = {};
   for (const name of names.toSorted()) readings[name] = await read(name);
   await expect(`${JSON.stringify(readings, null, 2)}\n`).toMatchFileSnapshot(join(folder, 'expected.json'));
-  const counts = { whole: 0, part: 0, not: 0 };
-  for (const { count } of Object.values(readings)) counts[count]++;
-  console.log(`servers of other programs: ${JSON.stringify(counts)}`);
+  printCounts(
+    'mcp',
+    Object.values(readings).map(({ count }) => count),
+  );
   expect(names.length).toBeGreaterThanOrEqual(30);
 });

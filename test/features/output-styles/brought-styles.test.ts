@@ -1,10 +1,10 @@
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { formsFolder, printCounts } from '../../brought-forms.js';
 import { stylesIn } from '../../../src/features/output-styles/read-styles.js';
 
 /** Output styles in the forms of public repositories; the texts are ours. */
-const folder = fileURLToPath(new URL('../../../fixtures/brought/output-styles', import.meta.url));
+const folder = formsFolder('output-styles');
 
 test('output styles of Claude Code are read as expected', async () => {
   const { styles, shadowed, leftOut, problems } = stylesIn([{ folder, origin: 'claude-code', root: null }]);
@@ -24,6 +24,10 @@ test('output styles of Claude Code are read as expected', async () => {
   const expected = join(dirname(folder), 'output-styles-expected.json');
   await expect(`${JSON.stringify(readings, null, 2)}\n`).toMatchFileSnapshot(expected);
   const part = read.filter(({ path }) => problems.some((problem) => problem.startsWith(path ?? ' '))).length;
-  console.log(`output styles: ${JSON.stringify({ whole: read.length - part, part, not: leftOut.length })}`);
+  const uses = { whole: read.length - part, part, not: leftOut.length };
+  printCounts(
+    'output-styles',
+    (['whole', 'part', 'not'] as const).flatMap((use) => Array.from({ length: uses[use] }, () => use)),
+  );
   expect([read.length >= 5, shadowed]).toEqual([true, []]);
 });

@@ -101,7 +101,8 @@ test('skills are found, also with faults, and what is wrong is said', () => {
     'more/deep/er/SKILL.md': '---\nname: Other Name\ndescription: deep\n---\n',
     'quiet/SKILL.md': '---\nname: quiet\ndescription: by hand\ndisable-model-invocation: true\n---\n',
     'inner/SKILL.md': '---\nname: inner\ndescription: for the model\nuser-invocable: false\n---\n',
-    'none/SKILL.md': '---\nname: none\n---\nText',
+    'none/SKILL.md': '---\nname: none\n---\n',
+    'plain/SKILL.md': '# Checks\n\nRuns the\nchecks.\n\nMore.',
     'long/SKILL.md': `---\nlicense: ${'x'.repeat(5000)}\ndescription: behind a long field\n---\n`,
     'zz/pdf/SKILL.md': '---\nname: pdf\ndescription: a second\n---\n',
   });
@@ -110,13 +111,14 @@ test('skills are found, also with faults, and what is wrong is said', () => {
     ['inner', 'for the model', true, false],
     ['long', 'behind a long field', true, true],
     ['pdf', 'Reads PDFs: all always', true, true],
+    ['plain', 'Runs the checks.', true, true],
     ['quiet', 'by hand', false, true],
     ['er', 'deep', true, true],
   ]);
   expect(skills[2]?.allowedTools).toBe('Bash(*)');
   expect(shadowed.map(({ description }) => description)).toEqual(['a second']);
   expect(problems).toEqual([
-    `${root}/none/SKILL.md has no description; the skill is not loaded.`,
+    `${root}/none/SKILL.md has no description and no text; the skill is not loaded.`,
     `${root}/more/deep/er/SKILL.md: the name "Other Name" should match its folder ("er") and have only a-z, 0-9 and -. The skill is loaded anyway.`,
   ]);
   expect(readSkillText({ path: join(root, 'pdf/SKILL.md') })).toMatchObject({

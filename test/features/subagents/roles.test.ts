@@ -74,7 +74,7 @@ test('stars in the lists of an agent file hold, and an entry that has no meaning
   };
   write('one', 'tools: Read, "mcp__github__*"\ndisallowedTools: mcp__*');
   write('two', 'tools:\n  - Read\n  - mcp__github__*\ndisallowedTools: "*"');
-  write('three', 'tools: Read, github/*, mcp__github__\ndisallowedTools: mcp__, Bash(rm *)');
+  write('three', 'tools: Read, vscode/askQuestions, mcp__github__\ndisallowedTools: mcp__, Bash(rm *)');
   const { agents, problems } = agentsIn([{ folder: home, origin: 'user', root: null }]);
   const lists = agents.flatMap(({ name, tools, withoutTools, path }) => (path ? [[name, tools, withoutTools]] : []));
   expect(lists).toEqual([
@@ -85,7 +85,7 @@ test('stars in the lists of an agent file hold, and an entry that has no meaning
   const path = join(home, 'three.md');
   const forms = 'write the name of a tool, mcp__server, mcp__server__tool, or a name with *.';
   expect(problems).toEqual([
-    `${path}: tools github/*, mcp__github__ are ignored; ${forms}`,
+    `${path}: tools vscode/askQuestions, mcp__github__ are ignored; ${forms}`,
     `${path}: disallowedTools mcp__ is ignored; ${forms}`,
     `${path}: disallowedTools Bash(rm *) disables the whole tool; use rules.deny in the settings for single commands and paths.`,
   ]);

@@ -1,0 +1,16 @@
+import type { FrontMatter } from '../../kernel/config/front-matter.js';
+
+/** Fields of skills and commands that change what other programs do, and have no effect here. Fields that only describe
+ * (`license`, `version`) are not among them.
+ * Source: code.claude.com/docs/en/skills, "Frontmatter reference", read 2026-11. */
+const withoutEffect: readonly string[] = ['model', 'effort', 'context', 'agent', 'hooks', 'paths', 'tools', 'handoffs'];
+
+/** Returns the fields of a file that have no effect, in the order of the file. */
+export function unusedFields(fields: FrontMatter['fields']): readonly string[] {
+  return [...fields.keys()].filter((key) => withoutEffect.includes(key));
+}
+
+/** Returns the line of a list that names them. */
+export function unusedLine(unused: readonly string[]): readonly string[] {
+  return unused.length === 0 ? [] : [`  not used here: ${unused.join(', ')}`];
+}
