@@ -438,3 +438,58 @@ test('what an agent did to files before the program ended can be undone, too', a
     stdout: expect.stringContaining('remove  new.txt'),
   });
 });
+
+test('an agent whose name has spaces is called by that name', async () => {
+  const at = withAgent(found);
+  const folder = join(at.env.AGENT_HOME ?? '', 'agents');
+  const text = readFileSync(join(folder, 'finder.md'), 'utf8');
+  write(join(folder, 'words.agent.md'), text.replace('name: finder', 'name: "Finder of 2 Words"'));
+  const ran = await agent(at, go(at, [calls(ask('Finder of 2 Words')), done]));
+  expect(resultOf(ran.stdout)).toMatchObject({ output: 'a.txt:1', status: 'completed' });
+  const listed = await agent(at, ['sessions', 'list', '--all', '--json']);
+  expect(listed.stdout).toContain('Finder of 2 Words: find a word');
+});
+
+test.each([
+  ['user', 'home', '.claude/agent-memory/finder/MEMORY.md'],
+  ['project', 'work', '.claude/agent-memory/finder/MEMORY.md'],
+  ['local', 'work', '.claude/agent-memory-local/finder/MEMORY.md'],
+] as const)('the notes of an agent with memory: %s stand in its task', async (scope, where, path) => {
+  const at = withAgent([...found, { text: 'again' }], `memory: ${scope}`);
+  at.file('.git/HEAD', '');
+  const file = join(at[where], path);
+  const lines = Array.from({ length: 300 }, (_, line) => `note ${line + 1}`);
+  write(file, lines.join('\n'));
+  const ran = await agent(at, go(at, [calls(ask('finder')), done]));
+  const { store } = await opened(at);
+  const events = await store.load(String(resultOf(ran.stdout).agent_session_id));
+  await store.close();
+  const task = String(events.find(({ kind }) => kind === 'user')?.content);
+  expect(task).toMatch(/^find the word\n/);
+  expect([task.includes(file), task.includes('note 200'), task.includes('note 201')]).toEqual([true, true, false]);
+});
+
+test.each(['sonnet', 'claude-opus-4-6', 'Claude Sonnet 4', 'GPT-5.4'])(
+  'an agent whose model is %s has that of its session where another provider is used, and a notice says so',
+  async (model) => {
+    const at = place();
+    define(at, 'finder', `model: ${model}`);
+    const ran = await agent(at, go(at, [calls(ask('finder')), { text: 'from the model of the session' }, done]));
+    expect(resultOf(ran.stdout)).toMatchObject({ status: 'completed' });
+    const notice = lines(ran.stdout).find(({ type, code }) => type === 'notice' && code === 'agent_model');
+    expect(notice?.message).toMatch(new RegExp(`^Agent finder uses .*: offline has no model ${model}\\.$`));
+  },
+);
+
+test('an agent whose tools are those of Copilot has ours; one without tools is reported', async () => {
+  const at = withAgent(found, "tools: ['search', 'read', 'vscode/askQuestions']");
+  const ran = await agent(at, go(at, [calls(ask('finder')), done]));
+  const { store } = await opened(at);
+  const own = await store.load(String(resultOf(ran.stdout).agent_session_id));
+  await store.close();
+  expect(own[1]?.content).toBe('glob file_read grep');
+  define(at, 'mapped', 'tools:\n  write: false');
+  const checked = await agent(at, ['agents', 'check']);
+  expect(checked.stdout).toContain('mapped.md: tools names no tool, so the agent has none');
+  expect(checked.stdout).toContain('finder.md: tools vscode/askQuestions is ignored');
+});

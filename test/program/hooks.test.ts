@@ -359,3 +359,76 @@ test('hooks hear that a person is waited for', async () => {
     },
   ]);
 });
+
+/** Two long answers and a compaction, with these hooks. */
+async function compacted(at: At): Promise<void> {
+  const long = { text: `${'word '.repeat(4000)}finished.` };
+  await repl(
+    at,
+    ['-m', script(at, [long, long, { text: 'short' }])],
+    [
+      ['go', /finished\.[^]*❯ /],
+      ['more', /finished\.[^]*❯ /],
+      ['/compact', 'it heard'],
+    ],
+  );
+}
+
+test('after a compaction a hook reads the summary, and what it says is noted behind it', async () => {
+  const heard = '{"systemMessage":"it heard","hookSpecificOutput":{"additionalContext":"keep the names"}}';
+  const command = (file: string): string => `cat > ${file}; echo '${heard}'`;
+  const at = withHooks({
+    PostCompact: [
+      { matcher: 'manual', hooks: [{ type: 'command', command: command('manual') }] },
+      { matcher: 'auto', hooks: [{ type: 'command', command: command('auto') }] },
+    ],
+  });
+  await compacted(at);
+  expect(JSON.parse(readFileSync(join(at.work, 'manual'), 'utf8'))).toMatchObject({
+    hook_event_name: 'PostCompact',
+    trigger: 'manual',
+    compact_summary: expect.stringContaining('short') as string,
+  });
+  expect(existsSync(join(at.work, 'auto'))).toBe(false);
+  const listed = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as [{ readonly id: string }];
+  const log = lines((await agent(at, ['sessions', 'export', listed[0].id, '--format', 'jsonl'])).stdout);
+  const compaction = log.findIndex(({ kind }) => kind === 'compaction');
+  expect(log.slice(compaction).some(({ content }) => content === 'keep the names')).toBe(true);
+});
+
+test('a turn that ends because the model fails runs StopFailure with the kind of failure, and not Stop', async () => {
+  const failing = { text: '', fault: { code: 'rate_limited', message: 'too many requests' } };
+  const at = withHooks({
+    ...(one('StopFailure', 'cat > failed', 'rate_limit') as object),
+    ...(one('Stop', 'cat > stopped') as object),
+  });
+  expect((await agent(at, go(at, [failing]))).code).not.toBe(0);
+  expect(JSON.parse(readFileSync(join(at.work, 'failed'), 'utf8'))).toMatchObject({
+    hook_event_name: 'StopFailure',
+    error: 'rate_limit',
+    error_details: 'too many requests',
+  });
+  expect(existsSync(join(at.work, 'stopped'))).toBe(false);
+  const other = withHooks(one('StopFailure', 'cat > failed', 'server_error'));
+  await agent(other, go(other, [failing]));
+  expect(existsSync(join(other.work, 'failed'))).toBe(false);
+});
+
+test('what a hook says at the start of a sub-agent is noted in the session of that agent', async () => {
+  const heard = '{"hookSpecificOutput":{"additionalContext":"look in lib first"}}';
+  const at = withHooks(one('SubagentStart', `cat >> started; echo '${heard}'`, 'explore'));
+  const asks = { calls: [{ name: 'agent', arguments: { agent: 'explore', prompt: 'find it', description: 'find' } }] };
+  const turns = [asks, { text: 'found' }, { text: 'done' }];
+  const ran = await agent(at, go(at, turns, '--tools', '+agents'));
+  const result = lines(ran.stdout).find(({ type, name }) => type === 'tool_result' && name === 'agent');
+  const { agent_session_id: child } = JSON.parse(String(result?.output)) as { readonly agent_session_id: string };
+  expect(lines(readFileSync(join(at.work, 'started'), 'utf8'))).toMatchObject([
+    { hook_event_name: 'SubagentStart', agent_id: child, agent_type: 'explore' },
+  ]);
+  const notesOf = async (id: string): Promise<readonly unknown[]> =>
+    lines((await agent(at, ['sessions', 'export', id, '--format', 'jsonl'])).stdout)
+      .filter(({ kind }) => kind === 'user')
+      .map(({ content }) => content);
+  expect(await notesOf(child)).toEqual(['look in lib first', 'find it']);
+  expect(await notesOf(String(lines(ran.stdout)[0]?.session_id))).toEqual(['go']);
+});
