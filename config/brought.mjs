@@ -18,6 +18,7 @@ const rows = [...run.stdout.matchAll(/^([\w-]+): (\d+) forms, (\{.*\})$/gm)].map
   forms: Number(forms),
   ...JSON.parse(counts),
 }));
+rows.sort((one, other) => (one.kind < other.kind ? -1 : 1));
 const sum = (key) => rows.reduce((total, row) => total + row[key], 0);
 const total = { kind: 'all', forms: sum('forms'), whole: sum('whole'), part: sum('part'), not: sum('not') };
 const columns = ['kind', 'forms', 'whole', 'part', 'not'];

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { Command } from 'commander';
 import { afterAll, expect, test } from 'vitest';
 import { addVerbs } from '../../src/kernel/console/registration.js';
+import { foreignFlags } from '../../src/kernel/console/foreign-flags.js';
 import { rootOptions } from '../../src/kernel/console/options.js';
 import { table } from '../../src/commands/table.js';
 import type { Place } from '../e2e/program.js';
@@ -70,7 +71,9 @@ await addVerbs(program, table, {
   line: () => Promise.reject(new Error('not run')),
   finish: () => undefined,
 });
-const rootFlags = Object.values(rootOptions).flatMap(({ flags }) => flags.match(/--?[\w-]+/g) ?? []);
+const rootFlags = [...Object.values(rootOptions), ...foreignFlags].flatMap(
+  ({ flags }) => flags.match(/--?[\w-]+/g) ?? [],
+);
 const valued = new Set(
   Object.values(rootOptions).flatMap(({ flags }) => (/[<[]/.test(flags) ? (flags.match(/--?[\w-]+/g) ?? []) : [])),
 );
