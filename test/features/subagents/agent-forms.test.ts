@@ -22,7 +22,19 @@ test('agents in the forms of other programs are read', () => {
     if (!role) return [form, { use: useOf(false, problems), problems }] as const;
     const { name, description, tools, withoutTools, model, maxTurns, skills, mode, memory, prompt } = role;
     const has = toolsOf(role, offered, theirNames).map((tool) => tool.name);
-    const facts = { name, description, tools, withoutTools, model, maxTurns, skills, mode, memory, prompt, has };
+    const facts = {
+      name,
+      description,
+      tools,
+      withoutTools,
+      model,
+      maxTurns,
+      skills,
+      mode,
+      memory,
+      prompt: prompt(),
+      has,
+    };
     return [form, { use: useOf(true, problems), ...facts, problems }] as const;
   });
   expectReadings('agents', Object.fromEntries(readings));
