@@ -301,6 +301,10 @@ function startOne(hook: Hook, host: HookHost, input: string, signal: AbortSignal
   return { ended, detached };
 }
 
+/** Runs a command line in bash, which those of Claude Code may expect, or in sh where there is none. Bash reads the
+ * .bashrc of the user where standard input is a socket, unless it is told not to. */
+const inBash = 'if command -v bash >/dev/null; then exec bash --norc -c "$0" bash; fi; exec sh -c "$0" sh';
+
 interface Run {
   readonly input: string;
   readonly signal: AbortSignal;
@@ -315,7 +319,7 @@ async function runOne(hook: Hook, host: HookHost, run: Run): Promise<HookResult>
   const printed: { readonly stdout: Buffer[]; readonly stderr: Buffer[] } = { stdout: [], stderr: [] };
   const words = hook.args
     ? [hook.command, ...hook.args].map((word) => withFolders(word, hook.from))
-    : ['sh', '-c', hook.command];
+    : ['sh', '-c', inBash, hook.command];
   let isOpen = true;
   const result = await host.processes.run({
     file: 'sh',

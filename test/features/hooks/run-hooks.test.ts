@@ -1,5 +1,14 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, afterEach, expect, test } from 'vitest';
@@ -44,12 +53,12 @@ const from = (): HookSource => ({ path: join(dir, 'hooks.json'), origin: 'user',
 const scene = (): HookScene => ({ session: 's1', cwd: dir, prompt: 's1:3', events: () => [said(3, 'hello')] });
 const said = (seq: number, content: string): Event => ({ seq, kind: 'user', content, data: null, createdAt: 0 });
 
-function opened(hooks: unknown, agent?: HookedAgent): Hooks {
+function opened(hooks: unknown, agent?: HookedAgent, path = env.PATH): Hooks {
   const file = readHookFile({ hooks }, from());
   expect(file.problems).toEqual([]);
   const host = {
     processes,
-    env,
+    env: { ...env, PATH: path },
     protectedEnv: ['OPENAI_API_KEY'],
     transcripts,
     mode: () => 'default',
@@ -242,6 +251,18 @@ test('arguments are handed over without a shell, with the folder of the project;
   };
   const answer = await ask(one('UserPromptSubmit', 'sh', command), { event: 'UserPromptSubmit', prompt: '' });
   expect(answer.context).toEqual([`${dir}/$x||${dir}`]);
+});
+
+test('a command line may use bash, as in Claude Code; without one it runs in sh', async () => {
+  const line = `[[ "a.ts" == *.ts ]] && command -v true &>/dev/null && echo "quoted '$0' ok"`;
+  const answer = await ask(one('UserPromptSubmit', line), { event: 'UserPromptSubmit', prompt: '' });
+  expect(answer.context).toEqual(["quoted 'bash' ok"]);
+  mkdirSync(join(dir, 'bin'));
+  for (const name of ['sh', 'cat', 'ps', 'sleep']) symlinkSync(`/bin/${name}`, join(dir, 'bin', name));
+  const hooks = opened(one('UserPromptSubmit', 'echo "in $0"'), undefined, join(dir, 'bin'));
+  const prompted = { event: 'UserPromptSubmit', prompt: '' } as const;
+  const plain = await hooks.ask(prompted, scene(), new AbortController().signal);
+  expect(plain.context).toEqual(['in sh']);
 });
 
 test('continue: false ends the turn, systemMessage is for the person, and a new output keeps the old one on record', async () => {
