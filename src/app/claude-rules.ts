@@ -1,6 +1,7 @@
 import gitTables from '../../config/commands/git.json' with { type: 'json' };
 import { join } from 'node:path';
 import type { Rule, RuleList } from '../kernel/core/policy.js';
+import { entriesOf } from '../kernel/core/lists.js';
 import { isServerPattern } from '../kernel/core/tool-patterns.js';
 import { hasSubject } from '../kernel/core/call-subject.js';
 import { ourName, ruledTools } from '../kernel/tools/claude-dialect.js';
@@ -111,7 +112,7 @@ function everyVerb(rule: Rule): readonly Rule[] {
   const { argv: [program = '', ...rest] = [], exact } = rule;
   const plain = Object.hasOwn(plainVerbs, program) ? plainVerbs[program] : undefined;
   if (plain === undefined || rest.length > 0 || exact) return [rule];
-  const names = program === 'git' ? gitTables.programs.flatMap((entry) => entry.names) : [];
+  const names = program === 'git' ? gitTables.programs.flatMap((entry) => entriesOf(entry.names)) : [];
   const verbs = new Set([...plain, ...names.flatMap((name) => name.match(/^git (\S+)/)?.[1] ?? [])]);
   const rules = [...verbs].map((verb): Rule => ({ tool: 'bash', argv: [program, verb], risk: 'mutating' }));
   return rules.filter((each) => refusedAllow(each) === null);

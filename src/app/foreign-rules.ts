@@ -96,6 +96,7 @@ function cursorRules(content: SettingsFields): readonly ForeignRule[] {
   return listedRules(content['permissions'], (text) =>
     text
       .replace(/^Shell\(([^*:]+)\)$/, 'Bash($1:*)')
+      .replace(/^Shell\(([^*:()]+):(.+)\)$/, 'Bash($1 $2)')
       .replace(/^Shell\b/, 'Bash')
       .replace(/^Write\b/, 'Edit')
       .replace(/^WebFetch\((?!domain:|\*)/, 'WebFetch(domain:')

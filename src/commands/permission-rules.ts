@@ -1,4 +1,6 @@
+import { claudeRules } from '../app/claude-permissions.js';
 import { parseJson } from '../kernel/core/json.js';
+import { spelledLine } from '../kernel/core/text.js';
 import { type Rule, ruleKey, type RuleList } from '../kernel/core/policy.js';
 import { readRule, refusedAllow } from '../kernel/permissions/rules.js';
 import type { Repl, CommandHandler } from '../kernel/console/command.js';
@@ -41,8 +43,13 @@ function allListed({ approval, sessions }: Repl): readonly Listed[] {
 }
 
 async function choose(repl: Repl): Promise<void> {
-  const { screen } = repl;
+  const { screen, settings } = repl;
   const listed = allListed(repl);
+  const written = new Map(
+    (await claudeRules(settings)).rules.flatMap(({ read, path }) =>
+      read.rules.map((rule) => [ruleKey(rule), spelledLine(path)] as const),
+    ),
+  );
   if (listed.length === 0) {
     screen.notice('info', `There are no rules. ${usage}`);
     return;
@@ -51,7 +58,7 @@ async function choose(repl: Repl): Promise<void> {
     title: 'Rules: deny beats ask beats allow',
     items: listed.map((entry, index) => ({
       label: `${index + 1} ${entry.list === 'session' ? 'allow' : entry.list} ${JSON.stringify(entry.rule)}`,
-      detail: meaningOf(entry),
+      detail: [meaningOf(entry), written.get(ruleKey(entry.rule))].filter(Boolean).join(', from '),
       value: index,
     })),
   });

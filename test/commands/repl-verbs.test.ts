@@ -131,6 +131,7 @@ const push: Rule = { tool: 'bash', argv: ['git', 'push'] };
 function withRules(rules: Partial<Rules>, inSession: readonly Rule[] = []): Partial<Repl> {
   const session = { sessionRules: new Map(inSession.map((rule) => [ruleKey(rule), rule])) };
   return {
+    settings: { cwd: '/none', home: '/none' } as Repl['settings'],
     approval: approval({ allow: [], ask: [], deny: [], ...rules }),
     sessions: { ...sessions([]), current: () => ({ session }) as never },
     tools: { registry: { get: (name: string) => (name === 'web_fetch' ? {} : undefined) } } as never,

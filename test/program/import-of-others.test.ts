@@ -111,7 +111,7 @@ const expected: Readonly<Record<(typeof importPrograms)[number], readonly string
     'commands project 1/0',
     'agents user 1/0',
     'hooks user 0/0 -beforeShellExecution ./audit.sh',
-    'permissions user 3/0',
+    'permissions user 4/0',
     'instructions project 0/1',
     'instructions project 0/1',
   ],
@@ -233,6 +233,8 @@ test('rules that stop calls hold at any depth; those that allow keep no path of 
     deny: [
       { tool: 'bash', argv: ['rm'] },
       { tool: 'bash', pattern: 'rm *' },
+      { tool: 'bash', argv: ['npm', 'publish'] },
+      { tool: 'bash', pattern: 'npm publish*' },
       { path: '/**/**/.env*' },
       { path: '/**/**/.env*/**' },
     ],
