@@ -302,7 +302,7 @@ function startOne(hook: Hook, host: HookHost, input: string, signal: AbortSignal
 }
 
 /** Runs a command line in bash, which those of Claude Code may expect, or in sh where there is none. Bash reads the
- * .bashrc of the user where standard input is a socket, unless it is told not to. */
+ * .bashrc of the user where standard input is a socket, unless `--norc` is given. */
 const inBash = 'if command -v bash >/dev/null; then exec bash --norc -c "$0" bash; fi; exec sh -c "$0" sh';
 
 interface Run {

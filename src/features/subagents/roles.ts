@@ -20,7 +20,7 @@ import {
 import { type FileHead, type KeptHeads, openKeptHeads } from '../../kernel/config/kept-heads.js';
 import { statsAt } from '../../kernel/disk/path-stats.js';
 import { type FrontMatter, markdownText, oneLine, readFrontMatter } from '../../kernel/config/front-matter.js';
-import { withClaudeNames } from './copilot-tools.js';
+import { withClaudeNames } from './foreign-tool-names.js';
 import { countingPlaces, type ProjectPart, type TrustedHere } from '../../kernel/config/project.js';
 
 /** Another agent that a model may ask for: who it is and what it may use. */

@@ -1,6 +1,7 @@
 import { recordIn, type SettingsFields, textIn } from '../../kernel/config/foreign-settings.js';
 import { readFrontMatter } from '../../kernel/config/front-matter.js';
 import { isServerPattern } from '../../kernel/core/tool-patterns.js';
+import { claudeNames } from './foreign-tool-names.js';
 
 /** An agent of another program. */
 export interface ForeignAgent {
@@ -38,56 +39,11 @@ export function agentFile(agent: ForeignAgent): string {
   return `---\n${lines.join('\n')}\n---\n\n${prompt.trim()}\n`;
 }
 
-/** The names of other programs for tools, as Claude Code names them. Sources: the lists of tools in the documentation of
- * opencode, Gemini CLI, Qwen Code and VS Code, read 2026-11. */
-const toolNames: Readonly<Record<string, readonly string[]>> = {
-  bash: ['Bash'],
-  run_shell_command: ['Bash'],
-  runcommands: ['Bash'],
-  runinterminal: ['Bash'],
-  execute: ['Bash'],
-  read: ['Read', 'Grep', 'Glob'],
-  read_file: ['Read'],
-  read_many_files: ['Read'],
-  readfile: ['Read'],
-  codebase: ['Read', 'Grep', 'Glob'],
-  search: ['Grep', 'Glob'],
-  usages: ['Grep'],
-  grep: ['Grep'],
-  grep_search: ['Grep'],
-  search_file_content: ['Grep'],
-  glob: ['Glob'],
-  list: ['Glob'],
-  ls: ['Glob'],
-  list_directory: ['Glob'],
-  write: ['Write'],
-  write_file: ['Write'],
-  edit: ['Edit', 'Write'],
-  editfiles: ['Edit', 'Write'],
-  patch: ['Edit'],
-  replace: ['Edit'],
-  webfetch: ['WebFetch'],
-  web_fetch: ['WebFetch'],
-  fetch: ['WebFetch'],
-  web: ['WebFetch', 'WebSearch'],
-  websearch: ['WebSearch'],
-  google_web_search: ['WebSearch'],
-  web_search: ['WebSearch'],
-  skill: ['Skill'],
-  activate_skill: ['Skill'],
-  todowrite: ['TodoWrite'],
-  todo: ['TodoWrite'],
-  write_todos: ['TodoWrite'],
-  todo_write: ['TodoWrite'],
-};
-
 /** Returns the names of Claude Code for a tool of another program: `server/*` is one of VS Code. */
 function namesOf(name: string): readonly string[] {
-  const key = name.toLowerCase();
-  if (Object.hasOwn(toolNames, key)) return toolNames[key] ?? [];
+  const known = claudeNames(name);
+  if (known !== null) return known;
   if (isServerPattern(name)) return [name];
-  const [server = '', ...tool] = name.split('/');
-  if (tool.length > 0) return [`mcp__${server}__${tool.join('/')}`];
   // `server_*` of opencode, `mcp_server_tool` of Gemini CLI: the name alone does not say where that of the server ends.
   const parts = name.replace(/^mcp_/, '').split('_');
   const splits = parts.slice(1).map((_part, at) => [parts.slice(0, at + 1), parts.slice(at + 1)]);

@@ -91,6 +91,21 @@ test('stars in the lists of an agent file hold, and an entry that has no meaning
   ]);
 });
 
+test('names of Copilot and VS Code mean our tools; those of Claude Code mean one tool each', () => {
+  const home = mkdtempSync(join(tmpdir(), 'agent-roles-'));
+  const toolsWritten = (tools: string): string => {
+    writeFileSync(join(home, 'one.md'), `---\nname: one\ndescription: d\ntools: ${tools}\n---\nDo it.\n`);
+    const one = agentsIn([{ folder: home, origin: 'user', root: null }]).agents.find(({ name }) => name === 'one');
+    return one?.tools?.join() ?? 'all';
+  };
+  expect(toolsWritten('Read, Edit, Write, Bash')).toBe('Read,Edit,Write,Bash');
+  expect(toolsWritten('Edit')).toBe('Edit');
+  expect(toolsWritten("['edit', 'execute']")).toBe('edit,Edit,Write,execute,Bash');
+  expect(toolsWritten("['search/usages', 'execute/runInTerminal', 'execute/getTerminalOutput']")).toBe('Grep,Bash');
+  expect(toolsWritten('azure.tools/list, github/*')).toBe('mcp__azure.tools__list,mcp__github__*');
+  expect(toolsWritten('bash, grep')).toBe('bash,grep');
+});
+
 test('no mode of an agent allows what its session would not', async () => {
   const verdicts: readonly Pick<Verdict, 'risk' | 'decision'>[] = [
     { risk: 'read-only', decision: 'allow' },
