@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { type BigIntStats, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type HookEvent, hookEvents } from '../../kernel/core/hooks.js';
+import { addAll } from '../../kernel/core/lists.js';
 import { isRecord } from '../../kernel/core/json.js';
 import type { FileOrigin } from '../../kernel/config/found-files.js';
 import { readBounded } from '../../kernel/disk/bounded-file.js';
@@ -84,10 +85,23 @@ function hooksOfGroup(event: HookEvent, group: unknown, problems: string[], from
   }
   return group['hooks'].flatMap((entry: unknown) => {
     const hook = hookOf(event, matcher, entry);
-    if (typeof hook !== 'string') return [{ ...hook, from }];
+    if (typeof hook !== 'string') {
+      addAll(problems, withoutEffect(event, entry));
+      return [{ ...hook, from }];
+    }
     problems.push(hook);
     return [];
   });
+}
+
+/** Fields of Claude Code that change how a hook runs there. */
+const unusedFields = ['model', 'once', 'shell'] as const;
+
+function withoutEffect(event: HookEvent, entry: unknown): readonly string[] {
+  const named = unusedFields.filter((field) => isRecord(entry) && entry[field] !== undefined);
+  return named.length === 0
+    ? []
+    : [`"${named.join('", "')}" of a hook of ${event} ${named.length === 1 ? 'has' : 'have'} no effect`];
 }
 
 function hookOf(event: HookEvent, matcher: string, entry: unknown): Omit<Hook, 'from'> | string {
