@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { toolsets } from '../../src/app/features.js';
-import { modelServer } from './model-server.js';
+import { modelServer, type Turn } from './model-server.js';
 import { agent, place } from './program.js';
 import { openScreen } from './terminal.js';
 
@@ -84,7 +84,7 @@ test('a headless answer loads at most 1,055 kB, no terminal and no policy', asyn
 
 /** What a session loads for one call, beyond what it loads for an answer. */
 async function loadedByCall(name: string, args: Readonly<Record<string, string>>): Promise<Loaded> {
-  const loaded = async (turns: Parameters<typeof modelServer>[0]): Promise<Loaded> => {
+  const loaded = async (turns: readonly Turn[]): Promise<Loaded> => {
     const server = await modelServer([...turns, { text: 'Hello.' }]);
     const folder = coverageFolder();
     const env = { ...key, OPENAI_BASE_URL: `${server.url}/v1`, NODE_V8_COVERAGE: folder };

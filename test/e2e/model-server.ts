@@ -29,9 +29,9 @@ export interface ModelServer {
 type Send = (event: string, data: unknown) => void;
 const pieces = (text: string): readonly string[] => text.match(/[\s\S]{1,7}/g) ?? [''];
 
-/** A model on loopback over real HTTP: turn k answers the k-th request, in the wire the request's path speaks. Closed
- * when the test ends. */
-export async function modelServer(turns: readonly Turn[]): Promise<ModelServer> {
+/** A model on loopback over real HTTP: turn k answers the k-th request, in the wire the request's path speaks; a
+ * function answers by what is asked. Closed when the test ends. */
+export async function modelServer(turns: readonly Turn[] | ((body: Received['body']) => Turn)): Promise<ModelServer> {
   const requests: Received[] = [];
   const server = createServer((request, response) => {
     void readBody(request).then(async (body) => {
@@ -45,7 +45,8 @@ export async function modelServer(turns: readonly Turn[]): Promise<ModelServer> 
         response.writeHead(404).end();
         return;
       }
-      const turn = turns[requests.length - 1] ?? { text: 'End of script.' };
+      const scripted = typeof turns === 'function' ? turns(body) : turns[requests.length - 1];
+      const turn = scripted ?? { text: 'End of script.' };
       if (turn.delayMs !== undefined) await wait(turn.delayMs);
       play(kind, turn, requests.length, response);
     });

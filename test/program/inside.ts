@@ -24,35 +24,67 @@ export function agent(at: Place, args: readonly string[], options: RunOptions = 
 /** A line that is entered, and what stands on the screen when it is done. */
 export type Step = readonly [line: string, shows: string | RegExp];
 
+/** What is typed once something stands there; null is Ctrl-C. A function does something else with what is shown. */
+export type Typed = readonly [shows: string | RegExp, types: string | null | ((shown: string) => void)];
+
 /** Runs the REPL line by line on a terminal of 100 columns. Each line is entered once what the one before it shows
  * stands there; the REPL is left behind the last. Rejects with the output where a line does not show its text. */
 export async function repl(
   at: Place,
   args: readonly string[],
   steps: readonly Step[],
-  { onStdout }: Pick<RunOptions, 'onStdout'> = {},
+  options: Pick<RunOptions, 'onStdout'> = {},
+): Promise<Finished> {
+  const shown = ['❯ ', ...steps.map(([, shows]) => shows)];
+  const entered = [...steps.map(([line]) => line), '/exit'];
+  const typed = entered.map((line, index): Typed => [shown[index] ?? '', `${line}\n`]);
+  return await atTerminal(at, args, typed, options);
+}
+
+/** Runs a command line on a terminal of 100 columns, and types each text once what stands before it is shown, on
+ * either output. Rejects with the output where that is never shown. */
+export async function atTerminal(
+  at: Place,
+  args: readonly string[],
+  typed: readonly Typed[],
+  { env, onStdout }: Pick<RunOptions, 'env' | 'onStdout'> = {},
 ): Promise<Finished> {
   const stdin = new PassThrough();
-  const left: Step[] = [['', '❯ '], ...steps];
-  let from = 0;
-  const stdout = collector((text) => {
-    onStdout?.(text);
-    if (!left[0]) return;
-    const [, shows] = left[0];
-    const since = text.slice(from);
-    if (typeof shows === 'string' ? !since.includes(shows) : !shows.test(since)) return;
+  const left = [...typed];
+  let seen = '';
+  const look = (text: string): void => {
+    seen += text;
+    const [shows, types] = left[0] ?? [];
+    if (shows === undefined || types === undefined) return;
+    if (typeof shows === 'string' ? !seen.includes(shows) : !shows.test(seen)) return;
     left.shift();
-    from = text.length;
-    const line = left[0]?.[0] ?? '/exit';
-    setImmediate(() => stdin.write(`${line}\n`));
+    const shown = seen;
+    seen = '';
+    setImmediate(() => {
+      if (typeof types === 'function') types(shown);
+      else if (types === null) process.emit('SIGINT', 'SIGINT');
+      else stdin.write(types);
+    });
+  };
+  const stdout = collector((text, piece) => {
+    onStdout?.(text);
+    look(piece);
+  });
+  const stderr = collector((_text, piece) => {
+    look(piece);
   });
   const terminal = { isTTY: true, columns: 100, rows: 30, setRawMode: () => stdin };
-  Object.assign(stdin, terminal);
-  Object.assign(stdout.stream, terminal);
-  const stuck = setTimeout(() => stdin.write('\n/exit\n'), 20_000);
-  const finished = await next(() => runInside(at, args, { ...at.env, TERM: 'dumb' }, stdin, stdout));
+  for (const stream of [stdin, stdout.stream, stderr.stream]) Object.assign(stream, terminal);
+  let isStuck = false;
+  const stuck = setTimeout(() => {
+    isStuck = true;
+    stdin.write('\n/exit\n');
+    process.emit('SIGINT', 'SIGINT');
+  }, 20_000);
+  const finished = await next(() => runInside(at, args, { ...at.env, TERM: 'dumb', ...env }, stdin, stdout, stderr));
   clearTimeout(stuck);
-  if (left.length > 0) throw new Error(`${left[0]?.[0]} did not show ${left[0]?.[1]}:\n${finished.stdout.slice(from)}`);
+  if (left.length > 0) throw new Error(`${String(left[0]?.[0])} was not shown:\n${seen}`);
+  if (isStuck) throw new Error(`it did not end:\n${seen}`);
   return finished;
 }
 
@@ -68,13 +100,13 @@ async function runInside(
   environment: Readonly<Record<string, string>>,
   stdin: Readable,
   stdout: Collector,
+  stderr = collector(),
 ): Promise<Finished> {
   const { env } = process;
   const { console } = globalThis;
   const cwd = process.cwd();
   const names = ['stdin', 'stdout', 'stderr'];
   const streams = names.map((name) => [name, Object.getOwnPropertyDescriptor(process, name)] as const);
-  const stderr = collector();
   process.setMaxListeners(0);
   try {
     process.env = { ...environment };
@@ -101,13 +133,13 @@ interface Collector {
   text(): string;
 }
 
-function collector(onText: (text: string) => void = () => undefined): Collector {
+function collector(onText: (text: string, piece: string) => void = () => undefined): Collector {
   const chunks: Buffer[] = [];
   const text = (): string => Buffer.concat(chunks).toString();
   const stream = new Writable({
     write: (chunk: Buffer, _encoding, done) => {
       chunks.push(chunk);
-      onText(text());
+      onText(text(), chunk.toString());
       done();
     },
   });
