@@ -1,6 +1,6 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Command as Program } from 'commander';
 import { afterAll, expect, onTestFinished, test } from 'vitest';
@@ -120,6 +120,23 @@ interface Given {
 }
 
 const yes: Given = { typed: [[/\[y\/N\]/, 'y\n']] };
+/** Copies a server of each program. */
+const imports = {
+  before: ({ home }) => {
+    const server = { files: { command: 'node', args: ['server.mjs'] } };
+    for (const [file, text] of [
+      ['.claude.json', JSON.stringify({ mcpServers: server })],
+      ['.codex/config.toml', '[mcp_servers.files]\ncommand = "node"\n'],
+      ['.gemini/settings.json', JSON.stringify({ mcpServers: server })],
+      ['.config/opencode/opencode.json', JSON.stringify({ mcp: { files: { type: 'local', command: ['node'] } } })],
+      ['.cursor/mcp.json', JSON.stringify({ mcpServers: server })],
+    ] as const) {
+      mkdirSync(dirname(join(home, file)), { recursive: true });
+      writeFileSync(join(home, file), text);
+    }
+  },
+  typed: [[/by kind: /, 'y\n']],
+} satisfies Given;
 /** Agrees to the call that the script makes. */
 const approved: Given = {
   typed: [
@@ -165,6 +182,9 @@ const given: readonly (readonly [begins: string, Given])[] = [
     'agent -p --input-format stream-json',
     { stdin: '{"type":"user","message":{"role":"user","content":"run the tests"}}\n' },
   ],
+  ['agent import  ', imports],
+  ['agent import --from codex,gemini ', { before: imports.before }],
+  ['agent import --from ', imports],
   ['agent tasks approve', yes],
   ['agent mcp login issues', { typed: [[/http:\S+authorize\S+\n/, visit]] }],
 ];

@@ -38,6 +38,8 @@ export const notDoubled: Readonly<Record<string, string>> = {
   'a long time': 'they measure for minutes to hours; package.json has the scripts',
   'another agent': 'they are commands of Claude Code and Codex, which a clone does not have',
   'the web': 'DuckDuckGo is at a fixed address on the web',
+  'a plugin on GitHub':
+    'they fetch from GitHub; plugins.test.ts adds, updates and removes plugins of repositories here',
 };
 
 /** All other words that a page may use for what a line needs, and what stands in for it. */
