@@ -104,7 +104,7 @@ test('what a call wrote is undone and done again, and the conversation goes back
     ['-c', '-m', model],
     [
       ['/rewind', /1\. and then[^]*2\. write it[^]*number: /],
-      ['1', /❯|event|back/],
+      ['1', 'Rewound to before'],
     ],
   );
   const [session] = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as readonly { id: string }[];
