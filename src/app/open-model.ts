@@ -43,7 +43,7 @@ import { loadStartChild } from '../kernel/tools/process/load-start-child.js';
 const loadOffline = () => import('../kernel/providers/offline/offline.js');
 
 /** The settings that a connection to a model needs. */
-type ModelSource = ProviderSource & Pick<Settings, 'cwd' | 'home' | 'ephemeral'>;
+type ModelSource = ProviderSource & Pick<Settings, 'cwd' | 'home' | 'ephemeral' | 'rateLimits'>;
 
 /** A model ready to be asked. `warm` opens the connection early; `close` ends it. */
 export interface OpenedModel {
@@ -198,6 +198,7 @@ export function httpDependencies(settings: ModelSource, endpoint: Endpoint): Htt
     sleep,
     env: settings.env,
     schedule: realSchedule,
+    onLimits: (limits) => settings.rateLimits?.set(endpoint.provider, limits),
     textModels: textModelsOf(settings, endpoint),
     ...(endpoint.local
       ? {

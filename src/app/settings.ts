@@ -91,6 +91,7 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
     keys: { ...keys, ofInstallation: openSecretKey(options.ephemeral ? null : loaded.config.files.data) },
     secrets,
     guard,
+    rateLimits: new Map(),
     testMode: options.test === true && env.TEST_ALLOW !== '1',
     ephemeral: options.ephemeral === true,
     ...(await runPlaces(options, cwd)),

@@ -3,6 +3,7 @@ import { spentBy } from '../kernel/core/event.js';
 import type { CommandHandler, Repl } from '../kernel/console/command.js';
 import { columns, oneLine } from '../kernel/console/line-output.js';
 import { serverStatus } from '../kernel/console/server-status.js';
+import { sanitize } from '../kernel/core/sanitize.js';
 import { version } from '../kernel/console/version.js';
 import { findModel } from '../kernel/providers/models.js';
 import { counted } from '../kernel/tools/define-tool.js';
@@ -71,8 +72,17 @@ function usageFacts({ sessions, settings, spending }: Repl): readonly Fact[] {
     ['Context', `${context} tokens, ${share}`],
     ['Cost', sum.cost_usd === null ? 'unknown: no price is known for this model' : money(spentUsd(events))],
     ['Cost limit', limit === null ? 'none (/budget)' : money(limit)],
+    ...limitFacts(provider, settings),
     ['Tool turns', `at most ${settings.config.limits.maxToolTurns} per message`],
   ];
+}
+
+/** One fact for each limit that the provider gave with its last answers. */
+function limitFacts(provider: string, { rateLimits, guard }: Repl['settings']): readonly Fact[] {
+  return (rateLimits?.get(provider) ?? []).map(({ name, left, resetsAt }): Fact => {
+    const resets = resetsAt === null ? '' : `, resets ${new Date(resetsAt).toLocaleString()}`;
+    return [guard.text(`Limit ${sanitize(name)}`), guard.text(`${sanitize(left)} left${resets}`)];
+  });
 }
 
 function tokenFacts({ sessions }: Repl): readonly Fact[] {

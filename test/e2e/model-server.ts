@@ -9,6 +9,7 @@ export interface Turn {
   readonly text?: string;
   readonly calls?: readonly { readonly name: string; readonly arguments: unknown }[];
   /** Why a chat answer ends. */ readonly finish?: string;
+  /** Headers beside its own. */ readonly headers?: Readonly<Record<string, string>>;
   /** The answer begins so much later. */ readonly delayMs?: number;
 }
 type Kind = 'chat' | 'messages' | 'responses';
@@ -82,7 +83,7 @@ async function readBody(request: IncomingMessage): Promise<Readonly<Record<strin
 }
 
 function play(kind: Kind, turn: Turn, number: number, response: ServerResponse): void {
-  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  response.writeHead(200, { 'content-type': 'text/event-stream', ...turn.headers });
   const send: Send = (event, data) => {
     response.write(`${event === '' ? '' : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`);
   };

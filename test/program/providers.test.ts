@@ -4,7 +4,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { startVendor, type VendorServer } from '../kernel/providers/vendor-server.js';
-import { agent, lines, place, script } from './inside.js';
+import { modelServer } from '../e2e/model-server.js';
+import { agent, lines, place, repl, script } from './inside.js';
 import type { Place } from '../e2e/program.js';
 
 const open: { close(): Promise<void> }[] = [];
@@ -395,4 +396,26 @@ test('an option that changes what a session froze is said and holds from then on
     [false, false],
     [false, false],
   ]);
+});
+
+test('/usage and /status show the limits that the last answer named, and the log does not', async () => {
+  const headers = { 'x-ratelimit-limit-requests': '60', 'x-ratelimit-remaining-requests': '59' };
+  const server = await modelServer([{ text: 'Hello.', headers: { ...headers, 'x-ratelimit-reset-requests': '1m' } }]);
+  const at = place();
+  Object.assign(at.env, { OPENAI_API_KEY: 'placeholder', OPENAI_BASE_URL: `${server.url}/v1` });
+  const { stdout } = await repl(
+    at,
+    ['-m', 'openai/m'],
+    [
+      ['/usage', 'Tool turns'],
+      ['hi', /Hello\.[^]*❯ /],
+      ['/usage', /Limit requests +59 of 60 left, resets \S/],
+      ['/status', /Limit requests +59 of 60 left/],
+    ],
+  );
+  expect(stdout.match(/Limit requests/g)).toHaveLength(2);
+  const { stdout: exported, stderr } = await agent(at, ['sql', 'SELECT content, data_json FROM events']);
+  expect(stderr).toBe('');
+  expect(exported).toContain('Hello.');
+  expect(exported).not.toMatch(/59 of 60|ratelimit/);
 });

@@ -8,6 +8,7 @@ import type { Log } from '../core/runtime.js';
 import type { SessionRow } from '../core/store.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
 import type { Sandbox } from '../core/tool.js';
+import type { RateLimit } from '../providers/wires/rate-limits.js';
 import type { InstallationKey, Secret } from '../secrets/known-secrets.js';
 import type { StoredKeys } from '../secrets/stored-keys.js';
 
@@ -39,6 +40,9 @@ export interface Settings {
   readonly secrets: Secret[];
   /** Hides these and everything that looks like a secret, outside of sessions. */
   readonly guard: SecretGuard;
+  /** The limits of a provider as the headers of its last answer with limits gave them, by provider. They are kept
+   * nowhere. */
+  readonly rateLimits?: Map<string, readonly RateLimit[]>;
   /** `--test` without `TEST_ALLOW=1`. */
   readonly testMode: boolean;
   /** Nothing may be written to the disk. */

@@ -33,6 +33,8 @@ export interface AttemptContext {
   /** Unix milliseconds. */
   readonly now: () => number;
   readonly schedule: Schedule;
+  /** Called with the headers of every answer, refusals included. */
+  readonly onHeaders: (headers: Headers) => void;
   /** Returns what an answer cost in USD. */
   readonly cost: (usage: Extract<WireChunk, { type: 'usage' }>) => number | null;
   /** Returns what has to be said about a complete answer, right before its end. */
@@ -96,6 +98,7 @@ export async function* attempt(
   try {
     const { post } = await context.open();
     const response = await post(body, controller.signal);
+    context.onHeaders(response.headers);
     const failed = await failureIn(response, context);
     isOver = !response.ok;
     if (failed !== null) return { complete: false, failed, spent };

@@ -15,6 +15,7 @@ import {
   type TextProtocol,
 } from '../text/protocol.js';
 import { maskKeys, refusesKey } from '../wires/fault.js';
+import { type RateLimit, rateLimitsIn } from '../wires/rate-limits.js';
 import type { Wire, WireFacts, WireOptions } from '../wires/wire.js';
 import {
   attempt,
@@ -68,6 +69,8 @@ export interface HttpDependencies {
   readonly checkWindow?: (request: ModelRequest, promptTokens: number) => Promise<ModelChunk | null>;
   /** Absent: the key of the endpoint stays. */
   readonly keys?: KeySource;
+  /** Called with the limits that an answer gives in its headers. */
+  readonly onLimits?: (limits: readonly RateLimit[]) => void;
   /** Called while a model takes longer for its answer. */
   readonly whileThinking?: () => void;
 }
@@ -408,6 +411,10 @@ function attemptContext({
     open: client.open,
     now: d.now,
     schedule: d.schedule,
+    onHeaders: (headers) => {
+      const found = rateLimitsIn(Object.fromEntries(headers), d.now());
+      if (found.length > 0) d.onLimits?.(found);
+    },
     cost: ({ usage, costUsd: own }) => own ?? costUsd(usage, d.price(model)),
     notices: async (request, answer) => {
       const leaked = await findLeakedCall(request, answer, endpoint.label);

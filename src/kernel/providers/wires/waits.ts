@@ -146,6 +146,11 @@ function spanMs(span: string): number | undefined {
   return usable(totalMs);
 }
 
+/** Returns the milliseconds until a time as headers write it: a date, a Unix time, a span or seconds. */
+export function waitUntil(value: string | undefined, now: number): number | undefined {
+  return toMs(value, 'when', now);
+}
+
 function toMs(value: unknown, form: WaitForm, now: number): number | undefined {
   if (isRecord(value) && form === 'span')
     return usable(Number(value.seconds ?? 0) * 1000 + Number(value.nanos ?? 0) / 1e6);
