@@ -1,26 +1,21 @@
-import { existsSync } from 'node:fs';
-import type { ReplPart } from '../kernel/console/feature.js';
 import {
   type ImportHost,
   type ImportKind,
   importKinds,
   type ImportPlan,
   importPrograms,
-  type ImportProgram,
   programTitles,
 } from '../kernel/console/importer.js';
-import { foldersOfProgram } from '../kernel/console/program-folders.js';
 import type { Settings } from '../kernel/console/run-settings.js';
 import { features } from './features.js';
 import { instructionImporter } from './settings-import/plan-instruction-import.js';
 import { statusLineImporter } from './settings-import/plan-status-line-import.js';
 import { styleImporter } from './settings-import/plan-style-import.js';
-import { loadPermissions } from './open-policy.js';
+import { permissionImporter } from './plan-permission-import.js';
 
 /** Reads what can be imported, in the order of the kinds. Writes nothing. */
 export async function planImport(host: ImportHost, kinds: readonly ImportKind[]): Promise<readonly ImportPlan[]> {
   const ofFeatures = await Promise.all(features.map(async (feature) => (await feature.importers?.()) ?? []));
-  const { permissionImporter } = await loadPermissions();
   const ofProgram = [permissionImporter, instructionImporter, statusLineImporter, styleImporter];
   const importers = [...ofFeatures.flat(), ...ofProgram];
   const plans: ImportPlan[] = [];
@@ -44,26 +39,8 @@ export const kindWords: Readonly<Record<ImportKind, readonly [one: string, sever
   sessions: ['conversation', 'conversations'],
 };
 
-/** Says on the screen what other programs keep on this machine; null where there is no sign of one. */
-export function offerImport(settings: Settings): ReplPart | null {
-  const isThere = (program: ImportProgram): boolean =>
-    foldersOfProgram(program, settings).some(({ folder }) => existsSync(folder));
-  if (!importPrograms.some(isThere) && !existsSync(`${settings.home}/.local/share/opencode`)) return null;
-  let counting = Promise.resolve();
-  return {
-    start: (screen) => {
-      counting = countFiles(settings, (offer) => {
-        screen.notice('info', offer);
-      });
-    },
-    close: async () => {
-      await counting;
-    },
-  };
-}
-
 /** Counts what can be imported, and passes on what the user is offered. Never rejects. */
-async function countFiles(settings: Settings, onOffer: (offer: string) => void): Promise<void> {
+export async function countFiles(settings: Settings, onOffer: (offer: string) => void): Promise<void> {
   try {
     const offer = offerText(await planImport({ settings, programs: importPrograms, line: null }, importKinds));
     if (offer !== null) onOffer(offer);

@@ -4,4 +4,3 @@ export { createPolicy } from '../kernel/permissions/permission-policy.js';
 export { compileRules, unheededAllow } from '../kernel/permissions/rules.js';
 export { withRunRules } from './allowed-tools.js';
 export { keepRules } from './own-rules.js';
-export { permissionImporter } from './plan-permission-import.js';

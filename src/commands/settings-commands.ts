@@ -11,3 +11,4 @@ export * from './log-in.js';
 export * from './serve-programs.js';
 export * from './trust-project.js';
 export * from './upgrade.js';
+export { countFiles } from '../app/importing.js';

@@ -1,6 +1,7 @@
 import type { Section } from '../kernel/console/command.js';
 
-const load = () => import('./settings-commands.js');
+/** Loads the commands of this table. */
+export const loadSettingsCommands = () => import('./settings-commands.js');
 
 /** Commands of what the program works with: tools, servers, models, settings. */
 export const settings: readonly Section[] = [
@@ -11,111 +12,111 @@ export const settings: readonly Section[] = [
         line: ['tools', 'List, show, call and check tools; add and remove custom tools'],
         slash: ['tools [+set, -tool or add path]', 'List tools, switch them on and off, or add custom tools', 'tools'],
         also: 'enable disable features',
-        load: async () => (await load()).tools,
+        load: async () => (await loadSettingsCommands()).tools,
       },
       {
         line: ['tools list', 'List tools'],
-        load: async () => (await load()).listTools,
+        load: async () => (await loadSettingsCommands()).listTools,
       },
       {
         line: ['tools show <name>', "Show a tool's description and schema"],
-        load: async () => (await load()).showTool,
+        load: async () => (await loadSettingsCommands()).showTool,
       },
       {
         line: ['tools call <name> [json]', 'Run one tool and print its result'],
-        load: async () => (await load()).callTool,
+        load: async () => (await loadSettingsCommands()).callTool,
       },
       {
         line: ['tools check <name> [json]', 'Show how the policy judges a call, without running it'],
-        load: async () => (await load()).checkTool,
+        load: async () => (await loadSettingsCommands()).checkTool,
       },
       {
         line: ['permissions', 'List permission rules and whether they have an effect'],
-        load: async () => (await load()).listPermissions,
+        load: async () => (await loadSettingsCommands()).listPermissions,
       },
       {
         line: ['permissions list', 'List permission rules, those of Claude Code among them'],
-        load: async () => (await load()).listPermissions,
+        load: async () => (await loadSettingsCommands()).listPermissions,
       },
       {
         line: ['permissions check', 'Check permission rules; exits with 2 if one has no effect'],
-        load: async () => (await load()).checkPermissions,
+        load: async () => (await loadSettingsCommands()).checkPermissions,
       },
       {
         line: ['acp', 'Serve an editor over standard input and output (Agent Client Protocol)'],
-        load: async () => (await load()).serveEditor,
+        load: async () => (await loadSettingsCommands()).serveEditor,
       },
       {
         line: ['schema', 'Print the JSON Schema of every stream-json line'],
-        load: async () => (await load()).showSchema,
+        load: async () => (await loadSettingsCommands()).showSchema,
       },
       {
         line: ['config', 'Show, set and check the configuration; manage trust in projects'],
         slash: ['config|settings', 'Show every setting and its source', 'program'],
         also: 'preferences options set',
-        load: async () => (await load()).config,
+        load: async () => (await loadSettingsCommands()).config,
       },
       {
         line: ['config path', 'Print the paths of all files'],
-        load: async () => (await load()).configPath,
+        load: async () => (await loadSettingsCommands()).configPath,
       },
       {
         line: ['config show', 'Show every setting and its source'],
-        load: async () => (await load()).configShow,
+        load: async () => (await loadSettingsCommands()).configShow,
       },
       {
         line: ['config get <key>', 'Print one setting'],
-        load: async () => (await load()).configGet,
+        load: async () => (await loadSettingsCommands()).configGet,
       },
       {
         line: ['config set <key> <value>', "Change a setting in the user's file, keeping comments"],
-        load: async () => (await load()).configSet,
+        load: async () => (await loadSettingsCommands()).configSet,
       },
       {
         line: ['config check', 'Check every configuration file'],
-        load: async () => (await load()).configCheck,
+        load: async () => (await loadSettingsCommands()).configCheck,
       },
       {
         line: ['config trust', 'Review project settings that need your trust'],
-        load: async () => (await load()).trustProject,
+        load: async () => (await loadSettingsCommands()).trustProject,
       },
       {
         line: ['import', 'Import servers, skills, commands, rules and conversations of other agents'],
-        load: async () => (await load()).importFilesOfOthers,
+        load: async () => (await loadSettingsCommands()).importFilesOfOthers,
       },
       {
         line: ['login [provider]', 'Connect a provider: check and save a key, or sign in'],
         slash: ['login [provider]', 'Connect a provider: check and save a key, or sign in', 'program'],
         also: 'auth key connect signin account setup',
-        load: async () => (await load()).login,
+        load: async () => (await loadSettingsCommands()).login,
       },
       {
         line: ['logout [provider]', 'Delete the key of a provider'],
         slash: ['logout [provider]', 'Delete the key of a provider', 'program'],
         also: 'signout',
-        load: async () => (await load()).logout,
+        load: async () => (await loadSettingsCommands()).logout,
       },
       {
         line: ['providers', 'List providers and whether their keys are set'],
-        load: async () => (await load()).listProviders,
+        load: async () => (await loadSettingsCommands()).listProviders,
       },
       {
         line: ['providers check <name>', 'Send a minimal request and report what works: auth, streaming, tools'],
-        load: async () => (await load()).checkProvider,
+        load: async () => (await loadSettingsCommands()).checkProvider,
       },
       {
         line: ['models', 'List known models, including local servers'],
-        load: async () => (await load()).listModels,
+        load: async () => (await loadSettingsCommands()).listModels,
       },
       {
         line: ['doctor', 'Check this machine and say how to fix problems'],
         slash: ['doctor', 'Check this machine: node, storage, keys, servers, sandbox', 'program'],
         also: 'debug diagnose health check',
-        load: async () => (await load()).doctor,
+        load: async () => (await loadSettingsCommands()).doctor,
       },
       {
         line: ['completion <shell>', 'Print a completion script for bash, zsh or fish'],
-        load: async () => (await load()).completeShell,
+        load: async () => (await loadSettingsCommands()).completeShell,
       },
     ],
   },
@@ -126,20 +127,20 @@ export const settings: readonly Section[] = [
         line: ['help [command...]', 'Show help for a command'],
         slash: ['help|? [keys]', 'Show commands and keyboard shortcuts', 'program'],
         also: 'commands',
-        load: async () => (await load()).showHelp,
+        load: async () => (await loadSettingsCommands()).showHelp,
       },
       {
         slash: ['keys', 'Show keyboard shortcuts', 'program'],
         also: 'keyboard shortcuts hotkeys bindings',
-        load: async () => (await load()).showKeys,
+        load: async () => (await loadSettingsCommands()).showKeys,
       },
       {
         line: ['upgrade', 'Show how to upgrade; --yes runs it'],
-        load: async () => (await load()).upgrade,
+        load: async () => (await loadSettingsCommands()).upgrade,
       },
       {
         line: ['version', 'Print the version'],
-        load: async () => (await load()).showVersion,
+        load: async () => (await loadSettingsCommands()).showVersion,
       },
       {
         slash: ['exit|quit|q', 'Quit', 'program'],

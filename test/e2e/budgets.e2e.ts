@@ -70,7 +70,9 @@ test('--help loads what every start loads, no command', async () => {
 // 20 kB of it are parts of the kernel that other starts load later; as files of their own they cost more time.
 // 13 kB of it are the schema that a new database is made from in one step; 26 kB decide which proxy a request takes and
 // which form the schemas of tools have.
-test('a headless answer loads at most 1,055 kB, no terminal and no policy', async () => {
+// 57 kB of it read what people have: options and commands of other agents, their files of instructions, permission rules
+// and plugins; whether any of it is there is known only once it was looked for.
+test('a headless answer loads at most 1,130 kB, no terminal and no policy', async () => {
   const server = await modelServer([{ text: 'Hello.' }]);
   const folder = coverageFolder();
   const { code } = await agent(place(), ['-p', 'hi'], {
@@ -79,7 +81,7 @@ test('a headless answer loads at most 1,055 kB, no terminal and no policy', asyn
   const { files, bytes, names } = loadedFrom(folder);
   expect(code).toBe(0);
   expect(names.filter((name) => /chunks\/(?:repl|screen-repl|permission-code|start-child)-/.test(name))).toEqual([]);
-  expect(bytes, `${files} files, ${bytes} bytes`).toBeLessThanOrEqual(1_055_000);
+  expect(bytes, `${files} files, ${bytes} bytes`).toBeLessThanOrEqual(1_130_000);
 });
 
 /** What a session loads for one call, beyond what it loads for an answer. */
@@ -103,10 +105,10 @@ test('a first command adds at most 600 kB to that, no schema compiler', async ()
   expect(bytes, `${names.join(' ')}, ${bytes} bytes`).toBeLessThanOrEqual(600_000);
 });
 
-test('a first reading of a file adds at most 138 kB, nothing that judges or starts commands', async () => {
+test('a first reading of a file adds at most 142 kB, nothing that judges or starts commands', async () => {
   const { bytes, names } = await loadedByCall('file_read', { path: 'a.txt' });
   expect(names.filter((name) => /chunks\/(?:2020|verdict|start-child)-/.test(name))).toEqual([]);
-  expect(bytes, `${names.join(' ')}, ${bytes} bytes`).toBeLessThanOrEqual(138_000);
+  expect(bytes, `${names.join(' ')}, ${bytes} bytes`).toBeLessThanOrEqual(142_000);
 });
 
 test('while a model takes its time, what a first call needs is loaded', async () => {
@@ -143,7 +145,7 @@ test('what people bring along adds at most 280 kB to that', async () => {
 // 30 kB of it show calls and questions in their own language, 35 kB are vim's keys and the matcher of completions.
 // 365 kB of it are Ink, React and the layout engine, which render all that is live; 22 kB are the sets of tools that a
 // REPL offers by itself.
-test('the REPL with its prompt on screen has loaded at most 1,680 kB', async () => {
+test('the REPL with its prompt on screen has loaded at most 1,780 kB', async () => {
   const folder = coverageFolder();
   const screen = openScreen(place(), [], {
     env: { ...key, OPENAI_BASE_URL: 'http://127.0.0.1:9/v1', NODE_V8_COVERAGE: folder },
@@ -152,7 +154,7 @@ test('the REPL with its prompt on screen has loaded at most 1,680 kB', async () 
   screen.type('\u0004');
   expect(await screen.exited).toBe(0);
   const { files, bytes } = loadedFrom(folder);
-  expect(bytes, `${files} files, ${bytes} bytes`).toBeLessThanOrEqual(1_680_000);
+  expect(bytes, `${files} files, ${bytes} bytes`).toBeLessThanOrEqual(1_780_000);
 });
 
 test('the first request has at most 3,800 bytes, and each turn adds what it says and little more', async () => {

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { CliError, exit, type ReplTools, type Themes } from '../../kernel/console/command.js';
 import { slashCommands } from '../../kernel/console/registration.js';
 import { keepSetting } from '../../kernel/console/keep-setting.js';
+import { loadSettingsCommands } from '../../commands/settings-table.js';
 import { table } from '../../commands/table.js';
 import type { Event, ToolsData } from '../../kernel/core/event.js';
 import type { SaveResult } from '../../kernel/core/policy.js';
@@ -35,7 +36,7 @@ import { openRun, type Run } from '../../app/create-session.js';
 import { toolsEvent } from '../../app/context-files.js';
 import { eventNumber } from '../../app/find-session.js';
 import { features } from '../../app/features.js';
-import { offerImport } from '../../app/importing.js';
+import { offerImport } from '../../app/offer-import.js';
 import type { Menu, MenuCommand, ReplPart } from '../../kernel/console/feature.js';
 import { promptWithImages } from '../../kernel/console/pictures.js';
 import { choseOffline, resolveModel } from '../../app/model-resolution.js';
@@ -173,8 +174,11 @@ async function openReplParts(run: Run, sessions: ReplSessions, isFirst: boolean)
     runUnattended: unattendedRuns(unattendedOptions(options)),
   };
   const parts = await Promise.all(features.map(async (feature) => await feature.openRepl?.(host)));
-  return [...parts, isFirst ? offerImport(settings) : null].flatMap((part) => part ?? []);
+  return [...parts, isFirst ? offerImport(settings, countFiles) : null].flatMap((part) => part ?? []);
 }
+
+const countFiles: Parameters<typeof offerImport>[1] = async (...counted) =>
+  await (await loadSettingsCommands()).countFiles(...counted);
 
 interface Looks {
   readonly status: Pick<ReturnType<typeof createStatus>, 'facts'>;
