@@ -17,7 +17,7 @@ type RunPatterns = Readonly<Record<RuleList, string>>;
 
 /** Reads the patterns of a run: `bash(git log *), file_edit(src/**), Read`, with our names of tools or Claude Code's.
  * Each is a rule for this run, or a host of `web.allow_domains`. What has no effect is left out with a notice. Throws a
- * `CliError` (2) for what is not a pattern. */
+ * `CliError` (2) for a text that should stop calls and is no pattern. */
 export function withRunRules(settings: Settings, { allow, ask, deny }: RunPatterns): AllowedTools {
   const allowed = withAllowed(settings, allow);
   const { config } = allowed.settings;
@@ -97,16 +97,16 @@ function splitPatterns(text: string): readonly string[] {
   return [...found, current].filter((pattern) => pattern !== '');
 }
 
+/** A pattern that is none allows nothing. One that should stop calls is an error: nobody would notice that it does not. */
 function readPattern(option: string, list: RuleList, pattern: string, cwd: string): ReadRule {
   const read = readClaudeRule(pattern, list, { cwd });
-  if (read === null) throw refused(option, pattern, 'it is not a pattern');
-  return read;
-}
-
-function refused(option: string, pattern: string, problem: string): CliError {
-  return new CliError(
+  if (read !== null) return read;
+  if (list === 'allow') return { rules: [], problem: `is not a pattern and is ignored; for example: ${examples}` };
+  throw new CliError(
     exit.usage,
-    `${option}: \`${pattern}\`: ${problem}`,
-    `For example: ${option} "bash(git log *), bash(npm test), file_edit(src/**)".`,
+    `${option}: \`${pattern}\`: it is not a pattern`,
+    `For example: ${option} "${examples}".`,
   );
 }
+
+const examples = 'bash(git log *), bash(npm test), file_edit(src/**)';

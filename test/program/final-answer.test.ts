@@ -243,9 +243,13 @@ test.each([
 
 test.each(['(x)', 'Bash(git log', 'Edit(src', 'a b)'])('%s is not a pattern', async (pattern) => {
   const at = place();
-  const { code, stderr } = await agent(at, ['-p', '-m', script(at, [{ text: 'x' }]), '--allowed-tools', pattern, 'go']);
-  expect(code).toBe(2);
-  expect(stderr).toContain('it is not a pattern');
+  const go = ['-p', '-m', script(at, [{ text: 'Hi.' }])];
+  const allowed = await agent(at, [...go, '--allowed-tools', pattern, 'go']);
+  expect([allowed.code, allowed.stdout]).toEqual([0, 'Hi.\n']);
+  expect(allowed.stderr).toContain('is not a pattern and is ignored');
+  const denied = await agent(at, [...go, '--disallowed-tools', pattern, 'go']);
+  expect(denied.code).toBe(2);
+  expect(denied.stderr).toContain('it is not a pattern');
 });
 
 test.each([
