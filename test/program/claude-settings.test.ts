@@ -120,7 +120,7 @@ test('hooks of the home folder run once they are trusted, and not before', async
 });
 
 test('the REPL says what of a file cannot be used', async () => {
-  const at = project('.claude/settings.json', { permissions: { allow: ['WebFetch(x)'], deny: ['Bash(git push)'] } });
+  const at = project('.claude/settings.json', { permissions: { deny: ['WebFetch(x)', 'Bash(git push)'] } });
   const { stdout } = await repl(at, ['-m', script(at, [])], [['/status', /Model/i]]);
   expect(stdout).toContain('1 permission rule of');
 });
