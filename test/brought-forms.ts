@@ -23,11 +23,16 @@ export function expectReadings(kind: string, readings: Readonly<Record<string, R
   const expected = JSON.parse(text) as Readonly<Record<string, Reading>>;
   expect(Object.keys(readings).toSorted()).toEqual(Object.keys(expected).toSorted());
   for (const [form, reading] of Object.entries(readings))
-    expect.soft({ form, ...reading }).toEqual({ form, ...expected[form] });
+    expect.soft(withoutPlaces({ form, ...reading })).toEqual({ form, ...expected[form] });
   printCounts(
     kind,
     Object.values(readings).map(({ use }) => use),
   );
+}
+
+/** Leaves out where JSON breaks: versions of Node word that differently. */
+function withoutPlaces(reading: object): unknown {
+  return JSON.parse(JSON.stringify(reading).replaceAll(/(is not valid JSON): (?:[^"\\]|\\.)*/g, '$1'));
 }
 
 /** Prints the line of one kind for the table of `npm run brought`. */

@@ -4,9 +4,9 @@ import { dirname, join } from 'node:path';
 import type { FileOrigin } from '../kernel/config/found-files.js';
 import { type LoadedConfig, upToRoot } from '../kernel/config/load.js';
 import { type Here, type ProjectPart, projectRoot, type TrustedHere } from '../kernel/config/project.js';
-import { isRecord, parseJson } from '../kernel/core/json.js';
+import { readJsonObject } from '../kernel/config/json-object.js';
+import { isRecord } from '../kernel/core/json.js';
 import type { RuleList } from '../kernel/core/policy.js';
-import { readBounded } from '../kernel/disk/bounded-file.js';
 import type { ReadRule } from './claude-rules.js';
 import type { Notice } from '../kernel/console/run-settings.js';
 import { notTrusted } from '../kernel/console/listed-files.js';
@@ -31,7 +31,6 @@ interface ClaudeRules {
 }
 
 const lists = ['allow', 'ask', 'deny'] as const satisfies readonly RuleList[];
-const maxBytes = 1024 * 1024;
 
 /** Returns the settings files of Claude Code that are there: those of the project, and the user's. Links out of the
  * project are left out. */
@@ -82,17 +81,13 @@ function permissionsIn(path: string): {
   readonly permissions: Readonly<Record<string, unknown>>;
   readonly problem: string | null;
 } {
-  const found = readBounded(path, { maxBytes, longer: 'refuse', links: 'follow' });
-  if (found.kind === 'missing') return { permissions: {}, problem: null };
-  try {
-    if (found.kind === 'refused') throw new Error(found.reason);
-    const value: unknown = parseJson(found.bytes.toString('utf8').replace(/^\uFEFF/, ''));
-    const permissions = isRecord(value) ? value['permissions'] : undefined;
-    return { permissions: isRecord(permissions) ? permissions : {}, problem: null };
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    return { permissions: {}, problem: `${path} is not used, neither its permission rules nor its hooks: ${reason}` };
+  const found = readJsonObject(path);
+  if (found.kind === 'broken') {
+    const problem = `${path} is not used, neither its permission rules nor its hooks: ${found.reason}`;
+    return { permissions: {}, problem };
   }
+  const permissions = found.kind === 'object' ? found.value['permissions'] : undefined;
+  return { permissions: isRecord(permissions) ? permissions : {}, problem: null };
 }
 
 /** Returns the reason why a rule has no effect; null for one that counts. `trusted`: by its origin. */

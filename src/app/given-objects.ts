@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { CliError, exit } from '../kernel/console/command.js';
-import { foreignFlags } from '../kernel/console/foreign-flags.js';
+import { foreignFlags } from '../kernel/console/foreign-command-line.js';
 import type { RootOptions } from '../kernel/console/options.js';
 import { parseConfigText } from '../kernel/config/settings-file.js';
 import { resolveKey } from '../kernel/config/settings-schema.js';

@@ -11,7 +11,7 @@ import { features } from './features.js';
 import { instructionImporter } from './settings-import/plan-instruction-import.js';
 import { statusLineImporter } from './settings-import/plan-status-line-import.js';
 import { styleImporter } from './settings-import/plan-style-import.js';
-import { permissionImporter } from './plan-permission-import.js';
+import { permissionImporter } from './settings-import/plan-permission-import.js';
 
 /** Reads what can be imported, in the order of the kinds. Writes nothing. */
 export async function planImport(host: ImportHost, kinds: readonly ImportKind[]): Promise<readonly ImportPlan[]> {

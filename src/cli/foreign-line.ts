@@ -4,7 +4,7 @@ import {
   foreignCommands,
   type ForeignFlag,
   foreignFlags,
-} from '../kernel/console/foreign-flags.js';
+} from '../kernel/console/foreign-command-line.js';
 import { addAll } from '../kernel/core/lists.js';
 import { namesOf, rootOptions } from '../kernel/console/options.js';
 import { ourName } from '../kernel/tools/claude-dialect.js';

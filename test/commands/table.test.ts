@@ -6,7 +6,7 @@ import { showHelp } from '../../src/commands/about.js';
 import { commandSpec, completionScript } from '../../src/commands/complete-shell.js';
 import type { Section } from '../../src/kernel/console/command.js';
 import { table } from '../../src/commands/table.js';
-import { foreignCommands } from '../../src/kernel/console/foreign-commands.js';
+import { foreignSlashCommands } from '../../src/kernel/console/foreign-slash-commands.js';
 import { rootOptions } from '../../src/kernel/console/options.js';
 import { slashGroups, typedCommand, unknownCommand } from '../../src/kernel/console/slash-command.js';
 import { knownKeys } from '../../src/kernel/config/settings-schema.js';
@@ -182,7 +182,7 @@ test('commands of other agents without an equal say what does the same, with nam
   const words = new Set(program.commands.map((command) => command.name()));
   const settings = knownKeys();
   const flags = Object.values(rootOptions).flatMap(({ flags: text }) => text.match(/--[\w-]+/g) ?? []);
-  for (const [name, sentence] of Object.entries(foreignCommands)) {
+  for (const [name, sentence] of Object.entries(foreignSlashCommands)) {
     expect(typedCommand(`/${name}`, commands)?.command, name).toBeUndefined();
     const said = unknownCommand({ name, argument: '', command: undefined }, commands);
     expect(said).toContain(sentence);

@@ -6,7 +6,7 @@ import { Command as Program } from 'commander';
 import { afterAll, expect, onTestFinished, test } from 'vitest';
 import { translateLine } from '../../src/cli/foreign-line.js';
 import { addVerbs } from '../../src/kernel/console/registration.js';
-import { foreignFlags } from '../../src/kernel/console/foreign-flags.js';
+import { foreignFlags } from '../../src/kernel/console/foreign-command-line.js';
 import { rootOptions } from '../../src/kernel/console/options.js';
 import { table } from '../../src/commands/table.js';
 import type { Finished, Place } from '../e2e/program.js';

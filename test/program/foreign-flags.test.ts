@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
-import { foreignFlags } from '../../src/kernel/console/foreign-flags.js';
+import { foreignFlags } from '../../src/kernel/console/foreign-command-line.js';
 import { namesOf } from '../../src/kernel/console/options.js';
 import { triedServer } from '../features/mcp/tried-server.js';
 import { agent, lines, place, repl, script } from './inside.js';

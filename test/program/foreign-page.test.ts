@@ -5,7 +5,7 @@ import {
   foreignCommands,
   type ForeignFlag,
   foreignFlags,
-} from '../../src/kernel/console/foreign-flags.js';
+} from '../../src/kernel/console/foreign-command-line.js';
 import { namesOf, type OptionTable, rootOptions } from '../../src/kernel/console/options.js';
 
 const page = new URL('../../docs/other-agents.md', import.meta.url);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { translateLine } from '../../src/cli/foreign-line.js';
 import { table } from '../../src/commands/table.js';
-import { foreignCommands } from '../../src/kernel/console/foreign-flags.js';
+import { foreignCommands } from '../../src/kernel/console/foreign-command-line.js';
 import { verbNames } from '../../src/kernel/console/registration.js';
 import { agent, place, script } from './inside.js';
 

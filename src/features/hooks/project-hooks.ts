@@ -1,10 +1,8 @@
-import { parseJson } from '../../kernel/core/json.js';
 import { createHash } from 'node:crypto';
 import { realpathSync } from 'node:fs';
 import { join } from 'node:path';
-import { isRecord } from '../../kernel/core/json.js';
 import type { AddedSource, Here, ProjectPart } from '../../kernel/config/project.js';
-import { readBounded } from '../../kernel/disk/bounded-file.js';
+import { readJsonObject } from '../../kernel/config/json-object.js';
 import { statsAt } from '../../kernel/disk/path-stats.js';
 import { type Hook, type HookSource, namedFiles, readHookFile } from './listed-hooks.js';
 
@@ -28,8 +26,6 @@ export interface FoundHooks {
 
 export const noHooks: FoundHooks = { hooks: [], problems: [] };
 
-const maxBytes = 1024 * 1024;
-
 /** Leaves out files that are links out of `root`. */
 export function insideOf(paths: readonly string[], root: string): readonly string[] {
   return paths.filter((path) => isBelow(realpathSync(path), root));
@@ -44,11 +40,10 @@ export function readProjectHooks(paths: readonly string[], home: string): FoundH
 
 /** Reads the hooks in a file of settings. */
 export function readSettings(path: string, from: HookSource): FoundHooks {
-  const found = readBounded(path, { maxBytes, longer: 'refuse', links: 'follow' });
+  const found = readJsonObject(path);
   if (found.kind === 'missing') return noHooks;
-  const value = found.kind === 'read' ? objectIn(found.bytes.toString('utf8')) : null;
-  if (value === null) return { hooks: [], problems: [`${path} cannot be read: it is not a JSON object`] };
-  return hooksOf(value, from);
+  if (found.kind === 'broken') return { hooks: [], problems: [`${path} cannot be read: ${found.reason}`] };
+  return hooksOf(found.value, from);
 }
 
 /** Leaves out hooks that the user has copied into their own file, so that none runs twice. */
@@ -85,15 +80,6 @@ function variablesByName(variables: Readonly<Record<string, string>>): Readonly<
 
 function together(found: readonly FoundHooks[]): FoundHooks {
   return { hooks: found.flatMap(({ hooks }) => hooks), problems: found.flatMap(({ problems }) => problems) };
-}
-
-function objectIn(text: string): Readonly<Record<string, unknown>> | null {
-  try {
-    const value: unknown = parseJson(text.replace(/^\uFEFF/, ''));
-    return isRecord(value) ? value : null;
-  } catch {
-    return null;
-  }
 }
 
 /** Returns true if a hook of the user starts a file of the project: a stranger may have written that file. */

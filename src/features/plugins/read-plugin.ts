@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, realpathSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import type { Kind, SourceObject } from '../../kernel/config/project.js';
-import { isRecord, parseJson } from '../../kernel/core/json.js';
-import { readBoundedText } from '../../kernel/disk/bounded-file.js';
+import { isRecord } from '../../kernel/core/json.js';
+import { readJsonObject } from '../../kernel/config/json-object.js';
 import { statsAt } from '../../kernel/disk/path-stats.js';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -21,7 +21,6 @@ export interface Plugin {
   readonly unused: readonly string[];
 }
 
-const maxBytes = 4 * 1024 * 1024;
 export const manifestPath = join('.claude-plugin', 'plugin.json');
 
 /** The field of a manifest and the default folder of each kind. Source: code.claude.com/docs/en/plugins-reference, read
@@ -161,18 +160,7 @@ function pathsOf(key: string, given: unknown): readonly string[] {
 
 /** Returns an empty object for a file that is missing. Throws a sentence for one that is broken. */
 export function readObject(path: string): Fields {
-  const text = readBoundedText(path, { maxBytes, longer: 'refuse', links: 'follow' });
-  if (text === null) {
-    if (existsSync(path)) throw new Error(`${path} cannot be read: it is no file, or larger than 4 MiB`);
-    return {};
-  }
-  try {
-    const value: unknown = parseJson(text.replace(/^\uFEFF/, ''));
-    if (isRecord(value)) return value;
-  } catch (error) {
-    throw new Error(`${path} is not valid JSON: ${error instanceof Error ? error.message : String(error)}`, {
-      cause: error,
-    });
-  }
-  throw new Error(`${path} is not a JSON object`);
+  const found = readJsonObject(path);
+  if (found.kind === 'broken') throw new Error(`${path} cannot be read: ${found.reason}`);
+  return found.kind === 'object' ? found.value : {};
 }

@@ -1,6 +1,7 @@
 import { chmodSync, lstatSync, mkdirSync, readdirSync, realpathSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { makeWholeFolder, usedFolders } from '../../kernel/console/import-files.js';
+import { userFolders } from '../../kernel/config/project.js';
+import { makeWholeFolder } from '../../kernel/console/import-files.js';
 import {
   type Importer,
   type ImportHost,
@@ -72,7 +73,7 @@ interface SkillImport {
 }
 
 function createSkillImport(settings: Settings): SkillImport {
-  const used = usedFolders(settings, 'skills');
+  const used = userFolders(settings, 'skills').map(({ folder }) => folder);
   const [target = ''] = used;
   const foreign = foreignTarget(target, settings);
   const planned = new Map<string, string>();

@@ -1,30 +1,22 @@
-import { basename, dirname, join } from 'node:path';
+import { basename } from 'node:path';
 import {
   readForeignSettings,
   recordIn,
   type SettingsFields,
   withNamedFiles,
 } from '../../kernel/config/foreign-settings.js';
-import { filesIn, type SearchedFolder } from '../../kernel/config/found-files.js';
 import { markdownText } from '../../kernel/config/front-matter.js';
-import { createFileImport, usedFolders } from '../../kernel/console/import-files.js';
+import { userFolders } from '../../kernel/config/project.js';
+import { createFileImport } from '../../kernel/console/import-files.js';
 import {
   type Importer,
   type ImportHost,
   type ImportItem,
   type ImportPlan,
   type ImportProgram,
-  planSource,
   skipItem,
-  type SourcePlace,
-  unreadableSource,
 } from '../../kernel/console/importer.js';
-import {
-  foldersOfProgram,
-  isReadInPlace,
-  opencodeFiles,
-  type ProgramFolder,
-} from '../../kernel/console/program-folders.js';
+import { planTextFiles, type TextFiles } from '../../kernel/console/plan-text-files.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 import { readBounded } from '../../kernel/disk/bounded-file.js';
 import { agentsIn, isAgentName } from './roles.js';
@@ -41,9 +33,7 @@ import {
 /** Imports sub-agents of other programs into `agents` of the user. */
 export const agentImporter: Importer = { kind: 'agents', plan: (host) => Promise.resolve(planAgents(host)) };
 
-interface AgentFiles {
-  /** Below the folder of the program. */
-  readonly folders: readonly string[];
+interface AgentFiles extends Pick<TextFiles, 'folders'> {
   readonly ending: RegExp;
   readonly read: (text: string, fileName: string, path: string) => ForeignAgent | RefusedAgent;
 }
@@ -63,67 +53,19 @@ const programs: Readonly<Partial<Record<ImportProgram, AgentFiles>>> = {
   vscode: { folders: ['agents', 'chatmodes', 'prompts'], ending: /\.(?:agent|chatmode)\.md$/, read: readMarkdownAgent },
 };
 
-interface AgentHost {
-  readonly settings: Settings;
-  readonly target: AgentImport;
-}
-
-function planAgents({ settings, programs: wanted }: ImportHost): readonly ImportPlan[] {
-  const host: AgentHost = { settings, target: createAgentImport(settings) };
-  return wanted.flatMap((program) => {
-    const kind = programs[program];
-    if (!kind) return [];
-    const plans = foldersOfProgram(program, settings).flatMap((place) =>
-      kind.folders.flatMap((name) => planFolder(program, kind, { ...place, folder: join(place.folder, name) }, host)),
-    );
-    return program === 'opencode' ? [...plans, ...planEntries(host)] : plans;
+function planAgents(host: ImportHost): readonly ImportPlan[] {
+  const target = createAgentImport(host.settings);
+  const agentItem = (name: string, agent: ForeignAgent | RefusedAgent): ImportItem =>
+    'refused' in agent ? skipItem(name, agent.refused) : target.item(agent);
+  const textFiles = ({ folders, ending, read }: AgentFiles): TextFiles => ({
+    folders,
+    accepts: (name) => ending.test(name) && !/(?:^|\/)(?:readme|claude|agents)\.md$/i.test(name),
+    item: ({ name, path, text }) => agentItem(name, read(text, basename(path).replace(ending, ''), path)),
   });
-}
-
-function planFolder(
-  program: ImportProgram,
-  { ending, read }: AgentFiles,
-  { folder, scope }: ProgramFolder,
-  { settings, target }: AgentHost,
-): readonly ImportPlan[] {
-  const place: SearchedFolder = { folder, origin: 'user', root: null };
-  const isAgent = (path: string): boolean => ending.test(path) && !/\/(?:readme|claude|agents)\.md$/i.test(path);
-  const found = filesIn(place, ({ path, isFolder }) => (!isFolder && isAgent(path) ? path : null));
-  const inPlace = program === 'claude-code' && (scope === 'project' || isReadInPlace(dirname(folder), settings));
-  const items = found.map(({ path, name }): ImportItem => {
-    if (inPlace) return { name, state: 'exists' };
-    const bytes = readBounded(path, { maxBytes, longer: 'refuse', links: 'follow' });
-    if (bytes.kind !== 'read') return skipItem(name, bytes.kind === 'missing' ? 'it is gone' : bytes.reason);
-    const fileName = basename(path).replace(ending, '');
-    return readItem(name, () => read(markdownText(bytes.bytes), fileName, path), target);
-  });
-  return items.length === 0 ? [] : [planSource({ program, kind: 'agents', path: folder, scope }, items)];
-}
-
-const maxBytes = 256 * 1024;
-
-function readItem(name: string, read: () => ForeignAgent | RefusedAgent, target: AgentImport): ImportItem {
-  try {
-    const agent = read();
-    return 'refused' in agent ? skipItem(name, agent.refused) : target.item(agent);
-  } catch (error) {
-    return skipItem(name, error instanceof Error ? error.message : String(error));
-  }
-}
-
-/** The agents that `opencode.json` holds itself. */
-function planEntries({ settings, target }: AgentHost): readonly ImportPlan[] {
-  return opencodeFiles(settings).flatMap(({ path, scope }): readonly ImportPlan[] => {
-    const place: SourcePlace = { program: 'opencode', kind: 'agents', path, scope };
-    try {
-      const entries = Object.entries(recordIn(readForeignSettings(path)?.['agent']));
-      const items = entries.map(([name, entry]) =>
-        readItem(name, () => readOpencodeAgent(withPrompt(recordIn(entry), dirname(path)), name), target),
-      );
-      return items.length === 0 ? [] : [planSource(place, items)];
-    } catch (error) {
-      return [unreadableSource(place, 'file', error)];
-    }
+  const byProgram = Object.entries(programs).map(([program, kind]) => [program, textFiles(kind)] as const);
+  return planTextFiles('agents', host, Object.fromEntries(byProgram), {
+    key: 'agent',
+    item: (name, entry, folder) => agentItem(name, readOpencodeAgent(withPrompt(recordIn(entry), folder), name)),
   });
 }
 
@@ -132,6 +74,8 @@ function withPrompt(entry: SettingsFields, folder: string): SettingsFields {
   return typeof prompt === 'string' ? { ...entry, prompt: withNamedFiles(prompt, folder) } : entry;
 }
 
+const maxBytes = 256 * 1024;
+
 interface AgentImport {
   item(agent: ForeignAgent): ImportItem;
 }
@@ -139,12 +83,9 @@ interface AgentImport {
 /** An agent is known by its name, whatever its file is called. */
 function createAgentImport(settings: Settings): AgentImport {
   const files = createFileImport(settings, 'agents');
-  const places = usedFolders(settings, 'agents').map((folder): SearchedFolder => ({
-    folder,
-    origin: 'user',
-    root: null,
-  }));
-  const used = new Map(agentsIn(places).agents.flatMap(({ name, path }) => (path === null ? [] : [[name, path]])));
+  const used = new Map(
+    agentsIn(userFolders(settings, 'agents')).agents.flatMap(({ name, path }) => (path === null ? [] : [[name, path]])),
+  );
   return {
     item: (agent) => {
       const { name, description, prompt } = agent;

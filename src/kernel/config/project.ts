@@ -82,14 +82,18 @@ export type Kind = 'commands' | 'skills' | 'agents' | 'output-styles';
 
 const inProject = ['.agent', '.agents', '.claude'];
 
-/** The folders of the user that are there. Those for skills are shared with other agents. */
-function userPlaces({ config, home }: Here, kind: Kind): readonly SearchedFolder[] {
+/** Returns the folders of the user for a kind, the program's own first. Those for skills are shared with other agents. */
+export function userFolders({ config, home }: Omit<Here, 'cwd'>, kind: Kind): readonly SearchedFolder[] {
   const folders: readonly (readonly [string, FileOrigin])[] = [
     [join(dirname(config.files.config), kind), 'user'],
     ...(kind === 'skills' ? [[join(home, '.agents', kind), 'user'] as const] : []),
     [join(home, '.claude', kind), 'claude-code'],
   ];
-  return folders.filter(([folder]) => isFolder(folder)).map(([folder, origin]) => ({ folder, origin, root: null }));
+  return folders.map(([folder, origin]) => ({ folder, origin, root: null }));
+}
+
+function userPlaces(here: Here, kind: Kind): readonly SearchedFolder[] {
+  return userFolders(here, kind).filter(({ folder }) => isFolder(folder));
 }
 
 /** The folders of the project that are there, the nearest first. Where the home of the user is one, its folders are the

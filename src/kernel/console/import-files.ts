@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { Kind } from '../config/project.js';
+import { type Kind, userFolders } from '../config/project.js';
 import { readBounded } from '../disk/bounded-file.js';
 import { isAlive } from '../store/lease.js';
 import { type ImportItem, skipItem } from './importer.js';
@@ -24,15 +24,9 @@ export function ownFolder({ config }: Pick<Here, 'config'>): string {
   return dirname(config.files.config);
 }
 
-/** Returns the folders of the user in which files of a kind are used, the one that is written to first. */
-export function usedFolders(here: Here, kind: Kind): readonly string[] {
-  const shared = kind === 'skills' ? [join(here.home, '.agents', kind)] : [];
-  return [join(ownFolder(here), kind), ...shared, join(here.home, '.claude', kind)];
-}
-
 /** Makes files of one kind in the user's folder, none of them twice and none in the place of another. */
 export function createFileImport(here: Here, kind: Kind): { item(file: NewFile): ImportItem } {
-  const [target = '', ...others] = usedFolders(here, kind);
+  const [target = '', ...others] = userFolders(here, kind).map(({ folder }) => folder);
   const foreign = foreignTarget(target, here);
   const planned = new Map<string, string>();
   return {

@@ -1,5 +1,5 @@
 import type { SessionPort } from '../core/session-port.js';
-import { foreignCommands } from './foreign-commands.js';
+import { foreignSlashCommands } from './foreign-slash-commands.js';
 import { nameSource, nearestName } from '../core/text.js';
 import type { ThemeChoice } from './theme.js';
 
@@ -199,7 +199,7 @@ export function typedCommand(text: string, commands: readonly SlashCommand[]): T
 
 /** Returns the error for a name that no command has. */
 export function unknownCommand({ name }: TypedCommand, commands: readonly SlashCommand[]): string {
-  const elsewhere = Object.hasOwn(foreignCommands, name) ? foreignCommands[name] : undefined;
+  const elsewhere = Object.hasOwn(foreignSlashCommands, name) ? foreignSlashCommands[name] : undefined;
   const nearest = elsewhere === undefined ? nearestCommand(commands, name) : null;
   const hint = elsewhere ?? (nearest === null ? '' : `Did you mean /${nearest}?`);
   return `There is no command /${name}.${hint === '' ? '' : ` ${hint}`}\n/help lists all commands.`;

@@ -1,5 +1,5 @@
 import { dirname } from 'node:path';
-import { keepSetting } from '../kernel/console/keep-setting.js';
+import { keepSetting } from '../../kernel/console/keep-setting.js';
 import {
   type Importer,
   type ImportHost,
@@ -9,16 +9,16 @@ import {
   skipItem,
   type SourcePlace,
   unreadableSource,
-} from '../kernel/console/importer.js';
-import { foreignTarget, isReadInPlace } from '../kernel/console/program-folders.js';
-import { parseConfigText, readConfigFile } from '../kernel/config/settings-file.js';
-import type { Settings } from '../kernel/console/run-settings.js';
-import { isRecord } from '../kernel/core/json.js';
-import { type Rule, ruleKey, type RuleList } from '../kernel/core/policy.js';
-import { refusedAllow } from '../kernel/permissions/rules.js';
-import { readClaudeRule, type ReadRule } from './claude-rules.js';
+} from '../../kernel/console/importer.js';
+import { foreignTarget, isReadInPlace } from '../../kernel/console/program-folders.js';
+import { parseConfigText, readConfigFile } from '../../kernel/config/settings-file.js';
+import type { Settings } from '../../kernel/console/run-settings.js';
+import { isRecord } from '../../kernel/core/json.js';
+import { type Rule, ruleKey, type RuleList } from '../../kernel/core/policy.js';
+import { refusedAllow } from '../../kernel/permissions/rules.js';
+import { readClaudeRule, type ReadRule } from '../claude-rules.js';
 import { type ForeignRule, type RuleSource, ruleSources } from './foreign-rules.js';
-import { keepRules, ownRules } from './own-rules.js';
+import { keepRules, ownRules } from '../own-rules.js';
 
 /** Imports permission rules of other programs into `rules` of the user's configuration. */
 export const permissionImporter: Importer = { kind: 'permissions', plan: planPermissions };

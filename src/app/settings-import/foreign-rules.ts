@@ -1,11 +1,11 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { readForeignSettings, recordIn, type SettingsFields } from '../kernel/config/foreign-settings.js';
-import { type ImportProgram, type SourcePlace } from '../kernel/console/importer.js';
-import { foldersOfProgram, opencodeFiles, type ProgramPlace } from '../kernel/console/program-folders.js';
-import { parseJson } from '../kernel/core/json.js';
-import type { RuleList } from '../kernel/core/policy.js';
-import { readBounded } from '../kernel/disk/bounded-file.js';
+import { readForeignSettings, recordIn, type SettingsFields } from '../../kernel/config/foreign-settings.js';
+import { type ImportProgram, type SourcePlace } from '../../kernel/console/importer.js';
+import { foldersOfProgram, opencodeFiles, type ProgramPlace } from '../../kernel/console/program-folders.js';
+import { parseJson } from '../../kernel/core/json.js';
+import type { RuleList } from '../../kernel/core/policy.js';
+import { readBounded } from '../../kernel/disk/bounded-file.js';
 
 /** A permission rule of another program. `text`: as Claude Code would write it; null: `problem` says why not. */
 export interface ForeignRule {
