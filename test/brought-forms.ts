@@ -5,7 +5,7 @@ import { expect } from 'vitest';
 /** How much of a form has an effect here. `part`: the rest is named in a sentence. */
 export type Use = 'whole' | 'part' | 'not';
 
-/** What the program makes of a form: how much of it is used, and the facts that it reads. */
+/** The reading of a form: how much of it is used, and the facts that the program reads. */
 export interface Reading {
   readonly use: Use;
   readonly [fact: string]: unknown;

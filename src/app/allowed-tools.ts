@@ -97,7 +97,7 @@ function splitPatterns(text: string): readonly string[] {
   return [...found, current].filter((pattern) => pattern !== '');
 }
 
-/** A pattern that is none allows nothing. One that should stop calls is an error: nobody would notice that it does not. */
+/** An invalid pattern allows nothing. In a list that stops calls it is an error, for its lack of effect would go unnoticed. */
 function readPattern(option: string, list: RuleList, pattern: string, cwd: string): ReadRule {
   const read = readClaudeRule(pattern, list, { cwd });
   if (read !== null) return read;

@@ -32,22 +32,33 @@ interface ClaudeRules {
 
 const lists = ['allow', 'ask', 'deny'] as const satisfies readonly RuleList[];
 
-/** Returns the settings files of Claude Code that are there: those of the project, and the user's. Links out of the
- * project are left out. */
-function settingsFiles({ cwd, home }: Pick<Here, 'cwd' | 'home'>): readonly Pick<ClaudeRule, 'path' | 'origin'>[] {
+interface ClaudeSettingsFile extends Pick<ClaudeRule, 'path' | 'origin'> {
+  /** It is a link out of the project, and is not used. */
+  readonly isOutside: boolean;
+}
+
+/** Returns the settings files of Claude Code that are there: those of the project, and the user's. */
+function settingsFiles({ cwd, home }: Pick<Here, 'cwd' | 'home'>): readonly ClaudeSettingsFile[] {
   const root = projectRoot({ cwd });
-  const own = { path: join(home, '.claude', 'settings.json'), origin: 'claude-code' } as const;
+  const own = { path: join(home, '.claude', 'settings.json'), origin: 'claude-code', isOutside: false } as const;
   const project = upToRoot(cwd)
-    .filter((folder) => folder !== home)
+    .filter((folder) => !isSameFolder(folder, home))
     .flatMap((folder) => ['settings.json', 'settings.local.json'].map((name) => join(folder, '.claude', name)))
-    .filter((path) => existsSync(path) && realpathSync(path).startsWith(`${realpathSync(root)}/`))
-    .map((path) => ({ path, origin: 'project' }) as const);
+    .filter((path) => existsSync(path))
+    .map((path) => {
+      const isOutside = !realpathSync(path).startsWith(`${realpathSync(root)}/`);
+      return { path, origin: 'project', isOutside } as const;
+    });
   return existsSync(own.path) ? [...project, own] : project;
+}
+
+function isSameFolder(one: string, other: string): boolean {
+  return one === other || (existsSync(one) && existsSync(other) && realpathSync(one) === realpathSync(other));
 }
 
 /** Reads the permission rules in the settings of Claude Code. Loads nothing where there are none. */
 export async function claudeRules(here: Pick<Here, 'cwd' | 'home'>): Promise<ClaudeRules> {
-  const found = settingsFiles(here).map((file) => ({ ...file, ...permissionsIn(file.path) }));
+  const found = settingsFiles(here).map((file) => ({ ...file, ...permissionsIn(file) }));
   const rules: ClaudeRule[] = [];
   const problems: string[] = [];
   const broken = found.flatMap(({ problem }) => problem ?? []);
@@ -77,10 +88,11 @@ async function readRuleText(
   return readClaudeRule(text, list, { cwd, folder: dirname(dirname(path)) });
 }
 
-function permissionsIn(path: string): {
+function permissionsIn({ path, isOutside }: ClaudeSettingsFile): {
   readonly permissions: Readonly<Record<string, unknown>>;
   readonly problem: string | null;
 } {
+  if (isOutside) return { permissions: {}, problem: `${path} is a link out of the project and is not used` };
   const found = readJsonObject(path);
   if (found.kind === 'broken') {
     const problem = `${path} is not used, neither its permission rules nor its hooks: ${found.reason}`;

@@ -112,10 +112,18 @@ function everyVerb(rule: Rule): readonly Rule[] {
   const { argv: [program = '', ...rest] = [], exact } = rule;
   const plain = Object.hasOwn(plainVerbs, program) ? plainVerbs[program] : undefined;
   if (plain === undefined || rest.length > 0 || exact) return [rule];
-  const names = program === 'git' ? gitTables.programs.flatMap((entry) => entriesOf(entry.names)) : [];
+  const names = program === 'git' ? judgedCommands() : [];
   const verbs = new Set([...plain, ...names.flatMap((name) => name.match(/^git (\S+)/)?.[1] ?? [])]);
   const rules = [...verbs].map((verb): Rule => ({ tool: 'bash', argv: [program, verb], risk: 'mutating' }));
   return rules.filter((each) => refusedAllow(each) === null);
+}
+
+/** Lists the commands of git that policy judges by their words. An entry without a field of its own is not judged, and no
+ * such rule allows one that is always dangerous. */
+function judgedCommands(): readonly string[] {
+  const isJudged = (entry: object): boolean =>
+    'rules' in entry || (!('danger' in entry) && Object.keys(entry).some((key) => key !== 'names'));
+  return gitTables.programs.filter(isJudged).flatMap((entry) => entriesOf(entry.names));
 }
 
 /** `domain:example.com`, `domain:*.example.com`. A rule that stops holds for the subdomains, too. */

@@ -32,12 +32,6 @@ export const importFilesOfOthers: CommandHandler = {
     run: async (line, _args, options: Options) => {
       const programs = chosenOf('--from', 'program', options.from, importPrograms);
       const kinds = chosenOf('--only', 'kind', options.only, importKinds);
-      if (!options.dryRun && !options.yes && !line.out.canAsk)
-        throw new CliError(
-          exit.credentials,
-          'there is no terminal to ask in, and nothing was copied',
-          'Add --yes to copy everything, or --dry-run to list it.',
-        );
       const settings = await line.settings();
       if (settings.ephemeral && !options.dryRun)
         throw new CliError(exit.usage, '--ephemeral writes nothing to disk', 'Add --dry-run, or start without it.');
@@ -87,6 +81,12 @@ async function chosenKinds(
 ): Promise<readonly ImportKind[]> {
   const open = importKinds.filter((kind) => countOf(sources, kind) > 0);
   if (yes || open.length === 0) return open;
+  if (!out.canAsk)
+    throw new CliError(
+      exit.credentials,
+      'there is no terminal to ask in, and nothing was copied',
+      'Add --yes to copy everything, or --dry-run to list it.',
+    );
   const counts = open.map((kind) => counted(sources, kind));
   const answer = await out.ask(`Copy ${counts.join(', ')}? [y]es, [n]o, [k]ind by kind: `);
   if (/^\s*y(?:es)?\s*$/i.test(answer)) return open;

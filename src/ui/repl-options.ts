@@ -138,6 +138,8 @@ export interface ReplOptions {
   readonly session: SessionPort;
   /** Called at each use: servers offer their commands once they are connected. */
   readonly commands: () => readonly SlashCommand[];
+  /** Looks for commands that have come since, before a name counts as unknown. Absent: there can be none. */
+  readonly findNewCommands?: () => Promise<void>;
   /** Returns the contents of the status line; called at each frame, so it must be cheap. `vimMode`: the mode of vim's
    * keys, if they are used. */
   readonly status: (view: View, vimMode?: string | null) => StatusFacts;

@@ -295,6 +295,7 @@ class ScreenRepl implements ReplHandle {
     return createTurns({
       session,
       commands,
+      findNewCommands: options.findNewCommands,
       context: (signal, typed) =>
         commandContext(this, {
           typed: options.printing.mask?.(typed) ?? typed,

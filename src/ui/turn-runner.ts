@@ -12,6 +12,7 @@ import {
   type CommandContext,
   type TypedCommand,
   typedCommand,
+  findCommand,
   unknownCommand,
 } from '../kernel/console/slash-command.js';
 import { patienceMs, type Timers } from '../kernel/core/timers.js';
@@ -53,6 +54,7 @@ export interface Turns {
 export interface TurnsParts {
   readonly session: SessionPort;
   readonly commands: () => readonly SlashCommand[];
+  readonly findNewCommands?: (() => Promise<void>) | undefined;
   /** `typed`: the command as it was typed. */
   readonly context: (signal: AbortSignal, typed: string) => CommandContext;
   readonly runShell: (line: ShellLine, signal: AbortSignal) => Promise<void>;
@@ -156,16 +158,20 @@ class TurnQueue implements Turns {
 
   #runCommand(typed: TypedCommand): void {
     const { command } = typed;
-    if (!command) {
-      this.#d.onFailure(unknownCommand(typed, this.#d.commands()));
-      return;
-    }
     const line = `/${typed.name} ${typed.argument}`.trimEnd();
-    this.#work('command', (signal) =>
-      command.run(typed.argument, this.#d.context(signal, line)).catch((error: unknown) => {
+    this.#work('command', async (signal) => {
+      const found = command ?? (await this.#newCommand(typed));
+      if (!found) this.#d.onFailure(unknownCommand(typed, this.#d.commands()));
+      await found?.run(typed.argument, this.#d.context(signal, line)).catch((error: unknown) => {
         this.#d.onFailure(`/${typed.name} failed: ${failureText(error)}`);
-      }),
-    );
+      });
+    });
+  }
+
+  /** Looks for a command whose file was written after the start. */
+  async #newCommand({ name }: TypedCommand): Promise<SlashCommand | undefined> {
+    await this.#d.findNewCommands?.();
+    return findCommand(this.#d.commands(), name);
   }
 
   /** A `!command` ends when its process has ended, a cancelled slash command at once: it may wait for a server. */

@@ -86,3 +86,10 @@ test('the forms of permission rules are counted', () => {
 test.each(['', '(x)', 'Bash(', '!x'])('%j is no rule', (text) => {
   expect(readClaudeRule(text, 'deny', { cwd: work })).toBeNull();
 });
+
+test('a rule for all of git allows its harmless verbs one by one', () => {
+  const read = readClaudeRule('Bash(git *)', 'allow', { cwd: work });
+  const verbs = read?.rules.flatMap(({ argv }) => argv?.[1] ?? []) ?? [];
+  expect(verbs).toEqual(expect.arrayContaining(['status', 'commit', 'remote']));
+  expect(verbs.filter((verb) => verb.includes(',') || ['hook', 'filter-branch', 'config'].includes(verb))).toEqual([]);
+});

@@ -64,10 +64,14 @@ async function toolsOf(toolset: Toolset): Promise<readonly Tool[]> {
   return inToolset(toolset, (await set?.load(host, new Map())) ?? []);
 }
 
-function setSection({ name, on, guidance }: Toolset, tools: readonly string[]): string {
+function setSection({ name, on, inRepl, guidance }: Toolset, tools: readonly string[]): string {
+  const enabled = `\`--tools +${name}\`, \`/tools +${name}\` or \`"toolsets": ["${name}"]\``;
+  const disabled = `unless \`tools.${name}\` is false or \`--tools -${name}\` is given`;
   const how = on
-    ? `On, unless \`tools.${name}\` is false or \`--tools -${name}\` is given.`
-    : `Off, until \`--tools +${name}\`, \`/tools +${name}\` or \`"toolsets": ["${name}"]\`.`;
+    ? `On, ${disabled}.`
+    : inRepl
+      ? `On in the REPL, ${disabled}; elsewhere off, until ${enabled}.`
+      : `Off, until ${enabled}.`;
   const says = guidance === undefined ? '' : ` The system prompt then says: "${guidance}"`;
   return [`## \`${name}\``, `${how}${says}`, ...tools].join('\n\n');
 }

@@ -38,7 +38,7 @@ async function events(at: At, given?: string): Promise<readonly Logged[]> {
   return lines(exported.stdout).filter((line) => line.type === 'event') as never;
 }
 
-/** What the model gets besides calls: the instructions that a note has, by the names of their files. */
+/** Returns the instructions that notes give the model, by the names of their files. */
 function course(log: readonly Logged[]): readonly string[] {
   return log.flatMap(({ kind, content, data }) => {
     if (kind === 'tool_result') return ['result'];

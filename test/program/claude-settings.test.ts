@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { projects } from '../../src/app/project-files.js';
@@ -123,4 +123,19 @@ test('the REPL says what of a file cannot be used', async () => {
   const at = project('.claude/settings.json', { permissions: { deny: ['WebFetch(x)', 'Bash(git push)'] } });
   const { stdout } = await repl(at, ['-m', script(at, [])], [['/status', /Model/i]]);
   expect(stdout).toContain('1 permission rule of');
+});
+
+test('a link out of the project is named; a home folder behind a link is the home folder', async () => {
+  const at = place();
+  inHome(at, 'elsewhere/settings.json', { permissions: { deny: ['Read(a.txt)'] } });
+  mkdirSync(join(at.work, '.claude'));
+  symlinkSync(join(at.home, 'elsewhere/settings.json'), join(at.work, '.claude/settings.json'));
+  const { stderr } = await agent(at, ['permissions', 'list', '--json']);
+  expect(stderr).toContain('.claude/settings.json is a link out of the project and is not used');
+  inHome(at, '.claude/settings.json', { permissions: { deny: ['mcp__*'] } });
+  const linked = join(at.home, '..', 'linked-home');
+  symlinkSync(at.home, linked);
+  const there = { ...at, home: linked, work: realpathSync(at.home), env: { ...at.env, HOME: linked } };
+  const listed = await agent(there, ['permissions', 'list', '--json']);
+  expect(JSON.parse(listed.stdout)).toMatchObject([{ rule: 'mcp__*', origin: 'claude-code' }]);
 });

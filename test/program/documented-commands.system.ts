@@ -107,7 +107,7 @@ async function scratch(): Promise<Place> {
   return at;
 }
 
-/** What a line is given beside what its page says. `code`: what it ends with, where that is not 0. */
+/** The surroundings of a line that its page does not state. `code`: the exit code, where it is not 0. */
 interface Given {
   readonly typed?: readonly Typed[];
   readonly stdin?: string;

@@ -14,12 +14,12 @@ import { freePort, postgresFolder, startServer } from '../features/team-store/st
 import { root } from './documented-lines.js';
 import { agent, place, script } from './inside.js';
 
-/** What a double gives to the lines that need it. */
+/** The facts of a double for the lines that need it. */
 export interface Stage {
   readonly env?: Readonly<Record<string, string>>;
   /** Names and addresses of documented lines, and those of this machine that stand in their place. */
   readonly stands?: readonly Stand[];
-  /** What the model answers last. */
+  /** The last answer of the model. */
   readonly says?: string | undefined;
 }
 
@@ -218,7 +218,7 @@ function bringConversations(at: Place): Stage {
   return { stands: [['01M82HP4', async () => await newestSession(at)]] };
 }
 
-/** What the lines need of it. */
+/** The facts of it for the lines. */
 function copyRepository(at: Place): Stage {
   for (const folder of ['docs/examples', 'fixtures/offline'])
     cpSync(join(root, folder), join(at.work, folder), { recursive: true });

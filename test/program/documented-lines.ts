@@ -27,7 +27,8 @@ export interface Command {
   readonly pipes: boolean;
 }
 
-/** What other commands begin with that count in a block with a mark; without one, an indented block may be anything. */
+/** Matches the start of other commands. They count in a block with a mark only: without one, an indented block may be
+ * anything. */
 const otherPrograms = /^(?:claude|codex|createdb|export|git|node|npm|pg_dump|pg_dumpall|pg_restore|psql) /;
 
 /** Returns the command lines of a page: in blocks fenced as sh, or indented by four blanks. A line that ends in a

@@ -6,7 +6,7 @@ import { namesOf } from '../../src/kernel/console/options.js';
 import { triedServer } from '../features/mcp/tried-server.js';
 import { agent, lines, place, repl, script } from './inside.js';
 
-/** What a line with the option does, and what that must be. */
+/** A line with the option, and its required effect. */
 type Row = readonly [act: () => Promise<unknown>, expected: unknown];
 
 const done = [{ text: 'Done.' }];
@@ -62,7 +62,7 @@ async function prompts(...args: readonly string[]): Promise<readonly (string | n
   return contents('user', await turn(place(), args));
 }
 
-/** Whether the system prompt is the default one, and how it ends. */
+/** Returns whether the system prompt is the default one, and how it ends. */
 async function systemPrompt(files: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<unknown> {
   const [text = ''] = contents('system', await turn(place(files), ['-p', ...args, 'go']));
   return [text?.startsWith('You are agent'), text?.includes('Answer in German.')];
@@ -307,7 +307,7 @@ const works: Readonly<Record<string, Row>> = {
   '--no-chrome': [async () => (await turn(place(), ['-p', '--no-chrome', 'go'])).code, 0],
 };
 
-/** Whether a failure comes with a stack trace. */
+/** Returns true if a failure comes with a stack trace. */
 async function trace(flag: string): Promise<boolean> {
   return / at .*\.ts:\d/.test((await agent(place(), ['-p', flag, '-r', 'none', 'go'])).stderr);
 }

@@ -390,9 +390,13 @@ test('programs and kinds that do not exist are refused with the valid ones', asy
 test('without a terminal nothing is copied unasked', async () => {
   const at = placeOf('codex');
   const { code, stdout, stderr } = await agent(at, ['import']);
-  expect([code, stdout]).toEqual([4, '']);
+  expect(code).toBe(4);
+  expect(stdout).toContain('codex');
   expect(stderr).toContain('--yes');
   expect(existsSync(join(at.home, '.agent/mcp.json'))).toBe(false);
+  expect(await agent(placeOf(), ['import'])).toMatchObject({ code: 0, stderr: '' });
+  await imported(at, '--yes');
+  expect(await agent(at, ['import'])).toMatchObject({ code: 0, stderr: '' });
 });
 
 test('what is different in a copy is said', async () => {

@@ -24,7 +24,7 @@ export function agent(at: Place, args: readonly string[], options: RunOptions = 
 /** A line that is entered, and what stands on the screen when it is done. */
 export type Step = readonly [line: string, shows: string | RegExp];
 
-/** What is typed once something stands there; null is Ctrl-C. A function does something else with what is shown. */
+/** The keys to type once a text is on the screen; null is Ctrl-C. A function acts on the screen instead. */
 export type Typed = readonly [shows: string | RegExp, types: string | null | ((shown: string) => void)];
 
 /** Runs the REPL line by line on a terminal of 100 columns. Each line is entered once what the one before it shows

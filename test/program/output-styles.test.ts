@@ -42,6 +42,16 @@ test('the chosen style is in the prompt of a new session, and stays in one that 
   expect(await prompt(at)).toBe(first);
 });
 
+test('the first line of the stream names the style for programs of Claude Code', async () => {
+  const at = place();
+  const run = async (...more: readonly string[]): Promise<unknown> => {
+    const stream = ['-p', '-m', script(at, answers), '--dialect', 'claude', '--output-format', 'stream-json', ...more];
+    return JSON.parse((await agent(at, [...stream, 'go'])).stdout.split('\n')[0] ?? '');
+  };
+  expect(await run(...style('explanatory'))).toMatchObject({ subtype: 'init', output_style: 'explanatory' });
+  expect(await run()).toMatchObject({ output_style: 'default' });
+});
+
 test('a style that keeps the coding instructions leaves them; default and none change nothing', async () => {
   const at = place();
   const model = script(at, answers);

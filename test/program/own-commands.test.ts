@@ -223,3 +223,23 @@ test('links out of a project are left out, and what lies in the home folder is t
   expect(await projects.files(settings(at.work))).toBeNull();
   expect(await projects.files(settings(at.home))).toBeNull();
 });
+
+test('a command and a skill whose files are written while the REPL is open are found by their names', async () => {
+  const at = place();
+  const turns = [{ text: 'One.' }, { text: 'Two.' }];
+  const written = (): void => {
+    write(join(at.home, '.claude/commands/fresh.md'), 'Do $1.\n');
+    write(join(at.home, '.claude/skills/neu/SKILL.md'), '---\nname: neu\ndescription: new\n---\nNew.\n');
+  };
+  const { stdout } = await repl(
+    at,
+    ['-m', script(at, turns)],
+    [
+      ['/fresh now', 'There is no command /fresh'],
+      ['/fresh now', 'One.'],
+      ['/skill:neu', 'Two.'],
+    ],
+    { onStdout: (text) => (text.includes('There is no command /fresh') ? written() : undefined) },
+  );
+  expect(stdout).toContain('Two.');
+});

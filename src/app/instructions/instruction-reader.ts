@@ -35,7 +35,7 @@ export interface UnusedFile {
 }
 
 const maxBytes = 64 * 1024;
-/** Of all files together. */
+/** Limits the sum of all files. */
 const maxAllBytes = 512 * 1024;
 const maxDepth = 5;
 const maxImports = 100;

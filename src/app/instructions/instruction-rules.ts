@@ -6,7 +6,7 @@ import type { Candidate } from './instruction-places.js';
 /** When the model gets a file of instructions. */
 export type Timing =
   | { readonly kind: 'always' }
-  /** With the first file that fits. `fits` takes an absolute path. */
+  /** The model gets it with the first file that fits. `fits` takes an absolute path. */
   | { readonly kind: 'files'; readonly globs: readonly string[]; readonly fits: (path: string) => boolean }
   /** The model reads the file if the description fits its task; '' for a rule that only the user names. */
   | { readonly kind: 'described'; readonly description: string }

@@ -46,7 +46,7 @@ export function addFolders(
 }
 
 /** Returns the folders below the working directory that hold a file, the outermost first; none behind a folder that git
- * ignores or that is another repository: nobody of the project wrote what is there. */
+ * ignores or that is another repository: what is there does not come from the project. */
 function foldersAbove(path: string, { cwd, env }: InstructionPlace): readonly string[] {
   if (!isBelow(path, cwd) || path === cwd) return [];
   const found: string[] = [];

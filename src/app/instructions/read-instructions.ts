@@ -95,7 +95,7 @@ function unusedLine(unused: readonly UnusedFile[]): readonly string[] {
   ];
 }
 
-/** From this size on a notice says what the instructions cost. */
+/** A notice reports the size of the instructions where they are at least this large. */
 const largeBytes = 128 * 1024;
 
 function sizeLine(files: readonly InstructionFile[]): readonly string[] {

@@ -66,7 +66,7 @@ export async function hookFiles(here: WrittenHere, load: LoadHooks): Promise<Rea
     ),
     plugins: readPluginHooks(sources, here),
   };
-  // What the user switches off stays off, whatever others want.
+  // The user's `disableAllHooks` also disables the hooks of projects and plugins.
   return own.isDisabled ? { ...own, project: noHooks, claude: noHooks, plugins: noHooks } : { ...own, ...others };
 }
 

@@ -10,11 +10,11 @@ import { type Hook, type HookSource, namedFiles, readHookFile } from './listed-h
 export interface HookFiles {
   /** Of the user, from their own file. */
   readonly own: FoundHooks;
-  /** Of the project: they count once the user trusts them. */
+  /** Hooks of the project. They count once the user trusts them. */
   readonly project: FoundHooks;
-  /** Of the user's settings of Claude Code: they count once the user trusts them. */
+  /** Hooks of the user's settings of Claude Code. They count once the user trusts them. */
   readonly claude: FoundHooks;
-  /** Of plugins, which the user has trusted as they are. */
+  /** Hooks of plugins, which the user has trusted as they are. */
   readonly plugins: FoundHooks;
 }
 

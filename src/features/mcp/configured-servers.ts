@@ -83,7 +83,7 @@ interface ReadFile {
   readonly entries: Readonly<Record<string, unknown>>;
   /** Whatever else it holds. */
   readonly others: Readonly<Record<string, unknown>>;
-  /** Of the bytes, hex. */
+  /** The SHA-256 of the file's bytes, hex. */
   readonly sha256: string;
 }
 

@@ -15,9 +15,9 @@ export interface InstalledPlugin {
   /** The commit that is installed (hex); null for a folder without git. */
   readonly commit: string | null;
   readonly enabled: boolean;
-  /** Of all its files (hex). */
+  /** The SHA-256 of all its files, hex. */
   readonly sha256: string;
-  /** Of the state of its files when they were hashed: see `stampPlugin`. */
+  /** Identifies the state of its files when they were hashed. See `stampPlugin`. */
   readonly stamp: string;
   /** Its entry in a marketplace, which adds to its manifest. */
   readonly entry: Readonly<Record<string, unknown>>;

@@ -199,8 +199,8 @@ export function readSkillText({
 const maxHashed = 5000;
 const maxHashedBytes = 16 * 1024 * 1024;
 
-/** Hashes all files of a skill (hex): the instructions name the others. Null where there are over 5,000, or one over 16
- * MiB. */
+/** Hashes all files of a skill (hex): the instructions name the others. A file over 16 MiB, or one that cannot be read,
+ * counts by what the file system says of it. Null where there are over 5,000 files. */
 export function hashSkill({
   path,
 }: Pick<Skill, 'path'>): { readonly sha256: string; readonly files: number; readonly bytes: number } | null {
@@ -210,12 +210,18 @@ export function hashSkill({
   const hash = createHash('sha256');
   let bytes = 0;
   for (const name of names) {
-    const found = readBounded(join(folder, name), { maxBytes: maxHashedBytes, longer: 'refuse', links: 'follow' });
-    if (found.kind !== 'read') return null;
-    hash.update(`${name}\0${found.bytes.length}\n`).update(found.bytes);
-    bytes += found.bytes.length;
+    const file = join(folder, name);
+    const found = readBounded(file, { maxBytes: maxHashedBytes, longer: 'refuse', links: 'follow' });
+    const content = found.kind === 'read' ? found.bytes : factsOf(file);
+    hash.update(`${name}\0${content.length}\n`).update(content);
+    bytes += content.length;
   }
   return { sha256: hash.digest('hex'), files: names.length, bytes };
+}
+
+function factsOf(file: string): string {
+  const stats = statsAt(file);
+  return stats === null ? 'missing' : [stats.ino, stats.size, stats.mtimeMs, stats.ctimeMs].join(' ');
 }
 
 /** The files below a folder, by name, at most one more than are hashed; links are files. */

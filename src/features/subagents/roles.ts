@@ -267,21 +267,17 @@ function unclearNames(path: string, key: string, text: string): readonly string[
   ];
 }
 
-/** Lists the files of agents of a project, also those that are left out. */
+/** Lists the files of agents of a project. One that cannot be read is no agent, so it needs no trust. */
 export function partsOfAgents(places: readonly SearchedFolder[]): readonly ProjectPart[] {
-  return agentFiles(places).map((file): ProjectPart => {
+  return agentFiles(places).flatMap((file): readonly ProjectPart[] => {
     const role = readRole(file, { problems: [], leftOut: [] }, openKeptHeads(null));
     const read = readFile(file);
+    if (read === null) return [];
     const tools = role?.tools?.join(', ') ?? 'those of the session';
     const model = role?.model ?? 'that of the session';
-    return {
-      kind: 'agents',
-      path: file.path,
-      // What cannot be read has a hash that no answer fits.
-      sha256: read?.sha256 ?? `unknown ${Math.random()}`,
-      bytes: read?.bytes ?? 0,
-      lines: role ? [`agent ${role.name}: ${role.description}`, `tools: ${tools}; model: ${model}`] : ['no agent'],
-    };
+    const { sha256, bytes } = read;
+    const lines = role ? [`agent ${role.name}: ${role.description}`, `tools: ${tools}; model: ${model}`] : ['no agent'];
+    return [{ kind: 'agents', path: file.path, sha256, bytes, lines }];
   });
 }
 

@@ -13,12 +13,23 @@ import { version } from '../../kernel/console/version.js';
 
 /** A turn as Claude Code's `stream-json`. Source: `@anthropic-ai/claude-agent-sdk` 0.3.330, `SDKMessage`, read
  * 2026-11-22. `mode`: its name of the approval mode. */
-export function createClaudeLines({ session, toolNames, now }: TurnScene, mode: () => string): TurnLines {
+export function createClaudeLines(
+  { session, toolNames, now }: TurnScene,
+  mode: () => string,
+  outputStyle: string | null,
+): TurnLines {
   const startedAt = now();
   const meter = createUsageMeter();
   const messages = createMessages(session, meter.sum);
   return {
-    first: () => stamped({ type: 'system', subtype: 'init', ...scene(session, toolNames), permissionMode: mode() }),
+    first: () =>
+      stamped({
+        type: 'system',
+        subtype: 'init',
+        ...scene(session, toolNames),
+        output_style: outputStyle ?? 'default',
+        permissionMode: mode(),
+      }),
     see: (event: AgentEvent) => {
       meter.see(event);
       const line = event.type === 'event' ? messages.of(event.event) : null;
@@ -106,7 +117,6 @@ function scene(session: TurnScene['session'], toolNames: readonly string[]): Jso
     skills: [],
     plugins: [],
     apiKeySource: 'none',
-    output_style: 'default',
     claude_code_version: version,
   };
 }

@@ -17,7 +17,7 @@ const dialects = ['agent', 'claude'] as const;
 export interface FrontParts {
   readonly dialect: (typeof dialects)[number];
   ask(session: SessionPort & { tell(note: string): void }): Ask;
-  lines(scene: TurnScene, policy: Run['policy']): TurnLines;
+  lines(scene: TurnScene, run: Pick<Run, 'policy' | 'settings'>): TurnLines;
   /** A call by its name and arguments in the dialect. */
   named(question: Question, cwd: string): { readonly name: string; readonly input: Readonly<Record<string, unknown>> };
   /** Writes the last answer to the file that was asked for. Rejects with a `CliError` where it cannot be written. */
@@ -45,8 +45,10 @@ export async function openFrontParts(options: RootOptions, { cwd }: Pick<Setting
         return last;
       };
     },
-    lines: (scene, policy) =>
-      dialect === 'claude' ? createClaudeLines(scene, () => claudeMode(policy)) : createTurnLines(scene),
+    lines: (scene, { policy, settings }) =>
+      dialect === 'claude'
+        ? createClaudeLines(scene, () => claudeMode(policy), settings.config.request.outputStyle)
+        : createTurnLines(scene),
     named: ({ call: { tool, args } }, at) => {
       if (dialect !== 'claude') return { name: tool.name, input: args };
       const { tool_name: name, tool_input: input } = theirCall({ tool: tool.name, args }, at);

@@ -81,7 +81,7 @@ function conversation(run: Run, { session, notices, save }: Assembly, parts: Fro
     session,
     ask: parts.ask(session),
     save,
-    lines: () => parts.lines({ session, toolNames, now }, run.policy),
+    lines: () => parts.lines({ session, toolNames, now }, run),
     notices: [...run.notices(), ...notices],
   };
 }
@@ -89,6 +89,7 @@ function conversation(run: Run, { session, notices, save }: Assembly, parts: Fro
 function controlsOf({ settings, policy, toolbox }: Run, chat: () => Assembly | null): Controls {
   let first: ModelRef | null = null;
   const configured = policy.mode();
+  const style = settings.config.request.outputStyle ?? 'default';
   return {
     setModel: async (name) => {
       const session = chat()?.session;
@@ -115,8 +116,8 @@ function controlsOf({ settings, policy, toolbox }: Run, chat: () => Assembly | n
     facts: () => ({
       commands: [],
       agents: [],
-      output_style: 'default',
-      available_output_styles: ['default'],
+      output_style: style,
+      available_output_styles: [...new Set(['default', style])],
       models: [],
       account: {},
       tools: toolbox.registry.list().map((tool) => tool.name),

@@ -167,10 +167,11 @@ class PlainRepl implements ReplHandle {
     this.#options.onExit();
   }
 
-  #createTurns({ session, commands }: ReplOptions): Turns {
+  #createTurns({ session, commands, findNewCommands }: ReplOptions): Turns {
     return createTurns({
       session,
       commands,
+      findNewCommands,
       context: (signal) => this.#context(signal),
       runShell: async (line, signal) => {
         await this.#shell(line, signal).finally(() => {

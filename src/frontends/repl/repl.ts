@@ -142,6 +142,7 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, before
       opening,
       session: sessions.shown(),
       commands: replCommands(run, sessions, { keep, menus, themes }),
+      findNewCommands: async () => await refreshMenus(menus),
       status: status.facts,
       runShell: (command, shellOptions) =>
         ownCommands.follow(sessions.ready().then(() => runUserShell(run, sessions, command, shellOptions))),
@@ -440,13 +441,17 @@ function replCommands(
     run: async (argument, context) => {
       await sessions.ready();
       await command.run(argument, context);
-      for (const menu of menus) await menu.refresh?.();
+      await refreshMenus(menus);
     },
   });
   const fixed = ofProgram.map(onceReady);
   const written = (): readonly SlashCommand[] => menus.flatMap((menu) => menu.commands()).map(sentCommand);
   const commands = (): readonly SlashCommand[] => [...fixed, ...written().map(onceReady)];
   return commands;
+}
+
+async function refreshMenus(menus: readonly Menu[]): Promise<void> {
+  for (const menu of menus) await menu.refresh?.();
 }
 
 /** A command in a file, or a skill: the session makes the message of it. */

@@ -139,7 +139,7 @@ async function runOneTurn(words: readonly string[], options: RootOptions, format
         save: chat.save,
         ask: parts && command === null ? parts.ask(session) : submit,
         format,
-        lines: parts ? parts.lines(scene, run.policy) : createTurnLines(scene),
+        lines: parts ? parts.lines(scene, run) : createTurnLines(scene),
         verbose: options.verbose === true,
         notices: [...run.notices(), ...chat.notices],
       });

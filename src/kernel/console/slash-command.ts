@@ -144,7 +144,7 @@ export interface CommandContext extends KeyNames {
 }
 
 /** The command of a name or alias. */
-function findCommand(commands: readonly SlashCommand[], name: string): SlashCommand | undefined {
+export function findCommand(commands: readonly SlashCommand[], name: string): SlashCommand | undefined {
   return (
     commands.find((command) => command.name === name) ??
     commands.find((command) => command.aliases?.includes(name) === true)

@@ -9,7 +9,7 @@ import { formsFolder, printCounts, type Use } from '../../brought-forms.js';
 
 const forms = formsFolder('instructions');
 
-/** What the model gets of a form. Paths are relative to the project, or begin with `~/`. */
+/** The parts of a form that reach the model. Paths are relative to the project, or begin with `~/`. */
 interface Given {
   /** Files of the system prompt, in order. */
   readonly prompt: readonly string[];

@@ -5,7 +5,7 @@ import type { Hook } from '../../../src/features/hooks/listed-hooks.js';
 import { readSettings } from '../../../src/features/hooks/project-hooks.js';
 import { expectReadings, formsFolder, type Reading, useOf } from '../../brought-forms.js';
 
-/** What a hook does, in one line. */
+/** Describes a hook in one line. */
 function lineOf({ event, matcher, type, command, args, timeoutMs, condition, background }: Hook): string {
   const when = [event, ...(matcher === '' ? [] : [matcher]), ...(condition === undefined ? [] : [`if ${condition}`])];
   const how = [`${timeoutMs / 1000} s`, ...(background === undefined ? [] : [`background ${background}`])];

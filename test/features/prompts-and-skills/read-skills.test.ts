@@ -1,4 +1,5 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -149,6 +150,19 @@ test('one changed byte in any file of a skill changes its hash', () => {
   writeFileSync(join(root, 'a/run.sh'), 'echo 2\n');
   expect(hashSkill(skill)?.sha256).not.toBe(before?.sha256);
   expect(before?.files).toBe(2);
+});
+
+test('a file of a skill that cannot be read or is huge counts by its state, so its hash stays the same', () => {
+  const root = folder({ 'a/SKILL.md': '---\ndescription: a\n---\n', 'a/huge.bin': '' });
+  const skill = { path: join(root, 'a/SKILL.md') };
+  truncateSync(join(root, 'a/huge.bin'), 17 * 1024 * 1024);
+  symlinkSync(join(root, 'gone'), join(root, 'a/dead'));
+  execFileSync('mkfifo', [join(root, 'a/pipe')]);
+  const before = hashSkill(skill);
+  expect(before).toMatchObject({ files: 4 });
+  expect(hashSkill(skill)).toEqual(before);
+  truncateSync(join(root, 'a/huge.bin'), 18 * 1024 * 1024);
+  expect(hashSkill(skill)?.sha256).not.toBe(before?.sha256);
 });
 
 test('a file at any depth of a skill is a part of its hash, and counts', () => {

@@ -6,7 +6,7 @@ import { expandTemplate } from '../../../src/features/prompts-and-skills/expand-
 import { readSkillText, skillsIn } from '../../../src/features/prompts-and-skills/read-skills.js';
 import { expectReadings, formsFolder, type Reading, useOf } from '../../brought-forms.js';
 
-/** What a text becomes for the arguments `one two`: the commands that run, and the text with their outputs. */
+/** Expands a text for the arguments `one two`: returns the commands that run, and the text with their outputs. */
 function expanded(body: string): unknown {
   const made = expandTemplate(body, { args: 'one two', isFile: (path) => path === 'docs/style.md' });
   if (typeof made === 'string') return made;

@@ -3,7 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Policy, Verdict } from '../../../src/kernel/core/policy.js';
-import { type AgentRole, agentsIn, mayReach, stricter, toolsOf } from '../../../src/features/subagents/roles.js';
+import {
+  type AgentRole,
+  agentsIn,
+  mayReach,
+  partsOfAgents,
+  stricter,
+  toolsOf,
+} from '../../../src/features/subagents/roles.js';
 import { builtinTools } from '../../../src/kernel/tools/builtin.js';
 import { processes, toolOptions } from '../../kernel/tools/workbench.js';
 import { shortServerNames } from '../../../src/kernel/core/tool-patterns.js';
@@ -89,6 +96,17 @@ test('stars in the lists of an agent file hold, and an entry that has no meaning
     `${path}: disallowedTools mcp__ is ignored; ${forms}`,
     `${path}: disallowedTools Bash(rm *) disables the whole tool; use rules.deny in the settings for single commands and paths.`,
   ]);
+});
+
+test('a file too large for an agent is not a part that asks for trust', () => {
+  const home = mkdtempSync(join(tmpdir(), 'agent-roles-'));
+  const write = (name: string, body: string): void => {
+    writeFileSync(join(home, `${name}.md`), `---\nname: ${name}\ndescription: d\n---\n${body}\n`);
+  };
+  write('small', 'Do it.');
+  write('large', 'Do it. '.repeat(50_000));
+  const parts = partsOfAgents([{ folder: home, origin: 'project', root: home }]);
+  expect(parts.map(({ path }) => path)).toEqual([join(home, 'small.md')]);
 });
 
 test('names of Copilot and VS Code mean our tools; those of Claude Code mean one tool each', () => {
