@@ -1,5 +1,4 @@
 // The code of this feature. It is loaded with the first use.
 export { checkHooks, hooks, listHooks, showHooks } from './list-hooks.js';
-export { hookImporter } from './plan-hook-import.js';
 export { openHooks } from './open-hooks.js';
 export * from './hook-readers.js';

@@ -31,7 +31,7 @@ export const hooks: Feature = {
       ],
     },
   ],
-  importers: async () => [(await load()).hookImporter],
+  importers: async () => [(await import('./plan-hook-import.js')).hookImporter],
   openRun: async (host) => {
     const { settings, options } = host;
     if (options.hooks === false || settings.testMode) return null;

@@ -1,6 +1,4 @@
 // The code of this feature. It is loaded with the first use.
-export { importServers } from './import-servers.js';
-export { serverImporter } from './plan-server-import.js';
 export { signIn, signOut } from './sign-in-to-server.js';
 export { addServer, listServers, mcp, removeServer, serveTools, showServer, testServer } from './use-servers.js';
 export * from './start-servers.js';

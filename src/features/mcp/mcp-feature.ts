@@ -5,6 +5,7 @@ import { openedServers, runningServers } from './mcp-parts.js';
 import { openServerPart, openServerTools, serverParts } from './mcp-start.js';
 
 const load = () => import('./mcp-code.js');
+const loadImports = () => import('./server-imports-code.js');
 
 /** Servers that nobody knows yet are asked what they offer this long after the screen is shown. */
 const discoverAfterMs = 500;
@@ -48,7 +49,7 @@ export const mcp: Feature = {
         },
         {
           line: ['mcp import <client>', 'Import servers of another program, such as claude-code, codex or zed'],
-          load: async () => (await load()).importServers,
+          load: async () => (await loadImports()).importServers,
         },
         {
           line: ['mcp test <name>', 'Connect to a server and list its tools'],
@@ -69,7 +70,7 @@ export const mcp: Feature = {
       ],
     },
   ],
-  importers: async () => [(await load()).serverImporter],
+  importers: async () => [(await loadImports()).serverImporter],
   projectParts: async (here) => await serverParts(here, load),
   storedSecrets: async ({ signIns }) => (existsSync(signIns) ? (await load()).signInSecrets(signIns) : []),
   openTools: (host) => Promise.resolve(openServerTools(host, load)),

@@ -1,7 +1,5 @@
 // The code of this feature. It is loaded with the first use.
 export { checkCommands, listCommands, showCommand } from './list-commands.js';
 export { checkSkills, listSkills, showSkill, skills } from './list-skills.js';
-export { commandImporter } from './plan-command-import.js';
-export { skillImporter } from './plan-skill-import.js';
 export { initProject, reviewChanges } from './prompt-commands.js';
 export * from './prompt-texts.js';

@@ -67,7 +67,7 @@ export const promptsAndSkills: Feature = {
     },
   ],
   importers: async () => {
-    const { commandImporter, skillImporter } = await load();
+    const { commandImporter, skillImporter } = await import('./prompt-importers-code.js');
     return [skillImporter, commandImporter];
   },
   openRun: async (host) => await openPromptPart(host, load),

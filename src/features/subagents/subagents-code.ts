@@ -1,5 +1,4 @@
 // The code of sub-agents. It is loaded with the first use.
 export { agents, checkAgents, listAgents, showAgent } from './list-agents.js';
-export { agentImporter } from './plan-agent-import.js';
 export { agentTool, findAgents, hasAgents, partsOfAgents } from './roles.js';
 export { answerOpen, createAgents } from './run-agent.js';

@@ -43,7 +43,7 @@ export const subagents: Feature = {
       },
     },
   ],
-  importers: async () => [(await loadAgents()).agentImporter],
+  importers: async () => [(await import('./plan-agent-import.js')).agentImporter],
   openRun: openAgentPart,
   projectParts: agentParts,
 };

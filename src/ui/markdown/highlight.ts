@@ -1,5 +1,4 @@
-import type { HLJSApi } from 'highlight.js';
-import type { Language } from './code-languages.js';
+import type { Language, markUp } from './code-languages.js';
 import { loadOnce } from '../../kernel/core/runtime.js';
 import type { Role, Theme } from '../../kernel/console/theme.js';
 
@@ -67,7 +66,7 @@ const roles: Readonly<Record<string, Role>> = {
 };
 
 /** The highlighter with its languages is large, and many conversations have no code that it colours. */
-const loadHighlighter = async (): Promise<HLJSApi> => (await import('./code-languages.js')).highlighter;
+const loadHighlighter = async (): Promise<typeof markUp> => (await import('./code-languages.js')).markUp;
 
 /** Colours code, and loads the highlighter with the first of it. */
 export interface Highlighter {
@@ -81,11 +80,11 @@ export interface Highlighter {
 
 /** `onLoaded` is called when a text may look better. */
 export function createHighlighter(theme: Theme, onLoaded: () => void): Highlighter {
-  let core: HLJSApi | null = null;
+  let toHtml: typeof markUp | null = null;
   let isLoaded = false;
   const loaded = loadOnce(async () => {
     // Without the highlighter, code has no colours.
-    core = await loadHighlighter().catch(() => null);
+    toHtml = await loadHighlighter().catch(() => null);
     isLoaded = true;
     onLoaded();
   });
@@ -95,7 +94,7 @@ export function createHighlighter(theme: Theme, onLoaded: () => void): Highlight
       const language = known(called);
       if (language === undefined) return null;
       void loaded.get();
-      return core && paintHtml(core.highlight(code, { language, ignoreIllegals: true }).value, theme);
+      return toHtml && paintHtml(toHtml(code, language), theme);
     },
     loading: (called) => {
       if (known(called) === undefined) return false;
@@ -111,10 +110,10 @@ export function createHighlighter(theme: Theme, onLoaded: () => void): Highlight
 
 /** Marks up code as HTML with the classes of highlight.js; null if the language is unknown. */
 export async function loadHtmlHighlight(): Promise<(code: string, language: string) => string | null> {
-  const core = await loadHighlighter();
+  const toHtml = await loadHighlighter();
   return (code, called) => {
     const language = byName.get(called.toLowerCase());
-    return language === undefined ? null : core.highlight(code, { language, ignoreIllegals: true }).value;
+    return language === undefined ? null : toHtml(code, language);
   };
 }
 

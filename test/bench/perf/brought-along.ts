@@ -11,7 +11,8 @@ import { median, type Place, runProgram } from './program.js';
 declare const AGENT_ROOT: string;
 
 const rounds = Number(process.argv[2] ?? 9);
-const most = { hello: 1.15, prompt: 1.15, request: 1.3 };
+/** A `hello` contains the first request. */
+const most = { hello: 1.3, prompt: 1.15, request: 1.3 };
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'agent-brought-')));
 const model = await openModel();
 

@@ -257,6 +257,12 @@ test.each(['streamed', 'at once', 'from a resumed session'])(
   },
 );
 
+test('code of another language inside of code is coloured as well', async () => {
+  const { markUp } = await import('../../../src/ui/markdown/code-languages.js');
+  expect(markUp('<script>const a = 1;</script>', 'xml')).toContain('<span class="hljs-keyword">const</span>');
+  expect(markUp('RUN if true; then ls; fi', 'dockerfile')).toContain('<span class="hljs-keyword">if</span>');
+});
+
 test('on a terminal that knows links an address is one, also over the end of a row; elsewhere nothing is sent', async () => {
   const address = `https://example.org/${'long-'.repeat(20)}end`;
   const text = `See [the **page**](${address}) or https://example.org/b.\n\n| a |\n|-|\n| [x](https://example.org/c) |\n\n[no](javascript:alert(1)) [no](https://e.org/\x07)`;
