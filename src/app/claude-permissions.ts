@@ -56,6 +56,8 @@ function isSameFolder(one: string, other: string): boolean {
   return one === other || (existsSync(one) && existsSync(other) && realpathSync(one) === realpathSync(other));
 }
 
+const directoriesKey = 'additionalDirectories';
+
 /** Reads the permission rules in the settings of Claude Code. Loads nothing where there are none. */
 export async function claudeRules(here: Pick<Here, 'cwd' | 'home'>): Promise<ClaudeRules> {
   const found = settingsFiles(here).map((file) => ({ ...file, ...permissionsIn(file) }));
@@ -64,7 +66,10 @@ export async function claudeRules(here: Pick<Here, 'cwd' | 'home'>): Promise<Cla
   const broken = found.flatMap(({ problem }) => problem ?? []);
   for (const { path, origin, permissions } of found) {
     const unused = Object.keys(permissions).filter((key) => !lists.some((list) => list === key));
-    if (unused.length > 0) problems.push(`${path}: permissions.${unused.join(', permissions.')} has no effect here.`);
+    if (unused.length > 0)
+      problems.push(
+        `${path}: permissions.${unused.join(', permissions.')} has no effect here${unused.includes(directoriesKey) ? ': --add-dir or workspace.directories opens a directory' : ''}.`,
+      );
     for (const list of lists) {
       const texts = permissions[list];
       for (const text of Array.isArray(texts) ? texts : []) {

@@ -1,4 +1,5 @@
 import { type Event, type EventDraft, knownEvent, type ModeData } from '../kernel/core/event.js';
+import { directoryText } from '../kernel/core/directories.js';
 import type { ApprovalMode } from '../kernel/core/policy.js';
 import type { Sandbox } from '../kernel/core/tool.js';
 import { CliError } from '../kernel/console/command.js';
@@ -25,15 +26,21 @@ export function modeChange(
   { policy, spend, settings }: Omit<ModeSource, 'sandbox'>,
   events: readonly Event[],
 ): EventDraft | null {
+  const directories = policy.directories();
   const now: ModeData = {
     approval: policy.mode(),
     plan: policy.planning(),
     sandbox: policy.sandbox(),
     max_cost_usd: spend.limitUsd(),
+    ...(directories.length === 0 ? {} : { directories: directories.map(directoryText) }),
   };
   const last = lastMode(events);
   const isFree =
-    isFreeApproval(policy.mode(), settings) && !now.plan && now.sandbox === 'off' && now.max_cost_usd === null;
+    isFreeApproval(policy.mode(), settings) &&
+    !now.plan &&
+    now.sandbox === 'off' &&
+    now.max_cost_usd === null &&
+    directories.length === 0;
   if (last === null ? isFree : isEqual(last, now)) return null;
   return { kind: 'mode', content: modeText(now), data: now };
 }
@@ -52,9 +59,10 @@ function isEqual(one: ModeData, other: ModeData): boolean {
   return modeText(one) === modeText(other);
 }
 
-function modeText({ approval, plan, sandbox, max_cost_usd: limit }: ModeData): string {
+function modeText({ approval, plan, sandbox, max_cost_usd: limit, directories = [] }: ModeData): string {
   const cost = limit === null || limit === undefined ? '' : `, at most $${limit}`;
-  return `approval ${approval}${plan ? ', plan mode' : ''}, sandbox ${sandbox}${cost}`;
+  const also = directories.length === 0 ? '' : `, also in ${directories.join(', ')}`;
+  return `approval ${approval}${plan ? ', plan mode' : ''}, sandbox ${sandbox}${cost}${also}`;
 }
 
 function lastMode(events: readonly Event[]): ModeData | null {
@@ -80,6 +88,7 @@ export async function keepMode(
     ...keptPlan(run, last, approval),
     ...(await keptSandbox(run, last, given('sandbox'))),
     ...keptLimit(run, last, given('max_cost_usd')),
+    ...droppedDirectories(run, last),
   ];
 }
 
@@ -129,6 +138,15 @@ function keptLimit({ spend }: ModeSource, { max_cost_usd: limit }: ModeData, isG
   if (isGiven) return [changed(`The cost limit is now $${now}; this session had $${limit}.`)];
   spend.set(limit);
   return [keptNotice(`Cost limit $${limit}, as before in this session. /budget or --max-cost changes it.`)];
+}
+
+/** Directories are opened again only by the user: a session may come from someone else. */
+function droppedDirectories({ policy }: ModeSource, { directories = [] }: ModeData): readonly Notice[] {
+  const open = policy.directories().map(directoryText);
+  const missing = directories.filter((text) => !open.includes(text));
+  if (missing.length === 0) return [];
+  const options = missing.map((text) => `--add-dir ${text}`).join(' ');
+  return [changed(`This session also worked in ${missing.join(', ')}. ${options} or /add-dir opens it again.`)];
 }
 
 function keptNotice(message: string): Notice {

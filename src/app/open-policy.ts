@@ -3,6 +3,7 @@ import { accessSync, constants, lstatSync, readlinkSync, realpathSync } from 'no
 import { lstat, readdir } from 'node:fs/promises';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { type LoadedOnce, loadOnce } from '../kernel/core/runtime.js';
+import { directoryNews } from '../kernel/core/directories.js';
 import { approvalModes, planNews, type Policy, ruleKey, type Verdict } from '../kernel/core/policy.js';
 import { readBounded } from '../kernel/disk/bounded-file.js';
 import type { PolicyOptions } from '../kernel/permissions/permission-policy.js';
@@ -12,7 +13,7 @@ import type { Settings, SwitchablePolicy } from '../kernel/console/run-settings.
 /** Loads the code of permissions, which a session without calls does not need. */
 export const loadPermissions = () => import('./permission-code.js');
 
-type PolicySource = Pick<Settings, 'addedFolders' | 'config' | 'cwd' | 'env' | 'home' | 'loaded' | 'ephemeral'>;
+type PolicySource = Pick<Settings, 'config' | 'cwd' | 'directories' | 'env' | 'home' | 'loaded' | 'ephemeral'>;
 
 /** Opens the policy of this run. Its code is loaded with the first call that it judges. */
 export function openPolicy(settings: PolicySource): SwitchablePolicy {
@@ -45,7 +46,7 @@ export function openPolicy(settings: PolicySource): SwitchablePolicy {
       policy = loaded();
     },
     planning: () => planning,
-    news: (events) => planNews(planning, events),
+    news: (events) => [...planNews(planning, events), ...directoryNews(settings.directories.list(), events)],
     plan,
     next: () => {
       const way = [...approvalModes.slice(approvalModes.indexOf(chosen)), 'plan'] as const;
@@ -56,6 +57,11 @@ export function openPolicy(settings: PolicySource): SwitchablePolicy {
     sandbox: () => sandbox,
     confineTo: (next) => {
       sandbox = next;
+      policy = loaded();
+    },
+    directories: () => settings.directories.list(),
+    addDirectory: (directory) => {
+      settings.directories.add(directory);
       policy = loaded();
     },
     rules: () => rules,
@@ -96,7 +102,7 @@ export function withLandings(facts: PathFacts, open: (facts: PathFacts) => Polic
 }
 
 async function loadPolicy(
-  { addedFolders = [], config, cwd, env, home }: PolicySource,
+  { config, cwd, directories, env, home }: PolicySource,
   chosen: Pick<PolicyOptions, 'approval' | 'planning' | 'rules' | 'sandbox'>,
 ): Promise<Policy> {
   const { createPolicy } = await loadPermissions();
@@ -104,7 +110,7 @@ async function loadPolicy(
   const facts = createPathFacts({
     home,
     workspace: cwd,
-    added: addedFolders,
+    added: directories.list(),
     ownPaths: [...new Set([dirname(files.config), files.data, dirname(files.log), files.cache])],
     env,
   });

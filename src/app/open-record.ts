@@ -35,7 +35,7 @@ export interface StoreOpening {
 }
 
 type StoreSource = SecretSource & Pick<Settings, 'config' | 'env' | 'home' | 'log'>;
-type WatchSource = Pick<Settings, 'config' | 'env' | 'home'>;
+type WatchSource = Pick<Settings, 'config' | 'directories' | 'env' | 'home'>;
 
 /** The wait for a locked database before a session continues in memory. */
 const longestWaitMs = 2000;
@@ -280,7 +280,7 @@ async function loadWatch(settings: WatchSource): Promise<ChangeWatch> {
     import('../kernel/tools/changes/watch-files.js'),
     secretFiles(settings),
   ]);
-  return createChangeWatch({ env: settings.env, isSecret });
+  return createChangeWatch({ env: settings.env, isSecret, directories: settings.directories.list });
 }
 
 /** Returns the exact body of the session's next request on `wire`, as JSON text. Writes nothing and sends nothing.

@@ -190,13 +190,17 @@ function coreTools(settings: ToolSource, processes: ProcessRunner, background?: 
 }
 
 /** Opens what runs commands on a copy-on-write view, with the first of them. */
-function openedRehearsals({ cwd, home, env, config }: Place, processes: ProcessRunner): () => Promise<Rehearsals> {
+function openedRehearsals(
+  { cwd, directories, home, env, config }: Place,
+  processes: ProcessRunner,
+): () => Promise<Rehearsals> {
   const opened = loadOnce(async () => {
     const [{ createRehearsals }, { namesSecret }] = await Promise.all([loadRehearsals(), loadVerdict()]);
     const secrets = createSecretPaths(config.fs.deny, home);
     return createRehearsals({
       processes,
       workspace: cwd,
+      ...(directories ? { directories: directories.list } : {}),
       home,
       path: env['PATH'] ?? '',
       isSecret: (path) => secrets.matches(path),
@@ -294,7 +298,7 @@ function withoutClosing({ additionalProperties, ...schema }: JsonSchema): JsonSc
   return additionalProperties === false ? schema : { ...schema, ...(additionalProperties && { additionalProperties }) };
 }
 
-type Place = Pick<Settings, 'cwd' | 'env' | 'home' | 'config'>;
+type Place = Pick<Settings, 'cwd' | 'env' | 'home' | 'config'> & Partial<Pick<Settings, 'directories'>>;
 
 /** Opens the sandbox of this run and tries it once with the profile of commands. Returns undefined where none is
  * configured. Throws a `CliError` with exit code 2 where it does not hold: nothing runs then. */
@@ -353,7 +357,14 @@ export async function checkRehearsals(place: Place): Promise<DoctorCheck> {
   return { ...fail('rehearsals', `${problem.problem}; ${without}`, problem.fix), status: 'warn' };
 }
 
-function request({ cwd, env, home, config }: Place, sandbox: SandboxRequest['sandbox']): SandboxRequest {
+function request({ cwd, directories, env, home, config }: Place, sandbox: SandboxRequest['sandbox']): SandboxRequest {
   const secrets = createSecretPaths(config.fs.deny, home);
-  return { sandbox, workspace: cwd, home, env, isSecret: (path) => secrets.matches(path) };
+  return {
+    sandbox,
+    workspace: cwd,
+    ...(directories ? { directories: directories.list } : {}),
+    home,
+    env,
+    isSecret: (path) => secrets.matches(path),
+  };
 }

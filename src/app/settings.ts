@@ -30,6 +30,7 @@ import { openTrustFile } from '../kernel/config/trust-file.js';
 import type { Notice, Settings } from '../kernel/console/run-settings.js';
 import { loadPermissions } from './open-policy.js';
 import { givenServers } from './given-objects.js';
+import { openDirectories } from './extra-directories.js';
 import { openKeyring } from '../kernel/secrets/keyring.js';
 import type { ProjectFiles } from '../kernel/config/project.js';
 import { askForFiles as askForFilesOnTerminal, askForTrust, terminalQuestion } from './trust.js';
@@ -94,25 +95,20 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
     rateLimits: new Map(),
     testMode: options.test === true && env.TEST_ALLOW !== '1',
     ephemeral: options.ephemeral === true,
-    ...(await runPlaces(options, cwd)),
+    directories: openDirectories(loaded.config.workspace.directories, options.addDir, { cwd, home, notices }),
+    ...(await runServers(options, cwd)),
   };
 }
 
-/** Returns the servers of `--mcp-config` and the folders of `--add-dir`. */
-async function runPlaces(
-  { mcpConfig = [], strictMcpConfig: isStrict = false, addDir = [] }: Partial<RootOptions>,
+/** Returns the servers of `--mcp-config`. */
+async function runServers(
+  { mcpConfig = [], strictMcpConfig: isStrict = false }: Partial<RootOptions>,
   cwd: string,
-): Promise<Pick<Settings, 'givenServers' | 'onlyGivenServers' | 'addedFolders'>> {
+): Promise<Pick<Settings, 'givenServers' | 'onlyGivenServers'>> {
   return {
     ...(mcpConfig.length === 0 ? {} : { givenServers: await givenServers(mcpConfig, cwd) }),
     ...(isStrict ? { onlyGivenServers: true } : {}),
-    ...(addDir.length === 0 ? {} : { addedFolders: addDir.map((folder) => addedFolder(resolve(cwd, folder))) }),
   };
-}
-
-function addedFolder(path: string): string {
-  if (existsSync(path) && statSync(path).isDirectory()) return realpathSync(path);
-  throw new CliError(exit.usage, `--add-dir: there is no folder ${path}`, 'Name a folder that exists.');
 }
 
 /** Returns a notice for a value of `TEST_ALLOW` that does not count. */

@@ -1,4 +1,5 @@
 // The commands of conversation-table.ts. They are loaded together, with the first that is used.
+export * from './add-directory.js';
 export * from './choose-effort.js';
 export * from './compact-session.js';
 export * from './permission-rules.js';

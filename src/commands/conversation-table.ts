@@ -98,6 +98,11 @@ export const conversation: readonly Section[] = [
         load: async () => (await load()).approvalMode,
       },
       {
+        slash: ['add-dir [dir]', 'Work in a further directory; dir:ro is only read', 'tools'],
+        also: 'directory workspace folder add directories include',
+        load: async () => (await load()).addDirectory,
+      },
+      {
         slash: ['permissions [add, edit or rm]', 'List and change permission rules', 'tools'],
         also: 'allow deny rules allowed-tools trust',
         load: async () => (await load()).permissions,

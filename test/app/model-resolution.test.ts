@@ -1,3 +1,4 @@
+import { createExtraDirectories } from '../../src/kernel/core/directories.js';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -46,6 +47,7 @@ async function setupOf({ file = {}, env = {}, flags = {}, set = [] }: Given): Pr
     config: loaded.config,
     projects,
     commandNames: [],
+    directories: createExtraDirectories([]),
     notices: [],
     log: () => undefined,
     secrets: [],

@@ -1,3 +1,4 @@
+import { createExtraDirectories } from '../../src/kernel/core/directories.js';
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -50,7 +51,8 @@ mkdirSync(home);
 async function opened(text: string, ephemeral = false): Promise<SwitchablePolicy> {
   writeFileSync(join(home, 'config.json'), text);
   const loaded = await loadConfig({ env: { AGENT_HOME: home }, cwd: root, home: root });
-  return openPolicy({ loaded, config: loaded.config, cwd: root, env: process.env, home: root, ephemeral });
+  const directories = createExtraDirectories([]);
+  return openPolicy({ loaded, config: loaded.config, cwd: root, directories, env: process.env, home: root, ephemeral });
 }
 
 async function decided(policy: SwitchablePolicy, command: string): Promise<Verdict['decision']> {

@@ -1,3 +1,4 @@
+import { createExtraDirectories } from '../../src/kernel/core/directories.js';
 import { Command } from 'commander';
 import { exportGuard, plainGuard } from '../../src/kernel/secrets/known-secrets.js';
 import { guardedNotes } from '../../src/features/memory/guarded-notes.js';
@@ -54,6 +55,7 @@ export async function lineRig(answers: readonly string[] = [], at: LinePlace = n
     config: loaded.config,
     projects,
     commandNames: [],
+    directories: createExtraDirectories([]),
     log: () => undefined,
     guard: plainGuard({}, []),
     ephemeral: false,

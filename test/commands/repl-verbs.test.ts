@@ -59,6 +59,9 @@ function approval(rules: Rules = { allow: [], ask: [], deny: [] }): Approval {
     plan: (on) => {
       planning = on;
     },
+    sandbox: () => 'off',
+    directories: () => [],
+    addDirectory: () => undefined,
     rules: () => now,
     changeRules: (list, change) => {
       now[list] = change(now[list]);

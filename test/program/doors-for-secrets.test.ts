@@ -215,6 +215,7 @@ const settings: Readonly<Record<string, string>> = {
   '/model': 'stores the name of a model, and refuses one that is a secret, as config set does',
   '/effort': 'stores one of a few words',
   '/approval': 'stores one of a few words',
+  '/add-dir': 'stores the path of a directory, masked',
   '/budget': 'stores a number',
   'config trust': 'stores a path and a hash',
 };

@@ -5,6 +5,7 @@ import { type Event, knownEvent, tookMs } from '../../kernel/core/event.js';
 import { isRecord, type Json, type JsonObject, parseJson } from '../../kernel/core/json.js';
 import type { Fault } from '../../kernel/core/provider.js';
 import type { AgentEvent, SessionPort, TurnEnd } from '../../kernel/core/session-port.js';
+import { directoryText, type ExtraDirectory } from '../../kernel/core/directories.js';
 import type { streamLines } from '../../kernel/core/stream-lines.js';
 import { escapedJson, firstLine, spelledLine } from '../../kernel/core/text.js';
 import type { Denial } from '../../kernel/core/tool.js';
@@ -166,26 +167,41 @@ export interface TurnLines {
 export interface TurnScene {
   readonly session: SessionPort;
   readonly toolNames: readonly string[];
+  /** The directories beside the working directory. Absent: none. */
+  readonly directories?: () => readonly ExtraDirectory[];
   /** Milliseconds from a clock that never goes back. */
   readonly now: () => number;
 }
 
-export function createTurnLines({ session, toolNames, now }: TurnScene): TurnLines {
+export function createTurnLines({ session, toolNames, directories = () => [], now }: TurnScene): TurnLines {
   const startedAt = now();
   const meter = createUsageMeter();
   return {
     first: () => {
       const { provider, model } = session.ref();
       const { id: session_id, cwd } = session;
-      return { type: 'session', session_id, provider, model, cwd, tools: toolNames, version } satisfies PrintedLine;
+      const line = {
+        type: 'session',
+        session_id,
+        provider,
+        model,
+        cwd,
+        tools: toolNames,
+        version,
+      } satisfies PrintedLine;
+      return withDirectories(line, directories());
     },
     see: (event) => {
       const unreported = meter.see(event) ? [unreportedUsage] : [];
       const line = streamLine(event);
       return line ? [...unreported, line] : unreported;
     },
-    last: (end) => resultObject(end, session.id, meter.sum(), now() - startedAt),
+    last: (end) => withDirectories(resultObject(end, session.id, meter.sum(), now() - startedAt), directories()),
   };
+}
+
+function withDirectories(line: JsonObject, directories: readonly ExtraDirectory[]): JsonObject {
+  return directories.length === 0 ? line : { ...line, directories: directories.map(directoryText) };
 }
 
 /** Returns the line of `stream-json` for an event; null where it has none. Source: contracts 4. */

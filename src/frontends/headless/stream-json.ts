@@ -81,7 +81,7 @@ function conversation(run: Run, { session, notices, save }: Assembly, parts: Fro
     session,
     ask: parts.ask(session),
     save,
-    lines: () => parts.lines({ session, toolNames, now }, run),
+    lines: () => parts.lines({ session, toolNames, directories: run.policy.directories, now }, run),
     notices: [...run.notices(), ...notices],
   };
 }

@@ -245,7 +245,7 @@ function momentOf(
     sessionId: session.id,
     title: sessions.title(),
     cwd: settings.cwd,
-    addedFolders: settings.addedFolders ?? [],
+    addedFolders: settings.directories.list().map(({ path }) => path),
     branch: facts.branch ?? null,
     approval: facts.approval,
     sandbox: facts.sandbox,

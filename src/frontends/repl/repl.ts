@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { CliError, exit, type ReplTools, type Themes } from '../../kernel/console/command.js';
 import { slashCommands } from '../../kernel/console/registration.js';
 import { keepSetting } from '../../kernel/console/keep-setting.js';
@@ -9,6 +10,7 @@ import type { SaveResult } from '../../kernel/core/policy.js';
 import { lastTools, type ModelRef, todoOf } from '../../kernel/core/projection.js';
 import type { SessionPort } from '../../kernel/core/session-port.js';
 import { reasoningText } from '../../kernel/providers/wires/pieces.js';
+import { isInside } from '../../kernel/permissions/guarded-paths.js';
 import { walkFiles } from '../../kernel/tools/search/file-walk.js';
 import type { DesktopNotification } from '../../kernel/console/slash-command.js';
 import { openingRows } from '../../ui/components/status-line.js';
@@ -536,14 +538,20 @@ function offerPlanTool({ policy, options: { tools: chosen }, settings, toolbox }
   });
 }
 
-/** Returns what `@` completes: resources of servers, and files as the search tools see them. */
-async function listFiles({ settings: { cwd, env } }: Run, menus: readonly Menu[]): Promise<readonly string[]> {
+/** Returns what `@` completes: resources of servers, and files as the search tools see them. Those of the working
+ * directory are relative, those of added directories absolute. */
+async function listFiles({ settings, policy }: Run, menus: readonly Menu[]): Promise<readonly string[]> {
   const files = menus.flatMap((menu) => menu.resources?.() ?? []);
   const stop = new AbortController();
-  await walkFiles({ root: cwd, includeIgnored: false, signal: stop.signal, env }, (path) => {
-    files.push(path);
-    if (files.length >= maxCompletionFiles) stop.abort();
-  });
+  const list = async (root: string, name: (path: string) => string): Promise<void> => {
+    await walkFiles({ root, includeIgnored: false, signal: stop.signal, env: settings.env }, (path) => {
+      files.push(name(path));
+      if (files.length >= maxCompletionFiles) stop.abort();
+    });
+  };
+  await list(settings.cwd, (path) => path);
+  for (const { path: root } of policy.directories())
+    if (!isInside(root, settings.cwd)) await list(root, (path) => join(root, path));
   return files;
 }
 

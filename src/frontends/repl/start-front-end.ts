@@ -128,7 +128,7 @@ async function runOneTurn(words: readonly string[], options: RootOptions, format
     const chat = await createAgentSession(run, choice, false);
     const { session } = chat;
     const toolNames = run.toolbox.registry.list().map((tool) => tool.name);
-    const scene = { session, toolNames, now: () => performance.now() };
+    const scene = { session, toolNames, directories: run.policy.directories, now: () => performance.now() };
     try {
       const command = await headlessCommand(run, prompt, chat.notices);
       const submit: Session['submit'] = (text) =>

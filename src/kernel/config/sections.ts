@@ -25,6 +25,7 @@ export interface Config {
   readonly store: StoreSection;
   readonly sync: SettingsValues['sync'];
   readonly fs: { readonly maxBytes: number; readonly deny: readonly string[]; readonly encoding: string | null };
+  readonly workspace: SettingsValues['workspace'];
   readonly web: WebSection;
   /** Masks all secrets that are recorded, sent or shown, except the kinds in `unmasked`. */
   readonly secrets: { readonly mask: boolean; readonly unmasked: readonly string[] };
@@ -177,6 +178,7 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
       deny: [...all.fs.deny, files.keys],
       encoding: all.fs.encoding === 'auto' ? null : all.fs.encoding,
     },
+    workspace: all.workspace,
     web: {
       search: { provider: all.web.search.provider, baseUrl: all.web.search.base_url ?? null },
       allowDomains: all.web.allow_domains.map((domain) => domain.toLowerCase()),

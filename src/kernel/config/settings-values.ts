@@ -155,6 +155,9 @@ export interface SettingsValues {
       | 'windows-874';
     readonly deny: readonly string[];
   };
+  readonly workspace: {
+    readonly directories: readonly string[];
+  };
   readonly telemetry: {
     readonly otlp_endpoint?: string;
     readonly headers_env: string;

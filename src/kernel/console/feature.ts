@@ -77,7 +77,7 @@ export interface QuestionPort {
 
 /** The host of parts that tools share. */
 export interface ToolsHost {
-  readonly settings: ToolsetHost['settings'] & Pick<Settings, 'givenServers' | 'onlyGivenServers'>;
+  readonly settings: ToolsetHost['settings'] & Pick<Settings, 'directories' | 'givenServers' | 'onlyGivenServers'>;
   readonly processes: ProcessRunner;
   /** The variable that marks every process of this run. */
   readonly marker: { readonly name: string; readonly value: string };

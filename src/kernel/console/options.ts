@@ -169,9 +169,8 @@ export const rootOptions = {
   },
   addDir: {
     group: 'Tools and what they may do:',
-    flags: '--add-dir <dir>',
-    about: 'file tools may write in this folder as in the working directory; commands that do still need approval',
-    hidden: true,
+    flags: '--add-dir <dir[:ro]>',
+    about: 'work in this directory too; with :ro, only read there; repeatable',
     repeats: true,
   },
   mcpConfig: {

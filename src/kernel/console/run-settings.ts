@@ -1,6 +1,7 @@
 import type { LoadedConfig } from '../config/load.js';
 import type { Projects } from '../config/project.js';
 import type { SaveResult, ApprovalMode, Policy, Rules, RuleList, Rule } from '../core/policy.js';
+import type { ExtraDirectories, ExtraDirectory } from '../core/directories.js';
 import type { Event } from '../core/event.js';
 import type { ModelRef } from '../core/projection.js';
 import type { Provider } from '../core/provider.js';
@@ -51,8 +52,8 @@ export interface Settings {
   readonly givenServers?: Readonly<Record<string, unknown>>;
   /** No other servers are used. */
   readonly onlyGivenServers?: boolean;
-  /** Folders beside the working directory where file tools may write as they may there. Absolute, links resolved. */
-  readonly addedFolders?: readonly string[];
+  /** The directories beside the working directory that the user opened. */
+  readonly directories: ExtraDirectories;
 }
 
 /** The facts of a session that runs without a user. */
@@ -97,6 +98,11 @@ export interface Approval {
   /** Plan mode: only calls that read are run, whatever the approval mode and the rules say. */
   planning(): boolean;
   plan(on: boolean): void;
+  /** The sandbox that commands run in. */
+  sandbox(): Sandbox;
+  /** The directories beside the working directory that the user opened. */
+  readonly directories: () => readonly ExtraDirectory[];
+  addDirectory(directory: ExtraDirectory): void;
   /** The rules that count now, wherever they come from. */
   rules(): Rules;
   /** Changes one list of the user's rules, for this run and permanently. Returns where it is kept, or why not. */
@@ -108,7 +114,5 @@ export interface SwitchablePolicy extends Policy, Approval {
   /** Shift-Tab: switches from the user's mode to the stricter ones, to plan mode, and back. No stop is looser than the
    * user's mode, which is the one of plan mode, too. */
   next(): void;
-  /** The sandbox that commands run in. */
-  sandbox(): Sandbox;
   confineTo(sandbox: Sandbox): void;
 }

@@ -290,6 +290,8 @@ export interface ModeData {
   readonly sandbox: string;
   /** Null: there is no limit. */
   readonly max_cost_usd: number | null;
+  /** Absolute directories beside the working directory, with `:ro` behind those that are only read. Absent: none. */
+  readonly directories?: readonly string[];
 }
 
 /** The session is a run of a task. `missed` runs that nobody was there for are made good by it. Times are Unix ms. */

@@ -55,6 +55,12 @@ const about = {
   control_response: 'The answer to a control_request of the other program.',
 } as const;
 
+const directories = {
+  type: 'array',
+  items: { type: 'string' },
+  description: 'Directories beside the working directory; those that end with `:ro` are only read.',
+} as const;
+
 /** A line of that type; the `optional` parts may be missing. */
 function line<const T extends keyof typeof about, const R extends JsonObject, const O extends JsonObject>(
   type: T,
@@ -82,7 +88,7 @@ export const streamLines = {
       tools: { type: 'array', items: text },
       version: text,
     },
-    {},
+    { directories },
   ),
   text_delta: line('text_delta', { text }, {}),
   assistant: line('assistant', { content: text }, {}),
@@ -135,6 +141,7 @@ export const streamLines = {
     },
     {
       unsaved: { type: 'integer', minimum: 1, description: 'Events that could not be saved.' },
+      directories,
       limit: { const: 'repeated_calls' },
       structured_output: { description: 'The answer, where --json-schema was given and it fits.' },
       error: { type: 'object', properties: { code: text, message: text }, required: ['code', 'message'] },

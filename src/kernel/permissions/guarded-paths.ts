@@ -1,14 +1,19 @@
+import type { ExtraDirectory } from '../core/directories.js';
 import { globProblem, type GlobStep, isRepeated, matchesSteps } from '../core/files/glob-steps.js';
 import { type Obeyed, obeyedInProjects, obeyedInRepositories } from '../core/files/executable-config.js';
 
+/** The directories that count as the workspace. */
+export interface Workspace {
+  /** The directory the session works in, absolute and with links resolved. */
+  readonly workspace: string;
+  /** The directories that the user opened beside it. */
+  readonly added?: readonly ExtraDirectory[];
+}
+
 /** The facts of the machine that policy needs. Policy never touches a file itself; cli implements this with node:fs. */
-export interface PathFacts {
+export interface PathFacts extends Workspace {
   /** The user's home directory, absolute. */
   readonly home: string;
-  /** The directory the session works in, absolute and with links resolved: what "inside the workspace" means. */
-  readonly workspace: string;
-  /** Folders where file tools count as inside the workspace, too. Absolute, links resolved. */
-  readonly added?: readonly string[];
   /** Absolute directories and files of the program's own configuration, store and log. */
   readonly ownPaths: readonly string[];
   /** Returns the path that the kernel resolves for an absolute path with `.`, `..` and links: it follows links one
@@ -51,6 +56,25 @@ export function normalise(path: string): string {
 /** True for `directory` itself and everything below it. Both absolute and normalised. */
 export function isInside(path: string, directory: string): boolean {
   return directory === '/' || path === directory || path.startsWith(`${directory}/`);
+}
+
+/** Returns the innermost directory of the workspace that holds a path; null for a path outside of all. */
+export function directoryOf(path: string, { workspace, added = [] }: Workspace): ExtraDirectory | null {
+  const holding = [{ path: workspace, readOnly: false }, ...added].filter((one) => isInside(path, one.path));
+  return holding.reduce<ExtraDirectory | null>(
+    (inner, one) => (inner === null || one.path.length >= inner.path.length ? one : inner),
+    null,
+  );
+}
+
+/** True for a path where the session may write as in its working directory. */
+export function isInWorkspace(path: string, workspace: Workspace): boolean {
+  return directoryOf(path, workspace)?.readOnly === false;
+}
+
+/** True for a path that is or contains a directory of the workspace. */
+export function containsWorkspace(path: string, { workspace, added = [] }: Workspace): boolean {
+  return [workspace, ...added.map((one) => one.path)].some((directory) => isInside(directory, path));
 }
 
 /** The last name of a path. */
@@ -365,7 +389,7 @@ export function protectionReason(path: string, facts: WorkspaceFacts): string {
   }
 }
 
-type WorkspaceFacts = Pick<PathFacts, 'home' | 'ownPaths' | 'workspace'>;
+type WorkspaceFacts = Pick<PathFacts, 'added' | 'home' | 'ownPaths' | 'workspace'>;
 type Protection = 'own' | 'obeyed' | 'system';
 
 function createProtections(facts: WorkspaceFacts): (path: string) => Protection | null {
@@ -378,11 +402,11 @@ function createProtections(facts: WorkspaceFacts): (path: string) => Protection 
     { protection: 'obeyed', test: compileGlobs(underHome, facts.home) },
     { protection: 'system', test: compileGlobs(system, facts.home) },
   ] as const;
-  const holding = outer.filter(({ test }) => !test(facts.workspace));
   return (path) => {
-    const inside = isInside(path, facts.workspace);
+    const directory = directoryOf(path, facts)?.path;
     if (own(path)) return 'own';
-    if (byName(inside ? path.slice(facts.workspace === '/' ? 0 : facts.workspace.length) : path)) return 'obeyed';
+    if (byName(directory === undefined || directory === '/' ? path : path.slice(directory.length))) return 'obeyed';
+    const holding = outer.filter(({ test }) => !test(directory ?? facts.workspace));
     return holding.find(({ test }) => test(path))?.protection ?? null;
   };
 }

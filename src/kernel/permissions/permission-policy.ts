@@ -4,7 +4,7 @@ import { type BoundCall, type CallPlace, type Judged, noSession, type Sandbox } 
 import {
   createProtectedPaths,
   createSecretPaths,
-  isInside,
+  directoryOf,
   normalise,
   type PathFacts,
   type ProtectedPaths,
@@ -124,7 +124,8 @@ function deciderOf({ listed, ruling }: Judgement, decision: Verdict['decision'])
 function dangersOf(paths: readonly string[], { secrets, isProtected, facts }: ShellRules): readonly string[] {
   return paths.flatMap((path) => {
     if (secrets.matches(path)) return [`${path} contains secrets`];
-    return isProtected(path) ? [protectionReason(path, facts)] : [];
+    if (isProtected(path)) return [protectionReason(path, facts)];
+    return directoryOf(path, facts)?.readOnly === true ? [`${path} is in a directory that was added read-only`] : [];
   });
 }
 
@@ -209,22 +210,27 @@ async function judgeFileCall(call: BoundCall, cwd: string, rules: ShellRules): P
     named: written,
   };
   const risk = guards.length > 0 ? 'dangerous' : writes ? 'mutating' : 'read-only';
-  if (writes && rules.sandbox === 'read-only')
-    return {
-      ...shared,
-      risk,
-      reasons: [`${tool.name} writes, and the sandbox is read-only`, ...guards],
-      ruling: 'sandbox',
-      rules: [],
-    };
+  const refusal = refusedWrite(tool.name, judged, writes && rules.sandbox === 'read-only');
+  if (refusal !== null) return { ...shared, risk, reasons: [refusal, ...guards], ruling: 'sandbox', rules: [] };
   const reasons = [...guards, ...(writes ? [...outside, writesReason(tool.name, paths)] : held)];
   return {
     ...shared,
     risk,
     reasons,
     ruling: rulingOf({ tool: tool.name, paths, writes: written }, rules),
-    rules: fileRules(tool.name, paths, rules.facts.workspace),
+    rules: fileRules(tool.name, paths, rules.facts),
   };
+}
+
+/** Returns why a file tool cannot write there, or null. */
+function refusedWrite(
+  tool: string,
+  judged: readonly { readonly path: string; readonly held: boolean }[],
+  isReadOnly: boolean,
+): string | null {
+  const held = judged.find((one) => one.held);
+  if (held !== undefined) return `${held.path} is in a directory that was added read-only`;
+  return isReadOnly ? `${tool} writes, and the sandbox is read-only` : null;
 }
 
 /** Returns the paths that the arguments of a program may name. */
@@ -312,6 +318,8 @@ interface FileJudgement {
   readonly path: string;
   readonly guard: string | null;
   readonly inside: boolean;
+  /** It would be written in a directory that was opened read-only. */
+  readonly held: boolean;
 }
 
 interface FileRules {
@@ -329,10 +337,12 @@ async function judgeFile(text: string, cwd: string, writes: boolean, rules: File
   const spelled = normalise(asked);
   const landed = await facts.landing(asked);
   const path = landed === null ? spelled : normalise(landed);
+  const directory = landed === null ? null : directoryOf(path, facts);
   return {
     path,
     guard: guardOf(path === spelled ? [path] : [path, spelled], writes, rules),
-    inside: landed !== null && [facts.workspace, ...(facts.added ?? [])].some((folder) => isInside(path, folder)),
+    inside: directory !== null && !(writes && directory.readOnly),
+    held: writes && directory?.readOnly === true,
   };
 }
 

@@ -1,4 +1,4 @@
-import { isInside, resolvePath } from './guarded-paths.js';
+import { isInWorkspace, resolvePath, type Workspace } from './guarded-paths.js';
 
 /** Options by which programs run something else than their words say, or work in another place. GNU-like programs take
  * a beginning of them, so a beginning counts. */
@@ -36,12 +36,12 @@ const shortest = 6;
  * words behind those of the rule; `/dev/null` is nowhere. */
 export function reachingWord(
   argv: readonly string[],
-  { cwd, home, workspace }: { readonly cwd: string; readonly home: string; readonly workspace: string },
+  place: Workspace & { readonly cwd: string; readonly home: string },
 ): string | null {
   const isOutside = (text: string): boolean =>
     /^(?:~|\/|\.\.?(?:\/|$))|\/\.\.(?:\/|$)/.test(text) &&
     text !== '/dev/null' &&
-    !isInside(resolvePath(cwd, text, home), workspace);
+    !isInWorkspace(resolvePath(place.cwd, text, place.home), place);
   return argv.find((word) => isReaching(word) || valuesIn(word).some(isOutside)) ?? null;
 }
 

@@ -1,6 +1,6 @@
 import type { Rule } from '../core/policy.js';
 import type { BoundCall, Judged } from '../core/tool.js';
-import { isInside } from './guarded-paths.js';
+import { directoryOf, type Workspace } from './guarded-paths.js';
 import { mayBeOffered, needsSubcommand, refusedAllow } from './rules.js';
 import type { Finding, FoundCommand } from './shell/invocation.js';
 
@@ -57,11 +57,11 @@ function subcommandEnd([program = '', second = '', third = '']: readonly string[
   return verb.test(second) ? 2 : 1;
 }
 
-/** Returns the rule for a file tool in the workspace. */
-export function fileRules(tool: string, paths: readonly string[], workspace: string): readonly Rule[] {
-  if (!plainPath.test(workspace) || workspace === '/' || paths.length === 0) return [];
-  if (!paths.every((path) => isInside(path, workspace))) return [];
-  return shortEnough([{ tool, path: `${workspace}/**` }]);
+/** Returns the rule for a file tool in a directory of the workspace. */
+export function fileRules(tool: string, paths: readonly string[], workspace: Workspace): readonly Rule[] {
+  const [directory, ...others] = new Set(paths.map((path) => directoryOf(path, workspace)?.path));
+  if (directory === undefined || others.length > 0 || !plainPath.test(directory) || directory === '/') return [];
+  return shortEnough([{ tool, path: `${directory}/**` }]);
 }
 
 /** Returns the rule for all calls of a tool, unless its arguments say what is run. */

@@ -59,6 +59,7 @@ test('without any file every default of the contract holds and nothing is writte
       api: [],
     },
     secrets: { mask: true, unmasked: [] },
+    workspace: { directories: [] },
     telemetry: { otlpEndpoint: null, headersEnv: 'OTEL_EXPORTER_OTLP_HEADERS', contents: false },
     ui: {
       toolOutput: 'short',

@@ -1,6 +1,6 @@
 import { entriesOf } from '../../core/lists.js';
 import fileTables from '../../../../config/commands/files.json' with { type: 'json' };
-import { isInside } from '../guarded-paths.js';
+import { containsWorkspace } from '../guarded-paths.js';
 import {
   type Arg,
   comesFromNetwork,
@@ -8,7 +8,7 @@ import {
   type Finding,
   type Invocation,
   isFetched,
-  isScratch,
+  mayWrite,
   keepFetchedFolder,
   type Options,
   pathsOf,
@@ -82,10 +82,9 @@ function lost(operands: readonly Arg[], call: Invocation, found: readonly string
     scan.files.writes.add(path);
     if (/\/\.git\//.test(path)) return danger(call, `removes a part of the repository: ${path}`, [path]);
     if (scan.context.isProtected(path)) return danger(call, `removes the protected file ${path}`, [path]);
-    if (isInside(scan.context.workspace, path))
+    if (containsWorkspace(path, scan.context))
       return danger(call, `removes ${path}, which contains the workspace`, [path]);
-    if (!isInside(path, scan.context.workspace) && !isScratch(path))
-      return danger(call, `removes ${path}, outside the workspace`, [path]);
+    if (!mayWrite(path, scan.context)) return danger(call, `removes ${path}, outside the workspace`, [path]);
   }
   return [];
 }
@@ -163,7 +162,7 @@ function link(call: Invocation): readonly Finding[] {
   const hard =
     !has(options, '-s', '--symbolic') &&
     source &&
-    pathsOf(source.text, call.scan).some((path) => !isInside(path, call.scan.context.workspace) && !isScratch(path));
+    pathsOf(source.text, call.scan).some((path) => !mayWrite(path, call.scan.context));
   if (hard) return danger(call, 'makes a hard link to a file outside the workspace');
   return to ? into(to, options.operands.slice(0, -1), call) : [];
 }
@@ -227,7 +226,7 @@ function chmod(call: Invocation): readonly Finding[] {
   const paths = files.flatMap((arg) => pathsOf(arg.text, call.scan));
   if (files.some((arg) => isFetched(arg.text, call.scan))) return danger(call, 'makes a downloaded file executable');
   const recursive = flags.some(({ name }) => name === '-R' || name === '--recursive');
-  if (recursive && (files.some((arg) => arg.glob) || paths.some((path) => isInside(call.scan.context.workspace, path))))
+  if (recursive && (files.some((arg) => arg.glob) || paths.some((path) => containsWorkspace(path, call.scan.context))))
     return danger(call, 'changes the mode of everything below');
   return files.flatMap((arg) => writeTo(arg, call));
 }

@@ -1,6 +1,6 @@
 import { addAll, entriesOf } from '../../core/lists.js';
 import textTables from '../../../../config/commands/text.json' with { type: 'json' };
-import { isInside } from '../guarded-paths.js';
+import { containsWorkspace, isInWorkspace } from '../guarded-paths.js';
 import {
   type Arg,
   type Code,
@@ -166,11 +166,11 @@ const plainFolder = /^[\w][\w-]*(?:\/[\w][\w.-]*)*\/?$/;
  * that writing to it is an ordinary change; null if the words do not show that. `words` are those of find, or of the
  * command before a pipe, its name first. */
 export function listedBelow(words: readonly Arg[], scan: OptionScan): string | null {
-  const { workspace } = scan.context;
-  if (scan.folders.lost || !scan.folders.cwds.every((cwd) => isInside(cwd, workspace))) return null;
+  const { context, folders } = scan;
+  if (folders.lost || !folders.cwds.every((cwd) => isInWorkspace(cwd, context))) return null;
   const texts = words.map(({ text }) => text);
   if (texts.some((text) => text.includes(unknownText) || /^[/~]|\.\.|[$|;`]/.test(text))) return null;
-  return isNarrow(texts) || isVisible(texts) || isNamed(texts, scan) ? `${workspace}/${unknownText}` : null;
+  return isNarrow(texts) || isVisible(texts) || isNamed(texts, scan) ? `${context.workspace}/${unknownText}` : null;
 }
 
 /** Only files of one extension. */
@@ -197,7 +197,7 @@ function isVisible(texts: readonly string[]): boolean {
 
 /** A folder of the workspace, not the whole of it: the first operand of find, the last of a search. */
 function isNamed(texts: readonly string[], scan: OptionScan): boolean {
-  const { workspace } = scan.context;
+  const { context } = scan;
   const folders = texts.slice(1).filter((text) => plainFolder.test(text) && !text.startsWith('.git'));
   const folder =
     texts[0] === 'grep'
@@ -208,6 +208,6 @@ function isNamed(texts: readonly string[], scan: OptionScan): boolean {
   return (
     folder !== undefined &&
     !texts.some((text) => /^\.\/?$/.test(text)) &&
-    pathsOf(folder, scan).every((path) => isInside(path, workspace) && path !== workspace)
+    pathsOf(folder, scan).every((path) => isInWorkspace(path, context) && !containsWorkspace(path, context))
   );
 }

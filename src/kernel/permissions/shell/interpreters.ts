@@ -1,6 +1,6 @@
 import { entriesOf } from '../../core/lists.js';
 import wordLists from '../../../../config/commands/words.json' with { type: 'json' };
-import { isInside } from '../guarded-paths.js';
+import { isInWorkspace } from '../guarded-paths.js';
 import {
   type Arg,
   type Code,
@@ -214,12 +214,11 @@ const recipeOptions: Readonly<Record<string, string>> = {
 
 /** Recipes from another place, or from one that is known only when it runs. */
 function fetchesRecipes(call: Invocation): boolean {
-  const { workspace } = call.scan.context;
   const names = recipeOptions[call.name] ?? '';
   return valuesOfAny(parseOptions(call.args, names), names.split(' ')).some((arg) => {
     if (arg.dynamic) return arg.substitution !== 'names';
     const paths = arg.values.flatMap((value) => pathsOf(value, call.scan));
-    return arg.text === '-' || !paths.every((path) => isInside(path, workspace));
+    return arg.text === '-' || !paths.every((path) => isInWorkspace(path, call.scan.context));
   });
 }
 

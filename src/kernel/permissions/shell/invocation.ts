@@ -1,6 +1,15 @@
 import { addAll, entriesOf, type WordList } from '../../core/lists.js';
 import { replaceUnseen } from '../../core/text.js';
-import { isInside, type ProtectedPaths, resolvePath, type SecretPaths } from '../guarded-paths.js';
+import {
+  directoryOf,
+  isInside,
+  isInWorkspace,
+  normalise,
+  type ProtectedPaths,
+  resolvePath,
+  type SecretPaths,
+  type Workspace,
+} from '../guarded-paths.js';
 
 /** The part of `Arg.text` that only the running shell knows. */
 export const unknownText = '\0';
@@ -82,11 +91,10 @@ export interface NamedCode {
 }
 
 /** The facts that are known before a command is judged. */
-export interface ShellContext {
+export interface ShellContext extends Workspace {
   readonly home: string;
   /** The directory where the command starts; absolute. */
   readonly cwd: string;
-  readonly workspace: string;
   readonly secrets: SecretPaths;
   readonly isProtected: ProtectedPaths;
   /** Folders on the way that are reached through links, and where they lie: `..` means another folder to a program than
@@ -209,6 +217,12 @@ function fromEach({ folders: { cwds }, context: { landings } }: OptionScan): rea
   return [...new Set(cwds.flatMap((cwd) => [cwd, landings.get(cwd) ?? cwd]))];
 }
 
+/** True in the workspace and in folders for temporary files. A directory that is only read stays so wherever it is. */
+export function mayWrite(path: string, workspace: Workspace): boolean {
+  const directory = directoryOf(path, workspace);
+  return directory === null ? isScratch(path) : !directory.readOnly;
+}
+
 /** True for a path in a folder for temporary files. */
 export function isScratch(path: string): boolean {
   return (
@@ -233,7 +247,7 @@ export function writeTo(arg: Arg, call: Pick<Invocation, 'name' | 'args' | 'scan
   const guarded = guardedWrite(paths, arg, scan);
   if (guarded) return guarded;
   const known = paths.filter((path) => !path.includes(unknownText));
-  const outside = known.find((path) => !isInside(path, scan.context.workspace) && !isScratch(path));
+  const outside = known.find((path) => !mayWrite(path, scan.context));
   if (outside !== undefined) return danger(call, `writes outside the workspace: ${outside}`, [outside]);
   if (arg.dynamic) return isAnchored(arg, scan) ? [] : danger(call, 'writes to a file that is known only when it runs');
   return scan.folders.lost ? danger(call, 'writes in a directory that is known only when it runs') : [];
@@ -244,7 +258,7 @@ function isAnchored(arg: Arg, scan: OptionScan): boolean {
   const root = arg.text.split(unknownText)[0] ?? '';
   return (
     /^\/(?:tmp|var\/tmp)\/./.test(root) ||
-    root.startsWith(`${scan.context.workspace}/`) ||
+    (root.startsWith('/') && isInWorkspace(normalise(root.replace(/[^/]*$/, '')), scan.context)) ||
     (arg.substitution === 'names' && isBelow(root, scan))
   );
 }
@@ -255,7 +269,7 @@ function isBelow(root: string, scan: OptionScan): boolean {
     /^\w[\w./-]*\/$/.test(root) &&
     !root.includes('..') &&
     !scan.folders.lost &&
-    pathsOf(root, scan).every((path) => isInside(path, scan.context.workspace))
+    pathsOf(root, scan).every((path) => isInWorkspace(path, scan.context))
   );
 }
 

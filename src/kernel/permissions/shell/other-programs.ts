@@ -1,6 +1,6 @@
 import { entriesOf } from '../../core/lists.js';
 import wordLists from '../../../../config/commands/words.json' with { type: 'json' };
-import { isInside } from '../guarded-paths.js';
+import { isInWorkspace } from '../guarded-paths.js';
 import {
   type Code,
   danger,
@@ -169,7 +169,7 @@ function runImage(call: Invocation, program: Program): readonly Finding[] {
     .filter((source) => /[/.~\0]/.test(source));
   const outside = sources.some(
     (source) =>
-      source.includes('\0') || !pathsOf(source, call.scan).every((path) => isInside(path, call.scan.context.workspace)),
+      source.includes('\0') || !pathsOf(source, call.scan).every((path) => isInWorkspace(path, call.scan.context)),
   );
   if (
     !plain ||
@@ -188,7 +188,7 @@ function mountsMachine(call: Invocation): boolean {
       /^(?:--privileged|--cap-add|--device|--pid|--net(?:work)?=host|--security-opt|--ipc|--userns)/.test(text) ||
       (text === 'host' && /^--net(?:work)?$/.test(words[index - 1] ?? '')) ||
       (/^\/[^:]*:/.test(text) &&
-        !pathsOf(text.split(':')[0] ?? '', call.scan).every((path) => isInside(path, call.scan.context.workspace))),
+        !pathsOf(text.split(':')[0] ?? '', call.scan).every((path) => isInWorkspace(path, call.scan.context))),
   );
 }
 

@@ -2,7 +2,7 @@ import { entriesOf } from '../../core/lists.js';
 import type { Command } from 'unbash';
 import versions from '../../../../config/commands/versions.json' with { type: 'json' };
 import wordLists from '../../../../config/commands/words.json' with { type: 'json' };
-import { isInside } from '../guarded-paths.js';
+import { isInWorkspace } from '../guarded-paths.js';
 import {
   type Arg,
   candidates,
@@ -152,7 +152,7 @@ function program(call: Invocation): readonly Finding[] {
   if (/^ld-(?:linux|musl)|^ld\.so/.test(call.name.replace(/^.*\//, '')))
     return danger(call, 'starts a program through the loader');
   if (isFetched(call.name, call.scan)) return danger(call, 'runs a file that was fetched from the network');
-  const isForeign = (path: string): boolean => isScratch(path) && !isInside(path, call.scan.context.workspace);
+  const isForeign = (path: string): boolean => isScratch(path) && !isInWorkspace(path, call.scan.context);
   if (pathsOf(call.name, call.scan).some(isForeign)) return danger(call, 'runs a program from a temporary folder');
   if (/^\/etc\/(?:init|rc\d?)\.d\//.test(call.name)) return danger(call, 'controls services');
   const base = call.name.replace(/^.*\//, '');

@@ -4,7 +4,14 @@ import type { Risk } from '../../core/tool.js';
 import { type Rule, unlistedReason } from '../../core/policy.js';
 import { hasUnseen } from '../../core/text.js';
 import type { Sandbox } from '../../core/tool.js';
-import { isInside, normalise, type PathFacts, type ProtectedPaths, type SecretPaths } from '../guarded-paths.js';
+import {
+  directoryOf,
+  isInWorkspace,
+  normalise,
+  type PathFacts,
+  type ProtectedPaths,
+  type SecretPaths,
+} from '../guarded-paths.js';
 import { commandRules } from '../suggested-rules.js';
 import { reachingWord } from '../reaching-words.js';
 import type { RuleTest, Subject } from '../rules.js';
@@ -67,7 +74,8 @@ export interface ShellRules {
 /** Judges a command line for the tool `tool`, started in `cwd` (absolute). */
 export async function judgeShell(command: string, cwd: string, tool: string, rules: ShellRules): Promise<Judgement> {
   const { facts, secrets, isProtected } = rules;
-  const places = { home: facts.home, cwd, workspace: facts.workspace };
+  const { home, workspace, added = [] } = facts;
+  const places = { home, cwd, workspace, added };
   const { context, analysis } = await followed(command, { ...places, secrets, isProtected }, facts);
   const disk = await namedOnDisk(analysis, facts);
   const linked = linkedFindings(disk, rules);
@@ -78,7 +86,7 @@ export async function judgeShell(command: string, cwd: string, tool: string, rul
       ? await isListedHere(command, analysis.folders, facts)
       : false;
   const outside = analysis.commands.some(({ argv: [program = ''] }) => needsMachine(program));
-  const inside = isInside(normalise((await facts.landing(cwd)) ?? '/'), facts.workspace);
+  const inside = isInWorkspace(normalise((await facts.landing(cwd)) ?? '/'), facts);
   const targets = [...new Set([...findings.flatMap((finding) => finding.targets ?? [])])];
   return {
     risk: findings.length > 0 ? 'dangerous' : listed ? 'read-only' : 'mutating',
@@ -156,7 +164,7 @@ async function hasPlainNames(folder: string, facts: PathFacts): Promise<boolean>
 /** The PATH finds a program, and not in the workspace. */
 async function isOutside(name: string, facts: PathFacts): Promise<boolean> {
   const path = (await facts.programAt?.(name)) ?? null;
-  return path !== null && !isInside(path, facts.workspace);
+  return path !== null && directoryOf(path, facts) === null;
 }
 
 /** `cd` and `git -C` may lead into another repository, with settings of its own. */
@@ -246,7 +254,8 @@ function unruled(
   { allow, facts }: ShellRules,
 ): readonly FoundCommand[] {
   const active = analysis.commands.filter(needsRule);
-  const place = { cwd: analysis.folders[0] ?? facts.workspace, home: facts.home, workspace: facts.workspace };
+  const { home, workspace, added = [] } = facts;
+  const place = { cwd: analysis.folders[0] ?? workspace, home, workspace, added };
   return (active.length > 0 ? active : analysis.commands).filter(({ exact, argv, findings }) => {
     const risk = findings.length > 0 ? 'dangerous' : 'mutating';
     const rule = exact ? allow({ tool, argv, paths, risk }) : null;

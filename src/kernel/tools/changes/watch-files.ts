@@ -1,6 +1,7 @@
 import { type Dirent, readdirSync, readlinkSync, realpathSync, type Stats } from 'node:fs';
 import { basename, dirname, relative } from 'node:path';
 import { setImmediate as nextTick } from 'node:timers/promises';
+import type { ExtraDirectory } from '../../core/directories.js';
 import type { FolderData } from '../../core/event.js';
 import type { ChangeWatch, WatchedChange, WatchReport } from '../../core/file-changes.js';
 import type { FileChange } from '../../core/tool.js';
@@ -13,6 +14,8 @@ export interface ChangeWatchOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Recognises files whose contents are never cached. */
   readonly isSecret: (path: string) => boolean;
+  /** The directories that the user opened beside the working directory. */
+  readonly directories?: () => readonly ExtraDirectory[];
   readonly limits?: Partial<WatchLimits>;
 }
 
@@ -60,7 +63,9 @@ export function createChangeWatch(options: ChangeWatchOptions): ChangeWatch {
     async begin({ effect, cwd, verdict, commandText, knownPaths }) {
       if (effect !== 'execute') return watchFolders(verdict.named ?? []);
       const named = findNamed(verdict.named ?? [], cwd, options.env['HOME']);
-      const places = { root: cwd, named, known: [...knownPaths], env: options.env };
+      const added = (options.directories?.() ?? []).filter((one) => !one.readOnly && !one.path.startsWith(`${cwd}/`));
+      const roots = [cwd, ...added.map(({ path }) => path)];
+      const places = { roots, named, known: [...knownPaths], env: options.env };
       const before = look(places, limits);
       const wanted = { named, known: new Set(places.known), commandText, root: cwd, isSecret: options.isSecret };
       cache.fill(before, wanted);
@@ -410,8 +415,8 @@ interface Manifest {
 }
 
 interface Places {
-  /** Absolute, links resolved. */
-  readonly root: string;
+  /** The directories where the session works. Absolute, links resolved. */
+  readonly roots: readonly string[];
   readonly named: Named;
   readonly known: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -451,7 +456,7 @@ const lastRead = new Set(['.git', 'node_modules']);
 /** Files of the kernel are no files to bring back. */
 const kernelFolder = /^\/(?:proc|sys|dev(?!\/shm))(?:\/|$)/;
 
-function walkNamed(folders: readonly string[], { root }: Places, limits: WalkLimits, found: Findings): void {
+function walkNamed(folders: readonly string[], { roots }: Places, limits: WalkLimits, found: Findings): void {
   const clock = startClock(limits);
   const queue = [...folders];
   const late: string[] = [];
@@ -466,7 +471,7 @@ function walkNamed(folders: readonly string[], { root }: Places, limits: WalkLim
     for (const { path, entry } of entriesIn(folder, found, () => false)) {
       const isFolder = kindOf(entry) === 'folder';
       clock.count(isFolder);
-      if (!isFolder || seen.has(path) || path === `${root}/.git`) continue;
+      if (!isFolder || seen.has(path) || roots.some((root) => path === `${root}/.git`)) continue;
       seen.add(path);
       (lastRead.has(basename(path)) ? late : queue).push(path);
     }
@@ -481,9 +486,9 @@ interface TreeFolder {
   readonly rules: (names: readonly string[]) => FolderRules;
 }
 
-function walkTree({ root, env }: Places, limits: WalkLimits, found: Findings): void {
+function walkTree({ roots, env }: Places, limits: WalkLimits, found: Findings): void {
   const clock = startClock(limits);
-  const queue: TreeFolder[] = [{ path: root, rules: () => folderRules({ folder: root, shown: '', env }) }];
+  const queue = roots.map((path): TreeFolder => ({ path, rules: () => folderRules({ folder: path, shown: '', env }) }));
   let next = 0;
   for (let folder = queue[next]; folder !== undefined; folder = queue[++next]) {
     if (clock.isOver()) {

@@ -22,17 +22,20 @@ export interface KeepPlan {
 
 export interface KeepPlaces {
   readonly workspace: string;
+  /** The directories that the user opened beside it. */
+  readonly added?: readonly string[];
   readonly home: string;
 }
 
 /** Plans how to make the real tree what the layers say. Returns a sentence without its end where that cannot be done:
  * the command has to run for real then. */
 export function planKeep(layers: Layers, steps: readonly Step[], places: KeepPlaces): KeepPlan | string {
+  const ours = [places.workspace, ...(places.added ?? []), places.home];
   const planned: Step[] = [];
   const conditions: Condition[] = [];
   for (const step of steps) {
     const path = shownPath(step);
-    const isOurs = isWithin(path, places.workspace) || isWithin(path, places.home);
+    const isOurs = ours.some((folder) => isWithin(path, folder));
     if (!isOurs && step.what === 'merge') continue;
     const problem = isOurs
       ? problemOf(step, layers.startedAt)

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { isError } from '../../core/envelope.js';
+import type { ExtraDirectory } from '../../core/directories.js';
 import { type Effects, hasEffects } from '../../core/effects.js';
-import { loadOnce } from '../../core/runtime.js';
 import type { KeepResult, Rehearsal, ToolOutcome } from '../../core/tool.js';
 import { unifiedDiff } from '../files/atomic-write.js';
 import { type CollectedOutput, createOutputCollector } from '../process/output-collector.js';
@@ -33,6 +33,8 @@ export interface RehearsalOptions {
   readonly processes: ProcessRunner;
   /** Absolute, links resolved. */
   readonly workspace: string;
+  /** The directories that the user opened beside it. */
+  readonly directories?: () => readonly ExtraDirectory[];
   readonly home: string;
   readonly path: string;
   /** Recognises files with secrets by their absolute path, and variables by their name. */
@@ -78,14 +80,24 @@ type Opened =
   | ({ readonly ok: false } & RehearsalProblem);
 
 export function createRehearsals(options: RehearsalOptions): Rehearsals {
-  const opened = loadOnce(() => open(options).catch((error: unknown): Opened => failedToOpen(messageOf(error))));
+  let last: { readonly directories: readonly ExtraDirectory[]; readonly opened: Promise<Opened> } | null = null;
+  /** Opens again once the user has opened another directory. */
+  const opened = async (): Promise<Opened> => {
+    const directories = options.directories?.() ?? [];
+    if (last?.directories !== directories)
+      last = {
+        directories,
+        opened: open(options, directories).catch((error: unknown): Opened => failedToOpen(messageOf(error))),
+      };
+    return await last.opened;
+  };
   return {
     problem: async () => {
-      const found = await opened.get();
+      const found = await opened();
       return found.ok ? null : found;
     },
     run: async (request) => {
-      const found = await opened.get();
+      const found = await opened();
       if (!found.ok) return found.problem;
       try {
         return await rehearse(request, found, options);
@@ -110,7 +122,7 @@ function failedToOpen(complaint: string): Opened {
   return explainFailure(complaint, process.getuid?.() === 0);
 }
 
-async function open(options: RehearsalOptions): Promise<Opened> {
+async function open(options: RehearsalOptions, directories: readonly ExtraDirectory[]): Promise<Opened> {
   if (process.platform !== 'linux') return missingSystem(process.platform);
   const { workspace, home } = options;
   const misplaced = workspaceProblem(workspace, '');
@@ -118,7 +130,8 @@ async function open(options: RehearsalOptions): Promise<Opened> {
   const program = findProgram(options.path, workspace);
   if (program === null) return missingProgram();
   await removeLeftLayers();
-  const all = coveredFolders(workspace, homeInside(home) === home ? home : null);
+  const workspaces = [workspace, ...directories.map(({ path }) => path)];
+  const all = coveredFolders(workspaces, homeInside(home) === home ? home : null);
   const mounts = mountsBelow(all);
   const folders = all.filter(
     (folder) => isWithin(workspace, folder) || !mounts.some((point) => isWithin(point, folder)),
@@ -130,7 +143,7 @@ async function open(options: RehearsalOptions): Promise<Opened> {
       problem: `${below} is a separate file system below the previewed folder`,
       fix: 'Start elsewhere.',
     };
-  const shared = { program, workspace, home, isSecret: options.isSecret, filter: seccompFilter(process.arch, true) };
+  const shared = { program, workspaces, home, isSecret: options.isSecret, filter: seccompFilter(process.arch, true) };
   const places = placesFor(folders);
   let complaint = places.length > 0 ? '' : 'no folder for the copies';
   for (const place of places)
@@ -315,7 +328,8 @@ function rehearsal(
   const { workspace, home, journals } = options;
   const effects: Effects = { ...changes.effects, network: ended.tried };
   const unclear = unclearEnd(ended);
-  const places = { workspace, home };
+  const added = (options.directories?.() ?? []).filter(({ readOnly }) => !readOnly);
+  const places = { workspace, added: added.map(({ path }) => path), home };
   const plan = keepProblem(ended, unclear, changes) ?? planKeep(layers, changes.steps, places);
   const outcome = request.outcome(ended.result, ended.collected);
   return {

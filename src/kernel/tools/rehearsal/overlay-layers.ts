@@ -39,10 +39,10 @@ const temporary = '/tmp';
 const layerPlaces: readonly string[] = ['/var/tmp', '/dev/shm'];
 const prefix = 'agent-rehearsal-';
 
-/** Returns the folders that a rehearsal covers: the workspace, the home directory and the temporary folder, each once.
- * A folder inside another one is covered with it. */
-export function coveredFolders(workspace: string, home: string | null): readonly string[] {
-  const wanted = [workspace, ...(home === null ? [] : [home]), temporary].flatMap(resolved);
+/** Returns the folders that a rehearsal covers: those of the workspace, the home directory and the temporary folder, each
+ * once. A folder inside another one is covered with it. */
+export function coveredFolders(workspaces: readonly string[], home: string | null): readonly string[] {
+  const wanted = [...workspaces, ...(home === null ? [] : [home]), temporary].flatMap(resolved);
   const apart = wanted.filter((folder) => !wanted.some((other) => other !== folder && isWithin(folder, other)));
   return [...new Set(apart)];
 }

@@ -11,8 +11,8 @@ import type { OverlayLayer, Layers } from './overlay-layers.js';
 export interface ViewOptions {
   /** The path of bubblewrap. */
   readonly program: string;
-  /** Absolute, links resolved. */
-  readonly workspace: string;
+  /** The directories where the session works. Absolute, links resolved. */
+  readonly workspaces: readonly string[];
   readonly home: string;
   /** Recognises files with secrets by their absolute path. */
   readonly isSecret: (path: string) => boolean;
@@ -37,7 +37,8 @@ const resolver = 'nameserver 192.0.2.53\n';
 /** Returns how a command runs on layers: with everything to see that our own user sees but secrets, with the layers to
  * write to, and without a network, other processes, their sockets, and capabilities. */
 export function createView(options: ViewOptions): (layers: Layers) => Confine {
-  const secretsOfWorkspace = createGuardScan({ workspace: options.workspace, isSecret: options.isSecret });
+  const { workspaces, isSecret } = options;
+  const scans = workspaces.map((workspace) => createGuardScan({ workspace, isSecret }));
   const limitFile = process.getuid?.() === 0 ? processLimitFile(usualLimits.maxProcesses) : null;
   return (layers) =>
     (command): ConfinedCommand => {
@@ -45,7 +46,7 @@ export function createView(options: ViewOptions): (layers: Layers) => Confine {
       writeFileSync(names, resolver);
       writeFileSync(leftFile(layers), '');
       const covered = layers.layers.map(({ real }) => real);
-      const hidden = [...secretsOfWorkspace().hidden, ...secretsOfHome(options)];
+      const hidden = [...scans.flatMap((scan) => scan().hidden), ...secretsOfHome(options)];
       const bubblewrap = [
         options.program,
         ...fixedArguments,
@@ -157,9 +158,9 @@ function secretsOfHome(options: ViewOptions): readonly string[] {
 function secretsAt(
   path: string,
   isFolder: boolean,
-  { isSecret, workspace }: ViewOptions,
+  { isSecret, workspaces }: ViewOptions,
 ): 'secret' | 'unknown' | 'none' {
-  if (isWithin(workspace, path)) return 'none';
+  if (workspaces.some((workspace) => isWithin(workspace, path))) return 'none';
   return isSecret(isFolder ? join(path, 'any-name') : path) ? 'secret' : 'unknown';
 }
 

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { release, totalmem } from 'node:os';
 import { join } from 'node:path';
+import type { ExtraDirectory } from '../../core/directories.js';
 import type { Confine } from '../process/runner.js';
 import type { ConfinedCommand } from '../process/start-child.js';
 import {
@@ -12,7 +13,7 @@ import {
   reportDescriptor,
   workspaceArguments,
 } from './bubblewrap-profile.js';
-import { createGuardScan, isWithin, systemFolders, toolFolders } from './guards.js';
+import { createGuardScan, type Guards, isWithin, systemFolders, toolFolders } from './guards.js';
 
 export interface SandboxOptions {
   /** The path of bubblewrap, absolute. */
@@ -21,6 +22,8 @@ export interface SandboxOptions {
   readonly version: string;
   /** Absolute, links resolved. */
   readonly workspace: string;
+  /** The directories that the user opened beside it. */
+  readonly directories?: () => readonly ExtraDirectory[];
   readonly home: string;
   /** PATH, for tools outside of the system folders. */
   readonly path: string;
@@ -54,9 +57,13 @@ export function createConfine(options: SandboxOptions): Confine {
   };
   const profile = profileOptions(options.version);
   const fixed = fixedArguments(places, profile);
-  const shown = [...systemFolders, ...places.tools, places.workspace];
-  const isShown = (path: string): boolean => shown.some((folder) => isWithin(path, folder));
-  const scan = createGuardScan({ workspace: places.workspace, isSecret: options.isSecret });
+  const always = [...systemFolders, ...places.tools];
+  const scans = new Map<string, () => Guards>();
+  const guardsIn = (workspace: string): Guards => {
+    const scan = scans.get(workspace) ?? createGuardScan({ workspace, isSecret: options.isSecret });
+    scans.set(workspace, scan);
+    return scan();
+  };
   const limits = limitScript(options.limits ?? usualLimits);
   const limitFile = process.getuid?.() === 0 ? processLimitFile(usualLimits.maxProcesses) : null;
   const [file, ...before] =
@@ -64,11 +71,15 @@ export function createConfine(options: SandboxOptions): Confine {
       ? ([options.program] as const)
       : (['/bin/sh', '-c', 'echo 0 2>/dev/null >"$0"; exec "$@"', limitFile, options.program] as const);
   return (command, sandbox): ConfinedCommand => {
+    const directories = mountedDirectories(options);
+    const shown = [...always, ...directories.map(({ path }) => path)];
+    const isShown = (path: string): boolean => shown.some((folder) => isWithin(path, folder));
     const needed = [...(command.file.startsWith('/') ? [command.file] : []), ...(command.shows ?? [])];
     if (!isShown(command.cwd) && command.cwd !== '/tmp' && command.cwd !== home)
       throw new Error(`${command.cwd} is hidden in the sandbox, which shows the workspace ${places.workspace}`);
-    const guards = scan();
-    const extra = needed.filter((path) => guards.hidden.includes(path) || !isShown(path));
+    const guarded = directories.map((one) => ({ ...one, guards: guardsIn(one.path) }));
+    const hidden = guarded.flatMap(({ guards }) => guards.hidden);
+    const extra = needed.filter((path) => hidden.includes(path) || !isShown(path));
     return {
       file,
       cwd: '/',
@@ -76,27 +87,31 @@ export function createConfine(options: SandboxOptions): Confine {
       args: [
         ...before,
         ...fixed,
-        ...workspaceArguments(places, sandbox, guards, profile.privateBytes),
+        ...guarded.flatMap(({ path, readOnly, guards }) => {
+          const right = readOnly ? 'read-only' : sandbox;
+          return workspaceArguments({ ...places, workspace: path }, right, guards, profile.privateBytes);
+        }),
         ...extra.flatMap((path) => ['--ro-bind-try', path, path]),
-        '--remount-ro',
-        '/',
+        ...['--remount-ro', '/'],
         ...(options.filter ? ['--seccomp', String(filterDescriptor)] : []),
-        '--info-fd',
-        String(reportDescriptor),
-        '--chdir',
-        command.cwd,
+        ...['--info-fd', String(reportDescriptor)],
+        ...['--chdir', command.cwd],
         '--',
-        '/bin/sh',
-        '-c',
-        limits,
-        'sh',
-        command.file,
+        ...['/bin/sh', '-c', limits, 'sh', command.file],
         ...command.args,
       ],
       reportsNamespace: true,
       ...(options.filter ? { filter: options.filter } : {}),
     };
   };
+}
+
+/** Returns the workspace and the added directories. Later mounts cover earlier ones, so a directory inside another one
+ * comes after it. */
+function mountedDirectories({ workspace, directories }: SandboxOptions): readonly ExtraDirectory[] {
+  return [{ path: workspace, readOnly: false }, ...(directories?.() ?? [])].toSorted(
+    (a, b) => a.path.length - b.path.length,
+  );
 }
 
 /** There are five private folders. A program that fills all of them leaves more than a third of the memory. */

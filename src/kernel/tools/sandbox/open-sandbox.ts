@@ -1,5 +1,6 @@
 import { accessSync, constants, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
+import type { ExtraDirectory } from '../../core/directories.js';
 import type { Sandbox } from '../../core/tool.js';
 import { type Confine, createProcessRunner } from '../process/runner.js';
 import { seccompFilter, workspaceProblem } from './bubblewrap-profile.js';
@@ -10,6 +11,8 @@ export interface SandboxRequest {
   readonly sandbox: Exclude<Sandbox, 'off'>;
   /** Absolute, links resolved. */
   readonly workspace: string;
+  /** The directories that the user opened beside it. */
+  readonly directories?: () => readonly ExtraDirectory[];
   readonly home: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Recognises files of the workspace that must be hidden. `.env*` always is. */
@@ -45,7 +48,9 @@ for file in ${kernelFiles}; do true >>"$file" && echo "open: $file"; done 2>/dev
  * the fix. Never rejects. */
 export async function openSandbox(request: SandboxRequest): Promise<OpenedSandbox | SandboxFailure> {
   if (process.platform !== 'linux') return missingSystem(process.platform);
-  const misplaced = workspaceProblem(request.workspace, resolved(request.home));
+  const home = resolved(request.home);
+  const places = [request.workspace, ...(request.directories?.() ?? []).map(({ path }) => path)];
+  const misplaced = places.map((place) => workspaceProblem(place, home)).find((problem) => problem !== null) ?? null;
   if (misplaced !== null)
     return { ok: false, problem: misplaced, fix: 'Start in the directory of a project, or name one with -C.' };
   const program =
@@ -59,7 +64,7 @@ export async function openSandbox(request: SandboxRequest): Promise<OpenedSandbo
 }
 
 async function openWith(program: string, request: SandboxRequest): Promise<OpenedSandbox | SandboxFailure> {
-  const { home, workspace, isSecret, limits, triedVersion } = request;
+  const { home, workspace, directories, isSecret, limits, triedVersion } = request;
   const path = request.env.PATH ?? '';
   const version = triedVersion ?? (await versionOf(program));
   const filter = seccompFilter(process.arch);
@@ -67,6 +72,7 @@ async function openWith(program: string, request: SandboxRequest): Promise<Opene
     program,
     version,
     workspace,
+    ...(directories ? { directories } : {}),
     home,
     path,
     isSecret,
