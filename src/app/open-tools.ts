@@ -283,19 +283,26 @@ export function toolNames(): readonly string[] {
 }
 
 /** Returns the descriptions of the tools that a model is sent. This program checks that a call has no other arguments,
- * so schemas of sets that are disabled by default leave that rule out: it would cost tokens in every request. */
+ * so the schemas of its own tools leave that rule out: it would cost tokens in every request. */
 export function toolSpecs(registry: Registry): readonly ToolSpec[] {
   return registry.list().map(({ name, description, input_schema, toolset }) => ({
     name,
     description,
-    input_schema: featureToolsets.some(({ name: set, tools }) => set === toolset.name && tools !== null)
-      ? withoutClosing(input_schema)
-      : input_schema,
+    input_schema: ownSets.has(toolset.name) ? withoutClosing(input_schema) : input_schema,
   }));
 }
 
-function withoutClosing({ additionalProperties, ...schema }: JsonSchema): JsonSchema {
-  return additionalProperties === false ? schema : { ...schema, ...(additionalProperties && { additionalProperties }) };
+/** The sets whose tools this program brings. */
+const ownSets: ReadonlySet<string> = new Set(
+  toolsets
+    .filter((set) => !featureToolsets.some(({ name, tools }) => name === set.name && tools === null))
+    .map(({ name }) => name),
+);
+
+function withoutClosing(schema: JsonSchema): JsonSchema {
+  const drop = (key: string, value: unknown): unknown =>
+    key === 'additionalProperties' && value === false ? undefined : value;
+  return JSON.parse(JSON.stringify(schema, drop)) as JsonSchema;
 }
 
 type Place = Pick<Settings, 'cwd' | 'env' | 'home' | 'config'> & Partial<Pick<Settings, 'directories'>>;
