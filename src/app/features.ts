@@ -9,6 +9,7 @@ import { mcp } from '../features/mcp/mcp-feature.js';
 import { memory } from '../features/memory/memory-feature.js';
 import { plugins } from '../features/plugins/plugins-feature.js';
 import { outputStyles } from '../features/output-styles/output-styles-feature.js';
+import { promptStash } from '../features/prompt-stash/prompt-stash-feature.js';
 import { promptsAndSkills } from '../features/prompts-and-skills/prompts-and-skills-feature.js';
 import { scheduledTasks } from '../features/scheduled-tasks/scheduled-tasks-feature.js';
 import { smallTools } from '../features/small-tools/small-tools-feature.js';
@@ -47,6 +48,7 @@ export const features: readonly Feature[] = [
   historyImport,
   teamStore,
   undo,
+  promptStash,
   telemetry,
   attachments,
 ];

@@ -1,7 +1,8 @@
 import type { SessionPort } from '../kernel/core/session-port.js';
 import type { Dialogs } from './components/dialogs.js';
 import type { Display } from './display.js';
-import type { KeyOf } from './editor/keybindings.js';
+import { createDoubledKey, type DoubledKey } from './editor/doubled-key.js';
+import { type KeyOf, shownKey } from './editor/keybindings.js';
 import { createPastedPictures } from './editor/pasted-pictures.js';
 import type { InputAction, PromptInput } from './editor/prompt-input.js';
 import { callJson, eventChange, eventText, eventTitle, newestWithMore } from './event-text.js';
@@ -36,6 +37,8 @@ interface Parts {
   readonly work: Work;
   readonly timers: Timers;
   readonly keyOf: KeyOf;
+  /** Stashes the input, or offers the stashed prompts. */
+  readonly stash: () => Promise<void>;
 }
 
 export function createKeyActs(d: Parts): KeyActs {
@@ -45,6 +48,7 @@ export function createKeyActs(d: Parts): KeyActs {
 class Acts implements KeyActs {
   readonly #d: Parts;
   readonly #leaving: ReturnType<typeof createLeaving>;
+  readonly #rewinding: DoubledKey;
   readonly #pictures: ReturnType<typeof createPastedPictures>;
   #detail: ReplOptions['printing']['detail'];
 
@@ -61,6 +65,7 @@ class Acts implements KeyActs {
       onChange,
       key: d.keyOf('cancel') ?? '',
     });
+    this.#rewinding = createDoubledKey({ clock: options.time.clock, timers, onChange, key: shownKey('escape') });
     this.#pictures = createPastedPictures({
       input,
       onChange,
@@ -71,14 +76,16 @@ class Acts implements KeyActs {
 
   forget(): void {
     this.#leaving.forget();
+    this.#rewinding.forget();
   }
   hint(): string | null {
-    return this.#leaving.hint();
+    return this.#leaving.hint() ?? this.#rewinding.hint();
   }
 
   act(action: InputAction): void {
     // Any other key means that the user stays.
     if (action.type !== 'cancel') this.#leaving.forget();
+    if (action.type !== 'escape' && action.type !== 'rewind') this.#rewinding.forget();
     switch (action.type) {
       case 'none':
         break;
@@ -87,7 +94,10 @@ class Acts implements KeyActs {
         this.#d.turns.type(action.text, action.when);
         break;
       case 'escape':
-        if (!this.#d.turns.stop() && this.#d.turns.busy()) this.#interrupt();
+        this.#escape(action.rewinds !== false);
+        break;
+      case 'rewind':
+        if (!this.#d.turns.busy()) this.#rewind(action.twice);
         break;
       case 'cancel':
         this.#cancel();
@@ -116,6 +126,9 @@ class Acts implements KeyActs {
       case 'clipboard':
         void this.#pictures.clipboard();
         break;
+      case 'stash':
+        void this.#d.stash();
+        break;
       case 'take-back':
         if (!this.#takeBack()) this.#d.input.older();
         break;
@@ -134,6 +147,25 @@ class Acts implements KeyActs {
     if (turns.stop()) return;
     if (turns.busy()) this.#interrupt();
     else if (input.text() !== '') input.setText('');
+  }
+
+  /** Ends the user's own command, else the turn. When idle, two presses rewind. */
+  #escape(rewinds: boolean): void {
+    const { turns } = this.#d;
+    if (turns.stop()) this.#rewinding.rest();
+    else if (turns.busy()) {
+      this.#rewinding.rest();
+      this.#interrupt();
+    } else if (rewinds) this.#rewind(true);
+  }
+
+  /** Opens the list of messages to go back to. A text in the input is stashed instead. */
+  #rewind(isTwice: boolean): void {
+    const { input, turns, stash } = this.#d;
+    const hasText = input.text().trim() !== '';
+    if (isTwice && !this.#rewinding.pressed(hasText ? 'again to stash the input' : 'again to rewind')) return;
+    if (hasText) void stash();
+    else turns.submit('/rewind');
   }
 
   /** Interrupts the turn. Its queue comes back into the input. */

@@ -8,6 +8,7 @@ import type { ReasoningOf } from './event-text.js';
 import type { Greeting } from './item-lines.js';
 import type { ResultDetail } from './item-style.js';
 import type { WrapMode } from './markdown/blocks.js';
+import type { PromptStash } from '../kernel/console/prompt-stash-port.js';
 import type { SlashCommand } from '../kernel/console/slash-command.js';
 import type { TerminalFacts } from '../kernel/console/theme.js';
 import type { PrintedEnd } from './transcript.js';
@@ -94,6 +95,8 @@ export interface ReplInput {
   readonly editExternally?: (text: string) => Promise<string | null>;
   /** The images of the message in the input. */
   readonly pictures?: PicturePort;
+  /** The stashed prompts of the project; missing: there are none. */
+  readonly stash?: PromptStash;
   /** Shift-Tab: the next approval mode; the status line shows it. */
   readonly nextMode?: () => void;
   /** Returns the text that Enter on the empty line submits; null: nothing. */

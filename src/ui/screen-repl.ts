@@ -11,6 +11,7 @@ import { createDisplay, type Display, sizeOf } from './display.js';
 import { createPastInputs, type PastInputs } from './editor/past-inputs.js';
 import { createKeyMap, type KeyMap, shownKey } from './editor/keybindings.js';
 import { PromptInput } from './editor/prompt-input.js';
+import { createStashedInputs, type StashedInputs } from './editor/stashed-inputs.js';
 import { createRank } from './editor/suggestions.js';
 import { earlierText, isNote, lastExchange } from './event-text.js';
 import { createKeyActs, type KeyActs } from './keybinding-handlers.js';
@@ -75,6 +76,7 @@ class ScreenRepl implements ReplHandle {
   readonly #acts: KeyActs;
   readonly #title: WorkTitle;
   readonly #past: PastInputs;
+  readonly #stashed: StashedInputs;
   #closed = false;
   /** No key was pressed yet: the empty input says what can be typed. */
   #isFresh: boolean;
@@ -112,14 +114,7 @@ class ScreenRepl implements ReplHandle {
       onEmptyLine,
       keyMap,
     });
-    this.#past = createPastInputs({
-      input: this.#input,
-      notice: this.notice.bind(this),
-      onChange,
-      options: options.input,
-      keyOf: keyMap.keyOf,
-      timers: this.#timers,
-    });
+    [this.#stashed, this.#past] = this.#createInputs(options);
     this.#title = createWorkTitle(terminal);
     this.#display = this.#createDisplay(options);
     this.#store = createViewStore({
@@ -136,6 +131,20 @@ class ScreenRepl implements ReplHandle {
     this.#begin();
   }
 
+  /** Creates what puts texts aside, and what brings earlier ones back. */
+  #createInputs({ input: port }: ReplOptions): readonly [StashedInputs, PastInputs] {
+    const { keyOf } = this.#keyMap;
+    const parts = { input: this.#input, notice: this.notice.bind(this), onChange: this.#echo, keyOf };
+    const stashed = createStashedInputs({
+      ...parts,
+      port: port.stash,
+      dialogs: () => this.#dialogs,
+      saveDraft: async (text) => await port.history.saveDraft?.(text),
+    });
+    const past = createPastInputs({ ...parts, unsaved: stashed.unsaved, options: port, timers: this.#timers });
+    return [stashed, past];
+  }
+
   #createActs(options: ReplOptions): KeyActs {
     return createKeyActs({
       repl: this,
@@ -149,6 +158,7 @@ class ScreenRepl implements ReplHandle {
       work: this.#work,
       timers: this.#timers,
       keyOf: this.#keyMap.keyOf,
+      stash: this.#stashed.stash,
     });
   }
 

@@ -57,6 +57,14 @@ export function revertsAfter(events: readonly Event[], seq: number): readonly Re
     .map((set) => revertOf(set, 'undo'));
 }
 
+/** Chooses the changes of these events that are undone (`redo`: oldest first) or in effect (`undo`: newest first). */
+export function revertsOf(events: readonly Event[], kind: 'undo' | 'redo', seqs: readonly number[]): readonly Revert[] {
+  const sets = changeSets(events).filter(
+    (set) => seqs.includes(set.seq) && (set.undoneBy === null) === (kind === 'undo'),
+  );
+  return (kind === 'undo' ? sets.toReversed() : sets).map((set) => revertOf(set, kind));
+}
+
 function isCaptured(set: ChangeSet): boolean {
   return set.folders.length > 0 || set.changes.some((change) => change.captured);
 }

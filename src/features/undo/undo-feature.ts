@@ -10,7 +10,11 @@ export const undo: Feature = {
       heading: null,
       entries: [
         {
-          slash: ['rewind [event]', 'Go back to before an earlier message, or to right after an event', 'conversation'],
+          slash: [
+            'rewind [event or undo]',
+            'Go back to before an earlier message, or to right after an event; `undo` reverts the last rewind',
+            'conversation',
+          ],
           also: 'back checkpoint checkpoints restore tree revert edit',
           waits: true,
           load: async () => (await load()).rewind,

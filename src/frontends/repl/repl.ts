@@ -39,6 +39,7 @@ import { toolsEvent } from '../../app/context-files.js';
 import { eventNumber } from '../../app/find-session.js';
 import { features } from '../../app/features.js';
 import { offerImport } from '../../app/offer-import.js';
+import { promptStash } from '../../kernel/console/prompt-stash-port.js';
 import type { Menu, MenuCommand, ReplPart } from '../../kernel/console/feature.js';
 import { promptWithImages } from '../../kernel/console/pictures.js';
 import { choseOffline, resolveModel } from '../../app/model-resolution.js';
@@ -254,8 +255,10 @@ function inputOf(
     readonly menus: readonly Menu[];
   },
 ): ReplOptions['input'] {
+  const stash = run.toolbox.parts.find(promptStash);
   return {
     history,
+    ...(stash ? { stash } : {}),
     queued: async () => await sessions.ready().then(() => queue.take(sessions.current().session), nothingWaits),
     files: () => listFiles(run, menus),
     keys: run.settings.config.ui.keys,

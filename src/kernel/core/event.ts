@@ -219,6 +219,10 @@ interface AgentUsageData extends UsageData {
 /** The conversation is again as it was right after event `to_seq`; later events stay in the log. */
 interface RewindData {
   readonly to_seq: number;
+  /** The `tool_result` events whose changes to files were undone with it. */
+  readonly undone?: readonly number[];
+  /** The `tool_result` events whose changes to files were redone with it. */
+  readonly redone?: readonly number[];
 }
 
 /** `content` replaces the events `from_seq` to `to_seq` in requests. The log keeps these events. */
@@ -431,9 +435,10 @@ export function typedText({ content, data }: Extract<EventDraft, { readonly kind
   return data?.typed ?? content;
 }
 
-/** Returns an event after which the conversation continues from event `seq`. */
-export function rewindTo(seq: number): EventDraft {
-  return { kind: 'rewind', content: `Rewound to event ${seq}.`, data: { to_seq: seq } };
+/** Returns an event after which the conversation continues from event `seq`. `files`: the changes to files that were
+ * undone or redone with it. */
+export function rewindTo(seq: number, files: Omit<RewindData, 'to_seq'> = {}): EventDraft {
+  return { kind: 'rewind', content: `Rewound to event ${seq}.`, data: { to_seq: seq, ...files } };
 }
 
 /** Selects the events of a log that count for the conversation. After a `rewind` the same events count as right after

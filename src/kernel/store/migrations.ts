@@ -334,6 +334,12 @@ CREATE TABLE IF NOT EXISTS notes(
 CREATE VIRTUAL TABLE IF NOT EXISTS notes_fts USING fts5(text, content='', contentless_delete=1,
     tokenize='porter unicode61 remove_diacritics 2');`;
 
+/** The table of the prompts that the user has stashed. The first of them makes it. */
+export const stashTables = `
+CREATE TABLE IF NOT EXISTS stashed_prompts(
+  id INTEGER PRIMARY KEY AUTOINCREMENT, directory_id TEXT NOT NULL, text TEXT NOT NULL, created_at INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS stashed_prompts_project ON stashed_prompts(directory_id);`;
+
 /** The tables of the exchange with a team's server; `store.url` makes them. A
  * row without a session says that it was removed here. The server is asked
  * again where they are lost, except for what was redacted meanwhile. */

@@ -13,7 +13,7 @@ import {
 import { removeDatabase } from './database-file.js';
 import type { Database, Driver } from './driver.js';
 import { eventChecksum, type HashedRow } from './hash-chain.js';
-import { firstPageSource, noteTables, syncTables, taskTables } from './migrations.js';
+import { firstPageSource, noteTables, stashTables, syncTables, taskTables } from './migrations.js';
 
 /** `altered`: events left out because they no longer match their checksum. */
 export interface Salvaged {
@@ -64,6 +64,7 @@ export function salvage(driver: Driver, damagedFile: string, copy: string, targe
         copyBlobs(source, target);
         copyNotes(source, target);
         copyTables(source, target, taskTables, ['scheduled_tasks', 'task_settings', 'task_runs']);
+        copyTables(source, target, stashTables, ['stashed_prompts']);
         copyTables(source, target, syncTables, ['sync_state', 'sync_redactions']);
         altered = copyEvents(source, target, nowMs);
       })();
@@ -123,7 +124,13 @@ function copyNotes(source: Database, target: Database): void {
   target.exec("INSERT INTO notes_fts (rowid, text) SELECT id, content || ' ' || tags FROM notes");
 }
 
-type LaterTable = 'scheduled_tasks' | 'task_settings' | 'task_runs' | 'sync_state' | 'sync_redactions';
+type LaterTable =
+  | 'scheduled_tasks'
+  | 'task_settings'
+  | 'task_runs'
+  | 'stashed_prompts'
+  | 'sync_state'
+  | 'sync_redactions';
 
 /** Copies tables that not every database has, where they hold anything. */
 function copyTables(source: Database, target: Database, schema: string, tables: readonly LaterTable[]): void {

@@ -23,6 +23,10 @@ const acts = {
     keys: ['escape'],
     about: 'interrupt the turn',
   },
+  rewind: {
+    keys: ['escape'],
+    about: 'twice, when idle: go back, or stash the text',
+  },
   cancel: {
     keys: ['ctrl-c'],
     about: 'interrupt, else clear the input; twice to quit',
@@ -58,6 +62,10 @@ const acts = {
   edit_outside: {
     keys: ['ctrl-g'],
     about: 'open your editor',
+  },
+  stash: {
+    keys: ['ctrl-s'],
+    about: 'stash the input; on an empty input, list stashed prompts',
   },
   take_picture: {
     keys: ['ctrl-v'],
@@ -196,15 +204,26 @@ export interface KeyRow {
   readonly about: string;
 }
 
-/** `edits`: with the keys that edit. */
+/** `edits`: every action. False: those that a short list has room for, without most of those that edit. */
 export function keyRows(map: KeyMap, { edits: all }: { readonly edits: boolean }): readonly KeyRow[] {
-  return actions
-    .filter((action) => all || !isEdit(action) || action === 'new_line')
-    .map((action) => ({
-      action,
-      keys: map.keysOf(action).map(shownKey).join(', '),
-      about: keyTable[action].about,
-    }));
+  const rows = actions.map((action) => ({
+    action,
+    keys: map.keysOf(action).map(shownKey).join(', '),
+    about: keyTable[action].about,
+  }));
+  return all ? rows : shortRows(rows);
+}
+
+/** Leaves out the counterpart of another key, and puts the two meanings of Esc into one row. */
+function shortRows(rows: readonly KeyRow[]): readonly KeyRow[] {
+  const rewind = rows.find(({ action, keys }) => action === 'rewind' && keys !== '');
+  const isShared = rows.some(({ action, keys }) => action === 'interrupt' && keys === rewind?.keys);
+  return rows.flatMap((row) => {
+    const { action, about } = row;
+    if (action === 'newer' || (isEdit(action) && action !== 'new_line')) return [];
+    if (!rewind || !isShared) return [row];
+    return action === 'rewind' ? [] : [action === 'interrupt' ? { ...row, about: `${about}; ${rewind.about}` } : row];
+  });
 }
 
 /** Returns the problem of custom keys, or null. */

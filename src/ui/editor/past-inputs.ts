@@ -19,18 +19,21 @@ export interface PastInputs {
 interface Parts {
   readonly options: Pick<ReplInput, 'history' | 'queued'>;
   readonly input: PromptInput;
+  /** Texts that left the input and are not saved elsewhere yet. */
+  readonly unsaved: () => readonly string[];
   readonly timers: Timers;
   readonly keyOf: KeyOf;
   readonly notice: (level: 'info', message: string) => void;
   readonly onChange: () => void;
 }
 
-export function createPastInputs({ options, input, timers, keyOf, notice, onChange }: Parts): PastInputs {
+export function createPastInputs({ options, input, unsaved, timers, keyOf, notice, onChange }: Parts): PastInputs {
   const { history } = options;
   /** False until the saved draft is loaded. */
   let loaded = false;
+  const wholeDraft = (): string => [...unsaved(), input.text()].filter((text) => text !== '').join('\n\n');
   const keepDraft = (): void => {
-    if (history.saveDraft) timers.set('draft', draftDelayMs, () => void history.saveDraft?.(input.text()));
+    if (history.saveDraft) timers.set('draft', draftDelayMs, () => void history.saveDraft?.(wholeDraft()));
   };
   const offer = async (sessionId: string): Promise<void> => {
     const texts = (await options.queued?.(sessionId)) ?? [];
@@ -63,13 +66,13 @@ export function createPastInputs({ options, input, timers, keyOf, notice, onChan
     offer,
     keepDraft,
     leave: () => {
-      if (loaded) void history.saveDraft?.(input.text());
+      if (loaded) void history.saveDraft?.(wholeDraft());
     },
   };
 }
 
 /** Formats a time: the hour today, also the day otherwise. */
-function shortTime(date: Date): string {
+export function shortTime(date: Date): string {
   const two = (count: number): string => String(count).padStart(2, '0');
   const day = (of: Date): string => `${of.getFullYear()}-${two(of.getMonth() + 1)}-${two(of.getDate())}`;
   const hour = `${two(date.getHours())}:${two(date.getMinutes())}`;

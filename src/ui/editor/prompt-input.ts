@@ -32,27 +32,42 @@ import {
 export type InputAction =
   | { readonly type: 'none' }
   | { readonly type: 'submit'; readonly text: string; readonly when: 'steer' | 'after' }
-  | { readonly type: 'escape' | 'cancel' | 'end' | 'suspend' | 'page' | 'detail' | 'edit' | 'mode' | 'take-back' }
+  /** Where there is nothing to interrupt, two of them open the list of messages, unless `rewinds` is false. */
+  | { readonly type: 'escape'; readonly rewinds?: false }
+  /** `twice`: one press alone has no effect. */
+  | { readonly type: 'rewind'; readonly twice: boolean }
+  | { readonly type: 'cancel' | 'end' | 'suspend' | 'page' | 'detail' | 'edit' | 'mode' | 'take-back' | 'stash' }
   | { readonly type: 'pasted'; readonly text: string }
   | { readonly type: 'clipboard' };
 
 const none: InputAction = { type: 'none' };
+const escape = { type: 'escape' } as const;
 
 /** Actions that only others carry out. */
 const plainActs = {
-  interrupt: 'escape',
   cancel: 'cancel',
   suspend: 'suspend',
   show_last: 'page',
   switch_detail: 'detail',
   edit_outside: 'edit',
+  stash: 'stash',
   take_picture: 'clipboard',
   next_mode: 'mode',
 } as const;
 
 /** Actions whose keys mean the same in all of vim's modes. */
 const ownActs = new Set<Action>([
-  ...(['send', 'send_later', 'cancel', 'suspend', 'show_last', 'switch_detail', 'edit_outside', 'next_mode'] as const),
+  ...([
+    'send',
+    'send_later',
+    'cancel',
+    'suspend',
+    'show_last',
+    'switch_detail',
+    'edit_outside',
+    'stash',
+    'next_mode',
+  ] as const),
 ]);
 
 /** Returns whether vim takes `event`: all but pastes outside insert mode, and the key that leaves insert mode. */
@@ -212,7 +227,7 @@ export class PromptInput {
       case 'nothing':
         return none;
       case 'escape':
-        return { type: 'escape' };
+        return this.#keyMap.keysOf('rewind').includes('escape') ? escape : { ...escape, rewinds: false };
       case 'older':
         return this.#vertical(-1, editor.text === '');
       case 'newer':
@@ -258,15 +273,19 @@ export class PromptInput {
         this.#set(edits[action].edit(this.#editor));
         return none;
       }
-      const done = this.#act(action, this.#editor.text === '');
+      const done = this.#act(action, this.#editor.text === '', key);
       if (done) return done;
     }
     return none;
   }
 
   /** Returns null where the key means something else now. */
-  #act(act: Act, empty: boolean): InputAction | null {
+  #act(act: Act, empty: boolean, key: Key): InputAction | null {
     switch (act) {
+      case 'interrupt':
+        return this.#keyMap.actionsOf(key).includes('rewind') ? escape : { ...escape, rewinds: false };
+      case 'rewind':
+        return { type: 'rewind', twice: keyName(key) === 'escape' };
       case 'send':
         return this.#enter('steer');
       case 'send_later':
