@@ -16,6 +16,7 @@ import { smallTools } from '../features/small-tools/small-tools-feature.js';
 import { subagents } from '../features/subagents/subagents-feature.js';
 import { teamStore } from '../features/team-store/team-store-feature.js';
 import { telemetry } from '../features/telemetry/telemetry-feature.js';
+import { terminalPrograms } from '../features/terminal-programs/terminal-programs-feature.js';
 import { todo } from '../features/todo/todo-feature.js';
 import { undo } from '../features/undo/undo-feature.js';
 import { web } from '../features/web/web-feature.js';
@@ -49,6 +50,7 @@ export const features: readonly Feature[] = [
   teamStore,
   undo,
   promptStash,
+  terminalPrograms,
   telemetry,
   attachments,
 ];

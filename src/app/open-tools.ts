@@ -1,7 +1,7 @@
 import { hiddenFiles } from './hidden-files.js';
 import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { CliError, type DoctorCheck, exit } from '../kernel/console/command.js';
 import { fail, ok } from '../kernel/console/doctor-check.js';
 import type { Origin } from '../kernel/config/layers.js';
@@ -16,6 +16,7 @@ import { createSecretPaths } from '../kernel/permissions/guarded-paths.js';
 import type { Background } from '../kernel/tools/bash.js';
 import { builtinTools, inTestMode } from '../kernel/tools/builtin.js';
 import { atExit } from '../kernel/tools/process/at-exit.js';
+import { shellOf } from '../kernel/tools/process/shell-file.js';
 import { type Confine, createProcessRunner, type ProcessRunner } from '../kernel/tools/process/runner.js';
 import { createRegistry } from '../kernel/tools/registry.js';
 import { loadOnce } from '../kernel/core/runtime.js';
@@ -163,12 +164,6 @@ function setsOfRun({ config, loaded }: ToolSource, inRepl: boolean): readonly st
     const isOn = config.tools.toolsets.includes(set.name) || (isOffered && !isSwitchedOff(set.name, loaded));
     return isOn ? [set.name] : [];
   });
-}
-
-/** The shell of commands: the bash that the path leads to, else that of the system, else `sh`. */
-function shellOf({ PATH = '' }: ToolSource['env']): string {
-  if (PATH.split(delimiter).some((folder) => folder !== '' && existsSync(join(folder, 'bash')))) return 'bash';
-  return ['/bin/bash', '/usr/bin/bash'].find((file) => existsSync(file)) ?? 'sh';
 }
 
 function coreTools(settings: ToolSource, processes: ProcessRunner, background?: Background): readonly Tool[] {

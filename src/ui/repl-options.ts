@@ -8,6 +8,7 @@ import type { ReasoningOf } from './event-text.js';
 import type { Greeting } from './item-lines.js';
 import type { ResultDetail } from './item-style.js';
 import type { WrapMode } from './markdown/blocks.js';
+import type { TerminalRun } from '../kernel/console/terminal-programs-port.js';
 import type { PromptStash } from '../kernel/console/prompt-stash-port.js';
 import type { SlashCommand } from '../kernel/console/slash-command.js';
 import type { TerminalFacts } from '../kernel/console/theme.js';
@@ -159,10 +160,16 @@ export interface ShellRun {
   readonly job?: number;
 }
 
+/** Gives the terminal to `work`, and takes it back afterwards. Waits while another program has it. */
+export type LendTerminal = (work: () => Promise<TerminalRun>) => Promise<TerminalRun>;
+
 export type RunShell = (
   command: string,
   options: {
     readonly sendToModel: boolean;
+    /** The command gets the terminal, whatever program it is. */
+    readonly onTerminal: boolean;
+    readonly lend: LendTerminal;
     readonly signal: AbortSignal;
     readonly onOutput: (chunk: string) => void;
   },

@@ -2,7 +2,7 @@ import type { AgentEvent, SessionPort } from '../kernel/core/session-port.js';
 import { withAnswers } from './terminal/answers.js';
 import type { InputEvent } from './terminal/keyboard.js';
 import { readKeys } from './terminal/read-keys.js';
-import { enterTerminal, leaveTerminal } from './terminal/streams.js';
+import { clearLeftovers, enterTerminal, leaveTerminal } from './terminal/streams.js';
 import type { DesktopNotification } from '../kernel/console/slash-command.js';
 import { commandContext } from './command-context.js';
 import { createDialogs, type Dialogs } from './components/dialogs.js';
@@ -16,7 +16,7 @@ import { createRank } from './editor/suggestions.js';
 import { earlierText, isNote, lastExchange } from './event-text.js';
 import { createKeyActs, type KeyActs } from './keybinding-handlers.js';
 import { warmMarkdown } from './markdown/incremental.js';
-import type { ReplHandle, ReplOptions } from './repl-options.js';
+import type { LendTerminal, ReplHandle, ReplOptions } from './repl-options.js';
 import { createTimers, type Timers } from '../kernel/core/timers.js';
 import {
   createTurns,
@@ -31,6 +31,8 @@ import { createViewStore, type View, type ViewStore } from './view.js';
 import { createVim } from './vim/vim.js';
 
 const frameMs = 34;
+/** The exit code of a program that Ctrl-C ended; those of later signals are larger. */
+const interruptedExit = 130;
 /** Output of a `!command` is drawn at most once in this time. */
 const drawMs = 34;
 
@@ -81,6 +83,9 @@ class ScreenRepl implements ReplHandle {
   /** No key was pressed yet: the empty input says what can be typed. */
   #isFresh: boolean;
   #paused = false;
+  /** A command of the user has the terminal. */
+  #lent = false;
+  readonly #onResume: (() => void)[] = [];
 
   constructor(options: ReplOptions) {
     const { time, terminal } = options;
@@ -92,6 +97,7 @@ class ScreenRepl implements ReplHandle {
       clock: time.clock,
       terminal,
       timers: this.#timers,
+      hasTerminal: () => !this.#paused,
     });
     this.#dialogs = createDialogs({
       timers: this.#timers,
@@ -271,12 +277,39 @@ class ScreenRepl implements ReplHandle {
     this.#work.watch();
     this.#display.restart();
     this.#frame();
+    for (const go of this.#onResume.splice(0)) go();
   }
 
-  /** In raw mode Ctrl-C is a key. */
+  /** In raw mode Ctrl-C is a key. As a signal it is meant for the program that has the terminal. */
   interrupt(): boolean {
-    return false;
+    return this.#lent;
   }
+
+  readonly #lend: LendTerminal = async (work) => {
+    while (this.#paused && !this.#closed)
+      await new Promise<void>((resolve) => {
+        this.#onResume.push(resolve);
+      });
+    if (this.#closed) return { exitCode: null, output: null };
+    this.pause();
+    this.#lent = true;
+    const { input, output } = this.#options.terminal;
+    let isKilled = false;
+    try {
+      await new Promise<void>((resolve) => {
+        if (input.answers) input.answers.whenQuiet(resolve);
+        else resolve();
+      });
+      const ended = await work();
+      // Ctrl-C ends a program in order; other signals do not let it restore the screen.
+      isKilled = ended.output === null && (ended.exitCode ?? 0) > interruptedExit;
+      return ended;
+    } finally {
+      this.#lent = false;
+      if (!this.#closed) clearLeftovers(output, isKilled);
+      this.resume();
+    }
+  };
 
   exit(): void {
     if (this.#closed) return;
@@ -322,7 +355,7 @@ class ScreenRepl implements ReplHandle {
           onPrinted: this.#frame,
         }),
       runShell: async (line, signal) => {
-        await runShellLine(line, runShell, this.#display, signal, onPrinted).finally(this.#frame);
+        await runShellLine(line, runShell, this.#display, signal, onPrinted, this.#lend).finally(this.#frame);
       },
       onSend: (send) => {
         this.#work.sent(send, () => this.#session.busy());
@@ -384,6 +417,10 @@ class ScreenRepl implements ReplHandle {
 
   readonly #take = (events: readonly InputEvent[]): void => {
     this.#isFresh = false;
+    if (this.#lent) {
+      this.#dropKeys(events);
+      return;
+    }
     for (const event of events) {
       if (this.#closed) return;
       if (this.#movesOn(event)) continue;
@@ -394,6 +431,13 @@ class ScreenRepl implements ReplHandle {
     this.#echo();
     if (!this.#closed) this.#past.keepDraft();
   };
+
+  /** Handles keys that come before a program has the terminal. They are meant for it, and may be a password. */
+  #dropKeys(events: readonly InputEvent[]): void {
+    const cancels = (event: InputEvent): boolean =>
+      event.type === 'key' && this.#keyMap.actionsOf(event).includes('cancel');
+    if (events.some(cancels)) this.#turns.stop();
+  }
 
   /** Its key moves the cursor, too. */
   #movesOn(event: InputEvent): boolean {

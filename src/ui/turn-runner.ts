@@ -6,7 +6,7 @@ import { createSanitizer, sanitize } from '../kernel/core/sanitize.js';
 import { hasTitle, notify, reportFocus, setTitle } from './terminal/streams.js';
 import type { DesktopNotification } from '../kernel/console/slash-command.js';
 import type { Display } from './display.js';
-import type { ReplTerminal, RunShell, ShellRun } from './repl-options.js';
+import type { LendTerminal, ReplTerminal, RunShell, ShellRun } from './repl-options.js';
 import {
   type SlashCommand,
   type CommandContext,
@@ -288,15 +288,18 @@ interface Parts {
   readonly clock: Clock;
   readonly terminal: Pick<ReplTerminal, 'output' | 'notify' | 'tell'>;
   readonly timers: Timers;
+  /** Returns false while another program has the terminal: it would get the reports. */
+  readonly hasTerminal: () => boolean;
 }
 
-export function createWork({ clock, terminal: { output, notify: how = 'off', tell }, timers }: Parts): Work {
+export function createWork({ clock, terminal, timers, hasTerminal }: Parts): Work {
+  const { output, notify: how = 'off', tell } = terminal;
   const watched = createStopwatch(clock);
   let stopping = false;
   /** Null until the terminal reports it, which many never do. */
   let hasFocus: boolean | null = null;
   const watch = (): void => {
-    reportFocus(output, how !== 'off' && watched.sinceMs() !== null);
+    if (hasTerminal()) reportFocus(output, how !== 'off' && watched.sinceMs() !== null);
   };
   const begin = (): void => {
     watched.begin();
@@ -436,12 +439,16 @@ function firstTyped(events: readonly Event[]): string {
 export interface ShellLine {
   readonly command: string;
   readonly sendToModel: boolean;
+  /** It gets the terminal, whatever program it is. */
+  readonly onTerminal?: boolean;
 }
 
-/** Parses `!command` (its output is sent to the model) or `!!command` (it is not sent); null for anything else. */
+/** Parses `!command` (its output is sent to the model) or `!!command` (it is not sent); null for anything else. With
+ * `!i command` it gets the terminal. */
 export function shellLine(text: string): ShellLine | null {
-  const match = /^(!{1,2})\s*([^!\s][\s\S]*)$/.exec(text.trim());
-  return match ? { command: match[2] ?? '', sendToModel: match[1] === '!' } : null;
+  const [, marks, forced, command] = /^(!{1,2})(i\s+)?\s*([^!\s][\s\S]*)$/.exec(text.trim()) ?? [];
+  if (command === undefined) return null;
+  return { command, sendToModel: marks === '!', ...(forced === undefined ? {} : { onTerminal: true }) };
 }
 
 /** Returns the line below the output of a command that did not succeed. */
@@ -457,6 +464,7 @@ export async function runShellLine(
   display: Display,
   signal: AbortSignal,
   onPrinted: () => void,
+  lend: LendTerminal,
 ): Promise<void> {
   const sanitizer = createSanitizer({ colors: display.theme.colors });
   let rest = '';
@@ -470,7 +478,8 @@ export async function runShellLine(
   };
   display.notes.print(`! ${line.command}`);
   onPrinted();
-  const ended = await runShell(line.command, { sendToModel: line.sendToModel, signal, onOutput });
+  const { sendToModel, onTerminal = false } = line;
+  const ended = await runShell(line.command, { sendToModel, onTerminal, signal, onOutput, lend });
   if (rest !== '') display.notes.print(rest, { attached: true });
   if (ended.exitCode !== 0) display.notes.print(shellEnd(ended, signal), { attached: true });
   onPrinted();

@@ -13,7 +13,7 @@ import { type Greeting, greetingLines, itemLines, noticeLines } from '../../ui/i
 import { canKeep, lineAnswer, questionLines } from '../../ui/question-lines.js';
 import type { ItemStyle } from '../../ui/item-style.js';
 import { renderMarkdown } from '../../ui/markdown/incremental.js';
-import { defaultDetail, type ReplHandle, type ReplOptions } from '../../ui/repl-options.js';
+import { defaultDetail, type LendTerminal, type ReplHandle, type ReplOptions } from '../../ui/repl-options.js';
 import { type CommandContext, isCommandLine } from '../../kernel/console/slash-command.js';
 import { createTheme } from '../../kernel/console/theme.js';
 import { createLeaving, createTimers, type Leaving, pauseMs, type Timers } from '../../kernel/core/timers.js';
@@ -58,6 +58,8 @@ class PlainRepl implements ReplHandle {
   #unsubscribe: () => void;
   #view: View = emptyView;
   #line = '';
+  /** Our output while a command of the user has the terminal; else null. */
+  #heldBack: string[] | null = null;
   #sanitizer: Sanitizer | null = null;
   /** The first one is asked. */
   #readers: readonly Reader[] = [];
@@ -142,8 +144,22 @@ class PlainRepl implements ReplHandle {
     this.#options.terminal.input.resume();
   }
 
+  readonly #lend: LendTerminal = async (work) => {
+    this.pause();
+    this.#heldBack = [];
+    try {
+      return await work();
+    } finally {
+      const printed = this.#heldBack.join('');
+      this.#heldBack = null;
+      this.#write(printed);
+      this.resume();
+    }
+  };
+
   interrupt(): boolean {
-    if (this.#turns.stop()) return true;
+    // The signal is meant for the program that has the terminal.
+    if (this.#heldBack || this.#turns.stop()) return true;
     if (this.#turns.busy()) {
       this.#interrupt();
       return true;
@@ -295,7 +311,8 @@ class PlainRepl implements ReplHandle {
   }
 
   #write(text: string): void {
-    if (text !== '') this.#options.terminal.output.write(text);
+    if (this.#heldBack) this.#heldBack.push(text);
+    else if (text !== '') this.#options.terminal.output.write(text);
   }
 
   #prompt(): void {
@@ -442,12 +459,18 @@ class PlainRepl implements ReplHandle {
     ask(true);
   }
 
-  async #shell({ command, sendToModel }: ShellLine, signal: AbortSignal): Promise<void> {
+  async #shell({ command, sendToModel, onTerminal = false }: ShellLine, signal: AbortSignal): Promise<void> {
     const sanitizer = createSanitizer({ colors: false });
     const onOutput = (chunk: string): void => {
       this.#write(sanitizer.write(chunk));
     };
-    const ended = await this.#options.runShell(command, { sendToModel, signal, onOutput });
+    const ended = await this.#options.runShell(command, {
+      sendToModel,
+      onTerminal,
+      signal,
+      onOutput,
+      lend: this.#lend,
+    });
     if (ended.exitCode !== 0) this.#lines([shellEnd(ended, signal)]);
   }
 

@@ -3,20 +3,17 @@ import { join } from 'node:path';
 import { ensurePrivateDirectory } from '../../kernel/config/settings-file.js';
 import { type Envelope, isError } from '../../kernel/core/envelope.js';
 import { isRecord, type Json } from '../../kernel/core/json.js';
+import { terminalPrograms } from '../../kernel/console/terminal-programs-port.js';
 import { headBytes } from '../../kernel/core/text.js';
 import { runInteractive } from '../../kernel/tools/process/runner.js';
-import type { ShellRun } from '../../ui/repl-options.js';
+import type { RunShell, ShellRun } from '../../ui/repl-options.js';
 import type { Run } from '../../app/create-session.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
 import type { ReplSessions } from './current-session.js';
 
 const maxTold = 32_768;
 
-export interface ShellRunOptions {
-  readonly sendToModel: boolean;
-  readonly signal: AbortSignal;
-  readonly onOutput: (chunk: string) => void;
-}
+type ShellRunOptions = Parameters<RunShell>[1];
 
 /** The user's own commands that still run: they are recorded before the session is closed. */
 export interface OwnRuns {
@@ -69,6 +66,13 @@ export async function runUserShell(
     options.onOutput('Commands are disabled in this session (tools.exec, --tools).\n');
     return { exitCode: null };
   }
+  const programs = run.toolbox.parts.find(terminalPrograms);
+  const need = options.onTerminal ? 'screen' : ((await programs?.needs(command)) ?? null);
+  if (programs && need !== null) {
+    const ended = await options.lend(async () => await programs.run(command, need, options.signal));
+    await recordRun(sessions, command, { ...ended, ending: 'not started' }, options);
+    return ended;
+  }
   const { session } = sessions.current();
   const { config } = run.settings;
   const outcome = await tool.run(
@@ -89,21 +93,40 @@ export async function runUserShell(
   const output = isError(envelope) ? `${printedBefore(envelope.details)}${envelope.error}` : envelope.output;
   const ended = endOf(envelope);
   const { exitCode } = ended;
-  if (!options.sendToModel) {
-    await session.append({ kind: 'shell', content: output, data: { command, exit_code: exitCode } });
-    return ended;
-  }
   const stopped = options.signal.aborted ? 'stopped by the user' : 'failed';
   const ending = ended.job === undefined ? stopped : `moved to the background as job ${ended.job}`;
+  await recordRun(sessions, command, { exitCode, output, ending }, options);
+  return ended;
+}
+
+interface RecordedRun {
+  readonly exitCode: number | null;
+  /** Null: it was not recorded. */
+  readonly output: string | null;
+  /** The end of a command without an exit code. */
+  readonly ending: string;
+}
+
+/** Records a command of the user; the model gets it unless it was typed with `!!`. */
+async function recordRun(
+  sessions: ReplSessions,
+  command: string,
+  { exitCode, output, ending }: RecordedRun,
+  { sendToModel }: Pick<ShellRunOptions, 'sendToModel'>,
+): Promise<void> {
+  const { session } = sessions.current();
+  if (!sendToModel) {
+    await session.append({ kind: 'shell', content: output ?? '', data: { command, exit_code: exitCode } });
+    return;
+  }
   const told = [
     '[The user ran a command]',
     `$ ${command}`,
-    headBytes(output, maxTold),
+    output === null ? '(in the terminal; its output is not recorded)' : headBytes(output, maxTold),
     `[${exitCode === null ? ending : `exit code ${exitCode}`}]`,
   ].join('\n');
   if (session.busy()) session.enqueue({ text: told, when: 'steer' });
   else await session.append({ kind: 'user', content: told, data: { note: true } });
-  return ended;
 }
 
 /** Edits `text` in `$VISUAL` or `$EDITOR` (else vi), in a private file. Returns null where the editor failed or changed

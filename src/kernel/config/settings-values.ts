@@ -174,6 +174,7 @@ export interface SettingsValues {
     readonly keys: 'emacs' | 'vim';
     readonly status_command: readonly string[];
     readonly bindings: Readonly<Record<string, string>>;
+    readonly terminal_programs: readonly string[];
     readonly reasoning: 'hide' | 'line' | 'full';
   };
   readonly providers?: Readonly<Record<string, ProviderValues>>;

@@ -32,7 +32,7 @@ import {
 export type InputAction =
   | { readonly type: 'none' }
   | { readonly type: 'submit'; readonly text: string; readonly when: 'steer' | 'after' }
-  /** Where there is nothing to interrupt, two of them open the list of messages, unless `rewinds` is false. */
+  /** If there is nothing to interrupt, two of them open the list of messages, unless `rewinds` is false. */
   | { readonly type: 'escape'; readonly rewinds?: false }
   /** `twice`: one press alone has no effect. */
   | { readonly type: 'rewind'; readonly twice: boolean }

@@ -126,6 +126,22 @@ export function leaveTerminal(input: InputPort, output: Pick<OutputPort, 'write'
   input.pause();
 }
 
+/** Modes that a program may have left behind: an alternate screen, mouse reports, cursor and keypad keys of
+ * applications, inserting, a scroll region, another character set. DECSTBM and DECOM move the cursor, so it is saved.
+ * Source: xterm ctlseqs. */
+const leftModes =
+  '\x1b[?1047l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?1l\x1b>\x1b[4l\x1b[?7h\x1b(B\x0f\x1b[m' +
+  '\x1b7\x1b[r\x1b[?6l\x1b8\x1b[?25h';
+
+/** Prepares the terminal for our own output after another program has had it: its modes are off, and the cursor is at
+ * the beginning of a row. A row that it did not end is kept: blanks up to the last column wrap only from there.
+ * `isCursorLost`: the program was killed and may have left the cursor anywhere, so we continue below all rows. */
+export function clearLeftovers(output: Output & Pick<OutputPort, 'columns'>, isCursorLost: boolean): void {
+  const columns = output.columns || 80;
+  const below = isCursorLost ? '\x1b[9999;1H\r\n' : `${' '.repeat(columns - 1)}\r`;
+  output.write(`${leftModes}${below}\x1b[J`);
+}
+
 /** The ways to notify the user. `command`: a program does it, not the terminal. */
 export type Notify = 'bell' | 'osc9' | 'osc777' | 'off' | 'command';
 

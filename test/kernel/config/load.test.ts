@@ -69,6 +69,7 @@ test('without any file every default of the contract holds and nothing is writte
       notify: 'auto',
       title: true,
       statusCommand: [],
+      terminalPrograms: [],
       titles: 'off',
       keys: 'emacs',
       bindings: {},

@@ -13,6 +13,7 @@ import type {
   OutputPipes,
   startChild,
   StartedChild,
+  TerminalCommand,
 } from './start-child.js';
 import {
   createStartedGroups,
@@ -290,6 +291,19 @@ async function loadModules(watchedBy: string | null): Promise<LoadedModules> {
 export async function runInteractive(file: string, args: readonly string[], cwd: string): Promise<number | null> {
   const { startOnTerminal } = await loadStartChild();
   return startOnTerminal(file, args, cwd);
+}
+
+/** Runs a command of the user on the terminal, in our own process group, and waits for its end. The caller has released
+ * the terminal before. The modes of the terminal are afterwards what they were: a program that was killed may have left
+ * it without echo. Keys that no program has read are dropped. */
+export async function runOnTerminal(command: TerminalCommand): Promise<Exit> {
+  const { startWithTerminal, readTerminalModes, restoreTerminal } = await loadStartChild();
+  const modes = await readTerminalModes();
+  try {
+    return command.isCancelled() ? { code: null, signal: 'SIGINT' } : await startWithTerminal(command);
+  } finally {
+    if (modes !== null) await restoreTerminal(modes);
+  }
 }
 
 function entryOf({ name, value }: Variable): string {

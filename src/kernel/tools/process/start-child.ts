@@ -1,5 +1,5 @@
 import { addAll } from '../../core/lists.js';
-import { closeSync, constants, fstatSync, mkdtempSync, openSync, rmSync } from 'node:fs';
+import { closeSync, constants, fstatSync, mkdtempSync, openSync, readSync, rmSync } from 'node:fs';
 import { type ConnectOpts, Socket, type SocketConstructorOpts } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -125,6 +125,93 @@ export function startHelper(args: readonly string[]): HelperShell | null {
 export async function startOnTerminal(file: string, args: readonly string[], cwd: string): Promise<number | null> {
   const { exitCode } = await execa(file, args, { cwd, stdio: 'inherit', reject: false });
   return exitCode ?? null;
+}
+
+/** A program that gets the terminal. */
+export interface TerminalCommand extends ChildCommand {
+  readonly signal: AbortSignal;
+  /** Returns true if the user has pressed Ctrl-C before the program was started. */
+  readonly isCancelled: () => boolean;
+  /** Called with what it prints, which reaches the terminal as well. Without it the program has the whole terminal. */
+  readonly onOutput?: (chunk: Buffer) => void;
+}
+
+/** Time for a program to end after a signal, before SIGKILL. */
+const forceKillMs = 2_000;
+
+/** Marks the processes of one command in their environment. */
+const terminalMark = 'AGENT_TERMINAL_COMMAND';
+
+/** Waits for the end of its input, then hangs up (SIGHUP) all that carries the mark and is in the group of our process.
+ * A daemon that the command has started is in another group. */
+const hangUpScript = `
+read -r own </proc/$PPID/stat || exit
+set -- "$1" \${own##*) }
+set -- "$1" "$4"
+read -r word
+for file in $(grep -lsF -- "$1" /proc/[0-9]*/environ); do
+  id=\${file#/proc/} id=\${id%/environ}
+  read -r stat 2>/dev/null </proc/$id/stat || continue
+  set -- "$1" "$2" \${stat##*) }
+  [ "$5" != "$2" ] || kill -s HUP $id 2>/dev/null
+done
+`;
+
+/** Runs a program in our own group on the terminal, and waits for its end. Its processes are hung up when `signal` is
+ * aborted, and when our own process is killed: nobody else would end them, and they would continue to draw. */
+export async function startWithTerminal({ file, args, cwd, env, signal, onOutput }: TerminalCommand): Promise<Exit> {
+  const mark = `${process.pid}-${Date.now()}`;
+  const guard = startHelper(['-c', hangUpScript, 'sh', `${terminalMark}=${mark}`]);
+  const child = execa(file, args, {
+    cwd,
+    env: { ...env, [terminalMark]: mark },
+    extendEnv: false,
+    stdin: 'inherit',
+    stdout: onOutput ? ['inherit', 'pipe'] : 'inherit',
+    stderr: onOutput ? ['inherit', 'pipe'] : 'inherit',
+    buffer: false,
+    reject: false,
+    cleanup: false,
+    cancelSignal: signal,
+    killSignal: 'SIGHUP',
+    forceKillAfterDelay: forceKillMs,
+  });
+  const hangUp = (): void => {
+    guard?.stdin?.end();
+  };
+  guard?.stdin?.on('error', () => undefined);
+  signal.addEventListener('abort', hangUp, { once: true });
+  if (onOutput) for (const stream of [child.stdout, child.stderr]) stream?.on('data', onOutput);
+  const { exitCode, signal: ended } = await child;
+  signal.removeEventListener('abort', hangUp);
+  if (!signal.aborted) guard?.kill('SIGKILL');
+  return { code: exitCode ?? null, signal: ended ?? null };
+}
+
+const onStandardInput = { stdin: 'inherit', stderr: 'ignore', reject: false } as const;
+
+/** Returns the modes of the terminal, for `restoreTerminal`; null if there is no terminal or no stty(1). */
+export async function readTerminalModes(): Promise<string | null> {
+  const { exitCode, stdout } = await execa('stty', ['-g'], onStandardInput);
+  return exitCode === 0 ? stdout : null;
+}
+
+/** Drops the keys that no program has read, and then sets the modes of the terminal. A key that was typed without echo
+ * may be part of a password: it must not come into the input. */
+export async function restoreTerminal(modes: string): Promise<void> {
+  // Without lines, and without waiting for keys.
+  await execa('stty', ['-icanon', '-echo', 'min', '0', 'time', '0'], onStandardInput);
+  dropUnreadKeys();
+  await execa('stty', [modes], onStandardInput);
+}
+
+function dropUnreadKeys(): void {
+  const buffer = Buffer.alloc(4_096);
+  try {
+    while (readSync(0, buffer) > 0) buffer.fill(0);
+  } catch {
+    /* Nothing is left to read (EAGAIN), or the terminal is gone. */
+  }
 }
 
 /** Descriptors 0 to 2. */
