@@ -1,3 +1,4 @@
+import { editOptions, type RequestedEdit, requestedEdits } from '../kernel/core/edit-arguments.js';
 import type { PermissionAnswer, Question, Rule } from '../kernel/core/policy.js';
 import { writesReason } from '../kernel/core/policy.js';
 import { isRecord } from '../kernel/core/json.js';
@@ -46,13 +47,14 @@ function callParts(question: Question): QuestionParts {
   const names = Object.keys(args);
   const single = names.length === 1 ? args[names[0] ?? ''] : undefined;
   if (typeof single === 'string') return { texts: decisionText(single, { lines: true }).split('\n'), edit: [] };
-  const { old_string: before, new_string: after, ...rest } = args;
-  if (typeof before !== 'string' || typeof after !== 'string')
+  if (requestedEdits(args) === null)
     return { texts: names.flatMap((name) => argumentLines(name, args[name])), edit: [] };
+  const rest = names.filter((name) => !['old_string', 'new_string', 'edits'].includes(name));
   const places = placesText(question);
   return {
     texts: [
-      ...Object.keys(rest).flatMap((name) => argumentLines(name, rest[name])),
+      ...rest.flatMap((name) => argumentLines(name, args[name])),
+      ...editOptions(args),
       ...(places === null ? [] : [`lines: ${places}`]),
     ],
     edit: changeOf(question),
@@ -65,22 +67,30 @@ function placesText({ lines = [] }: Question): string | null {
 }
 
 /** Returns the places of an edit, with the lines around it, or of what a write changes in its file; none for other
- * calls. */
-function changeOf({ call: { args }, lines = [], surroundings }: Question): readonly (readonly DiffLine[])[] {
-  const { old_string: before, new_string: after, content } = args;
-  if (typeof before === 'string' && typeof after === 'string') {
-    const first = lines[0] ?? null;
-    if (first === null || lines.length > 1 || !surroundings)
-      return filled(editedLines(spelled(before), spelled(after), first));
-    const { above, head, tail, below } = surroundings;
-    const whole = (text: string): string => [...above, head + text + tail, ...below].join('\n');
-    return filled(editedLines(spelled(whole(before)), spelled(whole(after)), first - above.length));
-  }
-  if (typeof content !== 'string' || surroundings?.diff === undefined) return [];
-  return overwrittenPlaces(surroundings.diff);
+ * calls. Of a list of edits: what they change together, or each of them where that is not known. */
+function changeOf(question: Question): readonly (readonly DiffLine[])[] {
+  const { args } = question.call;
+  const { old_string: before, new_string: after, edits, content } = args;
+  if (edits === undefined && typeof before === 'string' && typeof after === 'string')
+    return changeOfEdit(question, { old_string: before, new_string: after });
+  const diff = question.surroundings?.diff;
+  const together = diff === undefined ? [] : overwrittenPlaces(diff);
+  if (edits !== undefined)
+    return together.length > 0 ? together : (requestedEdits(args) ?? []).flatMap((edit) => editPlaces(edit, null));
+  return typeof content === 'string' ? together : [];
 }
 
-function filled(place: readonly DiffLine[]): readonly (readonly DiffLine[])[] {
+function changeOfEdit({ lines = [], surroundings }: Question, edit: RequestedEdit): readonly (readonly DiffLine[])[] {
+  const { old_string: before, new_string: after } = edit;
+  const first = lines[0] ?? null;
+  if (first === null || lines.length > 1 || !surroundings) return editPlaces(edit, first);
+  const { above, head, tail, below } = surroundings;
+  const whole = (text: string): string => [...above, head + text + tail, ...below].join('\n');
+  return editPlaces({ old_string: whole(before), new_string: whole(after) }, first - above.length);
+}
+
+function editPlaces({ old_string, new_string }: RequestedEdit, first: number | null): readonly (readonly DiffLine[])[] {
+  const place = editedLines(spelled(old_string), spelled(new_string), first);
   return place.length === 0 ? [] : [place];
 }
 
@@ -130,7 +140,7 @@ interface Act {
 /** The parameters that a title or the text below it shows, by the tool that has them. */
 const acts: Readonly<Record<string, Act>> = {
   bash: { shows: ['command'] },
-  file_edit: { verb: 'Edit', shows: ['path', 'old_string', 'new_string'] },
+  file_edit: { verb: 'Edit', shows: ['path', 'old_string', 'new_string', 'edits'] },
   file_write: { verb: 'Write', shows: ['path', 'content'] },
   file_read: { verb: 'Read', shows: ['path'] },
 };
@@ -220,6 +230,7 @@ function actParts(question: Question, shows: readonly string[]): QuestionParts &
     edit,
     facts: [
       ...others.map((name) => `${name}=${valueText(args[name])}`),
+      ...editOptions(args),
       ...(places === null ? [] : [`lines ${places}`]),
     ],
   };

@@ -397,3 +397,32 @@ test('servers of an editor whose names become the same one here all stay', async
   const events = (await agent(at, ['sessions', 'show', '--json', sessionId])).stdout;
   for (const name of ['a_b', 'a_b-2', 'a_b-3']) expect(events).toContain(`server ${name}:`);
 });
+
+test('an editor is shown each of several edits, and asked once about what they change together', async () => {
+  const at = place({ 'a.txt': 'one\ntwo\n' });
+  const edits = [
+    { old_string: 'one', new_string: '1' },
+    { old_string: 'two', new_string: '2' },
+  ];
+  const turns = [{ calls: [{ name: 'file_edit', arguments: { path: 'a.txt', edits } }] }, { text: 'Done.' }];
+  const model = `offline/${at.file('edits.json', JSON.stringify({ turns }))}`;
+  const editor = await edit(at, ['-m', model, '--approval', 'mutating']);
+  const { sessionId } = await editor.agent.request(methods.agent.session.new, { cwd: at.work, mcpServers: [] });
+  await prompt(editor, sessionId, 'edit a.txt');
+  const path = join(at.work, 'a.txt');
+  const diffs = edits.map(({ old_string, new_string }) => ({
+    type: 'diff',
+    path,
+    oldText: old_string,
+    newText: new_string,
+  }));
+  expect(editor.questions).toHaveLength(1);
+  expect(editor.questions[0]?.toolCall.content?.slice(0, 2)).toEqual(diffs);
+  expect(JSON.stringify(editor.questions[0]?.toolCall.content?.[2])).toContain('-one\\n-two\\n+1\\n+2');
+  expect(of(editor.updates, 'tool_call_update').at(-1)).toMatchObject({
+    status: 'completed',
+    content: expect.arrayContaining([{ type: 'diff', path, oldText: 'one\ntwo\n', newText: '1\n2\n' }]) as object,
+  });
+  expect(readFileSync(path, 'utf8')).toBe('1\n2\n');
+  expect(await editor.leave()).toBe(0);
+});

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { EffectsSummary, Question } from '../../src/kernel/core/policy.js';
 import { writesReason } from '../../src/kernel/core/policy.js';
-import { askedLines, promptParts, rulesAbout } from '../../src/ui/question-lines.js';
+import { askedLines, promptParts, questionRows, rulesAbout } from '../../src/ui/question-lines.js';
 import { question } from './fake-session.js';
 
 const cwd = '/home/me/proj';
@@ -66,6 +66,44 @@ test('an edit is shown in whole lines with those around it', () => {
     '10 +  more(); // here',
     '11  b();',
   ]);
+});
+
+test('several edits are shown as what they change together, or each by itself where that is not known', () => {
+  const edits = [
+    { old_string: 'a', new_string: 'b' },
+    { old_string: 'x', new_string: 'y', replace_all: true },
+  ];
+  const several = asked('file_edit', { path: 'src/main.ts', edits }, { targets: [inside] });
+  const diff = '--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n-a\n+b\n x1\n@@ -9,1 +9,1 @@\n-x\n+y\n';
+  const around = { above: [], head: '', tail: '', below: [] };
+  const known = { ...several, surroundings: { ...around, diff } };
+  expect(promptParts(known)).toMatchObject({
+    title: 'Edit src/main.ts?',
+    note: '+2 −2',
+    facts: ['edit 2: replace_all=true'],
+  });
+  expect(questionRows(known)).toEqual([
+    'path: src/main.ts',
+    'edit 2: replace_all=true',
+    '@@ line 1',
+    '-a',
+    '+b',
+    ' x1',
+    '@@ line 9',
+    '-x',
+    '+y',
+  ]);
+  const { edit: lines, facts } = promptParts(several);
+  expect([lines.flat().map(({ sign, text }) => sign + text), facts]).toEqual([
+    ['-a', '+b', '-x', '+y'],
+    ['edit 2: replace_all=true'],
+  ]);
+  const cut = { ...several, surroundings: { ...around, diff: `${diff}… 9 lines are left out\n` } };
+  expect(
+    promptParts(cut)
+      .edit.flat()
+      .map(({ sign, text }) => sign + text),
+  ).toEqual(['-a', '+b', '-x', '+y']);
 });
 
 test('a write shows what it changes in the file; a diff that was cut is none, and the whole content is shown', () => {

@@ -1,6 +1,7 @@
 import { parseJson } from '../../kernel/core/json.js';
 import type { Diff, SessionUpdate, ToolCallContent, ToolKind } from '@agentclientprotocol/sdk';
 import { isAbsolute, resolve } from 'node:path';
+import { requestedEdits } from '../../kernel/core/edit-arguments.js';
 import { isError, parseEnvelope } from '../../kernel/core/envelope.js';
 import {
   type ChangeData,
@@ -228,13 +229,18 @@ function absolute(path: string, cwd: string): string {
   return isAbsolute(path) ? path : resolve(cwd, path);
 }
 
-/** Returns the diff that an edit would make, before it is made. */
+/** Returns the diffs that an edit would make, before it is made. */
 function editContent(input: unknown, cwd: string): ToolCallContent[] {
   if (!isRecord(input) || typeof input.path !== 'string') return [];
-  const { old_string: oldText = null, new_string: changed, content } = input;
-  const newText = typeof changed === 'string' ? changed : content;
-  if (typeof newText !== 'string' || (oldText !== null && typeof oldText !== 'string')) return [];
-  return [{ type: 'diff', path: absolute(input.path, cwd), oldText, newText }];
+  const path = absolute(input.path, cwd);
+  const { content } = input;
+  if (typeof content === 'string') return [{ type: 'diff', path, oldText: null, newText: content }];
+  return (requestedEdits(input) ?? []).map(({ old_string, new_string }) => ({
+    type: 'diff',
+    path,
+    oldText: old_string,
+    newText: new_string,
+  }));
 }
 
 async function resultUpdate(source: UpdateSource, data: ToolResultData): Promise<SessionUpdate> {

@@ -9,6 +9,8 @@ import type { ApprovalMode } from '../core/policy.js';
  * names. */
 interface Dialect {
   readonly names: readonly string[];
+  /** The name of a call with a list of `edits`. */
+  readonly several?: string;
   readonly keys?: Readonly<Record<string, string>>;
 }
 
@@ -16,7 +18,7 @@ const dialects: Readonly<Record<string, Dialect>> = {
   bash: { names: ['Bash'], keys: { timeout_seconds: 'timeout' } },
   file_read: { names: ['Read'], keys: { path: 'file_path' } },
   file_write: { names: ['Write'], keys: { path: 'file_path' } },
-  file_edit: { names: ['Edit'], keys: { path: 'file_path' } },
+  file_edit: { names: ['Edit'], several: 'MultiEdit', keys: { path: 'file_path' } },
   glob: { names: ['Glob'] },
   grep: { names: ['Grep'], keys: { ignore_case: '-i', context: '-C' } },
   web_fetch: { names: ['WebFetch'] },
@@ -33,7 +35,7 @@ export function subjectsOf(occasion: Occasion, agent?: HookedAgent): readonly st
     case 'PermissionRequest':
     case 'PostToolUse':
     case 'PostToolUseFailure':
-      return [occasion.call.tool, ...(dialectOf(occasion.call.tool)?.names ?? [])];
+      return calledNames(occasion.call);
     case 'SessionStart':
       return [occasion.source];
     case 'PreCompact':
@@ -56,9 +58,20 @@ export function subjectsOf(occasion: Occasion, agent?: HookedAgent): readonly st
   }
 }
 
+/** Returns the names by which a matcher may mean a call. A matcher for `Edit` also means a call with several edits. */
+function calledNames(call: Pick<HookedCall, 'tool' | 'args'>): readonly string[] {
+  const { names = [], several } = dialectOf(call.tool) ?? {};
+  return [call.tool, ...names, ...(several !== undefined && hasSeveralEdits(call.args) ? [several] : [])];
+}
+
+function hasSeveralEdits({ edits }: ToolArgs): boolean {
+  return Array.isArray(edits);
+}
+
 /** Returns the names of Claude Code for one of our tools. */
 export function theirNames(tool: string): readonly string[] {
-  return dialectOf(tool)?.names ?? [];
+  const { names = [], several } = dialectOf(tool) ?? {};
+  return several === undefined ? names : [...names, several];
 }
 
 function dialectOf(tool: string): Dialect | undefined {
@@ -153,12 +166,14 @@ export function theirCall(
   call: Pick<HookedCall, 'tool' | 'args'>,
   cwd: string,
 ): { readonly tool_name: string; readonly tool_input: ToolArgs } {
-  return { tool_name: dialectOf(call.tool)?.names[0] ?? call.tool, tool_input: theirInput(call, cwd) };
+  const { names = [], several } = dialectOf(call.tool) ?? {};
+  const name = several !== undefined && hasSeveralEdits(call.args) ? several : names[0];
+  return { tool_name: name ?? call.tool, tool_input: theirInput(call, cwd) };
 }
 
 /** Our name of a tool of Claude Code; another name stays as it is. */
 export function ourName(theirs: string): string {
-  return Object.entries(dialects).find(([, { names }]) => names.includes(theirs))?.[0] ?? theirs;
+  return Object.keys(dialects).find((ours) => theirNames(ours).includes(theirs)) ?? theirs;
 }
 
 /** Tools that a name of Claude Code's covers in a permission rule beside the tool of that name. */

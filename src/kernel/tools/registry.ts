@@ -2,6 +2,7 @@ import { parseJson } from '../core/json.js';
 import { errorEnvelope, type ErrorEnvelope } from '../core/envelope.js';
 import type { CallTarget } from '../core/event.js';
 import { isRecord, jsonDepth, type JsonSchema } from '../core/json.js';
+import { counted } from './define-tool.js';
 import { type LoadedOnce, loadOnce } from '../core/runtime.js';
 import { loadAjv } from './load-ajv.js';
 import { wellFormed } from '../core/text.js';
@@ -356,6 +357,11 @@ function explained(error: SchemaError | undefined): ArgumentProblem {
         expected:
           error.params.limit === 1 ? 'at least 1 character' : `at least ${String(error.params.limit)} characters`,
       };
+    case 'minItems':
+    case 'maxItems': {
+      const [problem, bound] = error.keyword === 'minItems' ? ['too few', 'at least'] : ['too many', 'at most'];
+      return { argument: at, problem, expected: `${bound} ${counted(Number(error.params.limit), 'item')}` };
+    }
     case 'enum':
       return {
         argument: at,

@@ -1,4 +1,6 @@
-import { wellFormed, withoutEnd } from '../core/text.js';
+import { type RequestedEdit, requestedEdits } from '../core/edit-arguments.js';
+import type { Json } from '../core/json.js';
+import { withoutEnd } from '../core/text.js';
 import type { ArgumentProblem, Surroundings, ToolContext, ToolOutcome } from '../core/tool.js';
 import {
   counted,
@@ -19,6 +21,7 @@ import {
   unifiedDiff,
   writeWhole,
 } from './files/atomic-write.js';
+import { applyEdits, type EditProblem, lineNumbers, nearestParts, occurrences } from './files/text-edits.js';
 import { absolutePath, fileFailure, FileRefusal, pathProblem, shownPath } from './files/open-file.js';
 import {
   decodeText,
@@ -129,8 +132,23 @@ const editSchema = {
     old_string: { type: 'string', minLength: 1 },
     new_string: { type: 'string' },
     replace_all: { type: 'boolean' },
+    edits: {
+      type: 'array',
+      minItems: 1,
+      maxItems: 50,
+      items: {
+        type: 'object',
+        properties: {
+          old_string: { type: 'string' },
+          new_string: { type: 'string' },
+          replace_all: { type: 'boolean' },
+        },
+        required: ['old_string', 'new_string'],
+        additionalProperties: false,
+      },
+    },
   },
-  required: ['path', 'old_string', 'new_string'],
+  required: ['path'],
   additionalProperties: false,
 } as const;
 
@@ -146,22 +164,57 @@ export function fileEditTool(memory: ContentMemory, encoding: string | null): De
       line: 'Change existing files with file_edit; use file_write for new ones. Match the surrounding style.',
     },
     repeatable: true,
-    description: 'Replace exact text in a file. old_string must occur once unless replace_all.',
+    description:
+      'Replace exact text in a file. old_string must occur once unless replace_all. edits: several at once, in order.',
     schema: editSchema,
-    check(args) {
-      const { old_string, new_string } = args;
-      if (withoutCarriageReturns(old_string) === withoutCarriageReturns(new_string))
-        return { argument: 'new_string', problem: 'the same as old_string', expected: 'a different text' };
-      return (
-        halfCharacter('old_string', old_string) ??
-        halfCharacter('new_string', new_string) ??
-        pathProblem('path', args.path)
-      );
-    },
+    check: (args) => argumentProblem(args) ?? editsProblem(args) ?? pathProblem('path', args.path),
     linesOf: (args, place) => editedLines(args, place, encoding),
     surroundingsOf: (args, place) => aroundEdit(args, place, encoding),
     run: (args, ctx) => edit(args, ctx, memory, encoding),
   });
+}
+
+/** Finds what keeps a call from being either one edit or a list of them. */
+function argumentProblem({ edits, old_string, new_string, replace_all }: FileEditArgs): ArgumentProblem | null {
+  const single = { old_string, new_string, replace_all };
+  if (edits !== undefined) {
+    const beside = Object.entries(single).find(([, value]) => value !== undefined);
+    return beside === undefined
+      ? null
+      : { argument: beside[0], problem: 'given beside edits', expected: 'either edits or the single arguments' };
+  }
+  if (old_string === undefined && new_string === undefined)
+    return { argument: 'old_string', problem: 'missing', expected: 'old_string and new_string, or edits' };
+  const missing = old_string === undefined ? 'old_string' : new_string === undefined ? 'new_string' : null;
+  return missing === null ? null : { argument: missing, problem: 'missing', expected: 'string' };
+}
+
+/** Finds the first edit that cannot be meant, and names it by its number. */
+function editsProblem(args: FileEditArgs): ArgumentProblem | null {
+  for (const [index, edit] of editsOf(args).entries()) {
+    const found = editProblem(edit);
+    if (found === null) continue;
+    if (args.edits === undefined) return found;
+    const argument = `edits/${index}/${found.argument}`;
+    return { ...found, argument, problem: `edit ${index + 1} of ${args.edits.length}: ${found.problem}` };
+  }
+  return null;
+}
+
+function editProblem({ old_string, new_string }: RequestedEdit): ArgumentProblem | null {
+  if (old_string === '') return { argument: 'old_string', problem: 'too short', expected: 'at least 1 character' };
+  if (withoutCarriageReturns(old_string) === withoutCarriageReturns(new_string))
+    return { argument: 'new_string', problem: 'the same as old_string', expected: 'a different text' };
+  return halfCharacter('old_string', old_string) ?? halfCharacter('new_string', new_string);
+}
+
+function editsOf(args: FileEditArgs): readonly RequestedEdit[] {
+  return requestedEdits(args) ?? [];
+}
+
+/** Returns the edit of a call with the single arguments; null for a list of edits. */
+function singleEdit(args: FileEditArgs): RequestedEdit | null {
+  return args.edits === undefined ? (editsOf(args)[0] ?? null) : null;
 }
 
 /** Numbers the lines at which an edit begins; none where it would be refused. */
@@ -170,11 +223,14 @@ async function editedLines(
   { cwd, landings }: Pick<ToolContext, 'cwd' | 'landings'>,
   encoding: string | null,
 ): Promise<readonly number[]> {
+  const single = singleEdit(args);
+  if (single === null) return []; // the diff of several edits has the numbers of their lines
   try {
     const { bytes } = await beforeWrite(absolutePath(cwd, args.path), args.path, landings);
     const plain = withLineFeeds((bytes === null ? null : (await decodeText(bytes, encoding)).text) ?? '');
-    const found = occurrences(plain, withoutCarriageReturns(args.old_string), { overlap: args.replace_all !== true });
-    return found.length > 1 && args.replace_all !== true ? [] : lineNumbers(plain, found);
+    const isAll = single.replace_all === true;
+    const found = occurrences(plain, withoutCarriageReturns(single.old_string), { overlap: !isAll });
+    return found.length > 1 && !isAll ? [] : lineNumbers(plain, found);
   } catch {
     return []; // the call itself will say what is wrong with the file
   }
@@ -184,11 +240,23 @@ const contextLines = 3;
 /** Around a change in longer lines nothing is shown. */
 const mostContextChars = 2_000;
 
-/** Returns the lines around the place of an edit; null where it would be refused, and where there are several. */
+/** Returns the lines around the place of an edit; null where it would be refused, and where it has several places. Of a
+ * list of edits: the diff of all of them. */
 async function aroundEdit(args: FileEditArgs, place: Place, encoding: string | null): Promise<Surroundings | null> {
   const plain = await plainText(args.path, place, encoding);
   if (plain === null) return null;
-  const wanted = withoutCarriageReturns(args.old_string);
+  const single = singleEdit(args);
+  return single === null ? await changedByEdits(args, plain) : aroundText(plain, single.old_string);
+}
+
+async function changedByEdits(args: FileEditArgs, plain: string): Promise<Surroundings | null> {
+  const applied = applyEdits(plain, editsOf(args), plainForm);
+  const diff = applied.ok ? await unifiedDiff(args.path, plain, applied.text) : undefined;
+  return diff === undefined ? null : { above: [], head: '', tail: '', below: [], diff };
+}
+
+function aroundText(plain: string, oldString: string): Surroundings | null {
+  const wanted = withoutCarriageReturns(oldString);
   const at = plain.indexOf(wanted);
   if (at < 0 || plain.includes(wanted, at + 1)) return null;
   const start = at === 0 ? 0 : plain.lastIndexOf('\n', at - 1) + 1;
@@ -245,7 +313,7 @@ async function edit(
   try {
     const before = await beforeWrite(absolute, args.path, ctx.landings);
     if (before.bytes === null) throw Object.assign(new Error('missing'), { code: 'ENOENT' });
-    const stale = await checkStale(before, args.path, ctx, { memory, encoding, ...onePlace(args) });
+    const stale = await checkStale(before, args.path, ctx, { memory, encoding, ...onePlaces(args) });
     if (stale.is === 'refused') return stale.outcome;
     const { text, form } = await decodeText(before.bytes, encoding);
     if (text === null || text.includes('\0'))
@@ -253,26 +321,32 @@ async function edit(
         'execution_failed',
         `${shownPath(args.path)} has an encoding that cannot be written back unchanged; it was not edited.`,
       );
-    const plain = withLineFeeds(text);
-    const wanted = withoutCarriageReturns(args.old_string);
-    const found = occurrences(plain, wanted, { overlap: args.replace_all !== true });
-    if (found.length === 0) return notFound(args, plain, wanted);
-    if (found.length > 1 && args.replace_all !== true) return ambiguous(args, lineNumbers(plain, found));
-    const { skipped, length, replacement } = changedLines(wanted, withoutCarriageReturns(args.new_string));
-    const starts = found.map((start) => start + skipped);
-    const bytes = await encodeText(replaced(text, starts, length, withEol(replacement, form.eol), form), form);
-    if (bytes === null) throw unencodable(args.path, form, 'new_string');
+    const edits = editsOf(args);
+    const applied = applyEdits(text, edits, form);
+    if (!applied.ok) return refusedEdit(args, applied.problem);
+    const bytes = await encodeText(applied.text, form);
+    if (bytes === null) throw unencodable(args.path, form, await unencodedArgument(args, form));
     await writeWhole(before, bytes, args.path);
     const effects = await writeEffects(before, bytes, args.path, memory, encoding);
-    return edited(args.path, found.length, effects, editFacts(encodingName(form, text), stale));
+    return edited(args.path, applied.count, effects, editFacts(encodingName(form, text), stale));
   } catch (error) {
     return fileFailure(error, args.path, absolute);
   }
 }
 
-/** The text that an edit replaces in one place. */
-function onePlace({ old_string, replace_all }: FileEditArgs): { readonly edited?: string } {
-  return replace_all === true ? {} : { edited: withoutCarriageReturns(old_string) };
+/** Returns the texts that the edits replace, each in one place; nothing where one replaces all. */
+function onePlaces(args: FileEditArgs): { readonly edited?: readonly string[] } {
+  const edits = editsOf(args);
+  if (edits.some(({ replace_all }) => replace_all === true)) return {};
+  return { edited: edits.map(({ old_string }) => withoutCarriageReturns(old_string)) };
+}
+
+/** Names the argument whose text the encoding of the file does not have. */
+async function unencodedArgument(args: FileEditArgs, form: TextForm): Promise<string> {
+  if (args.edits === undefined) return 'new_string';
+  for (const [index, { new_string }] of args.edits.entries())
+    if ((await encodeText(new_string, form)) === null) return `new_string of edit ${index + 1}`;
+  return 'edits';
 }
 
 function editFacts(encoding: string | null, stale: Staleness): Readonly<Record<string, string>> {
@@ -295,176 +369,40 @@ function edited(
   return succeeded(summary, { output, count, ...facts }, effects);
 }
 
-/** Returns the part of an edit without the whole lines at its start and end that stay as they are: those keep their own
- * line ends. `skipped` and `length` count in `wanted`. */
-function changedLines(
-  wanted: string,
-  replacement: string,
-): { readonly skipped: number; readonly length: number; readonly replacement: string } {
-  const most = Math.min(wanted.length, replacement.length);
-  let start = 0;
-  while (start < most && wanted[start] === replacement[start]) start++;
-  const skipped = start === 0 ? 0 : wanted.lastIndexOf('\n', start - 1) + 1;
-  let end = 0;
-  while (end < most - skipped && wanted.at(-1 - end) === replacement.at(-1 - end)) end++;
-  const isWhole = [wanted, replacement].every((text) => text.length - end === skipped || text.at(-1 - end) === '\n');
-  const newline = wanted.indexOf('\n', wanted.length - end);
-  const kept = isWhole ? end : newline < 0 ? 0 : wanted.length - newline - 1;
-  return {
-    skipped,
-    length: wanted.length - skipped - kept,
-    replacement: replacement.slice(skipped, replacement.length - kept),
-  };
+/** Returns the failure of the first edit that cannot be made; with a list of edits, it names that one. */
+function refusedEdit(args: FileEditArgs, problem: EditProblem): ToolOutcome {
+  const where = shownPath(args.path);
+  const { index } = problem;
+  const total = args.edits?.length;
+  const { said, details } = problem.kind === 'missing' ? notFound(problem, where) : ambiguous(problem.lines, where);
+  if (total === undefined) return failed('execution_failed', said, details);
+  const message = `Edit ${index + 1} of ${total}: ${said} Nothing was written: all edits are made, or none.`;
+  return failed('execution_failed', message, { edit: index + 1, ...details });
 }
 
-/** Replaces the matches. `positions` and `length` count in the text with LF line ends; text outside the matches keeps
- * its own line ends. */
-function replaced(
-  text: string,
-  positions: readonly number[],
-  length: number,
-  replacement: string,
-  form: TextForm,
-): string {
-  if (form.eol !== '\r\n' && !text.includes('\r\n'))
-    return replaceSpans(
-      text,
-      positions.map((start) => ({ start, end: start + length })),
-      replacement,
-    );
-  let plainAt = 0;
-  let at = 0;
-  const originalOf = (position: number): number => {
-    while (plainAt < position) {
-      if (text.charCodeAt(at) === 0x0d && text.charCodeAt(at + 1) === 0x0a) at++;
-      at++;
-      plainAt++;
-    }
-    return at;
-  };
-  return replaceSpans(
-    text,
-    positions.map((start) => ({ start: originalOf(start), end: originalOf(start + length) })),
-    replacement,
-  );
+interface Refused {
+  readonly said: string;
+  readonly details: Readonly<Record<string, Json>>;
 }
 
-function replaceSpans(
-  text: string,
-  spans: readonly { readonly start: number; readonly end: number }[],
-  replacement: string,
-): string {
-  const kept = spans.map(({ start }, index) => text.slice(index === 0 ? 0 : spans[index - 1]?.end, start));
-  return [...kept, text.slice(spans.at(-1)?.end)].join(replacement);
-}
-
-function notFound(args: FileEditArgs, plain: string, wanted: string): ToolOutcome {
+function notFound({ plain, wanted, wasThere }: Extract<EditProblem, { kind: 'missing' }>, where: string): Refused {
+  if (wasThere)
+    return { said: `old_string does not occur in ${where} after the edits before it, which changed it.`, details: {} };
   const candidates = nearestParts(plain, wanted);
   const hint =
     candidates.length === 0
       ? 'no similar text in the file; read it'
       : `nearest: ${candidates.map(({ line }) => `line ${line}`).join(', ')} (see details); ` +
         'copy the text exactly, white space included';
-  return failed('execution_failed', `old_string does not occur in ${shownPath(args.path)}; ${hint}.`, {
-    candidates: candidates.map(({ line, text }) => ({ line, text })),
-  });
+  const said = `old_string does not occur in ${where}; ${hint}.`;
+  return { said, details: { candidates: candidates.map(({ line, text }) => ({ line, text })) } };
 }
 
-function ambiguous(args: FileEditArgs, lines: readonly number[]): ToolOutcome {
+function ambiguous(lines: readonly number[], where: string): Refused {
   const shown = lines.slice(0, maxShownLines);
   const rest = lines.length > shown.length ? ` and ${lines.length - shown.length} more` : '';
-  return failed(
-    'execution_failed',
-    `old_string occurs ${lines.length} times in ${shownPath(args.path)}, on lines ${shown.join(', ')}${rest}; ` +
-      'add lines around it to name one, or set replace_all.',
-    { count: lines.length, lines: shown },
-  );
-}
-
-/** Returns the positions of `wanted` in `text` from left to right; with `overlap`, also those inside of another one. */
-function occurrences(text: string, wanted: string, { overlap }: { readonly overlap: boolean }): readonly number[] {
-  const found: number[] = [];
-  const step = overlap ? 1 : wanted.length;
-  for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + step)) found.push(at);
-  return found;
-}
-
-/** Returns the number of the line (from 1) for each position; positions ascend. */
-function lineNumbers(text: string, positions: readonly number[]): readonly number[] {
-  let line = 1;
-  let from = 0;
-  return positions.map((position) => {
-    for (let at = text.indexOf('\n', from); at >= 0 && at < position; at = text.indexOf('\n', from)) {
-      line++;
-      from = at + 1;
-    }
-    return line;
-  });
-}
-
-/** A part of the file that is similar to the text that was searched for. */
-interface Candidate {
-  readonly line: number;
-  readonly text: string;
-}
-
-const maxLines = 20_000;
-const maxWantedLines = 8;
-const maxLineChars = 300;
-const maxShownChars = 600;
-
-/** Returns the three parts of `text` that are most similar to `wanted`, best first. It compares line by line and
- * ignores white space at the ends of lines. */
-function nearestParts(text: string, wanted: string): readonly Candidate[] {
-  const lines = text.split('\n');
-  const wantedLines = wanted.replace(/^\n+|\n+$/g, '').split('\n');
-  const compared = wantedLines.slice(0, maxWantedLines).map(normalized);
-  const first = compared.findIndex((line) => line.length > 2);
-  const scored = lines.slice(0, maxLines).map((line, index) => ({
-    index: index - Math.max(0, first),
-    score: similarity(normalized(line), compared[Math.max(0, first)] ?? ''),
-  }));
-  const promising = scored
-    .filter(({ index, score }) => index >= 0 && score > 0.3)
-    .sort((a, b) => b.score - a.score)
-    .slice(0, 50);
-  return promising
-    .map(({ index }) => ({
-      index,
-      score:
-        compared.reduce((sum, line, i) => sum + similarity(normalized(lines[index + i] ?? ''), line), 0) /
-        compared.length,
-    }))
-    .filter(({ score }) => score > 0.4)
-    .sort((a, b) => b.score - a.score || a.index - b.index)
-    .slice(0, 3)
-    .map(({ index }) => ({
-      line: index + 1,
-      text: shortened(lines.slice(index, index + Math.min(wantedLines.length, maxWantedLines)).join('\n')),
-    }));
-}
-
-function normalized(line: string): string {
-  return line.slice(0, maxLineChars).trim().replace(/\s+/g, ' ');
-}
-
-function shortened(text: string): string {
-  return text.length > maxShownChars ? `${wellFormed(text.slice(0, maxShownChars))}…` : text;
-}
-
-/** Returns how similar two texts are, from 0 to 1: Dice's coefficient over pairs of neighbouring characters. */
-function similarity(a: string, b: string): number {
-  if (a === b) return 1;
-  if (a.length < 2 || b.length < 2) return a !== '' && b.includes(a) ? 0.5 : 0;
-  const pairs = new Map<string, number>();
-  for (let i = 0; i < a.length - 1; i++) pairs.set(a.slice(i, i + 2), (pairs.get(a.slice(i, i + 2)) ?? 0) + 1);
-  let shared = 0;
-  for (let i = 0; i < b.length - 1; i++) {
-    const left = pairs.get(b.slice(i, i + 2)) ?? 0;
-    if (left > 0) {
-      shared++;
-      pairs.set(b.slice(i, i + 2), left - 1);
-    }
-  }
-  return (2 * shared) / (a.length + b.length - 2);
+  const said =
+    `old_string occurs ${lines.length} times in ${where}, on lines ${shown.join(', ')}${rest}; ` +
+    'add lines around it to name one, or set replace_all.';
+  return { said, details: { count: lines.length, lines: shown } };
 }

@@ -1,3 +1,4 @@
+import { editOptions, requestedEdits } from '../../kernel/core/edit-arguments.js';
 import { isError, type Envelope } from '../../kernel/core/envelope.js';
 import { isRecord, parseJson } from '../../kernel/core/json.js';
 import { todoLines, todoName, todoOfArguments } from '../../kernel/core/projection.js';
@@ -57,6 +58,8 @@ interface ToolReading {
 interface Reading {
   readonly uses: readonly string[];
   readonly subject?: string;
+  /** Parameters in a few words, before those that it does not use. */
+  readonly more?: readonly string[];
   readonly blocks?: readonly CallBlock[];
 }
 
@@ -106,12 +109,12 @@ export function readCall({ name, arguments: text }: CallText): CallReading {
     const isShort = !raw.includes('\n');
     return { verb, subject: isShort ? raw : '', more: [], blocks: isShort ? [] : [{ kind: 'lines', text: raw }] };
   }
-  const { uses, subject = '', blocks = [] } = own?.read(args) ?? { uses: [] };
+  const { uses, subject = '', more = [], blocks = [] } = own?.read(args) ?? { uses: [] };
   const rest = nameValues(Object.fromEntries(Object.entries(args).filter(([key]) => !uses.includes(key))));
   return {
     verb,
     subject,
-    more: rest.inline,
+    more: [...more, ...rest.inline],
     blocks: [
       ...blocks,
       ...rest.blocks.map(({ name: key, text: value }) => ({ kind: 'lines' as const, name: key, text: value })),
@@ -187,10 +190,15 @@ function readWrite(args: CallArguments): Reading | null {
 }
 
 function readEdit(args: CallArguments): Reading | null {
-  const { old_string: before, new_string: after } = args;
+  const edits = requestedEdits(args);
   const file = line(args, 'path');
-  if (file === null || typeof before !== 'string' || typeof after !== 'string') return null;
-  return { ...file, uses: ['path', 'old_string', 'new_string'], blocks: [{ kind: 'change', before, after }] };
+  if (file === null || edits === null) return null;
+  return {
+    ...file,
+    uses: ['path', 'old_string', 'new_string', 'edits'],
+    more: editOptions(args),
+    blocks: edits.map(({ old_string, new_string }) => ({ kind: 'change', before: old_string, after: new_string })),
+  };
 }
 
 function changeOutcome({ summary, envelope, counts }: ResultFacts): string {

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -94,6 +95,20 @@ test.each([
   ['^Ba$', ['bash', 'Bash'], false],
 ])('the matcher %j over %j: %s', (matcher, names, meant) => {
   expect(matches(matcher, names)).toBe(meant);
+});
+
+test.each<[matcher: string, args: Readonly<Record<string, unknown>>, name: string | null]>([
+  ['Edit', { edits: [{ old_string: 'x', new_string: 'y' }] }, 'MultiEdit'],
+  ['MultiEdit', { edits: [{ old_string: 'x', new_string: 'y' }] }, 'MultiEdit'],
+  ['file_edit', { edits: [{ old_string: 'x', new_string: 'y' }] }, 'MultiEdit'],
+  ['MultiEdit', { old_string: 'x', new_string: 'y' }, null],
+])('the matcher %s over an edit with %j reads %s', async (matcher, args, name) => {
+  await ask(one('PreToolUse', 'cat > seen.json', {}, matcher), before('file_edit', { path: 'a.ts', ...args }));
+  const path = join(dir, 'seen.json');
+  const seen = existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as Readonly<Record<string, unknown>>) : null;
+  expect(seen && [seen['tool_name'], seen['tool_input']]).toEqual(
+    name === null ? null : [name, { file_path: join(dir, 'a.ts'), ...args }],
+  );
 });
 
 test('a hook reads the names, paths and times of Claude Code, and the original beside them', async () => {

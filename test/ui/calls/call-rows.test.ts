@@ -147,6 +147,29 @@ test('an edit is its diff, with the number of changed lines and what the user sa
   );
 });
 
+test('several edits are one call with one diff; those that failed are shown as they were asked for', () => {
+  const edits = [
+    { old_string: 'old;', new_string: 'new;' },
+    { old_string: 'x', new_string: 'y', replace_all: true },
+  ];
+  const several = { path: 'src/main.ts', edits };
+  expect(rowsOf('file_edit', several, { output: '', count: 3 }, { diff })).toEqual([
+    '✔ edit src/main.ts edit 2: replace_all=true · 3 places · +1 −1',
+    '@@ line 2',
+    ' let a;',
+    '-old;',
+    '+new;',
+    ' end',
+  ]);
+  const error = { error: 'Edit 2 of 2: no.', code: 'execution_failed' } as const;
+  expect(rowsOf('file_edit', several, error, { summary: 'Edit 2 of 2: no.' }).slice(1)).toEqual([
+    '-old;',
+    '+new;',
+    '-x',
+    '+y',
+  ]);
+});
+
 test('a call that failed shows what it asked for, and its details as what they are', () => {
   const error = { error: 'src/main.ts has changed.', code: 'execution_failed' };
   const details = { reason: 'changed', changes: diff, lines: [] };

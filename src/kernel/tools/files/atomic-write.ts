@@ -292,7 +292,7 @@ export type Staleness =
 
 /** Checks a write against the state of the file that the session knows. A file that was never read, or that is gone,
  * counts as current. One that has changed since is refused with what changed; where that shows the whole change, the
- * session knows the new state, so the next write is made. `edited`: the text that an edit replaces. If it occurs once,
+ * session knows the new state, so the next write is made. `edited`: the texts that edits replace. If each occurs once,
  * before and now, the change is elsewhere and cannot be lost. */
 export async function checkStale(
   before: BeforeWrite,
@@ -302,7 +302,7 @@ export async function checkStale(
     memory,
     encoding,
     edited,
-  }: { readonly memory: ContentMemory; readonly encoding: string | null; readonly edited?: string },
+  }: { readonly memory: ContentMemory; readonly encoding: string | null; readonly edited?: readonly string[] },
 ): Promise<Staleness> {
   const known = ctx.knownFiles.get(before.path);
   if (known === undefined || before.bytes === null || known === before.sha256) return { is: 'current' };
@@ -328,8 +328,8 @@ interface Change {
   readonly diff: string;
 }
 
-function isElsewhere({ old, text }: Change, edited: string): boolean {
-  return occursOnce(old, edited) && occursOnce(text, edited);
+function isElsewhere({ old, text }: Change, edited: readonly string[]): boolean {
+  return edited.every((part) => occursOnce(old, part) && occursOnce(text, part));
 }
 
 /** Compares a file with the text that the session knows; null where that is not possible. */
