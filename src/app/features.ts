@@ -8,6 +8,7 @@ import { hooks } from '../features/hooks/hooks-feature.js';
 import { mcp } from '../features/mcp/mcp-feature.js';
 import { memory } from '../features/memory/memory-feature.js';
 import { plugins } from '../features/plugins/plugins-feature.js';
+import { ownShellFeature } from '../features/own-shell/own-shell-feature.js';
 import { outputStyles } from '../features/output-styles/output-styles-feature.js';
 import { promptStash } from '../features/prompt-stash/prompt-stash-feature.js';
 import { promptsAndSkills } from '../features/prompts-and-skills/prompts-and-skills-feature.js';
@@ -51,6 +52,7 @@ export const features: readonly Feature[] = [
   undo,
   promptStash,
   terminalPrograms,
+  ownShellFeature,
   telemetry,
   attachments,
 ];

@@ -8,6 +8,7 @@ import { approvalModes, planNews, type Policy, ruleKey, type Verdict } from '../
 import { readBounded } from '../kernel/disk/bounded-file.js';
 import type { PolicyOptions } from '../kernel/permissions/permission-policy.js';
 import type { PathFacts } from '../kernel/permissions/guarded-paths.js';
+import { commandEnv } from '../kernel/config/sections.js';
 import type { Settings, SwitchablePolicy } from '../kernel/console/run-settings.js';
 
 /** Loads the code of permissions, which a session without calls does not need. */
@@ -112,7 +113,7 @@ async function loadPolicy(
     workspace: cwd,
     added: directories.list(),
     ownPaths: [...new Set([dirname(files.config), files.data, dirname(files.log), files.cache])],
-    env,
+    env: commandEnv({ env, config }),
   });
   return withLandings(facts, (noting) =>
     createPolicy({

@@ -28,6 +28,8 @@ import { type Catalogue, createCatalogue, offeredTools, toolsNamed } from './ope
 import { features, featureToolsets, toolsets } from './features.js';
 import type { ConfiguredModel, ToolsetHost, ToolsHost, ToolsPart } from '../kernel/console/feature.js';
 import { Parts } from '../kernel/console/parts.js';
+import { ownShell } from '../kernel/console/own-shell.js';
+import { commandEnv } from '../kernel/config/sections.js';
 import { resolveProvider } from '../kernel/providers/catalog.js';
 import { configuredModel, providerChoice, unpricedModel } from './model-resolution.js';
 import { loadVerdict } from '../kernel/permissions/shell/load-verdict.js';
@@ -78,10 +80,10 @@ export async function openToolbox(
     now: () => performance.now(),
   });
   const parts = new Parts();
-  const shellTool = (background: Background) => coreTools(settings, processes, background).find(isShell);
+  const shellTool = (background: Background) => coreTools(settings, { processes, parts }, background).find(isShell);
   const { notify } = host;
   const opened = await openToolsParts({ settings, processes, marker, registry, parts, shellTool, notify });
-  const catalogue = createCatalogue(coreTools(settings, processes), {
+  const catalogue = createCatalogue(coreTools(settings, { processes, parts }), {
     settings,
     processes,
     ...host,
@@ -166,14 +168,20 @@ function setsOfRun({ config, loaded }: ToolSource, inRepl: boolean): readonly st
   });
 }
 
-function coreTools(settings: ToolSource, processes: ProcessRunner, background?: Background): readonly Tool[] {
-  const { config, env } = settings;
+function coreTools(
+  settings: ToolSource,
+  { processes, parts }: { readonly processes: ProcessRunner; readonly parts: Parts },
+  background?: Background,
+): readonly Tool[] {
+  const { config } = settings;
+  const env = commandEnv(settings);
   return builtinTools({
     processes,
     ...(background ? { background } : {}),
     env,
     protectedEnv: secretVariables(env, ownKeys(config)),
     shell: shellOf(env),
+    addedPath: () => parts.find(ownShell)?.addedPath() ?? [],
     hiddenFiles: () => hiddenFiles(settings),
     rehearsals: openedRehearsals(settings, processes),
     maxReadBytes: config.fs.maxBytes,
@@ -197,7 +205,7 @@ function openedRehearsals(
       workspace: cwd,
       ...(directories ? { directories: directories.list } : {}),
       home,
-      path: env['PATH'] ?? '',
+      path: commandEnv({ env, config })['PATH'] ?? '',
       isSecret: (path) => secrets.matches(path),
       isSecretVariable: namesSecret,
       journals: journalsOf(config),
@@ -367,6 +375,7 @@ function request({ cwd, directories, env, home, config }: Place, sandbox: Sandbo
     ...(directories ? { directories: directories.list } : {}),
     home,
     env,
+    passes: Object.keys(config.exec.env),
     isSecret: (path) => secrets.matches(path),
   };
 }

@@ -16,12 +16,21 @@ import { dirname, isAbsolute, resolve } from 'node:path';
 import { CliError, exit } from '../kernel/console/command.js';
 import { openStoredKeys } from '../kernel/secrets/stored-keys.js';
 import { loadConfig, type ProjectFile } from '../kernel/config/load.js';
+import type { Config } from '../kernel/config/sections.js';
 import { agentPaths, ensurePrivateDirectory, type Environment } from '../kernel/config/settings-file.js';
 import type { Rule } from '../kernel/core/policy.js';
 import type { Log } from '../kernel/core/runtime.js';
 import { optionSettings, type RootOptions } from '../kernel/console/options.js';
 import { printError } from '../kernel/console/print.js';
-import { keptSecret, knownSecrets, openSecretKey, ownKeys, plainGuard } from '../kernel/secrets/known-secrets.js';
+import {
+  commandSecrets,
+  keptSecret,
+  type Secret,
+  knownSecrets,
+  openSecretKey,
+  ownKeys,
+  plainGuard,
+} from '../kernel/secrets/known-secrets.js';
 import type { QuestionPort } from '../kernel/console/feature.js';
 import { withClaudeRules } from './claude-permissions.js';
 import { features } from './features.js';
@@ -55,7 +64,7 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
   const [problem] = loaded.problems;
   if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
   const stored = await Promise.all(features.map(async (feature) => await feature.storedSecrets?.(loaded.config.files)));
-  const secrets = [...knownSecrets(env, ownKeys(loaded.config)), ...stored.flatMap((found) => found ?? [])];
+  const secrets = [...secretsOf(env, loaded.config), ...stored.flatMap((found) => found ?? [])];
   const notices = loaded.notices.map((notice): Notice => ({ level: 'warn', ...notice }));
   addAll(notices, await ruleNotices(loaded.config.policy.rules.allow));
   const keys = await openStoredKeys({
@@ -98,6 +107,10 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
     directories: openDirectories(loaded.config.workspace.directories, options.addDir, { cwd, home, notices }),
     ...(await runServers(options, cwd)),
   };
+}
+
+function secretsOf(env: NodeJS.ProcessEnv, config: Config): readonly Secret[] {
+  return [...knownSecrets(env, ownKeys(config)), ...commandSecrets(config.exec.env)];
 }
 
 /** Returns the servers of `--mcp-config`. */

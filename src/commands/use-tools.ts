@@ -4,7 +4,7 @@ import { createRecorder } from '../kernel/agent/recorder.js';
 import { isError } from '../kernel/core/envelope.js';
 import type { PermissionAnswer, Approver } from '../kernel/core/policy.js';
 import { didYouMean, escapedJson } from '../kernel/core/text.js';
-import type { Registry, Tool } from '../kernel/core/tool.js';
+import { expandCall, type Registry, type Tool } from '../kernel/core/tool.js';
 import { openMemoryStore } from '../kernel/store/memory-store.js';
 import { decisionText } from '../kernel/core/sanitize.js';
 import {
@@ -238,7 +238,10 @@ async function check(line: CommandLine, { name, json }: Call, options: Options):
   const binding = await registry.bind({ name: tool.name, arguments: json });
   if (!binding.ok) throw new CliError(exit.usage, binding.error.error, `agent tools show ${name} prints its schema.`);
   const policy = await line.tools.policy();
-  const { risk, decision, reasons, sandbox, targets } = await policy.assess(binding.bound, cwd);
+  const { risk, decision, reasons, sandbox, targets } = await policy.assess(
+    await expandCall(binding.bound, new AbortController().signal),
+    cwd,
+  );
   printJson(line.out, { risk, decision, reasons, sandbox, ...(targets ? { targets } : {}) });
   return exit.done;
 }

@@ -230,10 +230,17 @@ function actParts(question: Question, shows: readonly string[]): QuestionParts &
     edit,
     facts: [
       ...others.map((name) => `${name}=${valueText(args[name])}`),
+      ...writtenAs(question),
       ...editOptions(args),
       ...(places === null ? [] : [`lines ${places}`]),
     ],
   };
+}
+
+/** Names the command that the model wrote, where what runs is what the user's shell makes of it. */
+function writtenAs({ call: { given } }: Question): readonly string[] {
+  const written = given?.['command'];
+  return typeof written === 'string' ? [`from your shell, for: ${written}`] : [];
 }
 
 function valueText(value: unknown): string {

@@ -68,6 +68,12 @@ test('an edit is shown in whole lines with those around it', () => {
   ]);
 });
 
+test('a command of the login shell is shown as what runs, with what the model wrote', () => {
+  const asked = question('c1', 'bash', { command: 'git push' });
+  const parts = promptParts({ ...asked, cwd, call: { ...asked.call, given: { command: 'gp' } } });
+  expect([parts.texts, parts.facts]).toEqual([['git push'], ['from your shell, for: gp']]);
+});
+
 test('several edits are shown as what they change together, or each by itself where that is not known', () => {
   const edits = [
     { old_string: 'a', new_string: 'b' },

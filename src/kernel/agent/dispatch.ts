@@ -3,7 +3,14 @@ import { clampEnvelope, errorEnvelope, isError, type ErrorEnvelope } from '../co
 import type { EventDraft, ToolCallData } from '../core/event.js';
 import type { WatchReport } from '../core/file-changes.js';
 import type { Verdict } from '../core/policy.js';
-import type { Denial, Binding, BoundCall, ToolContext, ToolOutcome } from '../core/tool.js';
+import {
+  type Denial,
+  type Binding,
+  type BoundCall,
+  expandCall,
+  type ToolContext,
+  type ToolOutcome,
+} from '../core/tool.js';
 import { captureChanges, type CapturedChanges } from './file-history.js';
 import { afterCall, beforeCall, type Denied } from './apply-hooks.js';
 import { contextOf } from './call-context.js';
@@ -41,7 +48,7 @@ export async function dispatch(d: DispatchDeps, prepared: PreparedCall, signal: 
   const { call, binding } = prepared;
   if (signal.aborted) return refused(cancelledBefore);
   if (!binding.ok) return refused(binding.error);
-  const hooked = await beforeCall(d, call, binding.bound, signal);
+  const hooked = await beforeCall(d, call, await expandCall(binding.bound, signal), signal);
   if (hooked.error)
     return {
       ...refused(hooked.error, hooked.denied === null ? [] : [denialOf(prepared, hooked.denied)]),
@@ -100,10 +107,8 @@ interface FinishedRun {
 
 /** Clamps the output of a call, and captures what it changed. */
 function finishCall(d: DispatchDeps, { bound, outcome, durationMs }: FinishedRun, seen: WatchReport): Dispatched {
-  const envelope = clampEnvelope(
-    d.secrets?.envelope(outcome.envelope) ?? outcome.envelope,
-    bound.limits.maxOutputBytes,
-  );
+  const said = { ...outcome.envelope, ...bound.facts };
+  const envelope = clampEnvelope(d.secrets?.envelope(said) ?? said, bound.limits.maxOutputBytes);
   const captured = d.tools.capture ? captureChanges(d.tools.capture, outcome, seen) : undefined;
   const { denials = [] } = outcome;
   return { outcome: { ...outcome, envelope }, denials, durationMs, ...(captured ? { captured } : {}) };
@@ -189,7 +194,7 @@ async function watched(
     effect: bound.tool.effect,
     cwd: d.cwd,
     verdict,
-    commandText: call.function.arguments,
+    commandText: bound.given ? JSON.stringify(bound.args) : call.function.arguments,
     knownPaths: d.record.knownFiles.keys(),
   });
 }

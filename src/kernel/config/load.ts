@@ -309,8 +309,17 @@ const usersKeys = new Set([
 /** Only the user decides where requests and keys go, and which program hears of tasks or writes the status line,
  * whatever directory is trusted: a repository that names a host would get the key. Source: security 1.1, row 2. */
 function isUsersAlone(path: readonly string[]): boolean {
-  return path[0] === 'base_url' || path[0] === 'providers' || path[0] === 'telemetry' || usersKeys.has(keyText(path));
+  const [first = '', ...rest] = path;
+  if (['base_url', 'providers', 'telemetry'].includes(first) || usersKeys.has(keyText(path))) return true;
+  return first === 'tools' && rest[0] === 'bash' && rest[1] === 'env' && loadsCode.test(rest[2] ?? '');
 }
+
+/** Variables by which every command would load or run something else, or find other programs and settings. */
+const loadsCode = new RegExp(
+  '^(?:LD_|DYLD_|BASH|ENV$|PATH$|HOME$|SHELL|IFS$|PS\\d|PROMPT_COMMAND$|GIT_|SSH_|NODE_|PYTHON|PERL|RUBY|JAVA_|_JAVA_|JDK_|' +
+    'CLASSPATH$|AGENT_|PAGER$|EDITOR$|VISUAL$|BROWSER$|XDG_|GCONV_PATH$|LOCPATH$|NIX_|CARGO_|RUSTC|GOFLAGS$|MAKEFLAGS$)|' +
+    '_(?:PAGER|EDITOR|BASE_URL|proxy|PROXY)$',
+);
 
 const byKey: Readonly<Record<string, Rule>> = {
   model: acceptModelName,

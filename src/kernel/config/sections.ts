@@ -14,7 +14,7 @@ export interface Config {
   readonly limits: LimitsSection;
   readonly policy: PolicySection;
   readonly tools: ToolsSection;
-  readonly exec: { readonly timeoutS: number; readonly maxTimeoutS: number };
+  readonly exec: ExecSection;
   readonly http: HttpSection;
   readonly tasks: TasksSection;
   /** Limits of agents that work for a session. */
@@ -84,6 +84,14 @@ interface ToolsSection {
   readonly limits: Readonly<Record<string, ToolLimits>>;
 }
 
+/** Commands: their limits, the shell that they have, and the variables that the user gives them. */
+interface ExecSection {
+  readonly timeoutS: number;
+  readonly maxTimeoutS: number;
+  readonly shell: SettingsValues['tools']['bash']['shell'];
+  readonly env: Readonly<Record<string, string>>;
+}
+
 /** `timezone` is null for the zone of this machine, `machine` where tasks are not shared. */
 type TasksSection = CamelCase<Omit<SettingsValues['tasks'], 'timezone' | 'machine'>> & {
   readonly timezone: string | null;
@@ -128,6 +136,17 @@ type CamelName<Name extends string> = Name extends `${infer First}_${infer Rest}
   ? `${First}${Capitalize<CamelName<Rest>>}`
   : Name;
 
+/** Returns the environment of commands: our own with the variables of `tools.bash.env`. */
+export function commandEnv({
+  env,
+  config,
+}: {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly config: Pick<Config, 'exec'>;
+}): Readonly<Record<string, string | undefined>> {
+  return Object.keys(config.exec.env).length === 0 ? env : { ...env, ...config.exec.env };
+}
+
 /** Arranges values that have passed the schema, and hold every default, in sections. */
 export function toConfig(values: Values, origins: Readonly<Record<string, Origin>>, files: AgentPaths): Config {
   const all = values as unknown as SettingsValues;
@@ -165,7 +184,12 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
       toolsets: toolsetNames.filter((name) => isOn(name, all, origins)),
       limits: all.tools.limits ?? {},
     },
-    exec: { timeoutS: Math.min(exec.timeout_s, exec.max_timeout_s), maxTimeoutS: exec.max_timeout_s },
+    exec: {
+      timeoutS: Math.min(exec.timeout_s, exec.max_timeout_s),
+      maxTimeoutS: exec.max_timeout_s,
+      shell: all.tools.bash.shell,
+      env: all.tools.bash.env ?? {},
+    },
     http: camelCase(all.http),
     tasks: { ...camelCase(all.tasks), timezone: all.tasks.timezone ?? null, machine: all.tasks.machine ?? null },
     agents: camelCase(all.agents),

@@ -52,6 +52,10 @@ export interface SettingsValues {
     readonly agents: boolean;
     readonly mcp: boolean;
     readonly confirm: boolean;
+    readonly bash: {
+      readonly shell: 'clean' | 'own';
+      readonly env?: Readonly<Record<string, string>>;
+    };
     readonly limits?: Readonly<
       Record<
         string,

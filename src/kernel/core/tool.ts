@@ -1,6 +1,7 @@
 import type { Envelope, ErrorEnvelope } from './envelope.js';
 import type { CallTarget, ChangeData, Event, FileState, FolderData, ToolCallData, ToolSpec } from './event.js';
 import type { Form, FormAnswer } from './form.js';
+import type { Json } from './json.js';
 import type { SearchAnswer, SearchRequest } from './provider.js';
 import type { Effects } from './effects.js';
 import type { StreamMask } from './secrets/guard.js';
@@ -86,7 +87,20 @@ interface Prepared {
   prepare?(): void;
 }
 
-export interface Tool extends ToolSpec, Forwarding, Placed, Prepared, Rehearsed {
+/** A tool whose arguments may stand for others, such as an alias of the user's shell. */
+interface Expanding {
+  /** Returns the arguments that run instead, before hooks and policy judge the call; null where they run as they are.
+   * Never rejects. */
+  expand?(args: ToolArgs, signal: AbortSignal): Promise<ExpandedArgs | null>;
+}
+
+/** Arguments that run instead of those of a call, and what the result of the call says about that. */
+export interface ExpandedArgs {
+  readonly args: ToolArgs;
+  readonly facts: Readonly<Record<string, Json>>;
+}
+
+export interface Tool extends ToolSpec, Forwarding, Placed, Prepared, Rehearsed, Expanding {
   readonly effect: Effect;
   readonly toolset: Toolset;
   /** Its calls do nothing (`--test`), so they are asked about only where every call is. */
@@ -285,6 +299,10 @@ export interface BoundCall {
   readonly limits: ToolContext['limits'];
   /** Of a call that reached its tool through another one. */
   readonly target?: CallTarget;
+  /** Of a call whose arguments were expanded: those that the model gave. Rules that stop a call hold for both. */
+  readonly given?: ToolArgs;
+  /** Facts about the expansion, for the result. */
+  readonly facts?: ExpandedArgs['facts'];
 }
 
 export type Binding =
@@ -310,4 +328,10 @@ export interface ToolLimits {
   readonly timeout_ms?: number;
   readonly rate_per_min?: number;
   readonly max_output_bytes?: number;
+}
+
+/** Returns a call with the arguments that run in place of those it was made with, where its tool expands them. */
+export async function expandCall(bound: BoundCall, signal: AbortSignal): Promise<BoundCall> {
+  const expanded = (await bound.tool.expand?.(bound.args, signal)) ?? null;
+  return expanded === null ? bound : { ...bound, args: expanded.args, given: bound.args, facts: expanded.facts };
 }

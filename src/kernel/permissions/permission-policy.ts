@@ -143,8 +143,7 @@ async function judgeCall(call: BoundCall, place: CallPlace, rules: ShellRules): 
   const { tool, args } = call;
   const { cwd } = place;
   if (tool.effect === 'execute' && typeof args['command'] === 'string') {
-    const { judgeShell } = await loadVerdict();
-    const inShell = await judgeShell(args['command'], await startFolder(args['workdir'], cwd, rules), tool.name, rules);
+    const inShell = await judgeCommand(call, args['command'], cwd, rules);
     if (tool.judge === undefined || inShell.risk === 'dangerous') return inShell;
   }
   const touchesFiles = tool.effect === 'read' || tool.effect === 'write';
@@ -166,6 +165,22 @@ async function judgeCall(call: BoundCall, place: CallPlace, rules: ShellRules): 
     ruling: toolRuling(call, judged, rules),
     rules: toolRules(call, judged),
   };
+}
+
+/** Judges the command that runs. A rule that stops the words that the model wrote stops what they stand for as well. */
+async function judgeCommand(
+  { tool, args, given }: BoundCall,
+  command: string,
+  cwd: string,
+  rules: ShellRules,
+): Promise<Judgement> {
+  const { judgeShell } = await loadVerdict();
+  const folder = await startFolder(args['workdir'], cwd, rules);
+  const judgement = await judgeShell(command, folder, tool.name, rules);
+  const written = given?.['command'];
+  if (typeof written !== 'string' || judgement.ruling === 'deny') return judgement;
+  const { ruling } = await judgeShell(written, folder, tool.name, rules);
+  return ruling === 'deny' || ruling === 'ask' ? { ...judgement, ruling } : judgement;
 }
 
 /** A rule of the user goes before what the tool says that they have allowed. */

@@ -107,6 +107,13 @@ export function keptSecret(provider: string, key: string): readonly Secret[] {
   return key.length < minLength ? [] : [{ name: `keys.json:${provider}`, value: key }];
 }
 
+/** Returns the values of `tools.bash.env` whose name or form says that they are secrets. */
+export function commandSecrets(env: Readonly<Record<string, string>>): readonly Secret[] {
+  return Object.entries(env)
+    .filter(([name, value]) => value.length >= minLength && isSecretVariable(name, value.trim()))
+    .map(([name, value]) => ({ name: `tools.bash.env.${name}`, value: value.trim() }));
+}
+
 /** Returns the keys in `keys.json`, for what is said where no settings could be read. */
 export function keptSecrets(env: Environment): readonly Secret[] {
   const home = accountHome(env);

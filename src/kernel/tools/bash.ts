@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs';
+import { delimiter } from 'node:path';
 import { statsAt } from '../disk/path-stats.js';
 import type { Json } from '../core/json.js';
 import type { Rehearsal, ToolContext, ToolOutcome } from '../core/tool.js';
@@ -20,6 +21,8 @@ export interface BashOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Names of variables that are kept from every child process. */
   readonly protectedEnv: readonly string[];
+  /** Returns folders that commands look for programs in, after those of PATH. */
+  readonly addedPath?: () => readonly string[];
   /** Runs commands that may continue after their call. Absent: no command does. */
   readonly background?: Background;
   /** Runs commands on a copy-on-write view of the files. Absent: none is. */
@@ -104,10 +107,25 @@ export function bashTool(options: BashOptions): DefinedTool {
     rehearse: (args, ctx) => rehearseCommand(args, ctx, options),
     async run(args, ctx) {
       const newAutoRunFiles = ctx.sandbox === 'read-only' || ctx.readsOnly === true ? () => [] : watch(ctx.cwd);
-      const outcome = await runCommand(args, ctx, options, env(ctx.readsOnly === true));
+      const outcome = await runCommand(args, ctx, options, ofSession(env(ctx.readsOnly === true), ctx, options));
       return warned(outcome, newAutoRunFiles());
     },
   });
+}
+
+/** Returns the environment of a command of one session. */
+function ofSession(
+  env: Readonly<Record<string, string>>,
+  { session }: Pick<ToolContext, 'session'>,
+  { addedPath }: Pick<BashOptions, 'addedPath'>,
+): Readonly<Record<string, string>> {
+  const known = (env['PATH'] ?? '').split(delimiter);
+  const added = (addedPath?.() ?? []).filter((folder) => !known.includes(folder));
+  return {
+    ...env,
+    ...(session.id === '' ? {} : { AGENT_SESSION_ID: session.id }),
+    ...(added.length === 0 ? {} : { PATH: [...known, ...added].filter((folder) => folder !== '').join(delimiter) }),
+  };
 }
 
 const maxRehearsedS = 120;
@@ -126,7 +144,7 @@ async function rehearseCommand(args: BashArgs, ctx: ToolContext, options: BashOp
     command: {
       ...shellCommand(args.command, options.shell),
       cwd,
-      env: shellEnvironment(options.env, options.protectedEnv),
+      env: ofSession(shellEnvironment(options.env, options.protectedEnv), ctx, options),
     },
     signal: ctx.signal,
     timeoutMs,

@@ -29,6 +29,8 @@ export interface BuiltinOptions {
   readonly hiddenFiles?: HiddenFiles;
   /** Names of variables that no child process gets (provider keys). */
   readonly protectedEnv: readonly string[];
+  /** Folders that commands look for programs in, after those of PATH. */
+  readonly addedPath?: () => readonly string[];
   /** Runs commands in the background; absent where none may. */
   readonly background?: Background;
   readonly rehearsals?: () => Promise<Rehearsals>;
@@ -91,5 +93,6 @@ function withoutOtherRuns(tool: Tool): Tool {
   const copy = { ...tool };
   delete copy.resolve;
   delete copy.rehearse;
+  delete copy.expand;
   return copy;
 }

@@ -35,7 +35,7 @@ test('without any file every default of the contract holds and nothing is writte
     },
     policy: { approval: 'dangerous', sandbox: 'off', rules: { allow: [], ask: [], deny: [] } },
     tools: { toolsets: ['fs', 'exec', 'mcp'], limits: {} },
-    exec: { timeoutS: 120, maxTimeoutS: 600 },
+    exec: { timeoutS: 120, maxTimeoutS: 600, shell: 'clean', env: {} },
     http: {
       idleTimeoutMs: 90_000,
       turnTimeoutMs: 900_000,
@@ -173,7 +173,7 @@ test('every kind of key has its variable, typed', async () => {
     ['**/x'],
     { a: [1] },
     { lab: { base_url: 'http://127.0.0.1:9/v1' } },
-    { timeoutS: 60, maxTimeoutS: 60 },
+    { timeoutS: 60, maxTimeoutS: 60, shell: 'clean', env: {} },
     null,
   ]);
 });

@@ -31,6 +31,8 @@ export interface SandboxOptions {
   readonly isSecret: (path: string) => boolean;
   /** The system call filter, or null for none. */
   readonly filter: Uint8Array | null;
+  /** Names of further variables that commands keep. */
+  readonly passes?: readonly string[];
   /** The limits of each command. Defaults to the limits of custom commands. */
   readonly limits?: SandboxLimits;
 }
@@ -83,7 +85,7 @@ export function createConfine(options: SandboxOptions): Confine {
     return {
       file,
       cwd: '/',
-      env: sandboxEnvironment(command.env, home),
+      env: sandboxEnvironment(command.env, home, options.passes),
       args: [
         ...before,
         ...fixed,
@@ -200,14 +202,18 @@ const passedVariables = new Set([
   'GEM_HOME',
   'ASDF_DIR',
   'ASDF_DATA_DIR',
+  'AGENT_SESSION_ID',
 ]);
 
-/** Returns the environment inside. `home` is the home directory inside. */
+/** Returns the environment inside. `home` is the home directory inside, `passes` names variables beside the usual ones. */
 export function sandboxEnvironment(
   env: Readonly<Record<string, string>>,
   home: string,
+  passes: readonly string[] = [],
 ): Readonly<Record<string, string>> {
-  const entries = Object.entries(env).filter(([name]) => passedVariables.has(name) || name.startsWith('LC_'));
+  const isPassed = (name: string): boolean =>
+    passedVariables.has(name) || name.startsWith('LC_') || passes.includes(name);
+  const entries = Object.entries(env).filter(([name]) => isPassed(name));
   return { ...Object.fromEntries(entries), HOME: home, TMPDIR: '/tmp' };
 }
 

@@ -20,6 +20,8 @@ export interface SandboxRequest {
   /** The path of bubblewrap, or null if there is none. Without it, the program is searched for. */
   readonly program?: string | null;
   readonly limits?: SandboxLimits;
+  /** Names of variables that commands keep besides the usual ones. */
+  readonly passes?: readonly string[];
   /** The version of this bubblewrap, where it was tried on this machine before. It is not tried again. */
   readonly triedVersion?: string;
 }
@@ -64,7 +66,7 @@ export async function openSandbox(request: SandboxRequest): Promise<OpenedSandbo
 }
 
 async function openWith(program: string, request: SandboxRequest): Promise<OpenedSandbox | SandboxFailure> {
-  const { home, workspace, directories, isSecret, limits, triedVersion } = request;
+  const { home, workspace, directories, isSecret, limits, passes, triedVersion } = request;
   const path = request.env.PATH ?? '';
   const version = triedVersion ?? (await versionOf(program));
   const filter = seccompFilter(process.arch);
@@ -78,6 +80,7 @@ async function openWith(program: string, request: SandboxRequest): Promise<Opene
     isSecret,
     filter,
     ...(limits ? { limits } : {}),
+    ...(passes ? { passes } : {}),
   });
   const problem = triedVersion === undefined ? await probe(confine, request, filter !== null) : null;
   if (problem !== null) return explainFailure(problem, isRoot());

@@ -1,0 +1,2 @@
+export { expandCommand } from './expand-command.js';
+export { readLoginShell } from './read-login-shell.js';
