@@ -188,7 +188,7 @@ export async function createAgentSession(run: Run, choice: SessionChoice, intera
   const session = createSession({
     record: recordOf(run, opened, row, { opening, notes }),
     model,
-    models: modelFacts(run),
+    models: modelFacts(run, () => session.events()),
     connect: models.open,
     tools: sessionTools(run, {
       choice,
@@ -257,7 +257,7 @@ async function beginningOf(
   Awaited<ReturnType<typeof sessionBeginning>> & Pick<InstructionChange, 'notes'> & Pick<PromptChange, 'prompt'>
 > {
   const { settings } = run;
-  const windowTokens = modelFacts(run)?.contextWindow?.(model.ref) ?? null;
+  const windowTokens = modelFacts(run, () => opened.restored)?.contextWindow?.(model.ref) ?? null;
   const facts = {
     listing: (registry: Registry) => run.parts.listing(registry, windowTokens),
     style: () => run.parts.style(),
@@ -345,10 +345,10 @@ async function recordMode(run: Run, session: Session): Promise<void> {
 }
 
 /** Returns the limits and windows of models that a turn needs. */
-function modelFacts({ spend, settings }: Run): SessionParts['models'] {
+function modelFacts({ spend, settings, parts }: Run, events: () => readonly Event[]): SessionParts['models'] {
   const { models } = settings.config.provider;
   return {
-    budget: (ref) => spend.budget(ref),
+    budget: (ref) => spend.budget(ref, parts.maxCostUsd(events())),
     fallback: (ref) => fallbackModel(settings, ref),
     contextWindow: (ref) => findModel(ref.provider, ref.model, models)?.contextWindow ?? null,
   };

@@ -3,6 +3,7 @@ import { backgroundTasks } from '../features/background-tasks/background-tasks-f
 import { codeExecution } from '../features/code-execution/code-execution-feature.js';
 import { customTools } from '../features/custom-tools/custom-tools-feature.js';
 import { docsSearch } from '../features/docs-search/docs-search-feature.js';
+import { goal } from '../features/goal/goal-feature.js';
 import { historyImport } from '../features/history-import/history-import-feature.js';
 import { hooks } from '../features/hooks/hooks-feature.js';
 import { mcp } from '../features/mcp/mcp-feature.js';
@@ -55,6 +56,7 @@ export const features: readonly Feature[] = [
   ownShellFeature,
   telemetry,
   attachments,
+  goal,
 ];
 
 /** The parts of features that the rest of the program uses, by keys of the kernel. */

@@ -13,7 +13,8 @@ import type {
 import type { Notice, SessionChoice } from '../kernel/console/run-settings.js';
 import type { Event } from '../kernel/core/event.js';
 import type { HookedAgent, Hooks, SessionSource } from '../kernel/core/hooks.js';
-import type { Expand } from '../kernel/core/session-port.js';
+import type { Expand, SessionPort } from '../kernel/core/session-port.js';
+import { smallestOf } from '../kernel/core/lists.js';
 import type { Store } from '../kernel/core/store.js';
 import type { Registry, Tool } from '../kernel/core/tool.js';
 import { features } from './features.js';
@@ -115,6 +116,18 @@ export class RunParts {
   /** Returns how many commands run in the background. */
   running(): number {
     return this.#parts.reduce((sum, part) => sum + (part.running?.() ?? 0), 0);
+  }
+
+  /** Returns what the status line shows of a session; '' for nothing. */
+  status(session: SessionPort): string {
+    const texts = this.#parts.map((part) => part.status?.(session) ?? '');
+    return texts.filter((text) => text !== '').join(' · ');
+  }
+
+  /** Returns the most USD that the session of these events may cost; null for no limit. */
+  maxCostUsd(events: readonly Event[]): number | null {
+    const limits = this.#parts.flatMap((part) => part.maxCostUsd?.(events) ?? []);
+    return limits.length === 0 ? null : smallestOf(limits);
   }
 
   /** Has the command that runs in this session continue in the background. Returns false where none can. */

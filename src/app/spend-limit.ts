@@ -15,20 +15,22 @@ export interface SpendLimit {
   /** Null where there is no limit. */
   limitUsd(): number | null;
   set(limitUsd: number | null): void;
-  /** Returns what requests to a model may cost; a fault where its price is not known, null without a limit. */
-  budget(ref: ModelRef): Budget | Fault | null;
+  /** Returns what requests to a model may cost; a fault where its price is not known, null without a limit. `atMostUsd`:
+   * a limit of the session itself. */
+  budget(ref: ModelRef, atMostUsd?: number | null): Budget | Fault | null;
 }
 
 type SpendSource = Pick<Settings['config'], 'limits' | 'provider'>;
 
 export function createSpendLimit({ limits, provider }: SpendSource): SpendLimit {
-  let { maxCostUsd } = limits;
+  let { maxCostUsd: shared } = limits;
   return {
-    limitUsd: () => maxCostUsd,
+    limitUsd: () => shared,
     set: (limitUsd) => {
-      maxCostUsd = limitUsd;
+      shared = limitUsd;
     },
-    budget: (ref) => {
+    budget: (ref, atMostUsd = null) => {
+      const maxCostUsd = atMostUsd === null ? shared : Math.min(shared ?? atMostUsd, atMostUsd);
       if (maxCostUsd === null) return null;
       if (ref.api === 'offline')
         return { maxCostUsd, price: { input: 0, output: 0 }, maxOutputTokens: assumedOutputTokens, isEnforced: true };

@@ -142,13 +142,19 @@ function redactedEvent(event: Event): { readonly content: string | null; readonl
   return left === null || secrets === undefined ? left : { ...left, data: { ...left.data, secrets } };
 }
 
+/** Keeps who wrote a message. */
+function userMarks({ note, source }: NonNullable<Extract<EventDraft, { readonly kind: 'user' }>['data']>) {
+  if (note === undefined && source === undefined) return null;
+  return { ...(note ? { note } : {}), ...(source === undefined ? {} : { source }) };
+}
+
 function emptied(event: Event): Pick<EventDraft, 'content' | 'data'> | null {
   const known = knownEvent(event);
   switch (known?.kind) {
     case 'system':
       return { content: placeholder, data: null };
     case 'user':
-      return { content: placeholder, data: known.data?.note ? { note: true } : null };
+      return { content: placeholder, data: known.data && userMarks(known.data) };
     case 'assistant': {
       const { response_id, provider, api, model, stop } = known.data;
       return {
@@ -183,6 +189,11 @@ function emptied(event: Event): Pick<EventDraft, 'content' | 'data'> | null {
     case 'hook': {
       const { event, sha256, exit, duration_ms, decision } = known.data;
       return { content: placeholder, data: { event, command: placeholder, sha256, exit, duration_ms, decision } };
+    }
+    case 'goal': {
+      const { reason: _, ...data } = known.data;
+      const check = data.check === null ? null : placeholder;
+      return { content: placeholder, data: { ...data, condition: placeholder, check } };
     }
     case 'compaction':
       return { content: placeholder, data: known.data };

@@ -210,6 +210,7 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
       return view;
     case 'rewind':
       return { ...view, todo: [] };
+    case 'goal':
     case 'undo':
     case 'redo':
     case 'restore':
@@ -264,7 +265,7 @@ function resulted(view: View, event: Extract<KnownEvent, { readonly kind: 'tool_
 }
 
 /** Requests beside the conversation say nothing of how full its context is. */
-const besideTheTurn: ReadonlySet<unknown> = new Set(['web_search', 'title', 'hook']);
+const besideTheTurn: ReadonlySet<unknown> = new Set(['web_search', 'title', 'hook', 'goal']);
 
 function addUsage(totals: Totals, raw: Event): Totals {
   const usage = spentBy(raw);

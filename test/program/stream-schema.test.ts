@@ -27,6 +27,8 @@ async function printedLines(): Promise<readonly Line[]> {
     ...(await run([runs('rm -rf a.txt'), { text: 'x' }], '--allowed-tools', 'bash')),
     ...(await run([{ text: '{"a":1}' }], '--json-schema', '{"type":"object"}')),
     ...(await run([{ text: 'no' }], '--json-schema', '{"type":"object"}')),
+    ...(await run([{ text: 'x' }], '--goal', 'it works', '--goal-check', 'true')),
+    ...(await run([{ text: 'x' }, { text: '{}' }], '--goal', 'it works', '--max-goal-turns', '1')),
     JSON.parse(
       (await agent(at, ['-p', '--output-format', 'json', '-m', script(at, [{ text: 'x' }]), 'go'])).stdout,
     ) as Line,

@@ -1,5 +1,6 @@
 import { type UsageSum } from '../../kernel/agent/budget.js';
 import { exit } from '../../kernel/console/command.js';
+import type { GoalResult } from '../../kernel/console/goal-port.js';
 import { effectsText } from '../../kernel/core/effects.js';
 import { type Event, knownEvent, tookMs } from '../../kernel/core/event.js';
 import { isRecord, type Json, type JsonObject, parseJson } from '../../kernel/core/json.js';
@@ -24,6 +25,8 @@ export interface Answered extends TurnEnd {
   readonly structured?: Json;
   /** Events of the session and its sub-agents that are in memory only. */
   readonly unsaved?: number;
+  /** Absent: the session has no goal. */
+  readonly goal?: GoalResult;
 }
 
 /** Runs one user turn. */
@@ -78,7 +81,12 @@ export async function runHeadless(options: HeadlessOptions): Promise<number> {
   if (format !== 'stream-json') end.denials.forEach(printDenial);
   if (end.fault) printError(describeFault(end.fault));
   await out.drained();
-  return readerGone && !signal && unsaved === 0 ? exit.done : turnExitCode(end, signal, unsaved);
+  return readerGone && !signal && unsaved === 0 ? exit.done : turnExitCode(withoutPassed(end), signal, unsaved);
+}
+
+/** A goal that is met is met, whatever was denied on the way. */
+function withoutPassed(end: Answered): Answered {
+  return end.goal?.met === true ? { ...end, denials: [] } : end;
 }
 
 /** Source: contracts 10, on reporting denials. */
@@ -118,6 +126,7 @@ const whatToDo: Readonly<Record<Fault['code'], string>> = {
   stream_incomplete: 'Continue with `agent -c`; to retry longer, raise `http.max_retries` or `http.idle_timeout_ms`.',
   max_cost: 'Raise --max-cost to continue.',
   schema: 'Use a larger model or a simpler schema. The session has the last answer (agent -c).',
+  goal: 'Continue with `agent -c`, or set another goal.',
   hook: '`agent hooks` lists your hooks; --no-hooks runs without them.',
   internal: 'This is a bug in agent. Run again with --debug for a stack trace.',
 };
@@ -128,6 +137,7 @@ export function createErrorPrinter(verbose: boolean, format: OutputFormat): (eve
   const titles = new Map<string, string>();
   return (event) => {
     if (format !== 'stream-json') printTrouble(event);
+    if (format !== 'stream-json' && event.type === 'event') printGoal(event.event, verbose);
     if (verbose && event.type === 'event') printCall(event.event, titles);
   };
 }
@@ -138,6 +148,14 @@ function printTrouble(event: AgentEvent): void {
   const reason = event.reason.replace(/\.$/, '');
   const delay = `${(event.delayMs / 1000).toFixed(1)} s`;
   printError(`agent: ${reason}; trying again in ${delay} (${event.attempt} of ${event.maxRetries})\n`);
+}
+
+/** Says how a goal ended, unless a fault will. */
+function printGoal(raw: Event, verbose: boolean): void {
+  const event = raw.kind === 'goal' ? knownEvent(raw) : null;
+  if (event?.kind !== 'goal') return;
+  const { state, cause } = event.data;
+  if (verbose || state === 'met' || cause === 'turns' || cause === 'user') printError(`agent: ${event.content}\n`);
 }
 
 function printCall(raw: Event, titles: Map<string, string>): void {
@@ -269,6 +287,16 @@ function eventLine(raw: Event): PrintedLine | null {
     }
     case 'error':
       return { type: 'error', code: event.data.code, message: event.data.message };
+    case 'goal': {
+      const { state, condition, check, turns, exit_code, cause, evidence } = event.data;
+      return {
+        type: 'goal',
+        ...{ state, condition, check, turns, content: event.content },
+        ...(exit_code === undefined ? {} : { exit_code }),
+        ...(cause === undefined ? {} : { cause }),
+        ...(evidence === undefined ? {} : { evidence: [...evidence] }),
+      };
+    }
     default:
       return null;
   }
@@ -297,6 +325,7 @@ function resultObject(end: Answered, sessionId: string, usage: UsageSum, duratio
     })),
     ...(end.unsaved ? { unsaved: end.unsaved } : {}),
     ...(end.structured === undefined ? {} : { structured_output: end.structured }),
+    ...(end.goal === undefined ? {} : { goal: { ...end.goal } }),
     ...(error ? { error } : {}),
   };
 }

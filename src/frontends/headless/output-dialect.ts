@@ -16,7 +16,8 @@ const dialects = ['agent', 'claude'] as const;
 /** The input and output of a run without a terminal, by its options. */
 export interface FrontParts {
   readonly dialect: (typeof dialects)[number];
-  ask(session: SessionPort & { tell(note: string): void }): Ask;
+  /** `submit`: how a prompt is asked where no schema is given. */
+  ask(session: SessionPort & { tell(note: string): void }, submit?: Ask): Ask;
   lines(scene: TurnScene, run: Pick<Run, 'policy' | 'settings'>): TurnLines;
   /** A call by its name and arguments in the dialect. */
   named(question: Question, cwd: string): { readonly name: string; readonly input: Readonly<Record<string, unknown>> };
@@ -38,8 +39,8 @@ export async function openFrontParts(options: RootOptions, { cwd }: Pick<Setting
   let last: Answered | null = null;
   return {
     dialect,
-    ask: (session) => {
-      const ask: Ask = schema ? askForJson(session, schema) : (prompt) => session.submit(prompt);
+    ask: (session, submit = (prompt) => session.submit(prompt)) => {
+      const ask: Ask = schema ? askForJson(session, schema) : submit;
       return async (prompt) => {
         last = await ask(prompt);
         return last;

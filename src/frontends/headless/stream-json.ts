@@ -45,7 +45,13 @@ export async function converse(
   }
 }
 
-function checkOptions(words: readonly string[], { outputFormat, image = [] }: RootOptions): void {
+function checkOptions(words: readonly string[], { outputFormat, image = [], goal }: RootOptions): void {
+  if (goal !== undefined)
+    throw new CliError(
+      exit.usage,
+      '--goal does not go with --input-format stream-json',
+      'Give the goal to a separate run: agent -p --goal "all tests pass".',
+    );
   if (outputFormat !== 'stream-json')
     throw new CliError(
       exit.usage,

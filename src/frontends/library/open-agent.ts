@@ -131,8 +131,20 @@ export type StreamEvent =
     }
   /** `agent_session_id`: an agent used it, in a session of its own. */
   | ({ readonly type: 'usage'; readonly agent_session_id?: string } & Usage)
+  | GoalEvent
   | { readonly type: 'notice' | 'error'; readonly code: string; readonly message: string }
   | ResultEvent;
+
+/** An event of the goal of the session. */
+interface GoalEvent {
+  readonly type: 'goal';
+  readonly state: 'set' | 'checked' | 'met' | 'paused' | 'resumed' | 'ended';
+  readonly condition: string;
+  /** The command whose exit code 0 meets it. */
+  readonly check: string | null;
+  readonly turns: number;
+  readonly content: string;
+}
 
 /** Always the last one. */
 export interface ResultEvent {

@@ -290,6 +290,7 @@ function createFacts(run: Run, sessions: ReplSessions): () => StatusFacts {
       model: name,
       effort: effortOf(sessions.shown()),
       jobs: run.parts.running(),
+      more: run.parts.status(sessions.shown()),
       approval: run.policy.planning() ? 'plan' : run.policy.mode(),
       sandbox: run.policy.sandbox(),
       branch,

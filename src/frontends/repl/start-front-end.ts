@@ -7,10 +7,12 @@ import type { Schedule } from '../../kernel/core/runtime.js';
 import type { TurnEnd } from '../../kernel/core/session-port.js';
 import type { FrontParts } from '../headless/output-dialect.js';
 import type { EarlyFrame } from '../../ui/early-frame.js';
-import { createTurnLines, type OutputFormat, runHeadless } from '../headless/headless.js';
+import { type Ask, createTurnLines, type OutputFormat, runHeadless } from '../headless/headless.js';
+import { askTowardsGoal, goalOptions, goalRequest, missingPrompt } from '../headless/given-goal.js';
 import type { RootOptions } from '../../kernel/console/options.js';
 import { outputIsTerminal, printError } from '../../kernel/console/print.js';
 import { createAgentSession, openRun, type Run, sessionHost } from '../../app/create-session.js';
+import { goals } from '../../kernel/console/goal-port.js';
 import { isCommandLine, typedCommand } from '../../kernel/console/slash-command.js';
 import { eventNumber } from '../../app/find-session.js';
 import type { SessionChoice } from '../../kernel/console/run-settings.js';
@@ -70,7 +72,14 @@ async function runFront(words: readonly string[], options: RootOptions, early: E
 }
 
 /** Throws a `CliError` (2) for an option that the REPL would ignore. */
-function refuseHeadlessOptions({ jsonSchema, output, outputFormat, dialect }: RootOptions): void {
+function refuseHeadlessOptions(options: RootOptions): void {
+  const { jsonSchema, output, outputFormat, dialect } = options;
+  if (goalOptions(options).length > 0)
+    throw new CliError(
+      exit.usage,
+      `${goalOptions(options).join(', ')}: only in headless mode`,
+      "Add -p, or type /goal in the REPL: /goal all tests pass --check 'npm test'.",
+    );
   const given = [
     ...(jsonSchema === undefined ? [] : ['--json-schema']),
     ...(output === undefined ? [] : ['--output']),
@@ -108,19 +117,9 @@ function readsLines({ inputFormat: format = 'text', permissionPromptTool }: Root
 async function runOneTurn(words: readonly string[], options: RootOptions, format: OutputFormat): Promise<number> {
   const settings = await readSettings(options);
   const choice = chosenSession(options);
-  const reading = {
-    notice: printError,
-    schedule: sessionHost(settings.log).schedule,
-    hasPrompt: joinPrompt(words, '') !== '',
-  };
-  const piped = process.stdin.isTTY ? '' : await readStdin(process.stdin, reading);
-  const prompt = joinPrompt(words, piped);
-  if (prompt === '')
-    throw new CliError(
-      exit.usage,
-      'there is no prompt',
-      'Give one as words or on standard input: agent -p "explain this".',
-    );
+  const prompt = await readPrompt(words, options, settings);
+  const request = goalRequest(options);
+  if (prompt === '' && request === null && !choice.continueNewest && choice.resume === null) throw missingPrompt();
   const parts = await frontParts(options, settings);
   const run = await openRun(settings, options);
   try {
@@ -131,13 +130,13 @@ async function runOneTurn(words: readonly string[], options: RootOptions, format
     const scene = { session, toolNames, directories: run.policy.directories, now: () => performance.now() };
     try {
       const command = await headlessCommand(run, prompt, chat.notices);
-      const submit: Session['submit'] = (text) =>
-        command === null ? session.submit(text) : compactAsTurn(session, command.argument);
+      const pursue = askTowardsGoal(session, run.toolbox.parts.find(goals), { request, prompt });
+      const submit: Ask = command === null ? pursue : () => compactAsTurn(session, command.argument);
       const code = await runHeadless({
         session,
         prompt: withImages,
         save: chat.save,
-        ask: parts && command === null ? parts.ask(session) : submit,
+        ask: parts && command === null ? parts.ask(session, submit) : submit,
         format,
         lines: parts ? parts.lines(scene, run) : createTurnLines(scene),
         verbose: options.verbose === true,
@@ -151,6 +150,13 @@ async function runOneTurn(words: readonly string[], options: RootOptions, format
   } finally {
     await run.close();
   }
+}
+
+/** Returns the words and what standard input has. */
+async function readPrompt(words: readonly string[], { goal }: RootOptions, { log }: Settings): Promise<string> {
+  const hasPrompt = joinPrompt(words, '') !== '' || goal !== undefined;
+  const reading = { notice: printError, schedule: sessionHost(log).schedule, hasPrompt };
+  return joinPrompt(words, process.stdin.isTTY ? '' : await readStdin(process.stdin, reading));
 }
 
 /** Returns `/compact` if the prompt is that; null for a message, a command in a file, a skill, or the prompt of a server.

@@ -1,6 +1,6 @@
 import { clampText, type ErrorCode, isError } from '../core/envelope.js';
 import type { ToolCallData } from '../core/event.js';
-import type { Expand, Expansion, TurnEnd } from '../core/session-port.js';
+import type { Expand, Expansion, SentBy, TurnEnd } from '../core/session-port.js';
 import type { Denial } from '../core/tool.js';
 import { recordUser } from './attached-files.js';
 import type { TurnDeps } from './dependencies.js';
@@ -46,6 +46,13 @@ export async function recordMessage(
   return null;
 }
 
+/** Records a message that a part of the program sends, as it is. */
+export async function recordSent(d: TurnDeps, text: string, { source, note }: SentBy): Promise<null> {
+  const data = { ...(note ? { note: true } : {}), source };
+  await recordUser(d, { content: text, typed: note ? '' : text, data });
+  return null;
+}
+
 function unsent(message: string, denials: readonly Denial[] = []): TurnEnd {
   const hint = 'Correct the file of the command, or send a message instead.';
   return { status: 'failed', text: '', turns: 0, toolCalls: 0, denials, fault: { code: 'bad_request', message, hint } };
@@ -56,11 +63,20 @@ type Done =
   | { readonly ok: true; readonly output: string; readonly failure: string | null }
   | { readonly ok: false; readonly problem: string; readonly denials: readonly Denial[] };
 
-/** Takes a call on the way of every call: through policy, with its record. */
 async function runCall(d: TurnDeps, given: Expansion['calls'][number], signal: AbortSignal): Promise<Done> {
-  const { registry } = d.tools;
-  if (!registry.get(given.name))
+  if (!d.tools.registry.get(given.name))
     return { ok: false, denials: [], problem: `it needs the tool ${given.name}, which is disabled here.` };
+  const { content, done } = await runOwnCall(d, given, signal);
+  return toDone(content, done);
+}
+
+/** Takes a call of a command on the way of every call: through policy, with its record. */
+export async function runOwnCall(
+  d: TurnDeps,
+  given: Expansion['calls'][number],
+  signal: AbortSignal,
+): Promise<{ readonly id: string; readonly content: string; readonly done: Dispatched }> {
+  const { registry } = d.tools;
   const id = uniqueId(d, `command_${d.record.events().length + 1}`);
   const binding = await registry.bind(given);
   const content = binding.ok
@@ -71,7 +87,7 @@ async function runCall(d: TurnDeps, given: Expansion['calls'][number], signal: A
   const call = recorded.data as ToolCallData;
   const done = await dispatch(d, { call, content: String(recorded.content), binding }, signal);
   await answer(d, call, done);
-  return toDone(content, done);
+  return { id: call.id, content, done };
 }
 
 /** A command that failed has its errors in the message, where the model reads them, as with other agents. What was

@@ -215,6 +215,24 @@ export async function requestAnswer(d: TurnDeps, question: string, signal: Abort
   return { text: draft.text, problem: draft.fault?.message ?? null };
 }
 
+/** Asks the model a question about the conversation, at its end and without tools: the provider's cache holds. Nothing of
+ * it is part of the conversation or shown; only its usage is recorded. */
+export async function requestVerdict(
+  d: TurnDeps,
+  question: string,
+  signal: AbortSignal,
+): Promise<{ readonly text: string; readonly fault: Fault | null }> {
+  const { ref } = d.model();
+  const allowance = allowanceOf(d);
+  if (!allowance.allowed) return { text: '', fault: allowance.fault };
+  const conversation = d.record.conversation();
+  const seq = (d.record.events().at(-1)?.seq ?? 0) + 1;
+  const messages = [...conversation.messages, { role: 'user', seq, content: question.toWellFormed() } as const];
+  const draft = await listen({ ...d, emit: () => undefined }, { ...conversation, messages }, 'none', signal);
+  await recordUsage(d, ref, `r${seq}g`, draft, 'goal');
+  return { text: draft.text, fault: draft.fault ?? cutByMoney(d, draft) };
+}
+
 /** Returns the first line without what models put around a title. */
 function titleOf(text: string): string {
   const [line = ''] = text.trim().split('\n');

@@ -4,15 +4,24 @@ import { type Form, type FormAnswer, isFormAnswer } from '../core/form.js';
 import type { ModelAnswer } from '../core/hooks.js';
 import type { PermissionAnswer, Question, Rule } from '../core/policy.js';
 import { interruptedBefore, interruptedRunning, type ModelRef } from '../core/projection.js';
-import type { Provider } from '../core/provider.js';
-import type { AgentEvent, Expand, QueuedMessage, SessionPort, TurnEnd } from '../core/session-port.js';
+import type { Fault, Provider } from '../core/provider.js';
+import type {
+  AgentEvent,
+  Expand,
+  Expansion,
+  QueuedMessage,
+  SentBy,
+  SessionPort,
+  TurnEnd,
+} from '../core/session-port.js';
 import { placeOf, type SessionLog, type SessionRow } from '../core/store.js';
 import { firstLine } from '../core/text.js';
 import { compact, type Compacted, type CompactionPlan, planFor } from './compaction.js';
 import type { ApprovalDeps, TurnDeps } from './dependencies.js';
+import type { Dispatched } from './dispatch.js';
 import { askAboutPrompt, askHooks, tellFailed, tellWaiting } from './apply-hooks.js';
-import { recordMessage } from './message.js';
-import { requestAnswer, requestTitle } from './request.js';
+import { recordMessage, recordSent, runOwnCall } from './message.js';
+import { requestAnswer, requestTitle, requestVerdict } from './request.js';
 import { runTurn } from './turn.js';
 import { createRecorder, type Recorder } from './recorder.js';
 import { missingPart } from '../core/missing-part.js';
@@ -69,12 +78,25 @@ export interface Session extends SessionPort {
   compact(focus: string): Promise<Compacted>;
   /** The plan of `compact`; null where there is nothing to compact. */
   compactionPlan(): CompactionPlan | null;
+  /** Runs `work` of the user's like a turn: nothing else runs meanwhile, and `interrupt` aborts it. Rejects while a
+   * turn runs. */
+  workAlone<T>(work: (own: OwnWork) => Promise<T>): Promise<T>;
   /** Asks the model for a title of the conversation, beside whatever runs; '' where none came. May not reject. */
   suggestTitle(signal: AbortSignal): Promise<string>;
   /** Resolves when no turn runs. */
   settled(): Promise<void>;
   /** Notifies hooks of the end of the session, if they were notified of its start. */
   ended(): Promise<void>;
+}
+
+/** The means of work that runs in place of a turn. */
+export interface OwnWork {
+  readonly signal: AbortSignal;
+  /** Runs a call that the user asked for: where the approval mode would ask, they have answered; what is denied stays
+   * denied. */
+  run(call: Expansion['calls'][number]): Promise<{ readonly id: string; readonly done: Dispatched }>;
+  /** Asks the model a question about the conversation, which it answers without tools. Only the usage is recorded. */
+  ask(question: string): Promise<{ readonly text: string; readonly fault: Fault | null }>;
 }
 
 /** Hooks on the end of a session have no longer, all together. */
@@ -162,18 +184,21 @@ class LiveSession implements Session {
     };
   }
 
-  async submit(text: string): Promise<TurnEnd> {
+  async submit(text: string, sentBy?: SentBy): Promise<TurnEnd> {
     if (this.#turn) throw new Error('a turn is running: queue the message instead');
     const turn = new AbortController();
     this.#turn = turn;
     this.#emit({ type: 'turn_started' });
-    const end = await this.#safely(() => this.#wholeTurn(text, turn.signal));
+    const end = await this.#safely(() => this.#wholeTurn({ text, sentBy }, turn.signal));
     this.#turn = null;
     this.#emit({ type: 'turn_ended', end });
     return end;
   }
 
-  async #wholeTurn(text: string, signal: AbortSignal): Promise<TurnEnd> {
+  async #wholeTurn(
+    { text, sentBy }: { readonly text: string; readonly sentBy: SentBy | undefined },
+    signal: AbortSignal,
+  ): Promise<TurnEnd> {
     const { policy, news, fileNotes } = this.#options.tools;
     const told = [
       ...(fileNotes?.(this.events()) ?? []),
@@ -186,7 +211,9 @@ class LiveSession implements Session {
       this.#begun = true;
       const fault = await askAboutPrompt(this.#deps(), text, isFirst, signal);
       if (fault) return { status: 'failed', text: '', turns: 0, toolCalls: 0, denials: [], fault };
-      const refused = await recordMessage(this.#deps(), { text, expand: this.#options.expand }, signal);
+      const refused = sentBy
+        ? await recordSent(this.#deps(), text, sentBy)
+        : await recordMessage(this.#deps(), { text, expand: this.#options.expand }, signal);
       const mode = policy.record?.(this.events()) ?? null;
       if (mode) await this.record.note(mode);
       return refused ?? (await runTurn(this.#deps(), signal));
@@ -275,13 +302,29 @@ class LiveSession implements Session {
     await this.#options.tools.hooks?.finish?.(signal);
   }
 
-  async compact(focus: string): Promise<Compacted> {
+  compact(focus: string): Promise<Compacted> {
+    return this.#inPlaceOfTurn((signal) => compact(this.#deps(), { trigger: 'manual', focus }, signal));
+  }
+
+  workAlone<T>(work: (own: OwnWork) => Promise<T>): Promise<T> {
+    return this.#inPlaceOfTurn((signal) => {
+      const d = this.#deps();
+      const approval: ApprovalDeps = { ...d.approval, ask: () => Promise.resolve({ answer: 'once' }) };
+      return work({
+        signal,
+        run: (call) => runOwnCall({ ...d, approval }, call, signal),
+        ask: (question) => requestVerdict(d, question, signal),
+      });
+    });
+  }
+
+  async #inPlaceOfTurn<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     if (this.#turn) throw new Error('a turn is running: interrupt it first');
     const turn = new AbortController();
     this.#turn = turn;
     this.#emit({ type: 'turn_started' });
     try {
-      return await compact(this.#deps(), { trigger: 'manual', focus }, turn.signal);
+      return await work(turn.signal);
     } finally {
       await this.#recordNotes();
       await this.record.settle();

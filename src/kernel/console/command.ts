@@ -275,8 +275,8 @@ interface Sessions {
 export interface Spending {
   limitUsd(): number | null;
   set(limitUsd: number | null): void;
-  /** A fault where the price of the model is not known, null without a limit. */
-  budget(ref: ModelRef): Budget | Fault | null;
+  /** A fault where the price of the model is not known, null without a limit. `atMostUsd`: a limit besides that one. */
+  budget(ref: ModelRef, atMostUsd?: number | null): Budget | Fault | null;
 }
 
 /** The current colours and the custom themes. */

@@ -191,6 +191,10 @@ export interface RunPart {
   readonly expand?: Expand;
   /** Returns how many commands run in the background. */
   running?(): number;
+  /** Returns what the status line shows of a session; '' for nothing. Called for each frame. */
+  status?(session: SessionPort): string;
+  /** Returns the most USD that the session of these events may cost; null for no limit. Called for each request. */
+  maxCostUsd?(events: readonly Event[]): number | null;
   /** Has the command that runs in this session continue in the background. Returns false where none can. */
   toBackground?(sessionId: string): boolean;
   /** Returns what menus offer. Connects to nothing. */

@@ -199,6 +199,24 @@ export const rootOptions = {
     about: 'headless: one user turn, print, exit',
     opensRepl: false,
   },
+  goal: {
+    group: 'Headless:',
+    flags: '--goal <condition>',
+    about: 'continue turn by turn until the condition is met; in the REPL type /goal',
+    opensRepl: false,
+  },
+  goalCheck: {
+    group: 'Headless:',
+    flags: '--goal-check <command>',
+    about: 'with --goal: the command that decides after each turn; exit code 0 meets the goal',
+    opensRepl: false,
+  },
+  maxGoalTurns: {
+    group: 'Headless:',
+    flags: '--max-goal-turns <n>',
+    about: 'with --goal: most turns (default 30)',
+    opensRepl: false,
+  },
   outputFormat: {
     group: 'Headless:',
     flags: '--output-format <text|json|stream-json>',

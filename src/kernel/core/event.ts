@@ -31,11 +31,15 @@ export interface RequestSettings {
   readonly effort?: string;
 }
 
+/** The parts of the program that send messages for the user. */
+export type MessageSource = 'goal';
+
 /** `note`: the user did not type this; the program informs the model of a change. `command`: the user typed a command,
  * and this is the text that it expands to. `typed`: what the user typed, where the text has more. `withdrawn`: files
- * that the model refused. */
+ * that the model refused. `source`: what sent the message in the user's place. */
 interface UserData {
   readonly note?: true;
+  readonly source?: MessageSource;
   readonly command?: CommandData;
   readonly typed?: string;
   readonly attachments?: readonly AttachmentData[];
@@ -205,8 +209,9 @@ export interface UsageData {
   readonly cache_write_tokens: number;
   /** Null where the price is not known. */
   readonly cost_usd: number | null;
-  /** The request was not part of the conversation: it asked for a summary of it, a title, or a search of the web. */
-  readonly purpose?: 'compaction' | 'web_search' | 'title' | 'hook';
+  /** The request was not part of the conversation: it asked for a summary of it, a title, a search of the web, or
+   * whether a goal is met. */
+  readonly purpose?: 'compaction' | 'web_search' | 'title' | 'hook' | 'goal';
 }
 
 /** The usage of a request in the session of a sub-agent, in the log of the session that started the sub-agent. */
@@ -325,6 +330,35 @@ export interface HookData {
   readonly original_output?: string;
 }
 
+/** A change of the goal of the session, a condition that turns work towards. A goal that is `paused` continues with
+ * `resumed`; one that is `met` or has `ended` is over, unless `resumed` raises the limit that ended it. */
+export interface GoalData {
+  readonly state: 'set' | 'checked' | 'met' | 'paused' | 'resumed' | 'ended';
+  readonly condition: string;
+  /** The command whose exit code 0 meets the goal; null: the model shows with results that it is met. */
+  readonly check: string | null;
+  /** Turns since the goal was set. */
+  readonly turns: number;
+  readonly max_turns: number;
+  /** Most USD since the goal was set; null: no limit of its own. */
+  readonly max_cost_usd: number | null;
+  /** Of `checked` and `met`: the call that was the check. */
+  readonly tool_call_id?: string;
+  /** Of a check; null where it was not started or did not end by itself. */
+  readonly exit_code?: number | null;
+  /** SHA-256 (hex) of how the check failed, without times and the like: equal ones failed in the same way. */
+  readonly failure_sha256?: string;
+  /** Of a goal without a check: the events that show that it is met, and the model's sentence about it. */
+  readonly evidence?: readonly number[];
+  readonly reason?: string;
+  /** Of `paused` and `ended`. */
+  readonly cause?: GoalCause;
+}
+
+/** The cause of a stop of a goal: the user or a denial of the check, a limit, the same failure again and again, a turn that
+ * failed, or what only the user can do. */
+export type GoalCause = 'user' | 'denied' | 'turns' | 'cost' | 'same_failure' | 'turn_failed' | 'blocked';
+
 /** The session was read from the files of another program. */
 interface ImportData {
   /** The program: `claude-code`. */
@@ -357,6 +391,7 @@ export type EventDraft =
   | { readonly kind: 'error'; readonly content: string; readonly data: ErrorData }
   | { readonly kind: 'task'; readonly content: string; readonly data: TaskData }
   | { readonly kind: 'hook'; readonly content: string; readonly data: HookData }
+  | { readonly kind: 'goal'; readonly content: string; readonly data: GoalData }
   | { readonly kind: 'import'; readonly content: string; readonly data: ImportData }
   | { readonly kind: 'rewind'; readonly content: string; readonly data: RewindData }
   | { readonly kind: 'compaction'; readonly content: string; readonly data: CompactionData }
@@ -384,6 +419,7 @@ const required: { readonly [K in EventDraft['kind']]: readonly string[] } = {
   error: ['code', 'message'],
   task: ['task_id', 'run_id'],
   hook: ['event', 'command'],
+  goal: ['state', 'condition'],
   import: ['tool', 'session'],
   rewind: ['to_seq'],
   compaction: ['from_seq', 'to_seq'],

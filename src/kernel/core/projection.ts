@@ -200,6 +200,7 @@ class Fold implements Projection {
       case 'error':
       case 'task':
       case 'hook':
+      case 'goal':
       case 'import':
       case 'rewind':
       case 'compaction_undone':

@@ -15,6 +15,7 @@ export type FaultCode =
   | 'max_cost'
   | 'hook'
   | 'schema'
+  | 'goal'
   | 'internal';
 
 export interface Fault {

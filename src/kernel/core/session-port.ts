@@ -1,4 +1,4 @@
-import type { CommandData, Event } from './event.js';
+import type { CommandData, Event, MessageSource } from './event.js';
 import type { Form, FormAnswer } from './form.js';
 import type { PermissionAnswer, Question } from './policy.js';
 import type { ModelRef } from './projection.js';
@@ -44,6 +44,12 @@ export interface QueuedMessage {
   readonly typed?: true;
 }
 
+/** A part of the program that sends a message. `note`: the text is the program's own, not the user's. */
+export interface SentBy {
+  readonly source: MessageSource;
+  readonly note: boolean;
+}
+
 export interface TurnEnd {
   readonly status: 'completed' | 'limit_reached' | 'failed' | 'interrupted';
   /** The text of the last response. */
@@ -54,7 +60,7 @@ export interface TurnEnd {
   /** The calls that were not allowed, also those of sub-agents, in the order in which they were denied. */
   readonly denials: readonly Denial[];
   /** The limit that ended the turn with `limit_reached`, where it was not `max_tool_turns`. */
-  readonly limit?: 'repeated_calls';
+  readonly limit?: 'repeated_calls' | 'goal_turns';
   readonly fault?: Fault;
 }
 
@@ -77,8 +83,9 @@ export interface SessionPort {
   readonly id: string;
   readonly cwd: string;
   ref(): ModelRef;
-  /** Runs one user turn. Rejects only where a turn is running already: queue the message instead. */
-  submit(text: string): Promise<TurnEnd>;
+  /** Runs one user turn. `source`: what sends the text in the user's place, as it is: no command in it is expanded.
+   * Rejects only where a turn is running already: queue the message instead. */
+  submit(text: string, source?: SentBy): Promise<TurnEnd>;
   /** Ends the running turn; every open call gets a result. Does nothing when idle. */
   interrupt(): void;
   busy(): boolean;

@@ -47,6 +47,7 @@ const about = {
   tool_call: 'A call of the model; `arguments` is the JSON text as it came.',
   tool_result: 'The result of a call; `output` is its envelope as a JSON text.',
   usage: 'What one request used.',
+  goal: 'What happened to the goal of the session (--goal).',
   notice: 'Something worth knowing that stops nothing.',
   error: 'Something that went wrong.',
   result: 'The last line of a turn, and all that --output-format json prints.',
@@ -112,6 +113,21 @@ export const streamLines = {
   usage: line('usage', usage, {
     agent_session_id: { type: 'string', description: 'Session id of the sub-agent that used it.' },
   }),
+  goal: line(
+    'goal',
+    {
+      state: { enum: ['set', 'checked', 'met', 'paused', 'resumed', 'ended'] },
+      condition: text,
+      check: { type: ['string', 'null'] },
+      turns: { ...count, description: 'Turns since the goal was set.' },
+      content: text,
+    },
+    {
+      exit_code: { type: ['integer', 'null'], description: 'Of the check; null: it did not end by itself.' },
+      cause: { enum: ['user', 'denied', 'turns', 'cost', 'same_failure', 'turn_failed', 'blocked'] },
+      evidence: { type: 'array', items: count, description: 'Events that show that a goal without a check is met.' },
+    },
+  ),
   notice: line('notice', { code: text, message: text }, {}),
   error: line('error', { code: text, message: text }, {}),
   result: line(
@@ -142,7 +158,19 @@ export const streamLines = {
     {
       unsaved: { type: 'integer', minimum: 1, description: 'Events that could not be saved.' },
       directories,
-      limit: { const: 'repeated_calls' },
+      limit: { enum: ['repeated_calls', 'goal_turns'] },
+      goal: {
+        type: 'object',
+        properties: {
+          condition: text,
+          check: { type: ['string', 'null'] },
+          met: { type: 'boolean' },
+          turns: count,
+          last_exit_code: { type: ['integer', 'null'] },
+        },
+        required: ['condition', 'check', 'met', 'turns', 'last_exit_code'],
+        additionalProperties: false,
+      },
       structured_output: { description: 'The answer, where --json-schema was given and it fits.' },
       error: { type: 'object', properties: { code: text, message: text }, required: ['code', 'message'] },
     },

@@ -27,6 +27,8 @@ export interface StatusFacts {
   readonly ownCommand?: boolean | undefined;
   /** Commands that run in the background. */
   readonly jobs?: number | undefined;
+  /** Texts of features about the session, such as its goal. */
+  readonly more?: string | undefined;
   /** The output of the user's custom status program, which replaces our line. */
   readonly own?: string | null | undefined;
   /** True after the user interrupted the turn. */
@@ -188,6 +190,7 @@ function factParts(facts: StatusFacts, view: View, { isLong }: { readonly isLong
   const directory = isLong ? facts.directory : lastName(facts.directory);
   return [
     busy && queue.length > 0 ? `${queue.length} queued` : '',
+    facts.more ?? '',
     facts.sandbox === 'off' ? '' : `sandbox ${facts.sandbox}`,
     facts.effort == null ? model : `${model} ${facts.effort}`,
     contextText(facts, totals.context),

@@ -43,6 +43,9 @@ test('the status line begins with the approval mode; names become shorter, then 
   expect(at(200, { approval: 'plan', jobs: 1, effort: 'high', sandbox: 'off' }, emptyView)).toBe(
     'plan, read-only · openai/gpt-5.2 high · 1 job · ~/thing (main)',
   );
+  expect(at(200, { more: 'goal: npm test · 3/30 · $0.12', sandbox: 'off' }, emptyView)).toBe(
+    'asks: dangerous · goal: npm test · 3/30 · $0.12 · openai/gpt-5.2 · ~/thing (main)',
+  );
   expect(statusLine(facts, used, { ...idle, hint: 'Ctrl-C again to exit' }, plain, 200)).toBe('Ctrl-C again to exit');
 });
 
