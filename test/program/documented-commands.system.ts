@@ -87,7 +87,7 @@ test('the pages name what a line needs in the words of the tables', () => {
 
 const project = {
   'README.md': '# Parser\n\nReads things. TODO: more.\n',
-  'package.json': '{"name":"parser","version":"1.0.0"}\n',
+  'package.json': '{"name":"parser","version":"1.0.0","scripts":{"test":"true"}}\n',
   'src/main.ts': '// TODO: parse\nexport const answer = 42;\n',
   'docs/a.md': 'Flamingo.\n',
 };

@@ -46,6 +46,72 @@ test('a folder that a message names goes with the list of its files; what is not
   expect(sent?.data).toEqual({ typed: text });
 });
 
+test('lines that a message names go with it, in both forms, headless and in the REPL', async () => {
+  const at = place();
+  const numbers = Array.from({ length: 12 }, (_, index) => `line ${index + 1}`);
+  write(join(at.work, 'src/a.ts'), `${numbers.join('\n')}\n`);
+  write(join(at.work, 'my file.ts'), 'one\ntwo\n');
+  write(join(at.work, 'odd:3'), 'a file with such a name\n');
+  const added = async (text: string): Promise<unknown> => {
+    const ran = await agent(at, [
+      '-p',
+      '--ephemeral',
+      '--output-format',
+      'stream-json',
+      '-m',
+      script(at, answer),
+      text,
+    ]);
+    const calls = lines(ran.stdout).filter(({ type }) => type === 'tool_call');
+    return [ran.code, calls.map(({ name, arguments: args }) => `${String(name)} ${String(args)}`)];
+  };
+  const read = (path: string, offset: number, limit: number) => `file_read ${JSON.stringify({ path, offset, limit })}`;
+  const cases: readonly (readonly [string, readonly string[]])[] = [
+    ['explain @src/a.ts#L3-9', [read('src/a.ts', 3, 7)]],
+    ['explain @src/a.ts#L3-L9.', [read('src/a.ts', 3, 7)]],
+    ['explain (@src/a.ts:3-9), please', [read('src/a.ts', 3, 7)]],
+    ['@src/a.ts:4 and @src/a.ts#L4', [read('src/a.ts', 4, 1)]],
+    ['@src/a.ts:9-3', [read('src/a.ts', 3, 7)]],
+    ['@"my file.ts#L2" and @"my file.ts":1-2', [read('my file.ts', 2, 1), read('my file.ts', 1, 2)]],
+    ['@odd:3, @none.ts:3-9, @src/a.ts, @src/a.ts:0, me@src/a.ts:3', []],
+    ['@src/ with @src/a.ts:1', ['glob {"pattern":"**/*","path":"src/"}', read('src/a.ts', 1, 1)]],
+  ];
+  for (const [text, calls] of cases) expect([text, await added(text)]).toEqual([text, [0, calls]]);
+
+  const text = 'What do @src/a.ts#L3-5 and @src/a.ts:11-99 say?';
+  const shown = 'Lines 3-5 of src/a.ts:\nline 3\nline 4\nline 5\n\nLines 11-99 of src/a.ts:\nline 11\nline 12';
+  await repl(at, ['-m', script(at, answer)], [[text, 'Done.']]);
+  const [sent] = (await events(at)).filter(({ kind }) => kind === 'user');
+  expect(sent).toMatchObject({ content: `${text}\n\n${shown}`, data: { typed: text } });
+});
+
+test('lines that may not be read are not sent: what holds for the tool that reads files holds here', async () => {
+  const at = place();
+  write(join(at.work, '.env'), 'KEY=hidden-value\n');
+  const ran = await agent(at, ['-p', '-m', script(at, answer), 'see @.env#L1-2']);
+  expect(ran).toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringContaining('The message was not sent') as string,
+  });
+  const past = await agent(at, ['-p', '-m', script(at, answer), 'see @.env:900']);
+  expect(past.code).toBe(1);
+  write(join(at.work, 'a.txt'), 'one\n');
+  const behind = await agent(at, ['-p', '-m', script(at, answer), 'see @a.txt:900']);
+  expect(behind).toMatchObject({ code: 0, stdout: 'Done.\n' });
+});
+
+test('a command in a file names lines in the same way', async () => {
+  const at = place();
+  write(join(at.work, 'a.txt'), 'one\ntwo\nthree\n');
+  own(at, 'say.md', 'Say @a.txt#L2-3 and @$1.\n');
+  expect((await agent(at, ['-p', '-m', script(at, answer), '/say a.txt:1'])).code).toBe(0);
+  const [sent] = (await events(at)).filter(({ kind }) => kind === 'user');
+  expect(sent?.content).toBe(
+    'Say @a.txt#L2-3 and @a.txt:1.\n\nLines 2-3 of a.txt:\ntwo\nthree\n\nLine 1 of a.txt:\none',
+  );
+});
+
 test('a command stands for its text; its calls are on the record, and are no part of the conversation', async () => {
   const at = place();
   write(join(at.work, 'a.txt'), 'hello\n');

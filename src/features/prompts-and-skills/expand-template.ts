@@ -1,4 +1,5 @@
 import { withoutEnd } from '../../kernel/core/text.js';
+import { linesCall, linesText, namedLines } from './named-paths.js';
 import { addAll } from '../../kernel/core/lists.js';
 /** The text that replaces a command, before its calls have run. */
 export interface ExpandedTemplate {
@@ -97,15 +98,15 @@ function closes(line: string, marks: string): boolean {
 export function expandTemplate(template: string, { args, isFile }: TemplateContext): ExpandedTemplate | string {
   const values = createValues(template, args);
   const calls: ExpandedTemplate['calls'][number][] = [];
-  const files: string[] = [];
+  const files: ReadFile[] = [];
   const parts: Part[] = [];
   const addText = (text: string): void => {
     parts.push({ kind: 'text', text: values.into(text) });
   };
   const addFile = (spaced: string | undefined, path: string): void => {
     const named = values.into(spaced ?? path);
-    const file = [named, named.replace(/[.,;:!?]+$/, '')].find((name) => name !== '' && isFile(name));
-    if (file !== undefined && !files.includes(file)) files.push(file);
+    const file = namedFile(named, isFile) ?? namedFile(named.replace(/[.,;:!?]+$/, ''), isFile);
+    if (file !== null && !files.some(({ head }) => head === file.head)) files.push(file);
     parts.push({ kind: 'text', text: spaced === undefined ? `@${named}` : `@"${named}"` });
   };
   for (const { command, spaced, path, text } of partsIn(template)) {
@@ -120,17 +121,31 @@ export function expandTemplate(template: string, { args, isFile }: TemplateConte
   const firstFile = calls.length;
   addAll(
     calls,
-    files.map((path) => ({ name: 'file_read', arguments: JSON.stringify({ path }) }) as const),
+    files.map(({ call }) => call),
   );
   return {
     calls,
     text: (outputs) => {
       const body = parts.map((part) => (part.kind === 'text' ? part.text : trimmed(outputs[part.call]))).join('');
       const added = values.used() || args === '' ? [] : [`ARGUMENTS: ${args}`];
-      const read = files.map((path, index) => `Contents of ${path}:\n${trimmed(outputs[firstFile + index])}`);
+      const read = files.map(({ head }, index) => `${head}:\n${trimmed(outputs[firstFile + index])}`);
       return [body.trim(), ...added, ...read].join('\n\n');
     },
   };
+}
+
+/** A file that is read for the text, or lines of it. */
+interface ReadFile {
+  readonly call: ExpandedTemplate['calls'][number];
+  readonly head: string;
+}
+
+function namedFile(name: string, isFile: TemplateContext['isFile']): ReadFile | null {
+  if (name === '') return null;
+  if (isFile(name))
+    return { call: { name: 'file_read', arguments: JSON.stringify({ path: name }) }, head: `Contents of ${name}` };
+  const lines = namedLines(name);
+  return lines !== null && isFile(lines.path) ? { call: linesCall(lines), head: linesText(lines) } : null;
 }
 
 interface Found {

@@ -18,6 +18,7 @@ import {
   projectPlaces,
   type TrustedHere,
 } from '../../kernel/config/project.js';
+import { withNamedPaths } from './named-paths.js';
 import type * as texts from './prompt-texts.js';
 
 /** Loads the code of commands in files and skills, which a run without any does not need. */
@@ -62,7 +63,7 @@ export function openCommands(settings: CommandHere, load: LoadTexts): OwnCommand
       return [...own, ...used.map((skill) => ({ ...skill, name: `skill:${skill.name}` }))];
     },
     expand: async (message) => {
-      if (!/^[/$]/.test(message.trim())) return namedFolders(message, settings.cwd);
+      if (!/^[/$]/.test(message.trim())) return withNamedPaths(message, settings.cwd);
       const [, sign, typed, given = ''] = startsWithName.exec(message.trim()) ?? [];
       if (typed === undefined) return null;
       const name = typed.normalize('NFC');
@@ -76,19 +77,6 @@ export function openCommands(settings: CommandHere, load: LoadTexts): OwnCommand
       if (typeof expanded === 'string') return `/${name} was not sent: ${expanded}`;
       return { ...expanded, command: { name, args, sha256: command.sha256 } };
     },
-  };
-}
-
-/** Adds what lies below the folders that a message names as `@src/`, in the words of the tool that lists files. */
-function namedFolders(message: string, cwd: string): Awaited<ReturnType<Expand>> {
-  const named = [...message.matchAll(/(?<=^|\s)@(?:"([^"\n]*\/)"|(\S*\/)(?=\s|$))/g)];
-  const paths = [...new Set(named.map(([, quoted, plain = '']) => quoted ?? plain))];
-  const folders = paths.filter((path) => statsAt(resolve(cwd, path))?.isDirectory());
-  if (folders.length === 0) return null;
-  return {
-    command: null,
-    calls: folders.map((path) => ({ name: 'glob', arguments: JSON.stringify({ pattern: '**/*', path }) })),
-    text: (outputs) => [message, ...outputs.map((output, at) => `Files in ${folders[at]}:\n${output}`)].join('\n\n'),
   };
 }
 

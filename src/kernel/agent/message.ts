@@ -11,7 +11,7 @@ import { answer, uniqueId } from './turn.js';
 const maxOutputBytes = 32 * 1024;
 
 /** A command or a skill, what a server has, and a folder. */
-const mayExpand = /^[/$]|(?:^|\s)@(?:[\w-]+:|"[^"\n]*\/"|\S*\/(?:\s|$))/;
+const mayExpand = /^[/$]|(?:^|[\s(])@(?:[\w-]+:|"[^"\n]*(?:\/"|(?:#L|:)\d|"(?:#L|:)\d)|\S*(?:\/(?:\s|$)|(?:#L|:)\d))/;
 
 interface Message {
   readonly text: string;
