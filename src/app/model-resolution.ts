@@ -1,3 +1,4 @@
+import { withCommandKey } from '../kernel/secrets/key-commands.js';
 import { type Leaf, isGivenOnCommandLine, originRank } from '../kernel/config/layers.js';
 import { CliError, exit } from '../kernel/console/command.js';
 import type { Notice, Settings } from '../kernel/console/run-settings.js';
@@ -295,7 +296,9 @@ async function firstServed(
   const named = { ...asked, name: asked.name ?? asked.model ?? '', model: 'any' };
   const resolved = resolveProvider(named);
   if (!resolved.ok || !resolved.endpoint.local) return null;
-  const listed = await (await loadDiscovery()).listModels(resolved.endpoint, settings.env, 2000);
+  const endpoint = await withCommandKey(settings.keys.commands, resolved.endpoint);
+  if ('code' in endpoint) throw new CliError(exit.credentials, endpoint.message, endpoint.hint ?? '');
+  const listed = await (await loadDiscovery()).listModels(endpoint, settings.env, 2000);
   if (!listed.ok)
     throw new CliError(exit.failed, listed.message, 'Start it, or choose another provider with --provider.');
   const first = listed.models[0];

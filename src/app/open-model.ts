@@ -6,8 +6,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { CliError, exit } from '../kernel/console/command.js';
 import { agentPaths, ensurePrivateDirectory } from '../kernel/config/settings-file.js';
 import type { ModelRef } from '../kernel/core/projection.js';
-import type { PaidSearch, Provider } from '../kernel/core/provider.js';
+import type { Fault, PaidSearch, Provider } from '../kernel/core/provider.js';
 import { type LoadedOnce, loadOnce } from '../kernel/core/runtime.js';
+import { withCommandKey } from '../kernel/secrets/key-commands.js';
 import type { SecretGuard } from '../kernel/core/secrets/guard.js';
 import { didYouMean } from '../kernel/core/text.js';
 import { readBoundedText } from '../kernel/disk/bounded-file.js';
@@ -77,7 +78,7 @@ export async function openModel(
   const http = loadHttp(settings, endpoint, endpoint.api, keys);
   return {
     ref,
-    provider: maskProvider({ open: () => http.get(), ...searchOf(settings, keys) }, secrets),
+    provider: maskProvider({ open: () => http.get(), ...searchOf(settings, endpoint, keys) }, secrets),
     warm: () => {
       http.get().then(
         (loaded) => {
@@ -116,14 +117,33 @@ function loadHttp(settings: ModelSource, endpoint: Endpoint, api: WireName, keys
 function createKeySource(settings: ProviderSource, ref: ModelRef, first: Endpoint): KeySource {
   const { keys, env } = settings;
   let current = first;
+  const own = settings.config.provider.custom[ref.provider];
+  const preset = { key_env: first.keyEnv, ...(own?.key_command === undefined ? {} : { key_command: own.key_command }) };
+  const resolved = (): Endpoint | Fault => {
+    const key = findKey(ref.provider, preset, { env, keys: keys.all() })?.key ?? null;
+    if (key === current.key) return current;
+    const again = resolveProvider(providerChoice(settings, choiceOf(ref)));
+    if (!again.ok) return { code: 'auth', message: again.problem.message, hint: again.problem.hint };
+    current = again.endpoint;
+    return current;
+  };
+  let filled: { readonly from: Endpoint; readonly endpoint: Endpoint } | null = null;
+  const endpoint = async (): Promise<Endpoint | Fault> => {
+    const from = resolved();
+    if ('code' in from || from.keyCommand === undefined) return from;
+    const made = await withCommandKey(keys.commands, from);
+    if ('code' in made) return made;
+    if (filled?.from !== from || filled.endpoint.key !== made.key) filled = { from, endpoint: made };
+    return filled.endpoint;
+  };
   return {
-    endpoint: () => {
-      const key = findKey(ref.provider, { key_env: first.keyEnv }, { env, keys: keys.all() })?.key ?? null;
-      if (key === current.key) return current;
-      const again = resolveProvider(providerChoice(settings, choiceOf(ref)));
-      if (!again.ok) return { code: 'auth', message: again.problem.message, hint: again.problem.hint };
-      current = again.endpoint;
-      return current;
+    endpoint,
+    renew: async () => {
+      const refused = filled?.endpoint;
+      if (refused === undefined || refused.keyCommand === undefined) return false;
+      keys.commands.forget(ref.provider);
+      const next = await endpoint();
+      return !('code' in next) && next.key !== refused.key;
     },
     ask: ({ message }, signal) => keys.refused.ask(ref.provider, message, signal),
   };
@@ -153,13 +173,16 @@ async function openOffline(settings: ModelSource, ref: ModelRef, interactive: bo
 }
 
 /** Returns the web search of a provider that has one. Its code is loaded with the first search. */
-function searchOf(settings: Pick<Settings, 'config' | 'env'>, keys: KeySource): Pick<Provider, 'search'> {
-  const first = keys.endpoint();
-  if ('code' in first || first.search === undefined) return {};
+function searchOf(
+  settings: Pick<Settings, 'config' | 'env'>,
+  first: Endpoint,
+  keys: KeySource,
+): Pick<Provider, 'search'> {
+  if (first.search === undefined) return {};
   const { search, provider } = first;
   return {
     search: async (request, ref) => {
-      const endpoint = keys.endpoint();
+      const endpoint = await keys.endpoint();
       if ('code' in endpoint) return noSearch;
       const { searchNatively } = await loadDiscovery();
       return await searchNatively({ ...endpoint, search }, request, ref, {

@@ -40,6 +40,7 @@ import type { Notice, Settings } from '../kernel/console/run-settings.js';
 import { loadPermissions } from './open-policy.js';
 import { givenServers } from './given-objects.js';
 import { openDirectories } from './extra-directories.js';
+import { runKeyCommand } from '../kernel/secrets/key-commands.js';
 import { openKeyring } from '../kernel/secrets/keyring.js';
 import type { ProjectFiles } from '../kernel/config/project.js';
 import { askForFiles as askForFilesOnTerminal, askForTrust, terminalQuestion } from './trust.js';
@@ -77,6 +78,7 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
     onProblem: (message) => {
       notices.push({ level: 'warn', code: 'stored_keys', message });
     },
+    runCommand: (command) => runKeyCommand(command, env),
   });
   if (options.test === true) addAll(notices, testNotices(env.TEST_ALLOW));
   const guard = plainGuard(env, secrets, loaded.config.secrets);

@@ -1,3 +1,4 @@
+import { withCommandKey } from '../kernel/secrets/key-commands.js';
 import {
   builtInPresets,
   findKey,
@@ -143,9 +144,19 @@ async function withKey(d: Connecting, name: string): Promise<Endpoint | null> {
     d.asking.say('error', `${resolved.problem.message}: ${resolved.problem.hint}`);
     return null;
   }
-  const endpoint = resolved.ok ? resolved.endpoint : null;
+  if (!resolved.ok) return await typedKey(d, name, '');
+  const endpoint = await withCommandKey(d.settings.keys.commands, resolved.endpoint);
+  if ('code' in endpoint) {
+    d.asking.say('error', `${endpoint.message}: ${endpoint.hint ?? ''}`);
+    return null;
+  }
+  return await chosenKey(d, name, endpoint);
+}
+
+/** Returns the endpoint with the key that is there or with another one; null if the user cancels. */
+async function chosenKey(d: Connecting, name: string, endpoint: Endpoint): Promise<Endpoint | null> {
   const wantsKey = presetsOf(d)[name]?.key_required !== false;
-  if (endpoint === null || (wantsKey && endpoint.key === null)) return await typedKey(d, name, '');
+  if (wantsKey && endpoint.key === null) return await typedKey(d, name, '');
   if (endpoint.key === null) return (await isThere(d, endpoint)) ? endpoint : null;
   const other = await wantsOther(d, endpoint);
   if (other === null) return null;
@@ -154,7 +165,11 @@ async function withKey(d: Connecting, name: string): Promise<Endpoint | null> {
 
 /** Asks if the user wants to enter another key than the existing one. Returns null if the user cancels. */
 async function wantsOther({ asking }: Connecting, endpoint: Endpoint): Promise<boolean | null> {
-  const from = endpoint.keyIsKept ? 'the kept one' : `of ${endpoint.keyEnv.join(' or ')}`;
+  const from = endpoint.keyCommand
+    ? 'what its key_command prints'
+    : endpoint.keyIsKept
+      ? 'the kept one'
+      : `of ${endpoint.keyEnv.join(' or ')}`;
   return await asking.pick({
     title: `Key of ${endpoint.label}`,
     items: [

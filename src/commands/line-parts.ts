@@ -1,4 +1,7 @@
+import { withCommandKey } from '../kernel/secrets/key-commands.js';
 import {
+  CliError,
+  exit,
   type SecretGuards,
   type SystemChecks,
   type Models,
@@ -152,7 +155,9 @@ export function createModels(options: RootOptions, read: ReadSettings): Models {
     check: async (provider, model) => {
       const { model: _model, ...others } = options;
       const settings = await readSettings({ ...others, provider });
-      const { ref, endpoint } = await resolveReady(settings, { provider, model });
+      const { ref, endpoint: resolved } = await resolveReady(settings, { provider, model });
+      const endpoint = await withCommandKey(settings.keys.commands, resolved);
+      if ('code' in endpoint) throw new CliError(exit.credentials, endpoint.message, endpoint.hint ?? '');
       if (endpoint.api === 'offline') return null;
       const wire = await loadWire(endpoint.api);
       const report = await checkEndpoint(
@@ -169,8 +174,9 @@ export function createModels(options: RootOptions, read: ReadSettings): Models {
 }
 
 /** Returns the places of an endpoint's key: the file or the environment variables; null where it has no key. */
-function keySource({ key, keyIsKept, keyEnv }: Endpoint): readonly string[] | null {
+function keySource({ key, keyCommand, keyIsKept, keyEnv }: Endpoint): readonly string[] | null {
   if (key === null) return null;
+  if (keyCommand !== undefined) return ['key_command'];
   return keyIsKept ? ['keys.json'] : keyEnv;
 }
 

@@ -1,3 +1,4 @@
+import { withCommandKey } from '../kernel/secrets/key-commands.js';
 import { didYouMean } from '../kernel/core/text.js';
 import { builtInPresets, keyNames, mergePresets, resolveProvider } from '../kernel/providers/catalog.js';
 import {
@@ -149,7 +150,12 @@ async function providerRows({ out, models, ...line }: CommandLine, name: string)
     out.error(`agent: ${resolved.problem.message}; the list is what is known here. ${resolved.problem.hint}\n`);
     return known;
   }
-  const listed = await askForModels(resolved.endpoint, settings.env);
+  const endpoint = await withCommandKey(settings.keys.commands, resolved.endpoint);
+  if ('code' in endpoint) {
+    out.error(`agent: ${endpoint.message}; the list is what is known here. ${endpoint.hint ?? ''}\n`);
+    return known;
+  }
+  const listed = await askForModels(endpoint, settings.env);
   if (listed.ok) return listed.models.map((item) => row(settings, name, item.id, 'server', item));
   out.error(`agent: ${listed.message}; the list is what is known here.\n`);
   return known;
@@ -194,6 +200,7 @@ async function list({ out, settings, models }: CommandLine, { json }: ListProvid
       key_env: variables,
       key_set: variables.some((variable) => (env[variable] ?? '').trim() !== ''),
       key_kept: Object.hasOwn(kept, name),
+      key_command: preset.key_command !== undefined,
       key_required: preset.key_required !== false,
       default_model: preset.default_model,
     };
@@ -217,8 +224,11 @@ function keyState(row: {
   readonly key_env: readonly string[];
   readonly key_set: boolean;
   readonly key_kept: boolean;
+  readonly key_command: boolean;
   readonly key_required: boolean;
 }): string {
+  if (row.key_command)
+    return row.key_set ? `${row.key_env[0] ?? ''} is set, used instead of key_command` : 'key_command prints its key';
   if (row.key_kept)
     return row.key_set ? `${row.key_env[0] ?? ''} is set, used instead of the saved key` : 'its key is saved';
   if (!row.key_set && (row.key_env.length === 0 || !row.key_required)) return 'no key needed';

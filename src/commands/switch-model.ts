@@ -1,3 +1,4 @@
+import { withCommandKey } from '../kernel/secrets/key-commands.js';
 import type { Event } from '../kernel/core/event.js';
 import { isRecord } from '../kernel/core/json.js';
 import type { ApprovalMode } from '../kernel/core/policy.js';
@@ -104,7 +105,9 @@ async function liveModels({ settings, line }: Repl): Promise<readonly Listed[]> 
       if (!resolved.ok || resolved.endpoint.local) return [];
       const isCustom = Object.hasOwn(settings.config.provider.custom, name);
       if (resolved.endpoint.key === null && !isCustom) return [];
-      const live = await listModels(resolved.endpoint, settings.env, longestListMs);
+      const endpoint = await withCommandKey(settings.keys.commands, resolved.endpoint);
+      if ('code' in endpoint) return [];
+      const live = await listModels(endpoint, settings.env, longestListMs);
       return live.ok ? live.models.map((listed) => ({ ...listed, name: `${name}/${listed.id}` })) : [];
     }),
   );

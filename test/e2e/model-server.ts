@@ -31,8 +31,11 @@ type Send = (event: string, data: unknown) => void;
 const pieces = (text: string): readonly string[] => text.match(/[\s\S]{1,7}/g) ?? [''];
 
 /** A model on loopback over real HTTP: turn k answers the k-th request, in the wire the request's path speaks; a
- * function answers by what is asked. Closed when the test ends. */
-export async function modelServer(turns: readonly Turn[] | ((body: Received['body']) => Turn)): Promise<ModelServer> {
+ * function answers by what is asked. Requests that `refuses` returns true for get 401. Closed when the test ends. */
+export async function modelServer(
+  turns: readonly Turn[] | ((body: Received['body']) => Turn),
+  refuses: (headers: IncomingMessage['headers']) => boolean = () => false,
+): Promise<ModelServer> {
   const requests: Received[] = [];
   const server = createServer((request, response) => {
     void readBody(request).then(async (body) => {
@@ -44,6 +47,12 @@ export async function modelServer(turns: readonly Turn[] | ((body: Received['bod
       if (request.method === 'POST') requests.push({ kind, body, headers: request.headers });
       if (request.method !== 'POST') {
         response.writeHead(404).end();
+        return;
+      }
+      if (refuses(request.headers)) {
+        requests.pop();
+        response.writeHead(401, { 'content-type': 'application/json' });
+        response.end(JSON.stringify({ error: { message: 'Incorrect API key provided', code: 'invalid_api_key' } }));
         return;
       }
       const scripted = typeof turns === 'function' ? turns(body) : turns[requests.length - 1];

@@ -212,6 +212,8 @@ export interface ProviderValues {
   readonly api?: WireValues;
   readonly base_url?: string;
   readonly key_env?: string;
+  readonly key_command?: string;
+  readonly key_command_ttl_s?: number;
   readonly key_required?: boolean;
   readonly default_model?: string;
   readonly models_path?: string;

@@ -23,6 +23,10 @@ export interface Preset {
   readonly key_env: string | readonly string[];
   /** False: requests without a key are fine. Default true. */
   readonly key_required?: boolean;
+  /** A command that prints the key. From the user's own settings only. */
+  readonly key_command?: string;
+  /** Seconds for which a printed key is used. Default 300. */
+  readonly key_command_ttl_s?: number;
   /** True: a server on this machine, which is found by asking its port. */
   readonly local?: boolean;
   /** Null: the first model the server lists. */
@@ -99,6 +103,12 @@ export interface KeptKey {
   readonly entered?: true;
 }
 
+/** A command of the user's that prints a key, which is used for `ttlMs`. */
+export interface KeyCommand {
+  readonly command: string;
+  readonly ttlMs: number;
+}
+
 /** By provider: such a key goes to that provider alone, whatever variables others read. */
 export type KeptKeys = Readonly<Record<string, KeptKey>>;
 
@@ -114,6 +124,8 @@ export interface Endpoint {
   readonly key: string | null;
   /** The key is none of a variable. */
   readonly keyIsKept?: true;
+  /** Prints the key. Before it has run, `key` is null. */
+  readonly keyCommand?: KeyCommand;
   readonly quirks: Quirks;
   readonly modelsPath: string;
   /** See `key_check`. */
@@ -226,6 +238,7 @@ function keyHint({ provider, keyEnv }: Pick<Endpoint, 'provider' | 'keyEnv'>): s
 }
 
 function keyProblem(endpoint: Endpoint, preset: Preset): Resolution | null {
+  if (endpoint.keyCommand !== undefined) return null;
   if (endpoint.key === null)
     return keyNeeded(preset, endpoint.baseUrl)
       ? problem('key_missing', `no key for ${endpoint.label}`, keyHint(endpoint))
@@ -274,7 +287,12 @@ function unnamed(choice: ProviderChoice, presets: Presets): NonNullable<Provider
 
 /** Returns the first provider, in the order of the presets, whose key is set; null where none is. */
 export function firstWithKey(presets: Presets, sources: KeySources): string | null {
-  return Object.entries(presets).find(([name, preset]) => findKey(name, preset, sources) !== null)?.[0] ?? null;
+  return Object.entries(presets).find(([name, preset]) => hasKey(name, preset, sources))?.[0] ?? null;
+}
+
+/** Returns true where a provider has a key, or a command that prints one. */
+function hasKey(name: string, preset: Preset, sources: KeySources): boolean {
+  return preset.key_command !== undefined || findKey(name, preset, sources) !== null;
 }
 
 /** Sources of keys. */
@@ -286,10 +304,11 @@ interface FoundKey {
   readonly variable: string | null;
 }
 
-/** Returns the key of a provider: one that was entered in this run, else one of the environment, else a kept one. */
+/** Returns the key of a provider: one that was entered in this run, else one of the environment, else a kept one. Null
+ * where a command prints it. */
 export function findKey(
   name: string,
-  preset: Pick<Preset, 'key_env'>,
+  preset: Pick<Preset, 'key_env' | 'key_command'>,
   { env, keys = {} }: KeySources,
 ): FoundKey | null {
   const kept = Object.hasOwn(keys, name) ? keys[name] : undefined;
@@ -298,7 +317,7 @@ export function findKey(
     const value = env[variable]?.trim();
     if (value !== undefined && value !== '') return { key: value, variable };
   }
-  return kept ? { key: kept.key, variable: null } : null;
+  return kept && preset.key_command === undefined ? { key: kept.key, variable: null } : null;
 }
 
 function keyNeeded(preset: Preset, baseUrl: string): boolean {
@@ -405,8 +424,16 @@ function usualApi({ api, other_host_api: elsewhere = api }: Preset, isOtherHost:
   return isOtherHost ? elsewhere : api;
 }
 
-function keyOf(provider: string, preset: Preset, choice: ProviderChoice): Pick<Endpoint, 'key' | 'keyIsKept'> {
+const keyCommandTtlS = 300;
+
+function keyOf(
+  provider: string,
+  preset: Preset,
+  choice: ProviderChoice,
+): Pick<Endpoint, 'key' | 'keyIsKept' | 'keyCommand'> {
   const found = findKey(provider, preset, choice);
+  const { key_command: command, key_command_ttl_s: ttlS = keyCommandTtlS } = preset;
+  if (found === null && command !== undefined) return { key: null, keyCommand: { command, ttlMs: ttlS * 1000 } };
   return { key: found?.key ?? null, ...(found?.variable === null ? { keyIsKept: true } : {}) };
 }
 

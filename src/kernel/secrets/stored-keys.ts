@@ -2,6 +2,7 @@ import { parseJson } from '../core/json.js';
 import { readConfigFile, replaceFile } from '../config/settings-file.js';
 import { isRecord } from '../core/json.js';
 import type { KeptKey, KeptKeys } from '../providers/catalog.js';
+import { type CommandKey, createKeyCommands, type KeyCommands } from './key-commands.js';
 import { createRefusedKeys, type RefusedKeys } from './refused-keys.js';
 
 /** The keyring of the system. A failure is one sentence. */
@@ -28,6 +29,8 @@ export interface StoredKeys {
   forget(provider: string): Promise<boolean>;
   /** Turns that wait, because the key they used was refused. */
   readonly refused: RefusedKeys;
+  /** Keys that commands of the user's settings print. */
+  readonly commands: KeyCommands;
 }
 
 type KeptAt = { readonly done: boolean; readonly said: string };
@@ -49,6 +52,8 @@ interface Parts {
   /** Receives each key, so that it is masked from then on. */
   readonly onKey: (provider: string, key: string) => void;
   readonly onProblem: (problem: string) => void;
+  /** Runs a `key_command`. */
+  readonly runCommand: (command: string) => Promise<CommandKey>;
 }
 
 /** Reads the keys. The keyring is asked only where the file says that it holds some. */
@@ -80,6 +85,7 @@ export async function openStoredKeys(d: Parts): Promise<StoredKeys> {
       return had || stored !== undefined;
     },
     refused: createRefusedKeys(),
+    commands: createKeyCommands({ run: d.runCommand, onKey: d.onKey, now: () => performance.now() }),
   };
 }
 

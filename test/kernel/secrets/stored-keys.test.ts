@@ -8,6 +8,7 @@ import { keptNames, openStoredKeys, type StoredKeys } from '../../../src/kernel/
 import { builtInPresets, findKey, resolveProvider } from '../../../src/kernel/providers/catalog.js';
 import { storedKeys } from './stored.js';
 
+const noCommand = (): Promise<{ failure: string }> => Promise.resolve({ failure: 'there are no commands' });
 const key = 'sk-kept-0123456789abcdef';
 
 function folder(): string {
@@ -65,6 +66,7 @@ test('a file that is not JSON is named, not used and not written over', async ()
     keyring: () => Promise.reject(new Error('there is no keyring')),
     onKey: () => undefined,
     onProblem: (problem) => problems.push(problem),
+    runCommand: noCommand,
   });
   expect([problems, keys.all(), (await keys.keep('openai', key, 'file')).done]).toEqual([
     [`${file} is not a JSON object: its keys are not used.`],
@@ -84,6 +86,7 @@ async function withKeyring(at: string, file: string): Promise<StoredKeys> {
     onProblem: (problem) => {
       throw new Error(problem);
     },
+    runCommand: noCommand,
   });
 }
 
@@ -114,6 +117,7 @@ test('a system without a keyring says so, and the key is not kept', async () => 
     keyring: () => Promise.resolve(openKeyring({ PATH: at, HOME: at }, 'linux')),
     onKey: () => undefined,
     onProblem: () => undefined,
+    runCommand: noCommand,
   });
   expect(await keys.keep('xai', key, 'keyring')).toEqual({
     done: false,

@@ -8,5 +8,6 @@ export async function storedKeys(file = '/nowhere/keys.json'): Promise<StoredKey
     keyring: () => Promise.reject(new Error('there is no keyring')),
     onKey: () => undefined,
     onProblem: () => undefined,
+    runCommand: () => Promise.resolve({ failure: 'there are no commands' }),
   });
 }

@@ -79,7 +79,9 @@ export interface HttpDependencies {
 export interface KeySource {
   /** Returns the endpoint with the key that counts now, the same object while the key is the same; a fault where there
    * is no key any more. */
-  readonly endpoint: () => Endpoint | Fault;
+  readonly endpoint: () => Promise<Endpoint | Fault>;
+  /** Reads the key again, because it was refused. False: it is the same one, or nothing can be read again. */
+  readonly renew?: () => Promise<boolean>;
   /** Asks for another key after `fault`. False: there is none, and the fault is final. */
   readonly ask: (fault: Fault, signal: AbortSignal) => Promise<boolean>;
 }
@@ -131,7 +133,7 @@ export function createHttpProvider(
         const run = await startRun(request, encode, shared);
         yield* run.notices;
         while (!request.signal.aborted) {
-          const client = clients.current();
+          const client = await clients.current(request.signal);
           const outcome = 'code' in client ? client : yield* run.attempt(client);
           if ('complete' in outcome && outcome.complete) return;
           if (request.signal.aborted) return;
@@ -194,9 +196,10 @@ function createClients(endpoint: Endpoint, wire: Wire, d: HttpDependencies) {
     );
   };
   return {
-    /** Returns the client, or a fault where there is no key any more. */
-    current: (): Client | Fault => {
-      const now = d.keys?.endpoint() ?? endpoint;
+    /** Returns the client, or a fault where there is no key any more. Resolves once `signal` is aborted, also while a
+     * command prints the key. */
+    current: async (signal: AbortSignal): Promise<Client | Fault> => {
+      const now = d.keys === undefined ? endpoint : ((await unlessAborted(d.keys.endpoint(), signal)) ?? cancelled);
       if ('code' in now) return now;
       if (now === current.endpoint) return current;
       close();
@@ -215,6 +218,26 @@ function createClients(endpoint: Endpoint, wire: Wire, d: HttpDependencies) {
     },
     close,
   };
+}
+
+/** Nobody sees it: the request was aborted. */
+const cancelled: Fault = { code: 'internal', message: 'The request was cancelled.' };
+
+/** Resolves like `work`, or with null as soon as `signal` is aborted. */
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | null> {
+  const over = new AbortController();
+  const aborted = new Promise<null>((resolve) => {
+    const stop = (): void => {
+      resolve(null);
+    };
+    if (signal.aborted) stop();
+    else signal.addEventListener('abort', stop, { once: true, signal: over.signal });
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    over.abort();
+  }
 }
 
 const sdks: Readonly<Record<Wire['client'], Connect>> = { openai: connectOpenAi, anthropic: connectAnthropic };
@@ -296,7 +319,15 @@ async function startRun(
   let { endpoint } = shared;
   let body: Uint8Array | null = null;
   let progress = firstProgress(shared, null);
+  let isRenewed = false;
   const giveUp: Run['giveUp'] = async (fault, spent) => {
+    if (!isRenewed && refusesKey(fault) && d.keys?.renew !== undefined) {
+      isRenewed = true;
+      if ((await unlessAborted(d.keys.renew(), request.signal)) === true) {
+        progress = firstProgress(shared, spent);
+        return { chunks: [] };
+      }
+    }
     if (d.keys === undefined || !refusesKey(fault) || !(await d.keys.ask(fault, request.signal)))
       return { chunks: [...(spent === null ? [] : [spent]), ...faultChunks(fault, request)], isLast: true };
     progress = firstProgress(shared, spent);
@@ -515,6 +546,8 @@ function presentable(fault: Fault, endpoint: Endpoint, model: string): Fault {
     };
   if (fault.code !== 'auth') return { ...fault, message };
   const login = `agent login ${endpoint.provider}, or /login in a conversation`;
+  if (endpoint.keyCommand !== undefined)
+    return { ...fault, message, hint: `check what providers.${endpoint.provider}.key_command prints` };
   if (endpoint.keyIsKept) return { ...fault, message, hint: `enter another key: ${login}` };
   return endpoint.keyEnv.length === 0
     ? { ...fault, message }

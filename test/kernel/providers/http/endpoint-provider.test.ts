@@ -694,7 +694,7 @@ test('a key that is refused is asked for, and the request goes out again with th
     {},
     {
       keys: {
-        endpoint: () => current,
+        endpoint: () => Promise.resolve(current),
         ask: ({ message }) => {
           asked.push(message);
           current = { ...first, key: 'another-key-0123456789' };
@@ -714,7 +714,7 @@ test('a key that is refused is asked for, and the request goes out again with th
 
 test('a key that is gone is asked for, and without another one the fault is final', async () => {
   const gone = { code: 'auth', message: 'There is no key.', hint: 'Run `agent login test`.' } as const;
-  const keys = { endpoint: () => gone, ask: () => Promise.resolve(false) };
+  const keys = { endpoint: () => Promise.resolve(gone), ask: () => Promise.resolve(false) };
   const provider = testProvider(testEndpoint('openai-chat', 'http://127.0.0.1:1'), {}, { keys });
   expect((await listen(provider, hello, 'openai-chat')).chunks).toEqual([{ type: 'fault', fault: gone }]);
 });
