@@ -13,6 +13,7 @@ import { ownShellFeature } from '../features/own-shell/own-shell-feature.js';
 import { outputStyles } from '../features/output-styles/output-styles-feature.js';
 import { promptStash } from '../features/prompt-stash/prompt-stash-feature.js';
 import { promptsAndSkills } from '../features/prompts-and-skills/prompts-and-skills-feature.js';
+import { review } from '../features/review/review-feature.js';
 import { scheduledTasks } from '../features/scheduled-tasks/scheduled-tasks-feature.js';
 import { smallTools } from '../features/small-tools/small-tools-feature.js';
 import { subagents } from '../features/subagents/subagents-feature.js';
@@ -47,6 +48,7 @@ export const features: readonly Feature[] = [
   promptsAndSkills,
   plugins,
   outputStyles,
+  review,
   worktrees,
   historyImport,
   teamStore,

@@ -58,5 +58,10 @@ function createDoors(options: RootOptions): FrontEnds {
     editor: async () => await (await loadServed()).serveEditors(options),
     pages: async (request) => await (await loadServed()).servePages(options, request),
     watch: async (request) => await (await loadServed()).watchSession(options, request),
+    converse: async (words, print) => {
+      const { runConversation } = await import('../frontends/repl/start-front-end.js');
+      return await runConversation(words, print ? { ...options, print } : options, null);
+    },
+    answer: async (request) => await (await loadServed()).answerInJson(options, request),
   };
 }

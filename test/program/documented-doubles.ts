@@ -69,6 +69,7 @@ export const doubles: Readonly<Record<string, Double>> = {
 function answer(body: unknown): Turn {
   const asked = JSON.stringify(body);
   if (asked.includes('which files have no tests?')) return { text: '{"files":["src/main.ts"]}' };
+  if (asked.includes('would you merge it')) return { text: '{"summary":"I would merge it.","findings":[]}' };
   const isSearched = /"(?:tool_call_id|tool_use_id|call_id)"/.test(asked);
   const search = { name: 'web_search', arguments: { query: 'sourdough' } };
   return asked.includes('"name":"web_search"') && !isSearched ? { calls: [search] } : { text: 'Done.' };

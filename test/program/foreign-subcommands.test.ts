@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 import { translateLine } from '../../src/cli/foreign-line.js';
 import { table } from '../../src/commands/table.js';
@@ -50,26 +51,6 @@ const rows: Readonly<Record<string, readonly [line: readonly string[], ours: rea
     ['--fork', `--resume=${id}`],
   ],
   fork: [['fork'], ['--fork', '--resume']],
-  review: [
-    ['review', '-m', 'm'],
-    ['-m', 'm', '--print', '/review'],
-  ],
-  'review --uncommitted': [
-    ['review', '--uncommitted'],
-    ['--print', '/review'],
-  ],
-  'review --base <branch>': [
-    ['review', '--base', 'main'],
-    ['--print', '/review main'],
-  ],
-  'review --commit <commit>': [
-    ['review', '--commit', 'abc123'],
-    ['--print', '/review abc123'],
-  ],
-  'review <prompt>': [
-    ['review', 'only the tests'],
-    ['--print', '/review only the tests'],
-  ],
   'session list': [
     ['session', 'list'],
     ['sessions', 'list'],
@@ -270,6 +251,27 @@ test('exec, resume and review run a turn in the session that they name', async (
   expect([reviewed.code, reviewed.stdout]).toEqual([0, 'Fine.\n']);
   const kept = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as readonly unknown[];
   expect(kept).toHaveLength(2);
+});
+
+test.each([
+  [['--uncommitted'], '/review'],
+  [['--base', 'HEAD'], '/review HEAD'],
+  [['--commit', 'HEAD'], '/review HEAD'],
+  [['only the tests'], '/review only the tests'],
+  [['the', 'parser'], 'review the parser'],
+  [['parser'], 'review parser'],
+])('review %j is a turn with the message %s', async (words, message) => {
+  const at = place({ 'a.txt': 'one\n' });
+  for (const args of [
+    ['init', '-q'],
+    ['add', '.'],
+    ['-c', 'user.name=a', '-c', 'user.email=a@b', 'commit', '-qm', 'a'],
+  ])
+    execFileSync('git', args, { cwd: at.work });
+  const ended = await agent(at, ['-m', script(at, [{ text: 'Fine.' }]), 'review', ...words]);
+  expect(ended).toMatchObject({ code: 0, stdout: 'Fine.\n' });
+  const [row] = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as { readonly prompt: string }[];
+  expect(row?.prompt.trimEnd()).toBe(message);
 });
 
 test('update is upgrade', async () => {

@@ -20,6 +20,8 @@ export interface InstructionPlace {
   readonly userDir: string;
   /** Returns true for a file that `fs.deny` keeps from being read. */
   readonly isSecret: (path: string) => boolean;
+  /** Files that a change under review brings. Absolute, links resolved. */
+  readonly underReview?: readonly string[];
 }
 
 /** A file that may hold instructions. */
@@ -39,7 +41,8 @@ export function instructionPlace({
   config,
   home,
   env,
-}: Pick<Settings, 'cwd' | 'config' | 'home' | 'env'>): InstructionPlace {
+  underReview,
+}: Pick<Settings, 'cwd' | 'config' | 'home' | 'env' | 'underReview'>): InstructionPlace {
   let secrets: ReturnType<typeof createSecretPaths> | null = null;
   return {
     cwd,
@@ -47,6 +50,7 @@ export function instructionPlace({
     env,
     userDir: dirname(config.files.config),
     isSecret: (path) => (secrets ??= createSecretPaths(config.fs.deny, home)).matches(path),
+    ...(underReview === undefined ? {} : { underReview }),
   };
 }
 

@@ -158,7 +158,8 @@ export class InstructionReader {
     if (found.kind === 'missing') return null;
     if (found.kind === 'refused') return this.#leaveOut(path, found.reason);
     if (isOutside(found.path)) return outside(found.path);
-    if (this.#place.isSecret(found.path)) return this.#leaveOut(path, 'fs.deny covers it');
+    const reason = this.#refusal(found.path);
+    if (reason !== null) return this.#leaveOut(path, reason);
     if (this.#read.has(found.path)) return null;
     this.#read.add(found.path);
     const text = decoded(found.bytes, found.size > maxBytes);
@@ -185,6 +186,12 @@ export class InstructionReader {
           : `${spelledOut(path)} contains ${count} hidden characters, which were removed.`,
       );
     return visible;
+  }
+
+  /** Returns why a file whose links are resolved is not used; null where it may be. */
+  #refusal(path: string): string | null {
+    if (this.#place.isSecret(path)) return 'fs.deny covers it';
+    return this.#place.underReview?.includes(path) === true ? 'the change under review has it' : null;
   }
 
   #leaveOut(path: string, reason: string): null {

@@ -11,7 +11,9 @@ import type { Policy } from '../core/policy.js';
 import type { ModelRef } from '../core/projection.js';
 import type { Fault } from '../core/provider.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
-import type { SessionPort } from '../core/session-port.js';
+import type { SessionPort, TurnEnd } from '../core/session-port.js';
+import type { Json, JsonSchema } from '../core/json.js';
+import type { UsageSum } from '../agent/budget.js';
 import type { Records, SessionRow, Store } from '../core/store.js';
 import type { Registry } from '../core/tool.js';
 import type { ProviderChoice, Resolution } from '../providers/catalog.js';
@@ -131,6 +133,32 @@ export interface FrontEnds {
   watch(request: { readonly session: string | null; readonly answers: boolean }): Promise<number>;
   /** Opens all sessions as pages for a browser on this machine. `port` 0: any free one. */
   pages(request: { readonly port: number }): Promise<number>;
+  /** Begins a conversation with a prompt, as `agent` itself does. `print`: one turn, without a terminal. */
+  converse(words: readonly string[], print: boolean): Promise<number>;
+  /** Runs one turn of a new session whose answer is JSON. Only the named tools are offered; no hook runs, and no server
+   * starts. Says on standard error why there is no answer. */
+  answer(request: AnswerRequest): Promise<AnsweredTurn>;
+}
+
+export interface AnswerRequest {
+  readonly cwd: string;
+  /** Reaches the model before the prompt. Nothing in it is expanded. */
+  readonly note: string;
+  readonly prompt: string;
+  readonly schema: JsonSchema;
+  readonly tools: readonly string[];
+  /** Files that are not read as instructions, whatever their names. Absolute, links resolved. */
+  readonly underReview: readonly string[];
+}
+
+/** `structured` is missing where the turn failed, or its answer did not fit the schema. */
+export interface AnsweredTurn {
+  readonly end: TurnEnd & { readonly structured?: Json };
+  readonly sessionId: string;
+  readonly events: readonly Event[];
+  readonly usage: UsageSum;
+  /** Of a turn without a terminal that ended in this way. */
+  readonly exitCode: number;
 }
 
 /** The parts of the machine that only the program can look at, for `doctor`. */

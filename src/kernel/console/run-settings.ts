@@ -54,6 +54,8 @@ export interface Settings {
   readonly onlyGivenServers?: boolean;
   /** The directories beside the working directory that the user opened. */
   readonly directories: ExtraDirectories;
+  /** Files that a change under review brings: none of them is read as instructions. Absolute, links resolved. */
+  readonly underReview?: readonly string[];
 }
 
 /** The facts of a session that runs without a user. */
