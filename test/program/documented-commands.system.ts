@@ -146,6 +146,17 @@ const approved: Given = {
 };
 const interrupted = (shows: RegExp): Given => ({ typed: [[shows, null]], code: 130 });
 
+/** Commits what is in the working directory on a branch beside main, and changes a file again. */
+function changeOnBranch(at: Place): void {
+  const git = (...args: readonly string[]): unknown =>
+    execFileSync('git', ['-c', 'user.name=a', '-c', 'user.email=a@b', ...args], { cwd: at.work });
+  git('checkout', '-qB', 'change');
+  git('branch', '-f', 'main');
+  git('commit', '-qam', 'next');
+  const main = join(at.work, 'src/main.ts');
+  writeFileSync(main, `${readFileSync(main, 'utf8')}// more\n`);
+}
+
 /** Opens the address that is shown, as a browser does. */
 function visit(shown: string): void {
   void fetch(/http:\S+authorize\S+/.exec(shown)?.[0] ?? '');
@@ -186,6 +197,7 @@ const given: readonly (readonly [begins: string, Given])[] = [
   ['agent import --from codex,gemini ', { before: imports.before }],
   ['agent import --from ', imports],
   ['agent tasks approve', yes],
+  ['agent review', { before: changeOnBranch }],
   ['agent mcp login issues', { typed: [[/http:\S+authorize\S+\n/, visit]] }],
 ];
 
