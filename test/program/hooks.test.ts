@@ -1,6 +1,9 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { projects } from '../../src/app/project-files.js';
 import { openTrustFile } from '../../src/kernel/config/trust-file.js';
 import { agentPaths } from '../../src/kernel/config/settings-file.js';
@@ -284,6 +287,39 @@ test('hooks of a project start nothing before they are trusted, exactly as they 
   at.file('.claude/check.sh', `#!/bin/sh\npwd >> "$CLAUDE_PROJECT_DIR/ran"; exit 0 \n`);
   expect(await run()).toContain('not trusted');
   expect(ran()).toHaveLength(4);
+});
+
+test('a server that a project names is asked once it is trusted, at this address with these headers', async () => {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    asked.push(`${request.method} ${request.url} ${String(request.headers['x-team'])}`);
+    response.end('{"hookSpecificOutput":{"permissionDecision":"deny","permissionDecisionReason":"ask the team"}}');
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
+  const at = place({ '.git/HEAD': 'ref: refs/heads/main\n' });
+  const hooksWith = (team: string): void => {
+    const hooks = [{ type: 'http', url, headers: { 'X-Team': team } }];
+    at.file('.claude/settings.json', JSON.stringify({ hooks: { PreToolUse: [{ matcher: 'Bash', hooks }] } }));
+  };
+  const run = async (): Promise<string> => (await agent(at, go(at, [call('touch made'), { text: 'done' }]))).stdout;
+  hooksWith('a');
+  expect(await run()).toContain('not trusted and not used');
+  expect(asked).toEqual([]);
+  expect(await trust(at)).toEqual([`hook PreToolUse (Bash) sends its input to: ${url}`, '  with the header X-Team: a']);
+  const denied = await run();
+  expect(denied).toContain('Denied by a hook: ask the team');
+  expect(asked).toEqual(['POST /hook a']);
+  const id = String(lines(denied)[0]?.session_id);
+  const exported = await agent(at, ['sessions', 'export', id, '--format', 'jsonl']);
+  expect(exported.stdout).toMatch(/"sha256": ?"[0-9a-f]{64}","exit": ?null,"status": ?200/);
+  expect(JSON.parse((await agent(at, ['hooks', '--json'])).stdout)).toMatchObject([
+    { type: 'http', command: url, headers: ['X-Team'], active: true },
+  ]);
+  hooksWith('b');
+  expect(await run()).toContain('not trusted and not used');
+  expect(asked).toHaveLength(1);
 });
 
 test('a hook of the user that starts a file of an untrusted project does not run; where it is required, it denies', async () => {

@@ -4,12 +4,14 @@ import { firstLine } from '../../kernel/core/text.js';
 import type { ToolArgs } from '../../kernel/core/tool.js';
 import { ourArguments } from '../../kernel/tools/claude-dialect.js';
 
-/** The result of a hook's process. `exit` is null if `failure` says that the process did not end normally. */
+/** The result of a hook. `exit` is null if `failure` says that it did not end normally. */
 export interface HookResult {
   readonly exit: number | null;
   readonly failure: string | null;
   readonly stdout: string;
   readonly stderr: string;
+  /** Of an answer of a server. */
+  readonly status?: number;
 }
 
 /** The answer of one hook. `failed`: why it gave no usable answer. `notes`: the parts of its answer that could not be

@@ -31,11 +31,12 @@ function hookListing({ hooks, problems, folder }: HooksHere): Listing {
 }
 
 function hookRow(hook: ListedHook): Readonly<Record<string, unknown>> {
-  const { event, matcher, type, command, args, timeoutMs, required, condition, background, from, counts } = hook;
+  const { event, matcher, type, command, args, headers, timeoutMs, required, from, counts } = hook;
   const { sha256, missing } = namedFiles(hook);
   const listed = listedFile({ name: event, origin: from.origin, path: from.path }, counts ? null : notTrusted);
-  const shown = { event, matcher, type, command, args: args ?? null, timeout_s: timeoutMs / 1000 };
-  return { ...listed, ...shown, required, sha256, missing, if: condition ?? null, background: background ?? null };
+  const what = { event, matcher, type, command, args: args ?? null, headers: headers ? Object.keys(headers) : null };
+  const when = { timeout_s: timeoutMs / 1000, required, if: hook.condition ?? null };
+  return { ...listed, ...what, ...when, sha256, missing, background: hook.background ?? null };
 }
 
 function inBackground({ background }: ListedHook): string {

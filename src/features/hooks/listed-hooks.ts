@@ -6,6 +6,7 @@ import { addAll } from '../../kernel/core/lists.js';
 import { isRecord } from '../../kernel/core/json.js';
 import type { FileOrigin } from '../../kernel/config/found-files.js';
 import { readBounded } from '../../kernel/disk/bounded-file.js';
+import { isThisMachine } from '../../kernel/network/proxies.js';
 import { parseCondition } from './hook-condition.js';
 
 /** The file that hooks come from. */
@@ -20,18 +21,24 @@ export interface HookSource {
   readonly variables?: Readonly<Record<string, string>>;
 }
 
+const hookTypes = ['command', 'http', 'prompt', 'agent'] as const;
+
 /** One command of a hooks file. */
 export interface Hook {
   readonly from: HookSource;
   readonly event: HookEvent;
   /** The text in the file; '' for every subject. */
   readonly matcher: string;
-  /** `prompt`: a question to the model; `agent`: one to a sub-agent that reads files. */
-  readonly type: 'command' | 'prompt' | 'agent';
-  /** The command line, the program, or the question. */
+  /** `http`: a request to a server; `prompt`: a question to the model; `agent`: one to a sub-agent that reads files. */
+  readonly type: (typeof hookTypes)[number];
+  /** The command line, the program, the address, or the question. */
   readonly command: string;
   /** Arguments of a program that is started without a shell. */
   readonly args?: readonly string[];
+  /** Headers of a request, as they are in the file. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** The variables whose values may be in the headers. */
+  readonly allowedEnvVars?: readonly string[];
   readonly timeoutMs: number;
   /** A failure of it counts as a denial. */
   readonly required: boolean;
@@ -49,6 +56,8 @@ export interface HookFile {
 
 const defaultTimeoutS = 600;
 const modelTimeoutsS = { prompt: 30, agent: 60 } as const;
+/** Connections without a byte end after that time. */
+const longestRequestS = 300;
 const timeoutsS: Readonly<Partial<Record<HookEvent, number>>> = { UserPromptSubmit: 30, SessionEnd: 1.5 };
 
 /** Reads the object of a hooks file: `{"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command",
@@ -84,7 +93,7 @@ function hooksOfGroup(event: HookEvent, group: unknown, problems: string[], from
     return [];
   }
   return group['hooks'].flatMap((entry: unknown) => {
-    const hook = hookOf(event, matcher, entry);
+    const hook = hookOf({ event, matcher, origin: from.origin }, entry);
     if (typeof hook !== 'string') {
       addAll(problems, withoutEffect(event, entry));
       return [{ ...hook, from }];
@@ -104,12 +113,15 @@ function withoutEffect(event: HookEvent, entry: unknown): readonly string[] {
     : [`"${named.join('", "')}" of a hook of ${event} ${named.length === 1 ? 'has' : 'have'} no effect`];
 }
 
-function hookOf(event: HookEvent, matcher: string, entry: unknown): Omit<Hook, 'from'> | string {
+function hookOf(
+  { event, matcher, origin }: Pick<Hook, 'event' | 'matcher'> & Pick<HookSource, 'origin'>,
+  entry: unknown,
+): Omit<Hook, 'from'> | string {
   if (!isRecord(entry)) return `an entry of ${event} is not an object`;
-  const { type, timeout, required, if: condition } = entry;
-  if (type !== 'command' && type !== 'prompt' && type !== 'agent')
-    return `hooks of the type ${JSON.stringify(type)} are not run (${event})`;
-  const work = workOf(event, type, entry);
+  const { timeout, required, if: condition } = entry;
+  const type = hookTypes.find((known) => known === entry['type']);
+  if (type === undefined) return `hooks of the type ${JSON.stringify(entry['type'])} are not run (${event})`;
+  const work = type === 'http' ? requestOf(event, entry, origin) : workOf(event, type, entry);
   if (typeof work === 'string') return work;
   const problem = conditionProblem(event, work.command, condition);
   if (problem !== null) return problem;
@@ -125,10 +137,46 @@ function hookOf(event: HookEvent, matcher: string, entry: unknown): Omit<Hook, '
   };
 }
 
+/** The address and the headers of a request. */
+function requestOf(
+  event: HookEvent,
+  entry: Readonly<Record<string, unknown>>,
+  origin: HookSource['origin'],
+): Pick<Hook, 'command' | 'headers' | 'allowedEnvVars'> | string {
+  const { url: given, headers = {}, allowedEnvVars = [] } = entry;
+  if (typeof given !== 'string' || !URL.canParse(given) || !/^https?:/i.test(given))
+    return `a hook of ${event} with the type "http" has no "url" that begins with https:// or http://`;
+  if (/^https?:[/\\]*[^/\\?#]*@/i.test(given))
+    return `the "url" of a hook of ${event} contains a user or a password; put it into "headers"`;
+  if (isReadableOnTheWay(new URL(given)) && !(origin === 'user' && entry['allow_insecure'] === true))
+    return (
+      `${given} (${event}) is not used: http is for this machine alone. ` +
+      'Use https, or add "allow_insecure": true to the hook in your own hooks.json'
+    );
+  if (!isTexts(allowedEnvVars)) return `"allowedEnvVars" of ${given} is not a list of texts`;
+  if (!isHeaders(headers)) return `"headers" of ${given} are not names with texts of one line`;
+  return { command: given, headers, allowedEnvVars };
+}
+
+/** The input of a hook has parts of the conversation. */
+function isReadableOnTheWay({ protocol, hostname }: URL): boolean {
+  return protocol === 'http:' && !isThisMachine(hostname);
+}
+
+/** Source: RFC 9110, section 5.6.2 "Tokens" and 5.5 "Field Values". */
+function isHeaders(value: unknown): value is Readonly<Record<string, string>> {
+  return (
+    isRecord(value) &&
+    Object.entries(value).every(
+      ([name, text]) => /^[\w!#$%&'*+.^`|~-]+$/.test(name) && typeof text === 'string' && /^[\t\x20-\xFF]*$/.test(text),
+    )
+  );
+}
+
 /** A command line, a program with its arguments, or a question. `command` may be a list, too. */
 function workOf(
   event: HookEvent,
-  type: Hook['type'],
+  type: Exclude<Hook['type'], 'http'>,
   { command: given, args, prompt }: Readonly<Record<string, unknown>>,
 ): Pick<Hook, 'command' | 'args'> | string {
   if (type !== 'command')
@@ -145,8 +193,9 @@ function isFilled(text: unknown): text is string {
 }
 
 function timeoutOf(event: HookEvent, type: Hook['type'], timeout: unknown): number {
-  const usual = type === 'command' ? (timeoutsS[event] ?? defaultTimeoutS) : modelTimeoutsS[type];
-  return Math.min(typeof timeout === 'number' && timeout > 0 ? timeout : usual, 3600) * 1000;
+  const usual = type === 'prompt' || type === 'agent' ? modelTimeoutsS[type] : (timeoutsS[event] ?? defaultTimeoutS);
+  const longest = type === 'http' ? longestRequestS : 3600;
+  return Math.min(typeof timeout === 'number' && timeout > 0 ? timeout : usual, longest) * 1000;
 }
 
 function backgroundOf(entry: Readonly<Record<string, unknown>>): Pick<Hook, 'background'> {
@@ -215,9 +264,12 @@ const maxScriptBytes = 4 * 1024 * 1024;
 
 /** Looks at the programs that a hook names: files that can be run, have the ending of a script, or stand behind an
  * interpreter. Where it writes to is none, or it would change itself with each run. */
-export function namedFiles(hook: Pick<Hook, 'type' | 'command' | 'args' | 'from'>): NamedFiles {
-  const { command, args = [], from } = hook;
-  const hash = createHash('sha256').update(JSON.stringify([command, ...args]));
+export function namedFiles(
+  hook: Pick<Hook, 'type' | 'command' | 'args' | 'from' | 'headers' | 'allowedEnvVars'>,
+): NamedFiles {
+  const { command, args = [], from, headers, allowedEnvVars } = hook;
+  const asked = headers === undefined ? [] : [{ headers, allowedEnvVars }];
+  const hash = createHash('sha256').update(JSON.stringify([command, ...args, ...asked]));
   const files: NamedFile[] = [];
   const missing: string[] = [];
   const words = commandWords(hook);
@@ -234,7 +286,7 @@ export function namedFiles(hook: Pick<Hook, 'type' | 'command' | 'args' | 'from'
   return { sha256: hash.digest('hex'), files, missing };
 }
 
-/** The words of a hook that may name programs. A question to a model has none. */
+/** The words of a hook that may name programs. A request and a question have none. */
 function commandWords({ type, command, args = [] }: Pick<Hook, 'type' | 'command' | 'args'>): readonly string[] {
   if (type !== 'command') return [];
   return args.length > 0 ? [command, ...args, ...args.flatMap(wordsOf)] : wordsOf(command);

@@ -8,6 +8,7 @@ import { claudeMode } from '../../kernel/tools/claude-dialect.js';
 import { type HookFiles, reachesInto } from './project-hooks.js';
 import { allowedAsTheyAre, createHooks } from './run-hooks.js';
 import { createTranscripts } from '../../kernel/tools/transcripts.js';
+import { createPoster } from './http-hooks.js';
 import * as code from './hook-readers.js';
 
 const loaded = () => Promise.resolve(code);
@@ -28,11 +29,14 @@ export async function openHooks(
     ...allowedAsTheyAre(othersIn(found).filter(counting), () => true),
   ];
   const transcripts = createTranscripts(settings.cwd);
+  const protectedEnv = secretVariables(env, ownKeys(config));
+  const closing = new AbortController();
   const host = {
     processes,
     env,
-    protectedEnv: secretVariables(env, ownKeys(config)),
+    protectedEnv,
     transcripts,
+    post: createPoster({ env, protectedEnv, closing: closing.signal }),
     mode: () => claudeMode(policy),
     now: () => performance.now(),
   };
@@ -47,6 +51,7 @@ export async function openHooks(
       ].map((message) => ({ level: 'info', code: 'hook', message }) as const),
     ],
     close: () => {
+      closing.abort();
       transcripts.close();
     },
   };

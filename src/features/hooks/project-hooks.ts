@@ -122,6 +122,7 @@ function partsByFile(asked: readonly Hook[]): readonly ProjectPart[] {
 
 const asks: Readonly<Record<Hook['type'], string>> = {
   command: 'runs',
+  http: 'sends its input to',
   prompt: 'asks the model',
   agent: 'asks a sub-agent',
 };
@@ -133,6 +134,7 @@ function linesOf(hook: Hook): readonly string[] {
   const { files, missing } = namedFiles(hook);
   return [
     `hook ${hook.event}${matcher} ${asks[hook.type]}: ${command}`,
+    ...Object.entries(hook.headers ?? {}).map(([name, value]) => `  with the header ${name}: ${value}`),
     ...files.map(({ word, sha256 }) => `  with ${word} (sha256 ${sha256})`),
     ...missing.map((word) => `  with ${word}, which is missing`),
   ];

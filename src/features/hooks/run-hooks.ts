@@ -9,6 +9,7 @@ import type { ProcessResult, ProcessRunner } from '../../kernel/tools/process/ru
 import { hookInput, subjectsOf } from '../../kernel/tools/claude-dialect.js';
 import { type HookResult, type OneAnswer, readAnswer } from './hook-answers.js';
 import { parseCondition } from './hook-condition.js';
+import type { PostHook } from './http-hooks.js';
 import { askModelHook } from './model-hooks.js';
 import { folderVariables, type Hook, matches, type NamedFiles, namedFiles, withFolders } from './listed-hooks.js';
 import type { Transcripts } from '../../kernel/tools/transcripts.js';
@@ -20,6 +21,7 @@ export interface HookHost {
   /** Names of variables that no child process gets (provider keys). */
   readonly protectedEnv: readonly string[];
   readonly transcripts: Pick<Transcripts, 'write'>;
+  readonly post: PostHook;
   /** The approval mode, as Claude Code names it. */
   readonly mode: () => string;
   /** Milliseconds from a clock that never goes back. */
@@ -121,9 +123,11 @@ function isFirst(seen: Set<string>, key: string): boolean {
   return seen.add(key).size > before;
 }
 
-/** A command that two matchers name runs once. */
+/** A command or an address that two matchers name runs once. */
 function distinct(hooks: readonly AllowedHook[]): readonly AllowedHook[] {
-  const keys = hooks.map(({ command, args, from }) => JSON.stringify([command, args, from.directory]));
+  const keys = hooks.map(({ type, command, args, headers, from }) =>
+    JSON.stringify([type, command, args, headers, from.directory]),
+  );
   return hooks.filter((_hook, index) => keys.indexOf(keys[index] ?? '') === index);
 }
 
@@ -170,7 +174,8 @@ async function askOne(
   };
   const skip = skipped(hook, files);
   if (skip) return finished(skip, false);
-  if (hook.type !== 'command') return finished(await askModelHook(hook, input(), scene, signal), false);
+  if (hook.type === 'prompt' || hook.type === 'agent')
+    return finished(await askModelHook(hook, input(), scene, signal), false);
   const { ended, detached } = startOne(hook, host, input(), signal);
   const result = await Promise.race([ended, detached]);
   if (result !== null) return finished(result, false);
@@ -235,7 +240,8 @@ function runData(hook: Hook, { occasion, result, answer, durationMs, files }: Ra
     event: hook.event,
     command: [hook.command, ...(hook.args ?? [])].join(' '),
     sha256: files.sha256,
-    exit: result.exit,
+    exit: result.status === undefined ? result.exit : null,
+    ...(result.status === undefined ? {} : { status: result.status }),
     duration_ms: durationMs,
     decision: recordedDecision(hook, answer),
     ...(reason === '' ? {} : { reason }),
@@ -297,7 +303,10 @@ function startOne(hook: Hook, host: HookHost, input: string, signal: AbortSignal
     };
   });
   if (isDetached) detach();
-  const ended = runOne(hook, host, { input, signal: running.signal, detach, isDetached });
+  const ended =
+    hook.type === 'http'
+      ? host.post(hook, input, running.signal)
+      : runOne(hook, host, { input, signal: running.signal, detach, isDetached });
   return { ended, detached };
 }
 

@@ -315,11 +315,14 @@ interface TaskData {
 export interface HookData {
   /** The point: `PreToolUse`. */
   readonly event: string;
+  /** For a server, its address. */
   readonly command: string;
   /** SHA-256 (hex) of the command and of the file that it names. */
   readonly sha256: string;
-  /** Null where it was not started, or ended by a signal or in time. */
+  /** Null where it was not started, or ended by a signal or in time, and for a server. */
   readonly exit: number | null;
+  /** The HTTP status of the answer of a server. */
+  readonly status?: number;
   readonly duration_ms: number;
   readonly decision: 'none' | 'allow' | 'ask' | 'deny' | 'stop' | 'failed';
   readonly reason?: string;

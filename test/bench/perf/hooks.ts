@@ -24,6 +24,7 @@ const host = {
   processes,
   env: process.env,
   protectedEnv: [],
+  post: () => Promise.reject(new Error('no hook here asks a server')),
   transcripts,
   mode: () => 'default',
   now: () => performance.now(),

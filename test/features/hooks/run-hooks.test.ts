@@ -62,6 +62,7 @@ function opened(hooks: unknown, agent?: HookedAgent, path = env.PATH): Hooks {
     env: { ...env, PATH: path },
     protectedEnv: ['OPENAI_API_KEY'],
     transcripts,
+    post: () => Promise.reject(new Error('no hook here asks a server')),
     mode: () => 'default',
     now: () => 1,
   };
@@ -294,7 +295,7 @@ test('what a file holds that does not count is named, and disableAllHooks switch
   const hooks = {
     PreToolUse: [
       { matcher: '(', hooks: [] },
-      { hooks: [{ type: 'http', url: 'https://a.example' }, { type: 'prompt' }] },
+      { hooks: [{ type: 'mcp_tool', server: 'a' }, { type: 'prompt' }] },
       { hooks: [{ type: 'command' }, { type: 'command', command: ['a', 1] }] },
     ],
     TeammateIdle: [],
@@ -303,7 +304,7 @@ test('what a file holds that does not count is named, and disableAllHooks switch
   expect(readHookFile({ hooks }, from()).problems).toEqual([
     expect.stringContaining('unknown event TeammateIdle, Setup; known: '),
     'the matcher "(" of PreToolUse is neither a name nor a regular expression',
-    'hooks of the type "http" are not run (PreToolUse)',
+    'hooks of the type "mcp_tool" are not run (PreToolUse)',
     'a hook of PreToolUse with the type "prompt" has no "prompt"',
     'a hook of PreToolUse has no command',
     '"command" of PreToolUse is not a list of texts',
