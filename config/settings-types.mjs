@@ -43,6 +43,8 @@ function typeOf(node) {
   if (node.$ref) return typeName(node.$ref.replace('#/definitions/', ''));
   if (node.enum) return node.enum.map((value) => `'${value}'`).join(' | ');
   if (node.type === 'array') return `readonly ${node.items.enum ? 'string' : typeOf(node.items)}[]`;
+  if (node.properties && typeof node.additionalProperties === 'object')
+    return `${membersOf(node)} & Readonly<Record<string, ${typeOf(node.additionalProperties)}>>`;
   if (node.properties) return membersOf(node);
   if (typeof node.additionalProperties === 'object')
     return `Readonly<Record<string, ${typeOf(node.additionalProperties)}>>`;

@@ -1,5 +1,7 @@
 import { type ContextFile, renderSystemPrompt } from '../kernel/agent/system-prompt.js';
 import { type Event, type EventDraft, type RequestSettings, type ToolsData } from '../kernel/core/event.js';
+import { lastTools } from '../kernel/core/projection.js';
+import type { Session } from '../kernel/agent/session.js';
 import type { Registry } from '../kernel/core/tool.js';
 import type { Notice, Settings } from '../kernel/console/run-settings.js';
 import { isGivenOnCommandLine } from '../kernel/config/layers.js';
@@ -147,6 +149,19 @@ export function toolsEvent(
     },
   };
   return { kind: 'tools', content: data.tools.map((tool) => tool.name).join(' '), data };
+}
+
+/** Records in a session that its requests ask for another effort from now on. */
+export async function recordEffort(
+  session: Pick<Session, 'events' | 'append'>,
+  { config }: Pick<Settings, 'config'>,
+  registry: Registry,
+  effort: string,
+): Promise<void> {
+  const last = lastTools(session.events());
+  const event = toolsEvent(config, registry, { ...last?.settings, effort });
+  const tools = last?.tools ?? event.data.tools;
+  await session.append({ ...event, content: tools.map(({ name }) => name).join(' '), data: { ...event.data, tools } });
 }
 
 /** Settings that shape requests, by the names in the configuration. */

@@ -30,11 +30,10 @@ import {
   addressNotices,
   choiceOf,
   chooseModel,
-  fallbackModel,
+  fallbackModels,
   fallbackNotices,
   type ModelChoice,
-  modelNamed,
-  resolveModel,
+  resolveAgentModel,
   resumedModel,
 } from './model-resolution.js';
 import { type OpenedModel, openModel } from './open-model.js';
@@ -281,6 +280,7 @@ async function beginningOf(
       ...run.parts.sessionNotices(),
       ...since.notices,
       ...changed.notices,
+      ...familyNotice(model),
       ...fallbackNotices(settings, model.ref),
       ...notices,
     ],
@@ -349,7 +349,7 @@ function modelFacts({ spend, settings, parts }: Run, events: () => readonly Even
   const { models } = settings.config.provider;
   return {
     budget: (ref) => spend.budget(ref, parts.maxCostUsd(events())),
-    fallback: (ref) => fallbackModel(settings, ref),
+    fallbacks: (ref, own) => fallbackModels(settings, ref, own),
     contextWindow: (ref) => findModel(ref.provider, ref.model, models)?.contextWindow ?? null,
   };
 }
@@ -388,10 +388,7 @@ function sessionTools(
     settings,
     store,
     registry,
-    resolveModel: (name, current) => {
-      const meant = modelNamed(settings, name, current);
-      return meant === null ? null : resolveModel(settings, meant, current);
-    },
+    resolveModel: (name, current) => resolveAgentModel(settings, name, current),
     openModel: (ref) => open(choiceOf(ref)),
     openSession: (resume, fresh) => openSession(store, { continueNewest: false, resume, fork: false }, fresh),
     opening: async (offered, { role, named, windowTokens }) =>
@@ -530,6 +527,12 @@ export function sessionHost(log: Log): HostDeps {
 function directoryOf(cwd: string): Pick<SessionRow, 'directoryId'> {
   const id = directoryId(cwd);
   return id === null ? {} : { directoryId: id };
+}
+
+/** Says which model a family is, because it changes with the provider's list. */
+function familyNotice({ ref, family }: OpenedModel): readonly Notice[] {
+  if (family === undefined) return [];
+  return [{ level: 'info', code: 'model_family', message: `${family} is ${ref.provider}/${ref.model}.` }];
 }
 
 function movedNotice({ row, movedFrom }: OpenedSession, cwd: string): readonly Notice[] {

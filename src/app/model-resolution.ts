@@ -4,22 +4,24 @@ import { CliError, exit } from '../kernel/console/command.js';
 import type { Notice, Settings } from '../kernel/console/run-settings.js';
 import type { Event } from '../kernel/core/event.js';
 import { isRecord } from '../kernel/core/json.js';
+import { modelFamilies, parseModelName } from '../kernel/core/model-names.js';
 import type { ModelRef } from '../kernel/core/projection.js';
 import type { SessionRow } from '../kernel/core/store.js';
+import { editDistance, nearestName } from '../kernel/core/text.js';
 import {
   builtInPresets,
   configuredAddress,
   type Endpoint,
+  findKey,
   mergePresets,
+  type ModelMeant,
   type ProviderChoice,
   type Resolution,
   resolveProvider,
 } from '../kernel/providers/catalog.js';
 import { findModel } from '../kernel/providers/models.js';
 import { isWireName } from '../kernel/providers/wires/known-wires.js';
-
-/** Loads what asks servers about their models. */
-export const loadDiscovery = () => import('../kernel/providers/discover.js');
+import { isFamily, loadDiscovery, newestServed } from './model-family.js';
 
 /** The configuration, and the layer that each value is from. */
 export type Configured = Pick<Settings, 'config' | 'loaded'>;
@@ -47,8 +49,9 @@ export type ProviderSource = Configured & Pick<Settings, 'env' | 'keys'>;
  *
  * A provider without a named model is asked for its default model, a server on this machine for the first that it
  * lists. Inside a session a name (`/model`, `fallback_model`, the model of a sub-agent) is `[provider/]model`; without
- * a provider it is a model of the session's own provider, at the same address (`resolveModel`). Titles and summaries
- * are asked of the session's model. Throws what `resumedModel` throws. */
+ * a provider it is a model of the session's own provider, at the same address (`resolveModel`). Everywhere a name may
+ * be an alias, a family (`opus`), and end with an effort (`:high`). Titles and summaries are asked of the session's
+ * model. Throws what `resumedModel` throws. */
 export async function chooseModel(
   settings: ProviderSource,
   { row, restored }: { readonly row: SessionRow; readonly restored: readonly Event[] },
@@ -111,8 +114,10 @@ function choiceIn(configured: Configured, leaves: readonly Leaf[]): ModelChoice 
   const model = leaves.findLast(({ path }) => path.length === 1 && path[0] === 'model');
   const text = (leaf: Leaf | undefined): string | null =>
     typeof leaf?.value === 'string' && leaf.value !== '' ? leaf.value : null;
-  const over = originRank(model?.origin) > originRank(provider?.origin) && namedBy(configured, text(model)) !== null;
-  return { provider: over ? null : text(provider), model: text(model) };
+  const written = text(model);
+  const name = written === null ? null : parseModelName(written, configured.config.provider.aliases).name;
+  const over = originRank(model?.origin) > originRank(provider?.origin) && namedBy(configured, name) !== null;
+  return { provider: over ? null : text(provider), model: name };
 }
 
 /** Returns the provider in the first segment of a model's name, or null. */
@@ -263,10 +268,7 @@ export function addressNotices(
 
 /** Returns the chosen model and its endpoint. Throws a `CliError`: exit code 2 for a wrong name, 4 for a missing key, 1
  * for a local server that has to list its models and does not run. */
-export async function resolveReady(
-  settings: ProviderSource,
-  chosen: ModelChoice,
-): Promise<Extract<Resolution, { ok: true }>> {
+export async function resolveReady(settings: ProviderSource, chosen: ModelChoice): Promise<FoundModel> {
   const choice = providerChoice(settings, chosen);
   const named = chosen.provider !== null || namedBy(settings, chosen.model) !== null || choice.baseUrl !== undefined;
   const fallback = named
@@ -280,12 +282,45 @@ export async function resolveReady(
         userProviders: settings.config.provider.custom,
       });
   const asked = { ...choice, ...(fallback ? { fallback } : {}) };
-  const resolved = resolveProvider(asked);
+  const plain = resolveProvider(asked);
+  const served = !plain.ok && plain.problem.kind === 'model_missing' ? await firstServed(settings, asked) : null;
+  if (served !== null) return served;
+  const isOpen = chosen.provider === null && choice.baseUrl === undefined && namedBy(settings, chosen.model) === null;
+  const resolved = await resolveFamily(settings, refuseMisspelled(settings, chosen.model, plain), isOpen);
   if (resolved.ok) return resolved;
   const { kind, message, hint } = resolved.problem;
-  const served = kind === 'model_missing' ? await firstServed(settings, asked) : null;
-  if (served !== null) return served;
   throw new CliError(kind === 'key_missing' ? exit.credentials : exit.usage, message, hint);
+}
+
+/** Puts the newest model of a family in the place of its name; anything else stays. `mayLeave`: where the provider has
+ * none, the first other one with a key that has some is used. */
+async function resolveFamily(settings: ProviderSource, resolved: Resolution, mayLeave: boolean): Promise<ModelMeant> {
+  if (!resolved.ok || !isFamily(resolved.ref.model) || resolved.ref.api === 'offline') return resolved;
+  const family = resolved.ref.model;
+  const { label, provider } = resolved.endpoint;
+  const own = await newestServed(settings, resolved.endpoint, family);
+  if (own.id !== null) return { ...resolved, ref: { ...resolved.ref, model: own.id }, family };
+  const other = mayLeave ? await newestElsewhere(settings, provider, family) : null;
+  if (other !== null) return other;
+  const message = `${label} has no model of the family ${family}${own.failure === null ? '' : ` that is known here (${own.failure})`}`;
+  const hint =
+    `\`agent models --provider ${provider}\` lists its models. Name one as ${provider}/<model>, ` +
+    `or another provider: <provider>/${family}`;
+  return { ok: false, problem: { kind: 'model_missing', message, hint } };
+}
+
+/** Returns the newest model of a family at another provider that has a key, in the order of the presets; null where none
+ * has any. */
+async function newestElsewhere(settings: ProviderSource, except: string, family: string): Promise<FoundModel | null> {
+  const presets = mergePresets(builtInPresets, settings.config.provider.custom);
+  const sources = { env: settings.env, keys: settings.keys.all() };
+  for (const [name, preset] of Object.entries(presets)) {
+    if (name === except || findKey(name, preset, sources) === null) continue;
+    const resolved = resolveProvider(providerChoice(settings, { provider: name, model: family }));
+    const newest = resolved.ok ? await newestServed(settings, resolved.endpoint, family) : null;
+    if (resolved.ok && newest?.id) return { ...resolved, ref: { ...resolved.ref, model: newest.id }, family };
+  }
+  return null;
 }
 
 /** Returns the first model that a server on this machine lists; null for other servers. */
@@ -335,9 +370,30 @@ function addRecordedAddress(choice: ProviderChoice, name: string, { baseUrl, api
   return { ...kept, baseUrl, owners: { ...owners, baseUrl: name } };
 }
 
-/** Returns the model that `name` means in a session that uses `current`. A name without a provider is a model of the
- * same provider, at the same address. Sends no request. */
-export function resolveModel(settings: ProviderSource, name: string, current: ModelRef): Resolution {
+/** A model that was found. */
+type FoundModel = Extract<ModelMeant, { ok: true }>;
+
+/** Returns the model that `text` means in a session that uses `current`. A name without a provider is a model of the
+ * same provider, at the same address. A family is looked up at its provider, and where that has none of it, at the
+ * others that have a key, unless `stays`. */
+export async function resolveModel(
+  settings: ProviderSource,
+  text: string,
+  current: ModelRef,
+  { stays = false }: { readonly stays?: boolean } = {},
+): Promise<ModelMeant> {
+  const { name, effort } = parseModelName(text, settings.config.provider.aliases);
+  const mayLeave = !stays && splitName(settings, name)[0] === null;
+  const resolved = await resolveFamily(
+    settings,
+    refuseMisspelled(settings, name, resolveName(settings, name, current)),
+    mayLeave,
+  );
+  return resolved.ok && effort !== null ? { ...resolved, effort } : resolved;
+}
+
+/** Does the same for a name that is no alias, family or effort. Sends no request. */
+function resolveName(settings: ProviderSource, name: string, current: ModelRef): Resolution {
   if (current.api === 'offline') return resolveProvider(providerChoice(settings, { provider: null, model: name }));
   const [named, id] = splitName(settings, name);
   if (named !== null && named !== current.provider)
@@ -345,28 +401,57 @@ export function resolveModel(settings: ProviderSource, name: string, current: Mo
   return resolveProvider(providerChoice(settings, choiceOf({ ...current, model: id ?? '' })));
 }
 
-/** Returns the model that steps in for `ref` (`fallback_model`); null where there is none, or where it is the same. */
-export function fallbackModel(settings: ProviderSource, ref: ModelRef): ModelRef | null {
-  const name = settings.config.provider.fallbackModel;
-  const found = name === null ? null : resolveModel(settings, name, ref);
-  if (!found?.ok) return null;
-  return found.ref.provider === ref.provider && found.ref.model === ref.model ? null : found.ref;
+/** Returns a problem for a name that is nearly a family or an alias and that no table has: no vendor's id is one plain
+ * word. */
+function refuseMisspelled(settings: ProviderSource, name: string | null, resolved: Resolution): Resolution {
+  if (!resolved.ok || name === null || resolved.endpoint.local || !/^[a-z]{3,}$/i.test(name)) return resolved;
+  const { aliases, models } = settings.config.provider;
+  const known = [...modelFamilies, ...Object.keys(aliases)];
+  const meant = nearestName(name, known);
+  const isNear = meant !== null && meant !== name && editDistance(name, meant) === 1;
+  if (!isNear || findModel(resolved.ref.provider, name, models) !== null) return resolved;
+  const message = `there is no model or alias \`${name}\``;
+  const hint = `Did you mean ${meant}? A model with this id: ${resolved.ref.provider}/${name}`;
+  return { ok: false, problem: { kind: 'model_missing', message, hint } };
 }
 
-/** Says at the beginning what would be noticed only once the model is needed. */
+/** Returns the models that may step in for `ref`, in the order of `fallback_model`, each once and without the model
+ * itself. Where `ref` has stepped in already, only those after it. Names without a provider are models of the provider
+ * of `own`, the model of the session. */
+export async function fallbackModels(
+  settings: ProviderSource,
+  ref: ModelRef,
+  own: ModelRef,
+): Promise<readonly ModelRef[]> {
+  const found: ModelRef[] = [];
+  for (const name of settings.config.provider.fallbackModels) {
+    const resolved = await resolveModel(settings, name, own);
+    if (resolved.ok && !isSameModel(resolved.ref, own) && !found.some((other) => isSameModel(other, resolved.ref)))
+      found.push(resolved.ref);
+  }
+  return found.slice(found.findIndex((other) => isSameModel(other, ref)) + 1);
+}
+
+function isSameModel(one: ModelRef, other: ModelRef): boolean {
+  return one.provider === other.provider && one.model === other.model;
+}
+
+/** Says at the beginning what would be noticed only once the model is needed. Sends no request. */
 export function fallbackNotices(settings: ProviderSource, ref: ModelRef): readonly Notice[] {
-  const name = settings.config.provider.fallbackModel;
-  const found = name === null ? null : resolveModel(settings, name, ref);
-  if (found === null || found.ok) return [];
-  const { message, hint } = found.problem;
-  return [{ level: 'warn', code: 'fallback_model', message: `fallback_model: ${message}: ${hint}` }];
+  return settings.config.provider.fallbackModels.flatMap((text) => {
+    const { name } = parseModelName(text, settings.config.provider.aliases);
+    const found = refuseMisspelled(settings, name, resolveName(settings, name, ref));
+    if (found.ok) return [];
+    const { message, hint } = found.problem;
+    return [{ level: 'warn', code: 'fallback_model', message: `fallback_model: ${message}: ${hint}` }] as const;
+  });
 }
 
 /** Returns the name of the configured model where its price is not known. Null where it is, where it costs nothing, and
  * where no model can be used as things are. Sends no request. */
 export function unpricedModel(settings: ProviderSource): string | null {
   const found = resolveProvider(providerChoice(settings, configuredModel(settings)));
-  if (!found.ok || found.ref.api === 'offline') return null;
+  if (!found.ok || found.ref.api === 'offline' || isFamily(found.ref.model)) return null;
   const { provider, model } = found.ref;
   return findModel(provider, model, settings.config.provider.models)?.price ? null : `${provider}/${model}`;
 }
@@ -376,23 +461,24 @@ export function choiceOf({ provider, model, api, baseUrl }: ModelRef): ModelChoi
   return { provider, model: model || null, ...(api === 'offline' ? {} : { api, baseUrl }) };
 }
 
-/** The names by which Claude Code means the newest of a family. They mean nothing with models of others. */
-const families: readonly string[] = ['sonnet', 'opus', 'haiku'];
-
 /** Returns true for the name of a model as GitHub Copilot shows it: `Claude Sonnet 4`, `GPT-5.4`. No provider has it. */
 function isDisplayName(name: string): boolean {
   return /\s/.test(name) || name.startsWith('GPT-');
 }
 
-/** Returns the name of the model that an agent is to use; null where it uses that of its session: the name is one of
- * Claude's, and this provider has no such model, or it is a name for the screen. */
-export function modelNamed(settings: Configured, name: string, { provider }: ModelRef): string | null {
-  const isFamily = families.includes(name);
+/** Returns the model that an agent is to use; null where it uses that of its session: the name is a family of which
+ * this provider has no model, or one of Claude's at another provider, or a name for the screen. An agent's file may
+ * come with a repository, so a family never sends its work to another provider. */
+export async function resolveAgentModel(
+  settings: ProviderSource,
+  text: string,
+  current: ModelRef,
+): Promise<ModelMeant | null> {
+  const { name } = parseModelName(text, settings.config.provider.aliases);
   if (isDisplayName(name)) return null;
-  if (!isFamily && !name.startsWith('claude-')) return name;
-  const isServed =
-    provider === 'anthropic' && (!isFamily || findModel(provider, name, settings.config.provider.models));
-  return isServed ? name : null;
+  if (name.startsWith('claude-') && current.provider !== 'anthropic') return null;
+  const found = await resolveModel(settings, text, current, { stays: true });
+  return isFamily(name) && !found.ok ? null : found;
 }
 
 /** Returns whether the user asked for the embedded provider, rather than get it because there is no other. */

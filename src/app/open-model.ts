@@ -29,12 +29,12 @@ import type { Settings } from '../kernel/console/run-settings.js';
 import {
   choiceOf,
   choseOffline,
-  loadDiscovery,
   type ModelChoice,
   providerChoice,
   type ProviderSource,
   resolveReady,
 } from './model-resolution.js';
+import { loadDiscovery } from './model-family.js';
 import { loadPermissions } from './open-policy.js';
 import { loadVerdict } from '../kernel/permissions/shell/load-verdict.js';
 import { loadArgumentChecks } from '../kernel/tools/registry.js';
@@ -50,6 +50,8 @@ type ModelSource = ProviderSource & Pick<Settings, 'cwd' | 'home' | 'ephemeral' 
 export interface OpenedModel {
   readonly provider: Provider;
   readonly ref: ModelRef;
+  /** The family by whose name the model was chosen. */
+  readonly family?: string;
   warm(): void;
   close(): void;
 }
@@ -63,7 +65,7 @@ export async function openModel(
   secrets: SecretGuard,
   interactive: boolean,
 ): Promise<OpenedModel> {
-  const { ref, endpoint } = await resolveReady(settings, chosen);
+  const { ref, endpoint, ...chosenBy } = await resolveReady(settings, chosen);
   if (endpoint.api === 'offline') {
     const provider = await openOffline(settings, ref, interactive);
     const nothing = (): void => undefined;
@@ -78,6 +80,7 @@ export async function openModel(
   const http = loadHttp(settings, endpoint, endpoint.api, keys);
   return {
     ref,
+    ...(chosenBy.family === undefined ? {} : { family: chosenBy.family }),
     provider: maskProvider({ open: () => http.get(), ...searchOf(settings, endpoint, keys) }, secrets),
     warm: () => {
       http.get().then(

@@ -1,3 +1,4 @@
+import type { EffortLevel } from '../kernel/core/model-names.js';
 import { findModel } from '../kernel/providers/models.js';
 import { didYouMean } from '../kernel/core/text.js';
 import type { Repl, CommandHandler } from '../kernel/console/command.js';
@@ -12,7 +13,7 @@ const levels = {
   high: 'thinks longer; slower and more expensive',
   xhigh: 'even longer, if supported',
   max: 'as long as the model can',
-} as const;
+} as const satisfies Readonly<Record<EffortLevel, string>>;
 
 /** `/effort`: how much the model thinks, from the next request on, and in new sessions unless `--session` is given. */
 export const chooseEffort: CommandHandler = { slash: choose };

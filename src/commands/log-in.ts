@@ -91,7 +91,7 @@ async function goOn(
   if (model === null) return;
   const name = `${provider}/${model}`;
   const { session } = sessions.current();
-  const resolved = resolveModel(name, session.ref());
+  const resolved = await resolveModel(name, session.ref());
   if (!resolved.ok) {
     screen.notice('error', `${resolved.problem.message}: ${resolved.problem.hint}`);
     return;

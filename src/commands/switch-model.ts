@@ -1,9 +1,16 @@
 import { withCommandKey } from '../kernel/secrets/key-commands.js';
 import type { Event } from '../kernel/core/event.js';
 import { isRecord } from '../kernel/core/json.js';
+import type { ModelRef } from '../kernel/core/projection.js';
 import type { ApprovalMode } from '../kernel/core/policy.js';
 import { didYouMean } from '../kernel/core/text.js';
-import { builtInPresets, firstWithKey, mergePresets, resolveProvider } from '../kernel/providers/catalog.js';
+import {
+  builtInPresets,
+  firstWithKey,
+  mergePresets,
+  type ModelMeant,
+  resolveProvider,
+} from '../kernel/providers/catalog.js';
 import { findLocalServers, type ListedModel, listModels } from '../kernel/providers/discover.js';
 import { findModel, knownModels, type ModelFacts } from '../kernel/providers/models.js';
 import type { PickItem } from '../kernel/console/slash-command.js';
@@ -31,7 +38,7 @@ async function change({ name, isForSession }: Request, repl: Repl): Promise<void
   const { screen } = repl;
   const { session } = repl.sessions.current();
   const before = session.ref();
-  const resolved = repl.resolveModel(name, before);
+  const resolved = await repl.resolveModel(name, before);
   if (!resolved.ok) {
     screen.notice('error', `${resolved.problem.message}: ${resolved.problem.hint}`);
     return;
@@ -44,17 +51,24 @@ async function change({ name, isForSession }: Request, repl: Repl): Promise<void
     return;
   }
   screen.refresh();
-  const dropped =
-    before.provider !== resolved.ref.provider || before.api !== resolved.ref.api || before.model !== resolved.ref.model;
+  const { effort, ref } = resolved;
+  if (effort !== undefined) await repl.tools.think(effort);
+  const saved = await remember(repl, 'model', `${ref.provider}/${ref.model}`, isForSession);
+  if (effort !== undefined) await remember(repl, 'effort', effort, isForSession);
+  const dropped = before.provider !== ref.provider || before.api !== ref.api || before.model !== ref.model;
   const reasoning = dropped && session.events().some(hasReasoning);
-  const at =
-    resolved.ref.baseUrl === before.baseUrl || resolved.ref.baseUrl === undefined ? '' : ` at ${resolved.ref.baseUrl}`;
-  const saved = await remember(repl, 'model', `${resolved.ref.provider}/${resolved.ref.model}`, isForSession);
   screen.notice(
     'info',
-    `Now using ${resolved.ref.provider}/${resolved.ref.model}${at}. ${saved}` +
+    `Now using ${describeChoice(resolved, before)}. ${saved}` +
       (reasoning ? ' Earlier reasoning is not sent to it.' : ''),
   );
+}
+
+/** Names the chosen model, with its address where that changes, its effort, and the family by which it was chosen. */
+function describeChoice({ ref, effort, family }: Extract<ModelMeant, { ok: true }>, before: ModelRef): string {
+  const at = ref.baseUrl === before.baseUrl || ref.baseUrl === undefined ? '' : ` at ${ref.baseUrl}`;
+  const withEffort = effort === undefined ? '' : ` with effort ${effort}`;
+  return `${ref.provider}/${ref.model}${at}${withEffort}${family === undefined ? '' : ` (${family})`}`;
 }
 
 function hasReasoning({ kind, data }: Event): boolean {

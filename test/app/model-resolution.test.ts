@@ -127,7 +127,7 @@ test.each(cases)('a base URL belongs to one provider: %s', async (_name, given, 
   const { ref, endpoint } = await resolveReady(settings, configuredModel(settings));
   expect(`${ref.provider} ${ref.model} ${endpoint.baseUrl}`).toBe(first);
   for (const [model, to] of switched) {
-    const resolved = resolveModel(settings, model, ref);
+    const resolved = await resolveModel(settings, model, ref);
     expect(resolved.ok && `${resolved.ref.provider} ${resolved.ref.model} ${resolved.endpoint.baseUrl}`).toBe(to);
     expect(resolved.ok && resolved.endpoint.key).toBe(
       keys[`${to.split(' ')[0]?.toUpperCase() ?? ''}_API_KEY` as keyof typeof keys],
@@ -137,12 +137,12 @@ test.each(cases)('a base URL belongs to one provider: %s', async (_name, given, 
 
 test('provider_api stays with its provider, extra_body goes to all where none is named', async () => {
   const named = await setupOf({ file: { provider: 'openai', provider_api: 'openai-chat', extra_body: { seed: 1 } } });
-  const other = resolveModel(named, 'anthropic/claude', { provider: 'openai', api: 'openai-chat', model: 'm' });
+  const other = await resolveModel(named, 'anthropic/claude', { provider: 'openai', api: 'openai-chat', model: 'm' });
   expect(other.ok && [other.ref.api, other.endpoint.extraBody]).toEqual(['anthropic-messages', undefined]);
   const own = await resolveReady(named, configuredModel(named));
   expect([own.ref.api, own.endpoint.extraBody]).toEqual(['openai-chat', { seed: 1 }]);
   const unnamed = await setupOf({ file: { extra_body: { seed: 1 } } });
-  const any = resolveModel(unnamed, 'deepseek/x', { provider: 'openai', api: 'openai-chat', model: 'm' });
+  const any = await resolveModel(unnamed, 'deepseek/x', { provider: 'openai', api: 'openai-chat', model: 'm' });
   expect(any.ok && any.endpoint.extraBody).toEqual({ seed: 1 });
 });
 

@@ -133,14 +133,15 @@ function isOf({ title }: SessionRow, { name }: AgentRole): boolean {
 /** The model of an agent: its own, where there is one of that name, else that of its session, with a notice. */
 async function modelOf(host: AgentHost, { name, model }: AgentRole, parent: TurnDeps): Promise<AgentModel> {
   const own: AgentModel = { ...parent.model(), close: () => undefined };
-  const resolved = model === null ? null : host.resolveModel(model, own.ref);
+  const resolved = model === null ? null : await host.resolveModel(model, own.ref);
   if (resolved === null) {
     const message = `Agent ${name} uses ${own.ref.model}: ${own.ref.provider} has no model ${model ?? ''}.`;
     if (model !== null) parent.emit({ type: 'notice', level: 'info', code: 'agent_model', message });
     return own;
   }
   if (!resolved.ok) throw new Error(`its model ${model} cannot be used: ${resolved.problem.message}`);
-  return await host.openModel(resolved.ref);
+  const opened = await host.openModel(resolved.ref);
+  return resolved.effort === undefined ? opened : { ...opened, effort: resolved.effort };
 }
 
 /** The limits of an agent besides money. */
@@ -223,7 +224,7 @@ async function createChild(host: AgentHost, { parent, call, share, ...parts }: C
       store: host.store,
       row: { ...opened.row, ...placeOf(model.ref) },
       restored: opened.restored,
-      opening,
+      opening: opening.map((draft) => withEffort(draft, model)),
       begin: opened.begin,
     },
     model,
@@ -246,6 +247,12 @@ async function createChild(host: AgentHost, { parent, call, share, ...parts }: C
     ...(parent.attachments ? { attachments: parent.attachments } : {}),
   });
   return child;
+}
+
+/** Puts the effort of an agent's model into the event of its tools, which has the settings of its requests. */
+function withEffort(draft: EventDraft, { effort }: AgentModel): EventDraft {
+  if (draft.kind !== 'tools' || effort === undefined) return draft;
+  return { ...draft, data: { ...draft.data, settings: { ...draft.data.settings, effort } } };
 }
 
 /** Returns the rest of the session's cost limit, shared with the agents that run beside this one. */

@@ -33,6 +33,7 @@ import type { RootOptions } from '../../kernel/console/options.js';
 import { onLostStream, outputForPrograms, printError } from '../../kernel/console/print.js';
 import { createAgentSession, type Assembly, openRun, type Run } from '../../app/create-session.js';
 import type { SessionChoice } from '../../kernel/console/run-settings.js';
+import { recordEffort } from '../../app/context-files.js';
 import { resolveModel } from '../../app/model-resolution.js';
 import { readSettings } from '../../app/settings.js';
 import { version } from '../../kernel/console/version.js';
@@ -382,12 +383,14 @@ class EditorSession {
   async setOption(id: string, value: string | boolean): Promise<SessionConfigOption[]> {
     const { session } = this.#chat;
     const resolved =
-      id === 'model' && typeof value === 'string' ? resolveModel(this.#run.settings, value, session.ref()) : null;
+      id === 'model' && typeof value === 'string' ? await resolveModel(this.#run.settings, value, session.ref()) : null;
     if (resolved === null)
       throw RequestError.invalidParams({ configId: id }, `there is no option \`${id}\` with the value \`${value}\``);
     if (!resolved.ok)
       throw RequestError.invalidParams({ value }, `${resolved.problem.message}: ${resolved.problem.hint}`);
     await session.switchModel(resolved.ref);
+    if (resolved.effort !== undefined)
+      await recordEffort(session, this.#run.settings, this.#run.toolbox.registry, resolved.effort);
     return this.#options();
   }
 

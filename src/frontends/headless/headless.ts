@@ -142,8 +142,12 @@ export function createErrorPrinter(verbose: boolean, format: OutputFormat): (eve
   };
 }
 
+/** A family means another model as soon as its provider has a newer one. */
+const alwaysSaid: readonly string[] = ['model_family'];
+
 function printTrouble(event: AgentEvent): void {
-  if (event.type === 'notice' && event.level !== 'info') printError(`agent: ${event.message}\n`);
+  if (event.type === 'notice' && (event.level !== 'info' || alwaysSaid.includes(event.code)))
+    printError(`agent: ${event.message}\n`);
   if (event.type !== 'retry_scheduled') return;
   const reason = event.reason.replace(/\.$/, '');
   const delay = `${(event.delayMs / 1000).toFixed(1)} s`;

@@ -3,6 +3,7 @@ import type { ModelRef } from '../../kernel/core/projection.js';
 import type { RootOptions } from '../../kernel/console/options.js';
 import { createAgentSession, type Assembly, openRun, type Run } from '../../app/create-session.js';
 import type { SessionChoice } from '../../kernel/console/run-settings.js';
+import { recordEffort } from '../../app/context-files.js';
 import { resolveModel } from '../../app/model-resolution.js';
 import { withSystemPrompt } from '../../app/settings.js';
 import type { Settings } from '../../kernel/console/run-settings.js';
@@ -105,9 +106,10 @@ function controlsOf({ settings, policy, toolbox }: Run, chat: () => Assembly | n
         await session.switchModel(first);
         return null;
       }
-      const resolved = resolveModel(settings, name, session.ref());
+      const resolved = await resolveModel(settings, name, session.ref());
       if (!resolved.ok) return `${resolved.problem.message}: ${resolved.problem.hint}`;
       await session.switchModel(resolved.ref);
+      if (resolved.effort !== undefined) await recordEffort(session, settings, toolbox.registry, resolved.effort);
       return null;
     },
     setMode: (mode) => {

@@ -71,8 +71,9 @@ interface ModelDeps {
   /** Tokens of its context window; null where that is not known. Absent: the conversation is compacted only once it has
    * overflowed. */
   readonly contextWindow?: (ref: ModelRef) => number | null;
-  /** Returns the model with which a turn continues if `ref` cannot answer; null if there is none. */
-  readonly fallback?: (ref: ModelRef) => ModelRef | null;
+  /** Returns the models with which a turn continues if `ref` cannot answer, in order. `own`: the model of the session,
+   * in whose place `ref` may be already. */
+  readonly fallbacks?: (ref: ModelRef, own: ModelRef) => Promise<readonly ModelRef[]>;
   /** Returns the cost limit of requests to it; a fault if its price is not known, null if there is no limit. */
   readonly budget?: (ref: ModelRef) => Budget | Fault | null;
 }
@@ -132,6 +133,8 @@ export interface TurnDeps extends DispatchDeps {
   /** The model of the next request. */
   readonly model: () => { readonly provider: Provider; readonly ref: ModelRef };
   readonly models: ModelDeps;
+  /** The model of the session, also while another one has stepped in. */
+  readonly ownModel: () => ModelRef;
   /** Continues with another model until the turn has ended. Resolves with the reason why it cannot, or null. Never
    * rejects. */
   readonly useFallbackModel: (ref: ModelRef) => Promise<string | null>;

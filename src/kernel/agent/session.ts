@@ -428,6 +428,7 @@ class LiveSession implements Session {
       askModel: (question, aborted) => requestAnswer(this.#deps(), question, aborted),
       askAgent: (question, aborted) => this.#askAgent(question, aborted),
       model: () => this.#model,
+      ownModel: () => this.#own ?? this.ref(),
       approval: this.#approval,
       takeSteering: () => this.#takeSteering(),
       takeNotes: () => this.#notes.splice(0),

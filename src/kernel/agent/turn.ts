@@ -1,6 +1,7 @@
 import { addAll } from '../core/lists.js';
 import { type Envelope, errorEnvelope, type ErrorEnvelope, isError } from '../core/envelope.js';
 import type { CallExtra, ToolCallData, ToolResultData } from '../core/event.js';
+import type { ModelRef } from '../core/projection.js';
 import type { Fault, ReceivedCall } from '../core/provider.js';
 import type { TurnEnd } from '../core/session-port.js';
 import { firstLine, withoutEnd } from '../core/text.js';
@@ -443,20 +444,26 @@ async function askOnce(
   return again.fault?.code === 'context_overflow' ? { ...again, fault: tooLong(d, again.fault) } : again;
 }
 
-/** Asks the model, and the fallback model where that cannot answer, all its retries included. */
+/** Asks the model, and where that cannot answer, all its retries included, each fallback model in order. */
 async function requestOrStepIn(d: TurnDeps, toolChoice: 'auto' | 'none', signal: AbortSignal): Promise<Reply> {
-  const reply = await requestUnlessRefused(d, toolChoice, signal);
-  const { fault } = reply;
-  if (fault === undefined || signal.aborted || !isUnavailable(reply)) return reply;
+  let reply = await requestUnlessRefused(d, toolChoice, signal);
+  if (reply.fault === undefined || signal.aborted || !isUnavailable(reply)) return reply;
+  for (const other of (await d.models.fallbacks?.(d.model().ref, d.ownModel())) ?? []) {
+    if (reply.fault === undefined || signal.aborted || !isUnavailable(reply)) break;
+    if (await stepIn(d, other, reply.fault)) reply = await requestUnlessRefused(d, toolChoice, signal);
+  }
+  return reply;
+}
+
+/** Continues the turn with another model and says so. Returns false where that model cannot be opened. */
+async function stepIn(d: TurnDeps, other: ModelRef, fault: Fault): Promise<boolean> {
   const { ref } = d.model();
-  const other = d.models.fallback?.(ref) ?? null;
-  if (other === null) return reply;
   const problem = await d.useFallbackModel(other);
   const names = `${other.provider}/${other.model}`;
   const then = problem === null ? `${names} continues this turn.` : `${names} cannot replace it: ${problem}`;
   const message = `${ref.provider}/${ref.model} cannot answer: ${withoutEnd(fault.message, '. \t\r\n')}. ${then}`;
   d.emit({ type: 'notice', level: 'warn', code: 'fallback_model', message });
-  return problem === null ? await requestUnlessRefused(d, toolChoice, signal) : reply;
+  return problem === null;
 }
 
 const unavailable: readonly Fault['code'][] = ['rate_limited', 'network', 'stream_incomplete'];

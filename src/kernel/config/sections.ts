@@ -1,5 +1,6 @@
 import type { JsonObject } from '../core/json.js';
 import type { ApprovalMode, Rules } from '../core/policy.js';
+import { parseModelName, splitModelList } from '../core/model-names.js';
 import type { ModelEntry } from '../core/provider.js';
 import type { Sandbox, ToolLimits } from '../core/tool.js';
 import { toolsetNames } from './settings-schema.js';
@@ -36,18 +37,21 @@ export interface Config {
 
 /** The model and its provider. `custom` and `models` are the user's additions to the tables of `config/`, by name. */
 interface ProviderSection {
+  /** Without the effort at its end, and not an alias any more. */
   readonly model: string | null;
   readonly provider: string | null;
   readonly baseUrl: string | null;
   /** The name of a wire. */
   readonly api: string | null;
   readonly toolProtocol: SettingsValues['tool_protocol'];
-  /** `[provider/]model` for a turn whose own model is not to be had. */
-  readonly fallbackModel: string | null;
+  /** Names of the models for a turn whose own model is not to be had, in order. */
+  readonly fallbackModels: readonly string[];
   /** The place where entered keys are kept. */
   readonly keyStore: SettingsValues['key_store'];
   readonly custom: Readonly<Record<string, ProviderValues>>;
   readonly models: Readonly<Record<string, ModelEntry>>;
+  /** The user's own names for models (`models.aliases`). */
+  readonly aliases: Readonly<Record<string, string>>;
 }
 
 /** The parts of a request beside the conversation. */
@@ -151,22 +155,25 @@ export function commandEnv({
 export function toConfig(values: Values, origins: Readonly<Record<string, Origin>>, files: AgentPaths): Config {
   const all = values as unknown as SettingsValues;
   const { exec } = all;
+  const { aliases = {}, ...models } = all.models ?? {};
+  const named = all.model === undefined ? null : parseModelName(all.model, aliases);
   return {
     provider: {
-      model: all.model ?? null,
+      model: named?.name ?? null,
       provider: all.provider ?? null,
       baseUrl: all.base_url ?? null,
       api: all.provider_api ?? null,
       toolProtocol: all.tool_protocol,
-      fallbackModel: all.fallback_model ?? null,
+      fallbackModels: splitModelList(all.fallback_model ?? null),
       keyStore: all.key_store,
       custom: all.providers ?? {},
-      models: all.models ?? {},
+      models,
+      aliases,
     },
     request: {
       systemPrompt: all.system_prompt ?? null,
       outputStyle: all.output_style ?? null,
-      effort: all.effort ?? null,
+      effort: effortOf(all.effort ?? null, named?.effort ?? null, origins),
       maxOutputTokens: all.max_output_tokens ?? null,
       extraBody: all.extra_body ?? {},
     },
@@ -224,6 +231,15 @@ function isOn(name: string, all: SettingsValues, origins: Readonly<Record<string
   const isSwitchedOn = switches[name] === true;
   if (switchedBy !== 'default') return isSwitchedOn;
   return !all.toolsets.includes(`-${name}`) && (isSwitchedOn || all.toolsets.includes(name));
+}
+
+/** An effort at the end of the model's name wins over the setting `effort` of a source with a lower rank. */
+function effortOf(
+  setting: string | null,
+  named: string | null,
+  origins: Readonly<Record<string, Origin>>,
+): string | null {
+  return setting !== null && originRank(origins.effort) >= originRank(origins.model) ? setting : (named ?? setting);
 }
 
 function docsOf({ docs }: SettingsValues): DocsSection {

@@ -182,7 +182,9 @@ export interface SettingsValues {
     readonly reasoning: 'hide' | 'line' | 'full';
   };
   readonly providers?: Readonly<Record<string, ProviderValues>>;
-  readonly models?: Readonly<Record<string, ModelValues>>;
+  readonly models?: {
+    readonly aliases?: Readonly<Record<string, string>>;
+  } & Readonly<Record<string, ModelValues>>;
 }
 
 export type WireValues = 'openai-chat' | 'openai-responses' | 'anthropic-messages';

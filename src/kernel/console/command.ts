@@ -16,7 +16,7 @@ import type { Json, JsonSchema } from '../core/json.js';
 import type { UsageSum } from '../agent/budget.js';
 import type { Records, SessionRow, Store } from '../core/store.js';
 import type { Registry } from '../core/tool.js';
-import type { ProviderChoice, Resolution } from '../providers/catalog.js';
+import type { ModelMeant, ProviderChoice } from '../providers/catalog.js';
 import type { CheckReport } from '../providers/discover.js';
 import type { WireName } from '../providers/wires/known-wires.js';
 import type { StoreInspection } from '../store/inspect.js';
@@ -345,7 +345,7 @@ export interface Repl {
   readonly approval: Approval;
   readonly spending: Spending;
   /** The model that `name` means in a session that uses `current`. */
-  readonly resolveModel: (name: string, current: ModelRef) => Resolution;
+  readonly resolveModel: (name: string, current: ModelRef) => Promise<ModelMeant>;
   /** Keeps a setting in the configuration of the user; says where, or why not. */
   readonly keep: (key: string, value: string) => Promise<string>;
   /** Parts that verbs of the command line use, too. */

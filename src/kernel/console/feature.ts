@@ -17,7 +17,7 @@ import type { DefinedTool } from '../tools/define-tool.js';
 import type { ProcessRunner } from '../tools/process/runner.js';
 import type { DoctorCheck, Section } from './command.js';
 import type { Importer } from './importer.js';
-import type { Resolution } from '../providers/catalog.js';
+import type { ModelMeant } from '../providers/catalog.js';
 import type { RootOptions } from './options.js';
 import type { Parts } from './parts.js';
 import type { Approval, Notice, OpenedSession, SessionChoice, Settings, SwitchablePolicy } from './run-settings.js';
@@ -247,7 +247,7 @@ export interface AgentHost {
   /** The tools of the session that they work for. */
   readonly registry: Registry;
   /** Returns null where the model of the session is used instead. */
-  readonly resolveModel: (name: string, current: ModelRef) => Resolution | null;
+  readonly resolveModel: (name: string, current: ModelRef) => Promise<ModelMeant | null>;
   readonly openModel: (ref: ModelRef) => Promise<AgentModel>;
   /** Opens a session of an agent: a new one, or an old one where `resume` names it. */
   readonly openSession: (resume: string | null, fresh: SessionRow) => Promise<OpenedSession>;
@@ -267,6 +267,8 @@ export interface AgentHost {
 /** The model of a sub-agent. */
 export interface AgentModel {
   readonly ref: ModelRef;
+  /** The effort of its requests. Absent: as the settings say. */
+  readonly effort?: string;
   readonly provider: Provider;
   readonly close: () => void;
 }

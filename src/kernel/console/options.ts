@@ -28,7 +28,7 @@ export const rootOptions = {
   model: {
     group: 'Model:',
     flags: '-m, --model <[provider/]model>',
-    about: 'for example openai/gpt-5.2 or openrouter/moonshotai/kimi-k2.6',
+    about: 'for example openai/gpt-5.2, opus or sonnet:high',
     setting: 'model',
   },
   provider: {
@@ -41,7 +41,7 @@ export const rootOptions = {
   fallbackModel: {
     group: 'Model:',
     flags: '--fallback-model <[provider/]model>',
-    about: 'model to use when the main one is overloaded or unreachable',
+    about: 'models to use when the main one is overloaded or unreachable, in order: a,b',
     setting: 'fallback_model',
   },
   effort: {

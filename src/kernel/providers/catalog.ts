@@ -1,5 +1,6 @@
 import builtIn from '../../../config/providers.json' with { type: 'json' };
 import type { JsonObject } from '../core/json.js';
+import type { EffortLevel } from '../core/model-names.js';
 import type { ModelRef } from '../core/projection.js';
 import { didYouMean } from '../core/text.js';
 import { isThisMachine } from '../network/proxies.js';
@@ -175,6 +176,11 @@ interface ProviderProblem {
 export type Resolution =
   | { readonly ok: true; readonly ref: ModelRef; readonly endpoint: Endpoint }
   | { readonly ok: false; readonly problem: ProviderProblem };
+
+/** The model that a name means. `family`: the name, where that is a family's; `effort`: the one that the name asks for. */
+export type ModelMeant =
+  | (Extract<Resolution, { ok: true }> & { readonly family?: string; readonly effort?: EffortLevel })
+  | Extract<Resolution, { ok: false }>;
 
 /** Returns the provider and model that a choice means. Pure: it reads `env` as given and sends nothing. */
 export function resolveProvider(choice: ProviderChoice): Resolution {

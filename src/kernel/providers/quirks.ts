@@ -1,3 +1,4 @@
+import { type EffortLevel, effortLevels } from '../core/model-names.js';
 import type { Conversation } from '../core/projection.js';
 
 /** Returns true where tools and calls are sent as text: by the settings of the session (`tool_protocol`), else by the
@@ -35,10 +36,6 @@ export type EffortPlan =
     }
   | { readonly plan: 'refused'; readonly levels: readonly string[] };
 
-const effortOrder = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
-
-export type EffortLevel = (typeof effortOrder)[number];
-
 /** Decides what happens to `effort` for `model`. `known`: its levels in the model table, or null. */
 export function planEffort(
   effort: string | undefined,
@@ -48,9 +45,9 @@ export function planEffort(
 ): EffortPlan {
   if (effort === undefined) return { plan: 'none' };
   const rule = ruleFor(model, rules, known !== null);
-  const asked = effortOrder.find((level) => level === effort);
+  const asked = effortLevels.find((level) => level === effort);
   if (rule === undefined || asked === undefined) return { plan: 'unsent' };
-  const levels = known ?? rule.levels ?? effortOrder;
+  const levels = known ?? rule.levels ?? effortLevels;
   // A switch and a budget have no levels, and for `none` adaptive thinking is not sent.
   const takesAll = rule.send === 'thinking' || (rule.send === 'adaptive' && asked === 'none');
   const level = takesAll || levels.includes(asked) ? asked : nearest(asked, levels);
@@ -65,8 +62,8 @@ function ruleFor(model: string, rules: Quirks['effort'], isKnown: boolean): Effo
 /** Returns the level next to the one asked for, the higher of two; null where no level can replace it. */
 function nearest(asked: EffortLevel, levels: readonly string[]): EffortLevel | null {
   if (asked === 'none') return null;
-  const steps = (level: EffortLevel): number => Math.abs(effortOrder.indexOf(level) - effortOrder.indexOf(asked));
-  const offered = effortOrder.filter((level) => level !== 'none' && levels.includes(level));
+  const steps = (level: EffortLevel): number => Math.abs(effortLevels.indexOf(level) - effortLevels.indexOf(asked));
+  const offered = effortLevels.filter((level) => level !== 'none' && levels.includes(level));
   return offered.reduce<EffortLevel | null>(
     (best, level) => (best === null || steps(level) <= steps(best) ? level : best),
     null,

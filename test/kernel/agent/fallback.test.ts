@@ -15,7 +15,7 @@ function withSpare(own: Parameters<typeof scripted>[0], spare: Parameters<typeof
   const at = rig({
     provider,
     tools: [noteTool()],
-    fallback: (now) => (now.provider === other.provider ? null : other),
+    fallbacks: (now) => Promise.resolve(now.provider === other.provider ? [] : [other]),
     connect: (next) => {
       opened.push(next.provider);
       return Promise.resolve(next.provider === other.provider ? stepsIn : provider);
@@ -67,7 +67,11 @@ test('where the other one fails too, the turn fails once and the own model is ba
 
 test('a fallback that cannot be opened is named, and the fault of the own model stands', async () => {
   const provider = scripted([broken({})]);
-  const at = rig({ provider, fallback: () => other, connect: () => Promise.reject(new Error('no key for Spare')) });
+  const at = rig({
+    provider,
+    fallbacks: () => Promise.resolve([other]),
+    connect: () => Promise.reject(new Error('no key for Spare')),
+  });
   expect((await at.session.submit('go')).fault?.message).toBe('The server answered 529.');
   const said = at.seen.flatMap((event) => (event.type === 'notice' ? [event.message] : []));
   expect(said).toEqual([
@@ -89,4 +93,32 @@ test('a model that the person chooses meanwhile stays', async () => {
   );
   await at.session.submit('go');
   expect(at.session.ref()).toEqual(chosen);
+});
+
+test('several models are tried in order, the session keeps its own, and a later failure goes on behind the last one', async () => {
+  const last: ModelRef = { provider: 'last', api: 'openai-chat', model: 'l' };
+  const order = [other, last];
+  const asked: (readonly [string, string])[] = [];
+  const providers = new Map([
+    ['scripted', scripted([broken({ status: 529 })])],
+    ['spare', scripted([broken({}), [text('never'), end()]])],
+    ['last', scripted([calls(['note', '{"text":"a"}']), broken({ message: 'Down as well.' })])],
+  ]);
+  const at = rig({
+    provider: providers.get('scripted') ?? scripted([]),
+    tools: [noteTool()],
+    fallbacks: (now, own) => {
+      asked.push([now.provider, own.provider]);
+      return Promise.resolve(order.slice(order.findIndex(({ provider }) => provider === now.provider) + 1));
+    },
+    connect: (next) => Promise.resolve(providers.get(next.provider) ?? scripted([])),
+  });
+  expect((await at.session.submit('go')).fault?.message).toBe('Down as well.');
+  expect(asked).toEqual([
+    ['scripted', 'scripted'],
+    ['last', 'scripted'],
+  ]);
+  const models = at.session.events().filter(({ kind }) => kind === 'model');
+  expect(models.map(({ content }) => content)).toEqual(['spare/s', 'last/l', 'scripted/m']);
+  expect(at.session.ref()).toEqual(ref);
 });

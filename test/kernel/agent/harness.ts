@@ -125,7 +125,7 @@ type RigOptions = Partial<
 };
 
 export function rig(options: RigOptions): Rig {
-  const { provider, capture, renewPrompt, secrets, limits, begin, notes, contextWindow, budget, fallback, hooks } =
+  const { provider, capture, renewPrompt, secrets, limits, begin, notes, contextWindow, budget, fallbacks, hooks } =
     options;
   const store = options.store ?? openMemoryStore({ now: () => 1 });
   const registry = options.registry ?? newRegistry();
@@ -154,7 +154,7 @@ export function rig(options: RigOptions): Rig {
     models: {
       ...(contextWindow ? { contextWindow } : {}),
       ...(budget ? { budget } : {}),
-      ...(fallback ? { fallback } : {}),
+      ...(fallbacks ? { fallbacks } : {}),
     },
     model: { provider, ref },
     connect: options.connect ?? (() => Promise.resolve(provider)),

@@ -34,6 +34,8 @@ export interface VendorHabits {
   readonly refusesImages?: boolean;
   /** What it says instead of what is wrong. */
   readonly refusal?: string;
+  /** The ids in its list of models. Null: it has no list. */
+  readonly models?: readonly string[] | null;
 }
 
 export interface VendorServer {
@@ -59,7 +61,9 @@ export async function startVendor(habits: VendorHabits): Promise<VendorServer> {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
     if (request.method === 'GET') {
-      json(response, 200, { data: [{ id: 'm', context_length: 100_000 }] });
+      const ids = habits.models === undefined ? ['m'] : habits.models;
+      if (ids === null) json(response, 404, { error: { message: 'not found' } });
+      else json(response, 200, { data: ids.map((id) => ({ id, context_length: 100_000 })) });
       return;
     }
     const body = JSON.parse(Buffer.concat(chunks).toString('utf8')) as Fields;

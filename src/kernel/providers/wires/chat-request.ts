@@ -14,7 +14,8 @@ import { offeredTools } from './tool-schemas.js';
 import { isRecord, type Json, type JsonObject } from '../../core/json.js';
 import type { AnsweredCall, AssistantMessage, Conversation, Message, SentFile } from '../../core/projection.js';
 import { wellFormed } from '../../core/text.js';
-import { type EffortLevel, planEffort, type Quirks } from '../quirks.js';
+import type { EffortLevel } from '../../core/model-names.js';
+import { planEffort, type Quirks } from '../quirks.js';
 import {
   alternating,
   argumentsText,

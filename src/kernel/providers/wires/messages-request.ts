@@ -17,7 +17,8 @@ import type { ToolSpec } from '../../core/event.js';
 import { isRecord, type Json, type JsonObject } from '../../core/json.js';
 import type { AnsweredCall, AssistantMessage, Conversation, Message, SentFile } from '../../core/projection.js';
 import { wellFormed } from '../../core/text.js';
-import { type EffortLevel, outputLimit, planEffort } from '../quirks.js';
+import type { EffortLevel } from '../../core/model-names.js';
+import { outputLimit, planEffort } from '../quirks.js';
 import {
   argumentsText,
   type Body,
