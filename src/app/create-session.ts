@@ -14,7 +14,7 @@ import type { Registry } from '../kernel/core/tool.js';
 import { findModel } from '../kernel/providers/models.js';
 import { createSubsetRegistry } from '../kernel/tools/registry.js';
 import type { RootOptions } from '../kernel/console/options.js';
-import { CliError, exit } from '../kernel/console/command.js';
+import { CliError, exit, type RoleChoices } from '../kernel/console/command.js';
 import { printError } from '../kernel/console/print.js';
 import { sessionGuard } from '../kernel/secrets/known-secrets.js';
 import type { Notice, Settings } from '../kernel/console/run-settings.js';
@@ -44,6 +44,7 @@ import { keepMode, modeChange } from './kept-mode.js';
 import { loadPermissions, openPolicy } from './open-policy.js';
 import type { SwitchablePolicy } from '../kernel/console/run-settings.js';
 import { openRunSandbox, openToolbox, type RunSandbox, type RunTools } from './open-tools.js';
+import { createRoleChoices, openRoleModels, type RoleModels } from './role-models.js';
 import { createLastSave, type LastSaveHost } from './last-save.js';
 import { createSpendLimit, requirePrice, type SpendLimit } from './spend-limit.js';
 import { explainMissing, lostEvents, noteEnds, openCapture, openSessionStore } from './open-record.js';
@@ -68,6 +69,8 @@ export interface Run {
   readonly policy: SwitchablePolicy;
   readonly sandbox: RunSandbox;
   readonly spend: SpendLimit;
+  /** The models of roles that count in this run. */
+  readonly roles: RoleChoices;
   /** The notices so far. A method, not a getter: copies of a run must not keep the notices of that moment. */
   readonly notices: () => readonly Notice[];
   /** The most calls of the turn that begins now. Absent: any number. */
@@ -126,6 +129,7 @@ export async function openRun(
     policy,
     sandbox,
     spend: createSpendLimit(settings.config),
+    roles: createRoleChoices(settings.config),
     notices: () => [...settings.notices, ...notices, ...said, ...allowed.notices(toolbox.registry), ...parts.notices()],
     close: async () => {
       await Promise.all([toolbox.close(), parts.close()]);
@@ -180,6 +184,7 @@ export async function createAgentSession(run: Run, choice: SessionChoice, intera
     () => session.settled(),
   );
   if (!interactive) model.warm(); // the prompt is sent in a moment
+  const roleModels = roleModelsOf(run, open, () => session);
   const begun = beginningOf(run, opened, choice, { model, secrets });
   const { opening, notes, prompt, notices } = await begun.catch(letGo(opened, model));
   const records: Recorder[] = [];
@@ -187,13 +192,18 @@ export async function createAgentSession(run: Run, choice: SessionChoice, intera
   const session = createSession({
     record: recordOf(run, opened, row, { opening, notes }),
     model,
-    models: modelFacts(run, () => session.events()),
+    models: {
+      ...modelFacts(run, () => session.events()),
+      forRole: roleModels.forRole,
+      planning: () => run.policy.planning(),
+    },
     connect: models.open,
     tools: sessionTools(run, {
       choice,
       isNew: opened.restored.length === 0,
       session: () => session,
       openModel: open,
+      roleModels,
       records,
     }),
     limits: { ...settings.config.limits, ...(run.turnCalls ? { turnCalls: run.turnCalls } : {}) },
@@ -207,15 +217,13 @@ export async function createAgentSession(run: Run, choice: SessionChoice, intera
   records.unshift(session.record);
   const save = createLastSave(records, lastSaveHost);
   const detach = attachObservers(run, session, secrets);
+  const since = await collectNotices(session, () => bringUpToDate(session, opened, { model, prompt }, run));
   return {
     session,
     row,
     model,
     secrets,
-    notices: [
-      ...notices,
-      ...(await collectNotices(session, () => bringUpToDate(session, opened, { model, prompt }, run))),
-    ],
+    notices: [...notices, ...since],
     save,
     close: async () => {
       await recordMode(run, session);
@@ -223,9 +231,20 @@ export async function createAgentSession(run: Run, choice: SessionChoice, intera
         await detach();
         await opened.release().catch(() => undefined);
         models.close();
+        roleModels.close();
       });
     },
   };
+}
+
+function roleModelsOf(
+  { settings, roles }: Run,
+  open: (chosen: ModelChoice) => Promise<OpenedModel>,
+  session: () => Session,
+): RoleModels {
+  return openRoleModels(settings, roles, open, (notice) => {
+    session().notify(notice);
+  });
 }
 
 function recordOf(
@@ -373,8 +392,10 @@ function sessionTools(
     isNew,
     session,
     openModel: open,
+    roleModels,
     records,
   }: Pick<AgentHost, 'records'> & {
+    readonly roleModels: RoleModels;
     readonly openModel: (chosen: ModelChoice) => Promise<OpenedModel>;
     readonly choice: SessionChoice;
     readonly isNew: boolean;
@@ -390,6 +411,7 @@ function sessionTools(
     registry,
     resolveModel: (name, current) => resolveAgentModel(settings, name, current),
     openModel: (ref) => open(choiceOf(ref)),
+    openDefaultModel: (current) => roleModels.forRole('subagent', current),
     openSession: (resume, fresh) => openSession(store, { continueNewest: false, resume, fork: false }, fresh),
     opening: async (offered, { role, named, windowTokens }) =>
       agentOpening(settings, offered, {

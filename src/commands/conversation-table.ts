@@ -8,7 +8,7 @@ export const conversation: readonly Section[] = [
     heading: null,
     entries: [
       {
-        slash: ['model [provider/model]', 'Show or change the model; --session for this session only', 'model'],
+        slash: ['model [[role=]model]', 'Show or change the model, or one for a role; --session: only now', 'model'],
         also: 'switch provider llm',
         load: async () => (await load()).switchModel,
       },

@@ -45,14 +45,22 @@ export const statistics: CommandHandler = {
         .option('--here', 'of this directory only')
         .option('--team', 'what everybody spent whose sessions you may read, in the database of `store.url`')
         .option('--person <role>', 'the same, of this person')
-        .option('--by <what>', 'the same by person (as it is), project, model or day')
+        .option('--by <what>', 'the same by person (as it is), project, model or day; `role`: only requests by role')
         .option('--json', 'one JSON array: a row each, with the name of its table'),
     run: async (line, _args, options: Options) =>
-      asksTeam(options)
+      asksTeam(options) && !asksRoles(options)
         ? await (await openSharedRecord(provided)).statistics(line, options)
         : await show(line, options),
   },
 };
+
+/** The database of a team has no roles, so that this is about the user's own sessions. */
+function asksRoles({ by, team, person }: Options): boolean {
+  if (by !== 'role') return false;
+  if (team === true || person !== undefined)
+    throw new CliError(exit.usage, '--by role does not work for a team', 'Leave out --team and --person.');
+  return true;
+}
 
 async function show({ out, withStore }: CommandLine, options: Options): Promise<number> {
   const since = options.since === undefined ? 0 : pointInTime(options.since, '--since', Date.now());
@@ -60,7 +68,13 @@ async function show({ out, withStore }: CommandLine, options: Options): Promise<
     const scope = { since, ...(options.here ? { cwd: settings.cwd } : {}) };
     const tools = toolStats(await records.calls(scope));
     const turns = foldTurns(await records.spending(scope), localDay);
-    if (options.json) printJson(out, tableRows(tools, turns), 2);
+    if (options.json)
+      printJson(
+        out,
+        tableRows(tools, turns).filter(({ table }) => options.by === undefined || table === options.by),
+        2,
+      );
+    else if (options.by !== undefined) out.print(`${roleTable(turns).join('\n')}\n`);
     else out.print(text(tools, turns));
     return exit.done;
   });
@@ -69,8 +83,8 @@ async function show({ out, withStore }: CommandLine, options: Options): Promise<
 /** Returns the rows of all tables in one array, each with the name of its table. */
 function tableRows(
   tools: readonly ToolStats[],
-  { with_tools, without_tools, depth, per_day, per_model, per_project }: TurnStats,
-): readonly object[] {
+  { with_tools, without_tools, depth, per_day, per_model, per_role, per_project }: TurnStats,
+): readonly { readonly table: string }[] {
   const tables = {
     tool: tools,
     with_tools: [with_tools],
@@ -78,6 +92,7 @@ function tableRows(
     depth: [depth],
     day: per_day,
     model: per_model,
+    role: per_role,
     project: per_project,
   };
   return Object.entries(tables).flatMap(([table, rows]) => rows.map((row) => ({ table, ...row })));
@@ -143,12 +158,17 @@ function text(tools: readonly ToolStats[], turns: TurnStats): string {
       ['model', ...spendingHead],
       ...turns.per_model.map((row) => [oneLine(row.model, 60), ...spendingCells(row)]),
     ]),
+    roleTable(turns),
     columns([
       ['project', ...spendingHead],
       ...turns.per_project.map((row) => [oneLine(row.cwd, 80), ...spendingCells(row)]),
     ]),
   ];
   return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`;
+}
+
+function roleTable({ per_role }: TurnStats): readonly string[] {
+  return columns([['role', ...spendingHead], ...per_role.map((row) => [row.role, ...spendingCells(row)])]);
 }
 
 const spendingHead = ['requests', 'input', 'output', 'cost'] as const;
@@ -179,6 +199,8 @@ export interface TurnStats {
   readonly depth: { readonly p50: number; readonly p95: number; readonly most: number };
   readonly per_day: readonly (SpendingFigures & { readonly day: string })[];
   readonly per_model: readonly (SpendingFigures & { readonly model: string })[];
+  /** By the kind of work: turns of sessions (`main`), in plan mode, of sub-agents, summaries, titles, … */
+  readonly per_role: readonly (SpendingFigures & { readonly role: string })[];
   readonly per_project: readonly (SpendingFigures & { readonly cwd: string })[];
 }
 
@@ -210,6 +232,7 @@ export function foldTurns(rows: readonly SpendingRow[], dayOf: (unixMs: number) 
         ...spent,
       })),
     ),
+    per_role: byRequests(grouped(requests, (row) => row.role ?? '?').map(([role, spent]) => ({ role, ...spent }))),
     per_project: byRequests(grouped(requests, (row) => row.cwd).map(([cwd, spent]) => ({ cwd, ...spent }))),
   };
 }

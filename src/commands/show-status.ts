@@ -1,3 +1,4 @@
+import { describeRoles } from './choose-role-model.js';
 import { addUsage, money, noUsage, spentUsd } from '../kernel/agent/budget.js';
 import { spentBy } from '../kernel/core/event.js';
 import type { CommandHandler, Repl } from '../kernel/console/command.js';
@@ -28,7 +29,8 @@ export const showUsage: CommandHandler = {
   },
 };
 
-function modelFacts({ sessions, tools, approval, settings }: Repl): readonly Fact[] {
+function modelFacts({ sessions, tools, approval, settings, roles }: Repl): readonly Fact[] {
+  const ofRoles = describeRoles({ roles });
   const { provider, model } = sessions.current().session.ref();
   const effort = tools.effort();
   const rules = approval.rules();
@@ -36,6 +38,7 @@ function modelFacts({ sessions, tools, approval, settings }: Repl): readonly Fac
   return [
     ['agent', version],
     ['Model', `${provider}/${model}${effort === null ? '' : `, effort ${effort}`}`],
+    ...(ofRoles === '' ? [] : [['Models by role', `${ofRoles} (/model)`] as const]),
     ['Approval', approval.planning() ? `plan, read-only; then ${approval.mode()}` : approval.mode()],
     ['Rules', count === 0 ? 'none' : `${counted(count, 'rule')} (/permissions)`],
     ['Sandbox', settings.config.policy.sandbox],

@@ -17,12 +17,19 @@ import type { PickItem } from '../kernel/console/slash-command.js';
 import { CliError, type Repl, type CommandHandler } from '../kernel/console/command.js';
 import type { Settings } from '../kernel/console/run-settings.js';
 import { modelItem } from './add-model.js';
+import { changeRoleModel, describeRoles, parseRoleRequest } from './choose-role-model.js';
 import { keepOrSayHow, parseKeep, parseSession, remember } from '../kernel/console/keep-setting.js';
 
-/** `/model`: another model for the next request, by name or from a list of what can be reached from here. */
+/** `/model`: another model for the next request, by name or from a list of what can be reached from here.
+ * `/model plan=…`: another model for a role. */
 export const switchModel: CommandHandler = {
   slash: async (argument, repl) => {
     const { rest, isForSession } = parseSession(argument);
+    const ofRole = parseRoleRequest(rest);
+    if (ofRole !== null) {
+      await changeRoleModel(ofRole, repl, isForSession);
+      return;
+    }
     const name = rest === '' ? await pickModel(repl) : rest;
     if (name !== null) await change({ name, isForSession }, repl);
   },
@@ -100,8 +107,9 @@ async function pickModel(repl: Repl): Promise<string | null> {
   const names = [...new Set(listed.includes(current) ? listed : [current, ...listed])];
   if (local.length === 0 && !isConnected(settings, provider))
     screen.notice('info', 'No key is set and no local server answers; only the offline provider is there.');
+  const roles = describeRoles(repl);
   return await screen.pick({
-    title: 'Model',
+    title: roles === '' ? 'Model' : `Model (roles: ${roles})`,
     items: names.map((name) => item(settings, name, listing.get(name))),
     current,
   });

@@ -294,6 +294,7 @@ test('statistics tell turns with tools from those without, and count depth, days
     cwd: '/p',
     provider: null,
     model: null,
+    role: kind === 'usage' ? 'main' : null,
     inputTokens: 0,
     outputTokens: 0,
     costUsd: null,
@@ -313,7 +314,7 @@ test('statistics tell turns with tools from those without, and count depth, days
       line('user'),
       spent(0.5),
       { ...line('user'), sessionId: 't' },
-      { ...spent(0.25), sessionId: 't', cwd: '/q' },
+      { ...spent(0.25), sessionId: 't', cwd: '/q', role: 'plan' },
     ],
     () => 'day',
   );
@@ -323,6 +324,10 @@ test('statistics tell turns with tools from those without, and count depth, days
     depth: { p50: 2, p95: 2, most: 2 },
     per_day: [{ day: 'day', requests: 5, input_tokens: 50, output_tokens: 10, cost_usd: 2.75, unpriced: 1 }],
     per_model: [{ model: 'a/m', requests: 5, input_tokens: 50, output_tokens: 10, cost_usd: 2.75, unpriced: 1 }],
+    per_role: [
+      { role: 'main', requests: 4, input_tokens: 40, output_tokens: 8, cost_usd: 2.5, unpriced: 1 },
+      { role: 'plan', requests: 1, input_tokens: 10, output_tokens: 2, cost_usd: 0.25, unpriced: 0 },
+    ],
     per_project: [
       { cwd: '/p', requests: 4, input_tokens: 40, output_tokens: 8, cost_usd: 2.5, unpriced: 1 },
       { cwd: '/q', requests: 1, input_tokens: 10, output_tokens: 2, cost_usd: 0.25, unpriced: 0 },

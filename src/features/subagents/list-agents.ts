@@ -12,14 +12,19 @@ import {
 } from '../../kernel/console/listed-files.js';
 import { asideNotices, placesHere, type TrustedHere } from '../../kernel/config/project.js';
 import type { CommandHandler } from '../../kernel/console/command.js';
+import type { Settings } from '../../kernel/console/run-settings.js';
 import { sanitize } from '../../kernel/core/sanitize.js';
 import { type AgentRole, agentsIn, findAgents, type FoundAgents } from './roles.js';
 
-function agentListing({ agents, shadowed, leftOut, problems, untrusted, aside }: AgentsHere): Listing {
+/** `usual`: the model of agents whose file names none; null where that is the model of the session. */
+function agentListing(
+  { agents, shadowed, leftOut, problems, untrusted, aside }: AgentsHere,
+  usual: string | null,
+): Listing {
   const inactive = inactiveFiles({ shadowed, leftOut, untrusted });
   return {
     rows: [...agents.map(agentRow), ...inactive],
-    lines: [...agents.flatMap((role) => agentLines(role)), ...inactiveLines(inactive)],
+    lines: [...agents.flatMap((role) => agentLines(role, usual)), ...inactiveLines(inactive)],
     problems: [...problems, ...aside.map(({ message }) => message)],
   };
 }
@@ -30,15 +35,15 @@ function agentRow(role: AgentRole): Readonly<Record<string, unknown>> {
   return { ...listedFile(role, null), description, tools, without_tools: withoutTools, ...limits };
 }
 
-function agentLines(role: AgentRole): readonly string[] {
+function agentLines(role: AgentRole, usual: string | null): readonly string[] {
   const { name, description, origin, path, tools, withoutTools, model, mode } = role;
   const without = withoutTools.length === 0 ? '' : `, without ${withoutTools.join(', ')}`;
+  const other = usual === null || role.inheritsModel ? 'that of the session' : `${usual} (models.roles.subagent)`;
   const strict = mode === null ? '' : `; permission mode: ${mode}`;
   return [
     `${name} (${origin}): ${description}`,
     ...(path === null ? [] : [`  ${path}`]),
-    `  tools: ${tools?.join(', ') ?? 'those of the session'}${without};` +
-      ` model: ${model ?? 'that of the session'}${strict}`,
+    `  tools: ${tools?.join(', ') ?? 'those of the session'}${without}; model: ${model ?? other}${strict}`,
   ];
 }
 
@@ -56,14 +61,21 @@ async function findRoles(settings: TrustedHere): Promise<AgentsHere> {
   };
 }
 
-const agentsOf: List = async ({ settings }) => agentListing(await findRoles(await settings()));
+const agentsOf: List = async ({ settings }) => {
+  const here = await settings();
+  return agentListing(await findRoles(here), usualModel(here));
+};
+
+function usualModel({ config }: Settings): string | null {
+  return config.provider.roles.subagent ?? null;
+}
 
 export const listAgents: CommandHandler = listVerb('agent agents list --json', agentsOf);
 
 export const agents: CommandHandler = {
   ...listAgents,
-  slash: async (_argument, { screen, settings, tools }) => {
-    const { lines, problems } = agentListing(await findRoles(settings));
+  slash: async (_argument, { screen, settings, tools, roles }) => {
+    const { lines, problems } = agentListing(await findRoles(settings), roles.get('subagent'));
     const isOffered = tools.registry.get('agent') !== undefined;
     const notice = isOffered ? [] : ['They are not offered in this session; /tools +agents offers them.'];
     screen.print(sanitize([...lines, ...problems, ...notice].join('\n')));
@@ -71,7 +83,8 @@ export const agents: CommandHandler = {
 };
 
 export const showAgent: CommandHandler = showVerb('agent agents show explore', async ({ settings }, name) => {
-  const { agents } = await findRoles(await settings());
+  const here = await settings();
+  const { agents } = await findRoles(here);
   const role = agents.find((one) => one.name === name);
   if (!role)
     throw unknownName(
@@ -80,7 +93,7 @@ export const showAgent: CommandHandler = showVerb('agent agents show explore', a
       agents.map((one) => one.name),
     );
   const prompt = role.prompt();
-  return { row: { ...agentRow(role), prompt }, lines: [...agentLines(role), '', prompt] };
+  return { row: { ...agentRow(role), prompt }, lines: [...agentLines(role, usualModel(here)), '', prompt] };
 });
 
 export const checkAgents: CommandHandler = checkVerb('agent agents check', 'agents', agentsOf);

@@ -34,6 +34,8 @@ export interface AgentRole {
   readonly withoutTools: readonly string[];
   /** Null: that of the session. */
   readonly model: string | null;
+  /** Its file says that it uses the model of the session. */
+  readonly inheritsModel?: true;
   /** Null: the limit of every agent. */
   readonly maxTurns: number | null;
   /** Skills that it knows from the beginning. */
@@ -179,7 +181,7 @@ function readRole(file: FoundFile, { problems, leftOut }: Mistakes, heads: KeptH
     description,
     tools: offeredNames(fields.get('tools') ?? '*'),
     withoutTools: toolNames(field('disallowedTools')).filter(isToolPattern),
-    model: ['', 'inherit'].includes(field('model')) ? null : oneLine(field('model'), 100),
+    ...modelOf(field('model')),
     maxTurns: turnsOf(field('maxTurns')),
     skills: listOf(field('skills')),
     mode: modeOf(field('permissionMode')),
@@ -188,6 +190,11 @@ function readRole(file: FoundFile, { problems, leftOut }: Mistakes, heads: KeptH
     origin: place.origin,
     path,
   };
+}
+
+function modelOf(text: string): Pick<AgentRole, 'model' | 'inheritsModel'> {
+  if (text === 'inherit') return { model: null, inheritsModel: true };
+  return { model: text === '' ? null : oneLine(text, 100) };
 }
 
 /** Returns the names in `Read, Bash(git diff:*)`. The parts in brackets are left to the rules of the user. */

@@ -130,9 +130,14 @@ function isOf({ title }: SessionRow, { name }: AgentRole): boolean {
   return title?.startsWith(`${name}:`) === true;
 }
 
-/** The model of an agent: its own, where there is one of that name, else that of its session, with a notice. */
-async function modelOf(host: AgentHost, { name, model }: AgentRole, parent: TurnDeps): Promise<AgentModel> {
-  const own: AgentModel = { ...parent.model(), close: () => undefined };
+/** The model of an agent: its own, where there is one of that name, else that of its session, with a notice. An agent
+ * whose file names none uses the one of `models.roles.subagent`. */
+async function modelOf(host: AgentHost, role: AgentRole, parent: TurnDeps): Promise<AgentModel> {
+  const { name, model } = role;
+  const close = (): void => undefined;
+  const own: AgentModel = { ...parent.model(), close };
+  const usual = model === null && role.inheritsModel !== true ? await host.openDefaultModel(own.ref) : null;
+  if (usual !== null) return { ...usual, close };
   const resolved = model === null ? null : await host.resolveModel(model, own.ref);
   if (resolved === null) {
     const message = `Agent ${name} uses ${own.ref.model}: ${own.ref.provider} has no model ${model ?? ''}.`;
@@ -228,7 +233,12 @@ async function createChild(host: AgentHost, { parent, call, share, ...parts }: C
       begin: opened.begin,
     },
     model,
-    models: { ...parent.models, budget: (ref) => budgetOf(parent, child, share(), ref) },
+    models: {
+      ...parent.models,
+      planning: () => false,
+      ofAgent: true,
+      budget: (ref) => budgetOf(parent, child, share(), ref),
+    },
     connect: () => Promise.reject(new Error('a resumed agent keeps its model')),
     tools: {
       registry,

@@ -285,9 +285,13 @@ function eventLine(raw: Event): PrintedLine | null {
     }
     case 'usage':
     case 'agent_usage': {
-      const { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd } = event.data;
-      const whose = event.kind === 'agent_usage' ? { agent_session_id: event.data.agent_session_id } : {};
-      return { type: 'usage', input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd, ...whose };
+      const { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd, role } = event.data;
+      return {
+        type: 'usage',
+        ...{ input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd },
+        ...(event.kind === 'agent_usage' ? { agent_session_id: event.data.agent_session_id } : {}),
+        ...(role === undefined ? {} : { role }),
+      };
     }
     case 'error':
       return { type: 'error', code: event.data.code, message: event.data.message };

@@ -310,7 +310,7 @@ function onEmptyLine({ settings }: Run, session: SessionPort): string | null {
 
 const nothingWaits = (): readonly string[] => [];
 
-type Keep = (key: string, value: string) => Promise<SaveResult>;
+type Keep = (key: string, value: string | undefined) => Promise<SaveResult>;
 
 const machineClock: ReplOptions['time'] = {
   clock: () => performance.now(),
@@ -426,6 +426,7 @@ function replCommands(
     },
     spending: spend,
     resolveModel: (name, current) => resolveModel(settings, name, current),
+    roles: run.roles,
     keep: async (key, value) => (await keep(key, value)).said,
     line: {
       out: createPrinter(),

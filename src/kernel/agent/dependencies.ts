@@ -1,5 +1,5 @@
 import type { CallClock } from '../core/call-clock.js';
-import type { Event } from '../core/event.js';
+import type { Event, UsageData } from '../core/event.js';
 import type { ChangeCapture } from '../core/file-changes.js';
 import type { Form, FormAnswer } from '../core/form.js';
 import type { AskModel, Hooks } from '../core/hooks.js';
@@ -66,6 +66,14 @@ export interface AgentCall {
   readonly whileAsking: CallClock['whileAsking'];
 }
 
+/** A model ready to be asked. */
+export interface ReadyModel {
+  readonly provider: Provider;
+  readonly ref: ModelRef;
+  /** The effort of its requests in place of that of the session. */
+  readonly effort?: string;
+}
+
 /** Facts about models, from the settings and the model table. */
 interface ModelDeps {
   /** Tokens of its context window; null where that is not known. Absent: the conversation is compacted only once it has
@@ -74,6 +82,13 @@ interface ModelDeps {
   /** Returns the models with which a turn continues if `ref` cannot answer, in order. `own`: the model of the session,
    * in whose place `ref` may be already. */
   readonly fallbacks?: (ref: ModelRef, own: ModelRef) => Promise<readonly ModelRef[]>;
+  /** Returns the model that the settings name for a role, opened; null where they name none or it cannot be used. Never
+   * rejects. Absent: they name none. */
+  readonly forRole?: (role: 'compaction' | 'title' | 'plan', current: ModelRef) => Promise<ReadyModel | null>;
+  /** Returns true while the session is in plan mode. Absent: it never is. */
+  readonly planning?: () => boolean;
+  /** The session is that of a sub-agent. */
+  readonly ofAgent?: true;
   /** Returns the cost limit of requests to it; a fault if its price is not known, null if there is no limit. */
   readonly budget?: (ref: ModelRef) => Budget | Fault | null;
 }
@@ -131,10 +146,15 @@ export interface DispatchDeps {
 /** Everything one turn needs. */
 export interface TurnDeps extends DispatchDeps {
   /** The model of the next request. */
-  readonly model: () => { readonly provider: Provider; readonly ref: ModelRef };
+  readonly model: () => ReadyModel;
   readonly models: ModelDeps;
   /** The model of the session, also while another one has stepped in. */
   readonly ownModel: () => ModelRef;
+  /** Uses the model of plan mode for the next request, or leaves it, as the mode is now. Returns whether it is used.
+   * Absent: there is only one model. */
+  readonly followPlanMode?: () => Promise<boolean>;
+  /** The role of the next request of a turn. */
+  readonly role: () => NonNullable<UsageData['role']>;
   /** Continues with another model until the turn has ended. Resolves with the reason why it cannot, or null. Never
    * rejects. */
   readonly useFallbackModel: (ref: ModelRef) => Promise<string | null>;

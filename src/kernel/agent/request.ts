@@ -14,6 +14,7 @@ import { firstLine } from '../core/text.js';
 import { withdrawRefused, withFiles } from './attached-files.js';
 import { allowanceOf, budgetOf, cutFault, spendingWarning, spentUsd } from './budget.js';
 import type { TurnDeps } from './dependencies.js';
+import { askForRole } from './model-roles.js';
 
 /** The number of calls beyond `max_tool_calls` that are still read, recorded and refused, so that the model sees
  * them fail. The answer is not read any further. */
@@ -139,6 +140,16 @@ export async function requestSummary(
   conversation: Conversation,
   signal: AbortSignal,
 ): Promise<{ readonly text: string; readonly fault: Fault | null }> {
+  return await askForRole(d, 'compaction', conversation, (asked) => summaryBy(asked, conversation, signal));
+}
+
+async function summaryBy(
+  d: TurnDeps,
+  conversation: Conversation,
+  signal: AbortSignal,
+): Promise<{ readonly text: string; readonly fault: Fault | null }> {
+  const allowance = allowanceOf(d);
+  if (!allowance.allowed) return { text: '', fault: allowance.fault };
   const { ref } = d.model();
   const responseId = `r${(d.record.events().at(-1)?.seq ?? 0) + 1}`;
   const quiet: TurnDeps = {
@@ -163,6 +174,13 @@ const titleTokens = 2048;
 /** Asks for a title of the conversation, in a small request beside it. Only its usage is recorded, and nothing of it is
  * shown. The text is '' where none came. */
 export async function requestTitle(
+  d: TurnDeps,
+  signal: AbortSignal,
+): Promise<{ readonly text: string; readonly fault: Fault | null }> {
+  return await askForRole(d, 'title', '', (asked) => titleBy(asked, signal));
+}
+
+async function titleBy(
   d: TurnDeps,
   signal: AbortSignal,
 ): Promise<{ readonly text: string; readonly fault: Fault | null }> {
@@ -245,9 +263,10 @@ async function listen(
   toolChoice: 'auto' | 'none',
   signal: AbortSignal,
 ): Promise<Draft> {
-  const { provider, ref } = d.model();
+  const { provider, ref, effort } = d.model();
   const draft = newDraft();
-  const { sent, isShort } = withinBudget(d, await withFiles(d, conversation));
+  const asked = effort === undefined ? conversation : withEffort(conversation, effort);
+  const { sent, isShort } = withinBudget(d, await withFiles(d, asked));
   d.emit({ type: 'request_started' });
   for await (const chunk of provider.stream({
     conversation: sent,
@@ -260,6 +279,10 @@ async function listen(
     receive(d, draft, chunk);
   }
   return { ...draft, isShort };
+}
+
+function withEffort(conversation: Conversation, effort: string): Conversation {
+  return { ...conversation, settings: { ...conversation.settings, effort } };
 }
 
 /** Adds the output limit that the remaining money allows. Providers do not cache by that limit. */
@@ -302,6 +325,7 @@ async function recordUsage(
       cache_write_tokens: cacheWrite,
       cost_usd: costUsd,
       ...(purpose ? { purpose } : {}),
+      role: purpose ?? d.role(),
     },
   });
   const warning = limit === null ? null : spendingWarning(limit, before, before + (costUsd ?? 0));

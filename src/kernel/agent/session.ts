@@ -17,7 +17,7 @@ import type {
 import { placeOf, type SessionLog, type SessionRow } from '../core/store.js';
 import { firstLine } from '../core/text.js';
 import { compact, type Compacted, type CompactionPlan, planFor } from './compaction.js';
-import type { ApprovalDeps, TurnDeps } from './dependencies.js';
+import type { ApprovalDeps, ReadyModel, TurnDeps } from './dependencies.js';
 import type { Dispatched } from './dispatch.js';
 import { askAboutPrompt, askHooks, tellFailed, tellWaiting } from './apply-hooks.js';
 import { recordMessage, recordSent, runOwnCall } from './message.js';
@@ -45,7 +45,7 @@ export interface SessionParts extends Pick<
   'tools' | 'models' | 'limits' | 'host' | 'secrets' | 'attachments'
 > {
   readonly record: RecordOptions;
-  readonly model: { readonly provider: Provider; readonly ref: ModelRef };
+  readonly model: ReadyModel;
   /** Opens the provider of another model. */
   readonly connect: (ref: ModelRef) => Promise<Provider>;
   /** False: nobody can be asked. */
@@ -117,7 +117,11 @@ class LiveSession implements Session {
   readonly #forms = new Map<string, (answer: FormAnswer) => void>();
   readonly #approval: ApprovalDeps;
   readonly #notes: string[];
-  #model: { readonly provider: Provider; readonly ref: ModelRef };
+  #model: ReadyModel;
+  /** The model of plan mode, while it is used. */
+  #plan: ReadyModel | null = null;
+  /** The model of plan mode did not answer in this turn. */
+  #planFailed = false;
   #queue: readonly QueuedMessage[] = [];
   #turn: AbortController | null = null;
   #begun = false;
@@ -188,6 +192,7 @@ class LiveSession implements Session {
     if (this.#turn) throw new Error('a turn is running: queue the message instead');
     const turn = new AbortController();
     this.#turn = turn;
+    this.#planFailed = false;
     this.#emit({ type: 'turn_started' });
     const end = await this.#safely(() => this.#wholeTurn({ text, sentBy }, turn.signal));
     this.#turn = null;
@@ -240,6 +245,11 @@ class LiveSession implements Session {
   /** Continues with another model until the turn has ended. Returns the reason why it cannot, or null. */
   async #stepIn(ref: ModelRef): Promise<string | null> {
     const own = this.#own ?? this.ref();
+    if (this.#plan !== null) {
+      this.#plan = null;
+      this.#planFailed = true;
+      if (ref === own) return null;
+    }
     try {
       await this.switchModel(ref);
     } catch (error) {
@@ -247,6 +257,18 @@ class LiveSession implements Session {
     }
     this.#own = own;
     return null;
+  }
+
+  async #followPlanMode(): Promise<boolean> {
+    const { models } = this.#options;
+    const isWanted = !this.#planFailed && models.planning?.() === true;
+    const found = isWanted ? ((await models.forRole?.('plan', this.#own ?? this.ref())) ?? null) : null;
+    if (found !== null && found.ref !== this.#plan?.ref) {
+      const message = `Plan mode uses ${found.ref.provider}/${found.ref.model} (models.roles.plan).`;
+      this.notify({ level: 'info', code: 'model_role', message });
+    }
+    this.#plan = found;
+    return found !== null;
   }
 
   async #comeBack(own: ModelRef): Promise<void> {
@@ -427,8 +449,10 @@ class LiveSession implements Session {
       },
       askModel: (question, aborted) => requestAnswer(this.#deps(), question, aborted),
       askAgent: (question, aborted) => this.#askAgent(question, aborted),
-      model: () => this.#model,
+      model: () => this.#plan ?? this.#model,
       ownModel: () => this.#own ?? this.ref(),
+      followPlanMode: () => this.#followPlanMode(),
+      role: () => (models.ofAgent ? 'subagent' : models.planning?.() === true ? 'plan' : 'main'),
       approval: this.#approval,
       takeSteering: () => this.#takeSteering(),
       takeNotes: () => this.#notes.splice(0),

@@ -428,6 +428,7 @@ async function askOnce(
   asking: RequestState,
   signal: AbortSignal,
 ): Promise<Reply> {
+  await d.followPlanMode?.();
   if (asking.compactionRest > 0) asking.compactionRest -= 1;
   else if (windowIsFull(d)) await compactInTime(d, asking, signal);
   const reply = await requestOrStepIn(d, toolChoice, signal);
@@ -448,11 +449,19 @@ async function askOnce(
 async function requestOrStepIn(d: TurnDeps, toolChoice: 'auto' | 'none', signal: AbortSignal): Promise<Reply> {
   let reply = await requestUnlessRefused(d, toolChoice, signal);
   if (reply.fault === undefined || signal.aborted || !isUnavailable(reply)) return reply;
-  for (const other of (await d.models.fallbacks?.(d.model().ref, d.ownModel())) ?? []) {
+  for (const other of await modelsToStepIn(d)) {
     if (reply.fault === undefined || signal.aborted || !isUnavailable(reply)) break;
     if (await stepIn(d, other, reply.fault)) reply = await requestUnlessRefused(d, toolChoice, signal);
   }
   return reply;
+}
+
+/** Returns the models that may continue the turn, in order: that of the session where it is not in use, then its
+ * fallback models. */
+async function modelsToStepIn(d: TurnDeps): Promise<readonly ModelRef[]> {
+  const own = d.ownModel();
+  const fallbacks = (await d.models.fallbacks?.(d.model().ref, own)) ?? [];
+  return (await d.followPlanMode?.()) === true ? [own, ...fallbacks] : fallbacks;
 }
 
 /** Continues the turn with another model and says so. Returns false where that model cannot be opened. */

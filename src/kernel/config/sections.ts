@@ -1,6 +1,6 @@
 import type { JsonObject } from '../core/json.js';
 import type { ApprovalMode, Rules } from '../core/policy.js';
-import { parseModelName, splitModelList } from '../core/model-names.js';
+import { type ModelRole, parseModelName, splitModelList } from '../core/model-names.js';
 import type { ModelEntry } from '../core/provider.js';
 import type { Sandbox, ToolLimits } from '../core/tool.js';
 import { toolsetNames } from './settings-schema.js';
@@ -52,6 +52,8 @@ interface ProviderSection {
   readonly models: Readonly<Record<string, ModelEntry>>;
   /** The user's own names for models (`models.aliases`). */
   readonly aliases: Readonly<Record<string, string>>;
+  /** Names of models for kinds of work (`models.roles`). */
+  readonly roles: Readonly<Partial<Record<ModelRole, string>>>;
 }
 
 /** The parts of a request beside the conversation. */
@@ -155,7 +157,7 @@ export function commandEnv({
 export function toConfig(values: Values, origins: Readonly<Record<string, Origin>>, files: AgentPaths): Config {
   const all = values as unknown as SettingsValues;
   const { exec } = all;
-  const { aliases = {}, ...models } = all.models ?? {};
+  const { aliases = {}, roles = {}, ...models } = all.models ?? {};
   const named = all.model === undefined ? null : parseModelName(all.model, aliases);
   return {
     provider: {
@@ -169,6 +171,7 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
       custom: all.providers ?? {},
       models,
       aliases,
+      roles,
     },
     request: {
       systemPrompt: all.system_prompt ?? null,

@@ -184,6 +184,12 @@ export interface SettingsValues {
   readonly providers?: Readonly<Record<string, ProviderValues>>;
   readonly models?: {
     readonly aliases?: Readonly<Record<string, string>>;
+    readonly roles?: {
+      readonly compaction?: string;
+      readonly title?: string;
+      readonly subagent?: string;
+      readonly plan?: string;
+    };
   } & Readonly<Record<string, ModelValues>>;
 }
 

@@ -8,6 +8,7 @@ import type { ConfigProblem } from '../config/settings-file.js';
 import type { Issue } from '../config/settings-schema.js';
 import type { Event, EventDraft } from '../core/event.js';
 import type { Policy } from '../core/policy.js';
+import type { ModelRole } from '../core/model-names.js';
 import type { ModelRef } from '../core/projection.js';
 import type { Fault } from '../core/provider.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
@@ -335,6 +336,12 @@ export interface ReplTools {
   reload(): Promise<void>;
 }
 
+/** The names of the models for kinds of work (`models.roles`); null where the model of the session does it. */
+export interface RoleChoices {
+  get(role: ModelRole): string | null;
+  set(role: ModelRole, name: string | null): void;
+}
+
 /** Everything that a verb of the REPL may use. */
 export interface Repl {
   readonly screen: CommandContext;
@@ -346,8 +353,10 @@ export interface Repl {
   readonly spending: Spending;
   /** The model that `name` means in a session that uses `current`. */
   readonly resolveModel: (name: string, current: ModelRef) => Promise<ModelMeant>;
-  /** Keeps a setting in the configuration of the user; says where, or why not. */
-  readonly keep: (key: string, value: string) => Promise<string>;
+  /** The models of roles that count in this run. */
+  readonly roles: RoleChoices;
+  /** Keeps a setting in the configuration of the user, or removes it (undefined); says where, or why not. */
+  readonly keep: (key: string, value: string | undefined) => Promise<string>;
   /** Parts that verbs of the command line use, too. */
   readonly line: Pick<CommandLine, 'out' | 'request' | 'machine' | 'guards' | 'models'> & {};
   readonly tables: Tables;

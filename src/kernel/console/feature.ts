@@ -1,4 +1,4 @@
-import type { Agents } from '../agent/dependencies.js';
+import type { Agents, ReadyModel } from '../agent/dependencies.js';
 import type { Recorder } from '../agent/recorder.js';
 import type { Session, SessionParts } from '../agent/session.js';
 import type { AddedSource, Here, ProjectPart } from '../config/project.js';
@@ -249,6 +249,8 @@ export interface AgentHost {
   /** Returns null where the model of the session is used instead. */
   readonly resolveModel: (name: string, current: ModelRef) => Promise<ModelMeant | null>;
   readonly openModel: (ref: ModelRef) => Promise<AgentModel>;
+  /** Returns the model of agents whose file names none; null where that is the model of the session. */
+  readonly openDefaultModel: (current: ModelRef) => Promise<ReadyModel | null>;
   /** Opens a session of an agent: a new one, or an old one where `resume` names it. */
   readonly openSession: (resume: string | null, fresh: SessionRow) => Promise<OpenedSession>;
   /** Returns the first events of the session of an agent. `named`: texts that it knows from the beginning. */

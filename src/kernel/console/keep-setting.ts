@@ -58,5 +58,7 @@ export async function keepSetting(
   const overruled = ['default', 'user', 'flag'].includes(origin)
     ? ''
     : ` The ${origin} overrides it at the next start, as it did now.`;
-  return { done: true, said: `${keptLead}${file}: ${key} = ${JSON.stringify(value)}.${overruled}` };
+  const said =
+    value === undefined ? `Removed ${key} from ${file}.` : `${keptLead}${file}: ${key} = ${JSON.stringify(value)}.`;
+  return { done: true, said: said + overruled };
 }

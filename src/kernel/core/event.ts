@@ -1,5 +1,6 @@
 import type { Decider, Effects } from './effects.js';
 import { isRecord, type Json, type JsonObject, type JsonSchema } from './json.js';
+import type { usageRoles } from './model-names.js';
 
 /** One row of the log as it is stored. Unknown kinds are passed on. Order is `seq` (from 1), never time. Source:
  * contracts 2. */
@@ -212,6 +213,9 @@ export interface UsageData {
   /** The request was not part of the conversation: it asked for a summary of it, a title, a search of the web, or
    * whether a goal is met. */
   readonly purpose?: 'compaction' | 'web_search' | 'title' | 'hook' | 'goal';
+  /** The kind of work that the request was for: a turn of a session (`main`), one in plan mode, one of a sub-agent, or
+   * its purpose. Absent in older events. */
+  readonly role?: (typeof usageRoles)[number];
 }
 
 /** The usage of a request in the session of a sub-agent, in the log of the session that started the sub-agent. */

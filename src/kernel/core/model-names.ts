@@ -3,6 +3,14 @@ export const effortLevels = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh'
 
 export type EffortLevel = (typeof effortLevels)[number];
 
+/** The kinds of work for which the settings may name another model (`models.roles`). */
+export const modelRoles = ['compaction', 'title', 'subagent', 'plan'] as const;
+
+export type ModelRole = (typeof modelRoles)[number];
+
+/** The kinds of work by which requests are counted; `main`: turns of a session. */
+export const usageRoles = ['main', ...modelRoles, 'hook', 'web_search', 'goal'] as const;
+
 /** The name of a model as a user writes it, without the effort at its end. */
 export interface ModelName {
   readonly name: string;

@@ -228,6 +228,8 @@ export interface SpendingRow {
   readonly cwd: string;
   readonly provider: string | null;
   readonly model: string | null;
+  /** See `UsageData`; null for what is no request. */
+  readonly role: string | null;
   /** Includes tokens read from and written to the cache. */
   readonly inputTokens: number;
   readonly outputTokens: number;

@@ -2,6 +2,7 @@
 // what is printed come from them.
 
 import type { JsonObject } from './json.js';
+import { usageRoles } from './model-names.js';
 
 const text = { type: 'string' } as const;
 const count = { type: 'integer', minimum: 0 } as const;
@@ -112,6 +113,7 @@ export const streamLines = {
   ),
   usage: line('usage', usage, {
     agent_session_id: { type: 'string', description: 'Session id of the sub-agent that used it.' },
+    role: { enum: usageRoles, description: 'The kind of work that the request was for.' },
   }),
   goal: line(
     'goal',

@@ -486,11 +486,23 @@ export function spendingRow(row: SessionRow, event: Event): readonly SpendingRow
       cwd: row.cwd,
       provider: stringOrNull(data['provider']),
       model: stringOrNull(data['model']),
+      role: usageRole(row, kind, data),
       inputTokens: count('input_tokens') + count('cache_read_tokens') + count('cache_write_tokens'),
       outputTokens: count('output_tokens'),
       costUsd: typeof data['cost_usd'] === 'number' ? data['cost_usd'] : null,
     },
   ];
+}
+
+/** Returns the role of a request, also of one that an earlier version recorded; null for what is no request. */
+function usageRole(
+  { parentCallId }: SessionRow,
+  kind: SpendingRow['kind'],
+  data: Readonly<Record<string, unknown>>,
+): string | null {
+  if (kind !== 'usage') return null;
+  const ofTurns = parentCallId === undefined ? 'main' : 'subagent';
+  return stringOrNull(data['role']) ?? stringOrNull(data['purpose']) ?? ofTurns;
 }
 
 /** The session in which the user paid for it. */

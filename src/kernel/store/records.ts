@@ -33,6 +33,7 @@ interface SpentRow {
   readonly cwd: string;
   readonly provider: string | null;
   readonly model: string | null;
+  readonly role: string | null;
   readonly input: number;
   readonly output: number;
   readonly cost: number | null;
@@ -91,6 +92,8 @@ export function readSpending({ sql }: Connection, { since = 0, cwd }: RecordScop
     `SELECT iif(s.kind IS NULL, e.session_id, s.parent_id) AS session_id, e.kind, e.created_at, s.cwd,
        coalesce(json_extract(e.data_json, '$.response_id'), iif(e.kind = 'usage', 'r' || e.seq, NULL)) AS response_id,
        json_extract(e.data_json, '$.provider') AS provider, json_extract(e.data_json, '$.model') AS model,
+       iif(e.kind = 'usage', coalesce(json_extract(e.data_json, '$.role'), json_extract(e.data_json, '$.purpose'),
+         iif(s.kind IS NULL, 'main', 'subagent')), NULL) AS role,
        coalesce(json_extract(e.data_json, '$.input_tokens'), 0)
          + coalesce(json_extract(e.data_json, '$.cache_read_tokens'), 0)
          + coalesce(json_extract(e.data_json, '$.cache_write_tokens'), 0) AS input,
@@ -111,6 +114,7 @@ export function readSpending({ sql }: Connection, { since = 0, cwd }: RecordScop
     cwd: row.cwd,
     provider: row.provider,
     model: row.model,
+    role: row.role,
     inputTokens: row.input,
     outputTokens: row.output,
     costUsd: row.cost,

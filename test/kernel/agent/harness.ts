@@ -125,8 +125,8 @@ type RigOptions = Partial<
 };
 
 export function rig(options: RigOptions): Rig {
-  const { provider, capture, renewPrompt, secrets, limits, begin, notes, contextWindow, budget, fallbacks, hooks } =
-    options;
+  const { provider, capture, renewPrompt, secrets, limits, begin, notes, hooks } = options;
+  const { contextWindow, budget, fallbacks, forRole, planning, ofAgent } = options;
   const store = options.store ?? openMemoryStore({ now: () => 1 });
   const registry = options.registry ?? newRegistry();
   for (const tool of options.tools ?? []) registry.register(tool);
@@ -155,6 +155,9 @@ export function rig(options: RigOptions): Rig {
       ...(contextWindow ? { contextWindow } : {}),
       ...(budget ? { budget } : {}),
       ...(fallbacks ? { fallbacks } : {}),
+      ...(forRole ? { forRole } : {}),
+      ...(planning ? { planning } : {}),
+      ...(ofAgent ? { ofAgent } : {}),
     },
     model: { provider, ref },
     connect: options.connect ?? (() => Promise.resolve(provider)),

@@ -178,8 +178,8 @@ describe.each(stores)('the record of the %s store', (name, open) => {
     ]);
     await stored(store, [event(1, { createdAt: 1001 })], '/elsewhere');
     const common = { sessionId, cwd: '/work/project' };
-    const none = { provider: null, model: null, inputTokens: 0, outputTokens: 0, costUsd: null };
-    const request = { ...common, kind: 'usage', provider: 'p', model: 'm', outputTokens: 3 };
+    const none = { provider: null, model: null, role: null, inputTokens: 0, outputTokens: 0, costUsd: null };
+    const request = { ...common, kind: 'usage', provider: 'p', model: 'm', role: 'main', outputTokens: 3 };
     expect(await records.spending({ cwd: '/work/project', since: 1001 })).toEqual([
       { ...common, ...none, kind: 'user', responseId: null, createdAt: 1001 },
       { ...request, responseId: 'r2', createdAt: 1002, inputTokens: 7, costUsd: 0.5 },
