@@ -15,6 +15,8 @@ test('a job is shown, listed and ended in the REPL, and the model is told of its
       ['start it', 'It runs.'],
       ['/jobs 1', /1: echo listening; sleep 60 \(running for \d+ s\)\nlistening\n/],
       ['/jobs 2', 'No such job'],
+      ['/tasks', /In the background:\n1: running for \d+ s: echo listening; sleep 60\n[^]*There are no/],
+      ['/schedule', /^(?![^]*In the background)[^]*There are no/],
       ['/jobs background', 'No running command to move'],
       ['/jobs kill 1', /sent to the model: job 1 has ended \(echo listening; sleep 60\): killed after \d+ s/],
       ['and now?', 'I see.'],

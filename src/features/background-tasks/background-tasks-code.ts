@@ -1,4 +1,4 @@
 // The code of jobs. It is loaded together, with the first of them.
 export { createJobs } from './background.js';
-export { endNote, jobsTool, lostNote, recordedJobs } from './jobs-tool.js';
+export { endNote, jobRows, jobsTool, lostNote, recordedJobs } from './jobs-tool.js';
 export { showJobs } from './show-jobs.js';

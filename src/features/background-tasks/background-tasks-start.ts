@@ -3,6 +3,7 @@ import type { Event } from '../../kernel/core/event.js';
 import { isRecord } from '../../kernel/core/json.js';
 import { loadOnce, longestTimerMs } from '../../kernel/core/runtime.js';
 import type { RunHost, RunPart, ToolsHost, ToolsPart } from '../../kernel/console/feature.js';
+import { backgroundWork } from '../../kernel/console/background-work.js';
 import type { Background } from '../../kernel/tools/bash.js';
 import type { Job, Jobs } from './background.js';
 import { type OpenedJobs, openedJobs } from './job-parts.js';
@@ -15,6 +16,10 @@ export const loadJobs = () => import('./background-tasks-code.js');
 export function openJobTools({ parts, registry, shellTool }: ToolsHost): ToolsPart {
   const { jobs, background } = createOpenedJobs();
   parts.add(openedJobs, jobs);
+  parts.add(backgroundWork, async () => {
+    const all = jobs.started()?.list() ?? [];
+    return all.length === 0 ? [] : (await loadJobs()).jobRows(all);
+  });
   return {
     joined: (tools) => {
       if (!tools.some(({ toolset }) => toolset.name === 'jobs')) return tools;

@@ -70,9 +70,13 @@ export function jobsTool(jobs: Jobs): DefinedTool {
 }
 
 function listJobs(jobs: readonly Job[]): ToolOutcome {
-  const rows = jobs.map((job) => `${job.id}: ${stateOf(job)}: ${firstLine(job.line, 200)}`);
   const running = jobs.filter(({ end }) => end === null).length;
-  return succeeded(`${running} running`, { output: rows.join('\n') || 'There are no jobs.' });
+  return succeeded(`${running} running`, { output: jobRows(jobs).join('\n') || 'There are no jobs.' });
+}
+
+/** Returns a line for each job: its number, its state and its command. */
+export function jobRows(jobs: readonly Job[]): readonly string[] {
+  return jobs.map((job) => `${job.id}: ${stateOf(job)}: ${firstLine(job.line, 200)}`);
 }
 
 function outputOf(jobs: Jobs, job: Job, { since }: Asked, ctx: ToolContext): ToolOutcome {

@@ -7,6 +7,7 @@ import { didYouMean } from '../../kernel/core/text.js';
 import { decisionText } from '../../kernel/core/sanitize.js';
 import type { Firing } from './scheduler.js';
 import { firedTasks } from './task-parts.js';
+import { backgroundWork } from '../../kernel/console/background-work.js';
 import { unattendedRunner } from '../../kernel/console/unattended.js';
 import { timerKinds, timerText } from './timer-files.js';
 import {
@@ -40,37 +41,51 @@ interface Options {
 
 const slashRuns = 20;
 
-/** `agent tasks` holds other verbs; `/tasks` is all of them. */
+/** `agent tasks` holds other verbs; `/tasks` is all of them, and its list has the commands in the background, too. */
 export const tasks: CommandHandler = {
   line: { example: 'agent tasks list' },
   slash: async (argument, repl) => {
-    const [word = 'list', ...ids] = argument.split(/\s+/).filter((part) => part !== '');
-    const id = ids[0] ?? '';
-    const { tasks: found } = await repl.parts.get(firedTasks)();
-    switch (word) {
-      case 'list':
-        repl.screen.print(await formatTaskList(found, ids.includes('--all')));
-        if (repl.tools.registry.get('jobs')) repl.screen.notice('info', 'Background commands: /jobs');
-        return;
-      case 'show':
-        repl.screen.print((await formatTask(found, id)).join('\n'));
-        return;
-      case 'runs':
-        repl.screen.print(await ranLines(found, await runsOf(found, id, slashRuns), 'No task has run yet.'));
-        return;
-      case 'inbox':
-        repl.screen.print(await readInbox(found));
-        return;
-      case 'pause':
-      case 'resume':
-      case 'rm':
-        repl.screen.notice('info', await changes[word](found, id));
-        return;
-      default:
-        await firedInRepl(word, id, repl);
-    }
+    const isList = /^(list( --all)?)?$/.test(argument.trim());
+    const jobs = isList ? await repl.parts.find(backgroundWork)?.() : undefined;
+    if (jobs !== undefined && jobs.length > 0) repl.screen.print(['In the background:', ...jobs, ''].join('\n'));
+    await runSlash('tasks', argument, repl);
+    if (isList && repl.tools.registry.get('jobs'))
+      repl.screen.notice(
+        'info',
+        '/jobs shows the output of background commands; /schedule lists only scheduled tasks.',
+      );
   },
 };
+
+/** `/schedule`: reminders and scheduled tasks alone. */
+export const schedule: CommandHandler = { slash: (argument, repl) => runSlash('schedule', argument, repl) };
+
+async function runSlash(command: 'tasks' | 'schedule', argument: string, repl: Repl): Promise<void> {
+  const [word = 'list', ...ids] = argument.split(/\s+/).filter((part) => part !== '');
+  const id = ids[0] ?? '';
+  const found = await repl.tables(taskTableSet);
+  switch (word) {
+    case 'list':
+      repl.screen.print(await formatTaskList(found, ids.includes('--all')));
+      return;
+    case 'show':
+      repl.screen.print((await formatTask(found, id)).join('\n'));
+      return;
+    case 'runs':
+      repl.screen.print(await ranLines(found, await runsOf(found, id, slashRuns), 'No task has run yet.'));
+      return;
+    case 'inbox':
+      repl.screen.print(await readInbox(found));
+      return;
+    case 'pause':
+    case 'resume':
+    case 'rm':
+      repl.screen.notice('info', await changes[word](found, id));
+      return;
+    default:
+      await firedInRepl(command, word, id, repl);
+  }
+}
 
 export const runTask: CommandHandler = {
   line: {
@@ -345,8 +360,19 @@ async function grant(tasks: Tasks, { task, calls }: Asked): Promise<void> {
 }
 
 /** `/tasks run` and `/tasks approve`. */
-async function firedInRepl(word: string, id: string, { parts, store, screen }: Repl): Promise<void> {
-  const { tasks, firing } = await parts.get(firedTasks)();
+async function firedInRepl(command: string, word: string, id: string, { parts, store, screen }: Repl): Promise<void> {
+  if (!slashWords.includes(word)) {
+    screen.notice('warn', `There is no /${command} ${word}. There are ${slashWords.join(', ')}.`);
+    return;
+  }
+  const fired = await parts.find(firedTasks)?.();
+  if (fired === undefined)
+    throw new CliError(
+      exit.usage,
+      `/${command} ${word} works only in the REPL`,
+      `Use agent tasks ${word} ${id}`.trim(),
+    );
+  const { tasks, firing } = fired;
   if (word === 'approve') {
     const asked = await askedCalls(tasks, store, id);
     screen.print(asked.calls.map(callText).join('\n'));
@@ -360,8 +386,7 @@ async function firedInRepl(word: string, id: string, { parts, store, screen }: R
     if (allowed !== true) return;
     await grant(tasks, asked);
     await begin(tasks, firing, asked.task.id, screen);
-  } else if (word === 'run') await begin(tasks, firing, id, screen);
-  else screen.notice('warn', `There is no /tasks ${word}. There are ${slashWords.join(', ')}.`);
+  } else await begin(tasks, firing, id, screen);
 }
 
 const slashWords = ['list', 'show', 'run', 'pause', 'resume', 'rm', 'inbox', 'runs', 'approve'];

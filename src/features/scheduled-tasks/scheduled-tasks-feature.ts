@@ -30,12 +30,21 @@ export const scheduledTasks: Feature = {
         {
           line: ['tasks', 'Scheduled tasks: list, show, run, pause, remove'],
           slash: [
-            'tasks|schedule [command] [task or run]',
-            'Reminders and scheduled tasks: list, show, run, pause, inbox, …',
+            'tasks [command] [task or run]',
+            'Background commands and scheduled tasks: list, show, run, pause, …',
             'tools',
           ],
           also: 'cron reminders remind schedule loop timers',
           load: async () => (await loadTasks()).tasks,
+        },
+        {
+          slash: [
+            'schedule [command] [task or run]',
+            'Reminders and scheduled tasks: list, show, run, pause, inbox, …',
+            'tools',
+          ],
+          also: 'later',
+          load: async () => (await loadTasks()).schedule,
         },
         {
           line: ['tasks list', 'List tasks by their next run'],
